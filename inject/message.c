@@ -1,0 +1,28 @@
+#include "inject/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static void print(const char *kind, const char *format, va_list args)
+{
+    fflush(stdout); /* so that the two streams stay in order on a terminal */
+    fprintf(stderr, "jdtool: %s", kind);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+void error_message(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print("", format, args);
+    va_end(args);
+}
+
+void warning_message(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print("warning: ", format, args);
+    va_end(args);
+}

@@ -1,0 +1,64 @@
+/*
+ * Decodes the trailer of a DEBUG_INFO record (format/jitdump.h): the inline tree and what the JVM
+ * knew of the code. Methods and files are defined once a dump, so one struct trailer_names goes
+ * along with a reader from the first record to the last.
+ */
+#ifndef JD_INJECT_TRAILER_H
+#define JD_INJECT_TRAILER_H
+
+#include "format/jitdump.h"
+#include "inject/jitdump_reader.h"
+
+/* A method as a dump defines it. Strings belong to the trailer_names and live as long. */
+struct trailer_method {
+    const char *name;    /* "?" when the dump never defined it */
+    const char *file;    /* NULL: unknown */
+    uint32_t first_line; /* 0: unknown */
+};
+
+struct trailer_node {
+    uint64_t method; /* id; 0: unknown */
+    uint32_t parent; /* node 0 has none */
+    uint32_t call_line;
+};
+
+struct trailer_range {
+    uint32_t offset;
+    uint32_t size;
+    uint32_t node;
+    uint32_t line;
+};
+
+/* One decoded trailer. Start zeroed, use it again and again, free with trailer_free. */
+struct trailer {
+    struct trailer_node *nodes;
+    uint32_t node_count;
+    struct trailer_range *ranges;
+    uint32_t range_count;
+    int64_t facts[JITDUMP_CODE_FRAME_COMPLETE + 1]; /* by enum jitdump_code_key; -1: unknown */
+    uint32_t node_room;
+    uint32_t range_room;
+};
+
+struct trailer_names;
+
+struct trailer_names *trailer_names_new(void); /* NULL: no memory */
+void trailer_names_free(struct trailer_names *names);
+
+/* Never NULL: an id without a definition gives a method named "?". */
+const struct trailer_method *trailer_names_method(const struct trailer_names *names, uint64_t id);
+
+/*
+ * Decodes what stands behind the entries of a DEBUG_INFO record, [bytes, bytes + size), taking
+ * definitions into names. 0: decoded, or there is no trailer (both counts are then 0); -1: broken,
+ * *why says how, and the trailer is empty but for the definitions before the fault.
+ */
+int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
+                   struct trailer_names *names, struct trailer *trailer, const char **why);
+
+void trailer_free(struct trailer *trailer);
+
+/* The range that covers an offset from the code's start, or NULL. Logarithmic. */
+const struct trailer_range *trailer_range_at(const struct trailer *trailer, uint32_t offset);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * The sink that writes a jitdump file (format/jitdump.h).
+ */
+#ifndef JD_WRITER_JITDUMP_SINK_H
+#define JD_WRITER_JITDUMP_SINK_H
+
+#include "writer/sink.h"
+
+struct jitdump_sink_options {
+    const char *directory;   /* an existing directory; the file in it is jit-PID.dump */
+    bool tsc;                /* stamps are the TSC, the header says ARCH_TIMESTAMP; x86-64 only */
+    bool samply;             /* samply's record extensions ahead of each LOAD */
+    const char *source_path; /* samply: directories with Java sources, separated by ':'; or NULL */
+    uint64_t max_bytes;      /* stop at a record boundary before this size; 0: no limit */
+};
+
+/*
+ * Creates the file (0600, O_EXCL; a stale regular file of our own in its place is removed first,
+ * anything else is refused), writes the header and maps the file's first page PROT_EXEC, which is
+ * the event that perf looks for; the mapping stays until close. On success *out is the sink and 0
+ * is returned, else a negative errno after one message.
+ */
+int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **out);
+
+#endif

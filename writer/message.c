@@ -1,0 +1,36 @@
+#include "writer/message.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static atomic_int max_level = MESSAGE_WARNING;
+
+void message_set_level(int level)
+{
+    atomic_store_explicit(&max_level, level, memory_order_relaxed);
+}
+
+void message(enum message_level level, const char *format, ...)
+{
+    if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed)) {
+        return;
+    }
+    static const char prefix[] = "jdagent: ";
+    char line[2048] = "jdagent: ";
+    size_t room = sizeof(line) - sizeof(prefix); /* leaves a byte for the newline */
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line + sizeof(prefix) - 1, room, format, args);
+    va_end(args);
+    if (n < 0) {
+        return;
+    }
+    size_t length = sizeof(prefix) - 1 + ((size_t)n < room ? (size_t)n : room - 1);
+    line[length++] = '\n';
+    /* Not stdio: its lock and buffer belong to the process we live in. A lost message is no harm.
+     */
+    ssize_t ignored = write(STDERR_FILENO, line, length);
+    (void)ignored;
+}
