@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds with warnings as errors, runs every test through ctest.
+set -euo pipefail
+
+usage() {
+    cat <<END
+usage: scripts/test.sh [OPTION…] [-- CTEST-ARGUMENT…]
+
+Installs the packages that are missing (as root), builds into build/ with
+warnings as errors, and runs all tests.
+
+  -L, --label LABEL   only tests with this label: unit, shell, java, lint;
+                      may be given several times
+  -R, --tests REGEX   only tests whose name matches
+  -j, --jobs N        that many at once (default: one a processor)
+      --long          with the long soaks and fuzzing (JDAGENT_LONG=1)
+      --no-install    leave the machine's packages alone
+      --fail-fast     stop at the first failure
+  -h, --help          this text
+
+A test that cannot run here is skipped, and named below with its reason.
+Exit status: 0 all passed, 1 something failed, 2 wrong usage.
+END
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$root/build
+# shellcheck source=scripts/packages.sh
+. "$root/scripts/packages.sh"
+
+wrong() {
+    printf 'test.sh: %s\n' "$1" >&2
+    usage >&2
+    exit 2
+}
+
+labels=() ctest_arguments=() install=yes jobs=$(nproc)
+while (($#)); do
+    case $1 in
+    -L | --label | -R | --tests | -j | --jobs) (($# > 1)) || wrong "$1 needs a value" ;;
+    esac
+    case $1 in
+    -L | --label) labels+=("$2"); shift ;;
+    -R | --tests) ctest_arguments+=(-R "$2"); shift ;;
+    -j | --jobs) jobs=$2; shift ;;
+    --long) export JDAGENT_LONG=1 ;;
+    --no-install) install=no ;;
+    --fail-fast) ctest_arguments+=(--stop-on-failure) ;;
+    -h | --help) usage; exit 0 ;;
+    --) shift; ctest_arguments+=("$@"); break ;;
+    *) wrong "unknown argument: $1" ;;
+    esac
+    shift
+done
+
+if [[ $install == yes ]]; then
+    needed=("${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}")
+    jdk_present || needed+=("${PACKAGES_JDK[@]}")
+    packages_install "${needed[@]}" libcmocka-dev || exit 1
+    packages_install "${PACKAGES_TEST[@]}" ||
+        echo "test.sh: going on without; tests that need them will be skipped" >&2
+fi
+
+cmake -S "$root" -B "$build" -DJDAGENT_WERROR=ON -DJDAGENT_TESTS=ON
+cmake --build "$build" -j "$jobs"
+
+results=$build/test-results.xml
+rm -f "$results"
+((${#labels[@]})) && ctest_arguments+=(-L "$(IFS='|'; printf '^(%s)$' "${labels[*]}")")
+status=0
+(cd "$build" && ctest --output-on-failure --no-tests=error -j "$jobs" --output-junit "$results" \
+    ${ctest_arguments[@]+"${ctest_arguments[@]}"}) || status=1
+
+# What ctest's own summary leaves out: why a test was skipped.
+[[ -f $results ]] && awk '
+    function attribute(line, name) {
+        return match(line, name "=\"[^\"]*\"") ? \
+            substr(line, RSTART + length(name) + 2, RLENGTH - length(name) - 3) : ""
+    }
+    /<testcase / {
+        name = attribute($0, "name"); state = attribute($0, "status"); reason = ""
+        total++; counts[state]++
+    }
+    /SKIP/ && !/SKIP_RETURN_CODE/ { reason = $0; sub(/.*SKIP(PED)?: */, "", reason); sub(/<\/system-out>.*/, "", reason) }
+    /<\/testcase>/ {
+        if (state == "notrun") skipped = skipped sprintf("  %s: %s\n", name, reason == "" ? "(gave no reason)" : reason)
+        if (state == "fail") failed = failed sprintf("  %s\n", name)
+    }
+    END {
+        printf "\n%d tests: %d passed, %d failed, %d skipped\n", total, counts["run"], counts["fail"], counts["notrun"]
+        if (skipped != "") printf "skipped:\n%s", skipped
+        if (failed != "") printf "failed:\n%s", failed
+    }' "$results"
+exit "$status"

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# lint.sh shellcheck|clang-format|clang-tidy: how the project's own sources look.
+set -euo pipefail
+cd "${JDAGENT_SOURCE:?}"
+
+check=$1
+command -v "$check" >/dev/null || {
+    echo "SKIP: $check is not installed"
+    exit 77
+}
+
+# Files that git would take: neither build directories nor what .gitignore names.
+sources() {
+    if git -c safe.directory='*' rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git -c safe.directory='*' ls-files --cached --others --exclude-standard
+    else
+        find . -type f -not -path './build*' -printf '%P\n'
+    fi | while IFS= read -r file; do [[ -f $file ]] && printf '%s\n' "$file"; done
+}
+
+case $check in
+shellcheck)
+    mapfile -t files < <(sources | while IFS= read -r file; do
+        case $file in
+        *.sh | *.bash) echo "$file" ;;
+        *.*) ;;
+        *) ! head -n 1 "$file" | grep -aqE '^#!.*(ba)?sh' || echo "$file" ;;
+        esac
+    done)
+    shellcheck -x "${files[@]}"
+    ;;
+clang-format)
+    mapfile -t files < <(sources | grep -E '\.[ch]$')
+    clang-format --dry-run -Werror "${files[@]}"
+    ;;
+clang-tidy)
+    # Only what the build compiles, and each once: a file without its flags cannot be judged.
+    mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' \
+        "${JDAGENT_BUILD:?}/compile_commands.json" | sort -u)
+    ((${#files[@]})) || { echo "SKIP: no compile_commands.json in $JDAGENT_BUILD"; exit 77; }
+    printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
+        clang-tidy -p "$JDAGENT_BUILD" --quiet 2>&1 | sed -E '/^[0-9]+ warnings? generated\.$/d'
+    ;;
+*)
+    echo "lint.sh: unknown check: $check" >&2
+    exit 2
+    ;;
+esac
+printf '%s: %d files\n' "$check" "${#files[@]}"
