@@ -1,0 +1,190 @@
+# Shared by the tests with real JVMs. Sourced, never run: `source lib.sh; begin "$@"`.
+#
+# A test gets one JDK's home as its only argument and the build directory in JDAGENT_BUILD. It ends
+# with 0 (passed), 1 (failed, after a line "FAILED: why") or 77 (skipped, after "SKIPPED: why").
+# JDAGENT_LONG=1 makes the soaks long.
+# shellcheck shell=bash
+
+set -euo pipefail
+
+tests_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=${JDAGENT_BUILD:-$tests_dir/../build}
+build=$(cd "$build" && pwd)
+# shellcheck disable=SC2034 # for the tests
+{
+    agent=$build/libjdagent.so
+    jdtool=$build/jdtool
+    jdperf=$tests_dir/../scripts/jdperf
+    oracle=$build/java-tests/liboracle.so
+    oracle_check=$build/java-tests/oracle-check
+    long=${JDAGENT_LONG:-0}
+}
+
+skip() {
+    echo "SKIPPED: $*"
+    exit 77
+}
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+note() {
+    echo "-- $*"
+}
+
+# What the user's shell has set must not change a test.
+unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS JITDUMPDIR JITDUMP_USE_ARCH_TIMESTAMP
+
+# begin JDK: checks the JDK, sets jdk and jdk_major, makes a scratch directory that vanishes at the
+# end, together with every process that was put into `children`.
+begin() {
+    jdk=${1:?usage: $0 JDK-HOME}
+    [ -x "$jdk/bin/javac" ] || skip "no JDK at $jdk"
+    [[ -e $agent && -e $jdtool ]] || fail "not built: $agent, $jdtool"
+    jdk_major=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$jdk/release")
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/jdagent-test.XXXXXX")
+    children=()
+    trap finish EXIT
+    note "JDK $jdk_major at $jdk"
+}
+
+finish() {
+    local child
+    for child in "${children[@]}"; do
+        kill -KILL "$child" 2>/dev/null || true
+    done
+    wait 2>/dev/null || true
+    if [ "${JDAGENT_KEEP:-0}" = 1 ]; then
+        note "kept: $scratch"
+    else
+        rm -rf "$scratch"
+    fi
+}
+
+# Skips the test where perf is missing or cannot sample on the monotonic clock.
+need_perf() {
+    command -v perf >/dev/null || skip "perf is not installed"
+    local probe=$scratch/probe.data samples
+    if ! perf record -q -o "$probe" -e cpu-clock -F 999 -k mono -- \
+        bash -c 'for ((i = 0; i < 30000; i++)); do :; done' >"$scratch/probe.log" 2>&1; then
+        skip "perf cannot sample here: $(head -n 1 "$scratch/probe.log")" \
+            "(perf_event_paranoid is $(cat /proc/sys/kernel/perf_event_paranoid))"
+    fi
+    samples=$(perf script -i "$probe" -F ip 2>/dev/null | wc -l)
+    [ "$samples" -gt 5 ] || skip "perf takes no samples here ($samples of a busy loop)"
+}
+
+# Compiles programs/NAME.java into $classes.
+compile() {
+    classes=$scratch/classes
+    mkdir -p "$classes"
+    "$jdk/bin/javac" -nowarn -d "$classes" "$tests_dir/programs/$1.java"
+}
+
+# The workload that every figure is about: javac over the JDK's own java.xml, some 1,850 files.
+# Sets workload (a directory) and javac_args, to be put behind `javac`; writes classes to $scratch.
+javac_workload() {
+    local zip=$jdk/lib/src.zip version
+    [ -e "$zip" ] || zip=/usr/lib/jvm/openjdk-$jdk_major/lib/src.zip
+    [ -e "$zip" ] || skip "no src.zip of JDK $jdk_major (Debian: openjdk-$jdk_major-source)"
+    version=$(sed -n 's/^JAVA_RUNTIME_VERSION="\(.*\)"/\1/p' "$jdk/release" | tr -c 'A-Za-z0-9.\n' _)
+    workload=$build/java-tests/sources/$version
+    mkdir -p "$build/java-tests/sources"
+    (
+        flock 9
+        if [ ! -e "$workload/files" ]; then
+            rm -rf "$workload"
+            mkdir -p "$workload"
+            cd "$workload"
+            "$jdk/bin/jar" xf "$(readlink -f "$zip")" java.xml
+            find java.xml -name '*.java' >files.new
+            mv files.new files
+        fi
+    ) 9>"$build/java-tests/sources/.lock"
+    local files
+    files=$(wc -l <"$workload/files")
+    [ "$files" -ge 1000 ] || fail "the workload has only $files files"
+    sed "s|^|$workload/|" "$workload/files" >"$scratch/files"
+    # shellcheck disable=SC2034 # for the tests
+    javac_args=(-nowarn -Xlint:none -XDignore.symbol.file -d "$scratch/out"
+        --patch-module "java.xml=$workload/java.xml" "@$scratch/files")
+    note "javac over $files files"
+}
+
+# jvm_flags FLAG...: the flags as javac wants them, in javac_flags.
+jvm_flags() {
+    # shellcheck disable=SC2034 # for the tests
+    javac_flags=("${@/#/-J}")
+}
+
+# The one dump below a directory.
+the_dump() {
+    local found
+    mapfile -t found < <(find "$1" -name 'jit-*.dump')
+    [ "${#found[@]}" -eq 1 ] || fail "${#found[@]} dumps in $1 instead of one"
+    echo "${found[0]}"
+}
+
+# verify DUMP: jdtool must have nothing to say against it.
+verify() {
+    local said
+    said=$("$jdtool" verify "$1" 2>&1) || fail "jdtool verify $1: $(head -n 3 <<<"$said")"
+    [ -z "$said" ] || fail "jdtool verify is not silent: $(head -n 3 <<<"$said")"
+}
+
+# code_ranges FILE: from what -XX:+PrintCodeCache (or jcmd Compiler.codecache) printed into FILE, the
+# reserved range of each code heap, "START END" in hex. Generated code is nowhere else.
+code_ranges() {
+    sed -n 's/.*bounds \[0x\([0-9a-f]*\), 0x[0-9a-f]*, 0x\([0-9a-f]*\)\].*/\1 \2/p' "$1"
+}
+
+# leaf_names PERF_DATA RANGES: of the samples whose leaf ip is in the ranges: how many, how many with
+# a name: "TOTAL NAMED". The ranges come from the JVM, so nothing that perf believes decides what
+# counts as generated code.
+leaf_names() {
+    perf script -i "$1" -F ip,sym -G 2>/dev/null | awk -v ranges="$(code_ranges "$2" | tr '\n' ' ')" '
+        # Hex addresses as strings of equal length compare like numbers.
+        function wide(hex) { return substr("0000000000000000", 1, 16 - length(hex)) hex }
+        BEGIN {
+            n = split(ranges, r, " ")
+            if (n == 0) { print "0 0"; exit }
+            for (i = 1; i <= n; i++) r[i] = "x" wide(r[i])
+        }
+        {
+            ip = "x" wide($1)
+            for (i = 1; i < n; i += 2) {
+                if (ip >= r[i] && ip < r[i + 1]) {
+                    total++
+                    if ($2 != "" && $2 != "[unknown]") named++
+                }
+            }
+        }
+        END { if (n > 0) print total + 0, named + 0 }'
+}
+
+# at_least PART TOTAL PERCENT
+at_least() {
+    awk -v part="$1" -v total="$2" -v percent="$3" \
+        'BEGIN { exit !(total > 0 && 100 * part >= percent * total) }'
+}
+
+# share PART TOTAL: a percentage to print.
+share() {
+    awk -v part="$1" -v total="$2" 'BEGIN { printf "%.3f %%", total > 0 ? 100 * part / total : 0 }'
+}
+
+# overlaps MAP: fails when lines are malformed or two entries of a perf map overlap.
+overlaps() {
+    local bad
+    bad=$(grep -vcE '^[0-9a-f]+ [0-9a-f]+ [^ ].*$' "$1" || true)
+    [ "$bad" -eq 0 ] || fail "$bad malformed lines in $1: $(grep -vE '^[0-9a-f]+ [0-9a-f]+ [^ ].*$' "$1" | head -n 2)"
+    bad=$(while read -r start size name; do
+        printf '%d %d %s\n' "0x$start" "0x$size" "$name"
+    done <"$1" | sort -n | awk '
+        $1 < end { print "overlap: " last " and " $0; bad = 1 }
+        { if ($1 + $2 > end) { end = $1 + $2; last = $0 } }' | head -n 3)
+    [ -z "$bad" ] || fail "$bad"
+    note "$(wc -l <"$1") entries in the perf map, none overlapping"
+}

@@ -1,0 +1,415 @@
+/*
+ * oracle-check DUMP ORACLE: holds a dump against what the oracle wrote down in the same JVM.
+ *
+ * Rows: for every byte of every compiled method up to its last PCStackInfo, the dump's row must
+ * give the file and line of the innermost frame of the first PCStackInfo whose pc is above the
+ * byte. Inlines: for every PCStackInfo, the trailer's stack over the code that it describes must be
+ * the oracle's: each frame's method and line.
+ *
+ * Prints the figures, the first differences, and exits 1 when row truth is below 99.99 % of the
+ * bytes, one inline stack differs, or a method is missing on either side.
+ */
+#include "inject/code_index.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DEPTH  64
+#define MAX_SHOWN  12
+#define MAX_FIELDS 7
+
+static struct {
+    uint64_t methods, missing, wrong_name, stubs;
+    uint64_t bytes, bytes_right, bytes_silent, bytes_behind;
+    uint64_t stacks, stacks_right, frames;
+} count;
+static unsigned shown;
+
+/* One frame as the oracle or the dump has it. */
+struct frame {
+    char method[2048];
+    char file[1024]; /* "": unknown */
+    uint32_t line;
+    int bci; /* oracle only */
+};
+
+/* The dump's blobs by address, then by order in the file. */
+struct place {
+    uint64_t address;
+    uint32_t blob;
+    bool used;
+};
+
+static struct place *places;
+static uint32_t place_count;
+static struct code_index *dump;
+static struct code_details details;
+
+static bool show(void)
+{
+    return shown++ < MAX_SHOWN;
+}
+
+/* Appends the Java spelling of one type of a descriptor; returns what follows it. */
+static const char *append_type(char *to, size_t room, const char *type)
+{
+    static const char *const primitives[] = {"Bbyte", "Cchar",  "Ddouble",  "Ffloat", "Iint",
+                                             "Jlong", "Sshort", "Zboolean", "Vvoid"};
+    unsigned dimensions = 0;
+    while (*type == '[') {
+        dimensions++;
+        type++;
+    }
+    size_t at = strlen(to);
+    if (*type == 'L') {
+        for (type++; *type != '\0' && *type != ';'; type++) {
+            if (at + 1 < room) {
+                to[at++] = *type == '/' ? '.' : *type;
+            }
+        }
+        to[at] = '\0';
+    } else {
+        for (size_t i = 0; i < sizeof primitives / sizeof primitives[0]; i++) {
+            if (primitives[i][0] == *type) {
+                at += (size_t)snprintf(to + at, room - at, "%s", primitives[i] + 1);
+            }
+        }
+    }
+    while (dimensions-- > 0 && at + 3 < room) {
+        at += (size_t)snprintf(to + at, room - at, "[]");
+    }
+    return *type == '\0' ? type : type + 1;
+}
+
+static void java_name(char *to, size_t room, const char *class_signature, const char *name,
+                      const char *signature)
+{
+    to[0] = '\0';
+    append_type(to, room, class_signature);
+    size_t at = strlen(to);
+    snprintf(to + at, room - at, ".%s(", name);
+    const char *type = signature + 1;
+    for (bool first = true; *type != '\0' && *type != ')'; first = false) {
+        if (!first) {
+            strncat(to, ",", room - strlen(to) - 1);
+        }
+        type = append_type(to, room, type);
+    }
+    strncat(to, ")", room - strlen(to) - 1);
+}
+
+/* Names that differ only in how the suffix of a hidden class is set off, or in blanks, are equal.
+ */
+static bool same_name(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        while (*a == ' ') {
+            a++;
+        }
+        while (*b == ' ') {
+            b++;
+        }
+        char x = *a == '/' || *a == '+' ? '.' : *a;
+        char y = *b == '/' || *b == '+' ? '.' : *b;
+        if (x != y) {
+            return false;
+        }
+        if (x == '\0') {
+            return true;
+        }
+    }
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    if (x->address != y->address) {
+        return x->address < y->address ? -1 : 1;
+    }
+    return x->blob < y->blob ? -1 : x->blob > y->blob;
+}
+
+static bool is_method(int64_t kind)
+{
+    return kind == JITDUMP_KIND_NMETHOD || kind == JITDUMP_KIND_NATIVE_WRAPPER;
+}
+
+/* The k-th method at an address is the k-th event there: both agents heard them in one order. */
+static const struct code_blob *take(uint64_t address, uint64_t size)
+{
+    uint32_t low = 0;
+    uint32_t high = place_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (places[middle].address < address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (; low < place_count && places[low].address == address; low++) {
+        if (places[low].used) {
+            continue;
+        }
+        const struct code_blob *blob = code_index_blob(dump, places[low].blob);
+        if (code_index_fetch(dump, places[low].blob, &details) != 0) {
+            exit(1);
+        }
+        if (is_method(details.trailer.facts[JITDUMP_CODE_KIND]) && blob->size == size) {
+            places[low].used = true;
+            return blob;
+        }
+    }
+    return NULL;
+}
+
+/* The dump's row at an offset, and where the next one begins. */
+static const struct jitdump_entry *row_at(const struct code_blob *blob, uint64_t offset,
+                                          uint64_t *next)
+{
+    static uint32_t row; /* the walk goes upwards, but for the next method */
+    if (offset == 0 || row >= details.entry_count) {
+        row = 0;
+    }
+    uint64_t address = blob->address + offset;
+    while (row + 1 < details.entry_count && details.entries[row + 1].address <= address) {
+        row++;
+    }
+    *next = UINT64_MAX;
+    if (row + 1 < details.entry_count) {
+        *next = details.entries[row + 1].address - blob->address;
+    }
+    if (details.entry_count == 0 || details.entries[row].address > address) {
+        return NULL;
+    }
+    return &details.entries[row];
+}
+
+static void check_rows(const struct code_blob *blob, uint64_t from, uint64_t to,
+                       const struct frame *leaf)
+{
+    if (leaf->line == 0 || leaf->file[0] == '\0') {
+        count.bytes_silent += to - from; /* HotSpot has no line: nothing to hold the row against */
+        return;
+    }
+    while (from < to) {
+        uint64_t next = 0;
+        const struct jitdump_entry *row = row_at(blob, from, &next);
+        uint64_t end = next < to ? next : to;
+        count.bytes += end - from;
+        if (row != NULL && row->line == leaf->line && strcmp(row->file, leaf->file) == 0) {
+            count.bytes_right += end - from;
+        } else if (show()) {
+            printf("row: %s+0x%" PRIx64 ": %s:%u, but HotSpot says %s:%u (bci %d)\n", blob->name,
+                   from, row != NULL ? row->file : "(none)", row != NULL ? row->line : 0,
+                   leaf->file, leaf->line, leaf->bci);
+        }
+        from = end;
+    }
+}
+
+/* The dump's inline stack at an offset, innermost first. */
+static uint32_t dump_stack(uint64_t offset, struct frame *stack, uint64_t *end)
+{
+    const struct trailer_range *range = trailer_range_at(&details.trailer, (uint32_t)offset);
+    if (range == NULL) {
+        return 0;
+    }
+    *end = (uint64_t)range->offset + range->size;
+    uint32_t depth = 0;
+    uint32_t line = range->line;
+    for (uint32_t node = range->node; depth < MAX_DEPTH;) {
+        const struct trailer_node *here = &details.trailer.nodes[node];
+        const struct trailer_method *method =
+            trailer_names_method(code_index_names(dump), here->method);
+        snprintf(stack[depth].method, sizeof stack[depth].method, "%s", method->name);
+        snprintf(stack[depth].file, sizeof stack[depth].file, "%s",
+                 method->file != NULL ? method->file : "");
+        stack[depth++].line = line;
+        if (node == 0) {
+            break;
+        }
+        line = here->call_line;
+        node = here->parent;
+    }
+    return depth;
+}
+
+static bool same_frame(const struct frame *ours, const struct frame *theirs)
+{
+    /* Without a bytecode there is no line but the one HotSpot makes up (bci 0): either will do. */
+    bool line = ours->line == theirs->line || (theirs->bci < 0 && ours->line == 0);
+    return line && same_name(ours->method, theirs->method) && strcmp(ours->file, theirs->file) == 0;
+}
+
+static void check_stack(const struct code_blob *blob, uint64_t from, uint64_t to,
+                        const struct frame *truth, uint32_t depth)
+{
+    static struct frame ours[MAX_DEPTH];
+    count.stacks++;
+    count.frames += depth;
+    for (uint64_t at = from, end = to; at < to; at = end) {
+        uint32_t found = dump_stack(at, ours, &end);
+        uint32_t same = 0;
+        while (same < found && same < depth && same_frame(&ours[same], &truth[same])) {
+            same++;
+        }
+        if (found != depth || same != depth) {
+            if (show()) {
+                printf("inline: %s+0x%" PRIx64 ": frame %u of %u is %s:%u, but HotSpot says %s:%u "
+                       "(bci %d), %u frames\n",
+                       blob->name, at, same, found, same < found ? ours[same].method : "(none)",
+                       same < found ? ours[same].line : 0,
+                       same < depth ? truth[same].method : "(none)",
+                       same < depth ? truth[same].line : 0, same < depth ? truth[same].bci : 0,
+                       depth);
+            }
+            return;
+        }
+    }
+    count.stacks_right++;
+}
+
+static uint32_t split(char *line, char **fields)
+{
+    uint32_t n = 0;
+    line[strcspn(line, "\n")] = '\0';
+    for (char *field = line; field != NULL && n < MAX_FIELDS; n++) {
+        fields[n] = field;
+        field = strchr(field, '\t');
+        if (field != NULL) {
+            *field++ = '\0';
+        }
+    }
+    return n;
+}
+
+static void broken(const char *line)
+{
+    fprintf(stderr, "oracle-check: failed to read the oracle: line '%s'\n", line);
+    exit(1);
+}
+
+static void read_frames(FILE *oracle, struct frame *stack, uint32_t depth)
+{
+    static char line[8192];
+    char *fields[MAX_FIELDS];
+    for (uint32_t i = 0; i < depth; i++) {
+        if (fgets(line, sizeof line, oracle) == NULL || split(line, fields) != 7) {
+            broken(line);
+        }
+        struct frame *frame = &stack[i];
+        java_name(frame->method, sizeof frame->method, fields[1], fields[2], fields[3]);
+        bool known = strchr(fields[4], '?') == NULL;
+        snprintf(frame->file, sizeof frame->file, "%s", known ? fields[4] : "");
+        frame->line = (uint32_t)strtoul(fields[5], NULL, 10);
+        frame->bci = (int)strtol(fields[6], NULL, 10);
+    }
+}
+
+static void check(FILE *oracle)
+{
+    static char line[8192];
+    static struct frame stack[MAX_DEPTH];
+    static char name[2048];
+    char *fields[MAX_FIELDS];
+    const struct code_blob *blob = NULL;
+    uint64_t at = 0;
+    while (fgets(line, sizeof line, oracle) != NULL && line[0] != 'X') {
+        uint32_t n = split(line, fields);
+        if (fields[0][0] == 'L' && n == 7) {
+            count.methods++;
+            if (blob != NULL) {
+                count.bytes_behind += blob->size > at ? blob->size - at : 0;
+            }
+            at = 0;
+            java_name(name, sizeof name, fields[4], fields[5], fields[6]);
+            blob = take(strtoull(fields[2], NULL, 16), strtoull(fields[3], NULL, 10));
+            if (blob == NULL) {
+                count.missing++;
+                if (show()) {
+                    printf("missing: %s at 0x%s, %s bytes\n", name, fields[2], fields[3]);
+                }
+            } else if (!same_name(blob->name, name)) {
+                count.wrong_name++;
+                if (show()) {
+                    printf("name: %s, but the method is %s\n", blob->name, name);
+                }
+            }
+        } else if (fields[0][0] == 'p' && n == 3) {
+            uint64_t end = strtoull(fields[1], NULL, 16);
+            uint32_t depth = (uint32_t)strtoul(fields[2], NULL, 10);
+            if (depth == 0 || depth > MAX_DEPTH) {
+                broken(line);
+            }
+            read_frames(oracle, stack, depth);
+            if (blob != NULL && end > at) {
+                check_rows(blob, at, end, &stack[0]);
+                check_stack(blob, at, end, stack, depth);
+                at = end;
+            }
+        } else if (fields[0][0] == 'D') {
+            count.stubs++;
+        } else if (fields[0][0] != 'U') {
+            broken(line);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: oracle-check DUMP ORACLE\n");
+        return 2;
+    }
+    FILE *oracle = fopen(argv[2], "re");
+    if (oracle == NULL) {
+        fprintf(stderr, "oracle-check: failed to open %s: %s\n", argv[2], strerror(errno));
+        return 1;
+    }
+    if (code_index_open(argv[1], &dump) != 0) {
+        return 1;
+    }
+    place_count = code_index_blob_count(dump);
+    places = calloc(place_count + 1, sizeof *places);
+    if (places == NULL) {
+        return 1;
+    }
+    for (uint32_t i = 0; i < place_count; i++) {
+        places[i].address = code_index_blob(dump, i)->address;
+        places[i].blob = i;
+    }
+    qsort(places, place_count, sizeof *places, by_address);
+    check(oracle);
+
+    uint64_t stubs = 0;
+    uint64_t extra = 0;
+    for (uint32_t i = 0; i < place_count; i++) {
+        if (!places[i].used && code_index_fetch(dump, places[i].blob, &details) == 0) {
+            bool method = is_method(details.trailer.facts[JITDUMP_CODE_KIND]);
+            stubs += !method;
+            extra += method;
+        }
+    }
+    double rows = count.bytes > 0 ? 100.0 * (double)count.bytes_right / (double)count.bytes : 0;
+    printf("methods: %" PRIu64 ", missing in the dump: %" PRIu64 ", only in the dump: %" PRIu64
+           ", misnamed: %" PRIu64 "; stubs: %" PRIu64 " events, %" PRIu64 " in the dump\n",
+           count.methods, count.missing, extra, count.wrong_name, count.stubs, stubs);
+    printf("rows: %.4f %% of %" PRIu64 " bytes right; without a line: %" PRIu64
+           ", behind the last pc: %" PRIu64 "\n",
+           rows, count.bytes, count.bytes_silent, count.bytes_behind);
+    printf("inlines: %" PRIu64 " of %" PRIu64 " stacks right, %" PRIu64 " frames\n",
+           count.stacks_right, count.stacks, count.frames);
+    code_details_free(&details);
+    code_index_close(dump);
+    free(places);
+    fclose(oracle);
+    bool sound = count.methods > 0 && count.missing == 0 && extra == 0 && count.wrong_name == 0 &&
+                 rows >= 99.99 && count.stacks_right == count.stacks;
+    return sound ? 0 : 1;
+}

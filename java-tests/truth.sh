@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Row truth and inline truth: the dump of a javac run against what the oracle heard in the same JVM.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+javac_workload
+
+jvm_flags "-agentpath:$agent=dir=$scratch" "-agentpath:$oracle=$scratch/oracle"
+"$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" || fail "javac failed"
+
+dump=$(the_dump "$scratch")
+verify "$dump"
+"$oracle_check" "$dump" "$scratch/oracle" || fail "the dump and the oracle disagree"
