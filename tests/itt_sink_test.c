@@ -1,0 +1,246 @@
+/* The sink against the checking collector (itt_collector.c), whose log tells what arrived. */
+#include "writer/itt_sink.h"
+
+#include "tests/inlined_code.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char log_path[] = "/tmp/jd-itt-XXXXXX";
+static char *received; /* what the collector wrote */
+
+static const struct itt_sink_options options = {.method_module = "methods", .stub_module = "stubs"};
+
+/*
+ * Runs body in a process of its own, since a collector and its ids last as long as a process, and
+ * takes the log into `received`. Returns the body's result.
+ */
+static int in_process(int (*body)(void), const char *collector)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setenv("JD_ITT_LOG", log_path, 1);
+        if (collector) {
+            setenv("INTEL_JIT_PROFILER64", collector, 1);
+        } else {
+            unsetenv("INTEL_JIT_PROFILER64");
+        }
+        _exit(body());
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+
+    free(received);
+    FILE *log = fopen(log_path, "re");
+    assert_non_null(log);
+    received = calloc(1, 1 << 20);
+    assert_non_null(received);
+    assert_true(fread(received, 1, (1 << 20) - 1, log) > 0 || feof(log));
+    fclose(log);
+    return WEXITSTATUS(status);
+}
+
+static int reports_a_tree(void)
+{
+    struct sink *sink;
+    if (itt_sink_open(&options, &sink) != 0) {
+        return 1;
+    }
+    int failed = sink_load(sink, &inlined_code) != 0;
+    failed |= sink_unload(sink, inlined_code.address) != 0;
+    failed |= sink_unload(sink, 0xdead) != 0;
+    sink_close(sink);
+    return failed;
+}
+
+static void tree_reaches_the_collector(void **state)
+{
+    (void)state;
+    assert_int_equal(in_process(reports_a_tree, ITT_COLLECTOR), 0);
+    assert_string_equal(
+        received,
+        "load\t1000\t7f0000001000\t90\tpkg.Outer.outer()\tpkg.Outer\tpkg/Outer.java\tmethods\n"
+        "line\t10\t1\n"
+        "line\t50\t2\n"
+        "line\t60\t4\n"
+        "line\t70\t1\n"
+        "line\t75\t3\n"
+        "line\t80\t4\n"
+        "inline\t1001\t1000\t7f000000100a\t40\tpkg.Left.left(int)\tpkg.Left\tpkg/Left.java\n"
+        "line\t10\t11\n"
+        "line\t20\t15\n"
+        "line\t30\t11\n"
+        "line\t40\t12\n"
+        "inline\t1002\t1001\t7f0000001014\t10\tpkg.Left.leaf()\tpkg.Left\tpkg/Left.java\n"
+        "line\t10\t21\n"
+        "inline\t1003\t1000\t7f0000001032\t10\tgen.Right.right()\tgen.Right\t-\n"
+        "line\t10\t0\n"
+        "inline\t1004\t1000\t7f000000104b\t5\tgen.Right.right()\tgen.Right\t-\n"
+        "line\t5\t0\n"
+        "unload\t1000\n"
+        "end\t7\t0\n");
+}
+
+static int reports_rows_and_stubs(void)
+{
+    struct sink *sink;
+    if (itt_sink_open(&options, &sink) != 0) {
+        return 1;
+    }
+    static const struct code_row rows[] = {
+        {.offset = 0, .line = 7, .file = &outer_file},
+        {.offset = 4, .line = 9, .file = &left_file}, /* of an inlined method */
+        {.offset = 8, .line = 8, .file = &outer_file},
+    };
+    struct code method = {.address = 0x1000,
+                          .size = 16,
+                          .name = "pkg.Outer.outer() [C1]",
+                          .method = &outer_method,
+                          .rows = rows,
+                          .row_count = 3};
+    struct code stub = {.address = 0x2000, .size = 32, .name = "StubRoutines (1)"};
+    struct code empty = {.address = 0x3000, .size = 0, .name = "empty"};
+    int failed = sink_load(sink, &method) != 0 || sink_load(sink, &stub) != 0 ||
+                 sink_load(sink, &empty) != 0;
+    struct sink_stats stats;
+    sink_stats(sink, &stats);
+    failed |= stats.records != 2 || stats.dropped != 1 || stats.path || stats.failed;
+
+    /* Known already; another name at the address is news, and invalidates what was there. */
+    stub.replayed = true;
+    failed |= sink_load(sink, &stub) != 0;
+    stub.name = "StubRoutines (2)";
+    failed |= sink_load(sink, &stub) != 0;
+    sink_close(sink);
+
+    /* A second session: ids go on. */
+    if (itt_sink_open(&options, &sink) != 0) {
+        return 1;
+    }
+    failed |= sink_load(sink, &stub) != 0;
+    failed |= sink_move(sink, 0x2000, 0x5000, 32) == 0;
+    sink_close(sink);
+    return failed;
+}
+
+static void rows_stubs_and_replays(void **state)
+{
+    (void)state;
+    assert_int_equal(in_process(reports_rows_and_stubs, ITT_COLLECTOR), 0);
+    assert_string_equal(
+        received,
+        "load\t1000\t1000\t16\tpkg.Outer.outer() [C1]\tpkg.Outer\tpkg/Outer.java\tmethods\n"
+        "line\t4\t7\n"
+        "line\t8\t0\n"
+        "line\t16\t8\n"
+        "load\t1001\t2000\t32\tStubRoutines (1)\t-\t-\tstubs\n"
+        "load\t1002\t2000\t32\tStubRoutines (2)\t-\t-\tstubs\n"
+        "end\t4\t0\n"
+        "load\t1003\t2000\t32\tStubRoutines (2)\t-\t-\tstubs\n"
+        "unload\t1003\n"
+        "end\t7\t0\n");
+}
+
+/* Many addresses, with unloads in between: the table grows, shrinks and finds everything. */
+static int reports_many(void)
+{
+    struct sink *sink;
+    if (itt_sink_open(&options, &sink) != 0) {
+        return 1;
+    }
+    int failed = 0;
+    for (uint64_t i = 0; i < 6000; i++) {
+        struct code code = {.address = 0x10000 + i * 64, .size = 64, .name = "many"};
+        failed |= sink_load(sink, &code) != 0;
+        if (i % 3 == 2) {
+            failed |= sink_unload(sink, 0x10000 + (i - 1) * 64) != 0;
+        }
+    }
+    for (uint64_t i = 0; i < 6000; i++) {
+        struct code code = {
+            .address = 0x10000 + i * 64, .size = 64, .name = "many", .replayed = true};
+        failed |= sink_load(sink, &code) != 0;
+    }
+    for (uint64_t i = 0; i < 6000; i++) {
+        failed |= sink_unload(sink, 0x10000 + i * 64) != 0;
+    }
+    sink_close(sink);
+    return failed;
+}
+
+static size_t count_lines(const char *prefix)
+{
+    size_t count = 0;
+    for (const char *at = received; (at = strstr(at, prefix)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+static void many_are_known_and_unloaded(void **state)
+{
+    (void)state;
+    assert_int_equal(in_process(reports_many, ITT_COLLECTOR), 0);
+    assert_int_equal(count_lines("load\t") - count_lines("unload\t"), 8000);
+    assert_int_equal(count_lines("unload\t"), 8000);
+    assert_non_null(strstr(received, "end\t16001\t0\n"));
+}
+
+static int opens(void)
+{
+    struct sink *sink = NULL;
+    return -itt_sink_open(&options, &sink);
+}
+
+static int opens_idle(void)
+{
+    setenv("JD_ITT_IDLE", "1", 1);
+    return opens();
+}
+
+static void missing_collectors_are_told(void **state)
+{
+    (void)state;
+    assert_int_equal(in_process(opens, NULL), ENOENT);
+    assert_int_equal(in_process(opens, ""), ENOENT);
+    assert_int_equal(in_process(opens, "/nonexistent/collector.so"), ELIBBAD);
+    assert_int_equal(in_process(opens, "libpthread.so.0"), ELIBBAD);
+    assert_int_equal(in_process(opens_idle, ITT_COLLECTOR), EBUSY);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    int fd = mkstemp(log_path);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(received);
+    return unlink(log_path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tree_reaches_the_collector),
+        cmocka_unit_test(rows_stubs_and_replays),
+        cmocka_unit_test(many_are_known_and_unloaded),
+        cmocka_unit_test(missing_collectors_are_told),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

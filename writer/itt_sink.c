@@ -1,0 +1,399 @@
+#include "writer/itt_sink.h"
+
+#include "format/itt.h"
+#include "writer/message.h"
+#include "writer/regions.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ids are unique in the process, whatever sinks come and go: a collector outlives them. */
+static atomic_uint next_method_id = ITT_FIRST_METHOD_ID;
+
+/* What was reported at an address and not unloaded. */
+struct reported {
+    uint64_t address; /* 0: a free slot */
+    uint64_t name_hash;
+    uint32_t size;
+    uint32_t method_id;
+};
+
+struct itt_sink {
+    struct sink sink;
+    struct itt_sink_options options;
+    itt_notify_function notify;
+    pthread_mutex_t lock; /* for all below, and so that a load's events stay together */
+    struct reported *table;
+    uint32_t table_size; /* a power of two, 0 at first */
+    uint32_t table_used;
+    struct regions regions;
+    uint32_t *region_ids;
+    uint32_t region_room;
+    struct itt_line *lines;
+    uint32_t line_room;
+    struct sink_stats stats;
+    bool told; /* of a failure */
+};
+
+/* 0: none are left, as in Intel's own library. */
+static uint32_t new_method_id(void)
+{
+    uint32_t id = atomic_load_explicit(&next_method_id, memory_order_relaxed);
+    do {
+        if (id == 0) {
+            return 0;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&next_method_id, &id, id + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return id;
+}
+
+static uint64_t hash_string(const char *s)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (; *s; s++) {
+        hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static uint32_t slot_of(const struct itt_sink *itt, uint64_t address)
+{
+    uint64_t hash = (address >> 3) * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t slot = (uint32_t)(hash >> 32) & (itt->table_size - 1);
+    while (itt->table[slot].address != 0 && itt->table[slot].address != address) {
+        slot = (slot + 1) & (itt->table_size - 1);
+    }
+    return slot;
+}
+
+/* Makes room for one more address, so that slot_of always ends. */
+static int table_reserve(struct itt_sink *itt)
+{
+    if ((itt->table_used + 1) * 4 <= itt->table_size * 3) {
+        return 0;
+    }
+    struct reported *old = itt->table;
+    uint32_t old_size = itt->table_size;
+    uint32_t size = old_size ? old_size * 2 : 4096;
+    struct reported *table = calloc(size, sizeof(*table));
+    if (!table) {
+        return -ENOMEM;
+    }
+    itt->table = table;
+    itt->table_size = size;
+    for (uint32_t i = 0; i < old_size; i++) {
+        if (old[i].address != 0) {
+            itt->table[slot_of(itt, old[i].address)] = old[i];
+        }
+    }
+    free(old);
+    return 0;
+}
+
+/* Takes a slot out, and closes the gap for the look-ups that probed across it. */
+static void table_remove(struct itt_sink *itt, uint32_t slot)
+{
+    uint32_t mask = itt->table_size - 1;
+    itt->table[slot].address = 0;
+    itt->table_used--;
+    for (uint32_t i = (slot + 1) & mask; itt->table[i].address != 0; i = (i + 1) & mask) {
+        struct reported moved = itt->table[i];
+        itt->table[i].address = 0;
+        itt->table[slot_of(itt, moved.address)] = moved;
+    }
+}
+
+static int grow(void **items, uint32_t *room, uint32_t count, size_t item_size)
+{
+    if (count <= *room) {
+        return 0;
+    }
+    uint32_t new_room = count + count / 2;
+    void *grown = realloc(*items, new_room * item_size);
+    if (!grown) {
+        return -ENOMEM;
+    }
+    *items = grown;
+    *room = new_room;
+    return 0;
+}
+
+/* Appends a range of the line table, as one with the last where the line goes on. */
+static uint32_t add_line(struct itt_line *lines, uint32_t count, uint32_t end, uint32_t line)
+{
+    if (count > 0 && lines[count - 1].line == line) {
+        lines[count - 1].end = end;
+        return count;
+    }
+    lines[count] = (struct itt_line){.end = end, .line = line};
+    return count + 1;
+}
+
+/*
+ * The line that `node`, which code of `inner` lies in, is at there: inner's own, or that of the
+ * call that leads to it.
+ */
+static uint32_t line_in(const struct code *code, uint32_t node, uint32_t inner, uint32_t line)
+{
+    while (inner != node) {
+        line = code->nodes[inner].call_line;
+        inner = code->nodes[inner].parent;
+    }
+    return line;
+}
+
+/* The line table of a region, into itt->lines, which has room. Returns the number of entries. */
+static uint32_t lines_of_region(struct itt_sink *itt, const struct code *code,
+                                const struct region *region)
+{
+    uint32_t count = 0;
+    for (uint32_t i = region->first_range; i < code->range_count; i++) {
+        const struct inline_range *range = &code->ranges[i];
+        if (range->offset >= region->end) {
+            break;
+        }
+        uint32_t end = i + 1 < code->range_count ? code->ranges[i + 1].offset : code->ranges_end;
+        count = add_line(itt->lines, count, end - region->start,
+                         line_in(code, region->node, range->node, range->line));
+    }
+    return count;
+}
+
+/* The line table of code without a tree. Only lines of the method's own file can be told. */
+static uint32_t lines_of_rows(struct itt_sink *itt, const struct code *code)
+{
+    const struct source_file *file = code->method ? code->method->file : NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < code->row_count; i++) {
+        const struct code_row *row = &code->rows[i];
+        uint32_t end = i + 1 < code->row_count ? code->rows[i + 1].offset : (uint32_t)code->size;
+        count = add_line(itt->lines, count, end, row->file == file ? row->line : 0);
+    }
+    return count;
+}
+
+static const char *path_of(const struct method *method)
+{
+    return method && method->file ? method->file->path : NULL;
+}
+
+static void report_method(struct itt_sink *itt, const struct code *code)
+{
+    uint32_t line_count = code->range_count ? lines_of_region(itt, code, &itt->regions.items[0])
+                                            : lines_of_rows(itt, code);
+    struct itt_method_load load = {
+        .method_id = itt->region_ids[0],
+        .method_name = code->name,
+        .address = (const void *)(uintptr_t)code->address,
+        .size = (uint32_t)code->size,
+        .line_count = line_count,
+        .lines = line_count ? itt->lines : NULL,
+        .class_name = code->method ? code->method->class_name : NULL,
+        .source_file = path_of(code->method),
+        .module_name = code->method ? itt->options.method_module : itt->options.stub_module,
+    };
+    itt->notify(ITT_METHOD_LOAD_FINISHED_V2, &load);
+}
+
+static void report_inlined(struct itt_sink *itt, const struct code *code, uint32_t index)
+{
+    const struct region *region = &itt->regions.items[index];
+    const struct method *method = code->nodes[region->node].method;
+    uint32_t line_count = lines_of_region(itt, code, region);
+    struct itt_inline_load load = {
+        .method_id = itt->region_ids[index],
+        .parent_method_id = itt->region_ids[region->parent],
+        .method_name = method ? method->name : "?",
+        .address = (const void *)(uintptr_t)(code->address + region->start),
+        .size = region->end - region->start,
+        .line_count = line_count,
+        .lines = line_count ? itt->lines : NULL,
+        .class_name = method ? method->class_name : NULL,
+        .source_file = path_of(method),
+    };
+    itt->notify(ITT_METHOD_INLINE_LOAD_FINISHED, &load);
+}
+
+/* Everything that can fail, before the first event goes out. */
+static int prepare(struct itt_sink *itt, const struct code *code)
+{
+    uint32_t most_lines = code->range_count ? code->range_count : code->row_count;
+    if (table_reserve(itt) < 0 || regions_find(&itt->regions, code) < 0 ||
+        grow((void **)&itt->region_ids, &itt->region_room, itt->regions.count,
+             sizeof(*itt->region_ids)) < 0 ||
+        grow((void **)&itt->lines, &itt->line_room, most_lines, sizeof(*itt->lines)) < 0) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < itt->regions.count; i++) {
+        itt->region_ids[i] = new_method_id();
+        if (itt->region_ids[i] == 0) {
+            return -EOVERFLOW;
+        }
+    }
+    return 0;
+}
+
+static int load_locked(struct itt_sink *itt, const struct code *code)
+{
+    if (code->size == 0 || code->size > UINT32_MAX || code->address == 0) {
+        itt->stats.dropped++; /* nothing that the API could tell, and nothing wrong */
+        return 0;
+    }
+    uint64_t name_hash = hash_string(code->name);
+    if (code->replayed && itt->table_size > 0) {
+        const struct reported *known = &itt->table[slot_of(itt, code->address)];
+        if (known->address == code->address && known->size == code->size &&
+            known->name_hash == name_hash) {
+            return 0;
+        }
+    }
+    int status = prepare(itt, code);
+    if (status < 0) {
+        return status;
+    }
+    report_method(itt, code);
+    for (uint32_t i = 1; i < itt->regions.count; i++) {
+        report_inlined(itt, code, i);
+    }
+    struct reported *slot = &itt->table[slot_of(itt, code->address)];
+    if (slot->address == 0) {
+        itt->table_used++;
+    }
+    *slot = (struct reported){
+        .address = code->address,
+        .name_hash = name_hash,
+        .size = (uint32_t)code->size,
+        .method_id = itt->region_ids[0],
+    };
+    itt->stats.records++;
+    return 0;
+}
+
+static int itt_load(struct sink *sink, const struct code *code)
+{
+    struct itt_sink *itt = (struct itt_sink *)sink;
+    pthread_mutex_lock(&itt->lock);
+    int status = load_locked(itt, code);
+    if (status < 0) {
+        itt->stats.dropped++;
+    }
+    if (status < 0 && !itt->told) {
+        itt->told = true;
+        message(MESSAGE_ERROR, "failed to report %s to the collector: %s; more may be missing",
+                code->name, status == -ENOMEM ? "no memory" : "no method ids are left");
+    }
+    pthread_mutex_unlock(&itt->lock);
+    return status;
+}
+
+static int itt_unload(struct sink *sink, uint64_t address)
+{
+    struct itt_sink *itt = (struct itt_sink *)sink;
+    pthread_mutex_lock(&itt->lock);
+    if (itt->table_size > 0 && address != 0) {
+        uint32_t slot = slot_of(itt, address);
+        if (itt->table[slot].address != 0) {
+            struct itt_method_id data = {.method_id = itt->table[slot].method_id};
+            itt->notify(ITT_METHOD_UNLOAD_START, &data);
+            table_remove(itt, slot);
+        }
+    }
+    pthread_mutex_unlock(&itt->lock);
+    return 0;
+}
+
+static int itt_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size)
+{
+    (void)to;
+    (void)size;
+    itt_unload(sink, from);
+    return -ENOTSUP;
+}
+
+static void itt_stats(struct sink *sink, struct sink_stats *stats)
+{
+    struct itt_sink *itt = (struct itt_sink *)sink;
+    pthread_mutex_lock(&itt->lock);
+    *stats = itt->stats;
+    pthread_mutex_unlock(&itt->lock);
+}
+
+static void itt_close(struct sink *sink)
+{
+    struct itt_sink *itt = (struct itt_sink *)sink;
+    /* The library stays loaded: a collector may have threads in it. */
+    itt->notify(ITT_SHUTDOWN, NULL);
+    pthread_mutex_destroy(&itt->lock);
+    regions_free(&itt->regions);
+    free(itt->region_ids);
+    free(itt->lines);
+    free(itt->table);
+    free(itt);
+}
+
+static const struct sink_ops itt_ops = {
+    .load = itt_load,
+    .move = itt_move,
+    .unload = itt_unload,
+    .stats = itt_stats,
+    .close = itt_close,
+};
+
+/* Finds the collector's two functions. 0 or a negative errno, after a message. */
+static int collector_load(itt_initialize_function *initialize, itt_notify_function *notify)
+{
+    const char *path = getenv(ITT_COLLECTOR_VARIABLE);
+    if (!path || !*path) {
+        message(MESSAGE_ERROR, "failed to find a collector for mode itt: %s is not set",
+                ITT_COLLECTOR_VARIABLE);
+        return -ENOENT;
+    }
+    void *library = dlopen(path, RTLD_LAZY);
+    if (!library) {
+        message(MESSAGE_ERROR, "failed to load the collector that %s names: %s",
+                ITT_COLLECTOR_VARIABLE, dlerror());
+        return -ELIBBAD;
+    }
+    /* POSIX's way around ISO C, which knows no conversion from an object to a function pointer. */
+    *(void **)notify = dlsym(library, ITT_NOTIFY_SYMBOL);
+    *(void **)initialize = dlsym(library, ITT_INITIALIZE_SYMBOL);
+    if (!*notify || !*initialize) {
+        message(MESSAGE_ERROR, "failed to use the collector %s: it has no %s", path,
+                *notify ? ITT_INITIALIZE_SYMBOL : ITT_NOTIFY_SYMBOL);
+        dlclose(library);
+        return -ELIBBAD;
+    }
+    return 0;
+}
+
+int itt_sink_open(const struct itt_sink_options *options, struct sink **out)
+{
+    itt_initialize_function initialize;
+    itt_notify_function notify;
+    int status = collector_load(&initialize, &notify);
+    if (status < 0) {
+        return status;
+    }
+    struct itt_sink *itt = calloc(1, sizeof(*itt));
+    if (!itt) {
+        message(MESSAGE_ERROR, "failed to start mode itt: no memory");
+        return -ENOMEM;
+    }
+    if (initialize() == 0) {
+        message(MESSAGE_ERROR, "failed to start mode itt: the collector %s does not collect",
+                getenv(ITT_COLLECTOR_VARIABLE));
+        free(itt);
+        return -EBUSY;
+    }
+    itt->sink.ops = &itt_ops;
+    itt->options = *options;
+    itt->notify = notify;
+    pthread_mutex_init(&itt->lock, NULL);
+    *out = &itt->sink;
+    return 0;
+}
