@@ -38,9 +38,9 @@ struct method {
 
 /* Code from `offset` up to the next row's belongs to this line. */
 struct code_row {
-    uint32_t offset; /* from the code's start, in bytes */
-    uint32_t line;   /* 1 and up */
-    struct source_file *file;
+    uint32_t offset;          /* from the code's start, in bytes */
+    uint32_t line;            /* 1 and up */
+    struct source_file *file; /* never NULL */
 };
 
 /* One method at one place of the inline tree. Node 0 is the compiled method, without a parent. */

@@ -1,0 +1,427 @@
+/*
+ * How a piece of code gets into the dump:
+ *
+ * Everything that belongs to one LOAD (DEBUG_INFO with rows and trailer, then the LOAD itself) is
+ * laid out in one buffer that is used again and again, and leaves in one write. Readers bind a
+ * DEBUG_INFO to the next LOAD without looking at an address, so nothing may get in between: layout,
+ * stamp and write happen under one lock. Stamps are taken inside it, which makes them rise in the
+ * order in which things are written.
+ */
+#include "writer/jitdump_sink.h"
+
+#include "writer/buffer.h"
+#include "writer/message.h"
+#include "writer/output_file.h"
+#include "writer/process.h"
+#include "writer/trailer_encoder.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A group larger than this is left out: no JVM makes one, and memory has to have a bound. */
+enum { GROUP_LIMIT = 64 * 1024 * 1024 };
+
+struct jitdump_sink {
+    struct sink sink;
+    pthread_mutex_t lock; /* of everything below */
+    unsigned generation;
+    uint32_t pid;
+    struct output_file file;
+    struct buffer group;
+    struct trailer_encoder trailer;
+    uint64_t (*clock)(void);
+    uint64_t last_stamp;
+    uint64_t max_bytes;
+    void *marker; /* the mapping that perf looks for */
+    size_t marker_size;
+    uint64_t records;
+    uint64_t dropped;
+    bool failed;
+};
+
+static struct jitdump_sink *jitdump_of(struct sink *sink)
+{
+    return (struct jitdump_sink *)sink;
+}
+
+static uint64_t monotonic_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t processor_clock(void)
+{
+#ifdef __x86_64__
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/* The time, later than any this dump has seen: two events in one tick still have an order. */
+static uint64_t next_stamp(struct jitdump_sink *dump)
+{
+    uint64_t now = dump->clock();
+    dump->last_stamp = now > dump->last_stamp ? now : dump->last_stamp + 1;
+    return dump->last_stamp;
+}
+
+/* perf names the ELF file that it makes of a LOAD after the index, so it is unique even when a
+ * second session of this process writes a dump into the same directory. */
+static uint64_t next_code_index(void)
+{
+    static atomic_uint_least64_t last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+/* Our own machine, out of the ELF header that the linker leaves at the start of our image. */
+static uint32_t own_machine(void)
+{
+    extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+    return __ehdr_start.e_machine;
+}
+
+/* Appends room for a record's struct. Where it starts: the struct is filled in when all is known.
+ */
+static size_t begin(struct buffer *group, size_t size)
+{
+    size_t start = group->size;
+    buffer_extend(group, size);
+    return start;
+}
+
+static void finish(struct buffer *group, size_t start, const void *record, size_t size)
+{
+    if (!group->failed) {
+        memcpy(group->bytes + start, record, size);
+    }
+}
+
+/* The size of the record that began at `start` and ends here. */
+static uint32_t size_since(const struct buffer *group, size_t start)
+{
+    return (uint32_t)(group->size - start);
+}
+
+static void put_entry(struct buffer *group, uint64_t address, uint32_t line, const char *path,
+                      size_t path_size)
+{
+    uint8_t *at = buffer_extend(group, sizeof(struct jitdump_debug_entry) + path_size);
+    if (at) {
+        const struct jitdump_debug_entry entry = {.code_addr = address, .line = line};
+        memcpy(at, &entry, sizeof(entry));
+        memcpy(at + sizeof(entry), path, path_size);
+    }
+}
+
+/*
+ * Appends the rows, and one more at the code's end: consumers end the line table at its last row,
+ * which by itself would cover nothing. Returns the number of entries.
+ */
+static uint64_t put_entries(struct buffer *group, const struct code *code)
+{
+    if (code->row_count == 0) {
+        return 0;
+    }
+    const struct source_file *file = NULL;
+    size_t path_size = 0;
+    for (uint32_t i = 0; i < code->row_count; i++) {
+        const struct code_row *row = &code->rows[i];
+        if (row->file != file) {
+            file = row->file;
+            path_size = strlen(file->path) + 1;
+        }
+        put_entry(group, code->address + row->offset, row->line, file->path, path_size);
+    }
+    const struct code_row *last = &code->rows[code->row_count - 1];
+    put_entry(group, code->address + code->size, last->line, file->path, path_size);
+    return (uint64_t)code->row_count + 1;
+}
+
+static void put_debug_info(struct jitdump_sink *dump, const struct code *code, uint64_t stamp)
+{
+    struct buffer *group = &dump->group;
+    size_t start = begin(group, sizeof(struct jitdump_debug_info));
+    uint64_t entries = put_entries(group, code);
+    trailer_encode(&dump->trailer, code, group);
+    if (size_since(group, start) == sizeof(struct jitdump_debug_info)) {
+        group->size = start; /* nothing to say */
+        return;
+    }
+    const struct jitdump_debug_info record = {
+        .prefix = {JIT_CODE_DEBUG_INFO, size_since(group, start), stamp},
+        .code_addr = code->address,
+        .nr_entry = entries,
+    };
+    finish(group, start, &record, sizeof(record));
+}
+
+static void put_load(struct jitdump_sink *dump, const struct code *code, uint64_t stamp,
+                     uint64_t code_index)
+{
+    struct buffer *group = &dump->group;
+    size_t start = begin(group, sizeof(struct jitdump_load));
+    buffer_put_string(group, code->name);
+    if (code->bytes) {
+        buffer_put(group, code->bytes, code->size);
+    }
+    const struct jitdump_load record = {
+        .prefix = {JIT_CODE_LOAD, size_since(group, start), stamp},
+        .pid = dump->pid,
+        .tid = (uint32_t)process_thread_id(),
+        .vma = code->address,
+        .code_addr = code->address,
+        .code_size = code->size,
+        .code_index = code_index,
+    };
+    finish(group, start, &record, sizeof(record));
+}
+
+static int write_close_record(struct jitdump_sink *dump)
+{
+    const struct jitdump_close record = {
+        .prefix = {JIT_CODE_CLOSE, sizeof(record), next_stamp(dump)},
+    };
+    return output_file_append(&dump->file, &record, sizeof(record));
+}
+
+/* Writes what is in dump->group, or ends the dump when it would grow beyond `max`. */
+static int write_group(struct jitdump_sink *dump)
+{
+    struct buffer *group = &dump->group;
+    if (group->failed) {
+        trailer_encoder_forget(&dump->trailer);
+        return -ENOMEM; /* this one only */
+    }
+    if (dump->max_bytes &&
+        dump->file.size + group->size + sizeof(struct jitdump_close) > dump->max_bytes) {
+        message(MESSAGE_WARNING, "stopped writing %s: it has reached max=%llu bytes",
+                dump->file.path, (unsigned long long)dump->max_bytes);
+        write_close_record(dump);
+        output_file_close(&dump->file);
+        dump->failed = true;
+        return -EFBIG;
+    }
+    int error = output_file_append(&dump->file, group->bytes, group->size);
+    if (error) {
+        dump->failed = true;
+        return error;
+    }
+    dump->records++;
+    return 0;
+}
+
+/*
+ * In a fork of the process neither the file nor the lock is ours, and both must be left alone. The
+ * lock is taken when this returns 0.
+ */
+static int enter(struct jitdump_sink *dump)
+{
+    if (process_generation() != dump->generation) {
+        return -EPIPE;
+    }
+    pthread_mutex_lock(&dump->lock);
+    if (dump->failed) {
+        dump->dropped++;
+        pthread_mutex_unlock(&dump->lock);
+        return -EPIPE;
+    }
+    return 0;
+}
+
+static int leave(struct jitdump_sink *dump, int error)
+{
+    if (error) {
+        dump->dropped++;
+    }
+    pthread_mutex_unlock(&dump->lock);
+    return error;
+}
+
+static int jitdump_load(struct sink *sink, const struct code *code)
+{
+    struct jitdump_sink *dump = jitdump_of(sink);
+    int error = enter(dump);
+    if (error) {
+        return error;
+    }
+    uint64_t stamp = next_stamp(dump);
+    buffer_clear(&dump->group);
+    put_debug_info(dump, code, stamp);
+    put_load(dump, code, stamp, next_code_index());
+    return leave(dump, write_group(dump));
+}
+
+static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size)
+{
+    struct jitdump_sink *dump = jitdump_of(sink);
+    int error = enter(dump);
+    if (error) {
+        return error;
+    }
+    const struct jitdump_move record = {
+        .prefix = {JIT_CODE_MOVE, sizeof(record), next_stamp(dump)},
+        .pid = dump->pid,
+        .tid = (uint32_t)process_thread_id(),
+        .vma = to,
+        .old_code_addr = from,
+        .new_code_addr = to,
+        .code_size = size,
+        .code_index = 0,
+    };
+    buffer_clear(&dump->group);
+    buffer_put(&dump->group, &record, sizeof(record));
+    return leave(dump, write_group(dump));
+}
+
+static int jitdump_unload(struct sink *sink, uint64_t address)
+{
+    (void)sink;
+    (void)address;
+    return 0;
+}
+
+static void jitdump_stats(struct sink *sink, struct sink_stats *stats)
+{
+    struct jitdump_sink *dump = jitdump_of(sink);
+    if (process_generation() != dump->generation) {
+        *stats = (struct sink_stats){.failed = true};
+        return;
+    }
+    pthread_mutex_lock(&dump->lock);
+    *stats = (struct sink_stats){
+        .records = dump->records,
+        .bytes = dump->file.size,
+        .dropped = dump->dropped,
+        .path = dump->file.path,
+        .failed = dump->failed,
+    };
+    pthread_mutex_unlock(&dump->lock);
+}
+
+static void free_dump(struct jitdump_sink *dump)
+{
+    if (dump->marker) {
+        munmap(dump->marker, dump->marker_size);
+    }
+    output_file_release(&dump->file);
+    trailer_encoder_free(&dump->trailer);
+    buffer_free(&dump->group);
+    free(dump);
+}
+
+static void jitdump_close(struct sink *sink)
+{
+    struct jitdump_sink *dump = jitdump_of(sink);
+    if (process_generation() == dump->generation) {
+        if (!dump->failed) {
+            write_close_record(dump);
+        }
+        pthread_mutex_destroy(&dump->lock);
+    }
+    free_dump(dump);
+}
+
+/* perf learns of the dump from the event of this mapping; nobody reads or runs what it maps. */
+static int map_marker(struct jitdump_sink *dump)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *marker = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, dump->file.fd, 0);
+    if (marker == MAP_FAILED) {
+        int error = errno;
+        message(MESSAGE_ERROR, "failed to map %s executable, which is how perf finds it: %s%s",
+                dump->file.path, strerror(error),
+                error == EPERM ? "; is its file system mounted noexec?" : "");
+        return -error;
+    }
+    dump->marker = marker;
+    dump->marker_size = size;
+    return 0;
+}
+
+static int write_header(struct jitdump_sink *dump, bool tsc)
+{
+    const struct jitdump_header header = {
+        .magic = JITDUMP_MAGIC,
+        .version = JITDUMP_VERSION,
+        .total_size = sizeof(header),
+        .elf_mach = own_machine(),
+        .pid = dump->pid,
+        .timestamp = next_stamp(dump),
+        .flags = tsc ? JITDUMP_FLAGS_ARCH_TIMESTAMP : 0,
+    };
+    return output_file_append(&dump->file, &header, sizeof(header));
+}
+
+static int create_file(struct jitdump_sink *dump, const char *directory)
+{
+    char *path;
+    if (asprintf(&path, "%s/jit-%u.dump", directory, dump->pid) < 0) {
+        message(MESSAGE_ERROR, "failed to create a dump in %s: out of memory", directory);
+        return -ENOMEM;
+    }
+    int error = output_file_create(&dump->file, path);
+    free(path);
+    return error;
+}
+
+static const struct sink_ops jitdump_ops = {
+    .load = jitdump_load,
+    .move = jitdump_move,
+    .unload = jitdump_unload,
+    .stats = jitdump_stats,
+    .close = jitdump_close,
+};
+
+int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **out)
+{
+#ifndef __x86_64__
+    if (options->tsc) {
+        message(MESSAGE_ERROR, "failed to use clock=tsc: this processor is not an x86-64");
+        return -ENOTSUP;
+    }
+#endif
+    int error = process_watch_forks();
+    struct jitdump_sink *dump = error ? NULL : calloc(1, sizeof(*dump));
+    if (!dump) {
+        message(MESSAGE_ERROR, "failed to start a dump in %s: out of memory", options->directory);
+        return -ENOMEM;
+    }
+    dump->sink.ops = &jitdump_ops;
+    dump->generation = process_generation();
+    dump->pid = (uint32_t)getpid();
+    dump->file.fd = -1;
+    dump->group = BUFFER_INIT(GROUP_LIMIT);
+    trailer_encoder_init(&dump->trailer);
+    dump->clock = options->tsc ? processor_clock : monotonic_clock;
+    dump->max_bytes = options->max_bytes;
+    pthread_mutex_init(&dump->lock, NULL);
+    error = create_file(dump, options->directory);
+    if (!error) {
+        error = write_header(dump, options->tsc);
+    }
+    if (!error) {
+        error = map_marker(dump);
+    }
+    if (error) {
+        if (dump->file.path) {
+            (void)unlink(dump->file.path);
+        }
+        pthread_mutex_destroy(&dump->lock);
+        free_dump(dump);
+        return error;
+    }
+    *out = &dump->sink;
+    return 0;
+}

@@ -1,0 +1,195 @@
+#include "writer/output_file.h"
+
+#include "writer/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PRIVATE_MODE = 0600 };
+
+static const char *file_type(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFLNK:
+        return "a symbolic link";
+    case S_IFDIR:
+        return "a directory";
+    case S_IFIFO:
+        return "a FIFO";
+    case S_IFSOCK:
+        return "a socket";
+    case S_IFREG:
+        return "somebody else's file";
+    default:
+        return "a device";
+    }
+}
+
+/*
+ * Removes what stands in the file's place if it is a stale file of our own. Somebody may put
+ * another thing there between the look and the removal; unlink follows no link, and O_EXCL refuses
+ * whatever is there afterwards.
+ */
+static int remove_stale(const char *path)
+{
+    struct stat there;
+    if (lstat(path, &there) != 0) {
+        return errno == ENOENT ? 0 : -errno;
+    }
+    if (!S_ISREG(there.st_mode) || there.st_uid != geteuid()) {
+        message(MESSAGE_ERROR, "failed to create %s: %s is in its place; remove it, then try again",
+                path, file_type(there.st_mode));
+        return -EEXIST;
+    }
+    return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+/* A process may run with stderr closed: what it prints must not end up in our file. */
+static int above_stderr(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO) {
+        return fd;
+    }
+    int higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return higher;
+}
+
+static int open_new(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PRIVATE_MODE);
+    return above_stderr(fd);
+}
+
+int output_file_create(struct output_file *file, const char *path)
+{
+    *file = (struct output_file){.fd = -1, .write = pwrite};
+    int fd = open_new(path);
+    if (fd < 0 && errno == EEXIST) {
+        int error = remove_stale(path);
+        if (error == -EEXIST) {
+            return error; /* has said so */
+        }
+        errno = -error;
+        fd = error ? -1 : open_new(path);
+    }
+    if (fd < 0) {
+        int error = errno;
+        message(MESSAGE_ERROR, "failed to create %s: %s", path, strerror(error));
+        return -error;
+    }
+    file->fd = fd;
+    file->path = strdup(path);
+    /* The umask may have taken away more than it should: we map the file, the user reads it. */
+    if (!file->path || fchmod(fd, PRIVATE_MODE) != 0) {
+        int error = file->path ? errno : ENOMEM;
+        message(MESSAGE_ERROR, "failed to set up %s: %s", path, strerror(error));
+        (void)unlink(path);
+        output_file_release(file);
+        return -error;
+    }
+    struct rlimit limit;
+    file->size_limited = getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+    return 0;
+}
+
+/* Writes everything or returns a negative errno. */
+static int write_all(const struct output_file *file, uint64_t offset, const void *bytes,
+                     size_t size)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        ssize_t n = file->write(file->fd, at, size, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? -errno : -EIO;
+        }
+        at += n;
+        size -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return 0;
+}
+
+/*
+ * As write_all, with SIGXFSZ blocked for this thread, and the one that our write caused (the kernel
+ * sends it to the thread that wrote) taken away before it is unblocked. Three system calls more,
+ * and so only where a limit was set when the file was opened. HotSpot ignores the signal anyway;
+ * this is for everybody else who uses the writer.
+ */
+static int write_all_limited(const struct output_file *file, uint64_t offset, const void *bytes,
+                             size_t size)
+{
+    sigset_t file_size;
+    sigset_t before;
+    sigemptyset(&file_size);
+    sigaddset(&file_size, SIGXFSZ);
+    int error = -pthread_sigmask(SIG_BLOCK, &file_size, &before);
+    if (error) {
+        return error;
+    }
+    error = write_all(file, offset, bytes, size);
+    if (error == -EFBIG) {
+        const struct timespec at_once = {0};
+        while (sigtimedwait(&file_size, NULL, &at_once) < 0 && errno == EINTR) {
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static int write_or_close(struct output_file *file, uint64_t offset, const void *bytes, size_t size)
+{
+    if (file->fd < 0) {
+        return -EPIPE;
+    }
+    int error = file->size_limited ? write_all_limited(file, offset, bytes, size)
+                                   : write_all(file, offset, bytes, size);
+    if (error) {
+        bool cut = ftruncate(file->fd, (off_t)file->size) == 0;
+        message(MESSAGE_ERROR, "failed to write %s: %s; it ends here%s", file->path,
+                strerror(-error), cut ? "" : ", with a record that is not whole");
+        output_file_close(file);
+    }
+    return error;
+}
+
+int output_file_append(struct output_file *file, const void *record, size_t size)
+{
+    int error = write_or_close(file, file->size, record, size);
+    if (!error) {
+        file->size += size;
+    }
+    return error;
+}
+
+int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes, size_t size)
+{
+    return write_or_close(file, offset, bytes, size);
+}
+
+void output_file_close(struct output_file *file)
+{
+    if (file->fd >= 0) {
+        close(file->fd);
+        file->fd = -1;
+    }
+}
+
+void output_file_release(struct output_file *file)
+{
+    output_file_close(file);
+    free(file->path);
+    file->path = NULL;
+}

@@ -1,0 +1,52 @@
+/*
+ * A private file that only ever holds whole records.
+ *
+ * A record goes out in one write. When the kernel takes less of it, the rest follows; when the rest
+ * cannot be written, the file is cut back to where the record began, one message says why, and the
+ * file is closed for good: later records are answered with -EPIPE. Nothing is buffered, so a killed
+ * process loses no record that was appended.
+ *
+ * A limit on the size of files (RLIMIT_FSIZE) is one more error: the SIGXFSZ that the kernel sends
+ * with it, which ends a process by default, is held back and taken away.
+ *
+ * Not thread-safe; its owner has a lock.
+ */
+#ifndef JD_WRITER_OUTPUT_FILE_H
+#define JD_WRITER_OUTPUT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct output_file {
+    int fd; /* -1: closed */
+    char *path;
+    uint64_t size;     /* bytes in whole records */
+    bool size_limited; /* RLIMIT_FSIZE was set when the file was opened */
+    /* As pwrite(2), which it is; a test puts a disk with faults in its place. */
+    ssize_t (*write)(int fd, const void *bytes, size_t size, off_t offset);
+};
+
+/*
+ * Creates the file with mode 0600. A stale regular file of our own in its place is removed first;
+ * a symbolic link, a FIFO, a directory, anything of another user's is refused. 0, or a negative
+ * errno after one message.
+ */
+int output_file_create(struct output_file *file, const char *path);
+
+/* Appends one record. 0, a negative errno when this one failed, -EPIPE when an earlier one did. */
+int output_file_append(struct output_file *file, const void *record, size_t size);
+
+/* Writes over bytes that are there already, [offset, offset + size). Returns and fails as append,
+ * but cannot take back what was written until then. */
+int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes,
+                          size_t size);
+
+/* Closes the descriptor; path and size stay to be asked for. */
+void output_file_close(struct output_file *file);
+
+/* Closes, and frees the path. */
+void output_file_release(struct output_file *file);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * Writes the trailer of a DEBUG_INFO record (format/jitdump.h): the inline tree and what else the
+ * JVM knows of a piece of code. One encoder goes along with a dump from its first record to its
+ * last, for it knows what the dump has defined. Not thread-safe; the dump's lock guards it, and the
+ * `defined_in` of all methods and files as well.
+ */
+#ifndef JD_WRITER_TRAILER_ENCODER_H
+#define JD_WRITER_TRAILER_ENCODER_H
+
+#include "writer/buffer.h"
+#include "writer/code.h"
+
+struct trailer_encoder {
+    uint32_t dump; /* what `defined_in` is set to; unique in the process */
+    /* The sections of one trailer, whose lengths stand before them. */
+    struct buffer files;
+    struct buffer methods;
+    struct buffer inlines;
+    struct buffer facts;
+};
+
+void trailer_encoder_init(struct trailer_encoder *encoder);
+void trailer_encoder_free(struct trailer_encoder *encoder);
+
+/* Appends the trailer of this code to `out`, nothing when there is nothing to say. */
+void trailer_encode(struct trailer_encoder *encoder, const struct code *code, struct buffer *out);
+
+/*
+ * Takes back that anything has been defined: for when trailers that trailer_encode made did not
+ * reach the dump. What is needed again is defined again.
+ */
+void trailer_encoder_forget(struct trailer_encoder *encoder);
+
+#endif
