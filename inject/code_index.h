@@ -12,8 +12,9 @@
 struct code_stay {
     uint64_t address;
     uint64_t size;
-    uint64_t from; /* stamp of the LOAD or MOVE that brought it */
-    uint32_t blob; /* index into the blobs: which code it is */
+    uint64_t from;  /* stamp of the LOAD or MOVE that brought it */
+    uint64_t until; /* stamp of the MOVE that took it away; UINT64_MAX: none did */
+    uint32_t blob;  /* index into the blobs: which code it is */
 };
 
 /* One LOAD with what came before it. */
@@ -31,23 +32,36 @@ struct code_blob {
 
 struct code_index;
 
-/* What one blob's records say. Start zeroed; filled by code_index_fetch; freed once at the end. */
+/*
+ * What one blob's records say. Start zeroed; filled by code_index_fetch, again and again; freed
+ * once at the end. Pointers live until the next fetch.
+ */
 struct code_details {
-    uint8_t *bytes; /* the code, NULL: the dump has none */
+    const uint8_t *bytes; /* the code, NULL: the dump has none */
     struct jitdump_entry *entries;
     uint32_t entry_count;
     struct trailer trailer;
-    char *strings; /* what the entries' files point into */
-    size_t bytes_room;
-    size_t strings_room;
+    const uint8_t *unwinding; /* .eh_frame, then .eh_frame_hdr; NULL: none */
+    size_t unwinding_size;
+    size_t eh_frame_hdr_size;
+
+    /* What the pointers above point into. */
+    struct code_buffer {
+        uint8_t *bytes;
+        size_t room;
+    } code_buffer, string_buffer, unwinding_buffer;
     uint32_t entry_room;
 };
 
 /*
- * Reads a whole dump. Torn and broken tails end the reading with a note in code_index_warning, they
- * are no failure. 0 or a negative errno after a message.
+ * Reads a whole dump. Broken records are left out, torn and broken tails end the reading, with a
+ * note in code_index_warning; they are no failure. 0 or a negative errno after a message.
  */
 int code_index_open(const char *path, struct code_index **out);
+
+/* The same for a file that is open already: the index takes fd over, on failure too. */
+int code_index_open_fd(int fd, const char *name, struct code_index **out);
+
 void code_index_close(struct code_index *index);
 
 const struct jitdump_header *code_index_header(const struct code_index *index);
@@ -57,13 +71,18 @@ const struct trailer_names *code_index_names(const struct code_index *index);
 uint32_t code_index_blob_count(const struct code_index *index);
 const struct code_blob *code_index_blob(const struct code_index *index, uint32_t blob);
 
-/* All stays, sorted by `from`; the order in which MMAP events have to be made. */
+/*
+ * All stays, sorted by `from`, stays of equal stamps as they stand in the file; the order in which
+ * MMAP events have to be made. (Stamps of a dump may go backwards: a LOAD is stamped back to the
+ * moment its range fell free.)
+ */
 uint32_t code_index_stay_count(const struct code_index *index);
 const struct code_stay *code_index_stay(const struct code_index *index, uint32_t stay);
 
 /*
  * The stay that covers address at time: of those that began at or before the time, the last one,
- * later stays hiding the overlapped part of earlier ones. NULL when there is none. Logarithmic.
+ * later stays hiding the overlapped part of earlier ones. NULL when there is none, or a MOVE has
+ * taken its code away by then. Logarithmic.
  */
 const struct code_stay *code_index_at(const struct code_index *index, uint64_t address,
                                       uint64_t time);

@@ -18,13 +18,15 @@ struct jitdump_reader;
 enum jitdump_status {
     JITDUMP_RECORD, /* *record is filled */
     JITDUMP_END,    /* the file ends here, cleanly */
+    JITDUMP_BROKEN, /* a record ends where it says, but its contents cannot be; the reader is behind
+                       it, and of *record only what the prefix says is filled */
     JITDUMP_TORN,   /* the file ends inside a record: what a killed writer leaves */
-    JITDUMP_BAD,    /* the bytes at `offset` cannot be a record; jitdump_reader_error says why */
+    JITDUMP_BAD,    /* the bytes at jitdump_reader_offset cannot be a record, or not be read */
 };
 
 /*
  * One record as it stands in the file, in this machine's byte order. Pointers are into the reader's
- * buffer and live until its next call.
+ * buffer and live until its next call. address + size of a LOAD or MOVE never wraps.
  */
 struct jitdump_record_view {
     uint64_t offset; /* in the file */
@@ -41,6 +43,7 @@ struct jitdump_record_view {
             uint64_t code_index;
             const char *name;     /* NUL-terminated inside the record */
             const uint8_t *bytes; /* code_size bytes; NULL: the record holds none */
+            size_t excess;        /* bytes behind the code that belong to nothing */
         } load;
         struct {
             uint32_t pid;
@@ -64,7 +67,7 @@ struct jitdump_record_view {
             uint64_t data_size;
         } unwinding_info;
     };
-    const uint8_t *payload; /* all that follows the prefix, for ids we do not know */
+    const uint8_t *payload; /* all that follows the prefix, as it is in the file */
     size_t payload_size;
 };
 
@@ -75,10 +78,27 @@ struct jitdump_entry {
     const char *file; /* never the "\xff" marker: it is replaced by the name before it */
 };
 
-/* Opens a dump and reads its header. 0 or a negative errno (-EINVAL: not a jitdump), after a
- * message. The reader is freed with jitdump_reader_close, NULL being fine. */
+/* Where a walk over a DEBUG_INFO record's entries stands. Start with all zero. */
+struct jitdump_entry_walk {
+    uint64_t index;   /* of the next entry */
+    size_t at;        /* its offset from record->debug_info.entries */
+    const char *file; /* of the entry before, for the "\xff" marker */
+};
+
+/*
+ * Opens a dump and reads its header. 0 or a negative errno (-EINVAL: not a jitdump), after a
+ * message. The reader is freed with jitdump_reader_close, NULL being fine.
+ */
 int jitdump_reader_open(const char *path, struct jitdump_reader **out);
+
+/* The same for a file that is open already: the reader takes fd over, on failure too. `name` is for
+ * messages. */
+int jitdump_reader_open_fd(int fd, const char *name, struct jitdump_reader **out);
+
 void jitdump_reader_close(struct jitdump_reader *reader);
+
+/* Bytes in the file when it was opened; the reader never looks behind them. */
+uint64_t jitdump_reader_file_size(const struct jitdump_reader *reader);
 
 /* The header in this machine's byte order; `swapped` tells that the file's is the other one. */
 const struct jitdump_header *jitdump_reader_header(const struct jitdump_reader *reader);
@@ -88,19 +108,33 @@ bool jitdump_reader_swapped(const struct jitdump_reader *reader);
 enum jitdump_status jitdump_reader_next(struct jitdump_reader *reader,
                                         struct jitdump_record_view *record);
 
+/* Where the next call of jitdump_reader_next looks. */
+uint64_t jitdump_reader_offset(const struct jitdump_reader *reader);
+
 /* Goes to a file offset, from where jitdump_reader_next goes on: that of a record seen before. */
 void jitdump_reader_seek(struct jitdump_reader *reader, uint64_t offset);
+
+/*
+ * Goes to the first offset at or behind the present one where a record of a known kind, sound in
+ * itself and followed by another one or by the file's end, stands: the way out of broken bytes.
+ * False: there is none, and the reader is at the file's end.
+ */
+bool jitdump_reader_resync(struct jitdump_reader *reader);
 
 /* Why the last call was not JITDUMP_RECORD, as "reason" of a message; lives until the next call. */
 const char *jitdump_reader_error(const struct jitdump_reader *reader);
 
 /*
- * Walks a DEBUG_INFO record's entries. Start with a zeroed walk and `*at` 0. Returns 1 and fills
- * *entry, 0 behind the last one, -1 when the record ends inside an entry. At 0, record->entries +
- * *at is where a trailer may start.
+ * Walks a DEBUG_INFO record's entries. Returns 1 and fills *entry, 0 behind the last one, -1 when
+ * the record ends inside an entry. At 0, record->debug_info.entries + walk->at is where a trailer
+ * may start.
  */
 int jitdump_entry_next(const struct jitdump_reader *reader,
-                       const struct jitdump_record_view *record, uint64_t *index, size_t *at,
+                       const struct jitdump_record_view *record, struct jitdump_entry_walk *walk,
                        struct jitdump_entry *entry);
+
+/* Integers of the file's byte order, from unaligned memory. */
+uint32_t jitdump_reader_u32(const struct jitdump_reader *reader, const void *at);
+uint64_t jitdump_reader_u64(const struct jitdump_reader *reader, const void *at);
 
 #endif

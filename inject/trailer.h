@@ -13,6 +13,7 @@
 struct trailer_method {
     const char *name;    /* "?" when the dump never defined it */
     const char *file;    /* NULL: unknown */
+    uint64_t file_id;    /* 0: unknown */
     uint32_t first_line; /* 0: unknown */
 };
 
@@ -48,6 +49,47 @@ void trailer_names_free(struct trailer_names *names);
 /* Never NULL: an id without a definition gives a method named "?". */
 const struct trailer_method *trailer_names_method(const struct trailer_names *names, uint64_t id);
 
+/* The path of a source file; NULL: the dump has not defined it. */
+const char *trailer_names_file(const struct trailer_names *names, uint64_t id);
+
+/* Whether the dump has defined the method. */
+bool trailer_names_has_method(const struct trailer_names *names, uint64_t id);
+
+/*
+ * Takes a definition in, copying the strings; a method's `file` is found through its file_id. 0, or
+ * -1 after *why: the id is 0 or has a definition with other contents, or there is no memory.
+ */
+int trailer_names_add_file(struct trailer_names *names, uint64_t id, const char *path,
+                           const char **why);
+int trailer_names_add_method(struct trailer_names *names, uint64_t id,
+                             const struct trailer_method *method, const char **why);
+
+uint64_t trailer_names_method_count(const struct trailer_names *names);
+
+/* One section of a trailer. */
+struct trailer_section {
+    uint64_t tag; /* enum jitdump_trailer_tag, or one that we do not know */
+    const uint8_t *at;
+    const uint8_t *end;
+};
+
+/*
+ * Finds the trailer in what stands behind the entries of a DEBUG_INFO record, [bytes, bytes +
+ * size): 1 with its sections in [*at, *end); 0: there is none, or none of a version we know; -1:
+ * broken, *why says how.
+ */
+int trailer_find(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
+                 const uint8_t **at, const uint8_t **end, const char **why);
+
+/* Steps over one section, or over one definition of a section of its kind: 1, 0 at the end, -1
+ * after *why. Strings are those in the record. */
+int trailer_section_next(const uint8_t **at, const uint8_t *end, struct trailer_section *section,
+                         const char **why);
+int trailer_file_next(struct trailer_section *section, uint64_t *id, const char **path,
+                      const char **why);
+int trailer_method_next(struct trailer_section *section, uint64_t *id,
+                        struct trailer_method *method, const char **why);
+
 /*
  * Decodes what stands behind the entries of a DEBUG_INFO record, [bytes, bytes + size), taking
  * definitions into names. 0: decoded, or there is no trailer (both counts are then 0); -1: broken,
@@ -56,6 +98,8 @@ const struct trailer_method *trailer_names_method(const struct trailer_names *na
 int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
                    struct trailer_names *names, struct trailer *trailer, const char **why);
 
+/* Makes it one that says nothing: no nodes, no ranges, all facts unknown. */
+void trailer_clear(struct trailer *trailer);
 void trailer_free(struct trailer *trailer);
 
 /* The range that covers an offset from the code's start, or NULL. Logarithmic. */
