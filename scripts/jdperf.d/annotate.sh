@@ -1,0 +1,131 @@
+# shellcheck shell=bash
+# jdperf annotate: a method's machine code with Java source beside it.
+#
+# perf asks objdump, and objdump looks for "java/util/HashMap.java" below the working directory or
+# the image's comp_dir: both are PROFILE/src, so the sources a method is made of (inlining brings in
+# others' files) are copied there first, out of the user's directories or the JDK's src.zip.
+
+# shellcheck source=scripts/jdperf.d/view.sh
+. "$JDPERF_LIB/view.sh"
+
+annotate_usage() {
+    cat <<END
+usage: jdperf annotate [DIR] METHOD [OPTION…] [-- PERF-ANNOTATE-OPTION…]
+
+Prints the machine code of the hottest method whose name contains METHOD, each
+instruction with its share of the samples, beside the Java source it was made
+from.
+
+      --source-path DIRS  where sources are, directories parted by ':' (the
+                      roots of packages: DIR/java/util/HashMap.java). The
+                      JDK's own come from its src.zip when it has one
+                      (Debian: apt-get install openjdk-17-source)
+      --no-source     machine code only
+END
+}
+
+verb_annotate() {
+    local words=() source_path='' source=yes more=()
+    while (($#)); do
+        case $1 in
+        --) ;;
+        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+        esac
+        case $1 in
+        --source-path) need_value "$@"; source_path=$2; shift 2 ;;
+        --no-source) source=''; shift ;;
+        -h | --help) annotate_usage; return 0 ;;
+        --) shift; more=("$@"); break ;;
+        -*) wrong_usage "annotate: unknown option: $1 (options of perf annotate stand behind --)" ;;
+        *) words+=("$1"); shift ;;
+        esac
+    done
+    case ${#words[@]} in
+    1) words=("$JDPERF_DEFAULT_DIR" "${words[0]}") ;;
+    2) ;;
+    *) wrong_usage "annotate: which method? (jdperf annotate DIR METHOD)" ;;
+    esac
+    command -v objdump >/dev/null || die "failed to find objdump, which perf annotate needs: apt-get install binutils"
+    view_profile "${words[0]}"
+    annotate_choose "${words[1]}"
+    [[ -z $source ]] || annotate_fetch_sources "$source_path"
+    mkdir -p "$PROFILE/src"
+    cd "$PROFILE/src" || exit 1
+    [[ $source ]] || more+=(--no-source)
+    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${more[@]}" 2>"$PROFILE/annotate.log" ||
+        { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
+    rm -f "$PROFILE/annotate.log"
+}
+
+# Prints "percent<TAB>dso<TAB>symbol" for all that was sampled, hottest first.
+annotate_symbols() {
+    view_perf report --stdio -g none --no-children -s dso,sym -F overhead,dso,sym -t $'\t' 2>/dev/null |
+        sed -n -e '/^#/d' -e '/^$/d' -e $'s/^ *\\([0-9.]*\\)%\t *\\([^\t]*[^\t ]\\) *\t\\[.\\] /\\1\t\\2\t/p' |
+        sed 's/ *$//'
+}
+
+# Sets SYMBOL and DSO to the hottest match.
+annotate_choose() {
+    local symbols matches percent
+    symbols=$(annotate_symbols)
+    matches=$(awk -F '\t' -v name="$1" '$3 == name' <<<"$symbols")
+    [[ $matches ]] || matches=$(awk -F '\t' -v name="$1" 'index($3, name)' <<<"$symbols")
+    if [[ -z $matches ]]; then
+        say "no sampled method's name contains '$1'. The hottest are:"
+        head -n 10 <<<"$symbols" | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
+        exit 1
+    fi
+    IFS=$'\t' read -r percent DSO SYMBOL <<<"$matches"
+    say "$SYMBOL: $percent % of the samples"
+    if [[ $matches == *$'\n'* ]]; then
+        say "also matching:"
+        tail -n +2 <<<"$matches" | head -n 5 | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
+    fi
+}
+
+# Prints the source files that the code of SYMBOL in the file $1 was made from, relative ones.
+annotate_source_files() {
+    local address size
+    read -r address size < <(readelf -sW "$1" | awk -v name="$SYMBOL" '
+        $4 == "FUNC" { line = $0; sub(/^([^ ]+ +| +)([^ ]+ +){7}/, "", line)
+                       if (line == name) { print $2, $3; exit } }') || return 0
+    objdump -dl --no-show-raw-insn --start-address="0x$address" \
+        --stop-address="$((16#$address + size))" "$1" 2>/dev/null |
+        sed -n 's/^\(.*\.\(java\|kt\|scala\|groovy\|clj\)\):[0-9]*\( (.*)\)\{0,1\}$/\1/p' | sort -u |
+        sed "s|^$PROFILE/src/||" | grep -v '^/' || :
+}
+
+# The homes of the JDKs that were recorded.
+annotate_jdks() {
+    view_perf buildid-list 2>/dev/null | sed -n 's|^[0-9a-f]* \(/.*\)/lib/\(amd64/\|aarch64/\)\{0,1\}server/libjvm\.so$|\1|p'
+}
+
+annotate_fetch_sources() {
+    local file from directory archive entry missing=0
+    [[ -r $PROFILE/$DSO ]] || return 0
+    while IFS= read -r file; do
+        [[ $file && $file != *..* && ! -r $PROFILE/src/$file ]] || continue
+        from=''
+        IFS=: read -ra directories <<<"$1"
+        for directory in "${directories[@]}"; do
+            [[ -z $from && -r $directory/$file ]] && from=$directory/$file
+        done
+        mkdir -p "$PROFILE/src/$(dirname "$file")"
+        if [[ $from ]]; then
+            cp "$from" "$PROFILE/src/$file"
+            continue
+        fi
+        while IFS= read -r directory && [[ ! -s $PROFILE/src/$file ]]; do
+            for archive in "$directory/lib/src.zip" "$directory/src.zip"; do
+                if [[ ! -r $archive ]] || ! command -v unzip >/dev/null; then
+                    continue
+                fi
+                # JDK 9 and later put the module's name in front.
+                entry=$(unzip -Z1 "$archive" "*/$file" "$file" 2>/dev/null | head -n 1) || :
+                [[ -z $entry ]] || unzip -p "$archive" "$entry" >"$PROFILE/src/$file"
+            done
+        done < <(annotate_jdks)
+        [[ -s $PROFILE/src/$file ]] || { rm -f "$PROFILE/src/$file"; missing=$((missing + 1)); MISSING_SOURCE=$file; }
+    done < <(annotate_source_files "$PROFILE/$DSO")
+    ((missing == 0)) || say "no source for $missing of its files, as $MISSING_SOURCE: give --source-path, or install the JDK's sources (Debian: apt-get install openjdk-17-source)"
+}

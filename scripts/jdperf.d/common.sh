@@ -1,0 +1,138 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # What is set here is read by the verbs.
+# What every verb needs: messages, options, the directory of a profile.
+
+JDPERF_VERSION=0.1.0
+JDPERF_VERBS='record inject report script annotate'
+JDPERF_DEFAULT_DIR=jdperf.profile
+
+say() {
+    printf 'jdperf: %s\n' "$*" >&2
+}
+
+die() {
+    say "$*"
+    exit 1
+}
+
+wrong_usage() {
+    say "$*"
+    exit 2
+}
+
+# need_value "$@" at an option that takes one.
+need_value() {
+    (($# > 1)) || wrong_usage "$1 needs a value"
+}
+
+is_number() {
+    [[ $1 =~ ^[0-9]+$ ]] && ((10#$1 > 0))
+}
+
+need_agent() {
+    [[ -r $JDPERF_AGENT ]] || die "failed to find the agent at $JDPERF_AGENT: $JDPERF_MISSING"
+}
+
+# A file that lives as long as this jdperf. SCRATCH is removed at exit.
+make_scratch() {
+    [[ -n ${SCRATCH:-} ]] && return
+    SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/jdperf.XXXXXXXX") ||
+        die "failed to make a temporary directory in ${TMPDIR:-/tmp}"
+    trap 'rm -rf "$SCRATCH"' EXIT
+}
+
+human_size() {
+    numfmt --to=iec --suffix=B "$1"
+}
+
+# with_progress TEXT COMMAND…: says what is going on and, while it takes its time, for how long.
+# The command's own words go to stderr when it failed.
+with_progress() {
+    local text=$1 log status=0 start=$SECONDS pid
+    shift
+    make_scratch
+    log=$(mktemp "$SCRATCH/log.XXXXXXXX")
+    "$@" >"$log" 2>&1 &
+    pid=$!
+    if [[ -t 2 ]]; then
+        while kill -0 "$pid" 2>/dev/null; do
+            printf '\rjdperf: %s … %d s' "$text" $((SECONDS - start)) >&2
+            sleep 0.2
+        done
+        printf '\r\033[K' >&2
+    fi
+    wait "$pid" || status=$?
+    PROGRESS_OUTPUT=$(<"$log")
+    if ((status)); then
+        say "failed to finish this step: $text"
+        [[ -z $PROGRESS_OUTPUT ]] || printf '%s\n' "$PROGRESS_OUTPUT" | tail -n 20 | sed 's/^/    /' >&2
+    else
+        say "$text: done in $((SECONDS - start)) s"
+    fi
+    return "$status"
+}
+
+# The directory of a profile:
+#   profile          what it is: key=value lines. Its presence makes the directory ours
+#   perf.data        as recorded            perf.jit.data    with the generated code in it
+#   jit-PID.dump     the dumps              buildid/         what perf looks binaries up in
+#   scorecard.json   how good it is         src/             Java sources that annotate shows
+
+is_profile() {
+    [[ -f $1/profile && $(head -n 1 "$1/profile") == jdperf-profile=1 ]]
+}
+
+profile_get() {
+    sed -n "s/^$2=//p" "$1/profile" | tail -n 1
+}
+
+profile_set() {
+    printf '%s=%s\n' "$2" "${3//$'\n'/ }" >>"$1/profile"
+}
+
+# Makes the new directory $1 and sets PROFILE to its absolute path. An earlier profile there is kept
+# as $1.old, as perf does; anything else is left alone.
+create_profile() {
+    local dir=${1%/} parent
+    [[ $dir ]] || wrong_usage "the output directory cannot be /"
+    parent=$(dirname "$dir")
+    if [[ -e $dir || -L $dir ]]; then
+        if is_profile "$dir"; then
+            if [[ -e $dir.old ]]; then
+                is_profile "$dir.old" ||
+                    die "failed to move the earlier profile away: $dir.old exists and is no profile; remove it or use another -o DIR"
+                rm -rf "$dir.old"
+            fi
+            mv "$dir" "$dir.old" || die "failed to rename $dir to $dir.old"
+            say "the earlier profile is now $dir.old"
+        elif [[ -d $dir && ! -L $dir && -z $(find "$dir" -mindepth 1 -print -quit 2>/dev/null) ]]; then
+            rmdir "$dir" || die "failed to take over the empty directory $dir"
+        else
+            die "$dir exists and is no profile of jdperf: it is left alone; use another -o DIR"
+        fi
+    fi
+    if [[ ! -d $parent ]]; then
+        die "failed to make $dir: there is no directory $parent"
+    elif ! mkdir -m 0700 "$dir" 2>/dev/null; then
+        die "failed to make $dir: $parent is not writable for $(id -un); use -o with a directory that is"
+    fi
+    PROFILE=$(cd "$dir" && pwd -P)
+    # Commas part the agent's options, '=' HotSpot's -agentpath.
+    case $PROFILE in
+    *[,\"\']* | *$'\n'*)
+        rmdir "$dir"
+        wrong_usage "the agent cannot be given a directory with a comma or a quote in its path: $PROFILE"
+        ;;
+    esac
+    printf 'jdperf-profile=1\n' >"$PROFILE/profile"
+    profile_set "$PROFILE" created "$(date +%Y-%m-%dT%H:%M:%S%z)"
+}
+
+# Sets PROFILE to the absolute path of an existing profile.
+open_profile() {
+    [[ -d $1 ]] || wrong_usage "there is no profile $1"
+    is_profile "$1" || wrong_usage "$1 is no profile of jdperf (no file 'profile' in it)"
+    [[ -r $1/perf.data || -r $1/perf.jit.data ]] ||
+        die "the profile $1 holds no perf.data: the recording has failed"
+    PROFILE=$(cd "$1" && pwd -P)
+}

@@ -1,0 +1,93 @@
+# shellcheck shell=bash
+# jdperf inject: perf.data and the dumps become perf.jit.data, in which generated code has names.
+
+# shellcheck source=scripts/jdperf.d/perf.sh
+. "$JDPERF_LIB/perf.sh"
+
+INJECTOR=''
+
+inject_usage() {
+    cat <<END
+usage: jdperf inject [DIR] [OPTION…] [-- JDTOOL-INJECT-OPTION…]
+
+Names the generated code of a recording: DIR/perf.data and the dumps become
+DIR/perf.jit.data. jdperf record does this by itself; do it again to get it
+another way.
+
+      --injector jdtool|perf  jdtool inject (default: one file for all code,
+                      inlined frames, a scorecard) or perf inject --jit
+END
+}
+
+verb_inject() {
+    local dir='' more=()
+    while (($#)); do
+        case $1 in
+        --) ;;
+        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+        esac
+        case $1 in
+        --injector) need_value "$@"; INJECTOR=$2; shift 2 ;;
+        -h | --help) inject_usage; return 0 ;;
+        --) shift; more=("$@"); break ;;
+        -*) wrong_usage "inject: unknown option: $1 (options of jdtool inject stand behind --)" ;;
+        *) [[ -z $dir ]] || wrong_usage "inject: one profile at a time: $1"; dir=$1; shift ;;
+        esac
+    done
+    check_injector
+    need_perf
+    open_profile "${dir:-$JDPERF_DEFAULT_DIR}"
+    [[ -r $PROFILE/perf.data ]] || die "the raw recording of this profile was discarded; record again"
+    inject_profile "${more[@]}"
+}
+
+check_injector() {
+    case $INJECTOR in
+    '' | jdtool | perf) ;;
+    *) wrong_usage "unknown injector: $INJECTOR (jdtool, perf)" ;;
+    esac
+}
+
+jdtool_has() {
+    [[ -x $JDPERF_TOOL ]] && "$JDPERF_TOOL" --help 2>&1 | grep -qE "(^|[[:space:]])$1([[:space:]]|\$)"
+}
+
+# inject_profile [OPTION…]: makes PROFILE/perf.jit.data. 0, 1 when it could not, 3 when its scorecard
+# is bad.
+inject_profile() {
+    local injector=${INJECTOR:-jdtool} status=0 dumps=("$PROFILE"/jit-*.dump)
+    if ((${#dumps[@]} == 0)) && [[ $(profile_get "$PROFILE" dumps) != elsewhere ]]; then
+        say "there is no dump in $PROFILE: no JVM took the agent up, so no generated code can be named"
+        say "  was it a JVM that ran? A command that clears its environment, or talks to a daemon that runs already (gradle), is not reached: attach to that JVM with jdperf record -p PID"
+    fi
+    rm -rf "$PROFILE"/perf.jit.data "$PROFILE"/jitted-*.so
+    if [[ $injector == jdtool ]]; then
+        if jdtool_has inject; then
+            inject_with_jdtool "$@" || status=$?
+            ((status == 1)) || { profile_set "$PROFILE" injector jdtool; return "$status"; }
+            say "falling back to perf inject --jit"
+        else
+            say "this jdtool cannot inject: using perf inject --jit"
+        fi
+    fi
+    inject_with_perf || return 1
+    profile_set "$PROFILE" injector perf
+}
+
+inject_with_perf() {
+    with_progress "naming generated code with perf inject --jit" \
+        perf_in_profile inject --jit -i "$PROFILE/perf.data" -o "$PROFILE/perf.jit.data" || {
+        rm -f "$PROFILE/perf.jit.data"
+        return 1
+    }
+}
+
+inject_with_jdtool() {
+    mkdir -p "$PROFILE/src"
+    with_progress "naming generated code" \
+        "$JDPERF_TOOL" inject -i "$PROFILE/perf.data" -o "$PROFILE/perf.jit.data" \
+        --source-path "$PROFILE/src" --scorecard "$PROFILE/scorecard.json" "$@" || {
+        rm -f "$PROFILE/perf.jit.data"
+        return 1
+    }
+}

@@ -1,0 +1,27 @@
+# shellcheck shell=bash
+# jdperf script: every sample with its stack.
+
+# shellcheck source=scripts/jdperf.d/view.sh
+. "$JDPERF_LIB/view.sh"
+
+script_usage() {
+    cat <<END
+usage: jdperf script [DIR] [PERF-SCRIPT-OPTION…]
+
+Prints every sample of the profile DIR (default: $JDPERF_DEFAULT_DIR) with its
+stack, as perf script does: food for speedscope, FlameGraph and one's own tools.
+END
+}
+
+verb_script() {
+    local dir=$JDPERF_DEFAULT_DIR
+    if (($#)) && [[ $1 != -* ]]; then
+        dir=$1
+        shift
+    fi
+    case ${1:-} in
+    -h | --help) script_usage; return 0 ;;
+    esac
+    view_profile "$dir"
+    view_perf script "$@"
+}
