@@ -139,7 +139,7 @@ static size_t live_at(uint64_t address)
 static void live_remove(size_t at)
 {
     kill_with_children(live[at]);
-    memmove(&live[at], &live[at + 1], (live_count - at - 1) * sizeof(*live));
+    memmove(&live[at], &live[at + 1], (live_count - at - 1) * sizeof(struct region *));
     live_count--;
 }
 
@@ -152,9 +152,9 @@ static void live_add(struct region *region)
     }
     if (live_count == live_room) {
         live_room = live_room ? live_room * 2 : 1024;
-        live = checked(realloc(live, live_room * sizeof(*live)));
+        live = checked(realloc(live, live_room * sizeof(struct region *)));
     }
-    memmove(&live[at + 1], &live[at], (live_count - at) * sizeof(*live));
+    memmove(&live[at + 1], &live[at], (live_count - at) * sizeof(struct region *));
     live[at] = region;
     live_count++;
 }

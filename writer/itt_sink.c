@@ -1,6 +1,7 @@
 #include "writer/itt_sink.h"
 
 #include "format/itt.h"
+#include "writer/buffer.h"
 #include "writer/message.h"
 #include "writer/regions.h"
 
@@ -22,6 +23,9 @@ struct reported {
     uint32_t method_id;
 };
 
+/* Code whose tree does not fit is left out. */
+enum { SCRATCH_LIMIT = 16 * 1024 * 1024 };
+
 struct itt_sink {
     struct sink sink;
     struct itt_sink_options options;
@@ -31,10 +35,8 @@ struct itt_sink {
     uint32_t table_size; /* a power of two, 0 at first */
     uint32_t table_used;
     struct regions regions;
-    uint32_t *region_ids;
-    uint32_t region_room;
-    struct itt_line *lines;
-    uint32_t line_room;
+    struct buffer region_ids; /* uint32_t: the method id of each region */
+    struct buffer lines;      /* struct itt_line: room for the longest table */
     struct sink_stats stats;
     bool told; /* of a failure */
 };
@@ -108,19 +110,11 @@ static void table_remove(struct itt_sink *itt, uint32_t slot)
     }
 }
 
-static int grow(void **items, uint32_t *room, uint32_t count, size_t item_size)
+/* Makes a buffer hold just this many bytes. NULL: no memory. */
+static void *resize(struct buffer *buffer, size_t size)
 {
-    if (count <= *room) {
-        return 0;
-    }
-    uint32_t new_room = count + count / 2;
-    void *grown = realloc(*items, new_room * item_size);
-    if (!grown) {
-        return -ENOMEM;
-    }
-    *items = grown;
-    *room = new_room;
-    return 0;
+    buffer_clear(buffer);
+    return buffer_extend(buffer, size);
 }
 
 /* Appends a range of the line table, as one with the last where the line goes on. */
@@ -151,6 +145,7 @@ static uint32_t line_in(const struct code *code, uint32_t node, uint32_t inner, 
 static uint32_t lines_of_region(struct itt_sink *itt, const struct code *code,
                                 const struct region *region)
 {
+    struct itt_line *lines = (struct itt_line *)itt->lines.bytes;
     uint32_t count = 0;
     for (uint32_t i = region->first_range; i < code->range_count; i++) {
         const struct inline_range *range = &code->ranges[i];
@@ -158,7 +153,7 @@ static uint32_t lines_of_region(struct itt_sink *itt, const struct code *code,
             break;
         }
         uint32_t end = i + 1 < code->range_count ? code->ranges[i + 1].offset : code->ranges_end;
-        count = add_line(itt->lines, count, end - region->start,
+        count = add_line(lines, count, end - region->start,
                          line_in(code, region->node, range->node, range->line));
     }
     return count;
@@ -168,13 +163,19 @@ static uint32_t lines_of_region(struct itt_sink *itt, const struct code *code,
 static uint32_t lines_of_rows(struct itt_sink *itt, const struct code *code)
 {
     const struct source_file *file = code->method ? code->method->file : NULL;
+    struct itt_line *lines = (struct itt_line *)itt->lines.bytes;
     uint32_t count = 0;
     for (uint32_t i = 0; i < code->row_count; i++) {
         const struct code_row *row = &code->rows[i];
         uint32_t end = i + 1 < code->row_count ? code->rows[i + 1].offset : (uint32_t)code->size;
-        count = add_line(itt->lines, count, end, row->file == file ? row->line : 0);
+        count = add_line(lines, count, end, row->file == file ? row->line : 0);
     }
     return count;
+}
+
+static uint32_t region_id(const struct itt_sink *itt, uint32_t region)
+{
+    return ((const uint32_t *)itt->region_ids.bytes)[region];
 }
 
 static const char *path_of(const struct method *method)
@@ -187,12 +188,12 @@ static void report_method(struct itt_sink *itt, const struct code *code)
     uint32_t line_count = code->range_count ? lines_of_region(itt, code, &itt->regions.items[0])
                                             : lines_of_rows(itt, code);
     struct itt_method_load load = {
-        .method_id = itt->region_ids[0],
+        .method_id = region_id(itt, 0),
         .method_name = code->name,
         .address = (const void *)(uintptr_t)code->address,
         .size = (uint32_t)code->size,
         .line_count = line_count,
-        .lines = line_count ? itt->lines : NULL,
+        .lines = line_count ? (const struct itt_line *)itt->lines.bytes : NULL,
         .class_name = code->method ? code->method->class_name : NULL,
         .source_file = path_of(code->method),
         .module_name = code->method ? itt->options.method_module : itt->options.stub_module,
@@ -206,13 +207,13 @@ static void report_inlined(struct itt_sink *itt, const struct code *code, uint32
     const struct method *method = code->nodes[region->node].method;
     uint32_t line_count = lines_of_region(itt, code, region);
     struct itt_inline_load load = {
-        .method_id = itt->region_ids[index],
-        .parent_method_id = itt->region_ids[region->parent],
+        .method_id = region_id(itt, index),
+        .parent_method_id = region_id(itt, region->parent),
         .method_name = method ? method->name : "?",
         .address = (const void *)(uintptr_t)(code->address + region->start),
         .size = region->end - region->start,
         .line_count = line_count,
-        .lines = line_count ? itt->lines : NULL,
+        .lines = line_count ? (const struct itt_line *)itt->lines.bytes : NULL,
         .class_name = method ? method->class_name : NULL,
         .source_file = path_of(method),
     };
@@ -224,14 +225,16 @@ static int prepare(struct itt_sink *itt, const struct code *code)
 {
     uint32_t most_lines = code->range_count ? code->range_count : code->row_count;
     if (table_reserve(itt) < 0 || regions_find(&itt->regions, code) < 0 ||
-        grow((void **)&itt->region_ids, &itt->region_room, itt->regions.count,
-             sizeof(*itt->region_ids)) < 0 ||
-        grow((void **)&itt->lines, &itt->line_room, most_lines, sizeof(*itt->lines)) < 0) {
+        !resize(&itt->lines, (most_lines + 1) * sizeof(struct itt_line))) {
+        return -ENOMEM;
+    }
+    uint32_t *ids = resize(&itt->region_ids, itt->regions.count * sizeof(*ids));
+    if (!ids) {
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < itt->regions.count; i++) {
-        itt->region_ids[i] = new_method_id();
-        if (itt->region_ids[i] == 0) {
+        ids[i] = new_method_id();
+        if (ids[i] == 0) {
             return -EOVERFLOW;
         }
     }
@@ -268,7 +271,7 @@ static int load_locked(struct itt_sink *itt, const struct code *code)
         .address = code->address,
         .name_hash = name_hash,
         .size = (uint32_t)code->size,
-        .method_id = itt->region_ids[0],
+        .method_id = region_id(itt, 0),
     };
     itt->stats.records++;
     return 0;
@@ -330,8 +333,8 @@ static void itt_close(struct sink *sink)
     itt->notify(ITT_SHUTDOWN, NULL);
     pthread_mutex_destroy(&itt->lock);
     regions_free(&itt->regions);
-    free(itt->region_ids);
-    free(itt->lines);
+    buffer_free(&itt->region_ids);
+    buffer_free(&itt->lines);
     free(itt->table);
     free(itt);
 }
@@ -392,6 +395,8 @@ int itt_sink_open(const struct itt_sink_options *options, struct sink **out)
     }
     itt->sink.ops = &itt_ops;
     itt->options = *options;
+    itt->region_ids = BUFFER_INIT(SCRATCH_LIMIT);
+    itt->lines = BUFFER_INIT(SCRATCH_LIMIT);
     itt->notify = notify;
     pthread_mutex_init(&itt->lock, NULL);
     *out = &itt->sink;

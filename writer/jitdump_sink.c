@@ -13,6 +13,7 @@
 #include "writer/message.h"
 #include "writer/output_file.h"
 #include "writer/process.h"
+#include "writer/samply_records.h"
 #include "writer/trailer_encoder.h"
 
 #include <elf.h>
@@ -38,6 +39,7 @@ struct jitdump_sink {
     struct output_file file;
     struct buffer group;
     struct trailer_encoder trailer;
+    struct samply_records *samply; /* NULL: not wanted */
     uint64_t (*clock)(void);
     uint64_t last_stamp;
     uint64_t max_bytes;
@@ -258,6 +260,9 @@ static int jitdump_load(struct sink *sink, const struct code *code)
     }
     uint64_t stamp = next_stamp(dump);
     buffer_clear(&dump->group);
+    if (dump->samply) {
+        samply_records_put(dump->samply, &dump->group, code, dump->trailer.dump, stamp);
+    }
     put_debug_info(dump, code, stamp);
     put_load(dump, code, stamp, next_code_index());
     return leave(dump, write_group(dump));
@@ -317,6 +322,7 @@ static void free_dump(struct jitdump_sink *dump)
     }
     output_file_release(&dump->file);
     trailer_encoder_free(&dump->trailer);
+    samply_records_free(dump->samply);
     buffer_free(&dump->group);
     free(dump);
 }
@@ -407,7 +413,14 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     dump->clock = options->tsc ? processor_clock : monotonic_clock;
     dump->max_bytes = options->max_bytes;
     pthread_mutex_init(&dump->lock, NULL);
-    error = create_file(dump, options->directory);
+    if (options->samply) {
+        dump->samply = samply_records_new(options->source_path);
+        if (!dump->samply) {
+            message(MESSAGE_ERROR, "failed to start samply's records: out of memory");
+            error = -ENOMEM;
+        }
+    }
+    error = error ? error : create_file(dump, options->directory);
     if (!error) {
         error = write_header(dump, options->tsc);
     }

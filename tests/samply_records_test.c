@@ -1,0 +1,248 @@
+#include "writer/samply_records.h"
+
+#include "format/samply.h"
+#include "tests/inlined_code.h"
+#include "tests/scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* Walks the records in a buffer by their sizes. NULL behind the last one. */
+static const struct jitdump_record *next_record(const struct buffer *buffer, size_t *at)
+{
+    if (*at == buffer->size) {
+        return NULL;
+    }
+    const struct jitdump_record *record = (const void *)(buffer->bytes + *at);
+    assert_true(buffer->size - *at >= sizeof(*record));
+    assert_true(record->total_size <= buffer->size - *at);
+    assert_int_equal(record->timestamp, 77);
+    *at += record->total_size;
+    return record;
+}
+
+static struct buffer records_of(const struct code *code, const char *source_path)
+{
+    struct samply_records *records = samply_records_new(source_path);
+    assert_non_null(records);
+    struct buffer buffer = BUFFER_INIT(1 << 20);
+    static uint32_t dump;
+    samply_records_put(records, &buffer, code, ++dump, 77);
+    assert_false(buffer.failed);
+    samply_records_free(records);
+    return buffer;
+}
+
+static void inline_tree(void **state)
+{
+    (void)state;
+    struct buffer buffer = records_of(&inlined_code, NULL);
+    size_t at = 0;
+    const struct samply_debug_info2 *info = (const void *)next_record(&buffer, &at);
+    assert_int_equal(info->prefix.id, 827346259);
+    assert_null(next_record(&buffer, &at)); /* no tier is known, no source wanted */
+
+    static const char files[] = "pkg/Outer.java\0pkg/Left.java\0\0";
+    static const char names[] =
+        "pkg.Outer.outer()\0pkg.Left.left(int)\0pkg.Left.leaf()\0gen.Right.right()";
+    assert_int_equal(info->file_count, 3);
+    assert_int_equal(info->file_list_size, 32);
+    assert_int_equal(info->function_names_count, 4);
+    assert_int_equal(info->function_names_list_size, 72);
+    const uint8_t *p = (const uint8_t *)(info + 1);
+    assert_memory_equal(p, files, sizeof(files) - 1);
+    p += 32;
+    assert_memory_equal(p, names, sizeof(names));
+    p += 72;
+
+    static const struct samply_function functions[] = {
+        {.name_index = 0, .file_index = 0},
+        {.name_index = 1, .file_index = 1},
+        {.name_index = 2, .file_index = 1},
+        {.name_index = 3, .file_index = 2},
+    };
+    assert_int_equal(info->function_count, 4);
+    assert_memory_equal(p, functions, sizeof(functions));
+    p += sizeof(functions);
+
+    static const struct samply_inline_call calls[] = {
+        {.depth = 0, .range_count = 1, .function_index = 1, .call_line = 2},
+        {.depth = 1, .range_count = 1, .function_index = 2, .call_line = 15},
+        {.depth = 0, .range_count = 2, .function_index = 3, .call_line = 4},
+    };
+    assert_int_equal(info->inline_call_count, 3);
+    assert_memory_equal(p, calls, sizeof(calls));
+    p += sizeof(calls);
+
+    static const struct samply_range ranges[] = {{10, 40}, {20, 10}, {50, 10}, {75, 5}};
+    assert_int_equal(info->range_count, 4);
+    assert_memory_equal(p, ranges, sizeof(ranges));
+    p += sizeof(ranges);
+
+    static const struct samply_line lines[] = {
+        {0, 0, 1, 0},  {10, 1, 11, 0}, {20, 1, 21, 0}, {30, 1, 11, 0}, {40, 1, 12, 0},
+        {50, 2, 0, 0}, {60, 0, 1, 0},  {70, 0, 3, 0},  {75, 2, 0, 0},  {80, 0, 0, 0},
+    };
+    assert_int_equal(info->line_count, 10);
+    assert_memory_equal(p, lines, sizeof(lines));
+    assert_ptr_equal(p + sizeof(lines), buffer.bytes + buffer.size);
+    buffer_free(&buffer);
+}
+
+/* A call of the outer method that was inlined but left no code, and one inlined into it. */
+static void calls_without_code_are_left_out(void **state)
+{
+    (void)state;
+    static const struct inline_node nodes[] = {
+        {.method = &outer_method},
+        {.method = &left_method, .parent = 0, .call_line = 2},
+        {.method = &leaf_method, .parent = 1, .call_line = 15},
+        {.method = &outer_method, .parent = 0, .call_line = 9},
+    };
+    static const struct inline_range ranges[] = {{.offset = 0, .node = 3, .line = 1}};
+    struct code code = inlined_code;
+    code.nodes = nodes;
+    code.ranges = ranges;
+    code.range_count = 1;
+    code.ranges_end = 90;
+    struct buffer buffer = records_of(&code, NULL);
+    const struct samply_debug_info2 *info = (const void *)buffer.bytes;
+    assert_int_equal(info->function_count, 1); /* it calls itself */
+    assert_int_equal(info->inline_call_count, 1);
+    assert_int_equal(info->range_count, 1);
+    assert_int_equal(info->line_count, 1);
+    buffer_free(&buffer);
+}
+
+static void rows_without_tree(void **state)
+{
+    (void)state;
+    static const struct code_row rows[] = {
+        {.offset = 0, .line = 7, .file = &outer_file},
+        {.offset = 4, .line = 9, .file = &left_file},
+        {.offset = 8, .line = 9, .file = &left_file},
+    };
+    struct code code = {
+        .size = 16, .name = "a", .method = &outer_method, .rows = rows, .row_count = 3};
+    struct buffer buffer = records_of(&code, NULL);
+    const struct samply_debug_info2 *info = (const void *)buffer.bytes;
+    assert_int_equal(info->function_count, 1);
+    assert_int_equal(info->inline_call_count, 0);
+    assert_int_equal(info->file_count, 2);
+    assert_int_equal(info->line_count, 2);
+    buffer_free(&buffer);
+}
+
+static void assert_tier(struct code code, int32_t kind, int32_t tier, const char *name)
+{
+    code.facts.kind = kind;
+    code.facts.tier = tier;
+    struct buffer buffer = records_of(&code, NULL);
+    if (!name) {
+        assert_int_equal(buffer.size, 0);
+    } else {
+        const struct samply_tier *record = (const void *)buffer.bytes;
+        assert_int_equal(record->prefix.id, 827346260);
+        assert_int_equal(record->name_size % 4, 0);
+        assert_int_equal(record->prefix.total_size, sizeof(*record) + record->name_size);
+        assert_int_equal(buffer.size, record->prefix.total_size);
+        assert_true(record->color < SAMPLY_COLOR_COUNT);
+        assert_string_equal((const char *)(record + 1), name);
+    }
+    buffer_free(&buffer);
+}
+
+static void tiers_are_named(void **state)
+{
+    (void)state;
+    struct code stub = {.size = 16, .name = "stub", .facts = CODE_FACTS_UNKNOWN};
+    struct code method = {
+        .size = 16, .name = "m", .method = &outer_method, .facts = CODE_FACTS_UNKNOWN};
+    assert_tier(stub, -1, -1, "Stub");
+    assert_tier(stub, JITDUMP_KIND_STUB, -1, "Stub");
+    assert_tier(stub, JITDUMP_KIND_INTERPRETER, -1, "Interpreter");
+    assert_tier(method, JITDUMP_KIND_NATIVE_WRAPPER, 0, "Stub");
+    assert_tier(method, JITDUMP_KIND_NMETHOD, 1, "C1");
+    assert_tier(method, JITDUMP_KIND_NMETHOD, 3, "C1");
+    assert_tier(method, JITDUMP_KIND_NMETHOD, 4, "C2");
+    assert_tier(method, -1, -1, NULL);
+}
+
+/* "a:SCRATCH", where pkg is a directory in SCRATCH that holds Outer.java and no Left.java. */
+static void sources_come_once(void **state)
+{
+    const char *directory = *state;
+    char package[300];
+    char source_path[300];
+    char file[320];
+    snprintf(package, sizeof(package), "%s/pkg", directory);
+    snprintf(source_path, sizeof(source_path), "/nonexistent:%s:", directory);
+    snprintf(file, sizeof(file), "%s/Outer.java", package);
+    assert_int_equal(mkdir(package, 0700), 0);
+    scratch_write(file, "class Outer {}");
+
+    struct samply_records *records = samply_records_new(source_path);
+    assert_non_null(records);
+    struct buffer buffer = BUFFER_INIT(1 << 20);
+    samply_records_put(records, &buffer, &inlined_code, 4711, 77);
+    size_t at = 0;
+    const struct samply_embedded_source *source = (const void *)next_record(&buffer, &at);
+    assert_int_equal(source->prefix.id, 827346261);
+    assert_int_equal(source->path_size, 16);
+    assert_int_equal(source->text_size, 14);
+    assert_int_equal(source->prefix.total_size, sizeof(*source) + 16 + 16);
+    assert_string_equal((const char *)(source + 1), "pkg/Outer.java");
+    assert_memory_equal((const char *)(source + 1) + 16, "class Outer {}\0", 16);
+    assert_int_equal(next_record(&buffer, &at)->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
+    assert_null(next_record(&buffer, &at));
+
+    buffer_clear(&buffer);
+    samply_records_put(records, &buffer, &inlined_code, 4711, 77);
+    at = 0;
+    assert_int_equal(next_record(&buffer, &at)->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
+    assert_null(next_record(&buffer, &at));
+
+    buffer_free(&buffer);
+    samply_records_free(records);
+    assert_int_equal(unlink(file), 0);
+}
+
+/* The path is a class file's word. */
+static void sources_stay_inside_their_directory(void **state)
+{
+    char outside[300];
+    snprintf(outside, sizeof(outside), "%s/inside", (const char *)*state);
+    assert_int_equal(mkdir(outside, 0700), 0);
+    scratch_write(scratch_path(state, "Secret.java"), "secret");
+    static const char *const paths[] = {"../Secret.java", "a/../../Secret.java", "/etc/hostname",
+                                        "..", "inside"};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        struct source_file file = {.path = paths[i]};
+        struct method method = {.name = "m", .file = &file};
+        struct code_row row = {.offset = 0, .line = 1, .file = &file};
+        struct code code = {
+            .size = 16, .name = "m", .method = &method, .rows = &row, .row_count = 1};
+        struct buffer buffer = records_of(&code, i == 4 ? *state : outside);
+        const struct jitdump_record *record = (const void *)buffer.bytes;
+        assert_int_equal(record->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
+        buffer_free(&buffer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inline_tree),
+        cmocka_unit_test(calls_without_code_are_left_out),
+        cmocka_unit_test(rows_without_tree),
+        cmocka_unit_test(tiers_are_named),
+        cmocka_unit_test_setup_teardown(sources_come_once, scratch_create, scratch_remove),
+        cmocka_unit_test_setup_teardown(sources_stay_inside_their_directory, scratch_create,
+                                        scratch_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
