@@ -1,0 +1,396 @@
+#include "inject/perf_data.h"
+#include "tests/perf_file.h"
+#include "tests/scratch.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define EVERYTHING                                                                                 \
+    (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_READ |   \
+     PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |               \
+     PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER |  \
+     PERF_SAMPLE_STACK_USER | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_IDENTIFIER | \
+     PERF_SAMPLE_TRANSACTION | PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_PHYS_ADDR |                     \
+     PERF_SAMPLE_CGROUP | PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE)
+
+/* Event 0 samples everything, event 1 next to nothing. */
+static struct perf_file two_events(void)
+{
+    struct perf_file file = {.attr_count = 2};
+    file.attrs[0] = (struct perf_event_attr){
+        .size = sizeof file.attrs[0],
+        .sample_type = EVERYTHING,
+        .read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED,
+        .branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_HW_INDEX,
+        .sample_regs_user = 0x101, /* two registers */
+        .sample_regs_intr = 0x7,
+        .sample_stack_user = 16,
+        .exclude_callchain_user = 1,
+        .sample_id_all = 1,
+    };
+    file.attrs[1] = (struct perf_event_attr){
+        .size = sizeof file.attrs[1],
+        .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID,
+        .sample_id_all = 1,
+    };
+    return file;
+}
+
+static const uint64_t full_sample[] = {
+    100,          /* identifier */
+    0x1234,       /* ip */
+    0x2b0000002a, /* pid 42, tid 43 */
+    777,          /* time */
+    1,
+    100,
+    2,
+    3,      /* addr, id, stream id, cpu */
+    250000, /* period */
+    2,
+    50,
+    11,
+    100,
+    12,
+    101, /* read: two counters, time enabled */
+    3,
+    PERF_CONTEXT_USER,
+    0x1234,
+    0x99, /* chain */
+    0x0000000c | UINT64_C(0xaa) << 32,
+    0xbb, /* raw: 12 bytes behind a u32 */
+    1,
+    0,
+    0x10,
+    0x20,
+    0x30, /* branches: count, hardware index, one entry */
+    PERF_SAMPLE_REGS_ABI_64,
+    0x71,
+    0x72, /* user registers */
+    16,
+    0x81,
+    0x82,
+    8, /* stack: size, bytes, valid ones */
+    5,
+    6,
+    7, /* weight, data source, transaction */
+    PERF_SAMPLE_REGS_ABI_64,
+    1,
+    2,
+    3, /* registers at interrupt */
+    8,
+    9,
+    4096,
+    4096, /* physical address, cgroup, page sizes */
+};
+
+static void check_full_sample(const struct perf_sample *sample)
+{
+    assert_int_equal(sample->ip, 0x1234);
+    assert_int_equal(sample->pid, 42);
+    assert_int_equal(sample->tid, 43);
+    assert_int_equal(sample->time, 777);
+    assert_int_equal(sample->period, 250000);
+    assert_int_equal(sample->chain_count, 3);
+    assert_true(sample->chain[2] == 0x99);
+    assert_int_equal(sample->branch_count, 1);
+    assert_true(sample->branches[0].from == 0x10);
+}
+
+static void every_field_is_found_and_kept(void **state)
+{
+    struct perf_file file = two_events();
+    uint64_t small[] = {101, 0x5555, 0x100000007};
+    perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
+    perf_file_record(&file, PERF_RECORD_SAMPLE, 1, small, sizeof small);
+    perf_file_write(&file, scratch_path(state, "all"));
+
+    struct perf_data *data;
+    struct perf_record record;
+    struct perf_sample sample;
+    uint8_t out[PERF_RECORD_SIZE_MAX];
+    assert_int_equal(perf_data_open(scratch_path(state, "all"), &data), 0);
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+    check_full_sample(&sample);
+    assert_int_equal(sample.reg_count, 2);
+    assert_true(sample.regs[1] == 0x72);
+    assert_int_equal(sample.stack_size, 16);
+    assert_int_equal(sample.stack_dyn_size, 8);
+    assert_int_equal(sample.stack[0], 0x81);
+    assert_int_equal(perf_sample_encode(&sample, true, out), record.size);
+    assert_memory_equal(out, record.bytes, record.size);
+
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+    assert_ptr_equal(sample.event, perf_data_event(data, 1));
+    assert_int_equal(sample.ip, 0x5555);
+    assert_int_equal(sample.pid, 7);
+    assert_null(sample.chain);
+    assert_int_equal(perf_data_next(data, true, &record), 0);
+    perf_data_close(data);
+    free(file.records);
+}
+
+static void a_sample_cut_anywhere_is_malformed(void **state)
+{
+    for (size_t words = 0; words < sizeof full_sample / 8; words++) {
+        struct perf_file file = two_events();
+        struct perf_data *data;
+        struct perf_record record;
+        struct perf_sample sample;
+        if (words > 0 && words < sizeof full_sample / 8 - 11) { /* behind it: the tail, unread */
+            perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, words * 8);
+            perf_file_write(&file, scratch_path(state, "cut"));
+            assert_int_equal(perf_data_open(scratch_path(state, "cut"), &data), 0);
+            assert_int_equal(perf_data_next(data, true, &record), 1);
+            assert_int_equal(perf_sample_decode(data, &record, &sample), -1);
+            perf_data_close(data);
+        }
+        free(file.records);
+    }
+}
+
+/* Rewritten: without user stacks, with a longer chain; in place, features and build-ids intact. */
+static void rewriting(void **state)
+{
+    struct perf_file file = two_events();
+    uint8_t desc[8 + sizeof file.attrs[0] + 8 + 8 + 8] = {0};
+    uint32_t head[2] = {1, sizeof file.attrs[0]}, counts[2] = {1, 8};
+    memcpy(desc, head, sizeof head);
+    memcpy(desc + 8, &file.attrs[0], sizeof file.attrs[0]);
+    memcpy(desc + 8 + sizeof file.attrs[0], counts, sizeof counts);
+    struct {
+        uint32_t size;
+        char text[12];
+    } version = {12, "6.1.99"};
+    perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, desc, sizeof desc);
+    perf_file_feature(&file, PERF_FEATURE_VERSION, &version, sizeof version);
+    perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
+    perf_file_record(&file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);
+    perf_file_write(&file, scratch_path(state, "file"));
+
+    struct perf_data *data;
+    struct perf_writer *writer;
+    struct perf_record record;
+    struct perf_sample sample;
+    uint8_t out[PERF_RECORD_SIZE_MAX];
+    uint8_t build_id[BUILD_ID_MAX] = {1, 2, 3};
+    uint64_t chain[] = {PERF_CONTEXT_USER, 5, 6, 7};
+    assert_int_equal(perf_data_open(scratch_path(state, "file"), &data), 0);
+    assert_int_equal(perf_writer_open(scratch_path(state, "file"), data, true, &writer), 0);
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+    sample.chain = chain;
+    sample.chain_count = 4;
+    sample.ip = 0x4321;
+    perf_writer_put(writer, out, perf_sample_encode(&sample, false, out));
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    perf_writer_put(writer, record.bytes, record.size);
+    perf_writer_add_build_id(writer, "/somewhere/java.so", build_id);
+    assert_int_equal(perf_writer_finish(writer), 0);
+    perf_data_close(data);
+
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "file"), &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    assert_int_equal(perf_data_open(scratch_path(state, "file"), &data), 0);
+    assert_string_equal(perf_data_string(data, PERF_FEATURE_VERSION), "6.1.99");
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+    assert_int_equal(sample.ip, 0x4321);
+    assert_int_equal(sample.chain_count, 4);
+    assert_true(sample.chain[3] == 7);
+    assert_null(sample.regs);
+    assert_null(sample.stack);
+    assert_false(perf_data_has(data, PERF_SAMPLE_REGS_USER));
+    assert_int_equal(sample.event->attr.exclude_callchain_user, 0);
+    assert_int_equal(sample.tail.size, 11 * 8);
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(record.type, PERF_USER_FINISHED_ROUND);
+    assert_int_equal(perf_data_next(data, true, &record), 0);
+
+    struct perf_section *section = &data->features[PERF_FEATURE_BUILD_ID];
+    assert_int_equal(section->size, 36 + 64);
+    assert_int_equal(perf_data_read(data, section->offset, out, section->size), 0);
+    assert_int_equal(out[12], 1);
+    assert_int_equal(out[32], BUILD_ID_MAX);
+    assert_string_equal((char *)out + 36, "/somewhere/java.so");
+    struct perf_event_attr attr;
+    section = &data->features[PERF_FEATURE_EVENT_DESC];
+    assert_int_equal(section->size, sizeof desc);
+    assert_int_equal(perf_data_read(data, section->offset + 8, &attr, sizeof attr), 0);
+    assert_int_equal(attr.sample_type & PERF_SAMPLE_STACK_USER, 0);
+    perf_data_close(data);
+    free(file.records);
+}
+
+static void a_sample_too_long_is_not_encoded(void **state)
+{
+    struct perf_file file = two_events();
+    struct perf_data *data;
+    struct perf_record record;
+    struct perf_sample sample;
+    uint8_t out[PERF_RECORD_SIZE_MAX];
+    uint64_t *chain = calloc(9000, sizeof *chain);
+    perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
+    perf_file_write(&file, scratch_path(state, "long"));
+    assert_int_equal(perf_data_open(scratch_path(state, "long"), &data), 0);
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+    sample.chain = chain;
+    sample.chain_count = 9000;
+    assert_int_equal(perf_sample_encode(&sample, true, out), 0);
+    size_t without = (sizeof full_sample / 8 - 3) * 8 + sizeof(struct perf_event_header);
+    sample.chain_count = (PERF_RECORD_SIZE_MAX - without) / 8;
+    assert_int_equal(perf_sample_encode(&sample, true, out), PERF_RECORD_SIZE_MAX);
+    sample.chain_count++;
+    assert_int_equal(perf_sample_encode(&sample, true, out), 0);
+    perf_data_close(data);
+    free(chain);
+    free(file.records);
+}
+
+static void records_tell_their_time(void **state)
+{
+    struct perf_file file = two_events();
+    uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
+    uint64_t other[] = {0, 0, 0x2b0000002a, 101};
+    uint64_t made_up[] = {0, 0, 0, 0, 0, 0, 0, 0};
+    perf_file_record(&file, PERF_RECORD_COMM, 0, comm, sizeof comm);
+    perf_file_record(&file, PERF_RECORD_COMM, 0, other, sizeof other);
+    perf_file_record(&file, PERF_RECORD_COMM, 0, made_up, sizeof made_up);
+    perf_file_write(&file, scratch_path(state, "times"));
+    struct perf_data *data;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "times"), &data), 0);
+    assert_int_equal(perf_data_next(data, false, &record), 1);
+    assert_int_equal(perf_record_id(data, &record).time, 777);
+    assert_int_equal(perf_record_id(data, &record).tid, 43);
+    assert_int_equal(perf_data_next(data, false, &record), 1);
+    assert_false(perf_record_id(data, &record).has_time);
+    assert_int_equal(perf_record_id(data, &record).pid, 42);
+    assert_int_equal(perf_data_next(data, false, &record), 1);
+    assert_true(perf_record_id(data, &record).has_time);
+    assert_int_equal(perf_record_id(data, &record).time, 0);
+
+    uint8_t out[PERF_SAMPLE_ID_MAX];
+    assert_int_equal(perf_put_sample_id(data, 42, 43, 777, out), 48);
+    uint64_t expected[] = {0x2b0000002a, 777, 100, 100, 0, 100};
+    assert_memory_equal(out, expected, sizeof expected);
+    perf_data_close(data);
+    free(file.records);
+}
+
+static void samples_are_stepped_over(void **state)
+{
+    struct perf_file file = two_events();
+    uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
+    uint8_t *big = calloc(1, 60000);
+    for (int i = 0; i < 10; i++) {
+        perf_file_record(&file, PERF_RECORD_SAMPLE, 0, big, 60000);
+    }
+    perf_file_record(&file, PERF_RECORD_COMM, 0, comm, sizeof comm);
+    perf_file_write(&file, scratch_path(state, "big"));
+    struct perf_data *data;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "big"), &data), 0);
+    assert_int_equal(perf_data_next(data, false, &record), 1);
+    assert_int_equal(record.type, PERF_RECORD_COMM);
+    assert_int_equal(perf_data_next(data, false, &record), 0);
+    perf_data_rewind(data);
+    int count = 0;
+    while (perf_data_next(data, true, &record) == 1) {
+        count++;
+    }
+    assert_int_equal(count, 11);
+    perf_data_close(data);
+    free(big);
+    free(file.records);
+}
+
+static int open_and_read(const char *path)
+{
+    struct perf_data *data;
+    struct perf_record record;
+    int err = perf_data_open(path, &data);
+    if (err) {
+        assert_null(data);
+        return err;
+    }
+    do {
+        err = perf_data_next(data, true, &record);
+    } while (err == 1);
+    perf_data_close(data);
+    return err;
+}
+
+static void what_we_cannot_take_is_refused(void **state)
+{
+    static const uint32_t records[] = {PERF_RECORD_AUX, PERF_USER_AUXTRACE, PERF_USER_COMPRESSED,
+                                       PERF_USER_COMPRESSED2, PERF_USER_AUXTRACE_INFO};
+    static const unsigned features[] = {PERF_FEATURE_AUXTRACE, PERF_FEATURE_DIR_FORMAT,
+                                        PERF_FEATURE_COMPRESSED};
+    uint64_t zeros[8] = {0};
+    for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
+        struct perf_file file = two_events();
+        perf_file_record(&file, records[i], 0, zeros, sizeof zeros);
+        perf_file_write(&file, scratch_path(state, "refused"));
+        assert_int_equal(open_and_read(scratch_path(state, "refused")), -ENOTSUP);
+        free(file.records);
+    }
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        struct perf_file file = two_events();
+        perf_file_record(&file, PERF_RECORD_COMM, 0, zeros, sizeof zeros);
+        perf_file_feature(&file, features[i], zeros, sizeof zeros);
+        perf_file_write(&file, scratch_path(state, "refused"));
+        assert_int_equal(open_and_read(scratch_path(state, "refused")), -ENOTSUP);
+        free(file.records);
+    }
+    uint64_t pipe_header[2] = {PERF_FILE_MAGIC, 16};
+    uint64_t foreign[13] = {__builtin_bswap64(PERF_FILE_MAGIC), __builtin_bswap64(104)};
+    FILE *out = fopen(scratch_path(state, "refused"), "w");
+    fwrite(pipe_header, 1, sizeof pipe_header, out);
+    fclose(out);
+    assert_int_equal(open_and_read(scratch_path(state, "refused")), -ENOTSUP);
+    out = fopen(scratch_path(state, "refused"), "w");
+    fwrite(foreign, 1, sizeof foreign, out);
+    fclose(out);
+    assert_int_equal(open_and_read(scratch_path(state, "refused")), -ENOTSUP);
+    assert_int_equal(open_and_read(*state), -ENOTSUP); /* a directory */
+    assert_int_equal(open_and_read(scratch_path(state, "absent")), -ENOENT);
+}
+
+static void a_file_cut_anywhere_does_no_harm(void **state)
+{
+    struct perf_file file = two_events();
+    perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
+    perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
+    perf_file_feature(&file, PERF_FEATURE_VERSION, full_sample, 16);
+    perf_file_write(&file, scratch_path(state, "whole"));
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "whole"), &status), 0);
+    for (off_t size = status.st_size - 1; size >= 0; size -= 4) {
+        assert_int_equal(truncate(scratch_path(state, "whole"), size), 0);
+        int err = open_and_read(scratch_path(state, "whole"));
+        assert_true(err == 0 || err == -EINVAL);
+    }
+    free(file.records);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_is_found_and_kept),
+        cmocka_unit_test(a_sample_cut_anywhere_is_malformed),
+        cmocka_unit_test(rewriting),
+        cmocka_unit_test(a_sample_too_long_is_not_encoded),
+        cmocka_unit_test(records_tell_their_time),
+        cmocka_unit_test(samples_are_stepped_over),
+        cmocka_unit_test(what_we_cannot_take_is_refused),
+        cmocka_unit_test(a_file_cut_anywhere_does_no_harm),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}

@@ -1,0 +1,90 @@
+/*
+ * Makes perf.data files for tests, record by record.
+ */
+#ifndef JD_TESTS_PERF_FILE_H
+#define JD_TESTS_PERF_FILE_H
+
+#include "inject/perf_data_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct perf_file {
+    struct perf_event_attr attrs[4];
+    uint32_t attr_count;
+    uint8_t *records;
+    size_t size;
+    uint64_t feature_bits;
+    struct {
+        const void *bytes;
+        size_t size;
+    } features[64];
+};
+
+static inline void perf_file_put(struct perf_file *file, const void *bytes, size_t size)
+{
+    file->records = realloc(file->records, file->size + size);
+    memcpy(file->records + file->size, bytes, size);
+    file->size += size;
+}
+
+/* Appends a record with the given payload. */
+static inline void perf_file_record(struct perf_file *file, uint32_t type, uint16_t misc,
+                                    const void *payload, size_t size)
+{
+    struct perf_event_header header = {type, misc, (uint16_t)(sizeof header + size)};
+    perf_file_put(file, &header, sizeof header);
+    perf_file_put(file, payload, size);
+}
+
+static inline void perf_file_feature(struct perf_file *file, unsigned feature, const void *bytes,
+                                     size_t size)
+{
+    file->feature_bits |= UINT64_C(1) << feature;
+    file->features[feature].bytes = bytes;
+    file->features[feature].size = size;
+}
+
+/* Writes the file; event i has the one id 100 + i. The records stay for another round. */
+static inline void perf_file_write(const struct perf_file *file, const char *path)
+{
+    FILE *out = fopen(path, "w");
+    struct perf_file_header header = {
+        .magic = PERF_FILE_MAGIC,
+        .size = sizeof header,
+        .attr_size = sizeof file->attrs[0] + sizeof(struct perf_section),
+        .attrs = {sizeof header + file->attr_count * 8,
+                  file->attr_count * (sizeof file->attrs[0] + sizeof(struct perf_section))},
+        .features = {file->feature_bits},
+    };
+    header.data = (struct perf_section){header.attrs.offset + header.attrs.size, file->size};
+    fwrite(&header, 1, sizeof header, out);
+    for (uint64_t i = 0; i < file->attr_count; i++) {
+        uint64_t id = 100 + i;
+        fwrite(&id, 1, sizeof id, out);
+    }
+    for (uint32_t i = 0; i < file->attr_count; i++) {
+        struct perf_section ids = {sizeof header + i * UINT64_C(8), 8};
+        fwrite(&file->attrs[i], 1, sizeof file->attrs[i], out);
+        fwrite(&ids, 1, sizeof ids, out);
+    }
+    fwrite(file->records, 1, file->size, out);
+    uint64_t at = header.data.offset + header.data.size +
+                  (uint64_t)__builtin_popcountll(file->feature_bits) * sizeof(struct perf_section);
+    for (unsigned i = 0; i < 64; i++) {
+        if (file->feature_bits >> i & 1) {
+            struct perf_section section = {at, file->features[i].size};
+            fwrite(&section, 1, sizeof section, out);
+            at += section.size;
+        }
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        if (file->feature_bits >> i & 1) {
+            fwrite(file->features[i].bytes, 1, file->features[i].size, out);
+        }
+    }
+    fclose(out);
+}
+
+#endif
