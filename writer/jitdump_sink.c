@@ -4,8 +4,8 @@
  * Everything that belongs to one LOAD (DEBUG_INFO with rows and trailer, then the LOAD itself) is
  * laid out in one buffer that is used again and again, and leaves in one write. Readers bind a
  * DEBUG_INFO to the next LOAD without looking at an address, so nothing may get in between: layout,
- * stamp and write happen under one lock. Stamps are taken inside it, which makes them rise in the
- * order in which things are written.
+ * stamp and write happen under one lock. The clock is read inside it, so that events have the order
+ * in which they are written; the stamp of a LOAD is what the timeline makes of that time.
  */
 #include "writer/jitdump_sink.h"
 
@@ -14,6 +14,7 @@
 #include "writer/output_file.h"
 #include "writer/process.h"
 #include "writer/samply_records.h"
+#include "writer/timeline.h"
 #include "writer/trailer_encoder.h"
 
 #include <elf.h>
@@ -40,6 +41,7 @@ struct jitdump_sink {
     struct buffer group;
     struct trailer_encoder trailer;
     struct samply_records *samply; /* NULL: not wanted */
+    struct timeline *timeline;
     uint64_t (*clock)(void);
     uint64_t last_stamp;
     uint64_t max_bytes;
@@ -251,6 +253,36 @@ static int leave(struct jitdump_sink *dump, int error)
     return error;
 }
 
+static int load_one(struct jitdump_sink *dump, const struct code *code)
+{
+    uint64_t code_index = next_code_index();
+    uint64_t stamp = timeline_load(dump->timeline, code, code_index, next_stamp(dump));
+    buffer_clear(&dump->group);
+    if (dump->samply) {
+        samply_records_put(dump->samply, &dump->group, code, dump->trailer.dump, stamp);
+    }
+    put_debug_info(dump, code, stamp);
+    put_load(dump, code, stamp, code_index);
+    return write_group(dump);
+}
+
+/* Loads the parts of a replayed stub in which nothing else is known to live. */
+static int load_gaps(struct jitdump_sink *dump, const struct code *code)
+{
+    uint64_t end = code->address + code->size;
+    struct code gap = *code;
+    uint64_t gap_end = code->address;
+    int error = 0;
+    while (!error && timeline_next_gap(dump->timeline, gap_end, end, &gap.address, &gap_end)) {
+        gap.size = gap_end - gap.address;
+        if (code->bytes) {
+            gap.bytes = (const char *)code->bytes + (gap.address - code->address);
+        }
+        error = load_one(dump, &gap);
+    }
+    return error;
+}
+
 static int jitdump_load(struct sink *sink, const struct code *code)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
@@ -258,14 +290,12 @@ static int jitdump_load(struct sink *sink, const struct code *code)
     if (error) {
         return error;
     }
-    uint64_t stamp = next_stamp(dump);
-    buffer_clear(&dump->group);
-    if (dump->samply) {
-        samply_records_put(dump->samply, &dump->group, code, dump->trailer.dump, stamp);
+    if (code->replayed && !code->method) {
+        error = load_gaps(dump, code);
+    } else if (!timeline_knows(dump->timeline, code)) {
+        error = load_one(dump, code);
     }
-    put_debug_info(dump, code, stamp);
-    put_load(dump, code, stamp, next_code_index());
-    return leave(dump, write_group(dump));
+    return leave(dump, error);
 }
 
 static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size)
@@ -275,15 +305,20 @@ static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t 
     if (error) {
         return error;
     }
+    uint64_t now = next_stamp(dump);
+    uint64_t code_index;
+    if (!timeline_move(dump->timeline, from, to, now, &code_index)) {
+        return leave(dump, -ENOENT);
+    }
     const struct jitdump_move record = {
-        .prefix = {JIT_CODE_MOVE, sizeof(record), next_stamp(dump)},
+        .prefix = {JIT_CODE_MOVE, sizeof(record), now},
         .pid = dump->pid,
         .tid = (uint32_t)process_thread_id(),
         .vma = to,
         .old_code_addr = from,
         .new_code_addr = to,
         .code_size = size,
-        .code_index = 0,
+        .code_index = code_index,
     };
     buffer_clear(&dump->group);
     buffer_put(&dump->group, &record, sizeof(record));
@@ -292,9 +327,13 @@ static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t 
 
 static int jitdump_unload(struct sink *sink, uint64_t address)
 {
-    (void)sink;
-    (void)address;
-    return 0;
+    struct jitdump_sink *dump = jitdump_of(sink);
+    int error = enter(dump);
+    if (error) {
+        return error;
+    }
+    timeline_unload(dump->timeline, address, next_stamp(dump));
+    return leave(dump, 0);
 }
 
 static void jitdump_stats(struct sink *sink, struct sink_stats *stats)
@@ -321,6 +360,7 @@ static void free_dump(struct jitdump_sink *dump)
         munmap(dump->marker, dump->marker_size);
     }
     output_file_release(&dump->file);
+    timeline_free(dump->timeline);
     trailer_encoder_free(&dump->trailer);
     samply_records_free(dump->samply);
     buffer_free(&dump->group);
@@ -356,15 +396,22 @@ static int map_marker(struct jitdump_sink *dump)
     return 0;
 }
 
+/* Nothing in the dump counts from before the header's stamp. */
 static int write_header(struct jitdump_sink *dump, bool tsc)
 {
+    uint64_t start = next_stamp(dump);
+    dump->timeline = timeline_new(start);
+    if (!dump->timeline) {
+        message(MESSAGE_ERROR, "failed to start %s: out of memory", dump->file.path);
+        return -ENOMEM;
+    }
     const struct jitdump_header header = {
         .magic = JITDUMP_MAGIC,
         .version = JITDUMP_VERSION,
         .total_size = sizeof(header),
         .elf_mach = own_machine(),
         .pid = dump->pid,
-        .timestamp = next_stamp(dump),
+        .timestamp = start,
         .flags = tsc ? JITDUMP_FLAGS_ARCH_TIMESTAMP : 0,
     };
     return output_file_append(&dump->file, &header, sizeof(header));
