@@ -188,3 +188,48 @@ overlaps() {
     [ -z "$bad" ] || fail "$bad"
     note "$(wc -l <"$1") entries in the perf map, none overlapping"
 }
+
+# verify_torn DUMP: what a killed JVM leaves: sound but for at most one torn record at the end.
+verify_torn() {
+    local said
+    said=$("$jdtool" verify "$1" 2>&1) || true
+    [ "$(grep -c . <<<"$said")" -le 1 ] || fail "more than a torn tail in $1: $(head -n 5 <<<"$said")"
+    [[ -z $said || $said == *torn* ]] || fail "jdtool verify $1: $said"
+}
+
+# wait_for FILE PATTERN [SECONDS]: until a line of FILE matches.
+wait_for() {
+    local tenths=$((${3:-60} * 10))
+    until grep -q -e "$2" "$1" 2>/dev/null; do
+        [ $((tenths--)) -gt 0 ] || fail "no '$2' in $1 within ${3:-60} s: $(tail -n 3 "$1")"
+        sleep 0.1
+    done
+}
+
+# attach PID COMMAND-OR-OPTIONS: through jattach, else jcmd. Prints what the JVM answers.
+attach() {
+    if command -v jattach >/dev/null; then
+        jattach "$1" load "$agent" true "$2"
+    else
+        "$jdk/bin/jcmd" "$1" JVMTI.agent_load "$agent" "$2"
+    fi
+}
+
+# start_warm FLAG...: a JVM busy compiling the same sources again and again, in the background; sets
+# pid. Its rounds are in $scratch/rounds.
+start_warm() {
+    javac_workload
+    compile Warm
+    local part=com/sun/org/apache/xerces/internal/util
+    mkdir -p "$scratch/warm/$part" "$scratch/warm-out"
+    cp -r "$workload/java.xml/$part/." "$scratch/warm/$part"
+    "$jdk/bin/java" "$@" -cp "$classes" Warm "$scratch/warm" "$scratch/warm-out" \
+        >"$scratch/rounds" 2>"$scratch/warm.err" &
+    pid=$!
+    children+=("$pid")
+}
+
+# round_time: the median time, in ms, of the last 9 rounds of start_warm's JVM.
+round_time() {
+    tail -n 9 "$scratch/rounds" | awk '{ print $3 }' | sort -n | sed -n 5p
+}

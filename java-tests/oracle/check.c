@@ -1,5 +1,8 @@
 /*
  * oracle-check DUMP ORACLE: holds a dump against what the oracle wrote down in the same JVM.
+ * oracle-check --held DUMP LOG: the dump holds every blob of the oracle's log.
+ * oracle-check --live DUMP LOG: the dump holds the blobs that live at its start or came later: all
+ * that are left at the log's end, and none that was gone before.
  *
  * Rows: for every byte of every compiled method up to its last PCStackInfo, the dump's row must
  * give the file and line of the innermost frame of the first PCStackInfo whose pc is above the
@@ -361,30 +364,143 @@ static void check(FILE *oracle)
     }
 }
 
-int main(int argc, char **argv)
+/* One stay in the oracle's log. */
+struct stay {
+    uint64_t address;
+    uint64_t size;
+    uint64_t from;
+    uint64_t until; /* UINT64_MAX: still there */
+    bool method;
+    char *name;
+};
+
+static struct stay *stays;
+static size_t stay_count;
+
+static void add_stay(const struct stay *stay)
 {
-    if (argc != 3) {
-        fprintf(stderr, "usage: oracle-check DUMP ORACLE\n");
-        return 2;
+    static size_t room;
+    if (stay_count == room) {
+        room = room == 0 ? 4096 : room * 2;
+        stays = realloc(stays, room * sizeof *stays);
+        if (stays == NULL) {
+            exit(1);
+        }
     }
-    FILE *oracle = fopen(argv[2], "re");
-    if (oracle == NULL) {
-        fprintf(stderr, "oracle-check: failed to open %s: %s\n", argv[2], strerror(errno));
-        return 1;
+    stays[stay_count++] = *stay;
+}
+
+/* Ends whatever lives in a range. Linear, for a log is short. */
+static void end_stays(uint64_t address, uint64_t size, uint64_t now)
+{
+    for (size_t i = stay_count; i-- > 0;) {
+        if (stays[i].until == UINT64_MAX && stays[i].address < address + size &&
+            address < stays[i].address + stays[i].size) {
+            stays[i].until = now;
+        }
     }
-    if (code_index_open(argv[1], &dump) != 0) {
-        return 1;
+}
+
+/* Reads a log; a torn last line is what a killed JVM leaves. */
+static void read_log(FILE *log)
+{
+    static char line[8192];
+    static char name[2048];
+    char *fields[MAX_FIELDS];
+    while (fgets(line, sizeof line, log) != NULL && line[0] != 'X' && strchr(line, '\n') != NULL) {
+        uint32_t n = split(line, fields);
+        struct stay stay = {.until = UINT64_MAX, .method = line[0] == 'L'};
+        stay.from = strtoull(fields[1], NULL, 10);
+        stay.address = strtoull(fields[2], NULL, 16);
+        if (line[0] == 'U') {
+            end_stays(stay.address, 1, stay.from);
+            continue;
+        }
+        if ((line[0] != 'L' || n != 7) && (line[0] != 'D' || n != 5)) {
+            broken(line);
+        }
+        stay.size = strtoull(fields[3], NULL, 10);
+        if (stay.method) {
+            java_name(name, sizeof name, fields[4], fields[5], fields[6]);
+        } else {
+            snprintf(name, sizeof name, "%s", fields[4]);
+        }
+        stay.name = strdup(name);
+        end_stays(stay.address, stay.size, stay.from);
+        add_stay(&stay);
     }
-    place_count = code_index_blob_count(dump);
-    places = calloc(place_count + 1, sizeof *places);
-    if (places == NULL) {
-        return 1;
+}
+
+/* Is there a blob in the dump with these bounds, and, for a method, with this name? */
+static bool held(const struct stay *stay)
+{
+    for (uint32_t i = 0; i < place_count; i++) {
+        const struct code_blob *blob = code_index_blob(dump, places[i].blob);
+        if (blob->address == stay->address && blob->size == stay->size &&
+            (!stay->method || same_name(blob->name, stay->name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_held(void)
+{
+    uint64_t lost = 0;
+    for (size_t i = 0; i < stay_count; i++) {
+        if (!held(&stays[i])) {
+            lost++;
+            if (show()) {
+                printf("lost: %s at 0x%" PRIx64 "\n", stays[i].name, stays[i].address);
+            }
+        }
+    }
+    printf("held: %zu blobs reported, %" PRIu64 " lost\n", stay_count, lost);
+    return stay_count > 0 && lost == 0 ? 0 : 1;
+}
+
+static int check_live(void)
+{
+    uint64_t start = code_index_header(dump)->timestamp;
+    uint64_t live = 0;
+    uint64_t lost = 0;
+    uint64_t dead = 0;
+    for (size_t i = 0; i < stay_count; i++) {
+        if (stays[i].until == UINT64_MAX) {
+            live++;
+            if (!held(&stays[i])) {
+                lost++;
+                if (show()) {
+                    printf("lost: %s at 0x%" PRIx64 "\n", stays[i].name, stays[i].address);
+                }
+            }
+        }
     }
     for (uint32_t i = 0; i < place_count; i++) {
-        places[i].address = code_index_blob(dump, i)->address;
-        places[i].blob = i;
+        const struct code_blob *blob = code_index_blob(dump, places[i].blob);
+        bool alive = false;
+        for (size_t k = 0; k < stay_count && !alive; k++) {
+            alive = stays[k].until > start && stays[k].address == blob->address &&
+                    stays[k].size == blob->size &&
+                    (!stays[k].method || same_name(blob->name, stays[k].name));
+        }
+        if (!alive) {
+            dead++;
+            if (show()) {
+                printf("not alive: %s at 0x%" PRIx64 ", %" PRIu64 " bytes\n", blob->name,
+                       blob->address, blob->size);
+            }
+        }
     }
-    qsort(places, place_count, sizeof *places, by_address);
+    printf("live: %" PRIu64 " blobs at the end, %" PRIu64
+           " of them not in the dump; the dump has %u, "
+           "%" PRIu64 " of them not alive\n",
+           live, lost, place_count, dead);
+    return live > 0 && lost == 0 && dead == 0 ? 0 : 1;
+}
+
+static int check_truth(FILE *oracle)
+{
     check(oracle);
 
     uint64_t stubs = 0;
@@ -405,11 +521,47 @@ int main(int argc, char **argv)
            rows, count.bytes, count.bytes_silent, count.bytes_behind);
     printf("inlines: %" PRIu64 " of %" PRIu64 " stacks right, %" PRIu64 " frames\n",
            count.stacks_right, count.stacks, count.frames);
+    bool sound = count.methods > 0 && count.missing == 0 && extra == 0 && count.wrong_name == 0 &&
+                 rows >= 99.99 && count.stacks_right == count.stacks;
+    return sound ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc == 4 ? argv[1] : "";
+    if (argc != 3 && strcmp(mode, "--held") != 0 && strcmp(mode, "--live") != 0) {
+        fprintf(stderr, "usage: oracle-check [--held | --live] DUMP ORACLE\n");
+        return 2;
+    }
+    FILE *oracle = fopen(argv[argc - 1], "re");
+    if (oracle == NULL) {
+        fprintf(stderr, "oracle-check: failed to open %s: %s\n", argv[argc - 1], strerror(errno));
+        return 1;
+    }
+    if (code_index_open(argv[argc - 2], &dump) != 0) {
+        return 1;
+    }
+    place_count = code_index_blob_count(dump);
+    places = calloc(place_count + 1, sizeof *places);
+    if (places == NULL) {
+        return 1;
+    }
+    for (uint32_t i = 0; i < place_count; i++) {
+        places[i].address = code_index_blob(dump, i)->address;
+        places[i].blob = i;
+    }
+    qsort(places, place_count, sizeof *places, by_address);
+
+    int status = 0;
+    if (argc == 3) {
+        status = check_truth(oracle);
+    } else {
+        read_log(oracle);
+        status = strcmp(mode, "--held") == 0 ? check_held() : check_live();
+    }
     code_details_free(&details);
     code_index_close(dump);
     free(places);
     fclose(oracle);
-    bool sound = count.methods > 0 && count.missing == 0 && extra == 0 && count.wrong_name == 0 &&
-                 rows >= 99.99 && count.stacks_right == count.stacks;
-    return sound ? 0 : 1;
+    return status;
 }

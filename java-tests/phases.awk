@@ -1,0 +1,42 @@
+# Judges the samples of a Phases run: phases.awk -v ranges="START END ..." LOG SAMPLES
+# LOG is what Phases wrote; SAMPLES is `perf script --ns -F time,ip,sym -G`, in the order of time.
+# Prints "TOTAL UNNAMED MISNAMED", and the first misnamed samples on stderr.
+function wide(hex) { return "x" substr("0000000000000000", 1, 16 - length(hex)) hex }
+function complain(what) { if (shown++ < 10) print "   " what ": " $0 > "/dev/stderr" }
+BEGIN {
+    n = split(ranges, r, " ")
+    for (i = 1; i <= n; i++) r[i] = wide(r[i])
+}
+FNR == NR {
+    start[NR] = $2
+    end[NR] = $3
+    phases = NR
+    next
+}
+{
+    ip = wide($2)
+    for (i = 1; i < n; i += 2) if (ip >= r[i] && ip < r[i + 1]) break
+    if (i >= n) next
+    total++
+    split($1, t, /[.:]/)
+    now = t[1] * 1e9 + t[2]
+    while (at < phases && start[at + 1] <= now) at++
+    running = at > 0 && now <= end[at] ? at - 1 : -1 # the number of the phase, -1 between two
+
+    name = $3
+    if (name == "" || name == "[unknown]") {
+        unnamed++
+        complain("unnamed in phase " running)
+    } else if (name ~ /^Phase_[0-9]+\./) {
+        if (substr(name, 7, 6) + 0 != running) {
+            misnamed++
+            complain("misnamed in phase " running)
+        }
+    } else if (running >= 0 && name ~ /\./ && $0 ~ /\(/ && name !~ /^(Phases|java\.lang\.System|java\.lang\.Math|java\.lang\.Object)\./) {
+        # No other Java code runs within a phase, but for what its construction takes.
+        if (name ~ /^(java|jdk)\..*(reflect|invoke)/) next
+        misnamed++
+        complain("misnamed in phase " running)
+    }
+}
+END { print total + 0, unnamed + 0, misnamed + 0 }

@@ -1,0 +1,42 @@
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import javax.tools.JavaCompiler;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.ToolProvider;
+
+/**
+ * A JVM that is at work when somebody comes to look: compiles the same sources again and again with
+ * the javac API, and prints "ROUND NANOTIME MILLISECONDS" for each time.
+ *
+ * Usage: Warm SOURCES OUT [SECONDS]; SOURCES is a part of java.xml, below its root
+ */
+public class Warm {
+    public static void main(String[] args) throws IOException {
+        Path root = Path.of(args[0]);
+        long until = System.nanoTime() + Long.parseLong(args.length > 2 ? args[2] : "3600") * 1_000_000_000L;
+        List<Path> files;
+        try (Stream<Path> all = Files.walk(root)) {
+            files = all.filter(f -> f.toString().endsWith(".java")).collect(Collectors.toList());
+        }
+        JavaCompiler javac = ToolProvider.getSystemJavaCompiler();
+        for (int round = 0; System.nanoTime() < until; round++) {
+            long start = System.nanoTime();
+            List<String> options = new ArrayList<>(List.of("-nowarn", "-Xlint:none", "-XDignore.symbol.file",
+                "-proc:none", "-d", args[1], "--patch-module", "java.xml=" + root));
+            try (StandardJavaFileManager manager = javac.getStandardFileManager(null, null, null)) {
+                boolean fine = javac.getTask(null, manager, d -> { }, options, null,
+                    manager.getJavaFileObjectsFromPaths(files)).call();
+                if (!fine) {
+                    System.out.println("javac failed");
+                    System.exit(1);
+                }
+            }
+            System.out.println(round + " " + start + " " + (System.nanoTime() - start) / 1_000_000);
+        }
+    }
+}

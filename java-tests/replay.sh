@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Attached late, the agent describes exactly the code that is there: what the oracle, which was there
+# from the start, says is alive.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+compile Churn
+
+dynamic=()
+[ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
+"$jdk/bin/java" "-agentpath:$oracle=$scratch/log,log" "${dynamic[@]}" -XX:+UseSerialGC -Xmx64m \
+    -XX:ReservedCodeCacheSize=16m -cp "$classes" Churn 400 wait >"$scratch/out" 2>"$scratch/err" &
+pid=$!
+children=("$pid")
+wait_for "$scratch/out" ready
+sleep 2 # deferred events are delivered by then
+mkdir "$scratch/dump"
+attach "$pid" "start,dir=$scratch/dump" >"$scratch/said" 2>&1 || fail "start: $(cat "$scratch/said")"
+attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
+kill "$pid"
+dump=$(the_dump "$scratch/dump")
+verify "$dump"
+"$oracle_check" --live "$dump" "$scratch/log" || fail "the replay and the JVM's life disagree"
