@@ -1,10 +1,63 @@
-/* The agent's entry points. */
+/*
+ * The agent's entry points.
+ *
+ * At the JVM's start a wrong option ends the start, for it is the user's to mend; what the
+ * environment does (no directory, disk full) leaves the JVM without a profile, but running, unless
+ * strict=on asks otherwise. On attach either is the command's failure, and the JVM goes on.
+ */
+#include "agent/options.h"
+#include "agent/session.h"
+#include "writer/message.h"
+
 #include <jvmti.h>
 
-JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
+JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
+{
+    (void)reserved;
+    struct options options;
+    char error[OPTIONS_ERROR_MAX];
+    if (options_parse(text, &options, error) != 0) {
+        message(MESSAGE_ERROR, "%s", error);
+        return JNI_ERR;
+    }
+    if (options.command != COMMAND_START) {
+        message(MESSAGE_ERROR, "'%s' is a command for a JVM that runs, not for its start",
+                options.command == COMMAND_STOP ? "stop" : "status");
+        return JNI_ERR;
+    }
+    if (session_start(vm, &options, false) != 0) {
+        message(MESSAGE_ERROR, options.strict ? "strict=on: the JVM does not start"
+                                              : "the JVM runs without being profiled");
+        return options.strict ? JNI_ERR : JNI_OK;
+    }
+    return JNI_OK;
+}
+
+JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
+{
+    (void)reserved;
+    struct options options;
+    char error[OPTIONS_ERROR_MAX];
+    if (options_parse(text, &options, error) != 0) {
+        message(MESSAGE_ERROR, "%s", error);
+        return JNI_ERR;
+    }
+    switch (options.command) {
+    case COMMAND_START:
+        return session_start(vm, &options, true) == 0 ? JNI_OK : JNI_ERR;
+    case COMMAND_STOP:
+        session_stop();
+        break;
+    case COMMAND_STATUS:
+        session_status();
+        break;
+    }
+    return JNI_OK;
+}
+
+/* VMDeath comes first, but not to a JVM that fails while it starts. */
+JNIEXPORT void JNICALL Agent_OnUnload(JavaVM *vm)
 {
     (void)vm;
-    (void)options;
-    (void)reserved;
-    return JNI_ERR;
+    session_stop();
 }

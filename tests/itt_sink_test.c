@@ -121,8 +121,13 @@ static int reports_rows_and_stubs(void)
     /* Known already; another name at the address is news, and invalidates what was there. */
     stub.replayed = true;
     failed |= sink_load(sink, &stub) != 0;
+    stub.replayed = false;
     stub.name = "StubRoutines (2)";
     failed |= sink_load(sink, &stub) != 0;
+
+    /* The blob around a known stub, replayed: only what the stub has left. */
+    struct code blob = {.address = 0x1ff0, .size = 64, .name = "blob", .replayed = true};
+    failed |= sink_load(sink, &blob) != 0;
     sink_close(sink);
 
     /* A second session: ids go on. */
@@ -147,10 +152,12 @@ static void rows_stubs_and_replays(void **state)
         "line\t16\t8\n"
         "load\t1001\t2000\t32\tStubRoutines (1)\t-\t-\tstubs\n"
         "load\t1002\t2000\t32\tStubRoutines (2)\t-\t-\tstubs\n"
-        "end\t4\t0\n"
-        "load\t1003\t2000\t32\tStubRoutines (2)\t-\t-\tstubs\n"
-        "unload\t1003\n"
-        "end\t7\t0\n");
+        "load\t1003\t1ff0\t16\tblob\t-\t-\tstubs\n"
+        "load\t1004\t2020\t16\tblob\t-\t-\tstubs\n"
+        "end\t6\t0\n"
+        "load\t1005\t2000\t32\tStubRoutines (2)\t-\t-\tstubs\n"
+        "unload\t1005\n"
+        "end\t9\t0\n");
 }
 
 /* Many addresses, with unloads in between: the table grows, shrinks and finds everything. */

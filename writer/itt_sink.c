@@ -3,6 +3,7 @@
 #include "format/itt.h"
 #include "writer/buffer.h"
 #include "writer/message.h"
+#include "writer/range_map.h"
 #include "writer/regions.h"
 
 #include <dlfcn.h>
@@ -15,11 +16,10 @@
 /* Ids are unique in the process, whatever sinks come and go: a collector outlives them. */
 static atomic_uint next_method_id = ITT_FIRST_METHOD_ID;
 
-/* What was reported at an address and not unloaded. */
+/* Code that was reported and, as far as the collector knows, is still there. */
 struct reported {
-    uint64_t address; /* 0: a free slot */
+    struct range range;
     uint64_t name_hash;
-    uint32_t size;
     uint32_t method_id;
 };
 
@@ -30,10 +30,8 @@ struct itt_sink {
     struct sink sink;
     struct itt_sink_options options;
     itt_notify_function notify;
-    pthread_mutex_t lock; /* for all below, and so that a load's events stay together */
-    struct reported *table;
-    uint32_t table_size; /* a power of two, 0 at first */
-    uint32_t table_used;
+    pthread_mutex_t lock;       /* for all below, and so that a load's events stay together */
+    struct range_map *reported; /* struct reported */
     struct regions regions;
     struct buffer region_ids; /* uint32_t: the method id of each region */
     struct buffer lines;      /* struct itt_line: room for the longest table */
@@ -61,53 +59,6 @@ static uint64_t hash_string(const char *s)
         hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
     }
     return hash;
-}
-
-static uint32_t slot_of(const struct itt_sink *itt, uint64_t address)
-{
-    uint64_t hash = (address >> 3) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t slot = (uint32_t)(hash >> 32) & (itt->table_size - 1);
-    while (itt->table[slot].address != 0 && itt->table[slot].address != address) {
-        slot = (slot + 1) & (itt->table_size - 1);
-    }
-    return slot;
-}
-
-/* Makes room for one more address, so that slot_of always ends. */
-static int table_reserve(struct itt_sink *itt)
-{
-    if ((itt->table_used + 1) * 4 <= itt->table_size * 3) {
-        return 0;
-    }
-    struct reported *old = itt->table;
-    uint32_t old_size = itt->table_size;
-    uint32_t size = old_size ? old_size * 2 : 4096;
-    struct reported *table = calloc(size, sizeof(*table));
-    if (!table) {
-        return -ENOMEM;
-    }
-    itt->table = table;
-    itt->table_size = size;
-    for (uint32_t i = 0; i < old_size; i++) {
-        if (old[i].address != 0) {
-            itt->table[slot_of(itt, old[i].address)] = old[i];
-        }
-    }
-    free(old);
-    return 0;
-}
-
-/* Takes a slot out, and closes the gap for the look-ups that probed across it. */
-static void table_remove(struct itt_sink *itt, uint32_t slot)
-{
-    uint32_t mask = itt->table_size - 1;
-    itt->table[slot].address = 0;
-    itt->table_used--;
-    for (uint32_t i = (slot + 1) & mask; itt->table[i].address != 0; i = (i + 1) & mask) {
-        struct reported moved = itt->table[i];
-        itt->table[i].address = 0;
-        itt->table[slot_of(itt, moved.address)] = moved;
-    }
 }
 
 /* Makes a buffer hold just this many bytes. NULL: no memory. */
@@ -224,7 +175,7 @@ static void report_inlined(struct itt_sink *itt, const struct code *code, uint32
 static int prepare(struct itt_sink *itt, const struct code *code)
 {
     uint32_t most_lines = code->range_count ? code->range_count : code->row_count;
-    if (table_reserve(itt) < 0 || regions_find(&itt->regions, code) < 0 ||
+    if (!range_map_reserve(itt->reported, 1) || regions_find(&itt->regions, code) < 0 ||
         !resize(&itt->lines, (most_lines + 1) * sizeof(struct itt_line))) {
         return -ENOMEM;
     }
@@ -241,20 +192,29 @@ static int prepare(struct itt_sink *itt, const struct code *code)
     return 0;
 }
 
-static int load_locked(struct itt_sink *itt, const struct code *code)
+/* Keeps account the way a collector does: whatever a load overlaps is gone as a whole. */
+static void remember(struct itt_sink *itt, const struct code *code, uint32_t method_id)
 {
-    if (code->size == 0 || code->size > UINT32_MAX || code->address == 0) {
-        itt->stats.dropped++; /* nothing that the API could tell, and nothing wrong */
-        return 0;
+    struct range range = {code->address, code->address + code->size};
+    struct reported *old;
+    while ((old = range_map_at(itt->reported, range.start)) && old->range.start < range.end) {
+        range_map_remove(itt->reported, old);
     }
-    uint64_t name_hash = hash_string(code->name);
-    if (code->replayed && itt->table_size > 0) {
-        const struct reported *known = &itt->table[slot_of(itt, code->address)];
-        if (known->address == code->address && known->size == code->size &&
-            known->name_hash == name_hash) {
-            return 0;
-        }
-    }
+    struct reported *reported = range_map_insert(itt->reported, range);
+    reported->name_hash = hash_string(code->name);
+    reported->method_id = method_id;
+}
+
+static bool knows(const struct itt_sink *itt, const struct code *code)
+{
+    const struct reported *known = range_map_at(itt->reported, code->address);
+    return known && known->range.start == code->address &&
+           known->range.end == code->address + code->size &&
+           known->name_hash == hash_string(code->name);
+}
+
+static int report(struct itt_sink *itt, const struct code *code)
+{
     int status = prepare(itt, code);
     if (status < 0) {
         return status;
@@ -263,18 +223,41 @@ static int load_locked(struct itt_sink *itt, const struct code *code)
     for (uint32_t i = 1; i < itt->regions.count; i++) {
         report_inlined(itt, code, i);
     }
-    struct reported *slot = &itt->table[slot_of(itt, code->address)];
-    if (slot->address == 0) {
-        itt->table_used++;
-    }
-    *slot = (struct reported){
-        .address = code->address,
-        .name_hash = name_hash,
-        .size = (uint32_t)code->size,
-        .method_id = region_id(itt, 0),
-    };
+    remember(itt, code, region_id(itt, 0));
     itt->stats.records++;
     return 0;
+}
+
+/* Stubs are replayed one by one and then the blob around them, which is to overwrite none. */
+static int report_gaps(struct itt_sink *itt, const struct code *code)
+{
+    uint64_t end = code->address + code->size;
+    struct code gap = *code;
+    int status = 0;
+    for (uint64_t at = code->address; at < end && status == 0;) {
+        const struct reported *next = range_map_at(itt->reported, at);
+        uint64_t gap_end = next && next->range.start < end ? next->range.start : end;
+        uint64_t next_at = next && next->range.start < end ? next->range.end : end;
+        if (gap_end > at) {
+            gap.address = at;
+            gap.size = gap_end - at;
+            status = report(itt, &gap);
+        }
+        at = next_at;
+    }
+    return status;
+}
+
+static int load_locked(struct itt_sink *itt, const struct code *code)
+{
+    if (code->size == 0 || code->size > UINT32_MAX || code->address + code->size < code->address) {
+        itt->stats.dropped++; /* nothing that the API could tell, and nothing wrong */
+        return 0;
+    }
+    if (code->replayed && !code->method) {
+        return report_gaps(itt, code);
+    }
+    return code->replayed && knows(itt, code) ? 0 : report(itt, code);
 }
 
 static int itt_load(struct sink *sink, const struct code *code)
@@ -288,7 +271,7 @@ static int itt_load(struct sink *sink, const struct code *code)
     if (status < 0 && !itt->told) {
         itt->told = true;
         message(MESSAGE_ERROR, "failed to report %s to the collector: %s; more may be missing",
-                code->name, status == -ENOMEM ? "no memory" : "no method ids are left");
+                code->name, status == -ENOMEM ? "out of memory" : "no method ids are left");
     }
     pthread_mutex_unlock(&itt->lock);
     return status;
@@ -298,13 +281,11 @@ static int itt_unload(struct sink *sink, uint64_t address)
 {
     struct itt_sink *itt = (struct itt_sink *)sink;
     pthread_mutex_lock(&itt->lock);
-    if (itt->table_size > 0 && address != 0) {
-        uint32_t slot = slot_of(itt, address);
-        if (itt->table[slot].address != 0) {
-            struct itt_method_id data = {.method_id = itt->table[slot].method_id};
-            itt->notify(ITT_METHOD_UNLOAD_START, &data);
-            table_remove(itt, slot);
-        }
+    struct reported *known = range_map_at(itt->reported, address);
+    if (known && known->range.start == address) {
+        struct itt_method_id data = {.method_id = known->method_id};
+        itt->notify(ITT_METHOD_UNLOAD_START, &data);
+        range_map_remove(itt->reported, known);
     }
     pthread_mutex_unlock(&itt->lock);
     return 0;
@@ -326,17 +307,22 @@ static void itt_stats(struct sink *sink, struct sink_stats *stats)
     pthread_mutex_unlock(&itt->lock);
 }
 
+static void itt_free(struct itt_sink *itt)
+{
+    pthread_mutex_destroy(&itt->lock);
+    range_map_free(itt->reported);
+    regions_free(&itt->regions);
+    buffer_free(&itt->region_ids);
+    buffer_free(&itt->lines);
+    free(itt);
+}
+
 static void itt_close(struct sink *sink)
 {
     struct itt_sink *itt = (struct itt_sink *)sink;
     /* The library stays loaded: a collector may have threads in it. */
     itt->notify(ITT_SHUTDOWN, NULL);
-    pthread_mutex_destroy(&itt->lock);
-    regions_free(&itt->regions);
-    buffer_free(&itt->region_ids);
-    buffer_free(&itt->lines);
-    free(itt->table);
-    free(itt);
+    itt_free(itt);
 }
 
 static const struct sink_ops itt_ops = {
@@ -383,22 +369,25 @@ int itt_sink_open(const struct itt_sink_options *options, struct sink **out)
         return status;
     }
     struct itt_sink *itt = calloc(1, sizeof(*itt));
-    if (!itt) {
-        message(MESSAGE_ERROR, "failed to start mode itt: no memory");
-        return -ENOMEM;
-    }
-    if (initialize() == 0) {
-        message(MESSAGE_ERROR, "failed to start mode itt: the collector %s does not collect",
-                getenv(ITT_COLLECTOR_VARIABLE));
+    struct range_map *reported = itt ? range_map_new(sizeof(struct reported)) : NULL;
+    if (!reported) {
+        message(MESSAGE_ERROR, "failed to start mode itt: out of memory");
         free(itt);
-        return -EBUSY;
+        return -ENOMEM;
     }
     itt->sink.ops = &itt_ops;
     itt->options = *options;
+    itt->notify = notify;
+    itt->reported = reported;
     itt->region_ids = BUFFER_INIT(SCRATCH_LIMIT);
     itt->lines = BUFFER_INIT(SCRATCH_LIMIT);
-    itt->notify = notify;
     pthread_mutex_init(&itt->lock, NULL);
+    if (initialize() == 0) {
+        message(MESSAGE_ERROR, "failed to start mode itt: the collector %s does not collect",
+                getenv(ITT_COLLECTOR_VARIABLE));
+        itt_free(itt);
+        return -EBUSY;
+    }
     *out = &itt->sink;
     return 0;
 }

@@ -1,0 +1,254 @@
+/*
+ * HotSpot sends CompiledMethodLoad and Unload on its Service Thread, some time after the code went
+ * live; DynamicCodeGenerated comes on the thread that made the code, from the primordial phase on,
+ * when next to no JVMTI function may be called yet: its callback calls none.
+ *
+ * What is asked for during a replay comes on the thread that asked, what happens meanwhile on the
+ * others, and both may tell of the same code. So replayed events are marked, and the sinks drop
+ * what they know already.
+ */
+#include "agent/events.h"
+
+#include "agent/symbol_name.h"
+#include "writer/message.h"
+
+#include <jvmticmlr.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A stub's name; HotSpot's are short. */
+enum { MAX_STUB_NAME = 512 };
+
+static bool is_replay(const struct session *session)
+{
+    return atomic_load(&session->replaying) && pthread_equal(session->replayer, pthread_self());
+}
+
+/* The inline record of the chain that HotSpot hands out, NULL when there is none. */
+static const jvmtiCompiledMethodLoadInlineRecord *inline_record(const void *compile_info)
+{
+    for (const jvmtiCompiledMethodLoadRecordHeader *record = compile_info; record;
+         record = record->next) {
+        /* A higher minor version only adds. */
+        if (record->kind == JVMTI_CMLR_INLINE_INFO &&
+            record->majorinfoversion == JVMTI_CMLR_MAJOR_VERSION_1) {
+            return (const jvmtiCompiledMethodLoadInlineRecord *)record;
+        }
+    }
+    return NULL;
+}
+
+/* The offset of a pc in the code; one outside of it is taken to the code's nearest end. */
+static uint32_t offset_of(const void *pc, const void *address, jint size)
+{
+    uintptr_t at = (uintptr_t)pc;
+    uintptr_t start = (uintptr_t)address;
+    if (at <= start) {
+        return 0;
+    }
+    return at - start > (uintptr_t)size ? (uint32_t)size : (uint32_t)(at - start);
+}
+
+/* HotSpot's pcs end their range: the record holds for the code from the previous pc up to this one.
+ */
+static void add_inline_record(struct inline_builder *builder,
+                              const jvmtiCompiledMethodLoadInlineRecord *record,
+                              const void *address, jint size)
+{
+    for (jint i = 0; i < record->numpcs; i++) {
+        const PCStackInfo *info = &record->pcinfo[i];
+        inline_builder_add(builder, offset_of(info->pc, address, size), info->methods, info->bcis,
+                           info->numstackframes);
+    }
+}
+
+/*
+ * The map has the compiled method's own bytecodes only. Its start_address means what it says in
+ * JVMTI's specification, and HotSpot, whose pcs end their range here as well, always has an inline
+ * record; so it is taken as specified.
+ */
+static void add_location_map(struct inline_builder *builder, jmethodID method,
+                             const jvmtiAddrLocationMap *map, jint length, const void *address,
+                             jint size)
+{
+    for (jint i = 0; i < length; i++) {
+        const void *end = i + 1 < length ? map[i + 1].start_address : (const char *)address + size;
+        jint bci = map[i].location < 0 || map[i].location > INT32_MAX ? -1 : (jint)map[i].location;
+        inline_builder_add(builder, offset_of(end, address, size), &method, &bci, 1);
+    }
+}
+
+static const struct java_method *resolve(void *set, jmethodID id)
+{
+    return method_set_get(set, id);
+}
+
+static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint size,
+                                         const void *address, jint map_length,
+                                         const jvmtiAddrLocationMap *map, const void *compile_info)
+{
+    struct session *session = session_enter();
+    if (!session) {
+        return;
+    }
+    struct scratch *scratch = session_take_scratch(session);
+    if (!scratch || size < 0) {
+        session_leave();
+        return;
+    }
+    JNIEnv *jni = NULL;
+    (*session->vm)->GetEnv(session->vm, (void **)&jni, JNI_VERSION_1_6);
+    method_set_begin(&scratch->methods, session->methods, jvmti, jni);
+    const struct java_method *root = method_set_get(&scratch->methods, method);
+
+    struct code code = {
+        .address = (uint64_t)(uintptr_t)address,
+        .size = (uint64_t)size,
+        .bytes = session->options.code ? address : NULL,
+        .name = root ? root->method.name : "unknown Java method",
+        .replayed = is_replay(session),
+        .method = root ? (struct method *)&root->method : NULL,
+        .facts = CODE_FACTS_UNKNOWN,
+    };
+    if (root) {
+        code.facts.kind = root->native ? JITDUMP_KIND_NATIVE_WRAPPER : JITDUMP_KIND_NMETHOD;
+    }
+    if (root && session->options.lines) {
+        const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
+        inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size, method,
+                             root, resolve, &scratch->methods);
+        if (record) {
+            add_inline_record(scratch->inlines, record, address, size);
+        } else if (map) {
+            add_location_map(scratch->inlines, method, map, map_length, address, size);
+        }
+        if (inline_builder_finish(scratch->inlines, &code) != 0) {
+            message(MESSAGE_DEBUG, "no memory for the lines of %s", code.name);
+        }
+    }
+    message(MESSAGE_EVENT, "load %p, %d bytes: %s", address, (int)size, code.name);
+    session_load(session, &code);
+    method_set_hold(&scratch->methods, code.address);
+    session_give_scratch(session, scratch);
+    session_leave();
+}
+
+static void JNICALL compiled_method_unload(jvmtiEnv *jvmti, jmethodID method, const void *address)
+{
+    (void)jvmti;
+    (void)method; /* dead, perhaps, by now */
+    struct session *session = session_enter();
+    if (!session) {
+        return;
+    }
+    message(MESSAGE_EVENT, "unload %p", address);
+    session_unload(session, (uint64_t)(uintptr_t)address);
+    method_cache_release(session->methods, (uint64_t)(uintptr_t)address);
+    session_leave();
+}
+
+static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, const void *address,
+                                           jint length)
+{
+    (void)jvmti;
+    struct session *session = session_enter();
+    if (!session) {
+        return;
+    }
+    if (length >= 0) {
+        char text[MAX_STUB_NAME];
+        symbol_text(text, sizeof(text), name ? name : "unknown stub");
+        struct code code = {
+            .address = (uint64_t)(uintptr_t)address,
+            .size = (uint64_t)length,
+            .bytes = session->options.code ? address : NULL,
+            .name = text,
+            .replayed = is_replay(session),
+            .facts = CODE_FACTS_UNKNOWN,
+        };
+        code.facts.kind = JITDUMP_KIND_STUB;
+        message(MESSAGE_EVENT, "stub %p, %d bytes: %s", address, (int)length, text);
+        session_load(session, &code);
+    }
+    session_leave();
+}
+
+static void JNICALL vm_death(jvmtiEnv *jvmti, JNIEnv *jni)
+{
+    (void)jvmti;
+    (void)jni;
+    session_stop();
+}
+
+static int failed(jvmtiEnv *jvmti, jvmtiError error, const char *what)
+{
+    if (error == JVMTI_ERROR_NONE) {
+        return 0;
+    }
+    char *name = NULL;
+    if ((*jvmti)->GetErrorName(jvmti, error, &name) != JVMTI_ERROR_NONE) {
+        name = NULL;
+    }
+    message(MESSAGE_ERROR, "failed to %s: %s (JVMTI error %d)", what, name ? name : "unknown",
+            (int)error);
+    if (name) {
+        (*jvmti)->Deallocate(jvmti, (unsigned char *)name);
+    }
+    return -1;
+}
+
+int events_prepare(jvmtiEnv *jvmti)
+{
+    const jvmtiCapabilities capabilities = {
+        .can_generate_compiled_method_load_events = 1,
+        .can_get_source_file_name = 1,
+        .can_get_line_numbers = 1,
+    };
+    const jvmtiEventCallbacks callbacks = {
+        .VMDeath = vm_death,
+        .CompiledMethodLoad = compiled_method_load,
+        .CompiledMethodUnload = compiled_method_unload,
+        .DynamicCodeGenerated = dynamic_code_generated,
+    };
+    if (failed(jvmti, (*jvmti)->AddCapabilities(jvmti, &capabilities),
+               "get the JVMTI capabilities for compiled methods")) {
+        return -1;
+    }
+    return failed(jvmti, (*jvmti)->SetEventCallbacks(jvmti, &callbacks, (jint)sizeof(callbacks)),
+                  "set the JVMTI callbacks");
+}
+
+int events_enable(jvmtiEnv *jvmti, bool enable)
+{
+    static const jvmtiEvent events[] = {
+        JVMTI_EVENT_VM_DEATH,
+        JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
+        JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+        JVMTI_EVENT_COMPILED_METHOD_LOAD,
+    };
+    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
+        jvmtiError error = (*jvmti)->SetEventNotificationMode(
+            jvmti, enable ? JVMTI_ENABLE : JVMTI_DISABLE, events[i], NULL);
+        if (failed(jvmti, error, enable ? "ask for JVMTI events" : "end JVMTI events")) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int events_replay(struct session *session)
+{
+    jvmtiEnv *jvmti = session->jvmti;
+    session->replayer = pthread_self();
+    atomic_store(&session->replaying, true);
+    /* Stubs first: some of them lie inside of blobs that are reported as a whole later on. */
+    int result = failed(jvmti, (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_DYNAMIC_CODE_GENERATED),
+                        "have the JVM tell of its stubs");
+    if (result == 0) {
+        result = failed(jvmti, (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD),
+                        "have the JVM tell of its compiled methods");
+    }
+    atomic_store(&session->replaying, false);
+    return result;
+}

@@ -1,0 +1,49 @@
+/*
+ * From the JVM's debug information, a stack of (method, bytecode) for each of many places in the
+ * code, to line rows and an inline tree (writer/code.h). Knows the JVM's method ids, but no JVM.
+ *
+ * A builder is scratch: it keeps its memory from one piece of code to the next. What it hands out
+ * lives until the next inline_builder_begin. One thread at a time.
+ */
+#ifndef JD_AGENT_INLINES_H
+#define JD_AGENT_INLINES_H
+
+#include "agent/java_method.h"
+
+struct _jmethodID; /* jni.h: a jmethodID points to one */
+
+enum inline_depth {
+    INLINE_FULL, /* rows and the tree */
+    INLINE_LEAF, /* rows with the lines of the innermost method; no tree */
+    INLINE_OFF,  /* rows with the lines of the compiled method itself; no tree */
+};
+
+/* Tells the method of an id, or NULL where it cannot be known. */
+typedef const struct java_method *(*method_resolver)(void *context, struct _jmethodID *id);
+
+struct inline_builder;
+
+/* NULL: no memory. */
+struct inline_builder *inline_builder_new(void);
+void inline_builder_free(struct inline_builder *builder);
+
+/* Starts on `size` bytes of code compiled for the method `root` that goes by `root_id`. */
+void inline_builder_begin(struct inline_builder *builder, enum inline_depth depth, uint32_t size,
+                          struct _jmethodID *root_id, const struct java_method *root,
+                          method_resolver resolve, void *context);
+
+/*
+ * Adds the code from where the last call ended up to the offset `end`: methods[0] at bcis[0] is the
+ * innermost frame, methods[n - 1] the compiled method. A range that is empty or lies behind the
+ * code is left out.
+ */
+void inline_builder_add(struct inline_builder *builder, uint32_t end,
+                        struct _jmethodID *const *methods, const int32_t *bcis, int32_t n);
+
+/*
+ * Sets the rows, nodes and ranges of *code. Code behind the last range gets a row of the compiled
+ * method's first line. When memory ran out on the way there are none of them, and -1 is returned.
+ */
+int inline_builder_finish(struct inline_builder *builder, struct code *code);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * A Java method as the agent knows it: what the sinks want to hear, and its line table. No JVM is
+ * needed to speak of one, so that what is made of it can be tested alone.
+ */
+#ifndef JD_AGENT_JAVA_METHOD_H
+#define JD_AGENT_JAVA_METHOD_H
+
+#include "writer/code.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bytecodes from `bci` up to the next entry's belong to this line. */
+struct line_entry {
+    uint32_t bci;
+    uint32_t line;
+};
+
+struct java_method {
+    struct method method;
+    struct line_entry *lines; /* in the order of line_table_sort */
+    uint32_t line_count;
+    bool native;
+};
+
+/* Puts a class file's entries, which may stand in any order, into the order that look-ups need. */
+void line_table_sort(struct line_entry *lines, uint32_t count);
+
+/* The line of a bytecode, by the rule of HotSpot's own stack traces; 0 when it is not known. */
+uint32_t java_method_line(const struct java_method *method, int32_t bci);
+
+#endif

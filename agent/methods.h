@@ -1,0 +1,61 @@
+/*
+ * What the JVM knows of its methods: names, source files, line tables. Asked for once a method and
+ * kept for as long as live code mentions it.
+ */
+#ifndef JD_AGENT_METHODS_H
+#define JD_AGENT_METHODS_H
+
+#include "agent/java_method.h"
+#include "agent/symbol_name.h"
+
+#include <jvmti.h>
+
+struct method_cache;
+
+/*
+ * The methods that one piece of code mentions. A set keeps each of its methods alive until it is
+ * emptied or held; it belongs to one thread at a time and keeps its memory when emptied. Set it to
+ * all zeroes at first.
+ */
+struct method_set {
+    struct method_cache *cache;
+    jvmtiEnv *jvmti;
+    JNIEnv *jni;
+    struct cached_method **methods;
+    uint32_t count, room;
+};
+
+struct method_cache_options {
+    enum name_style names;
+    bool normalize;
+};
+
+/* NULL: no memory. */
+struct method_cache *method_cache_new(const struct method_cache_options *options);
+
+/* Every set must be empty. */
+void method_cache_free(struct method_cache *cache);
+
+/* Ties an empty set to a cache and to the calling thread's JVM environments. */
+void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
+                      JNIEnv *jni);
+
+/*
+ * The method of an id, from the set, the cache or the JVM; it is in the set from then on. NULL when
+ * the JVM does not tell or memory ran out. Only inside of a JVMTI callback that vouches for the id.
+ */
+const struct java_method *method_set_get(struct method_set *set, jmethodID id);
+
+/* The code at `address` mentions these methods: they live as long as it does. Empties the set. */
+void method_set_hold(struct method_set *set, uint64_t address);
+
+/* Empties the set without more. */
+void method_set_empty(struct method_set *set);
+
+/* Frees what the set itself holds; it must be empty. */
+void method_set_destroy(struct method_set *set);
+
+/* The code at `address` is no more, and with it the right to know its methods. */
+void method_cache_release(struct method_cache *cache, uint64_t address);
+
+#endif

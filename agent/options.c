@@ -1,0 +1,479 @@
+/*
+ * One table, one row a key. A row's `set` gets the value as a string and says whether it is one;
+ * `allowed` is what the user is told when it is not.
+ */
+#include "agent/options.h"
+
+#include "writer/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* More than every option at its longest; what is longer is a mistake. */
+#define MAX_TEXT (3 * PATH_MAX)
+/* What the default directory and the file's name append to a path. */
+#define ROOM_FOR_NAMES 128
+
+static int fail(char error[OPTIONS_ERROR_MAX], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int fail(char error[OPTIONS_ERROR_MAX], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, OPTIONS_ERROR_MAX, format, args);
+    va_end(args);
+    return -1;
+}
+
+/* A word of a value and what it stands for. */
+struct word {
+    const char *word;
+    int value;
+};
+
+static bool find_word(const struct word *words, const char *value, int *found)
+{
+    for (; words->word; words++) {
+        if (strcmp(words->word, value) == 0) {
+            *found = words->value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_switch(const char *value, bool *out)
+{
+    static const struct word words[] = {{"on", 1}, {"off", 0}, {NULL, 0}};
+    int found = 0;
+    if (!find_word(words, value, &found)) {
+        return false;
+    }
+    *out = found != 0;
+    return true;
+}
+
+/* A decimal number of at most `max`; *end is what follows it. */
+static bool parse_number(const char *value, uint64_t max, uint64_t *out, const char **end)
+{
+    uint64_t number = 0;
+    const char *p = value;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (number > (max - digit) / 10) {
+            return false;
+        }
+        number = number * 10 + digit;
+    }
+    *out = number;
+    *end = p;
+    return p != value;
+}
+
+static bool set_mode(struct options *options, const char *value)
+{
+    static const struct word words[] = {
+        {"jitdump", MODE_JITDUMP}, {"map", MODE_MAP}, {"itt", MODE_ITT}, {NULL, 0}};
+    unsigned modes = 0;
+    for (;;) {
+        char word[16];
+        size_t n = strcspn(value, "+");
+        int mode = 0;
+        if (n >= sizeof(word)) {
+            return false;
+        }
+        memcpy(word, value, n);
+        word[n] = '\0';
+        if (!find_word(words, word, &mode) || (modes & (unsigned)mode)) {
+            return false;
+        }
+        modes |= (unsigned)mode;
+        if (value[n] == '\0') {
+            options->modes = modes;
+            return true;
+        }
+        value += n + 1;
+    }
+}
+
+static bool set_path(char out[PATH_MAX], const char *value)
+{
+    size_t n = strlen(value);
+    if (n == 0 || n >= PATH_MAX) {
+        return false;
+    }
+    memcpy(out, value, n + 1);
+    return true;
+}
+
+static bool set_dir(struct options *options, const char *value)
+{
+    return set_path(options->dir, value);
+}
+
+static bool set_source_path(struct options *options, const char *value)
+{
+    return set_path(options->source_path, value);
+}
+
+static bool set_names(struct options *options, const char *value)
+{
+    static const struct word words[] = {
+        {"java", NAMES_JAVA}, {"short", NAMES_SHORT}, {"jvm", NAMES_JVM}, {NULL, 0}};
+    int style = 0;
+    if (!find_word(words, value, &style)) {
+        return false;
+    }
+    options->names = (enum name_style)style;
+    return true;
+}
+
+static bool set_inline(struct options *options, const char *value)
+{
+    static const struct word words[] = {
+        {"full", INLINE_FULL}, {"leaf", INLINE_LEAF}, {"off", INLINE_OFF}, {NULL, 0}};
+    int depth = 0;
+    if (!find_word(words, value, &depth)) {
+        return false;
+    }
+    options->inlines = (enum inline_depth)depth;
+    return true;
+}
+
+static bool set_unfold(struct options *options, const char *value)
+{
+    static const struct word words[] = {{"off", UNFOLD_OFF},
+                                        {"leaf", UNFOLD_LEAF},
+                                        {"all", UNFOLD_ALL},
+                                        {"simple", UNFOLD_SIMPLE},
+                                        {"on", UNFOLD_LEAF}, /* perf-map-agent's bare `unfold` */
+                                        {NULL, 0}};
+    int unfold = 0;
+    if (!find_word(words, value, &unfold)) {
+        return false;
+    }
+    options->unfold.mode = (enum unfold_mode)unfold;
+    return true;
+}
+
+static bool set_clock(struct options *options, const char *value)
+{
+    static const struct word words[] = {{"monotonic", 0}, {"tsc", 1}, {NULL, 0}};
+    int tsc = 0;
+    if (!find_word(words, value, &tsc)) {
+        return false;
+    }
+    options->tsc = tsc != 0;
+    return true;
+}
+
+static bool set_max(struct options *options, const char *value)
+{
+    static const struct word units[] = {{"", 0},   {"K", 10}, {"k", 10}, {"M", 20},
+                                        {"m", 20}, {"G", 30}, {"g", 30}, {NULL, 0}};
+    const char *unit = NULL;
+    int shift = 0;
+    return parse_number(value, UINT64_MAX >> 30, &options->max_bytes, &unit) &&
+           find_word(units, unit, &shift) && (options->max_bytes <<= shift) > 0;
+}
+
+static bool set_duration(struct options *options, const char *value)
+{
+    const char *end = NULL;
+    uint64_t seconds = 0;
+    if (!parse_number(value, INT32_MAX, &seconds, &end) || *end || seconds == 0) {
+        return false;
+    }
+    options->duration = (uint32_t)seconds;
+    return true;
+}
+
+static bool set_verbose(struct options *options, const char *value)
+{
+    static const struct word words[] = {{"on", MESSAGE_INFO},
+                                        {"0", 0},
+                                        {"1", 1},
+                                        {"2", 2},
+                                        {"3", 3},
+                                        {"4", 4},
+                                        {"5", 5},
+                                        {NULL, 0}};
+    return find_word(words, value, &options->verbose);
+}
+
+#define SWITCH_SETTER(field)                                                                       \
+    static bool set_##field(struct options *options, const char *value)                            \
+    {                                                                                              \
+        return parse_switch(value, &options->field);                                               \
+    }
+SWITCH_SETTER(tier)
+SWITCH_SETTER(normalize)
+SWITCH_SETTER(lines)
+SWITCH_SETTER(code)
+SWITCH_SETTER(methods)
+SWITCH_SETTER(samply)
+SWITCH_SETTER(strict)
+
+/*
+ * perf-map-agent's words, which people have in their scripts. What three of them ask for is what
+ * names=java is anyway.
+ */
+static bool only_on(const char *value)
+{
+    return strcmp(value, "on") == 0;
+}
+
+static bool set_java_names(struct options *options, const char *value)
+{
+    options->names = NAMES_JAVA;
+    return only_on(value);
+}
+
+static bool set_unfoldall(struct options *options, const char *value)
+{
+    options->unfold.mode = UNFOLD_ALL;
+    return only_on(value);
+}
+
+static bool set_unfoldsimple(struct options *options, const char *value)
+{
+    options->unfold.mode = UNFOLD_SIMPLE;
+    return only_on(value);
+}
+
+static bool set_sourcepos(struct options *options, const char *value)
+{
+    return parse_switch(value, &options->unfold.positions);
+}
+
+static bool set_suffixes(struct options *options, const char *value)
+{
+    return parse_switch(value, &options->unfold.suffixes);
+}
+
+static bool set_start(struct options *options, const char *value)
+{
+    options->command = COMMAND_START;
+    return only_on(value);
+}
+
+static bool set_stop(struct options *options, const char *value)
+{
+    options->command = COMMAND_STOP;
+    return only_on(value);
+}
+
+static bool set_status(struct options *options, const char *value)
+{
+    options->command = COMMAND_STATUS;
+    return only_on(value);
+}
+
+static const struct option {
+    const char *key;
+    const char *allowed;
+    bool (*set)(struct options *options, const char *value);
+    const char *same_as; /* the key whose alias this is: both at once contradict each other */
+} table[] = {
+    {"mode", "jitdump, map, itt, joined by '+'", set_mode, NULL},
+    {"dir", "a path", set_dir, NULL},
+    {"directory", "a path", set_dir, "dir"},
+    {"names", "java, short, jvm", set_names, NULL},
+    {"tier", "on, off", set_tier, NULL},
+    {"normalize", "on, off", set_normalize, NULL},
+    {"inline", "full, leaf, off", set_inline, NULL},
+    {"lines", "on, off", set_lines, NULL},
+    {"code", "on, off", set_code, NULL},
+    {"unfold", "off, leaf, all, simple", set_unfold, NULL},
+    {"methods", "on, off", set_methods, NULL},
+    {"samply", "on, off", set_samply, NULL},
+    {"source-path", "directories joined by ':'", set_source_path, NULL},
+    {"clock", "monotonic, tsc", set_clock, NULL},
+    {"max", "a number of bytes, perhaps with K, M or G behind it", set_max, NULL},
+    {"duration", "a number of seconds from 1 up", set_duration, NULL},
+    {"verbose", "0 to 5", set_verbose, NULL},
+    {"strict", "on, off", set_strict, NULL},
+    {"start", "no value", set_start, NULL},
+    {"stop", "no value", set_stop, "start"},
+    {"status", "no value", set_status, "start"},
+    {"unfoldall", "no value", set_unfoldall, "unfold"},
+    {"unfoldsimple", "no value", set_unfoldsimple, "unfold"},
+    {"msig", "no value", set_java_names, NULL},
+    {"dottedclass", "no value", set_java_names, NULL},
+    {"cleanclass", "no value", set_java_names, NULL},
+    {"sourcepos", "on, off", set_sourcepos, NULL},
+    {"suffixes", "on, off", set_suffixes, NULL},
+};
+#define OPTION_COUNT (sizeof(table) / sizeof(*table))
+
+/* The row by which two keys that mean the same thing are recognized. */
+static size_t family(size_t row)
+{
+    const char *key = table[row].same_as;
+    for (size_t i = 0; key && i < OPTION_COUNT; i++) {
+        if (strcmp(table[i].key, key) == 0) {
+            return i;
+        }
+    }
+    return row;
+}
+
+/* Bytes of the valid UTF-8 character at p, 0 when there is none. The string ends with a NUL. */
+static size_t utf8_length(const unsigned char *p)
+{
+    size_t n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool overlong = (*p == 0xe0 && p[1] < 0xa0) || (*p == 0xf0 && p[1] < 0x90);
+    bool none = (*p == 0xed && p[1] >= 0xa0) || (*p == 0xf4 && p[1] >= 0x90);
+    return overlong || none ? 0 : n;
+}
+
+/* 0, or -1 with a message when the string holds control characters or is no UTF-8. */
+static int check_characters(const char *what, const char *text, char error[OPTIONS_ERROR_MAX])
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t n; *p; p += n) {
+        size_t at = (size_t)(p - (const unsigned char *)text);
+        n = utf8_length(p);
+        if (n == 0) {
+            return fail(error, "%s: byte 0x%02x at position %zu is not valid UTF-8", what, *p, at);
+        }
+        if (*p < 0x20 || *p == 0x7f) {
+            return fail(error, "%s: control character 0x%02x at position %zu (%s)", what, *p, at,
+                        *p == '\n' ? "a newline" : "none is allowed");
+        }
+    }
+    return 0;
+}
+
+int options_check_path(const char *what, const char *path, char error[OPTIONS_ERROR_MAX])
+{
+    if (strlen(path) >= PATH_MAX - ROOM_FOR_NAMES) {
+        return fail(error, "%s: the path of %zu bytes is longer than %d", what, strlen(path),
+                    PATH_MAX - ROOM_FOR_NAMES - 1);
+    }
+    if (check_characters(what, path, error)) {
+        return -1;
+    }
+    for (const char *p = path; p; p = strchr(p, '/')) {
+        p += *p == '/';
+        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == '\0')) {
+            return fail(error, "%s: '..' is not allowed in the path '%.200s'", what, path);
+        }
+    }
+    return 0;
+}
+
+static int unknown_option(const char *key, char error[OPTIONS_ERROR_MAX])
+{
+    int n = snprintf(error, OPTIONS_ERROR_MAX, "unknown option '%.40s'; allowed are", key);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        n +=
+            snprintf(error + n, OPTIONS_ERROR_MAX - (size_t)n, "%s %s", i ? "," : "", table[i].key);
+    }
+    snprintf(error + n, OPTIONS_ERROR_MAX - (size_t)n, " (a value cannot contain a comma)");
+    return -1;
+}
+
+/* Applies one "key=value" or "key"; `given` holds a mark for each family seen. */
+static int apply(char *pair, struct options *options, const char *given[OPTION_COUNT],
+                 char error[OPTIONS_ERROR_MAX])
+{
+    if (*pair == '\0') {
+        return fail(error, "an empty option: two commas in a row, or one at the end");
+    }
+    char *value = strchr(pair, '=');
+    if (value) {
+        *value++ = '\0';
+    }
+    size_t row = 0;
+    while (row < OPTION_COUNT && strcmp(table[row].key, pair) != 0) {
+        row++;
+    }
+    if (row == OPTION_COUNT) {
+        return unknown_option(pair, error);
+    }
+    const char **mark = &given[family(row)];
+    if (*mark) {
+        return strcmp(*mark, table[row].key) == 0
+                   ? fail(error, "option '%s' is given twice", *mark)
+                   : fail(error, "options '%s' and '%s' contradict each other", *mark,
+                          table[row].key);
+    }
+    *mark = table[row].key;
+    if (!table[row].set(options, value ? value : "on")) {
+        if (!value) {
+            return fail(error, "option '%s' needs a value: %s", pair, table[row].allowed);
+        }
+        return fail(error, "wrong value '%.100s' for option '%s'; allowed: %s", value, pair,
+                    table[row].allowed);
+    }
+    return 0;
+}
+
+/* What one row cannot see alone. */
+static int check_together(const struct options *options, const char *given[OPTION_COUNT],
+                          char error[OPTIONS_ERROR_MAX])
+{
+    for (size_t i = 0; options->command != COMMAND_START && i < OPTION_COUNT; i++) {
+        bool fits = table[i].set == set_start || table[i].set == set_verbose;
+        if (given[i] && !fits) {
+            return fail(error, "option '%s' has no meaning with '%s'; allowed: verbose", given[i],
+                        options->command == COMMAND_STOP ? "stop" : "status");
+        }
+    }
+#ifndef __x86_64__
+    if (options->tsc) {
+        return fail(error, "clock=tsc works on x86-64 only; allowed here: monotonic");
+    }
+#endif
+    if (options->dir[0] && options_check_path("option 'dir'", options->dir, error)) {
+        return -1;
+    }
+    return 0;
+}
+
+int options_parse(const char *text, struct options *options, char error[OPTIONS_ERROR_MAX])
+{
+    const char *arch_timestamp = getenv("JITDUMP_USE_ARCH_TIMESTAMP");
+    *options = (struct options){
+        .modes = MODE_JITDUMP,
+        .lines = true,
+        .code = true,
+        .verbose = MESSAGE_WARNING,
+        .tsc = arch_timestamp && strcmp(arch_timestamp, "1") == 0,
+    };
+    error[0] = '\0';
+    if (!text || !*text) {
+        return 0;
+    }
+    size_t length = strnlen(text, MAX_TEXT + 1);
+    if (length > MAX_TEXT) {
+        return fail(error, "the options are longer than %d bytes", MAX_TEXT);
+    }
+    if (check_characters("the options", text, error)) {
+        return -1;
+    }
+    char *copy = strdup(text);
+    if (!copy) {
+        return fail(error, "no memory for the options");
+    }
+    const char *given[OPTION_COUNT] = {NULL};
+    int result = 0;
+    for (char *pair = copy, *next = NULL; pair && result == 0; pair = next) {
+        next = strchr(pair, ',');
+        if (next) {
+            *next++ = '\0';
+        }
+        result = apply(pair, options, given, error);
+    }
+    free(copy);
+    return result ? result : check_together(options, given, error);
+}

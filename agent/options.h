@@ -1,0 +1,68 @@
+/*
+ * The agent's options: "key=value,key=value…" as -agentpath and the attach commands pass them, and
+ * the environment. Every key is in the table of options.c. Needs no JVM.
+ *
+ * A bare word is `word=on`; an unknown key or value, a key given twice or a wrong character is an
+ * error: a misspelt option must not cost somebody the profile of an incident.
+ */
+#ifndef JD_AGENT_OPTIONS_H
+#define JD_AGENT_OPTIONS_H
+
+#include "agent/inlines.h"
+#include "agent/symbol_name.h"
+#include "writer/perf_map_sink.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum command {
+    COMMAND_START,
+    COMMAND_STOP,
+    COMMAND_STATUS,
+};
+
+enum mode {
+    MODE_JITDUMP = 1,
+    MODE_MAP = 2,
+    MODE_ITT = 4,
+};
+
+struct options {
+    enum command command;
+    unsigned modes;     /* of enum mode, at least one */
+    char dir[PATH_MAX]; /* "": none given, the default applies */
+    enum name_style names;
+    bool tier;
+    bool normalize;
+    enum inline_depth inlines;
+    bool lines;
+    bool code;
+    struct unfold_style unfold; /* perf maps */
+    bool methods;
+    bool samply;
+    char source_path[PATH_MAX]; /* "": none */
+    bool tsc;
+    uint64_t max_bytes; /* 0: no limit */
+    uint32_t duration;  /* seconds, 0: no end */
+    int verbose;        /* enum message_level */
+    bool strict;
+};
+
+/* Room for the longest error message, its NUL included. */
+#define OPTIONS_ERROR_MAX 512
+
+/*
+ * Reads `text` (NULL is ""; else NUL-terminated, of any length and contents) into *options, which
+ * start as the defaults, JITDUMP_USE_ARCH_TIMESTAMP among them. Returns 0, or -1 with a message in
+ * `error` that names the culprit and lists what is allowed; *options is then not to be used.
+ */
+int options_parse(const char *text, struct options *options, char error[OPTIONS_ERROR_MAX]);
+
+/*
+ * 0 when `path` can name a file or directory of ours: short enough to have names appended, valid
+ * UTF-8 without control characters, no ".." in it. Else -1 with a message that begins with `what`.
+ */
+int options_check_path(const char *what, const char *path, char error[OPTIONS_ERROR_MAX]);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * A hash table of entries that belong to the caller: an entry's first member is a struct
+ * table_entry. Several entries may have the same key. No locks; set to all zeroes to begin with.
+ */
+#ifndef JD_AGENT_TABLE_H
+#define JD_AGENT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct table_entry {
+    struct table_entry *next;
+    uint64_t key;
+};
+
+struct table {
+    struct table_entry **heads;
+    size_t head_count; /* 0 or a power of two */
+    size_t count;
+};
+
+/* Adds an entry whose key is set. False: no memory for the table's first heads. */
+bool table_add(struct table *table, struct table_entry *entry);
+
+/* An entry of that key or NULL; after: the next one of the same key. */
+struct table_entry *table_find(const struct table *table, uint64_t key);
+struct table_entry *table_find_next(const struct table_entry *after);
+
+/* Takes out an entry that is in the table. */
+void table_remove(struct table *table, struct table_entry *entry);
+
+/* Takes out any entry; NULL when there is none left, and then the table's own memory is freed. */
+struct table_entry *table_drain(struct table *table);
+
+#endif
