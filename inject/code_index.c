@@ -541,6 +541,29 @@ const struct code_stay *code_index_at(const struct code_index *index, uint64_t a
     return stay && time < stay->until ? stay : NULL;
 }
 
+void code_index_map(const struct code_index *index, uint64_t time,
+                    void (*visit)(void *context, uint64_t address, uint64_t size,
+                                  const struct code_stay *stay),
+                    void *context)
+{
+    const uint64_t *bounds = index->tree.bounds;
+    const struct code_stay *stay = NULL; /* the one that covers [start, bounds[i]) */
+    uint64_t start = 0;
+    for (size_t i = 0; i < index->tree.leaf_count; i++) {
+        const struct code_stay *next = code_index_at(index, bounds[i], time);
+        if (next != stay) {
+            if (stay) {
+                visit(context, start, bounds[i] - start, stay);
+            }
+            stay = next;
+            start = bounds[i];
+        }
+    }
+    if (stay) {
+        visit(context, start, bounds[index->tree.leaf_count] - start, stay);
+    }
+}
+
 static int reserve_buffer(struct code_buffer *buffer, size_t size)
 {
     if (size <= buffer->room) {

@@ -87,6 +87,15 @@ const struct code_stay *code_index_stay(const struct code_index *index, uint32_t
 const struct code_stay *code_index_at(const struct code_index *index, uint64_t address,
                                       uint64_t time);
 
+/*
+ * Calls `visit` for each stretch of the address space that had code at that time, ascending and
+ * without overlaps, with the stay that code_index_at answers there.
+ */
+void code_index_map(const struct code_index *index, uint64_t time,
+                    void (*visit)(void *context, uint64_t address, uint64_t size,
+                                  const struct code_stay *stay),
+                    void *context);
+
 /* Fetches the bytes, rows and inline tree of a blob. 0 or a negative errno after a message. */
 int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details);
 void code_details_free(struct code_details *details);

@@ -4,21 +4,34 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct verb {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *usage;
-} verbs[] = {
-    /* name, function, usage */
-    {0},
+static const struct verb *const verbs[] = {
+    &verb_dump,
+    &verb_verify,
+    &verb_stat,
+    &verb_map,
 };
+#define VERB_COUNT (sizeof(verbs) / sizeof(*verbs))
 
 static void usage(FILE *out)
 {
     fputs("usage: jdtool VERB ...\n", out);
-    for (const struct verb *verb = verbs; verb->name; verb++) {
-        fprintf(out, "  jdtool %s %s\n", verb->name, verb->usage);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        fprintf(out, "  jdtool %s %s\n", verbs[i]->name, verbs[i]->usage);
     }
+    fputs("jdtool VERB --help tells more of a verb.\n"
+          "Exit status: 0 done, 1 failed, 2 wrong usage.\n",
+          out);
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            printf("usage: jdtool %s %s\n%s", verb->name, verb->usage, verb->help);
+            return finish_output();
+        }
+    }
+    return verb->run(argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -27,13 +40,14 @@ int main(int argc, char **argv)
         usage(stderr);
         return STATUS_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         usage(stdout);
-        return STATUS_DONE;
+        return finish_output();
     }
-    for (const struct verb *verb = verbs; verb->name; verb++) {
-        if (strcmp(verb->name, argv[1]) == 0) {
-            return verb->run(argc - 2, argv + 2);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(verbs[i]->name, argv[1]) == 0) {
+            return run(verbs[i], argc - 1, argv + 1);
         }
     }
     error_message("unknown verb '%s'; see jdtool --help", argv[1]);

@@ -110,7 +110,7 @@ static int decode_files(struct trailer_section *section, struct trailer_names *n
 }
 
 static int decode_methods(struct trailer_section *section, struct trailer_names *names,
-                          const char **why)
+                          struct trailer *trailer, const char **why)
 {
     uint64_t id;
     struct trailer_method method;
@@ -118,6 +118,9 @@ static int decode_methods(struct trailer_section *section, struct trailer_names 
     while ((more = trailer_method_next(section, &id, &method, why)) > 0) {
         if (trailer_names_add_method(names, id, &method, why) < 0) {
             return -1;
+        }
+        if (method.file_id && !trailer_names_file(names, method.file_id)) {
+            trailer->undefined_files++;
         }
     }
     return more;
@@ -250,6 +253,7 @@ void trailer_clear(struct trailer *trailer)
 {
     trailer->node_count = 0;
     trailer->range_count = 0;
+    trailer->undefined_files = 0;
     for (size_t i = 0; i < sizeof(trailer->facts) / sizeof(*trailer->facts); i++) {
         trailer->facts[i] = -1;
     }
@@ -273,7 +277,7 @@ int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, si
             error = decode_files(&section, names, why);
             break;
         case JITDUMP_TRAILER_METHODS:
-            error = decode_methods(&section, names, why);
+            error = decode_methods(&section, names, trailer, why);
             break;
         case JITDUMP_TRAILER_INLINES:
             error = decode_inlines(&section, trailer, why);
