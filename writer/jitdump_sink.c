@@ -10,6 +10,7 @@
 #include "writer/jitdump_sink.h"
 
 #include "writer/buffer.h"
+#include "writer/gate.h"
 #include "writer/message.h"
 #include "writer/output_file.h"
 #include "writer/process.h"
@@ -34,8 +35,7 @@ enum { GROUP_LIMIT = 64 * 1024 * 1024 };
 
 struct jitdump_sink {
     struct sink sink;
-    pthread_mutex_t lock; /* of everything below */
-    unsigned generation;
+    struct gate gate; /* to everything below */
     uint32_t pid;
     struct output_file file;
     struct buffer group;
@@ -48,8 +48,6 @@ struct jitdump_sink {
     void *marker; /* the mapping that perf looks for */
     size_t marker_size;
     uint64_t records;
-    uint64_t dropped;
-    bool failed;
 };
 
 static struct jitdump_sink *jitdump_of(struct sink *sink)
@@ -214,43 +212,16 @@ static int write_group(struct jitdump_sink *dump)
                 dump->file.path, (unsigned long long)dump->max_bytes);
         write_close_record(dump);
         output_file_close(&dump->file);
-        dump->failed = true;
+        dump->gate.failed = true;
         return -EFBIG;
     }
     int error = output_file_append(&dump->file, group->bytes, group->size);
     if (error) {
-        dump->failed = true;
+        dump->gate.failed = true;
         return error;
     }
     dump->records++;
     return 0;
-}
-
-/*
- * In a fork of the process neither the file nor the lock is ours, and both must be left alone. The
- * lock is taken when this returns 0.
- */
-static int enter(struct jitdump_sink *dump)
-{
-    if (process_generation() != dump->generation) {
-        return -EPIPE;
-    }
-    pthread_mutex_lock(&dump->lock);
-    if (dump->failed) {
-        dump->dropped++;
-        pthread_mutex_unlock(&dump->lock);
-        return -EPIPE;
-    }
-    return 0;
-}
-
-static int leave(struct jitdump_sink *dump, int error)
-{
-    if (error) {
-        dump->dropped++;
-    }
-    pthread_mutex_unlock(&dump->lock);
-    return error;
 }
 
 static int load_one(struct jitdump_sink *dump, const struct code *code)
@@ -275,6 +246,10 @@ static int load_gaps(struct jitdump_sink *dump, const struct code *code)
     int error = 0;
     while (!error && timeline_next_gap(dump->timeline, gap_end, end, &gap.address, &gap_end)) {
         gap.size = gap_end - gap.address;
+        if (gap.size != code->size) { /* offsets are from the start of the whole */
+            gap.facts = CODE_FACTS_UNKNOWN;
+            gap.facts.kind = code->facts.kind;
+        }
         if (code->bytes) {
             gap.bytes = (const char *)code->bytes + (gap.address - code->address);
         }
@@ -286,7 +261,7 @@ static int load_gaps(struct jitdump_sink *dump, const struct code *code)
 static int jitdump_load(struct sink *sink, const struct code *code)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    int error = enter(dump);
+    int error = gate_enter(&dump->gate);
     if (error) {
         return error;
     }
@@ -295,20 +270,20 @@ static int jitdump_load(struct sink *sink, const struct code *code)
     } else if (!timeline_knows(dump->timeline, code)) {
         error = load_one(dump, code);
     }
-    return leave(dump, error);
+    return gate_leave(&dump->gate, error);
 }
 
 static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    int error = enter(dump);
+    int error = gate_enter(&dump->gate);
     if (error) {
         return error;
     }
     uint64_t now = next_stamp(dump);
     uint64_t code_index;
     if (!timeline_move(dump->timeline, from, to, now, &code_index)) {
-        return leave(dump, -ENOENT);
+        return gate_leave(&dump->gate, -ENOENT);
     }
     const struct jitdump_move record = {
         .prefix = {JIT_CODE_MOVE, sizeof(record), now},
@@ -322,36 +297,36 @@ static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t 
     };
     buffer_clear(&dump->group);
     buffer_put(&dump->group, &record, sizeof(record));
-    return leave(dump, write_group(dump));
+    return gate_leave(&dump->gate, write_group(dump));
 }
 
 static int jitdump_unload(struct sink *sink, uint64_t address)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    int error = enter(dump);
+    int error = gate_enter(&dump->gate);
     if (error) {
         return error;
     }
     timeline_unload(dump->timeline, address, next_stamp(dump));
-    return leave(dump, 0);
+    return gate_leave(&dump->gate, 0);
 }
 
 static void jitdump_stats(struct sink *sink, struct sink_stats *stats)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    if (process_generation() != dump->generation) {
+    if (!gate_is_ours(&dump->gate)) {
         *stats = (struct sink_stats){.failed = true};
         return;
     }
-    pthread_mutex_lock(&dump->lock);
+    pthread_mutex_lock(&dump->gate.lock);
     *stats = (struct sink_stats){
         .records = dump->records,
         .bytes = dump->file.size,
-        .dropped = dump->dropped,
+        .dropped = dump->gate.dropped,
         .path = dump->file.path,
-        .failed = dump->failed,
+        .failed = dump->gate.failed,
     };
-    pthread_mutex_unlock(&dump->lock);
+    pthread_mutex_unlock(&dump->gate.lock);
 }
 
 static void free_dump(struct jitdump_sink *dump)
@@ -364,17 +339,15 @@ static void free_dump(struct jitdump_sink *dump)
     trailer_encoder_free(&dump->trailer);
     samply_records_free(dump->samply);
     buffer_free(&dump->group);
+    gate_destroy(&dump->gate);
     free(dump);
 }
 
 static void jitdump_close(struct sink *sink)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    if (process_generation() == dump->generation) {
-        if (!dump->failed) {
-            write_close_record(dump);
-        }
-        pthread_mutex_destroy(&dump->lock);
+    if (gate_is_ours(&dump->gate) && !dump->gate.failed) {
+        write_close_record(dump);
     }
     free_dump(dump);
 }
@@ -445,29 +418,28 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
         return -ENOTSUP;
     }
 #endif
-    int error = process_watch_forks();
-    struct jitdump_sink *dump = error ? NULL : calloc(1, sizeof(*dump));
-    if (!dump) {
+    struct jitdump_sink *dump = calloc(1, sizeof(*dump));
+    if (!dump || gate_init(&dump->gate) != 0) {
+        free(dump);
         message(MESSAGE_ERROR, "failed to start a dump in %s: out of memory", options->directory);
         return -ENOMEM;
     }
     dump->sink.ops = &jitdump_ops;
-    dump->generation = process_generation();
     dump->pid = (uint32_t)getpid();
     dump->file.fd = -1;
     dump->group = BUFFER_INIT(GROUP_LIMIT);
     trailer_encoder_init(&dump->trailer);
     dump->clock = options->tsc ? processor_clock : monotonic_clock;
     dump->max_bytes = options->max_bytes;
-    pthread_mutex_init(&dump->lock, NULL);
     if (options->samply) {
         dump->samply = samply_records_new(options->source_path);
         if (!dump->samply) {
             message(MESSAGE_ERROR, "failed to start samply's records: out of memory");
-            error = -ENOMEM;
+            free_dump(dump);
+            return -ENOMEM;
         }
     }
-    error = error ? error : create_file(dump, options->directory);
+    int error = create_file(dump, options->directory);
     if (!error) {
         error = write_header(dump, options->tsc);
     }
@@ -478,7 +450,6 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
         if (dump->file.path) {
             (void)unlink(dump->file.path);
         }
-        pthread_mutex_destroy(&dump->lock);
         free_dump(dump);
         return error;
     }

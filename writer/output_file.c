@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -177,6 +178,25 @@ int output_file_append(struct output_file *file, const void *record, size_t size
 int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes, size_t size)
 {
     return write_or_close(file, offset, bytes, size);
+}
+
+int output_file_replace(struct output_file *file, struct output_file *by)
+{
+    if (rename(by->path, file->path) != 0) {
+        int error = errno;
+        message(MESSAGE_ERROR, "failed to replace %s: %s", file->path, strerror(error));
+        (void)unlink(by->path);
+        output_file_release(by);
+        return -error;
+    }
+    char *path = file->path;
+    file->path = NULL;
+    output_file_release(file);
+    free(by->path);
+    *file = *by;
+    file->path = path;
+    *by = (struct output_file){.fd = -1};
+    return 0;
 }
 
 void output_file_close(struct output_file *file)

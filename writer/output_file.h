@@ -43,6 +43,14 @@ int output_file_append(struct output_file *file, const void *record, size_t size
 int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes,
                           size_t size);
 
+/*
+ * Puts a finished file into the place of another one, whose path and whose readers it takes over;
+ * who has the old one open still sees that. Both structs are released but for `file`, which is the
+ * new file then. On an error (a negative errno, after a message) `file` is as it was, and the other
+ * file is removed.
+ */
+int output_file_replace(struct output_file *file, struct output_file *by);
+
 /* Closes the descriptor; path and size stay to be asked for. */
 void output_file_close(struct output_file *file);
 

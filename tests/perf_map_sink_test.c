@@ -1,0 +1,345 @@
+#include "random.h"
+#include "scratch.h"
+
+#include "writer/perf_map_sink.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static struct sink *open_map(const char *path)
+{
+    struct perf_map_sink_options options = {.path = path};
+    struct sink *sink;
+    assert_int_equal(perf_map_sink_open(&options, &sink), 0);
+    return sink;
+}
+
+static int load(struct sink *sink, uint64_t address, uint64_t size, const char *name, bool replayed)
+{
+    struct code code = {.address = address,
+                        .size = size,
+                        .name = name,
+                        .facts = CODE_FACTS_UNKNOWN,
+                        .replayed = replayed};
+    return sink_load(sink, &code);
+}
+
+static void assert_map_is(const char *path, const char *expected)
+{
+    char *text = (char *)scratch_read(path, NULL);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void lines_are_there_when_the_call_returns(void **state)
+{
+    const char *path = scratch_path(state, "map");
+    struct sink *sink = open_map(path);
+    assert_int_equal(load(sink, 0x7f0010, 0x40, "java.util.HashMap.get(java.lang.Object)", false),
+                     0);
+    assert_map_is(path, "7f0010 40 java.util.HashMap.get(java.lang.Object)\n");
+    assert_int_equal(load(sink, 0x7f0100, 0xa, "Stub", false), 0);
+    assert_map_is(path, "7f0010 40 java.util.HashMap.get(java.lang.Object)\n7f0100 a Stub\n");
+    sink_close(sink);
+    struct stat file;
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_mode & 07777, 0600);
+}
+
+static void a_name_is_one_line(void **state)
+{
+    const char *path = scratch_path(state, "map");
+    struct sink *sink = open_map(path);
+    load(sink, 0x1000, 1, "evil\n2000 10 fake\r\x7f", false);
+    load(sink, 0x3000, 1, "gr\xc3\xbc\xc3\x9f", false);
+    load(sink, 0x4000, 0, "empty", false);
+    sink_close(sink);
+    assert_map_is(path, "1000 1 evil?2000 10 fake??\n3000 1 gr\xc3\xbc\xc3\x9f\n");
+}
+
+static void unloaded_code_keeps_its_line_until_reuse(void **state)
+{
+    const char *path = scratch_path(state, "map");
+    struct sink *sink = open_map(path);
+    load(sink, 0x1000, 0x100, "first", false);
+    assert_int_equal(sink_unload(sink, 0x1000), 0);
+    assert_map_is(path, "1000 100 first\n");
+    load(sink, 0x1040, 0x40, "second", false);
+    assert_map_is(path, "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
+                        "1000 40 first\n1080 80 first\n1040 40 second\n");
+    sink_close(sink);
+    assert_map_is(path, "1000 40 first\n1040 40 second\n1080 80 first\n");
+}
+
+static void replay_does_not_repeat_what_is_known(void **state)
+{
+    const char *path = scratch_path(state, "map");
+    struct sink *sink = open_map(path);
+    load(sink, 0x1010, 0x10, "stub a", false);
+    load(sink, 0x1040, 0x10, "stub b", true);
+    load(sink, 0x1010, 0x10, "stub a", true);
+    load(sink, 0x1000, 0x100, "blob around", true);
+    load(sink, 0x1000, 0x100, "blob around", true);
+    sink_close(sink);
+    assert_map_is(path, "1010 10 stub a\n1040 10 stub b\n1000 10 blob around\n"
+                        "1020 20 blob around\n1050 b0 blob around\n");
+}
+
+static void moved_code_takes_its_name_along(void **state)
+{
+    const char *path = scratch_path(state, "map");
+    struct sink *sink = open_map(path);
+    load(sink, 0x1000, 0x100, "wanderer", false);
+    load(sink, 0x1180, 0x100, "settler", false);
+    assert_int_equal(sink_move(sink, 0x1000, 0x1080, 0x100), 0);
+    assert_int_not_equal(sink_move(sink, 0x1000, 0x2000, 0x100), 0);
+    assert_int_equal(sink_move(sink, 0x1180, 0x1190, 0x100), 0);
+    sink_close(sink);
+    assert_map_is(path, "1080 100 wanderer\n1190 100 settler\n");
+}
+
+/* Random operations, the same ones for the same seed, on a space so small that ranges are used
+ * again all the time. A model holds for each byte the number of the code that was there last. */
+enum { SPACE = 512, BASE = 0x7f000000 };
+
+struct operation {
+    uint32_t number;
+    uint32_t at;
+    uint32_t size;
+    bool unload;
+};
+
+static struct operation next_operation(uint64_t *seed, uint32_t number)
+{
+    struct operation operation = {.number = number};
+    operation.at = random_below(seed, SPACE);
+    uint32_t most = SPACE - operation.at < 64 ? SPACE - operation.at : 64;
+    operation.size = 1 + random_below(seed, most);
+    operation.unload = random_below(seed, 4) == 0;
+    return operation;
+}
+
+/* Names of very different lengths, so that blanks make many sizes of holes. */
+static const char *name_of(uint32_t number)
+{
+    static char name[600];
+    int n = snprintf(name, sizeof(name), "code %u ", number);
+    memset(name + n, 'x', number % 500);
+    name[n + (int)(number % 500)] = '\0';
+    return name;
+}
+
+static void apply(struct sink *sink, const struct operation *operation)
+{
+    if (operation->unload) {
+        sink_unload(sink, BASE + operation->at);
+    } else {
+        assert_int_equal(
+            load(sink, BASE + operation->at, operation->size, name_of(operation->number), false),
+            0);
+    }
+}
+
+static void apply_to_model(uint32_t *model, const struct operation *operation)
+{
+    for (uint32_t i = 0; !operation->unload && i < operation->size; i++) {
+        model[operation->at + i] = operation->number;
+    }
+}
+
+/* Reads the map into a model's cells, as a reader would who takes nothing but well-formed lines.
+ * A last line without its newline is what a kill can leave. */
+static void read_map(const char *path, uint32_t *cells)
+{
+    char *text = (char *)scratch_read(path, NULL);
+    assert_non_null(text);
+    memset(cells, 0, SPACE * sizeof(*cells));
+    for (char *line = text; *line;) {
+        char *end = strchr(line, '\n');
+        if (!end) {
+            break;
+        }
+        *end = '\0';
+        if (*line) {
+            unsigned long long start;
+            unsigned long long size;
+            unsigned number;
+            char rest[600] = "";
+            if (sscanf(line, "%llx %llx code %u %599s", &start, &size, &number, rest) < 3 ||
+                strlen(rest) != number % 500) {
+                fail_msg("not a line: %s", line);
+            }
+            assert_true(start >= BASE && size > 0 && start + size <= BASE + SPACE);
+            for (uint64_t i = start - BASE; i < start - BASE + size; i++) {
+                if (cells[i] != 0) {
+                    fail_msg("code %u and code %u overlap", cells[i], number);
+                }
+                cells[i] = number;
+            }
+        }
+        line = end + 1;
+    }
+    free(text);
+}
+
+static void random_operations_leave_the_last_occupants(void **state)
+{
+    const char *path = scratch_path(state, "map");
+    uint64_t seed = random_seed();
+    print_message("JDAGENT_SEED=%llu\n", (unsigned long long)seed);
+    struct sink *sink = open_map(path);
+    uint32_t model[SPACE] = {0};
+    uint32_t cells[SPACE];
+    off_t largest = 0;
+    uint32_t operations = getenv("JDAGENT_LONG") ? 1000000 : 20000;
+    for (uint32_t number = 1; number <= operations; number++) {
+        struct operation operation = next_operation(&seed, number);
+        apply(sink, &operation);
+        apply_to_model(model, &operation);
+        if (number % 16 == 0) {
+            read_map(path, cells);
+            assert_memory_equal(cells, model, sizeof(model));
+            struct stat file;
+            assert_int_equal(stat(path, &file), 0);
+            largest = file.st_size > largest ? file.st_size : largest;
+        }
+    }
+    /* Some 50 lines of 250 bytes on average; the rest is blanks, and they have a bound. */
+    assert_true(largest < 256 * 1024);
+    sink_close(sink);
+    read_map(path, cells);
+    assert_memory_equal(cells, model, sizeof(model));
+    char *text = (char *)scratch_read(path, NULL);
+    assert_null(strstr(text, "\n\n"));
+    free(text);
+}
+
+/* Runs operations until it is killed, telling how many are done. */
+static void run_until_killed(const char *path, uint64_t seed, atomic_uint *done)
+{
+    struct sink *sink = open_map(path);
+    for (uint32_t number = 1;; number++) {
+        struct operation operation = next_operation(&seed, number);
+        apply(sink, &operation);
+        atomic_store(done, number);
+    }
+}
+
+static void check_after_kill(const char *path, uint64_t seed, uint32_t done)
+{
+    uint32_t before[SPACE] = {0};
+    struct operation operation;
+    for (uint32_t number = 1; number <= done; number++) {
+        operation = next_operation(&seed, number);
+        apply_to_model(before, &operation);
+    }
+    operation = next_operation(&seed, done + 1); /* the one that was under way */
+    uint32_t after[SPACE];
+    memcpy(after, before, sizeof(after));
+    apply_to_model(after, &operation);
+    uint32_t cells[SPACE];
+    read_map(path, cells);
+    for (uint32_t i = 0; i < SPACE; i++) {
+        /* Missing is only what shares a line with the range that was being replaced. */
+        bool touched = false;
+        for (uint32_t j = operation.at; j < operation.at + operation.size; j++) {
+            touched = touched || before[j] == before[i];
+        }
+        if (cells[i] != before[i] && cells[i] != after[i] && !(cells[i] == 0 && touched)) {
+            fail_msg("byte %u after %u operations: code %u, not %u or %u", i, done, cells[i],
+                     before[i], after[i]);
+        }
+    }
+}
+
+static void a_kill_at_any_moment_leaves_a_true_map(void **state)
+{
+    uint64_t seed = random_seed();
+    atomic_uint *done =
+        mmap(NULL, sizeof(*done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(done, MAP_FAILED);
+    int kills = getenv("JDAGENT_LONG") ? 2000 : 50;
+    for (int i = 0; i < kills; i++) {
+        const char *path = scratch_path(state, "map");
+        uint64_t child_seed = random_next(&seed);
+        atomic_store(done, 0);
+        pid_t child = fork();
+        if (child == 0) {
+            run_until_killed(path, child_seed, done);
+        }
+        while (atomic_load(done) == 0) {
+        }
+        struct timespec delay = {.tv_nsec = random_below(&seed, 20 * 1000 * 1000)};
+        nanosleep(&delay, NULL);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        check_after_kill(path, child_seed, atomic_load(done));
+    }
+    munmap(done, sizeof(*done));
+}
+
+static void a_fork_leaves_the_map_alone(void **state)
+{
+    const char *path = scratch_path(state, "map");
+    struct sink *sink = open_map(path);
+    load(sink, 0x1000, 0x10, "parent", false);
+    pid_t child = fork();
+    if (child == 0) {
+        bool refused = load(sink, 0x1000, 0x10, "child", false) != 0;
+        sink_close(sink);
+        _exit(refused ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_map_is(path, "1000 10 parent\n");
+    assert_int_equal(load(sink, 0x1000, 0x10, "parent again", false), 0);
+    sink_close(sink);
+    assert_map_is(path, "1000 10 parent again\n");
+}
+
+static void a_failed_compaction_costs_nothing(void **state)
+{
+    const char *path = scratch_path(state, "map");
+    assert_int_equal(mkdir(scratch_path(state, "map.new"), 0700), 0);
+    struct sink *sink = open_map(path);
+    uint64_t seed = random_seed();
+    uint32_t model[SPACE] = {0};
+    for (uint32_t number = 1; number <= 3000; number++) {
+        struct operation operation = next_operation(&seed, number);
+        apply(sink, &operation);
+        apply_to_model(model, &operation);
+    }
+    sink_close(sink);
+    uint32_t cells[SPACE];
+    read_map(path, cells);
+    assert_memory_equal(cells, model, sizeof(model));
+}
+
+#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        JD_TEST(lines_are_there_when_the_call_returns),
+        JD_TEST(a_name_is_one_line),
+        JD_TEST(unloaded_code_keeps_its_line_until_reuse),
+        JD_TEST(replay_does_not_repeat_what_is_known),
+        JD_TEST(moved_code_takes_its_name_along),
+        JD_TEST(random_operations_leave_the_last_occupants),
+        JD_TEST(a_kill_at_any_moment_leaves_a_true_map),
+        JD_TEST(a_fork_leaves_the_map_alone),
+        JD_TEST(a_failed_compaction_costs_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
