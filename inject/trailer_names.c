@@ -107,15 +107,7 @@ static void put(struct table *table, uint64_t id, uint32_t index)
 static int reserve(const struct trailer_names *names, struct table *table, id_at_fn id_at,
                    void **array, size_t element)
 {
-    if (table->count == table->room) {
-        uint32_t room = table->room ? table->room * 2 : 64;
-        void *grown = room < (1U << 30) ? realloc(*array, room * element) : NULL;
-        if (!grown) {
-            return -1;
-        }
-        *array = grown;
-        table->room = room;
-    }
+    /* The slots first: they are dealt out by what stands in the array, which realloc may move. */
     if (table->count >= table->slot_count / 2) {
         uint32_t slot_count = table->slot_count ? table->slot_count * 2 : 128;
         uint32_t *slots = calloc(slot_count, sizeof(*slots));
@@ -128,6 +120,15 @@ static int reserve(const struct trailer_names *names, struct table *table, id_at
         for (uint32_t i = 0; i < table->count; i++) {
             put(table, id_at(names, i), i);
         }
+    }
+    if (table->count == table->room) {
+        uint32_t room = table->room ? table->room * 2 : 64;
+        void *grown = room < (1U << 30) ? realloc(*array, room * element) : NULL;
+        if (!grown) {
+            return -1;
+        }
+        *array = grown;
+        table->room = room;
     }
     return 0;
 }
