@@ -18,6 +18,8 @@ struct perf_map_sink {
     struct sink sink;
     struct gate gate; /* to everything below */
     struct perf_map_file map;
+    struct unfold_style style;
+    struct unfold unfold;
     struct timeline *timeline; /* for who is there; of times it only needs the order */
     uint64_t event;
     uint64_t records;
@@ -32,12 +34,21 @@ static int load_one(struct perf_map_sink *sink, const struct code *code)
 {
     timeline_load(sink->timeline, code, sink->event, sink->event);
     sink->event++;
-    const struct range range = {code->address, code->address + code->size};
-    int error = perf_map_file_put(&sink->map, range, code->name);
-    if (!error) {
-        sink->records++;
+    int count = unfold_code(&sink->unfold, code, &sink->style);
+    if (count < 0) {
+        return count;
     }
-    return error;
+    for (int i = 0; i < count; i++) {
+        const struct unfold_entry *entry = unfold_entry(&sink->unfold, i);
+        uint64_t start = code->address + entry->offset;
+        const struct range range = {start, start + entry->size};
+        int error = perf_map_file_put(&sink->map, range, unfold_name(&sink->unfold, entry));
+        if (error) {
+            return error;
+        }
+    }
+    sink->records++;
+    return 0;
 }
 
 /* Writes what the call has put, also when a part of it failed; a file that ended ends the sink. */
@@ -112,6 +123,14 @@ static void perf_map_stats(struct sink *base, struct sink_stats *stats)
     pthread_mutex_unlock(&sink->gate.lock);
 }
 
+static void free_sink(struct perf_map_sink *sink)
+{
+    timeline_free(sink->timeline);
+    unfold_free(&sink->unfold);
+    gate_destroy(&sink->gate);
+    free(sink);
+}
+
 static void perf_map_close(struct sink *base)
 {
     struct perf_map_sink *sink = perf_map_of(base);
@@ -120,9 +139,7 @@ static void perf_map_close(struct sink *base)
     } else {
         perf_map_file_abandon(&sink->map);
     }
-    timeline_free(sink->timeline);
-    gate_destroy(&sink->gate);
-    free(sink);
+    free_sink(sink);
 }
 
 static const struct sink_ops perf_map_ops = {
@@ -146,6 +163,8 @@ int perf_map_sink_open(const struct perf_map_sink_options *options, struct sink 
         return -ENOMEM;
     }
     sink->sink.ops = &perf_map_ops;
+    sink->style = options->style;
+    sink->unfold = UNFOLD_INIT;
     sink->timeline = timeline_new(sink->event++);
     int error = -ENOMEM;
     if (sink->timeline) {
@@ -154,9 +173,7 @@ int perf_map_sink_open(const struct perf_map_sink_options *options, struct sink 
         message(MESSAGE_ERROR, "failed to start %s: out of memory", path);
     }
     if (error) {
-        timeline_free(sink->timeline);
-        gate_destroy(&sink->gate);
-        free(sink);
+        free_sink(sink);
         return error;
     }
     *out = &sink->sink;
