@@ -538,7 +538,7 @@ const struct code_stay *code_index_at(const struct code_index *index, uint64_t a
         }
     }
     const struct code_stay *stay = best ? &index->stays[best - 1] : NULL;
-    return stay && time < stay->until ? stay : NULL;
+    return stay && (stay->until == UINT64_MAX || time < stay->until) ? stay : NULL;
 }
 
 void code_index_map(const struct code_index *index, uint64_t time,

@@ -5,17 +5,13 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_dump,
-    &verb_verify,
-    &verb_stat,
-    &verb_map,
+    &verb_dump, &verb_verify, &verb_stat, &verb_map, NULL,
 };
-#define VERB_COUNT (sizeof(verbs) / sizeof(*verbs))
 
 static void usage(FILE *out)
 {
     fputs("usage: jdtool VERB ...\n", out);
-    for (size_t i = 0; i < VERB_COUNT; i++) {
+    for (size_t i = 0; verbs[i]; i++) {
         fprintf(out, "  jdtool %s %s\n", verbs[i]->name, verbs[i]->usage);
     }
     fputs("jdtool VERB --help tells more of a verb.\n"
@@ -45,7 +41,7 @@ int main(int argc, char **argv)
         usage(stdout);
         return finish_output();
     }
-    for (size_t i = 0; i < VERB_COUNT; i++) {
+    for (size_t i = 0; verbs[i]; i++) {
         if (strcmp(verbs[i]->name, argv[1]) == 0) {
             return run(verbs[i], argc - 1, argv + 1);
         }

@@ -61,7 +61,7 @@ static int by_value(const void *left, const void *right)
 static void count_methods(struct totals *totals)
 {
     uint64_t count = totals->records[KIND_LOAD];
-    if (count == 0) {
+    if (!totals->name_hashes) {
         return;
     }
     qsort(totals->name_hashes, count, sizeof(*totals->name_hashes), by_value);
@@ -74,7 +74,7 @@ static void count_methods(struct totals *totals)
 static int add_load(struct totals *totals, const struct jitdump_record_view *record)
 {
     uint64_t count = totals->records[KIND_LOAD];
-    if (count == totals->name_room) {
+    if (!totals->name_hashes || count == totals->name_room) {
         size_t room = totals->name_room ? totals->name_room * 2 : 1024;
         uint64_t *grown = realloc(totals->name_hashes, room * sizeof(*grown));
         if (!grown) {

@@ -1,0 +1,297 @@
+#include "dump_builder.h"
+#include "random.h"
+
+#include "inject/code_index.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static struct code_index *open_index(struct dump_builder *dump)
+{
+    struct code_index *index;
+    assert_int_equal(code_index_open_fd(dump_fd(dump), "test", &index), 0);
+    dump_free(dump);
+    return index;
+}
+
+static const char *name_at(const struct code_index *index, uint64_t address, uint64_t time)
+{
+    const struct code_stay *stay = code_index_at(index, address, time);
+    return stay ? code_index_blob(index, stay->blob)->name : "-";
+}
+
+static void later_code_hides_what_it_covers(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_load(&dump, BUILDER_START + 10, 0x1000, 0x100, 1, "old");
+    dump_load(&dump, BUILDER_START + 20, 0x1040, 0x20, 2, "new");
+    dump_load(&dump, BUILDER_START + 30, 0x1100, 0, 3, "empty");
+    struct code_index *index = open_index(&dump);
+    uint64_t t = BUILDER_START;
+    assert_string_equal(name_at(index, 0x1000, t + 9), "-");
+    assert_string_equal(name_at(index, 0x1000, t + 10), "old");
+    assert_string_equal(name_at(index, 0x1050, t + 19), "old");
+    assert_string_equal(name_at(index, 0x1050, t + 20), "new");
+    assert_string_equal(name_at(index, 0x103f, t + 99), "old");
+    assert_string_equal(name_at(index, 0x1060, t + 99), "old");
+    assert_string_equal(name_at(index, 0x10ff, t + 99), "old");
+    assert_string_equal(name_at(index, 0x1100, t + 99), "-");
+    assert_string_equal(name_at(index, 0xfff, t + 99), "-");
+    assert_null(code_index_warning(index));
+    code_index_close(index);
+}
+
+static void stamps_may_go_backwards(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_load(&dump, BUILDER_START + 50, 0x1000, 16, 1, "late");
+    dump_load(&dump, BUILDER_START + 10, 0x1000, 16, 2, "early");
+    dump_load(&dump, BUILDER_START + 50, 0x1000, 8, 3, "as late, behind");
+    struct code_index *index = open_index(&dump);
+    assert_int_equal(code_index_stay_count(index), 3);
+    assert_int_equal(code_index_stay(index, 0)->blob, 1);
+    assert_int_equal(code_index_stay(index, 1)->blob, 0);
+    assert_int_equal(code_index_stay(index, 2)->blob, 2);
+    assert_string_equal(name_at(index, 0x1000, BUILDER_START + 49), "early");
+    assert_string_equal(name_at(index, 0x1000, BUILDER_START + 50), "as late, behind");
+    assert_string_equal(name_at(index, 0x1008, BUILDER_START + 50), "late");
+    code_index_close(index);
+}
+
+static void moves(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_load(&dump, BUILDER_START + 1, 0x1000, 0x100, 7, "mover");
+    dump_move(&dump, BUILDER_START + 5, 0x1000, 0x1080, 0x100, 7);
+    dump_move(&dump, BUILDER_START + 9, 0x1080, 0x5000, 0x100, 7);
+    dump_move(&dump, BUILDER_START + 9, 0x1080, 0x5000, 0x100, 8); /* never loaded */
+    struct code_index *index = open_index(&dump);
+    assert_string_equal(name_at(index, 0x1000, BUILDER_START + 4), "mover");
+    assert_string_equal(name_at(index, 0x1000, BUILDER_START + 5), "-");
+    assert_string_equal(name_at(index, 0x1080, BUILDER_START + 5), "mover");
+    assert_string_equal(name_at(index, 0x117f, BUILDER_START + 8), "mover");
+    assert_string_equal(name_at(index, 0x1080, BUILDER_START + 9), "-");
+    assert_string_equal(name_at(index, 0x5000, BUILDER_START + 9), "mover");
+    assert_non_null(code_index_warning(index));
+    code_index_close(index);
+}
+
+/* Writers with a lock for each record mix the groups; the address tells them apart. */
+static void mixed_groups(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_begin_debug(&dump, BUILDER_START, 0x1000, 1);
+    dump_entry(&dump, 0x1000, 1, "first.java");
+    dump_end(&dump);
+    dump_begin_debug(&dump, BUILDER_START, 0x2000, 1);
+    dump_entry(&dump, 0x2000, 2, "second.java");
+    dump_end(&dump);
+    dump_load(&dump, BUILDER_START, 0x1000, 16, 1, "first");
+    dump_load(&dump, BUILDER_START, 0x2000, 16, 2, "second");
+    dump_load(&dump, BUILDER_START, 0x3000, 16, 3, "third");
+    struct code_index *index = open_index(&dump);
+    struct code_details details = {0};
+    assert_int_equal(code_index_fetch(index, 0, &details), 0);
+    assert_int_equal(details.entry_count, 1);
+    assert_string_equal(details.entries[0].file, "first.java");
+    assert_int_equal(code_index_fetch(index, 1, &details), 0);
+    assert_string_equal(details.entries[0].file, "second.java");
+    assert_int_equal(code_index_fetch(index, 2, &details), 0);
+    assert_int_equal(details.entry_count, 0);
+    assert_int_equal(details.trailer.node_count, 0);
+    assert_int_equal(details.trailer.facts[JITDUMP_CODE_KIND], -1);
+    code_details_free(&details);
+    code_index_close(index);
+}
+
+static void fetches_details(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {.swapped = true};
+    dump_header(&dump);
+    dump_group(&dump, BUILDER_START, 0x1000, 64, 2, "a.A.one()");
+    dump_begin(&dump, JIT_CODE_UNWINDING_INFO, BUILDER_START);
+    dump_u64(&dump, 8);
+    dump_u64(&dump, 3);
+    dump_u64(&dump, 0);
+    dump_bytes(&dump, "12345678", 8);
+    dump_end(&dump);
+    dump_group(&dump, BUILDER_START, 0x2000, 32, 3, "a.A.two()");
+    dump_begin(&dump, JIT_CODE_LOAD, BUILDER_START);
+    dump_load_fields(&dump, 0x3000, 64, 9);
+    dump_string(&dump, "no code");
+    dump_end(&dump);
+    struct code_index *index = open_index(&dump);
+    assert_int_equal(code_index_blob_count(index), 3);
+    struct code_details details = {0};
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(code_index_fetch(index, 1, &details), 0);
+        assert_int_equal(details.bytes[31], 31);
+        assert_int_equal(details.unwinding_size, 8);
+        assert_int_equal(details.eh_frame_hdr_size, 3);
+        assert_memory_equal(details.unwinding, "12345678", 8);
+        assert_int_equal(details.entry_count, 3);
+        assert_string_equal(details.entries[0].file, "a/A.java");
+        assert_string_equal(details.entries[1].file, "b/B.java");
+        assert_ptr_equal(details.entries[1].file, details.entries[2].file);
+        assert_int_equal(details.trailer.node_count, 2);
+        assert_string_equal(
+            trailer_names_method(code_index_names(index), details.trailer.nodes[1].method)->name,
+            "a.A.one()");
+        assert_int_equal(code_index_fetch(index, 2, &details), 0);
+        assert_null(details.bytes);
+        assert_null(details.unwinding);
+        assert_int_equal(details.entry_count, 0);
+        assert_int_equal(details.trailer.node_count, 0);
+        assert_false(code_index_blob(index, 2)->has_bytes);
+        assert_int_equal(code_index_blob(index, 2)->size, 64);
+    }
+    code_details_free(&details);
+    code_index_close(index);
+}
+
+struct slices {
+    uint64_t end;
+    uint64_t time;
+    const struct code_index *index;
+    uint32_t count;
+};
+
+static void check_slice(void *context, uint64_t address, uint64_t size,
+                        const struct code_stay *stay)
+{
+    struct slices *slices = context;
+    assert_true(size > 0);
+    assert_true(address >= slices->end);
+    assert_ptr_equal(code_index_at(slices->index, address, slices->time), stay);
+    assert_ptr_equal(code_index_at(slices->index, address + size - 1, slices->time), stay);
+    slices->end = address + size;
+    slices->count++;
+}
+
+/* Against the definition, taken literally. */
+static void random_stays(void **state)
+{
+    (void)state;
+    uint64_t seed = random_seed();
+    for (int round = 0; round < 60; round++) {
+        struct dump_builder dump = {0};
+        dump_header(&dump);
+        uint32_t loads = 1 + random_below(&seed, 40);
+        for (uint32_t i = 0; i < loads; i++) {
+            dump_load(&dump, BUILDER_START + random_below(&seed, 30),
+                      0x1000 + random_below(&seed, 60), random_below(&seed, 20), i, "x");
+            if (random_below(&seed, 4) == 0) {
+                dump_move(&dump, BUILDER_START + random_below(&seed, 30), 0,
+                          0x1000 + random_below(&seed, 60), 0, random_below(&seed, i + 1));
+            }
+        }
+        struct code_index *index = open_index(&dump);
+        for (uint64_t time = BUILDER_START; time < BUILDER_START + 31; time++) {
+            for (uint64_t address = 0xfff; address < 0x1060; address++) {
+                const struct code_stay *expected = NULL;
+                for (uint32_t i = 0; i < code_index_stay_count(index); i++) {
+                    const struct code_stay *stay = code_index_stay(index, i);
+                    if (stay->from <= time && address - stay->address < stay->size) {
+                        expected = stay;
+                    }
+                }
+                if (expected && expected->until <= time) {
+                    expected = NULL;
+                }
+                assert_ptr_equal(code_index_at(index, address, time), expected);
+            }
+            struct slices slices = {.time = time, .index = index};
+            code_index_map(index, time, check_slice, &slices);
+        }
+        code_index_close(index);
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* As many LOADs as a large application makes in days: seconds, not minutes. */
+static void hundred_thousand_loads(void **state)
+{
+    (void)state;
+    enum { LOADS = 100000 };
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    for (uint64_t i = 0; i < LOADS; i++) {
+        dump_load(&dump, BUILDER_START + i, 0x7f0000000000 + (i * 7919 % LOADS) * 64, 80, i,
+                  "com.example.Klass.method(java.lang.String, int)");
+    }
+    double start = seconds();
+    struct code_index *index = open_index(&dump);
+    for (uint64_t i = 0; i < LOADS; i++) {
+        const struct code_stay *stay =
+            code_index_at(index, 0x7f0000000000 + (i * 7919 % LOADS) * 64 + 20, UINT64_MAX);
+        assert_int_equal(stay->blob, i);
+    }
+    assert_true(seconds() - start < 20); /* tenths of a second, without sanitizers */
+    code_index_close(index);
+}
+
+static void nothing_in_it(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    struct code_index *index = open_index(&dump);
+    assert_null(code_index_at(index, 0, 0));
+    assert_null(code_index_at(index, UINT64_MAX, UINT64_MAX));
+    struct slices slices = {.index = index};
+    code_index_map(index, UINT64_MAX, check_slice, &slices);
+    assert_int_equal(slices.count, 0);
+    code_index_close(index);
+}
+
+static void torn_tail_is_a_warning(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_load(&dump, BUILDER_START, 0x1000, 16, 1, "whole");
+    dump_load(&dump, BUILDER_START, 0x2000, 16, 2, "torn");
+    dump.size -= 3;
+    struct code_index *index = open_index(&dump);
+    assert_int_equal(code_index_blob_count(index), 1);
+    assert_non_null(code_index_warning(index));
+    assert_non_null(strstr(code_index_warning(index), "torn"));
+    code_index_close(index);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(later_code_hides_what_it_covers),
+        cmocka_unit_test(stamps_may_go_backwards),
+        cmocka_unit_test(moves),
+        cmocka_unit_test(mixed_groups),
+        cmocka_unit_test(fetches_details),
+        cmocka_unit_test(random_stays),
+        cmocka_unit_test(hundred_thousand_loads),
+        cmocka_unit_test(nothing_in_it),
+        cmocka_unit_test(torn_tail_is_a_warning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
