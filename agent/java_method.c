@@ -13,13 +13,19 @@ void line_table_sort(struct line_entry *lines, uint32_t count)
     }
 }
 
+/* HotSpot's SynchronizationEntryBCI: the way into the method, before its first bytecode. */
+#define ENTRY_BCI (-1)
+
 /*
- * Method::line_number_from_bci: among entries of one and the same bci the first counts for that
- * very bytecode, the last for those behind it.
+ * Method::line_number_from_bci: the way in has the first bytecode's line; among entries of one and
+ * the same bci the first counts for that very bytecode, the last for those behind it.
  */
 uint32_t java_method_line(const struct java_method *method, int32_t bci)
 {
     const struct line_entry *lines = method->lines;
+    if (bci == ENTRY_BCI) {
+        bci = 0;
+    }
     if (bci < 0 || method->line_count == 0 || lines[0].bci > (uint32_t)bci) {
         return 0;
     }
