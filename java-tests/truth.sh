@@ -4,7 +4,8 @@ source "$(dirname "$0")/lib.sh"
 begin "$@"
 javac_workload
 
-jvm_flags "-agentpath:$agent=dir=$scratch" "-agentpath:$oracle=$scratch/oracle"
+# The oracle is first to hear of the JVM's death, and so never of a method that the agent did not.
+jvm_flags "-agentpath:$oracle=$scratch/oracle" "-agentpath:$agent=dir=$scratch"
 "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" || fail "javac failed"
 
 dump=$(the_dump "$scratch")

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #define MAX_DEPTH  64
-#define MAX_SHOWN  12
+#define MAX_SHOWN  8 /* differences of each kind */
 #define MAX_FIELDS 7
 
 static struct {
@@ -30,7 +30,7 @@ static struct {
     uint64_t bytes, bytes_right, bytes_silent, bytes_behind;
     uint64_t stacks, stacks_right, frames;
 } count;
-static unsigned shown;
+static unsigned shown[128]; /* by the kind's letter */
 
 /* One frame as the oracle or the dump has it. */
 struct frame {
@@ -48,13 +48,14 @@ struct place {
 };
 
 static struct place *places;
+static uint32_t last_taken; /* what comes behind it came behind the oracle's end */
 static uint32_t place_count;
 static struct code_index *dump;
 static struct code_details details;
 
-static bool show(void)
+static bool show(char kind)
 {
-    return shown++ < MAX_SHOWN;
+    return shown[(unsigned char)kind % 128]++ < MAX_SHOWN;
 }
 
 /* Appends the Java spelling of one type of a descriptor; returns what follows it. */
@@ -165,6 +166,9 @@ static const struct code_blob *take(uint64_t address, uint64_t size)
         }
         if (is_method(details.trailer.facts[JITDUMP_CODE_KIND]) && blob->size == size) {
             places[low].used = true;
+            if (places[low].blob > last_taken) {
+                last_taken = places[low].blob;
+            }
             return blob;
         }
     }
@@ -175,8 +179,10 @@ static const struct code_blob *take(uint64_t address, uint64_t size)
 static const struct jitdump_entry *row_at(const struct code_blob *blob, uint64_t offset,
                                           uint64_t *next)
 {
-    static uint32_t row; /* the walk goes upwards, but for the next method */
-    if (offset == 0 || row >= details.entry_count) {
+    static uint32_t row; /* within a blob the walk goes upwards */
+    static const struct code_blob *last;
+    if (blob != last) {
+        last = blob;
         row = 0;
     }
     uint64_t address = blob->address + offset;
@@ -207,7 +213,7 @@ static void check_rows(const struct code_blob *blob, uint64_t from, uint64_t to,
         count.bytes += end - from;
         if (row != NULL && row->line == leaf->line && strcmp(row->file, leaf->file) == 0) {
             count.bytes_right += end - from;
-        } else if (show()) {
+        } else if (show('r')) {
             printf("row: %s+0x%" PRIx64 ": %s:%u, but HotSpot says %s:%u (bci %d)\n", blob->name,
                    from, row != NULL ? row->file : "(none)", row != NULL ? row->line : 0,
                    leaf->file, leaf->line, leaf->bci);
@@ -245,9 +251,8 @@ static uint32_t dump_stack(uint64_t offset, struct frame *stack, uint64_t *end)
 
 static bool same_frame(const struct frame *ours, const struct frame *theirs)
 {
-    /* Without a bytecode there is no line but the one HotSpot makes up (bci 0): either will do. */
-    bool line = ours->line == theirs->line || (theirs->bci < 0 && ours->line == 0);
-    return line && same_name(ours->method, theirs->method) && strcmp(ours->file, theirs->file) == 0;
+    return ours->line == theirs->line && same_name(ours->method, theirs->method) &&
+           strcmp(ours->file, theirs->file) == 0;
 }
 
 static void check_stack(const struct code_blob *blob, uint64_t from, uint64_t to,
@@ -263,7 +268,7 @@ static void check_stack(const struct code_blob *blob, uint64_t from, uint64_t to
             same++;
         }
         if (found != depth || same != depth) {
-            if (show()) {
+            if (show('i')) {
                 printf("inline: %s+0x%" PRIx64 ": frame %u of %u is %s:%u, but HotSpot says %s:%u "
                        "(bci %d), %u frames\n",
                        blob->name, at, same, found, same < found ? ours[same].method : "(none)",
@@ -335,12 +340,12 @@ static void check(FILE *oracle)
             blob = take(strtoull(fields[2], NULL, 16), strtoull(fields[3], NULL, 10));
             if (blob == NULL) {
                 count.missing++;
-                if (show()) {
+                if (show('m')) {
                     printf("missing: %s at 0x%s, %s bytes\n", name, fields[2], fields[3]);
                 }
             } else if (!same_name(blob->name, name)) {
                 count.wrong_name++;
-                if (show()) {
+                if (show('n')) {
                     printf("name: %s, but the method is %s\n", blob->name, name);
                 }
             }
@@ -450,7 +455,7 @@ static int check_held(void)
     for (size_t i = 0; i < stay_count; i++) {
         if (!held(&stays[i])) {
             lost++;
-            if (show()) {
+            if (show('l')) {
                 printf("lost: %s at 0x%" PRIx64 "\n", stays[i].name, stays[i].address);
             }
         }
@@ -470,7 +475,7 @@ static int check_live(void)
             live++;
             if (!held(&stays[i])) {
                 lost++;
-                if (show()) {
+                if (show('l')) {
                     printf("lost: %s at 0x%" PRIx64 "\n", stays[i].name, stays[i].address);
                 }
             }
@@ -486,7 +491,7 @@ static int check_live(void)
         }
         if (!alive) {
             dead++;
-            if (show()) {
+            if (show('n')) {
                 printf("not alive: %s at 0x%" PRIx64 ", %" PRIu64 " bytes\n", blob->name,
                        blob->address, blob->size);
             }
@@ -509,7 +514,7 @@ static int check_truth(FILE *oracle)
         if (!places[i].used && code_index_fetch(dump, places[i].blob, &details) == 0) {
             bool method = is_method(details.trailer.facts[JITDUMP_CODE_KIND]);
             stubs += !method;
-            extra += method;
+            extra += method && places[i].blob < last_taken;
         }
     }
     double rows = count.bytes > 0 ? 100.0 * (double)count.bytes_right / (double)count.bytes : 0;

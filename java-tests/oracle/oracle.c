@@ -80,7 +80,7 @@ static int line_of(jvmtiEnv *jvmti, jmethodID method, int bci)
     }
     int line = 0;
     jlocation best = 0;
-    if (bci < 0) {
+    if (bci == -1) {
         bci = 0;
     }
     for (jint i = 0; i < count; i++) {
