@@ -26,8 +26,10 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
         return JNI_ERR;
     }
     if (session_start(vm, &options, false) != 0) {
-        message(MESSAGE_ERROR, options.strict ? "strict=on: the JVM does not start"
-                                              : "the JVM runs without being profiled");
+        /* The fault has been told; one message is enough for a JVM that runs all the same. */
+        message(options.strict ? MESSAGE_ERROR : MESSAGE_INFO,
+                options.strict ? "strict=on: the JVM does not start"
+                               : "the JVM runs without being profiled");
         return options.strict ? JNI_ERR : JNI_OK;
     }
     return JNI_OK;

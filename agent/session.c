@@ -177,7 +177,7 @@ static int open_map(const struct options *options, struct sink **out)
 static int open_itt(const struct options *options, struct sink **out)
 {
     (void)options;
-    const struct itt_sink_options sink = {.method_module = NULL};
+    const struct itt_sink_options sink = {.method_module = "Java", .stub_module = "JVM"};
     return itt_sink_open(&sink, out);
 }
 
@@ -225,11 +225,16 @@ static struct session *new_session(JavaVM *vm, const struct options *options)
         if (!(options->modes & places[i].mode)) {
             continue;
         }
-        if (places[i].open(options, &session->sinks[session->sink_count]) != 0) {
+        if (places[i].open(&session->options, &session->sinks[session->sink_count]) == 0) {
+            session->sink_count++;
+        } else if (options->strict) {
             free_session(session);
             return NULL;
         }
-        session->sink_count++;
+    }
+    if (session->sink_count == 0) { /* one that is left is better than none */
+        free_session(session);
+        return NULL;
     }
     return session;
 }
