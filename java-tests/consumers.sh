@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# mode=jitdump+itt with samply=on over javac: a collector that checks the API's rules finds no
+# breach, readers that know only the documents decode everything, and methods, lines and inline
+# stacks are the same in all three.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+command -v python3 >/dev/null || skip "python3 is not installed"
+javac_workload
+
+collector=$build/tests/libitt_collector.so
+[ -e "$collector" ] || fail "not built: $collector"
+# Sources of the compiler's classes; the other half of what runs, the JDK's base, has none.
+src_zip=$jdk/lib/src.zip
+[ -e "$src_zip" ] || src_zip=/usr/lib/jvm/openjdk-$jdk_major/lib/src.zip
+(mkdir "$scratch/sources" && cd "$scratch/sources" && "$jdk/bin/jar" xf "$src_zip" jdk.compiler)
+options=mode=jitdump+itt,dir=$scratch,samply=on,source-path=/nonexistent:$scratch/sources/jdk.compiler
+jvm_flags "-agentpath:$agent=$options"
+INTEL_JIT_PROFILER64=$collector JD_ITT_LOG=$scratch/itt.log \
+    "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" || fail "javac failed"
+dump=$(the_dump "$scratch")
+verify "$dump"
+
+said=$(python3 "$tests_dir/readers/itt.py" "$scratch/itt.log" "$dump") || fail "the collector: $said"
+note "collector: $said"
+read -r loads trees regions _ <<<"$(tr -cs 0-9 ' ' <<<"$said")"
+[[ $loads -gt 3000 && $trees -gt 3000 && $regions -gt 20000 ]] || fail "too little to count: $said"
+
+said=$(python3 "$tests_dir/readers/samply.py" "$dump") || fail "samply's records: $said"
+note "samply's records: $said"
+for word in C1 C2 Stub; do
+    [[ $said =~ [1-9][0-9]*\ $word ]] || fail "no code of tier $word: $said"
+done
+[[ $said =~ [1-9][0-9]*\ sources\ of\ [1-9] ]] || fail "no source was embedded: $said"
+
+# Without a collector: one message, and the rest goes on.
+mkdir "$scratch/alone"
+env -u INTEL_JIT_PROFILER64 "$jdk/bin/java" "-agentpath:$agent=mode=jitdump+itt,dir=$scratch/alone" \
+    -version >"$scratch/alone/out" 2>&1 || fail "the JVM did not start without a collector"
+[ "$(grep -c '^jdagent: ' "$scratch/alone/out")" -eq 1 ] ||
+    fail "without a collector: $(grep '^jdagent: ' "$scratch/alone/out")"
+verify "$(the_dump "$scratch/alone")"
+INTEL_JIT_PROFILER64=/nonexistent.so "$jdk/bin/java" "-agentpath:$agent=mode=itt" -version \
+    >"$scratch/alone/out" 2>&1 || fail "the JVM did not start with a collector that is not there"
+grep '^jdagent: ' "$scratch/alone/out"
