@@ -1,0 +1,98 @@
+#include "inject/code_frames.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct code_frames {
+    struct code_index *index;
+    struct blob_frames *blobs; /* by blob of the index */
+    struct code_details details;
+    uint32_t count;
+    uint32_t entry_frame; /* frame size of Continuation.enterSpecial */
+    bool entry_sought;
+};
+
+struct code_frames *code_frames_new(struct code_index *index)
+{
+    struct code_frames *frames = calloc(1, sizeof *frames);
+    if (!frames) {
+        return NULL;
+    }
+    frames->index = index;
+    frames->count = code_index_blob_count(index);
+    frames->blobs = calloc(frames->count ? frames->count : 1, sizeof *frames->blobs);
+    if (!frames->blobs) {
+        free(frames);
+        return NULL;
+    }
+    return frames;
+}
+
+void code_frames_free(struct code_frames *frames)
+{
+    if (!frames) {
+        return;
+    }
+    for (uint32_t i = 0; i < frames->count; i++) {
+        frames_free(&frames->blobs[i].frames);
+    }
+    free(frames->blobs);
+    code_details_free(&frames->details);
+    free(frames);
+}
+
+static void work_out(struct code_frames *frames, uint32_t number, struct blob_frames *blob)
+{
+    const struct code_blob *about = code_index_blob(frames->index, number);
+    blob->shape = frames_shape_of(about->name, -1);
+    blob->told_frame_size = -1;
+    blob->return_barrier = frames_is_return_barrier(about->name);
+    if (!about->has_bytes || about->size > FRAMES_CODE_MAX ||
+        code_index_fetch(frames->index, number, &frames->details) != 0 || !frames->details.bytes) {
+        return;
+    }
+    const int64_t *facts = frames->details.trailer.facts;
+    blob->shape = frames_shape_of(about->name, facts[JITDUMP_CODE_KIND]);
+    blob->told_frame_size = facts[JITDUMP_CODE_FRAME_SIZE];
+    struct frames_code code = {
+        .bytes = frames->details.bytes,
+        .size = (uint32_t)about->size,
+        .address = about->address,
+        .shape = blob->shape,
+        .verified_entry = facts[JITDUMP_CODE_VERIFIED_ENTRY],
+        .osr_entry = facts[JITDUMP_CODE_OSR_ENTRY],
+        .entry_frame = frames->entry_frame,
+    };
+    /* A failure leaves no rows behind, and such code is not walked. */
+    if (code_index_header(frames->index)->elf_mach == EM_X86_64) {
+        (void)frames_x86_64(&code, &blob->frames);
+    }
+}
+
+/* The frame in which a continuation runs: that of jdk.internal.vm.Continuation.enterSpecial. */
+static void seek_entry_frame(struct code_frames *frames)
+{
+    frames->entry_sought = true;
+    for (uint32_t i = 0; i < frames->count; i++) {
+        const char *name = code_index_blob(frames->index, i)->name;
+        if (strstr(name, "Continuation") && strstr(name, "enterSpecial")) {
+            frames->entry_frame = code_frames_of(frames, i)->frames.frame_size;
+            return;
+        }
+    }
+}
+
+const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t number)
+{
+    struct blob_frames *blob = &frames->blobs[number];
+    if (!blob->ready) {
+        blob->ready = true;
+        const char *name = code_index_blob(frames->index, number)->name;
+        if (!frames->entry_sought && frames_shape_of(name, -1) == FRAMES_CONTINUATION) {
+            seek_entry_frame(frames);
+        }
+        work_out(frames, number, blob);
+    }
+    return blob;
+}
