@@ -73,7 +73,7 @@ static int open_new(const char *path)
 
 int output_file_create(struct output_file *file, const char *path)
 {
-    *file = (struct output_file){.fd = -1, .write = pwrite};
+    *file = (struct output_file){.fd = -1};
     int fd = open_new(path);
     if (fd < 0 && errno == EEXIST) {
         int error = remove_stale(path);
@@ -109,7 +109,7 @@ static int write_all(const struct output_file *file, uint64_t offset, const void
 {
     const char *at = bytes;
     while (size > 0) {
-        ssize_t n = file->write(file->fd, at, size, (off_t)offset);
+        ssize_t n = pwrite(file->fd, at, size, (off_t)offset);
         if (n < 0 && errno == EINTR) {
             continue;
         }

@@ -24,8 +24,6 @@ struct output_file {
     char *path;
     uint64_t size;     /* bytes in whole records */
     bool size_limited; /* RLIMIT_FSIZE was set when the file was opened */
-    /* As pwrite(2), which it is; a test puts a disk with faults in its place. */
-    ssize_t (*write)(int fd, const void *bytes, size_t size, off_t offset);
 };
 
 /*
