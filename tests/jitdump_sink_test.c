@@ -1,54 +1,680 @@
+/* Every record's bytes, and what becomes of them when threads, disks, forks and kills interfere. */
+#include "decoded_dump.h"
+#include "faulty_disk.h"
+#include "random.h"
 #include "scratch.h"
 
 #include "writer/jitdump_sink.h"
+#include "writer/message.h"
 
+#include <elf.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include <cmocka.h>
 
-static void smoke(void **state)
+static int set_up(void **state)
 {
-    struct jitdump_sink_options options = {.directory = *state};
+    memset(&faulty_disk, 0, sizeof(faulty_disk));
+    message_set_level(-1);
+    return scratch_create(state);
+}
+
+static const char *path_of_pid(void **state, pid_t pid)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "jit-%d.dump", pid);
+    return scratch_path(state, name);
+}
+
+static struct sink *open_dump(void **state)
+{
+    const struct jitdump_sink_options options = {.directory = *state};
     struct sink *sink;
     assert_int_equal(jitdump_sink_open(&options, &sink), 0);
-    struct source_file file = {.path = "a/B.java", .id = 1};
-    struct method method = {.name = "a.B.c()", .file = &file, .first_line = 3, .id = 1};
-    struct code_row rows[] = {{0, 3, &file}, {4, 5, &file}};
-    struct inline_node nodes[] = {{.method = &method}};
-    struct inline_range ranges[] = {{0, 0, 3}, {4, 0, 5}};
-    struct code code = {
-        .address = 0x1000,
-        .size = 8,
-        .bytes = "12345678",
-        .name = "a.B.c()",
-        .method = &method,
-        .facts = CODE_FACTS_UNKNOWN,
-        .rows = rows,
-        .row_count = 2,
-        .nodes = nodes,
-        .node_count = 1,
-        .ranges = ranges,
-        .range_count = 2,
-        .ranges_end = 8,
-    };
+    return sink;
+}
+
+static void read_dump(struct decoded_dump *dump, void **state)
+{
+    decoded_dump_read(dump, path_of_pid(state, getpid()));
+}
+
+/* Code whose bytes and size follow from its address, so that readers of the dump can check them. */
+static uint8_t code_bytes[4096];
+
+static struct code plain_code(uint64_t address, uint64_t size, const char *name)
+{
+    return (struct code){.address = address,
+                         .size = size,
+                         .bytes = code_bytes,
+                         .name = name,
+                         .facts = CODE_FACTS_UNKNOWN};
+}
+
+static uint64_t monotonic_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void header_is_there_at_once_and_mapped(void **state)
+{
+    uint64_t before = monotonic_now();
+    struct sink *sink = open_dump(state);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(dump.size, 40);
+    uint8_t elf[20];
+    FILE *self = fopen("/proc/self/exe", "re");
+    assert_int_equal(fread(elf, 1, sizeof(elf), self), sizeof(elf));
+    fclose(self);
+    assert_int_equal(u32_at(dump.bytes + 12), decoded_number(elf + 18, 2));
+    assert_int_equal(u32_at(dump.bytes + 20), getpid());
+    assert_true(u64_at(dump.bytes + 24) >= before && u64_at(dump.bytes + 24) <= monotonic_now());
+    assert_int_equal(u64_at(dump.bytes + 32), 0);
+    decoded_dump_free(&dump);
+
+    char *maps = (char *)scratch_read("/proc/self/maps", NULL);
+    char *line = strstr(maps, (const char *)*state);
+    assert_non_null(line);
+    while (line > maps && line[-1] != '\n') {
+        line--;
+    }
+    assert_non_null(strstr(line, " r-xp 00000000 "));
+    free(maps);
+
+    sink_close(sink);
+    maps = (char *)scratch_read("/proc/self/maps", NULL);
+    assert_null(strstr(maps, (const char *)*state));
+    free(maps);
+}
+
+static void load_has_every_field(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code code = plain_code(0x7f1122334450, 5, "java.lang.String.hashCode()");
+    code.bytes = "\x55\x48\0\xc3\x90";
+    assert_int_equal(sink_load(sink, &code), 0);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(dump.count, 1);
+    const uint8_t *load = dump.records[0].at;
+    assert_int_equal(dump.records[0].id, DECODED_LOAD);
+    assert_int_equal(dump.records[0].size, 56 + 28 + 5);
+    assert_int_equal(dump.records[0].stamp, u64_at(dump.bytes + 24)); /* nobody was there */
+    assert_int_equal(u32_at(load + 16), getpid());
+    assert_int_equal(u32_at(load + 20), syscall(SYS_gettid));
+    assert_int_equal(u64_at(load + 24), 0x7f1122334450);
+    assert_int_equal(u64_at(load + 32), 0x7f1122334450);
+    assert_int_equal(u64_at(load + 40), 5);
+    assert_true(u64_at(load + 48) > 0);
+    assert_memory_equal(load + 56, "java.lang.String.hashCode()\0\x55\x48\0\xc3\x90", 33);
+    decoded_dump_free(&dump);
+
+    sink_close(sink);
+    read_dump(&dump, state);
+    assert_int_equal(dump.count, 2);
+    assert_int_equal(dump.records[1].id, DECODED_CLOSE);
+    assert_int_equal(dump.records[1].size, 16);
+    decoded_dump_free(&dump);
+}
+
+static void code_may_be_empty_or_left_out(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code empty = plain_code(0x1000, 0, "empty");
+    struct code bare = plain_code(0x2000, 0x100, "bare");
+    bare.bytes = NULL;
+    assert_int_equal(sink_load(sink, &empty), 0);
+    assert_int_equal(sink_load(sink, &bare), 0);
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(dump.records[0].size, 56 + 6);
+    assert_int_equal(u64_at(dump.records[0].at + 40), 0);
+    assert_int_equal(dump.records[1].size, 56 + 5);
+    assert_int_equal(u64_at(dump.records[1].at + 40), 0x100);
+    decoded_dump_free(&dump);
+}
+
+/* A method with another one inlined into it, twice, and a third one into that. */
+static struct source_file map_file = {.path = "java/util/HashMap.java", .id = 1};
+static struct source_file objects_file = {.path = "java/util/Objects.java", .id = 2};
+static struct method get = {.name = "java.util.HashMap.get(java.lang.Object)",
+                            .file = &map_file,
+                            .first_line = 560,
+                            .id = 300};
+static struct method hash = {
+    .name = "java.util.HashMap.hash(java.lang.Object)", .file = &map_file, .id = 2};
+static struct method check = {
+    .name = "java.util.Objects.check()", .file = &objects_file, .first_line = 9, .id = 7};
+static struct method stranger = {.name = "stranger", .id = 8};
+
+static const struct code_row rows[] = {
+    {0, 562, &map_file}, {12, 338, &map_file}, {20, 9, &objects_file}, {24, 562, &map_file}};
+static const struct inline_node nodes[] = {
+    {.method = &get},
+    {.method = &hash, .parent = 0, .call_line = 562},
+    {.method = &check, .parent = 1, .call_line = 338},
+    {.method = &stranger, .parent = 0, .call_line = 0},
+};
+static const struct inline_range ranges[] = {
+    {0, 0, 562}, {12, 1, 338}, {20, 2, 9}, {24, 0, 562}, {200, 3, 0}};
+
+static struct code inlined_code(uint64_t address)
+{
+    struct code code = plain_code(address, 1000, get.name);
+    code.method = &get;
+    code.rows = rows;
+    code.row_count = 4;
+    code.nodes = nodes;
+    code.node_count = 4;
+    code.ranges = ranges;
+    code.range_count = 5;
+    code.ranges_end = 900;
+    code.facts.kind = JITDUMP_KIND_NMETHOD;
+    code.facts.tier = 4;
+    code.facts.frame_size = 0;
+    code.facts.compile_id = 100000;
+    return code;
+}
+
+static void debug_info_has_rows_up_to_the_end(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code code = inlined_code(0x40000);
     assert_int_equal(sink_load(sink, &code), 0);
     sink_close(sink);
-    char name[64];
-    snprintf(name, sizeof(name), "jit-%d.dump", getpid());
-    size_t size;
-    uint8_t *bytes = scratch_read(scratch_path(state, name), &size);
-    assert_non_null(bytes);
-    assert_true(size > 200);
-    free(bytes);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    decoded_dump_check_groups(&dump);
+    assert_int_equal(dump.records[0].id, DECODED_DEBUG_INFO);
+    struct decoded_entry entries[8];
+    struct decoded_bytes rest;
+    assert_int_equal(decoded_entries(&dump.records[0], entries, 8, &rest), 5);
+    for (size_t i = 0; i < 5; i++) {
+        const struct code_row *row = &rows[i < 4 ? i : 3];
+        assert_int_equal(entries[i].address, 0x40000 + (i < 4 ? row->offset : 1000));
+        assert_int_equal(entries[i].line, row->line);
+        assert_int_equal(entries[i].discriminator, 0);
+        assert_string_equal(entries[i].file, row->file->path);
+    }
+    decoded_dump_free(&dump);
 }
+
+static void check_definitions(struct decoded_bytes trailer)
+{
+    struct decoded_bytes section;
+    assert_true(decoded_section(trailer, JITDUMP_TRAILER_FILES, &section));
+    assert_int_equal(decoded_uleb(&section), 1);
+    assert_string_equal(decoded_string(&section), "java/util/HashMap.java");
+    assert_int_equal(decoded_uleb(&section), 2);
+    assert_string_equal(decoded_string(&section), "java/util/Objects.java");
+    assert_ptr_equal(section.at, section.end);
+
+    static const struct method *const defined[] = {&get, &hash, &check, &stranger};
+    assert_true(decoded_section(trailer, JITDUMP_TRAILER_METHODS, &section));
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(decoded_uleb(&section), defined[i]->id);
+        assert_int_equal(decoded_uleb(&section), defined[i]->file ? defined[i]->file->id : 0);
+        assert_int_equal(decoded_uleb(&section), defined[i]->first_line);
+        assert_string_equal(decoded_string(&section), defined[i]->name);
+    }
+    assert_ptr_equal(section.at, section.end);
+}
+
+static void check_inlines(struct decoded_bytes trailer)
+{
+    struct decoded_bytes section;
+    assert_true(decoded_section(trailer, JITDUMP_TRAILER_INLINES, &section));
+    assert_int_equal(decoded_uleb(&section), 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(decoded_uleb(&section), nodes[i].method->id);
+        if (i > 0) {
+            assert_int_equal(decoded_uleb(&section), nodes[i].parent);
+            assert_int_equal(decoded_uleb(&section), nodes[i].call_line);
+        }
+    }
+    int64_t line = 0;
+    for (size_t i = 0; i < 5; i++) {
+        uint64_t end = i < 4 ? ranges[i + 1].offset : 900;
+        assert_int_equal(decoded_uleb(&section), end - ranges[i].offset);
+        assert_int_equal(decoded_uleb(&section), ranges[i].node);
+        line += decoded_sleb(&section);
+        assert_int_equal(line, ranges[i].line);
+    }
+    assert_ptr_equal(section.at, section.end);
+}
+
+static void trailer_defines_each_method_once_a_dump(void **state)
+{
+    for (int session = 0; session < 2; session++) {
+        struct sink *sink = open_dump(state);
+        struct code first = inlined_code(0x40000);
+        struct code second = inlined_code(0x50000);
+        assert_int_equal(sink_load(sink, &first), 0);
+        assert_int_equal(sink_load(sink, &second), 0);
+        sink_close(sink);
+
+        struct decoded_dump dump;
+        read_dump(&dump, state);
+        struct decoded_entry entries[8];
+        struct decoded_bytes trailer;
+        decoded_entries(&dump.records[0], entries, 8, &trailer);
+        check_definitions(trailer);
+        check_inlines(trailer);
+        struct decoded_bytes section;
+        assert_true(decoded_section(trailer, JITDUMP_TRAILER_CODE, &section));
+        assert_memory_equal(section.at, "\1\1\2\4\3\0\7\xa0\x8d\6", 10);
+        assert_int_equal(section.end - section.at, 10);
+
+        decoded_entries(&dump.records[2], entries, 8, &trailer);
+        assert_false(decoded_section(trailer, JITDUMP_TRAILER_FILES, &section));
+        assert_false(decoded_section(trailer, JITDUMP_TRAILER_METHODS, &section));
+        check_inlines(trailer);
+        decoded_dump_free(&dump);
+    }
+}
+
+static void stub_has_a_trailer_without_entries(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code code = plain_code(0x1000, 16, "stub");
+    code.facts.kind = JITDUMP_KIND_STUB;
+    assert_int_equal(sink_load(sink, &code), 0);
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    struct decoded_entry entries[1];
+    struct decoded_bytes trailer;
+    assert_int_equal(decoded_entries(&dump.records[0], entries, 1, &trailer), 0);
+    struct decoded_bytes section;
+    assert_true(decoded_section(trailer, JITDUMP_TRAILER_CODE, &section));
+    assert_memory_equal(section.at, "\1\3", 2);
+    assert_false(decoded_section(trailer, JITDUMP_TRAILER_INLINES, &section));
+    decoded_dump_free(&dump);
+}
+
+static void move_tells_whose_code_it_is(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code code = plain_code(0x1000, 0x100, "mover");
+    sink_load(sink, &code);
+    assert_int_equal(sink_move(sink, 0x1000, 0x3000, 0x100), 0);
+    assert_int_equal(sink_move(sink, 0x1000, 0x5000, 0x100), -ENOENT);
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(dump.count, 3);
+    const uint8_t *move = dump.records[1].at;
+    assert_int_equal(dump.records[1].id, DECODED_MOVE);
+    assert_int_equal(dump.records[1].size, 64);
+    assert_true(dump.records[1].stamp > dump.records[0].stamp);
+    assert_int_equal(u32_at(move + 16), getpid());
+    assert_int_equal(u32_at(move + 20), syscall(SYS_gettid));
+    assert_int_equal(u64_at(move + 24), 0x3000);
+    assert_int_equal(u64_at(move + 32), 0x1000);
+    assert_int_equal(u64_at(move + 40), 0x3000);
+    assert_int_equal(u64_at(move + 48), 0x100);
+    assert_int_equal(u64_at(move + 56), u64_at(dump.records[0].at + 48));
+    decoded_dump_free(&dump);
+}
+
+static void code_counts_from_when_its_range_was_given_up(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code old = plain_code(0x1000, 0x100, "old");
+    struct code new = plain_code(0x1080, 0x100, "new");
+    sink_load(sink, &old);
+    uint64_t before = monotonic_now();
+    sink_unload(sink, 0x1000);
+    uint64_t behind = monotonic_now();
+    sink_load(sink, &new);
+    sink_load(sink, &old); /* reaches into the new one, which nobody reported as gone */
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(dump.count, 4);
+    assert_true(dump.records[1].stamp >= before && dump.records[1].stamp <= behind);
+    assert_true(dump.records[2].stamp > dump.records[1].stamp);
+    decoded_dump_free(&dump);
+}
+
+static void replay_and_events_do_not_double(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code method = inlined_code(0x1000);
+    struct code stub = plain_code(0x8000, 0x100, "stub");
+    sink_load(sink, &method);
+    sink_load(sink, &stub);
+    method.replayed = true;
+    stub.replayed = true;
+    sink_load(sink, &method);
+    sink_load(sink, &stub);
+    method.replayed = false;
+    sink_load(sink, &method); /* the same compilation: the event of what was replayed before */
+    struct code around = plain_code(0x7f80, 0x200, "stubs");
+    around.replayed = true;
+    around.facts.kind = JITDUMP_KIND_STUB;
+    sink_load(sink, &around);
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(decoded_dump_check_groups(&dump), 4);
+    const uint8_t *left = dump.records[4].at;
+    const uint8_t *right = dump.records[6].at;
+    assert_int_equal(u64_at(left + 32), 0x7f80);
+    assert_int_equal(u64_at(left + 40), 0x80);
+    assert_memory_equal(left + 56 + 6, code_bytes, 0x80);
+    assert_int_equal(u64_at(right + 32), 0x8100);
+    assert_memory_equal(right + 56 + 6, code_bytes + 0x180, 0x80);
+    decoded_dump_free(&dump);
+}
+
+static void indices_are_unique_in_the_process(void **state)
+{
+    uint64_t indices[2];
+    for (int session = 0; session < 2; session++) {
+        struct sink *sink = open_dump(state);
+        struct code code = plain_code(0x1000, 8, "x");
+        sink_load(sink, &code);
+        sink_close(sink);
+        struct decoded_dump dump;
+        read_dump(&dump, state);
+        indices[session] = u64_at(dump.records[0].at + 48);
+        decoded_dump_free(&dump);
+    }
+    assert_true(indices[0] < indices[1]);
+}
+
+/* Threads */
+
+enum { THREADS = 8, LOADS_PER_THREAD = 2000 };
+
+struct loader {
+    pthread_t thread;
+    struct sink *sink;
+    uint64_t base;
+};
+
+static void *load_many(void *argument)
+{
+    struct loader *loader = argument;
+    for (uint64_t i = 0; i < LOADS_PER_THREAD; i++) {
+        struct code code = inlined_code(loader->base + i % 500 * 4096);
+        code.facts.compile_id = (int32_t)(loader->base + i);
+        if (i % 3 == 0) {
+            sink_unload(loader->sink, code.address);
+        }
+        if (sink_load(loader->sink, &code) != 0) {
+            return "failed";
+        }
+    }
+    return NULL;
+}
+
+static void groups_stay_whole_with_many_threads(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct loader loaders[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        loaders[i] = (struct loader){.sink = sink, .base = (i + 1) << 24};
+        assert_int_equal(pthread_create(&loaders[i].thread, NULL, load_many, &loaders[i]), 0);
+    }
+    struct sink_stats stats;
+    for (size_t i = 0; i < THREADS; i++) {
+        sink_stats(sink, &stats);
+        void *result;
+        pthread_join(loaders[i].thread, &result);
+        assert_null(result);
+    }
+    sink_stats(sink, &stats);
+    assert_int_equal(stats.records, THREADS * LOADS_PER_THREAD);
+    assert_int_equal(stats.dropped, 0);
+    assert_string_equal(stats.path, path_of_pid(state, getpid()));
+    uint64_t bytes = stats.bytes;
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(dump.size, bytes + 16);
+    assert_int_equal(decoded_dump_check_groups(&dump), THREADS * LOADS_PER_THREAD);
+    assert_int_equal(dump.count, 2 * THREADS * LOADS_PER_THREAD + 1);
+    size_t definitions = 0;
+    for (size_t i = 0; i < dump.count - 1; i += 2) {
+        struct decoded_entry entries[8];
+        struct decoded_bytes trailer;
+        struct decoded_bytes section;
+        decoded_entries(&dump.records[i], entries, 8, &trailer);
+        definitions += decoded_section(trailer, JITDUMP_TRAILER_METHODS, &section);
+        if (i > 0) {
+            assert_int_equal(definitions, 1); /* by the first group, and before any use */
+        }
+    }
+    decoded_dump_free(&dump);
+}
+
+/* Faults */
+
+static void bad_disk_leaves_whole_groups(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code code = inlined_code(0x10000);
+    faulty_disk.chunk = 7;
+    faulty_disk.interrupt = true;
+    assert_int_equal(sink_load(sink, &code), 0);
+    faulty_disk.chunk = 0;
+    faulty_disk.error = ENOSPC;
+    faulty_disk.room = 900; /* the DEBUG_INFO and a part of the LOAD */
+    code = inlined_code(0x20000);
+    assert_int_equal(sink_load(sink, &code), -ENOSPC);
+    faulty_disk.error = 0;
+    assert_int_equal(sink_load(sink, &code), -EPIPE);
+    assert_int_equal(sink_unload(sink, 0x10000), -EPIPE);
+    assert_int_equal(sink_move(sink, 0x10000, 0x30000, 1000), -EPIPE);
+    struct sink_stats stats;
+    sink_stats(sink, &stats);
+    assert_true(stats.failed);
+    assert_int_equal(stats.records, 1);
+    assert_int_equal(stats.dropped, 4);
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_false(dump.torn);
+    assert_int_equal(dump.count, 2); /* and no CLOSE */
+    decoded_dump_free(&dump);
+}
+
+static void max_is_kept_at_a_record_boundary(void **state)
+{
+    const struct jitdump_sink_options options = {.directory = *state, .max_bytes = 5000};
+    struct sink *sink;
+    assert_int_equal(jitdump_sink_open(&options, &sink), 0);
+    int error = 0;
+    for (uint64_t i = 0; i < 10 && !error; i++) {
+        struct code code = inlined_code(0x10000 + i * 0x1000);
+        code.facts.compile_id = (int32_t)i;
+        error = sink_load(sink, &code);
+    }
+    assert_int_equal(error, -EFBIG);
+    struct sink_stats stats;
+    sink_stats(sink, &stats);
+    assert_true(stats.failed);
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_true(dump.size <= 5000 && dump.size > 5000 - 1500);
+    decoded_dump_check_groups(&dump);
+    assert_int_equal(dump.records[dump.count - 1].id, DECODED_CLOSE);
+    decoded_dump_free(&dump);
+}
+
+static void giant_is_left_out_and_its_definitions_come_later(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code giant = inlined_code(0x10000);
+    giant.size = UINT64_C(1) << 40;
+    assert_int_equal(sink_load(sink, &giant), -ENOMEM);
+    struct code code = inlined_code(0x10000);
+    assert_int_equal(sink_load(sink, &code), 0);
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(decoded_dump_check_groups(&dump), 1);
+    struct decoded_entry entries[8];
+    struct decoded_bytes trailer;
+    decoded_entries(&dump.records[0], entries, 8, &trailer);
+    check_definitions(trailer);
+    decoded_dump_free(&dump);
+}
+
+static void open_says_what_is_wrong(void **state)
+{
+    struct jitdump_sink_options options = {.directory = scratch_path(state, "missing")};
+    struct sink *sink;
+    assert_int_equal(jitdump_sink_open(&options, &sink), -ENOENT);
+    const char *path = path_of_pid(state, getpid());
+    assert_int_equal(symlink("/dev/null", path), 0);
+    options.directory = *state;
+    assert_int_equal(jitdump_sink_open(&options, &sink), -EEXIST);
+    assert_int_equal(unlink(path), 0);
+    faulty_disk.error = ENOSPC;
+    assert_int_equal(jitdump_sink_open(&options, &sink), -ENOSPC);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void fork_writes_nothing(void **state)
+{
+    struct sink *sink = open_dump(state);
+    struct code code = inlined_code(0x10000);
+    assert_int_equal(sink_load(sink, &code), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct code other = inlined_code(0x20000);
+        bool refused = sink_load(sink, &other) == -EPIPE && sink_unload(sink, 0x10000) == -EPIPE;
+        sink_close(sink);
+        /* A session of the child's own has its own thread id. */
+        struct sink *own = open_dump(state);
+        refused = refused && sink_load(own, &other) == 0;
+        sink_close(own);
+        _exit(refused ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(dump.count, 2);
+    decoded_dump_free(&dump);
+    decoded_dump_read(&dump, path_of_pid(state, child));
+    assert_int_equal(dump.count, 3);
+    assert_int_equal(u32_at(dump.records[1].at + 16), child);
+    assert_int_equal(u32_at(dump.records[1].at + 20), child);
+    decoded_dump_free(&dump);
+
+    struct code more = inlined_code(0x30000);
+    assert_int_equal(sink_load(sink, &more), 0);
+    sink_close(sink);
+}
+
+static void tsc_is_the_processors_clock(void **state)
+{
+#ifdef __x86_64__
+    const struct jitdump_sink_options options = {.directory = *state, .tsc = true};
+    struct sink *sink;
+    uint64_t before = __builtin_ia32_rdtsc();
+    assert_int_equal(jitdump_sink_open(&options, &sink), 0);
+    sink_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(u64_at(dump.bytes + 32), 1);
+    assert_true(u64_at(dump.bytes + 24) >= before);
+    assert_true(dump.records[0].stamp <= __builtin_ia32_rdtsc());
+    decoded_dump_free(&dump);
+#else
+    (void)state;
+    skip();
+#endif
+}
+
+/* Kills */
+
+static void load_until_killed(void **state, atomic_uint *done)
+{
+    struct sink *sink = open_dump(state);
+    for (uint64_t i = 1;; i++) {
+        struct code code = inlined_code(i % 1000 * 4096);
+        code.facts.compile_id = (int32_t)i;
+        sink_load(sink, &code);
+        atomic_store(done, (unsigned)i);
+    }
+}
+
+static void kill_loses_no_group_that_was_written(void **state)
+{
+    uint64_t seed = random_seed();
+    atomic_uint *done =
+        mmap(NULL, sizeof(*done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(done, MAP_FAILED);
+    for (int i = 0; i < 50; i++) {
+        atomic_store(done, 0);
+        pid_t child = fork();
+        if (child == 0) {
+            load_until_killed(state, done);
+        }
+        while (atomic_load(done) == 0) {
+        }
+        struct timespec delay = {.tv_nsec = random_below(&seed, 5 * 1000 * 1000)};
+        nanosleep(&delay, NULL);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        struct decoded_dump dump;
+        const char *path = path_of_pid(state, child);
+        decoded_dump_read(&dump, path);
+        size_t loads = decoded_dump_check_groups(&dump);
+        assert_true(loads >= atomic_load(done) && loads <= atomic_load(done) + 1);
+        decoded_dump_free(&dump);
+        unlink(path);
+    }
+    munmap(done, sizeof(*done));
+}
+
+#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, scratch_remove)
 
 int main(void)
 {
+    for (size_t i = 0; i < sizeof(code_bytes); i++) {
+        code_bytes[i] = (uint8_t)(i * 7 + i / 256);
+    }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(smoke, scratch_create, scratch_remove),
+        JD_TEST(header_is_there_at_once_and_mapped),
+        JD_TEST(load_has_every_field),
+        JD_TEST(code_may_be_empty_or_left_out),
+        JD_TEST(debug_info_has_rows_up_to_the_end),
+        JD_TEST(trailer_defines_each_method_once_a_dump),
+        JD_TEST(stub_has_a_trailer_without_entries),
+        JD_TEST(move_tells_whose_code_it_is),
+        JD_TEST(code_counts_from_when_its_range_was_given_up),
+        JD_TEST(replay_and_events_do_not_double),
+        JD_TEST(indices_are_unique_in_the_process),
+        JD_TEST(groups_stay_whole_with_many_threads),
+        JD_TEST(bad_disk_leaves_whole_groups),
+        JD_TEST(max_is_kept_at_a_record_boundary),
+        JD_TEST(giant_is_left_out_and_its_definitions_come_later),
+        JD_TEST(open_says_what_is_wrong),
+        JD_TEST(fork_writes_nothing),
+        JD_TEST(tsc_is_the_processors_clock),
+        JD_TEST(kill_loses_no_group_that_was_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
