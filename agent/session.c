@@ -163,14 +163,9 @@ static int open_jitdump(const struct options *options, struct sink **out)
     return jitdump_sink_open(&sink, out);
 }
 
-#pragma weak perf_map_sink_open
 static int open_map(const struct options *options, struct sink **out)
 {
     const struct perf_map_sink_options sink = {.style = options->unfold};
-    if (!perf_map_sink_open) {
-        message(MESSAGE_ERROR, "mode=map is not there yet");
-        return -1;
-    }
     return perf_map_sink_open(&sink, out);
 }
 
