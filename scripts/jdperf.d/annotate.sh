@@ -52,16 +52,20 @@ verb_annotate() {
     mkdir -p "$PROFILE/src"
     cd "$PROFILE/src" || exit 1
     [[ $source ]] || more+=(--no-source)
+    # 141: whoever read our output has seen enough.
     view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${more[@]}" 2>"$PROFILE/annotate.log" ||
-        { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
+        (($? == 141)) || { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
     rm -f "$PROFILE/annotate.log"
 }
 
-# Prints "percent<TAB>dso<TAB>symbol" for all that was sampled, hottest first.
+# Prints "percent<TAB>dso<TAB>symbol" for all user code that was sampled, hottest first.
 annotate_symbols() {
-    view_perf report --stdio -g none --no-children -s dso,sym -F overhead,dso,sym -t $'\t' 2>/dev/null |
-        sed -n -e '/^#/d' -e '/^$/d' -e $'s/^ *\\([0-9.]*\\)%\t *\\([^\t]*[^\t ]\\) *\t\\[.\\] /\\1\t\\2\t/p' |
-        sed 's/ *$//'
+    view_perf report --stdio -g none --no-children -s 'overhead,dso,sym' -t $'\t' 2>/dev/null |
+        awk -F '\t' -v OFS='\t' '!/^#/ && sub(/^\[\.\] /, "", $3) {
+            gsub(/[ %]/, "", $1)
+            sub(/ +$/, "", $2)
+            print $1, $2, $3
+        }'
 }
 
 # Sets SYMBOL and DSO to the hottest match.
@@ -86,12 +90,16 @@ annotate_choose() {
 # Prints the source files that the code of SYMBOL in the file $1 was made from, relative ones.
 annotate_source_files() {
     local address size
-    read -r address size < <(readelf -sW "$1" | awk -v name="$SYMBOL" '
-        $4 == "FUNC" { line = $0; sub(/^([^ ]+ +| +)([^ ]+ +){7}/, "", line)
-                       if (line == name) { print $2, $3; exit } }') || return 0
+    # perf inject's files hold one function each; an image of jdtool's holds all.
+    read -r address size < <(readelf -sW "$1" 2>/dev/null | awk -v name="$SYMBOL" '
+        $4 != "FUNC" { next }
+        { last = $2 " " $3; count++; line = $0; sub(/^ *([^ ]+ +){7}/, "", line) }
+        line == name { found = last }
+        END { print found != "" ? found : count == 1 ? last : "" }') || return 0
+    [[ $address ]] || return 0
     objdump -dl --no-show-raw-insn --start-address="0x$address" \
         --stop-address="$((16#$address + size))" "$1" 2>/dev/null |
-        sed -n 's/^\(.*\.\(java\|kt\|scala\|groovy\|clj\)\):[0-9]*\( (.*)\)\{0,1\}$/\1/p' | sort -u |
+        sed -n -E 's/^(.*\.(java|kt|scala|groovy|clj)):[0-9]+( \(.*\))?$/\1/p' | sort -u |
         sed "s|^$PROFILE/src/||" | grep -v '^/' || :
 }
 

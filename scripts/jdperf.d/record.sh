@@ -216,8 +216,11 @@ record_run() {
 record_start_perf() {
     local control ack answer=''
     exec {control}<>"$SCRATCH/control" {ack}<>"$SCRATCH/ack"
-    "$PERF" --buildid-dir "$PROFILE/buildid" "${PERF_ARGUMENTS[@]}" \
-        --control "fifo:$SCRATCH/control,$SCRATCH/ack" >"$PROFILE/perf.log" 2>&1 &
+    (
+        trap - INT
+        exec "$PERF" --buildid-dir "$PROFILE/buildid" "${PERF_ARGUMENTS[@]}" \
+            --control "fifo:$SCRATCH/control,$SCRATCH/ack"
+    ) >"$PROFILE/perf.log" 2>&1 </dev/null &
     PERF_PID=$!
     echo ping >&"$control"
     while [[ -z $answer ]] && kill -0 "$PERF_PID" 2>/dev/null; do

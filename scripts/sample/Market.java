@@ -45,10 +45,10 @@ public final class Market {
         return (int) ((seed >>> 33) % bound);
     }
 
-    /** The hot loop: a price path of a few hundred steps for every order. */
+    /** The hot loop: a price path of a hundred steps for every order. */
     double price(int article) {
         double price = 100 + article;
-        for (int step = 0; step < 300; step++) {
+        for (int step = 0; step < 100; step++) {
             price = drift(price, step);
         }
         return price;

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Every verb explains itself; what is wrong with a command line is said by name, with status 2.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+run 0 "$JDPERF" --help
+says 'usage: jdperf'
+run 2 "$JDPERF"
+run 2 "$JDPERF" frobnicate
+says 'unknown verb: frobnicate'
+run 2 "$JDPERF" common
+run 2 "$JDPERF" ../jdperf
+
+verbs=$(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf.d/common.sh")
+for verb in $verbs; do
+    run 0 "$JDPERF" "$verb" --help
+    says "usage: jdperf $verb"
+done
+
+run 2 "$JDPERF" record
+says 'what shall be recorded'
+run 2 "$JDPERF" record -o
+says '-o needs a value'
+run 2 "$JDPERF" record --stacks=magic -- true
+says 'unknown kind of stacks: magic'
+run 2 "$JDPERF" record -F fast -- true
+says 'the frequency must be a number: fast'
+run 2 "$JDPERF" record -d -3 -- true
+says 'a number of seconds: -3'
+run 2 "$JDPERF" record --stack-size 65536 -- true
+says '65536'
+run 2 "$JDPERF" record --injector=magic -- true
+says 'unknown injector: magic'
+run 2 "$JDPERF" record --frobnicate -- true
+says 'unknown option: --frobnicate'
+PERF_RECORD_FREQ=lots run 2 "$JDPERF" record -- true
+says 'lots'
+
+run 2 "$JDPERF" report nowhere
+says 'no profile nowhere'
+mkdir other
+run 2 "$JDPERF" report other
+says 'is no profile'
+run 2 "$JDPERF" annotate
+says 'which method'

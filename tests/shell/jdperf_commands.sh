@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# How the agent gets into a command's JVMs, and how commands end.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+fakes
+fake_perf
+fake java <<'END'
+printf 'argument: %s\n' "$@"
+printf 'tool options: %s\n' "${JAVA_TOOL_OPTIONS-}"
+END
+fake mvn <<'END'
+exec java from-mvn
+END
+agent=-agentpath:$JDAGENT_BUILD/libjdagent.so=dir=$WORK
+
+# A java command: as its first arguments.
+run 0 "$JDPERF" record -o p -- java -Xmx1g Main x
+says "argument: $agent/p"
+says 'argument: -XX:+PreserveFramePointer'
+says 'argument: -XX:+DebugNonSafepoints'
+says_not "tool options: -"
+awk '/argument: -XX:\+UnlockDiagnosticVMOptions/ { u = NR } /DebugNonSafepoints/ { d = NR }
+    /argument: -agentpath/ { a = NR } /argument: -Xmx1g/ { x = NR }
+    END { exit !(u && u < d && d < a && a < x) }' output || fail "the order of the arguments"
+says 'sampling the timer cpu-clock instead'
+grep -q -- '-k mono -e cpu-clock -F 997' perf.arguments || fail "perf's arguments"
+grep -q -- "--buildid-dir $WORK/p/buildid record" perf.arguments || fail "the build-id directory"
+
+run 0 "$JDPERF" record -o p -- "$WORK/bin/java" @arguments
+says "argument: $agent/p"
+run 0 "$JDPERF" record -o p -- env A=B C=D java Main
+says "argument: $agent/p"
+
+# Anything else: through the environment, behind the user's own.
+run 0 "$JDPERF" record -o p -- mvn
+says 'argument: from-mvn'
+says "$agent/p"
+says 'tool options: -XX:+UnlockDiagnosticVMOptions'
+JAVA_TOOL_OPTIONS='-Dmine=1' run 0 "$JDPERF" record -o p -- mvn
+says 'tool options: -Dmine=1 -XX:+Unlock'
+run 0 "$JDPERF" record -o 'a b' -- mvn
+says "\"$agent/a b\""
+
+# Stacks, events, options.
+run 0 "$JDPERF" record -o p --stacks dwarf -- java Main
+says_not PreserveFramePointer
+says "$agent/p,methods=on"
+grep -q -- '--call-graph dwarf,65528' perf.arguments || fail "dwarf stacks"
+run 0 "$JDPERF" record -o p --stacks none --agent-options=tier=on -- java Main
+says "$agent/p,tier=on"
+run 0 "$JDPERF" record -o p -e page-faults -F 50 -- java Main
+grep -q -- '-e page-faults -F 50' perf.arguments || fail "event and frequency"
+PERF_RECORD_FREQ=77 run 0 "$JDPERF" record -o p -- java Main
+grep -q -- '-F 77' perf.arguments || fail "PERF_RECORD_FREQ"
+FAKE_COUNTERS=yes run 0 "$JDPERF" record -o p -- java Main
+says 'recording cycles'
+
+# The command's status is told; its standard input and signals are its own.
+run 1 "$JDPERF" record -o p -- sh -c 'exit 5'
+says 'the command ended with status 5'
+[[ $(echo typed | "$JDPERF" record -o p -- head -n 1 2>/dev/null) == typed ]] || fail "standard input"
+
+# A time limit ends the recording, not the command.
+run 0 "$JDPERF" record -o p -d 1 -- sh -c 'sleep 2; echo whole'
+says whole
+says 'the command goes on'
+PERF_RECORD_SECONDS=1 run 0 "$JDPERF" record -o p -- sh -c 'sleep 2; echo whole'
+says 'for 1 s'
+
+# Ctrl-C reaches the command, and the profile is still made.
+env --default-signal=INT setsid bash -c "exec '$JDPERF' record -o c -- sh -c 'trap \"echo told; exit 9\" INT; touch started; while :; do sleep 0.1; done'" \
+    >output 2>&1 </dev/null &
+session=$!
+for ((i = 0; i < 100; i++)); do
+    [[ -e started ]] && break
+    sleep 0.1
+done
+[[ -e started ]] || fail "the command did not start"
+kill -INT -- "-$session"
+status=0
+wait "$session" || status=$?
+((status == 0)) || fail "status $status after Ctrl-C"
+says told
+says 'interrupted'
+says 'look at it with'
+[[ -z $(find "${TMPDIR:-/tmp}" -maxdepth 1 -name "jdperf.????????" -user "$(id -un)" -newer started 2>/dev/null) ]] ||
+    echo "note: temporary directories of other runs exist"

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# What the environment lacks is said, with the remedy, and nobody's files are harmed.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+fakes
+fake_perf
+
+run 1 "$JDPERF" record -- no-such-command
+says 'no such command'
+
+# No perf anywhere on PATH.
+mkdir nothing
+for tool in bash sed head readlink env mktemp rm id dirname cat; do
+    ln -s "$(command -v $tool)" nothing/
+done
+PATH=$PWD/nothing run 1 "$JDPERF" record -- true
+says 'failed to find perf: apt-get install linux-perf'
+
+# perf refused.
+FAKE_FAILURE='Error: Access to performance monitoring and observability operations is limited. No permission' \
+    run 1 "$JDPERF" record -o refused -- true
+says 'perf may not sample'
+says 'perf said:'
+[[ ! -e refused ]] || fail "a directory was left behind"
+
+# No agent.
+JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" record -- true
+says "failed to find the agent at $WORK/nowhere/libjdagent.so"
+
+# The output directory.
+run 1 "$JDPERF" record -o no/such/place -- true
+says 'there is no directory no/such'
+mkdir mine
+echo precious >mine/file
+run 1 "$JDPERF" record -o mine -- true
+says 'is no profile of jdperf: it is left alone'
+[[ $(<mine/file) == precious ]] || fail "somebody's file is gone"
+ln -s mine link
+run 1 "$JDPERF" record -o link -- true
+run 2 "$JDPERF" record -o a,b -- true
+says 'comma'
+[[ ! -e a,b ]] || fail "a,b was left behind"
+if ((EUID != 0)); then
+    mkdir -m 0500 locked
+    run 1 "$JDPERF" record -o locked/dir -- true
+    says 'is not writable'
+fi
+
+# An empty directory is taken, an earlier profile kept once.
+mkdir empty
+run 0 "$JDPERF" record -o empty -- true
+[[ $(stat -c %a empty) == 700 ]] || fail "the profile is open to others"
+run 0 "$JDPERF" record -o empty -- true
+says 'the earlier profile is now empty.old'
+run 0 "$JDPERF" record -o empty -- true
+mkdir taken.old
+echo precious >taken.old/file
+run 0 "$JDPERF" record -o taken -- true
+run 1 "$JDPERF" record -o taken -- true
+says 'taken.old exists and is no profile'
+[[ $(<taken.old/file) == precious ]] || fail "somebody's file is gone"
+
+# perf that dies after the probe: the command must not run.
+fake perf <<'END'
+[[ "$*" != *--control* ]] || { echo 'Error: mmap failed: Operation not permitted' >&2; exit 255; }
+while (($#)); do [[ $1 != -o ]] || echo data >"$2"; shift; done
+echo '1,,cycles,1,100,,' >&2
+END
+run 1 "$JDPERF" record -o dies -- touch ran
+says 'perf said:'
+[[ ! -e ran ]] || fail "the command ran without perf watching it"
