@@ -2,13 +2,13 @@
 
 #include "format/itt.h"
 #include "writer/buffer.h"
+#include "writer/gate.h"
 #include "writer/message.h"
 #include "writer/range_map.h"
 #include "writer/regions.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +30,14 @@ struct itt_sink {
     struct sink sink;
     struct itt_sink_options options;
     itt_notify_function notify;
-    pthread_mutex_t lock;       /* for all below, and so that a load's events stay together */
+    struct gate gate;           /* of all below, and so that the events of a load stay together */
     struct range_map *reported; /* struct reported */
     struct regions regions;
     struct buffer region_ids; /* uint32_t: the method id of each region */
     struct buffer lines;      /* struct itt_line: room for the longest table */
-    struct sink_stats stats;
-    bool told; /* of a failure */
+    uint64_t records;
+    uint64_t empty; /* functions */
+    bool told;      /* of a failure */
 };
 
 /* 0: none are left, as in Intel's own library. */
@@ -224,7 +225,7 @@ static int report(struct itt_sink *itt, const struct code *code)
         report_inlined(itt, code, i);
     }
     remember(itt, code, region_id(itt, 0));
-    itt->stats.records++;
+    itt->records++;
     return 0;
 }
 
@@ -248,10 +249,10 @@ static int report_gaps(struct itt_sink *itt, const struct code *code)
     return status;
 }
 
-static int load_locked(struct itt_sink *itt, const struct code *code)
+static int load_inside(struct itt_sink *itt, const struct code *code)
 {
     if (code->size == 0 || code->size > UINT32_MAX || code->address + code->size < code->address) {
-        itt->stats.dropped++; /* nothing that the API could tell, and nothing wrong */
+        itt->empty++; /* nothing that the API could tell, and nothing wrong */
         return 0;
     }
     if (code->replayed && !code->method) {
@@ -263,53 +264,59 @@ static int load_locked(struct itt_sink *itt, const struct code *code)
 static int itt_load(struct sink *sink, const struct code *code)
 {
     struct itt_sink *itt = (struct itt_sink *)sink;
-    pthread_mutex_lock(&itt->lock);
-    int status = load_locked(itt, code);
-    if (status < 0) {
-        itt->stats.dropped++;
+    int error = gate_enter(&itt->gate);
+    if (error) {
+        return error;
     }
-    if (status < 0 && !itt->told) {
+    error = load_inside(itt, code);
+    if (error && !itt->told) {
         itt->told = true;
         message(MESSAGE_ERROR, "failed to report %s to the collector: %s; more may be missing",
-                code->name, status == -ENOMEM ? "out of memory" : "no method ids are left");
+                code->name, error == -ENOMEM ? "out of memory" : "no method ids are left");
     }
-    pthread_mutex_unlock(&itt->lock);
-    return status;
+    return gate_leave(&itt->gate, error);
 }
 
 static int itt_unload(struct sink *sink, uint64_t address)
 {
     struct itt_sink *itt = (struct itt_sink *)sink;
-    pthread_mutex_lock(&itt->lock);
+    int error = gate_enter(&itt->gate);
+    if (error) {
+        return error;
+    }
     struct reported *known = range_map_at(itt->reported, address);
     if (known && known->range.start == address) {
         struct itt_method_id data = {.method_id = known->method_id};
         itt->notify(ITT_METHOD_UNLOAD_START, &data);
         range_map_remove(itt->reported, known);
     }
-    pthread_mutex_unlock(&itt->lock);
-    return 0;
+    return gate_leave(&itt->gate, 0);
 }
 
 static int itt_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size)
 {
     (void)to;
     (void)size;
-    itt_unload(sink, from);
-    return -ENOTSUP;
+    int error = itt_unload(sink, from);
+    return error ? error : -ENOTSUP;
 }
 
 static void itt_stats(struct sink *sink, struct sink_stats *stats)
 {
     struct itt_sink *itt = (struct itt_sink *)sink;
-    pthread_mutex_lock(&itt->lock);
-    *stats = itt->stats;
-    pthread_mutex_unlock(&itt->lock);
+    *stats = (struct sink_stats){.failed = true};
+    if (gate_is_ours(&itt->gate) && gate_enter(&itt->gate) == 0) {
+        *stats = (struct sink_stats){
+            .records = itt->records,
+            .dropped = itt->gate.dropped + itt->empty,
+        };
+        gate_leave(&itt->gate, 0);
+    }
 }
 
 static void itt_free(struct itt_sink *itt)
 {
-    pthread_mutex_destroy(&itt->lock);
+    gate_destroy(&itt->gate);
     range_map_free(itt->reported);
     regions_free(&itt->regions);
     buffer_free(&itt->region_ids);
@@ -320,8 +327,10 @@ static void itt_free(struct itt_sink *itt)
 static void itt_close(struct sink *sink)
 {
     struct itt_sink *itt = (struct itt_sink *)sink;
-    /* The library stays loaded: a collector may have threads in it. */
-    itt->notify(ITT_SHUTDOWN, NULL);
+    if (gate_is_ours(&itt->gate)) {
+        /* The library stays loaded: a collector may have threads in it. */
+        itt->notify(ITT_SHUTDOWN, NULL);
+    }
     itt_free(itt);
 }
 
@@ -370,8 +379,9 @@ int itt_sink_open(const struct itt_sink_options *options, struct sink **out)
     }
     struct itt_sink *itt = calloc(1, sizeof(*itt));
     struct range_map *reported = itt ? range_map_new(sizeof(struct reported)) : NULL;
-    if (!reported) {
+    if (!reported || gate_init(&itt->gate) < 0) {
         message(MESSAGE_ERROR, "failed to start mode itt: out of memory");
+        range_map_free(reported);
         free(itt);
         return -ENOMEM;
     }
@@ -381,7 +391,6 @@ int itt_sink_open(const struct itt_sink_options *options, struct sink **out)
     itt->reported = reported;
     itt->region_ids = BUFFER_INIT(SCRATCH_LIMIT);
     itt->lines = BUFFER_INIT(SCRATCH_LIMIT);
-    pthread_mutex_init(&itt->lock, NULL);
     if (initialize() == 0) {
         message(MESSAGE_ERROR, "failed to start mode itt: the collector %s does not collect",
                 getenv(ITT_COLLECTOR_VARIABLE));

@@ -7,6 +7,13 @@
 
 static atomic_int max_level = MESSAGE_WARNING;
 
+static const char *_Atomic program = "jdagent";
+
+void message_set_program(const char *name)
+{
+    atomic_store_explicit(&program, name, memory_order_relaxed);
+}
+
 void message_set_level(int level)
 {
     atomic_store_explicit(&max_level, level, memory_order_relaxed);
@@ -17,17 +24,18 @@ void message(enum message_level level, const char *format, ...)
     if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed)) {
         return;
     }
-    static const char prefix[] = "jdagent: ";
-    char line[2048] = "jdagent: ";
-    size_t room = sizeof(line) - sizeof(prefix); /* leaves a byte for the newline */
+    char line[2048];
+    int prefix =
+        snprintf(line, sizeof(line), "%s: ", atomic_load_explicit(&program, memory_order_relaxed));
+    size_t room = sizeof(line) - (size_t)prefix - 1; /* leaves a byte for the newline */
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(line + sizeof(prefix) - 1, room, format, args);
+    int n = vsnprintf(line + prefix, room, format, args);
     va_end(args);
     if (n < 0) {
         return;
     }
-    size_t length = sizeof(prefix) - 1 + ((size_t)n < room ? (size_t)n : room - 1);
+    size_t length = (size_t)prefix + ((size_t)n < room ? (size_t)n : room - 1);
     line[length++] = '\n';
     /* Not stdio: its lock and buffer belong to the process we live in. A lost message is no harm.
      */

@@ -13,6 +13,9 @@ enum message_level {
     MESSAGE_EVENT = 4, /* a line for each JVM event */
 };
 
+/* Who speaks, "jdagent" by default. The name, a short one, has to live as long as the process. */
+void message_set_program(const char *name);
+
 /* Messages above this level are left out. */
 void message_set_level(int level);
 

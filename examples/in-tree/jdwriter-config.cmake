@@ -1,0 +1,1 @@
+# Stands for the installed package: the target exists in this build already.

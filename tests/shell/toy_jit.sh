@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# The example JIT under perf: its two functions by name, in the ratio of their loops, and annotate
+# shows the loop with its source lines; from the dump by perf inject, and by name from the map.
+set -euo pipefail
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+scratch=$(mktemp -d)
+map=
+trap 'rm -rf "$scratch" ${map:+"$map"}' EXIT
+cd "$scratch"
+command -v perf >/dev/null || skip "perf is not installed"
+toy=$JDAGENT_BUILD/examples/toy-jit/toy-jit
+[ -x "$toy" ] || skip "the example is not built on this architecture"
+
+# shellcheck disable=SC2016 # for the inner shell: exec keeps the pid
+perf record -q -o perf.data -e cpu-clock -F 2999 -k mono -- \
+    bash -c 'echo $$ >pid; exec "$@"' - "$toy" 500000000 1000000000 >out 2>log ||
+    skip "perf cannot sample here: $(head -n 1 log)"
+map=/tmp/perf-$(cat pid).map
+
+# ratio PERF_DATA: checks the samples of the two functions.
+ratio() {
+    local once twice total
+    perf script -i "$1" -F ip,sym >samples 2>/dev/null
+    total=$(wc -l <samples)
+    once=$(grep -c ' count_to_500000000$' samples) || true
+    twice=$(grep -c ' count_to_1000000000$' samples) || true
+    echo "-- $1: $once and $twice of $total samples"
+    [ "$total" -ge 300 ] || skip "perf took only $total samples"
+    # Nearly all of the time is spent in the two loops, and a busy machine shifts the ratio a bit.
+    awk -v a="$once" -v b="$twice" -v n="$total" \
+        'BEGIN { exit !(a + b >= 0.9 * n && b >= 1.7 * a && b <= 2.3 * a) }' ||
+        fail "not 1:2 of nearly all samples: $once and $twice of $total"
+}
+
+ratio perf.data
+
+"$JDAGENT_BUILD/jdtool" verify jit-*.dump || fail "jdtool verify"
+perf --buildid-dir "$scratch/buildid" inject --jit -i perf.data -o perf.jit.data || fail "perf inject"
+ratio perf.jit.data
+
+command -v objdump >/dev/null || skip "objdump is not installed, so there is nothing to annotate with"
+perf --buildid-dir "$scratch/buildid" annotate -i perf.jit.data --stdio -l -s count_to_1000000000 \
+    >annotated 2>log || fail "perf annotate: $(cat log)"
+grep -q 'count = count + 1' annotated || fail "annotate shows no source: $(head -n 40 annotated)"
+grep -qE '(jmp|b)[[:space:]]+[0-9a-f]+' annotated || fail "annotate shows no loop: $(head -n 40 annotated)"
+sed -n 's/^/   /p' annotated | grep -v '^ *$' | tail -n 25
