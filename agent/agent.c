@@ -51,8 +51,7 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
         session_stop();
         break;
     case COMMAND_STATUS:
-        session_status();
-        break;
+        return session_status(options.status_path) == 0 ? JNI_OK : JNI_ERR;
     }
     return JNI_OK;
 }

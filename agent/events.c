@@ -90,6 +90,7 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
 {
     struct session *session = session_enter();
     if (!session) {
+        session_stray_event(jvmti);
         return;
     }
     struct scratch *scratch = session_take_scratch(session);
@@ -136,10 +137,10 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
 
 static void JNICALL compiled_method_unload(jvmtiEnv *jvmti, jmethodID method, const void *address)
 {
-    (void)jvmti;
     (void)method; /* dead, perhaps, by now */
     struct session *session = session_enter();
     if (!session) {
+        session_stray_event(jvmti);
         return;
     }
     message(MESSAGE_EVENT, "unload %p", address);
@@ -219,22 +220,31 @@ int events_prepare(jvmtiEnv *jvmti)
                   "set the JVMTI callbacks");
 }
 
-int events_enable(jvmtiEnv *jvmti, bool enable)
+static const jvmtiEvent events[] = {
+    JVMTI_EVENT_VM_DEATH,
+    JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
+    JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+    JVMTI_EVENT_COMPILED_METHOD_LOAD,
+};
+#define EVENT_COUNT (sizeof(events) / sizeof(*events))
+
+int events_enable(jvmtiEnv *jvmti)
 {
-    static const jvmtiEvent events[] = {
-        JVMTI_EVENT_VM_DEATH,
-        JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
-        JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
-        JVMTI_EVENT_COMPILED_METHOD_LOAD,
-    };
-    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
-        jvmtiError error = (*jvmti)->SetEventNotificationMode(
-            jvmti, enable ? JVMTI_ENABLE : JVMTI_DISABLE, events[i], NULL);
-        if (failed(jvmti, error, enable ? "ask for JVMTI events" : "end JVMTI events")) {
+    for (size_t i = 0; i < EVENT_COUNT; i++) {
+        jvmtiError error = (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, events[i], NULL);
+        if (failed(jvmti, error, "ask for JVMTI events")) {
             return -1;
         }
     }
     return 0;
+}
+
+void events_disable(jvmtiEnv *jvmti)
+{
+    for (size_t i = 0; i < EVENT_COUNT; i++) {
+        /* At the JVM's end it is too late, and needless. */
+        (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, events[i], NULL);
+    }
 }
 
 int events_replay(struct session *session)

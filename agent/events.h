@@ -8,13 +8,15 @@
 #include "agent/session.h"
 
 #include <jvmti.h>
-#include <stdbool.h>
 
 /* Gets the capabilities and sets the callbacks of a new environment. 0, or -1 after a message. */
 int events_prepare(jvmtiEnv *jvmti);
 
-/* Asks for the events, or no longer. 0, or -1 after a message. In any phase but the dead one. */
-int events_enable(jvmtiEnv *jvmti, bool enable);
+/* Asks for the events. 0, or -1 after a message. At the JVM's start or in its live phase. */
+int events_enable(jvmtiEnv *jvmti);
+
+/* Asks for none any more. On a thread of the JVM's; does nothing in phases that do not allow it. */
+void events_disable(jvmtiEnv *jvmti);
 
 /* Has the JVM tell of all the code it has. 0, or -1 after a message. Live phase only. */
 int events_replay(struct session *session);

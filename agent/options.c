@@ -269,7 +269,7 @@ static bool set_stop(struct options *options, const char *value)
 static bool set_status(struct options *options, const char *value)
 {
     options->command = COMMAND_STATUS;
-    return only_on(value);
+    return only_on(value) || (value[0] == '/' && set_path(options->status_path, value));
 }
 
 static const struct option {
@@ -298,7 +298,7 @@ static const struct option {
     {"strict", "on, off", set_strict, NULL},
     {"start", "no value", set_start, NULL},
     {"stop", "no value", set_stop, "start"},
-    {"status", "no value", set_status, "start"},
+    {"status", "no value, or the absolute path of a new file", set_status, "start"},
     {"unfoldall", "no value", set_unfoldall, "unfold"},
     {"unfoldsimple", "no value", set_unfoldsimple, "unfold"},
     {"msig", "no value", set_java_names, NULL},
@@ -434,6 +434,10 @@ static int check_together(const struct options *options, const char *given[OPTIO
         return fail(error, "clock=tsc works on x86-64 only; allowed here: monotonic");
     }
 #endif
+    if (options->status_path[0] &&
+        options_check_path("option 'status'", options->status_path, error)) {
+        return -1;
+    }
     if (options->dir[0] && options_check_path("option 'dir'", options->dir, error)) {
         return -1;
     }

@@ -30,8 +30,9 @@ enum mode {
 
 struct options {
     enum command command;
-    unsigned modes;     /* of enum mode, at least one */
-    char dir[PATH_MAX]; /* "": none given, the default applies */
+    char status_path[PATH_MAX]; /* of COMMAND_STATUS; "": on stderr */
+    unsigned modes;             /* of enum mode, at least one */
+    char dir[PATH_MAX];         /* "": none given, the default applies */
     enum name_style names;
     bool tier;
     bool normalize;

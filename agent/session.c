@@ -12,17 +12,19 @@
  */
 #include "agent/session.h"
 
-#include "agent/dump_directory.h"
+#include "agent/duration.h"
 #include "agent/events.h"
-#include "writer/itt_sink.h"
-#include "writer/jitdump_sink.h"
 #include "writer/message.h"
-#include "writer/perf_map_sink.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* How long a command waits for callbacks or for another command. */
 enum { PATIENCE_SECONDS = 5 };
@@ -52,6 +54,17 @@ void session_leave(void)
         pthread_mutex_lock(&inside_lock);
         pthread_cond_broadcast(&inside_zero);
         pthread_mutex_unlock(&inside_lock);
+    }
+}
+
+void session_stray_event(jvmtiEnv *jvmti)
+{
+    /* Under control, for a session that is about to start wants its events. */
+    if (pthread_mutex_trylock(&control) == 0) {
+        if (!atomic_load(&current)) {
+            events_disable(jvmti);
+        }
+        pthread_mutex_unlock(&control);
     }
 }
 
@@ -110,92 +123,34 @@ void session_give_scratch(struct session *session, struct scratch *scratch)
     free_scratch(atomic_exchange(&session->spare, scratch));
 }
 
-/* When the last sink has failed there is nothing left to do, and no reason to be called. */
-static void check_sinks(struct session *session)
+/* Nothing is left to report to, so there is no reason to be called. */
+static void give_up(struct session *session)
 {
-    for (unsigned i = 0; i < session->sink_count; i++) {
-        struct sink_stats stats;
-        sink_stats(session->sinks[i], &stats);
-        if (!stats.failed) {
-            return;
-        }
-    }
     if (!atomic_exchange(&session->failed, true)) {
-        events_enable(session->jvmti, false);
+        events_disable(session->jvmti);
     }
 }
 
 void session_load(struct session *session, const struct code *code)
 {
-    int error = 0;
-    for (unsigned i = 0; i < session->sink_count; i++) {
-        error |= sink_load(session->sinks[i], code);
-    }
-    if (error) {
-        check_sinks(session);
+    if (!sinks_load(&session->sinks, code)) {
+        give_up(session);
     }
 }
 
 void session_unload(struct session *session, uint64_t address)
 {
-    int error = 0;
-    for (unsigned i = 0; i < session->sink_count; i++) {
-        error |= sink_unload(session->sinks[i], address);
-    }
-    if (error) {
-        check_sinks(session);
+    if (!sinks_unload(&session->sinks, address)) {
+        give_up(session);
     }
 }
-
-static int open_jitdump(const struct options *options, struct sink **out)
-{
-    char directory[PATH_MAX];
-    if (dump_directory_make(options->dir, directory) != 0) {
-        return -1;
-    }
-    const struct jitdump_sink_options sink = {
-        .directory = directory,
-        .tsc = options->tsc,
-        .samply = options->samply,
-        .source_path = options->source_path[0] ? options->source_path : NULL,
-        .max_bytes = options->max_bytes,
-    };
-    return jitdump_sink_open(&sink, out);
-}
-
-static int open_map(const struct options *options, struct sink **out)
-{
-    const struct perf_map_sink_options sink = {.style = options->unfold};
-    return perf_map_sink_open(&sink, out);
-}
-
-static int open_itt(const struct options *options, struct sink **out)
-{
-    (void)options;
-    const struct itt_sink_options sink = {.method_module = "Java", .stub_module = "JVM"};
-    return itt_sink_open(&sink, out);
-}
-
-/* The places where code is reported; a new one is a line here and a word in options.c. */
-static const struct {
-    enum mode mode;
-    const char *name;
-    int (*open)(const struct options *options, struct sink **out);
-} places[] = {
-    {MODE_JITDUMP, "jitdump", open_jitdump},
-    {MODE_MAP, "map", open_map},
-    {MODE_ITT, "itt", open_itt},
-};
-_Static_assert(sizeof(places) / sizeof(*places) <= SESSION_MAX_SINKS, "room for every sink");
 
 static void free_session(struct session *session)
 {
     if (!session) {
         return;
     }
-    for (unsigned i = 0; i < session->sink_count; i++) {
-        sink_close(session->sinks[i]);
-    }
+    sinks_close(&session->sinks);
     free_scratch(atomic_load(&session->spare));
     method_cache_free(session->methods);
     free(session);
@@ -213,21 +168,13 @@ static struct session *new_session(JavaVM *vm, const struct options *options)
         free_session(session);
         return NULL;
     }
+    static uint64_t last_serial;
+    session->serial = ++last_serial;
+    session->started = time(NULL);
     session->options = *options;
     session->vm = vm;
     session->jvmti = environment;
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-        if (!(options->modes & places[i].mode)) {
-            continue;
-        }
-        if (places[i].open(&session->options, &session->sinks[session->sink_count]) == 0) {
-            session->sink_count++;
-        } else if (options->strict) {
-            free_session(session);
-            return NULL;
-        }
-    }
-    if (session->sink_count == 0) { /* one that is left is better than none */
+    if (sinks_open(&session->sinks, &session->options) != 0) {
         free_session(session);
         return NULL;
     }
@@ -255,16 +202,35 @@ static int prepare_environment(JavaVM *vm)
     return 0;
 }
 
-/* Takes the session from the callbacks and then apart; control is held. */
-static void stop(struct session *session)
+/*
+ * Takes the session from the callbacks and then apart; control is held. On a thread that the JVM
+ * does not know, events stay on: the next callback that finds no session turns them off.
+ */
+static void stop(struct session *session, bool java_thread)
 {
-    events_enable(session->jvmti, false);
+    duration_cancel();
+    if (java_thread) {
+        events_disable(session->jvmti);
+    }
     atomic_store(&current, NULL);
     if (!drain_callbacks()) {
         message(MESSAGE_WARNING, "a JVM thread did not leave the agent: the dump has no end mark");
         return;
     }
     free_session(session);
+}
+
+static void stop_expired(uint64_t serial)
+{
+    if (!take_control()) {
+        return;
+    }
+    struct session *session = atomic_load(&current);
+    if (session && session->serial == serial) {
+        message(MESSAGE_INFO, "stops: duration=%u is over", (unsigned)session->options.duration);
+        stop(session, false);
+    }
+    pthread_mutex_unlock(&control);
 }
 
 static int start(JavaVM *vm, const struct options *options, bool attached)
@@ -279,8 +245,16 @@ static int start(JavaVM *vm, const struct options *options, bool attached)
     }
     atomic_store(&current, session);
     /* Live events first: what is compiled during the replay must not be missed. */
-    if (events_enable(environment, true) != 0 || (attached && events_replay(session) != 0)) {
-        stop(session);
+    if (events_enable(environment) != 0 || (attached && events_replay(session) != 0)) {
+        stop(session, true);
+        return -1;
+    }
+    int error =
+        options->duration ? duration_start(options->duration, stop_expired, session->serial) : 0;
+    if (error) {
+        message(MESSAGE_ERROR, "failed to start the clock of duration=%u: %s",
+                (unsigned)options->duration, strerror(-error));
+        stop(session, true);
         return -1;
     }
     return 0;
@@ -295,7 +269,7 @@ int session_start(JavaVM *vm, const struct options *options, bool attached)
     int result = 0;
     struct session *running = atomic_load(&current);
     if (running && atomic_load(&running->failed)) {
-        stop(running); /* nothing left of it but its memory */
+        stop(running, true); /* nothing left of it but its memory */
         running = NULL;
     }
     if (running) {
@@ -315,11 +289,87 @@ void session_stop(void)
     }
     struct session *session = atomic_load(&current);
     if (session) {
-        stop(session);
+        stop(session, true);
     }
     pthread_mutex_unlock(&control);
 }
 
-void session_status(void)
+/* Memory that lines are appended to. */
+struct report {
+    char text[SINKS_MAX * (PATH_MAX + 256)];
+    size_t length;
+};
+
+static void add_line(struct report *report, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add_line(struct report *report, const char *format, ...)
 {
+    size_t room = sizeof(report->text) - report->length;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(report->text + report->length, room, format, args);
+    va_end(args);
+    if (n > 0) {
+        report->length += (size_t)n < room ? (size_t)n : room - 1;
+    }
+}
+
+static void describe(struct report *report, const struct session *session)
+{
+    if (!session) {
+        add_line(report, "state=stopped\n");
+        return;
+    }
+    for (unsigned i = 0; i < session->sinks.count; i++) {
+        struct sink_stats stats;
+        sink_stats(session->sinks.sinks[i], &stats);
+        add_line(report,
+                 "state=%s mode=%s seconds=%lld records=%" PRIu64 " bytes=%" PRIu64
+                 " dropped=%" PRIu64 " file=%s\n",
+                 stats.failed ? "failed" : "running", session->sinks.names[i],
+                 (long long)(time(NULL) - session->started), stats.records, stats.bytes,
+                 stats.dropped, stats.path ? stats.path : "-");
+    }
+}
+
+/* The same lines in a file of their own, for a script that cannot read the JVM's stderr. */
+static int write_report(const struct report *report, const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    ssize_t written = fd < 0 ? -1 : write(fd, report->text, report->length);
+    int error = errno;
+    if (fd >= 0 && close(fd) != 0 && written >= 0) {
+        error = errno;
+        written = -1;
+    }
+    if (written != (ssize_t)report->length) {
+        message(MESSAGE_ERROR, "failed to write the status to %s: %s", path,
+                written < 0 ? strerror(error) : "no space left");
+        return -1;
+    }
+    return 0;
+}
+
+int session_status(const char *path)
+{
+    struct report *report = calloc(1, sizeof(*report));
+    if (!report || !take_control()) {
+        message(MESSAGE_ERROR, "failed to tell the status: %s",
+                report ? "another command is still at work" : "no memory");
+        free(report);
+        return -1;
+    }
+    describe(report, atomic_load(&current));
+    pthread_mutex_unlock(&control);
+    int result = 0;
+    if (path[0]) {
+        result = write_report(report, path);
+    } else {
+        for (char *line = strtok(report->text, "\n"); line; line = strtok(NULL, "\n")) {
+            message(MESSAGE_ERROR, "status: %s", line); /* asked for, so at any level */
+        }
+    }
+    free(report);
+    return result;
 }

@@ -8,12 +8,13 @@
 #include "agent/inlines.h"
 #include "agent/methods.h"
 #include "agent/options.h"
-#include "writer/sink.h"
+#include "agent/sinks.h"
 
 #include <jvmti.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
 
 /* What a callback needs to work with; used again by the next one. */
 struct scratch {
@@ -21,14 +22,13 @@ struct scratch {
     struct method_set methods;
 };
 
-enum { SESSION_MAX_SINKS = 4 };
-
 struct session {
     struct options options;
     JavaVM *vm;
     jvmtiEnv *jvmti;
-    struct sink *sinks[SESSION_MAX_SINKS];
-    unsigned sink_count;
+    uint64_t serial; /* of this process's sessions */
+    time_t started;
+    struct sinks sinks;
     struct method_cache *methods;
     _Atomic(struct scratch *) spare; /* of the last callback that ended */
     atomic_bool failed;              /* every sink is closed; events are off */
@@ -43,11 +43,17 @@ struct session {
  */
 int session_start(JavaVM *vm, const struct options *options, bool attached);
 
-/* Stops the session that is running: events off, callbacks drained, sinks closed, memory freed. */
+/*
+ * Stops the session that is running, if there is one: events off, callbacks drained, sinks closed,
+ * memory freed. On a thread of the JVM's, in any phase.
+ */
 void session_stop(void);
 
-/* Says on stderr how the session stands. */
-void session_status(void);
+/*
+ * Says how the session stands, a line for each place it reports to: on stderr, or in a new file at
+ * `path` unless that is "". Returns 0, or -1 after a message.
+ */
+int session_status(const char *path);
 
 /*
  * For callbacks: the session, which stays as it is until session_leave; NULL when there is none, in
@@ -55,6 +61,9 @@ void session_status(void);
  */
 struct session *session_enter(void);
 void session_leave(void);
+
+/* For callbacks that found no session: has the JVM send no more of them. */
+void session_stray_event(jvmtiEnv *jvmti);
 
 /* Sends an event to every sink; where that was the last one that worked, ends the session. */
 void session_load(struct session *session, const struct code *code);
