@@ -42,11 +42,17 @@ void code_frames_free(struct code_frames *frames)
     free(frames);
 }
 
+static bool is_continuation_entry(const char *name)
+{
+    return strstr(name, "Continuation") && strstr(name, "enterSpecial");
+}
+
 static void work_out(struct code_frames *frames, uint32_t number, struct blob_frames *blob)
 {
     const struct code_blob *about = code_index_blob(frames->index, number);
     blob->shape = frames_shape_of(about->name, -1);
     blob->told_frame_size = -1;
+    blob->continuation_entry = is_continuation_entry(about->name);
     blob->return_barrier = frames_is_return_barrier(about->name);
     if (!about->has_bytes || about->size > FRAMES_CODE_MAX ||
         code_index_fetch(frames->index, number, &frames->details) != 0 || !frames->details.bytes) {
@@ -75,8 +81,7 @@ static void seek_entry_frame(struct code_frames *frames)
 {
     frames->entry_sought = true;
     for (uint32_t i = 0; i < frames->count; i++) {
-        const char *name = code_index_blob(frames->index, i)->name;
-        if (strstr(name, "Continuation") && strstr(name, "enterSpecial")) {
+        if (is_continuation_entry(code_index_blob(frames->index, i)->name)) {
             frames->entry_frame = code_frames_of(frames, i)->frames.frame_size;
             return;
         }

@@ -16,6 +16,7 @@ struct blob_frames {
     enum frames_shape shape;
     int64_t told_frame_size; /* by the JVM, in the trailer; -1: not told */
     bool return_barrier;     /* frames_is_return_barrier */
+    bool continuation_entry; /* Continuation.enterSpecial */
     bool ready;
 };
 

@@ -130,6 +130,11 @@ static bool join(struct flow_state *into, const struct flow_state *other)
     changed |= join_number(&into->sp, other->sp);
     changed |= join_number(&into->fp, other->fp);
     changed |= join_number(&into->alias, other->alias);
+    if (into->kept_at != other->kept_at && into->kept_fp != FLOW_UNKNOWN) {
+        into->kept_fp = FLOW_UNKNOWN;
+        changed = true;
+    }
+    changed |= join_number(&into->kept_fp, other->kept_fp);
     if (into->ra_copy != other->ra_copy && into->ra_copy != FLOW_NO_REG) {
         into->ra_copy = FLOW_NO_REG;
         changed = true;
@@ -330,6 +335,10 @@ static void store(const struct flow *flow, struct flow_state *state, uint8_t reg
         put_at(state, &state->ra, &state->ra_offset, value);
     } else if (reg == flow->arch->fp_reg && state->fp_place == FRAME_SAME) {
         put_at(state, &state->fp_place, &state->fp_offset, value);
+    } else if (reg == flow->arch->fp_reg && state->fp != FLOW_UNKNOWN &&
+               state->sp != FLOW_UNKNOWN) {
+        state->kept_fp = state->fp; /* a stub that saves all registers */
+        state->kept_at = value - state->sp;
     } else if (flow->code->shape == FRAMES_INTERPRETER && reg == state->alias_reg &&
                state->fp != FLOW_UNKNOWN && state->sp != FLOW_UNKNOWN &&
                state->sp - value == state->fp + 8) {
@@ -345,8 +354,22 @@ static void load(const struct flow *flow, struct flow_state *state, uint8_t reg,
     overwrite(flow, state, reg);
     if (is_fp && reg == flow->arch->fp_reg) {
         state->fp_place = FRAME_SAME;
+    } else if (reg == flow->arch->fp_reg && state->kept_fp != FLOW_UNKNOWN &&
+               state->sp != FLOW_UNKNOWN && state->kept_at == value - state->sp) {
+        state->fp = state->kept_fp;
     } else if (is_ra && reg != FLOW_NO_REG) {
         state->ra_copy = reg;
+    }
+}
+
+static void load_by_fp(const struct flow *flow, struct flow_state *state, uint8_t reg,
+                       int32_t value)
+{
+    bool is_fp = reg == flow->arch->fp_reg && state->fp != FLOW_UNKNOWN &&
+                 state->fp_place == FRAME_AT_CFA && state->fp_offset == value - state->fp;
+    overwrite(flow, state, reg);
+    if (is_fp) {
+        state->fp_place = FRAME_SAME;
     }
 }
 
@@ -404,13 +427,7 @@ static void take_step(const struct flow *flow, struct flow_state *state,
         load(flow, state, step->reg, step->value);
         break;
     case FLOW_LOAD_FP:
-        if (step->reg == flow->arch->fp_reg && state->fp != FLOW_UNKNOWN &&
-            state->fp_place == FRAME_AT_CFA && state->fp_offset == step->value - state->fp) {
-            overwrite(flow, state, step->reg);
-            state->fp_place = FRAME_SAME;
-            break;
-        }
-        overwrite(flow, state, step->reg);
+        load_by_fp(flow, state, step->reg, step->value);
         break;
     case FLOW_CLOBBER:
         overwrite(flow, state, step->reg);

@@ -52,9 +52,11 @@ struct flow_insn {
 /* What is known in front of an instruction. FLOW_UNKNOWN: the CFA cannot be told from it. */
 #define FLOW_UNKNOWN INT32_MIN
 struct flow_state {
-    int32_t sp;    /* CFA - sp */
-    int32_t fp;    /* CFA - fp */
-    int32_t alias; /* CFA - alias_reg: the sender's sp that adapters hand over in a register */
+    int32_t sp;      /* CFA - sp */
+    int32_t fp;      /* CFA - fp */
+    int32_t alias;   /* CFA - alias_reg: the sender's sp that adapters hand over in a register */
+    int32_t kept_fp; /* CFA - fp of a frame pointer that was stored at CFA + kept_at */
+    int32_t kept_at;
     int32_t ra_offset;
     int32_t fp_offset;
     uint8_t alias_reg;

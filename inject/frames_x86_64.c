@@ -241,6 +241,7 @@ static const struct flow_arch arch = {
     .entry = {.sp = 8,
               .fp = FLOW_UNKNOWN,
               .alias = FLOW_UNKNOWN,
+              .kept_fp = FLOW_UNKNOWN,
               .alias_reg = FLOW_NO_REG,
               .ra = FRAME_AT_CFA,
               .ra_copy = FLOW_NO_REG,
@@ -263,7 +264,10 @@ static void guess_body(const struct frames_code *code, uint32_t offset, struct f
     bool bang = bytes_are(code, offset, "\x89\x84\x24", 3) && code->size - offset >= 7 &&
                 (code->bytes[offset + 6] & 0x80);
     bool enters = bytes_are(code, offset, "\x55\x48\x8b\xec", 4); /* push rbp; mov rbp,rsp */
-    if (bang || enters || code->shape == FRAMES_ADAPTER) {
+    /* mov rbx,imm64; jmp: a static call's way into the interpreter (CompiledStaticCall), called */
+    bool static_call = bytes_are(code, offset, "\x48\xbb", 2) && code->size - offset >= 15 &&
+                       code->bytes[offset + 10] == 0xe9;
+    if (bang || enters || static_call || code->shape == FRAMES_ADAPTER) {
         *state = arch.entry;
     }
 }
@@ -285,6 +289,17 @@ static struct flow_state sender_in_r13(void)
     return state;
 }
 
+/* The interpreter may be entered by way of an adapter, which has put arguments below the sender's
+ * sp and the return address below them. */
+static struct flow_state interpreter_entry(void)
+{
+    struct flow_state state = sender_in_r13();
+    state.sp = FLOW_UNKNOWN;
+    state.ra = FRAME_AT_SP;
+    state.ra_offset = 0;
+    return state;
+}
+
 static bool contains(const struct frames_code *code, uint32_t from, uint32_t to, const char *bytes,
                      uint32_t count)
 {
@@ -302,7 +317,7 @@ static int follow_codelet(struct flow *flow, const struct frames_code *code, uin
     bool entry =
         bytecode == UINT32_MAX && (contains(code, from, to, "\x50\x55\x48\x8b\xec\x41\x55", 7) ||
                                    contains(code, from, to, "\x49\x8b\xe5", 3));
-    struct flow_state state = sender_in_r13();
+    struct flow_state state = interpreter_entry();
     state.interpreted = !entry;
     return flow_follow(flow, from, &state);
 }

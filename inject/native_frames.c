@@ -38,7 +38,9 @@ struct native_file {
     struct cached_row *rows;
     uint32_t row_count;
     uint32_t row_room;
-    Dwarf_Frame **kept; /* frames that rows with expressions point into */
+    struct kept_frame {
+        Dwarf_Frame *frame;
+    } * kept; /* frames that rows with expressions point into */
     size_t kept_count;
 };
 
@@ -83,7 +85,7 @@ static void close_file(struct native_file *file)
         (void)close(file->fd);
     }
     for (size_t i = 0; i < file->kept_count; i++) {
-        free(file->kept[i]);
+        free(file->kept[i].frame);
     }
     free(file->kept);
     free(file->segments);
@@ -277,12 +279,12 @@ static bool take_register(Dwarf_Frame *frame, int number, struct native_place *p
 
 static bool keep_frame(struct native_file *file, Dwarf_Frame *frame)
 {
-    Dwarf_Frame **kept = realloc(file->kept, (file->kept_count + 1) * sizeof *kept);
+    struct kept_frame *kept = realloc(file->kept, (file->kept_count + 1) * sizeof *kept);
     if (!kept) {
         return false;
     }
     file->kept = kept;
-    kept[file->kept_count++] = frame;
+    kept[file->kept_count++].frame = frame;
     return true;
 }
 

@@ -210,16 +210,11 @@ static bool step_row(struct walk *walk, const struct frame_row *row)
 }
 
 /*
- * The last frame of a thawed continuation returned here in thought: sp is that of enterSpecial's
- * frame, give or take the padding that thawing put in; fp was set to enterSpecial's.
+ * In enterSpecial, by a call or because the last frame of a thawed continuation returned: sp is
+ * that of its frame, give or take the padding that thawing put in; fp is its own.
  */
-static bool step_barrier(struct walk *walk, const struct blob_frames *code)
+static bool step_continuation_entry(struct walk *walk, const struct frame_row *row)
 {
-    const struct frame_row *row = frames_at(&code->frames, 0);
-    if (!row) {
-        walk->end = UNWIND_NO_FRAME_INFO;
-        return false;
-    }
     uint64_t fp = value_of(walk, walk->machine->fp);
     uint64_t sp = value_of(walk, walk->machine->sp);
     if (known(walk, walk->machine->fp) && fp > sp && fp - sp < 1024) {
@@ -259,6 +254,11 @@ static bool native_place(struct walk *walk, const struct native_place *place, un
         *value = value_of(walk, reg);
         return known(walk, reg);
     case NATIVE_AT_CFA:
+        /* gcc says nothing of registers that an epilogue has popped: their slot is below sp. */
+        if (cfa + (uint64_t)(int64_t)place->offset < value_of(walk, walk->machine->sp)) {
+            *value = value_of(walk, reg);
+            return known(walk, reg);
+        }
         return read_word(walk, cfa + (uint64_t)(int64_t)place->offset, value);
     case NATIVE_CFA:
         *value = cfa + (uint64_t)(int64_t)place->offset;
@@ -340,13 +340,14 @@ static bool step_generated(struct walk *walk, const struct unwind_place *place, 
 {
     const struct blob_frames *code = place->code;
     uint64_t offset = address - place->code_start;
-    if (code->return_barrier && walk->caller && offset == UINT64_MAX) {
-        return step_barrier(walk, code);
-    }
-    const struct frame_row *row = frames_at(&code->frames, (uint32_t)offset);
+    bool barrier = code->return_barrier && walk->caller && offset == UINT64_MAX;
+    const struct frame_row *row = frames_at(&code->frames, barrier ? 0 : (uint32_t)offset);
     if (!row) {
         walk->end = UNWIND_NO_FRAME_INFO;
         return false;
+    }
+    if (barrier || (code->continuation_entry && walk->caller)) {
+        return step_continuation_entry(walk, row);
     }
     return step_row(walk, row);
 }

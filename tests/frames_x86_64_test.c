@@ -451,8 +451,11 @@ static void test_interpreter(void **state)
     size_t end = put_codelet(blob, second, return_codelet, sizeof return_codelet, 0xb1);
     analyse(blob, end, FRAMES_INTERPRETER);
 
-    check_sp(32 + 0x00, 8, 0);
-    const struct frame_row *row = frames_at(&frames, 32 + 0x09); /* locals pushed in a loop */
+    const struct frame_row *row = frames_at(&frames, 32 + 0x00);
+    assert_int_equal(row->cfa, FRAME_CFA_REG); /* an adapter may have put arguments in between */
+    assert_int_equal(row->cfa_reg, 13);
+    assert_int_equal(row->ra, FRAME_AT_SP);
+    row = frames_at(&frames, 32 + 0x09); /* locals pushed in a loop */
     assert_int_equal(row->cfa, FRAME_CFA_REG);
     assert_int_equal(row->cfa_reg, 13);
     assert_int_equal(row->ra, FRAME_IN_REG);
