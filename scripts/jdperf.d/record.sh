@@ -121,13 +121,17 @@ record_perf_arguments() {
     esac
 }
 
-# Sets AGENT_OPTIONS: ours first, so that the user's win.
+# Sets AGENT_OPTIONS: the user's, and ours where the user has none (the agent takes no key twice).
 record_agent_options() {
-    AGENT_OPTIONS=dir=$PROFILE
-    [[ $stacks != dwarf ]] || AGENT_OPTIONS+=,methods=on
+    AGENT_OPTIONS=$agent_options
+    add_agent_option dir "$PROFILE"
+    [[ $stacks != dwarf ]] || add_agent_option methods on
     # The agent would go on for the command's whole life.
-    [[ -z $duration ]] || AGENT_OPTIONS+=,duration=$((duration + 2))
-    [[ -z $agent_options ]] || AGENT_OPTIONS+=,$agent_options
+    [[ -z $duration ]] || add_agent_option duration $((duration + 2))
+}
+
+add_agent_option() {
+    [[ ,$AGENT_OPTIONS, =~ ,$1[=,] ]] || AGENT_OPTIONS+=${AGENT_OPTIONS:+,}$1=$2
 }
 
 # Sets COMMAND_LINE: the command with the agent in it, or in its environment.

@@ -47,7 +47,9 @@ says_not PreserveFramePointer
 says "$agent/p,methods=on"
 grep -q -- '--call-graph dwarf,65528' perf.arguments || fail "dwarf stacks"
 run 0 "$JDPERF" record -o p --stacks none --agent-options=tier=on -- java Main
-says "$agent/p,tier=on"
+says "=tier=on,dir=$WORK/p"
+run 0 "$JDPERF" record -o p --stacks dwarf --agent-options=methods=off -- java Main
+says "=methods=off,dir=$WORK/p"
 run 0 "$JDPERF" record -o p -e page-faults -F 50 -- java Main
 grep -q -- '-e page-faults -F 50' perf.arguments || fail "event and frequency"
 PERF_RECORD_FREQ=77 run 0 "$JDPERF" record -o p -- java Main

@@ -6,7 +6,7 @@ set -euo pipefail
 
 export JDAGENT_BUILD=${JDAGENT_BUILD:?}
 SOURCE=${JDAGENT_SOURCE:?}
-JDPERF=$SOURCE/scripts/jdperf
+export JDPERF=$SOURCE/scripts/jdperf
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/jdperf-test.XXXXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 cd "$WORK"
@@ -19,7 +19,7 @@ skip() {
 
 fail() {
     printf 'FAILED: %s\n' "$*"
-    [[ ! -f $WORK/output ]] || sed 's/^/    | /' "$WORK/output"
+    [[ ! -f $WORK/output ]] || sed -n '1,40s/^/    | /p' "$WORK/output"
     exit 1
 }
 

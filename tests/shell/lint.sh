@@ -27,7 +27,7 @@ shellcheck)
         *) ! head -n 1 "$file" | grep -aqE '^#!.*(ba)?sh' || echo "$file" ;;
         esac
     done)
-    shellcheck -x "${files[@]}"
+    shellcheck -x -P SCRIPTDIR "${files[@]}"
     ;;
 clang-format)
     mapfile -t files < <(sources | grep -E '\.[ch]$')
