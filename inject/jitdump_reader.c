@@ -507,9 +507,11 @@ static bool believable(struct jitdump_reader *reader, const uint8_t *bytes)
     return sound;
 }
 
-bool jitdump_reader_resync(struct jitdump_reader *reader)
+bool jitdump_reader_resync(struct jitdump_reader *reader, uint64_t limit)
 {
-    for (; reader->file_size - reader->offset >= sizeof(struct jitdump_record); reader->offset++) {
+    limit = limit < reader->file_size ? limit : reader->file_size;
+    while (reader->offset < limit &&
+           reader->file_size - reader->offset >= sizeof(struct jitdump_record)) {
         const uint8_t *bytes = bytes_at(reader, reader->offset, sizeof(struct jitdump_record));
         if (!bytes) {
             break;
@@ -517,7 +519,8 @@ bool jitdump_reader_resync(struct jitdump_reader *reader)
         if (believable(reader, bytes)) {
             return true;
         }
+        reader->offset++;
     }
-    reader->offset = reader->file_size;
+    reader->offset = limit;
     return false;
 }

@@ -115,11 +115,11 @@ uint64_t jitdump_reader_offset(const struct jitdump_reader *reader);
 void jitdump_reader_seek(struct jitdump_reader *reader, uint64_t offset);
 
 /*
- * Goes to the first offset at or behind the present one where a record of a known kind, sound in
- * itself and followed by another one or by the file's end, stands: the way out of broken bytes.
- * False: there is none, and the reader is at the file's end.
+ * Goes to the first offset from the present one up to limit, itself excluded, where a record of a
+ * known kind stands that is sound in itself and followed by another one or by the file's end: the
+ * way out of broken bytes. False: there is none, and the reader is at limit, or at the file's end.
  */
-bool jitdump_reader_resync(struct jitdump_reader *reader);
+bool jitdump_reader_resync(struct jitdump_reader *reader, uint64_t limit);
 
 /* Why the last call was not JITDUMP_RECORD, as "reason" of a message; lives until the next call. */
 const char *jitdump_reader_error(const struct jitdump_reader *reader);

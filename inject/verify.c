@@ -219,6 +219,39 @@ static void check_facts(struct verification *verification, uint64_t offset)
     }
 }
 
+/* The strings of a trailer that decodes. */
+static void check_definitions(struct verification *verification, uint64_t offset,
+                              const uint8_t *bytes, size_t size)
+{
+    const uint8_t *at;
+    const uint8_t *end;
+    const char *why;
+    if (trailer_find(verification->reader, bytes, size, &at, &end, &why) <= 0) {
+        return;
+    }
+    struct trailer_section section;
+    while (trailer_section_next(&at, end, &section, &why) > 0) {
+        uint64_t id;
+        const char *path;
+        struct trailer_method method;
+        while (section.tag == JITDUMP_TRAILER_FILES &&
+               trailer_file_next(&section, &id, &path, &why) > 0) {
+            if (!text_is_utf8(path)) {
+                broken(verification, RULE_TRAILER_NAMES, offset,
+                       "file %" PRIu64 " of the trailer has a path that is not UTF-8", id);
+            }
+        }
+        while (section.tag == JITDUMP_TRAILER_METHODS &&
+               trailer_method_next(&section, &id, &method, &why) > 0) {
+            if (!*method.name || !text_is_utf8(method.name)) {
+                broken(verification, RULE_TRAILER_NAMES, offset,
+                       "method %" PRIu64 " of the trailer has a name that is empty or not UTF-8",
+                       id);
+            }
+        }
+    }
+}
+
 static void check_trailer(struct verification *verification, uint64_t offset, const uint8_t *bytes,
                           size_t size)
 {
@@ -226,6 +259,8 @@ static void check_trailer(struct verification *verification, uint64_t offset, co
     if (trailer_decode(verification->reader, bytes, size, verification->names,
                        &verification->trailer, &why) < 0) {
         broken(verification, RULE_TRAILER, offset, "a broken trailer: %s", why);
+    } else {
+        check_definitions(verification, offset, bytes, size);
     }
     if (verification->trailer.undefined_files) {
         broken(verification, RULE_TRAILER_NAMES, offset,
