@@ -1,0 +1,372 @@
+#include "inject/call_chains.h"
+
+#include "inject/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The frames before one address of one piece of code. */
+struct expansion {
+    uint64_t key; /* stay and offset, see key_of */
+    uint32_t first; /* in frames */
+    uint32_t count;
+    bool used;
+};
+
+/* What is known of one dump's code. */
+struct dump_code {
+    struct trailer **trees; /* by blob, fetched when first needed */
+    struct expansion *slots;
+    uint32_t count;
+    uint32_t room;
+    uint64_t *frames; /* of the expansions */
+    uint32_t frame_count;
+    uint32_t frame_room;
+};
+
+struct call_chains {
+    const struct jvms *jvms;
+    struct call_chains_options options;
+    struct dump_code *codes; /* as jvms->list */
+    struct code_details details;
+    uint64_t *chain; /* the one being made */
+    size_t count;
+    size_t room;
+};
+
+/* ---- Walking ---- */
+
+bool chain_next(const struct perf_sample *sample, struct chain_walk *walk,
+                struct chain_entry *entry)
+{
+    if (!walk->started) {
+        walk->started = true;
+        walk->is_user =
+            (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    }
+    if (!(sample->has & PERF_SAMPLE_CALLCHAIN)) {
+        bool first = walk->next++ == 0 && (sample->has & PERF_SAMPLE_IP);
+        *entry = (struct chain_entry){
+            .ip = sample->ip, .address = sample->ip, .is_user = walk->is_user, .is_first = true};
+        return first;
+    }
+    if (walk->next >= sample->chain_count) {
+        return false;
+    }
+    uint64_t ip = sample->chain[walk->next++];
+    *entry = (struct chain_entry){.ip = ip, .address = ip};
+    if (ip >= PERF_CONTEXT_MAX) {
+        walk->is_user = ip == PERF_CONTEXT_USER;
+        entry->is_marker = true;
+        return true;
+    }
+    entry->is_user = walk->is_user;
+    if (walk->is_user) {
+        entry->is_first = !walk->seen_user;
+        entry->address = entry->is_first ? ip : ip - 1;
+        walk->seen_user = true;
+    }
+    return true;
+}
+
+/* ---- Inlined frames of an address ---- */
+
+static uint32_t number_of(const struct call_chains *chains, const struct jvm *jvm)
+{
+    uint32_t i = 0;
+    while (chains->jvms->list[i] != jvm) {
+        i++;
+    }
+    return i;
+}
+
+/* A copy of the fetched tree, as large as need be. NULL: no memory. */
+static struct trailer *copy_tree(const struct trailer *tree)
+{
+    size_t nodes_size = tree->node_count * sizeof *tree->nodes;
+    size_t ranges_size = tree->range_count * sizeof *tree->ranges;
+    struct trailer *copy = malloc(sizeof *copy + nodes_size + ranges_size);
+    if (copy) {
+        *copy = *tree;
+        copy->nodes = (struct trailer_node *)(copy + 1);
+        copy->ranges = (struct trailer_range *)((uint8_t *)(copy + 1) + nodes_size);
+        if (nodes_size) {
+            memcpy(copy->nodes, tree->nodes, nodes_size);
+        }
+        if (ranges_size) {
+            memcpy(copy->ranges, tree->ranges, ranges_size);
+        }
+    }
+    return copy;
+}
+
+static int tree_of(struct call_chains *chains, struct dump_code *code,
+                   const struct code_place *place, const struct trailer **tree)
+{
+    uint32_t blob = place->of->blob;
+    if (!code->trees) {
+        code->trees = calloc(code_index_blob_count(place->jvm->index), sizeof(struct trailer *));
+        if (!code->trees) {
+            return -ENOMEM;
+        }
+    }
+    if (!code->trees[blob]) {
+        int err = code_index_fetch(place->jvm->index, blob, &chains->details);
+        if (err) {
+            return err;
+        }
+        code->trees[blob] = copy_tree(&chains->details.trailer);
+    }
+    *tree = code->trees[blob];
+    return *tree ? 0 : -ENOMEM;
+}
+
+static int add_frame(struct dump_code *code, uint64_t frame)
+{
+    if (frame == 0) {
+        return -ENOMEM;
+    }
+    if (code->frame_count == code->frame_room) {
+        uint32_t room = code->frame_room ? code->frame_room * 2 : 256;
+        uint64_t *grown = realloc(code->frames, room * sizeof *grown);
+        if (!grown) {
+            return -ENOMEM;
+        }
+        code->frames = grown;
+        code->frame_room = room;
+    }
+    code->frames[code->frame_count++] = frame;
+    return 0;
+}
+
+/* From the innermost inlined method up to, but not including, the compiled one. */
+static int add_frames(struct call_chains *chains, struct dump_code *code,
+                      const struct code_place *place, uint64_t address)
+{
+    const struct trailer *tree;
+    int err = tree_of(chains, code, place, &tree);
+    if (err) {
+        return err;
+    }
+    const struct trailer_range *range =
+        trailer_range_at(tree, (uint32_t)(address - place->of->address));
+    uint32_t line = range ? range->line : 0;
+    for (uint32_t node = range ? range->node : 0; node != 0 && !err;) {
+        const struct trailer_method *method = trailer_names_method(
+            code_index_names(place->jvm->index), tree->nodes[node].method);
+        err = add_frame(code, frame_table_add(place->jvm->frames, FRAME_INLINED, method->name,
+                                              method->file, line));
+        line = tree->nodes[node].call_line;
+        node = tree->nodes[node].parent;
+    }
+    return err;
+}
+
+static struct expansion *find(const struct dump_code *code, uint64_t key)
+{
+    uint32_t mask = code->room - 1;
+    uint32_t slot = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+    while (code->slots[slot].used && code->slots[slot].key != key) {
+        slot = (slot + 1) & mask;
+    }
+    return &code->slots[slot];
+}
+
+static int grow(struct dump_code *code)
+{
+    struct dump_code bigger = {.room = code->room ? code->room * 2 : 1024};
+    bigger.slots = calloc(bigger.room, sizeof *bigger.slots);
+    if (!bigger.slots) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < code->room; i++) {
+        if (code->slots[i].used) {
+            *find(&bigger, code->slots[i].key) = code->slots[i];
+        }
+    }
+    free(code->slots);
+    code->slots = bigger.slots;
+    code->room = bigger.room;
+    return 0;
+}
+
+static int expansion_of(struct call_chains *chains, const struct code_place *place,
+                        uint64_t address, const struct expansion **out,
+                        const struct dump_code **of)
+{
+    struct dump_code *code = &chains->codes[number_of(chains, place->jvm)];
+    uint64_t key = (uint64_t)place->stay << 32 | (uint32_t)(address - place->of->address);
+    int err = code->count * 2 >= code->room ? grow(code) : 0;
+    if (err) {
+        return err;
+    }
+    struct expansion *expansion = find(code, key);
+    if (!expansion->used) {
+        uint32_t first = code->frame_count;
+        err = add_frames(chains, code, place, address);
+        if (err) {
+            return err;
+        }
+        *expansion = (struct expansion){
+            .key = key, .first = first, .count = code->frame_count - first, .used = true};
+        code->count++;
+    }
+    *out = expansion;
+    *of = code;
+    return 0;
+}
+
+/* ---- Chains ---- */
+
+static int put(struct call_chains *chains, uint64_t ip)
+{
+    if (chains->count == chains->room) {
+        size_t room = chains->room ? chains->room * 2 : 1024;
+        uint64_t *grown = realloc(chains->chain, room * sizeof *grown);
+        if (!grown) {
+            return -ENOMEM;
+        }
+        chains->chain = grown;
+        chains->room = room;
+    }
+    chains->chain[chains->count++] = ip;
+    return 0;
+}
+
+static int put_entry(struct call_chains *chains, const struct process *process, uint64_t time,
+                     const struct chain_entry *entry)
+{
+    struct code_place place;
+    int err = 0;
+    if (chains->options.expand && entry->is_user && !entry->is_marker && !is_frame(entry->ip) &&
+        jvms_code_at(process, entry->address, time, &place)) {
+        const struct expansion *expansion;
+        const struct dump_code *code;
+        err = expansion_of(chains, &place, entry->address, &expansion, &code);
+        for (uint32_t i = 0; !err && i < expansion->count; i++) {
+            err = put(chains, code->frames[expansion->first + i]);
+        }
+    }
+    return err ? err : put(chains, entry->ip);
+}
+
+/* Makes chains->chain. *leaf is the innermost user entry, 0: there is none. */
+static int make_chain(struct call_chains *chains, const struct process *process,
+                      const struct perf_sample *sample, uint64_t *leaf)
+{
+    struct chain_walk walk = {0};
+    struct chain_entry entry;
+    int err = 0;
+    chains->count = 0;
+    *leaf = 0;
+    while (!err && chain_next(sample, &walk, &entry)) {
+        size_t at = chains->count;
+        err = put_entry(chains, process, sample->time, &entry);
+        if (!err && entry.is_first) {
+            *leaf = chains->chain[at];
+        }
+    }
+    if (err) {
+        error_message("failed to put inlined frames into call chains: %s", strerror(-err));
+    }
+    return err;
+}
+
+static void touch(const struct process *process, uint64_t address, uint64_t time)
+{
+    struct code_place place;
+    if (jvms_code_at(process, address, time, &place)) {
+        jvms_touch(&place);
+    }
+}
+
+int call_chains_collect(struct call_chains *chains, const struct process *process,
+                        const struct perf_sample *sample)
+{
+    struct chain_walk walk = {0};
+    struct chain_entry entry;
+    uint64_t leaf;
+    touch(process, sample->ip, sample->time);
+    while (chain_next(sample, &walk, &entry)) {
+        if (entry.is_user && !entry.is_marker && !is_frame(entry.ip)) {
+            touch(process, entry.address, sample->time);
+            touch(process, entry.ip, sample->time); /* where perf looks */
+        }
+    }
+    for (uint64_t i = 0; i < sample->branch_count; i++) {
+        touch(process, sample->branches[i].from, sample->time);
+        touch(process, sample->branches[i].to, sample->time);
+    }
+    return chains->options.expand ? make_chain(chains, process, sample, &leaf) : 0;
+}
+
+static uint64_t final_address(const struct process *process, uint64_t ip)
+{
+    const struct jvm *jvm = is_frame(ip) ? jvms_of_frame(process, ip) : NULL;
+    return jvm ? frame_table_address(jvm->frames, ip) : ip;
+}
+
+int call_chains_rewrite(struct call_chains *chains, const struct process *process,
+                        struct perf_sample *sample)
+{
+    uint64_t leaf;
+    int err = make_chain(chains, process, sample, &leaf);
+    if (err) {
+        return err;
+    }
+    bool in_user = (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    if (chains->options.leaf && in_user && is_frame(leaf)) {
+        sample->ip = leaf;
+    }
+    sample->ip = final_address(process, sample->ip);
+    if (sample->has & PERF_SAMPLE_CALLCHAIN) {
+        for (size_t i = 0; i < chains->count; i++) {
+            chains->chain[i] = final_address(process, chains->chain[i]);
+        }
+        sample->chain = chains->chain;
+        sample->chain_count = chains->count;
+    }
+    return 0;
+}
+
+/* ---- Life ---- */
+
+struct call_chains *call_chains_new(const struct jvms *jvms,
+                                    const struct call_chains_options *options)
+{
+    struct call_chains *chains = calloc(1, sizeof *chains);
+    if (!chains) {
+        return NULL;
+    }
+    chains->jvms = jvms;
+    chains->options = *options;
+    chains->codes = calloc(jvms->count + (size_t)1, sizeof *chains->codes);
+    if (!chains->codes) {
+        call_chains_free(chains);
+        return NULL;
+    }
+    return chains;
+}
+
+void call_chains_free(struct call_chains *chains)
+{
+    if (!chains) {
+        return;
+    }
+    for (uint32_t i = 0; chains->codes && i < chains->jvms->count; i++) {
+        struct dump_code *code = &chains->codes[i];
+        uint32_t blobs =
+            code->trees ? code_index_blob_count(chains->jvms->list[i]->index) : 0;
+        for (uint32_t j = 0; j < blobs; j++) {
+            free(code->trees[j]);
+        }
+        free(code->trees);
+        free(code->slots);
+        free(code->frames);
+    }
+    code_details_free(&chains->details);
+    free(chains->codes);
+    free(chains->chain);
+    free(chains);
+}
