@@ -8,7 +8,7 @@
 
 /* The frames before one address of one piece of code. */
 struct expansion {
-    uint64_t key; /* stay and offset, see key_of */
+    uint64_t key;   /* stay and offset, see key_of */
     uint32_t first; /* in frames */
     uint32_t count;
     bool used;
@@ -42,8 +42,7 @@ bool chain_next(const struct perf_sample *sample, struct chain_walk *walk,
 {
     if (!walk->started) {
         walk->started = true;
-        walk->is_user =
-            (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+        walk->is_user = (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     }
     if (!(sample->has & PERF_SAMPLE_CALLCHAIN)) {
         bool first = walk->next++ == 0 && (sample->has & PERF_SAMPLE_IP);
@@ -153,8 +152,8 @@ static int add_frames(struct call_chains *chains, struct dump_code *code,
         trailer_range_at(tree, (uint32_t)(address - place->of->address));
     uint32_t line = range ? range->line : 0;
     for (uint32_t node = range ? range->node : 0; node != 0 && !err;) {
-        const struct trailer_method *method = trailer_names_method(
-            code_index_names(place->jvm->index), tree->nodes[node].method);
+        const struct trailer_method *method =
+            trailer_names_method(code_index_names(place->jvm->index), tree->nodes[node].method);
         err = add_frame(code, frame_table_add(place->jvm->frames, FRAME_INLINED, method->name,
                                               method->file, line));
         line = tree->nodes[node].call_line;
@@ -192,8 +191,7 @@ static int grow(struct dump_code *code)
 }
 
 static int expansion_of(struct call_chains *chains, const struct code_place *place,
-                        uint64_t address, const struct expansion **out,
-                        const struct dump_code **of)
+                        uint64_t address, const struct expansion **out, const struct dump_code **of)
 {
     struct dump_code *code = &chains->codes[number_of(chains, place->jvm)];
     uint64_t key = (uint64_t)place->stay << 32 | (uint32_t)(address - place->of->address);
@@ -356,8 +354,7 @@ void call_chains_free(struct call_chains *chains)
     }
     for (uint32_t i = 0; chains->codes && i < chains->jvms->count; i++) {
         struct dump_code *code = &chains->codes[i];
-        uint32_t blobs =
-            code->trees ? code_index_blob_count(chains->jvms->list[i]->index) : 0;
+        uint32_t blobs = code->trees ? code_index_blob_count(chains->jvms->list[i]->index) : 0;
         for (uint32_t j = 0; j < blobs; j++) {
             free(code->trees[j]);
         }

@@ -31,8 +31,8 @@ struct rows {
 static bool is_member(const struct jvm *jvm, uint32_t number, bool keep_all)
 {
     const struct code_blob *blob = code_index_blob(jvm->index, number);
-    return (keep_all || (jvm->touched_blobs[number / 64] >> (number % 64) & 1)) &&
-           blob->size > 0 && (blob->has_bytes || blob->size <= MAX_ZEROS);
+    return (keep_all || (jvm->touched_blobs[number / 64] >> (number % 64) & 1)) && blob->size > 0 &&
+           (blob->has_bytes || blob->size <= MAX_ZEROS);
 }
 
 static const struct trailer_method *method_of(const struct jvm *jvm,
@@ -119,8 +119,8 @@ static int make_rows(const struct code_blob *blob, const struct code_details *de
             continue;
         }
         sorted &= rows->count == 0 || rows->rows[rows->count - 1].offset <= offset;
-        rows->rows[rows->count++] =
-            (struct dwarf_row){.offset = (uint32_t)offset, .line = entry->line, .file = entry->file};
+        rows->rows[rows->count++] = (struct dwarf_row){
+            .offset = (uint32_t)offset, .line = entry->line, .file = entry->file};
     }
     if (!sorted) {
         qsort(rows->rows, rows->count, sizeof *rows->rows, by_offset);
@@ -165,8 +165,8 @@ static int add_members(const struct jvm *jvm, const struct code_image_options *o
             break;
         }
         uint64_t end = ELF_IMAGE_TEXT + elf->text.size;
-        uint64_t address = elf_image_add_code(elf, details->bytes,
-                                              code_index_blob(jvm->index, number)->size);
+        uint64_t address =
+            elf_image_add_code(elf, details->bytes, code_index_blob(jvm->index, number)->size);
         image->offsets[number] = address;
         if (i == 0 || members[i].file != members[i - 1].file) {
             if (i > 0) {

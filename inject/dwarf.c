@@ -22,11 +22,11 @@
 enum abbreviation {
     ABBREV_UNIT = 1,
     ABBREV_UNIT_NO_DIRECTORY,
-    ABBREV_FUNCTION,        /* with children */
-    ABBREV_LEAF_FUNCTION,   /* without */
+    ABBREV_FUNCTION,      /* with children */
+    ABBREV_LEAF_FUNCTION, /* without */
     ABBREV_ABSTRACT,
-    ABBREV_INLINED,         /* one piece of code; with children */
-    ABBREV_INLINED_RANGES,  /* several; with children */
+    ABBREV_INLINED,        /* one piece of code; with children */
+    ABBREV_INLINED_RANGES, /* several; with children */
 };
 
 /* Line program parameters. */
@@ -39,7 +39,7 @@ struct map {
     struct map_slot {
         uint64_t key;
         uint32_t value; /* plus one; 0: empty */
-    } *slots;
+    } * slots;
     uint32_t count;
     uint32_t room;
 };
@@ -194,14 +194,14 @@ static void put_abbreviations(struct bytes *out)
          DW_TAG_subprogram,
          DW_CHILDREN_yes,
          {DW_AT_name, DW_FORM_strp, DW_AT_linkage_name, DW_FORM_strp, DW_AT_decl_file,
-          DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata, DW_AT_low_pc, DW_FORM_addr,
-          DW_AT_high_pc, DW_FORM_data4, DW_AT_external, DW_FORM_flag_present}},
+          DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+          DW_FORM_data4, DW_AT_external, DW_FORM_flag_present}},
         {ABBREV_LEAF_FUNCTION,
          DW_TAG_subprogram,
          DW_CHILDREN_no,
          {DW_AT_name, DW_FORM_strp, DW_AT_linkage_name, DW_FORM_strp, DW_AT_decl_file,
-          DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata, DW_AT_low_pc, DW_FORM_addr,
-          DW_AT_high_pc, DW_FORM_data4, DW_AT_external, DW_FORM_flag_present}},
+          DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+          DW_FORM_data4, DW_AT_external, DW_FORM_flag_present}},
         {ABBREV_ABSTRACT,
          DW_TAG_subprogram,
          DW_CHILDREN_no,
@@ -583,8 +583,7 @@ static void put_tree(struct dwarf *dwarf, const struct dwarf_function *function)
 void dwarf_add_function(struct dwarf *dwarf, const struct dwarf_function *function)
 {
     const struct trailer *tree = function->inlines;
-    bool has_tree =
-        tree && tree->node_count > 1 && collect_pieces(dwarf, tree, function->size);
+    bool has_tree = tree && tree->node_count > 1 && collect_pieces(dwarf, tree, function->size);
 
     bytes_uleb(&dwarf->info, has_tree ? ABBREV_FUNCTION : ABBREV_LEAF_FUNCTION);
     put_name(dwarf, function->name);
@@ -603,8 +602,8 @@ void dwarf_add_function(struct dwarf *dwarf, const struct dwarf_function *functi
 int dwarf_sections(struct dwarf *dwarf, struct dwarf_section sections[DWARF_SECTIONS])
 {
     const struct dwarf_section all[DWARF_SECTIONS] = {
-        {".debug_info", &dwarf->info},     {".debug_abbrev", &dwarf->abbrev},
-        {".debug_line", &dwarf->line},     {".debug_ranges", &dwarf->ranges},
+        {".debug_info", &dwarf->info},       {".debug_abbrev", &dwarf->abbrev},
+        {".debug_line", &dwarf->line},       {".debug_ranges", &dwarf->ranges},
         {".debug_aranges", &dwarf->aranges}, {".debug_str", &dwarf->strings},
     };
     bool failed = dwarf->failed;

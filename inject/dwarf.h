@@ -23,7 +23,7 @@ struct dwarf_function {
     /* That of its symbol: perf takes another one for an inlined function's. It outlives the struct
      * dwarf. */
     const char *name;
-    uint32_t line;    /* of its declaration; 0: unknown */
+    uint32_t line;                /* of its declaration; 0: unknown */
     const struct dwarf_row *rows; /* ascending offsets below size */
     uint32_t row_count;
     const struct trailer *inlines; /* NULL: none */

@@ -83,8 +83,8 @@ static uint32_t name_at(struct layout *layout, const char *name)
 }
 
 /* Lays a section out behind the ones before it. Returns its number. */
-static size_t add_section(struct layout *layout, uint32_t name, GElf_Shdr header,
-                          const void *bytes, size_t size)
+static size_t add_section(struct layout *layout, uint32_t name, GElf_Shdr header, const void *bytes,
+                          size_t size)
 {
     Elf_Scn *section = elf_newscn(layout->elf);
     Elf_Data *data = section ? elf_newdata(section) : NULL;
@@ -136,8 +136,7 @@ static int fill(struct layout *layout, const struct elf_image *image,
         return -ENOMEM;
     }
     elf_flagelf(layout->elf, ELF_C_SET, ELF_F_LAYOUT);
-    ehdr->e_ident[EI_DATA] =
-        __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+    ehdr->e_ident[EI_DATA] = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
     ehdr->e_type = ET_DYN;
     ehdr->e_machine = image->machine;
     ehdr->e_version = EV_CURRENT;
@@ -160,8 +159,9 @@ static int fill(struct layout *layout, const struct elf_image *image,
                             .sh_entsize = sizeof(Elf64_Sym),
                             .sh_addralign = 8},
                 image->symbols.at, image->symbols.size);
-    add_section(layout, name_at(layout, ".strtab"), (GElf_Shdr){.sh_type = SHT_STRTAB, .sh_addralign = 1},
-                image->names.at, image->names.size);
+    add_section(layout, name_at(layout, ".strtab"),
+                (GElf_Shdr){.sh_type = SHT_STRTAB, .sh_addralign = 1}, image->names.at,
+                image->names.size);
     for (unsigned i = 0; i < debug_count; i++) {
         bool strings = strcmp(debug[i].name, ".debug_str") == 0;
         add_section(layout, name_at(layout, debug[i].name),
@@ -234,8 +234,7 @@ static int write_file(const struct elf_image *image, int fd, const struct build_
     return err;
 }
 
-int elf_image_write(const struct elf_image *image, const char *path,
-                    uint8_t build_id[BUILD_ID_MAX])
+int elf_image_write(const struct elf_image *image, const char *path, uint8_t build_id[BUILD_ID_MAX])
 {
     struct dwarf_section debug[DWARF_SECTIONS];
     struct build_id_note note;

@@ -87,8 +87,7 @@ static int survey_samples(struct run *run)
     int more;
     perf_data_rewind(run->data);
     while ((more = perf_data_next(run->data, true, &record)) > 0) {
-        if (record.type != PERF_RECORD_SAMPLE ||
-            perf_sample_decode(run->data, &record, &sample)) {
+        if (record.type != PERF_RECORD_SAMPLE || perf_sample_decode(run->data, &record, &sample)) {
             continue;
         }
         const struct process *process = processes_at(run->processes, sample.pid, sample.time);
@@ -290,8 +289,8 @@ static void put_insertion(struct run *run, const struct insertion *insertion)
     uint8_t *at = run->record + sizeof mmap;
     memset(at, 0, path_size);
     memcpy(at, path, strlen(path));
-    size_t id_size = perf_put_sample_id(run->data, mmap.pid, mmap.tid, insertion->time,
-                                        at + path_size);
+    size_t id_size =
+        perf_put_sample_id(run->data, mmap.pid, mmap.tid, insertion->time, at + path_size);
     mmap.header = (struct perf_event_header){
         .type = PERF_RECORD_MMAP2,
         .misc = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID,
@@ -336,8 +335,7 @@ static bool is_dropped(const struct run *run, const struct perf_record *record)
     return first && mapping.anonymous && mapping.from >= first->from;
 }
 
-static int put_sample(struct run *run, const struct perf_record *record,
-                      struct perf_sample *sample)
+static int put_sample(struct run *run, const struct perf_record *record, struct perf_sample *sample)
 {
     const struct process *process = processes_at(run->processes, sample->pid, sample->time);
     if (!jvms_of(process)) {
@@ -462,8 +460,7 @@ static int inject(struct run *run)
     const struct options *options = run->options;
     bool expand = wants_expansion(options);
     bool inlines = !expand && options->inline_mode != INLINE_OFF;
-    struct jvms_options jvms_options = {.dumps = options->dumps,
-                                        .dump_count = options->dump_count};
+    struct jvms_options jvms_options = {.dumps = options->dumps, .dump_count = options->dump_count};
     struct call_chains_options chains_options = {.expand = expand, .leaf = options->leaf};
     memcpy(jvms_options.suffixes, options->suffixes, sizeof jvms_options.suffixes);
 
@@ -515,13 +512,6 @@ static void clean_up(struct run *run)
 
 /* ---- The command line ---- */
 
-static int wrong(const char *text, const char *value)
-{
-    error_message("inject: %s%s%s%s", text, value ? " '" : "", value ? value : "",
-                  value ? "'" : "");
-    return -1;
-}
-
 static int parse_inline_mode(const char *text, enum inline_mode *mode)
 {
     static const char *const names[] = {[INLINE_AUTO] = "auto",
@@ -531,102 +521,120 @@ static int parse_inline_mode(const char *text, enum inline_mode *mode)
     for (int i = INLINE_AUTO; i <= INLINE_OFF; i++) {
         if (strcmp(names[i], text) == 0) {
             *mode = (enum inline_mode)i;
-            return 0;
+            return STATUS_DONE;
         }
     }
-    return wrong("--inline takes auto, expand, dwarf or off, not", text);
+    return wrong_usage(&verb_inject, "--inline takes auto, expand, dwarf or off, not '%s'", text);
 }
 
 static int parse(int argc, char **argv, struct options *options)
 {
-    enum { DUMP = 256, INLINE, LEAF, SOURCE_PATH, KEEP_ALL, SCORECARD, SUFFIX };
     static const struct option table[] = {
         {"input", required_argument, NULL, 'i'},
         {"output", required_argument, NULL, 'o'},
-        {"dump", required_argument, NULL, DUMP},
-        {"inline", required_argument, NULL, INLINE},
-        {"inlined-suffix", required_argument, NULL, SUFFIX},
-        {"leaf", no_argument, NULL, LEAF},
-        {"source-path", required_argument, NULL, SOURCE_PATH},
-        {"keep-all", no_argument, NULL, KEEP_ALL},
-        {"scorecard", required_argument, NULL, SCORECARD},
+        {"dump", required_argument, NULL, 'd'},
+        {"inline", required_argument, NULL, 'I'},
+        {"inlined-suffix", required_argument, NULL, 'S'},
+        {"interpreted-suffix", required_argument, NULL, 'T'},
+        {"leaf", no_argument, NULL, 'l'},
+        {"source-path", required_argument, NULL, 's'},
+        {"keep-all", no_argument, NULL, 'k'},
+        {"scorecard", required_argument, NULL, 'c'},
         {"quiet", no_argument, NULL, 'q'},
         {0},
     };
-    int option;
-    optind = 0; /* glibc: start afresh; argv[0] is skipped, so the verb's name is put there */
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":i:o:q", table, NULL)) != -1) {
-        switch (option) {
+    int letter;
+    while ((letter = next_option(&verb_inject, argc, argv, "i:o:q", table)) != -1) {
+        switch (letter) {
         case 'i':
             options->input = optarg;
             break;
         case 'o':
             options->output = optarg;
             break;
+        case 'd':
+            options->dumps[options->dump_count++] = optarg;
+            break;
+        case 'I':
+            if (parse_inline_mode(optarg, &options->inline_mode)) {
+                return STATUS_USAGE;
+            }
+            break;
+        case 'S':
+            options->suffixes[FRAME_INLINED] = optarg;
+            break;
+        case 'T':
+            options->suffixes[FRAME_INTERPRETED] = optarg;
+            break;
+        case 'l':
+            options->leaf = true;
+            break;
+        case 's':
+            options->source_path = optarg;
+            break;
+        case 'k':
+            options->keep_all = true;
+            break;
+        case 'c':
+            options->scorecard = optarg;
+            break;
         case 'q':
             options->quiet = true;
             break;
-        case DUMP:
-            options->dumps[options->dump_count++] = optarg;
-            break;
-        case INLINE:
-            if (parse_inline_mode(optarg, &options->inline_mode)) {
-                return -1;
-            }
-            break;
-        case SUFFIX:
-            options->suffixes[FRAME_INLINED] = optarg;
-            break;
-        case LEAF:
-            options->leaf = true;
-            break;
-        case SOURCE_PATH:
-            options->source_path = optarg;
-            break;
-        case KEEP_ALL:
-            options->keep_all = true;
-            break;
-        case SCORECARD:
-            options->scorecard = optarg;
-            break;
-        case ':':
-            return wrong("a value is missing behind", argv[optind - 1]);
         default:
-            return wrong("unknown option", argv[optind - 1]);
+            return STATUS_USAGE;
         }
     }
     if (optind < argc) {
-        return wrong("unexpected argument", argv[optind]);
+        return wrong_usage(&verb_inject, "unexpected argument '%s'", argv[optind]);
     }
     if (!options->input || !options->output) {
-        return wrong("-i RECORDING and -o RESULT are needed", NULL);
+        return wrong_usage(&verb_inject, "-i RECORDING and -o RESULT are needed");
     }
-    return 0;
+    return STATUS_DONE;
 }
 
-int verb_inject(int argc, char **argv)
+static int run_verb(int argc, char **argv)
 {
     struct options options = {.suffixes = {" (inlined)", " (interpreted)"}};
     struct run *run = calloc(1, sizeof *run);
-    char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
-    int status = STATUS_FAILED;
     options.dumps = calloc((size_t)argc + 1, sizeof *options.dumps);
-    if (!run || !arguments || !options.dumps) {
+    int status = STATUS_FAILED;
+    if (!run || !options.dumps) {
         error_message("failed to inject: %s", strerror(ENOMEM));
     } else {
-        arguments[0] = (char *)"inject";
-        memcpy(arguments + 1, argv, (size_t)argc * sizeof *arguments);
         run->options = &options;
-        if (parse(argc + 1, arguments, &options)) {
-            status = STATUS_USAGE;
-        } else if (inject(run) == 0) {
-            status = STATUS_DONE;
+        status = parse(argc, argv, &options);
+        if (status == STATUS_DONE && inject(run) != 0) {
+            status = STATUS_FAILED;
         }
         clean_up(run);
     }
     free(options.dumps);
-    free(arguments);
     free(run);
-    return status;
+    return status == STATUS_DONE ? finish_output() : status;
 }
+
+const struct verb verb_inject = {
+    .name = "inject",
+    .run = run_verb,
+    .usage = "-i RECORDING -o RESULT [OPTIONS]",
+    .help =
+        "Names a recording's frames in generated code. Dumps are found as perf finds them; each\n"
+        "JVM's code goes into one ELF file beside the result, inlined methods become frames.\n"
+        "  -i, --input FILE          what perf record wrote\n"
+        "  -o, --output FILE         the result, for perf report, script, annotate\n"
+        "      --dump FILE           use this dump for its JVM (may be repeated)\n"
+        "      --inline MODE         expand: put inlined methods into the call chains; dwarf: "
+        "leave\n"
+        "                            that to perf 7 and later; off; auto (default): by perf's "
+        "version\n"
+        "      --inlined-suffix TEXT, --interpreted-suffix TEXT\n"
+        "                            put behind such methods' names (default: ' (inlined)',\n"
+        "                            ' (interpreted)')\n"
+        "      --leaf                self time goes to the innermost inlined method\n"
+        "      --source-path DIRS    where Java sources are, separated by ':', for perf annotate\n"
+        "      --keep-all            all code of the dump, not only what samples touch\n"
+        "      --scorecard FILE      how good the profile is, as JSON\n"
+        "  -q, --quiet               do not print the scorecard\n",
+};

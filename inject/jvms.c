@@ -81,9 +81,9 @@ static uint64_t recorded_inode(const struct jvm *jvm)
 }
 
 /*
- * Where the file may be: the recorded path; the same in the root directory of the process, which may
- * live in a container; beside the recording, where it was copied. Path names are used again (pids
- * repeat, in containers above all), so a file with the recorded inode goes first.
+ * Where the file may be: the recorded path; the same in the root directory of the process, which
+ * may live in a container; beside the recording, where it was copied. Path names are used again
+ * (pids repeat, in containers above all), so a file with the recorded inode goes first.
  */
 static bool find_file(const struct jvm *jvm, const struct perf_data *data, char path[PATH_MAX])
 {
@@ -93,8 +93,7 @@ static bool find_file(const struct jvm *jvm, const struct perf_data *data, char 
     int sizes[3] = {
         snprintf(candidates[0], PATH_MAX, "%s", jvm->recorded),
         snprintf(candidates[1], PATH_MAX, "/proc/%u/root%s", jvm->process->pid, jvm->recorded),
-        snprintf(candidates[2], PATH_MAX, "%.*s%s", directory, recording,
-                 base_name(jvm->recorded)),
+        snprintf(candidates[2], PATH_MAX, "%.*s%s", directory, recording, base_name(jvm->recorded)),
     };
     uint64_t inode = recorded_inode(jvm);
     bool found = false;
@@ -147,8 +146,7 @@ static int use_named_dump(struct jvms *jvms, const struct processes *processes, 
 
     for (uint32_t i = 0; i < jvms->count; i++) {
         struct jvm *jvm = jvms->list[i];
-        if (!jvm->dump && jvm->recorded &&
-            strcmp(base_name(jvm->recorded), base_name(path)) == 0) {
+        if (!jvm->dump && jvm->recorded && strcmp(base_name(jvm->recorded), base_name(path)) == 0) {
             return use_dump(jvm, path);
         }
     }

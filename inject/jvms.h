@@ -12,9 +12,9 @@
 
 struct jvm {
     struct process *process;
-    struct jvm *earlier;  /* the same process' dump before this one */
-    const char *recorded; /* the dump's path as the JVM sees it; NULL: only --dump told of it */
-    char *dump;           /* the path it was opened under; NULL: it was not found */
+    struct jvm *earlier;      /* the same process' dump before this one */
+    const char *recorded;     /* the dump's path as the JVM sees it; NULL: only --dump told of it */
+    char *dump;               /* the path it was opened under; NULL: it was not found */
     struct code_index *index; /* NULL: not found, or useless for this recording; `why` tells */
     const char *why;
     uint64_t from; /* when the dump was mapped */

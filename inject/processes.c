@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define FORK_EXEC (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: made up by perf, maps are not cloned */
+#define FORK_EXEC (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: made up by perf, maps are not cloned   \
+                              */
 
 enum event_kind { EVENT_FORK, EVENT_EXEC, EVENT_MAP };
 

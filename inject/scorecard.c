@@ -112,8 +112,7 @@ static bool is_root(struct scorecard *scorecard, const struct process *process, 
                     uint64_t time)
 {
     const struct mapping *mapping = process_mapping_at(process, address, time);
-    return mapping && !mapping->anonymous &&
-           thread_roots_has(scorecard->roots, mapping, address);
+    return mapping && !mapping->anonymous && thread_roots_has(scorecard->roots, mapping, address);
 }
 
 static void add_stack(struct scorecard *scorecard, const struct process *process,

@@ -43,8 +43,7 @@ static void add_block(uint32_t state[5], const uint8_t *block)
 
 void sha1_start(struct sha1 *sha1)
 {
-    *sha1 = (struct sha1){
-        .state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0}};
+    *sha1 = (struct sha1){.state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0}};
 }
 
 void sha1_add(struct sha1 *sha1, const void *bytes, size_t size)

@@ -106,9 +106,18 @@ static const char *symbol_at(const struct file *file, uint64_t offset)
 static bool is_root_symbol(const char *name)
 {
     static const char *const names[] = {
-        "start_thread", "clone",       "clone3",          "__clone",
-        "__clone3",     "__GI___clone", "__GI___clone3",  "_start",
-        "thread_start", "start",       "__libc_start_main", "__libc_start_call_main",
+        "start_thread",
+        "clone",
+        "clone3",
+        "__clone",
+        "__clone3",
+        "__GI___clone",
+        "__GI___clone3",
+        "_start",
+        "thread_start",
+        "start",
+        "__libc_start_main",
+        "__libc_start_call_main",
         "__clone_internal",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
