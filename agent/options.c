@@ -277,35 +277,36 @@ static const struct option {
     const char *allowed;
     bool (*set)(struct options *options, const char *value);
     const char *same_as; /* the key whose alias this is: both at once contradict each other */
+    bool needs_value;    /* anything is a path, "on" too */
 } table[] = {
-    {"mode", "jitdump, map, itt, joined by '+'", set_mode, NULL},
-    {"dir", "a path", set_dir, NULL},
-    {"directory", "a path", set_dir, "dir"},
-    {"names", "java, short, jvm", set_names, NULL},
-    {"tier", "on, off", set_tier, NULL},
-    {"normalize", "on, off", set_normalize, NULL},
-    {"inline", "full, leaf, off", set_inline, NULL},
-    {"lines", "on, off", set_lines, NULL},
-    {"code", "on, off", set_code, NULL},
-    {"unfold", "off, leaf, all, simple", set_unfold, NULL},
-    {"methods", "on, off", set_methods, NULL},
-    {"samply", "on, off", set_samply, NULL},
-    {"source-path", "directories joined by ':'", set_source_path, NULL},
-    {"clock", "monotonic, tsc", set_clock, NULL},
-    {"max", "a number of bytes, perhaps with K, M or G behind it", set_max, NULL},
-    {"duration", "a number of seconds from 1 up", set_duration, NULL},
-    {"verbose", "0 to 5", set_verbose, NULL},
-    {"strict", "on, off", set_strict, NULL},
-    {"start", "no value", set_start, NULL},
-    {"stop", "no value", set_stop, "start"},
-    {"status", "no value, or the absolute path of a new file", set_status, "start"},
-    {"unfoldall", "no value", set_unfoldall, "unfold"},
-    {"unfoldsimple", "no value", set_unfoldsimple, "unfold"},
-    {"msig", "no value", set_java_names, NULL},
-    {"dottedclass", "no value", set_java_names, NULL},
-    {"cleanclass", "no value", set_java_names, NULL},
-    {"sourcepos", "on, off", set_sourcepos, NULL},
-    {"suffixes", "on, off", set_suffixes, NULL},
+    {"mode", "jitdump, map, itt, joined by '+'", set_mode, NULL, false},
+    {"dir", "a path", set_dir, NULL, true},
+    {"directory", "a path", set_dir, "dir", true},
+    {"names", "java, short, jvm", set_names, NULL, false},
+    {"tier", "on, off", set_tier, NULL, false},
+    {"normalize", "on, off", set_normalize, NULL, false},
+    {"inline", "full, leaf, off", set_inline, NULL, false},
+    {"lines", "on, off", set_lines, NULL, false},
+    {"code", "on, off", set_code, NULL, false},
+    {"unfold", "off, leaf, all, simple", set_unfold, NULL, false},
+    {"methods", "on, off", set_methods, NULL, false},
+    {"samply", "on, off", set_samply, NULL, false},
+    {"source-path", "directories joined by ':'", set_source_path, NULL, true},
+    {"clock", "monotonic, tsc", set_clock, NULL, false},
+    {"max", "a number of bytes, perhaps with K, M or G behind it", set_max, NULL, false},
+    {"duration", "a number of seconds from 1 up", set_duration, NULL, false},
+    {"verbose", "0 to 5", set_verbose, NULL, false},
+    {"strict", "on, off", set_strict, NULL, false},
+    {"start", "no value", set_start, NULL, false},
+    {"stop", "no value", set_stop, "start", false},
+    {"status", "no value, or the absolute path of a new file", set_status, "start", false},
+    {"unfoldall", "no value", set_unfoldall, "unfold", false},
+    {"unfoldsimple", "no value", set_unfoldsimple, "unfold", false},
+    {"msig", "no value", set_java_names, NULL, false},
+    {"dottedclass", "no value", set_java_names, NULL, false},
+    {"cleanclass", "no value", set_java_names, NULL, false},
+    {"sourcepos", "on, off", set_sourcepos, NULL, false},
+    {"suffixes", "on, off", set_suffixes, NULL, false},
 };
 #define OPTION_COUNT (sizeof(table) / sizeof(*table))
 
@@ -408,7 +409,7 @@ static int apply(char *pair, struct options *options, const char *given[OPTION_C
                           table[row].key);
     }
     *mark = table[row].key;
-    if (!table[row].set(options, value ? value : "on")) {
+    if ((!value && table[row].needs_value) || !table[row].set(options, value ? value : "on")) {
         if (!value) {
             return fail(error, "option '%s' needs a value: %s", pair, table[row].allowed);
         }

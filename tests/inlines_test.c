@@ -1,0 +1,399 @@
+#include "agent/inlines.h"
+
+#include "tests/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Methods 0 to 25, "A" to "Z": bytecode b of method i has line 100 * (i + 1) + b / 10. */
+enum { METHODS = 26, LINES = 8 };
+static struct source_file files[METHODS];
+static struct line_entry lines[METHODS][LINES];
+static struct java_method methods[METHODS];
+static const char *const names[METHODS] = {"A", "B", "C", "D", "E", "F", "G", "H", "I",
+                                           "J", "K", "L", "M", "N", "O", "P", "Q", "R",
+                                           "S", "T", "U", "V", "W", "X", "Y", "Z"};
+static int resolved; /* calls of the resolver */
+
+static int make_methods(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < METHODS; i++) {
+        for (uint32_t n = 0; n < LINES; n++) {
+            lines[i][n] = (struct line_entry){.bci = n * 10, .line = 100 * (i + 1) + n};
+        }
+        files[i] = (struct source_file){.path = names[i], .id = i + 1};
+        methods[i] = (struct java_method){
+            .method = {.name = names[i], .file = &files[i], .first_line = 100 * (i + 1)},
+            .lines = lines[i],
+            .line_count = LINES};
+    }
+    return 0;
+}
+
+static struct _jmethodID *id_of(int method)
+{
+    return (struct _jmethodID *)(uintptr_t)(0x1000 + 8 * method);
+}
+
+static int method_of(const struct _jmethodID *id)
+{
+    return (int)(((uintptr_t)id - 0x1000) / 8);
+}
+
+/* Knows A to Y. */
+static const struct java_method *resolve(void *context, struct _jmethodID *id)
+{
+    (void)context;
+    resolved++;
+    return method_of(id) < METHODS - 1 ? &methods[method_of(id)] : NULL;
+}
+
+static struct inline_builder *builder;
+static struct code code;
+
+static void begin(enum inline_depth depth, uint32_t size)
+{
+    inline_builder_begin(builder, depth, size, id_of(0), &methods[0], resolve, NULL);
+}
+
+/* "A10 B5 C0": the stack from the compiled method inwards, each method at a bytecode. */
+static void add(uint32_t end, const char *stack)
+{
+    struct _jmethodID *ids[64];
+    int32_t bcis[64];
+    int32_t depth = 0;
+    for (const char *p = stack; *p; p += strspn(p, " ")) {
+        memmove(ids + 1, ids, (size_t)depth * sizeof(*ids));
+        memmove(bcis + 1, bcis, (size_t)depth * sizeof(*bcis));
+        ids[0] = id_of(*p - 'A');
+        char *next = NULL;
+        bcis[0] = (int32_t)strtol(p + 1, &next, 10);
+        depth++;
+        p = next;
+    }
+    inline_builder_add(builder, end, ids, bcis, depth);
+}
+
+static void finish(void)
+{
+    assert_int_equal(inline_builder_finish(builder, &code), 0);
+}
+
+static void assert_row(uint32_t i, uint32_t offset, const char *file, uint32_t line)
+{
+    assert_true(i < code.row_count);
+    assert_int_equal(code.rows[i].offset, offset);
+    assert_string_equal(code.rows[i].file->path, file);
+    assert_int_equal(code.rows[i].line, line);
+}
+
+static void assert_node(uint32_t i, const char *method, uint32_t parent, uint32_t call_line)
+{
+    assert_true(i < code.node_count);
+    assert_string_equal(code.nodes[i].method->name, method);
+    assert_int_equal(code.nodes[i].parent, parent);
+    assert_int_equal(code.nodes[i].call_line, call_line);
+}
+
+static void assert_range(uint32_t i, uint32_t offset, uint32_t node, uint32_t line)
+{
+    assert_true(i < code.range_count);
+    assert_int_equal(code.ranges[i].offset, offset);
+    assert_int_equal(code.ranges[i].node, node);
+    assert_int_equal(code.ranges[i].line, line);
+}
+
+static void a_pc_ends_its_range(void **state)
+{
+    (void)state;
+    begin(INLINE_FULL, 100);
+    add(20, "A0");
+    add(30, "A10 B20");
+    add(70, "A10");
+    finish();
+    assert_int_equal(code.row_count, 4);
+    assert_row(0, 0, "A", 100);
+    assert_row(1, 20, "B", 202);
+    assert_row(2, 30, "A", 101);
+    assert_row(3, 70, "A", 100); /* code of no bytecode: the compiled method's first line */
+    assert_int_equal(code.node_count, 2);
+    assert_node(0, "A", 0, 0);
+    assert_node(1, "B", 0, 101);
+    assert_int_equal(code.range_count, 3);
+    assert_range(0, 0, 0, 100);
+    assert_range(1, 20, 1, 202);
+    assert_range(2, 30, 0, 101);
+    assert_int_equal(code.ranges_end, 70);
+}
+
+static void neighbours_share_rows_ranges_and_nodes(void **state)
+{
+    (void)state;
+    begin(INLINE_FULL, 60);
+    add(10, "A10 B20");
+    add(20, "A10 B21"); /* the same lines */
+    add(30, "A11 B20"); /* called by another bytecode of the same line */
+    add(40, "A10 C0");
+    add(50, "A20 B20"); /* another call */
+    add(60, "A10 B20"); /* the first node again */
+    finish();
+    assert_int_equal(code.range_count, 4);
+    assert_int_equal(code.node_count, 4);
+    assert_node(1, "B", 0, 101);
+    assert_node(2, "C", 0, 101);
+    assert_node(3, "B", 0, 102);
+    assert_range(0, 0, 1, 202);
+    assert_range(1, 30, 2, 300);
+    assert_range(2, 40, 3, 202);
+    assert_range(3, 50, 1, 202);
+    assert_int_equal(code.row_count, 3); /* B at line 202 is one row, wherever it was called */
+    assert_int_equal(code.ranges_end, 60);
+}
+
+static void nodes_come_depth_first(void **state)
+{
+    (void)state;
+    begin(INLINE_FULL, 60);
+    add(10, "A0 B0 C0");
+    add(20, "A10 D0");
+    add(30, "A0 B10 E0"); /* back under B */
+    add(40, "A0 B0 C0 F0");
+    add(50, "A10 D0 G0");
+    finish();
+    assert_int_equal(code.node_count, 7);
+    assert_node(0, "A", 0, 0);
+    assert_node(1, "B", 0, 100);
+    assert_node(2, "C", 1, 200);
+    assert_node(3, "F", 2, 300);
+    assert_node(4, "E", 1, 201);
+    assert_node(5, "D", 0, 101);
+    assert_node(6, "G", 5, 400);
+    assert_range(0, 0, 2, 300);
+    assert_range(1, 10, 5, 400);
+    assert_range(2, 20, 4, 500);
+    assert_range(3, 30, 3, 600);
+    assert_range(4, 40, 6, 700);
+}
+
+static void lines_that_are_unknown(void **state)
+{
+    (void)state;
+    methods[1].line_count = 0; /* B has no table */
+    methods[2].method.file = NULL;
+    begin(INLINE_FULL, 60);
+    add(10, "A10 B5");
+    add(20, "A10 B5 C10");
+    add(30, "A20 D-1"); /* the way into D */
+    finish();
+    assert_range(0, 0, 1, 0);
+    assert_range(1, 10, 2, 301);
+    assert_node(2, "C", 1, 0);
+    assert_range(2, 20, 3, 400);
+    assert_row(0, 0, "A", 101); /* outwards, to the first that is known */
+    assert_row(1, 20, "D", 400);
+    assert_row(2, 30, "A", 100);
+    assert_int_equal(code.row_count, 3);
+    make_methods(NULL);
+}
+
+static void methods_that_are_unknown(void **state)
+{
+    (void)state;
+    begin(INLINE_FULL, 60);
+    add(10, "A10 Z5 B10"); /* what an unknown method called counts as its caller's */
+    add(20, "B10 C10");    /* not a stack of A's */
+    add(30, "");
+    finish();
+    assert_int_equal(code.node_count, 1);
+    assert_range(0, 0, 0, 101);
+    assert_range(1, 10, 0, 0);
+    assert_int_equal(code.range_count, 2);
+    assert_row(0, 0, "A", 101);
+    assert_row(1, 10, "A", 100);
+    assert_int_equal(code.ranges_end, 30);
+}
+
+static void places_out_of_order_or_outside(void **state)
+{
+    (void)state;
+    begin(INLINE_FULL, 60);
+    add(0, "A10");
+    add(20, "A20");
+    add(20, "A30");
+    add(10, "A40");
+    add(100, "A50");
+    add(200, "A60");
+    finish();
+    assert_int_equal(code.range_count, 2);
+    assert_range(0, 0, 0, 102);
+    assert_range(1, 20, 0, 105);
+    assert_int_equal(code.ranges_end, 60);
+    assert_int_equal(code.row_count, 2);
+
+    begin(INLINE_FULL, 0);
+    add(10, "A10");
+    finish();
+    assert_int_equal(code.row_count + code.range_count + code.node_count, 0);
+}
+
+static void nothing_known_at_all(void **state)
+{
+    (void)state;
+    begin(INLINE_FULL, 60);
+    finish();
+    assert_int_equal(code.row_count, 1);
+    assert_row(0, 0, "A", 100);
+    assert_int_equal(code.node_count, 0);
+    begin(INLINE_FULL, 60);
+    assert_int_equal(inline_builder_finish(builder, &code), 0);
+}
+
+static void leaf_and_off_have_rows_only(void **state)
+{
+    (void)state;
+    begin(INLINE_LEAF, 60);
+    add(10, "A10 B20");
+    add(20, "A10");
+    finish();
+    assert_row(0, 0, "B", 202);
+    assert_row(1, 10, "A", 101);
+    assert_int_equal(code.node_count + code.range_count, 0);
+
+    resolved = 0;
+    begin(INLINE_OFF, 60);
+    add(10, "A10 B20");
+    add(20, "A10");
+    add(60, "A20 C0 D0");
+    finish();
+    assert_row(0, 0, "A", 101);
+    assert_row(1, 20, "A", 102);
+    assert_int_equal(code.row_count, 2);
+    assert_int_equal(code.node_count + code.range_count, 0);
+    assert_int_equal(resolved, 0); /* nobody asks for methods that nobody wants */
+}
+
+static void a_method_is_resolved_once_a_node(void **state)
+{
+    (void)state;
+    resolved = 0;
+    begin(INLINE_FULL, 100000);
+    for (uint32_t i = 1; i <= 1000; i++) {
+        add(i * 100, i & 1 ? "A10 B0 C20" : "A10 B0 D0");
+    }
+    finish();
+    assert_int_equal(code.node_count, 4);
+    assert_int_equal(code.range_count, 1000);
+    assert_int_equal(resolved, 3);
+}
+
+/* A random stack and, the slow way, the claim that the tree tells the same one at each offset. */
+static void random_stacks_come_back(void **state)
+{
+    (void)state;
+    enum { PLACES = 400, DEPTH = 6 };
+    static char stacks[PLACES][64];
+    uint64_t seed = 42;
+    for (int round = 0; round < 50; round++) {
+        begin(INLINE_FULL, PLACES * 4);
+        for (int i = 0; i < PLACES; i++) {
+            char *p = stacks[i];
+            int depth = 1 + (int)(random_next(&seed) % DEPTH);
+            for (int d = 0; d < depth; d++) {
+                int method = d ? 1 + (int)(random_next(&seed) % 5) : 0;
+                p += snprintf(p, 16, "%c%d ", 'A' + method, (int)(random_next(&seed) % 3) * 10);
+            }
+            add((uint32_t)(i + 1) * 4, stacks[i]);
+        }
+        finish();
+        uint32_t range = 0;
+        for (uint32_t i = 1; i < code.node_count; i++) {
+            /* Depth-first: the parent is the node before or one of its ancestors. */
+            uint32_t above = i - 1;
+            while (above != code.nodes[i].parent && above > 0) {
+                above = code.nodes[above].parent;
+            }
+            assert_int_equal(above, code.nodes[i].parent);
+        }
+        for (uint32_t i = 0; i < PLACES; i++) {
+            while (range + 1 < code.range_count && code.ranges[range + 1].offset <= i * 4) {
+                range++;
+            }
+            char told[64] = "";
+            uint32_t node = code.ranges[range].node;
+            uint32_t line = code.ranges[range].line;
+            for (;;) {
+                char frame[64];
+                snprintf(frame, sizeof(frame), "%s%u ", code.nodes[node].method->name,
+                         line % 100 * 10);
+                strcat(frame, told);
+                strcpy(told, frame);
+                if (node == 0) {
+                    break;
+                }
+                line = code.nodes[node].call_line;
+                node = code.nodes[node].parent;
+            }
+            assert_string_equal(told, stacks[i]);
+        }
+    }
+}
+
+static void line_tables_as_hotspot_reads_them(void **state)
+{
+    (void)state;
+    struct line_entry unsorted[] = {{10, 2}, {0, 1}, {10, 3}, {20, 4}, {5, 9}, {10, 5}};
+    line_table_sort(unsorted, 6);
+    struct java_method method = {.lines = unsorted, .line_count = 6};
+    assert_int_equal(java_method_line(&method, -1), 1);
+    assert_int_equal(java_method_line(&method, -2), 0);
+    assert_int_equal(java_method_line(&method, 0), 1);
+    assert_int_equal(java_method_line(&method, 4), 1);
+    assert_int_equal(java_method_line(&method, 5), 9);
+    assert_int_equal(java_method_line(&method, 10), 2); /* the first of that very bytecode */
+    assert_int_equal(java_method_line(&method, 11), 5); /* the last for those behind */
+    assert_int_equal(java_method_line(&method, 1000), 4);
+    method.lines++;
+    method.line_count--;
+    assert_int_equal(java_method_line(&method, 3), 0);
+    method.line_count = 0;
+    assert_int_equal(java_method_line(&method, 3), 0);
+}
+
+static int make_builder(void **state)
+{
+    builder = inline_builder_new();
+    return builder ? make_methods(state) : -1;
+}
+
+static int free_builder(void **state)
+{
+    (void)state;
+    inline_builder_free(builder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pc_ends_its_range),
+        cmocka_unit_test(neighbours_share_rows_ranges_and_nodes),
+        cmocka_unit_test(nodes_come_depth_first),
+        cmocka_unit_test(lines_that_are_unknown),
+        cmocka_unit_test(methods_that_are_unknown),
+        cmocka_unit_test(places_out_of_order_or_outside),
+        cmocka_unit_test(nothing_known_at_all),
+        cmocka_unit_test(leaf_and_off_have_rows_only),
+        cmocka_unit_test(a_method_is_resolved_once_a_node),
+        cmocka_unit_test(random_stacks_come_back),
+        cmocka_unit_test(line_tables_as_hotspot_reads_them),
+    };
+    return cmocka_run_group_tests_name("inlines", tests, make_builder, free_builder);
+}
