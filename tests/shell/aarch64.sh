@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# aarch64: everything cross-compiles, the unit tests pass under qemu-user, and the agent in an arm64
+# OpenJDK writes a dump that verifies, as does the example JIT.
+#
+# Fetches some 100 MB of Debian packages and emulates a JVM, so it runs on request only:
+# JDAGENT_CROSS=1. The sysroot stays in the build directory.
+set -euo pipefail
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+[ "${JDAGENT_CROSS:-0}" = 1 ] || skip "fetches 100 MB and emulates; set JDAGENT_CROSS=1"
+for command in aarch64-linux-gnu-gcc qemu-aarch64-static apt-get; do
+    command -v "$command" >/dev/null || skip "$command is not installed"
+done
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+sysroot=${AARCH64_SYSROOT:-$JDAGENT_BUILD/aarch64-sysroot}
+"$JDAGENT_SOURCE/scripts/aarch64-sysroot.sh" "$sysroot" >"$scratch/log" 2>&1 ||
+    skip "the arm64 packages cannot be fetched: $(tail -n 1 "$scratch/log")"
+
+cd "$scratch"
+cmake -S "$JDAGENT_SOURCE" -B build -DCMAKE_TOOLCHAIN_FILE="$JDAGENT_SOURCE/cmake/aarch64.cmake" \
+    -DAARCH64_SYSROOT="$sysroot" -DJDAGENT_WERROR=ON >log 2>&1 || fail "configure: $(tail -n 20 log)"
+cmake --build build -j "$(nproc)" >log 2>&1 || fail "build: $(grep -E 'error|warning|rror:' log)"
+(cd build && ctest -L unit --output-on-failure) >log 2>&1 ||
+    fail "unit tests under qemu-user: $(tail -n 60 log)"
+echo "-- $(grep 'tests passed' log)"
+
+emulator=(qemu-aarch64-static -cpu neoverse-n1 -L "$sysroot")
+java=("${emulator[@]}" "$sysroot/usr/lib/jvm/java-17-openjdk-arm64/bin/java" -XX:-UsePerfData)
+cat >Main.java <<'END'
+public class Main {
+    public static void main(String[] arguments) {
+        java.util.Map<Integer, Integer> counts = new java.util.HashMap<>();
+        long sum = 0;
+        for (int i = 0; i < 2_000_000; i++) {
+            counts.merge(i % 1000, 1, Integer::sum);
+            sum += counts.get(i % 1000);
+        }
+        System.out.println(sum);
+    }
+}
+END
+javac -d . --release 17 Main.java
+"${java[@]}" "-agentpath:$PWD/build/libjdagent.so=dir=$PWD" -cp . Main >out || fail "the JVM failed"
+[ "$(cat out)" = 2001000000 ] || fail "the program printed $(cat out)"
+# check DUMP: both jdtools have nothing to say against it.
+check() {
+    "$JDAGENT_BUILD/jdtool" verify "$1" || fail "jdtool verify"
+    "${emulator[@]}" build/jdtool verify "$1" || fail "the arm64 jdtool verify"
+    "$JDAGENT_BUILD/jdtool" dump "$1" | grep "e_machine 183" >/dev/null || fail "e_machine is not 183"
+}
+check jit-*.dump
+methods=$("$JDAGENT_BUILD/jdtool" map jit-*.dump | grep -c 'java\.' || true)
+[ "$methods" -ge 20 ] || fail "only $methods compiled methods"
+echo "-- the dump of an arm64 JVM verifies, with $methods compiled methods"
+rm jit-*.dump
+
+"${emulator[@]}" build/examples/toy-jit/toy-jit 1000 2000 >out || fail "the example failed"
+[ "$(cat out)" = $'count_to_1000 returned 1000\ncount_to_2000 returned 2000' ] || fail "$(cat out)"
+check jit-*.dump
+pid=$(basename jit-*.dump .dump)
+rm -f "/tmp/perf-${pid#jit-}.map"
