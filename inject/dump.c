@@ -1,4 +1,5 @@
 /* jdtool dump: a dump as a readable listing, record by record as they stand in the file. */
+#include "inject/dump_samply.h"
 #include "inject/jitdump_reader.h"
 #include "inject/message.h"
 #include "inject/text.h"
@@ -213,7 +214,7 @@ static void print_debug_info(struct listing *listing, const struct jitdump_recor
 
 static void print_record(struct listing *listing, const struct jitdump_record_view *record)
 {
-    printf("%#010" PRIx64 " %-14s %" PRIu64 " %u bytes", record->offset, text_record_id(record->id),
+    printf("%#010" PRIx64 " %-18s %" PRIu64 " %u bytes", record->offset, text_record_id(record->id),
            record->timestamp, record->total_size);
     switch (record->id) {
     case JIT_CODE_LOAD:
@@ -234,7 +235,11 @@ static void print_record(struct listing *listing, const struct jitdump_record_vi
         putchar('\n');
         break;
     default:
-        printf(" id %u (%#x)\n", record->id, record->id);
+        if (samply_knows(record->id)) {
+            print_samply_record(listing->reader, record, listing->brief);
+        } else {
+            printf(" id %u (%#x)\n", record->id, record->id);
+        }
         break;
     }
 }
