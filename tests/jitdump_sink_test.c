@@ -634,7 +634,7 @@ static void kill_loses_no_group_that_was_written(void **state)
         }
         while (atomic_load(done) == 0) {
         }
-        struct timespec delay = {.tv_nsec = random_below(&seed, 5 * 1000 * 1000)};
+        struct timespec delay = {.tv_nsec = random_below(&seed, 5000000)};
         nanosleep(&delay, NULL);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);

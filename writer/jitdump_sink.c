@@ -136,8 +136,8 @@ static uint64_t put_entries(struct buffer *group, const struct code *code)
     if (code->row_count == 0) {
         return 0;
     }
-    const struct source_file *file = NULL;
-    size_t path_size = 0;
+    const struct source_file *file = code->rows[0].file;
+    size_t path_size = strlen(file->path) + 1;
     for (uint32_t i = 0; i < code->row_count; i++) {
         const struct code_row *row = &code->rows[i];
         if (row->file != file) {

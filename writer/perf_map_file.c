@@ -12,6 +12,7 @@ enum {
     TEXT_LIMIT = 64 * 1024 * 1024,
     COMPACT_MIN = 64 * 1024, /* bytes; fewer blanks are not worth a new file */
     COPY_CHUNK = 64 * 1024,
+    SMALLEST_PAGE = 4096,
     LINE_NUMBERS_MAX = 16 + 1 + 16 + 1, /* "START SIZE " */
 };
 
@@ -108,6 +109,32 @@ static int read_name(struct perf_map_file *map, const struct line *line)
     return copy_from_line(map, line, line->name_at, line->length - line->name_at - 1, &map->name);
 }
 
+/*
+ * Turns a line of the file into newlines. A kill can come between two pages of a write, so a line
+ * that reaches over several is blanked page by page from its end: what may be left is then a line
+ * with a shorter name, never the end of a name for a line of its own.
+ */
+static int blank_in_file(struct perf_map_file *map, const struct line *line)
+{
+    buffer_clear(&map->blanks);
+    uint8_t *newlines = buffer_extend(&map->blanks, line->length);
+    if (!newlines) {
+        return -ENOMEM;
+    }
+    memset(newlines, '\n', line->length);
+    uint64_t end = line->offset + line->length;
+    while (end > line->offset) {
+        uint64_t page = (end - 1) / SMALLEST_PAGE * SMALLEST_PAGE;
+        uint64_t start = page > line->offset ? page : line->offset;
+        int error = output_file_overwrite(&map->file, start, newlines, end - start);
+        if (error) {
+            return error;
+        }
+        end = start;
+    }
+    return 0;
+}
+
 static int blank_out(struct perf_map_file *map, const struct line *line)
 {
     map->blank_bytes += line->length;
@@ -115,13 +142,7 @@ static int blank_out(struct perf_map_file *map, const struct line *line)
         memset(waiting_text(map, line), '\n', line->length);
         return 0;
     }
-    buffer_clear(&map->blanks);
-    uint8_t *newlines = buffer_extend(&map->blanks, line->length);
-    if (!newlines) {
-        return -ENOMEM;
-    }
-    memset(newlines, '\n', line->length);
-    return output_file_overwrite(&map->file, line->offset, newlines, line->length);
+    return blank_in_file(map, line);
 }
 
 /* Takes the range out of a line: blanks it, and adds lines for what it has on either side. */

@@ -33,9 +33,9 @@ struct unfold {
     struct buffer entries; /* struct unfold_entry */
     struct buffer names;
 };
+enum { UNFOLD_LIMIT = 16 * 1024 * 1024 };
 #define UNFOLD_INIT                                                                                \
-    ((struct unfold){.entries = BUFFER_INIT(16 * 1024 * 1024),                                     \
-                     .names = BUFFER_INIT(16 * 1024 * 1024)})
+    ((struct unfold){.entries = BUFFER_INIT(UNFOLD_LIMIT), .names = BUFFER_INIT(UNFOLD_LIMIT)})
 
 /*
  * Finds the entries of a piece of code: sorted, without gaps or overlaps from its first byte to its
