@@ -25,9 +25,14 @@ enum abbreviation {
     ABBREV_FUNCTION,      /* with children */
     ABBREV_LEAF_FUNCTION, /* without */
     ABBREV_ABSTRACT,
-    ABBREV_INLINED,        /* one piece of code; with children */
+    ABBREV_INLINED, /* one piece of code; with children */
+    ABBREV_LEAF_INLINED,
     ABBREV_INLINED_RANGES, /* several; with children */
+    ABBREV_LEAF_INLINED_RANGES,
 };
+
+/* For classes that name no source file, which compilers and the JDK make at run time, and stubs. */
+#define UNKNOWN_FILE "(generated)"
 
 /* Line program parameters. */
 #define LINE_BASE   (-5)
@@ -173,6 +178,17 @@ static void put_name(struct dwarf *dwarf, const char *name)
 
 /* ---- Abbreviations ---- */
 
+/* Attributes and forms of entries that come with and without children. */
+#define NAMES DW_AT_name, DW_FORM_strp, DW_AT_linkage_name, DW_FORM_strp
+#define PLACE                                                                                      \
+    DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4, DW_AT_external, DW_FORM_flag_present
+#define DECLARATION DW_AT_decl_file, DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata
+#define CALL                                                                                       \
+    DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_call_file, DW_FORM_udata, DW_AT_call_line,          \
+        DW_FORM_udata
+#define ONE_PIECE CALL, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4
+#define PIECES    CALL, DW_AT_ranges, DW_FORM_sec_offset
+
 static void put_abbreviations(struct bytes *out)
 {
     static const struct {
@@ -190,33 +206,16 @@ static void put_abbreviations(struct bytes *out)
          DW_CHILDREN_yes,
          {DW_AT_language, DW_FORM_data1, DW_AT_name, DW_FORM_strp, DW_AT_low_pc, DW_FORM_addr,
           DW_AT_high_pc, DW_FORM_data8, DW_AT_stmt_list, DW_FORM_sec_offset}},
-        {ABBREV_FUNCTION,
-         DW_TAG_subprogram,
-         DW_CHILDREN_yes,
-         {DW_AT_name, DW_FORM_strp, DW_AT_linkage_name, DW_FORM_strp, DW_AT_decl_file,
-          DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
-          DW_FORM_data4, DW_AT_external, DW_FORM_flag_present}},
-        {ABBREV_LEAF_FUNCTION,
-         DW_TAG_subprogram,
-         DW_CHILDREN_no,
-         {DW_AT_name, DW_FORM_strp, DW_AT_linkage_name, DW_FORM_strp, DW_AT_decl_file,
-          DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
-          DW_FORM_data4, DW_AT_external, DW_FORM_flag_present}},
+        {ABBREV_FUNCTION, DW_TAG_subprogram, DW_CHILDREN_yes, {NAMES, PLACE, DECLARATION}},
+        {ABBREV_LEAF_FUNCTION, DW_TAG_subprogram, DW_CHILDREN_no, {NAMES, PLACE, DECLARATION}},
         {ABBREV_ABSTRACT,
          DW_TAG_subprogram,
          DW_CHILDREN_no,
-         {DW_AT_name, DW_FORM_strp, DW_AT_linkage_name, DW_FORM_strp, DW_AT_decl_file,
-          DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata, DW_AT_inline, DW_FORM_data1}},
-        {ABBREV_INLINED,
-         DW_TAG_inlined_subroutine,
-         DW_CHILDREN_yes,
-         {DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_call_file, DW_FORM_udata, DW_AT_call_line,
-          DW_FORM_udata, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4}},
-        {ABBREV_INLINED_RANGES,
-         DW_TAG_inlined_subroutine,
-         DW_CHILDREN_yes,
-         {DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_call_file, DW_FORM_udata, DW_AT_call_line,
-          DW_FORM_udata, DW_AT_ranges, DW_FORM_sec_offset}},
+         {NAMES, DECLARATION, DW_AT_inline, DW_FORM_data1}},
+        {ABBREV_INLINED, DW_TAG_inlined_subroutine, DW_CHILDREN_yes, {ONE_PIECE}},
+        {ABBREV_LEAF_INLINED, DW_TAG_inlined_subroutine, DW_CHILDREN_no, {ONE_PIECE}},
+        {ABBREV_INLINED_RANGES, DW_TAG_inlined_subroutine, DW_CHILDREN_yes, {PIECES}},
+        {ABBREV_LEAF_INLINED_RANGES, DW_TAG_inlined_subroutine, DW_CHILDREN_no, {PIECES}},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         bytes_uleb(out, table[i].code);
@@ -275,10 +274,10 @@ void dwarf_free(struct dwarf *dwarf)
 static uint32_t file_number(struct dwarf *dwarf, const char *file)
 {
     struct unit *unit = &dwarf->unit;
-    const char *kept = file ? intern(&dwarf->files, file) : NULL;
+    const char *kept = intern(&dwarf->files, file ? file : UNKNOWN_FILE);
     if (!kept) {
-        dwarf->failed |= file != NULL;
-        return 0;
+        dwarf->failed = true;
+        return 1;
     }
     uint32_t fresh = unit->file_numbers.count + 1;
     uint32_t number = map_enter(dwarf, &unit->file_numbers, (uintptr_t)kept, fresh);
@@ -286,7 +285,7 @@ static uint32_t file_number(struct dwarf *dwarf, const char *file)
         return number;
     }
     /* Directory 0 is the unit's own. */
-    const char *root = source_path_root(dwarf->source_path, file);
+    const char *root = source_path_root(dwarf->source_path, kept);
     uint32_t directory = 0;
     if (root && root != unit->root) {
         uint32_t fresh_root = unit->root_numbers.count + 1;
@@ -296,7 +295,7 @@ static uint32_t file_number(struct dwarf *dwarf, const char *file)
             directory = fresh_root;
         }
     }
-    bytes_string(&unit->files, file);
+    bytes_string(&unit->files, kept);
     bytes_uleb(&unit->files, directory);
     bytes_u16(&unit->files, 0); /* time and size: unknown */
     return fresh;
@@ -324,8 +323,8 @@ void dwarf_unit_begin(struct dwarf *dwarf, const char *file, uint64_t address)
     bytes_u8(&dwarf->info, 8);  /* bytes of an address */
     bytes_uleb(&dwarf->info, unit->root ? ABBREV_UNIT : ABBREV_UNIT_NO_DIRECTORY);
     bytes_u8(&dwarf->info, DW_LANG_Java);
-    const char *kept = file ? intern(&dwarf->files, file) : NULL;
-    put_name(dwarf, kept ? kept : "(generated)");
+    const char *kept = intern(&dwarf->files, file ? file : UNKNOWN_FILE);
+    put_name(dwarf, kept ? kept : UNKNOWN_FILE);
     bytes_u64(&dwarf->info, address);
     unit->high_pc_at = dwarf->info.size;
     bytes_u64(&dwarf->info, 0);
@@ -428,10 +427,10 @@ static void put_rows(struct dwarf *dwarf, const struct dwarf_function *function)
     bytes_u64(program, function->address);
     for (uint32_t i = 0; i < function->row_count; i++) {
         const struct dwarf_row *row = &function->rows[i];
-        uint32_t number = file_number(dwarf, row->file);
+        uint32_t number = row->file ? file_number(dwarf, row->file) : file;
         int64_t line_step = row->line - line;
         uint32_t step = row->offset - offset;
-        if (number && number != file) {
+        if (number != file) {
             bytes_u8(program, DW_LNS_set_file);
             bytes_uleb(program, number);
             file = number;
@@ -518,15 +517,20 @@ static void put_origin(struct dwarf *dwarf, uint64_t method)
     bytes_u32(&dwarf->info, 0);
 }
 
-static void put_inlined(struct dwarf *dwarf, const struct dwarf_function *function, uint32_t index)
+static void put_inlined(struct dwarf *dwarf, const struct dwarf_function *function, uint32_t index,
+                        bool has_children)
 {
+    static const uint8_t abbreviations[2][2] = {
+        {ABBREV_LEAF_INLINED, ABBREV_INLINED},
+        {ABBREV_LEAF_INLINED_RANGES, ABBREV_INLINED_RANGES},
+    };
     const struct trailer *tree = function->inlines;
     const struct trailer_node *node = &tree->nodes[index];
     const struct piece *piece = &dwarf->pieces[dwarf->first_piece[index] - 1];
     const struct trailer_method *caller =
         trailer_names_method(dwarf->names, tree->nodes[node->parent].method);
 
-    bytes_uleb(&dwarf->info, piece->next ? ABBREV_INLINED_RANGES : ABBREV_INLINED);
+    bytes_uleb(&dwarf->info, abbreviations[piece->next != 0][has_children]);
     put_origin(dwarf, node->method);
     bytes_uleb(&dwarf->info, file_number(dwarf, caller->file));
     bytes_uleb(&dwarf->info, node->call_line);
@@ -572,8 +576,15 @@ static void put_tree(struct dwarf *dwarf, const struct dwarf_function *function)
         for (; depth > up; depth--) {
             bytes_u8(&dwarf->info, 0);
         }
-        put_inlined(dwarf, function, i);
-        open[++depth] = i;
+        uint32_t next = i + 1;
+        while (next < tree->node_count && !dwarf->first_piece[next]) {
+            next++;
+        }
+        bool has_children = next < tree->node_count && tree->nodes[next].parent == i;
+        put_inlined(dwarf, function, i, has_children);
+        if (has_children) {
+            open[++depth] = i;
+        }
     }
     for (; depth > 0; depth--) {
         bytes_u8(&dwarf->info, 0);
@@ -588,10 +599,10 @@ void dwarf_add_function(struct dwarf *dwarf, const struct dwarf_function *functi
     bytes_uleb(&dwarf->info, has_tree ? ABBREV_FUNCTION : ABBREV_LEAF_FUNCTION);
     put_name(dwarf, function->name);
     put_name(dwarf, function->name);
-    bytes_uleb(&dwarf->info, 1); /* the unit's file */
-    bytes_uleb(&dwarf->info, function->line);
     bytes_u64(&dwarf->info, function->address);
     bytes_u32(&dwarf->info, (uint32_t)function->size);
+    bytes_uleb(&dwarf->info, 1); /* the unit's file is the table's first */
+    bytes_uleb(&dwarf->info, function->line);
     if (has_tree) {
         put_tree(dwarf, function);
         bytes_u8(&dwarf->info, 0);
