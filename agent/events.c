@@ -79,6 +79,19 @@ static void add_location_map(struct inline_builder *builder, jmethodID method,
     }
 }
 
+/* The symbol: the method's name and, with tier=on, how it was compiled. */
+static const char *symbol_of(const struct session *session, struct scratch *scratch,
+                             const struct java_method *method, const struct code_facts *facts)
+{
+    const char *name = method ? method->method.name : "unknown Java method";
+    if (!session->options.tier || facts->tier < 1) {
+        return name;
+    }
+    snprintf(scratch->name, sizeof(scratch->name), "%s%s%s", name,
+             facts->tier == 4 ? " [C2]" : " [C1]", facts->osr_bci >= 0 ? " [OSR]" : "");
+    return scratch->name;
+}
+
 static const struct java_method *resolve(void *set, jmethodID id)
 {
     return method_set_get(set, id);
@@ -107,7 +120,6 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         .address = (uint64_t)(uintptr_t)address,
         .size = (uint64_t)size,
         .bytes = session->options.code ? address : NULL,
-        .name = root ? root->method.name : "unknown Java method",
         .replayed = is_replay(session),
         .method = root ? (struct method *)&root->method : NULL,
         .facts = CODE_FACTS_UNKNOWN,
@@ -115,6 +127,8 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
     if (root) {
         code.facts.kind = root->native ? JITDUMP_KIND_NATIVE_WRAPPER : JITDUMP_KIND_NMETHOD;
     }
+    hotspot_facts(session->hotspot, address, code.size, true, &code.facts);
+    code.name = symbol_of(session, scratch, root, &code.facts);
     if (root && session->options.lines) {
         const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
         inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size, method,
@@ -168,7 +182,9 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
             .replayed = is_replay(session),
             .facts = CODE_FACTS_UNKNOWN,
         };
-        code.facts.kind = JITDUMP_KIND_STUB;
+        code.facts.kind =
+            strcmp(text, "Interpreter") == 0 ? JITDUMP_KIND_INTERPRETER : JITDUMP_KIND_STUB;
+        hotspot_facts(session->hotspot, address, code.size, false, &code.facts);
         message(MESSAGE_EVENT, "stub %p, %d bytes: %s", address, (int)length, text);
         session_load(session, &code);
     }

@@ -24,9 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer symbols (a descriptor may have 64 KB) are cut: perf keeps a name's length in 16 bits. */
-#define MAX_NAME 4096
-
 struct cached_file {
     struct table_entry entry; /* key: hash of the path */
     uint32_t references;      /* methods */
@@ -157,8 +154,8 @@ static struct cached_method *describe(const struct method_cache_options *options
                                       const struct fetched_method *fetched)
 {
     static atomic_uint last_id;
-    char name[MAX_NAME];
-    char class_name[MAX_NAME];
+    char name[SYMBOL_MAX];
+    char class_name[SYMBOL_MAX];
     symbol_method_name(name, sizeof(name), options->names, options->normalize,
                        fetched->class_signature, fetched->name, fetched->descriptor);
     symbol_class_name(class_name, sizeof(class_name), options->normalize, fetched->class_signature);
@@ -204,7 +201,7 @@ static struct cached_method *fetch(struct method_set *set, jmethodID id)
     if (!method_fetch(set->jvmti, set->jni, id, &fetched)) {
         return NULL;
     }
-    char path[MAX_NAME];
+    char path[SYMBOL_MAX];
     if (fetched.source_file) {
         symbol_source_path(path, sizeof(path), fetched.class_signature, fetched.source_file);
     }

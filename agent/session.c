@@ -31,7 +31,9 @@ enum { PATIENCE_SECONDS = 5 };
 
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct session *) current;
-static jvmtiEnv *environment; /* one for all sessions: the JVM frees none before its end */
+/* One for all sessions: the JVM frees an environment only at its own end. */
+static jvmtiEnv *environment;
+static struct hotspot *hotspot;
 
 static atomic_uint inside; /* callbacks */
 static pthread_mutex_t inside_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -174,6 +176,7 @@ static struct session *new_session(JavaVM *vm, const struct options *options)
     session->options = *options;
     session->vm = vm;
     session->jvmti = environment;
+    session->hotspot = hotspot;
     if (sinks_open(&session->sinks, &session->options) != 0) {
         free_session(session);
         return NULL;
@@ -198,6 +201,10 @@ static int prepare_environment(JavaVM *vm)
         (*environment)->DisposeEnvironment(environment);
         environment = NULL;
         return -1;
+    }
+    hotspot = hotspot_new(vm);
+    if (!hotspot) {
+        message(MESSAGE_INFO, "this JVM does not tell tiers and frame sizes");
     }
     return 0;
 }

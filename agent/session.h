@@ -5,6 +5,7 @@
 #ifndef JD_AGENT_SESSION_H
 #define JD_AGENT_SESSION_H
 
+#include "agent/hotspot.h"
 #include "agent/inlines.h"
 #include "agent/methods.h"
 #include "agent/options.h"
@@ -20,13 +21,15 @@
 struct scratch {
     struct inline_builder *inlines;
     struct method_set methods;
+    char name[SYMBOL_MAX + 32]; /* a symbol with its suffixes */
 };
 
 struct session {
     struct options options;
     JavaVM *vm;
     jvmtiEnv *jvmti;
-    uint64_t serial; /* of this process's sessions */
+    struct hotspot *hotspot; /* NULL: not known */
+    uint64_t serial;         /* of this process's sessions */
     time_t started;
     struct sinks sinks;
     struct method_cache *methods;

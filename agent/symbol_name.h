@@ -16,6 +16,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/*
+ * Room for any symbol worth showing: a descriptor may have 64 KB, but perf keeps a name's length in
+ * 16 bits. Callers cut here.
+ */
+enum { SYMBOL_MAX = 4096 };
+
 enum name_style {
     NAMES_JAVA,  /* pkg.Cls.m(int, java.lang.String[]) */
     NAMES_SHORT, /* Cls.m */

@@ -1,0 +1,30 @@
+/*
+ * What HotSpot knows of its code beyond what it tells through JVMTI: tier, on-stack replacement,
+ * frame size, entry points. Read out of the JVM's own structures by the layout tables that it
+ * exports for the serviceability agent (gHotSpotVMStructs, gHotSpotVMTypes).
+ *
+ * Nothing depends on it: in a JVM that has no tables, or has other fields or types than those we
+ * know, the facts stay unknown.
+ */
+#ifndef JD_AGENT_HOTSPOT_H
+#define JD_AGENT_HOTSPOT_H
+
+#include "writer/code.h"
+
+#include <jni.h>
+
+struct hotspot;
+
+/* Finds the tables of the JVM that `vm` belongs to. NULL: it has none that we understand. */
+struct hotspot *hotspot_new(JavaVM *vm);
+void hotspot_free(struct hotspot *hotspot);
+
+/*
+ * Fills in what can be known of the code at `address`, which must be alive: call it in the JVMTI
+ * callback that tells of the code. `compiled`: it belongs to a Java method. Leaves the rest of
+ * *facts as it is. hotspot may be NULL.
+ */
+void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size, bool compiled,
+                   struct code_facts *facts);
+
+#endif
