@@ -16,6 +16,7 @@ static int open_jitdump(const struct options *options, struct sink **out)
         .tsc = options->tsc,
         .samply = options->samply,
         .source_path = options->source_path[0] ? options->source_path : NULL,
+        .no_debug_info = !options->lines,
         .max_bytes = options->max_bytes,
     };
     return jitdump_sink_open(&sink, out);

@@ -45,6 +45,7 @@ struct jitdump_sink {
     uint64_t (*clock)(void);
     uint64_t last_stamp;
     uint64_t max_bytes;
+    bool no_debug_info;
     void *marker; /* the mapping that perf looks for */
     size_t marker_size;
     uint64_t records;
@@ -232,7 +233,9 @@ static int load_one(struct jitdump_sink *dump, const struct code *code)
     if (dump->samply) {
         samply_records_put(dump->samply, &dump->group, code, dump->trailer.dump, stamp);
     }
-    put_debug_info(dump, code, stamp);
+    if (!dump->no_debug_info) {
+        put_debug_info(dump, code, stamp);
+    }
     put_load(dump, code, stamp, code_index);
     return write_group(dump);
 }
@@ -431,6 +434,7 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     trailer_encoder_init(&dump->trailer);
     dump->clock = options->tsc ? processor_clock : monotonic_clock;
     dump->max_bytes = options->max_bytes;
+    dump->no_debug_info = options->no_debug_info;
     if (options->samply) {
         dump->samply = samply_records_new(options->source_path);
         if (!dump->samply) {

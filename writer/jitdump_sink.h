@@ -11,6 +11,7 @@ struct jitdump_sink_options {
     bool tsc;                /* stamps are the TSC, the header says ARCH_TIMESTAMP; x86-64 only */
     bool samply;             /* samply's record extensions ahead of each LOAD */
     const char *source_path; /* samply: directories with Java sources, separated by ':'; or NULL */
+    bool no_debug_info;      /* no lines, no trailer */
     uint64_t max_bytes;      /* stop at a record boundary before this size; 0: no limit */
 };
 
