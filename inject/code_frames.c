@@ -47,6 +47,26 @@ static bool is_continuation_entry(const char *name)
     return strstr(name, "Continuation") && strstr(name, "enterSpecial");
 }
 
+/*
+ * Unwinders look a return address up one byte before it. That of a thawed continuation's last frame
+ * is the first byte of cont_returnBarrier, so they arrive at the last one of cont_thaw, which lies
+ * in front of it; cont_thaw itself never gets there.
+ */
+static void add_barrier_row(struct blob_frames *blob, const struct frames_code *code)
+{
+    struct frame_row row = {.offset = code->size - 1,
+                            .cfa = FRAME_CFA_SP,
+                            .cfa_offset = (int32_t)code->entry_frame,
+                            .ra = FRAME_AT_CFA,
+                            .ra_offset = -8,
+                            .fp = FRAME_AT_CFA,
+                            .fp_offset = -16};
+    const struct frames *frames = &blob->frames;
+    if (frames->count && frames->rows[frames->count - 1].offset < row.offset) {
+        (void)frames_append(&blob->frames, &row);
+    }
+}
+
 static void work_out(struct code_frames *frames, uint32_t number, struct blob_frames *blob)
 {
     const struct code_blob *about = code_index_blob(frames->index, number);
@@ -73,6 +93,9 @@ static void work_out(struct code_frames *frames, uint32_t number, struct blob_fr
     /* A failure leaves no rows behind, and such code is not walked. */
     if (code_index_header(frames->index)->elf_mach == EM_X86_64) {
         (void)frames_x86_64(&code, &blob->frames);
+    }
+    if (blob->shape == FRAMES_CONTINUATION && !blob->return_barrier && code.entry_frame) {
+        add_barrier_row(blob, &code);
     }
 }
 

@@ -388,11 +388,10 @@ static void step_interpreted(const struct flow *flow, struct flow_state *state,
         state->ra_offset = 8;
         state->fp_place = FRAME_AT_SP;
         state->fp_offset = 0;
-    } else if ((step->kind == FLOW_CLOBBER || step->kind == FLOW_LOAD ||
-                step->kind == FLOW_LOAD_FP || step->kind == FLOW_COPY_SP) &&
-               step->reg == state->alias_reg) {
-        state->alias = FLOW_UNKNOWN;
-    } else if (step->kind == FLOW_CALL) {
+    } else if (step->kind == FLOW_CALL ||
+               ((step->kind == FLOW_CLOBBER || step->kind == FLOW_LOAD ||
+                 step->kind == FLOW_LOAD_FP || step->kind == FLOW_COPY_SP) &&
+                step->reg == state->alias_reg)) {
         state->alias = FLOW_UNKNOWN;
     }
 }

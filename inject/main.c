@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_dump, &verb_verify, &verb_stat, &verb_map, &verb_repair, &verb_inject, NULL,
+    &verb_dump, &verb_verify, &verb_stat, &verb_map, &verb_repair, &verb_inject, &verb_unwind, NULL,
 };
 
 static void usage(FILE *out)

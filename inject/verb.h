@@ -26,6 +26,7 @@ extern const struct verb verb_stat;
 extern const struct verb verb_map;
 extern const struct verb verb_repair;
 extern const struct verb verb_inject;
+extern const struct verb verb_unwind;
 
 /* Says what is wrong with the arguments and how they go; returns STATUS_USAGE. */
 int wrong_usage(const struct verb *verb, const char *format, ...)
