@@ -21,11 +21,13 @@ from.
                       JDK's own come from its src.zip when it has one
                       (Debian: apt-get install openjdk-17-source)
       --no-source     machine code only
+      --all           all code of that name, not only the hottest (the JVM
+                      compiles a method more than once)
 END
 }
 
 verb_annotate() {
-    local words=() source_path='' source=yes more=()
+    local words=() source_path='' source=yes all='' more=()
     while (($#)); do
         case $1 in
         --) ;;
@@ -34,6 +36,7 @@ verb_annotate() {
         case $1 in
         --source-path) need_value "$@"; source_path=$2; shift 2 ;;
         --no-source) source=''; shift ;;
+        --all) all=yes; shift ;;
         -h | --help) annotate_usage; return 0 ;;
         --) shift; more=("$@"); break ;;
         -*) wrong_usage "annotate: unknown option: $1 (options of perf annotate stand behind --)" ;;
@@ -53,8 +56,8 @@ verb_annotate() {
     cd "$PROFILE/src" || exit 1
     [[ $source ]] || more+=(--no-source)
     # 141: whoever read our output has seen enough.
-    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${more[@]}" 2>"$PROFILE/annotate.log" ||
-        (($? == 141)) || { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
+    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${more[@]}" 2>"$PROFILE/annotate.log" |
+        awk -v all="$all" '/^ *Percent *\|/ && pieces++ && !all { exit } { print }' || (($? == 141)) || { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
     rm -f "$PROFILE/annotate.log"
 }
 
@@ -87,19 +90,25 @@ annotate_choose() {
     fi
 }
 
-# Prints the source files that the code of SYMBOL in the file $1 was made from, relative ones.
+# Prints the source files that the code of SYMBOL in the file $1 was made from, relative ones. The
+# JVM compiles a method more than once, so there may be several pieces of code of that name.
 annotate_source_files() {
     local address size
     # perf inject's files hold one function each; an image of jdtool's holds all.
-    read -r address size < <(readelf -sW "$1" 2>/dev/null | awk -v name="$SYMBOL" '
+    readelf -sW "$1" 2>/dev/null | awk -v name="$SYMBOL" '
         $4 != "FUNC" { next }
-        { last = $2 " " $3; count++; line = $0; sub(/^ *([^ ]+ +){7}/, "", line) }
-        line == name { found = last }
-        END { print found != "" ? found : count == 1 ? last : "" }') || return 0
-    [[ $address ]] || return 0
-    objdump -dl --no-show-raw-insn --start-address="0x$address" \
-        --stop-address="$((16#$address + size))" "$1" 2>/dev/null |
-        sed -n -E 's/^(.*\.(java|kt|scala|groovy|clj)):[0-9]+( \(.*\))?$/\1/p' | sort -u |
+        {
+            last = $2 " " $3
+            count++
+            symbol = $0
+            for (column = 1; column < 8; column++) sub(/^ *[^ ]+ +/, "", symbol)
+        }
+        symbol == name { print $2, $3; found++ }
+        END { if (!found && count == 1) print last }' |
+        while read -r address size; do
+            objdump -dl --no-show-raw-insn --start-address="0x$address" \
+                --stop-address="$((16#$address + size))" "$1" 2>/dev/null
+        done | sed -n -E 's/^(.*\.(java|kt|scala|groovy|clj)):[0-9]+( \(.*\))?$/\1/p' | sort -u |
         sed "s|^$PROFILE/src/||" | grep -v '^/' || :
 }
 

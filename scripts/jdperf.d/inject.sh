@@ -60,7 +60,7 @@ inject_profile() {
         say "there is no dump in $PROFILE: no JVM took the agent up, so no generated code can be named"
         say "  was it a JVM that ran? A command that clears its environment, or talks to a daemon that runs already (gradle), is not reached: attach to that JVM with jdperf record -p PID"
     fi
-    rm -rf "$PROFILE"/perf.jit.data "$PROFILE"/jitted-*.so
+    rm -rf "$PROFILE"/perf.jit* "$PROFILE"/jitted-*.so "$PROFILE/scorecard.json"
     if [[ $injector == jdtool ]]; then
         if jdtool_has inject; then
             inject_with_jdtool "$@" || status=$?
@@ -90,4 +90,9 @@ inject_with_jdtool() {
         rm -f "$PROFILE/perf.jit.data"
         return 1
     }
+    printf '%s\n' "$PROGRESS_OUTPUT" | sed 's/^/    /' >&2
+    if grep -q '"verdict": "bad"' "$PROFILE/scorecard.json"; then
+        say "too many frames in generated code have no name: the scorecard above tells why"
+        return 3
+    fi
 }

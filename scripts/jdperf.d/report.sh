@@ -36,7 +36,7 @@ verb_report() {
     view_profile "$dir"
     [[ -t 1 ]] || options+=(--stdio)
     if [[ $lines ]]; then
-        options=(--no-children -g none -s "overhead,srcline,sym" -w 9,40 "${options[@]}")
+        options=(--no-children -g none -s "overhead,srcline,sym" -w "9,40" "${options[@]}")
     elif ((${#options[@]} == 0)) || [[ ${options[*]} == --stdio ]]; then
         options=(--no-children -g none -s "overhead,comm,dso,sym" "${options[@]}")
     fi

@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# jdperf attach: a session in a JVM that runs already.
+
+# shellcheck source=scripts/jdperf.d/target.sh
+. "$JDPERF_LIB/target.sh"
+
+attach_usage() {
+    cat <<END
+usage: jdperf attach PID [-o DIR] [--agent-options LIST]
+
+Loads the agent into a running JVM: it describes all generated code that is
+there and from then on what comes, until jdperf stop PID. PID is a number, or a
+unique part of a name that jcmd -l shows; the JVM may be another user's (for
+root) or in a container.
+
+  -o DIR              an existing directory for the dump (default: the agent's,
+                      below \$JITDUMPDIR or \$HOME of the JVM; for another
+                      user's JVM or a container's, a directory in its /tmp)
+      --agent-options LIST  key=value,… for the agent
+
+jdperf record -p PID attaches, records and stops in one go.
+END
+}
+
+verb_attach() {
+    local pid='' dir='' agent_options=''
+    while (($#)); do
+        case $1 in
+        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+        esac
+        case $1 in
+        -o | --output) need_value "$@"; dir=$2; shift 2 ;;
+        --agent-options) need_value "$@"; agent_options=$2; shift 2 ;;
+        -h | --help) attach_usage; return 0 ;;
+        -*) wrong_usage "attach: unknown option: $1" ;;
+        *) [[ -z $pid ]] || wrong_usage "attach: one JVM at a time: $1"; pid=$1; shift ;;
+        esac
+    done
+    [[ $pid ]] || wrong_usage "attach: to which JVM? (jdperf attach PID)"
+    target_find "$pid"
+    target_status || die "the agent in process $TARGET does not answer"
+    if [[ $STATUS_LINES == *state=running* ]]; then
+        target_drop_staging
+        say "a session runs in process $TARGET already, and goes on as it is:"
+        printf '%s\n' "$STATUS_LINES"
+        return 0
+    fi
+    target_announce_warning
+    target_choose_agent
+    if [[ $dir ]]; then
+        target_is_like_us || die "process $TARGET cannot write to $dir: it is another user's, or in a container; leave -o out"
+        [[ -d $dir ]] || wrong_usage "attach: there is no directory $dir"
+        agent_options=dir=$(cd "$dir" && pwd -P)${agent_options:+,$agent_options}
+    elif ! target_is_like_us; then
+        target_make_staging
+        agent_options=dir=$STAGING${agent_options:+,$agent_options}
+    fi
+    target_command "$agent_options" || { target_drop_staging; exit 1; }
+    target_status || die "the agent in process $TARGET does not answer"
+    printf '%s\n' "$STATUS_LINES"
+    # It holds the dump when it is not the agent's own place.
+    [[ $agent_options == *"dir=$STAGING"* && $STAGING ]] || [[ $TARGET_AGENT == "$STAGING"/* && $STAGING ]] || target_drop_staging
+}
