@@ -17,6 +17,7 @@
 #include "agent/methods.h"
 
 #include "agent/method_fetch.h"
+#include "agent/source_name.h"
 #include "agent/table.h"
 
 #include <pthread.h>
@@ -149,6 +150,23 @@ static uint32_t lowest_line(const struct line_entry *lines, uint32_t count)
     return count ? lines[0].line : 0;
 }
 
+/* Puts the source's name in place of the Java one, where the language is one that mangles. */
+static void name_as_in_source(char name[SYMBOL_MAX], const char *class_name,
+                              const struct fetched_method *fetched)
+{
+    enum source_language language = source_language(fetched->source_file);
+    if (language == SOURCE_OTHER) {
+        return;
+    }
+    char method[SYMBOL_MAX];
+    char parameters[SYMBOL_MAX];
+    symbol_text(method, sizeof(method), fetched->name);
+    size_t before = strlen(class_name) + 1 + strlen(method); /* "pkg.Cls.m", which is cut off */
+    const char *rest = before < strlen(name) ? name + before : "";
+    memcpy(parameters, rest, strlen(rest) + 1);
+    source_name(name, SYMBOL_MAX, language, class_name, method, parameters);
+}
+
 /* Our own description of what the JVM told, without the file. NULL: no memory. */
 static struct cached_method *describe(const struct method_cache_options *options, jmethodID id,
                                       const struct fetched_method *fetched)
@@ -159,6 +177,9 @@ static struct cached_method *describe(const struct method_cache_options *options
     symbol_method_name(name, sizeof(name), options->names, options->normalize,
                        fetched->class_signature, fetched->name, fetched->descriptor);
     symbol_class_name(class_name, sizeof(class_name), options->normalize, fetched->class_signature);
+    if (options->names == NAMES_SOURCE) {
+        name_as_in_source(name, class_name, fetched);
+    }
     size_t name_bytes = strlen(name) + 1;
     size_t class_bytes = strlen(class_name) + 1;
     size_t lines_bytes = (size_t)fetched->line_count * sizeof(struct line_entry);

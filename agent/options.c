@@ -121,8 +121,11 @@ static bool set_source_path(struct options *options, const char *value)
 
 static bool set_names(struct options *options, const char *value)
 {
-    static const struct word words[] = {
-        {"java", NAMES_JAVA}, {"short", NAMES_SHORT}, {"jvm", NAMES_JVM}, {NULL, 0}};
+    static const struct word words[] = {{"java", NAMES_JAVA},
+                                        {"short", NAMES_SHORT},
+                                        {"jvm", NAMES_JVM},
+                                        {"source", NAMES_SOURCE},
+                                        {NULL, 0}};
     int style = 0;
     if (!find_word(words, value, &style)) {
         return false;
@@ -282,7 +285,7 @@ static const struct option {
     {"mode", "jitdump, map, itt, joined by '+'", set_mode, NULL, false},
     {"dir", "a path", set_dir, NULL, true},
     {"directory", "a path", set_dir, "dir", true},
-    {"names", "java, short, jvm", set_names, NULL, false},
+    {"names", "java, short, jvm, source", set_names, NULL, false},
     {"tier", "on, off", set_tier, NULL, false},
     {"normalize", "on, off", set_normalize, NULL, false},
     {"inline", "full, leaf, off", set_inline, NULL, false},

@@ -292,6 +292,7 @@ size_t symbol_method_name(char *out, size_t room, enum name_style style, bool no
         put_string(&text, ".");
         break;
     case NAMES_JAVA:
+    case NAMES_SOURCE:
         put_class(&text, &parts, parts.name);
         put_string(&text, ".");
         break;
@@ -299,7 +300,7 @@ size_t symbol_method_name(char *out, size_t room, enum name_style style, bool no
     put_text(&text, method, method + strlen(method));
     if (style == NAMES_JVM) {
         put_text(&text, descriptor, descriptor + strlen(descriptor));
-    } else if (style == NAMES_JAVA) {
+    } else if (style != NAMES_SHORT) {
         put_parameters(&text, descriptor);
     }
     return finish(&text);

@@ -23,9 +23,10 @@
 enum { SYMBOL_MAX = 4096 };
 
 enum name_style {
-    NAMES_JAVA,  /* pkg.Cls.m(int, java.lang.String[]) */
-    NAMES_SHORT, /* Cls.m */
-    NAMES_JVM,   /* Lpkg/Cls;m(I[Ljava/lang/String;)V */
+    NAMES_JAVA,   /* pkg.Cls.m(int, java.lang.String[]) */
+    NAMES_SHORT,  /* Cls.m */
+    NAMES_JVM,    /* Lpkg/Cls;m(I[Ljava/lang/String;)V */
+    NAMES_SOURCE, /* as java, but for what source_name.h knows better */
 };
 
 /*
