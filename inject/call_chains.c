@@ -63,7 +63,7 @@ bool chain_next(const struct perf_sample *sample, struct chain_walk *walk,
     entry->is_user = walk->is_user;
     if (walk->is_user) {
         entry->is_first = !walk->seen_user;
-        entry->address = entry->is_first ? ip : ip - 1;
+        entry->address = entry->is_first || sample->unwound ? ip : ip - 1;
         walk->seen_user = true;
     }
     return true;

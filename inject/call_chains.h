@@ -22,7 +22,7 @@ void call_chains_free(struct call_chains *chains); /* NULL is fine */
 
 /*
  * One address of a call chain, and what it is. `address` is where to look: a return address is
- * looked for one byte further down, in the call.
+ * looked for one byte further down, in the call (those of an unwound chain are there already).
  */
 struct chain_entry {
     uint64_t ip;

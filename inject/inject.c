@@ -14,6 +14,7 @@
 #include "inject/message.h"
 #include "inject/perf_version.h"
 #include "inject/scorecard.h"
+#include "inject/stack_copies.h"
 #include "inject/verb.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ struct options {
     const char *suffixes[FRAME_KINDS];
     bool leaf;
     bool keep_all;
+    bool keep_stacks;
     bool quiet;
 };
 
@@ -62,6 +64,7 @@ struct run {
     struct processes *processes;
     struct jvms jvms;
     struct source_path *source_path;
+    struct stack_copies *stacks; /* NULL: samples have no copies, or those are to stay */
     struct call_chains *chains;
     struct scorecard *scorecard;
     struct files *files; /* by jvm */
@@ -91,6 +94,9 @@ static int survey_samples(struct run *run)
             continue;
         }
         const struct process *process = processes_at(run->processes, sample.pid, sample.time);
+        if (run->stacks) {
+            stack_copies_unwind(run->stacks, process, &sample);
+        }
         scorecard_add(run->scorecard, process, &sample);
         int err = jvms_of(process) ? call_chains_collect(run->chains, process, &sample) : 0;
         if (err) {
@@ -312,7 +318,8 @@ static void put_insertions_up_to(struct run *run, uint64_t time)
 
 /*
  * The JVM's own mappings of memory for code: each growth of the code cache is one, and perf would
- * let it hide all methods mapped before. And the dump's, or 'perf inject --jit' could be run on the
+ * let it hide all methods mapped before (so would the reservation, which --call-graph dwarf records
+ * with all other data mappings). And the dump's, or 'perf inject --jit' could be run on the
  * result.
  */
 static bool is_dropped(const struct run *run, const struct perf_record *record)
@@ -338,18 +345,21 @@ static bool is_dropped(const struct run *run, const struct perf_record *record)
 static int put_sample(struct run *run, const struct perf_record *record, struct perf_sample *sample)
 {
     const struct process *process = processes_at(run->processes, sample->pid, sample->time);
-    if (!jvms_of(process)) {
+    bool keep_user = !run->stacks;
+    if (run->stacks) {
+        stack_copies_unwind(run->stacks, process, sample);
+    } else if (!jvms_of(process)) {
         perf_writer_put(run->writer, record->bytes, record->size);
         return 0;
     }
-    int err = call_chains_rewrite(run->chains, process, sample);
+    int err = jvms_of(process) ? call_chains_rewrite(run->chains, process, sample) : 0;
     if (err) {
         return err;
     }
-    size_t size = perf_sample_encode(sample, true, run->record);
+    size_t size = perf_sample_encode(sample, keep_user, run->record);
     while (size == 0 && sample->chain_count > 0) { /* too long: without the outermost frames */
         sample->chain_count -= sample->chain_count > 256 ? 256 : sample->chain_count;
-        size = perf_sample_encode(sample, true, run->record);
+        size = perf_sample_encode(sample, keep_user, run->record);
     }
     perf_writer_put(run->writer, run->record, size);
     return 0;
@@ -393,7 +403,7 @@ static int write_result(struct run *run)
 {
     int err = list_insertions(run);
     if (!err) {
-        err = perf_writer_open(run->options->output, run->data, false, &run->writer);
+        err = perf_writer_open(run->options->output, run->data, run->stacks != NULL, &run->writer);
     }
     if (!err) {
         err = put_records(run);
@@ -482,6 +492,12 @@ static int inject(struct run *run)
     if (!run->chains || !run->scorecard) {
         return no_memory(run);
     }
+    if (perf_data_has(run->data, PERF_SAMPLE_STACK_USER) && !options->keep_stacks) {
+        run->stacks = stack_copies_new(run->data, &run->jvms);
+        if (!run->stacks) {
+            return no_memory(run);
+        }
+    }
     err = survey_samples(run);
     if (!err) {
         err = write_all_images(run, inlines);
@@ -503,6 +519,7 @@ static void clean_up(struct run *run)
     free(run->files);
     free(run->insertions);
     call_chains_free(run->chains);
+    stack_copies_free(run->stacks);
     scorecard_free(run->scorecard);
     jvms_free(&run->jvms);
     processes_free(run->processes);
@@ -539,6 +556,7 @@ static int parse(int argc, char **argv, struct options *options)
         {"leaf", no_argument, NULL, 'l'},
         {"source-path", required_argument, NULL, 's'},
         {"keep-all", no_argument, NULL, 'k'},
+        {"keep-stacks", no_argument, NULL, 'K'},
         {"scorecard", required_argument, NULL, 'c'},
         {"quiet", no_argument, NULL, 'q'},
         {0},
@@ -574,6 +592,9 @@ static int parse(int argc, char **argv, struct options *options)
             break;
         case 'k':
             options->keep_all = true;
+            break;
+        case 'K':
+            options->keep_stacks = true;
             break;
         case 'c':
             options->scorecard = optarg;
@@ -635,6 +656,9 @@ const struct verb verb_inject = {
         "      --leaf                self time goes to the innermost inlined method\n"
         "      --source-path DIRS    where Java sources are, separated by ':', for perf annotate\n"
         "      --keep-all            all code of the dump, not only what samples touch\n"
+        "      --keep-stacks         leave stack copies (--call-graph dwarf) as they are, for "
+        "perf\n"
+        "                            to unwind; default: each is unwound once, here\n"
         "      --scorecard FILE      how good the profile is, as JSON\n"
         "  -q, --quiet               do not print the scorecard\n",
 };

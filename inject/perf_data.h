@@ -145,6 +145,7 @@ struct perf_sample {
 
     const uint64_t *chain; /* with PERF_CONTEXT_* markers, innermost first */
     uint64_t chain_count;
+    bool unwound; /* the chain was made of the stack copy: callers' addresses lie in their calls */
 
     const struct perf_branch_entry *branches;
     uint64_t branch_count;

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define FORK_EXEC (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: made up by perf, maps are not cloned   \
-                              */
+#define FORK_EXEC                                                                                  \
+    (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: made up by perf, maps are not cloned                 \
+                */
 
 enum event_kind { EVENT_FORK, EVENT_EXEC, EVENT_MAP };
 
@@ -101,10 +102,6 @@ bool mapping_decode(const struct perf_data *data, const struct perf_record *reco
     if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER) {
         return false;
     }
-    if (extended ? !(u32_at(record, 64) & PROT_EXEC)
-                 : (record->misc & PERF_RECORD_MISC_MMAP_DATA) != 0) {
-        return false;
-    }
     const char *path = string_at(record, extended ? 72 : 40);
     uint64_t start = u64_at(record, 16);
     uint64_t size = u64_at(record, 24);
@@ -120,6 +117,8 @@ bool mapping_decode(const struct perf_data *data, const struct perf_record *reco
         .from = perf_record_id(data, record).time,
         .inode = has_inode ? u64_at(record, 48) : 0,
         .path = path,
+        .executable = extended ? (u32_at(record, 64) & PROT_EXEC) != 0
+                               : !(record->misc & PERF_RECORD_MISC_MMAP_DATA),
         .anonymous = is_anonymous(path),
     };
     return true;
@@ -143,7 +142,8 @@ static int add_record(struct processes *processes, const struct perf_data *data,
     switch (record->type) {
     case PERF_RECORD_MMAP:
     case PERF_RECORD_MMAP2:
-        if (!mapping_decode(data, record, &event.mapping, &event.pid)) {
+        if (!mapping_decode(data, record, &event.mapping, &event.pid) ||
+            !event.mapping.executable) {
             return 0;
         }
         event.kind = EVENT_MAP;

@@ -10,7 +10,7 @@
 
 #include "inject/perf_data.h"
 
-/* An executable mapping. */
+/* A mapping; processes know the executable ones. */
 struct mapping {
     uint64_t start;
     uint64_t end;
@@ -18,7 +18,8 @@ struct mapping {
     uint64_t from;        /* time; 0 when it was there before the recording */
     uint64_t inode;       /* 0: not recorded */
     const char *path;     /* as the process sees it; lives as long as the processes */
-    bool anonymous;       /* memory without a file: where JVMs put the code they generate */
+    bool executable;
+    bool anonymous; /* memory without a file: where JVMs put the code they generate */
 };
 
 struct process {
@@ -65,8 +66,8 @@ const struct mapping *process_mapping_at(const struct process *process, uint64_t
 struct losses processes_losses(const struct processes *processes);
 struct time_conversion processes_time_conversion(const struct processes *processes);
 
-/* Does this MMAP or MMAP2 record map executable memory, and what? Fills *mapping (its path points
- * into the record) and *pid. */
+/* Does this record map memory into a process, and what? Fills *mapping (its path points into the
+ * record) and *pid. */
 bool mapping_decode(const struct perf_data *data, const struct perf_record *record,
                     struct mapping *mapping, uint32_t *pid);
 
