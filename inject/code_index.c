@@ -109,7 +109,7 @@ static uint32_t *slot_of(struct code_index *index, uint64_t code_index)
 static int enter_last_blob(struct code_index *index)
 {
     if (index->blob_count > index->slot_count / 2) {
-        uint32_t slot_count = index->slot_count ? index->slot_count * 2 : 1024;
+        uint32_t slot_count = index->slot_count ? index->slot_count * 2 : 64;
         uint32_t *slots = calloc(slot_count, sizeof(*slots));
         if (!slots) {
             return -ENOMEM;

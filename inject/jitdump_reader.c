@@ -165,13 +165,6 @@ int jitdump_reader_open_fd(int fd, const char *name, struct jitdump_reader **out
         return -ENOMEM;
     }
     reader->fd = fd;
-    reader->name = strdup(name);
-    reader->window = malloc(WINDOW_BYTES);
-    reader->window_room = WINDOW_BYTES;
-    if (!reader->name || !reader->window) {
-        set_error(reader, "%s", strerror(ENOMEM));
-        goto failed;
-    }
     if (fstat(fd, &status) < 0) {
         error = -errno;
         set_error(reader, "%s", strerror(errno));
@@ -183,6 +176,14 @@ int jitdump_reader_open_fd(int fd, const char *name, struct jitdump_reader **out
         goto failed;
     }
     reader->file_size = (uint64_t)status.st_size;
+    reader->window_room =
+        reader->file_size < WINDOW_BYTES ? (size_t)reader->file_size + 1 : WINDOW_BYTES;
+    reader->window = malloc(reader->window_room);
+    reader->name = strdup(name);
+    if (!reader->name || !reader->window) {
+        set_error(reader, "%s", strerror(ENOMEM));
+        goto failed;
+    }
     error = read_header(reader);
     if (error) {
         goto failed;

@@ -75,7 +75,7 @@ static int reserve_slot(struct verification *verification)
         return 0;
     }
     struct verification grown = *verification;
-    grown.slot_count = verification->slot_count ? verification->slot_count * 2 : 1024;
+    grown.slot_count = verification->slot_count ? verification->slot_count * 2 : 64;
     grown.loaded = calloc(grown.slot_count, sizeof(*grown.loaded));
     grown.used = calloc(grown.slot_count, sizeof(*grown.used));
     if (!grown.loaded || !grown.used) {

@@ -1,0 +1,157 @@
+/*
+ * libFuzzer target: a file that claims to be a jitdump goes through everything that jdtool does
+ * with dumps. Beside what the sanitizers find: what repair makes must pass verify, and a map's
+ * entries must not overlap.
+ */
+#include "inject/code_index.h"
+#include "inject/message.h"
+#include "inject/repair.h"
+#include "inject/verb.h"
+#include "inject/verify.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* In the place of message.c's: nearly every input is an error, and nobody reads them. */
+void error_message(const char *format, ...)
+{
+    (void)format;
+}
+
+void warning_message(const char *format, ...)
+{
+    (void)format;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    if (!freopen("/dev/null", "w", stdout)) { /* listings go there */
+        abort();
+    }
+    return 0;
+}
+
+static int file_of(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("dump", MFD_CLOEXEC);
+    if (fd < 0 || pwrite(fd, data, size, 0) != (ssize_t)size) {
+        abort();
+    }
+    return fd;
+}
+
+static void ignore_finding(void *context, enum verify_rule rule, uint64_t offset, const char *what)
+{
+    (void)context;
+    (void)rule;
+    (void)offset;
+    (void)what;
+}
+
+static void refuse_finding(void *context, enum verify_rule rule, uint64_t offset, const char *what)
+{
+    (void)context;
+    fprintf(stderr, "repaired, and yet %s at %#llx: %s\n", verify_rule_text(rule),
+            (unsigned long long)offset, what);
+    abort();
+}
+
+static void ignore_line(void *context, uint64_t offset, const char *what)
+{
+    (void)context;
+    (void)offset;
+    (void)what;
+}
+
+static void repair(struct jitdump_reader *reader)
+{
+    int fd = memfd_create("repaired", MFD_CLOEXEC);
+    struct repair_result result;
+    uint64_t start = jitdump_reader_offset(reader);
+    if (fd < 0 || repair_dump(reader, fd, ignore_line, NULL, &result) < 0) {
+        fprintf(stderr, "not repaired\n");
+        abort();
+    }
+    jitdump_reader_seek(reader, start);
+    struct jitdump_reader *repaired;
+    if (jitdump_reader_open_fd(fd, "repaired", &repaired) < 0) {
+        abort();
+    }
+    verify_dump(repaired, refuse_finding, NULL);
+    jitdump_reader_close(repaired);
+}
+
+static void check_entry(void *context, uint64_t address, uint64_t size,
+                        const struct code_stay *stay)
+{
+    uint64_t *end = context;
+    if (address < *end || size == 0 || !stay || address + size < address) {
+        abort();
+    }
+    *end = address + size;
+}
+
+static void look_up(int fd)
+{
+    struct code_index *index;
+    if (code_index_open_fd(dup(fd), "dump", &index) < 0) {
+        return;
+    }
+    struct code_details details = {0};
+    for (uint32_t i = 0; i < code_index_blob_count(index); i++) {
+        if (code_index_fetch(index, i, &details) < 0) {
+            abort();
+        }
+        for (uint32_t k = 0; k < details.trailer.node_count; k++) {
+            trailer_names_method(code_index_names(index), details.trailer.nodes[k].method);
+        }
+        trailer_range_at(&details.trailer, (uint32_t)code_index_blob(index, i)->size);
+    }
+    code_details_free(&details);
+    for (uint32_t i = 0; i < code_index_stay_count(index) && i < 8; i++) {
+        uint64_t end = 0;
+        code_index_map(index, code_index_stay(index, i)->from, check_entry, &end);
+    }
+    uint64_t end = 0;
+    code_index_map(index, UINT64_MAX, check_entry, &end);
+    code_index_close(index);
+}
+
+static void print(int fd, const struct verb *verb, const char *option)
+{
+    char name[16];
+    char flag[16];
+    char path[32];
+    snprintf(name, sizeof(name), "%s", verb->name);
+    snprintf(flag, sizeof(flag), "%s", option);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    char *argv[] = {name, flag, path, NULL};
+    optind = 0; /* glibc: start over */
+    verb->run(3, argv);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int fd = file_of(data, size);
+    struct jitdump_reader *reader;
+    if (jitdump_reader_open_fd(dup(fd), "dump", &reader) == 0) {
+        uint64_t start = jitdump_reader_offset(reader);
+        verify_dump(reader, ignore_finding, NULL);
+        jitdump_reader_seek(reader, start);
+        repair(reader);
+        jitdump_reader_close(reader);
+        look_up(fd);
+        print(fd, &verb_dump, "--");
+        print(fd, &verb_stat, "--json");
+    }
+    close(fd);
+    return 0;
+}

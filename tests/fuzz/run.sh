@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# run.sh dump|options: builds the fuzz targets with clang and runs one on its corpus: 30 seconds, or
+# 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
+set -euo pipefail
+
+target=${1:?usage: run.sh dump|options}
+source=${JDAGENT_SOURCE:?}
+build=${JDAGENT_BUILD:?}/fuzz
+here=$source/tests/fuzz
+
+command -v clang >/dev/null || {
+    echo "SKIP: clang is not installed"
+    exit 77
+}
+probe=$(mktemp)
+trap 'rm -f "$probe"' EXIT
+echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { (void)d; (void)n; return 0; }' |
+    clang -fsanitize=fuzzer,address,undefined -x c - -o "$probe" 2>/dev/null || {
+    echo "SKIP: clang has no libFuzzer here (Debian: libclang-rt-14-dev)"
+    exit 77
+}
+
+log=$build.log
+if ! { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON \
+    -DJDAGENT_SANITIZE=fuzzer-no-link,address,undefined &&
+    cmake --build "$build" --target "${target}_fuzzer" -j "$(nproc)"; } >"$log" 2>&1; then
+    cat "$log"
+    exit 1
+fi
+
+limit=(-max_total_time=30)
+[[ ${JDAGENT_LONG:-} == 1 ]] && limit=(-runs=10000000)
+corpus=$build/corpus-$target # libFuzzer adds to the first directory, so not the one in the sources
+mkdir -p "$corpus"
+# Most of the time goes into ASan's own book-keeping otherwise.
+export ASAN_OPTIONS=malloc_context_size=4:quarantine_size_mb=16
+exec nice -n 10 "$build/${target}_fuzzer" "${limit[@]}" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
+    -dict="$here/$target.dict" -artifact_prefix="$build/$target-" -print_final_stats=1 \
+    -verbosity=0 "$corpus" "$here/corpus/$target"
