@@ -191,6 +191,22 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
     session_leave();
 }
 
+/*
+ * Some blobs are made in silence (adapters, jni_fast_GetIntField…) and only GenerateEvents tells of
+ * them; this is the first moment when it may be called. The sinks know the rest already.
+ */
+static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
+{
+    (void)jvmti;
+    (void)jni;
+    (void)thread;
+    struct session *session = session_enter();
+    if (session) {
+        events_replay(session);
+        session_leave();
+    }
+}
+
 static void JNICALL vm_death(jvmtiEnv *jvmti, JNIEnv *jni)
 {
     (void)jvmti;
@@ -223,6 +239,7 @@ int events_prepare(jvmtiEnv *jvmti)
         .can_get_line_numbers = 1,
     };
     const jvmtiEventCallbacks callbacks = {
+        .VMInit = vm_init,
         .VMDeath = vm_death,
         .CompiledMethodLoad = compiled_method_load,
         .CompiledMethodUnload = compiled_method_unload,
@@ -237,6 +254,7 @@ int events_prepare(jvmtiEnv *jvmti)
 }
 
 static const jvmtiEvent events[] = {
+    JVMTI_EVENT_VM_INIT,
     JVMTI_EVENT_VM_DEATH,
     JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
     JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
