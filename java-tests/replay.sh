@@ -16,7 +16,7 @@ sleep 2 # deferred events are delivered by then
 mkdir "$scratch/dump"
 attach "$pid" "start,dir=$scratch/dump" >"$scratch/said" 2>&1 || fail "start: $(cat "$scratch/said")"
 attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
-kill "$pid"
+kill -KILL "$pid" # a shutdown would run, and compile, more
 dump=$(the_dump "$scratch/dump")
 verify "$dump"
 "$oracle_check" --live "$dump" "$scratch/log" || fail "the replay and the JVM's life disagree"
