@@ -172,7 +172,7 @@ at_least() {
 
 # share PART TOTAL: a percentage to print.
 share() {
-    awk -v part="$1" -v total="$2" 'BEGIN { printf "%.3f %%", total > 0 ? 100 * part / total : 0 }'
+    awk -v part="$1" -v total="$2" 'BEGIN { printf "%.3f %%", (total > 0 ? 100 * part / total : 0) }'
 }
 
 # overlaps MAP: fails when lines are malformed or two entries of a perf map overlap.

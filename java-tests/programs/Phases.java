@@ -5,12 +5,15 @@ import java.nio.charset.StandardCharsets;
 /**
  * Classes that come, run for a few milliseconds and go, so that generated code is freed and its
  * place reused all the time. Writes down on System.nanoTime(), which is CLOCK_MONOTONIC and so the
- * dump's own clock, which class ran when: "NUMBER START END" a line.
+ * dump's own clock, which class ran when: "NUMBER START ALONE END" a line. From ALONE on all its
+ * classes are linked, and nothing but its own code runs.
  *
  * Usage: Phases LOG COUNT MILLISECONDS
  */
 public class Phases {
     public interface Body {
+        long once();
+
         long run(long until);
     }
 
@@ -45,6 +48,7 @@ public class Phases {
             template = in.readAllBytes();
         }
         long[] starts = new long[count];
+        long[] alone = new long[count];
         long[] ends = new long[count];
         long sum = 0;
         for (int i = 0; i < count; i++) {
@@ -53,7 +57,9 @@ public class Phases {
             constructor.setAccessible(true); // same package name, other loader: another package
             starts[i] = System.nanoTime();
             Body body = (Body) constructor.newInstance();
-            sum += body.run(starts[i] + length);
+            sum += body.once();
+            alone[i] = System.nanoTime();
+            sum += body.run(alone[i] + length);
             ends[i] = System.nanoTime();
             if (i % 4 == 3) {
                 phase = null;
@@ -64,7 +70,7 @@ public class Phases {
         }
         try (PrintWriter log = new PrintWriter(args[0])) {
             for (int i = 0; i < count; i++) {
-                log.println(i + " " + starts[i] + " " + ends[i]);
+                log.println(i + " " + starts[i] + " " + alone[i] + " " + ends[i]);
             }
         }
         System.out.println("sum " + (sum != 0));
@@ -74,6 +80,11 @@ public class Phases {
 /** Methods of different sizes, hot enough to be compiled within a few milliseconds. */
 class Phase_xxxxxx implements Phases.Body {
     private final int[] cells = new int[1024];
+
+    @Override
+    public long once() {
+        return mix(fill((int) System.nanoTime())) + scan() + text(1);
+    }
 
     @Override
     public long run(long until) {
