@@ -4,14 +4,14 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-start_warm
-wait_for "$scratch/rounds" '^25 ' 120
+start_warm -Xshare:auto # a default: no flag that helps anybody
+wait_for "$scratch/rounds" '^12 ' 120
 before=$(round_time)
 
 mkdir "$scratch/dump"
 attach "$pid" "start,dir=$scratch/dump" >"$scratch/said" 2>&1 || fail "attach: $(cat "$scratch/said")"
 [ -e "$scratch/dump/jit-$pid.dump" ] || fail "no dump: $(cat "$scratch/said" "$scratch/warm.err")"
-perf record -q -o "$scratch/perf.data" -e cpu-clock -F 999 -k mono -g -p "$pid" -- sleep 8
+perf record -q -o "$scratch/perf.data" -e cpu-clock -F 1999 -k mono -g -p "$pid" -- sleep 8
 "$jdk/bin/jcmd" "$pid" Compiler.codecache >"$scratch/codecache"
 
 # A second start is a polite no-op, and status knows what is going on. Both through jcmd, so that
@@ -37,7 +37,7 @@ read -r total named < <(leaf_names "$scratch/perf.jit.data" "$scratch/codecache"
 note "attach: $named of $total leaf samples in generated code named, $(share "$named" "$total")"
 note "a round took $before ms before the attach, $after ms after the stop, ratio" \
     "$(awk "BEGIN { printf \"%.2f\", $after / $before }")"
-note "what the JVM's user saw: $(grep -v '^$' "$scratch/warm.err" | head -n 12)"
-[ "$total" -ge 2000 ] || fail "only $total samples in generated code"
+sed "s/^/-- the JVM's user sees: /" "$scratch/warm.err"
+[ "$total" -ge 1000 ] || fail "only $total samples in generated code"
 at_least "$named" "$total" 99.9 || fail "less than 99.9 % named"
 awk "BEGIN { exit !($after <= 1.5 * $before) }" || fail "the JVM stays slow after the stop"

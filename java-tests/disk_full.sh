@@ -2,6 +2,7 @@
 # ENOSPC: the dump's file system is full. The JVM's output is what it would have been, there is one
 # message, and what was written is sound. Needs root, for a small tmpfs of its own.
 source "$(dirname "$0")/lib.sh"
+TMPDIR=$build # /tmp itself will be the small file system
 begin "$@"
 compile Churn
 [ "$(id -u)" -eq 0 ] || skip "mounting a small tmpfs needs root"
@@ -11,25 +12,26 @@ rounds=200
 java=("$jdk/bin/java" -XX:+UseSerialGC -Xmx64m -cp "$classes")
 "${java[@]}" Churn $rounds >"$scratch/expected"
 mkdir "$scratch/small"
+declare -A size=([jitdump]=256k [map]=24k)
 for mode in jitdump map; do
     # The mount is seen in the inner shell only, and ends with it.
     # shellcheck disable=SC2016
     unshare -m --propagation private bash -c '
         set -e
-        small=$1 agent=$2 mode=$3
-        shift 3
-        mount -t tmpfs -o size=256k,nr_inodes=64 tmpfs "$small"
+        small=$1 agent=$2 mode=$3 size=$4
+        shift 4
+        mount -t tmpfs -o "size=$size,nr_inodes=64" tmpfs "$small"
         if [ "$mode" = map ]; then mount --bind "$small" /tmp; fi
         status=0
         "$1" "-agentpath:$agent=mode=$mode,dir=$small" "${@:2}" >&3 2>&4 || status=$?
         cp "$small"/*.dump "$small"/perf-*.map "$small/.." 2>/dev/null || true
-        exit $status' - "$scratch/small" "$agent" "$mode" "${java[@]}" -XX:-UsePerfData Churn $rounds \
+        exit $status' - "$scratch/small" "$agent" "$mode" "${size[$mode]}" "${java[@]}" -XX:-UsePerfData Churn $rounds \
         3>"$scratch/$mode.out" 4>"$scratch/$mode.err" >"$scratch/$mode.shell" 2>&1 ||
         fail "$mode: the JVM failed: $(cat "$scratch/$mode.err" "$scratch/$mode.shell")"
     cmp -s "$scratch/$mode.out" "$scratch/expected" || fail "$mode: other output: $(head -n 3 "$scratch/$mode.out")"
     [ "$(grep -c '^jdagent: ' "$scratch/$mode.err")" -eq 1 ] ||
         fail "$mode: not one message but: $(cat "$scratch/$mode.err")"
-    note "$mode: $(grep '^jdagent: ' "$scratch/$mode.err")"
+    note "$mode on ${size[$mode]}: $(grep '^jdagent: ' "$scratch/$mode.err")"
 done
 verify "$(the_dump "$scratch")"
 note "the dump is sound, $(stat -c %s "$(the_dump "$scratch")") bytes"
