@@ -1,0 +1,279 @@
+/* What the writer writes is what the reader reads: random code through both. */
+#include "random.h"
+#include "scratch.h"
+
+#include "inject/code_index.h"
+#include "inject/repair.h"
+#include "inject/verify.h"
+#include "writer/jitdump_sink.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#define CODES   300
+#define METHODS 60
+#define FILES   12
+#define MAX     24 /* rows, nodes and ranges of one piece of code */
+
+/* Everything that one piece of code points to. */
+struct sample {
+    struct code code;
+    uint8_t bytes[400];
+    char name[64];
+    struct code_row rows[MAX];
+    struct inline_node nodes[MAX];
+    struct inline_range ranges[MAX];
+};
+
+static struct source_file files[FILES];
+static struct method methods[METHODS];
+static char names[METHODS][40];
+static char paths[FILES][40];
+static struct sample samples[CODES];
+
+static void make_methods(uint64_t *seed)
+{
+    for (uint32_t i = 0; i < FILES; i++) {
+        snprintf(paths[i], sizeof(paths[i]), "pkg%u/Kl\xc3\xa4sse%u.java", i % 3, i);
+        files[i] = (struct source_file){.path = paths[i], .id = i + 1};
+    }
+    for (uint32_t i = 0; i < METHODS; i++) {
+        snprintf(names[i], sizeof(names[i]), "pkg.Klasse.m%u()", i);
+        methods[i] = (struct method){.name = names[i], .id = i + 1};
+        if (random_below(seed, 8)) {
+            methods[i].file = &files[random_below(seed, FILES)];
+            methods[i].first_line = random_below(seed, 1000);
+        }
+    }
+}
+
+static void make_rows(struct sample *sample, uint64_t *seed)
+{
+    uint32_t offset = 0;
+    uint32_t count = random_below(seed, MAX);
+    for (uint32_t i = 0; i < count && offset < sample->code.size; i++) {
+        sample->rows[sample->code.row_count++] =
+            (struct code_row){.offset = offset,
+                              .line = 2 * random_below(seed, 500) + 1 + i % 2,
+                              .file = &files[i % 2]};
+        offset += 1 + random_below(seed, 30);
+    }
+}
+
+static void make_tree(struct sample *sample, uint64_t *seed)
+{
+    uint32_t count = 1 + random_below(seed, MAX - 1);
+    for (uint32_t i = 0; i < count; i++) {
+        /* Depth-first: below the node before, or below one of its ancestors. */
+        uint32_t parent = i ? i - 1 : 0;
+        while (parent && random_below(seed, 3) == 0) {
+            parent = sample->nodes[parent].parent;
+        }
+        sample->nodes[i] = (struct inline_node){.method = &methods[random_below(seed, METHODS)],
+                                                .parent = parent,
+                                                .call_line = i ? random_below(seed, 2000) : 0};
+    }
+    sample->nodes[0].method = sample->code.method;
+    sample->code.node_count = count;
+    uint32_t offset = 0;
+    uint32_t ranges = random_below(seed, MAX);
+    for (uint32_t i = 0; i < ranges && offset < sample->code.size; i++) {
+        sample->ranges[sample->code.range_count++] =
+            (struct inline_range){.offset = offset,
+                                  .node = random_below(seed, count),
+                                  .line = random_below(seed, 3) ? random_below(seed, 70000) : 0};
+        offset += 1 + random_below(seed, 30);
+    }
+    sample->code.ranges_end = offset < sample->code.size ? offset : (uint32_t)sample->code.size;
+}
+
+static void make_sample(struct sample *sample, uint32_t number, uint64_t *seed)
+{
+    memset(sample, 0, sizeof(*sample));
+    struct code *code = &sample->code;
+    /* Some places are used again and again. */
+    code->address = UINT64_C(0x7f0000000000) + UINT64_C(1024) * random_below(seed, CODES / 2);
+    code->size = random_below(seed, 10) ? 1 + random_below(seed, 399) : 0;
+    for (size_t i = 0; i < sizeof(sample->bytes); i++) {
+        sample->bytes[i] = (uint8_t)random_next(seed);
+    }
+    code->bytes = random_below(seed, 5) ? sample->bytes : NULL;
+    snprintf(sample->name, sizeof(sample->name), "code %u", number);
+    code->name = sample->name;
+    code->facts = CODE_FACTS_UNKNOWN;
+    code->facts.kind = JITDUMP_KIND_STUB;
+    code->rows = sample->rows;
+    code->nodes = sample->nodes;
+    code->ranges = sample->ranges;
+    if (code->size && random_below(seed, 4)) {
+        code->method = &methods[random_below(seed, METHODS)];
+        code->facts.kind = JITDUMP_KIND_NMETHOD;
+        code->facts.tier = (int32_t)random_below(seed, 5);
+        code->facts.frame_size = (int32_t)random_below(seed, 100000);
+        code->facts.verified_entry = (int32_t)random_below(seed, (uint32_t)code->size);
+        make_rows(sample, seed);
+        make_tree(sample, seed);
+    }
+}
+
+static void check_rows(const struct sample *sample, const struct code_details *details)
+{
+    uint32_t count = sample->code.row_count;
+    assert_int_equal(details->entry_count, count ? count + 1 : 0);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(details->entries[i].address,
+                         sample->code.address + sample->rows[i].offset);
+        assert_int_equal(details->entries[i].line, sample->rows[i].line);
+        assert_string_equal(details->entries[i].file, sample->rows[i].file->path);
+    }
+    if (count) {
+        assert_int_equal(details->entries[count].address, sample->code.address + sample->code.size);
+    }
+}
+
+static void check_tree(const struct sample *sample, const struct code_details *details,
+                       const struct trailer_names *defined)
+{
+    const struct trailer *trailer = &details->trailer;
+    assert_int_equal(trailer->node_count, sample->code.node_count);
+    for (uint32_t i = 0; i < trailer->node_count; i++) {
+        const struct inline_node *node = &sample->nodes[i];
+        const struct trailer_method *method =
+            trailer_names_method(defined, trailer->nodes[i].method);
+        assert_string_equal(method->name, node->method->name);
+        assert_int_equal(method->first_line, node->method->first_line);
+        if (node->method->file) {
+            assert_string_equal(method->file, node->method->file->path);
+        } else {
+            assert_null(method->file);
+        }
+        if (i) {
+            assert_int_equal(trailer->nodes[i].parent, node->parent);
+            assert_int_equal(trailer->nodes[i].call_line, node->call_line);
+        }
+    }
+    assert_int_equal(trailer->range_count, sample->code.range_count);
+    for (uint32_t i = 0; i < trailer->range_count; i++) {
+        uint32_t end =
+            i + 1 < trailer->range_count ? sample->ranges[i + 1].offset : sample->code.ranges_end;
+        assert_int_equal(trailer->ranges[i].offset, sample->ranges[i].offset);
+        assert_int_equal(trailer->ranges[i].size, end - sample->ranges[i].offset);
+        assert_int_equal(trailer->ranges[i].node, sample->ranges[i].node);
+        assert_int_equal(trailer->ranges[i].line, sample->ranges[i].line);
+    }
+    assert_int_equal(trailer->facts[JITDUMP_CODE_KIND], sample->code.facts.kind);
+    assert_int_equal(trailer->facts[JITDUMP_CODE_TIER], sample->code.facts.tier);
+    assert_int_equal(trailer->facts[JITDUMP_CODE_FRAME_SIZE], sample->code.facts.frame_size);
+    assert_int_equal(trailer->facts[JITDUMP_CODE_VERIFIED_ENTRY],
+                     sample->code.facts.verified_entry);
+    assert_int_equal(trailer->facts[JITDUMP_CODE_OSR_ENTRY], -1);
+}
+
+static void check_dump(struct code_index *index)
+{
+    assert_null(code_index_warning(index));
+    assert_int_equal(code_index_blob_count(index), CODES);
+    struct code_details details = {0};
+    for (uint32_t i = 0; i < CODES; i++) {
+        const struct code *code = &samples[i].code;
+        const struct code_blob *blob = code_index_blob(index, i);
+        assert_string_equal(blob->name, code->name);
+        assert_int_equal(blob->address, code->address);
+        assert_int_equal(blob->size, code->size);
+        assert_int_equal(code_index_fetch(index, i, &details), 0);
+        if (code->bytes && code->size) {
+            assert_memory_equal(details.bytes, code->bytes, code->size);
+        } else {
+            assert_null(details.bytes);
+        }
+        check_rows(&samples[i], &details);
+        check_tree(&samples[i], &details, code_index_names(index));
+    }
+    code_details_free(&details);
+}
+
+static void refuse(void *context, enum verify_rule rule, uint64_t offset, const char *what)
+{
+    (void)context;
+    (void)rule;
+    fail_msg("offset %#llx: %s", (unsigned long long)offset, what);
+}
+
+static void refuse_line(void *context, uint64_t offset, const char *what)
+{
+    (void)context;
+    fail_msg("repair at %#llx: %s", (unsigned long long)offset, what);
+}
+
+/* There is nothing to repair, so the copy has the same bytes. */
+static void check_repair(const char *path)
+{
+    struct jitdump_reader *reader;
+    assert_int_equal(jitdump_reader_open(path, &reader), 0);
+    assert_int_equal(verify_dump(reader, refuse, NULL), 0);
+    jitdump_reader_seek(reader, sizeof(struct jitdump_header));
+    int fd = memfd_create("repaired", MFD_CLOEXEC);
+    struct repair_result result;
+    assert_int_equal(repair_dump(reader, fd, refuse_line, NULL, &result), 0);
+    jitdump_reader_close(reader);
+    assert_int_equal(result.loads, CODES);
+    assert_int_equal(result.carried, 0);
+    size_t size = 0;
+    uint8_t *bytes = scratch_read(path, &size);
+    uint8_t *copy = malloc(size + 1);
+    assert_int_equal(pread(fd, copy, size + 1, 0), size);
+    assert_memory_equal(bytes, copy, size);
+    free(copy);
+    free(bytes);
+    close(fd);
+}
+
+static void round_trip(void **state, bool samply)
+{
+    uint64_t seed = random_seed() + samply;
+    struct jitdump_sink_options options = {.directory = *state, .samply = samply};
+    struct sink *sink;
+    assert_int_equal(jitdump_sink_open(&options, &sink), 0);
+    make_methods(&seed);
+    for (uint32_t i = 0; i < CODES; i++) {
+        make_sample(&samples[i], i, &seed);
+        if (random_below(&seed, 2)) {
+            sink_unload(sink, samples[i].code.address);
+        }
+        assert_int_equal(sink_load(sink, &samples[i].code), 0);
+    }
+    sink_close(sink);
+
+    char name[64];
+    snprintf(name, sizeof(name), "jit-%d.dump", getpid());
+    const char *path = scratch_path(state, name);
+    struct code_index *index;
+    assert_int_equal(code_index_open(path, &index), 0);
+    check_dump(index);
+    code_index_close(index);
+    check_repair(path);
+}
+
+static void plain(void **state)
+{
+    round_trip(state, false);
+}
+
+static void with_samply(void **state)
+{
+    round_trip(state, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(plain, scratch_create, scratch_remove),
+        cmocka_unit_test_setup_teardown(with_samply, scratch_create, scratch_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
