@@ -193,18 +193,34 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
 
 /*
  * Some blobs are made in silence (adapters, jni_fast_GetIntField…) and only GenerateEvents tells of
- * them; this is the first moment when it may be called. The sinks know the rest already.
+ * them; this is the first moment when it may be called. The sinks know the rest already. Nor have
+ * the classes of the JVM's own start had an event.
  */
 static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
 {
-    (void)jvmti;
-    (void)jni;
     (void)thread;
     struct session *session = session_enter();
     if (session) {
+        if (session->table) {
+            method_table_catch_up(session->table, jvmti, jni);
+        }
         events_replay(session);
         session_leave();
     }
+}
+
+static void JNICALL class_prepare(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass klass)
+{
+    (void)thread;
+    struct session *session = session_enter();
+    if (!session) {
+        session_stray_event(jvmti);
+        return;
+    }
+    if (session->table) {
+        method_table_prepared(session->table, jvmti, jni, klass);
+    }
+    session_leave();
 }
 
 static void JNICALL vm_death(jvmtiEnv *jvmti, JNIEnv *jni)
@@ -241,6 +257,7 @@ int events_prepare(jvmtiEnv *jvmti)
     const jvmtiEventCallbacks callbacks = {
         .VMInit = vm_init,
         .VMDeath = vm_death,
+        .ClassPrepare = class_prepare,
         .CompiledMethodLoad = compiled_method_load,
         .CompiledMethodUnload = compiled_method_unload,
         .DynamicCodeGenerated = dynamic_code_generated,
@@ -253,18 +270,20 @@ int events_prepare(jvmtiEnv *jvmti)
                   "set the JVMTI callbacks");
 }
 
+/* The one for the table of methods comes last. */
 static const jvmtiEvent events[] = {
     JVMTI_EVENT_VM_INIT,
     JVMTI_EVENT_VM_DEATH,
     JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
     JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
     JVMTI_EVENT_COMPILED_METHOD_LOAD,
+    JVMTI_EVENT_CLASS_PREPARE,
 };
 #define EVENT_COUNT (sizeof(events) / sizeof(*events))
 
-int events_enable(jvmtiEnv *jvmti)
+int events_enable(jvmtiEnv *jvmti, bool classes)
 {
-    for (size_t i = 0; i < EVENT_COUNT; i++) {
+    for (size_t i = 0; i < EVENT_COUNT - (classes ? 0 : 1); i++) {
         jvmtiError error = (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, events[i], NULL);
         if (failed(jvmti, error, "ask for JVMTI events")) {
             return -1;

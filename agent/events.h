@@ -12,8 +12,11 @@
 /* Gets the capabilities and sets the callbacks of a new environment. 0, or -1 after a message. */
 int events_prepare(jvmtiEnv *jvmti);
 
-/* Asks for the events. 0, or -1 after a message. At the JVM's start or in its live phase. */
-int events_enable(jvmtiEnv *jvmti);
+/*
+ * Asks for the events, with `classes` for those of classes that are prepared, too. 0, or -1 after a
+ * message. At the JVM's start or in its live phase.
+ */
+int events_enable(jvmtiEnv *jvmti, bool classes);
 
 /* Asks for none any more. On a thread of the JVM's; does nothing in phases that do not allow it. */
 void events_disable(jvmtiEnv *jvmti);

@@ -46,6 +46,8 @@ enum field {
     NMETHOD_VERIFIED_OFFSET,
     NMETHOD_COMPILE_ID,
     NMETHOD_TIER,
+    METHOD_CONST,
+    CONST_CODE_SIZE,
     FIELD_COUNT,
 };
 
@@ -76,6 +78,8 @@ static const struct {
     {NMETHOD_VERIFIED_OFFSET, "nmethod", "_verified_entry_offset", NULL},
     {NMETHOD_COMPILE_ID, "nmethod", "_compile_id", NULL},
     {NMETHOD_TIER, "nmethod", "_comp_level", NULL},
+    {METHOD_CONST, "Method", "_constMethod", "ConstMethod*"},
+    {CONST_CODE_SIZE, "ConstMethod", "_code_size", NULL},
 };
 
 /* A field, once it is found. */
@@ -92,6 +96,8 @@ enum { MAX_TRUSTED = 64 };
 struct hotspot {
     struct place places[FIELD_COUNT];
     size_t block_header; /* bytes */
+    size_t const_method; /* bytes; the bytecodes stand behind it */
+    atomic_uint methods_checked;
     /* Pointers found in the JVM's structures that were seen to point to memory. */
     _Atomic(const char *) trusted[MAX_TRUSTED];
 };
@@ -255,6 +261,8 @@ struct hotspot *hotspot_new(JavaVM *vm)
         }
         const char *block = find_type(&tables, "HeapBlock");
         hotspot->block_header = block ? (size_t)u64_at(block + tables.type_size) : 0;
+        const char *const_method = find_type(&tables, "ConstMethod");
+        hotspot->const_method = const_method ? (size_t)u64_at(const_method + tables.type_size) : 0;
     }
     if (hotspot && (hotspot->block_header == 0 || !is_usable(hotspot))) {
         hotspot_free(hotspot);
@@ -295,6 +303,13 @@ static bool read_integer(const struct hotspot *hotspot, const char *object, enum
     return true;
 }
 
+static bool is_mapped(const char *at)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char resident;
+    return at && mincore((char *)at - (uintptr_t)at % page, 1, &resident) == 0;
+}
+
 /*
  * Whether there is memory at `at`: a layout that is not what it says would send us anywhere. The
  * kernel is asked once for each of the few pointers there are.
@@ -309,9 +324,7 @@ static bool is_memory(struct hotspot *hotspot, const char *at)
         }
         i++;
     }
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char resident;
-    if (!at || mincore((char *)at - (uintptr_t)at % page, 1, &resident) != 0) {
+    if (!is_mapped(at)) {
         return false;
     }
     if (i < MAX_TRUSTED) {
@@ -456,4 +469,49 @@ void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size, 
     if (compiled) {
         nmethod_facts(hotspot, blob, code, size, facts);
     }
+}
+
+/* So many methods are looked at with care; if ids were something else, it would have shown. */
+enum { METHODS_TO_CHECK = 64 };
+
+bool hotspot_knows_methods(const struct hotspot *hotspot)
+{
+    return hotspot && hotspot->const_method > 0 && hotspot->places[METHOD_CONST].known &&
+           hotspot->places[CONST_CODE_SIZE].known;
+}
+
+/*
+ * To JDK 25 a jmethodID is the address of a pointer to the Method. It is to become a number, which
+ * is seen by its being too small for an address, or by there being no memory where it points to.
+ */
+bool hotspot_method(struct hotspot *hotspot, jmethodID id, struct hotspot_method *method)
+{
+    const char *at = (const char *)id;
+    if ((uintptr_t)at < 65536 || (uintptr_t)at % sizeof(char *) != 0) {
+        return false;
+    }
+    bool check = atomic_load(&hotspot->methods_checked) < METHODS_TO_CHECK;
+    if (check && !is_mapped(at)) {
+        return false;
+    }
+    const char *address = pointer_at(at);
+    if (!address || (check && !is_mapped(address))) {
+        return false;
+    }
+    const char *const_method = read_pointer(hotspot, address, METHOD_CONST);
+    int64_t size = 0;
+    if (!const_method || (check && !is_mapped(const_method)) ||
+        !read_integer(hotspot, const_method, CONST_CODE_SIZE, &size) || size < 0 ||
+        size > UINT16_MAX) { /* JVMS 4.7.3: code_length is less than 65536 */
+        return false;
+    }
+    if (check) {
+        atomic_fetch_add(&hotspot->methods_checked, 1);
+    }
+    *method = (struct hotspot_method){
+        .address = (uint64_t)(uintptr_t)address,
+        .bytecodes = (uint64_t)(uintptr_t)const_method + hotspot->const_method,
+        .bytecode_size = (uint32_t)size,
+    };
+    return true;
 }

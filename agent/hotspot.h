@@ -27,4 +27,17 @@ void hotspot_free(struct hotspot *hotspot);
 void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size, bool compiled,
                    struct code_facts *facts);
 
+/* Where a method's parts are, as an interpreted frame refers to them. */
+struct hotspot_method {
+    uint64_t address;   /* of HotSpot's Method */
+    uint64_t bytecodes; /* address of the first one */
+    uint32_t bytecode_size;
+};
+
+/* Whether hotspot_method can answer. hotspot may be NULL. */
+bool hotspot_knows_methods(const struct hotspot *hotspot);
+
+/* The method of an id that is alive. False: it cannot be told. */
+bool hotspot_method(struct hotspot *hotspot, jmethodID id, struct hotspot_method *method);
+
 #endif

@@ -167,6 +167,19 @@ static void name_as_in_source(char name[SYMBOL_MAX], const char *class_name,
     source_name(name, SYMBOL_MAX, language, class_name, method, parameters);
 }
 
+void method_symbol(char *name, size_t room, const struct method_cache_options *options,
+                   const struct fetched_method *fetched)
+{
+    symbol_method_name(name, room, options->names, options->normalize, fetched->class_signature,
+                       fetched->name, fetched->descriptor);
+    if (options->names == NAMES_SOURCE && room >= SYMBOL_MAX) {
+        char class_name[SYMBOL_MAX];
+        symbol_class_name(class_name, sizeof(class_name), options->normalize,
+                          fetched->class_signature);
+        name_as_in_source(name, class_name, fetched);
+    }
+}
+
 /* Our own description of what the JVM told, without the file. NULL: no memory. */
 static struct cached_method *describe(const struct method_cache_options *options, jmethodID id,
                                       const struct fetched_method *fetched)
@@ -174,12 +187,8 @@ static struct cached_method *describe(const struct method_cache_options *options
     static atomic_uint last_id;
     char name[SYMBOL_MAX];
     char class_name[SYMBOL_MAX];
-    symbol_method_name(name, sizeof(name), options->names, options->normalize,
-                       fetched->class_signature, fetched->name, fetched->descriptor);
+    method_symbol(name, sizeof(name), options, fetched);
     symbol_class_name(class_name, sizeof(class_name), options->normalize, fetched->class_signature);
-    if (options->names == NAMES_SOURCE) {
-        name_as_in_source(name, class_name, fetched);
-    }
     size_t name_bytes = strlen(name) + 1;
     size_t class_bytes = strlen(class_name) + 1;
     size_t lines_bytes = (size_t)fetched->line_count * sizeof(struct line_entry);

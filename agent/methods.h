@@ -6,6 +6,7 @@
 #define JD_AGENT_METHODS_H
 
 #include "agent/java_method.h"
+#include "agent/method_fetch.h"
 #include "agent/symbol_name.h"
 
 #include <jvmti.h>
@@ -29,6 +30,10 @@ struct method_cache_options {
     enum name_style names;
     bool normalize;
 };
+
+/* The symbol of a method as these options want it, at most `room` bytes (SYMBOL_MAX does). */
+void method_symbol(char *name, size_t room, const struct method_cache_options *options,
+                   const struct fetched_method *fetched);
 
 /* NULL: no memory. */
 struct method_cache *method_cache_new(const struct method_cache_options *options);

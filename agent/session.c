@@ -152,10 +152,41 @@ static void free_session(struct session *session)
     if (!session) {
         return;
     }
+    method_table_close(session->table);
     sinks_close(&session->sinks);
     free_scratch(atomic_load(&session->spare));
     method_cache_free(session->methods);
     free(session);
+}
+
+/* Where there is a dump, beside it. Without the table the profile is still worth having. */
+static void open_table(struct session *session, const struct method_cache_options *names)
+{
+    struct method_table_options options = {
+        .names = *names,
+        .hotspot = session->hotspot,
+        .tsc = session->options.tsc,
+        .max_bytes = session->options.max_bytes,
+    };
+    for (unsigned i = 0; i < session->sinks.count && !session->table; i++) {
+        struct sink_stats stats;
+        sink_stats(session->sinks.sinks[i], &stats);
+        if (strcmp(session->sinks.names[i], "jitdump") == 0 && stats.path) {
+            options.dump = stats.path;
+            (void)method_table_open(&options, &session->table);
+            return;
+        }
+    }
+}
+
+/* Tells the table of classes that no event has told of; on a thread of the JVM's. */
+static void catch_up_table(struct session *session)
+{
+    JNIEnv *jni = NULL;
+    if (session->table &&
+        (*session->vm)->GetEnv(session->vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
+        method_table_catch_up(session->table, session->jvmti, jni);
+    }
 }
 
 static struct session *new_session(JavaVM *vm, const struct options *options)
@@ -180,6 +211,9 @@ static struct session *new_session(JavaVM *vm, const struct options *options)
     if (sinks_open(&session->sinks, &session->options) != 0) {
         free_session(session);
         return NULL;
+    }
+    if (options->methods) {
+        open_table(session, &methods);
     }
     return session;
 }
@@ -217,6 +251,7 @@ static void stop(struct session *session, bool java_thread)
 {
     duration_cancel();
     if (java_thread) {
+        catch_up_table(session);
         events_disable(session->jvmti);
     }
     atomic_store(&current, NULL);
@@ -252,9 +287,13 @@ static int start(JavaVM *vm, const struct options *options, bool attached)
     }
     atomic_store(&current, session);
     /* Live events first: what is compiled during the replay must not be missed. */
-    if (events_enable(environment) != 0 || (attached && events_replay(session) != 0)) {
+    if (events_enable(environment, session->table != NULL) != 0 ||
+        (attached && events_replay(session) != 0)) {
         stop(session, true);
         return -1;
+    }
+    if (attached) {
+        catch_up_table(session);
     }
     int error =
         options->duration ? duration_start(options->duration, stop_expired, session->serial) : 0;

@@ -7,6 +7,7 @@
 
 #include "agent/hotspot.h"
 #include "agent/inlines.h"
+#include "agent/method_table.h"
 #include "agent/methods.h"
 #include "agent/options.h"
 #include "agent/sinks.h"
@@ -32,6 +33,7 @@ struct session {
     uint64_t serial;         /* of this process's sessions */
     time_t started;
     struct sinks sinks;
+    struct method_table *table; /* NULL: not asked for, or failed */
     struct method_cache *methods;
     _Atomic(struct scratch *) spare; /* of the last callback that ended */
     atomic_bool failed;              /* every sink is closed; events are off */
