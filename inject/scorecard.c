@@ -215,6 +215,13 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
         tell(to, "no process of this recording mapped a dump; load the agent into the JVM "
                  "(-agentpath:libjdagent.so, or attach) while perf records");
     }
+    if (facts->jvms->count > 0 && scorecard->unnamed[UNNAMED_NO_DUMP] > scorecard->frames / 100) {
+        snprintf(text, sizeof text,
+                 "%" PRIu64
+                 " frames are of JVMs without a usable dump; load the agent into them, too",
+                 scorecard->unnamed[UNNAMED_NO_DUMP]);
+        tell(to, text);
+    }
     if (scorecard->unnamed[UNNAMED_BEFORE_DUMP] > scorecard->frames / 100) {
         tell(to, "frames were sampled before the agent was there; start it before perf, or with "
                  "the JVM");

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# jdtool inject and the shapes a recording can have: two JVMs in one 'perf record -a', a JVM that
+# starts another, a running JVM (-p), two events at once, a dump that was moved beside the recording,
+# a JVM in its own pid namespace. Each JVM's own methods must be found in its own image.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+compile Forker
+compile Streams
+
+sampling=(-e cpu-clock -F 499 -g)
+jvm=("$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=$scratch" -cp "$classes")
+
+inject() {
+    local case=$1
+    shift
+    "$jdtool" inject -i "$scratch/$case.data" -o "$scratch/$case.jit.data" \
+        --scorecard "$scratch/$case.json" "$@" >"$scratch/$case.out" 2>&1 ||
+        fail "$case: $(tail -n 3 "$scratch/$case.out")"
+    perf script -i "$scratch/$case.jit.data" --max-stack 1000 -F comm,pid,event,ip,sym,dso \
+        >"$scratch/$case.txt" 2>"$scratch/$case.err"
+    ! grep -v -e '^$' -e 'addr2line' "$scratch/$case.err" | grep . || fail "$case: perf complains"
+}
+
+# good CASE: of the frames in generated code at most 1 % have no name. Other JVMs may be at work on
+# this machine, without an agent: theirs do not count.
+good() {
+    python3 - "$scratch/$1.json" <<'PY' || fail "$1: the scorecard is bad: $(cat "$scratch/$1.out")"
+import json, sys
+card = json.load(open(sys.argv[1]))
+foreign = card["unnamed_frames"]["no_dump"]
+frames = card["frames_in_generated_code"] - foreign
+unnamed = sum(card["unnamed_frames"].values()) - foreign
+print(f"-- {frames} frames, {unnamed} unnamed")
+sys.exit(frames < 100 or unnamed > 0.01 * frames)
+PY
+}
+
+# seen CASE PATTERN [LEAST]: lines of the resolved stacks.
+seen() {
+    local count
+    count=$(grep -cE -e "$2" "$scratch/$1.txt" || true)
+    [ "$count" -ge "${3:-20}" ] || fail "$1: '$2' is there $count times"
+    note "$1: $2: $count"
+}
+
+unseen() {
+    ! grep -E -e "$2" "$scratch/$1.txt" | head -n 1 | grep . || fail "$1: '$2' is there"
+}
+
+# record CASE PERF-OPTIONS -- COMMAND
+record() {
+    local case=$1
+    shift
+    perf record -q -k mono -o "$scratch/$case.data" "$@" \
+        >"$scratch/$case.log" 2>&1 || fail "$case: $(tail -n 3 "$scratch/$case.log")"
+}
+
+# Two JVMs, the whole machine.
+"${jvm[@]}" Streams 4 >"$scratch/1.log" &
+first=$!
+"${jvm[@]}" Forker 4 >"$scratch/2.log" &
+second=$!
+children+=("$first" "$second")
+record all "${sampling[@]}" -a -- sleep 3
+wait "$first" "$second"
+inject all
+good all
+seen all "Streams.*all.jit-$first(-frames)?.so"
+seen all "Forker\\..*all.jit-$second.so"
+unseen all "Streams.*all.jit-$second"
+unseen all "Forker.*all.jit-$first"
+
+# One that was there before perf, by pid; at the end its dump is beside the recording only.
+"${jvm[@]}" Streams 5 >"$scratch/1.log" &
+first=$!
+children+=("$first")
+sleep 1
+record pid "${sampling[@]}" -p "$first" -- sleep 2
+wait "$first"
+mkdir "$scratch/moved"
+mv "$scratch/pid.data" "$scratch/moved/"
+mv "$scratch/jit-$first.dump" "$scratch/moved/"
+mv "$scratch/moved/pid.data" "$scratch/pid.data"
+if "$jdtool" inject -i "$scratch/pid.data" -o "$scratch/pid.none" --scorecard "$scratch/none.json" \
+    >"$scratch/none.out" 2>&1; then
+    grep -q 'is not there' "$scratch/none.out" || fail "pid: a dump is missing and nobody says so"
+    grep -q '"verdict": "bad"' "$scratch/none.json" || fail "pid: without a dump the profile is good"
+fi
+inject pid --dump "$scratch/moved/jit-$first.dump"
+good pid
+seen pid "Streams.*pid.jit-$first(-frames)?.so"
+mv "$scratch/moved/jit-$first.dump" "$scratch/"
+inject pid
+good pid
+
+# A JVM that starts another one.
+record fork "${sampling[@]}" -- "${jvm[@]}" Forker 3 "${jvm[@]}" Forker 3
+inject fork
+good fork
+mapfile -t images < <(grep -oE 'Forker\.work.*fork\.jit-[0-9]+\.so' "$scratch/fork.txt" |
+    grep -oE 'fork\.jit-[0-9]+' | sort -u)
+[ "${#images[@]}" -eq 2 ] || fail "fork: the method is in ${#images[@]} images instead of two"
+
+# Two events with different sample types.
+record events -e cpu-clock/call-graph=fp,freq=499/ -e page-faults/call-graph=no,period=20/ -- "${jvm[@]}" Streams 3
+inject events
+good events
+seen events "Streams.*events.jit"
+for event in cpu-clock page-faults; do
+    [ "$(grep -c " $event" "$scratch/events.txt")" -gt 20 ] || fail "events: no $event"
+done
+
+# In a pid namespace and with a /tmp of its own: the dump's name has the pid of in there.
+if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
+    mkdir "$scratch/inside"
+    record space "${sampling[@]}" -a -- unshare --pid --fork --mount --mount-proc \
+        bash -c "mount --bind '$scratch/inside' /mnt && exec \"\$@\"" - \
+        "$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=/mnt" -cp "$classes" Forker 3
+    dump=$(the_dump "$scratch/inside")
+    inject space --dump "$dump"
+    good space
+    seen space 'Forker\.work.*space\.jit-'
+else
+    note "no namespaces here: that case is left out"
+fi

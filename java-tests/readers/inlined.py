@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Holds the inlined frames that jdtool inject put into call chains against what HotSpot reported.
+
+usage: inlined.py RECORDING RESULT ORACLE
+
+For every address of every chain of the recording that lies in a compiled method, the frames that
+the result has before it must be the oracle's stack for that address, innermost first: the first
+PCStackInfo whose pc is above it (above the call, for a caller), method and line of each frame.
+Prints the figures and the first differences; exits 1 when one frame is wrong.
+"""
+import bisect
+import collections
+import re
+import subprocess
+import sys
+
+PRIMITIVES = {"B": "byte", "C": "char", "D": "double", "F": "float", "I": "int", "J": "long",
+              "S": "short", "Z": "boolean", "V": "void"}
+
+
+def parameters(signature):
+    """(ILjava/lang/String;[J)V -> int,java.lang.String,long[]"""
+    names = []
+    at = 1
+    while signature[at] != ")":
+        dimensions = 0
+        while signature[at] == "[":
+            dimensions += 1
+            at += 1
+        if signature[at] == "L":
+            end = signature.index(";", at)
+            name = signature[at + 1:end].replace("/", ".")
+            at = end + 1
+        else:
+            name = PRIMITIVES[signature[at]]
+            at += 1
+        names.append(name + "[]" * dimensions)
+    return ",".join(names)
+
+
+def plain(name):
+    """Hidden classes have their number behind '/', '.' or '+', as it was heard of."""
+    return re.sub(r"[/+]0x", ".0x", name).replace(" ", "")
+
+
+def method_name(class_signature, name, signature):
+    owner = class_signature[1:-1].replace("/", ".")
+    return plain(f"{owner}.{name}({parameters(signature)})")
+
+
+class Method:
+    def __init__(self, time, address, size, name):
+        self.time, self.address, self.size, self.name = time, address, size, name
+        self.pcs = []
+        self.stacks = []
+
+    def inlined_at(self, address):
+        """The frames above the compiled method's own."""
+        i = bisect.bisect_right(self.pcs, address - self.address)
+        return self.stacks[i][:-1] if i < len(self.stacks) else []
+
+
+def read_oracle(path):
+    methods = []
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            f = line.rstrip("\n").split("\t")
+            if f[0] == "L":
+                methods.append(Method(int(f[1]), int(f[2], 16), int(f[3]), method_name(*f[4:7])))
+            elif f[0] == "p":
+                methods[-1].pcs.append(int(f[1], 16))
+                methods[-1].stacks.append([])
+            elif f[0] == "f":
+                known = f[1] != "?"
+                name = method_name(*f[1:4]) if known else "?"
+                methods[-1].stacks[-1].append((name, int(f[5])))
+    pages = collections.defaultdict(list)
+    for method in methods:
+        for page in range(method.address >> 12, (method.address + method.size >> 12) + 1):
+            pages[page].append(method)
+    return pages
+
+
+def samples(path):
+    """Each sample's (time in ns, [(address, symbol, file)])."""
+    command = ["perf", "script", "-i", path, "--max-stack", "20000", "--ns", "-F", "time,ip,sym,dso"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, errors="replace") as perf:
+        time, frames = None, []
+        for line in perf.stdout:
+            if line[0] in "\t" or line.startswith("        "):
+                match = re.match(r"\s+([0-9a-f]+) (.*) \((.*)\)$", line)
+                if match:
+                    frames.append((int(match[1], 16), match[2], match[3]))
+                    continue
+            head = re.match(r"\s*(\d+)\.(\d+):", line)
+            if head:
+                if time is not None:
+                    yield time, frames
+                time, frames = int(head[1]) * 10**9 + int(head[2].ljust(9, "0")), []
+        if time is not None:
+            yield time, frames
+
+
+def lines_of(image, addresses):
+    """address -> line, by addr2line."""
+    answer = subprocess.run(["addr2line", "-e", image], text=True, stdout=subprocess.PIPE,
+                            input="\n".join(f"{a:x}" for a in addresses), check=True).stdout
+    lines = {}
+    for address, line in zip(addresses, answer.splitlines()):
+        number = re.search(r":(\d+)", line)
+        lines[address] = int(number[1]) if number else 0
+    return lines
+
+
+def main():
+    recording, result, oracle = sys.argv[1:]
+    pages = read_oracle(oracle)
+    before = list(samples(recording))
+    after = list(samples(result))
+    if len(before) != len(after):
+        sys.exit(f"{len(before)} samples became {len(after)}")
+
+    wanted = collections.defaultdict(set)
+    for _, frames in after:
+        for address, _, image in frames:
+            if image.endswith("-frames.so"):
+                wanted[image].add(address)
+    lines = {image: lines_of(image, sorted(addresses)) for image, addresses in wanted.items()}
+
+    count = collections.Counter()
+    differences = []
+    for (time, raw), (_, expanded) in zip(before, after):
+        at = 0
+        for index, (address, symbol, image) in enumerate(raw):
+            inlined = []
+            while at < len(expanded) and expanded[at][2].endswith("-frames.so"):
+                where, name, of = expanded[at]
+                inlined.append((plain(name.removesuffix(" (inlined)")), lines[of][where]))
+                at += 1
+            if at == len(expanded):
+                sys.exit(f"at {time}: the chain of {len(raw)} frames ends early")
+            name = plain(expanded[at][1])
+            at += 1
+            if not re.match(r"//anon|\[anon|\[unknown\]|/memfd:|/tmp/perf-\d+\.map", image):
+                continue  # of a file
+            look = address if index == 0 or raw[index - 1][2] == "[kernel.kallsyms]" else address - 1
+            found = [m for m in pages.get(look >> 12, []) if
+                     m.address <= look < m.address + m.size and m.name == name]
+            if not found:
+                continue  # a stub, or the interpreter
+            earlier = [m for m in found if m.time <= time]
+            candidates = [earlier[-1] if earlier else found[0]]
+            candidates += [m for m in found if m not in candidates and m.time > time][:1]
+            count["addresses in compiled methods"] += 1
+            expected = [m.inlined_at(look) for m in candidates]
+            count["inlined frames"] += len(inlined)
+            if inlined in expected:
+                count["right"] += 1
+            else:
+                differences.append((time, hex(address), name, inlined, expected[0]))
+        if at != len(expanded):
+            sys.exit(f"at {time}: {len(expanded) - at} frames too many")
+
+    for key, number in count.items():
+        print(f"-- {number:9} {key}")
+    for difference in differences[:5]:
+        print("-- wrong:", *difference, sep="\n     ")
+    if count["right"] != count["addresses in compiled methods"] or count["inlined frames"] < 1000:
+        sys.exit(f"{len(differences)} of {count['addresses in compiled methods']} are wrong, "
+                 f"{count['inlined frames']} inlined frames seen")
+
+
+main()
