@@ -83,16 +83,28 @@ inject_with_perf() {
 }
 
 inject_with_jdtool() {
+    local dumps=("$PROFILE"/jit-*.dump)
     mkdir -p "$PROFILE/src"
     with_progress "naming generated code" \
         "$JDPERF_TOOL" inject -i "$PROFILE/perf.data" -o "$PROFILE/perf.jit.data" \
+        "${dumps[@]/#/--dump=}" \
         --source-path "$PROFILE/src" --scorecard "$PROFILE/scorecard.json" "$@" || {
         rm -f "$PROFILE/perf.jit.data"
         return 1
     }
+    inject_cache_images
     printf '%s\n' "$PROGRESS_OUTPUT" | sed 's/^/    /' >&2
     if grep -q '"verdict": "bad"' "$PROFILE/scorecard.json"; then
         say "too many frames in generated code have no name: the scorecard above tells why"
         return 3
     fi
+}
+
+# Links the images into the profile's build-id directory. perf looks for a file of a JVM that lives
+# in a container in the container, but for a build-id here.
+inject_cache_images() {
+    local image images=("$PROFILE"/perf.jit-*.so)
+    for image in "${images[@]}"; do
+        perf_in_profile buildid-cache --add "$image" >/dev/null 2>&1 || :
+    done
 }

@@ -1,24 +1,29 @@
 # shellcheck shell=bash
-# jdperf record: run a command, or watch a JVM, under perf; then name its code.
-#
-# The command is started by jdperf itself, held until perf watches it, and let go: so its exit
-# status, its terminal and its signals are its own, and perf can stop before it does.
+# jdperf record: run a command, or watch a JVM, under perf; then name its code. What comes from the
+# command line is in verb_record; how a command runs under perf, in run.sh; how a JVM that runs
+# already is profiled, in running.sh.
 
 # shellcheck source=scripts/jdperf.d/perf.sh
 . "$JDPERF_LIB/perf.sh"
 # shellcheck source=scripts/jdperf.d/inject.sh
 . "$JDPERF_LIB/inject.sh"
+# shellcheck source=scripts/jdperf.d/run.sh
+. "$JDPERF_LIB/run.sh"
+# shellcheck source=scripts/jdperf.d/running.sh
+. "$JDPERF_LIB/running.sh"
 
 record_usage() {
     cat <<END
 usage: jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]
+       jdperf record [OPTION…] -p PID [-d SECONDS]
        jdperf record [OPTION…] -a [-d SECONDS]
 
 Runs COMMAND with the agent in its JVMs and perf watching, then names the
 generated code and says how good the profile is. A java command gets the agent
 as arguments; any other command (mvn, a start script) through
 JAVA_TOOL_OPTIONS, which all JVMs it starts take up. Ctrl-C ends the recording,
-not the work on it.
+not the work on it. With -p it is a JVM that runs already: the agent is attached,
+and stopped afterwards; PID may be a unique part of a name that jcmd -l shows.
 
   -o DIR              where everything of this profile goes (default:
                       $JDPERF_DEFAULT_DIR; an earlier profile is kept as DIR.old)
@@ -27,10 +32,12 @@ not the work on it.
                       dwarf stacks)
   -e, --event EVENT   what to sample on (default: cycles; cpu-clock where the
                       machine has no counters)
-  -a, --all           the whole machine, not only the command
+  -p, --pid PID       a JVM that runs already
+  -a, --all           the whole machine; JVMs in it have to have the agent
       --stacks KIND   fp, dwarf (works without frame pointers, needs more
-                      room), none, auto (default: fp, for a JVM that jdperf
-                      starts gets -XX:+PreserveFramePointer)
+                      room), none, auto (default: fp where the JVM has
+                      -XX:+PreserveFramePointer, which a JVM that jdperf
+                      starts gets, else dwarf)
       --stack-size N  bytes of stack copied with dwarf stacks (default: 65528)
       --agent-options LIST  key=value,… for the agent, see its options
       --injector jdtool|perf  what names the code (default: jdtool)
@@ -47,7 +54,7 @@ END
 verb_record() {
     local out=$JDPERF_DEFAULT_DIR duration=${PERF_RECORD_SECONDS:-} frequency=${PERF_RECORD_FREQ:-}
     local event='' stacks=auto stack_size=65528 agent_options='' system_wide='' inject=yes
-    local discard_raw='' command=()
+    local discard_raw='' pid='' command=()
     while (($#)); do
         case $1 in
         --) ;;
@@ -58,6 +65,7 @@ verb_record() {
         -d | --duration) need_value "$@"; duration=$2; shift 2 ;;
         -F | --frequency) need_value "$@"; frequency=$2; shift 2 ;;
         -e | --event) need_value "$@"; event=$2; shift 2 ;;
+        -p | --pid) need_value "$@"; pid=$2; shift 2 ;;
         -a | --all) system_wide=yes; shift ;;
         --stacks) need_value "$@"; stacks=$2; shift 2 ;;
         --stack-size) need_value "$@"; stack_size=$2; shift 2 ;;
@@ -78,13 +86,20 @@ verb_record() {
     fi
     [[ $stacks =~ ^(auto|fp|dwarf|none)$ ]] || wrong_usage "record: unknown kind of stacks: $stacks (auto, fp, dwarf, none)"
     check_injector
-    ((${#command[@]})) || [[ $system_wide ]] || wrong_usage "record: what shall be recorded? Give a command, -p PID or -a"
+    [[ ${#command[@]} -gt 0 || $system_wide || $pid ]] || wrong_usage "record: what shall be recorded? Give a command, -p PID or -a"
+    [[ -z $pid || (${#command[@]} -eq 0 && -z $system_wide) ]] || wrong_usage "record: -p stands alone, without a command or -a"
     ((${#command[@]} == 0)) || command -v -- "${command[0]}" >/dev/null ||
         die "failed to run ${command[0]}: no such command$(java_hint "${command[0]}")"
 
     need_perf
     need_agent
-    [[ $stacks == auto ]] && stacks=fp
+    if [[ $pid ]]; then
+        target_find "$pid"
+        # It would leave its files in the staging directory, which does not last.
+        [[ $INJECTOR != perf ]] || target_is_like_us ||
+            wrong_usage "record: --injector perf cannot serve another user's JVM or one in a container"
+    fi
+    [[ $stacks != auto ]] || record_choose_stacks
     [[ $frequency ]] || { [[ $stacks == dwarf ]] && frequency=199 || frequency=997; }
     choose_event "$event"
     create_profile "$out"
@@ -94,16 +109,28 @@ verb_record() {
     profile_set "$PROFILE" stacks "$stacks"
 
     record_perf_arguments
+    [[ -z $pid ]] || running_attach
     record_run
+    [[ -z $pid ]] || running_detach
     local status=0
     if [[ $inject == yes ]]; then
         inject_profile || status=$?
         [[ -z $discard_raw || $status == 1 ]] || rm -f "$PROFILE/perf.data"
         [[ $status == 1 ]] || say "look at it with: jdperf report $out"
     fi
+    target_drop_staging
     record_command_status || status=1
     trap - INT TERM HUP
     return "$status"
+}
+
+# Sets stacks to what reaches the root in this JVM.
+record_choose_stacks() {
+    stacks=fp
+    if [[ $pid && $(target_flag PreserveFramePointer) != true ]]; then
+        stacks=dwarf
+        say "process $TARGET runs without -XX:+PreserveFramePointer: copying stacks (--stacks dwarf) instead of following frame pointers"
+    fi
 }
 
 java_hint() {
@@ -115,6 +142,7 @@ java_hint() {
 record_perf_arguments() {
     # A named clock is what ties samples to the stamps in the dump.
     PERF_ARGUMENTS=(record -k mono -e "$EVENT" -F "$frequency" -o "$PROFILE/perf.data")
+    [[ -z $pid ]] || PERF_ARGUMENTS+=(-p "$TARGET")
     case $stacks in
     fp) PERF_ARGUMENTS+=(--call-graph fp) ;;
     dwarf) PERF_ARGUMENTS+=(--call-graph "dwarf,$stack_size") ;;
@@ -163,91 +191,4 @@ record_command_line() {
     done
     say "giving the agent to every JVM that ${command[0]##*/} starts, through JAVA_TOOL_OPTIONS"
     COMMAND_LINE=(env "JAVA_TOOL_OPTIONS=${JAVA_TOOL_OPTIONS:+$JAVA_TOOL_OPTIONS }${quoted[*]}" "${command[@]}")
-}
-
-# Starts the command held back, perf watching it, and lets it go. Returns when perf has ended:
-# because the command has, the time is over, or the user pressed Ctrl-C. HELD is the command's
-# process, empty when there is none.
-record_run() {
-    local timer='' go
-    HELD='' INTERRUPTED=''
-    make_scratch
-    mkfifo "$SCRATCH/go" "$SCRATCH/control" "$SCRATCH/ack"
-    if ((${#command[@]})); then
-        record_command_line
-        # bash starts asynchronous commands deaf to Ctrl-C and without a terminal.
-        (
-            trap - INT QUIT
-            trap '' EXIT
-            read -r go <"$SCRATCH/go"
-            [[ $go == go ]] || exit 125
-            exec "${COMMAND_LINE[@]}"
-        ) <&0 &
-        HELD=$!
-        [[ $system_wide ]] || PERF_ARGUMENTS+=(-p "$HELD")
-    fi
-    [[ -z $system_wide ]] || PERF_ARGUMENTS+=(-a)
-
-    trap 'INTERRUPTED=yes' INT
-    trap '[[ -z $HELD ]] || kill -TERM "$HELD" 2>/dev/null; kill -INT "$PERF_PID" 2>/dev/null' TERM HUP
-    if ! record_start_perf; then
-        [[ -z $HELD ]] || echo no >"$SCRATCH/go"
-        exit 1
-    fi
-    say "recording $EVENT at $frequency Hz, stacks: $stacks${duration:+, for $duration s}"
-    [[ -z $HELD ]] || echo go >"$SCRATCH/go"
-    if [[ $duration ]]; then
-        { sleep "$duration" && kill -INT "$PERF_PID"; } 2>/dev/null &
-        timer=$!
-    fi
-    while kill -0 "$PERF_PID" 2>/dev/null && { [[ -z $HELD ]] || kill -0 "$HELD" 2>/dev/null; }; do
-        wait -n "$PERF_PID" ${HELD:+"$HELD"} 2>/dev/null || :
-    done
-    # Children that outlive the command (daemons) would keep perf going.
-    kill -INT "$PERF_PID" 2>/dev/null || :
-    while kill -0 "$PERF_PID" 2>/dev/null; do
-        wait "$PERF_PID" || :
-    done
-    [[ -z $timer ]] || kill "$timer" 2>/dev/null || :
-    [[ -z $INTERRUPTED ]] || say "interrupted: the profile ends here"
-    if [[ ! -s $PROFILE/perf.data ]]; then
-        explain_perf_failure "$(<"$PROFILE/perf.log")"
-        exit 1
-    fi
-}
-
-# Starts perf and waits until it samples: it answers a ping then. Sets PERF_PID.
-record_start_perf() {
-    local control ack answer=''
-    exec {control}<>"$SCRATCH/control" {ack}<>"$SCRATCH/ack"
-    (
-        trap - INT
-        exec "$PERF" --buildid-dir "$PROFILE/buildid" "${PERF_ARGUMENTS[@]}" \
-            --control "fifo:$SCRATCH/control,$SCRATCH/ack"
-    ) >"$PROFILE/perf.log" 2>&1 </dev/null &
-    PERF_PID=$!
-    echo ping >&"$control"
-    while [[ -z $answer ]] && kill -0 "$PERF_PID" 2>/dev/null; do
-        read -r -t 0.2 -u "$ack" answer || :
-    done
-    exec {control}>&- {ack}>&-
-    [[ $answer ]] || {
-        explain_perf_failure "$(<"$PROFILE/perf.log")"
-        return 1
-    }
-}
-
-# Waits for the command, which may outlive the recording. Its status, but 0 when the user ended it.
-record_command_status() {
-    local status=0
-    [[ $HELD ]] || return 0
-    ! kill -0 "$HELD" 2>/dev/null || say "the command goes on; jdperf ends with it"
-    while :; do
-        wait "$HELD" && status=0 || status=$?
-        kill -0 "$HELD" 2>/dev/null || break
-    done
-    [[ -z $INTERRUPTED ]] || return 0
-    profile_set "$PROFILE" command_status "$status"
-    ((status == 0)) || say "the command ended with status $status"
-    return "$status"
 }

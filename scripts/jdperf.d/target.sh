@@ -65,7 +65,7 @@ target_describe() {
         TARGET_SAME_FILES='' TARGET_ROOT=/proc/$TARGET/root
         [[ -x /proc/$TARGET/root/ ]] || die "process $TARGET lives in a container: only root can attach to it from outside"
     fi
-    TARGET_JAVA_HOME=$(sed -n 's|^.* \(/.*\)/lib/\(amd64/\|aarch64/\)\{0,1\}server/libjvm\.so.*$|\1|p' "/proc/$TARGET/maps" | sed -n 1p)
+    TARGET_JAVA_HOME=$(target_mapped '/libjvm\.so' | sed -n '1s|/lib/\(amd64/\|aarch64/\)\{0,1\}server/.*||p')
     version=$(sed -n 's/^JAVA_VERSION="\([0-9.]*\).*/\1/p' "$TARGET_ROOT$TARGET_JAVA_HOME/release" 2>/dev/null) || :
     version=${version#1.}
     TARGET_JAVA=${version%%.*}
@@ -124,12 +124,21 @@ target_choose_agent() {
 }
 
 target_loaded_agent() {
-    sed -n 's|^[^/]* \(/.*/libjdagent\.so\)\( (deleted)\)\{0,1\}$|\1|p' "/proc/$TARGET/maps" | sed -n 1p
+    target_mapped '/libjdagent\.so' | sed -n 1p
+}
+
+# The paths of mapped files that end with the pattern $1, as the target sees them: the kernel puts
+# the directory that a process was chrooted to in front.
+target_mapped() {
+    local root
+    root=$(readlink "/proc/$TARGET/root")
+    sed -n "s|^[^/]* \(/.*$1\)\( (deleted)\)\{0,1\}\$|\1|p" "/proc/$TARGET/maps" | uniq |
+        sed "s|^${root%/}/|/|"
 }
 
 # The dump that the target has mapped, as it sees it; empty when it writes none.
 target_dump() {
-    sed -n 's|^[^/]* \(/.*/jit-[0-9]*\.dump\)$|\1|p' "/proc/$TARGET/maps" | tail -n 1
+    target_mapped '/jit-[0-9]*\.dump' | tail -n 1
 }
 
 # target_command OPTIONS: has the target load the agent with OPTIONS. 0, or 1 after the JVM's answer.

@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # The variables of verb_record.
+# perf at work, and the command it watches.
+#
+# The command is started by jdperf itself, held until perf watches it, and let go: so its exit
+# status, its terminal and its signals are its own, and perf can stop before it does.
+
+# Starts perf, with the command held back until it samples, if there is one. Returns when perf has
+# ended: because the command or the JVM has, the time is over, or the user pressed Ctrl-C. HELD is
+# the command's process, empty when there is none.
+record_run() {
+    local timer='' go
+    HELD='' INTERRUPTED=''
+    make_scratch
+    mkfifo "$SCRATCH/go" "$SCRATCH/control" "$SCRATCH/ack"
+    if ((${#command[@]})); then
+        record_command_line
+        # bash starts asynchronous commands deaf to Ctrl-C and without a terminal.
+        (
+            trap - INT QUIT
+            trap '' EXIT
+            read -r go <"$SCRATCH/go"
+            [[ $go == go ]] || exit 125
+            exec "${COMMAND_LINE[@]}"
+        ) <&0 &
+        HELD=$!
+        [[ $system_wide ]] || PERF_ARGUMENTS+=(-p "$HELD")
+    fi
+    [[ -z $system_wide ]] || PERF_ARGUMENTS+=(-a)
+
+    trap 'INTERRUPTED=yes' INT
+    trap '[[ -z $HELD ]] || kill -TERM "$HELD" 2>/dev/null; kill -INT "$PERF_PID" 2>/dev/null' TERM HUP
+    if ! record_start_perf; then
+        [[ -z $HELD ]] || echo no >"$SCRATCH/go"
+        [[ -z $pid ]] || running_abandon
+        exit 1
+    fi
+    say "recording $EVENT at $frequency Hz, stacks: $stacks${duration:+, for $duration s}"
+    [[ $HELD || $duration ]] || say "Ctrl-C ends the recording"
+    [[ -z $HELD ]] || echo go >"$SCRATCH/go"
+    if [[ $duration ]]; then
+        { sleep "$duration" && kill -INT "$PERF_PID"; } 2>/dev/null &
+        timer=$!
+    fi
+    while kill -0 "$PERF_PID" 2>/dev/null && { [[ -z $HELD ]] || kill -0 "$HELD" 2>/dev/null; }; do
+        wait -n "$PERF_PID" ${HELD:+"$HELD"} 2>/dev/null || :
+    done
+    # Children that outlive the command (daemons) would keep perf going.
+    kill -INT "$PERF_PID" 2>/dev/null || :
+    while kill -0 "$PERF_PID" 2>/dev/null; do
+        wait "$PERF_PID" || :
+    done
+    [[ -z $timer ]] || kill "$timer" 2>/dev/null || :
+    [[ -z $INTERRUPTED ]] || say "interrupted: the profile ends here"
+    if [[ ! -s $PROFILE/perf.data ]]; then
+        explain_perf_failure "$(<"$PROFILE/perf.log")"
+        [[ -z $pid ]] || running_abandon
+        exit 1
+    fi
+}
+
+# Starts perf and waits until it samples: it answers a ping then. Sets PERF_PID.
+record_start_perf() {
+    local control ack answer=''
+    exec {control}<>"$SCRATCH/control" {ack}<>"$SCRATCH/ack"
+    (
+        trap - INT
+        exec "$PERF" --buildid-dir "$PROFILE/buildid" "${PERF_ARGUMENTS[@]}" \
+            --control "fifo:$SCRATCH/control,$SCRATCH/ack"
+    ) >"$PROFILE/perf.log" 2>&1 </dev/null &
+    PERF_PID=$!
+    echo ping >&"$control"
+    while [[ -z $answer ]] && kill -0 "$PERF_PID" 2>/dev/null; do
+        read -r -t 0.2 -u "$ack" answer || :
+    done
+    exec {control}>&- {ack}>&-
+    [[ $answer ]] || {
+        explain_perf_failure "$(<"$PROFILE/perf.log")"
+        return 1
+    }
+}
+
+# Waits for the command, which may outlive the recording. Its status, but 0 when the user ended it.
+record_command_status() {
+    local status=0
+    [[ $HELD ]] || return 0
+    ! kill -0 "$HELD" 2>/dev/null || say "the command goes on; jdperf ends with it"
+    while :; do
+        wait "$HELD" && status=0 || status=$?
+        kill -0 "$HELD" 2>/dev/null || break
+    done
+    [[ -z $INTERRUPTED ]] || return 0
+    profile_set "$PROFILE" command_status "$status"
+    ((status == 0)) || say "the command ended with status $status"
+    return "$status"
+}

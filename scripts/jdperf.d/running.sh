@@ -1,0 +1,68 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # The variables of verb_record.
+# record -p: a session in a JVM for as long as perf watches it.
+
+# shellcheck source=scripts/jdperf.d/target.sh
+. "$JDPERF_LIB/target.sh"
+
+# Attaches. A session that runs in the JVM already is used, and left alone afterwards: OWN_SESSION
+# is empty then. DUMP_DIRECTORY is where the dump is, as we reach it even when the JVM has ended.
+running_attach() {
+    local dump
+    OWN_SESSION=yes
+    target_status || { rmdir_profile; die "the agent in process $TARGET does not answer"; }
+    if [[ $STATUS_LINES == *"state=running mode=jitdump"* ]]; then
+        say "a session runs in process $TARGET already: its dump is used, and it goes on afterwards"
+        [[ -z $agent_options ]] || say "--agent-options has no effect on it"
+        OWN_SESSION=''
+    else
+        [[ $STATUS_LINES != *state=running* ]] || {
+            rmdir_profile
+            die "a session without a dump runs in process $TARGET (mode=map?): jdperf stop $TARGET first"
+        }
+        target_announce_warning
+        target_choose_agent
+        AGENT_OPTIONS=$agent_options
+        if target_is_like_us; then
+            add_agent_option dir "$PROFILE"
+        else
+            target_make_staging
+            add_agent_option dir "$STAGING"
+        fi
+        [[ $stacks != dwarf ]] || add_agent_option methods on
+        if ! target_command "$AGENT_OPTIONS"; then
+            target_drop_staging
+            rmdir_profile
+            exit 1
+        fi
+    fi
+    dump=$(target_dump)
+    [[ $dump ]] || { rmdir_profile; die "the agent in process $TARGET writes no dump"; }
+    exec {DUMP_DIRECTORY}<"$TARGET_ROOT${dump%/*}"
+    profile_set "$PROFILE" pid "$TARGET"
+}
+
+# Ends the session and brings its files into the profile.
+running_detach() {
+    local file here=/proc/self/fd/$DUMP_DIRECTORY
+    if [[ $OWN_SESSION ]] && target_is_jvm "$TARGET"; then
+        target_command stop || say "going on with what the dump holds"
+    fi
+    for file in "$here/jit-$TARGET_NSPID.dump" "$here/jit-$TARGET_NSPID.methods"; do
+        # A regular file only: the directory is another user's.
+        [[ -f $file && ! -L $file && ! $file -ef $PROFILE/${file##*/} ]] || continue
+        cp "$file" "$PROFILE/${file##*/}" || die "failed to copy ${file##*/} into $PROFILE"
+    done
+    exec {DUMP_DIRECTORY}<&-
+}
+
+# perf did not start: the JVM is left as it was.
+running_abandon() {
+    [[ -z $OWN_SESSION ]] || target_command stop || :
+    target_drop_staging
+}
+
+rmdir_profile() {
+    rm -f "$PROFILE/profile"
+    rmdir "$PROFILE" 2>/dev/null || :
+}

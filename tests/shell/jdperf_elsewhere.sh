@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# JVMs of another user and in other namespaces, for root.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_real_profile
+((EUID == 0)) || skip "only root can profile other users' JVMs"
+unshare --pid --fork --mount --mount-proc true 2>/dev/null || skip "unshare cannot make namespaces here"
+compile_sample
+chmod 755 "$WORK"
+java=$(readlink -f "$(command -v java)")
+
+jvm=''
+trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null; rm -rf "$WORK"' EXIT
+
+wait_for_jvm() {
+    for ((i = 0; i < 100; i++)); do
+        grep -qs libjvm "/proc/$jvm/maps" && break
+        sleep 0.1
+    done
+    sleep 1.5
+}
+
+named() {
+    awk -F '[:,]' '/"samples_in_generated_code"/ { all = $2 } /"samples_in_generated_code_named"/ { named = $2 }
+        END { printf "%d of %d leaf samples named\n", named, all; exit !(all > 100 && named >= 0.999 * all) }' p/scorecard.json ||
+        fail "unnamed samples"
+}
+
+echo "== another user's JVM"
+setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+jvm=$!
+wait_for_jvm
+run 0 "$JDPERF" record -o p -p "$jvm" -d 4 --stacks fp
+named
+[[ $(stat -c %u "p/jit-$jvm.dump") == 0 ]] || fail "the dump in root's profile is not root's"
+[[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
+run 0 "$JDPERF" attach "$jvm"
+staging=$(sed -n 's|.*file=\(/tmp/jdperf-[^/]*\)/.*|\1|p' output)
+[[ $(stat -c %u:%a "$staging") == 65534:700 ]] || fail "the staging directory is not the user's own"
+[[ -z $(find "$staging" ! -user 65534) ]] || fail "something in the user's directory is not his"
+run 0 "$JDPERF" clean -n
+says_not "$staging"
+run 0 "$JDPERF" stop "$jvm"
+run 0 "$JDPERF" clean -n
+says "would remove $staging"
+[[ -d $staging ]] || fail "--dry-run removed something"
+run 0 "$JDPERF" clean
+[[ ! -e $staging ]] || fail "clean left $staging"
+# The agent's file is gone; the agent is not.
+run 0 "$JDPERF" attach "$jvm"
+run 0 "$JDPERF" stop "$jvm"
+run 0 "$JDPERF" clean
+kill "$jvm"
+wait "$jvm" 2>/dev/null || :
+
+echo "== a JVM in namespaces of its own, with a /tmp of its own"
+mkdir elsewhere
+# As a container: the program's files are there, and nothing else of ours.
+# shellcheck disable=SC2016
+unshare --pid --fork --mount --mount-proc sh -c '
+    mount --rbind / "$1/elsewhere" && mount -t tmpfs tmpfs "$1/elsewhere/tmp" && mkdir "$1/elsewhere/tmp/app" &&
+    cp -r "$1/classes" "$1/elsewhere/tmp/app/" && cd "$1/elsewhere/tmp/app" && mount -t proc proc "$1/elsewhere/proc" &&
+    exec chroot "$1/elsewhere" sh -c "cd /tmp/app && exec $2 -cp classes Market 600"' sh "$WORK" "$java" >jvm.out 2>&1 </dev/null &
+outer=$!
+for ((i = 0; i < 100; i++)); do
+    jvm=$(pgrep -P "$outer" || :)
+    [[ $jvm ]] && grep -qs libjvm "/proc/$jvm/maps" && break
+    sleep 0.1
+done
+[[ $jvm ]] || fail "the JVM in the namespaces did not start: $(cat jvm.out)"
+wait_for_jvm
+[[ $(awk '/^NSpid:/ { print $NF }' "/proc/$jvm/status") == 1 ]] || fail "it does not see itself as 1"
+run 0 "$JDPERF" record -o p -p "$jvm" -d 4 --stacks fp
+named
+[[ -f p/jit-1.dump ]] || fail "the dump was not fetched"
+[[ -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "a staging directory was left behind"
+# While it lives perf looks for files in the JVM's namespace.
+run 0 "$JDPERF" report p
+says 'Market.takeOrders()'
+run 0 "$JDPERF" map "$jvm"
+grep -q Market.takeOrders "/tmp/perf-$jvm.map" || fail "no map on this side"
+run 1 "$JDPERF" status "$jvm"
+kill -9 "$jvm"
+wait "$outer" 2>/dev/null || :
+run 0 "$JDPERF" clean -n --all
+says "would remove /tmp/perf-$jvm.map"
+rm -f "/tmp/perf-$jvm.map"
+jvm=''
+# And after its life.
+run 0 "$JDPERF" inject p
+named
+run 0 "$JDPERF" report p
+says 'Market.takeOrders()'

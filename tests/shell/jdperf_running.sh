@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# JVMs that run already: attach, status, stop, record -p, map; with every JDK there is.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_real_profile
+command -v jattach >/dev/null || command -v jcmd >/dev/null || skip "neither jattach nor jcmd is installed"
+compile_sample
+
+jvm=''
+trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null; rm -rf "$WORK" "/tmp/perf-$jvm.map"' EXIT
+
+start_jvm() {
+    "$@" >jvm.out 2>jvm.err </dev/null &
+    jvm=$!
+    for ((i = 0; i < 100; i++)); do
+        grep -qs libjvm "/proc/$jvm/maps" && break
+        sleep 0.1
+    done
+    sleep 1.5
+}
+
+stop_jvm() {
+    kill "$jvm"
+    wait "$jvm" 2>/dev/null || :
+    rm -f "/tmp/perf-$jvm.map"
+    jvm=''
+}
+
+share_named() {
+    awk -F '[:,]' '/"samples_in_generated_code"/ { all = $2 } /"samples_in_generated_code_named"/ { named = $2 }
+        END { printf "%d of %d leaf samples named\n", named, all; exit !(all > 100 && named >= 0.999 * all) }' "$1/scorecard.json"
+}
+
+for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
+    [[ -x $jdk/bin/java ]] || continue
+    echo "== $jdk"
+    start_jvm "$jdk/bin/java" -cp classes Market 600 unique-name-of-this-jvm
+
+    # A session by hand.
+    run 1 "$JDPERF" status "$jvm"
+    says 'state=absent'
+    mkdir -p dumps
+    run 0 "$JDPERF" attach unique-name-of-this -o dumps
+    says 'state=running mode=jitdump'
+    says "file=$WORK/dumps/jit-$jvm.dump"
+    ! grep -q '^JAVA_VERSION="2[1-9]' "$jdk/release" || says '-XX:+EnableDynamicAgentLoading'
+    run 0 "$JDPERF" attach "$jvm"
+    says 'goes on as it is'
+    run 0 "$JDPERF" map "$jvm"
+    says 'made from its dump'
+    grep -q 'Market' "/tmp/perf-$jvm.map" || fail "the map lacks the program's methods"
+    run 0 "$JDPERF" stop "$jvm"
+    says 'state=stopped'
+    run 1 "$JDPERF" status "$jvm"
+    run 0 "$JDAGENT_BUILD/jdtool" verify "dumps/jit-$jvm.dump"
+
+    # What the agent refuses is told in its own words.
+    run 1 "$JDPERF" attach "$jvm" --agent-options frobnicate=yes
+    says "unknown option 'frobnicate'"
+
+    # All in one.
+    run 0 "$JDPERF" record -o "p" -p "$jvm" -d 4 --stacks fp
+    share_named p || fail "unnamed samples"
+    [[ -f p/jit-$jvm.dump ]] || fail "the dump is not in the profile"
+    run 1 "$JDPERF" status "$jvm"
+    says 'state=stopped'
+    run 0 "$JDPERF" report p
+    says 'Market.takeOrders()'
+    # Without frame pointers in the JVM, auto means dwarf.
+    run 0 "$JDPERF" record -o p -p "$jvm" -d 1
+    says 'copying stacks'
+
+    # A perf map: a snapshot, then followed.
+    run 0 "$JDPERF" map "$jvm" --agent-options names=short
+    grep -q ' Market.takeOrders' "/tmp/perf-$jvm.map" || fail "no method in the map"
+    env --default-signal=INT "$JDPERF" map "$jvm" --follow >map.log 2>&1 &
+    follower=$!
+    for ((i = 0; i < 100; i++)); do
+        grep -q 'keeping it' map.log && break
+        sleep 0.1
+    done
+    run 0 "$JDPERF" status "$jvm"
+    says 'mode=map'
+    kill -INT "$follower"
+    wait "$follower" || fail "map --follow: $(cat map.log)"
+    run 1 "$JDPERF" status "$jvm"
+    stop_jvm
+done
+
+# A JVM that cannot be attached to says so.
+start_jvm java -XX:+DisableAttachMechanism -cp classes Market 600
+run 1 "$JDPERF" attach "$jvm"
+says 'refused'
+says '-XX:+DisableAttachMechanism'
+stop_jvm
+run 1 "$JDPERF" attach no-such-jvm-anywhere
+says "no JVM's name contains"
+run 1 "$JDPERF" attach $$
+says 'is no HotSpot JVM'
