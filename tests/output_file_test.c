@@ -209,6 +209,20 @@ static void size_limit_does_not_kill(void **state)
     assert_int_equal(there.st_size, 1000 / 64 * 64);
 }
 
+static void discarding_removes_the_file(void **state)
+{
+    const char *path = scratch_path(state, "file");
+    struct output_file file;
+    assert_int_equal(output_file_create(&file, path), 0);
+    output_file_discard(&file);
+    assert_int_equal(access(path, F_OK), -1);
+    /* Somebody else may have removed it before. */
+    assert_int_equal(output_file_create(&file, path), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(output_file_append(&file, "lost", 4), 0);
+    output_file_release(&file);
+}
+
 static void replacing_takes_over_the_path(void **state)
 {
     const char *path = scratch_path(state, "file");
@@ -242,6 +256,7 @@ int main(void)
         JD_TEST(short_and_interrupted_writes_are_continued),
         JD_TEST(record_that_does_not_fit_is_cut_back),
         JD_TEST(size_limit_does_not_kill),
+        JD_TEST(discarding_removes_the_file),
         JD_TEST(replacing_takes_over_the_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -451,9 +451,7 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
         error = map_marker(dump);
     }
     if (error) {
-        if (dump->file.path) {
-            (void)unlink(dump->file.path);
-        }
+        output_file_discard(&dump->file);
         free_dump(dump);
         return error;
     }

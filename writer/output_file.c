@@ -15,21 +15,24 @@
 
 enum { PRIVATE_MODE = 0600 };
 
-static const char *file_type(mode_t mode)
+/* Why a path is refused, as the end of a message. */
+static const char *what_is_in_place(const char *path)
 {
-    switch (mode & S_IFMT) {
-    case S_IFLNK:
-        return "a symbolic link";
-    case S_IFDIR:
-        return "a directory";
-    case S_IFIFO:
-        return "a FIFO";
-    case S_IFSOCK:
-        return "a socket";
+    struct stat there;
+    if (lstat(path, &there) != 0) {
+        return "something was in its place";
+    }
+    switch (there.st_mode & S_IFMT) {
     case S_IFREG:
-        return "somebody else's file";
+        return "somebody else's file is in its place";
+    case S_IFLNK:
+        return "a symbolic link is in its place; remove it, then try again";
+    case S_IFDIR:
+        return "a directory is in its place; remove it, then try again";
+    case S_IFIFO:
+        return "a FIFO is in its place; remove it, then try again";
     default:
-        return "a device";
+        return "a device or socket is in its place";
     }
 }
 
@@ -45,8 +48,6 @@ static int remove_stale(const char *path)
         return errno == ENOENT ? 0 : -errno;
     }
     if (!S_ISREG(there.st_mode) || there.st_uid != geteuid()) {
-        message(MESSAGE_ERROR, "failed to create %s: %s is in its place; remove it, then try again",
-                path, file_type(there.st_mode));
         return -EEXIST;
     }
     return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
@@ -71,31 +72,35 @@ static int open_new(const char *path)
     return above_stderr(fd);
 }
 
-int output_file_create(struct output_file *file, const char *path)
+static int open_private(const char *path)
 {
-    *file = (struct output_file){.fd = -1};
     int fd = open_new(path);
     if (fd < 0 && errno == EEXIST) {
         int error = remove_stale(path);
-        if (error == -EEXIST) {
-            return error; /* has said so */
+        if (error) {
+            return error;
         }
-        errno = -error;
-        fd = error ? -1 : open_new(path);
+        fd = open_new(path);
     }
+    return fd < 0 ? -errno : fd;
+}
+
+int output_file_create(struct output_file *file, const char *path)
+{
+    *file = (struct output_file){.fd = -1, .path = strdup(path)};
+    int fd = file->path ? open_private(path) : -ENOMEM;
     if (fd < 0) {
-        int error = errno;
-        message(MESSAGE_ERROR, "failed to create %s: %s", path, strerror(error));
-        return -error;
+        message(MESSAGE_ERROR, "failed to create %s: %s", path,
+                fd == -EEXIST ? what_is_in_place(path) : strerror(-fd));
+        output_file_release(file);
+        return fd;
     }
     file->fd = fd;
-    file->path = strdup(path);
-    /* The umask may have taken away more than it should: we map the file, the user reads it. */
-    if (!file->path || fchmod(fd, PRIVATE_MODE) != 0) {
-        int error = file->path ? errno : ENOMEM;
-        message(MESSAGE_ERROR, "failed to set up %s: %s", path, strerror(error));
-        (void)unlink(path);
-        output_file_release(file);
+    /* The umask may have taken away more than it should: the user is going to read the file. */
+    if (fchmod(fd, PRIVATE_MODE) != 0) {
+        int error = errno;
+        message(MESSAGE_ERROR, "failed to make %s private: %s", path, strerror(error));
+        output_file_discard(file);
         return -error;
     }
     struct rlimit limit;
@@ -185,8 +190,7 @@ int output_file_replace(struct output_file *file, struct output_file *by)
     if (rename(by->path, file->path) != 0) {
         int error = errno;
         message(MESSAGE_ERROR, "failed to replace %s: %s", file->path, strerror(error));
-        (void)unlink(by->path);
-        output_file_release(by);
+        output_file_discard(by);
         return -error;
     }
     char *path = file->path;
@@ -201,10 +205,16 @@ int output_file_replace(struct output_file *file, struct output_file *by)
 
 void output_file_close(struct output_file *file)
 {
-    if (file->fd >= 0) {
-        close(file->fd);
-        file->fd = -1;
+    if (file->fd < 0) {
+        return;
     }
+    struct stat written;
+    if (file->path && fstat(file->fd, &written) == 0 && written.st_nlink == 0) {
+        message(MESSAGE_WARNING, "somebody removed %s while it was written; what was in it is lost",
+                file->path);
+    }
+    close(file->fd);
+    file->fd = -1;
 }
 
 void output_file_release(struct output_file *file)
@@ -212,4 +222,13 @@ void output_file_release(struct output_file *file)
     output_file_close(file);
     free(file->path);
     file->path = NULL;
+}
+
+void output_file_discard(struct output_file *file)
+{
+    output_file_close(file);
+    if (file->path) {
+        (void)unlink(file->path);
+    }
+    output_file_release(file);
 }

@@ -49,10 +49,14 @@ int output_file_overwrite(struct output_file *file, uint64_t offset, const void 
  */
 int output_file_replace(struct output_file *file, struct output_file *by);
 
-/* Closes the descriptor; path and size stay to be asked for. */
+/* Closes the descriptor; path and size stay to be asked for. Says so when somebody has removed the
+ * file meanwhile: what was written to it cannot be found by anyone. */
 void output_file_close(struct output_file *file);
 
 /* Closes, and frees the path. */
 void output_file_release(struct output_file *file);
+
+/* The same, and removes the file. */
+void output_file_discard(struct output_file *file);
 
 #endif

@@ -269,8 +269,7 @@ static int compact(struct perf_map_file *map)
     }
     error = copy_lines(map, &fresh);
     if (error) {
-        (void)unlink(fresh.path);
-        output_file_release(&fresh);
+        output_file_discard(&fresh);
         return error;
     }
     error = output_file_replace(&map->file, &fresh);
