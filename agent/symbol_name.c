@@ -128,9 +128,27 @@ static uint32_t next_char(const char **at, const char *limit)
     return c;
 }
 
+/* Puts what comes as it is, up to the first byte that wants a closer look, or `stop`. */
+static const char *put_plain(struct text *text, const char *from, const char *end, char stop)
+{
+    const char *p = from;
+    while (p < end && *p >= ' ' && *p < 0x7f && *p != stop) {
+        p++;
+    }
+    size_t n = (size_t)(p - from);
+    if (text->length + n < text->room) {
+        put_bytes(text, from, n);
+        return p;
+    }
+    for (; from < p; from++) {
+        put_bytes(text, from, 1); /* as much as there is room for */
+    }
+    return p;
+}
+
 static void put_text(struct text *text, const char *from, const char *end)
 {
-    while (from < end) {
+    while ((from = put_plain(text, from, end, '\0')) < end) {
         put_char(text, next_char(&from, end));
     }
 }
@@ -138,7 +156,7 @@ static void put_text(struct text *text, const char *from, const char *end)
 /* An internal class name as Java writes it: dots for the packages' slashes. */
 static void put_dotted(struct text *text, const char *from, const char *end)
 {
-    while (from < end) {
+    while ((from = put_plain(text, from, end, '/')) < end) {
         uint32_t c = next_char(&from, end);
         put_char(text, c == '/' ? '.' : c);
     }

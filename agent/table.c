@@ -76,9 +76,9 @@ void table_remove(struct table *table, struct table_entry *entry)
 
 struct table_entry *table_drain(struct table *table)
 {
-    for (size_t i = 0; table->count > 0 && i < table->head_count; i++) {
-        if (table->heads[i]) {
-            struct table_entry *entry = table->heads[i];
+    for (; table->count > 0; table->drained++) {
+        struct table_entry *entry = table->heads[table->drained];
+        if (entry) {
             table_remove(table, entry);
             return entry;
         }

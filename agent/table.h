@@ -18,6 +18,7 @@ struct table {
     struct table_entry **heads;
     size_t head_count; /* 0 or a power of two */
     size_t count;
+    size_t drained; /* heads that table_drain has emptied */
 };
 
 /* Adds an entry whose key is set. False: no memory for the table's first heads. */
@@ -30,7 +31,10 @@ struct table_entry *table_find_next(const struct table_entry *after);
 /* Takes out an entry that is in the table. */
 void table_remove(struct table *table, struct table_entry *entry);
 
-/* Takes out any entry; NULL when there is none left, and then the table's own memory is freed. */
+/*
+ * Takes out any entry; NULL when there is none left, and then the table's own memory is freed.
+ * Nothing may be added in between.
+ */
 struct table_entry *table_drain(struct table *table);
 
 #endif
