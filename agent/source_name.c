@@ -183,7 +183,7 @@ static char scala_escape(struct part part)
     int high = hex_digit(part.at[4]);
     int low = hex_digit(part.at[5]);
     int c = high < 0 || low < 0 ? 0 : high * 16 + low;
-    return c > ' ' && c < 0x7f ? (char)c : 0;
+    return (char)(c > ' ' && c < 0x7f ? c : 0);
 }
 
 /* Undoes the operators in a part into `out`, of at least its size. */
@@ -192,7 +192,7 @@ static struct part scala_decode(struct part part, char *out)
     size_t n = 0;
     while (part.size > 0) {
         const struct spelling *op = spelled_at(scala_operators, part);
-        char escaped = op ? 0 : scala_escape(part);
+        char escaped = scala_escape(part);
         if (op) {
             out[n++] = op->meaning[0];
             part = without_start(part, strlen(op->token));

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# The manual pages and the completion know every verb and every option that the programs have.
+set -euo pipefail
+
+failed=0
+complain() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+man=$JDAGENT_SOURCE/man
+export PATH=$JDAGENT_SOURCE/scripts:$JDAGENT_BUILD:$PATH
+
+# plain PAGE: without the fonts, and with dashes that can be searched for.
+plain() {
+    sed -e 's/\\f[BIRP]//g' -e 's/\\-/-/g' -e 's/\\ / /g' "$man/$1"
+}
+
+# verbs PROGRAM: what it takes, not only what its help tells.
+verbs() {
+    if [ "$1" = jdperf ]; then
+        sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$JDAGENT_SOURCE/scripts/jdperf.d/common.sh" | tr ' ' '\n'
+    else
+        jdtool --help | sed -n 's/^  jdtool \([a-z]*\) .*/\1/p'
+    fi
+}
+
+# options PROGRAM VERB: those that its help has a line or a place in the usage for, but not perf's,
+# which it mentions in passing.
+options() {
+    "$1" "$2" --help | awk '
+        function tell(word) {
+            gsub(/[][,]/, "", word)
+            if (word ~ /^--?[A-Za-z]/) print word
+        }
+        /^usage:/ || /^ +jd(perf|tool) / { for (i = 1; i <= NF; i++) tell($i) }
+        /^ +-/ && index($0, "-") <= 7 {
+            for (i = 1; i <= NF && ($i ~ /^-/ || toupper($i) == $i || $i ~ /[|]/); i++) tell($i)
+        }' | sort -u
+}
+
+# complete WORD...: what bash offers behind these words.
+# shellcheck source=/dev/null
+source "$JDAGENT_SOURCE/completion/jdperf"
+complete_words() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _jdagent "$1" "${!#}" "${@:$#-1:1}"
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+
+for program in jdperf jdtool; do
+    page=$(plain "$program.1")
+    mapfile -t all < <(verbs "$program")
+    [ "${#all[@]}" -ge 6 ] || complain "$program has only the verbs ${all[*]}"
+    offered=$(complete_words "$program" '')
+    for verb in "${all[@]}"; do
+        grep -qE "^\.SS $verb( |$)" <<<"$page" || complain "$program(1) has no section on $verb"
+        grep -qx "$verb" <<<"$offered" || complain "the completion of $program does not offer $verb"
+        section=$(awk -v verb="$verb" '/^\.S[SH] / { inside = $2 == verb } inside' <<<"$page")
+        in_verb=$(complete_words "$program" "$verb" -)
+        while read -r option; do
+            grep -qE -e "(^|[^-a-z])$option([^-a-z]|$)" <<<"$section" ||
+                complain "$program(1) does not tell of $verb $option"
+            grep -qx -e "$option" <<<"$in_verb" ||
+                complain "the completion does not offer $program $verb $option"
+        done < <(options "$program" "$verb")
+    done
+done
+
+page=$(plain libjdagent.7)
+mapfile -t keys < <(sed -n 's/^    {"\([a-z-]*\)", .*, set_.*/\1/p' "$JDAGENT_SOURCE/agent/options.c")
+[ "${#keys[@]}" -ge 20 ] || complain "found only ${#keys[@]} options in options.c"
+for key in "${keys[@]}"; do
+    grep -qE -e "^\.B.*[^-a-z]$key([^-a-z]|$)" <<<"$page" || complain "libjdagent(7) does not tell of $key"
+done
+# The values of those that have a few words.
+while read -r key values; do
+    for value in ${values//,/ }; do
+        grep -qE -e "^\.BR? $key.*[^-a-z]$value([^-a-z]|$)" <<<"$page" ||
+            complain "libjdagent(7) does not tell of $key=$value"
+    done
+done < <(sed -n 's/^    {"\([a-z]*\)", "\([a-z, ]*\)[",].*, set_.*/\1 \2/p' "$JDAGENT_SOURCE/agent/options.c" |
+    grep -E ' (on|off|java|full|monotonic|jitdump),' | sed 's/joined by.*//')
+
+if command -v groff >/dev/null; then
+    for page in "$man"/*; do
+        said=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
+        [ -z "$said" ] || complain "groff on $page: $said"
+    done
+fi
+exit "$failed"
