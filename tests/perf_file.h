@@ -25,7 +25,9 @@ struct perf_file {
 static inline void perf_file_put(struct perf_file *file, const void *bytes, size_t size)
 {
     file->records = realloc(file->records, file->size + size);
-    memcpy(file->records + file->size, bytes, size);
+    if (size) {
+        memcpy(file->records + file->size, bytes, size);
+    }
     file->size += size;
 }
 

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# sanitized.sh SANITIZERS: the unit tests once more, built with a compiler's sanitizers in a
+# directory of their own. SANITIZERS as -fsanitize wants them: address,undefined or thread.
+set -euo pipefail
+
+sanitizers=${1:?usage: sanitized.sh SANITIZERS}
+source=${JDAGENT_SOURCE:?}
+build=${JDAGENT_BUILD:?}/sanitized-${sanitizers//,/-}
+
+probe=$(mktemp)
+trap 'rm -f "$probe"' EXIT
+if ! { echo 'int main(void) { return 0; }' |
+    "${CC:-cc}" -fsanitize="$sanitizers" -x c - -o "$probe" && "$probe"; } 2>/dev/null; then
+    echo "SKIP: ${CC:-cc} cannot make programs with -fsanitize=$sanitizers that run here"
+    exit 77
+fi
+
+log=$build.log
+if ! { cmake -S "$source" -B "$build" -DJDAGENT_SANITIZE="$sanitizers" -DJDAGENT_WERROR=OFF &&
+    cmake --build "$build" --target unit_tests -j "$(nproc)"; } >"$log" 2>&1; then
+    cat "$log"
+    exit 1
+fi
+cd "$build"
+export ASAN_OPTIONS=detect_leaks=1
+exec ctest -L '^unit$' --no-tests=error --output-on-failure -j "$(nproc)"
