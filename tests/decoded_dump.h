@@ -150,7 +150,7 @@ static inline int64_t decoded_sleb(struct decoded_bytes *bytes)
 static inline const char *decoded_string(struct decoded_bytes *bytes)
 {
     const char *string = (const char *)bytes->at;
-    const uint8_t *nul = memchr(bytes->at, 0, (size_t)(bytes->end - bytes->at));
+    const uint8_t *nul = bytes->at ? memchr(bytes->at, 0, (size_t)(bytes->end - bytes->at)) : NULL;
     assert_non_null(nul);
     bytes->at = nul + 1;
     return string;
