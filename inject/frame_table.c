@@ -7,6 +7,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+/* One byte would do, but addr2line of binutils 2.40 finds no line for an address that ends in ff.
+ */
+#define FRAME_BYTES 4
+
 struct frame {
     const char *name; /* interned, as is the file */
     const char *file; /* NULL: unknown */
@@ -160,7 +164,7 @@ int frame_table_lay_out(struct frame_table *table)
     }
     qsort_r(table->order, table->count, sizeof *table->order, by_method, table->frames);
     for (uint32_t i = 0; i < table->count; i++) {
-        table->frames[table->order[i]].offset = i;
+        table->frames[table->order[i]].offset = i * FRAME_BYTES;
     }
     return 0;
 }
@@ -173,8 +177,9 @@ uint64_t frame_table_address(const struct frame_table *table, uint64_t frame)
 
 struct frame_mapping frame_table_mapping(const struct frame_table *table)
 {
-    return (struct frame_mapping){
-        .address = address_of(table, 0), .size = table->count, .file_offset = ELF_IMAGE_TEXT};
+    return (struct frame_mapping){.address = address_of(table, 0),
+                                  .size = (uint64_t)table->count * FRAME_BYTES,
+                                  .file_offset = ELF_IMAGE_TEXT};
 }
 
 /* ---- Writing ---- */
@@ -197,14 +202,14 @@ static void add_method(const struct frame_table *table, struct elf_image *image,
     }
     for (uint32_t i = first; i < end; i++) {
         rows[i - first] = (struct dwarf_row){
-            .offset = i - first,
+            .offset = (i - first) * FRAME_BYTES,
             .line = table->frames[table->order[i]].line,
             .file = method->file,
         };
     }
     struct dwarf_function function = {
-        .address = ELF_IMAGE_TEXT + first,
-        .size = end - first,
+        .address = ELF_IMAGE_TEXT + first * FRAME_BYTES,
+        .size = (end - first) * FRAME_BYTES,
         .name = name,
         .line = rows[0].line,
         .rows = rows,
@@ -226,15 +231,15 @@ static void add_methods(const struct frame_table *table, struct elf_image *image
         }
         if (first == 0 || method->file != file) {
             if (first > 0) {
-                dwarf_unit_end(image->dwarf, ELF_IMAGE_TEXT + first);
+                dwarf_unit_end(image->dwarf, ELF_IMAGE_TEXT + first * FRAME_BYTES);
             }
             file = method->file;
-            dwarf_unit_begin(image->dwarf, file, ELF_IMAGE_TEXT + first);
+            dwarf_unit_begin(image->dwarf, file, ELF_IMAGE_TEXT + first * FRAME_BYTES);
         }
         add_method(table, image, first, end, names, rows);
     }
     if (table->count) {
-        dwarf_unit_end(image->dwarf, ELF_IMAGE_TEXT + table->count);
+        dwarf_unit_end(image->dwarf, ELF_IMAGE_TEXT + table->count * FRAME_BYTES);
     }
 }
 
@@ -247,7 +252,7 @@ int frame_table_write(const struct frame_table *table, uint16_t machine,
     struct intern names = {0};
     int err = -ENOMEM;
     if (image.dwarf && rows) {
-        (void)elf_image_add_code(&image, NULL, table->count);
+        (void)elf_image_add_code(&image, NULL, (size_t)table->count * FRAME_BYTES);
         add_methods(table, &image, &names, rows);
         err = elf_image_write(&image, path, build_id);
     } else {

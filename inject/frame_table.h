@@ -1,8 +1,8 @@
 /*
  * Frames that have no code of their own, and the image that gives them some: perf names a frame by
  * the symbol its address falls on, so an inlined or an interpreted method is put into a call chain
- * as an address in a small file of ours, with one symbol for each method and one byte for each of
- * its lines that occurs.
+ * as an address in a small file of ours, with one symbol for each method and a few bytes for
+ * each of its lines that occurs.
  *
  * Frames are added while chains are made, before the image can be laid out. Until then a frame
  * stands in a chain as FRAME_BASE + its id; frame_table_address tells its final address.

@@ -1,0 +1,574 @@
+/*
+ * jdtool inject from end to end, on a recording and dumps made by hand: what is put where in the
+ * result, what is left out, what the images say.
+ */
+#include "inject/call_chains.h"
+#include "inject/perf_data.h"
+#include "inject/verb.h"
+#include "tests/dump_builder.h"
+#include "tests/perf_file.h"
+#include "tests/scratch.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <getopt.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define PID        BUILDER_PID
+#define CODE       UINT64_C(0x7f0000010000) /* of the dump's code */
+#define OTHER_CODE UINT64_C(0x7f0000020000)
+
+/* ---- A recording ---- */
+
+static struct perf_file recording(void)
+{
+    struct perf_file file = {.attr_count = 1};
+    file.attrs[0] = (struct perf_event_attr){
+        .size = sizeof file.attrs[0],
+        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN,
+        .sample_id_all = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+    };
+    return file;
+}
+
+static void put_sample_id(uint8_t *at, uint32_t pid, uint64_t time)
+{
+    uint32_t ids[2] = {pid, pid};
+    memcpy(at, ids, sizeof ids);
+    memcpy(at + 8, &time, sizeof time);
+}
+
+static void put_mmap2(struct perf_file *file, uint32_t pid, uint64_t time, uint64_t address,
+                      uint64_t size, uint32_t protection, const char *path)
+{
+    uint8_t payload[512] = {0};
+    uint32_t ids[2] = {pid, pid};
+    uint64_t place[3] = {address, size, 0};
+    uint32_t flags[2] = {protection, MAP_PRIVATE};
+    size_t path_size = (strlen(path) + 8) / 8 * 8;
+    memcpy(payload, ids, 8);
+    memcpy(payload + 8, place, 24);
+    memcpy(payload + 56, flags, 8);
+    strcpy((char *)payload + 64, path);
+    put_sample_id(payload + 64 + path_size, pid, time);
+    perf_file_record(file, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, payload, 64 + path_size + 16);
+}
+
+static void put_fork(struct perf_file *file, uint32_t pid, uint32_t parent, uint64_t time)
+{
+    uint32_t ids[4] = {pid, parent, pid, parent};
+    uint8_t payload[40];
+    memcpy(payload, ids, sizeof ids);
+    memcpy(payload + 16, &time, 8);
+    put_sample_id(payload + 24, pid, time);
+    perf_file_record(file, PERF_RECORD_FORK, 0, payload, sizeof payload);
+}
+
+static void put_sample(struct perf_file *file, uint32_t pid, uint64_t time, const uint64_t *chain,
+                       uint64_t count)
+{
+    uint64_t payload[64] = {chain[0] >= PERF_CONTEXT_MAX ? chain[1] : chain[0],
+                            pid | (uint64_t)pid << 32, time, count};
+    memcpy(payload + 4, chain, count * 8);
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (4 + count) * 8);
+}
+
+static void put_round(struct perf_file *file)
+{
+    perf_file_record(file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);
+}
+
+static void write_dump(void **state, struct dump_builder *dump, const char *name)
+{
+    FILE *out = fopen(scratch_path(state, name), "we");
+    assert_non_null(out);
+    assert_int_equal(fwrite(dump->bytes, 1, dump->size, out), dump->size);
+    fclose(out);
+    dump_free(dump);
+}
+
+/* Code at CODE, 16 bytes: a.A.m() line 10, from 4 on b.B.inlined() line 11, called at line 10. */
+static void write_simple_dump(void **state)
+{
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_group(&dump, 1000100, CODE, 16, 2, "a.A.m()");
+    dump_load(&dump, 1000300, CODE + 64, 16, 3, "stub");
+    dump_load(&dump, 1000500, CODE, 16, 4, "a.A.later()"); /* where a.A.m() was */
+    dump_load(&dump, 1000600, OTHER_CODE, 16, 5, "untouched");
+    write_dump(state, &dump, "jit-4242.dump");
+}
+
+static void put_marker(struct perf_file *file, void **state)
+{
+    put_mmap2(file, PID, 1000050, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
+              scratch_path(state, "jit-4242.dump"));
+}
+
+static int inject(void **state, const char *recording_name, const char *result, ...)
+{
+    char *argv[16] = {"inject", "-q", "-i"};
+    int argc = 3;
+    char input[256], output[256];
+    snprintf(input, sizeof input, "%s", scratch_path(state, recording_name));
+    snprintf(output, sizeof output, "%s", scratch_path(state, result));
+    argv[argc++] = input;
+    argv[argc++] = "-o";
+    argv[argc++] = output;
+    va_list more;
+    va_start(more, result);
+    for (char *argument; (argument = va_arg(more, char *));) {
+        argv[argc++] = argument;
+    }
+    va_end(more);
+    optind = 0;
+    return verb_inject.run(argc, argv);
+}
+
+/* ---- Reading the result ---- */
+
+/* A record of the result, the facts tests ask for. */
+struct seen {
+    uint32_t type;
+    uint64_t time;
+    uint64_t address; /* of a mapping, or a sample's ip */
+    uint64_t offset;
+    uint32_t pid;
+    char path[256];
+    uint64_t chain[32];
+    uint64_t chain_count;
+};
+
+static uint32_t read_result(const char *path, struct seen *all, uint32_t room)
+{
+    struct perf_data *data;
+    struct perf_record record;
+    uint32_t count = 0;
+    assert_int_equal(perf_data_open(path, &data), 0);
+    while (perf_data_next(data, true, &record) > 0) {
+        struct seen *seen = &all[count++];
+        assert_true(count <= room);
+        memset(seen, 0, sizeof *seen);
+        seen->type = record.type;
+        if (record.type == PERF_RECORD_SAMPLE) {
+            struct perf_sample sample;
+            assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+            seen->time = sample.time;
+            seen->address = sample.ip;
+            seen->pid = sample.pid;
+            seen->chain_count = sample.chain_count;
+            memcpy(seen->chain, sample.chain, sample.chain_count * 8);
+        } else if (record.type == PERF_RECORD_MMAP2) {
+            seen->time = perf_record_id(data, &record).time;
+            memcpy(&seen->pid, record.bytes + 8, 4);
+            memcpy(&seen->address, record.bytes + 16, 8);
+            memcpy(&seen->offset, record.bytes + 32, 8);
+            snprintf(seen->path, sizeof seen->path, "%s", (const char *)record.bytes + 72);
+        }
+    }
+    perf_data_close(data);
+    return count;
+}
+
+/* The name of the symbol over a file offset of an image, "" when there is none. */
+static const char *symbol_at(const char *path, uint64_t offset)
+{
+    static char name[256];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    assert_non_null(elf);
+    name[0] = '\0';
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        GElf_Shdr header;
+        GElf_Sym symbol;
+        gelf_getshdr(section, &header);
+        if (header.sh_type == SHT_PROGBITS && header.sh_flags & SHF_EXECINSTR) {
+            assert_int_equal(header.sh_addr, header.sh_offset);
+        }
+        if (header.sh_type != SHT_SYMTAB) {
+            continue;
+        }
+        Elf_Data *data = elf_getdata(section, NULL);
+        for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
+            if (symbol.st_value <= offset && offset < symbol.st_value + symbol.st_size) {
+                snprintf(name, sizeof name, "%s", elf_strptr(elf, header.sh_link, symbol.st_name));
+            }
+        }
+    }
+    elf_end(elf);
+    close(fd);
+    return name;
+}
+
+/* The line that a file's line table has for an offset, and the source file's name. */
+static int line_at(const char *path, uint64_t offset, char *source, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int number = -1;
+    Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
+    assert_non_null(dwarf);
+    Dwarf_Die unit;
+    if (dwarf_addrdie(dwarf, offset, &unit)) {
+        Dwarf_Line *line = dwarf_getsrc_die(&unit, offset);
+        if (line && dwarf_lineno(line, &number) == 0) {
+            snprintf(source, room, "%s", dwarf_linesrc(line, NULL, NULL));
+        }
+    }
+    dwarf_end(dwarf);
+    close(fd);
+    return number;
+}
+
+/* ---- Tests ---- */
+
+static void mappings_come_before_the_end_of_their_round(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_mmap2(&file, PID, 1000010, 0x7f0000010000, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+    put_marker(&file, state);
+    put_mmap2(&file, PID, 1000060, 0x7f0000010000, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+    put_mmap2(&file, PID, 1000061, 0x7f0000100000, 0x1000, PROT_READ | PROT_EXEC, "/lib/libc.so");
+    put_mmap2(&file, PID + 1, 1000062, 0x7f0000010000, 0x1000, PROT_READ | PROT_EXEC, "//anon");
+    put_round(&file);
+    uint64_t first[] = {PERF_CONTEXT_USER, CODE + 1};
+    uint64_t stub[] = {PERF_CONTEXT_USER, CODE + 64};
+    uint64_t second[] = {PERF_CONTEXT_USER, CODE + 1};
+    put_sample(&file, PID, 1000200, first, 2);
+    put_round(&file);
+    put_sample(&file, PID, 1000550, second, 2);
+    put_sample(&file, PID, 1000400, stub, 2); /* rounds hold records in any order */
+    put_round(&file);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "off", NULL), STATUS_DONE);
+
+    struct seen seen[32];
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    static const struct {
+        uint32_t type;
+        uint64_t time;
+        const char *symbol; /* of mappings: what is at their start */
+    } expected[] = {
+        {PERF_RECORD_MMAP2, 1000010, NULL}, /* before the dump: kept, as perf does */
+        {PERF_RECORD_MMAP2, 1000061, NULL},
+        {PERF_RECORD_MMAP2, 1000062, NULL}, /* another process' */
+        {PERF_USER_FINISHED_ROUND, 0, NULL},
+        {PERF_RECORD_SAMPLE, 1000200, NULL},
+        {PERF_RECORD_MMAP2, 1000100, "a.A.m()"},
+        {PERF_USER_FINISHED_ROUND, 0, NULL},
+        {PERF_RECORD_SAMPLE, 1000550, NULL},
+        {PERF_RECORD_SAMPLE, 1000400, NULL},
+        {PERF_RECORD_MMAP2, 1000300, "stub"},
+        {PERF_RECORD_MMAP2, 1000500, "a.A.later()"},
+        {PERF_USER_FINISHED_ROUND, 0, NULL},
+    };
+    assert_int_equal(count, sizeof expected / sizeof expected[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(seen[i].type, expected[i].type);
+        assert_int_equal(seen[i].time, expected[i].time);
+        if (expected[i].symbol) {
+            assert_string_equal(symbol_at(seen[i].path, seen[i].offset), expected[i].symbol);
+            assert_int_equal(seen[i].path[0], '/');
+        }
+    }
+    /* Nothing touched it. */
+    assert_string_equal(symbol_at(scratch_path(state, "r-4242.so"), seen[5].offset), "a.A.m()");
+    for (uint64_t offset = 0x1000; offset < 0x1100; offset++) {
+        assert_string_not_equal(symbol_at(scratch_path(state, "r-4242.so"), offset), "untouched");
+    }
+    free(file.records);
+}
+
+static void keep_all_keeps_all(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    put_sample(&file, PID, 1000200, chain, 2);
+    put_round(&file);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--keep-all", NULL), STATUS_DONE);
+    struct seen seen[32];
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    assert_int_equal(count, 6); /* what is later than the last round comes at the end */
+    assert_int_equal(seen[2].type, PERF_USER_FINISHED_ROUND);
+    assert_string_equal(symbol_at(seen[5].path, seen[5].offset), "untouched");
+    free(file.records);
+}
+
+static void inlined_methods_are_frames(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    /* Leaf in the inlined part; the caller's return address is its first byte: the call is not. */
+    uint64_t leaf[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER, CODE + 4,
+                       0x400000};
+    uint64_t caller[] = {PERF_CONTEXT_USER, CODE + 65, CODE + 4, CODE + 5};
+    put_sample(&file, PID, 1000350, leaf, 5);
+    put_sample(&file, PID, 1000351, caller, 4);
+    put_round(&file);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+
+    struct seen seen[32];
+    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", NULL), STATUS_DONE);
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    assert_int_equal(seen[0].type, PERF_RECORD_SAMPLE);
+    assert_int_equal(seen[0].chain_count, 6);
+    uint64_t frame = seen[0].chain[3];
+    assert_true(is_frame(frame));
+    assert_true(seen[0].chain[4] == CODE + 4);
+    assert_int_equal(seen[0].address, leaf[1]);
+    assert_int_equal(seen[1].chain_count, 5);
+    assert_true(seen[1].chain[2] == CODE + 4);
+    assert_true(seen[1].chain[3] == frame);
+
+    bool mapped = false;
+    char source[64];
+    for (uint32_t i = 0; i < count; i++) {
+        if (seen[i].type == PERF_RECORD_MMAP2 && seen[i].address == FRAME_BASE) {
+            uint64_t offset = frame - seen[i].address + seen[i].offset;
+            assert_string_equal(symbol_at(seen[i].path, offset), "b.B.inlined() (inlined)");
+            assert_int_equal(line_at(seen[i].path, offset, source, sizeof source), 11);
+            assert_string_equal(source, "b/B.java");
+            mapped = true;
+        }
+    }
+    assert_true(mapped);
+
+    /* --leaf: the sample's own address as well, where it is in user code. */
+    uint64_t user[] = {PERF_CONTEXT_USER, CODE + 4};
+    put_sample(&file, PID, 1000352, user, 2);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", "--leaf",
+                            "--inlined-suffix", "_[i]", NULL),
+                     STATUS_DONE);
+    count = read_result(scratch_path(state, "r.data"), seen, 32);
+    for (uint32_t i = 0; i < count; i++) {
+        if (seen[i].type == PERF_RECORD_SAMPLE && seen[i].time == 1000352) {
+            assert_true(is_frame(seen[i].address));
+            assert_true(seen[i].chain[1] == seen[i].address);
+        }
+    }
+    assert_string_equal(symbol_at(scratch_path(state, "r-4242-frames.so"), 0x1000),
+                        "b.B.inlined()_[i]");
+    free(file.records);
+}
+
+static void debugging_information_tells_of_inlined_methods(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
+    put_sample(&file, PID, 1000350, chain, 2);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    mkdir(scratch_path(state, "src"), 0700);
+    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "dwarf", "--source-path",
+                            scratch_path(state, "src"), NULL),
+                     STATUS_DONE);
+    struct seen seen[8];
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_int_equal(count, 2);
+    assert_int_equal(seen[0].chain_count, 2);
+    uint64_t address = seen[1].offset;
+
+    int fd = open(seen[1].path, O_RDONLY | O_CLOEXEC);
+    Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
+    Dwarf_Die unit;
+    Dwarf_Die *scopes;
+    assert_non_null(dwarf);
+    assert_non_null(dwarf_addrdie(dwarf, address + 5, &unit));
+    assert_string_equal(dwarf_diename(&unit), "a/A.java");
+    Dwarf_Die *found;
+    assert_true(dwarf_getscopes(&unit, address + 5, &found) > 0);
+    assert_int_equal(dwarf_getscopes_die(&found[0], &scopes), 3);
+    free(found);
+    assert_int_equal(dwarf_tag(&scopes[0]), DW_TAG_inlined_subroutine);
+    assert_string_equal(dwarf_diename(&scopes[0]), "b.B.inlined()");
+    assert_int_equal(dwarf_tag(&scopes[1]), DW_TAG_subprogram);
+    assert_string_equal(dwarf_diename(&scopes[1]), "a.A.m()");
+    Dwarf_Attribute attribute;
+    Dwarf_Word line;
+    assert_non_null(dwarf_attr(&scopes[0], DW_AT_call_line, &attribute));
+    assert_int_equal(dwarf_formudata(&attribute, &line), 0);
+    assert_int_equal(line, 10);
+    assert_non_null(dwarf_attr_integrate(&unit, DW_AT_comp_dir, &attribute));
+    assert_string_equal(dwarf_formstring(&attribute), scratch_path(state, "src"));
+    free(scopes);
+    assert_int_equal(dwarf_getscopes(&unit, address + 3, &scopes), 2);
+    free(scopes);
+    dwarf_end(dwarf);
+    close(fd);
+    rmdir(scratch_path(state, "src"));
+    free(file.records);
+}
+
+/* Other names or lines over equal code must not pass for the same file. */
+static void the_build_id_is_that_of_code_names_and_lines(void **state)
+{
+    uint8_t ids[3][BUILD_ID_MAX];
+    static const char *const modes[] = {"off", "dwarf", "off"};
+    for (int i = 0; i < 3; i++) {
+        struct perf_file file = recording();
+        write_simple_dump(state);
+        put_marker(&file, state);
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
+        put_sample(&file, PID, 1000350, chain, 2);
+        perf_file_write(&file, scratch_path(state, "p.data"));
+        assert_int_equal(inject(state, "p.data", "r.data", "--inline", modes[i], NULL),
+                         STATUS_DONE);
+        struct perf_data *data;
+        struct perf_record record;
+        assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
+        assert_int_equal(perf_data_next(data, false, &record), 1);
+        assert_true(record.misc & PERF_RECORD_MISC_MMAP_BUILD_ID);
+        assert_int_equal(record.bytes[40], BUILD_ID_MAX);
+        memcpy(ids[i], record.bytes + 44, BUILD_ID_MAX);
+        uint8_t entry[36];
+        const struct perf_section *section = &data->features[PERF_FEATURE_BUILD_ID];
+        assert_true(section->size >= sizeof entry);
+        assert_int_equal(perf_data_read(data, section->offset, entry, sizeof entry), 0);
+        assert_memory_equal(entry + 12, ids[i], BUILD_ID_MAX);
+        perf_data_close(data);
+        free(file.records);
+    }
+    assert_memory_not_equal(ids[0], ids[1], BUILD_ID_MAX);
+    assert_memory_equal(ids[0], ids[2], BUILD_ID_MAX);
+}
+
+/* What a fork runs before it executes something else is its parent's code as of then. */
+static void a_fork_has_its_parents_code(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    put_fork(&file, PID + 1, PID, 1000450);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 5};
+    put_sample(&file, PID + 1, 1000700, chain, 2);
+    put_round(&file);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", NULL), STATUS_DONE);
+    struct seen seen[8];
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_int_equal(count, 5);
+    assert_int_equal(seen[1].chain_count, 3);
+    assert_string_equal(symbol_at(seen[3].path, seen[3].offset), "a.A.m()");
+    assert_int_equal(seen[3].pid, PID); /* perf gives the fork its parent's mappings */
+    free(file.records);
+}
+
+static void read_text(const char *path, char *text, size_t room)
+{
+    FILE *in = fopen(path, "re");
+    assert_non_null(in);
+    text[fread(text, 1, room - 1, in)] = '\0';
+    fclose(in);
+}
+
+static void the_scorecard_tells_why(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_mmap2(&file, PID, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+    put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, PROT_READ | PROT_EXEC, "/no/libc.so.6");
+    put_mmap2(&file, PID + 7, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+    put_mmap2(&file, PID + 7, 0, 0x7f0000200000, 0x1000, PROT_READ | PROT_EXEC, "/no/libjvm.so");
+    put_marker(&file, state);
+    static const struct {
+        uint32_t pid;
+        uint64_t time;
+        uint64_t address;
+    } samples[] = {
+        {PID, 1000200, CODE},        /* named */
+        {PID, 1000200, CODE},        /* named */
+        {PID, 999000, CODE},         /* before the dump */
+        {PID, 1000200, CODE + 64},   /* before its LOAD */
+        {PID, 1000200, CODE + 1024}, /* never heard of */
+        {PID, 1000700, CODE + 1024}, /* behind the dump's last record */
+        {PID + 7, 1000200, CODE},    /* a JVM without a dump */
+        {PID + 8, 1000200, CODE},    /* no JVM at all */
+    };
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
+        uint64_t chain[] = {PERF_CONTEXT_USER, samples[i].address, 0x7f0000100010};
+        put_sample(&file, samples[i].pid, samples[i].time, chain, i == 0 ? 3 : 2);
+    }
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(
+        inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"), NULL),
+        STATUS_DONE);
+    static char text[8192];
+    read_text(scratch_path(state, "card.json"), text, sizeof text);
+    assert_non_null(strstr(text, "\"verdict\": \"bad\""));
+    assert_non_null(strstr(text, "\"samples\": 8"));
+    assert_non_null(strstr(text, "\"samples_in_jvms\": 7"));
+    assert_non_null(strstr(text, "\"frames_in_generated_code\": 7,"));
+    assert_non_null(strstr(text, "\"frames_in_generated_code_named\": 2,"));
+    assert_non_null(strstr(text, "{\"no_dump\": 1, \"before_dump\": 1, \"after_dump\": 1, "
+                                 "\"before_load\": 1, \"unknown\": 1}"));
+    assert_non_null(strstr(text, "\"stacks\": 7,"));
+    assert_non_null(strstr(text, "\"stacks_rooted\": 1,"));
+    assert_non_null(strstr(text, "PreserveFramePointer"));
+    free(file.records);
+}
+
+static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
+{
+    struct perf_file file = recording();
+    file.attrs[0].use_clockid = 0;
+    write_simple_dump(state);
+    put_marker(&file, state);
+    put_mmap2(&file, PID, 1000060, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+    put_sample(&file, PID, 1000200, chain, 2);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(
+        inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"), NULL),
+        STATUS_DONE);
+    static char text[8192];
+    read_text(scratch_path(state, "card.json"), text, sizeof text);
+    assert_non_null(strstr(text, "-k mono"));
+    assert_non_null(strstr(text, "\"verdict\": \"bad\""));
+    struct seen seen[8];
+    assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), 3);
+    free(file.records);
+}
+
+static void wrong_usage_is_told(void **state)
+{
+    char *none[] = {"inject", NULL};
+    optind = 0;
+    assert_int_equal(verb_inject.run(1, none), STATUS_USAGE);
+    assert_int_equal(inject(state, "absent", "r.data", "--inline", "on", NULL), STATUS_USAGE);
+    assert_int_equal(inject(state, "absent", "r.data", "rest", NULL), STATUS_USAGE);
+    assert_int_equal(inject(state, "absent", "r.data", NULL), STATUS_FAILED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mappings_come_before_the_end_of_their_round),
+        cmocka_unit_test(keep_all_keeps_all),
+        cmocka_unit_test(inlined_methods_are_frames),
+        cmocka_unit_test(debugging_information_tells_of_inlined_methods),
+        cmocka_unit_test(the_build_id_is_that_of_code_names_and_lines),
+        cmocka_unit_test(a_fork_has_its_parents_code),
+        cmocka_unit_test(the_scorecard_tells_why),
+        cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
+        cmocka_unit_test(wrong_usage_is_told),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}
