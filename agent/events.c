@@ -6,6 +6,11 @@
  * What is asked for during a replay comes on the thread that asked, what happens meanwhile on the
  * others, and both may tell of the same code. So replayed events are marked, and the sinks drop
  * what they know already.
+ *
+ * The Service Thread may be far behind when processors are busy, and since JDK 20 the place of
+ * freed code may have been used again by the time its unloading is told. But since then, too, code
+ * is freed in garbage collections only: it has not run since the last one's end. Earlier JVMs' code
+ * cache sweeper frees code at any time, but long after it has told of it.
  */
 #include "agent/events.h"
 
@@ -163,6 +168,17 @@ static void JNICALL compiled_method_unload(jvmtiEnv *jvmti, jmethodID method, co
     session_leave();
 }
 
+/* In a safepoint: neither JVMTI nor JNI may be called, and no lock is taken. */
+static void JNICALL garbage_collection_finish(jvmtiEnv *jvmti)
+{
+    (void)jvmti;
+    struct session *session = session_enter();
+    if (session) {
+        sinks_swept(&session->sinks);
+        session_leave();
+    }
+}
+
 static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, const void *address,
                                            jint length)
 {
@@ -247,9 +263,19 @@ static int failed(jvmtiEnv *jvmti, jvmtiError error, const char *what)
     return -1;
 }
 
+/* Whether all code is freed in garbage collections: JDK 20 and later. */
+static bool frees_in_collections(jvmtiEnv *jvmti)
+{
+    jint version = 0; /* of JVMTI, which is the JDK's since 9 */
+    return (*jvmti)->GetVersionNumber(jvmti, &version) == JVMTI_ERROR_NONE &&
+           (version & JVMTI_VERSION_MASK_MAJOR) >> JVMTI_VERSION_SHIFT_MAJOR >= 20;
+}
+
 int events_prepare(jvmtiEnv *jvmti)
 {
+    const bool collections = frees_in_collections(jvmti);
     const jvmtiCapabilities capabilities = {
+        .can_generate_garbage_collection_events = collections,
         .can_generate_compiled_method_load_events = 1,
         .can_get_source_file_name = 1,
         .can_get_line_numbers = 1,
@@ -261,6 +287,7 @@ int events_prepare(jvmtiEnv *jvmti)
         .CompiledMethodLoad = compiled_method_load,
         .CompiledMethodUnload = compiled_method_unload,
         .DynamicCodeGenerated = dynamic_code_generated,
+        .GarbageCollectionFinish = collections ? garbage_collection_finish : NULL,
     };
     if (failed(jvmti, (*jvmti)->AddCapabilities(jvmti, &capabilities),
                "get the JVMTI capabilities for compiled methods")) {
@@ -277,7 +304,8 @@ static const jvmtiEvent events[] = {
     JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
     JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
     JVMTI_EVENT_COMPILED_METHOD_LOAD,
-    JVMTI_EVENT_CLASS_PREPARE,
+    JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
+    JVMTI_EVENT_CLASS_PREPARE, /* the last one: only on request */
 };
 #define EVENT_COUNT (sizeof(events) / sizeof(*events))
 
@@ -285,6 +313,10 @@ int events_enable(jvmtiEnv *jvmti, bool classes)
 {
     for (size_t i = 0; i < EVENT_COUNT - (classes ? 0 : 1); i++) {
         jvmtiError error = (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, events[i], NULL);
+        if (error == JVMTI_ERROR_MUST_POSSESS_CAPABILITY &&
+            events[i] == JVMTI_EVENT_GARBAGE_COLLECTION_FINISH) {
+            continue; /* see frees_in_collections */
+        }
         if (failed(jvmti, error, "ask for JVMTI events")) {
             return -1;
         }

@@ -95,6 +95,13 @@ bool sinks_unload(struct sinks *sinks, uint64_t address)
     return !error || any_works(sinks);
 }
 
+void sinks_swept(struct sinks *sinks)
+{
+    for (unsigned i = 0; i < sinks->count; i++) {
+        sink_swept(sinks->sinks[i]);
+    }
+}
+
 void sinks_close(struct sinks *sinks)
 {
     for (unsigned i = 0; i < sinks->count; i++) {

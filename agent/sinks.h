@@ -28,6 +28,9 @@ int sinks_open(struct sinks *sinks, const struct options *options);
 bool sinks_load(struct sinks *sinks, const struct code *code);
 bool sinks_unload(struct sinks *sinks, uint64_t address);
 
+/* As sink_swept, for each. */
+void sinks_swept(struct sinks *sinks);
+
 /* As sink_close, for each. */
 void sinks_close(struct sinks *sinks);
 

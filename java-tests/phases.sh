@@ -6,7 +6,7 @@ begin "$@"
 need_perf
 compile Phases
 
-phases=900
+phases=1400
 [ "$long" = 1 ] && phases=4000
 # shellcheck disable=SC2016 # for the inner shell: exec keeps the pid, so that the map can be found
 perf record -q -o "$scratch/perf.data" -e cpu-clock -F 4999 -k mono -- \

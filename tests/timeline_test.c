@@ -37,10 +37,23 @@ static void counts_from_the_retirement_of_what_was_there(void **state)
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 50, 1, 2000);
     load(timeline, 150, 50, 2, 2001);
-    assert_true(timeline_unload(timeline, 100, 3000));
-    assert_true(timeline_unload(timeline, 150, 3500));
+    assert_true(timeline_unload(timeline, 100, 3000, 3000));
+    assert_true(timeline_unload(timeline, 150, 3500, 3500));
     assert_int_equal(load(timeline, 110, 20, 3, 4000), 3000);
     assert_int_equal(load(timeline, 130, 40, 4, 4001), 3500);
+    timeline_free(timeline);
+}
+
+static void counts_from_an_earlier_moment_when_that_is_known(void **state)
+{
+    (void)state;
+    struct timeline *timeline = timeline_new(SESSION_START);
+    load(timeline, 100, 50, 1, 2000);
+    assert_true(timeline_unload(timeline, 100, 2500, 3000));
+    assert_int_equal(load(timeline, 100, 50, 2, 4000), 2500);
+    /* From before its own time: that says nothing of when it left. */
+    assert_true(timeline_unload(timeline, 100, 2400, 5000));
+    assert_int_equal(load(timeline, 100, 50, 3, 6000), 5000);
     timeline_free(timeline);
 }
 
@@ -49,7 +62,7 @@ static void rest_of_a_retired_range_keeps_its_time(void **state)
     (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 100, 1, 2000);
-    timeline_unload(timeline, 100, 3000);
+    timeline_unload(timeline, 100, 3000, 3000);
     assert_int_equal(load(timeline, 100, 50, 2, 4000), 3000);
     /* The half that was left: not the session's start, which would be over code 1's samples. */
     assert_int_equal(load(timeline, 150, 50, 3, 5000), 3000);
@@ -62,10 +75,10 @@ static void overlap_without_unload_retires_now(void **state)
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 100, 1, 2000);
     assert_int_equal(load(timeline, 120, 20, 2, 3000), 3000);
-    timeline_unload(timeline, 100, 4000); /* both of what is left of code 1 */
+    timeline_unload(timeline, 100, 4000, 4000); /* both of what is left of code 1 */
     assert_int_equal(load(timeline, 180, 10, 3, 5000), 4000);
     assert_int_equal(load(timeline, 105, 10, 4, 5001), 4000);
-    assert_false(timeline_unload(timeline, 100, 5002));
+    assert_false(timeline_unload(timeline, 100, 5002, 5002));
     timeline_free(timeline);
 }
 
@@ -79,7 +92,7 @@ static void move_carries_the_index(void **state)
     assert_int_equal(index, 7);
     assert_false(timeline_move(timeline, 100, 300, 3001, &index));
     assert_int_equal(load(timeline, 100, 10, 8, 4000), 3000);
-    assert_true(timeline_unload(timeline, 120, 5000));
+    assert_true(timeline_unload(timeline, 120, 5000, 5000));
     timeline_free(timeline);
 }
 
@@ -103,7 +116,7 @@ static void knows_what_it_was_told(void **state)
     code.facts.compile_id = 4;
     timeline_load(timeline, &code, 2, 3000);
     assert_true(timeline_knows(timeline, &code));
-    timeline_unload(timeline, 100, 4000);
+    timeline_unload(timeline, 100, 4000, 4000);
     assert_false(timeline_knows(timeline, &code));
     timeline_free(timeline);
 }
@@ -189,7 +202,7 @@ static void random_operations_agree_with_a_model(void **state)
             case 2:
             case 3: {
                 bool there = cells[at].live && cells[at].start == at;
-                assert_int_equal(timeline_unload(timeline, BASE + at, now), there);
+                assert_int_equal(timeline_unload(timeline, BASE + at, now, now), there);
                 if (there) {
                     unload_in_model(cells, at, now);
                 }
@@ -209,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_from_the_start_where_nobody_was),
         cmocka_unit_test(counts_from_the_retirement_of_what_was_there),
+        cmocka_unit_test(counts_from_an_earlier_moment_when_that_is_known),
         cmocka_unit_test(rest_of_a_retired_range_keeps_its_time),
         cmocka_unit_test(overlap_without_unload_retires_now),
         cmocka_unit_test(move_carries_the_index),

@@ -44,6 +44,7 @@ struct jitdump_sink {
     struct timeline *timeline;
     uint64_t (*clock)(void);
     uint64_t last_stamp;
+    atomic_uint_least64_t swept; /* when sink_swept was called last; 0: never */
     uint64_t max_bytes;
     bool no_debug_info;
     void *marker; /* the mapping that perf looks for */
@@ -310,8 +311,16 @@ static int jitdump_unload(struct sink *sink, uint64_t address)
     if (error) {
         return error;
     }
-    timeline_unload(dump->timeline, address, next_stamp(dump));
+    uint64_t now = next_stamp(dump);
+    uint64_t swept = atomic_load_explicit(&dump->swept, memory_order_relaxed);
+    timeline_unload(dump->timeline, address, swept ? swept : now, now);
     return gate_leave(&dump->gate, 0);
+}
+
+static void jitdump_swept(struct sink *sink)
+{
+    struct jitdump_sink *dump = jitdump_of(sink);
+    atomic_store_explicit(&dump->swept, dump->clock(), memory_order_relaxed);
 }
 
 static void jitdump_stats(struct sink *sink, struct sink_stats *stats)
@@ -409,6 +418,7 @@ static const struct sink_ops jitdump_ops = {
     .load = jitdump_load,
     .move = jitdump_move,
     .unload = jitdump_unload,
+    .swept = jitdump_swept,
     .stats = jitdump_stats,
     .close = jitdump_close,
 };

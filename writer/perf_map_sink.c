@@ -101,7 +101,8 @@ static int perf_map_unload(struct sink *base, uint64_t address)
     if (error) {
         return error;
     }
-    timeline_unload(sink->timeline, address, sink->event++);
+    uint64_t now = sink->event++;
+    timeline_unload(sink->timeline, address, now, now);
     return gate_leave(&sink->gate, 0);
 }
 

@@ -17,6 +17,13 @@ int sink_unload(struct sink *sink, uint64_t address)
     return sink->ops->unload(sink, address);
 }
 
+void sink_swept(struct sink *sink)
+{
+    if (sink->ops->swept) {
+        sink->ops->swept(sink);
+    }
+}
+
 void sink_stats(struct sink *sink, struct sink_stats *stats)
 {
     sink->ops->stats(sink, stats);

@@ -27,6 +27,7 @@ struct sink_ops {
     int (*load)(struct sink *sink, const struct code *code);
     int (*move)(struct sink *sink, uint64_t from, uint64_t to, uint64_t size);
     int (*unload)(struct sink *sink, uint64_t address);
+    void (*swept)(struct sink *sink); /* NULL: of no interest */
     void (*stats)(struct sink *sink, struct sink_stats *stats);
     void (*close)(struct sink *sink);
 };
@@ -44,6 +45,13 @@ int sink_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size);
 
 /* Reports that the code that starts at `address` is no longer there. Unknown addresses are fine. */
 int sink_unload(struct sink *sink, uint64_t address);
+
+/*
+ * Code that will be reported as unloaded from now on, up to the next call, has not run since this
+ * moment. For a JVM that frees code in garbage collections: it tells of the end of code late, when
+ * other code may already run at its place. Takes no lock.
+ */
+void sink_swept(struct sink *sink);
 
 void sink_stats(struct sink *sink, struct sink_stats *stats);
 

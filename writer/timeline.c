@@ -16,6 +16,7 @@ struct occupant {
     struct range code; /* all of it, also where others overlap it now */
     uint64_t identity;
     uint64_t code_index;
+    uint64_t from; /* what timeline_load returned */
 };
 
 struct span {
@@ -168,6 +169,7 @@ static uint64_t occupy(struct timeline *timeline, const struct occupant *occupan
     struct span *span = range_map_insert(timeline->spans, occupant->code);
     span->live = true;
     span->occupant = *occupant;
+    span->occupant.from = from;
     return from;
 }
 
@@ -219,13 +221,13 @@ static void retire_occupant(struct timeline *timeline, struct span *first, uint6
     }
 }
 
-bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t now)
+bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t left, uint64_t now)
 {
     struct span *first = first_span(timeline, address);
     if (!first) {
         return false;
     }
-    retire_occupant(timeline, first, now);
+    retire_occupant(timeline, first, left > first->occupant.from ? left : now);
     return true;
 }
 

@@ -11,7 +11,7 @@
  * again, the rest keeps its own time. Otherwise the next one to come into the rest would be stamped
  * back over the samples of somebody else.
  *
- * Times are whatever the caller's clock says, but they have to rise from call to call. Not
+ * Times are whatever the caller's clock says, but `now` has to rise from call to call. Not
  * thread-safe. Every call takes logarithmic time for each range that it touches. Memory is bounded
  * by the number of ranges that the code cache has been cut into.
  */
@@ -51,8 +51,11 @@ bool timeline_next_gap(const struct timeline *timeline, uint64_t from, uint64_t 
 uint64_t timeline_load(struct timeline *timeline, const struct code *code, uint64_t code_index,
                        uint64_t now);
 
-/* The code that starts at the address is gone. False: none is known there. */
-bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t now);
+/*
+ * The code that starts at the address is gone, and has not run since `left`: an earlier moment when
+ * that is known, else now; one from before its LOAD counts for nothing. False: none is known there.
+ */
+bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t left, uint64_t now);
 
 /* The code that starts at `from` is now at `to`. False: none is known there. */
 bool timeline_move(struct timeline *timeline, uint64_t from, uint64_t to, uint64_t now,
