@@ -1,7 +1,10 @@
 #include "inject/stack_copies.h"
 
+#include "inject/interpreter.h"
+
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +13,10 @@
 
 struct stack_copies {
     const struct jvms *jvms;
-    struct code_frames **code; /* by jvm; NULL: not needed yet */
+    struct jvm_tables {
+        struct code_frames *code;   /* NULL: not needed yet */
+        struct method_names *names; /* NULL: there is no table */
+    } * tables;                     /* by jvm */
     struct native_files *files;
     unsigned machine;
     struct stack_counts counts;
@@ -29,6 +35,26 @@ static unsigned machine_of(struct perf_data *data)
                                                                                 : EM_X86_64;
 }
 
+static uint64_t recording_time(const void *jvm, uint64_t stamp)
+{
+    return jvm_recording_time(jvm, stamp);
+}
+
+/* The table of methods stands beside the dump. Without it interpreted frames have no names. */
+static void open_names(const struct jvm *jvm, struct method_names **names)
+{
+    static const char suffix[] = ".dump";
+    size_t stem = strlen(jvm->dump);
+    char *path;
+    if (stem > sizeof suffix - 1 && strcmp(jvm->dump + stem - (sizeof suffix - 1), suffix) == 0) {
+        stem -= sizeof suffix - 1;
+    }
+    if (asprintf(&path, "%.*s.methods", (int)stem, jvm->dump) >= 0) {
+        (void)method_names_open(path, recording_time, jvm, names);
+        free(path);
+    }
+}
+
 struct stack_copies *stack_copies_new(struct perf_data *data, const struct jvms *jvms)
 {
     struct stack_copies *copies = calloc(1, sizeof *copies);
@@ -37,11 +63,16 @@ struct stack_copies *stack_copies_new(struct perf_data *data, const struct jvms 
     }
     copies->jvms = jvms;
     copies->machine = machine_of(data);
-    copies->code = calloc(jvms->count + (size_t)1, sizeof(struct code_frames *));
+    copies->tables = calloc(jvms->count + (size_t)1, sizeof *copies->tables);
     copies->files = native_files_new(copies->machine);
-    if (!copies->code || !copies->files) {
+    if (!copies->tables || !copies->files) {
         stack_copies_free(copies);
         return NULL;
+    }
+    for (uint32_t i = 0; i < jvms->count; i++) {
+        if (jvms->list[i]->index) {
+            open_names(jvms->list[i], &copies->tables[i].names);
+        }
     }
     return copies;
 }
@@ -51,24 +82,31 @@ void stack_copies_free(struct stack_copies *copies)
     if (!copies) {
         return;
     }
-    for (uint32_t i = 0; copies->code && i < copies->jvms->count; i++) {
-        code_frames_free(copies->code[i]);
+    for (uint32_t i = 0; copies->tables && i < copies->jvms->count; i++) {
+        code_frames_free(copies->tables[i].code);
+        method_names_close(copies->tables[i].names);
     }
-    free(copies->code);
+    free(copies->tables);
     native_files_free(copies->files);
     free(copies);
 }
 
-static const struct blob_frames *rows_of(struct stack_copies *copies, const struct code_place *code)
+static struct jvm_tables *tables_of(const struct stack_copies *copies, const struct jvm *jvm)
 {
     uint32_t i = 0;
-    while (copies->jvms->list[i] != code->jvm) {
+    while (copies->jvms->list[i] != jvm) {
         i++;
     }
-    if (!copies->code[i]) {
-        copies->code[i] = code_frames_new(code->jvm->index);
+    return &copies->tables[i];
+}
+
+static const struct blob_frames *rows_of(struct stack_copies *copies, const struct code_place *code)
+{
+    struct jvm_tables *tables = tables_of(copies, code->jvm);
+    if (!tables->code) {
+        tables->code = code_frames_new(code->jvm->index);
     }
-    return copies->code[i] ? code_frames_of(copies->code[i], code->of->blob) : NULL;
+    return tables->code ? code_frames_of(tables->code, code->of->blob) : NULL;
 }
 
 static void find(void *context, uint64_t address, struct unwind_place *place)
@@ -114,6 +152,24 @@ static void count(struct stack_copies *copies, enum stack_end end, uint32_t fram
     copies->counts.frozen += frozen;
 }
 
+/* The address that stands for an interpreted frame in the chain: its own when it has no name. */
+static uint64_t interpreted(struct stack_copies *copies, const struct unwind_frame *frame)
+{
+    struct code_place code;
+    struct interpreted_frame named;
+    if (!jvms_code_at(copies->process, frame->ip, copies->time, &code)) {
+        return frame->ip;
+    }
+    struct jvm_tables *tables = tables_of(copies, code.jvm);
+    if (!tables->names || !interpreter_name(tables->names, frame, copies->time, &named)) {
+        return frame->ip;
+    }
+    uint64_t address = frame_table_add(code.jvm->frames, FRAME_INTERPRETED, named.method->name,
+                                       named.method->file, named.line);
+    copies->counts.interpreted_named += address != 0;
+    return address ? address : frame->ip;
+}
+
 /* The kernel's part of a recorded chain: all up to the first marker of the user's. */
 static uint64_t kernel_part(const struct perf_sample *sample)
 {
@@ -154,7 +210,9 @@ void stack_copies_unwind(struct stack_copies *copies, const struct process *proc
     }
     copies->chain[at++] = PERF_CONTEXT_USER;
     for (uint32_t i = 0; i < frames; i++) {
-        copies->chain[at++] = copies->frames[i].ip;
+        const struct unwind_frame *frame = &copies->frames[i];
+        copies->chain[at++] =
+            frame->kind == UNWIND_INTERPRETED ? interpreted(copies, frame) : frame->ip;
     }
     sample->chain = copies->chain;
     sample->chain_count = at;

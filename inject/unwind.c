@@ -362,15 +362,17 @@ static void fill_interpreted(struct walk *walk, const struct unwind_place *place
     if (!walk->caller && known(walk, machine->bcp)) {
         frame->bcp_register = value_of(walk, machine->bcp);
     }
+    if (!walk->caller && known(walk, machine->method)) {
+        frame->method_register = value_of(walk, machine->method);
+    }
     if (row && row->cfa == FRAME_CFA_INTERPRETER) {
         uint64_t fp = value_of(walk, machine->fp);
         if (known(walk, machine->fp)) {
             (void)read_word(walk, fp + (uint64_t)(int64_t)METHOD_SLOT, &frame->method);
             (void)read_word(walk, fp + (uint64_t)(int64_t)machine->bcp_slot, &frame->bcp);
         }
-    } else if (!walk->caller && known(walk, machine->method)) {
-        frame->method = value_of(walk, machine->method); /* the method that is being entered */
-        frame->bcp_register = 0;
+    } else {
+        frame->bcp_register = 0; /* entered or left: the register holds the sender's sp */
     }
     walk->end = UNWIND_END_COUNT;
 }

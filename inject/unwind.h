@@ -34,12 +34,13 @@ struct unwind_frame {
     bool caller;
     /*
      * UNWIND_INTERPRETED: HotSpot's Method* and the address of the bytecode; 0: not in the copy.
-     * In the leaf bcp_register is what the register for it holds, more recent than the frame's
-     * slot when it lies in the method, and `method` may only be a guess (the frame is being built).
+     * In the leaf, bcp_register and method_register are what the registers for them hold: more
+     * recent than the frame, which may be under construction, but free for other uses at times.
      */
     uint64_t method;
     uint64_t bcp;
     uint64_t bcp_register;
+    uint64_t method_register;
 };
 
 /* Why a walk ended. */
