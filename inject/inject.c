@@ -64,7 +64,8 @@ struct run {
     struct processes *processes;
     struct jvms jvms;
     struct source_path *source_path;
-    struct stack_copies *stacks; /* NULL: samples have no copies, or those are to stay */
+    struct stack_counts stack_counts; /* of the survey */
+    struct stack_copies *stacks;      /* NULL: samples have no copies, or those are to stay */
     struct call_chains *chains;
     struct scorecard *scorecard;
     struct files *files; /* by jvm */
@@ -441,6 +442,7 @@ static int write_scorecard(struct run *run)
         .processes = run->processes,
         .jvms = &run->jvms,
         .images = images,
+        .unwound = run->stacks ? &run->stack_counts : NULL,
         .had_stack_copies = perf_data_has(run->data, PERF_SAMPLE_STACK_USER),
         .has_chains = perf_data_has(run->data, PERF_SAMPLE_CALLCHAIN),
     };
@@ -499,6 +501,9 @@ static int inject(struct run *run)
         }
     }
     err = survey_samples(run);
+    if (run->stacks) {
+        run->stack_counts = *stack_copies_counts(run->stacks);
+    }
     if (!err) {
         err = write_all_images(run, inlines);
     }

@@ -192,6 +192,25 @@ static const char *verdict(const struct scorecard *scorecard)
     return unnamed_share(scorecard) > SCORECARD_UNNAMED_LIMIT ? "bad" : "good";
 }
 
+/* Why unwinding a stack copy ended; "root" apart, each is a reason for an unrooted stack. */
+static const struct {
+    const char *key;
+    const char *text;
+} stack_ends[STACK_ENDS] = {
+    [STACK_ROOT] = {"root", "root"},
+    [STACK_COPY_SHORT] = {"copy_too_short", "stack copy too short"},
+    [STACK_UNKNOWN_CODE] = {"unknown_code", "in code nobody knows"},
+    [STACK_NO_FRAME_INFO] = {"no_frame_information", "no frame information"},
+    [STACK_BROKEN] = {"broken", "broken stack"},
+    [STACK_TOO_DEEP] = {"too_deep", "too deep for a record"},
+    [STACK_COPY_CUT] = {"copy_cut_by_kernel", "copy cut by the kernel"},
+};
+
+static uint64_t unnamed_interpreted(const struct stack_counts *unwound)
+{
+    return unwound ? unwound->interpreted_frames - unwound->interpreted_named : 0;
+}
+
 /* Calls tell(...) for each thing that is wrong, with its remedy. */
 static void warn(const struct scorecard *scorecard, const struct scorecard_facts *facts,
                  void (*tell)(void *to, const char *text), void *to)
@@ -230,6 +249,10 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
         if (scorecard->stacks_cut > (scorecard->stacks - scorecard->stacks_rooted) / 2) {
             tell(to, "many stacks are deeper than the kernel records; raise sysctl "
                      "kernel.perf_event_max_stack");
+        } else if (facts->unwound && facts->unwound->java_stacks[STACK_COPY_SHORT] <=
+                                         (scorecard->stacks - scorecard->stacks_rooted) / 2) {
+            tell(to, "many stacks do not reach their thread's root, and not for want of stack "
+                     "copy; see the reasons counted");
         } else if (facts->had_stack_copies) {
             tell(to, "many stacks do not reach their thread's root; record with a larger stack "
                      "copy (--call-graph dwarf,65528)");
@@ -237,6 +260,13 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
             tell(to, "many stacks do not reach their thread's root; run the JVM with "
                      "-XX:+PreserveFramePointer, or record with --call-graph dwarf");
         }
+    }
+    if (unnamed_interpreted(facts->unwound) > scorecard->frames / 100) {
+        snprintf(text, sizeof text,
+                 "%" PRIu64 " interpreted frames have no name but Interpreter; start the agent "
+                 "with methods=on",
+                 unnamed_interpreted(facts->unwound));
+        tell(to, text);
     }
     if (!facts->has_chains) {
         tell(to, "samples have no stacks; record with -g");
@@ -297,6 +327,21 @@ static void put_jvm(FILE *out, const struct jvm *jvm, const char *image)
     fputc('}', out);
 }
 
+static void put_unwound(const struct stack_counts *unwound, FILE *out)
+{
+    if (!unwound) {
+        return;
+    }
+    fputs("  \"stack_copies_unwound\": {", out);
+    for (int i = 0; i < STACK_ENDS; i++) {
+        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", stack_ends[i].key,
+                unwound->java_stacks[i]);
+    }
+    fprintf(out,
+            ", \"above_frozen_frames\": %" PRIu64 "},\n  \"interpreted_frames\": %" PRIu64 ",\n",
+            unwound->frozen, unwound->interpreted_frames);
+}
+
 static void put_json(const struct scorecard *s, const struct scorecard_facts *facts, FILE *out)
 {
     struct losses losses = processes_losses(facts->processes);
@@ -330,6 +375,7 @@ static void put_json(const struct scorecard *s, const struct scorecard_facts *fa
             ", \"of_two_frames_or_less\": %" PRIu64 ", \"other\": %" PRIu64 "},\n",
             s->stacks_cut, s->stacks_short,
             s->stacks - s->stacks_rooted - s->stacks_cut - s->stacks_short);
+    put_unwound(facts->unwound, out);
     fprintf(out, "  \"lost_samples\": %" PRIu64 ",\n  \"lost_records\": %" PRIu64 ",\n",
             losses.samples, losses.records);
     fputs("  \"jvms\": [", out);
@@ -385,6 +431,13 @@ void scorecard_print(const struct scorecard *s, const struct scorecard_facts *fa
         fprintf(out, "  stacks with such frames   %10" PRIu64 "\n", s->stacks);
         fprintf(out, "    that reach the root     %10" PRIu64 "  %6.2f %%\n", s->stacks_rooted,
                 100 * share(s->stacks_rooted, s->stacks));
+    }
+    for (int i = 0; facts->unwound && i < STACK_ENDS; i++) {
+        uint64_t count = facts->unwound->java_stacks[i];
+        if (i != STACK_ROOT && count) {
+            fprintf(out, "    %-24s%10" PRIu64 "  %6.2f %%\n", stack_ends[i].text, count,
+                    100 * share(count, s->stacks));
+        }
     }
     warn(s, facts, tell_line, out);
 }

@@ -12,6 +12,7 @@
 #define JD_INJECT_SCORECARD_H
 
 #include "inject/call_chains.h"
+#include "inject/stack_copies.h"
 
 #include <stdio.h>
 
@@ -43,8 +44,9 @@ struct scorecard_facts {
     const char *result;
     const struct processes *processes;
     const struct jvms *jvms;
-    const char *const *images; /* by jvm, NULL: none */
-    bool had_stack_copies;     /* recorded with --call-graph dwarf */
+    const char *const *images;          /* by jvm, NULL: none */
+    bool had_stack_copies;              /* recorded with --call-graph dwarf */
+    const struct stack_counts *unwound; /* how that ended; NULL: the copies were not unwound */
     bool has_chains;
 };
 

@@ -223,8 +223,3 @@ const struct stack_counts *stack_copies_counts(const struct stack_copies *copies
 {
     return &copies->counts;
 }
-
-void stack_copies_reset_counts(struct stack_copies *copies)
-{
-    memset(&copies->counts, 0, sizeof copies->counts);
-}

@@ -43,8 +43,7 @@ void stack_copies_free(struct stack_copies *copies); /* NULL is fine */
 void stack_copies_unwind(struct stack_copies *copies, const struct process *process,
                          struct perf_sample *sample);
 
-/* Of all stacks unwound since the last reset. */
+/* Of all stacks unwound so far. */
 const struct stack_counts *stack_copies_counts(const struct stack_copies *copies);
-void stack_copies_reset_counts(struct stack_copies *copies);
 
 #endif
