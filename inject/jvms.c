@@ -158,8 +158,9 @@ static int use_named_dump(struct jvms *jvms, const struct processes *processes, 
     }
     struct process *process = processes_at(processes, pid, UINT64_MAX);
     if (!process || process->owner) {
-        error_message("no process of this recording is the JVM of %s (pid %u)", path, pid);
-        return -ESRCH;
+        warning_message("no process of this recording is the JVM of %s (pid %u); it is left out",
+                        path, pid);
+        return 0;
     }
     struct jvm *jvm = add_jvm(jvms, process, NULL, 0);
     return jvm ? use_dump(jvm, path) : -ENOMEM;
@@ -219,6 +220,17 @@ static uint64_t dump_time(const struct jvm *jvm, uint64_t recording_time)
 
 /* ---- All of it ---- */
 
+static void set_bounds(struct jvm *jvm)
+{
+    jvm->code_start = UINT64_MAX;
+    for (uint32_t i = 0; i < code_index_stay_count(jvm->index); i++) {
+        const struct code_stay *stay = code_index_stay(jvm->index, i);
+        uint64_t end = stay->address + stay->size;
+        jvm->code_start = stay->address < jvm->code_start ? stay->address : jvm->code_start;
+        jvm->code_end = end > jvm->code_end ? end : jvm->code_end;
+    }
+}
+
 static int prepare(struct jvm *jvm, const struct perf_data *data,
                    const struct time_conversion *conversion, const char *const *suffixes)
 {
@@ -245,6 +257,7 @@ static int prepare(struct jvm *jvm, const struct perf_data *data,
         jvm->index = NULL;
         return 0;
     }
+    set_bounds(jvm);
     jvm->touched_stays = calloc(code_index_stay_count(jvm->index) / 64 + 1, sizeof(uint64_t));
     jvm->touched_blobs = calloc(code_index_blob_count(jvm->index) / 64 + 1, sizeof(uint64_t));
     jvm->frames = frame_table_new(jvm->number, suffixes);
@@ -308,7 +321,7 @@ bool jvms_code_at(const struct process *process, uint64_t address, uint64_t time
         process = process->parent;
     }
     for (struct jvm *jvm = process ? process->owner : NULL; jvm; jvm = jvm->earlier) {
-        if (!jvm->index) {
+        if (!jvm->index || address < jvm->code_start || address >= jvm->code_end) {
             continue;
         }
         const struct code_stay *stay = code_index_at(jvm->index, address, dump_time(jvm, time));

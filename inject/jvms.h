@@ -17,7 +17,9 @@ struct jvm {
     char *dump;               /* the path it was opened under; NULL: it was not found */
     struct code_index *index; /* NULL: not found, or useless for this recording; `why` tells */
     const char *why;
-    uint64_t from; /* when the dump was mapped */
+    uint64_t from;       /* when the dump was mapped */
+    uint64_t code_start; /* what all code of the dump lies in */
+    uint64_t code_end;
 
     /* Of a dump with the processor's time stamps; otherwise not known. */
     struct time_conversion conversion;

@@ -40,6 +40,21 @@ struct processes {
     struct time_conversion conversion;
 };
 
+/*
+ * The same few pages are asked for again and again. An answer holds for the whole page, and for the
+ * time from the mapping's beginning to the next one's over that page.
+ */
+#define ANSWERS     1024
+#define PAGE_SHIFT  12
+#define ANSWERS_PAY 8 /* with fewer mappings looking is as fast */
+
+struct mapping_answer {
+    uint64_t page; /* plus one; 0: empty */
+    uint64_t from;
+    uint64_t until;
+    const struct mapping *mapping;
+};
+
 static int grow(void *array_pointer, uint32_t count, uint32_t *room, size_t element)
 {
     void **array = array_pointer;
@@ -285,6 +300,12 @@ static int replay_all(struct processes *processes)
     if (processes->count) {
         qsort(processes->list, processes->count, sizeof(struct process *), by_pid);
     }
+    for (uint32_t i = 0; i < processes->count; i++) {
+        struct process *process = processes->list[i];
+        if (process->mapping_count > ANSWERS_PAY) {
+            process->answers = calloc(ANSWERS, sizeof *process->answers); /* NULL: slower */
+        }
+    }
     free(processes->events);
     free(processes->slots);
     processes->events = NULL;
@@ -327,6 +348,7 @@ void processes_free(struct processes *processes)
     }
     for (uint32_t i = 0; i < processes->count; i++) {
         free(processes->list[i]->mappings);
+        free(processes->list[i]->answers);
         free(processes->list[i]);
     }
     intern_free(&processes->paths);
@@ -370,15 +392,59 @@ struct process *processes_at(const struct processes *processes, uint32_t pid, ui
     return NULL;
 }
 
+/* The process' own mapping; *answer gets what else is known of it. */
+static const struct mapping *own_mapping(const struct process *process, uint64_t address,
+                                         uint64_t time, struct mapping_answer *answer)
+{
+    const uint64_t page_size = UINT64_C(1) << PAGE_SHIFT;
+    bool whole_pages = true;
+    *answer = (struct mapping_answer){.page = (address >> PAGE_SHIFT) + 1, .until = UINT64_MAX};
+    for (uint32_t i = process->mapping_count; i-- > 0;) {
+        const struct mapping *mapping = &process->mappings[i];
+        if (address < mapping->start || address >= mapping->end) {
+            /* Not of this kernel's making: the page's other bytes would have another answer. */
+            whole_pages &= mapping->start % page_size == 0 && mapping->end % page_size == 0;
+            continue;
+        }
+        if (mapping->from > time) {
+            answer->until = mapping->from;
+            continue;
+        }
+        answer->from = mapping->from;
+        answer->mapping = mapping;
+        whole_pages &= mapping->start % page_size == 0 && mapping->end % page_size == 0;
+        break;
+    }
+    if (!whole_pages) {
+        answer->page = 0;
+    }
+    return answer->mapping;
+}
+
+static const struct mapping *cached_mapping(const struct process *process, uint64_t address,
+                                            uint64_t time)
+{
+    uint64_t page = address >> PAGE_SHIFT;
+    struct mapping_answer fresh;
+    if (!process->answers) {
+        return own_mapping(process, address, time, &fresh);
+    }
+    struct mapping_answer *answer = &process->answers[(page ^ page >> 10) % ANSWERS];
+    if (answer->page == page + 1 && answer->from <= time && time < answer->until) {
+        return answer->mapping;
+    }
+    const struct mapping *mapping = own_mapping(process, address, time, &fresh);
+    *answer = fresh;
+    return mapping;
+}
+
 const struct mapping *process_mapping_at(const struct process *process, uint64_t address,
                                          uint64_t time)
 {
     while (process) {
-        for (uint32_t i = process->mapping_count; i-- > 0;) {
-            const struct mapping *mapping = &process->mappings[i];
-            if (mapping->from <= time && mapping->start <= address && address < mapping->end) {
-                return mapping;
-            }
+        const struct mapping *mapping = cached_mapping(process, address, time);
+        if (mapping) {
+            return mapping;
         }
         if (process->from < time) {
             time = process->from;

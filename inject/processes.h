@@ -29,8 +29,9 @@ struct process {
     struct mapping *mappings;     /* by time */
     uint32_t mapping_count;
     uint32_t mapping_room;
-    bool has_jvm; /* a libjvm.so is mapped */
-    void *owner;  /* for whoever works with the processes; NULL at first */
+    bool has_jvm;                   /* a libjvm.so is mapped */
+    struct mapping_answer *answers; /* that process_mapping_at gave before */
+    void *owner;                    /* for whoever works with the processes; NULL at first */
 };
 
 /* What got lost while recording, by the recording's own count. */
