@@ -83,6 +83,9 @@ if [[ $hottest ]]; then
         END { for (n = at - 14; n <= at + 8; n++) if (n > 2 && n in line) print line[n] }' | cut -c 1-120
 fi
 
+step "A flame graph: jdperf flame $profile"
+"$jdperf" flame "$profile"
+
 step "Done"
 echo "The profile is in $profile. Go on with:"
 echo "    $jdperf report $profile"

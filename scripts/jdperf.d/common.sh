@@ -3,7 +3,7 @@
 # What every verb needs: messages, options, the directory of a profile.
 
 JDPERF_VERSION=0.1.0
-JDPERF_VERBS='record inject report script annotate attach stop status map clean'
+JDPERF_VERBS='record inject report script annotate flame attach stop status map clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 say() {

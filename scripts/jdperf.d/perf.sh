@@ -30,13 +30,13 @@ explain_perf_failure() {
     paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)
     if [[ $1 == *[Pp]ermission* || $1 == *"not permitted"* || $1 == *paranoid* || $1 == *"access"* ]]; then
         if ((EUID != 0 && paranoid > ${2:-2})); then
-            say "perf may not sample: kernel.perf_event_paranoid is $paranoid, and $(id -un) is not root"
+            say "perf cannot sample: kernel.perf_event_paranoid is $paranoid, and $(id -un) is not root"
             say "  run jdperf as root, or as root allow it until the next boot: sysctl kernel.perf_event_paranoid=${2:-1}"
         elif grep -qsE '^Seccomp:[[:space:]]*[12]' /proc/self/status; then
-            say "perf may not sample: a seccomp filter is on, as in containers, and refuses perf_event_open"
+            say "perf cannot sample: a seccomp filter is on, as in containers, and refuses perf_event_open"
             say "  record from the host with jdperf record -p PID, or start the container with --cap-add PERFMON and a seccomp profile that allows perf_event_open"
         else
-            say "perf may not sample: the kernel refused it to $(id -un)"
+            say "perf cannot sample: the kernel refused it to $(id -un)"
             say "  run jdperf as root, or give perf the right: setcap cap_perfmon,cap_sys_ptrace+ep \$(command -v perf)"
         fi
     fi

@@ -19,7 +19,7 @@ says 'failed to find perf: apt-get install linux-perf'
 # perf refused.
 FAKE_FAILURE='Error: Access to performance monitoring and observability operations is limited. No permission' \
     run 1 "$JDPERF" record -o refused -- true
-says 'perf may not sample'
+says 'perf cannot sample'
 says 'perf said:'
 [[ ! -e refused ]] || fail "a directory was left behind"
 

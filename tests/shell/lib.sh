@@ -4,8 +4,8 @@
 
 set -euo pipefail
 
-export JDAGENT_BUILD=${JDAGENT_BUILD:?}
-SOURCE=${JDAGENT_SOURCE:?}
+SOURCE=${JDAGENT_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+export JDAGENT_BUILD=${JDAGENT_BUILD:-$SOURCE/build}
 export JDPERF=$SOURCE/scripts/jdperf
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/jdperf-test.XXXXXXXX")
 trap 'rm -rf "$WORK"' EXIT

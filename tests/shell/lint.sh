@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # lint.sh shellcheck|clang-format|clang-tidy: how the project's own sources look.
 set -euo pipefail
-cd "${JDAGENT_SOURCE:?}"
+cd "${JDAGENT_SOURCE:-$(dirname "$0")/../..}"
 
 check=$1
 command -v "$check" >/dev/null || {
@@ -37,10 +37,10 @@ clang-format)
 clang-tidy)
     # Only what the build compiles, and each once: a file without its flags cannot be judged.
     mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' \
-        "${JDAGENT_BUILD:?}/compile_commands.json" | sort -u)
-    ((${#files[@]})) || { echo "SKIP: no compile_commands.json in $JDAGENT_BUILD"; exit 77; }
+        "${JDAGENT_BUILD:-build}/compile_commands.json" | sort -u)
+    ((${#files[@]})) || { echo "SKIP: there is no compile_commands.json"; exit 77; }
     printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
-        clang-tidy -p "$JDAGENT_BUILD" --quiet 2>&1 | sed -E '/^[0-9]+ warnings? generated\.$/d'
+        clang-tidy -p "${JDAGENT_BUILD:-build}" --quiet 2>&1 | sed -E '/^[0-9]+ warnings? generated\.$/d'
     ;;
 *)
     echo "lint.sh: unknown check: $check" >&2

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# A flame graph of the sample, in a real browser.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_real_profile
+command -v chromedriver >/dev/null || skip "chromium-driver is not installed"
+command -v python3 >/dev/null || skip "python3 is not installed"
+compile_sample
+
+run 0 "$JDPERF" record -o p -- java -cp classes Market 4
+run 0 "$JDPERF" flame p
+says "$WORK/p/flamegraph.html"
+run 0 "$JDPERF" flame p -o only.html --title '</title><script>alert(1)</script>' -- --comm java
+grep -q '<title>&lt;/title&gt;' only.html || fail "the title is not escaped"
+run 1 "$JDPERF" flame p -o "$WORK/no/such/place.html"
+says 'failed to write'
+run 1 "$JDPERF" flame p -- --comm no-such-thread
+says 'no samples'
+
+HOME=$WORK timeout 120 python3 "$SOURCE/tests/shell/flame_browser.py" "$WORK/p/flamegraph.html" 'Market.drift' >browser 2>&1 ||
+    fail "in the browser: $(cat browser)"
+cat browser
