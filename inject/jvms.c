@@ -211,10 +211,11 @@ static uint64_t dump_time(const struct jvm *jvm, uint64_t recording_time)
     if (!c->known) {
         return recording_time;
     }
-    if (recording_time < c->zero) {
+    /* The counter's zero can lie before that of the recording's clock: `zero` is then negative. */
+    uint64_t time = recording_time - c->zero;
+    if (time > INT64_MAX) {
         return 0;
     }
-    uint64_t time = recording_time - c->zero;
     return ((time / c->mult) << c->shift) + ((time % c->mult) << c->shift) / c->mult;
 }
 
