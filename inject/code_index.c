@@ -10,6 +10,7 @@
 
 #include "inject/jitdump_group.h"
 #include "inject/message.h"
+#include "inject/samply_tree.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -155,6 +156,7 @@ static int add_load(struct code_index *index, const struct jitdump_record_view *
         .load_offset = record->offset,
         .debug_offset = group->debug_offset,
         .unwinding_offset = group->unwinding_offset,
+        .samply_offset = group->samply_offset,
         .address = record->load.code_addr,
         .size = record->load.code_size,
         .timestamp = record->timestamp,
@@ -578,6 +580,16 @@ static int reserve_buffer(struct code_buffer *buffer, size_t size)
     return 0;
 }
 
+static int add_entry(struct code_details *details, const struct jitdump_entry *entry)
+{
+    int error = reserve(&details->entries, details->entry_count, &details->entry_room,
+                        sizeof(*details->entries));
+    if (!error) {
+        details->entries[details->entry_count++] = *entry;
+    }
+    return error;
+}
+
 static int fetch_rows(struct code_index *index, const struct jitdump_record_view *record,
                       struct code_details *details)
 {
@@ -601,12 +613,10 @@ static int fetch_rows(struct code_index *index, const struct jitdump_record_view
         }
         last = entry.file;
         entry.file = kept;
-        error = reserve(&details->entries, details->entry_count, &details->entry_room,
-                        sizeof(*details->entries));
+        error = add_entry(details, &entry);
         if (error) {
             return error;
         }
-        details->entries[details->entry_count++] = entry;
     }
     const char *why;
     if (more == 0) {
@@ -616,6 +626,58 @@ static int fetch_rows(struct code_index *index, const struct jitdump_record_view
                        &why);
     }
     return 0;
+}
+
+/* Rows from the lines of samply's record. Where it knows none, the outer function's first. */
+static int make_rows(const struct jitdump_record_view *record, const struct samply_inlines *inlines,
+                     const struct code_blob *blob, struct code_details *details)
+{
+    int error = reserve_buffer(&details->string_buffer, record->payload_size);
+    if (error) {
+        return error;
+    }
+    const char *copy = (const char *)details->string_buffer.bytes;
+    memcpy(details->string_buffer.bytes, record->payload, record->payload_size);
+    struct jitdump_entry entry = {0};
+    for (uint32_t i = 0; i < inlines->line_count && !error; i++) {
+        const struct samply_line *line = &inlines->lines[i];
+        uint32_t file = line->file_index;
+        entry.line = line->line;
+        if (entry.line == 0 && inlines->function_count > 0) {
+            entry.line = inlines->functions[0].start_line;
+            file = inlines->functions[0].file_index;
+        }
+        if (entry.line == 0 || file >= inlines->file_count || line->offset >= blob->size) {
+            continue;
+        }
+        entry.address = blob->address + line->offset;
+        entry.file = copy + (inlines->files[file] - (const char *)record->payload);
+        error = add_entry(details, &entry);
+    }
+    if (!error && details->entry_count > 0) {
+        entry = details->entries[details->entry_count - 1];
+        entry.address = blob->address + blob->size;
+        error = add_entry(details, &entry);
+    }
+    return error;
+}
+
+static int fetch_samply(struct code_index *index, const struct jitdump_record_view *record,
+                        const struct code_blob *blob, struct code_details *details)
+{
+    struct samply_inlines inlines = {0};
+    const char *why;
+    int error = 0;
+    if (samply_decode_inlines(index->reader, record, &inlines, &why) == 0) {
+        if (details->entry_count == 0) {
+            error = make_rows(record, &inlines, blob, details);
+        }
+        if (!error && blob->size <= UINT32_MAX) {
+            error = samply_tree(&inlines, (uint32_t)blob->size, index->names, &details->trailer);
+        }
+    }
+    samply_inlines_free(&inlines);
+    return error;
 }
 
 static int fetch_unwinding(const struct jitdump_record_view *record, struct code_details *details)
@@ -662,6 +724,12 @@ int code_index_fetch(struct code_index *index, uint32_t blob, struct code_detail
         error = read_again(index, wanted->debug_offset, JIT_CODE_DEBUG_INFO, &record);
         if (!error) {
             error = fetch_rows(index, &record, details);
+        }
+    }
+    if (!error && wanted->samply_offset && details->trailer.node_count == 0) {
+        error = read_again(index, wanted->samply_offset, SAMPLY_JIT_CODE_DEBUG_INFO2, &record);
+        if (!error) {
+            error = fetch_samply(index, &record, wanted, details);
         }
     }
     if (!error && wanted->unwinding_offset) {

@@ -22,6 +22,7 @@ struct code_blob {
     uint64_t load_offset;      /* of the LOAD record in the file */
     uint64_t debug_offset;     /* of its DEBUG_INFO; 0: none */
     uint64_t unwinding_offset; /* of its UNWINDING_INFO; 0: none */
+    uint64_t samply_offset;    /* of its SAMPLY_JIT_CODE_DEBUG_INFO2; 0: none */
     uint64_t address;          /* where the LOAD has it */
     uint64_t size;
     uint64_t timestamp;
@@ -96,7 +97,10 @@ void code_index_map(const struct code_index *index, uint64_t time,
                                   const struct code_stay *stay),
                     void *context);
 
-/* Fetches the bytes, rows and inline tree of a blob. 0 or a negative errno after a message. */
+/*
+ * Fetches the bytes, rows and inline tree of a blob; rows and tree from samply's record where the
+ * dump, of another runtime then, has these only there. 0 or a negative errno after a message.
+ */
 int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details);
 void code_details_free(struct code_details *details);
 

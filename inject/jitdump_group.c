@@ -1,5 +1,7 @@
 #include "inject/jitdump_group.h"
 
+#include "format/samply.h"
+
 #include <string.h>
 
 static void forget(struct jitdump_group_tracker *tracker, uint32_t index)
@@ -22,8 +24,10 @@ static void add_debug_info(struct jitdump_group_tracker *tracker,
 static struct jitdump_group take(struct jitdump_group_tracker *tracker,
                                  const struct jitdump_record_view *load)
 {
-    struct jitdump_group group = {.unwinding_offset = tracker->unwinding_offset};
+    struct jitdump_group group = {.unwinding_offset = tracker->unwinding_offset,
+                                  .samply_offset = tracker->samply_offset};
     tracker->unwinding_offset = 0;
+    tracker->samply_offset = 0;
     for (uint32_t i = tracker->debug_count; i-- > 0;) {
         uint64_t address = tracker->debug[i].address;
         if (group.debug_offset == 0 &&
@@ -46,6 +50,9 @@ struct jitdump_group jitdump_group_add(struct jitdump_group_tracker *tracker,
         break;
     case JIT_CODE_UNWINDING_INFO:
         tracker->unwinding_offset = record->offset;
+        break;
+    case SAMPLY_JIT_CODE_DEBUG_INFO2:
+        tracker->samply_offset = record->offset;
         break;
     case JIT_CODE_LOAD:
         return take(tracker, record);

@@ -127,8 +127,9 @@ static int decode_methods(struct trailer_section *section, struct trailer_names 
 }
 
 /* Grows an array to hold at least `needed` elements. */
-static int grow(void **array, uint32_t *room, size_t needed, size_t element)
+static int grow(void *array_pointer, uint32_t *room, size_t needed, size_t element)
 {
+    void **array = array_pointer;
     if (needed <= *room) {
         return 0;
     }
@@ -145,6 +146,26 @@ static int grow(void **array, uint32_t *room, size_t needed, size_t element)
     return 0;
 }
 
+int trailer_add_node(struct trailer *trailer, const struct trailer_node *node)
+{
+    int error = grow(&trailer->nodes, &trailer->node_room, (size_t)trailer->node_count + 1,
+                     sizeof(*trailer->nodes));
+    if (!error) {
+        trailer->nodes[trailer->node_count++] = *node;
+    }
+    return error;
+}
+
+int trailer_add_range(struct trailer *trailer, const struct trailer_range *range)
+{
+    int error = grow(&trailer->ranges, &trailer->range_room, (size_t)trailer->range_count + 1,
+                     sizeof(*trailer->ranges));
+    if (!error) {
+        trailer->ranges[trailer->range_count++] = *range;
+    }
+    return error;
+}
+
 static int decode_nodes(struct trailer_section *section, struct trailer *trailer, const char **why)
 {
     uint64_t count;
@@ -155,10 +176,7 @@ static int decode_nodes(struct trailer_section *section, struct trailer *trailer
         *why = "the inline tree claims more nodes than it has room for";
         return -1;
     }
-    void *nodes = trailer->nodes;
-    int error = grow(&nodes, &trailer->node_room, (size_t)count, sizeof(*trailer->nodes));
-    trailer->nodes = nodes;
-    if (error) {
+    if (grow(&trailer->nodes, &trailer->node_room, (size_t)count, sizeof(*trailer->nodes)) < 0) {
         *why = "no memory";
         return -1;
     }
@@ -207,16 +225,12 @@ static int decode_ranges(struct trailer_section *section, struct trailer *traile
             *why = "the ranges of the inline tree cover more than 4 GB";
             return -1;
         }
-        void *ranges = trailer->ranges;
-        int error = grow(&ranges, &trailer->range_room, (size_t)trailer->range_count + 1,
-                         sizeof(*trailer->ranges));
-        trailer->ranges = ranges;
-        if (error) {
+        struct trailer_range range = {
+            .offset = (uint32_t)offset, .size = size, .node = node, .line = (uint32_t)line};
+        if (trailer_add_range(trailer, &range) < 0) {
             *why = "no memory";
             return -1;
         }
-        trailer->ranges[trailer->range_count++] = (struct trailer_range){
-            .offset = (uint32_t)offset, .size = size, .node = node, .line = (uint32_t)line};
         offset += size;
     }
     return 0;

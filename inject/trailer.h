@@ -99,6 +99,10 @@ int trailer_method_next(struct trailer_section *section, uint64_t *id,
 int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
                    struct trailer_names *names, struct trailer *trailer, const char **why);
 
+/* For those who make a trailer of something else. 0, or -1: no memory. */
+int trailer_add_node(struct trailer *trailer, const struct trailer_node *node);
+int trailer_add_range(struct trailer *trailer, const struct trailer_range *range);
+
 /* Makes it one that says nothing: no nodes, no ranges, all facts unknown. */
 void trailer_clear(struct trailer *trailer);
 void trailer_free(struct trailer *trailer);

@@ -233,6 +233,99 @@ static void check_repair(const char *path)
     close(fd);
 }
 
+/* The stack of methods and lines at an offset, as text. */
+static void print_stack(char *out, size_t size, const struct code_details *details,
+                        const struct trailer_names *defined, uint32_t offset)
+{
+    const struct trailer_range *range = trailer_range_at(&details->trailer, offset);
+    uint32_t node = range ? range->node : 0;
+    uint32_t line = range ? range->line : 0;
+    size_t used = 0;
+    for (;;) {
+        const struct trailer_method *method =
+            trailer_names_method(defined, details->trailer.nodes[node].method);
+        used += (size_t)snprintf(out + used, size - used, "%s %s:%u\n", method->name,
+                                 method->file ? method->file : "", line);
+        if (node == 0) {
+            return;
+        }
+        line = details->trailer.nodes[node].call_line;
+        node = details->trailer.nodes[node].parent;
+    }
+}
+
+/* Copies a dump without its DEBUG_INFOs, so that samply's records are all that is left. */
+static int without_debug_info(const char *path)
+{
+    struct jitdump_reader *reader;
+    struct jitdump_record_view record;
+    assert_int_equal(jitdump_reader_open(path, &reader), 0);
+    int fd = memfd_create("samply", MFD_CLOEXEC);
+    size_t size = 0;
+    uint8_t *bytes = scratch_read(path, &size);
+    assert_int_equal(write(fd, bytes, sizeof(struct jitdump_header)),
+                     sizeof(struct jitdump_header));
+    while (jitdump_reader_next(reader, &record) == JITDUMP_RECORD) {
+        if (record.id != JIT_CODE_DEBUG_INFO) {
+            assert_int_equal(write(fd, bytes + record.offset, record.total_size),
+                             record.total_size);
+        }
+    }
+    free(bytes);
+    jitdump_reader_close(reader);
+    return fd;
+}
+
+/* The row that an address belongs to has the line of its range, where that has one. */
+static void check_row(const struct code_details *details, uint64_t address,
+                      const struct trailer_range *range)
+{
+    if (!range || range->line == 0) {
+        return;
+    }
+    uint32_t row = 0;
+    while (row + 1 < details->entry_count && details->entries[row + 1].address <= address) {
+        row++;
+    }
+    assert_true(row < details->entry_count);
+    assert_int_equal(details->entries[row].line, range->line);
+}
+
+/* At each byte, samply's records say what the trailer says. */
+static void compare_with_samply(const char *path, struct code_index *index)
+{
+    struct code_index *samply;
+    assert_int_equal(code_index_open_fd(without_debug_info(path), "samply", &samply), 0);
+    struct code_details details = {0};
+    struct code_details samply_details = {0};
+    uint32_t compared = 0;
+    for (uint32_t i = 0; i < CODES; i++) {
+        assert_int_equal(code_index_fetch(index, i, &details), 0);
+        assert_int_equal(code_index_fetch(samply, i, &samply_details), 0);
+        if (details.trailer.node_count == 0) {
+            assert_int_equal(samply_details.trailer.node_count, 0);
+            continue;
+        }
+        if (details.trailer.range_count == 0) {
+            continue; /* samply's lines are those of the rows then */
+        }
+        for (uint32_t offset = 0; offset < code_index_blob(index, i)->size; offset++) {
+            char expected[4096];
+            char found[4096];
+            print_stack(expected, sizeof(expected), &details, code_index_names(index), offset);
+            print_stack(found, sizeof(found), &samply_details, code_index_names(samply), offset);
+            assert_string_equal(found, expected);
+            check_row(&samply_details, code_index_blob(index, i)->address + offset,
+                      trailer_range_at(&details.trailer, offset));
+            compared++;
+        }
+    }
+    assert_true(compared > 1000);
+    code_details_free(&details);
+    code_details_free(&samply_details);
+    code_index_close(samply);
+}
+
 static void round_trip(void **state, bool samply)
 {
     uint64_t seed = random_seed() + samply;
@@ -255,6 +348,9 @@ static void round_trip(void **state, bool samply)
     struct code_index *index;
     assert_int_equal(code_index_open(path, &index), 0);
     check_dump(index);
+    if (samply) {
+        compare_with_samply(path, index);
+    }
     code_index_close(index);
     check_repair(path);
 }
