@@ -1,4 +1,5 @@
 #include "inject/repair_parts.h"
+#include "inject/array.h"
 #include "inject/jitdump_group.h"
 #include "inject/samply_reader.h"
 #include "inject/text.h"
@@ -44,47 +45,33 @@ static __attribute__((format(printf, 3, 4))) void tell(const struct search *sear
     search->say(search->context, offset, what);
 }
 
-static int reserve(void *array_pointer, uint32_t count, uint32_t *room, size_t element)
-{
-    void **array = array_pointer;
-    if (count < *room) {
-        return 0;
-    }
-    uint32_t wanted = *room ? *room * 2 : 256;
-    void *grown = wanted < UINT32_MAX / 2 ? realloc(*array, wanted * element) : NULL;
-    if (!grown) {
-        return -ENOMEM;
-    }
-    *array = grown;
-    *room = wanted;
-    return 0;
-}
-
 static int add_part(struct search *search, const struct repair_part *part)
 {
     struct repair_parts *found = search->found;
-    int error = reserve(&found->parts, found->part_count, &found->part_room, sizeof(*found->parts));
-    if (!error) {
-        found->parts[found->part_count] = *part;
-        found->parts[found->part_count++].unit = found->unit_count;
+    if (array_reserve(&found->parts, found->part_count, &found->part_room, sizeof(*found->parts)) <
+        0) {
+        return -ENOMEM;
     }
-    return error;
+    found->parts[found->part_count] = *part;
+    found->parts[found->part_count++].unit = found->unit_count;
+    return 0;
 }
 
 /* Ends a unit whose parts, from first_part on, have been added. */
 static int add_unit(struct search *search, uint32_t first_part, uint64_t stamp, uint64_t code_index)
 {
     struct repair_parts *found = search->found;
-    int error = reserve(&found->units, found->unit_count, &found->unit_room, sizeof(*found->units));
-    if (!error) {
-        found->units[found->unit_count++] =
-            (struct repair_unit){.first_part = first_part,
-                                 .part_count = found->part_count - first_part,
-                                 .stamp = stamp,
-                                 .code_index = code_index,
-                                 .new_code_index = code_index};
+    if (array_reserve(&found->units, found->unit_count, &found->unit_room, sizeof(*found->units)) <
+        0) {
+        return -ENOMEM;
     }
-    return error;
+    found->units[found->unit_count++] =
+        (struct repair_unit){.first_part = first_part,
+                             .part_count = found->part_count - first_part,
+                             .stamp = stamp,
+                             .code_index = code_index,
+                             .new_code_index = code_index};
+    return 0;
 }
 
 /* The DEBUG_INFO that stands at an offset; they were added in ascending order. */
@@ -166,25 +153,25 @@ static int take_debug_info(struct search *search, const struct jitdump_record_vi
                            uint32_t size)
 {
     jitdump_group_add(&search->tracker, record);
-    int error =
-        reserve(&search->debugs, search->debug_count, &search->debug_room, sizeof(*search->debugs));
-    if (!error) {
-        search->debugs[search->debug_count++] =
-            (struct debug_record){.offset = record->offset, .size = size};
+    if (array_reserve(&search->debugs, search->debug_count, &search->debug_room,
+                      sizeof(*search->debugs)) < 0) {
+        return -ENOMEM;
     }
-    return error;
+    search->debugs[search->debug_count++] =
+        (struct debug_record){.offset = record->offset, .size = size};
+    return 0;
 }
 
 static int take_waiting(struct search *search, const struct jitdump_record_view *record,
                         uint32_t size)
 {
-    int error = reserve(&search->waiting, search->waiting_count, &search->waiting_room,
-                        sizeof(*search->waiting));
-    if (!error) {
-        search->waiting[search->waiting_count++] = (struct repair_part){
-            .offset = record->offset, .id = record->id, .size = size, .unit = NO_UNIT};
+    if (array_reserve(&search->waiting, search->waiting_count, &search->waiting_room,
+                      sizeof(*search->waiting)) < 0) {
+        return -ENOMEM;
     }
-    return error;
+    search->waiting[search->waiting_count++] = (struct repair_part){
+        .offset = record->offset, .id = record->id, .size = size, .unit = NO_UNIT};
+    return 0;
 }
 
 static int take_record(struct search *search, const struct jitdump_record_view *record,

@@ -1,6 +1,7 @@
 #include "inject/trailer.h"
 
 #include "format/leb128.h"
+#include "inject/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,30 +127,10 @@ static int decode_methods(struct trailer_section *section, struct trailer_names 
     return more;
 }
 
-/* Grows an array to hold at least `needed` elements. */
-static int grow(void *array_pointer, uint32_t *room, size_t needed, size_t element)
-{
-    void **array = array_pointer;
-    if (needed <= *room) {
-        return 0;
-    }
-    size_t wanted = needed + needed / 2 + 16;
-    if (wanted > UINT32_MAX) {
-        return -1;
-    }
-    void *grown = realloc(*array, wanted * element);
-    if (!grown) {
-        return -1;
-    }
-    *array = grown;
-    *room = (uint32_t)wanted;
-    return 0;
-}
-
 int trailer_add_node(struct trailer *trailer, const struct trailer_node *node)
 {
-    int error = grow(&trailer->nodes, &trailer->node_room, (size_t)trailer->node_count + 1,
-                     sizeof(*trailer->nodes));
+    int error = array_reserve(&trailer->nodes, trailer->node_count, &trailer->node_room,
+                              sizeof(*trailer->nodes));
     if (!error) {
         trailer->nodes[trailer->node_count++] = *node;
     }
@@ -158,8 +139,8 @@ int trailer_add_node(struct trailer *trailer, const struct trailer_node *node)
 
 int trailer_add_range(struct trailer *trailer, const struct trailer_range *range)
 {
-    int error = grow(&trailer->ranges, &trailer->range_room, (size_t)trailer->range_count + 1,
-                     sizeof(*trailer->ranges));
+    int error = array_reserve(&trailer->ranges, trailer->range_count, &trailer->range_room,
+                              sizeof(*trailer->ranges));
     if (!error) {
         trailer->ranges[trailer->range_count++] = *range;
     }
@@ -169,32 +150,28 @@ int trailer_add_range(struct trailer *trailer, const struct trailer_range *range
 static int decode_nodes(struct trailer_section *section, struct trailer *trailer, const char **why)
 {
     uint64_t count;
-    /* A node takes a byte at least, so a count beyond the section is a lie, not a need of memory.
-     */
     if (uleb128_get(&section->at, section->end, &count) < 0 ||
         count > (uint64_t)(section->end - section->at) || count > UINT32_MAX / 2) {
         *why = "the inline tree claims more nodes than it has room for";
         return -1;
     }
-    if (grow(&trailer->nodes, &trailer->node_room, (size_t)count, sizeof(*trailer->nodes)) < 0) {
-        *why = "no memory";
-        return -1;
-    }
     for (uint32_t i = 0; i < count; i++) {
-        struct trailer_node *node = &trailer->nodes[i];
-        *node = (struct trailer_node){0};
-        if (uleb128_get(&section->at, section->end, &node->method) < 0 ||
+        struct trailer_node node = {0};
+        if (uleb128_get(&section->at, section->end, &node.method) < 0 ||
             (i > 0 &&
-             (get_u32(section, &node->parent) < 0 || get_u32(section, &node->call_line) < 0))) {
+             (get_u32(section, &node.parent) < 0 || get_u32(section, &node.call_line) < 0))) {
             *why = "a node of the inline tree is cut off";
             return -1;
         }
-        if (i > 0 && node->parent >= i) {
+        if (i > 0 && node.parent >= i) {
             *why = "a node of the inline tree stands before its parent";
             return -1;
         }
+        if (trailer_add_node(trailer, &node) < 0) {
+            *why = "no memory";
+            return -1;
+        }
     }
-    trailer->node_count = (uint32_t)count;
     return 0;
 }
 
