@@ -18,6 +18,7 @@
 #include "writer/message.h"
 
 #include <jvmticmlr.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,6 +299,16 @@ int events_prepare(jvmtiEnv *jvmti)
 }
 
 /* The one for the table of methods comes last. */
+int events_jvm_major(jvmtiEnv *jvmti)
+{
+    jint version = 0;
+    if ((*jvmti)->GetVersionNumber(jvmti, &version) != JVMTI_ERROR_NONE) {
+        return INT_MAX;
+    }
+    int major = (version & JVMTI_VERSION_MASK_MAJOR) >> JVMTI_VERSION_SHIFT_MAJOR;
+    return major == 1 ? 8 : major; /* JVMTI 1.0 to 1.2 were JDK 5 to 8 */
+}
+
 static const jvmtiEvent events[] = {
     JVMTI_EVENT_VM_INIT,
     JVMTI_EVENT_VM_DEATH,

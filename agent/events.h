@@ -12,6 +12,9 @@
 /* Gets the capabilities and sets the callbacks of a new environment. 0, or -1 after a message. */
 int events_prepare(jvmtiEnv *jvmti);
 
+/* The JVM's major version, 8, 17, 25…; INT_MAX when it does not tell. */
+int events_jvm_major(jvmtiEnv *jvmti);
+
 /*
  * Asks for the events, with `classes` for those of classes that are prepared, too. 0, or -1 after a
  * message. At the JVM's start or in its live phase.

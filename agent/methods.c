@@ -11,6 +11,11 @@
  * next piece of code that mentions the id has the JVM asked again. That also bounds the cache: it
  * cannot know more than the code cache does.
  *
+ * Within that time one thing can still change: a class is redefined, and its ids go over to methods
+ * with other line tables. Where an id can be followed to HotSpot's Method, a method is only the
+ * same while that is (methods.h, ids_are_pointers); the old one stays for the code that was
+ * compiled from it.
+ *
  * The lock is never held while the JVM is asked something. Two threads may then ask for the same
  * method; the second one's answer is thrown away.
  */
@@ -35,6 +40,7 @@ struct cached_file {
 struct cached_method {
     struct table_entry entry; /* key: the jmethodID */
     uint32_t references;      /* sets, and pieces of live code */
+    const void *vm_method;    /* HotSpot's Method, NULL: not to be had */
     struct cached_file *file;
     struct java_method known;
     struct line_entry lines[]; /* behind them the names */
@@ -68,6 +74,30 @@ struct method_cache *method_cache_new(const struct method_cache_options *options
 static uint64_t key_of_id(jmethodID id)
 {
     return (uint64_t)(uintptr_t)id;
+}
+
+static const void *vm_method_of(const struct method_cache *cache, jmethodID id)
+{
+    const void *method = NULL;
+    if (cache->options.ids_are_pointers) {
+        memcpy(&method, id, sizeof(method));
+    }
+    return method;
+}
+
+/* The method that the id stands for now, with a reference for the caller; the lock is held. */
+static struct cached_method *take_known(struct method_cache *cache, jmethodID id,
+                                        const void *vm_method)
+{
+    struct cached_method *method =
+        (struct cached_method *)table_find(&cache->methods, key_of_id(id));
+    while (method && method->vm_method != vm_method) {
+        method = (struct cached_method *)table_find_next(&method->entry);
+    }
+    if (method) {
+        method->references++;
+    }
+    return method;
 }
 
 static uint64_t key_of_path(const char *path)
@@ -224,7 +254,7 @@ static struct cached_method *describe(const struct method_cache_options *options
 }
 
 /* Asks the JVM; the answer has one reference, for the caller. */
-static struct cached_method *fetch(struct method_set *set, jmethodID id)
+static struct cached_method *fetch(struct method_set *set, jmethodID id, const void *vm_method)
 {
     struct method_cache *cache = set->cache;
     struct fetched_method fetched;
@@ -241,11 +271,10 @@ static struct cached_method *fetch(struct method_set *set, jmethodID id)
     if (!method) {
         return NULL;
     }
+    method->vm_method = vm_method;
     pthread_mutex_lock(&cache->lock);
-    struct cached_method *other =
-        (struct cached_method *)table_find(&cache->methods, method->entry.key);
+    struct cached_method *other = take_known(cache, id, vm_method);
     if (other) {
-        other->references++;
         free(method);
         method = other;
     } else {
@@ -296,15 +325,13 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id)
     if (!grow_set(set)) {
         return NULL;
     }
+    /* Taken before the JVM is asked: redefined in between, the answer is thrown away next time. */
+    const void *vm_method = vm_method_of(set->cache, id);
     pthread_mutex_lock(&set->cache->lock);
-    struct cached_method *method =
-        (struct cached_method *)table_find(&set->cache->methods, key_of_id(id));
-    if (method) {
-        method->references++;
-    }
+    struct cached_method *method = take_known(set->cache, id, vm_method);
     pthread_mutex_unlock(&set->cache->lock);
     if (!method) {
-        method = fetch(set, id);
+        method = fetch(set, id, vm_method);
     }
     if (!method) {
         return NULL;

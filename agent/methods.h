@@ -29,6 +29,11 @@ struct method_set {
 struct method_cache_options {
     enum name_style names;
     bool normalize;
+    /*
+     * A jmethodID is HotSpot's "Method **" (to JDK 25): a class that was redefined keeps its ids,
+     * but the methods behind them are others, with other lines, and this is how it shows.
+     */
+    bool ids_are_pointers;
 };
 
 /* The symbol of a method as these options want it, at most `room` bytes (SYMBOL_MAX does). */

@@ -195,6 +195,7 @@ static struct session *new_session(JavaVM *vm, const struct options *options)
     const struct method_cache_options methods = {
         .names = options->names,
         .normalize = options->normalize,
+        .ids_are_pointers = hotspot && events_jvm_major(environment) <= 25,
     };
     if (!session || !(session->methods = method_cache_new(&methods))) {
         message(MESSAGE_ERROR, "failed to start: no memory");

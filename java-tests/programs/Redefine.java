@@ -1,0 +1,45 @@
+import java.lang.instrument.ClassDefinition;
+import java.lang.instrument.Instrumentation;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * Runs Hot until it is compiled, puts the class file of args[0] in its place, and runs it again. The
+ * ids of Hot's methods stay the same, their line tables do not.
+ */
+public class Redefine {
+    static Instrumentation instrumentation;
+
+    public static void premain(String arguments, Instrumentation given) {
+        instrumentation = given;
+    }
+
+    static int run() {
+        int sum = 0;
+        for (int i = 0; i < 20_000; i++) {
+            sum += Hot.run(1_000);
+        }
+        return sum;
+    }
+
+    public static void main(String[] args) throws Exception {
+        int before = run();
+        byte[] other = Files.readAllBytes(Path.of(args[0]));
+        instrumentation.redefineClasses(new ClassDefinition(Hot.class, other));
+        System.out.println(before == run() ? "same" : "different");
+    }
+}
+
+class Hot {
+    static int inner(int x) {
+        return x * 31 + 7;
+    }
+
+    static int run(int n) {
+        int sum = 0;
+        for (int i = 0; i < n; i++) {
+            sum += inner(i) ^ inner(i + 1);
+        }
+        return sum;
+    }
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# A class is redefined, as debuggers and monitoring agents do, with the same methods a hundred lines
+# further down. Its methods keep their ids, but code compiled from then on has the new lines.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+compile Redefine
+
+mkdir "$scratch/moved"
+{ printf '\n%.0s' {1..100}; cat "$tests_dir/programs/Redefine.java"; } >"$scratch/moved/Redefine.java"
+"$jdk/bin/javac" -d "$scratch/moved" "$scratch/moved/Redefine.java"
+printf 'Premain-Class: Redefine\nCan-Redefine-Classes: true\n' >"$scratch/manifest"
+"$jdk/bin/jar" cfm "$scratch/agent.jar" "$scratch/manifest" -C "$classes" Redefine.class
+
+"$jdk/bin/java" "-agentpath:$agent=dir=$scratch" "-javaagent:$scratch/agent.jar" -cp "$classes" \
+    Redefine "$scratch/moved/Hot.class" >"$scratch/out" || fail "the JVM failed"
+grep -qx same "$scratch/out" || fail "the program's result: $(cat "$scratch/out")"
+dump=$(the_dump "$scratch")
+verify "$dump"
+
+# The lines of Hot in the order in which its code came: all of the first class, then of the other.
+first=$(grep -n '^class Hot' "$tests_dir/programs/Redefine.java" | cut -d: -f1)
+"$jdtool" dump "$dump" | sed -n 's/^ *row +[^ ]* *Redefine\.java:\([0-9]*\)$/\1/p' |
+    awk -v first="$first" '$1 > first' >"$scratch/lines"
+old=$(awk '$1 <= 100' "$scratch/lines" | wc -l)
+new=$(awk '$1 > 100' "$scratch/lines" | wc -l)
+late=$(awk '$1 > 100 { moved = 1 } moved && $1 <= 100' "$scratch/lines" | wc -l)
+note "rows of the first class: $old, of the redefined one: $new, of the first behind the other: $late"
+[[ $old -gt 5 && $new -gt 5 ]] || fail "Hot was not compiled twice"
+[ "$late" -eq 0 ] || fail "code of the redefined class has lines of the first"
