@@ -3,6 +3,7 @@
 #include <elfutils/libdwfl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A file whose symbols were looked up, or could not be. */
@@ -53,9 +54,12 @@ static const Dwfl_Callbacks callbacks = {
     .section_address = dwfl_offline_section_address,
 };
 
+/* The path is the recording's: it may be anything by now, and a FIFO would be waited for. */
 static void open_file(struct file *file)
 {
-    file->dwfl = dwfl_begin(&callbacks);
+    struct stat status;
+    bool regular = stat(file->path, &status) == 0 && S_ISREG(status.st_mode);
+    file->dwfl = regular ? dwfl_begin(&callbacks) : NULL;
     if (file->dwfl) {
         dwfl_report_begin(file->dwfl);
         file->module = dwfl_report_offline(file->dwfl, file->path, file->path, -1);

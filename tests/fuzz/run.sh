@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# run.sh dump|options: builds the fuzz targets with clang and runs one on its corpus: 30 seconds, or
+# run.sh dump|inject|options: builds the fuzz targets with clang and runs one on its corpus: 30 seconds, or
 # 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
 set -euo pipefail
 
-target=${1:?usage: run.sh dump|options}
+target=${1:?usage: run.sh dump|inject|options}
 source=${JDAGENT_SOURCE:?}
 build=${JDAGENT_BUILD:?}/fuzz
 here=$source/tests/fuzz
