@@ -3,6 +3,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.tools.JavaCompiler;
@@ -13,18 +14,20 @@ import javax.tools.ToolProvider;
  * A JVM that is at work when somebody comes to look: compiles the same sources again and again with
  * the javac API, and prints "ROUND NANOTIME MILLISECONDS" for each time.
  *
- * Usage: Warm SOURCES OUT [SECONDS]; SOURCES is a part of java.xml, below its root
+ * Usage: Warm SOURCES OUT [SECONDS [ROUNDS]]; SOURCES is java.xml's root, or one with a part of it.
+ * After that many rounds it prints "idle" and sleeps.
  */
 public class Warm {
-    public static void main(String[] args) throws IOException {
+    public static void main(String[] args) throws IOException, InterruptedException {
         Path root = Path.of(args[0]);
         long until = System.nanoTime() + Long.parseLong(args.length > 2 ? args[2] : "3600") * 1_000_000_000L;
+        int rounds = args.length > 3 ? Integer.parseInt(args[3]) : Integer.MAX_VALUE;
         List<Path> files;
         try (Stream<Path> all = Files.walk(root)) {
             files = all.filter(f -> f.toString().endsWith(".java")).collect(Collectors.toList());
         }
         JavaCompiler javac = ToolProvider.getSystemJavaCompiler();
-        for (int round = 0; System.nanoTime() < until; round++) {
+        for (int round = 0; System.nanoTime() < until && round < rounds; round++) {
             long start = System.nanoTime();
             List<String> options = new ArrayList<>(List.of("-nowarn", "-Xlint:none", "-XDignore.symbol.file",
                 "-proc:none", "-d", args[1], "--patch-module", "java.xml=" + root));
@@ -37,6 +40,10 @@ public class Warm {
                 }
             }
             System.out.println(round + " " + start + " " + (System.nanoTime() - start) / 1_000_000);
+        }
+        if (rounds < Integer.MAX_VALUE) {
+            System.out.println("idle");
+            TimeUnit.DAYS.sleep(1);
         }
     }
 }
