@@ -3,25 +3,13 @@
 #include "inject/text.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 struct check {
+    const struct verify_output *output;
     uint64_t offset;
-    verify_report report;
-    void *context;
 };
 
-static __attribute__((format(printf, 2, 3))) void broken(const struct check *check,
-                                                         const char *format, ...)
-{
-    char what[320];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof(what), format, args);
-    va_end(args);
-    check->report(check->context, RULE_SAMPLY, check->offset, what);
-}
+#define broken(check, ...) verify_broken((check)->output, RULE_SAMPLY, (check)->offset, __VA_ARGS__)
 
 static void check_strings(const struct check *check, const char *what, const char **strings,
                           uint32_t count)
@@ -154,9 +142,9 @@ static void check_source(const struct check *check, const struct jitdump_reader 
 }
 
 void samply_check(struct samply_pending *pending, const struct jitdump_reader *reader,
-                  const struct jitdump_record_view *record, verify_report report, void *context)
+                  const struct jitdump_record_view *record, const struct verify_output *output)
 {
-    struct check check = {record->offset, report, context};
+    struct check check = {output, record->offset};
     if (!pending->offset) {
         pending->offset = record->offset;
     }
@@ -174,9 +162,9 @@ void samply_check(struct samply_pending *pending, const struct jitdump_reader *r
 }
 
 void samply_check_load(const struct samply_pending *pending, uint64_t code_size,
-                       verify_report report, void *context)
+                       const struct verify_output *output)
 {
-    struct check check = {pending->offset, report, context};
+    struct check check = {output, pending->offset};
     if (pending->end > code_size) {
         broken(&check, "a DEBUG_INFO2 speaks of offset %" PRIu64 " in code of %" PRIu64 " bytes",
                pending->end, code_size);

@@ -3,7 +3,7 @@
 #define JD_INJECT_VERIFY_SAMPLY_H
 
 #include "inject/samply_reader.h"
-#include "inject/verify.h"
+#include "inject/verify_report.h"
 
 /* What the records of a group said, until the LOAD tells how much code there is. Start zeroed. */
 struct samply_pending {
@@ -15,10 +15,10 @@ struct samply_pending {
 
 /* Reports the broken rules of one record. */
 void samply_check(struct samply_pending *pending, const struct jitdump_reader *reader,
-                  const struct jitdump_record_view *record, verify_report report, void *context);
+                  const struct jitdump_record_view *record, const struct verify_output *output);
 
 /* The same once the group's LOAD is there. */
 void samply_check_load(const struct samply_pending *pending, uint64_t code_size,
-                       verify_report report, void *context);
+                       const struct verify_output *output);
 
 #endif
