@@ -264,17 +264,20 @@ static int failed(jvmtiEnv *jvmti, jvmtiError error, const char *what)
     return -1;
 }
 
-/* Whether all code is freed in garbage collections: JDK 20 and later. */
-static bool frees_in_collections(jvmtiEnv *jvmti)
+int events_jvm_major(jvmtiEnv *jvmti)
 {
-    jint version = 0; /* of JVMTI, which is the JDK's since 9 */
-    return (*jvmti)->GetVersionNumber(jvmti, &version) == JVMTI_ERROR_NONE &&
-           (version & JVMTI_VERSION_MASK_MAJOR) >> JVMTI_VERSION_SHIFT_MAJOR >= 20;
+    jint version = 0;
+    if ((*jvmti)->GetVersionNumber(jvmti, &version) != JVMTI_ERROR_NONE) {
+        return INT_MAX;
+    }
+    int major = (version & JVMTI_VERSION_MASK_MAJOR) >> JVMTI_VERSION_SHIFT_MAJOR;
+    return major == 1 ? 8 : major; /* JVMTI 1.0 to 1.2 were JDK 5 to 8 */
 }
 
 int events_prepare(jvmtiEnv *jvmti)
 {
-    const bool collections = frees_in_collections(jvmti);
+    /* From JDK 20 on all code is freed in garbage collections. */
+    const bool collections = events_jvm_major(jvmti) >= 20;
     const jvmtiCapabilities capabilities = {
         .can_generate_garbage_collection_events = collections,
         .can_generate_compiled_method_load_events = 1,
@@ -298,17 +301,6 @@ int events_prepare(jvmtiEnv *jvmti)
                   "set the JVMTI callbacks");
 }
 
-/* The one for the table of methods comes last. */
-int events_jvm_major(jvmtiEnv *jvmti)
-{
-    jint version = 0;
-    if ((*jvmti)->GetVersionNumber(jvmti, &version) != JVMTI_ERROR_NONE) {
-        return INT_MAX;
-    }
-    int major = (version & JVMTI_VERSION_MASK_MAJOR) >> JVMTI_VERSION_SHIFT_MAJOR;
-    return major == 1 ? 8 : major; /* JVMTI 1.0 to 1.2 were JDK 5 to 8 */
-}
-
 static const jvmtiEvent events[] = {
     JVMTI_EVENT_VM_INIT,
     JVMTI_EVENT_VM_DEATH,
@@ -326,7 +318,7 @@ int events_enable(jvmtiEnv *jvmti, bool classes)
         jvmtiError error = (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, events[i], NULL);
         if (error == JVMTI_ERROR_MUST_POSSESS_CAPABILITY &&
             events[i] == JVMTI_EVENT_GARBAGE_COLLECTION_FINISH) {
-            continue; /* see frees_in_collections */
+            continue; /* see events_prepare */
         }
         if (failed(jvmti, error, "ask for JVMTI events")) {
             return -1;

@@ -311,7 +311,7 @@ static bool grow_set(struct method_set *set)
         return true;
     }
     uint32_t room = set->room ? set->room * 2 : 64;
-    struct cached_method **methods = realloc(set->methods, room * sizeof(*methods));
+    struct cached_method **methods = realloc(set->methods, room * sizeof(struct cached_method *));
     if (!methods) {
         return false;
     }
@@ -343,14 +343,14 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id)
 void method_set_hold(struct method_set *set, uint64_t address)
 {
     struct method_cache *cache = set->cache;
-    struct live_code *code = malloc(sizeof(*code) + set->count * sizeof(*code->methods));
+    struct live_code *code = malloc(sizeof(*code) + set->count * sizeof(struct cached_method *));
     if (!code) {
         method_set_empty(set); /* asked for again by the next piece of code */
         return;
     }
     code->entry = (struct table_entry){.key = address};
     code->count = set->count;
-    memcpy(code->methods, set->methods, set->count * sizeof(*code->methods));
+    memcpy(code->methods, set->methods, set->count * sizeof(struct cached_method *));
     pthread_mutex_lock(&cache->lock);
     struct live_code *old = (struct live_code *)table_find(&cache->code, address);
     if (old) {

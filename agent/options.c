@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* More than every option at its longest; what is longer is a mistake. */
-#define MAX_TEXT (3 * PATH_MAX)
+#define MAX_TEXT ((size_t)3 * PATH_MAX)
 /* What the default directory and the file's name append to a path. */
 #define ROOM_FOR_NAMES 128
 
@@ -464,7 +464,7 @@ int options_parse(const char *text, struct options *options, char error[OPTIONS_
     }
     size_t length = strnlen(text, MAX_TEXT + 1);
     if (length > MAX_TEXT) {
-        return fail(error, "the options are longer than %d bytes", MAX_TEXT);
+        return fail(error, "the options are longer than %zu bytes", MAX_TEXT);
     }
     if (check_characters("the options", text, error)) {
         return -1;

@@ -14,17 +14,12 @@
 
 #include "agent/duration.h"
 #include "agent/events.h"
+#include "agent/status.h"
 #include "writer/message.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* How long a command waits for callbacks or for another command. */
 enum { PATIENCE_SECONDS = 5 };
@@ -341,82 +336,13 @@ void session_stop(void)
     pthread_mutex_unlock(&control);
 }
 
-/* Memory that lines are appended to. */
-struct report {
-    char text[SINKS_MAX * (PATH_MAX + 256)];
-    size_t length;
-};
-
-static void add_line(struct report *report, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void add_line(struct report *report, const char *format, ...)
-{
-    size_t room = sizeof(report->text) - report->length;
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(report->text + report->length, room, format, args);
-    va_end(args);
-    if (n > 0) {
-        report->length += (size_t)n < room ? (size_t)n : room - 1;
-    }
-}
-
-static void describe(struct report *report, const struct session *session)
-{
-    if (!session) {
-        add_line(report, "state=stopped\n");
-        return;
-    }
-    for (unsigned i = 0; i < session->sinks.count; i++) {
-        struct sink_stats stats;
-        sink_stats(session->sinks.sinks[i], &stats);
-        add_line(report,
-                 "state=%s mode=%s seconds=%lld records=%" PRIu64 " bytes=%" PRIu64
-                 " dropped=%" PRIu64 " file=%s\n",
-                 stats.failed ? "failed" : "running", session->sinks.names[i],
-                 (long long)(time(NULL) - session->started), stats.records, stats.bytes,
-                 stats.dropped, stats.path ? stats.path : "-");
-    }
-}
-
-/* The same lines in a file of their own, for a script that cannot read the JVM's stderr. */
-static int write_report(const struct report *report, const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    ssize_t written = fd < 0 ? -1 : write(fd, report->text, report->length);
-    int error = errno;
-    if (fd >= 0 && close(fd) != 0 && written >= 0) {
-        error = errno;
-        written = -1;
-    }
-    if (written != (ssize_t)report->length) {
-        message(MESSAGE_ERROR, "failed to write the status to %s: %s", path,
-                written < 0 ? strerror(error) : "no space left");
-        return -1;
-    }
-    return 0;
-}
-
 int session_status(const char *path)
 {
-    struct report *report = calloc(1, sizeof(*report));
-    if (!report || !take_control()) {
-        message(MESSAGE_ERROR, "failed to tell the status: %s",
-                report ? "another command is still at work" : "no memory");
-        free(report);
+    if (!take_control()) {
+        message(MESSAGE_ERROR, "failed to tell the status: another command is still at work");
         return -1;
     }
-    describe(report, atomic_load(&current));
+    int result = status_tell(atomic_load(&current), path);
     pthread_mutex_unlock(&control);
-    int result = 0;
-    if (path[0]) {
-        result = write_report(report, path);
-    } else {
-        for (char *line = strtok(report->text, "\n"); line; line = strtok(NULL, "\n")) {
-            message(MESSAGE_ERROR, "status: %s", line); /* asked for, so at any level */
-        }
-    }
-    free(report);
     return result;
 }
