@@ -9,57 +9,22 @@
  *      of code, put where its time has come, and with the samples' chains rewritten.
  * Between the second and the third the images are written.
  */
+#include "inject/inject.h"
+
 #include "inject/call_chains.h"
-#include "inject/code_image.h"
+#include "inject/image_mappings.h"
 #include "inject/message.h"
 #include "inject/perf_version.h"
 #include "inject/scorecard.h"
 #include "inject/stack_copies.h"
-#include "inject/verb.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-enum inline_mode { INLINE_AUTO, INLINE_EXPAND, INLINE_DWARF, INLINE_OFF };
-
-struct options {
-    const char *input;
-    const char *output;
-    const char *source_path;
-    const char *scorecard;
-    char **dumps;
-    uint32_t dump_count;
-    enum inline_mode inline_mode;
-    const char *suffixes[FRAME_KINDS];
-    bool leaf;
-    bool keep_all;
-    bool keep_stacks;
-    bool quiet;
-};
-
-/* A mapping that has to be put into the result. */
-struct insertion {
-    uint64_t time;
-    uint32_t jvm;
-    uint32_t stay; /* FRAMES: the image of its frames */
-};
-#define FRAMES UINT32_MAX
-
-/* The files of one JVM, by their absolute paths; NULL: there is none. */
-struct files {
-    char *code_path;
-    char *frames_path;
-    struct code_image code;
-    uint8_t frames_build_id[BUILD_ID_MAX];
-};
 
 struct run {
-    const struct options *options;
+    const struct inject_options *options;
     struct perf_data *data;
     struct processes *processes;
     struct jvms jvms;
@@ -68,11 +33,9 @@ struct run {
     struct stack_copies *stacks;      /* NULL: samples have no copies, or those are to stay */
     struct call_chains *chains;
     struct scorecard *scorecard;
-    struct files *files; /* by jvm */
+    struct image_files *files; /* by jvm */
+    struct image_mappings *mappings;
     struct perf_writer *writer;
-    struct insertion *insertions; /* by time */
-    uint32_t insertion_count;
-    uint32_t insertion_next;
     uint8_t record[PERF_RECORD_SIZE_MAX];
 };
 
@@ -105,214 +68,6 @@ static int survey_samples(struct run *run)
         }
     }
     return more;
-}
-
-/* ---- Images ---- */
-
-/*
- * Where an image goes: beside the result, under an absolute path, for perf report is run anywhere.
- * perf takes files under /tmp/perf- for perf maps, so such a path gets a detour.
- */
-static char *image_path(const struct run *run, const struct jvm *jvm, const char *suffix)
-{
-    const char *output = run->options->output;
-    const char *slash = strrchr(output, '/');
-    const char *name = slash ? slash + 1 : output;
-    size_t stem = strlen(name);
-    char directory[PATH_MAX];
-    char *given = slash ? strndup(output, (size_t)(slash - output) + 1) : strdup(".");
-    bool found = given && realpath(given, directory);
-    char *path = NULL;
-    unsigned number = 1; /* of the dumps with this pid */
-    free(given);
-    if (!found) {
-        error_message("failed to find the directory of %s: %s", output, strerror(errno));
-        return NULL;
-    }
-    for (uint32_t i = 0; run->jvms.list[i] != jvm; i++) {
-        number += run->jvms.list[i]->process->pid == jvm->process->pid;
-    }
-    if (stem > 5 && strcmp(name + stem - 5, ".data") == 0) {
-        stem -= 5;
-    }
-    char ordinal[16] = "";
-    if (number > 1) {
-        snprintf(ordinal, sizeof ordinal, "-%u", number);
-    }
-    const char *detour = "";
-    const char *rest = strcmp(directory, "/") == 0 ? "" : directory;
-    if (strncmp(directory, "/tmp/perf-", 10) == 0 ||
-        (strcmp(directory, "/tmp") == 0 && strncmp(name, "perf-", 5) == 0)) {
-        detour = "/tmp/.";
-        rest = directory + 4;
-    }
-    if (asprintf(&path, "%s%s/%.*s-%u%s%s.so", detour, rest, (int)stem, name, jvm->process->pid,
-                 ordinal, suffix) < 0) {
-        (void)no_memory(run);
-        return NULL;
-    }
-    return path;
-}
-
-static int write_images(struct run *run, const struct jvm *jvm, struct files *files,
-                        const struct code_image_options *image_options)
-{
-    files->code_path = image_path(run, jvm, "");
-    if (!files->code_path) {
-        return -EIO;
-    }
-    int err = code_image_write(jvm, files->code_path, image_options, &files->code);
-    if (err) {
-        return err;
-    }
-    if (frame_table_lay_out(jvm->frames)) {
-        return no_memory(run);
-    }
-    if (frame_table_count(jvm->frames) == 0) {
-        return 0;
-    }
-    files->frames_path = image_path(run, jvm, "-frames");
-    if (!files->frames_path) {
-        return -EIO;
-    }
-    return frame_table_write(jvm->frames, (uint16_t)code_index_header(jvm->index)->elf_mach,
-                             run->source_path, files->frames_path, files->frames_build_id);
-}
-
-static int write_all_images(struct run *run, bool inlines)
-{
-    struct code_image_options image_options = {
-        .keep_all = run->options->keep_all,
-        .inlines = inlines,
-        .source_path = run->source_path,
-    };
-    int err = 0;
-    run->files = calloc(run->jvms.count + (size_t)1, sizeof *run->files);
-    if (!run->files) {
-        return no_memory(run);
-    }
-    for (uint32_t i = 0; i < run->jvms.count && !err; i++) {
-        if (run->jvms.list[i]->index) {
-            err = write_images(run, run->jvms.list[i], &run->files[i], &image_options);
-        }
-    }
-    return err;
-}
-
-/* ---- Insertions ---- */
-
-static bool is_mapped(const struct run *run, uint32_t jvm, uint32_t stay)
-{
-    const struct code_index *index = run->jvms.list[jvm]->index;
-    bool touched = run->jvms.list[jvm]->touched_stays[stay / 64] >> (stay % 64) & 1;
-    return (touched || run->options->keep_all) &&
-           run->files[jvm].code.offsets[code_index_stay(index, stay)->blob] != 0;
-}
-
-static int by_time(const void *left, const void *right)
-{
-    const struct insertion *a = left;
-    const struct insertion *b = right;
-    if (a->time != b->time) {
-        return a->time < b->time ? -1 : 1;
-    }
-    return (a->stay > b->stay) - (a->stay < b->stay);
-}
-
-static int list_insertions(struct run *run)
-{
-    size_t room = 0;
-    for (uint32_t i = 0; i < run->jvms.count; i++) {
-        const struct code_index *index = run->jvms.list[i]->index;
-        room += index ? code_index_stay_count(index) + (size_t)1 : 0;
-    }
-    run->insertions = calloc(room + 1, sizeof *run->insertions);
-    if (!run->insertions) {
-        return no_memory(run);
-    }
-    for (uint32_t i = 0; i < run->jvms.count; i++) {
-        const struct jvm *jvm = run->jvms.list[i];
-        if (run->files[i].frames_path) {
-            run->insertions[run->insertion_count++] = (struct insertion){jvm->from, i, FRAMES};
-        }
-        uint32_t stays = jvm->index ? code_index_stay_count(jvm->index) : 0;
-        for (uint32_t stay = 0; stay < stays; stay++) {
-            if (is_mapped(run, i, stay)) {
-                uint64_t from = code_index_stay(jvm->index, stay)->from;
-                run->insertions[run->insertion_count++] =
-                    (struct insertion){jvm_recording_time(jvm, from), i, stay};
-            }
-        }
-    }
-    if (run->insertion_count) {
-        qsort(run->insertions, run->insertion_count, sizeof *run->insertions, by_time);
-    }
-    return 0;
-}
-
-/* PERF_RECORD_MMAP2 up to the file's name. */
-struct mmap2_record {
-    struct perf_event_header header;
-    uint32_t pid;
-    uint32_t tid;
-    uint64_t address;
-    uint64_t size;
-    uint64_t file_offset;
-    uint8_t build_id_size;
-    uint8_t reserved[3];
-    uint8_t build_id[BUILD_ID_MAX];
-    uint32_t protection;
-    uint32_t flags;
-};
-_Static_assert(sizeof(struct mmap2_record) == 72, "mmap2_record");
-
-static void put_insertion(struct run *run, const struct insertion *insertion)
-{
-    const struct jvm *jvm = run->jvms.list[insertion->jvm];
-    const struct files *files = &run->files[insertion->jvm];
-    const char *path = files->code_path;
-    struct mmap2_record mmap = {
-        .pid = jvm->process->pid,
-        .tid = jvm->process->pid,
-        .build_id_size = BUILD_ID_MAX,
-        .protection = PROT_READ | PROT_EXEC,
-        .flags = MAP_PRIVATE,
-    };
-    if (insertion->stay == FRAMES) {
-        struct frame_mapping frames = frame_table_mapping(jvm->frames);
-        mmap.address = frames.address;
-        mmap.size = frames.size;
-        mmap.file_offset = frames.file_offset;
-        memcpy(mmap.build_id, files->frames_build_id, BUILD_ID_MAX);
-        path = files->frames_path;
-    } else {
-        const struct code_stay *stay = code_index_stay(jvm->index, insertion->stay);
-        mmap.address = stay->address;
-        mmap.size = stay->size;
-        mmap.file_offset = files->code.offsets[stay->blob];
-        memcpy(mmap.build_id, files->code.build_id, BUILD_ID_MAX);
-    }
-    size_t path_size = (strlen(path) + 8) / 8 * 8; /* with its NUL */
-    uint8_t *at = run->record + sizeof mmap;
-    memset(at, 0, path_size);
-    memcpy(at, path, strlen(path));
-    size_t id_size =
-        perf_put_sample_id(run->data, mmap.pid, mmap.tid, insertion->time, at + path_size);
-    mmap.header = (struct perf_event_header){
-        .type = PERF_RECORD_MMAP2,
-        .misc = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID,
-        .size = (uint16_t)(sizeof mmap + path_size + id_size),
-    };
-    memcpy(run->record, &mmap, sizeof mmap);
-    perf_writer_put(run->writer, run->record, mmap.header.size);
-}
-
-static void put_insertions_up_to(struct run *run, uint64_t time)
-{
-    while (run->insertion_next < run->insertion_count &&
-           run->insertions[run->insertion_next].time <= time) {
-        put_insertion(run, &run->insertions[run->insertion_next++]);
-    }
 }
 
 /* ---- The result ---- */
@@ -380,14 +135,15 @@ static int put_records(struct run *run)
     int err = 0;
     perf_data_rewind(run->data);
     while (!err && (more = perf_data_next(run->data, true, &record)) > 0) {
-        if (record.type == PERF_RECORD_SAMPLE &&
-            perf_sample_decode(run->data, &record, &sample) == 0) {
-            latest = sample.time > latest ? sample.time : latest;
-            err = put_sample(run, &record, &sample);
-            continue;
+        if (record.type == PERF_RECORD_SAMPLE) {
+            if (perf_sample_decode(run->data, &record, &sample) == 0) {
+                latest = sample.time > latest ? sample.time : latest;
+                err = put_sample(run, &record, &sample);
+            }
+            continue; /* perf, too, makes nothing of a malformed one */
         }
         if (record.type == PERF_USER_FINISHED_ROUND) {
-            put_insertions_up_to(run, latest);
+            image_mappings_put(run->mappings, latest, run->writer);
         } else {
             uint64_t time = perf_record_id(run->data, &record).time;
             latest = time > latest ? time : latest;
@@ -396,32 +152,24 @@ static int put_records(struct run *run)
             perf_writer_put(run->writer, record.bytes, record.size);
         }
     }
-    put_insertions_up_to(run, UINT64_MAX);
+    image_mappings_put(run->mappings, UINT64_MAX, run->writer);
     return err ? err : more;
 }
 
 static int write_result(struct run *run)
 {
-    int err = list_insertions(run);
-    if (!err) {
-        err = perf_writer_open(run->options->output, run->data, run->stacks != NULL, &run->writer);
+    run->mappings = image_mappings_new(run->data, &run->jvms, run->files, run->options->keep_all);
+    if (!run->mappings) {
+        return no_memory(run);
     }
+    int err = perf_writer_open(run->options->output, run->data, run->stacks != NULL, &run->writer);
     if (!err) {
         err = put_records(run);
     }
     if (err) {
         return err;
     }
-    for (uint32_t i = 0; i < run->jvms.count; i++) {
-        if (run->files[i].code_path && run->files[i].code.count) {
-            perf_writer_add_build_id(run->writer, run->files[i].code_path,
-                                     run->files[i].code.build_id);
-        }
-        if (run->files[i].frames_path) {
-            perf_writer_add_build_id(run->writer, run->files[i].frames_path,
-                                     run->files[i].frames_build_id);
-        }
-    }
+    images_add_build_ids(run->files, run->jvms.count, run->writer);
     err = perf_writer_finish(run->writer);
     run->writer = NULL;
     return err;
@@ -459,7 +207,7 @@ static int write_scorecard(struct run *run)
 
 /* ---- All together ---- */
 
-static bool wants_expansion(const struct options *options)
+static bool wants_expansion(const struct inject_options *options)
 {
     if (options->inline_mode == INLINE_AUTO) {
         return perf_major_version() < PERF_EXPANDS_INLINED;
@@ -467,11 +215,10 @@ static bool wants_expansion(const struct options *options)
     return options->inline_mode == INLINE_EXPAND;
 }
 
-static int inject(struct run *run)
+/* Finds out who is in the recording, and makes ready for reading the samples. */
+static int prepare(struct run *run, bool expand)
 {
-    const struct options *options = run->options;
-    bool expand = wants_expansion(options);
-    bool inlines = !expand && options->inline_mode != INLINE_OFF;
+    const struct inject_options *options = run->options;
     struct jvms_options jvms_options = {.dumps = options->dumps, .dump_count = options->dump_count};
     struct call_chains_options chains_options = {.expand = expand, .leaf = options->leaf};
     memcpy(jvms_options.suffixes, options->suffixes, sizeof jvms_options.suffixes);
@@ -500,12 +247,29 @@ static int inject(struct run *run)
             return no_memory(run);
         }
     }
+    return 0;
+}
+
+static int run_all(struct run *run)
+{
+    const struct inject_options *options = run->options;
+    bool expand = wants_expansion(options);
+    int err = prepare(run, expand);
+    if (err) {
+        return err;
+    }
     err = survey_samples(run);
     if (run->stacks) {
         run->stack_counts = *stack_copies_counts(run->stacks);
     }
+    struct images_options images_options = {
+        .result = options->output,
+        .code = {.keep_all = options->keep_all,
+                 .inlines = !expand && options->inline_mode != INLINE_OFF,
+                 .source_path = run->source_path},
+    };
     if (!err) {
-        err = write_all_images(run, inlines);
+        err = images_write(&run->jvms, &images_options, &run->files);
     }
     if (!err) {
         err = write_result(run);
@@ -516,13 +280,8 @@ static int inject(struct run *run)
 static void clean_up(struct run *run)
 {
     perf_writer_abort(run->writer);
-    for (uint32_t i = 0; run->files && i < run->jvms.count; i++) {
-        code_image_free(&run->files[i].code);
-        free(run->files[i].code_path);
-        free(run->files[i].frames_path);
-    }
-    free(run->files);
-    free(run->insertions);
+    image_mappings_free(run->mappings);
+    images_free(run->files, run->jvms.count);
     call_chains_free(run->chains);
     stack_copies_free(run->stacks);
     scorecard_free(run->scorecard);
@@ -532,138 +291,16 @@ static void clean_up(struct run *run)
     source_path_close(run->source_path);
 }
 
-/* ---- The command line ---- */
-
-static int parse_inline_mode(const char *text, enum inline_mode *mode)
+int inject(const struct inject_options *options)
 {
-    static const char *const names[] = {[INLINE_AUTO] = "auto",
-                                        [INLINE_EXPAND] = "expand",
-                                        [INLINE_DWARF] = "dwarf",
-                                        [INLINE_OFF] = "off"};
-    for (int i = INLINE_AUTO; i <= INLINE_OFF; i++) {
-        if (strcmp(names[i], text) == 0) {
-            *mode = (enum inline_mode)i;
-            return STATUS_DONE;
-        }
-    }
-    return wrong_usage(&verb_inject, "--inline takes auto, expand, dwarf or off, not '%s'", text);
-}
-
-static int parse(int argc, char **argv, struct options *options)
-{
-    static const struct option table[] = {
-        {"input", required_argument, NULL, 'i'},
-        {"output", required_argument, NULL, 'o'},
-        {"dump", required_argument, NULL, 'd'},
-        {"inline", required_argument, NULL, 'I'},
-        {"inlined-suffix", required_argument, NULL, 'S'},
-        {"interpreted-suffix", required_argument, NULL, 'T'},
-        {"leaf", no_argument, NULL, 'l'},
-        {"source-path", required_argument, NULL, 's'},
-        {"keep-all", no_argument, NULL, 'k'},
-        {"keep-stacks", no_argument, NULL, 'K'},
-        {"scorecard", required_argument, NULL, 'c'},
-        {"quiet", no_argument, NULL, 'q'},
-        {0},
-    };
-    int letter;
-    while ((letter = next_option(&verb_inject, argc, argv, "i:o:q", table)) != -1) {
-        switch (letter) {
-        case 'i':
-            options->input = optarg;
-            break;
-        case 'o':
-            options->output = optarg;
-            break;
-        case 'd':
-            options->dumps[options->dump_count++] = optarg;
-            break;
-        case 'I':
-            if (parse_inline_mode(optarg, &options->inline_mode)) {
-                return STATUS_USAGE;
-            }
-            break;
-        case 'S':
-            options->suffixes[FRAME_INLINED] = optarg;
-            break;
-        case 'T':
-            options->suffixes[FRAME_INTERPRETED] = optarg;
-            break;
-        case 'l':
-            options->leaf = true;
-            break;
-        case 's':
-            options->source_path = optarg;
-            break;
-        case 'k':
-            options->keep_all = true;
-            break;
-        case 'K':
-            options->keep_stacks = true;
-            break;
-        case 'c':
-            options->scorecard = optarg;
-            break;
-        case 'q':
-            options->quiet = true;
-            break;
-        default:
-            return STATUS_USAGE;
-        }
-    }
-    if (optind < argc) {
-        return wrong_usage(&verb_inject, "unexpected argument '%s'", argv[optind]);
-    }
-    if (!options->input || !options->output) {
-        return wrong_usage(&verb_inject, "-i RECORDING and -o RESULT are needed");
-    }
-    return STATUS_DONE;
-}
-
-static int run_verb(int argc, char **argv)
-{
-    struct options options = {.suffixes = {" (inlined)", " (interpreted)"}};
     struct run *run = calloc(1, sizeof *run);
-    options.dumps = calloc((size_t)argc + 1, sizeof *options.dumps);
-    int status = STATUS_FAILED;
-    if (!run || !options.dumps) {
-        error_message("failed to inject: %s", strerror(ENOMEM));
-    } else {
-        run->options = &options;
-        status = parse(argc, argv, &options);
-        if (status == STATUS_DONE && inject(run) != 0) {
-            status = STATUS_FAILED;
-        }
-        clean_up(run);
+    if (!run) {
+        error_message("failed to inject into %s: %s", options->input, strerror(ENOMEM));
+        return -ENOMEM;
     }
-    free(options.dumps);
+    run->options = options;
+    int err = run_all(run);
+    clean_up(run);
     free(run);
-    return status == STATUS_DONE ? finish_output() : status;
+    return err;
 }
-
-const struct verb verb_inject = {
-    .name = "inject",
-    .run = run_verb,
-    .usage = "-i RECORDING -o RESULT [OPTIONS]",
-    .help =
-        "Names a recording's frames in generated code. Dumps are found as perf finds them; each\n"
-        "JVM's code goes into one ELF file beside the result, inlined methods become frames.\n"
-        "  -i, --input FILE          what perf record wrote\n"
-        "  -o, --output FILE         the result, for perf report, script, annotate\n"
-        "      --dump FILE           use this dump for its JVM (may be repeated)\n"
-        "      --inline MODE         expand: put inlined methods into the call chains; dwarf: "
-        "leave\n"
-        "                            that to perf 7 and later; off; auto (default): by perf's "
-        "version\n"
-        "      --inlined-suffix TEXT, --interpreted-suffix TEXT\n"
-        "                            put behind such methods' names (default: ' (inlined)',\n"
-        "                            ' (interpreted)')\n"
-        "      --leaf                self time goes to the innermost inlined method\n"
-        "      --source-path DIRS    where Java sources are, separated by ':', for perf annotate\n"
-        "      --keep-all            all code of the dump, not only what samples touch\n"
-        "      --keep-stacks         leave stack copies (--call-graph dwarf) as they are, for "
-        "perf\n"
-        "                            to unwind; default: each is unwound once, here\n"
-        "      --scorecard FILE      how good the profile is, as JSON\n"
-        "  -q, --quiet               do not print the scorecard\n",
-};

@@ -89,7 +89,7 @@ if "$jdtool" inject -i "$scratch/pid.data" -o "$scratch/pid.none" --scorecard "$
 fi
 inject pid --dump "$scratch/moved/jit-$first.dump"
 good pid
-seen pid "Streams.*pid.jit-$first(-frames)?.so"
+seen pid "Streams.*pid.jit-java(-frames)?.so"
 mv "$scratch/moved/jit-$first.dump" "$scratch/"
 inject pid
 good pid

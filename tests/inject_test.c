@@ -284,9 +284,9 @@ static void mappings_come_before_the_end_of_their_round(void **state)
         }
     }
     /* Nothing touched it. */
-    assert_string_equal(symbol_at(scratch_path(state, "r-4242.so"), seen[5].offset), "a.A.m()");
+    assert_string_equal(symbol_at(scratch_path(state, "r-java.so"), seen[5].offset), "a.A.m()");
     for (uint64_t offset = 0x1000; offset < 0x1100; offset++) {
-        assert_string_not_equal(symbol_at(scratch_path(state, "r-4242.so"), offset), "untouched");
+        assert_string_not_equal(symbol_at(scratch_path(state, "r-java.so"), offset), "untouched");
     }
     free(file.records);
 }
@@ -363,7 +363,7 @@ static void inlined_methods_are_frames(void **state)
             assert_true(seen[i].chain[1] == seen[i].address);
         }
     }
-    assert_string_equal(symbol_at(scratch_path(state, "r-4242-frames.so"), 0x1000),
+    assert_string_equal(symbol_at(scratch_path(state, "r-java-frames.so"), 0x1000),
                         "b.B.inlined()_[i]");
     free(file.records);
 }
