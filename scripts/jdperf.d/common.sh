@@ -3,7 +3,7 @@
 # What every verb needs: messages, options, the directory of a profile.
 
 JDPERF_VERSION=0.1.0
-JDPERF_VERBS='record inject report script annotate flame attach stop status map clean'
+JDPERF_VERBS='record inject report script annotate flame attach stop status map doctor clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 say() {
@@ -39,6 +39,11 @@ make_scratch() {
     SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/jdperf.XXXXXXXX") ||
         die "failed to make a temporary directory in ${TMPDIR:-/tmp}"
     trap 'rm -rf "$SCRATCH"' EXIT
+}
+
+# grep -q for the end of a pipe: reads it to its end, lest the writer fail at a closed pipe.
+has() {
+    grep "$@" >/dev/null
 }
 
 human_size() {

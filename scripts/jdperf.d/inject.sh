@@ -49,7 +49,7 @@ check_injector() {
 }
 
 jdtool_has() {
-    [[ -x $JDPERF_TOOL ]] && "$JDPERF_TOOL" --help 2>&1 | grep -qE "(^|[[:space:]])$1([[:space:]]|\$)"
+    [[ -x $JDPERF_TOOL ]] && "$JDPERF_TOOL" --help 2>&1 | has -E "(^|[[:space:]])$1([[:space:]]|\$)"
 }
 
 # inject_profile [OPTION…]: makes PROFILE/perf.jit.data. 0, 1 when it could not, 3 when its scorecard

@@ -179,7 +179,7 @@ target_command() {
 target_jcmd() {
     local jcmd
     [[ $TARGET_SAME_FILES ]] || return 1
-    for jcmd in "$TARGET_JAVA_HOME/bin/jcmd" "${JAVA_HOME:-}/bin/jcmd"; do
+    for jcmd in "$TARGET_JAVA_HOME/bin/jcmd" ${JAVA_HOME:+"$JAVA_HOME/bin/jcmd"}; do
         [[ ! -x $jcmd ]] || { printf '%s\n' "$jcmd"; return 0; }
     done
     command -v jcmd
@@ -202,7 +202,7 @@ target_flag() {
 # JDK 21 and later warn when an agent comes into a running JVM.
 target_announce_warning() {
     [[ ${TARGET_JAVA:-0} -ge 21 && -z $(target_loaded_agent) ]] || return 0
-    ! tr '\0' '\n' <"/proc/$TARGET/cmdline" | grep -qx -e '-XX:+EnableDynamicAgentLoading' || return 0
+    ! tr '\0' '\n' <"/proc/$TARGET/cmdline" | has -x -e '-XX:+EnableDynamicAgentLoading' || return 0
     say "the JVM (JDK $TARGET_JAVA) will print a warning that an agent was loaded; started with -XX:+EnableDynamicAgentLoading it prints none"
 }
 

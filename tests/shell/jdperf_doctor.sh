@@ -1,0 +1,250 @@
+#!/usr/bin/env bash
+# Each of the doctor's checks, passing and failing. What the machine would have to be like is faked.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+fakes
+fake_perf
+export HOME=$WORK/home
+mkdir "$HOME"
+mkdir -p proc/sys/kernel proc/self
+
+# state STATE CHECK [TEXT]: the line of that check.
+state() {
+    grep -E "^$1 +$2  " output >line || fail "$2 is not $1"
+    [[ -z ${3:-} ]] || grep -qF -- "$3" line || fail "$2 lacks: $3"
+    [[ $1 == ok ]] || grep -q ' -> ..' line || fail "$2 names no remedy"
+}
+
+# doctor STATUS [PID]
+doctor() {
+    local status=$1
+    shift
+    JDPERF_PROC=${FAKE_PROC:-/proc} run "$status" "$JDPERF" doctor "$@"
+}
+
+told() {
+    echo "$2" >"proc/sys/kernel/$1"
+}
+
+# Everything in order.
+told perf_event_paranoid 1
+told perf_event_max_stack 1024
+told kptr_restrict 0
+echo 'Seccomp: 0' >proc/self/status
+export FAKE_PROC=$WORK/proc
+mkdir -p jdk/bin jdk/lib
+cp /bin/true jdk/bin/java
+echo 'JAVA_VERSION="17.0.1"' >jdk/release
+touch jdk/lib/src.zip
+for tool in jattach objdump addr2line; do
+    fake $tool </dev/null
+done
+fake df <<<'printf "x\nx 1 1 99999999 1 /\n"'
+cp -r jdk jdk-without-sources
+rm jdk-without-sources/lib/src.zip
+export JAVA_HOME=$WORK/jdk
+FAKE_COUNTERS=yes doctor 0
+for check in perf sampling counters clock 'stack depth' 'kernel symbols' agent jdtool java 'attach tool' \
+    disassembler space 'build id cache'; do
+    state ok "$check"
+done
+
+# And each thing out of order.
+doctor 0
+state poor counters 'cpu-clock'
+told perf_event_max_stack 127
+told kptr_restrict 2
+doctor 0
+state poor 'stack depth' 'sysctl kernel.perf_event_max_stack=1024'
+state poor 'kernel symbols' 'sysctl kernel.kptr_restrict=0'
+
+FAKE_FAILURE='Permission denied' doctor 1
+state BAD sampling
+echo 'Seccomp: 2' >proc/self/status
+FAKE_FAILURE='Permission denied' doctor 1
+state BAD sampling 'seccomp'
+echo 'Seccomp: 0' >proc/self/status
+if ((EUID == 0)) && command -v setpriv >/dev/null; then
+    told perf_event_paranoid 3
+    chmod 755 "$WORK" "$WORK"/{bin,proc,proc/sys,proc/sys/kernel,proc/self}
+    chmod 777 "$WORK"
+    touch perf.arguments
+    chmod 666 perf.arguments
+    FAKE_FAILURE='Permission denied' JDPERF_PROC=$FAKE_PROC run 1 \
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$JDPERF" doctor
+    state BAD sampling 'sysctl kernel.perf_event_paranoid=1'
+fi
+
+sed 's/6\.1\.192/4.18.0/' bin/perf >perf-old
+mv bin/perf perf-good
+cp perf-old bin/perf
+chmod +x bin/perf
+doctor 1
+state BAD perf 'install perf 5.11'
+fake perf <<'END'
+[[ $* != *"-k mono"* ]] || exit 129
+[[ $* != --version ]] || echo 'perf version 7.0'
+END
+doctor 1
+state BAD clock
+state ok perf
+cp perf-good bin/perf
+PERF=no-such-perf doctor 1
+state BAD perf 'apt-get install linux-perf'
+state BAD sampling
+
+JDAGENT_BUILD=$WORK/nowhere doctor 1
+state BAD agent
+state poor jdtool
+mkdir broken
+ln -s "$JDAGENT_BUILD/libjdagent.so" broken/
+printf '#!/bin/sh\necho error while loading shared libraries; exit 127\n' >broken/jdtool
+chmod +x broken/jdtool
+JDAGENT_BUILD=$WORK/broken doctor 0
+state poor jdtool 'error while loading'
+
+JAVA_HOME=$WORK/jdk-without-sources doctor 0
+state poor java 'openjdk-17-source'
+
+# Commands that are not there: a PATH of all others.
+mkdir few
+for directory in /usr/bin /bin /usr/sbin /sbin; do
+    for tool in "$directory"/*; do
+        case ${tool##*/} in
+        java | jattach | jcmd | objdump | addr2line) ;;
+        *) [[ -e few/${tool##*/} ]] || ln -s "$tool" "few/${tool##*/}" ;;
+        esac
+    done
+done
+cp bin/perf few-perf
+rm -f few/perf
+mv few-perf few/perf
+(
+    unset JAVA_HOME
+    # shellcheck disable=SC2123,SC2030 # It is meant.
+    PATH=$WORK/few
+    doctor 0
+    state poor java 'openjdk-17-jdk-headless'
+    state poor 'attach tool' 'jattach'
+    state poor disassembler 'binutils'
+    printf '#!/bin/sh\n' >few/jcmd
+    chmod +x few/jcmd
+    doctor 0
+    state poor 'attach tool' 'jcmd, which'
+)
+
+fake df <<<'printf "x\nx 1 1 1000000 1 /\n"'
+doctor 0
+state poor space
+fake df <<<'printf "x\nx 1 1 1000 1 /\n"'
+doctor 1
+state BAD space
+fake df <<<'printf "x\nx 1 1 99999999 1 /\n"'
+
+mkdir -p "$HOME/.debug"
+fake du <<<'printf "2000000\tx\n"'
+doctor 0
+state poor 'build id cache' 'jdperf clean --all'
+rm bin/du
+mkdir -p "$HOME/.debug/jit/java-jit-20200101.abcdefgh"
+doctor 0
+state poor leftovers 'jdperf clean --all'
+
+# With a /tmp of one's own there is nothing left behind.
+if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+    unshare --mount sh -c 'mount -t tmpfs tmpfs /tmp && cd / && HOME=/nonexistent exec "$1" doctor' sh "$JDPERF" >output 2>&1 || :
+    state ok leftovers
+fi
+
+# Processes.
+rm -f bin/jattach bin/objdump bin/addr2line
+unset JAVA_HOME FAKE_PROC
+doctor 1 $$
+state BAD process 'is no HotSpot JVM'
+doctor 1 99999999
+state BAD process 'there is no process'
+
+command -v javac >/dev/null || skip "there is no javac; what needs no JVM passed"
+command -v jattach >/dev/null || skip "there is no jattach; what needs no JVM passed"
+# shellcheck disable=SC2031
+PATH=${PATH#"$WORK/bin:"}
+compile_sample
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$WORK"' EXIT
+start_jvm() {
+    "$@" >/dev/null 2>&1 </dev/null &
+    jvm=$!
+    for ((i = 0; i < 100; i++)); do
+        grep -qs libjvm "/proc/$jvm/maps" && break
+        sleep 0.1
+    done
+    sleep 1.5
+}
+
+start_jvm java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints \
+    -XX:+EnableDynamicAgentLoading -cp classes Market 600
+doctor 0 "$jvm"
+for check in process attach 'dynamic loading' 'frame pointers' 'exact lines' libjvm libc session 'space for it'; do
+    state ok "$check"
+done
+state ok session state=absent
+
+# The same JVM with a libjvm and a libc of another kind.
+fakes
+fake readelf <<<'[[ "$*" != *--dyn-syms* ]] || echo gHotSpotVMStructs'
+doctor 0 "$jvm"
+state poor libjvm 'debug symbols'
+fake readelf <<<'exit 0'
+doctor 0 "$jvm"
+state poor libjvm 'tells nothing'
+rm bin/readelf
+cp -r proc musl
+mkdir "musl/$jvm"
+echo '7f0-7f1 r-xp 0 0 0 /lib/ld-musl-x86_64.so.1' >"musl/$jvm/maps"
+FAKE_PROC=$WORK/musl doctor 1 "$jvm"
+state BAD libc 'musl-gcc'
+mkdir foreign
+cp -r "$JDAGENT_BUILD/jdtool" foreign/
+cp "$JDAGENT_BUILD/libjdagent.so" foreign/
+printf '\267' | dd of=foreign/libjdagent.so bs=1 seek=18 conv=notrunc 2>/dev/null
+JDAGENT_BUILD=$WORK/foreign doctor 1 "$jvm"
+state BAD libc "is not that of the agent"
+
+# Another user looks at it; and it has a session that failed (a dump of one kilobyte).
+if ((EUID == 0)) && command -v setpriv >/dev/null; then
+    run 1 setpriv --reuid=65534 --regid=65534 --clear-groups "$JDPERF" doctor "$jvm"
+    state BAD process
+fi
+mkdir dumps
+"$JDPERF" attach "$jvm" -o dumps --agent-options max=4K >/dev/null 2>&1 || :
+doctor 0 "$jvm"
+grep -E '^poor +session .*state=failed|^ok +session +state=' output >/dev/null || fail "no word on the session"
+kill "$jvm"
+
+start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Market 600
+doctor 1 "$jvm"
+state BAD 'dynamic loading'
+state poor 'frame pointers' '--stacks dwarf'
+state poor 'exact lines' 'DebugNonSafepoints'
+kill "$jvm"
+
+start_jvm java -XX:+DisableAttachMechanism -cp classes Market 600
+doctor 1 "$jvm"
+state BAD attach 'DisableAttachMechanism'
+kill "$jvm"
+
+for java in /usr/lib/jvm/*/bin/java; do
+    grep -q '^JAVA_VERSION="2[1-9]' "${java%/bin/java}/release" || continue
+    start_jvm "$java" -cp classes Market 600
+    doctor 0 "$jvm"
+    state poor 'dynamic loading' 'prints a warning'
+    kill "$jvm"
+    break
+done
+
+if ((EUID == 0)) && command -v setpriv >/dev/null; then
+    start_jvm setpriv --reuid=65534 --regid=65534 --clear-groups java -cp classes Market 600
+    fake df <<<'printf "x\nx 1 1 1000 1 /\n"'
+    doctor 1 "$jvm"
+    state BAD 'space for it'
+    kill "$jvm"
+fi
