@@ -37,8 +37,8 @@ static void counts_from_the_retirement_of_what_was_there(void **state)
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 50, 1, 2000);
     load(timeline, 150, 50, 2, 2001);
-    assert_true(timeline_unload(timeline, 100, 3000, 3000));
-    assert_true(timeline_unload(timeline, 150, 3500, 3500));
+    assert_true(timeline_unload(timeline, 100, 3000));
+    assert_true(timeline_unload(timeline, 150, 3500));
     assert_int_equal(load(timeline, 110, 20, 3, 4000), 3000);
     assert_int_equal(load(timeline, 130, 40, 4, 4001), 3500);
     timeline_free(timeline);
@@ -49,11 +49,11 @@ static void counts_from_an_earlier_moment_when_that_is_known(void **state)
     (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 50, 1, 2000);
-    assert_true(timeline_unload(timeline, 100, 2500, 3000));
+    assert_true(timeline_unload(timeline, 100, 2500));
     assert_int_equal(load(timeline, 100, 50, 2, 4000), 2500);
-    /* From before its own time: that says nothing of when it left. */
-    assert_true(timeline_unload(timeline, 100, 2400, 5000));
-    assert_int_equal(load(timeline, 100, 50, 3, 6000), 5000);
+    /* From before its own stamp: that came too late, then, and so must not the next one's. */
+    assert_true(timeline_unload(timeline, 100, 2400));
+    assert_int_equal(load(timeline, 100, 50, 3, 6000), 2501);
     timeline_free(timeline);
 }
 
@@ -62,7 +62,7 @@ static void rest_of_a_retired_range_keeps_its_time(void **state)
     (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 100, 1, 2000);
-    timeline_unload(timeline, 100, 3000, 3000);
+    timeline_unload(timeline, 100, 3000);
     assert_int_equal(load(timeline, 100, 50, 2, 4000), 3000);
     /* The half that was left: not the session's start, which would be over code 1's samples. */
     assert_int_equal(load(timeline, 150, 50, 3, 5000), 3000);
@@ -75,10 +75,10 @@ static void overlap_without_unload_retires_now(void **state)
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 100, 1, 2000);
     assert_int_equal(load(timeline, 120, 20, 2, 3000), 3000);
-    timeline_unload(timeline, 100, 4000, 4000); /* both of what is left of code 1 */
+    timeline_unload(timeline, 100, 4000); /* both of what is left of code 1 */
     assert_int_equal(load(timeline, 180, 10, 3, 5000), 4000);
     assert_int_equal(load(timeline, 105, 10, 4, 5001), 4000);
-    assert_false(timeline_unload(timeline, 100, 5002, 5002));
+    assert_false(timeline_unload(timeline, 100, 5002));
     timeline_free(timeline);
 }
 
@@ -92,7 +92,7 @@ static void move_carries_the_index(void **state)
     assert_int_equal(index, 7);
     assert_false(timeline_move(timeline, 100, 300, 3001, &index));
     assert_int_equal(load(timeline, 100, 10, 8, 4000), 3000);
-    assert_true(timeline_unload(timeline, 120, 5000, 5000));
+    assert_true(timeline_unload(timeline, 120, 5000));
     timeline_free(timeline);
 }
 
@@ -116,7 +116,7 @@ static void knows_what_it_was_told(void **state)
     code.facts.compile_id = 4;
     timeline_load(timeline, &code, 2, 3000);
     assert_true(timeline_knows(timeline, &code));
-    timeline_unload(timeline, 100, 4000, 4000);
+    timeline_unload(timeline, 100, 4000);
     assert_false(timeline_knows(timeline, &code));
     timeline_free(timeline);
 }
@@ -127,6 +127,7 @@ struct cell {
     uint64_t vacated; /* when nobody */
     uint32_t start;   /* of the code that lives here */
     uint32_t end;
+    uint64_t from; /* when it counts from */
 };
 
 static void check_gaps(struct timeline *timeline, const struct cell *cells, uint32_t from,
@@ -153,12 +154,13 @@ static void check_gaps(struct timeline *timeline, const struct cell *cells, uint
     assert_int_equal(model, end);
 }
 
-static void unload_in_model(struct cell *cells, uint32_t at, uint64_t now)
+static void unload_in_model(struct cell *cells, uint32_t at, uint64_t left)
 {
     const struct cell gone = cells[at];
+    uint64_t vacated = left > gone.from ? left : gone.from + 1;
     for (uint32_t i = gone.start; i < gone.end; i++) {
         if (cells[i].live == gone.live) {
-            cells[i] = (struct cell){.vacated = now};
+            cells[i] = (struct cell){.vacated = vacated};
         }
     }
 }
@@ -172,6 +174,9 @@ static uint64_t load_in_model(struct cell *cells, uint32_t at, uint32_t size, ui
         uint64_t vacated = cells[i].live ? now : cells[i].vacated;
         from = vacated > from ? vacated : from;
         cells[i] = (struct cell){.live = id, .start = at, .end = at + size};
+    }
+    for (uint32_t i = at; i < at + size; i++) {
+        cells[i].from = from;
     }
     return from;
 }
@@ -202,9 +207,10 @@ static void random_operations_agree_with_a_model(void **state)
             case 2:
             case 3: {
                 bool there = cells[at].live && cells[at].start == at;
-                assert_int_equal(timeline_unload(timeline, BASE + at, now, now), there);
+                uint64_t left = now - random_below(&seed, 8);
+                assert_int_equal(timeline_unload(timeline, BASE + at, left), there);
                 if (there) {
-                    unload_in_model(cells, at, now);
+                    unload_in_model(cells, at, left);
                 }
                 break;
             }

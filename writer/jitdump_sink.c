@@ -311,9 +311,8 @@ static int jitdump_unload(struct sink *sink, uint64_t address)
     if (error) {
         return error;
     }
-    uint64_t now = next_stamp(dump);
     uint64_t swept = atomic_load_explicit(&dump->swept, memory_order_relaxed);
-    timeline_unload(dump->timeline, address, swept ? swept : now, now);
+    timeline_unload(dump->timeline, address, swept ? swept : next_stamp(dump));
     return gate_leave(&dump->gate, 0);
 }
 

@@ -101,8 +101,7 @@ static int perf_map_unload(struct sink *base, uint64_t address)
     if (error) {
         return error;
     }
-    uint64_t now = sink->event++;
-    timeline_unload(sink->timeline, address, now, now);
+    timeline_unload(sink->timeline, address, sink->event++);
     return gate_leave(&sink->gate, 0);
 }
 

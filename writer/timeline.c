@@ -221,13 +221,15 @@ static void retire_occupant(struct timeline *timeline, struct span *first, uint6
     }
 }
 
-bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t left, uint64_t now)
+bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t left)
 {
     struct span *first = first_span(timeline, address);
     if (!first) {
         return false;
     }
-    retire_occupant(timeline, first, left > first->occupant.from ? left : now);
+    /* Loads at one address have to have rising stamps, also when both came too late. */
+    uint64_t earliest = first->occupant.from + 1;
+    retire_occupant(timeline, first, left > earliest ? left : earliest);
     return true;
 }
 

@@ -53,9 +53,10 @@ uint64_t timeline_load(struct timeline *timeline, const struct code *code, uint6
 
 /*
  * The code that starts at the address is gone, and has not run since `left`: an earlier moment when
- * that is known, else now; one from before its LOAD counts for nothing. False: none is known there.
+ * that is known, else now. One from before its LOAD's stamp tells that the stamp is late, for the
+ * events are; it then counts as gone right behind it. False: none is known there.
  */
-bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t left, uint64_t now);
+bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t left);
 
 /* The code that starts at `from` is now at `to`. False: none is known there. */
 bool timeline_move(struct timeline *timeline, uint64_t from, uint64_t to, uint64_t now,
