@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct listing {
     struct jitdump_reader *reader;
@@ -19,6 +20,8 @@ struct listing {
     uint32_t depth_room;
     bool brief;
     bool code;
+    const char *name;     /* only groups whose LOAD has this in its name; NULL: everything */
+    uint64_t group_start; /* then: of the group that is being read; 0: none is */
 };
 
 static void print_header(const struct jitdump_reader *reader)
@@ -171,6 +174,19 @@ static void print_facts(const int64_t *facts)
     }
 }
 
+/* Takes in what later trailers refer to, of a record that may never be printed. */
+static void take_definitions(struct listing *listing, const struct jitdump_record_view *record)
+{
+    struct jitdump_entry_walk walk = {0};
+    struct jitdump_entry entry;
+    while (jitdump_entry_next(listing->reader, record, &walk, &entry) > 0) {
+    }
+    const char *why;
+    trailer_decode(listing->reader, record->debug_info.entries + walk.at,
+                   record->debug_info.entries_size - walk.at, listing->names, &listing->trailer,
+                   &why);
+}
+
 static void print_trailer(struct listing *listing, const uint8_t *bytes, size_t size)
 {
     const char *why;
@@ -244,6 +260,45 @@ static void print_record(struct listing *listing, const struct jitdump_record_vi
     }
 }
 
+/* Prints the records from the group's start to the LOAD, which has just been read. */
+static void print_group(struct listing *listing, const struct jitdump_record_view *load)
+{
+    uint64_t end = load->offset + load->total_size;
+    jitdump_reader_seek(listing->reader,
+                        listing->group_start ? listing->group_start : load->offset);
+    while (jitdump_reader_offset(listing->reader) < end) {
+        struct jitdump_record_view record;
+        if (jitdump_reader_next(listing->reader, &record) == JITDUMP_RECORD) {
+            print_record(listing, &record);
+        }
+    }
+}
+
+/* What --name asks for: a group is printed when its LOAD has come. */
+static void search_record(struct listing *listing, const struct jitdump_record_view *record)
+{
+    switch (record->id) {
+    case JIT_CODE_LOAD:
+        if (strstr(record->load.name, listing->name)) {
+            print_group(listing, record);
+        }
+        listing->group_start = 0;
+        return;
+    case JIT_CODE_MOVE:
+    case JIT_CODE_CLOSE:
+        listing->group_start = 0;
+        return;
+    case JIT_CODE_DEBUG_INFO:
+        take_definitions(listing, record);
+        break;
+    default:
+        break;
+    }
+    if (!listing->group_start) {
+        listing->group_start = record->offset;
+    }
+}
+
 /* An exit_status: broken places are shown where they are, and make the verb fail at the end. */
 static int print_records(struct listing *listing)
 {
@@ -252,7 +307,11 @@ static int print_records(struct listing *listing)
         struct jitdump_record_view record;
         switch (jitdump_reader_next(listing->reader, &record)) {
         case JITDUMP_RECORD:
-            print_record(listing, &record);
+            if (listing->name) {
+                search_record(listing, &record);
+            } else {
+                print_record(listing, &record);
+            }
             break;
         case JITDUMP_BROKEN:
             printf("%#010" PRIx64 " broken: %s\n", record.offset,
@@ -278,17 +337,21 @@ static int run(int argc, char **argv)
     static const struct option options[] = {
         {"brief", no_argument, NULL, 'b'},
         {"code", no_argument, NULL, 'c'},
+        {"name", required_argument, NULL, 'n'},
         {0},
     };
     struct listing listing = {0};
     int letter;
-    while ((letter = next_option(&verb_dump, argc, argv, "bc", options)) != -1) {
+    while ((letter = next_option(&verb_dump, argc, argv, "bcn:", options)) != -1) {
         switch (letter) {
         case 'b':
             listing.brief = true;
             break;
         case 'c':
             listing.code = true;
+            break;
+        case 'n':
+            listing.name = optarg;
             break;
         default:
             return STATUS_USAGE;
@@ -319,7 +382,7 @@ static int run(int argc, char **argv)
 const struct verb verb_dump = {
     .name = "dump",
     .run = run,
-    .usage = "[--brief] [--code] FILE",
+    .usage = "[--brief] [--code] [--name TEXT] FILE",
     .help =
         "Lists the records of a jitdump: for each its offset in the file, kind, time stamp and "
         "size,\n"
@@ -327,5 +390,6 @@ const struct verb verb_dump = {
         "of the code. Torn and broken places are shown where they are, and make the exit status "
         "1.\n"
         "  -b, --brief   one line a record: no source lines, no inline tree\n"
-        "  -c, --code    the code bytes as well\n",
+        "  -c, --code    the code bytes as well\n"
+        "  -n, --name TEXT   only code whose name contains TEXT\n",
 };

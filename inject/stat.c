@@ -30,6 +30,11 @@ struct totals {
     uint64_t trailer_bytes;
     uint64_t inline_nodes;
     uint64_t ranges;
+    uint64_t c1; /* compiled methods, by tier */
+    uint64_t c2;
+    uint64_t osr; /* of them, for on-stack replacement */
+    uint64_t wrappers;
+    uint64_t stubs;
     uint64_t methods; /* distinct names of LOADs */
     uint64_t defined_methods;
     uint64_t broken_records;
@@ -95,6 +100,25 @@ static int add_load(struct totals *totals, const struct jitdump_record_view *rec
     return 0;
 }
 
+static void add_facts(struct totals *totals, const int64_t *facts)
+{
+    switch (facts[JITDUMP_CODE_KIND]) {
+    case JITDUMP_KIND_NMETHOD:
+        totals->c1 += facts[JITDUMP_CODE_TIER] >= 1 && facts[JITDUMP_CODE_TIER] <= 3;
+        totals->c2 += facts[JITDUMP_CODE_TIER] == 4;
+        totals->osr += facts[JITDUMP_CODE_OSR_ENTRY] >= 0;
+        break;
+    case JITDUMP_KIND_NATIVE_WRAPPER:
+        totals->wrappers++;
+        break;
+    case JITDUMP_KIND_STUB:
+        totals->stubs++;
+        break;
+    default:
+        break;
+    }
+}
+
 static void add_debug_info(struct totals *totals, const struct jitdump_reader *reader,
                            const struct jitdump_record_view *record, struct trailer_names *names,
                            struct trailer *trailer)
@@ -122,6 +146,7 @@ static void add_debug_info(struct totals *totals, const struct jitdump_reader *r
         }
         totals->inline_nodes += trailer->node_count;
         totals->ranges += trailer->range_count;
+        add_facts(totals, trailer->facts);
     }
 }
 
@@ -269,6 +294,11 @@ static int run(int argc, char **argv)
         {"loads_without_code", "LOADs without code", totals.loads_without_code},
         {"methods", "distinct names of code", totals.methods},
         {"defined_methods", "methods in trailers", totals.defined_methods},
+        {"c1", "compiled by C1", totals.c1},
+        {"c2", "compiled by C2", totals.c2},
+        {"osr", "for on-stack replacement", totals.osr},
+        {"native_wrappers", "native wrappers", totals.wrappers},
+        {"stubs", "stubs", totals.stubs},
         {"rows", "rows of line tables", totals.rows},
         {"trailers", "trailers", totals.trailers},
         {"trailer_bytes", "bytes of trailers", totals.trailer_bytes},

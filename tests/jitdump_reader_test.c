@@ -1,8 +1,10 @@
 #include "dump_builder.h"
 
 #include "inject/jitdump_reader.h"
+#include "inject/text.h"
 #include "inject/trailer.h"
 
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,6 +136,28 @@ static void reads_foreign_order(void **state)
 {
     (void)state;
     reads_every_record(true);
+}
+
+/* Dumps of machines that this one is not: big-endian s390x, 32-bit arm. */
+static void other_machines(void **state)
+{
+    (void)state;
+    for (int big = 0; big < 2; big++) {
+        struct dump_builder dump = {.swapped = big}; /* as seen from a little-endian machine */
+        dump_header(&dump);
+        dump_patch32(&dump, 12, big ? EM_S390 : EM_ARM);
+        dump_group(&dump, BUILDER_START, 0x7fff0000, 16, 2, "a.A.a()");
+        struct jitdump_reader *reader = open_dump(&dump);
+        assert_string_equal(text_machine(jitdump_reader_header(reader)->elf_mach),
+                            big ? "s390x" : "arm");
+        struct jitdump_record_view record;
+        assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
+        assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
+        assert_int_equal(record.load.code_addr, 0x7fff0000);
+        assert_int_equal(record.load.bytes[15], 15);
+        jitdump_reader_close(reader);
+        dump_free(&dump);
+    }
 }
 
 static void same_file_marker(void **state)
@@ -408,15 +432,11 @@ static void large_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_native_order),
-        cmocka_unit_test(reads_foreign_order),
-        cmocka_unit_test(same_file_marker),
-        cmocka_unit_test(broken_records),
-        cmocka_unit_test(load_without_code_is_sound),
-        cmocka_unit_test(impossible_size_stops),
-        cmocka_unit_test(torn_at_every_offset),
-        cmocka_unit_test(refuses_what_is_no_dump),
-        cmocka_unit_test(large_records),
+        cmocka_unit_test(reads_native_order),      cmocka_unit_test(reads_foreign_order),
+        cmocka_unit_test(other_machines),          cmocka_unit_test(same_file_marker),
+        cmocka_unit_test(broken_records),          cmocka_unit_test(load_without_code_is_sound),
+        cmocka_unit_test(impossible_size_stops),   cmocka_unit_test(torn_at_every_offset),
+        cmocka_unit_test(refuses_what_is_no_dump), cmocka_unit_test(large_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

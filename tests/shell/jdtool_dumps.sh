@@ -62,6 +62,7 @@ for dump in everything everything-swapped; do
     says '"LOAD": {"count": 4'
     says '"inline_nodes": 6'
     says '"code_bytes": 36'
+    says '"c2": 3'
     if command -v python3 >/dev/null; then
         python3 -m json.tool <output >/dev/null || fail "stat --json is no JSON"
     fi
@@ -75,6 +76,12 @@ done
 run 0 "$tool" dump --brief "$seeds/everything.bin"
 says_not 'row +'
 says_not 'node 0'
+
+run 0 "$tool" dump --name 'A.b' "$seeds/everything.bin"
+says 'name a.A.b()'
+says 'node 1     a.A.a() (a/A.java:9)' # defined in a group that is not printed
+says_not 'name a.A.a()'
+says_not 'CLOSE'
 
 # Broken rules, torn tails.
 run 1 "$tool" verify "$seeds/everything.bin" "$seeds/mixed.bin"
