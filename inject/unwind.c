@@ -51,7 +51,7 @@ struct walk {
     const uint8_t *stack;
     uint64_t stack_start;
     size_t stack_size;
-    enum unwind_end end;
+    enum unwind_end end; /* UNWIND_END_COUNT: not told yet */
 };
 
 static const struct machine *machine_of(unsigned number)
@@ -149,8 +149,12 @@ static bool step_interpreted(struct walk *walk)
     uint64_t pc;
     uint64_t cfa;
     uint64_t caller_fp;
-    if (!known(walk, machine->fp) || !read_word(walk, fp - 8, &cfa) ||
-        !read_word(walk, fp + 8, &pc) || !read_word(walk, fp, &caller_fp)) {
+    if (!known(walk, machine->fp)) {
+        walk->end = UNWIND_NO_FRAME_INFO;
+        return false;
+    }
+    if (!read_word(walk, fp - 8, &cfa) || !read_word(walk, fp + 8, &pc) ||
+        !read_word(walk, fp, &caller_fp)) {
         return false;
     }
     set(&regs, machine->fp, caller_fp);
@@ -240,9 +244,6 @@ static bool native_cfa(struct walk *walk, const struct native_row *row, uint64_t
         native_evaluate(&row->cfa, &walk->regs, 0, read_word, walk, cfa)) {
         return true;
     }
-    if (walk->end == UNWIND_END_COUNT) {
-        walk->end = UNWIND_NO_FRAME_INFO;
-    }
     return false;
 }
 
@@ -306,6 +307,7 @@ static bool step_native(struct walk *walk, const struct native_row *row)
     uint64_t cfa;
     uint64_t pc;
     if (!native_cfa(walk, row, &cfa) || !native_place(walk, ra, walk->machine->ra, cfa, &pc)) {
+        walk->end = walk->end == UNWIND_END_COUNT ? UNWIND_NO_FRAME_INFO : walk->end;
         return false;
     }
     struct native_regs regs = {.known = 0};

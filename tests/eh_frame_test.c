@@ -1,0 +1,179 @@
+/* Rows written as call-frame information and read back by libdw. */
+#include "inject/eh_frame.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CODE  UINT64_C(0x7f1234567000)
+#define SIZE  UINT64_C(0x140)
+#define TABLE (CODE - UINT64_C(0x70000000))
+
+static struct eh_frame table;
+
+static int free_table(void **state)
+{
+    (void)state;
+    eh_frame_free(&table);
+    return 0;
+}
+
+static int32_t i32_at(size_t offset)
+{
+    int32_t value;
+    memcpy(&value, table.bytes + offset, sizeof value);
+    return value;
+}
+
+static struct frame_row sample_rows[] = {
+    {.offset = 0, .cfa = FRAME_CFA_SP, .cfa_offset = 8, .ra = FRAME_AT_CFA, .ra_offset = -8},
+    {.offset = 1,
+     .cfa = FRAME_CFA_SP,
+     .cfa_offset = 16,
+     .ra = FRAME_AT_CFA,
+     .ra_offset = -8,
+     .fp = FRAME_AT_CFA,
+     .fp_offset = -16},
+    {.offset = 0x45, .cfa = FRAME_CFA_INTERPRETER},
+    {.offset = 0x130, .cfa = FRAME_CFA_REG, .cfa_reg = 13, .ra = FRAME_IN_REG, .ra_reg = 0},
+};
+static struct frames sample = {.rows = sample_rows,
+                               .count = sizeof sample_rows / sizeof sample_rows[0]};
+
+/* The form that perf 6.1 accepts, byte by byte. */
+static void test_layout(void **state)
+{
+    (void)state;
+    assert_int_equal(eh_frame_build(&sample, CODE, SIZE, TABLE, &table), 0);
+    size_t hdr = table.size - table.hdr_size;
+    assert_int_equal(hdr % 8, 0);
+    assert_int_equal(table.hdr_size, 20);
+    assert_memory_equal(table.bytes + hdr, "\x01\x1b\x03\x3b", 4);
+    assert_int_equal(i32_at(hdr + 4), -(int32_t)(hdr + 4)); /* to .eh_frame, from here */
+    assert_int_equal(i32_at(hdr + 8), 1);
+    assert_int_equal((int64_t)(TABLE + hdr) + i32_at(hdr + 12), CODE);
+    size_t fde = hdr + (size_t)(int64_t)i32_at(hdr + 16);
+    assert_int_equal((int64_t)(TABLE + fde + 8) + i32_at(fde + 8), CODE);
+    assert_int_equal(i32_at(fde + 12), SIZE);
+}
+
+static void test_libdw_reads_it(void **state)
+{
+    (void)state;
+    assert_int_equal(eh_frame_build(&sample, CODE, SIZE, TABLE, &table), 0);
+    Elf_Data data = {
+        .d_buf = table.bytes, .d_type = ELF_T_BYTE, .d_size = table.size - table.hdr_size};
+    unsigned char ident[EI_NIDENT] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
+    Dwarf_Off next;
+    Dwarf_CFI_Entry entry;
+    assert_int_equal(dwarf_next_cfi(ident, &data, true, 0, &next, &entry), 0);
+    assert_true(dwarf_cfi_cie_p(&entry));
+    assert_string_equal(entry.cie.augmentation, "zR");
+    assert_int_equal(entry.cie.code_alignment_factor, 1);
+    assert_int_equal(entry.cie.data_alignment_factor, -8);
+    assert_int_equal(entry.cie.return_address_register, 16);
+    assert_int_equal(dwarf_next_cfi(ident, &data, true, next, &next, &entry), 0);
+    assert_false(dwarf_cfi_cie_p(&entry));
+
+    static const uint8_t expected[] = {
+        /* pc begin and range of the FDE, its augmentation's length */
+        0,
+        0,
+        0,
+        0,
+        0x40,
+        1,
+        0,
+        0,
+        0,
+        DW_CFA_def_cfa,
+        7,
+        8,
+        DW_CFA_offset | 16,
+        1,
+        DW_CFA_same_value,
+        6,
+        DW_CFA_advance_loc | 1,
+        DW_CFA_def_cfa,
+        7,
+        16,
+        DW_CFA_offset | 16,
+        1,
+        DW_CFA_offset | 6,
+        2,
+        DW_CFA_advance_loc1,
+        0x44,
+        DW_CFA_def_cfa_expression,
+        3,
+        DW_OP_breg6,
+        0x78,
+        DW_OP_deref,
+        DW_CFA_expression,
+        16,
+        2,
+        DW_OP_breg6,
+        8,
+        DW_CFA_expression,
+        6,
+        2,
+        DW_OP_breg6,
+        0,
+        DW_CFA_advance_loc1,
+        0xeb,
+        DW_CFA_def_cfa,
+        13,
+        0,
+        DW_CFA_register,
+        16,
+        0,
+        DW_CFA_same_value,
+        6};
+    const uint8_t *body = entry.fde.start;
+    assert_true((size_t)(entry.fde.end - body) >= sizeof expected);
+    assert_memory_equal(body + 4, expected + 4, sizeof expected - 4);
+    for (const uint8_t *at = body + sizeof expected; at < entry.fde.end; at++) {
+        assert_int_equal(*at, DW_CFA_nop);
+    }
+    /* And the end mark. */
+    assert_int_equal(dwarf_next_cfi(ident, &data, true, next, &next, &entry), 1);
+}
+
+static void test_distance(void **state)
+{
+    (void)state;
+    assert_int_equal(eh_frame_build(&sample, CODE, SIZE, CODE - UINT64_C(0x90000000), &table),
+                     -ERANGE);
+    assert_int_equal(eh_frame_build(&sample, CODE, SIZE, CODE + UINT64_C(0x1000), &table), 0);
+}
+
+static void test_many_rows(void **state)
+{
+    (void)state;
+    static struct frame_row many[20000];
+    for (uint32_t i = 0; i < 20000; i++) {
+        many[i] = (struct frame_row){.offset = i * 300,
+                                     .cfa = FRAME_CFA_SP,
+                                     .cfa_offset = (int32_t)(8 + i % 2 * 8),
+                                     .ra = FRAME_AT_CFA,
+                                     .ra_offset = -8};
+    }
+    struct frames frames = {.rows = many, .count = 20000};
+    assert_int_equal(eh_frame_build(&frames, CODE, 20000 * 300, TABLE, &table), 0);
+    assert_true(table.size > 20000 * 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_layout, free_table),
+        cmocka_unit_test_teardown(test_libdw_reads_it, free_table),
+        cmocka_unit_test_teardown(test_distance, free_table),
+        cmocka_unit_test_teardown(test_many_rows, free_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

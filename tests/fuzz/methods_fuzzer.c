@@ -1,0 +1,68 @@
+/* libFuzzer target: a table of methods (format/methods.h), and frames that ask it for names. */
+#include "inject/interpreter.h"
+#include "inject/message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* In the place of jdtool's own: messages about broken tables are expected, by the thousand. */
+void error_message(const char *format, ...)
+{
+    (void)format;
+}
+
+void warning_message(const char *format, ...)
+{
+    (void)format;
+}
+
+static void ask(struct method_names *names, uint64_t address, uint64_t time)
+{
+    struct interpreted_frame out;
+    struct unwind_frame frame = {
+        .caller = time & 1, .method = address, .method_register = address, .bcp = address + time};
+    if (interpreter_name(names, &frame, time, &out) && strlen(out.method->name) > 1u << 20) {
+        abort();
+    }
+    struct named_method *method = method_names_at(names, address, time);
+    if (method && (method->address != address || (method->from > time && !method->found))) {
+        fprintf(stderr, "a method of another place or time\n");
+        abort();
+    }
+    if (method) {
+        frame.bcp = method->bytecodes;
+        (void)interpreter_name(names, &frame, time, &out);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static int fd = -1;
+    char path[64];
+    if (fd < 0) {
+        fd = memfd_create("methods", MFD_CLOEXEC);
+    }
+    if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size) {
+        abort();
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    struct method_names *names;
+    if (method_names_open(path, NULL, NULL, &names) != 0) {
+        return 0;
+    }
+    for (uint64_t address = 0; address < 4096; address += 8) {
+        ask(names, address, address * 3);
+    }
+    if (size >= 16) {
+        uint64_t words[2];
+        memcpy(words, data + size - 16, sizeof words);
+        ask(names, words[0], words[1]);
+    }
+    method_names_close(names);
+    return 0;
+}

@@ -1,0 +1,173 @@
+/* Tables of methods: what an address meant when, and what the interpreter's frames make of it. */
+#include "inject/interpreter.h"
+#include "inject/method_names.h"
+#include "methods_builder.h"
+#include "scratch.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct methods_builder builder;
+static struct method_names *names;
+
+static int close_all(void **state)
+{
+    method_names_close(names);
+    names = NULL;
+    return scratch_remove(state);
+}
+
+static int open_built(const char *directory)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/t.methods", directory);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(builder.bytes, 1, builder.size, file), builder.size);
+    fclose(file);
+    return method_names_open(path, NULL, NULL, &names);
+}
+
+static const uint32_t lines[] = {0, 10, 5, 12, 9, 11, 0, 0};
+
+static void build(void)
+{
+    methods_start(&builder);
+    methods_begin(&builder, METHODS_FOUND, 5000, "java/lang/Object.java");
+    methods_add(&builder, 0x1000, 0x9000, 20, "java.lang.Object.wait()", lines);
+    methods_add(&builder, 0x800, 0x8800, 0, "java.lang.Object.hashCode()", NULL);
+    methods_end(&builder);
+    methods_begin(&builder, METHODS_PREPARED, 2000, "");
+    methods_add(&builder, 0x2000, 0xa000, 8, "A.first()", NULL);
+    methods_end(&builder);
+    methods_begin(&builder, METHODS_PREPARED, 3000, "B.java");
+    methods_add(&builder, 0x2000, 0xb000, 4, "B.second()", NULL);
+    methods_end(&builder);
+}
+
+static const char *name_at(uint64_t address, uint64_t time)
+{
+    struct named_method *method = method_names_at(names, address, time);
+    return method ? method_names_detail(names, method)->name : NULL;
+}
+
+static void test_what_an_address_meant(void **state)
+{
+    build();
+    assert_int_equal(open_built(*state), 0);
+    assert_int_equal(method_names_count(names), 4);
+    /* Found: there before, too. */
+    assert_string_equal(name_at(0x1000, 1), "java.lang.Object.wait()");
+    assert_string_equal(name_at(0x1000, 9000), "java.lang.Object.wait()");
+    assert_string_equal(name_at(0x800, 1), "java.lang.Object.hashCode()");
+    /* Prepared: not before, and until the next one has the address. */
+    assert_null(name_at(0x2000, 1999));
+    assert_string_equal(name_at(0x2000, 2000), "A.first()");
+    assert_string_equal(name_at(0x2000, 2999), "A.first()");
+    assert_string_equal(name_at(0x2000, 3000), "B.second()");
+    assert_null(name_at(0x2001, 3000));
+    assert_null(name_at(0, 3000));
+}
+
+static void test_lines_and_files(void **state)
+{
+    build();
+    assert_int_equal(open_built(*state), 0);
+    const struct method_detail *wait =
+        method_names_detail(names, method_names_at(names, 0x1000, 1));
+    assert_string_equal(wait->file, "java/lang/Object.java");
+    assert_int_equal(method_detail_line(wait, 0), 10);
+    assert_int_equal(method_detail_line(wait, 4), 10);
+    assert_int_equal(method_detail_line(wait, 5), 12);
+    assert_int_equal(method_detail_line(wait, 100), 11);
+    const struct method_detail *first =
+        method_names_detail(names, method_names_at(names, 0x2000, 2000));
+    assert_null(first->file);
+    assert_int_equal(method_detail_line(first, 3), 0);
+    assert_ptr_equal(first, method_names_detail(names, method_names_at(names, 0x2000, 2000)));
+}
+
+static void test_interpreted_frames(void **state)
+{
+    build();
+    assert_int_equal(open_built(*state), 0);
+    struct interpreted_frame out;
+    struct unwind_frame caller = {.caller = true, .method = 0x1000, .bcp = 0x9006};
+    assert_true(interpreter_name(names, &caller, 1, &out));
+    assert_string_equal(out.method->name, "java.lang.Object.wait()");
+    assert_int_equal(out.bci, 6);
+    assert_int_equal(out.line, 12);
+
+    caller.bcp = 0x9014; /* behind the last bytecode: another method's frame */
+    assert_false(interpreter_name(names, &caller, 1, &out));
+
+    struct unwind_frame leaf = {.method = 0x1000, .bcp = 0x9000, .bcp_register = 0x9009};
+    assert_true(interpreter_name(names, &leaf, 1, &out));
+    assert_int_equal(out.bci, 9); /* the register is newer than the slot */
+    leaf.bcp_register = 0x1234;   /* used for something else */
+    assert_true(interpreter_name(names, &leaf, 1, &out));
+    assert_int_equal(out.bci, 0);
+
+    struct unwind_frame entered = {.method = 0x77, .method_register = 0x2000};
+    assert_true(interpreter_name(names, &entered, 2500, &out));
+    assert_string_equal(out.method->name, "A.first()");
+    assert_int_equal(out.bci, 0);
+
+    struct unwind_frame native = {.caller = true, .method = 0x800};
+    assert_true(interpreter_name(names, &native, 1, &out));
+    assert_int_equal(out.bci, -1);
+    assert_int_equal(out.line, 0);
+
+    struct unwind_frame unknown = {.caller = true, .method = 0x3333, .bcp = 0x9006};
+    assert_false(interpreter_name(names, &unknown, 1, &out));
+}
+
+static void test_torn_tail_keeps_the_rest(void **state)
+{
+    build();
+    builder.size -= 3;
+    assert_int_equal(open_built(*state), 0);
+    assert_int_equal(method_names_count(names), 3);
+}
+
+static void test_broken_records(void **state)
+{
+    methods_start(&builder);
+    methods_begin(&builder, METHODS_PREPARED, 1, "x");
+    methods_put(&builder, "\xff\xff\xff", 3); /* a number without an end */
+    methods_end(&builder);
+    methods_begin(&builder, 99, 1, "of a later version");
+    methods_end(&builder);
+    methods_begin(&builder, METHODS_PREPARED, 1, "");
+    methods_add(&builder, 0x1000, 0x9000, 20, "whole()", NULL);
+    methods_end(&builder);
+    assert_int_equal(open_built(*state), 0);
+    assert_int_equal(method_names_count(names), 1);
+    assert_string_equal(name_at(0x1000, 1), "whole()");
+}
+
+static void test_not_a_table(void **state)
+{
+    methods_start(&builder);
+    builder.bytes[0] ^= 1;
+    assert_int_equal(open_built(*state), -EINVAL);
+    builder.size = 3;
+    assert_int_equal(open_built(*state), -EINVAL);
+    assert_int_equal(method_names_open("/nonexistent", NULL, NULL, &names), -ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_an_address_meant, scratch_create, close_all),
+        cmocka_unit_test_setup_teardown(test_lines_and_files, scratch_create, close_all),
+        cmocka_unit_test_setup_teardown(test_interpreted_frames, scratch_create, close_all),
+        cmocka_unit_test_setup_teardown(test_torn_tail_keeps_the_rest, scratch_create, close_all),
+        cmocka_unit_test_setup_teardown(test_broken_records, scratch_create, close_all),
+        cmocka_unit_test_setup_teardown(test_not_a_table, scratch_create, close_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,380 @@
+/*
+ * The walk over a stack: made-up stacks of generated code, whose every word is known; this process'
+ * own stack, native from end to end; and stacks that nobody made on purpose.
+ */
+#include "inject/unwind.h"
+#include "random.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cmocka.h>
+
+#define STACK 0x7ffd00001000u
+#define WORDS 64
+
+/* x86-64: DWARF's numbers. */
+enum { RBX = 3, RBP = 6, RSP = 7, R13 = 13, PC = 16 };
+
+/* A code cache of four pieces; rows are set by hand. */
+enum { COMPILED, INTERPRETER, ENTRY, BARRIER, PIECES };
+static const uint64_t starts[PIECES] = {0x10000, 0x20000, 0x30000, 0x40000};
+#define PIECE_SIZE 0x100
+
+static struct frame_row rows[PIECES];
+static struct blob_frames pieces[PIECES];
+
+static uint64_t stack[WORDS];
+static struct unwind_frame frames[WORDS];
+static uint32_t count;
+
+static void find_piece(void *context, uint64_t address, struct unwind_place *place)
+{
+    (void)context;
+    for (int i = 0; i < PIECES; i++) {
+        if (address - starts[i] < PIECE_SIZE) {
+            place->code = &pieces[i];
+            place->code_start = starts[i];
+            place->code_size = PIECE_SIZE;
+        }
+    }
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(stack, 0, sizeof stack);
+    memset(pieces, 0, sizeof pieces);
+    rows[COMPILED] = (struct frame_row){.cfa = FRAME_CFA_SP,
+                                        .cfa_offset = 0x20,
+                                        .ra = FRAME_AT_CFA,
+                                        .ra_offset = -8,
+                                        .fp = FRAME_AT_CFA,
+                                        .fp_offset = -16};
+    rows[INTERPRETER] = (struct frame_row){.cfa = FRAME_CFA_INTERPRETER};
+    rows[ENTRY] = rows[COMPILED];
+    rows[BARRIER] = rows[COMPILED];
+    for (int i = 0; i < PIECES; i++) {
+        pieces[i].frames = (struct frames){.rows = &rows[i], .count = 1, .frame_size = 0x20};
+        pieces[i].ready = true;
+    }
+    pieces[INTERPRETER].shape = FRAMES_INTERPRETER;
+    pieces[BARRIER].return_barrier = true;
+    pieces[ENTRY].continuation_entry = true;
+    return 0;
+}
+
+static const struct unwind_process process = {.find = find_piece, .machine = EM_X86_64};
+
+static uint64_t at(int word)
+{
+    return STACK + (uint64_t)word * 8;
+}
+
+static enum unwind_end walk_words(uint64_t pc, uint64_t rbp, size_t words)
+{
+    struct unwind_sample sample = {
+        .pc = pc, .sp = STACK, .stack = (uint8_t *)stack, .stack_size = words * 8};
+    sample.regs.value[RBP] = rbp;
+    sample.regs.value[RSP] = STACK;
+    sample.regs.known = 1u << RBP | 1u << RSP;
+    return unwind(&process, &sample, frames, WORDS, &count);
+}
+
+static enum unwind_end walk(uint64_t pc, uint64_t rbp)
+{
+    return walk_words(pc, rbp, WORDS);
+}
+
+static void test_compiled_frames(void **state)
+{
+    (void)state;
+    stack[3] = starts[COMPILED] + 0x40; /* return address of the leaf */
+    stack[7] = starts[COMPILED] + 0x80;
+    stack[11] = 0;
+    assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_ROOT);
+    assert_int_equal(count, 3);
+    assert_int_equal(frames[0].ip, starts[COMPILED] + 5);
+    assert_false(frames[0].caller);
+    assert_int_equal(frames[1].ip, starts[COMPILED] + 0x3f); /* in the call */
+    assert_true(frames[1].caller);
+    assert_int_equal(frames[2].ip, starts[COMPILED] + 0x7f);
+    assert_int_equal(frames[2].kind, UNWIND_GENERATED);
+}
+
+static void test_interpreted_frames(void **state)
+{
+    (void)state;
+    /* Compiled code called by an interpreted method, whose frame is at word 12. */
+    stack[2] = at(12);
+    stack[3] = starts[INTERPRETER] + 0x10;
+    stack[12 - 8] = 0xbc01;   /* bcp */
+    stack[12 - 3] = 0x3e7d00; /* Method */
+    stack[12 - 1] = at(20);   /* sender's sp: not rbp + 16 */
+    stack[12] = 0;
+    stack[13] = starts[COMPILED] + 0x20;
+    stack[23] = 0; /* of that compiled frame, counted from the sender's sp */
+    assert_int_equal(walk(starts[COMPILED], 0), UNWIND_ROOT);
+    assert_int_equal(count, 3);
+    assert_int_equal(frames[1].kind, UNWIND_INTERPRETED);
+    assert_int_equal(frames[1].method, 0x3e7d00);
+    assert_int_equal(frames[1].bcp, 0xbc01);
+    assert_int_equal(frames[1].bcp_register, 0); /* no leaf: the register is somebody else's */
+    assert_int_equal(frames[2].ip, starts[COMPILED] + 0x1f);
+}
+
+static void test_interpreted_leaf_has_registers(void **state)
+{
+    (void)state;
+    struct unwind_sample sample = {.pc = starts[INTERPRETER],
+                                   .sp = STACK,
+                                   .stack = (uint8_t *)stack,
+                                   .stack_size = sizeof stack};
+    sample.regs.value[RBP] = at(12);
+    sample.regs.value[RSP] = STACK;
+    sample.regs.value[R13] = 0xbc07;
+    sample.regs.value[RBX] = 0x3e7d00;
+    sample.regs.known = 1u << RBP | 1u << RSP | 1u << R13 | 1u << RBX;
+    stack[12 - 1] = at(14);
+    stack[13] = 0;
+    assert_int_equal(unwind(&process, &sample, frames, WORDS, &count), UNWIND_ROOT);
+    assert_int_equal(frames[0].bcp_register, 0xbc07);
+    assert_int_equal(frames[0].method_register, 0x3e7d00);
+}
+
+static void test_thawed_continuation(void **state)
+{
+    (void)state;
+    /* The leaf returns to cont_returnBarrier: enterSpecial's frame is next, whose rbp is at 10. */
+    stack[2] = at(10);
+    stack[3] = starts[BARRIER];
+    stack[10] = 0x5555;
+    stack[11] = starts[COMPILED] + 0x30;
+    stack[15] = 0;
+    assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_ROOT);
+    assert_int_equal(count, 3);
+    assert_int_equal(frames[1].ip, starts[BARRIER]); /* itself, not the byte before it */
+    assert_int_equal(frames[2].ip, starts[COMPILED] + 0x2f);
+}
+
+static void test_stub_section_is_the_methods(void **state)
+{
+    (void)state;
+    stack[3] = starts[COMPILED] + PIECE_SIZE + 0x25; /* a deoptimized caller */
+    stack[7] = 0;
+    assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_ROOT);
+    assert_int_equal(count, 2);
+    assert_int_equal(frames[1].ip, starts[COMPILED] + PIECE_SIZE - 1);
+    assert_int_equal(frames[1].kind, UNWIND_GENERATED);
+}
+
+static void test_reasons_to_end(void **state)
+{
+    (void)state;
+    stack[3] = 0x999000;
+    assert_int_equal(walk(starts[COMPILED], 0), UNWIND_UNKNOWN_CODE);
+    assert_int_equal(count, 2);
+    assert_int_equal(frames[1].kind, UNWIND_UNKNOWN);
+
+    stack[3] = starts[COMPILED] + 0x10;
+    assert_int_equal(walk_words(starts[COMPILED], 0, 6), UNWIND_COPY_ENDS);
+    assert_int_equal(walk_words(starts[COMPILED], 0, 3), UNWIND_COPY_ENDS);
+
+    pieces[COMPILED].frames.count = 0;
+    assert_int_equal(walk(starts[COMPILED], 0), UNWIND_NO_FRAME_INFO);
+}
+
+static void test_stack_that_does_not_grow_ends(void **state)
+{
+    (void)state;
+    stack[12 - 1] = at(4); /* the frame is its own caller */
+    stack[13] = starts[INTERPRETER] + 0x10;
+    stack[12] = at(12);
+    assert_int_equal(walk(starts[INTERPRETER], at(12)), UNWIND_BROKEN);
+    assert_int_equal(count, 2);
+    stack[12 - 1] = STACK - 8;
+    assert_int_equal(walk(starts[INTERPRETER], at(12)), UNWIND_BROKEN);
+}
+
+static void test_registers_by_mask(void **state)
+{
+    (void)state;
+    struct unwind_sample sample = {0};
+    /* bp, sp, ip: bits 6, 7, 8 of PERF_REG_X86_* */
+    const uint64_t values[] = {0x11, 0x22, 0x33};
+    assert_true(
+        unwind_take_registers(EM_X86_64, PERF_SAMPLE_REGS_ABI_64, 0x1c0, values, 3, &sample));
+    assert_int_equal(sample.pc, 0x33);
+    assert_int_equal(sample.sp, 0x22);
+    assert_int_equal(sample.regs.value[RBP], 0x11);
+    assert_int_equal(sample.regs.known, 1u << RBP | 1u << RSP | 1u << PC);
+    assert_false(
+        unwind_take_registers(EM_X86_64, PERF_SAMPLE_REGS_ABI_32, 0x1c0, values, 3, &sample));
+    assert_false(
+        unwind_take_registers(EM_X86_64, PERF_SAMPLE_REGS_ABI_64, 0x1c0, values, 2, &sample));
+    assert_false(unwind_take_registers(EM_X86_64, PERF_SAMPLE_REGS_ABI_NONE, 0, NULL, 0, &sample));
+}
+
+/* ---- This process ---- */
+
+struct own_mapping {
+    uint64_t start, end, offset;
+    char path[256];
+};
+
+struct own_process {
+    struct own_mapping mappings[512];
+    int count;
+    struct native_files *files;
+};
+
+static void read_own_mappings(struct own_process *own)
+{
+    char line[512];
+    char protection[8];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    assert_non_null(maps);
+    while (own->count < 512 && fgets(line, sizeof line, maps)) {
+        struct own_mapping *mapping = &own->mappings[own->count];
+        mapping->path[0] = 0;
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %255s", &mapping->start,
+                   &mapping->end, protection, &mapping->offset, mapping->path) >= 4 &&
+            protection[2] == 'x' && mapping->path[0]) {
+            own->count++;
+        }
+    }
+    fclose(maps);
+}
+
+static void find_own(void *context, uint64_t address, struct unwind_place *place)
+{
+    struct own_process *own = context;
+    for (int i = 0; i < own->count; i++) {
+        const struct own_mapping *mapping = &own->mappings[i];
+        if (address >= mapping->start && address < mapping->end) {
+            place->mapped = true;
+            place->file = native_file_open(own->files, mapping->path);
+            place->file_offset = address - mapping->start + mapping->offset;
+        }
+    }
+}
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+__attribute__((noinline)) static int innermost(struct own_process *own)
+{
+    ucontext_t context;
+    assert_int_equal(getcontext(&context), 0);
+    struct unwind_sample sample = {.pc = (uint64_t)context.uc_mcontext.gregs[REG_RIP],
+                                   .sp = (uint64_t)context.uc_mcontext.gregs[REG_RSP]};
+    static const int by_dwarf[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+                                   REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                   REG_R12, REG_R13, REG_R14, REG_R15};
+    for (unsigned i = 0; i < 16; i++) {
+        sample.regs.value[i] = (uint64_t)context.uc_mcontext.gregs[by_dwarf[i]];
+        sample.regs.known |= UINT64_C(1) << i;
+    }
+    /* Up to the stack's end, which is where the environment is. */
+    extern char **environ;
+    sample.stack = (const uint8_t *)(uintptr_t)sample.sp;
+    sample.stack_size = (size_t)((const uint8_t *)environ - sample.stack);
+    struct unwind_process native = {
+        .find = find_own, .context = own, .files = own->files, .machine = EM_X86_64};
+    return (int)unwind(&native, &sample, frames, WORDS, &count);
+}
+
+__attribute__((noinline)) static int outer(struct own_process *own)
+{
+    int end = innermost(own);
+    __asm__ volatile("" ::: "memory"); /* no tail call */
+    return end;
+}
+
+static void test_own_stack(void **state)
+{
+    (void)state;
+    static struct own_process own;
+    own.count = 0;
+    own.files = native_files_new(EM_X86_64);
+    read_own_mappings(&own);
+    assert_int_equal(outer(&own), UNWIND_ROOT);
+    assert_true(count >= 5); /* innermost, outer, the test, cmocka, main, libc, _start */
+    assert_in_range(frames[1].ip, (uintptr_t)outer, (uintptr_t)outer + 64);
+    assert_in_range(frames[2].ip, (uintptr_t)test_own_stack, (uintptr_t)test_own_stack + 512);
+    /* The rows are kept: the same again. */
+    uint32_t first = count;
+    assert_int_equal(outer(&own), UNWIND_ROOT);
+    assert_int_equal(count, first);
+    native_files_free(own.files);
+}
+#endif
+
+/* ---- Anything ---- */
+
+static void test_hostile_stacks(void **state)
+{
+    (void)state;
+    uint64_t seed = random_seed();
+    print_message("seed %" PRIu64 "\n", seed);
+    for (int run = 0; run < 20000; run++) {
+        for (int i = 0; i < WORDS; i++) {
+            switch (random_below(&seed, 4)) {
+            case 0:
+                stack[i] = at((int)random_below(&seed, WORDS + 2) - 1);
+                break;
+            case 1:
+                stack[i] = starts[random_below(&seed, PIECES)] + random_below(&seed, 0x120);
+                break;
+            case 2:
+                stack[i] = random_next(&seed);
+                break;
+            default:
+                stack[i] = random_below(&seed, 3) - UINT64_C(1);
+            }
+        }
+        for (int i = 0; i < PIECES; i++) {
+            rows[i] = (struct frame_row){
+                .cfa = (uint8_t)random_below(&seed, 4),
+                .cfa_offset = (int32_t)random_below(&seed, 0x80) - 0x20,
+                .cfa_reg = (uint8_t)random_below(&seed, 256),
+                .ra = (uint8_t)random_below(&seed, 5),
+                .ra_offset = (int32_t)random_below(&seed, 0x40) - 0x20,
+                .ra_reg = (uint8_t)random_below(&seed, NATIVE_REGS),
+                .fp = (uint8_t)random_below(&seed, 5),
+                .fp_offset = (int32_t)random_below(&seed, 0x40) - 0x20,
+            };
+            pieces[i].shape = (enum frames_shape)random_below(&seed, 6);
+            pieces[i].frames.frame_size = (uint32_t)random_next(&seed);
+        }
+        enum unwind_end end =
+            walk_words(starts[random_below(&seed, PIECES)] + random_below(&seed, 0x100),
+                       at((int)random_below(&seed, WORDS)), random_below(&seed, WORDS + 1));
+        assert_in_range(end, 0, UNWIND_END_COUNT - 1);
+        assert_in_range(count, 1, WORDS);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_compiled_frames, set_up),
+        cmocka_unit_test_setup(test_interpreted_frames, set_up),
+        cmocka_unit_test_setup(test_interpreted_leaf_has_registers, set_up),
+        cmocka_unit_test_setup(test_thawed_continuation, set_up),
+        cmocka_unit_test_setup(test_stub_section_is_the_methods, set_up),
+        cmocka_unit_test_setup(test_reasons_to_end, set_up),
+        cmocka_unit_test_setup(test_stack_that_does_not_grow_ends, set_up),
+        cmocka_unit_test_setup(test_registers_by_mask, set_up),
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+        cmocka_unit_test(test_own_stack),
+#endif
+        cmocka_unit_test_setup(test_hostile_stacks, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
