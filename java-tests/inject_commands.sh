@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# What people do with a result: perf report, script, annotate with Java source, buildid-list, diff of
+# two results, addr2line -i and gdb on the image. And jdtool inject against perf inject --jit: the
+# same stacks line by line, fewer files, fewer bytes, less time.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+compile Streams
+
+record() {
+    local dir=$scratch/$1
+    mkdir -p "$dir"
+    perf record -q -k mono -e cpu-clock -F 999 -g -o "$dir/perf.data" -- \
+        "$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=$dir" -cp "$classes" \
+        Streams 4 >"$dir/log" 2>&1 || fail "$1: $(tail -n 3 "$dir/log")"
+}
+
+inject() {
+    "$jdtool" inject -i "$scratch/$1/perf.data" -o "$scratch/$1/perf.jit.data" -q \
+        --source-path "$tests_dir/programs" "${@:2}" || fail "$1: jdtool inject"
+}
+
+# quiet COMMAND...: its output goes to $scratch/said; it must not complain.
+quiet() {
+    "$@" >"$scratch/said" 2>"$scratch/err" || fail "$*: $(tail -n 3 "$scratch/err")"
+    ! grep -iE 'error|warning|cannot|failed|corrupt' "$scratch/err" || fail "$*: complains"
+}
+
+says() {
+    grep -qE -e "$1" "$scratch/said" || fail "'$1' is not in it: $(head -n 30 "$scratch/said")"
+}
+
+record one
+record two
+inject one
+inject two
+result=$scratch/one/perf.jit.data
+
+quiet perf report -i "$result" --stdio --no-children -g none
+says 'perf.jit-java.so'
+quiet perf report -i "$result" --stdio --children -g caller --max-stack 1000
+says 'Streams\..* \(inlined\)'
+says 'Streams\.main\(java\.lang\.String\[\]\)|Interpreter'
+quiet perf script -i "$result" --max-stack 1000
+says 'perf.jit-java-frames.so'
+quiet perf buildid-list -i "$result"
+says 'perf.jit-java.so'
+quiet perf diff "$scratch/two/perf.jit.data" "$result"
+awk '$1 ~ /%/ && $2 ~ /%/ && /perf\.jit-java/ { both++ } END { exit both < 3 }' "$scratch/said" ||
+    fail "perf diff finds no method in both: $(head -n 20 "$scratch/said")"
+
+# The methods with most samples; one of them has code of the program's own source in it.
+mapfile -t hot < <(perf report -i "$result" --stdio --no-children -g none --sort sym --dso perf.jit-java.so \
+    2>/dev/null | sed -nE 's/^ *[0-9.]+% +\[\.\] (.*[^ ]) *$/\1/p' | head -n 12)
+for method in "${hot[@]}"; do
+    perf annotate -i "$result" --stdio -s "$method" 2>>"$scratch/err" || true
+done >"$scratch/said"
+says '(private|orders|counts|result)'
+note "annotate shows Java source"
+
+# Inlined methods as debuggers see them.
+inject one --inline dwarf
+image=$scratch/one/perf.jit-java.so
+if command -v addr2line >/dev/null; then
+    read -r start size < <(nm -S "$image" | awk '/ T Streams\./ { print $1, $2; exit }')
+    for ((offset = 0; offset < 0x$size; offset += 7)); do
+        printf '%x\n' $((0x$start + offset))
+    done | addr2line -aife "$image" >"$scratch/said"
+    says 'Streams.java:[0-9]+'
+    awk '/^0x/ { if (depth > most) most = depth; depth = 0; next } { depth++ }
+        END { exit most < 4 }' "$scratch/said" || fail "addr2line -i shows no inlined method"
+fi
+if command -v llvm-dwarfdump >/dev/null; then
+    llvm-dwarfdump --verify "$image" >"$scratch/said" || fail "$(grep -m 3 -A 8 error "$scratch/said")"
+    says 'No errors'
+fi
+
+# Against stock perf.
+inject one --inline off
+perf script -i "$result" --max-stack 1000 >"$scratch/ours" 2>/dev/null
+start=$(date +%s%N)
+perf --buildid-dir "$scratch/buildid" inject --jit -i "$scratch/one/perf.data" -o "$scratch/one/stock.data"
+middle=$(date +%s%N)
+inject one --inline off
+end=$(date +%s%N)
+# The vdso is in the user's build-id cache, but not in the one that was made for this test.
+perf --buildid-dir "$scratch/buildid" script -i "$scratch/one/stock.data" --max-stack 1000 \
+    2>/dev/null >"$scratch/stock"
+alike() {
+    grep -v 'vdso' "$1" | sed -E 's/\((.*\/)?(jitted-[0-9]+-[0-9]+|perf\.jit-java)\.so\)$/(code)/; t code; b
+        :code s/^\t *[0-9a-f]+ /\t/'
+}
+alike "$scratch/ours" >"$scratch/ours.alike"
+alike "$scratch/stock" >"$scratch/stock.alike"
+lines=$(wc -l <"$scratch/ours.alike")
+differ=$(diff "$scratch/ours.alike" "$scratch/stock.alike" | grep -c '^[<>]' || true)
+note "$lines lines of stacks, $differ differ from perf inject --jit's"
+[ "$lines" -gt 1000 ] || fail "only $lines lines"
+[ "$differ" -eq 0 ] || fail "stacks differ: $(diff "$scratch/ours.alike" "$scratch/stock.alike" | head -n 6)"
+ours=$(du -cb "$scratch/one"/perf.jit-java*.so | tail -n 1 | cut -f 1)
+stock=$(du -cb "$scratch/one"/jitted-*.so | tail -n 1 | cut -f 1)
+note "$(find "$scratch/one" -name 'jitted-*' | wc -l) files of $stock bytes, ours $ours;" \
+    "$(((middle - start) / 1000000)) ms, ours $(((end - middle) / 1000000)) ms"
+[ $((ours * 2)) -lt "$stock" ] || fail "the images are too large"
