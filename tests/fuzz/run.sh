@@ -1,17 +1,9 @@
 #!/usr/bin/env bash
-<<<<<<< HEAD
-# run.sh dump|inject|options: builds the fuzz targets with clang and runs one on its corpus: 30 seconds, or
-# 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
-set -euo pipefail
-
-target=${1:?usage: run.sh dump|inject|options}
-=======
 # run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus: 30 seconds, or
 # 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
 set -euo pipefail
 
-target=${1:?usage: run.sh dump|methods|options|stack}
->>>>>>> 544e6de (Tests of the walk, the tables and the names; hostile code, stacks and tables are fuzzed)
+target=${1:?usage: run.sh dump|inject|methods|options|stack}
 source=${JDAGENT_SOURCE:?}
 build=${JDAGENT_BUILD:?}/fuzz
 here=$source/tests/fuzz
