@@ -27,7 +27,7 @@ END
 }
 
 verb_annotate() {
-    local words=() source_path='' source=yes all='' more=()
+    local words=() source_path='' source=yes all='' root slashes more=()
     while (($#)); do
         case $1 in
         --) ;;
@@ -55,6 +55,12 @@ verb_annotate() {
     mkdir -p "$PROFILE/src"
     cd "$PROFILE/src" || exit 1
     [[ $source ]] || more+=(--no-source)
+    # A profile that was moved: the image names its files by where it was.
+    root=$(profile_get "$PROFILE" source_root)
+    if [[ $root && $root != "$PROFILE/src" ]]; then
+        slashes=${root//[^\/]/}
+        more+=(--prefix "$PROFILE/src" --prefix-strip "${#slashes}")
+    fi
     # 141: whoever read our output has seen enough.
     view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${more[@]}" 2>"$PROFILE/annotate.log" |
         awk -v all="$all" '/^ *Percent *\|/ && pieces++ && !all { exit } { print }' || (($? == 141)) || { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
@@ -109,7 +115,7 @@ annotate_source_files() {
             objdump -dl --no-show-raw-insn --start-address="0x$address" \
                 --stop-address="$((16#$address + size))" "$1" 2>/dev/null
         done | sed -n -E 's/^(.*\.(java|kt|scala|groovy|clj)):[0-9]+( \(.*\))?$/\1/p' | sort -u |
-        sed "s|^$PROFILE/src/||" | grep -v '^/' || :
+        sed "s|^$(profile_get "$PROFILE" source_root)/||" | grep -v '^/' || :
 }
 
 # The homes of the JDKs that were recorded.

@@ -3,7 +3,7 @@
 # What every verb needs: messages, options, the directory of a profile.
 
 JDPERF_VERSION=0.1.0
-JDPERF_VERBS='record inject report script annotate flame attach stop status map doctor clean'
+JDPERF_VERBS='record inject report script annotate flame bundle attach stop status map doctor clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 say() {

@@ -64,7 +64,11 @@ inject_profile() {
     if [[ $injector == jdtool ]]; then
         if jdtool_has inject; then
             inject_with_jdtool "$@" || status=$?
-            ((status == 1)) || { profile_set "$PROFILE" injector jdtool; return "$status"; }
+            ((status == 1)) || {
+                profile_set "$PROFILE" injector jdtool
+                profile_set "$PROFILE" source_root "$PROFILE/src"
+                return "$status"
+            }
             say "falling back to perf inject --jit"
         else
             say "this jdtool cannot inject: using perf inject --jit"

@@ -152,6 +152,7 @@ state poor leftovers 'jdperf clean --all'
 
 # With a /tmp of one's own there is nothing left behind.
 if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+    # shellcheck disable=SC2016
     unshare --mount sh -c 'mount -t tmpfs tmpfs /tmp && cd / && HOME=/nonexistent exec "$1" doctor' sh "$JDPERF" >output 2>&1 || :
     state ok leftovers
 fi

@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# jdperf bundle: one file of a profile, for another machine.
+
+# shellcheck source=scripts/jdperf.d/view.sh
+. "$JDPERF_LIB/view.sh"
+
+bundle_usage() {
+    cat <<END
+usage: jdperf bundle [DIR] [-o FILE]
+
+Packs the profile DIR (default: $JDPERF_DEFAULT_DIR) into DIR.tar.gz or FILE
+(.tar, .tar.gz, .tar.xz): the recording, the generated code, the libraries and
+kernel symbols that samples hit, and the scorecard. Another machine opens it
+with perf alone, without the JVM, the JDK and the dumps; how is told in the
+file HOW-TO-OPEN in it.
+END
+}
+
+verb_bundle() {
+    local dir='' out='' name item items=()
+    while (($#)); do
+        case $1 in
+        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+        esac
+        case $1 in
+        -o | --output) need_value "$@"; out=$2; shift 2 ;;
+        -h | --help) bundle_usage; return 0 ;;
+        -*) wrong_usage "bundle: unknown option: $1" ;;
+        *) [[ -z $dir ]] || wrong_usage "bundle: one profile at a time: $1"; dir=$1; shift ;;
+        esac
+    done
+    view_profile "${dir:-$JDPERF_DEFAULT_DIR}"
+    name=${PROFILE##*/}
+    out=${out:-$name.tar.gz}
+    case $out in
+    *.tar | *.tar.gz | *.tgz | *.tar.xz) ;;
+    *) wrong_usage "bundle: what kind of file is $out? (.tar, .tar.gz, .tar.xz)" ;;
+    esac
+    bundle_collect_files
+    bundle_how_to "$name" >"$PROFILE/HOW-TO-OPEN"
+    for item in HOW-TO-OPEN perf.jit.data profile scorecard.json flamegraph.html src buildid; do
+        [[ ! -e $PROFILE/$item ]] || items+=("$name/$item")
+    done
+    for item in "$PROFILE"/perf.jit*.so; do
+        items+=("$name/${item##*/}")
+    done
+    tar --auto-compress --create --file "$out" --owner=0 --group=0 -C "${PROFILE%/*}" "${items[@]}" ||
+        die "failed to write $out"
+    say "$out: $(human_size "$(stat -c %s "$out")"); another machine opens it with: tar xf ${out##*/} && perf --buildid-dir $name/buildid report -i $name/perf.jit.data"
+}
+
+# Everything that samples hit has to be in the profile's build-id directory; perf record has put most
+# of it there, perf inject --jit nothing of what it made.
+bundle_collect_files() {
+    local id file
+    while read -r id file; do
+        [[ $file == /* && -r $file && ! -e $PROFILE/buildid/.build-id/${id:0:2}/${id:2} ]] || continue
+        perf_in_profile buildid-cache --add "$file" >/dev/null 2>&1 || :
+    done < <(view_perf buildid-list 2>/dev/null)
+}
+
+bundle_how_to() {
+    cat <<END
+A profile of a Java program, taken with jdperf. To look at it, in the directory
+above this one:
+
+    perf --buildid-dir $1/buildid report -i $1/perf.jit.data --max-stack 1000
+
+or once: cp -r $1/buildid/. ~/.debug/, and from then on all of perf's commands
+work without --buildid-dir:
+
+    perf report -i $1/perf.jit.data --max-stack 1000
+    perf annotate -i $1/perf.jit.data
+    perf script -i $1/perf.jit.data --max-stack 1000
+
+Where jdperf is installed: jdperf report $1, jdperf flame $1.
+END
+}

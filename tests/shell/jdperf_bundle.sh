@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# A profile in one file, opened where neither the profile nor the JDK is.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_real_profile
+compile_sample
+mkdir here there
+run 0 "$JDPERF" record -o here/p -- java -cp classes Market 4
+run 2 "$JDPERF" bundle here/p -o p.zip
+says 'p.zip'
+run 0 "$JDPERF" bundle here/p -o p.tar.gz
+says 'perf --buildid-dir p/buildid report'
+tar tf p.tar.gz >names
+! grep -E 'jit-[0-9]+\.dump|perf\.data$' names || fail "the dump or the raw recording is in it"
+
+# By perf alone: the same report, stacks and all.
+summary() {
+    perf --buildid-dir "$1/buildid" report -i "$1/perf.jit.data" --max-stack 1000 --stdio --no-children -g none \
+        -s comm,dso,sym 2>"$WORK/report.log" | grep -v '^#' | grep .
+}
+summary here/p >before
+grep -q 'Market.takeOrders()' before || fail "no Java names here"
+grep -q 'libjvm.so .*[a-z]' before || fail "no native names here"
+tar xf p.tar.gz -C there
+mv here elsewhere
+if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+    export -f summary
+    export WORK
+    jdk=$(readlink -f "$(command -v java)")
+    jdk=${jdk%/bin/java}
+    # shellcheck disable=SC2016
+    unshare --mount bash -c 'mount -t tmpfs tmpfs "$1" && HOME=/nonexistent summary there/p' sh "$jdk" >after
+else
+    HOME=/nonexistent summary there/p >after
+fi
+diff before after || fail "the report is another one there"
+run 0 "$JDPERF" report there/p
+says 'Market.takeOrders()'
+
+# With jdperf it is a profile like any other, sources at their new place.
+run 0 "$JDPERF" annotate there/p takeOrders --source-path "$SOURCE/scripts/sample"
+says 'double trend = price * 0.0001;'
+run 0 "$JDPERF" flame there/p
+run 1 "$JDPERF" inject there/p
+says 'discarded'
