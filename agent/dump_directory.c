@@ -90,7 +90,7 @@ int dump_directory_make(const char *given, char out[PATH_MAX])
         return -1;
     }
     snprintf(out, PATH_MAX, "%s", base);
-    static const char *const parts[] = {"/.debug", "/jit"};
+    static const char *const parts[] = {"", "/.debug", "/jit"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
         append(out, parts[i]);
         if (make(out) != 0) {
