@@ -1,5 +1,6 @@
 #include "inject/jitdump_reader.h"
 
+#include "format/samply.h"
 #include "inject/message.h"
 
 #include <byteswap.h>
@@ -448,24 +449,43 @@ int jitdump_entry_next(const struct jitdump_reader *reader,
     return 1;
 }
 
+/* The least bytes of a record of this kind; 0: a kind that a resync does not believe in. */
+static uint32_t least_size(uint32_t id)
+{
+    switch (id) {
+    case JIT_CODE_LOAD:
+        return sizeof(struct jitdump_load) + 1;
+    case JIT_CODE_MOVE:
+        return sizeof(struct jitdump_move);
+    case JIT_CODE_DEBUG_INFO:
+        return sizeof(struct jitdump_debug_info);
+    case JIT_CODE_CLOSE:
+        return sizeof(struct jitdump_close);
+    case JIT_CODE_UNWINDING_INFO:
+        return sizeof(struct jitdump_unwinding_info);
+    case SAMPLY_JIT_CODE_DEBUG_INFO2:
+        return sizeof(struct samply_debug_info2);
+    case SAMPLY_JIT_TIER:
+        return sizeof(struct samply_tier);
+    case SAMPLY_EMBEDDED_SOURCE_FILE:
+        return sizeof(struct samply_embedded_source);
+    default:
+        return 0;
+    }
+}
+
 /* A record prefix that a resync believes in; enough to tell it from code bytes and names. */
 static bool plausible_prefix(const struct jitdump_reader *reader, const uint8_t *bytes,
                              uint64_t left)
 {
     uint32_t id = jitdump_reader_u32(reader, bytes);
-    if (id > JIT_CODE_UNWINDING_INFO) {
+    uint32_t least = least_size(id);
+    if (least == 0) {
         return false;
     }
     uint32_t size = FIELD32(reader, bytes, jitdump_record, total_size);
-    static const uint32_t least[] = {
-        [JIT_CODE_LOAD] = sizeof(struct jitdump_load) + 1,
-        [JIT_CODE_MOVE] = sizeof(struct jitdump_move),
-        [JIT_CODE_DEBUG_INFO] = sizeof(struct jitdump_debug_info),
-        [JIT_CODE_CLOSE] = sizeof(struct jitdump_close),
-        [JIT_CODE_UNWINDING_INFO] = sizeof(struct jitdump_unwinding_info),
-    };
     bool fixed = id == JIT_CODE_MOVE || id == JIT_CODE_CLOSE;
-    return size >= least[id] && size <= left && (!fixed || size == least[id]) &&
+    return size >= least && size <= left && (!fixed || size == least) &&
            FIELD64(reader, bytes, jitdump_record, timestamp) >= reader->header.timestamp;
 }
 

@@ -1,6 +1,7 @@
 #include "dump_builder.h"
 #include "random.h"
 
+#include "format/samply.h"
 #include "inject/code_index.h"
 #include "inject/repair.h"
 #include "inject/verify.h"
@@ -330,6 +331,34 @@ static void records_behind_close_and_unknown_ones(void **state)
     dump_free(&dump);
 }
 
+/* Behind broken bytes, samply's records are recognized like any other. */
+static void samply_behind_broken_bytes(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_bytes(&dump, "some bytes that are nothing", 27);
+    dump_load(&dump, T, 0x1000, 8, 1, "a");
+    for (int i = 0; i < 2; i++) {
+        dump_begin(&dump, SAMPLY_JIT_TIER, T);
+        dump_u32(&dump, SAMPLY_COLOR_RED);
+        dump_u32(&dump, 4);
+        dump_bytes(&dump, "C2\0", 4);
+        dump_end(&dump);
+        dump_load(&dump, T, 0x2000, 8, 2 + (uint64_t)i, i ? "c" : "b");
+        if (i == 0) {
+            dump_bytes(&dump, "and some more", 13);
+        }
+    }
+    struct repair_result result;
+    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    expect_names(index, "a b c ");
+    assert_int_equal(result.dropped_bytes, 40);
+    assert_null(strstr(said, "TIER"));
+    code_index_close(index);
+    dump_free(&dump);
+}
+
 /* A record that claims more than it holds must not hide those that it swallows. */
 static void size_that_swallows_others(void **state)
 {
@@ -404,6 +433,7 @@ int main(void)
         cmocka_unit_test(mixed_groups),
         cmocka_unit_test(leaves_out_the_least),
         cmocka_unit_test(records_behind_close_and_unknown_ones),
+        cmocka_unit_test(samply_behind_broken_bytes),
         cmocka_unit_test(size_that_swallows_others),
         cmocka_unit_test(random_damage),
         cmocka_unit_test(full_disk),
