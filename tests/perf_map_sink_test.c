@@ -4,6 +4,7 @@
 #include "writer/perf_map_sink.h"
 #include "writer/range_map.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -302,6 +303,52 @@ static void a_kill_at_any_moment_leaves_a_true_map(void **state)
     munmap(done, sizeof(*done));
 }
 
+struct loader {
+    pthread_t thread;
+    struct sink *sink;
+    uint64_t seed;
+    bool failed;
+};
+
+static void *load_many(void *argument)
+{
+    struct loader *loader = argument;
+    for (uint32_t number = 1; number <= 500; number++) {
+        struct operation operation = next_operation(&loader->seed, number);
+        static const char name[] = "code 500 "; /* one that read_line takes for whole */
+        if (operation.unload) {
+            sink_unload(loader->sink, BASE + operation.at);
+        } else if (load(loader->sink, BASE + operation.at, operation.size, name, false) != 0) {
+            loader->failed = true;
+        }
+    }
+    return NULL;
+}
+
+static void many_threads_never_overlap(void **state)
+{
+    enum { THREADS = 8 };
+    const char *path = scratch_path(state, "map");
+    struct sink *sink = open_map(path);
+    struct loader loaders[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        loaders[i] = (struct loader){.sink = sink, .seed = i};
+        assert_int_equal(pthread_create(&loaders[i].thread, NULL, load_many, &loaders[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(loaders[i].thread, NULL);
+        assert_false(loaders[i].failed);
+    }
+    struct sink_stats stats;
+    sink_stats(sink, &stats);
+    assert_false(stats.failed);
+    assert_true(stats.records > 500);
+    uint32_t cells[SPACE];
+    assert_int_equal(read_map(path, cells), 0);
+    sink_close(sink);
+    assert_int_equal(read_map(path, cells), 0);
+}
+
 static void a_fork_leaves_the_map_alone(void **state)
 {
     const char *path = scratch_path(state, "map");
@@ -352,6 +399,7 @@ int main(void)
         JD_TEST(moved_code_takes_its_name_along),
         JD_TEST(random_operations_leave_the_last_occupants),
         JD_TEST(a_kill_at_any_moment_leaves_a_true_map),
+        JD_TEST(many_threads_never_overlap),
         JD_TEST(a_fork_leaves_the_map_alone),
         JD_TEST(a_failed_compaction_costs_nothing),
     };
