@@ -6,21 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The frames before one address of one piece of code. */
-struct expansion {
-    uint64_t key;   /* stay and offset, see key_of */
-    uint32_t first; /* in frames */
-    uint32_t count;
-    bool used;
+/* The inline tree of one blob, and the frames before an address in each of its ranges. */
+struct tree {
+    struct trailer trailer; /* only its nodes and ranges */
+    struct expansion {
+        uint32_t first; /* in dump_code.frames */
+        uint32_t count; /* plus one; 0: not looked up yet */
+    } * expansions;     /* by range */
 };
 
 /* What is known of one dump's code. */
 struct dump_code {
-    struct trailer **trees; /* by blob, fetched when first needed */
-    struct expansion *slots;
-    uint32_t count;
-    uint32_t room;
-    uint64_t *frames; /* of the expansions */
+    struct tree **trees; /* by blob, fetched when first needed */
+    uint64_t *frames;    /* of the expansions */
     uint32_t frame_count;
     uint32_t frame_room;
 };
@@ -81,31 +79,37 @@ static uint32_t number_of(const struct call_chains *chains, const struct jvm *jv
 }
 
 /* A copy of the fetched tree, as large as need be. NULL: no memory. */
-static struct trailer *copy_tree(const struct trailer *tree)
+static struct tree *copy_tree(const struct trailer *trailer)
 {
-    size_t nodes_size = tree->node_count * sizeof *tree->nodes;
-    size_t ranges_size = tree->range_count * sizeof *tree->ranges;
-    struct trailer *copy = malloc(sizeof *copy + nodes_size + ranges_size);
-    if (copy) {
-        *copy = *tree;
-        copy->nodes = (struct trailer_node *)(copy + 1);
-        copy->ranges = (struct trailer_range *)((uint8_t *)(copy + 1) + nodes_size);
-        if (nodes_size) {
-            memcpy(copy->nodes, tree->nodes, nodes_size);
-        }
-        if (ranges_size) {
-            memcpy(copy->ranges, tree->ranges, ranges_size);
-        }
+    size_t nodes_size = trailer->node_count * sizeof *trailer->nodes;
+    size_t ranges_size = trailer->range_count * sizeof *trailer->ranges;
+    size_t expansions_size = trailer->range_count * sizeof(struct expansion);
+    struct tree *tree = calloc(1, sizeof *tree + nodes_size + ranges_size + expansions_size);
+    if (!tree) {
+        return NULL;
     }
-    return copy;
+    struct trailer_node *nodes = (struct trailer_node *)(tree + 1);
+    struct trailer_range *ranges = (struct trailer_range *)((uint8_t *)nodes + nodes_size);
+    tree->expansions = (struct expansion *)((uint8_t *)ranges + ranges_size);
+    if (nodes_size) {
+        memcpy(nodes, trailer->nodes, nodes_size);
+    }
+    if (ranges_size) {
+        memcpy(ranges, trailer->ranges, ranges_size);
+    }
+    tree->trailer = (struct trailer){.nodes = nodes,
+                                     .node_count = trailer->node_count,
+                                     .ranges = ranges,
+                                     .range_count = trailer->range_count};
+    return tree;
 }
 
 static int tree_of(struct call_chains *chains, struct dump_code *code,
-                   const struct code_place *place, const struct trailer **tree)
+                   const struct code_place *place, struct tree **tree)
 {
     uint32_t blob = place->of->blob;
     if (!code->trees) {
-        code->trees = calloc(code_index_blob_count(place->jvm->index), sizeof(struct trailer *));
+        code->trees = calloc(code_index_blob_count(place->jvm->index), sizeof(struct tree *));
         if (!code->trees) {
             return -ENOMEM;
         }
@@ -140,78 +144,48 @@ static int add_frame(struct dump_code *code, uint64_t frame)
 }
 
 /* From the innermost inlined method up to, but not including, the compiled one. */
-static int add_frames(struct call_chains *chains, struct dump_code *code,
-                      const struct code_place *place, uint64_t address)
+static int add_frames(struct dump_code *code, const struct jvm *jvm, const struct trailer *tree,
+                      const struct trailer_range *range)
 {
-    const struct trailer *tree;
-    int err = tree_of(chains, code, place, &tree);
-    if (err) {
-        return err;
-    }
-    const struct trailer_range *range =
-        trailer_range_at(tree, (uint32_t)(address - place->of->address));
-    uint32_t line = range ? range->line : 0;
-    for (uint32_t node = range ? range->node : 0; node != 0 && !err;) {
+    uint32_t line = range->line;
+    int err = 0;
+    for (uint32_t node = range->node; node != 0 && !err; node = tree->nodes[node].parent) {
         const struct trailer_method *method =
-            trailer_names_method(code_index_names(place->jvm->index), tree->nodes[node].method);
-        err = add_frame(code, frame_table_add(place->jvm->frames, FRAME_INLINED, method->name,
-                                              method->file, line));
+            trailer_names_method(code_index_names(jvm->index), tree->nodes[node].method);
+        err = add_frame(
+            code, frame_table_add(jvm->frames, FRAME_INLINED, method->name, method->file, line));
         line = tree->nodes[node].call_line;
-        node = tree->nodes[node].parent;
     }
     return err;
 }
 
-static struct expansion *find(const struct dump_code *code, uint64_t key)
-{
-    uint32_t mask = code->room - 1;
-    uint32_t slot = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
-    while (code->slots[slot].used && code->slots[slot].key != key) {
-        slot = (slot + 1) & mask;
-    }
-    return &code->slots[slot];
-}
-
-static int grow(struct dump_code *code)
-{
-    struct dump_code bigger = {.room = code->room ? code->room * 2 : 1024};
-    bigger.slots = calloc(bigger.room, sizeof *bigger.slots);
-    if (!bigger.slots) {
-        return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < code->room; i++) {
-        if (code->slots[i].used) {
-            *find(&bigger, code->slots[i].key) = code->slots[i];
-        }
-    }
-    free(code->slots);
-    code->slots = bigger.slots;
-    code->room = bigger.room;
-    return 0;
-}
-
-static int expansion_of(struct call_chains *chains, const struct code_place *place,
-                        uint64_t address, const struct expansion **out, const struct dump_code **of)
+/* The frames before an address: *count of them at *frames, until the next call. */
+static int frames_of(struct call_chains *chains, const struct code_place *place, uint64_t address,
+                     const uint64_t **frames, uint32_t *count)
 {
     struct dump_code *code = &chains->codes[number_of(chains, place->jvm)];
-    uint64_t key = (uint64_t)place->stay << 32 | (uint32_t)(address - place->of->address);
-    int err = code->count * 2 >= code->room ? grow(code) : 0;
+    struct tree *tree;
+    int err = tree_of(chains, code, place, &tree);
+    *count = 0;
     if (err) {
         return err;
     }
-    struct expansion *expansion = find(code, key);
-    if (!expansion->used) {
+    const struct trailer_range *range =
+        trailer_range_at(&tree->trailer, (uint32_t)(address - place->of->address));
+    if (!range) {
+        return 0;
+    }
+    struct expansion *expansion = &tree->expansions[range - tree->trailer.ranges];
+    if (expansion->count == 0) {
         uint32_t first = code->frame_count;
-        err = add_frames(chains, code, place, address);
+        err = add_frames(code, place->jvm, &tree->trailer, range);
         if (err) {
             return err;
         }
-        *expansion = (struct expansion){
-            .key = key, .first = first, .count = code->frame_count - first, .used = true};
-        code->count++;
+        *expansion = (struct expansion){first, code->frame_count - first + 1};
     }
-    *out = expansion;
-    *of = code;
+    *frames = code->frames + expansion->first;
+    *count = expansion->count - 1;
     return 0;
 }
 
@@ -239,11 +213,11 @@ static int put_entry(struct call_chains *chains, const struct process *process, 
     int err = 0;
     if (chains->options.expand && entry->is_user && !entry->is_marker && !is_frame(entry->ip) &&
         jvms_code_at(process, entry->address, time, &place)) {
-        const struct expansion *expansion;
-        const struct dump_code *code;
-        err = expansion_of(chains, &place, entry->address, &expansion, &code);
-        for (uint32_t i = 0; !err && i < expansion->count; i++) {
-            err = put(chains, code->frames[expansion->first + i]);
+        const uint64_t *frames = NULL;
+        uint32_t count;
+        err = frames_of(chains, &place, entry->address, &frames, &count);
+        for (uint32_t i = 0; !err && i < count; i++) {
+            err = put(chains, frames[i]);
         }
     }
     return err ? err : put(chains, entry->ip);
@@ -359,7 +333,6 @@ void call_chains_free(struct call_chains *chains)
             free(code->trees[j]);
         }
         free(code->trees);
-        free(code->slots);
         free(code->frames);
     }
     code_details_free(&chains->details);

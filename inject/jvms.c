@@ -322,10 +322,17 @@ bool jvms_code_at(const struct process *process, uint64_t address, uint64_t time
         process = process->parent;
     }
     for (struct jvm *jvm = process ? process->owner : NULL; jvm; jvm = jvm->earlier) {
-        if (!jvm->index || address < jvm->code_start || address >= jvm->code_end) {
+        if (!jvm->index) {
             continue;
         }
-        const struct code_stay *stay = code_index_at(jvm->index, address, dump_time(jvm, time));
+        uint64_t dump_clock = dump_time(jvm, time);
+        const struct code_stay *stay = NULL;
+        if (address >= jvm->code_start && address < jvm->code_end) {
+            stay = code_index_at(jvm->index, address, dump_clock);
+        }
+        if (!stay && dump_clock >= code_index_header(jvm->index)->timestamp) {
+            return false; /* an earlier dump did not hear what became of its code since */
+        }
         if (stay) {
             *place = (struct code_place){
                 .jvm = jvm,
