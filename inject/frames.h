@@ -75,8 +75,8 @@ struct frames {
     uint32_t count;
     uint32_t room;
     /*
-     * CFA - sp where the body calls, i.e. HotSpot's frame size, return address included; 0: the
-     * code makes no call and has no frame.
+     * CFA - sp in the body, HotSpot's own frame size, return address included; 0: unknown. Code
+     * without a frame has what the call left, the return address.
      */
     uint32_t frame_size;
     uint32_t instructions; /* reached from the entries, and decoded */

@@ -478,14 +478,30 @@ int flow_follow(struct flow *flow, uint32_t offset, const struct flow_state *sta
     return error ? error : run(flow);
 }
 
-/* The distance that most calls are made at; without calls, that of most instructions. */
-static int32_t body_depth(const struct flow *flow, bool *calls)
+/* Instructions that build the frame and take it down are not the body's. */
+static bool moves_frame(const struct flow_insn *insn)
+{
+    for (uint32_t i = 0; i < insn->step_count; i++) {
+        if (insn->steps[i].kind <= FLOW_COPY_SP) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * The distance of the frame that the body works in. Most instructions are at it, or most calls: an
+ * inlined intrinsic may be the bulk of the code and has pushed registers, and the only calls may be
+ * those of a garbage collector's barrier, which has, too. Either adds to the frame, so the smaller
+ * one is meant. FLOW_UNKNOWN: no path from an entry knows it.
+ */
+static int32_t body_depth(const struct flow *flow)
 {
     struct {
         int32_t depth;
         uint32_t calls;
         uint32_t insns;
-    } seen[16] = {{0}};
+    } seen[32] = {{0}};
     uint32_t count = 0;
     for (uint32_t i = 0; i < flow->count; i++) {
         const struct reached *reached = &flow->all[i];
@@ -502,26 +518,37 @@ static int32_t body_depth(const struct flow *flow, bool *calls)
             }
             seen[count++].depth = reached->state.sp;
         }
-        seen[k].insns++;
+        seen[k].insns += !moves_frame(&reached->insn);
         seen[k].calls += reached->insn.control == FLOW_CALLS;
     }
-    uint32_t best = 0;
+    int32_t entry = flow->arch->entry.sp;
+    uint32_t by_insns = 0;
+    uint32_t by_calls = 0;
     for (uint32_t k = 1; k < count; k++) {
-        if (seen[k].calls > seen[best].calls ||
-            (seen[k].calls == seen[best].calls && seen[k].insns > seen[best].insns)) {
-            best = k;
+        /* Outside of the frame is where the entry and the way out are, not the body. */
+        bool inside = seen[k].depth != entry;
+        bool best_inside = seen[by_insns].depth != entry;
+        if (inside != best_inside ? inside : seen[k].insns > seen[by_insns].insns) {
+            by_insns = k;
+        }
+        if (seen[k].calls > seen[by_calls].calls) {
+            by_calls = k;
         }
     }
-    *calls = count && seen[best].calls;
-    return count ? seen[best].depth : FLOW_UNKNOWN;
+    if (count == 0) {
+        return FLOW_UNKNOWN;
+    }
+    if (seen[by_calls].calls && seen[by_calls].depth < seen[by_insns].depth) {
+        return seen[by_calls].depth;
+    }
+    return seen[by_insns].depth;
 }
 
 /* The state of the body: that of the first instruction at the body's depth which lies behind a
  * call, or at least has the fp saved. */
 static struct flow_state body_state(const struct flow *flow)
 {
-    bool calls;
-    int32_t depth = body_depth(flow, &calls);
+    int32_t depth = body_depth(flow);
     const struct flow_state *best = NULL;
     for (uint32_t i = 0; i < flow->count; i++) {
         const struct flow_state *state = &flow->all[i].state;
@@ -606,10 +633,9 @@ static void row_of(const struct flow_state *state, struct frame_row *row)
 
 int flow_rows(const struct flow *flow, struct frames *frames)
 {
-    bool calls;
-    int32_t depth = body_depth(flow, &calls);
+    int32_t depth = body_depth(flow);
     frames->count = 0;
-    frames->frame_size = calls && depth > 0 ? (uint32_t)depth : 0;
+    frames->frame_size = depth > 0 ? (uint32_t)depth : 0;
     frames->instructions = 0;
     frames->undecodable = 0;
     for (uint32_t offset = 0; offset < flow->code->size; offset++) {

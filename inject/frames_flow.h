@@ -93,8 +93,7 @@ bool flow_reached(const struct flow *flow, uint32_t offset);
 
 /*
  * Code in [from, to) that no path reached: exception handlers, further entries. Follows each such
- * place with the state that `guess` makes of the body's (the one at most calls). What paths have
- * told already stays. Comes after all flow_follow. 0 or -ENOMEM.
+ * place with the state that `guess` makes of the body's. What paths have told already stays. Comes after all flow_follow. 0 or -ENOMEM.
  */
 int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
                      void (*guess)(const struct frames_code *code, uint32_t offset,

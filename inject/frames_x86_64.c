@@ -28,6 +28,9 @@ static const uint8_t dwarf_of[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 1
 #define RDX 1
 #define R13 13
 
+/* The verified entry is not further from the code's start: an inline cache check is in between. */
+#define PATCHED_ENTRY_MAX 128
+
 static uint8_t gpr(ZydisRegister reg)
 {
     ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
@@ -361,6 +364,25 @@ static int follow_interpreter(struct flow *flow, const struct frames_code *code)
     return 0;
 }
 
+/*
+ * A method that was made not entrant has a jump of five bytes over the first instruction of its
+ * verified entry, the stack bang of seven (NativeJump::patch_verified_entry). Its frames go on
+ * running, so the way in is followed behind what is left of the bang: the upper half of a small
+ * negative displacement.
+ */
+static int follow_patched_entry(struct flow *flow, const struct frames_code *code)
+{
+    int error = 0;
+    for (uint32_t at = 0; !error && at + 7 < code->size && at <= PATCHED_ENTRY_MAX; at++) {
+        const uint8_t *bytes = code->bytes + at;
+        if (bytes[0] == 0xe9 && bytes[5] >= 0xf0 && bytes[6] == 0xff && flow_reached(flow, at) &&
+            !flow_reached(flow, at + 5)) {
+            error = flow_follow(flow, at + 7, &arch.entry);
+        }
+    }
+    return error;
+}
+
 static int follow_code(struct flow *flow, const struct frames_code *code)
 {
     struct flow_state state = arch.entry;
@@ -389,6 +411,9 @@ static int follow_code(struct flow *flow, const struct frames_code *code)
     }
     if (!error && code->osr_entry > 0 && code->osr_entry < code->size) {
         error = flow_follow(flow, (uint32_t)code->osr_entry, &arch.entry);
+    }
+    if (!error && code->shape == FRAMES_COMPILED) {
+        error = follow_patched_entry(flow, code);
     }
     return error ? error : flow_follow_rest(flow, 0, code->size, guess_body);
 }

@@ -200,6 +200,34 @@ static const uint8_t enter_special[] = {
     0xc3, /* 14 ret */
 };
 
+/* c1_method, made not entrant: a jump lies over the stack bang but for its last two bytes. */
+static const uint8_t not_entrant[] = {
+    0xe9, 0xbb, 0x85, 0x58, 0x07, 0xfe, 0xff, /* 00 jmp handle_wrong_method */
+    0x55, /* 07 push rbp */
+    0x48, 0x83, 0xec, 0x30, /* 08 sub rsp,0x30 */
+    0xe8, 0xfb, 0x0f, 0x00, 0x00, /* 0c call 0x100c */
+    0x48, 0x83, 0xc4, 0x30, /* 11 add rsp,0x30 */
+    0x5d, /* 15 pop rbp */
+    0xc3, /* 16 ret */
+};
+
+/* JDK 25: the body calls nothing, a barrier's slow path does, with registers pushed. */
+static const uint8_t barrier_only[] = {
+    0x55, /* 00 push rbp */
+    0x48, 0x89, 0xe5, /* 01 mov rbp,rsp */
+    0x48, 0x83, 0xec, 0x10, /* 04 sub rsp,0x10 */
+    0x8b, 0x46, 0x0c, /* 08 mov eax,[rsi+0xc] */
+    0x85, 0xc0, /* 0b test eax,eax */
+    0x75, 0x06, /* 0d jne 0x15 */
+    0x48, 0x83, 0xc4, 0x10, /* 0f add rsp,0x10 */
+    0x5d, /* 13 pop rbp */
+    0xc3, /* 14 ret */
+    0x48, 0x83, 0xec, 0x30, /* 15 sub rsp,0x30 */
+    0xe8, 0xfb, 0x0f, 0x00, 0x00, /* 19 call */
+    0x48, 0x83, 0xc4, 0x30, /* 1e add rsp,0x30 */
+    0xeb, 0xeb, /* 22 jmp 0xf */
+};
+
 /* A method entry: locals are pushed in a loop, the frame is built, push r13 completes it. */
 static const uint8_t entry_codelet[] = {
     0x48, 0x8b, 0x53, 0x08, /* 00 mov rdx,[rbx+0x8] */
@@ -349,6 +377,24 @@ static void test_conflict_without_fp(void **state)
     check_fp(0x05); /* nothing is known: the convention is the best guess */
 }
 
+static void test_not_entrant(void **state)
+{
+    (void)state;
+    analyse(not_entrant, sizeof not_entrant, FRAMES_COMPILED);
+    check_sp(0x07, 8, 0);
+    check_sp(0x0c, 0x40, -16);
+    check_sp(0x16, 8, 0);
+    assert_int_equal(frames.frame_size, 0x40);
+}
+
+static void test_calls_of_a_barrier_only(void **state)
+{
+    (void)state;
+    analyse(barrier_only, sizeof barrier_only, FRAMES_COMPILED);
+    check_sp(0x19, 0x50, -16);
+    assert_int_equal(frames.frame_size, 0x20);
+}
+
 static void test_native_wrapper(void **state)
 {
     (void)state;
@@ -379,7 +425,7 @@ static void test_dispatch_stub(void **state)
     check_sp(0x00, 8, 0);
     check_sp(0x0a, 8, 0);
     assert_int_equal(frames.count, 1);
-    assert_int_equal(frames.frame_size, 0);
+    assert_int_equal(frames.frame_size, 8);
 }
 
 static void test_adapters(void **state)
@@ -524,6 +570,8 @@ int main(void)
         cmocka_unit_test_teardown(test_pushes_in_body, teardown),
         cmocka_unit_test_teardown(test_conflict_falls_back_to_fp, teardown),
         cmocka_unit_test_teardown(test_conflict_without_fp, teardown),
+        cmocka_unit_test_teardown(test_not_entrant, teardown),
+        cmocka_unit_test_teardown(test_calls_of_a_barrier_only, teardown),
         cmocka_unit_test_teardown(test_native_wrapper, teardown),
         cmocka_unit_test_teardown(test_osr_and_verified_entry, teardown),
         cmocka_unit_test_teardown(test_dispatch_stub, teardown),
