@@ -58,7 +58,7 @@ running_detach() {
 
 # perf did not start: the JVM is left as it was.
 running_abandon() {
-    [[ -z $OWN_SESSION ]] || target_command stop || :
+    [[ -z $OWN_SESSION ]] || ! target_is_jvm "$TARGET" || target_command stop || :
     target_drop_staging
 }
 

@@ -107,15 +107,7 @@ JAVA_HOME=$WORK/jdk-without-sources doctor 0
 state poor java 'openjdk-17-source'
 
 # Commands that are not there: a PATH of all others.
-mkdir few
-for directory in /usr/bin /bin /usr/sbin /sbin; do
-    for tool in "$directory"/*; do
-        case ${tool##*/} in
-        java | jattach | jcmd | objdump | addr2line) ;;
-        *) [[ -e few/${tool##*/} ]] || ln -s "$tool" "few/${tool##*/}" ;;
-        esac
-    done
-done
+commands_but java jattach jcmd objdump addr2line
 cp bin/perf few-perf
 rm -f few/perf
 mv few-perf few/perf

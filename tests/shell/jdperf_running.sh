@@ -87,6 +87,54 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     stop_jvm
 done
 
+# Where there is no jattach, jcmd serves.
+if command -v jcmd >/dev/null; then
+    commands_but jattach
+    mkdir -p dumps
+    start_jvm java -cp classes Market 600
+    PATH=$WORK/few run 0 "$JDPERF" attach "$jvm" -o dumps
+    says 'state=running'
+    PATH=$WORK/few run 0 "$JDPERF" stop "$jvm"
+    PATH=$WORK/few run 1 "$JDPERF" attach "$jvm" --agent-options frobnicate
+    says "unknown option 'frobnicate'"
+    stop_jvm
+fi
+
+# A JVM that ends while it is recorded leaves a profile; so does Ctrl-C, and the JVM lives on.
+start_jvm java -cp classes Market 15
+run 0 "$JDPERF" record -o p -p "$jvm" --stacks fp
+share_named p || fail "unnamed samples"
+wait "$jvm" || fail "the JVM did not end well"
+start_jvm java -cp classes Market 600
+env --default-signal=INT setsid "$JDPERF" record -o p -p "$jvm" --stacks fp >output 2>&1 </dev/null &
+session=$!
+for ((i = 0; i < 100; i++)); do
+    grep -q 'Ctrl-C ends' output && break
+    sleep 0.1
+done
+sleep 2
+kill -INT -- "-$session"
+wait "$session" || fail "status $? after Ctrl-C"
+says 'interrupted'
+run 0 "$JDPERF" report p
+says 'Market'
+run 1 "$JDPERF" status "$jvm"
+says 'state=stopped'
+stop_jvm
+
+# perf that cannot start leaves the JVM as it was, and no directory.
+start_jvm java -cp classes Market 600
+fakes
+fake perf <<'END'
+[[ "$*" != *--control* ]] || { echo 'Error: Permission denied' >&2; exit 255; }
+while (($#)); do [[ $1 != -o ]] || echo data >"$2"; shift; done
+END
+run 1 "$JDPERF" record -o q -p "$jvm" -d 5
+rm "$WORK/bin/perf"
+run 1 "$JDPERF" status "$jvm"
+says 'state=stopped'
+stop_jvm
+
 # A JVM that cannot be attached to says so.
 start_jvm java -XX:+DisableAttachMechanism -cp classes Market 600
 run 1 "$JDPERF" attach "$jvm"

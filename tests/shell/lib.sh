@@ -51,6 +51,17 @@ fake() {
     chmod +x "$WORK/bin/$1"
 }
 
+# A directory with links to all of the system's commands but those in "$@": to be PATH.
+commands_but() {
+    local directory tool
+    mkdir -p "$WORK/few"
+    for directory in /usr/bin /bin /usr/sbin /sbin; do
+        for tool in "$directory"/*; do
+            [[ " $* " == *" ${tool##*/} "* || -e $WORK/few/${tool##*/} ]] || ln -s "$tool" "$WORK/few/${tool##*/}"
+        done
+    done
+}
+
 # A perf that records nothing, but as the real one does: answers pings, ends at SIGINT, and notes
 # its arguments in perf.arguments.
 fake_perf() {
