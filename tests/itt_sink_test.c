@@ -104,14 +104,17 @@ static int reports_rows_and_stubs(void)
         {.offset = 4, .line = 9, .file = &left_file}, /* of an inlined method */
         {.offset = 8, .line = 8, .file = &outer_file},
     };
-    struct code method = {.address = 0x1000,
+    struct code method = {.facts = CODE_FACTS_UNKNOWN,
+                          .address = 0x1000,
                           .size = 16,
                           .name = "pkg.Outer.outer() [C1]",
                           .method = &outer_method,
                           .rows = rows,
                           .row_count = 3};
-    struct code stub = {.address = 0x2000, .size = 32, .name = "StubRoutines (1)"};
-    struct code empty = {.address = 0x3000, .size = 0, .name = "empty"};
+    struct code stub = {
+        .facts = CODE_FACTS_UNKNOWN, .address = 0x2000, .size = 32, .name = "StubRoutines (1)"};
+    struct code empty = {
+        .facts = CODE_FACTS_UNKNOWN, .address = 0x3000, .size = 0, .name = "empty"};
     int failed = sink_load(sink, &method) != 0 || sink_load(sink, &stub) != 0 ||
                  sink_load(sink, &empty) != 0;
     struct sink_stats stats;
@@ -125,8 +128,23 @@ static int reports_rows_and_stubs(void)
     stub.name = "StubRoutines (2)";
     failed |= sink_load(sink, &stub) != 0;
 
+    /* Of a compilation with a number, being told once more is nothing new, replay or not. */
+    struct code numbered = {.facts = CODE_FACTS_UNKNOWN,
+                            .address = 0x7000,
+                            .size = 32,
+                            .name = "numbered",
+                            .method = &outer_method};
+    numbered.facts.compile_id = 17;
+    failed |= sink_load(sink, &numbered) != 0 || sink_load(sink, &numbered) != 0;
+    numbered.facts.compile_id = 18;
+    failed |= sink_load(sink, &numbered) != 0;
+
     /* The blob around a known stub, replayed: only what the stub has left. */
-    struct code blob = {.address = 0x1ff0, .size = 64, .name = "blob", .replayed = true};
+    struct code blob = {.facts = CODE_FACTS_UNKNOWN,
+                        .address = 0x1ff0,
+                        .size = 64,
+                        .name = "blob",
+                        .replayed = true};
     failed |= sink_load(sink, &blob) != 0;
     sink_close(sink);
 
@@ -152,12 +170,14 @@ static void rows_stubs_and_replays(void **state)
         "line\t16\t8\n"
         "load\t1001\t2000\t32\tStubRoutines (1)\t-\t-\tstubs\n"
         "load\t1002\t2000\t32\tStubRoutines (2)\t-\t-\tstubs\n"
-        "load\t1003\t1ff0\t16\tblob\t-\t-\tstubs\n"
-        "load\t1004\t2020\t16\tblob\t-\t-\tstubs\n"
-        "end\t6\t0\n"
-        "load\t1005\t2000\t32\tStubRoutines (2)\t-\t-\tstubs\n"
-        "unload\t1005\n"
-        "end\t9\t0\n");
+        "load\t1003\t7000\t32\tnumbered\tpkg.Outer\tpkg/Outer.java\tmethods\n"
+        "load\t1004\t7000\t32\tnumbered\tpkg.Outer\tpkg/Outer.java\tmethods\n"
+        "load\t1005\t1ff0\t16\tblob\t-\t-\tstubs\n"
+        "load\t1006\t2020\t16\tblob\t-\t-\tstubs\n"
+        "end\t8\t0\n"
+        "load\t1007\t2000\t32\tStubRoutines (2)\t-\t-\tstubs\n"
+        "unload\t1007\n"
+        "end\t11\t0\n");
 }
 
 /* Many addresses, with unloads in between: the table grows, shrinks and finds everything. */
@@ -169,15 +189,19 @@ static int reports_many(void)
     }
     int failed = 0;
     for (uint64_t i = 0; i < 6000; i++) {
-        struct code code = {.address = 0x10000 + i * 64, .size = 64, .name = "many"};
+        struct code code = {
+            .facts = CODE_FACTS_UNKNOWN, .address = 0x10000 + i * 64, .size = 64, .name = "many"};
         failed |= sink_load(sink, &code) != 0;
         if (i % 3 == 2) {
             failed |= sink_unload(sink, 0x10000 + (i - 1) * 64) != 0;
         }
     }
     for (uint64_t i = 0; i < 6000; i++) {
-        struct code code = {
-            .address = 0x10000 + i * 64, .size = 64, .name = "many", .replayed = true};
+        struct code code = {.facts = CODE_FACTS_UNKNOWN,
+                            .address = 0x10000 + i * 64,
+                            .size = 64,
+                            .name = "many",
+                            .replayed = true};
         failed |= sink_load(sink, &code) != 0;
     }
     for (uint64_t i = 0; i < 6000; i++) {

@@ -19,7 +19,7 @@ static atomic_uint next_method_id = ITT_FIRST_METHOD_ID;
 /* Code that was reported and, as far as the collector knows, is still there. */
 struct reported {
     struct range range;
-    uint64_t name_hash;
+    uint64_t identity;
     uint32_t method_id;
 };
 
@@ -53,13 +53,17 @@ static uint32_t new_method_id(void)
     return id;
 }
 
-static uint64_t hash_string(const char *s)
+/* As the timeline has it: the number of the compilation, or the name (as FNV-1a hash). */
+static uint64_t identity_of(const struct code *code)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (; *s; s++) {
+    if (code->facts.compile_id >= 0) {
+        return (uint64_t)code->facts.compile_id << 1 | 1;
+    }
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (const char *s = code->name; *s; s++) {
         hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
     }
-    return hash;
+    return hash << 1;
 }
 
 /* Makes a buffer hold just this many bytes. NULL: no memory. */
@@ -202,16 +206,19 @@ static void remember(struct itt_sink *itt, const struct code *code, uint32_t met
         range_map_remove(itt->reported, old);
     }
     struct reported *reported = range_map_insert(itt->reported, range);
-    reported->name_hash = hash_string(code->name);
+    reported->identity = identity_of(code);
     reported->method_id = method_id;
 }
 
+/* Whether this very code is there already: a name alone says so only of code told of again. */
 static bool knows(const struct itt_sink *itt, const struct code *code)
 {
+    if (!code->replayed && code->facts.compile_id < 0) {
+        return false;
+    }
     const struct reported *known = range_map_at(itt->reported, code->address);
     return known && known->range.start == code->address &&
-           known->range.end == code->address + code->size &&
-           known->name_hash == hash_string(code->name);
+           known->range.end == code->address + code->size && known->identity == identity_of(code);
 }
 
 static int report(struct itt_sink *itt, const struct code *code)
@@ -258,7 +265,7 @@ static int load_inside(struct itt_sink *itt, const struct code *code)
     if (code->replayed && !code->method) {
         return report_gaps(itt, code);
     }
-    return code->replayed && knows(itt, code) ? 0 : report(itt, code);
+    return knows(itt, code) ? 0 : report(itt, code);
 }
 
 static int itt_load(struct sink *sink, const struct code *code)
