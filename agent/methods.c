@@ -22,8 +22,10 @@
 #include "agent/methods.h"
 
 #include "agent/method_fetch.h"
+#include "agent/method_listing.h"
 #include "agent/source_name.h"
 #include "agent/table.h"
+#include "writer/source_text.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -109,6 +111,12 @@ static uint64_t key_of_path(const char *path)
     return key;
 }
 
+static void free_method(struct cached_method *method)
+{
+    free(method->known.method.listing);
+    free(method);
+}
+
 /* Gives back one reference; the lock is held. */
 static void drop_method(struct method_cache *cache, struct cached_method *method)
 {
@@ -121,7 +129,7 @@ static void drop_method(struct method_cache *cache, struct cached_method *method
         free(file);
     }
     table_remove(&cache->methods, &method->entry);
-    free(method);
+    free_method(method);
 }
 
 static void drop_code(struct method_cache *cache, struct live_code *code)
@@ -272,10 +280,14 @@ static struct cached_method *fetch(struct method_set *set, jmethodID id, const v
         return NULL;
     }
     method->vm_method = vm_method;
+    if (cache->options.listings &&
+        !(has_file && source_text_exists(cache->options.source_path, path))) {
+        method->known.method.listing = method_listing(set->jvmti, set->jni, id, &method->known);
+    }
     pthread_mutex_lock(&cache->lock);
     struct cached_method *other = take_known(cache, id, vm_method);
     if (other) {
-        free(method);
+        free_method(method);
         method = other;
     } else {
         if (has_file) {
@@ -288,7 +300,7 @@ static struct cached_method *fetch(struct method_set *set, jmethodID id, const v
                 table_remove(&cache->files, &method->file->entry);
                 free(method->file);
             }
-            free(method);
+            free_method(method);
             method = NULL;
         }
     }

@@ -29,6 +29,8 @@ struct method_set {
 struct method_cache_options {
     enum name_style names;
     bool normalize;
+    bool listings;           /* bytecodes as text, for methods whose source is not in source_path */
+    const char *source_path; /* "": none; has to live as long as the cache */
     /*
      * A jmethodID is HotSpot's "Method **" (to JDK 25): a class that was redefined keeps its ids,
      * but the methods behind them are others, with other lines, and this is how it shows.

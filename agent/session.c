@@ -14,6 +14,7 @@
 
 #include "agent/duration.h"
 #include "agent/events.h"
+#include "agent/method_listing.h"
 #include "agent/status.h"
 #include "writer/message.h"
 
@@ -187,9 +188,12 @@ static void catch_up_table(struct session *session)
 static struct session *new_session(JavaVM *vm, const struct options *options)
 {
     struct session *session = calloc(1, sizeof(*session));
+    bool listings = options->samply && options->modes & MODE_JITDUMP;
     const struct method_cache_options methods = {
         .names = options->names,
         .normalize = options->normalize,
+        .listings = listings && method_listing_prepare(environment),
+        .source_path = session ? session->options.source_path : NULL,
         .ids_are_pointers = hotspot && events_jvm_major(environment) <= 25,
     };
     if (!session || !(session->methods = method_cache_new(&methods))) {

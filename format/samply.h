@@ -111,7 +111,9 @@ enum samply_color {
 
 /*
  * A source file for viewers that have none. Each path comes once a dump, in the first group that
- * needs it. Behind it: the path, as in the file lists, path_size bytes with NUL and padding; then
+ * needs it. Methods whose Java source cannot be had come as a file of their own with a line for
+ * each bytecode, "NAME#ID.bytecode", which tells the lines of the source; no line record refers to
+ * it. Behind it: the path, as in the file lists, path_size bytes with NUL and padding; then
  * the text, text_size bytes (no NUL), and padding up to a multiple of four.
  */
 struct samply_embedded_source {

@@ -25,12 +25,24 @@ note "collector: $said"
 read -r loads trees regions _ <<<"$(tr -cs 0-9 ' ' <<<"$said")"
 [[ $loads -gt 3000 && $trees -gt 3000 && $regions -gt 20000 ]] || fail "too little to count: $said"
 
-said=$(python3 "$tests_dir/readers/samply.py" "$dump") || fail "samply's records: $said"
+mkdir "$scratch/embedded"
+said=$(python3 "$tests_dir/readers/samply.py" "$dump" "$scratch/embedded") || fail "samply's records: $said"
 note "samply's records: $said"
 for word in C1 C2 Stub; do
     [[ $said =~ [1-9][0-9]*\ $word ]] || fail "no code of tier $word: $said"
 done
 [[ $said =~ [1-9][0-9]*\ sources\ of\ [1-9] ]] || fail "no source was embedded: $said"
+
+# What had a source came with it, to the byte; what had none came as its bytecodes.
+tokenizer=com/sun/tools/javac/parser/JavaTokenizer.java
+cmp "$scratch/sources/jdk.compiler/$tokenizer" "$scratch/embedded/${tokenizer//\//.}" ||
+    fail "the embedded source is another one"
+for class in java.util.HashMap java.util.Arrays java.lang.String java.lang.StringLatin1; do
+    "$jdk/bin/javap" -c -p -s -l "$class" >"$scratch/javap"
+    said=$(python3 "$tests_dir/readers/listings.py" "$class" "$scratch/javap" \
+        "$scratch/embedded/$class".*.bytecode) || fail "listings of $class: $said"
+    note "listings of $class: $said"
+done
 
 # Without a collector: one message, and the rest goes on.
 mkdir "$scratch/alone"

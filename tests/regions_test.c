@@ -1,6 +1,7 @@
 #include "writer/regions.h"
 
 #include "tests/inlined_code.h"
+#include "tests/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,23 +76,23 @@ static void random_trees_nest(void **state)
 {
     (void)state;
     struct regions regions = {0};
-    srand(7);
+    uint64_t seed = random_seed();
     for (int round = 0; round < 2000; round++) {
         struct inline_node nodes[12] = {{0}};
         struct inline_range ranges[30];
-        uint32_t node_count = 1 + (uint32_t)rand() % 12;
+        uint32_t node_count = 1 + random_below(&seed, 12);
         /* Depth-first: a node's parent is the one before it or one of that one's callers. */
         for (uint32_t i = 1; i < node_count; i++) {
             uint32_t parent = i - 1;
-            while (parent != 0 && rand() % 2) {
+            while (parent != 0 && random_below(&seed, 2)) {
                 parent = nodes[parent].parent;
             }
             nodes[i].parent = parent;
         }
-        uint32_t range_count = 1 + (uint32_t)rand() % 30;
+        uint32_t range_count = 1 + random_below(&seed, 30);
         for (uint32_t i = 0; i < range_count; i++) {
             ranges[i] =
-                (struct inline_range){.offset = i * 3, .node = (uint32_t)rand() % node_count};
+                (struct inline_range){.offset = i * 3, .node = random_below(&seed, node_count)};
         }
         struct code code = {.address = 16,
                             .size = 100,

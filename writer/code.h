@@ -36,6 +36,8 @@ struct method {
     uint32_t first_line;      /* of its line table, 0: unknown */
     uint32_t id;
     uint32_t defined_in;
+    char *listing; /* its bytecodes as text, for samply's records; malloc's. The sink that has
+                    * embedded it frees it and sets NULL, under its lock; NULL: none is wanted */
 };
 
 /* Code from `offset` up to the next row's belongs to this line. */

@@ -4,6 +4,7 @@
 #include "writer/regions.h"
 #include "writer/source_text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Numbers pointers in the order in which they are first asked for. */
@@ -383,7 +384,7 @@ static void put_debug_info(struct samply_records *records, struct buffer *buffer
     end_record(buffer, start);
 }
 
-/* The sources of all methods in the tree that the dump has not got. */
+/* The sources of all functions that the dump has not got. */
 static void put_sources(struct samply_records *records, struct buffer *buffer, uint32_t dump,
                         uint64_t timestamp)
 {
@@ -406,6 +407,21 @@ static void put_sources(struct samply_records *records, struct buffer *buffer, u
     }
 }
 
+/* The bytecodes of a method without a source, named so that no other has the name. */
+static void put_listing(struct buffer *buffer, struct method *method, uint64_t timestamp)
+{
+    char *path;
+    if (!method || !method->listing) {
+        return;
+    }
+    if (asprintf(&path, "%s#%u.bytecode", method->name, method->id) >= 0) {
+        put_source(buffer, path, method->listing, strlen(method->listing), timestamp);
+        free(path);
+    }
+    free(method->listing);
+    method->listing = NULL;
+}
+
 void samply_records_put(struct samply_records *records, struct buffer *buffer,
                         const struct code *code, uint32_t dump, uint64_t timestamp)
 {
@@ -416,6 +432,9 @@ void samply_records_put(struct samply_records *records, struct buffer *buffer,
         }
         if (records->source_path) {
             put_sources(records, buffer, dump, timestamp);
+        }
+        for (uint32_t i = 0; i < code->node_count; i++) {
+            put_listing(buffer, code->nodes[i].method, timestamp);
         }
         put_debug_info(records, buffer, code, timestamp);
     }

@@ -55,22 +55,41 @@ static char *read_file(const char *path, size_t *size)
     return text;
 }
 
+/*
+ * Writes into `full` where the file would be in the first directory of *source_path, and moves that
+ * behind it. False: there is no directory left. An empty name: it would be too long.
+ */
+static bool next_place(const char **source_path, const char *path, char full[PATH_MAX])
+{
+    if (!**source_path) {
+        return false;
+    }
+    size_t length = strcspn(*source_path, ":");
+    int n = snprintf(full, PATH_MAX, "%.*s/%s", (int)length, *source_path, path);
+    if (length == 0 || n < 0 || n >= PATH_MAX) {
+        full[0] = '\0';
+    }
+    *source_path += length + ((*source_path)[length] == ':');
+    return true;
+}
+
 char *source_text_read(const char *source_path, const char *path, size_t *size)
 {
-    if (leads_out(path)) {
-        return NULL;
+    char full[PATH_MAX];
+    char *text = NULL;
+    while (!text && !leads_out(path) && next_place(&source_path, path, full)) {
+        text = read_file(full, size);
     }
-    while (*source_path) {
-        size_t length = strcspn(source_path, ":");
-        char full[PATH_MAX];
-        int n = snprintf(full, sizeof(full), "%.*s/%s", (int)length, source_path, path);
-        if (length > 0 && n > 0 && (size_t)n < sizeof(full)) {
-            char *text = read_file(full, size);
-            if (text) {
-                return text;
-            }
+    return text;
+}
+
+bool source_text_exists(const char *source_path, const char *path)
+{
+    char full[PATH_MAX];
+    while (!leads_out(path) && next_place(&source_path, path, full)) {
+        if (access(full, R_OK) == 0) {
+            return true;
         }
-        source_path += length + (source_path[length] == ':');
     }
-    return NULL;
+    return false;
 }

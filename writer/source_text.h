@@ -4,6 +4,7 @@
 #ifndef JD_WRITER_SOURCE_TEXT_H
 #define JD_WRITER_SOURCE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -13,6 +14,9 @@
  * is none, or none that is a regular file of at most SOURCE_TEXT_MAX bytes.
  */
 char *source_text_read(const char *source_path, const char *path, size_t *size);
+
+/* Whether source_text_read would find it, as far as its name tells. */
+bool source_text_exists(const char *source_path, const char *path);
 
 enum { SOURCE_TEXT_MAX = 4 * 1024 * 1024 };
 

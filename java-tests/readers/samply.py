@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Reads samply's record extensions as their document describes them, and compares with the trailer.
 
-usage: samply.py DUMP
+usage: samply.py DUMP [SOURCES]
 
 Written from the document alone ("Jitdump record format for debug info with inlines"): each list is
-taken as it says, each rule checked. Prints what it found; exit status 1 and a line for each fault
+taken as it says, each rule checked. SOURCES is a directory to write the embedded sources to, each under its path with dots for slashes,
+but for names too long for a file.
+Prints what it found; exit status 1 and a line for each fault
 when a rule is broken, a record cannot be decoded, or an inline stack differs from the trailer's.
 """
+import os
 import struct
 import sys
 
@@ -178,7 +181,7 @@ def read_load(order, load, totals):
             path, source = decode_source(order, payload)
             if path in totals.sources:
                 raise Bad(f"{path} comes twice")
-            totals.sources[path] = len(source)
+            totals.sources[path] = source
         else:
             raise Bad(f"a record of id {kind}")
     kinds = [kind for kind, _ in load.others]
@@ -199,8 +202,16 @@ def main():
     print(
         f"{totals.loads} loads, {totals.infos} inline trees with {totals.calls} calls, "
         f"{totals.stacks} stacks as in the trailer; tiers: {tiers or 'none'}; "
-        f"{len(totals.sources)} sources of {sum(totals.sources.values())} bytes; {faults} faults"
+        f"{len(totals.sources)} sources of {sum(map(len, totals.sources.values()))} bytes, "
+        f"{sum(path.endswith('.bytecode') for path in totals.sources)} of them bytecodes; "
+        f"{faults} faults"
     )
+    if len(sys.argv) > 2:
+        for path, source in totals.sources.items():
+            name = path.replace("/", ".")
+            if len(name.encode()) <= 255:  # what a file can be called
+                with open(os.path.join(sys.argv[2], name), "wb") as file:
+                    file.write(source)
     return 1 if faults else 0
 
 

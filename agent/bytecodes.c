@@ -1,0 +1,458 @@
+/*
+ * JVMS chapter 6 as a table: each opcode's name and the shape of its operands. All multi-byte
+ * numbers are big-endian.
+ */
+#include "agent/bytecodes.h"
+
+#include "agent/symbol_name.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The constant pool ---- */
+
+enum {
+    CONSTANT_UTF8 = 1,
+    CONSTANT_INTEGER = 3,
+    CONSTANT_FLOAT = 4,
+    CONSTANT_LONG = 5,
+    CONSTANT_DOUBLE = 6,
+    CONSTANT_CLASS = 7,
+    CONSTANT_STRING = 8,
+    CONSTANT_FIELD = 9,
+    CONSTANT_METHOD = 10,
+    CONSTANT_INTERFACE_METHOD = 11,
+    CONSTANT_NAME_AND_TYPE = 12,
+    CONSTANT_METHOD_HANDLE = 15,
+    CONSTANT_METHOD_TYPE = 16,
+    CONSTANT_DYNAMIC = 17,
+    CONSTANT_INVOKE_DYNAMIC = 18,
+    CONSTANT_MODULE = 19,
+    CONSTANT_PACKAGE = 20,
+};
+
+static uint32_t u2(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 8 | p[1];
+}
+
+static uint32_t u4(const uint8_t *p)
+{
+    return u2(p) << 16 | u2(p + 2);
+}
+
+static int32_t s2(const uint8_t *p)
+{
+    return (int16_t)u2(p);
+}
+
+/* Bytes of an entry at p, its tag included; 0: it is broken. */
+static size_t entry_size(const uint8_t *p, size_t left)
+{
+    static const uint8_t sizes[] = {
+        [CONSTANT_INTEGER] = 5,
+        [CONSTANT_FLOAT] = 5,
+        [CONSTANT_LONG] = 9,
+        [CONSTANT_DOUBLE] = 9,
+        [CONSTANT_CLASS] = 3,
+        [CONSTANT_STRING] = 3,
+        [CONSTANT_FIELD] = 5,
+        [CONSTANT_METHOD] = 5,
+        [CONSTANT_INTERFACE_METHOD] = 5,
+        [CONSTANT_NAME_AND_TYPE] = 5,
+        [CONSTANT_METHOD_HANDLE] = 4,
+        [CONSTANT_METHOD_TYPE] = 3,
+        [CONSTANT_DYNAMIC] = 5,
+        [CONSTANT_INVOKE_DYNAMIC] = 5,
+        [CONSTANT_MODULE] = 3,
+        [CONSTANT_PACKAGE] = 3,
+    };
+    size_t size = 0;
+    if (p[0] == CONSTANT_UTF8) {
+        size = left >= 3 ? 3 + u2(p + 1) : 0;
+    } else if (p[0] < sizeof(sizes)) {
+        size = sizes[p[0]];
+    }
+    return size <= left ? size : 0;
+}
+
+bool constant_pool_open(struct constant_pool *pool, const uint8_t *bytes, size_t size,
+                        uint32_t count)
+{
+    *pool = (struct constant_pool){.bytes = bytes, .size = size, .count = count};
+    pool->offsets = calloc(count ? count : 1, sizeof(*pool->offsets));
+    if (!pool->offsets) {
+        *pool = (struct constant_pool){0};
+        return false;
+    }
+    /* Offset 0 says "none", so offsets are those plus one. */
+    size_t at = 0;
+    for (uint32_t i = 1; i < count && at < size; i++) {
+        size_t entry = entry_size(bytes + at, size - at);
+        if (entry == 0) {
+            break;
+        }
+        pool->offsets[i] = (uint32_t)at + 1;
+        if (bytes[at] == CONSTANT_LONG || bytes[at] == CONSTANT_DOUBLE) {
+            i++; /* takes two numbers */
+        }
+        at += entry;
+    }
+    return true;
+}
+
+void constant_pool_close(struct constant_pool *pool)
+{
+    free(pool->offsets);
+    *pool = (struct constant_pool){0};
+}
+
+/* The entry of that number, at its tag; NULL: none of that tag (0: any). */
+static const uint8_t *constant(const struct constant_pool *pool, uint32_t index, uint8_t tag)
+{
+    if (index >= pool->count || !pool->offsets || pool->offsets[index] == 0) {
+        return NULL;
+    }
+    const uint8_t *entry = pool->bytes + pool->offsets[index] - 1;
+    return tag == 0 || entry[0] == tag ? entry : NULL;
+}
+
+/* ---- Text ---- */
+
+static void put_format(struct buffer *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put_format(struct buffer *out, const char *format, ...)
+{
+    char text[96];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n > 0) {
+        buffer_put(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+    }
+}
+
+/* A string of the pool, on one line and not endlessly long. */
+static void put_utf8(struct buffer *out, const struct constant_pool *pool, uint32_t index)
+{
+    enum { LONGEST = 200 };
+    const uint8_t *entry = constant(pool, index, CONSTANT_UTF8);
+    if (!entry) {
+        put_format(out, "?");
+        return;
+    }
+    char raw[LONGEST + 1];
+    char text[LONGEST * 6 + 1];
+    size_t size = u2(entry + 1);
+    size_t fits = size < LONGEST ? size : LONGEST;
+    memcpy(raw, entry + 3, fits);
+    raw[fits] = '\0'; /* the JVM's UTF-8 has no NUL of its own */
+    symbol_text(text, sizeof(text), raw);
+    buffer_put(out, text, strlen(text));
+    if (fits < size) {
+        put_format(out, "...");
+    }
+}
+
+/* The string that an entry of one reference leads to: a class's name, a String's text. */
+static void put_referred(struct buffer *out, const struct constant_pool *pool, uint32_t index,
+                         uint8_t tag)
+{
+    const uint8_t *entry = constant(pool, index, tag);
+    put_utf8(out, pool, entry ? u2(entry + 1) : 0);
+}
+
+static void put_name_and_type(struct buffer *out, const struct constant_pool *pool, uint32_t index)
+{
+    const uint8_t *entry = constant(pool, index, CONSTANT_NAME_AND_TYPE);
+    put_utf8(out, pool, entry ? u2(entry + 1) : 0);
+    put_format(out, ":");
+    put_utf8(out, pool, entry ? u2(entry + 3) : 0);
+}
+
+static void put_constant(struct buffer *out, const struct constant_pool *pool, uint32_t index)
+{
+    put_format(out, " #%u", index);
+    const uint8_t *entry = constant(pool, index, 0);
+    if (!entry) {
+        return;
+    }
+    put_format(out, "  // ");
+    switch (entry[0]) {
+    case CONSTANT_INTEGER:
+        put_format(out, "int %d", (int)u4(entry + 1));
+        break;
+    case CONSTANT_LONG:
+        put_format(out, "long %lld", (long long)((uint64_t)u4(entry + 1) << 32 | u4(entry + 5)));
+        break;
+    case CONSTANT_FLOAT: {
+        uint32_t bits = u4(entry + 1);
+        float value;
+        memcpy(&value, &bits, sizeof(value));
+        put_format(out, "float %g", (double)value);
+        break;
+    }
+    case CONSTANT_DOUBLE: {
+        uint64_t bits = (uint64_t)u4(entry + 1) << 32 | u4(entry + 5);
+        double value;
+        memcpy(&value, &bits, sizeof(value));
+        put_format(out, "double %g", value);
+        break;
+    }
+    case CONSTANT_CLASS:
+        put_utf8(out, pool, u2(entry + 1));
+        break;
+    case CONSTANT_STRING:
+        put_format(out, "\"");
+        put_utf8(out, pool, u2(entry + 1));
+        put_format(out, "\"");
+        break;
+    case CONSTANT_FIELD:
+    case CONSTANT_METHOD:
+    case CONSTANT_INTERFACE_METHOD:
+        put_referred(out, pool, u2(entry + 1), CONSTANT_CLASS);
+        put_format(out, ".");
+        put_name_and_type(out, pool, u2(entry + 3));
+        break;
+    case CONSTANT_DYNAMIC:
+    case CONSTANT_INVOKE_DYNAMIC:
+        put_name_and_type(out, pool, u2(entry + 3));
+        break;
+    default:
+        put_format(out, "constant of tag %u", entry[0]);
+        break;
+    }
+}
+
+/* ---- Instructions ---- */
+
+enum shape {
+    PLAIN,
+    BYTE,             /* s1 */
+    SHORT,            /* s2 */
+    LOCAL,            /* u1, u2 behind wide */
+    CONSTANT1,        /* u1, an entry of the constant pool */
+    CONSTANT2,        /* u2 */
+    BRANCH,           /* s2, relative to the instruction */
+    BRANCH_WIDE,      /* s4 */
+    INCREMENT,        /* local and s1, both twice as long behind wide */
+    INVOKE_INTERFACE, /* u2, count, 0 */
+    INVOKE_DYNAMIC,   /* u2, 0, 0 */
+    NEW_ARRAY,        /* u1, a primitive type */
+    MULTI_ARRAY,      /* u2, dimensions */
+    TABLE_SWITCH,
+    LOOKUP_SWITCH,
+    WIDE,
+};
+
+static const struct opcode {
+    const char *name;
+    enum shape shape;
+} opcodes[] = {
+    /* clang-format off */
+    {"nop", PLAIN}, {"aconst_null", PLAIN}, {"iconst_m1", PLAIN}, {"iconst_0", PLAIN},
+    {"iconst_1", PLAIN}, {"iconst_2", PLAIN}, {"iconst_3", PLAIN}, {"iconst_4", PLAIN},
+    {"iconst_5", PLAIN}, {"lconst_0", PLAIN}, {"lconst_1", PLAIN}, {"fconst_0", PLAIN},
+    {"fconst_1", PLAIN}, {"fconst_2", PLAIN}, {"dconst_0", PLAIN}, {"dconst_1", PLAIN},
+    {"bipush", BYTE}, {"sipush", SHORT}, {"ldc", CONSTANT1}, {"ldc_w", CONSTANT2},
+    {"ldc2_w", CONSTANT2}, {"iload", LOCAL}, {"lload", LOCAL}, {"fload", LOCAL}, {"dload", LOCAL},
+    {"aload", LOCAL}, {"iload_0", PLAIN}, {"iload_1", PLAIN}, {"iload_2", PLAIN},
+    {"iload_3", PLAIN}, {"lload_0", PLAIN}, {"lload_1", PLAIN}, {"lload_2", PLAIN},
+    {"lload_3", PLAIN}, {"fload_0", PLAIN}, {"fload_1", PLAIN}, {"fload_2", PLAIN},
+    {"fload_3", PLAIN}, {"dload_0", PLAIN}, {"dload_1", PLAIN}, {"dload_2", PLAIN},
+    {"dload_3", PLAIN}, {"aload_0", PLAIN}, {"aload_1", PLAIN}, {"aload_2", PLAIN},
+    {"aload_3", PLAIN}, {"iaload", PLAIN}, {"laload", PLAIN}, {"faload", PLAIN}, {"daload", PLAIN},
+    {"aaload", PLAIN}, {"baload", PLAIN}, {"caload", PLAIN}, {"saload", PLAIN}, {"istore", LOCAL},
+    {"lstore", LOCAL}, {"fstore", LOCAL}, {"dstore", LOCAL}, {"astore", LOCAL}, {"istore_0", PLAIN},
+    {"istore_1", PLAIN}, {"istore_2", PLAIN}, {"istore_3", PLAIN}, {"lstore_0", PLAIN},
+    {"lstore_1", PLAIN}, {"lstore_2", PLAIN}, {"lstore_3", PLAIN}, {"fstore_0", PLAIN},
+    {"fstore_1", PLAIN}, {"fstore_2", PLAIN}, {"fstore_3", PLAIN}, {"dstore_0", PLAIN},
+    {"dstore_1", PLAIN}, {"dstore_2", PLAIN}, {"dstore_3", PLAIN}, {"astore_0", PLAIN},
+    {"astore_1", PLAIN}, {"astore_2", PLAIN}, {"astore_3", PLAIN}, {"iastore", PLAIN},
+    {"lastore", PLAIN}, {"fastore", PLAIN}, {"dastore", PLAIN}, {"aastore", PLAIN},
+    {"bastore", PLAIN}, {"castore", PLAIN}, {"sastore", PLAIN}, {"pop", PLAIN}, {"pop2", PLAIN},
+    {"dup", PLAIN}, {"dup_x1", PLAIN}, {"dup_x2", PLAIN}, {"dup2", PLAIN}, {"dup2_x1", PLAIN},
+    {"dup2_x2", PLAIN}, {"swap", PLAIN}, {"iadd", PLAIN}, {"ladd", PLAIN}, {"fadd", PLAIN},
+    {"dadd", PLAIN}, {"isub", PLAIN}, {"lsub", PLAIN}, {"fsub", PLAIN}, {"dsub", PLAIN},
+    {"imul", PLAIN}, {"lmul", PLAIN}, {"fmul", PLAIN}, {"dmul", PLAIN}, {"idiv", PLAIN},
+    {"ldiv", PLAIN}, {"fdiv", PLAIN}, {"ddiv", PLAIN}, {"irem", PLAIN}, {"lrem", PLAIN},
+    {"frem", PLAIN}, {"drem", PLAIN}, {"ineg", PLAIN}, {"lneg", PLAIN}, {"fneg", PLAIN},
+    {"dneg", PLAIN}, {"ishl", PLAIN}, {"lshl", PLAIN}, {"ishr", PLAIN}, {"lshr", PLAIN},
+    {"iushr", PLAIN}, {"lushr", PLAIN}, {"iand", PLAIN}, {"land", PLAIN}, {"ior", PLAIN},
+    {"lor", PLAIN}, {"ixor", PLAIN}, {"lxor", PLAIN}, {"iinc", INCREMENT}, {"i2l", PLAIN},
+    {"i2f", PLAIN}, {"i2d", PLAIN}, {"l2i", PLAIN}, {"l2f", PLAIN}, {"l2d", PLAIN}, {"f2i", PLAIN},
+    {"f2l", PLAIN}, {"f2d", PLAIN}, {"d2i", PLAIN}, {"d2l", PLAIN}, {"d2f", PLAIN}, {"i2b", PLAIN},
+    {"i2c", PLAIN}, {"i2s", PLAIN}, {"lcmp", PLAIN}, {"fcmpl", PLAIN}, {"fcmpg", PLAIN},
+    {"dcmpl", PLAIN}, {"dcmpg", PLAIN}, {"ifeq", BRANCH}, {"ifne", BRANCH}, {"iflt", BRANCH},
+    {"ifge", BRANCH}, {"ifgt", BRANCH}, {"ifle", BRANCH}, {"if_icmpeq", BRANCH},
+    {"if_icmpne", BRANCH}, {"if_icmplt", BRANCH}, {"if_icmpge", BRANCH}, {"if_icmpgt", BRANCH},
+    {"if_icmple", BRANCH}, {"if_acmpeq", BRANCH}, {"if_acmpne", BRANCH}, {"goto", BRANCH},
+    {"jsr", BRANCH}, {"ret", LOCAL}, {"tableswitch", TABLE_SWITCH}, {"lookupswitch", LOOKUP_SWITCH},
+    {"ireturn", PLAIN}, {"lreturn", PLAIN}, {"freturn", PLAIN}, {"dreturn", PLAIN},
+    {"areturn", PLAIN}, {"return", PLAIN}, {"getstatic", CONSTANT2}, {"putstatic", CONSTANT2},
+    {"getfield", CONSTANT2}, {"putfield", CONSTANT2}, {"invokevirtual", CONSTANT2},
+    {"invokespecial", CONSTANT2}, {"invokestatic", CONSTANT2},
+    {"invokeinterface", INVOKE_INTERFACE}, {"invokedynamic", INVOKE_DYNAMIC}, {"new", CONSTANT2},
+    {"newarray", NEW_ARRAY}, {"anewarray", CONSTANT2}, {"arraylength", PLAIN}, {"athrow", PLAIN},
+    {"checkcast", CONSTANT2}, {"instanceof", CONSTANT2}, {"monitorenter", PLAIN},
+    {"monitorexit", PLAIN}, {"wide", WIDE}, {"multianewarray", MULTI_ARRAY}, {"ifnull", BRANCH},
+    {"ifnonnull", BRANCH}, {"goto_w", BRANCH_WIDE}, {"jsr_w", BRANCH_WIDE},
+    /* clang-format on */
+};
+_Static_assert(sizeof(opcodes) / sizeof(*opcodes) == 0xca, "every opcode up to jsr_w");
+
+/* Bytes of operands behind the opcode, switches and wide aside. */
+static const uint8_t operand_bytes[] = {
+    [PLAIN] = 0,          [BYTE] = 1,
+    [SHORT] = 2,          [LOCAL] = 1,
+    [CONSTANT1] = 1,      [CONSTANT2] = 2,
+    [BRANCH] = 2,         [BRANCH_WIDE] = 4,
+    [INCREMENT] = 2,      [INVOKE_INTERFACE] = 4,
+    [INVOKE_DYNAMIC] = 4, [NEW_ARRAY] = 1,
+    [MULTI_ARRAY] = 3,
+};
+
+/* A place to jump to: an offset from the instruction at bci, modulo what a bci can be. */
+static unsigned target(size_t bci, uint32_t offset)
+{
+    return (unsigned)((uint32_t)bci + offset);
+}
+
+static void put_operands(struct buffer *out, const struct opcode *opcode, const uint8_t *p,
+                         size_t bci, const struct constant_pool *pool)
+{
+    static const char *const types[] = {"boolean", "char",  "float", "double",
+                                        "byte",    "short", "int",   "long"};
+    switch (opcode->shape) {
+    case BYTE:
+        put_format(out, " %d", (int8_t)p[0]);
+        break;
+    case SHORT:
+        put_format(out, " %d", s2(p));
+        break;
+    case LOCAL:
+        put_format(out, " %u", p[0]);
+        break;
+    case CONSTANT1:
+        put_constant(out, pool, p[0]);
+        break;
+    case CONSTANT2:
+    case INVOKE_INTERFACE:
+    case INVOKE_DYNAMIC:
+        put_constant(out, pool, u2(p));
+        break;
+    case BRANCH:
+        put_format(out, " %u", target(bci, (uint32_t)s2(p)));
+        break;
+    case BRANCH_WIDE:
+        put_format(out, " %u", target(bci, u4(p)));
+        break;
+    case INCREMENT:
+        put_format(out, " %u, %d", p[0], (int8_t)p[1]);
+        break;
+    case NEW_ARRAY:
+        put_format(out, " %s", p[0] >= 4 && p[0] <= 11 ? types[p[0] - 4] : "?");
+        break;
+    case MULTI_ARRAY:
+        put_format(out, " %u", p[2]);
+        put_constant(out, pool, u2(p));
+        break;
+    default:
+        break;
+    }
+}
+
+/* Both kinds of switch, whose tables are aligned to four from the method's start. Returns the
+ * instruction's size, 0: it does not fit. */
+static size_t put_switch(struct buffer *out, const uint8_t *code, size_t size, size_t bci,
+                         bool lookup)
+{
+    size_t at = (bci + 4) & ~(size_t)3;
+    size_t header = lookup ? 8 : 12;
+    if (at > size || size - at < header) {
+        return 0;
+    }
+    const uint8_t *p = code + at;
+    uint32_t low = lookup ? 0 : u4(p + 4);
+    uint64_t count = lookup ? u4(p + 4) : (uint64_t)(int32_t)u4(p + 8) - (int32_t)low + 1;
+    size_t entry = lookup ? 8 : 4;
+    if (count > (size - at - header) / entry) {
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *e = p + header + i * entry;
+        put_format(out, " %d: %u,", (int)(lookup ? u4(e) : low + (uint32_t)i),
+                   target(bci, u4(e + entry - 4)));
+    }
+    put_format(out, " default: %u", target(bci, u4(p)));
+    return at + header + count * entry - bci;
+}
+
+/* wide LOAD u2, wide iinc u2 s2. Returns the instruction's size, 0: it does not fit. */
+static size_t put_wide(struct buffer *out, const uint8_t *p, size_t left)
+{
+    if (left < 2 || p[1] >= sizeof(opcodes) / sizeof(*opcodes)) {
+        return 0;
+    }
+    const struct opcode *opcode = &opcodes[p[1]];
+    size_t bytes = opcode->shape == INCREMENT ? 6 : opcode->shape == LOCAL ? 4 : 0;
+    if (bytes == 0 || bytes > left) {
+        return 0;
+    }
+    put_format(out, " %s %u", opcode->name, u2(p + 2));
+    if (bytes == 6) {
+        put_format(out, ", %d", s2(p + 4));
+    }
+    return bytes;
+}
+
+/* Appends one instruction. Returns its size, 0: it does not fit, or is none. */
+static size_t put_instruction(struct buffer *out, const uint8_t *code, size_t size, size_t bci,
+                              const struct constant_pool *pool)
+{
+    uint8_t byte = code[bci];
+    if (byte >= sizeof(opcodes) / sizeof(*opcodes)) {
+        put_format(out, "0x%02x", byte);
+        return 0;
+    }
+    const struct opcode *opcode = &opcodes[byte];
+    put_format(out, "%s", opcode->name);
+    switch (opcode->shape) {
+    case TABLE_SWITCH:
+    case LOOKUP_SWITCH:
+        return put_switch(out, code, size, bci, opcode->shape == LOOKUP_SWITCH);
+    case WIDE:
+        return put_wide(out, code + bci, size - bci);
+    default:
+        if (operand_bytes[opcode->shape] > size - bci - 1) {
+            return 0;
+        }
+        put_operands(out, opcode, code + bci + 1, bci, pool);
+        return 1 + (size_t)operand_bytes[opcode->shape];
+    }
+}
+
+void bytecodes_list(struct buffer *out, const uint8_t *code, size_t size,
+                    const struct line_entry *lines, uint32_t line_count,
+                    const struct constant_pool *pool)
+{
+    uint32_t line = 0;
+    for (size_t bci = 0; bci < size && !out->failed;) {
+        put_format(out, "%5zu: ", bci);
+        size_t bytes = put_instruction(out, code, size, bci, pool);
+        for (; line < line_count && lines[line].bci <= bci; line++) {
+            if (line + 1 == line_count || lines[line + 1].bci > bci) {
+                put_format(out, "  // line %u", lines[line].line);
+            }
+        }
+        put_format(out, bytes == 0 ? " (cut off)\n" : "\n");
+        if (bytes == 0) {
+            break;
+        }
+        bci += bytes;
+    }
+}
