@@ -166,7 +166,7 @@ def main():
         print(f"-- {number:9} {key}")
     for difference in differences[:5]:
         print("-- wrong:", *difference, sep="\n     ")
-    if count["right"] != count["addresses in compiled methods"] or count["inlined frames"] < 1000:
+    if count["right"] != count["addresses in compiled methods"] or count["inlined frames"] < 200:
         sys.exit(f"{len(differences)} of {count['addresses in compiled methods']} are wrong, "
                  f"{count['inlined frames']} inlined frames seen")
 
