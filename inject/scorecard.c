@@ -1,6 +1,7 @@
 #include "inject/scorecard.h"
 
 #include "inject/message.h"
+#include "inject/safepoint_lines.h"
 #include "inject/thread_root.h"
 
 #include <errno.h>
@@ -224,7 +225,17 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
         if (jvm->why) {
             snprintf(text, sizeof text, "process %u: %s", jvm->process->pid, jvm->why);
             tell(to, text);
-        } else if (code_index_warning(jvm->index)) {
+            continue;
+        }
+        if (has_lines_at_safepoints_only(jvm->index)) {
+            snprintf(text, sizeof text,
+                     "process %u: DebugNonSafepoints is off, so lines and inlined methods of code "
+                     "that was there before the agent are known at calls only; start the JVM with "
+                     "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints",
+                     jvm->process->pid);
+            tell(to, text);
+        }
+        if (code_index_warning(jvm->index)) {
             snprintf(text, sizeof text, "process %u: its dump is damaged: %s", jvm->process->pid,
                      code_index_warning(jvm->index));
             tell(to, text);
