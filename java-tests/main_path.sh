@@ -1,21 +1,29 @@
 #!/usr/bin/env bash
-# The main path: javac under perf with the agent, perf inject --jit, and every sample in generated
-# code has a name.
+# The main path: javac under jdperf, and every sample in generated code has a name, whether jdtool or
+# stock perf inject --jit gives it.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
 javac_workload
 
-jvm_flags "-agentpath:$agent=dir=$scratch" -XX:+PreserveFramePointer -XX:+PrintCodeCache
-perf record -q -o "$scratch/perf.data" -e cpu-clock -F 999 -k mono -g -- \
-    "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/codecache" ||
-    fail "recording javac failed"
-verify "$(the_dump "$scratch")"
+jvm_flags -XX:+PrintCodeCache
+profile=$scratch/profile
+"$jdperf" record -o "$profile" -e cpu-clock -F 999 -- \
+    "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/codecache" 2>"$scratch/said" ||
+    fail "jdperf record: $(tail -n 5 "$scratch/said")"
+verify "$(the_dump "$profile")"
+
+# named WHAT FILE
+named() {
+    local total named
+    read -r total named < <(leaf_names "$2" "$scratch/codecache")
+    note "$1: $named of $total leaf samples in generated code named, $(share "$named" "$total")"
+    [ "$total" -ge 3000 ] || fail "only $total samples in generated code"
+    at_least "$named" "$total" 99.9 || fail "$1: less than 99.9 % named"
+}
+named "jdperf record" "$profile/perf.jit.data"
 
 mkdir "$scratch/buildid"
-perf --buildid-dir "$scratch/buildid" inject --jit -i "$scratch/perf.data" -o "$scratch/perf.jit.data" ||
+perf --buildid-dir "$scratch/buildid" inject --jit -i "$profile/perf.data" -o "$scratch/perf.jit.data" ||
     fail "perf inject --jit failed"
-read -r total named < <(leaf_names "$scratch/perf.jit.data" "$scratch/codecache")
-note "perf inject --jit: $named of $total leaf samples in generated code named, $(share "$named" "$total")"
-[ "$total" -ge 3000 ] || fail "only $total samples in generated code"
-at_least "$named" "$total" 99.9 || fail "less than 99.9 % named"
+named "perf inject --jit" "$scratch/perf.jit.data"
