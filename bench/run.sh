@@ -122,7 +122,7 @@ load() {
     if command -v jattach >/dev/null; then
         jattach "$jvm" load "$1" true "$2" >"$scratch/attach.out" 2>&1
     else
-        "$jdk/bin/jcmd" "$jvm" JVMTI.agent_load "$1" "$2" >"$scratch/attach.out" 2>&1
+        "$jdk/bin/jcmd" "$jvm" JVMTI.agent_load "$1" "\"$2\"" >"$scratch/attach.out" 2>&1
     fi || fail "attaching $1: $(cat "$scratch/attach.out" "$scratch/jvm.err")"
 }
 

@@ -26,11 +26,11 @@ note "a round took $before ms before the attach, $after ms after the stop, ratio
 at_least "$named" "$total" 99.9 || fail "less than 99.9 % named"
 awk "BEGIN { exit !($after <= 1.5 * $before) }" || fail "the JVM stays slow after the stop"
 
-# The same by hand, through jcmd: a second start is a polite no-op, status knows what is going on, and
-# nothing is left open after a stop.
+# The same by hand, through jcmd, which needs quotes around what has a "=" in it: a second start is a
+# polite no-op, status knows what is going on, and nothing is left open after a stop.
 mkdir "$scratch/dump"
 for command in "start,dir=$scratch/dump" "start,dir=$scratch/dump" status stop; do
-    "$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "$command" >"$scratch/said" 2>&1 ||
+    "$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "\"$command\"" >"$scratch/said" 2>&1 ||
         fail "$command: $(cat "$scratch/said")"
 done
 grep -q "^jdagent: .*$scratch/dump/jit-$pid.dump" "$scratch/warm.err" || fail "status: $(cat "$scratch/warm.err")"

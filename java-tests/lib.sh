@@ -211,7 +211,7 @@ attach() {
     if command -v jattach >/dev/null; then
         jattach "$1" load "$agent" true "$2"
     else
-        "$jdk/bin/jcmd" "$1" JVMTI.agent_load "$agent" "$2"
+        "$jdk/bin/jcmd" "$1" JVMTI.agent_load "$agent" "\"$2\""
     fi
 }
 
