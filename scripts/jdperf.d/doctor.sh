@@ -90,11 +90,15 @@ check_sampling() {
     local answer paranoid seccomp
     has_perf || { bad "needs perf" "see above"; return; }
     make_scratch
-    if answer=$("$PERF" record -e cpu-clock -o "$SCRATCH/probe.data" -- true 2>&1); then
-        good "allowed for $(id -un)"
+    paranoid=$(cat "$PROC/sys/kernel/perf_event_paranoid" 2>/dev/null || echo 0)
+    if answer=$("$PERF" record -BN -e cpu-clock -o "$SCRATCH/probe.data" -- true 2>&1); then
+        if ((EUID != 0 && paranoid > 1)); then
+            poor "allowed for $(id -un), but not in the kernel: kernel.perf_event_paranoid is $paranoid" "run jdperf as root, or as root: sysctl kernel.perf_event_paranoid=1"
+        else
+            good "allowed for $(id -un)"
+        fi
         return
     fi
-    paranoid=$(cat "$PROC/sys/kernel/perf_event_paranoid" 2>/dev/null || echo 0)
     seccomp=$(awk '/^Seccomp:/ { print $2 }' "$PROC/self/status" 2>/dev/null || echo 0)
     if ((EUID != 0 && paranoid > 2)); then
         bad "kernel.perf_event_paranoid is $paranoid: only root may sample" "run jdperf as root, or as root: sysctl kernel.perf_event_paranoid=1"
@@ -116,7 +120,7 @@ check_counters() {
 
 check_clock() {
     has_perf || return 0
-    if "$PERF" record -k mono -e cpu-clock -o "$SCRATCH/probe.data" -- true >/dev/null 2>&1; then
+    if "$PERF" record -BN -k mono -e cpu-clock -o "$SCRATCH/probe.data" -- true >/dev/null 2>&1; then
         good "CLOCK_MONOTONIC accepted: samples and dumps share a clock"
     else
         bad "perf does not take -k mono" "install perf 4.1 or later on Linux 4.1 or later"

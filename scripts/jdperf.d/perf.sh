@@ -54,9 +54,12 @@ choose_event() {
         say "this machine has no hardware counter for ${1:-cycles}: sampling the timer $EVENT instead"
     fi
     make_scratch
-    if ! answer=$("$PERF" record -k mono -e "$EVENT" -o "$SCRATCH/probe.data" -- true 2>&1); then
+    if ! answer=$("$PERF" record -BN -k mono -e "$EVENT" -o "$SCRATCH/probe.data" -- true 2>&1); then
         explain_perf_failure "$answer"
         exit 1
     fi
     rm -f "$SCRATCH/probe.data"
+    if ((EUID != 0)) && (($(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0) > 1)); then
+        say "only root may sample the kernel here: what the program does in it is not seen (kernel.perf_event_paranoid)"
+    fi
 }

@@ -70,6 +70,8 @@ if ((EUID == 0)) && command -v setpriv >/dev/null; then
     chmod 777 "$WORK"
     touch perf.arguments
     chmod 666 perf.arguments
+    JDPERF_PROC=$FAKE_PROC run 0 setpriv --reuid=65534 --regid=65534 --clear-groups "$JDPERF" doctor
+    state poor sampling 'not in the kernel'
     FAKE_FAILURE='Permission denied' JDPERF_PROC=$FAKE_PROC run 1 \
         setpriv --reuid=65534 --regid=65534 --clear-groups "$JDPERF" doctor
     state BAD sampling 'sysctl kernel.perf_event_paranoid=1'
