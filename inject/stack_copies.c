@@ -1,7 +1,5 @@
 #include "inject/stack_copies.h"
 
-#include "inject/interpreter.h"
-
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +19,7 @@ struct stack_copies {
     unsigned machine;
     struct stack_counts counts;
     struct unwind_frame frames[FRAMES_MAX];
+    uint32_t frame_count;
     uint64_t chain[FRAMES_MAX + PERF_MAX_STACK_DEPTH + PERF_MAX_CONTEXTS_PER_STACK + 2];
     /* The sample at hand. */
     const struct process *process;
@@ -152,22 +151,40 @@ static void count(struct stack_copies *copies, enum stack_end end, uint32_t fram
     copies->counts.frozen += frozen;
 }
 
+static bool name_interpreted(struct stack_copies *copies, const struct unwind_frame *frame,
+                             const struct code_place *code, struct interpreted_frame *out)
+{
+    struct jvm_tables *tables = tables_of(copies, code->jvm);
+    return tables->names && interpreter_name(tables->names, frame, copies->time, out);
+}
+
 /* The address that stands for an interpreted frame in the chain: its own when it has no name. */
 static uint64_t interpreted(struct stack_copies *copies, const struct unwind_frame *frame)
 {
     struct code_place code;
     struct interpreted_frame named;
-    if (!jvms_code_at(copies->process, frame->ip, copies->time, &code)) {
-        return frame->ip;
-    }
-    struct jvm_tables *tables = tables_of(copies, code.jvm);
-    if (!tables->names || !interpreter_name(tables->names, frame, copies->time, &named)) {
+    if (!jvms_code_at(copies->process, frame->ip, copies->time, &code) ||
+        !name_interpreted(copies, frame, &code, &named)) {
         return frame->ip;
     }
     uint64_t address = frame_table_add(code.jvm->frames, FRAME_INTERPRETED, named.method->name,
                                        named.method->file, named.line);
     copies->counts.interpreted_named += address != 0;
     return address ? address : frame->ip;
+}
+
+const struct unwind_frame *stack_copies_frames(const struct stack_copies *copies, uint32_t *count)
+{
+    *count = copies->frame_count;
+    return copies->frames;
+}
+
+bool stack_copies_interpreted(struct stack_copies *copies, const struct unwind_frame *frame,
+                              struct interpreted_frame *out)
+{
+    struct code_place code;
+    return jvms_code_at(copies->process, frame->ip, copies->time, &code) &&
+           name_interpreted(copies, frame, &code, out);
 }
 
 /* The kernel's part of a recorded chain: all up to the first marker of the user's. */
@@ -202,6 +219,7 @@ void stack_copies_unwind(struct stack_copies *copies, const struct process *proc
     if (ended == UNWIND_COPY_ENDS && sample->stack_dyn_size < sample->stack_size) {
         end = STACK_COPY_CUT;
     }
+    copies->frame_count = frames;
     count(copies, end, frames);
 
     uint64_t at = kernel;

@@ -5,6 +5,7 @@
 #ifndef JD_INJECT_STACK_COPIES_H
 #define JD_INJECT_STACK_COPIES_H
 
+#include "inject/interpreter.h"
 #include "inject/jvms.h"
 #include "inject/unwind.h"
 
@@ -42,6 +43,11 @@ void stack_copies_free(struct stack_copies *copies); /* NULL is fine */
  */
 void stack_copies_unwind(struct stack_copies *copies, const struct process *process,
                          struct perf_sample *sample);
+
+/* The frames of the last sample that was unwound, and what one of them interprets; for tests. */
+const struct unwind_frame *stack_copies_frames(const struct stack_copies *copies, uint32_t *count);
+bool stack_copies_interpreted(struct stack_copies *copies, const struct unwind_frame *frame,
+                              struct interpreted_frame *out);
 
 /* Of all stacks unwound so far. */
 const struct stack_counts *stack_copies_counts(const struct stack_copies *copies);

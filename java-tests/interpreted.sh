@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Interpreted frames get their names: a program that is interpreted throughout, whose callers must
+# stand at an invocation of their callees; and classes that come and go, whose methods' addresses are
+# used again.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+compile Calls
+compile ComeAndGo
+compile Streams
+check=$build/java-tests/stack-check
+
+# record NAME FLAGS...
+record() {
+    local dir=$scratch/$1
+    shift
+    mkdir -p "$dir"
+    perf record -q -k mono -e cpu-clock -F 499 --call-graph dwarf,65528 -o "$dir/perf.data" -- \
+        "$jdk/bin/java" "-agentpath:$agent=dir=$dir,methods=on" -cp "$classes" "$@" \
+        >"$dir/log" 2>&1 || fail "perf record $*: $(tail -n 3 "$dir/log")"
+    "$jdtool" inject -q --inline off -i "$dir/perf.data" -o "$dir/once.data" \
+        --scorecard "$dir/scorecard.json" || fail "jdtool inject"
+}
+
+# field NAME KEY: a number out of the scorecard.
+field() {
+    sed -n "s/.*\"$2\": \([0-9]*\).*/\1/p" "$scratch/$1/scorecard.json" | head -n 1
+}
+
+record xint -Xint Streams 5
+all=$(field xint interpreted_frames)
+named=$(field xint interpreted_frames_named)
+note "-Xint: $named of $all interpreted frames named ($(share "$named" "$all"))"
+[ "$all" -gt 5000 ] || fail "only $all interpreted frames"
+at_least "$named" "$all" 99.9 || fail "too few interpreted frames have a name"
+
+"$check" calls "$scratch/xint/perf.data" | sort | uniq -c |
+    awk '{ n = $1; sub(/^ *[0-9]+ /, ""); print $0 "\t" n }' >"$scratch/calls"
+"$jdk/bin/java" -cp "$classes" Calls <"$scratch/calls" >"$scratch/checked"
+read -r checked right skipped <<<"$(tail -n 1 "$scratch/checked")"
+note "$right of $checked callers stand at an invocation of their callee ($(share "$right" "$checked")); $skipped lambda forms and the like left out"
+[ "$checked" -gt 2000 ] || fail "only $checked calls to check"
+at_least "$right" "$checked" 99.5 || fail "callers that call somebody else: $(head -n 5 "$scratch/checked")"
+
+# Each class's method gN is called by nobody but the class ClassN itself, so a stack tells.
+record come_and_go -Xint ComeAndGo 2000
+perf script --max-stack 1000 --no-inline -i "$scratch/come_and_go/once.data" -F ip,sym 2>/dev/null |
+    awk '
+    function judge(  i) {
+        for (i = 2; i <= depth; i++) {
+            if (frame[i - 1] ~ /^Made.*\.work/ && frame[i] ~ /^Made.*\.run/) {
+                pairs++
+                split(frame[i - 1], a, "."); split(frame[i], b, ".")
+                if (a[1] != b[1]) wrong++
+            }
+            if (frame[i] == "Interpreter") unnamed++
+            frames++
+        }
+        depth = 0
+    }
+    NF == 0 { judge(); next }
+    { frame[++depth] = $2 }
+    END { judge(); print pairs + 0, wrong + 0, unnamed + 0, frames + 0 }' >"$scratch/pairs"
+read -r pairs wrong unnamed frames <"$scratch/pairs"
+note "2,000 classes: $pairs pairs of frames in them, $wrong wrong; $unnamed of $frames frames unnamed"
+[ "$pairs" -gt 300 ] || fail "only $pairs pairs"
+[ "$wrong" -eq 0 ] || fail "frames have the names of other classes"
+at_least $((frames - unnamed)) "$frames" 99.9 || fail "interpreted frames of vanished classes have no name"
+
+# Without the table the frame stays what it is, and the scorecard says so.
+rm "$scratch"/xint/*.methods
+"$jdtool" inject -i "$scratch/xint/perf.data" -o "$scratch/xint/once.data" >"$scratch/said" ||
+    fail "jdtool inject without a table"
+grep -q 'methods=on' "$scratch/said" || fail "nobody says that the table is missing"
