@@ -28,6 +28,10 @@ bool interpreter_name(struct method_names *names, const struct unwind_frame *fra
         /* A frame that is being built holds no Method yet; the register does. */
         method = method_names_at(names, frame->method_register, time);
     }
+    if (!method && frame->bcp_register) {
+        /* Nor does one that has just been taken down; the bytecode's address is still there. */
+        method = method_names_by_bytecode(names, frame->bcp_register, time);
+    }
     const struct method_detail *detail = method ? method_names_detail(names, method) : NULL;
     if (!detail) {
         return false;

@@ -25,6 +25,7 @@ struct method_names {
     struct named_method *methods; /* by address, then by time */
     uint32_t count;
     uint32_t room;
+    uint32_t *by_bytecode; /* places in methods, by address of the first bytecode */
 };
 
 /* Reads all of [offset, offset + size), or fails. */
@@ -181,6 +182,29 @@ static int by_address_and_time(const void *left, const void *right)
     return (a->detail_offset > b->detail_offset) - (a->detail_offset < b->detail_offset);
 }
 
+static int by_bytecode(const void *left, const void *right, void *context)
+{
+    const struct named_method *methods = context;
+    uint64_t a = methods[*(const uint32_t *)left].bytecodes;
+    uint64_t b = methods[*(const uint32_t *)right].bytecodes;
+    return (a > b) - (a < b);
+}
+
+static int sort_methods(struct method_names *names)
+{
+    qsort(names->methods, names->count, sizeof *names->methods, by_address_and_time);
+    names->by_bytecode = malloc(names->count * sizeof *names->by_bytecode);
+    if (!names->by_bytecode) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < names->count; i++) {
+        names->by_bytecode[i] = i;
+    }
+    qsort_r(names->by_bytecode, names->count, sizeof *names->by_bytecode, by_bytecode,
+            names->methods);
+    return 0;
+}
+
 static int read_table(struct method_names *names)
 {
     struct stat about;
@@ -195,7 +219,7 @@ static int read_table(struct method_names *names)
     }
     int error = read_records(names, header.total_size, (uint64_t)about.st_size);
     if (!error && names->count) {
-        qsort(names->methods, names->count, sizeof *names->methods, by_address_and_time);
+        error = sort_methods(names);
     }
     return error;
 }
@@ -243,6 +267,7 @@ void method_names_close(struct method_names *names)
         free(names->methods[i].detail);
     }
     free(names->methods);
+    free(names->by_bytecode);
     free(names->path);
     if (names->fd >= 0) {
         (void)close(names->fd);
@@ -274,6 +299,33 @@ struct named_method *method_names_at(const struct method_names *names, uint64_t 
     }
     if (low < names->count && names->methods[low].address == address && names->methods[low].found) {
         return &names->methods[low];
+    }
+    return NULL;
+}
+
+/* Methods lie apart, but over time several may have begun near one address: so many are looked at.
+ */
+#define NEIGHBOURS 64
+
+struct named_method *method_names_by_bytecode(const struct method_names *names, uint64_t bcp,
+                                              uint64_t time)
+{
+    uint32_t low = 0;
+    uint32_t high = names->count;
+    while (low < high) { /* the first one behind */
+        uint32_t middle = low + (high - low) / 2;
+        if (names->methods[names->by_bytecode[middle]].bytecodes <= bcp) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (uint32_t tries = 0; low > 0 && tries < NEIGHBOURS; tries++) {
+        struct named_method *method = &names->methods[names->by_bytecode[--low]];
+        if (bcp - method->bytecodes < method->bytecode_size &&
+            method_names_at(names, method->address, time) == method) {
+            return method;
+        }
     }
     return NULL;
 }

@@ -52,6 +52,10 @@ uint32_t method_names_count(const struct method_names *names);
 struct named_method *method_names_at(const struct method_names *names, uint64_t address,
                                      uint64_t time);
 
+/* The method that had a bytecode at this address at that time, or NULL. */
+struct named_method *method_names_by_bytecode(const struct method_names *names, uint64_t bcp,
+                                              uint64_t time);
+
 /* Its name and lines, or NULL after a message. */
 const struct method_detail *method_names_detail(struct method_names *names,
                                                 struct named_method *method);

@@ -373,8 +373,6 @@ static void fill_interpreted(struct walk *walk, const struct unwind_place *place
             (void)read_word(walk, fp + (uint64_t)(int64_t)METHOD_SLOT, &frame->method);
             (void)read_word(walk, fp + (uint64_t)(int64_t)machine->bcp_slot, &frame->bcp);
         }
-    } else {
-        frame->bcp_register = 0; /* entered or left: the register holds the sender's sp */
     }
     walk->end = UNWIND_END_COUNT;
 }

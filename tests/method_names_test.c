@@ -116,6 +116,14 @@ static void test_interpreted_frames(void **state)
     assert_string_equal(out.method->name, "A.first()");
     assert_int_equal(out.bci, 0);
 
+    struct unwind_frame left = {.bcp_register = 0xb003}; /* its frame is gone */
+    assert_true(interpreter_name(names, &left, 3000, &out));
+    assert_string_equal(out.method->name, "B.second()");
+    assert_int_equal(out.bci, 3);
+    assert_false(interpreter_name(names, &left, 2500, &out)); /* not there yet */
+    left.bcp_register = 0xb004;
+    assert_false(interpreter_name(names, &left, 3000, &out));
+
     struct unwind_frame native = {.caller = true, .method = 0x800};
     assert_true(interpreter_name(names, &native, 1, &out));
     assert_int_equal(out.bci, -1);
