@@ -209,7 +209,7 @@ static void add_method(const struct frame_table *table, struct elf_image *image,
     }
     struct dwarf_function function = {
         .address = ELF_IMAGE_TEXT + first * FRAME_BYTES,
-        .size = (end - first) * FRAME_BYTES,
+        .size = (uint64_t)(end - first) * FRAME_BYTES,
         .name = name,
         .line = rows[0].line,
         .rows = rows,

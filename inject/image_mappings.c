@@ -114,10 +114,11 @@ static void put_mapping(struct image_mappings *mappings, const struct image_mapp
         mmap.file_offset = files->code.offsets[stay->blob];
         memcpy(mmap.build_id, files->code.build_id, BUILD_ID_MAX);
     }
-    size_t path_size = (strlen(path) + 8) / 8 * 8; /* with its NUL */
+    size_t path_length = strlen(path);
+    size_t path_size = (path_length + 8) / 8 * 8; /* with its NUL */
     uint8_t *at = mappings->record + sizeof mmap;
     memset(at, 0, path_size);
-    memcpy(at, path, strlen(path));
+    memcpy(at, path, path_length + 1);
     size_t id_size =
         perf_put_sample_id(mappings->data, mmap.pid, mmap.tid, mapping->time, at + path_size);
     mmap.header = (struct perf_event_header){

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WINDOW_SIZE   (256 * 1024)
-#define SKIP_READ     (4 * 1024) /* read-ahead while stepping over samples */
+#define WINDOW_SIZE   ((size_t)256 * 1024)
+#define SKIP_READ     ((size_t)4 * 1024) /* read-ahead while stepping over samples */
 #define MAX_EVENTS    65536
 #define ATTR_SIZE_MAX 4096
 

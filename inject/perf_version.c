@@ -1,6 +1,8 @@
 #include "inject/perf_version.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 int perf_major_version(void)
 {
@@ -9,8 +11,10 @@ int perf_major_version(void)
     if (!perf) {
         return 0;
     }
-    if (fscanf(perf, "perf version %d", &major) != 1) {
-        major = 0;
+    static const char prefix[] = "perf version ";
+    char line[256];
+    if (fgets(line, sizeof line, perf) && strncmp(line, prefix, sizeof prefix - 1) == 0) {
+        major = (int)strtol(line + sizeof prefix - 1, NULL, 10);
     }
     pclose(perf);
     return major;

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COPY_SIZE     (64 * 1024)
+#define COPY_SIZE     ((size_t)64 * 1024)
 #define USER_STATE    ((uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER))
 #define NAME_ALIGN    64         /* of file names in HEADER_BUILD_ID */
 #define BUILD_ID_SIZE (1u << 15) /* PERF_RECORD_MISC_BUILD_ID_SIZE: the size is in the record */
@@ -120,12 +120,10 @@ static void put_events(struct perf_writer *writer)
 
 static int start(struct perf_writer *writer)
 {
-    writer->temporary = malloc(strlen(writer->path) + sizeof ".XXXXXX");
-    if (!writer->temporary) {
+    if (asprintf(&writer->temporary, "%s.XXXXXX", writer->path) < 0) {
+        writer->temporary = NULL;
         return -ENOMEM;
     }
-    strcpy(writer->temporary, writer->path);
-    strcat(writer->temporary, ".XXXXXX");
     int fd = mkstemp(writer->temporary); /* mode 0600 */
     if (fd < 0) {
         int err = -errno;
@@ -173,7 +171,8 @@ int perf_writer_open(const char *path, struct perf_data *source, bool drop_user_
 void perf_writer_add_build_id(struct perf_writer *writer, const char *path,
                               const uint8_t build_id[BUILD_ID_MAX])
 {
-    size_t name_size = (strlen(path) + NAME_ALIGN) / NAME_ALIGN * NAME_ALIGN; /* with its NUL */
+    size_t length = strlen(path);
+    size_t name_size = (length + NAME_ALIGN) / NAME_ALIGN * NAME_ALIGN; /* with its NUL */
     struct build_id_entry entry = {
         .header = {.misc = PERF_RECORD_MISC_USER | BUILD_ID_SIZE,
                    .size = (uint16_t)(sizeof entry + name_size)},
@@ -194,7 +193,7 @@ void perf_writer_add_build_id(struct perf_writer *writer, const char *path,
     uint8_t *at = grown + writer->build_ids_size;
     memcpy(at, &entry, sizeof entry);
     memset(at + sizeof entry, 0, name_size);
-    memcpy(at + sizeof entry, path, strlen(path));
+    memcpy(at + sizeof entry, path, length + 1);
     writer->build_ids_size += sizeof entry + name_size;
 }
 

@@ -210,7 +210,7 @@ static struct process **slot_of(const struct processes *processes, uint32_t pid)
 static struct process *new_process(struct processes *processes, uint32_t pid, uint64_t from,
                                    const struct process *parent)
 {
-    if (grow(&processes->list, processes->count, &processes->room, sizeof *processes->list)) {
+    if (grow(&processes->list, processes->count, &processes->room, sizeof(struct process *))) {
         return NULL;
     }
     struct process *process = calloc(1, sizeof *process);

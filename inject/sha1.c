@@ -10,7 +10,7 @@ static uint32_t rotate(uint32_t value, int bits)
 static void add_block(uint32_t state[5], const uint8_t *block)
 {
     uint32_t w[80];
-    for (int i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         uint32_t word;
         memcpy(&word, block + 4 * i, sizeof word);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
