@@ -319,7 +319,12 @@ int perf_data_open(const char *path, struct perf_data **out)
     if (!data->path || !data->window) {
         goto no_memory;
     }
-    data->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (strcmp(path, "-") == 0) {
+        err = refuse(data, "it is in pipe mode", "record with 'perf record -o FILE'");
+        goto fail;
+    }
+    data->fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is refused, not waited for */
     if (data->fd < 0) {
         err = -errno;
         error_message("failed to open %s: %s", path, strerror(-err));

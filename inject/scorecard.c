@@ -220,8 +220,10 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
     struct losses losses = processes_losses(facts->processes);
     double unrooted = share(scorecard->stacks - scorecard->stacks_rooted, scorecard->stacks);
 
+    bool all_usable = facts->jvms->count > 0;
     for (uint32_t i = 0; i < facts->jvms->count; i++) {
         const struct jvm *jvm = facts->jvms->list[i];
+        all_usable &= jvm->why == NULL;
         if (jvm->why) {
             snprintf(text, sizeof text, "process %u: %s", jvm->process->pid, jvm->why);
             tell(to, text);
@@ -245,10 +247,9 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
         tell(to, "no process of this recording mapped a dump; load the agent into the JVM "
                  "(-agentpath:libjdagent.so, or attach) while perf records");
     }
-    if (facts->jvms->count > 0 && scorecard->unnamed[UNNAMED_NO_DUMP] > scorecard->frames / 100) {
+    if (all_usable && scorecard->unnamed[UNNAMED_NO_DUMP] > scorecard->frames / 100) {
         snprintf(text, sizeof text,
-                 "%" PRIu64
-                 " frames are of JVMs without a usable dump; load the agent into them, too",
+                 "%" PRIu64 " frames are of JVMs without a dump; load the agent into them, too",
                  scorecard->unnamed[UNNAMED_NO_DUMP]);
         tell(to, text);
     }

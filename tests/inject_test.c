@@ -59,7 +59,7 @@ static void put_mmap2(struct perf_file *file, uint32_t pid, uint64_t time, uint6
     memcpy(payload, ids, 8);
     memcpy(payload + 8, place, 24);
     memcpy(payload + 56, flags, 8);
-    strcpy((char *)payload + 64, path);
+    memcpy(payload + 64, path, strlen(path) + 1);
     put_sample_id(payload + 64 + path_size, pid, time);
     perf_file_record(file, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, payload, 64 + path_size + 16);
 }
@@ -140,10 +140,10 @@ static int inject(void **state, const char *recording_name, const char *result, 
 /* A record of the result, the facts tests ask for. */
 struct seen {
     uint32_t type;
+    uint32_t pid;
     uint64_t time;
     uint64_t address; /* of a mapping, or a sample's ip */
     uint64_t offset;
-    uint32_t pid;
     char path[256];
     uint64_t chain[32];
     uint64_t chain_count;
@@ -547,6 +547,75 @@ static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
     free(file.records);
 }
 
+/* clock=tsc: the recording's clock is perf's own, and it tells how to convert. */
+static void processor_time_stamps_are_converted(void **state)
+{
+    struct perf_file file = recording();
+    file.attrs[0].use_clockid = 0;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    memcpy(dump.bytes + 32, (uint64_t[]){JITDUMP_FLAGS_ARCH_TIMESTAMP}, 8);
+    dump_load(&dump, 3000000, CODE, 16, 1, "first");
+    dump_load(&dump, 5000000, CODE, 16, 2, "second");
+    write_dump(state, &dump, "jit-4242.dump");
+    uint64_t conversion[] = {1, 1, 500}; /* time = 500 + stamp / 2 */
+    perf_file_record(&file, PERF_USER_TIME_CONV, 0, conversion, sizeof conversion);
+    put_mmap2(&file, PID, 400, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
+              scratch_path(state, "jit-4242.dump"));
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+    put_sample(&file, PID, 1500600, chain, 2);
+    put_sample(&file, PID, 2500600, chain, 2);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+    struct seen seen[8];
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_int_equal(count, 5);
+    assert_int_equal(seen[3].time, 1500500);
+    assert_string_equal(symbol_at(seen[3].path, seen[3].offset), "first");
+    assert_int_equal(seen[4].time, 2500500);
+    assert_string_equal(symbol_at(seen[4].path, seen[4].offset), "second");
+    free(file.records);
+}
+
+static void put_path(struct perf_file *file, uint64_t time, const char *path)
+{
+    put_mmap2(file, PID, time, 0x7f0000000000 + time, 4096, PROT_READ | PROT_EXEC, path);
+}
+
+/* The agent was stopped and started again: the second dump knows what the first did not hear of. */
+static void a_second_dump_takes_over(void **state)
+{
+    struct perf_file file = recording();
+    struct dump_builder dump = {0};
+    mkdir(scratch_path(state, "2"), 0700);
+    dump_header(&dump);
+    dump_load(&dump, 1000100, CODE, 16, 1, "old");
+    dump_load(&dump, 1000100, CODE + 64, 16, 2, "gone");
+    write_dump(state, &dump, "jit-4242.dump");
+    dump_header(&dump);
+    memcpy(dump.bytes + 24, (uint64_t[]){2000000}, 8); /* of the header: when it began */
+    dump_load(&dump, 2000100, CODE, 16, 1, "new");
+    write_dump(state, &dump, "2/jit-4242.dump");
+    put_path(&file, 1000050, scratch_path(state, "jit-4242.dump"));
+    put_path(&file, 2000050, scratch_path(state, "2/jit-4242.dump"));
+    static const uint64_t times[] = {1500000, 2500000, 2500000};
+    for (int i = 0; i < 3; i++) {
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE + (i == 2 ? 64 : 0)};
+        put_sample(&file, PID, times[i], chain, 2);
+    }
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+    struct seen seen[8];
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_int_equal(count, 5);
+    assert_string_equal(symbol_at(seen[3].path, seen[3].offset), "old");
+    assert_string_equal(symbol_at(seen[4].path, seen[4].offset), "new");
+    assert_string_not_equal(seen[3].path, seen[4].path);
+    unlink(scratch_path(state, "2/jit-4242.dump"));
+    rmdir(scratch_path(state, "2"));
+    free(file.records);
+}
+
 static void wrong_usage_is_told(void **state)
 {
     char *none[] = {"inject", NULL};
@@ -568,6 +637,8 @@ int main(void)
         cmocka_unit_test(a_fork_has_its_parents_code),
         cmocka_unit_test(the_scorecard_tells_why),
         cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
+        cmocka_unit_test(processor_time_stamps_are_converted),
+        cmocka_unit_test(a_second_dump_takes_over),
         cmocka_unit_test(wrong_usage_is_told),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);

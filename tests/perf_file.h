@@ -56,8 +56,9 @@ static inline void perf_file_write(const struct perf_file *file, const char *pat
         .magic = PERF_FILE_MAGIC,
         .size = sizeof header,
         .attr_size = sizeof file->attrs[0] + sizeof(struct perf_section),
-        .attrs = {sizeof header + file->attr_count * 8,
-                  file->attr_count * (sizeof file->attrs[0] + sizeof(struct perf_section))},
+        .attrs = {sizeof header + file->attr_count * UINT64_C(8),
+                  (uint64_t)file->attr_count *
+                      (sizeof file->attrs[0] + sizeof(struct perf_section))},
         .features = {file->feature_bits},
     };
     header.data = (struct perf_section){header.attrs.offset + header.attrs.size, file->size};

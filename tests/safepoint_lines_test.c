@@ -9,7 +9,7 @@
 
 #define BLOBS  30
 #define RANGES 6
-#define RANGE  16 /* bytes of each */
+#define RANGE  UINT64_C(16) /* bytes of each */
 
 /* Blobs of a tier, whose ranges end behind calls, all or but every second one. */
 static void write_dump(const char *path, unsigned tier, bool calls_only)
@@ -37,7 +37,7 @@ static void write_dump(const char *path, unsigned tier, bool calls_only)
         dump_begin(&dump, JIT_CODE_LOAD, BUILDER_START + i);
         dump_load_fields(&dump, address, RANGES * RANGE, i);
         dump_string(&dump, "m");
-        for (int offset = 0; offset < RANGES * RANGE; offset++) {
+        for (uint64_t offset = 0; offset < RANGES * RANGE; offset++) {
             bool call = offset % RANGE == RANGE - 5 && (calls_only || offset / RANGE % 2);
             dump_bytes(&dump, call ? "\xe8" : "\x90", 1);
         }
