@@ -12,7 +12,7 @@ rounds=200
 java=("$jdk/bin/java" -XX:+UseSerialGC -Xmx64m -cp "$classes")
 "${java[@]}" Churn $rounds >"$scratch/expected"
 mkdir "$scratch/small"
-declare -A size=([jitdump]=256k [map]=24k)
+declare -A size=([jitdump]=128k [map]=8k)
 for mode in jitdump map; do
     # The mount is seen in the inner shell only, and ends with it.
     # shellcheck disable=SC2016

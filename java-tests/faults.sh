@@ -131,7 +131,7 @@ name=rmdir dir=$scratch/rmdir
 mkdir "$dir"
 "${java[0]}" "-agentpath:$agent=dir=$dir" "${java[@]:1}" Churn $((rounds * 10)) >"$dir.out" 2>"$dir.err" &
 children=("$!")
-tenths=100
+tenths=3000
 until compgen -G "$dir/jit-*.dump" >/dev/null; do
     [ $((tenths--)) -gt 0 ] || fail "rmdir: no dump"
     sleep 0.1

@@ -199,9 +199,9 @@ verify_torn() {
 
 # wait_for FILE PATTERN [SECONDS]: until a line of FILE matches.
 wait_for() {
-    local tenths=$((${3:-60} * 10))
+    local tenths=$((${3:-300} * 10))
     until grep -q -e "$2" "$1" 2>/dev/null; do
-        [ $((tenths--)) -gt 0 ] || fail "no '$2' in $1 within ${3:-60} s: $(tail -n 3 "$1")"
+        [ $((tenths--)) -gt 0 ] || fail "no '$2' in $1 within ${3:-300} s: $(tail -n 3 "$1")"
         sleep 0.1
     done
 }

@@ -11,7 +11,7 @@ rounds=8
 jvm_flags "-agentpath:$agent=dir=$scratch/dump" "-agentpath:$oracle=$scratch/log,log"
 blobs=0 torn=0
 for ((round = 0; round < rounds; round++)); do
-    rm -rf "$scratch/dump" "$scratch/out"
+    rm -rf "$scratch/dump" "$scratch/out" "$scratch/log"
     mkdir "$scratch/dump"
     "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/said" 2>&1 &
     child=$!

@@ -1,8 +1,8 @@
 /*
  * oracle-check DUMP ORACLE: holds a dump against what the oracle wrote down in the same JVM.
  * oracle-check --held DUMP LOG: the dump holds every blob of the oracle's log.
- * oracle-check --live DUMP LOG: the dump holds the blobs that live at its start or came later: all
- * that are left at the log's end, and none that was gone before.
+ * oracle-check --live DUMP LOG TIME: the dump holds the blobs that live at its start or came later:
+ * all that the log has alive at that time, ns, and none that was gone before the dump.
  *
  * Rows: for every byte of every compiled method up to its last PCStackInfo, the dump's row must
  * give the file and line of the innermost frame of the first PCStackInfo whose pc is above the
@@ -464,7 +464,7 @@ static int check_held(void)
     return stay_count > 0 && lost == 0 ? 0 : 1;
 }
 
-static int check_live(void)
+static int check_live(uint64_t then)
 {
     uint64_t start = code_index_header(dump)->timestamp;
     uint64_t live = 0;
@@ -472,7 +472,7 @@ static int check_live(void)
     uint64_t dead = 0;
     uint64_t stubs = 0;
     for (size_t i = 0; i < stay_count; i++) {
-        if (stays[i].until == UINT64_MAX) {
+        if (stays[i].from <= then && stays[i].until > then) {
             live++;
             if (!held(&stays[i])) {
                 lost++;
@@ -501,8 +501,7 @@ static int check_live(void)
             }
         }
     }
-    printf("live: %" PRIu64 " blobs at the end, %" PRIu64
-           " of them not in the dump; the dump has %u, "
+    printf("live: %" PRIu64 " blobs, %" PRIu64 " of them not in the dump; the dump has %u, "
            "%" PRIu64
            " stubs among them that the JVM tells of in a replay only; not alive: %" PRIu64 "\n",
            live, lost, place_count, stubs, dead);
@@ -538,17 +537,20 @@ static int check_truth(FILE *oracle)
 
 int main(int argc, char **argv)
 {
-    const char *mode = argc == 4 ? argv[1] : "";
-    if (argc != 3 && strcmp(mode, "--held") != 0 && strcmp(mode, "--live") != 0) {
-        fprintf(stderr, "usage: oracle-check [--held | --live] DUMP ORACLE\n");
+    bool only_held = argc == 4 && strcmp(argv[1], "--held") == 0;
+    bool live = argc == 5 && strcmp(argv[1], "--live") == 0;
+    if (argc != 3 && !only_held && !live) {
+        fprintf(stderr,
+                "usage: oracle-check DUMP ORACLE | --held DUMP LOG | --live DUMP LOG TIME\n");
         return 2;
     }
-    FILE *oracle = fopen(argv[argc - 1], "re");
+    char **files = argc == 3 ? argv + 1 : argv + 2;
+    FILE *oracle = fopen(files[1], "re");
     if (oracle == NULL) {
-        fprintf(stderr, "oracle-check: failed to open %s: %s\n", argv[argc - 1], strerror(errno));
+        fprintf(stderr, "oracle-check: failed to open %s: %s\n", files[1], strerror(errno));
         return 1;
     }
-    if (code_index_open(argv[argc - 2], &dump) != 0) {
+    if (code_index_open(files[0], &dump) != 0) {
         return 1;
     }
     place_count = code_index_blob_count(dump);
@@ -567,7 +569,7 @@ int main(int argc, char **argv)
         status = check_truth(oracle);
     } else {
         read_log(oracle);
-        status = strcmp(mode, "--held") == 0 ? check_held() : check_live();
+        status = only_held ? check_held() : check_live(strtoull(argv[4], NULL, 10));
     }
     code_details_free(&details);
     code_index_close(dump);
