@@ -224,6 +224,7 @@ static void test_registers_by_mask(void **state)
 
 /* ---- This process ---- */
 
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 struct own_mapping {
     uint64_t start, end, offset;
     char path[256];
@@ -266,7 +267,6 @@ static void find_own(void *context, uint64_t address, struct unwind_place *place
     }
 }
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 __attribute__((noinline)) static int innermost(struct own_process *own)
 {
     ucontext_t context;
