@@ -3,24 +3,28 @@
 #   scripts/aarch64-sysroot.sh DIR
 #   cmake -S . -B build-aarch64 -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake -DAARCH64_SYSROOT=DIR
 #
-# The JVMTI headers are the same everywhere, so the host's JDK does.
+# The JVMTI headers are the same everywhere, so the host's JDK does. Without a sysroot, with
+# -DJDAGENT_TOOL=OFF -DJDAGENT_TESTS=OFF, the agent and libjdwriter alone.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 
-if(NOT AARCH64_SYSROOT)
-  message(FATAL_ERROR "Set AARCH64_SYSROOT to a directory that scripts/aarch64-sysroot.sh has made")
+if(AARCH64_SYSROOT)
+  get_filename_component(AARCH64_SYSROOT "${AARCH64_SYSROOT}" ABSOLUTE)
+  set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES AARCH64_SYSROOT)
+  set(CMAKE_SYSROOT ${AARCH64_SYSROOT})
+  set(ENV{PKG_CONFIG_SYSROOT_DIR} ${AARCH64_SYSROOT})
+  set(ENV{PKG_CONFIG_LIBDIR}
+    ${AARCH64_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${AARCH64_SYSROOT}/usr/share/pkgconfig)
+  set(libraries ${AARCH64_SYSROOT})
+else()
+  # The compiler's own libc: enough for the agent and libjdwriter.
+  set(libraries /usr/aarch64-linux-gnu)
 endif()
-get_filename_component(AARCH64_SYSROOT "${AARCH64_SYSROOT}" ABSOLUTE)
-set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES AARCH64_SYSROOT)
-set(CMAKE_SYSROOT ${AARCH64_SYSROOT})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-set(ENV{PKG_CONFIG_SYSROOT_DIR} ${AARCH64_SYSROOT})
-set(ENV{PKG_CONFIG_LIBDIR}
-  ${AARCH64_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${AARCH64_SYSROOT}/usr/share/pkgconfig)
 
 # The default processor of qemu has SVE, which makes it and HotSpot slow.
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -cpu neoverse-n1 -L ${AARCH64_SYSROOT})
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -cpu neoverse-n1 -L ${libraries})
