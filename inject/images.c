@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int no_memory(const struct images_options *options)
 {
@@ -101,13 +102,16 @@ static int write_of(const struct jvms *jvms, const struct jvm *jvm,
     if (frame_table_lay_out(jvm->frames)) {
         return no_memory(options);
     }
-    if (frame_table_count(jvm->frames) == 0) {
-        return 0;
-    }
-    files->frames_path = image_path(jvms, jvm, options, "-frames");
-    if (!files->frames_path) {
+    char *frames_path = image_path(jvms, jvm, options, "-frames");
+    if (!frames_path) {
         return -EIO;
     }
+    if (frame_table_count(jvm->frames) == 0) {
+        unlink(frames_path); /* of an earlier result of this name */
+        free(frames_path);
+        return 0;
+    }
+    files->frames_path = frames_path;
     return frame_table_write(jvm->frames, (uint16_t)code_index_header(jvm->index)->elf_mach,
                              options->code.source_path, files->frames_path, files->frames_build_id);
 }
@@ -134,6 +138,18 @@ void images_free(struct image_files *files, uint32_t count)
         free(files[i].frames_path);
     }
     free(files);
+}
+
+void images_remove(const struct image_files *files, uint32_t count)
+{
+    for (uint32_t i = 0; files && i < count; i++) {
+        if (files[i].code_path) {
+            unlink(files[i].code_path);
+        }
+        if (files[i].frames_path) {
+            unlink(files[i].frames_path);
+        }
+    }
 }
 
 void images_add_build_ids(const struct image_files *files, uint32_t count,

@@ -31,6 +31,9 @@ int images_write(const struct jvms *jvms, const struct images_options *options,
                  struct image_files **out);
 void images_free(struct image_files *files, uint32_t count); /* NULL is fine */
 
+/* Removes the files: there will be no result. NULL is fine. */
+void images_remove(const struct image_files *files, uint32_t count);
+
 /* Enters the files in the result's list of build-ids. */
 void images_add_build_ids(const struct image_files *files, uint32_t count,
                           struct perf_writer *writer);

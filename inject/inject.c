@@ -36,6 +36,7 @@ struct run {
     struct image_files *files; /* by jvm */
     struct image_mappings *mappings;
     struct perf_writer *writer;
+    bool has_result;
     uint8_t record[PERF_RECORD_SIZE_MAX];
 };
 
@@ -172,6 +173,7 @@ static int write_result(struct run *run)
     images_add_build_ids(run->files, run->jvms.count, run->writer);
     err = perf_writer_finish(run->writer);
     run->writer = NULL;
+    run->has_result = err == 0;
     return err;
 }
 
@@ -300,6 +302,9 @@ int inject(const struct inject_options *options)
     }
     run->options = options;
     int err = run_all(run);
+    if (err && !run->has_result) {
+        images_remove(run->files, run->jvms.count);
+    }
     clean_up(run);
     free(run);
     return err;

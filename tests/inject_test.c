@@ -365,6 +365,11 @@ static void inlined_methods_are_frames(void **state)
     }
     assert_string_equal(symbol_at(scratch_path(state, "r-java-frames.so"), 0x1000),
                         "b.B.inlined()_[i]");
+
+    /* What the result no longer needs does not stay behind. */
+    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "off", NULL), STATUS_DONE);
+    assert_int_not_equal(access(scratch_path(state, "r-java-frames.so"), F_OK), 0);
+    assert_int_equal(inject(state, "p.data", "absent/r.data", NULL), STATUS_FAILED);
     free(file.records);
 }
 
@@ -380,7 +385,7 @@ static void debugging_information_tells_of_inlined_methods(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", "--inline", "dwarf", "--source-path",
                             scratch_path(state, "src"), NULL),
                      STATUS_DONE);
-    struct seen seen[8];
+    struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
     assert_int_equal(count, 2);
     assert_int_equal(seen[0].chain_count, 2);
@@ -462,7 +467,7 @@ static void a_fork_has_its_parents_code(void **state)
     put_round(&file);
     perf_file_write(&file, scratch_path(state, "p.data"));
     assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", NULL), STATUS_DONE);
-    struct seen seen[8];
+    struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
     assert_int_equal(count, 5);
     assert_int_equal(seen[1].chain_count, 3);
@@ -542,7 +547,7 @@ static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
     read_text(scratch_path(state, "card.json"), text, sizeof text);
     assert_non_null(strstr(text, "-k mono"));
     assert_non_null(strstr(text, "\"verdict\": \"bad\""));
-    struct seen seen[8];
+    struct seen seen[8] = {0};
     assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), 3);
     free(file.records);
 }
@@ -567,7 +572,7 @@ static void processor_time_stamps_are_converted(void **state)
     put_sample(&file, PID, 2500600, chain, 2);
     perf_file_write(&file, scratch_path(state, "p.data"));
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
-    struct seen seen[8];
+    struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
     assert_int_equal(count, 5);
     assert_int_equal(seen[3].time, 1500500);
@@ -605,7 +610,7 @@ static void a_second_dump_takes_over(void **state)
     }
     perf_file_write(&file, scratch_path(state, "p.data"));
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
-    struct seen seen[8];
+    struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
     assert_int_equal(count, 5);
     assert_string_equal(symbol_at(seen[3].path, seen[3].offset), "old");
