@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installed, jdperf finds its parts beside itself, also through a symbolic link.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+command -v cmake >/dev/null || skip "cmake is not installed"
+need_real_profile
+compile_sample
+cmake --install "$JDAGENT_BUILD" --prefix "$WORK/a b/usr" >install.log 2>&1 || fail "cmake --install: $(tail -n 5 install.log)"
+unset JDAGENT_BUILD
+ln -s "$WORK/a b/usr/bin/jdperf" jdperf
+for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
+    run 0 "$jdperf" --version
+    run 0 "$jdperf" record -o 'a profile' -- java -cp classes Market 3
+    says 'with a name'
+    run 0 "$jdperf" report 'a profile'
+    says 'Market.takeOrders()'
+done
+run 0 ./jdperf annotate 'a profile' takeOrders --source-path "$SOURCE/scripts/sample"
+says 'double trend'
+run 0 ./jdperf flame 'a profile'
+run 0 ./jdperf bundle 'a profile' -o 'a bundle.tar'
+# Through the environment the path has a blank in it, too.
+run 0 ./jdperf record -o 'a profile' -- sh -c 'java -cp classes Market 2'
+run 0 ./jdperf report 'a profile'
+says 'Market.takeOrders()'
+
+rm -r "a b/usr/share/jdagent/jdperf.d"
+run 1 ./jdperf --version
+says 'is not complete'
