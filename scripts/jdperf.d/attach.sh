@@ -13,9 +13,10 @@ there and from then on what comes, until jdperf stop PID. PID is a number, or a
 unique part of a name that jcmd -l shows; the JVM may be another user's (for
 root) or in a container.
 
-  -o DIR              an existing directory for the dump (default: the agent's,
-                      below \$JITDUMPDIR or \$HOME of the JVM; for another
-                      user's JVM or a container's, a directory in its /tmp)
+  -o DIR              an existing directory for the dump (default: one below
+                      \$JITDUMPDIR, else the agent's own, below \$HOME of the
+                      JVM; for another user's JVM or a container's, one in
+                      its /tmp)
       --agent-options LIST  key=value,… for the agent
 
 jdperf record -p PID attaches, records and stops in one go.
@@ -50,6 +51,12 @@ verb_attach() {
     if [[ $dir ]]; then
         target_is_like_us || die "process $TARGET cannot write to $dir: it is another user's, or in a container; leave -o out"
         [[ -d $dir ]] || wrong_usage "attach: there is no directory $dir"
+        agent_options=dir=$(cd "$dir" && pwd -P)${agent_options:+,$agent_options}
+    elif [[ ${JITDUMPDIR:-} ]] && target_is_like_us; then
+        # The agent would look into the JVM's environment, not into ours.
+        { mkdir -p "$JITDUMPDIR/.debug/jit" &&
+            dir=$(mktemp -d "$JITDUMPDIR/.debug/jit/java-jit-$(date +%Y%m%d).XXXXXXXX"); } ||
+            die "failed to make a directory below $JITDUMPDIR"
         agent_options=dir=$(cd "$dir" && pwd -P)${agent_options:+,$agent_options}
     elif ! target_is_like_us; then
         target_make_staging

@@ -16,6 +16,9 @@ another way.
 
       --injector jdtool|perf  jdtool inject (default: one file for all code,
                       inlined frames, a scorecard) or perf inject --jit
+
+Of jdtool inject's options (see jdtool inject --help) -- --leaf gives self time
+to the innermost inlined method, -- --inline off leaves inlined methods out.
 END
 }
 

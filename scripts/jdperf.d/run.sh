@@ -9,8 +9,8 @@
 # ended: because the command or the JVM has, the time is over, or the user pressed Ctrl-C. HELD is
 # the command's process, empty when there is none.
 record_run() {
-    local timer='' go
-    HELD='' INTERRUPTED=''
+    local timer='' go process running=yes
+    HELD='' INTERRUPTED='' PERF_PID=''
     make_scratch
     mkfifo "$SCRATCH/go" "$SCRATCH/control" "$SCRATCH/ack"
     if ((${#command[@]})); then
@@ -18,7 +18,6 @@ record_run() {
         # bash starts asynchronous commands deaf to Ctrl-C and without a terminal.
         (
             trap - INT QUIT
-            trap '' EXIT
             read -r go <"$SCRATCH/go"
             [[ $go == go ]] || exit 125
             exec "${COMMAND_LINE[@]}"
@@ -29,7 +28,7 @@ record_run() {
     [[ -z $system_wide ]] || PERF_ARGUMENTS+=(-a)
 
     trap 'INTERRUPTED=yes' INT
-    trap '[[ -z $HELD ]] || kill -TERM "$HELD" 2>/dev/null; kill -INT "$PERF_PID" 2>/dev/null' TERM HUP
+    trap '[[ -z $HELD ]] || kill -TERM "$HELD" 2>/dev/null; [[ -z $PERF_PID ]] || kill -INT "$PERF_PID" 2>/dev/null' TERM HUP
     if ! record_start_perf; then
         [[ -z $HELD ]] || echo no >"$SCRATCH/go"
         [[ -z $pid ]] || running_abandon
@@ -39,11 +38,15 @@ record_run() {
     [[ $HELD || $duration ]] || say "Ctrl-C ends the recording"
     [[ -z $HELD ]] || echo go >"$SCRATCH/go"
     if [[ $duration ]]; then
-        { sleep "$duration" && kill -INT "$PERF_PID"; } 2>/dev/null &
+        sleep "$duration" &
         timer=$!
     fi
-    while kill -0 "$PERF_PID" 2>/dev/null && { [[ -z $HELD ]] || kill -0 "$HELD" 2>/dev/null; }; do
-        wait -n "$PERF_PID" ${HELD:+"$HELD"} 2>/dev/null || :
+    # Whichever ends first ends the recording; a signal ends a wait, too.
+    while [[ $running ]]; do
+        wait -n "$PERF_PID" ${HELD:+"$HELD"} ${timer:+"$timer"} 2>/dev/null || :
+        for process in "$PERF_PID" $HELD $timer; do
+            kill -0 "$process" 2>/dev/null || running=''
+        done
     done
     # Children that outlive the command (daemons) would keep perf going.
     kill -INT "$PERF_PID" 2>/dev/null || :
@@ -57,6 +60,8 @@ record_run() {
         [[ -z $pid ]] || running_abandon
         exit 1
     fi
+    # What perf says beside its usual two lines: no space left, chunks lost, throttled.
+    grep -vE '^(\[ perf record: (Woken up|Captured)|$)' "$PROFILE/perf.log" | head -n 8 | sed 's/^/    perf: /' >&2 || :
 }
 
 # Starts perf and waits until it samples: it answers a ping then. Sets PERF_PID.

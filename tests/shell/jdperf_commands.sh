@@ -69,6 +69,10 @@ says 'the command goes on'
 PERF_RECORD_SECONDS=1 run 0 "$JDPERF" record -o p -- sh -c 'sleep 2; echo whole'
 says 'for 1 s'
 
+# What perf complains of is passed on.
+FAKE_COMPLAINT='failed to write perf data, error: No space left on device' run 0 "$JDPERF" record -o p -- true
+says 'perf: failed to write perf data, error: No space left'
+
 # Ctrl-C reaches the command, and the profile is still made.
 env --default-signal=INT setsid bash -c "exec '$JDPERF' record -o c -- sh -c 'trap \"echo told; exit 9\" INT; touch started; while :; do sleep 0.1; done'" \
     >output 2>&1 </dev/null &

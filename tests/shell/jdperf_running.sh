@@ -54,6 +54,10 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     run 1 "$JDPERF" status "$jvm"
     run 0 "$JDAGENT_BUILD/jdtool" verify "dumps/jit-$jvm.dump"
 
+    JITDUMPDIR=$WORK/dumps run 0 "$JDPERF" attach "$jvm"
+    says "file=$WORK/dumps/.debug/jit/java-jit-$(date +%Y%m%d)"
+    run 0 "$JDPERF" stop "$jvm"
+
     # What the agent refuses is told in its own words.
     run 1 "$JDPERF" attach "$jvm" --agent-options frobnicate=yes
     says "unknown option 'frobnicate'"

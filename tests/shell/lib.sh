@@ -80,6 +80,7 @@ while (($#)); do
 done
 [[ ! ${FAKE_FAILURE:-} ]] || { echo "$FAKE_FAILURE" >&2; exit 255; }
 [[ ! $output ]] || echo data >"$output"
+[[ ! ${FAKE_COMPLAINT:-} || ! $control ]] || echo "$FAKE_COMPLAINT"
 [[ $control ]] || exit 0
 exec 8<>"${control%,*}" 9<>"${control#*,}"
 trap 'exit 0' INT TERM
