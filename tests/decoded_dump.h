@@ -79,6 +79,10 @@ static inline void decoded_dump_read(struct decoded_dump *dump, const char *path
         dump->records[dump->count++] = record;
         at += record.size;
     }
+    /* A kill tears a write at a page's end, which may be where a group's first record ends. */
+    if (dump->count > 0 && dump->records[dump->count - 1].id == DECODED_DEBUG_INFO) {
+        dump->torn = true;
+    }
 }
 
 static inline void decoded_dump_free(struct decoded_dump *dump)
