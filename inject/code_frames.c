@@ -91,8 +91,11 @@ static void work_out(struct code_frames *frames, uint32_t number, struct blob_fr
         .entry_frame = frames->entry_frame,
     };
     /* A failure leaves no rows behind, and such code is not walked. */
-    if (code_index_header(frames->index)->elf_mach == EM_X86_64) {
+    uint32_t machine = code_index_header(frames->index)->elf_mach;
+    if (machine == EM_X86_64) {
         (void)frames_x86_64(&code, &blob->frames);
+    } else if (machine == EM_AARCH64) {
+        (void)frames_aarch64(&code, &blob->frames);
     }
     if (blob->shape == FRAMES_CONTINUATION && !blob->return_barrier && code.entry_frame) {
         add_barrier_row(blob, &code);

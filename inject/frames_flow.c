@@ -339,9 +339,8 @@ static void store(const struct flow *flow, struct flow_state *state, uint8_t reg
                state->sp != FLOW_UNKNOWN) {
         state->kept_fp = state->fp; /* a stub that saves all registers */
         state->kept_at = value - state->sp;
-    } else if (flow->code->shape == FRAMES_INTERPRETER && reg == state->alias_reg &&
-               state->fp != FLOW_UNKNOWN && state->sp != FLOW_UNKNOWN &&
-               state->sp - value == state->fp + 8) {
+    } else if (flow->code->shape == FRAMES_INTERPRETER && state->fp != FLOW_UNKNOWN &&
+               state->sp != FLOW_UNKNOWN && state->sp - value == state->fp + 8) {
         /* generate_fixed_frame: the sender's sp goes to fp - 8; the frame is complete. */
         state->interpreted = true;
     }
@@ -592,6 +591,60 @@ int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
         }
         for (uint32_t i = first; i < flow->count; i++) {
             flow->all[i].settled = true;
+        }
+    }
+    return 0;
+}
+
+static void guess_interpreted(const struct frames_code *code, uint32_t offset,
+                              struct flow_state *state)
+{
+    (void)code;
+    (void)offset;
+    state->interpreted = true;
+}
+
+/* One codelet's code, [from, to). */
+static int follow_codelet(struct flow *flow, const struct flow_interpreter *interpreter,
+                          uint32_t from, uint32_t to, uint32_t bytecode)
+{
+    struct flow_state state = interpreter->entry;
+    state.interpreted =
+        bytecode != UINT32_MAX || !interpreter->is_entry(flow->code->bytes + from, to - from);
+    return flow_follow(flow, from, &state);
+}
+
+int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *interpreter)
+{
+    const struct frames_code *code = flow->code;
+    uint64_t alignment = interpreter->code_alignment;
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t at = 0;
+        while (code->size - at >= 16) {
+            uint32_t size;
+            uint32_t bytecode;
+            memcpy(&size, code->bytes + at + 8, sizeof size);
+            memcpy(&bytecode, code->bytes + at + 12, sizeof bytecode);
+            if (size < 24 || size > code->size - at || size % 8 || (bytecode > 0xff && ~bytecode)) {
+                break;
+            }
+            uint64_t aligned = (code->address + at + 16 + alignment - 1) / alignment * alignment;
+            uint64_t from = aligned - code->address;
+            int error = 0;
+            if (from < at + size) {
+                error = pass == 0
+                            ? follow_codelet(flow, interpreter, (uint32_t)from, at + size, bytecode)
+                            : flow_follow_rest(flow, (uint32_t)from, at + size, guess_interpreted);
+            }
+            if (error) {
+                return error;
+            }
+            at += size;
+        }
+        if (pass == 0 && at == 0) {
+            struct flow_state inside = interpreter->entry;
+            inside.interpreted = true;
+            return flow_follow(flow, 0, &inside);
         }
     }
     return 0;

@@ -93,11 +93,26 @@ bool flow_reached(const struct flow *flow, uint32_t offset);
 
 /*
  * Code in [from, to) that no path reached: exception handlers, further entries. Follows each such
- * place with the state that `guess` makes of the body's. What paths have told already stays. Comes after all flow_follow. 0 or -ENOMEM.
+ * place with the state that `guess` makes of the body's. What paths have told already stays. Comes
+ * after all flow_follow. 0 or -ENOMEM.
  */
 int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
                      void (*guess)(const struct frames_code *code, uint32_t offset,
                                    struct flow_state *state));
+
+struct flow_interpreter {
+    struct flow_state entry; /* where a method is entered */
+    uint32_t code_alignment; /* of codelets: CodeEntryAlignment */
+    /* Whether a codelet without a bytecode is a method's entry; most run inside frames. */
+    bool (*is_entry)(const uint8_t *bytes, size_t size);
+};
+
+/*
+ * The interpreter is a StubQueue of InterpreterCodelets, each with a header (description, size,
+ * bytecode) and aligned code (interpreter.hpp; the same from 17 to 25). Where the bytes do not look
+ * like that, all of it counts as the inside of interpreted frames. 0 or -ENOMEM.
+ */
+int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *interpreter);
 
 /* Writes the rows and figures. 0 or -ENOMEM. */
 int flow_rows(const struct flow *flow, struct frames *frames);

@@ -275,15 +275,6 @@ static void guess_body(const struct frames_code *code, uint32_t offset, struct f
     }
 }
 
-static void guess_interpreted(const struct frames_code *code, uint32_t offset,
-                              struct flow_state *state)
-{
-    (void)code;
-    (void)offset;
-    *state = arch.entry;
-    state->interpreted = true;
-}
-
 static struct flow_state sender_in_r13(void)
 {
     struct flow_state state = arch.entry;
@@ -303,65 +294,12 @@ static struct flow_state interpreter_entry(void)
     return state;
 }
 
-static bool contains(const struct frames_code *code, uint32_t from, uint32_t to, const char *bytes,
-                     uint32_t count)
+/* Either builds a frame (push rax; push rbp; mov rbp,rsp; push r13) or returns without one (mov
+ * rsp,r13). */
+static bool is_entry(const uint8_t *bytes, size_t size)
 {
-    return memmem(code->bytes + from, to - from, bytes, count) != NULL;
-}
-
-/*
- * One codelet. Those without a bytecode are method entries or something run inside an interpreted
- * frame; an entry either builds a frame (push rax; push rbp; mov rbp,rsp; push r13) or returns
- * without one (mov rsp,r13).
- */
-static int follow_codelet(struct flow *flow, const struct frames_code *code, uint32_t from,
-                          uint32_t to, uint32_t bytecode)
-{
-    bool entry =
-        bytecode == UINT32_MAX && (contains(code, from, to, "\x50\x55\x48\x8b\xec\x41\x55", 7) ||
-                                   contains(code, from, to, "\x49\x8b\xe5", 3));
-    struct flow_state state = interpreter_entry();
-    state.interpreted = !entry;
-    return flow_follow(flow, from, &state);
-}
-
-/*
- * The interpreter is a StubQueue of InterpreterCodelets, each with a header (description, size,
- * bytecode) and code aligned to 32 bytes (interpreter.hpp; the same from 17 to 25). Where the bytes
- * do not look like that, all of it counts as the inside of interpreted frames.
- */
-static int follow_interpreter(struct flow *flow, const struct frames_code *code)
-{
-    for (int pass = 0; pass < 2; pass++) {
-        uint32_t at = 0;
-        while (code->size - at >= 16) {
-            uint32_t size;
-            uint32_t bytecode;
-            memcpy(&size, code->bytes + at + 8, sizeof size);
-            memcpy(&bytecode, code->bytes + at + 12, sizeof bytecode);
-            if (size < 24 || size > code->size - at || size % 8 || (bytecode > 0xff && ~bytecode)) {
-                break;
-            }
-            uint64_t body = (code->address + at + 16 + 31) & ~UINT64_C(31);
-            uint64_t from = body - code->address;
-            int error = 0;
-            if (from < at + size) {
-                error = pass == 0
-                            ? follow_codelet(flow, code, (uint32_t)from, at + size, bytecode)
-                            : flow_follow_rest(flow, (uint32_t)from, at + size, guess_interpreted);
-            }
-            if (error) {
-                return error;
-            }
-            at += size;
-        }
-        if (pass == 0 && at == 0) {
-            struct flow_state inside = arch.entry;
-            inside.interpreted = true;
-            return flow_follow(flow, 0, &inside);
-        }
-    }
-    return 0;
+    return memmem(bytes, size, "\x50\x55\x48\x8b\xec\x41\x55", 7) ||
+           memmem(bytes, size, "\x49\x8b\xe5", 3);
 }
 
 /*
@@ -433,7 +371,9 @@ int frames_x86_64(const struct frames_code *code, struct frames *frames)
     if (!flow) {
         return -ENOMEM;
     }
-    int error = code->shape == FRAMES_INTERPRETER ? follow_interpreter(flow, code)
+    const struct flow_interpreter interpreter = {
+        .entry = interpreter_entry(), .code_alignment = 32, .is_entry = is_entry};
+    int error = code->shape == FRAMES_INTERPRETER ? flow_follow_interpreter(flow, &interpreter)
                                                   : follow_code(flow, code);
     if (!error) {
         error = flow_rows(flow, frames);

@@ -131,6 +131,9 @@ static bool step_to(struct walk *walk, uint64_t pc, uint64_t cfa, const struct n
         walk->end = UNWIND_BROKEN;
         return false;
     }
+    if (walk->process->machine == EM_AARCH64) {
+        pc &= (UINT64_C(1) << 48) - 1; /* a signed return address has its signature above */
+    }
     walk->regs = *regs;
     set(&walk->regs, walk->machine->sp, cfa);
     walk->pc = pc;

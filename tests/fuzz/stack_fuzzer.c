@@ -90,6 +90,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                .verified_entry = data[1] & 0x7f,
                                .osr_entry = data[1] & 0x80 ? data[1] & 0x7f : -1,
                                .entry_frame = data[1]};
+    if (frames_aarch64(&code, &piece.frames) != 0) {
+        fail("code that is not analysed");
+    }
+    check_rows(&piece.frames);
     if (frames_x86_64(&code, &piece.frames) != 0) {
         fail("code that is not analysed");
     }

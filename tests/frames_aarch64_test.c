@@ -1,0 +1,262 @@
+/*
+ * Rows from aarch64 code, shape by shape: words as HotSpot 17 wrote them on that processor, cut to
+ * what matters.
+ */
+#include "inject/frames.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const uint32_t compiled[] = {
+    0xb9400828, /* 00 ldr w8,[x1,#8] */
+    0x6b08013f, /* 04 cmp w9,w8 */
+    0x54000040, /* 08 b.eq 10 */
+    0x15d5a31d, /* 0c b ic_miss_stub */
+    0xd503201f, /* 10 nop: the verified entry */
+    0xd14053e9, /* 14 sub x9,sp,#0x14,lsl 12 */
+    0xf900013f, /* 18 str xzr,[x9] */
+    0xd10243ff, /* 1c sub sp,sp,#0x90 */
+    0xa9087bfd, /* 20 stp x29,x30,[sp,#128] */
+    0x94001000, /* 24 bl */
+    0x54000080, /* 28 b.eq 38 */
+    0xa9487bfd, /* 2c ldp x29,x30,[sp,#128] */
+    0x910243ff, /* 30 add sp,sp,#0x90 */
+    0xd65f03c0, /* 34 ret */
+    0xf90007e8, /* 38 str x8,[sp,#8] */
+    0x95d88a4f, /* 3c bl */
+    0x17fffffb, /* 40 b 2c */
+    0xf941eb80, /* 44 ldr x0,[x28,#976]: an exception handler */
+    0x95d88a4f, /* 48 bl */
+    0xd4200000, /* 4c brk #0 */
+    0xd5033fdf, /* 50 isb: a static call's stub */
+    0xd61f0100, /* 54 br x8 */
+};
+
+static const uint32_t with_frame_pointer[] = {
+    0xd10103ff, /* 00 sub sp,sp,#0x40 */
+    0xa9037bfd, /* 04 stp x29,x30,[sp,#48] */
+    0x9100c3fd, /* 08 add x29,sp,#0x30 */
+    0x94001000, /* 0c bl */
+    0xa9437bfd, /* 10 ldp x29,x30,[sp,#48] */
+    0x910103ff, /* 14 add sp,sp,#0x40 */
+    0xd65f03c0, /* 18 ret */
+};
+
+static const uint32_t call_stub[] = {
+    0xa9bf7bfd, /* 00 stp x29,x30,[sp,#-16]! */
+    0x910003fd, /* 04 mov x29,sp */
+    0xd10343bf, /* 08 sub sp,x29,#0xd0 */
+    0xf81f83a7, /* 0c stur x7,[x29,#-8] */
+    0xf81f0fe0, /* 10 str x0,[sp,#-16]!: arguments, pushed in a loop */
+    0x71000484, /* 14 subs w4,w4,#1 */
+    0x54ffffc1, /* 18 b.ne 10 */
+    0xd63f0020, /* 1c blr x1 */
+    0x910003bf, /* 20 mov sp,x29 */
+    0xa8c17bfd, /* 24 ldp x29,x30,[sp],#16 */
+    0xd65f03c0, /* 28 ret */
+};
+
+static const uint32_t not_entrant[] = {
+    0x15d5a31d, /* 00 b handle_wrong_method, over a nop */
+    0xd14053e9, /* 04 sub x9,sp,#0x14,lsl 12 */
+    0xf900013f, /* 08 str xzr,[x9] */
+    0xd10103ff, /* 0c sub sp,sp,#0x40 */
+    0xa9037bfd, /* 10 stp x29,x30,[sp,#48] */
+    0x94001000, /* 14 bl */
+    0xd4200000, /* 18 brk #0 */
+};
+
+static const uint32_t vectors[] = {
+    0xa9bf7bfd, /* 00 stp x29,x30,[sp,#-16]! */
+    0x910003fd, /* 04 mov x29,sp */
+    0xd10103ff, /* 08 sub sp,sp,#0x40 */
+    0x4cdf2fe0, /* 0c ld1 {v0.2d-v3.2d},[sp],#64 */
+    0xa8c17bfd, /* 10 ldp x29,x30,[sp],#16 */
+    0xd65f03c0, /* 14 ret */
+};
+
+/* A method entry and a return bytecode of the interpreter. */
+static const uint32_t entry_codelet[] = {
+    0xf9400583, /* 00 ldr x3,[x12,#8] */
+    0xcb236fe8, /* 04 sub x8,sp,x3,uxtx #3 */
+    0x927ced1f, /* 08 and sp,x8,#-16 */
+    0xa9b45bf4, /* 0c stp x20,x22,[sp,#-192]!: some pairs */
+    0xa9057bfd, /* 10 stp x29,x30,[sp,#80] */
+    0x910143fd, /* 14 add x29,sp,#0x50 */
+    0xa90437ff, /* 18 stp xzr,x13,[sp,#64]: the sender's sp */
+    0xd61f0100, /* 1c br x8 */
+};
+
+static const uint32_t return_codelet[] = {
+    0xf85f83b4, /* 00 ldur x20,[x29,#-8] */
+    0x910003bf, /* 04 mov sp,x29 */
+    0xa8c17bfd, /* 08 ldp x29,x30,[sp],#16 */
+    0x927cee9f, /* 0c and sp,x20,#-16 */
+    0xd65f03c0, /* 10 ret */
+};
+
+static struct frames frames;
+
+static int teardown(void **state)
+{
+    (void)state;
+    frames_free(&frames);
+    return 0;
+}
+
+static void analyse(const void *words, size_t size, enum frames_shape shape)
+{
+    struct frames_code code = {.bytes = words,
+                               .size = (uint32_t)size,
+                               .address = 0x5513ef4000,
+                               .shape = shape,
+                               .verified_entry = -1,
+                               .osr_entry = -1};
+    assert_int_equal(frames_aarch64(&code, &frames), 0);
+}
+
+/* The return address still in x30, sp this far below the caller's. */
+static void check_leaf(uint32_t offset, int32_t cfa)
+{
+    const struct frame_row *row = frames_at(&frames, offset);
+    assert_non_null(row);
+    assert_int_equal(row->cfa, FRAME_CFA_SP);
+    assert_int_equal(row->cfa_offset, cfa);
+    assert_int_equal(row->ra, FRAME_IN_REG);
+    assert_int_equal(row->ra_reg, 30);
+    assert_int_equal(row->fp, FRAME_SAME);
+}
+
+/* Both saved at the top of the frame. */
+static void check_frame(uint32_t offset, enum frame_cfa cfa, int32_t cfa_offset)
+{
+    const struct frame_row *row = frames_at(&frames, offset);
+    assert_non_null(row);
+    assert_int_equal(row->cfa, cfa);
+    assert_int_equal(row->cfa_offset, cfa_offset);
+    assert_int_equal(row->ra, FRAME_AT_CFA);
+    assert_int_equal(row->ra_offset, -8);
+    assert_int_equal(row->fp, FRAME_AT_CFA);
+    assert_int_equal(row->fp_offset, -16);
+}
+
+static void test_compiled(void **state)
+{
+    (void)state;
+    analyse(compiled, sizeof compiled, FRAMES_COMPILED);
+    check_leaf(0x00, 0);
+    check_leaf(0x10, 0);
+    check_leaf(0x1c, 0);
+    check_leaf(0x20, 0x90);
+    check_frame(0x24, FRAME_CFA_SP, 0x90);
+    check_frame(0x2c, FRAME_CFA_SP, 0x90);
+    check_leaf(0x34, 0);
+    check_frame(0x3c, FRAME_CFA_SP, 0x90);
+    check_frame(0x48, FRAME_CFA_SP, 0x90); /* nothing branches there */
+    check_leaf(0x54, 0);
+    assert_int_equal(frames.frame_size, 0x90);
+    assert_int_equal(frames.undecodable, 0);
+}
+
+static void test_frame_pointer(void **state)
+{
+    (void)state;
+    analyse(with_frame_pointer, sizeof with_frame_pointer, FRAMES_COMPILED);
+    check_frame(0x08, FRAME_CFA_SP, 0x40);
+    check_frame(0x0c, FRAME_CFA_SP, 0x40);
+    check_leaf(0x18, 0);
+}
+
+static void test_conflict_falls_back_to_fp(void **state)
+{
+    (void)state;
+    analyse(call_stub, sizeof call_stub, FRAMES_STUB);
+    check_frame(0x04, FRAME_CFA_SP, 16);
+    check_frame(0x0c, FRAME_CFA_SP, 0xe0);
+    check_frame(0x1c, FRAME_CFA_FP, 16);
+    check_frame(0x24, FRAME_CFA_SP, 16);
+    check_leaf(0x28, 0);
+}
+
+static void test_not_entrant(void **state)
+{
+    (void)state;
+    analyse(not_entrant, sizeof not_entrant, FRAMES_COMPILED);
+    check_frame(0x14, FRAME_CFA_SP, 0x40);
+    assert_int_equal(frames.frame_size, 0x40);
+}
+
+static void test_vectors(void **state)
+{
+    (void)state;
+    analyse(vectors, sizeof vectors, FRAMES_STUB);
+    check_frame(0x0c, FRAME_CFA_SP, 0x50);
+    check_frame(0x10, FRAME_CFA_SP, 16);
+    check_leaf(0x14, 0);
+}
+
+static size_t put_codelet(uint8_t *blob, size_t at, const uint32_t *words, size_t size,
+                          int32_t code)
+{
+    uint64_t description = 0x5500012345;
+    uint32_t whole = (uint32_t)((64 + size + 63) & ~(size_t)63);
+    memcpy(blob + at, &description, sizeof description);
+    memcpy(blob + at + 8, &whole, sizeof whole);
+    memcpy(blob + at + 12, &code, sizeof code);
+    memcpy(blob + at + 64, words, size);
+    return at + whole;
+}
+
+static void test_interpreter(void **state)
+{
+    (void)state;
+    uint8_t blob[512] = {0};
+    size_t second = put_codelet(blob, 0, entry_codelet, sizeof entry_codelet, -1);
+    size_t end = put_codelet(blob, second, return_codelet, sizeof return_codelet, 0xb1);
+    analyse(blob, end, FRAMES_INTERPRETER);
+    check_leaf(64, 0);
+    assert_int_equal(frames_at(&frames, 64 + 0x0c)->ra, FRAME_IN_REG); /* sp was aligned */
+    const struct frame_row *row = frames_at(&frames, 64 + 0x14);
+    assert_int_equal(row->ra, FRAME_AT_SP);
+    assert_int_equal(row->ra_offset, 88);
+    check_frame(64 + 0x18, FRAME_CFA_SP, 96);
+    assert_int_equal(frames_at(&frames, 64 + 0x1c)->cfa, FRAME_CFA_INTERPRETER);
+
+    uint32_t ret = (uint32_t)second + 64;
+    assert_int_equal(frames_at(&frames, ret)->cfa, FRAME_CFA_INTERPRETER);
+    row = frames_at(&frames, ret + 8);
+    assert_int_equal(row->cfa, FRAME_CFA_REG);
+    assert_int_equal(row->cfa_reg, 20);
+    assert_int_equal(row->ra, FRAME_AT_SP);
+    assert_int_equal(row->ra_offset, 8);
+    assert_int_equal(frames_at(&frames, ret + 0x0c)->ra, FRAME_IN_REG);
+}
+
+static void test_truncated_code(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size < sizeof compiled; size++) {
+        uint8_t *exact = test_malloc(size);
+        memcpy(exact, compiled, size);
+        analyse(exact, size, FRAMES_COMPILED);
+        check_leaf(0, 0);
+        test_free(exact);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_compiled, teardown),
+        cmocka_unit_test_teardown(test_frame_pointer, teardown),
+        cmocka_unit_test_teardown(test_conflict_falls_back_to_fp, teardown),
+        cmocka_unit_test_teardown(test_not_entrant, teardown),
+        cmocka_unit_test_teardown(test_vectors, teardown),
+        cmocka_unit_test_teardown(test_interpreter, teardown),
+        cmocka_unit_test_teardown(test_truncated_code, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
