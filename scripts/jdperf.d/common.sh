@@ -51,13 +51,19 @@ human_size() {
 }
 
 # with_progress TEXT COMMAND…: says what is going on and, while it takes its time, for how long.
-# The command's own words go to stderr when it failed.
+# The command's own words go to stderr when it failed. Ctrl-C ends it and us, unless it is meant for
+# a recorded command (HELD) that goes on still.
 with_progress() {
     local text=$1 log status=0 start=$SECONDS pid
     shift
     make_scratch
     log=$(mktemp "$SCRATCH/log.XXXXXXXX")
-    "$@" >"$log" 2>&1 &
+    (
+        if [[ -z ${HELD:-} ]] || ! kill -0 "$HELD" 2>/dev/null; then
+            trap - INT
+        fi
+        "$@"
+    ) >"$log" 2>&1 &
     pid=$!
     if [[ -t 2 ]]; then
         while kill -0 "$pid" 2>/dev/null; do
@@ -66,7 +72,13 @@ with_progress() {
         done
         printf '\r\033[K' >&2
     fi
-    wait "$pid" || status=$?
+    while :; do
+        status=0
+        wait "$pid" || status=$?
+        # A trapped signal ends a wait, too.
+        kill -0 "$pid" 2>/dev/null || break
+    done
+    ((status != 130)) || die "interrupted; jdperf inject $PROFILE does the rest"
     PROGRESS_OUTPUT=$(<"$log")
     if ((status)); then
         say "failed to finish this step: $text"

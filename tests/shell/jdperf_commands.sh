@@ -89,5 +89,38 @@ wait "$session" || status=$?
 says told
 says 'interrupted'
 says 'look at it with'
-[[ -z $(find "${TMPDIR:-/tmp}" -maxdepth 1 -name "jdperf.????????" -user "$(id -un)" -newer started 2>/dev/null) ]] ||
-    echo "note: temporary directories of other runs exist"
+
+# A jdtool that fails, or cannot inject: perf inject --jit serves.
+# shellcheck disable=SC2016
+failing='#!/bin/sh\n[ "$1" = --help ] && echo "  jdtool inject" && exit\n'
+mkdir broken
+cp "$JDAGENT_BUILD/libjdagent.so" broken/
+printf '%b' "$failing"'echo cannot do that >&2\nexit 1\n' >broken/jdtool
+chmod +x broken/jdtool
+JDAGENT_BUILD=$WORK/broken run 0 "$JDPERF" record -o p -- true
+says 'cannot do that'
+says 'falling back to perf inject --jit'
+grep -q 'inject --jit -i' perf.arguments || fail "perf inject did not run"
+printf '#!/bin/sh\nexit 0\n' >broken/jdtool
+JDAGENT_BUILD=$WORK/broken run 0 "$JDPERF" record -o p -- true
+says 'using perf inject --jit'
+rm broken/jdtool
+JDAGENT_BUILD=$WORK/broken run 0 "$JDPERF" record -o p -- true
+says 'using perf inject --jit'
+
+# Ctrl-C while the code is being named ends that; the recording is kept.
+printf '%b' "$failing"'touch injecting\nexec sleep 60\n' >broken/jdtool
+chmod +x broken/jdtool
+JDAGENT_BUILD=$WORK/broken env --default-signal=INT setsid "$JDPERF" record -o c -- true >output 2>&1 </dev/null &
+session=$!
+for ((i = 0; i < 100; i++)); do
+    [[ -e injecting ]] && break
+    sleep 0.1
+done
+kill -INT -- "-$session"
+status=0
+wait "$session" || status=$?
+((status == 1)) || fail "status $status after Ctrl-C while injecting"
+says 'jdperf inject'
+[[ -s c/perf.data ]] || fail "the recording is gone"
+! pgrep -s "$session" >/dev/null || fail "something goes on: $(pgrep -as "$session")"
