@@ -216,24 +216,50 @@ static bool step_row(struct walk *walk, const struct frame_row *row)
     return step_to(walk, pc, cfa, &regs);
 }
 
+/* Whether the word at an address is a return address into generated code. */
+static bool returns_to_code(struct walk *walk, uint64_t address)
+{
+    struct unwind_place place = {0};
+    uint64_t pc;
+    if (!read_word(walk, address, &pc) || pc == 0) {
+        return false;
+    }
+    walk->process->find(walk->process->context, pc - 1, &place);
+    return place.code != NULL;
+}
+
+/* A thawed frame may lie this much below the frame of enterSpecial, for alignment and arguments. */
+#define THAW_PADDING_MAX 64
+
 /*
- * In enterSpecial, by a call or because the last frame of a thawed continuation returned: sp is
- * that of its frame, give or take the padding that thawing put in; fp is its own.
+ * In enterSpecial, by a call or because the last frame of a thawed continuation returned. Its frame
+ * follows, give or take the padding that thawing put in, and its frame pointer is in fp, unless a
+ * thawed compiled frame has left something else there. Continuation.run called it, so the place is
+ * known by a return address into generated code.
  */
 static bool step_continuation_entry(struct walk *walk, const struct frame_row *row)
 {
     uint64_t fp = value_of(walk, walk->machine->fp);
     uint64_t sp = value_of(walk, walk->machine->sp);
-    if (known(walk, walk->machine->fp) && fp > sp && fp - sp < 1024) {
-        struct frame_row by_fp = {.cfa = FRAME_CFA_FP,
-                                  .cfa_offset = 16,
-                                  .ra = FRAME_AT_CFA,
-                                  .ra_offset = -8,
-                                  .fp = FRAME_AT_CFA,
-                                  .fp_offset = -16};
+    struct frame_row by_sp = *row;
+    struct frame_row by_fp = {.cfa = FRAME_CFA_FP,
+                              .cfa_offset = 16,
+                              .ra = FRAME_AT_CFA,
+                              .ra_offset = -8,
+                              .fp = FRAME_AT_CFA,
+                              .fp_offset = -16};
+    bool near = known(walk, walk->machine->fp) && fp >= sp && fp - sp < 1024;
+    if (near && returns_to_code(walk, fp + 8)) {
         return step_row(walk, &by_fp);
     }
-    return step_row(walk, row);
+    for (int32_t padding = 0; row->cfa == FRAME_CFA_SP && padding <= THAW_PADDING_MAX;
+         padding += 8) {
+        by_sp.cfa_offset = row->cfa_offset + padding;
+        if (returns_to_code(walk, sp + (uint64_t)(int64_t)by_sp.cfa_offset - 8)) {
+            return step_row(walk, &by_sp);
+        }
+    }
+    return step_row(walk, near ? &by_fp : row);
 }
 
 /* The base a native row's rule starts from. */

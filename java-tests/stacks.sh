@@ -70,6 +70,14 @@ read -r all exact < <(chains "$deep/stock.data")
 note "deep, unwound by perf: $exact of $all chains exactly the program's"
 at_least "$exact" "$all" 97 || fail "perf's own unwinder does not get through"
 
+# Frames of parked virtual threads are in the heap; those on the stack go on to the carrier's.
+if [ "$jdk_major" -ge 21 ]; then
+    compile VirtualThreads
+    record virtual "$jdk/bin/java" "-agentpath:$agent=dir=$scratch/virtual,methods=on" \
+        -cp "$classes" VirtualThreads 5
+    rooted virtual 98
+fi
+
 # The analysis, over javac.
 javac_workload
 mkdir -p "$scratch/javac"

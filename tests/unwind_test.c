@@ -162,6 +162,15 @@ static void test_thawed_continuation(void **state)
     assert_int_equal(count, 3);
     assert_int_equal(frames[1].ip, starts[BARRIER]); /* itself, not the byte before it */
     assert_int_equal(frames[2].ip, starts[COMPILED] + 0x2f);
+
+    /* The thawed frame left something else in rbp, and padding above it. */
+    stack[2] = at(6);
+    stack[7] = 0x1234; /* no return address */
+    stack[8] = starts[COMPILED] + 0x30;
+    stack[12] = 0;
+    assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_ROOT);
+    assert_int_equal(count, 3);
+    assert_int_equal(frames[2].ip, starts[COMPILED] + 0x2f);
 }
 
 static void test_stub_section_is_the_methods(void **state)
