@@ -1,7 +1,7 @@
 #include "inject/elf_image.h"
 
+#include "inject/content_hash.h"
 #include "inject/message.h"
-#include "inject/sha1.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -189,13 +189,6 @@ static int fill(struct layout *layout, const struct elf_image *image,
     return 0;
 }
 
-static void hash_bytes(struct sha1 *sha1, const struct bytes *bytes)
-{
-    uint64_t size = bytes->size;
-    sha1_add(sha1, &size, sizeof size);
-    sha1_add(sha1, bytes->at, bytes->size);
-}
-
 /*
  * Over all of it: a hash of the code alone would let a file with other names or lines stand in for
  * this one.
@@ -203,19 +196,20 @@ static void hash_bytes(struct sha1 *sha1, const struct bytes *bytes)
 static void make_build_id(const struct elf_image *image, const struct dwarf_section *debug,
                           unsigned debug_count, struct build_id_note *note)
 {
-    struct sha1 sha1;
-    sha1_start(&sha1);
-    hash_bytes(&sha1, &image->text);
-    hash_bytes(&sha1, &image->symbols);
-    hash_bytes(&sha1, &image->names);
+    struct content_hash hash = {0};
+    content_hash_add(&hash, image->text.at, image->text.size);
+    content_hash_add(&hash, image->symbols.at, image->symbols.size);
+    content_hash_add(&hash, image->names.at, image->names.size);
     for (unsigned i = 0; i < debug_count; i++) {
-        hash_bytes(&sha1, debug[i].bytes);
+        content_hash_add(&hash, debug[i].bytes->at, debug[i].bytes->size);
     }
     *note = (struct build_id_note){
         .header = {.n_namesz = 4, .n_descsz = BUILD_ID_MAX, .n_type = NT_GNU_BUILD_ID},
         .name = "GNU",
     };
-    sha1_finish(&sha1, note->id);
+    uint32_t size = (uint32_t)image->text.size;
+    memcpy(note->id, &hash, sizeof hash);
+    memcpy(note->id + sizeof hash, &size, sizeof size);
 }
 
 static int write_file(const struct elf_image *image, int fd, const struct build_id_note *note,

@@ -13,8 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes read ahead: many records at a time, for most have a few hundred bytes. */
+/*
+ * Bytes read ahead: many records at a time, for most have a few hundred bytes. Where somebody goes
+ * from one place to another, few: what lies behind is not wanted.
+ */
 #define WINDOW_BYTES ((size_t)256 << 10)
+#define SEEK_BYTES   ((size_t)8 << 10)
 
 struct jitdump_reader {
     int fd;
@@ -28,6 +32,7 @@ struct jitdump_reader {
     size_t window_room;
     uint64_t window_offset;
     size_t window_size;
+    size_t read_ahead; /* of the next reading */
 
     char error[160];
 };
@@ -60,15 +65,15 @@ uint64_t jitdump_reader_u64(const struct jitdump_reader *reader, const void *at)
 #define FIELD64(reader, bytes, type, field)                                                        \
     jitdump_reader_u64(reader, (bytes) + offsetof(struct type, field))
 
-/* Fills the window with as many bytes from offset on as it has room for. 0 or a negative errno. */
-static int fill_window(struct jitdump_reader *reader, uint64_t offset)
+/* Fills the window with the file's bytes from offset on, `wanted` at most: no more than it has room
+ * for. 0 or a negative errno. */
+static int fill_window(struct jitdump_reader *reader, uint64_t offset, size_t wanted)
 {
     reader->window_offset = offset;
     reader->window_size = 0;
-    while (reader->window_size < reader->window_room) {
-        ssize_t n =
-            pread(reader->fd, reader->window + reader->window_size,
-                  reader->window_room - reader->window_size, (off_t)(offset + reader->window_size));
+    while (reader->window_size < wanted) {
+        ssize_t n = pread(reader->fd, reader->window + reader->window_size,
+                          wanted - reader->window_size, (off_t)(offset + reader->window_size));
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -100,7 +105,15 @@ static const uint8_t *bytes_at(struct jitdump_reader *reader, uint64_t offset, s
             reader->window = window;
             reader->window_room = size;
         }
-        int error = fill_window(reader, offset);
+        bool goes_on = offset >= reader->window_offset &&
+                       offset <= reader->window_offset + reader->window_size;
+        reader->read_ahead = goes_on ? reader->read_ahead * 2 : SEEK_BYTES;
+        if (reader->read_ahead > WINDOW_BYTES) {
+            reader->read_ahead = WINDOW_BYTES;
+        }
+        size_t wanted = size > reader->read_ahead ? size : reader->read_ahead;
+        int error = fill_window(reader, offset,
+                                wanted < reader->window_room ? wanted : reader->window_room);
         if (error) {
             set_error(reader, "%s", strerror(-error));
             return NULL;
@@ -180,6 +193,7 @@ int jitdump_reader_open_fd(int fd, const char *name, struct jitdump_reader **out
     reader->window_room =
         reader->file_size < WINDOW_BYTES ? (size_t)reader->file_size + 1 : WINDOW_BYTES;
     reader->window = malloc(reader->window_room);
+    reader->read_ahead = SEEK_BYTES;
     reader->name = strdup(name);
     if (!reader->name || !reader->window) {
         set_error(reader, "%s", strerror(ENOMEM));

@@ -232,6 +232,78 @@ static void set_bounds(struct jvm *jvm)
     }
 }
 
+/*
+ * Chains hold the same addresses again and again. Where code never gave way to other code, the
+ * answer for an address is the same for as long as it stays.
+ */
+#define ANSWERS 8192
+
+struct code_answer {
+    uint64_t address;
+    uint32_t stay; /* plus one; 0: empty */
+};
+
+static int by_address(const void *left, const void *right, void *stays)
+{
+    uint64_t a = ((const struct code_stay *)stays)[*(const uint32_t *)left].address;
+    uint64_t b = ((const struct code_stay *)stays)[*(const uint32_t *)right].address;
+    return (a > b) - (a < b);
+}
+
+/* Every stay is marked that begins before an earlier one's end, and the one that reaches furthest:
+ * any other that is overlapped began before that one's end itself. */
+static int find_lone_stays(struct jvm *jvm)
+{
+    uint32_t count = code_index_stay_count(jvm->index);
+    uint32_t *order = malloc((count + (size_t)1) * sizeof *order);
+    jvm->lone_stays = malloc((count / 64 + (size_t)1) * sizeof(uint64_t));
+    jvm->answers = calloc(ANSWERS, sizeof *jvm->answers);
+    if (!order || !jvm->lone_stays || !jvm->answers) {
+        free(order);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        order[i] = i;
+    }
+    if (count) {
+        qsort_r(order, count, sizeof *order, by_address, (void *)code_index_stay(jvm->index, 0));
+    }
+    memset(jvm->lone_stays, 0xff, (count / 64 + (size_t)1) * sizeof(uint64_t));
+    uint64_t end = 0;
+    uint32_t furthest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct code_stay *stay = code_index_stay(jvm->index, order[i]);
+        if (i > 0 && stay->address < end) {
+            jvm->lone_stays[order[i] / 64] &= ~(UINT64_C(1) << (order[i] % 64));
+            jvm->lone_stays[furthest / 64] &= ~(UINT64_C(1) << (furthest % 64));
+        }
+        if (stay->address + stay->size > end) {
+            end = stay->address + stay->size;
+            furthest = order[i];
+        }
+    }
+    free(order);
+    return 0;
+}
+
+/* What code_index_at answers. */
+static const struct code_stay *stay_at(const struct jvm *jvm, uint64_t address, uint64_t time)
+{
+    struct code_answer *answer = &jvm->answers[(address ^ address >> 13) % ANSWERS];
+    if (answer->stay && answer->address == address) {
+        const struct code_stay *stay = code_index_stay(jvm->index, answer->stay - 1);
+        return time >= stay->from && time < stay->until ? stay : NULL;
+    }
+    const struct code_stay *stay = code_index_at(jvm->index, address, time);
+    if (stay) {
+        uint32_t number = (uint32_t)(stay - code_index_stay(jvm->index, 0));
+        if (jvm->lone_stays[number / 64] >> (number % 64) & 1) {
+            *answer = (struct code_answer){address, number + 1};
+        }
+    }
+    return stay;
+}
+
 static int prepare(struct jvm *jvm, const struct perf_data *data,
                    const struct time_conversion *conversion, const char *const *suffixes)
 {
@@ -259,6 +331,10 @@ static int prepare(struct jvm *jvm, const struct perf_data *data,
         return 0;
     }
     set_bounds(jvm);
+    err = find_lone_stays(jvm);
+    if (err) {
+        return err;
+    }
     jvm->touched_stays = calloc(code_index_stay_count(jvm->index) / 64 + 1, sizeof(uint64_t));
     jvm->touched_blobs = calloc(code_index_blob_count(jvm->index) / 64 + 1, sizeof(uint64_t));
     jvm->frames = frame_table_new(jvm->number, suffixes);
@@ -295,6 +371,8 @@ void jvms_free(struct jvms *jvms)
         struct jvm *jvm = jvms->list[i];
         code_index_close(jvm->index);
         frame_table_free(jvm->frames);
+        free(jvm->lone_stays);
+        free(jvm->answers);
         free(jvm->touched_stays);
         free(jvm->touched_blobs);
         free(jvm->dump);
@@ -328,7 +406,7 @@ bool jvms_code_at(const struct process *process, uint64_t address, uint64_t time
         uint64_t dump_clock = dump_time(jvm, time);
         const struct code_stay *stay = NULL;
         if (address >= jvm->code_start && address < jvm->code_end) {
-            stay = code_index_at(jvm->index, address, dump_clock);
+            stay = stay_at(jvm, address, dump_clock);
         }
         if (!stay && dump_clock >= code_index_header(jvm->index)->timestamp) {
             return false; /* an earlier dump did not hear what became of its code since */

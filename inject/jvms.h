@@ -21,6 +21,10 @@ struct jvm {
     uint64_t code_start; /* what all code of the dump lies in */
     uint64_t code_end;
 
+    /* Stays that no other one overlaps, a bit set, and answers that jvms_code_at gave of those. */
+    uint64_t *lone_stays;
+    struct code_answer *answers;
+
     /* Of a dump with the processor's time stamps; otherwise not known. */
     struct time_conversion conversion;
 
