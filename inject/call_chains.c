@@ -210,17 +210,19 @@ static int put_entry(struct call_chains *chains, const struct process *process, 
                      const struct chain_entry *entry)
 {
     struct code_place place;
-    int err = 0;
-    if (chains->options.expand && entry->is_user && !entry->is_marker && !is_frame(entry->ip) &&
-        jvms_code_at(process, entry->address, time, &place)) {
-        const uint64_t *frames = NULL;
-        uint32_t count;
-        err = frames_of(chains, &place, entry->address, &frames, &count);
-        for (uint32_t i = 0; !err && i < count; i++) {
-            err = put(chains, frames[i]);
-        }
+    const uint64_t *frames = NULL;
+    uint32_t count = 0;
+    bool is_generated = entry->is_user && !entry->is_marker && !is_frame(entry->ip) &&
+                        jvms_code_at(process, entry->address, time, &place);
+    if (!is_generated) {
+        return put(chains, entry->ip);
     }
-    return err ? err : put(chains, entry->ip);
+    int err =
+        chains->options.expand ? frames_of(chains, &place, entry->address, &frames, &count) : 0;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        err = put(chains, frames[i]);
+    }
+    return err ? err : put(chains, chains->options.at_calls ? entry->address : entry->ip);
 }
 
 /* Makes chains->chain. *leaf is the innermost user entry, 0: there is none. */

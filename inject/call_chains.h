@@ -9,8 +9,14 @@
 #include "inject/jvms.h"
 
 struct call_chains_options {
-    bool expand; /* false: chains stay as they are, but for frames that are there already */
-    bool leaf;   /* move the sample's own address, too, so that self time is the innermost's */
+    bool expand; /* false: no frames are put in */
+    /*
+     * Callers in generated code are given as addresses in the call. A return address belongs to
+     * what comes behind the call, and perf looks it up as it stands: it would show the next line,
+     * and the inlined methods of that.
+     */
+    bool at_calls;
+    bool leaf; /* move the sample's own address, too, so that self time is the innermost's */
 };
 
 struct call_chains;

@@ -222,7 +222,11 @@ static int prepare(struct run *run, bool expand)
 {
     const struct inject_options *options = run->options;
     struct jvms_options jvms_options = {.dumps = options->dumps, .dump_count = options->dump_count};
-    struct call_chains_options chains_options = {.expand = expand, .leaf = options->leaf};
+    struct call_chains_options chains_options = {
+        .expand = expand,
+        .at_calls = options->inline_mode != INLINE_OFF,
+        .leaf = options->leaf,
+    };
     memcpy(jvms_options.suffixes, options->suffixes, sizeof jvms_options.suffixes);
 
     int err = source_path_open(options->source_path, &run->source_path);

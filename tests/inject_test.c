@@ -333,8 +333,9 @@ static void inlined_methods_are_frames(void **state)
     assert_true(seen[0].chain[4] == CODE + 4);
     assert_int_equal(seen[0].address, leaf[1]);
     assert_int_equal(seen[1].chain_count, 5);
-    assert_true(seen[1].chain[2] == CODE + 4);
+    assert_true(seen[1].chain[2] == CODE + 3); /* in the call */
     assert_true(seen[1].chain[3] == frame);
+    assert_true(seen[1].chain[4] == CODE + 4);
 
     bool mapped = false;
     char source[64];
