@@ -70,10 +70,15 @@ if ((EUID == 0)) && command -v setpriv >/dev/null; then
     chmod 777 "$WORK"
     touch perf.arguments
     chmod 666 perf.arguments
-    JDPERF_PROC=$FAKE_PROC run 0 setpriv --reuid=65534 --regid=65534 --clear-groups "$JDPERF" doctor
+    # The checkout may be where only root looks.
+    cp -r "$SOURCE/scripts" readable
+    cp "$JDAGENT_BUILD/libjdagent.so" "$JDAGENT_BUILD/jdtool" readable/
+    chmod -R go+rX readable
+    JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
+        setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
     state poor sampling 'not in the kernel'
     FAKE_FAILURE='Permission denied' JDPERF_PROC=$FAKE_PROC run 1 \
-        setpriv --reuid=65534 --regid=65534 --clear-groups "$JDPERF" doctor
+        setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
     state BAD sampling 'sysctl kernel.perf_event_paranoid=1'
 fi
 
@@ -206,7 +211,7 @@ state BAD libc "is not that of the agent"
 
 # Another user looks at it; and it has a session that failed (a dump of one kilobyte).
 if ((EUID == 0)) && command -v setpriv >/dev/null; then
-    run 1 setpriv --reuid=65534 --regid=65534 --clear-groups "$JDPERF" doctor "$jvm"
+    run 1 setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor "$jvm"
     state BAD process
 fi
 mkdir dumps
