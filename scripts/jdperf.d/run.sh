@@ -79,10 +79,14 @@ record_start_perf() {
         read -r -t 0.2 -u "$ack" answer || :
     done
     exec {control}>&- {ack}>&-
-    [[ $answer ]] || {
-        explain_perf_failure "$(<"$PROFILE/perf.log")"
+    if [[ -z $answer ]]; then
+        if [[ $INTERRUPTED ]]; then
+            say "interrupted before the recording began"
+        else
+            explain_perf_failure "$(<"$PROFILE/perf.log")"
+        fi
         return 1
-    }
+    fi
 }
 
 # Waits for the command, which may outlive the recording. Its status, but 0 when the user ended it.

@@ -69,6 +69,26 @@ target_describe() {
     version=$(sed -n 's/^JAVA_VERSION="\([0-9.]*\).*/\1/p' "$TARGET_ROOT$TARGET_JAVA_HOME/release" 2>/dev/null) || :
     version=${version#1.}
     TARGET_JAVA=${version%%.*}
+    target_wait_until_it_listens
+}
+
+# Attaching begins with SIGQUIT, which ends a JVM that does not catch it yet: one that has just been
+# started. (One with -Xrs never does, but has its socket from the start.)
+target_wait_until_it_listens() {
+    local tries
+    for ((tries = 0; tries < 50; tries++)); do
+        if [[ -S $TARGET_ROOT/tmp/.java_pid$TARGET_NSPID ]] || target_catches_quit; then
+            return 0
+        fi
+        sleep 0.1
+    done
+    die "process $TARGET does not listen to requests to attach, which would end it: it is starting still, or its signals are blocked; try again later"
+}
+
+target_catches_quit() {
+    local caught
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$TARGET/status")
+    (((16#${caught: -1} & 4) != 0)) # SIGQUIT is the third signal
 }
 
 # Runs a command with the target's user, where we are root and it is not.

@@ -77,7 +77,7 @@ says 'perf: failed to write perf data, error: No space left'
 env --default-signal=INT setsid bash -c "exec '$JDPERF' record -o c -- sh -c 'trap \"echo told; exit 9\" INT; touch started; while :; do sleep 0.1; done'" \
     >output 2>&1 </dev/null &
 session=$!
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
     [[ -e started ]] && break
     sleep 0.1
 done
@@ -113,7 +113,7 @@ printf '%b' "$failing"'touch injecting\nexec sleep 60\n' >broken/jdtool
 chmod +x broken/jdtool
 JDAGENT_BUILD=$WORK/broken env --default-signal=INT setsid "$JDPERF" record -o c -- true >output 2>&1 </dev/null &
 session=$!
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
     [[ -e injecting ]] && break
     sleep 0.1
 done

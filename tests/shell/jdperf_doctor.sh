@@ -173,7 +173,7 @@ trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$WORK"' EXIT
 start_jvm() {
     "$@" >/dev/null 2>&1 </dev/null &
     jvm=$!
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         grep -qs libjvm "/proc/$jvm/maps" && break
         sleep 0.1
     done

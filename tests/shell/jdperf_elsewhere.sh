@@ -13,7 +13,7 @@ jvm=''
 trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null; rm -rf "$WORK"' EXIT
 
 wait_for_jvm() {
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         grep -qs libjvm "/proc/$jvm/maps" && break
         sleep 0.1
     done
@@ -62,7 +62,7 @@ unshare --pid --fork --mount --mount-proc sh -c '
     cp -r "$1/classes" "$1/elsewhere/tmp/app/" && cd "$1/elsewhere/tmp/app" && mount -t proc proc "$1/elsewhere/proc" &&
     exec chroot "$1/elsewhere" sh -c "cd /tmp/app && exec $2 -cp classes Market 600"' sh "$WORK" "$java" >jvm.out 2>&1 </dev/null &
 outer=$!
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
     jvm=$(pgrep -P "$outer" || :)
     [[ $jvm ]] && grep -qs libjvm "/proc/$jvm/maps" && break
     sleep 0.1

@@ -12,7 +12,7 @@ trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null; rm -rf "$WORK" "/tmp/perf-$jvm.m
 start_jvm() {
     "$@" >jvm.out 2>jvm.err </dev/null &
     jvm=$!
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         grep -qs libjvm "/proc/$jvm/maps" && break
         sleep 0.1
     done
@@ -79,7 +79,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     grep -q ' Market.takeOrders' "/tmp/perf-$jvm.map" || fail "no method in the map"
     env --default-signal=INT "$JDPERF" map "$jvm" --follow >map.log 2>&1 &
     follower=$!
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         grep -q 'keeping it' map.log && break
         sleep 0.1
     done
@@ -112,7 +112,7 @@ wait "$jvm" || fail "the JVM did not end well"
 start_jvm java -cp classes Market 600
 env --default-signal=INT setsid "$JDPERF" record -o p -p "$jvm" --stacks fp >output 2>&1 </dev/null &
 session=$!
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
     grep -q 'Ctrl-C ends' output && break
     sleep 0.1
 done
@@ -138,6 +138,25 @@ rm "$WORK/bin/perf"
 run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
 stop_jvm
+
+# A process that would die of SIGQUIT is not asked: a JVM that has just been started is such a one.
+start_jvm java -Xrs -cp classes Market 600
+run 0 "$JDPERF" attach "$jvm" -o dumps
+kill -0 "$jvm" || fail "a JVM with -Xrs was ended"
+run 0 "$JDPERF" stop "$jvm"
+stop_jvm
+cat >Sleeper.c <<'END'
+#include <dlfcn.h>
+#include <unistd.h>
+int main(int argc, char **argv) { return argc == 2 && dlopen(argv[1], RTLD_LAZY) ? (int)sleep(600) : 1; }
+END
+if command -v cc >/dev/null && cc -o sleeper Sleeper.c -ldl; then
+    start_jvm ./sleeper "$(find -L "$(dirname "$(readlink -f "$(command -v java)")")/.." -name libjvm.so | head -n 1)"
+    run 1 "$JDPERF" attach "$jvm"
+    says 'does not listen'
+    kill -0 "$jvm" || fail "the process was ended"
+    stop_jvm
+fi
 
 # A JVM that cannot be attached to says so.
 start_jvm java -XX:+DisableAttachMechanism -cp classes Market 600

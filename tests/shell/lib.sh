@@ -53,13 +53,12 @@ fake() {
 
 # A directory with links to all of the system's commands but those in "$@": to be PATH.
 commands_but() {
-    local directory tool
+    local directory
     mkdir -p "$WORK/few"
     for directory in /usr/bin /bin /usr/sbin /sbin; do
-        for tool in "$directory"/*; do
-            [[ " $* " == *" ${tool##*/} "* || -e $WORK/few/${tool##*/} ]] || ln -s "$tool" "$WORK/few/${tool##*/}"
-        done
+        ln -s -t "$WORK/few" "$directory"/* 2>/dev/null || : # some are in two of them
     done
+    (cd "$WORK/few" && rm -f "$@")
 }
 
 # A perf that records nothing, but as the real one does: answers pings, ends at SIGINT, and notes
