@@ -1,13 +1,17 @@
 #include "inject/message.h"
 
+#include "inject/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
 static void print(const char *kind, const char *format, va_list args)
 {
-    fflush(stdout); /* so that the two streams stay in order on a terminal */
+    fflush(stdout);  /* so that the two streams stay in order on a terminal */
+    char text[4096]; /* paths and names in it may be from a hostile file */
+    vsnprintf(text, sizeof text, format, args);
     fprintf(stderr, "jdtool: %s", kind);
-    vfprintf(stderr, format, args);
+    text_print(stderr, text);
     fputc('\n', stderr);
 }
 

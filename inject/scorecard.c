@@ -2,6 +2,7 @@
 
 #include "inject/message.h"
 #include "inject/safepoint_lines.h"
+#include "inject/text.h"
 #include "inject/thread_root.h"
 
 #include <errno.h>
@@ -296,22 +297,11 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
 
 static void put_string(FILE *out, const char *text)
 {
-    if (!text) {
+    if (text) {
+        text_print_json(out, text);
+    } else {
         fputs("null", out);
-        return;
     }
-    fputc('"', out);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') {
-            fprintf(out, "\\%c", c);
-        } else if (c < 0x20) {
-            fprintf(out, "\\u%04x", c);
-        } else {
-            fputc(c, out);
-        }
-    }
-    fputc('"', out);
 }
 
 struct json_list {
