@@ -54,3 +54,22 @@ verify "$(the_dump "$scratch/alone")"
 INTEL_JIT_PROFILER64=/nonexistent.so "$jdk/bin/java" "-agentpath:$agent=mode=itt" -version \
     >"$scratch/alone/out" 2>&1 || fail "the JVM did not start with a collector that is not there"
 grep '^jdagent: ' "$scratch/alone/out"
+
+# Attached to a JVM at work: what it replays and what follows live is the same in both.
+compile Streams
+mkdir "$scratch/attached"
+INTEL_JIT_PROFILER64=$collector JD_ITT_LOG=$scratch/attached/log \
+    "$jdk/bin/java" -cp "$classes" Streams 600 >/dev/null 2>&1 &
+pid=$!
+children+=("$pid")
+sleep 3
+attach "$pid" "mode=jitdump+itt,dir=$scratch/attached,samply=on" >"$scratch/said" ||
+    fail "attach: $(cat "$scratch/said")"
+sleep 2
+attach "$pid" stop >"$scratch/said" || fail "stop: $(cat "$scratch/said")"
+dump=$(the_dump "$scratch/attached")
+verify "$dump"
+said=$(python3 "$tests_dir/readers/itt.py" "$scratch/attached/log" "$dump") || fail "attached: $said"
+note "attached, collector: $said"
+said=$(python3 "$tests_dir/readers/samply.py" "$dump") || fail "attached: $said"
+note "attached, samply's records: $said"

@@ -30,8 +30,7 @@ static struct buffer records_of(const struct code *code, const char *source_path
     struct samply_records *records = samply_records_new(source_path);
     assert_non_null(records);
     struct buffer buffer = BUFFER_INIT(1 << 20);
-    static uint32_t dump;
-    samply_records_put(records, &buffer, code, ++dump, 77);
+    samply_records_put(records, &buffer, code, 77);
     assert_false(buffer.failed);
     samply_records_free(records);
     return buffer;
@@ -188,7 +187,7 @@ static void sources_come_once(void **state)
     struct samply_records *records = samply_records_new(source_path);
     assert_non_null(records);
     struct buffer buffer = BUFFER_INIT(1 << 20);
-    samply_records_put(records, &buffer, &inlined_code, 4711, 77);
+    samply_records_put(records, &buffer, &inlined_code, 77);
     size_t at = 0;
     const struct samply_embedded_source *source = (const void *)next_record(&buffer, &at);
     assert_int_equal(source->prefix.id, 827346261);
@@ -201,10 +200,25 @@ static void sources_come_once(void **state)
     assert_null(next_record(&buffer, &at));
 
     buffer_clear(&buffer);
-    samply_records_put(records, &buffer, &inlined_code, 4711, 77);
+    samply_records_put(records, &buffer, &inlined_code, 77);
     at = 0;
     assert_int_equal(next_record(&buffer, &at)->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
     assert_null(next_record(&buffer, &at));
+
+    /* A class that comes back: another struct, the same file. Many files more in between. */
+    for (int i = 0; i < 1000; i++) {
+        char path[32];
+        snprintf(path, sizeof(path), "pkg/None%d.java", i);
+        struct source_file again = {.path = i < 999 ? path : "pkg/Outer.java"};
+        struct method method = {.name = "m", .file = &again};
+        struct code_row row = {.offset = 0, .line = 1, .file = &again};
+        struct code code = {
+            .size = 16, .name = "m", .method = &method, .rows = &row, .row_count = 1};
+        buffer_clear(&buffer);
+        samply_records_put(records, &buffer, &code, 77);
+        at = 0;
+        assert_int_equal(next_record(&buffer, &at)->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
+    }
 
     buffer_free(&buffer);
     samply_records_free(records);

@@ -18,15 +18,13 @@
  * Source files and methods are described in a dump once and referred to by id afterwards, so the
  * sink must be able to recognize them: `id` is unique in the process and never used again (1 and
  * up; 0: the caller numbers nothing, and the sink leaves it out of the trailer), `defined_in` is
- * the sink's own note of the dump that already has the definition, `embedded_in` of the one that
- * has the source text. Set them to 0 at first, touch them never again; sinks read and write them
- * under their lock.
+ * the sink's own note of the dump that already has the definition. Set it to 0 at first, touch it
+ * never again; sinks read and write it under their lock.
  */
 struct source_file {
     const char *path; /* package path + SourceFile: "java/util/HashMap.java" */
     uint32_t id;
     uint32_t defined_in;
-    uint32_t embedded_in;
 };
 
 struct method {

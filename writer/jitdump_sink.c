@@ -232,7 +232,7 @@ static int load_one(struct jitdump_sink *dump, const struct code *code)
     uint64_t stamp = timeline_load(dump->timeline, code, code_index, next_stamp(dump));
     buffer_clear(&dump->group);
     if (dump->samply) {
-        samply_records_put(dump->samply, &dump->group, code, dump->trailer.dump, stamp);
+        samply_records_put(dump->samply, &dump->group, code, stamp);
     }
     if (!dump->no_debug_info) {
         put_debug_info(dump, code, stamp);

@@ -18,6 +18,9 @@ struct numbering {
 
 struct samply_records {
     const char *source_path;
+    uint64_t *embedded;     /* the paths whose sources the dump has, as hashes; 0: a free slot */
+    uint32_t embedded_size; /* a power of two */
+    uint32_t embedded_count;
     struct numbering functions; /* struct method */
     struct numbering files;     /* struct source_file; NULL is a file, whose path is empty */
     struct regions regions;
@@ -105,6 +108,7 @@ void samply_records_free(struct samply_records *records)
     numbering_free(&records->functions);
     numbering_free(&records->files);
     regions_free(&records->regions);
+    free(records->embedded);
     buffer_free(&records->nodes);
     buffer_free(&records->by_node);
     free(records);
@@ -384,22 +388,62 @@ static void put_debug_info(struct samply_records *records, struct buffer *buffer
     end_record(buffer, start);
 }
 
+static uint64_t *embedded_slot(const struct samply_records *records, uint64_t hash)
+{
+    uint32_t slot = (uint32_t)(hash >> 32) & (records->embedded_size - 1);
+    while (records->embedded[slot] != 0 && records->embedded[slot] != hash) {
+        slot = (slot + 1) & (records->embedded_size - 1);
+    }
+    return &records->embedded[slot];
+}
+
+/*
+ * Whether this is the first time that a path is asked for. The dump remembers, for a file that is
+ * forgotten with its last class and met again has a new struct. Without memory: no.
+ */
+static bool first_time(struct samply_records *records, const char *path)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *p = path; *p; p++) {
+        hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+    }
+    hash |= 1;
+    if ((records->embedded_count + 1) * 2 > records->embedded_size) {
+        uint64_t *old = records->embedded;
+        uint32_t old_size = records->embedded_size;
+        uint32_t size = old_size ? old_size * 2 : 256;
+        uint64_t *grown = calloc(size, sizeof(*grown));
+        if (!grown) {
+            return false;
+        }
+        records->embedded = grown;
+        records->embedded_size = size;
+        for (uint32_t i = 0; i < old_size; i++) {
+            if (old[i] != 0) {
+                *embedded_slot(records, old[i]) = old[i];
+            }
+        }
+        free(old);
+    }
+    uint64_t *slot = embedded_slot(records, hash);
+    bool first = *slot == 0;
+    *slot = hash;
+    records->embedded_count += first;
+    return first;
+}
+
 /* The sources of all functions that the dump has not got. */
-static void put_sources(struct samply_records *records, struct buffer *buffer, uint32_t dump,
-                        uint64_t timestamp)
+static void put_sources(struct samply_records *records, struct buffer *buffer, uint64_t timestamp)
 {
     for (uint32_t i = 0; i < records->files.count; i++) {
         if (records->files.in_order[i] == &unknown_file) {
             continue;
         }
-        /* A numbering only passes pointers on; this one came without const. */
-        struct source_file *file = (struct source_file *)(uintptr_t)records->files.in_order[i];
-        if (file->embedded_in == dump) {
-            continue;
-        }
-        file->embedded_in = dump;
+        const struct source_file *file = records->files.in_order[i];
         size_t size;
-        char *text = source_text_read(records->source_path, file->path, &size);
+        char *text = first_time(records, file->path)
+                         ? source_text_read(records->source_path, file->path, &size)
+                         : NULL;
         if (text) {
             put_source(buffer, file->path, text, size, timestamp);
             free(text);
@@ -423,7 +467,7 @@ static void put_listing(struct buffer *buffer, struct method *method, uint64_t t
 }
 
 void samply_records_put(struct samply_records *records, struct buffer *buffer,
-                        const struct code *code, uint32_t dump, uint64_t timestamp)
+                        const struct code *code, uint64_t timestamp)
 {
     if (code->method && (code->range_count > 0 || code->row_count > 0)) {
         if (!prepare_nodes(records, code) || !number_names(records, code)) {
@@ -431,7 +475,7 @@ void samply_records_put(struct samply_records *records, struct buffer *buffer,
             return;
         }
         if (records->source_path) {
-            put_sources(records, buffer, dump, timestamp);
+            put_sources(records, buffer, timestamp);
         }
         for (uint32_t i = 0; i < code->node_count; i++) {
             put_listing(buffer, code->nodes[i].method, timestamp);

@@ -19,10 +19,9 @@ void samply_records_free(struct samply_records *records);
 
 /*
  * Appends the sources that the dump has not got yet, the inline tree and the tier, as far as each
- * is known. `dump` is the number that embedded_in is set to, that of the trailer's encoder. Without
- * memory the buffer turns failed. Not thread-safe; the dump's lock guards it.
+ * is known. Without memory the buffer turns failed. Not thread-safe; the dump's lock guards it.
  */
 void samply_records_put(struct samply_records *records, struct buffer *buffer,
-                        const struct code *code, uint32_t dump, uint64_t timestamp);
+                        const struct code *code, uint64_t timestamp);
 
 #endif
