@@ -55,13 +55,11 @@ static void decode_add_immediate(struct flow_insn *insn, uint32_t word)
     bool wide = field(word, 31, 1);
     bool flags = field(word, 29, 1);
     value = field(word, 30, 1) ? -value : value;
-    if (flags) {
-        clobber(insn, to);
-    } else if (to == SP && from == SP) {
+    if (!flags && to == SP && from == SP) {
         add_step(insn, FLOW_SP_ADD, FLOW_NO_REG, value);
-    } else if (to == SP) {
+    } else if (!flags && to == SP) {
         add_step(insn, FLOW_SP_FROM, (uint8_t)from, value);
-    } else if (from == SP && wide) {
+    } else if (!flags && from == SP && wide) {
         add_step(insn, FLOW_COPY_SP, (uint8_t)to, value);
     } else {
         clobber(insn, to);
@@ -175,16 +173,15 @@ static void decode_data(struct flow_insn *insn, uint32_t word)
         }
     } else if ((word & 0x1fe00000) == 0x0b200000 && !field(word, 29, 1) && to == SP) {
         add_step(insn, FLOW_SP_LOST, FLOW_NO_REG, 0); /* add, sub with an extended register */
-    } else if ((word & 0x1c000000) == 0x10000000 || (word & 0x0e000000) == 0x0a000000) {
-        clobber(insn, to);
+    } else if ((word & 0x1c000000) == 0x10000000 || (word & 0x0e000000) == 0x0a000000 ||
+               (word & 0x3f000000) == 0x18000000) {
+        clobber(insn, to); /* the rest with a result in a register, and ldr of a literal */
     } else if ((word & 0xbfa00000) == 0x0c800000) {
         decode_vectors(insn, word);
     } else if ((word & 0x3a000000) == 0x28000000) {
         decode_pair(insn, word);
     } else if ((word & 0x3a000000) == 0x38000000) {
         decode_single(insn, word);
-    } else if ((word & 0x3b000000) == 0x18000000 && !field(word, 26, 1)) {
-        clobber(insn, to); /* ldr of a literal */
     }
 }
 
@@ -201,9 +198,8 @@ static bool decode_branch(struct flow_insn *insn, uint32_t word, uint32_t offset
 {
     if ((word & 0x7c000000) == 0x14000000) {
         branch(insn, word >> 31 ? FLOW_CALLS : FLOW_JUMP, offset, signed_field(word, 0, 26));
-    } else if ((word & 0xff000000) == 0x54000000) {
-        branch(insn, FLOW_BRANCH, offset, signed_field(word, 5, 19));
-    } else if ((word & 0x7e000000) == 0x34000000) { /* cbz, cbnz */
+    } else if ((word & 0xff000000) == 0x54000000 || /* b.cond */
+               (word & 0x7e000000) == 0x34000000) { /* cbz, cbnz */
         branch(insn, FLOW_BRANCH, offset, signed_field(word, 5, 19));
     } else if ((word & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
         branch(insn, FLOW_BRANCH, offset, signed_field(word, 5, 14));

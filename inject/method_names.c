@@ -341,6 +341,42 @@ static void read_source(const struct method_names *names, const struct named_met
     }
 }
 
+/* Takes apart what a record says of a method behind its addresses; `bytes` was walked before. */
+static struct method_detail *decode_detail(const uint8_t *bytes, size_t size, const char *source)
+{
+    const uint8_t *at = bytes;
+    const uint8_t *end = bytes + size;
+    uint64_t count;
+    if (!skip_string(&at, end) || uleb128_get(&at, end, &count) || count > (uint64_t)(end - at)) {
+        return NULL; /* the file has changed since */
+    }
+    size_t name_size = strlen((const char *)bytes) + 1;
+    size_t source_size = strlen(source) + 1;
+    struct method_detail *detail =
+        malloc(sizeof *detail + count * sizeof detail->lines[0] + name_size + source_size);
+    if (!detail) {
+        return NULL;
+    }
+    uint64_t bci = 0;
+    uint64_t line = 0;
+    uint64_t bci_step;
+    int64_t line_step;
+    detail->line_count = 0;
+    while (detail->line_count < count && !uleb128_get(&at, end, &bci_step) &&
+           !sleb128_get(&at, end, &line_step)) {
+        bci += bci_step;
+        line += (uint64_t)line_step;
+        detail->lines[detail->line_count].bci = (uint32_t)bci;
+        detail->lines[detail->line_count++].line = (uint32_t)line;
+    }
+    char *strings = (char *)&detail->lines[count];
+    memcpy(strings, bytes, name_size);
+    memcpy(strings + name_size, source, source_size);
+    detail->name = strings;
+    detail->file = source_size > 1 ? strings + name_size : NULL;
+    return detail;
+}
+
 const struct method_detail *method_names_detail(struct method_names *names,
                                                 struct named_method *method)
 {
@@ -349,46 +385,15 @@ const struct method_detail *method_names_detail(struct method_names *names,
     }
     char source[SOURCE_MAX];
     uint8_t *bytes = malloc(method->detail_size);
-    struct method_detail *detail = NULL;
     if (bytes && read_at(names, bytes, method->detail_size, method->detail_offset)) {
         read_source(names, method, source, sizeof source);
-        const uint8_t *at = bytes;
-        const uint8_t *end = bytes + method->detail_size;
-        uint64_t count = 0;
-        size_t source_size = strlen(source) + 1;
-        if (skip_string(&at, end) && !uleb128_get(&at, end, &count) &&
-            count <= (uint64_t)(end - at)) {
-            size_t name_size = strlen((const char *)bytes) + 1;
-            size_t lines_size = count * sizeof detail->lines[0];
-            detail = malloc(sizeof *detail + lines_size + name_size + source_size);
-        }
-        if (detail) {
-            uint64_t bci = 0;
-            int64_t line = 0;
-            uint64_t bci_step;
-            int64_t line_step;
-            detail->line_count = 0;
-            while (detail->line_count < count && !uleb128_get(&at, end, &bci_step) &&
-                   !sleb128_get(&at, end, &line_step)) {
-                bci += bci_step;
-                line = (int64_t)((uint64_t)line + (uint64_t)line_step);
-                detail->lines[detail->line_count].bci = (uint32_t)bci;
-                detail->lines[detail->line_count++].line = (uint32_t)line;
-            }
-            char *strings = (char *)&detail->lines[count];
-            size_t name_size = strlen((const char *)bytes) + 1;
-            memcpy(strings, bytes, name_size);
-            memcpy(strings + name_size, source, source_size);
-            detail->name = strings;
-            detail->file = source[0] ? strings + name_size : NULL;
-        }
+        method->detail = decode_detail(bytes, method->detail_size, source);
     }
     free(bytes);
-    if (!detail) {
+    if (!method->detail) {
         error_message("failed to read a method's name in %s", names->path);
     }
-    method->detail = detail;
-    return detail;
+    return method->detail;
 }
 
 uint32_t method_detail_line(const struct method_detail *detail, uint32_t bci)
