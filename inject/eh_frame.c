@@ -3,14 +3,19 @@
 #include "format/leb128.h"
 
 #include <dwarf.h>
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* DWARF's numbers on x86-64. */
-#define RBP 6
-#define RSP 7
-#define RA  16
+/* DWARF's numbers of the registers that rows speak of. */
+struct registers {
+    uint8_t sp;
+    uint8_t fp;
+    uint8_t ra; /* the return address's column */
+};
+static const struct registers x86_64 = {.sp = 7, .fp = 6, .ra = 16};
+static const struct registers aarch64 = {.sp = 31, .fp = 29, .ra = 30};
 
 /* Pointer encodings: DW_EH_PE_pcrel | sdata4; udata4; DW_EH_PE_datarel | sdata4. */
 #define PCREL_SDATA4   0x1b
@@ -97,14 +102,16 @@ static void add_at_cfa(struct run *run, unsigned reg, int32_t offset)
     }
 }
 
-static void add_cfa(struct run *run, const struct frame_row *row)
+static void add_cfa(struct run *run, const struct registers *regs, const struct frame_row *row)
 {
     if (row->cfa == FRAME_CFA_INTERPRETER) {
         add_byte(run, DW_CFA_def_cfa_expression);
-        add_expression(run, RBP, -8, true);
+        add_expression(run, regs->fp, -8, true);
         return;
     }
-    unsigned base = row->cfa == FRAME_CFA_SP ? RSP : row->cfa == FRAME_CFA_FP ? RBP : row->cfa_reg;
+    unsigned base = row->cfa == FRAME_CFA_SP   ? regs->sp
+                    : row->cfa == FRAME_CFA_FP ? regs->fp
+                                               : row->cfa_reg;
     if (row->cfa_offset >= 0) {
         add_byte(run, DW_CFA_def_cfa);
         add_uleb(run, base);
@@ -115,35 +122,39 @@ static void add_cfa(struct run *run, const struct frame_row *row)
     }
 }
 
-static void add_registers(struct run *run, const struct frame_row *row)
+static void add_registers(struct run *run, const struct registers *regs,
+                          const struct frame_row *row)
 {
     if (row->cfa == FRAME_CFA_INTERPRETER) {
-        add_at(run, RA, RBP, 8);
-        add_at(run, RBP, RBP, 0);
+        add_at(run, regs->ra, regs->fp, 8);
+        add_at(run, regs->fp, regs->fp, 0);
         return;
     }
-    if (row->ra == FRAME_IN_REG) {
+    if (row->ra == FRAME_IN_REG && row->ra_reg == regs->ra) {
+        add_byte(run, DW_CFA_same_value); /* still in the link register */
+        add_uleb(run, regs->ra);
+    } else if (row->ra == FRAME_IN_REG) {
         add_byte(run, DW_CFA_register);
-        add_uleb(run, RA);
+        add_uleb(run, regs->ra);
         add_uleb(run, row->ra_reg);
     } else if (row->ra == FRAME_AT_SP) {
-        add_at(run, RA, RSP, row->ra_offset);
+        add_at(run, regs->ra, regs->sp, row->ra_offset);
     } else if (row->ra == FRAME_AT_CFA) {
-        add_at_cfa(run, RA, row->ra_offset);
+        add_at_cfa(run, regs->ra, row->ra_offset);
     } else {
         add_byte(run, DW_CFA_undefined);
-        add_uleb(run, RA);
+        add_uleb(run, regs->ra);
     }
     if (row->fp == FRAME_SAME) {
         add_byte(run, DW_CFA_same_value);
-        add_uleb(run, RBP);
+        add_uleb(run, regs->fp);
     } else if (row->fp == FRAME_AT_SP) {
-        add_at(run, RBP, RSP, row->fp_offset);
+        add_at(run, regs->fp, regs->sp, row->fp_offset);
     } else if (row->fp == FRAME_AT_CFA) {
-        add_at_cfa(run, RBP, row->fp_offset);
+        add_at_cfa(run, regs->fp, row->fp_offset);
     } else {
         add_byte(run, DW_CFA_undefined);
-        add_uleb(run, RBP);
+        add_uleb(run, regs->fp);
     }
 }
 
@@ -171,7 +182,7 @@ static bool registers_differ(const struct frame_row *a, const struct frame_row *
            b->cfa == FRAME_CFA_INTERPRETER;
 }
 
-static int put_rows(struct eh_frame *out, const struct frames *frames)
+static int put_rows(struct eh_frame *out, const struct registers *regs, const struct frames *frames)
 {
     uint32_t at = 0;
     for (uint32_t i = 0; i < frames->count; i++) {
@@ -179,9 +190,9 @@ static int put_rows(struct eh_frame *out, const struct frames *frames)
         struct run run = {.size = 0};
         add_advance(&run, row->offset - at);
         at = row->offset;
-        add_cfa(&run, row);
+        add_cfa(&run, regs, row);
         if (i == 0 || registers_differ(row, row - 1)) {
-            add_registers(&run, row);
+            add_registers(&run, regs, row);
         }
         int error = put(out, run.bytes, run.size);
         if (error) {
@@ -205,32 +216,17 @@ static int finish_entry(struct eh_frame *out, size_t start)
     return 0;
 }
 
-static int put_cie(struct eh_frame *out)
+static int put_cie(struct eh_frame *out, const struct registers *regs)
 {
     /* Length and id are 0 here; version 1, "zR", code factor 1, data factor -8, return address. */
-    static const uint8_t cie[] = {0,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  1,
-                                  'z',
-                                  'R',
-                                  0,
-                                  1,
-                                  0x78,
-                                  RA,
-                                  1,
-                                  PCREL_SDATA4,
-                                  DW_CFA_def_cfa,
-                                  RSP,
-                                  8,
-                                  DW_CFA_offset | RA,
-                                  1};
+    const uint8_t cie[] = {0,   0,   0, 0, 0,    0,        0, 0,           1,
+                           'z', 'R', 0, 1, 0x78, regs->ra, 1, PCREL_SDATA4};
+    /* At a callee's first instruction: the return address was pushed, or is in its register. */
+    bool pushed = regs == &x86_64;
+    const uint8_t entry[] = {DW_CFA_def_cfa, regs->sp, pushed ? 8 : 0,
+                             (uint8_t)(DW_CFA_offset | regs->ra), 1};
     int error = put(out, cie, sizeof cie);
+    error = error ? error : put(out, entry, pushed ? sizeof entry : 3);
     return error ? error : finish_entry(out, 0);
 }
 
@@ -239,8 +235,8 @@ static bool fits(int64_t distance)
     return distance == (int32_t)distance;
 }
 
-static int put_fde(struct eh_frame *out, const struct frames *frames, uint64_t code_address,
-                   uint64_t code_size, uint64_t table_address)
+static int put_fde(struct eh_frame *out, const struct registers *regs, const struct frames *frames,
+                   uint64_t code_address, uint64_t code_size, uint64_t table_address)
 {
     size_t start = out->size;
     int64_t begin = (int64_t)(code_address - (table_address + start + 8));
@@ -253,7 +249,7 @@ static int put_fde(struct eh_frame *out, const struct frames *frames, uint64_t c
     error = error ? error : put_u32(out, (uint32_t)begin);
     error = error ? error : put_u32(out, (uint32_t)code_size);
     error = error ? error : put(out, &no_augmentation, 1);
-    error = error ? error : put_rows(out, frames);
+    error = error ? error : put_rows(out, regs, frames);
     return error ? error : finish_entry(out, start);
 }
 
@@ -274,14 +270,15 @@ static int put_hdr(struct eh_frame *out, size_t fde, uint64_t code_address, uint
     return error;
 }
 
-int eh_frame_build(const struct frames *frames, uint64_t code_address, uint64_t code_size,
-                   uint64_t table_address, struct eh_frame *out)
+int eh_frame_build(unsigned machine, const struct frames *frames, uint64_t code_address,
+                   uint64_t code_size, uint64_t table_address, struct eh_frame *out)
 {
+    const struct registers *regs = machine == EM_AARCH64 ? &aarch64 : &x86_64;
     static const uint8_t terminator[8] = {0};
     out->size = 0;
-    int error = put_cie(out);
+    int error = put_cie(out, regs);
     size_t fde = out->size;
-    error = error ? error : put_fde(out, frames, code_address, code_size, table_address);
+    error = error ? error : put_fde(out, regs, frames, code_address, code_size, table_address);
     error = error ? error : put(out, terminator, sizeof terminator);
     return error ? error : put_hdr(out, fde, code_address, table_address);
 }

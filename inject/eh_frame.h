@@ -17,11 +17,11 @@ struct eh_frame {
 };
 
 /*
- * Writes the rows of code at code_address into a table that will be found at table_address, less
- * than 2 GB away. 0, -ENOMEM, or -ERANGE when it is further away.
+ * machine: EM_X86_64 or EM_AARCH64. Writes the rows of code at code_address into a table that will
+ * be found at table_address, less than 2 GB away. 0, -ENOMEM, or -ERANGE when it is further away.
  */
-int eh_frame_build(const struct frames *frames, uint64_t code_address, uint64_t code_size,
-                   uint64_t table_address, struct eh_frame *out);
+int eh_frame_build(unsigned machine, const struct frames *frames, uint64_t code_address,
+                   uint64_t code_size, uint64_t table_address, struct eh_frame *out);
 
 void eh_frame_free(struct eh_frame *table);
 

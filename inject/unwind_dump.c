@@ -39,7 +39,8 @@ struct unwind_dump {
     struct eh_frame table;
     uint64_t scratch;     /* the next free address for code with its information */
     uint64_t scratch_end; /* the lowest code */
-    uint32_t blob;        /* the next LOAD's */
+    uint32_t machine;
+    uint32_t blob; /* the next LOAD's */
     uint32_t done;
     uint32_t left; /* without information: no bytes, no rows, no room */
 };
@@ -172,7 +173,8 @@ static bool make_table(struct unwind_dump *dump, const struct jitdump_record_vie
         return false;
     }
     uint64_t table = dump->scratch + ((size + 7) & ~UINT64_C(7));
-    return eh_frame_build(&rows->frames, record->load.code_addr, size, table, &dump->table) == 0 &&
+    return eh_frame_build(dump->machine, &rows->frames, record->load.code_addr, size, table,
+                          &dump->table) == 0 &&
            dump->table.size < dump->scratch_end - table;
 }
 
@@ -286,10 +288,13 @@ static int unwind_dump(const char *from, const char *to)
     int error = code_index_open(from, &dump.index);
     error = error ? error : jitdump_reader_open(from, &dump.reader);
     error = error ? error : jitdump_reader_open(from, &dump.details);
-    if (!error && (jitdump_reader_swapped(dump.reader) ||
-                   code_index_header(dump.index)->elf_mach != EM_X86_64)) {
-        error_message("failed to unwind %s: not x86-64 code", from);
-        error = -ENOTSUP;
+    if (!error) {
+        dump.machine = code_index_header(dump.index)->elf_mach;
+        if (jitdump_reader_swapped(dump.reader) ||
+            (dump.machine != EM_X86_64 && dump.machine != EM_AARCH64)) {
+            error_message("failed to unwind %s: neither x86-64 nor aarch64 code", from);
+            error = -ENOTSUP;
+        }
     }
     if (!error) {
         if (code_index_warning(dump.index)) {

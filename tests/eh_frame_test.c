@@ -2,6 +2,7 @@
 #include "inject/eh_frame.h"
 
 #include <dwarf.h>
+#include <elf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -49,7 +50,7 @@ static struct frames sample = {.rows = sample_rows,
 static void test_layout(void **state)
 {
     (void)state;
-    assert_int_equal(eh_frame_build(&sample, CODE, SIZE, TABLE, &table), 0);
+    assert_int_equal(eh_frame_build(EM_X86_64, &sample, CODE, SIZE, TABLE, &table), 0);
     size_t hdr = table.size - table.hdr_size;
     assert_int_equal(hdr % 8, 0);
     assert_int_equal(table.hdr_size, 20);
@@ -65,7 +66,7 @@ static void test_layout(void **state)
 static void test_libdw_reads_it(void **state)
 {
     (void)state;
-    assert_int_equal(eh_frame_build(&sample, CODE, SIZE, TABLE, &table), 0);
+    assert_int_equal(eh_frame_build(EM_X86_64, &sample, CODE, SIZE, TABLE, &table), 0);
     Elf_Data data = {
         .d_buf = table.bytes, .d_type = ELF_T_BYTE, .d_size = table.size - table.hdr_size};
     unsigned char ident[EI_NIDENT] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
@@ -143,12 +144,69 @@ static void test_libdw_reads_it(void **state)
     assert_int_equal(dwarf_next_cfi(ident, &data, true, next, &next, &entry), 1);
 }
 
+/* The same rows in aarch64's registers, beginning with what a callee is entered with. */
+static void test_aarch64(void **state)
+{
+    (void)state;
+    struct frame_row rows[] = {
+        {.offset = 0, .cfa = FRAME_CFA_SP, .ra = FRAME_IN_REG, .ra_reg = 30},
+        {.offset = 8,
+         .cfa = FRAME_CFA_SP,
+         .cfa_offset = 0x40,
+         .ra = FRAME_AT_CFA,
+         .ra_offset = -8,
+         .fp = FRAME_AT_CFA,
+         .fp_offset = -16},
+        {.offset = 16, .cfa = FRAME_CFA_INTERPRETER},
+    };
+    struct frames frames = {.rows = rows, .count = 3};
+    static const uint8_t cie[] = {1,  'z', 'R',       0, 1, 0x78, 30, 1, 0x1b, DW_CFA_def_cfa,
+                                  31, 0,   DW_CFA_nop};
+    static const uint8_t expected[] = {DW_CFA_def_cfa,
+                                       31,
+                                       0,
+                                       DW_CFA_same_value,
+                                       30,
+                                       DW_CFA_same_value,
+                                       29,
+                                       DW_CFA_advance_loc | 8,
+                                       DW_CFA_def_cfa,
+                                       31,
+                                       0x40,
+                                       DW_CFA_offset | 30,
+                                       1,
+                                       DW_CFA_offset | 29,
+                                       2,
+                                       DW_CFA_advance_loc | 8,
+                                       DW_CFA_def_cfa_expression,
+                                       3,
+                                       DW_OP_breg29,
+                                       0x78,
+                                       DW_OP_deref,
+                                       DW_CFA_expression,
+                                       30,
+                                       2,
+                                       DW_OP_breg29,
+                                       8,
+                                       DW_CFA_expression,
+                                       29,
+                                       2,
+                                       DW_OP_breg29,
+                                       0};
+    assert_int_equal(eh_frame_build(EM_AARCH64, &frames, CODE, SIZE, TABLE, &table), 0);
+    assert_memory_equal(table.bytes + 8, cie, sizeof cie);
+    size_t fde = 4 + (size_t)i32_at(0);
+    assert_memory_equal(table.bytes + fde + 17, expected, sizeof expected);
+}
+
 static void test_distance(void **state)
 {
     (void)state;
-    assert_int_equal(eh_frame_build(&sample, CODE, SIZE, CODE - UINT64_C(0x90000000), &table),
-                     -ERANGE);
-    assert_int_equal(eh_frame_build(&sample, CODE, SIZE, CODE + UINT64_C(0x1000), &table), 0);
+    assert_int_equal(
+        eh_frame_build(EM_X86_64, &sample, CODE, SIZE, CODE - UINT64_C(0x90000000), &table),
+        -ERANGE);
+    assert_int_equal(
+        eh_frame_build(EM_X86_64, &sample, CODE, SIZE, CODE + UINT64_C(0x1000), &table), 0);
 }
 
 static void test_many_rows(void **state)
@@ -163,7 +221,7 @@ static void test_many_rows(void **state)
                                      .ra_offset = -8};
     }
     struct frames frames = {.rows = many, .count = 20000};
-    assert_int_equal(eh_frame_build(&frames, CODE, 20000 * 300, TABLE, &table), 0);
+    assert_int_equal(eh_frame_build(EM_X86_64, &frames, CODE, 20000 * 300, TABLE, &table), 0);
     assert_true(table.size > 20000 * 5);
 }
 
@@ -172,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_layout, free_table),
         cmocka_unit_test_teardown(test_libdw_reads_it, free_table),
+        cmocka_unit_test_teardown(test_aarch64, free_table),
         cmocka_unit_test_teardown(test_distance, free_table),
         cmocka_unit_test_teardown(test_many_rows, free_table),
     };

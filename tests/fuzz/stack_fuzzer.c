@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_rows(&piece.frames);
     struct eh_frame table = {0};
-    if (eh_frame_build(&piece.frames, CODE, piece_size, CODE + 0x1000000, &table) != 0) {
+    if (eh_frame_build(EM_X86_64, &piece.frames, CODE, piece_size, CODE + 0x1000000, &table) != 0) {
         fail("rows that make no table");
     }
     eh_frame_free(&table);
