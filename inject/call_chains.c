@@ -184,8 +184,8 @@ static int frames_of(struct call_chains *chains, const struct code_place *place,
         }
         *expansion = (struct expansion){first, code->frame_count - first + 1};
     }
-    *frames = code->frames + expansion->first;
     *count = expansion->count - 1;
+    *frames = *count ? code->frames + expansion->first : NULL;
     return 0;
 }
 
