@@ -1,6 +1,6 @@
 #include "inject/call_chains.h"
 
-#include "inject/message.h"
+#include "inject/base/message.h"
 
 #include <errno.h>
 #include <stdlib.h>

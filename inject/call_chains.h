@@ -6,7 +6,7 @@
 #ifndef JD_INJECT_CALL_CHAINS_H
 #define JD_INJECT_CALL_CHAINS_H
 
-#include "inject/jvms.h"
+#include "inject/image/jvms.h"
 
 struct call_chains_options {
     bool expand; /* false: no frames are put in */

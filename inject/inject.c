@@ -11,12 +11,12 @@
  */
 #include "inject/inject.h"
 
+#include "inject/base/message.h"
 #include "inject/call_chains.h"
-#include "inject/image_mappings.h"
-#include "inject/message.h"
-#include "inject/perf_version.h"
+#include "inject/image/image_mappings.h"
+#include "inject/perf/perf_version.h"
 #include "inject/scorecard.h"
-#include "inject/stack_copies.h"
+#include "inject/unwind/stack_copies.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef JD_INJECT_INJECT_H
 #define JD_INJECT_INJECT_H
 
-#include "inject/frame_table.h"
+#include "inject/image/frame_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>

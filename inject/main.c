@@ -1,5 +1,5 @@
-#include "inject/message.h"
-#include "inject/verb.h"
+#include "inject/base/message.h"
+#include "inject/base/verb.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef JD_INJECT_SAFEPOINT_LINES_H
 #define JD_INJECT_SAFEPOINT_LINES_H
 
-#include "inject/code_index.h"
+#include "inject/jitdump/code_index.h"
 
 /*
  * True when the code that was there first has lines at calls only. False, too, when the dump does

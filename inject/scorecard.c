@@ -1,9 +1,9 @@
 #include "inject/scorecard.h"
 
-#include "inject/message.h"
+#include "inject/base/message.h"
+#include "inject/base/text.h"
 #include "inject/safepoint_lines.h"
-#include "inject/text.h"
-#include "inject/thread_root.h"
+#include "inject/unwind/thread_root.h"
 
 #include <errno.h>
 #include <inttypes.h>

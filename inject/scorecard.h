@@ -12,7 +12,7 @@
 #define JD_INJECT_SCORECARD_H
 
 #include "inject/call_chains.h"
-#include "inject/stack_copies.h"
+#include "inject/unwind/stack_copies.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* The command line of jdtool inject. */
+#include "inject/base/message.h"
+#include "inject/base/verb.h"
 #include "inject/inject.h"
-#include "inject/message.h"
-#include "inject/verb.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,4 +1,4 @@
-#include "inject/content_hash.h"
+#include "inject/image/content_hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

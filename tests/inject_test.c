@@ -2,9 +2,9 @@
  * jdtool inject from end to end, on a recording and dumps made by hand: what is put where in the
  * result, what is left out, what the images say.
  */
+#include "inject/base/verb.h"
 #include "inject/call_chains.h"
-#include "inject/perf_data.h"
-#include "inject/verb.h"
+#include "inject/perf/perf_data.h"
 #include "tests/dump_builder.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"

@@ -1,8 +1,8 @@
 #include "dump_builder.h"
 
-#include "inject/jitdump_reader.h"
-#include "inject/text.h"
-#include "inject/trailer.h"
+#include "inject/base/text.h"
+#include "inject/jitdump/jitdump_reader.h"
+#include "inject/jitdump/trailer.h"
 
 #include <elf.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tables of methods: what an address meant when, and what the interpreter's frames make of it. */
-#include "inject/interpreter.h"
-#include "inject/method_names.h"
+#include "inject/jitdump/method_names.h"
+#include "inject/unwind/interpreter.h"
 #include "methods_builder.h"
 #include "scratch.h"
 

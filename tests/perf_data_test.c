@@ -1,4 +1,4 @@
-#include "inject/perf_data.h"
+#include "inject/perf/perf_data.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"
 

@@ -2,9 +2,9 @@
 #include "random.h"
 #include "scratch.h"
 
-#include "inject/code_index.h"
-#include "inject/repair.h"
-#include "inject/verify.h"
+#include "inject/inspect/repair.h"
+#include "inject/inspect/verify.h"
+#include "inject/jitdump/code_index.h"
 #include "writer/jitdump_sink.h"
 
 #include <setjmp.h>

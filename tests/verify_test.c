@@ -2,7 +2,7 @@
 #include "dump_builder.h"
 
 #include "format/samply.h"
-#include "inject/verify.h"
+#include "inject/inspect/verify.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,10 +7,10 @@
  * and how often stack-check ends DATA       how many stacks with Java frames there are, and how
  * many reach the root or were cut off by the kernel
  */
-#include "inject/code_frames.h"
-#include "inject/perf_data.h"
-#include "inject/processes.h"
-#include "inject/stack_copies.h"
+#include "inject/perf/perf_data.h"
+#include "inject/perf/processes.h"
+#include "inject/unwind/code_frames.h"
+#include "inject/unwind/stack_copies.h"
 
 #include <inttypes.h>
 #include <stdio.h>

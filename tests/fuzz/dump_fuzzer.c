@@ -3,11 +3,11 @@
  * with dumps. Beside what the sanitizers find: what repair makes must pass verify, and a map's
  * entries must not overlap.
  */
-#include "inject/code_index.h"
-#include "inject/message.h"
-#include "inject/repair.h"
-#include "inject/verb.h"
-#include "inject/verify.h"
+#include "inject/base/message.h"
+#include "inject/base/verb.h"
+#include "inject/inspect/repair.h"
+#include "inject/inspect/verify.h"
+#include "inject/jitdump/code_index.h"
 
 #include <getopt.h>
 #include <stdio.h>
