@@ -3,6 +3,7 @@ import json
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 page, method = sys.argv[1:3]
@@ -33,10 +34,14 @@ try:
         if "successfully on port" in line:
             port = int(line.rstrip().rstrip(".").split()[-1])
             break
-    session = "/session/" + call("POST", "/session", {"capabilities": {"alwaysMatch": {
-        "goog:loggingPrefs": {"browser": "ALL"},
-        "goog:chromeOptions": {"args": ["--headless", "--no-sandbox", "--disable-gpu",
-                                        "--disable-dev-shm-usage", "--window-size=1400,900"]}}}})["sessionId"]
+    try:
+        session = "/session/" + call("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "goog:loggingPrefs": {"browser": "ALL"},
+            "goog:chromeOptions": {"args": ["--headless", "--no-sandbox", "--disable-gpu",
+                                            "--disable-dev-shm-usage", "--window-size=1400,900"]}}}})["sessionId"]
+    except urllib.error.HTTPError as error: # before our page comes into it
+        print("SKIP: Chromium does not start here:", json.load(error)["value"]["message"].split("\n")[0])
+        sys.exit(77)
     call("POST", f"{session}/url", {"url": f"file://{page}"})
 
     frames = run("return document.querySelectorAll('#chart g.frame').length")
