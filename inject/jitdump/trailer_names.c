@@ -168,6 +168,7 @@ int trailer_names_add_file(struct trailer_names *names, uint64_t id, const char 
         return -1;
     }
     void *array = names->files;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the elements are pointers.
     int error = reserve(names, &names->file_table, file_id_at, &array, sizeof(*names->files));
     names->files = array;
     char *copy = error ? NULL : strdup(path);
@@ -197,6 +198,7 @@ int trailer_names_add_method(struct trailer_names *names, uint64_t id,
         return -1;
     }
     void *array = names->methods;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the elements are pointers.
     int error = reserve(names, &names->method_table, method_id_at, &array, sizeof(*names->methods));
     names->methods = array;
     struct method *added = error ? NULL : calloc(1, sizeof(*added));
