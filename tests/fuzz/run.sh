@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus: 30 seconds, or
+# run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus: 15 seconds, or
 # 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
 set -euo pipefail
 
@@ -28,7 +28,7 @@ if ! { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON
     exit 1
 fi
 
-limit=(-max_total_time=30)
+limit=(-max_total_time=15)
 [[ ${JDAGENT_LONG:-} == 1 ]] && limit=(-runs=10000000)
 corpus=$build/corpus-$target # libFuzzer adds to the first directory, so not the one in the sources
 mkdir -p "$corpus"
