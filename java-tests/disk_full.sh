@@ -18,14 +18,20 @@ for mode in jitdump map; do
     # shellcheck disable=SC2016
     unshare -m --propagation private bash -c '
         set -e
-        small=$1 agent=$2 mode=$3 size=$4
-        shift 4
+        small=$1 agent=$2 mode=$3 size=$4 build=$5
+        shift 5
         mount -t tmpfs -o "size=$size,nr_inodes=64" tmpfs "$small"
-        if [ "$mode" = map ]; then mount --bind "$small" /tmp; fi
+        if [ "$mode" = map ]; then
+            mount --rbind "$build" /mnt
+            mount --bind "$small" /tmp
+            case $build in
+            /tmp/*) mkdir -p "$build" && mount --rbind /mnt "$build" ;;
+            esac
+        fi
         status=0
         "$1" "-agentpath:$agent=mode=$mode,dir=$small" "${@:2}" >&3 2>&4 || status=$?
         cp "$small"/*.dump "$small"/perf-*.map "$small/.." 2>/dev/null || true
-        exit $status' - "$scratch/small" "$agent" "$mode" "${size[$mode]}" "${java[@]}" -XX:-UsePerfData Churn $rounds \
+        exit $status' - "$scratch/small" "$agent" "$mode" "${size[$mode]}" "$build" "${java[@]}" -XX:-UsePerfData Churn $rounds \
         3>"$scratch/$mode.out" 4>"$scratch/$mode.err" >"$scratch/$mode.shell" 2>&1 ||
         fail "$mode: the JVM failed: $(cat "$scratch/$mode.err" "$scratch/$mode.shell")"
     cmp -s "$scratch/$mode.out" "$scratch/expected" || fail "$mode: other output: $(head -n 3 "$scratch/$mode.out")"
