@@ -1,5 +1,6 @@
 #include "inject/call_chains.h"
 
+#include "inject/base/array.h"
 #include "inject/base/message.h"
 
 #include <errno.h>
@@ -130,14 +131,9 @@ static int add_frame(struct dump_code *code, uint64_t frame)
     if (frame == 0) {
         return -ENOMEM;
     }
-    if (code->frame_count == code->frame_room) {
-        uint32_t room = code->frame_room ? code->frame_room * 2 : 256;
-        uint64_t *grown = realloc(code->frames, room * sizeof *grown);
-        if (!grown) {
-            return -ENOMEM;
-        }
-        code->frames = grown;
-        code->frame_room = room;
+    if (array_reserve(&code->frames, code->frame_count, &code->frame_room, sizeof *code->frames) <
+        0) {
+        return -ENOMEM;
     }
     code->frames[code->frame_count++] = frame;
     return 0;

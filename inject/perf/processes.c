@@ -1,5 +1,6 @@
 #include "inject/perf/processes.h"
 
+#include "inject/base/array.h"
 #include "inject/base/intern.h"
 #include "inject/base/message.h"
 
@@ -54,22 +55,6 @@ struct mapping_answer {
     uint64_t until;
     const struct mapping *mapping;
 };
-
-static int grow(void *array_pointer, uint32_t count, uint32_t *room, size_t element)
-{
-    void **array = array_pointer;
-    if (count < *room) {
-        return 0;
-    }
-    uint32_t wanted = *room ? *room * 2 : 64;
-    void *grown = wanted > *room ? realloc(*array, wanted * element) : NULL;
-    if (!grown) {
-        return -ENOMEM;
-    }
-    *array = grown;
-    *room = wanted;
-    return 0;
-}
 
 /* ---- Records ---- */
 
@@ -141,8 +126,10 @@ bool mapping_decode(const struct perf_data *data, const struct perf_record *reco
 
 static int add_event(struct processes *processes, struct event event)
 {
-    int err = grow(&processes->events, processes->event_count, &processes->event_room,
-                   sizeof *processes->events);
+    int err = array_reserve(&processes->events, processes->event_count, &processes->event_room,
+                            sizeof *processes->events) < 0
+                  ? -ENOMEM
+                  : 0;
     if (!err) {
         event.order = processes->event_count;
         processes->events[processes->event_count++] = event;
@@ -210,7 +197,8 @@ static struct process **slot_of(const struct processes *processes, uint32_t pid)
 static struct process *new_process(struct processes *processes, uint32_t pid, uint64_t from,
                                    const struct process *parent)
 {
-    if (grow(&processes->list, processes->count, &processes->room, sizeof(struct process *))) {
+    if (array_reserve(&processes->list, processes->count, &processes->room,
+                      sizeof(struct process *))) {
         return NULL;
     }
     struct process *process = calloc(1, sizeof *process);
@@ -227,8 +215,10 @@ static struct process *new_process(struct processes *processes, uint32_t pid, ui
 
 static int add_mapping(struct process *process, const struct mapping *mapping)
 {
-    int err = grow(&process->mappings, process->mapping_count, &process->mapping_room,
-                   sizeof *process->mappings);
+    int err = array_reserve(&process->mappings, process->mapping_count, &process->mapping_room,
+                            sizeof *process->mappings) < 0
+                  ? -ENOMEM
+                  : 0;
     if (!err) {
         process->mappings[process->mapping_count++] = *mapping;
         const char *name = strrchr(mapping->path, '/');

@@ -307,13 +307,7 @@ static int follow_patched_entry(struct flow *flow, const struct frames_code *cod
 
 static int follow_code(struct flow *flow, const struct frames_code *code)
 {
-    int error = flow_follow(flow, 0, &arch.entry);
-    if (!error && code->verified_entry > 0 && code->verified_entry < code->size) {
-        error = flow_follow(flow, (uint32_t)code->verified_entry, &arch.entry);
-    }
-    if (!error && code->osr_entry > 0 && code->osr_entry < code->size) {
-        error = flow_follow(flow, (uint32_t)code->osr_entry, &arch.entry);
-    }
+    int error = flow_follow_entries(flow, &arch.entry);
     if (!error && code->shape == FRAMES_COMPILED) {
         error = follow_patched_entry(flow, code);
     }

@@ -10,6 +10,8 @@
  */
 #include "inject/unwind/frames_flow.h"
 
+#include "inject/base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +69,20 @@ void flow_free(struct flow *flow)
     }
 }
 
+int flow_follow_entries(struct flow *flow, const struct flow_state *start)
+{
+    const struct frames_code *code = flow->code;
+    const struct flow_state *entry = &flow->arch->entry;
+    int error = flow_follow(flow, 0, start);
+    if (!error && code->verified_entry > 0 && code->verified_entry < code->size) {
+        error = flow_follow(flow, (uint32_t)code->verified_entry, entry);
+    }
+    if (!error && code->osr_entry > 0 && code->osr_entry < code->size) {
+        error = flow_follow(flow, (uint32_t)code->osr_entry, entry);
+    }
+    return error;
+}
+
 bool flow_reached(const struct flow *flow, uint32_t offset)
 {
     return offset < flow->code->size && flow->index[offset] != 0;
@@ -77,14 +93,8 @@ static int queue(struct flow *flow, uint32_t at)
     if (flow->all[at].queued) {
         return 0;
     }
-    if (flow->work_count == flow->work_room) {
-        uint32_t room = flow->work_room ? flow->work_room * 2 : 64;
-        uint32_t *work = realloc(flow->work, room * sizeof *work);
-        if (!work) {
-            return -ENOMEM;
-        }
-        flow->work = work;
-        flow->work_room = room;
+    if (array_reserve(&flow->work, flow->work_count, &flow->work_room, sizeof *flow->work) < 0) {
+        return -ENOMEM;
     }
     flow->all[at].queued = true;
     flow->work[flow->work_count++] = at;

@@ -88,6 +88,12 @@ void flow_free(struct flow *flow);
  */
 int flow_follow(struct flow *flow, uint32_t offset, const struct flow_state *state);
 
+/*
+ * Follows the code from all its entries: from its start with `start`, from the verified entry and
+ * the one of on-stack replacement, where it has them, as any method is entered. 0 or -ENOMEM.
+ */
+int flow_follow_entries(struct flow *flow, const struct flow_state *start);
+
 /* True when an instruction at offset was reached. */
 bool flow_reached(const struct flow *flow, uint32_t offset);
 

@@ -343,13 +343,7 @@ static int follow_code(struct flow *flow, const struct frames_code *code)
         state.fp_place = FRAME_AT_CFA;
         state.fp_offset = -16;
     }
-    int error = flow_follow(flow, 0, &state);
-    if (!error && code->verified_entry > 0 && code->verified_entry < code->size) {
-        error = flow_follow(flow, (uint32_t)code->verified_entry, &arch.entry);
-    }
-    if (!error && code->osr_entry > 0 && code->osr_entry < code->size) {
-        error = flow_follow(flow, (uint32_t)code->osr_entry, &arch.entry);
-    }
+    int error = flow_follow_entries(flow, &state);
     if (!error && code->shape == FRAMES_COMPILED) {
         error = follow_patched_entry(flow, code);
     }

@@ -1,5 +1,7 @@
 #include "inject/unwind/native_frames.h"
 
+#include "inject/base/array.h"
+
 #include <dwarf.h>
 #include <elf.h>
 #include <elfutils/libdw.h>
@@ -359,14 +361,8 @@ static uint32_t slot_of(const struct native_file *file, uint64_t file_offset)
 
 static bool grow(struct native_file *file)
 {
-    if (file->row_count == file->row_room) {
-        uint32_t room = file->row_room ? file->row_room * 2 : 256;
-        struct cached_row *rows = realloc(file->rows, room * sizeof *rows);
-        if (!rows) {
-            return false;
-        }
-        file->rows = rows;
-        file->row_room = room;
+    if (array_reserve(&file->rows, file->row_count, &file->row_room, sizeof *file->rows) < 0) {
+        return false;
     }
     if (file->row_count * 2 < file->slot_count) {
         return true;
