@@ -1,9 +1,16 @@
 /*
- * Measures how long an agent takes to describe everything that a running JVM has compiled. Attached
- * to the JVM with the options "RESULT,WHAT,LIBRARY,ROUNDS,OPTIONS", it loads the library, starts it
- * as an attaching tool would, takes the time, stops it, and appends "WHAT WALL CPU", microseconds
- * of the clock and of this thread's processor, to RESULT once for each round. All work is done on
- * this thread; on a busy machine the processor's time is the one to trust.
+ * Measures what an agent takes to describe everything that a running JVM has compiled. Attached to
+ * the JVM with the options "RESULT,WHAT,LIBRARY,MEASURE,OPTIONS", it loads the library, starts it
+ * as an attaching tool would, measures, and stops it. What it appends to RESULT depends on MEASURE:
+ *
+ *   time    WHAT WALL CPU: microseconds of the clock and of this thread's processor. All work is
+ *           done on this thread; on a busy machine the processor's time is the one to trust.
+ *   memory  WHAT HELD PEAK, KiB: how much more anonymous memory the JVM has when everything is
+ *           described and the session still on, and how much more memory of any kind it had at
+ *           most meanwhile. The JVM should be idle, or its own memory is in both.
+ *
+ * Memory that an earlier session gave back to malloc would be reused without being seen to grow, so
+ * malloc gives it back to the kernel first. That makes a session slower, hence two ways to measure.
  *
  * An agent that cannot attach (perf's own) is started through its Agent_OnLoad, with a JavaVM whose
  * GetEnv tells us the JVMTI environment it gets; GenerateEvents for that is then called from here.
@@ -12,6 +19,8 @@
 #include <jvmti.h>
 
 #include <dlfcn.h>
+#include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +44,9 @@ static jint JNICALL capturing_get_env(JavaVM *vm, void **env, jint version)
     return status;
 }
 
-struct times {
-    double wall;
-    double cpu;
+struct usage {
+    double wall, cpu;       /* microseconds */
+    double anonymous, peak; /* KiB */
 };
 
 static double read_clock(clockid_t clock)
@@ -47,15 +56,63 @@ static double read_clock(clockid_t clock)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-static struct times now(void)
+/* The KiB that a line of FILE gives behind FIELD, or 0. */
+static double read_field(const char *file, const char *field)
 {
-    return (struct times){read_clock(CLOCK_MONOTONIC), read_clock(CLOCK_THREAD_CPUTIME_ID)};
+    FILE *in = fopen(file, "re");
+    if (in == NULL) {
+        return 0;
+    }
+    char line[256];
+    double kib = 0;
+    while (fgets(line, sizeof line, in) != NULL) {
+        if (strncmp(line, field, strlen(field)) == 0) {
+            kib = strtod(line + strlen(field), NULL);
+            break;
+        }
+    }
+    fclose(in);
+    return kib;
 }
 
-static struct times since(struct times start)
+/* VmHWM becomes what is resident now (proc(5), clear_refs). */
+static void reset_peak(void)
 {
-    struct times end = now();
-    return (struct times){end.wall - start.wall, end.cpu - start.cpu};
+    FILE *out = fopen("/proc/self/clear_refs", "we");
+    if (out == NULL || fputs("5", out) < 0 || fclose(out) != 0) {
+        perror("driver: failed to reset VmHWM");
+    }
+}
+
+/*
+ * The kernel counts resident pages per processor and adds them up now and then, so VmHWM may be a
+ * few hundred KiB off; smaps_rollup goes through the page tables and is exact.
+ */
+static struct usage read_usage(bool memory)
+{
+    struct usage usage = {.wall = read_clock(CLOCK_MONOTONIC),
+                          .cpu = read_clock(CLOCK_THREAD_CPUTIME_ID)};
+    if (memory) {
+        usage.anonymous = read_field("/proc/self/smaps_rollup", "Anonymous:");
+        usage.peak = read_field("/proc/self/status", "VmHWM:");
+    }
+    return usage;
+}
+
+static struct usage begin(bool memory)
+{
+    if (memory) {
+        malloc_trim(0);
+        reset_peak();
+    }
+    return read_usage(memory);
+}
+
+static struct usage since(struct usage start, bool memory)
+{
+    struct usage end = read_usage(memory);
+    return (struct usage){end.wall - start.wall, end.cpu - start.cpu,
+                          end.anonymous - start.anonymous, end.peak - start.peak};
 }
 
 static void dispose(void)
@@ -72,8 +129,9 @@ static void dispose(void)
     captured = NULL;
 }
 
-/* One start and stop; what the start took, or below 0. */
-static struct times measure(JavaVM *vm, const char *library, const char *given)
+/* One start and stop, and what the start took; false when it failed. */
+static bool measure(JavaVM *vm, const char *library, const char *given, bool memory,
+                    struct usage *usage)
 {
     struct JNIInvokeInterface_ functions = **vm;
     functions.GetEnv = capturing_get_env;
@@ -82,39 +140,42 @@ static struct times measure(JavaVM *vm, const char *library, const char *given)
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         fprintf(stderr, "driver: failed to load %s: %s\n", library, dlerror());
-        return (struct times){-1, -1};
+        return false;
     }
     agent_start attach = (agent_start)dlsym(handle, "Agent_OnAttach");
     agent_start load = (agent_start)dlsym(handle, "Agent_OnLoad");
     agent_unload unload = (agent_unload)dlsym(handle, "Agent_OnUnload");
     char options[4096];
     snprintf(options, sizeof options, "%s", given);
-    struct times start = now();
-    struct times time = {-1, -1};
+    bool done = false;
+    struct usage start = begin(memory);
     if (strstr(library, "libjdagent") != NULL) {
         /* Our own finds its JVM's symbols through the JavaVM, which therefore has to be real. */
         if (attach(vm, options, NULL) == JNI_OK) {
-            time = since(start);
+            *usage = since(start, memory);
+            done = true;
         }
         char stop[] = "stop";
         attach(vm, stop, NULL);
-        return time; /* stays loaded, as it would after an attach */
+        return done; /* stays loaded, as it would after an attach */
     }
     if (attach != NULL) {
         if (attach((JavaVM *)&fake, options, NULL) == JNI_OK) {
-            time = since(start);
+            *usage = since(start, memory);
+            done = true;
         }
     } else if (load((JavaVM *)&fake, options, NULL) == JNI_OK && captured != NULL) {
         (*captured)->GenerateEvents(captured, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
         (*captured)->GenerateEvents(captured, JVMTI_EVENT_COMPILED_METHOD_LOAD);
-        time = since(start);
+        *usage = since(start, memory);
+        done = true;
     }
     dispose();
     if (unload != NULL) {
         unload(vm);
     }
     dlclose(handle);
-    return time;
+    return done;
 }
 
 JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
@@ -125,24 +186,21 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
     const char *result = strsep(&rest, ",");
     const char *what = strsep(&rest, ",");
     const char *library = strsep(&rest, ",");
-    const char *rounds = strsep(&rest, ",");
-    if (rounds == NULL) {
+    const char *measured = strsep(&rest, ",");
+    bool memory = measured != NULL && strcmp(measured, "memory") == 0;
+    if (measured == NULL || (!memory && strcmp(measured, "time") != 0)) {
         fprintf(stderr, "driver: failed to read its options\n");
+        return JNI_ERR;
+    }
+    struct usage usage;
+    if (!measure(vm, library, rest != NULL ? rest : "", memory, &usage)) {
         return JNI_ERR;
     }
     FILE *out = fopen(result, "ae");
     if (out == NULL) {
         return JNI_ERR;
     }
-    jint status = JNI_OK;
-    for (long i = strtol(rounds, NULL, 10); i > 0 && status == JNI_OK; i--) {
-        struct times time = measure(vm, library, rest != NULL ? rest : "");
-        if (time.wall >= 0) {
-            fprintf(out, "%s\t%.1f\t%.1f\n", what, time.wall, time.cpu);
-        } else {
-            status = JNI_ERR;
-        }
-    }
-    fclose(out);
-    return status;
+    fprintf(out, "%s\t%.1f\t%.1f\n", what, memory ? usage.anonymous : usage.wall,
+            memory ? usage.peak : usage.cpu);
+    return fclose(out) == 0 ? JNI_OK : JNI_ERR;
 }

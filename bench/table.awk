@@ -16,7 +16,7 @@ function median(key,    n, list, i, k, t) {
     values[key] = values[key] " " $3
 }
 END {
-    printf "%-46s %-8s %14s  %s\n", "what", "who", "median", "ratio to"
+    printf "%-48s %-8s %14s  %s\n", "what", "who", "median", "ratio to"
     printf "{\n" >json
     for (i = 1; i <= what_count; i++) {
         what = whats[i]
@@ -30,7 +30,7 @@ END {
                 if (b != k && base > 0 && who[k] != "none" && who[b] != "jdagent" && who[b] != "jdtool" && who[k] != "floor" || (b != k && base > 0 && who[b] == "none"))
                     line = line sprintf("  %s %.3f", who[b], m / base)
             }
-            printf "%-46s %-8s %14.6g%s\n", what, who[k], m, line
+            printf "%-48s %-8s %14.6g%s\n", what, who[k], m, line
             printf "%s\"%s\": %.9g", (k > 1 ? ", " : ""), who[k], m >json
         }
         printf "}" >json

@@ -1,0 +1,47 @@
+# shellcheck shell=bash disable=SC2154 # What run.sh sets.
+# Whether the cost of an event grows with how many methods there are.
+
+part_growth() {
+    local copies methods i
+    {
+        echo "public class Many_xxxxxx {"
+        for ((i = 0; i < 500; i++)); do
+            echo "    static int m$i(int a) { int b = a * $((i + 3)); for (int i = 0; i < 3; i++) {"
+            echo "        b ^= a >> i;"
+            echo "    }"
+            echo "    return b; }"
+        done
+        echo "    public static int all(int a) { int sum = 0;"
+        for ((i = 0; i < 500; i++)); do
+            echo "        sum += m$i(sum + a);"
+        done
+        echo "        return sum; }"
+        echo "}"
+    } >"$scratch/Many_xxxxxx.java"
+    "$jdk/bin/javac" -nowarn -d "$scratch/classes" "$here/programs/Many.java" "$scratch/Many_xxxxxx.java"
+    local sizes=(2 20 200)
+    [ "$small" = 0 ] || sizes=(1 2)
+    local -A events_of=()
+    for copies in "${sizes[@]}"; do
+        methods=$((copies * 500))
+        progress "growth: $methods methods"
+        start_jvm -Xcomp -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m \
+            '-XX:CompileCommand=quiet' '-XX:CompileCommand=compileonly,Many_*::m*' \
+            '-XX:CompileCommand=dontinline,Many_*::m*' -cp "$scratch/classes" Many "$copies"
+        replays "growth, $methods methods,"
+        stop_jvm
+        events_of[$methods]=$events
+    done
+    growth_of_cost $((sizes[0] * 500)) "$methods"
+}
+
+# growth_of_cost FEW MANY: what an event costs each agent among that many methods, as a multiple.
+growth_of_cost() {
+    local few=$1 many=$2 who cheap dear
+    for who in floor limit jdagent perf; do
+        cheap=$(median "growth, $few methods, cpu us" "$who")
+        dear=$(median "growth, $many methods, cpu us" "$who")
+        [ -z "$dear" ] || result "growth of cost per event, $many over $few" "$who" \
+            "$(awk "BEGIN { print $dear / ${events_of[$many]} / ($cheap / ${events_of[$few]}) }")"
+    done
+}
