@@ -48,6 +48,7 @@ enum field {
     NMETHOD_TIER,
     METHOD_CONST,
     CONST_CODE_SIZE,
+    CONST_POOL,
     FIELD_COUNT,
 };
 
@@ -80,6 +81,7 @@ static const struct {
     {NMETHOD_TIER, "nmethod", "_comp_level", NULL},
     {METHOD_CONST, "Method", "_constMethod", "ConstMethod*"},
     {CONST_CODE_SIZE, "ConstMethod", "_code_size", NULL},
+    {CONST_POOL, "ConstMethod", "_constants", "ConstantPool*"},
 };
 
 /* A field, once it is found. */
@@ -512,6 +514,9 @@ bool hotspot_method(struct hotspot *hotspot, jmethodID id, struct hotspot_method
         .address = (uint64_t)(uintptr_t)address,
         .bytecodes = (uint64_t)(uintptr_t)const_method + hotspot->const_method,
         .bytecode_size = (uint32_t)size,
+        .constant_pool = hotspot->places[CONST_POOL].known
+                             ? read_pointer(hotspot, const_method, CONST_POOL)
+                             : NULL,
     };
     return true;
 }

@@ -32,6 +32,8 @@ struct hotspot_method {
     uint64_t address;   /* of HotSpot's Method */
     uint64_t bytecodes; /* address of the first one */
     uint32_t bytecode_size;
+    /* HotSpot's ConstantPool: the class's, and one more for each redefinition. NULL: unknown. */
+    const void *constant_pool;
 };
 
 /* Whether hotspot_method can answer. hotspot may be NULL. */

@@ -2,8 +2,6 @@
 
 #include "writer/message.h"
 
-#include <string.h>
-
 /* Tells what went wrong, for those who look for it; the method stays without that piece. */
 static bool fine(jvmtiError error, const char *what)
 {
@@ -14,12 +12,13 @@ static bool fine(jvmtiError error, const char *what)
     return false;
 }
 
-static void fetch_class(jvmtiEnv *jvmti, jclass klass, struct fetched_method *fetched)
+bool class_fetch(jvmtiEnv *jvmti, jclass klass, struct fetched_class *fetched)
 {
-    if (!fine((*jvmti)->GetClassSignature(jvmti, klass, &fetched->class_signature, NULL),
+    *fetched = (struct fetched_class){0};
+    if (!fine((*jvmti)->GetClassSignature(jvmti, klass, &fetched->signature, NULL),
               "a class signature")) {
-        fetched->class_signature = NULL;
-        return;
+        fetched->signature = NULL;
+        return false;
     }
     jvmtiError error = (*jvmti)->GetSourceFileName(jvmti, klass, &fetched->source_file);
     if (error != JVMTI_ERROR_NONE) {
@@ -28,26 +27,30 @@ static void fetch_class(jvmtiEnv *jvmti, jclass klass, struct fetched_method *fe
             fine(error, "a source file's name");
         }
     }
+    return true;
 }
 
-bool method_fetch(jvmtiEnv *jvmti, JNIEnv *jni, jmethodID id, struct fetched_method *fetched)
+bool class_fetch_of_method(jvmtiEnv *jvmti, JNIEnv *jni, jmethodID id,
+                           struct fetched_class *fetched)
 {
-    memset(fetched, 0, sizeof(*fetched));
+    jclass klass = NULL;
+    if (!fine((*jvmti)->GetMethodDeclaringClass(jvmti, id, &klass), "a method's class")) {
+        return false;
+    }
+    bool known = class_fetch(jvmti, klass, fetched);
+    /* A replay sends thousands of methods through one callback frame of the attach thread. */
+    if (jni) {
+        (*jni)->DeleteLocalRef(jni, klass);
+    }
+    return known;
+}
+
+bool method_fetch(jvmtiEnv *jvmti, jmethodID id, struct fetched_method *fetched)
+{
+    *fetched = (struct fetched_method){0};
     if (!fine((*jvmti)->GetMethodName(jvmti, id, &fetched->name, &fetched->descriptor, NULL),
               "a method's name")) {
         fetched->name = fetched->descriptor = NULL;
-        return false;
-    }
-    jclass klass = NULL;
-    if (fine((*jvmti)->GetMethodDeclaringClass(jvmti, id, &klass), "a method's class")) {
-        fetch_class(jvmti, klass, fetched);
-        /* A replay sends thousands of methods through one callback frame of the attach thread. */
-        if (jni) {
-            (*jni)->DeleteLocalRef(jni, klass);
-        }
-    }
-    if (!fetched->class_signature) {
-        method_fetch_free(jvmti, fetched);
         return false;
     }
     jvmtiError error =
@@ -63,6 +66,20 @@ bool method_fetch(jvmtiEnv *jvmti, JNIEnv *jni, jmethodID id, struct fetched_met
     return true;
 }
 
+uint32_t method_fetch_lines(const struct fetched_method *fetched, struct line_entry *lines)
+{
+    uint32_t count = 0;
+    for (jint i = 0; i < fetched->line_count; i++) {
+        const jvmtiLineNumberEntry *entry = &fetched->lines[i];
+        if (entry->start_location >= 0 && entry->line_number >= 0) {
+            lines[count++] = (struct line_entry){.bci = (uint32_t)entry->start_location,
+                                                 .line = (uint32_t)entry->line_number};
+        }
+    }
+    line_table_sort(lines, count);
+    return count;
+}
+
 static void give_back(jvmtiEnv *jvmti, void *memory)
 {
     if (memory) {
@@ -70,12 +87,17 @@ static void give_back(jvmtiEnv *jvmti, void *memory)
     }
 }
 
+void class_fetch_free(jvmtiEnv *jvmti, struct fetched_class *fetched)
+{
+    give_back(jvmti, fetched->signature);
+    give_back(jvmti, fetched->source_file);
+    *fetched = (struct fetched_class){0};
+}
+
 void method_fetch_free(jvmtiEnv *jvmti, struct fetched_method *fetched)
 {
     give_back(jvmti, fetched->name);
     give_back(jvmti, fetched->descriptor);
-    give_back(jvmti, fetched->class_signature);
-    give_back(jvmti, fetched->source_file);
     give_back(jvmti, fetched->lines);
-    memset(fetched, 0, sizeof(*fetched));
+    *fetched = (struct fetched_method){0};
 }

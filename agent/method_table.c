@@ -123,14 +123,8 @@ static void put_lines(struct builder *builder, const struct fetched_method *fetc
     if (fetched->line_count > 256) {
         lines = malloc((size_t)fetched->line_count * sizeof *lines);
     }
-    for (jint i = 0; lines && i < fetched->line_count; i++) {
-        if (fetched->lines[i].start_location >= 0 && fetched->lines[i].line_number >= 0) {
-            lines[count++] = (struct line_entry){(uint32_t)fetched->lines[i].start_location,
-                                                 (uint32_t)fetched->lines[i].line_number};
-        }
-    }
-    if (count) {
-        line_table_sort(lines, count);
+    if (lines) {
+        count = method_fetch_lines(fetched, lines);
     }
     buffer_put_uleb(&builder->record, count);
     struct line_entry last = {0};
@@ -145,10 +139,11 @@ static void put_lines(struct builder *builder, const struct fetched_method *fetc
 }
 
 static void put_method(struct builder *builder, const struct hotspot_method *method,
-                       const struct fetched_method *fetched)
+                       const struct fetched_class *klass, const struct fetched_method *fetched)
 {
     struct buffer *record = &builder->record;
-    method_symbol(builder->name, sizeof builder->name, &builder->table->names, fetched);
+    method_symbol(builder->name, &builder->table->names, klass->signature, klass->source_file,
+                  fetched);
     buffer_put_sleb(record, (int64_t)(method->address - builder->previous));
     buffer_put_sleb(record, (int64_t)(method->bytecodes - method->address));
     buffer_put_uleb(record, fetched->native ? 0 : method->bytecode_size);
@@ -158,35 +153,18 @@ static void put_method(struct builder *builder, const struct hotspot_method *met
     builder->methods[builder->count++] = method->address;
 }
 
-/* One method of a class whose signature and source file are in *fetched already. */
-static void add_method(struct builder *builder, jmethodID id, struct fetched_method *fetched)
+static void add_method(struct builder *builder, const struct fetched_class *klass, jmethodID id)
 {
-    jvmtiEnv *jvmti = builder->jvmti;
     struct hotspot_method method;
-    if (!hotspot_method(builder->table->hotspot, id, &method)) {
+    struct fetched_method fetched;
+    if (!hotspot_method(builder->table->hotspot, id, &method) ||
+        !method_fetch(builder->jvmti, id, &fetched)) {
         return;
     }
-    if ((*jvmti)->GetMethodName(jvmti, id, &fetched->name, &fetched->descriptor, NULL) !=
-        JVMTI_ERROR_NONE) {
-        return;
+    if (fetched.native || method.bytecode_size > 0) { /* abstract methods never run */
+        put_method(builder, &method, klass, &fetched);
     }
-    fetched->lines = NULL;
-    fetched->line_count = 0;
-    jvmtiError error =
-        (*jvmti)->GetLineNumberTable(jvmti, id, &fetched->line_count, &fetched->lines);
-    if (error != JVMTI_ERROR_NONE) {
-        fetched->lines = NULL;
-        fetched->line_count = 0;
-    }
-    fetched->native = error == JVMTI_ERROR_NATIVE_METHOD;
-    if (fetched->native || method.bytecode_size > 0) { /* abstract methods never run */
-        put_method(builder, &method, fetched);
-    }
-    give_back(builder, fetched->name);
-    give_back(builder, fetched->descriptor);
-    give_back(builder, fetched->lines);
-    fetched->name = fetched->descriptor = NULL;
-    fetched->lines = NULL;
+    method_fetch_free(builder->jvmti, &fetched);
 }
 
 /* Closes the table for good; the lock is held. The reason has been told. */
@@ -225,12 +203,12 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     pthread_mutex_unlock(&table->lock);
 }
 
-static void put_source_path(struct builder *builder, const struct fetched_method *fetched)
+static void put_source_path(struct builder *builder, const struct fetched_class *klass)
 {
     builder->name[0] = 0;
-    if (fetched->source_file) {
-        symbol_source_path(builder->name, sizeof builder->name, fetched->class_signature,
-                           fetched->source_file);
+    if (klass->source_file) {
+        symbol_source_path(builder->name, sizeof builder->name, klass->signature,
+                           klass->source_file);
     }
     buffer_put_string(&builder->record, builder->name);
 }
@@ -252,7 +230,7 @@ static bool has_news(const struct builder *builder, const jmethodID *ids, jint c
 static void add_class(struct builder *builder, jclass klass, enum methods_record_id id)
 {
     jvmtiEnv *jvmti = builder->jvmti;
-    struct fetched_method fetched = {0};
+    struct fetched_class fetched;
     jmethodID *ids = NULL;
     jint count = 0;
     /* Classes that are not prepared yet fail here; their event is still to come. */
@@ -261,24 +239,19 @@ static void add_class(struct builder *builder, jclass klass, enum methods_record
     }
     builder->methods = count > 0 ? malloc((size_t)count * sizeof *builder->methods) : NULL;
     if (builder->methods && (id == METHODS_PREPARED || has_news(builder, ids, count)) &&
-        (*jvmti)->GetClassSignature(jvmti, klass, &fetched.class_signature, NULL) ==
-            JVMTI_ERROR_NONE) {
-        if ((*jvmti)->GetSourceFileName(jvmti, klass, &fetched.source_file) != JVMTI_ERROR_NONE) {
-            fetched.source_file = NULL;
-        }
+        class_fetch(jvmti, klass, &fetched)) {
         buffer_clear(&builder->record);
         (void)buffer_extend(&builder->record, sizeof(struct methods_record));
         builder->previous = 0;
         builder->count = 0;
         put_source_path(builder, &fetched);
         for (jint i = 0; i < count; i++) {
-            add_method(builder, ids[i], &fetched);
+            add_method(builder, &fetched, ids[i]);
         }
         if (builder->count) {
             write_record(builder, id);
         }
-        give_back(builder, fetched.class_signature);
-        give_back(builder, fetched.source_file);
+        class_fetch_free(jvmti, &fetched);
     }
     free(builder->methods);
     give_back(builder, ids);

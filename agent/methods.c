@@ -21,7 +21,7 @@
  */
 #include "agent/methods.h"
 
-#include "agent/method_fetch.h"
+#include "agent/classes.h"
 #include "agent/method_listing.h"
 #include "agent/source_name.h"
 #include "agent/table.h"
@@ -32,20 +32,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cached_file {
-    struct table_entry entry; /* key: hash of the path */
-    uint32_t references;      /* methods */
-    struct source_file file;
-    char path[];
-};
-
 struct cached_method {
     struct table_entry entry; /* key: the jmethodID */
     uint32_t references;      /* sets, and pieces of live code */
     const void *vm_method;    /* HotSpot's Method, NULL: not to be had */
-    struct cached_file *file;
+    struct known_class *known_class;
     struct java_method known;
-    struct line_entry lines[]; /* behind them the names */
+    struct line_entry lines[]; /* behind them the name */
 };
 
 /* One piece of live code. */
@@ -59,7 +52,7 @@ struct method_cache {
     struct method_cache_options options;
     pthread_mutex_t lock;
     struct table methods;
-    struct table files;
+    struct class_cache classes;
     struct table code;
 };
 
@@ -102,15 +95,6 @@ static struct cached_method *take_known(struct method_cache *cache, jmethodID id
     return method;
 }
 
-static uint64_t key_of_path(const char *path)
-{
-    uint64_t key = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (; *path; path++) {
-        key = (key ^ (unsigned char)*path) * UINT64_C(0x100000001b3);
-    }
-    return key;
-}
-
 static void free_method(struct cached_method *method)
 {
     free(method->known.method.listing);
@@ -123,11 +107,7 @@ static void drop_method(struct method_cache *cache, struct cached_method *method
     if (--method->references > 0) {
         return;
     }
-    struct cached_file *file = method->file;
-    if (file && --file->references == 0) {
-        table_remove(&cache->files, &file->entry);
-        free(file);
-    }
+    class_cache_drop(&cache->classes, method->known_class);
     table_remove(&cache->methods, &method->entry);
     free_method(method);
 }
@@ -149,110 +129,65 @@ void method_cache_free(struct method_cache *cache)
     while ((entry = table_drain(&cache->code))) {
         drop_code(cache, (struct live_code *)entry);
     }
-    table_drain(&cache->methods); /* empty by now, as are the files: frees their heads */
-    table_drain(&cache->files);
+    table_drain(&cache->methods); /* empty by now: frees the slots */
+    class_cache_destroy(&cache->classes);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
 
-/* The one file of that path, with a reference for the caller; the lock is held. NULL: no memory. */
-static struct cached_file *take_file(struct method_cache *cache, const char *path)
-{
-    static atomic_uint last_id;
-    uint64_t key = key_of_path(path);
-    struct cached_file *file = (struct cached_file *)table_find(&cache->files, key);
-    while (file && strcmp(file->path, path) != 0) {
-        file = (struct cached_file *)table_find_next(&file->entry);
-    }
-    if (!file) {
-        size_t bytes = strlen(path) + 1;
-        file = calloc(1, sizeof(*file) + bytes);
-        if (!file) {
-            return NULL;
-        }
-        memcpy(file->path, path, bytes);
-        file->entry.key = key;
-        file->file.path = file->path;
-        file->file.id = atomic_fetch_add(&last_id, 1) + 1;
-        if (!table_add(&cache->files, &file->entry)) {
-            free(file);
-            return NULL;
-        }
-    }
-    file->references++;
-    return file;
-}
-
-static uint32_t lowest_line(const struct line_entry *lines, uint32_t count)
-{
-    return count ? lines[0].line : 0;
-}
-
 /* Puts the source's name in place of the Java one, where the language is one that mangles. */
 static void name_as_in_source(char name[SYMBOL_MAX], const char *class_name,
-                              const struct fetched_method *fetched)
+                              const char *source_file, const char *method_name)
 {
-    enum source_language language = source_language(fetched->source_file);
+    enum source_language language = source_language(source_file);
     if (language == SOURCE_OTHER) {
         return;
     }
     char method[SYMBOL_MAX];
     char parameters[SYMBOL_MAX];
-    symbol_text(method, sizeof(method), fetched->name);
+    symbol_text(method, sizeof(method), method_name);
     size_t before = strlen(class_name) + 1 + strlen(method); /* "pkg.Cls.m", which is cut off */
     const char *rest = before < strlen(name) ? name + before : "";
     memcpy(parameters, rest, strlen(rest) + 1);
     source_name(name, SYMBOL_MAX, language, class_name, method, parameters);
 }
 
-void method_symbol(char *name, size_t room, const struct method_cache_options *options,
+void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *options,
+                   const char *class_signature, const char *source_file,
                    const struct fetched_method *fetched)
 {
-    symbol_method_name(name, room, options->names, options->normalize, fetched->class_signature,
+    symbol_method_name(name, SYMBOL_MAX, options->names, options->normalize, class_signature,
                        fetched->name, fetched->descriptor);
-    if (options->names == NAMES_SOURCE && room >= SYMBOL_MAX) {
+    if (options->names == NAMES_SOURCE) {
         char class_name[SYMBOL_MAX];
-        symbol_class_name(class_name, sizeof(class_name), options->normalize,
-                          fetched->class_signature);
-        name_as_in_source(name, class_name, fetched);
+        symbol_class_name(class_name, sizeof(class_name), options->normalize, class_signature);
+        name_as_in_source(name, class_name, source_file, fetched->name);
     }
 }
 
-/* Our own description of what the JVM told, without the file. NULL: no memory. */
+/* Our own description of what the JVM told; the class's reference is its. NULL: no memory. */
 static struct cached_method *describe(const struct method_cache_options *options, jmethodID id,
+                                      struct known_class *known_class,
                                       const struct fetched_method *fetched)
 {
     static atomic_uint last_id;
     char name[SYMBOL_MAX];
-    char class_name[SYMBOL_MAX];
-    method_symbol(name, sizeof(name), options, fetched);
-    symbol_class_name(class_name, sizeof(class_name), options->normalize, fetched->class_signature);
+    method_symbol(name, options, known_class->signature, known_class->source_file, fetched);
     size_t name_bytes = strlen(name) + 1;
-    size_t class_bytes = strlen(class_name) + 1;
     size_t lines_bytes = (size_t)fetched->line_count * sizeof(struct line_entry);
-    struct cached_method *method = malloc(sizeof(*method) + lines_bytes + name_bytes + class_bytes);
+    struct cached_method *method = malloc(sizeof(*method) + lines_bytes + name_bytes);
     if (!method) {
         return NULL;
     }
-    uint32_t count = 0;
-    for (jint i = 0; i < fetched->line_count; i++) {
-        if (fetched->lines[i].start_location >= 0 && fetched->lines[i].line_number >= 0) {
-            method->lines[count++] =
-                (struct line_entry){.bci = (uint32_t)fetched->lines[i].start_location,
-                                    .line = (uint32_t)fetched->lines[i].line_number};
-        }
-    }
-    line_table_sort(method->lines, count);
-    char *strings = (char *)method->lines + lines_bytes;
-    memcpy(strings, name, name_bytes);
-    memcpy(strings + name_bytes, class_name, class_bytes);
+    uint32_t count = method_fetch_lines(fetched, method->lines);
     method->entry = (struct table_entry){.key = key_of_id(id)};
     method->references = 1;
-    method->file = NULL;
+    method->known_class = known_class;
     method->known = (struct java_method){
-        .method = {.name = strings,
-                   .class_name = strings + name_bytes,
-                   .first_line = lowest_line(method->lines, count),
+        .method = {.name = memcpy((char *)method->lines + lines_bytes, name, name_bytes),
+                   .class_name = known_class->name,
+                   .file = known_class->file,
+                   .first_line = count ? method->lines[0].line : 0,
                    .id = atomic_fetch_add(&last_id, 1) + 1},
         .lines = method->lines,
         .line_count = count,
@@ -261,51 +196,81 @@ static struct cached_method *describe(const struct method_cache_options *options
     return method;
 }
 
-/* Asks the JVM; the answer has one reference, for the caller. */
-static struct cached_method *fetch(struct method_set *set, jmethodID id, const void *vm_method)
+/* The class that a method belongs to, with a reference for the caller. NULL: it is not to be had.
+ */
+static struct known_class *get_class(const struct method_set *set, jmethodID id)
 {
     struct method_cache *cache = set->cache;
+    const struct method_cache_options *options = &cache->options;
+    const void *key = options->class_key ? options->class_key(options->context, id) : NULL;
+    struct known_class *known = NULL;
+    if (key) {
+        pthread_mutex_lock(&cache->lock);
+        known = class_cache_find(&cache->classes, key);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    struct fetched_class fetched;
+    if (known || !class_fetch_of_method(set->jvmti, set->jni, id, &fetched)) {
+        return known;
+    }
+    known = class_new(key, options->normalize, &fetched);
+    class_fetch_free(set->jvmti, &fetched);
+    if (known) {
+        pthread_mutex_lock(&cache->lock);
+        known = class_cache_add(&cache->classes, known);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    return known;
+}
+
+static bool wants_listing(const struct method_cache_options *options,
+                          const struct known_class *known_class)
+{
+    return options->listings &&
+           !(known_class->path && source_text_exists(options->source_path, known_class->path));
+}
+
+/* Asks the JVM; the answer holds a reference to its class, and is not in the cache as yet. */
+static struct cached_method *fetch(const struct method_set *set, jmethodID id)
+{
+    struct known_class *known_class = get_class(set, id);
+    if (!known_class) {
+        return NULL;
+    }
+    struct cached_method *method = NULL;
     struct fetched_method fetched;
-    if (!method_fetch(set->jvmti, set->jni, id, &fetched)) {
-        return NULL;
+    if (method_fetch(set->jvmti, id, &fetched)) {
+        method = describe(&set->cache->options, id, known_class, &fetched);
+        method_fetch_free(set->jvmti, &fetched);
     }
-    char path[SYMBOL_MAX];
-    if (fetched.source_file) {
-        symbol_source_path(path, sizeof(path), fetched.class_signature, fetched.source_file);
-    }
-    struct cached_method *method = describe(&cache->options, id, &fetched);
-    bool has_file = fetched.source_file != NULL;
-    method_fetch_free(set->jvmti, &fetched);
     if (!method) {
-        return NULL;
-    }
-    method->vm_method = vm_method;
-    if (cache->options.listings &&
-        !(has_file && source_text_exists(cache->options.source_path, path))) {
+        pthread_mutex_lock(&set->cache->lock);
+        class_cache_drop(&set->cache->classes, known_class);
+        pthread_mutex_unlock(&set->cache->lock);
+    } else if (wants_listing(&set->cache->options, known_class)) {
         method->known.method.listing = method_listing(set->jvmti, set->jni, id, &method->known);
     }
+    return method;
+}
+
+/*
+ * Puts a fetched method into the cache, or frees it where another thread was faster. The one that
+ * is in the cache, with a reference for the caller; NULL: no memory.
+ */
+static struct cached_method *add_fetched(struct method_cache *cache, jmethodID id,
+                                         struct cached_method *method)
+{
     pthread_mutex_lock(&cache->lock);
-    struct cached_method *other = take_known(cache, id, vm_method);
-    if (other) {
+    struct cached_method *known = take_known(cache, id, method->vm_method);
+    if (!known && table_add(&cache->methods, &method->entry)) {
+        known = method;
+    }
+    if (known != method) {
+        class_cache_drop(&cache->classes, method->known_class);
         free_method(method);
-        method = other;
-    } else {
-        if (has_file) {
-            method->file = take_file(cache, path);
-        }
-        method->known.method.file = method->file ? &method->file->file : NULL;
-        if (!table_add(&cache->methods, &method->entry)) {
-            /* No memory for even the heads, so the file is nowhere else in use. */
-            if (method->file && --method->file->references == 0) {
-                table_remove(&cache->files, &method->file->entry);
-                free(method->file);
-            }
-            free_method(method);
-            method = NULL;
-        }
     }
     pthread_mutex_unlock(&cache->lock);
-    return method;
+    return known;
 }
 
 void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
@@ -342,8 +307,9 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id)
     pthread_mutex_lock(&set->cache->lock);
     struct cached_method *method = take_known(set->cache, id, vm_method);
     pthread_mutex_unlock(&set->cache->lock);
-    if (!method) {
-        method = fetch(set, id, vm_method);
+    if (!method && (method = fetch(set, id))) {
+        method->vm_method = vm_method;
+        method = add_fetched(set->cache, id, method);
     }
     if (!method) {
         return NULL;

@@ -36,10 +36,18 @@ struct method_cache_options {
      * but the methods behind them are others, with other lines, and this is how it shows.
      */
     bool ids_are_pointers;
+    /*
+     * Something that the methods of one class have in common, and those of no other class, for as
+     * long as code mentions one of them; it is called with the id of such a method. NULL, the
+     * function or its answer: nothing is known, and every method's class is asked for.
+     */
+    const void *(*class_key)(void *context, jmethodID id);
+    void *context;
 };
 
-/* The symbol of a method as these options want it, at most `room` bytes (SYMBOL_MAX does). */
-void method_symbol(char *name, size_t room, const struct method_cache_options *options,
+/* The symbol of a method as these options want it. source_file is the JVM's word, or NULL. */
+void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *options,
+                   const char *class_signature, const char *source_file,
                    const struct fetched_method *fetched);
 
 /* NULL: no memory. */

@@ -185,16 +185,26 @@ static void catch_up_table(struct session *session)
     }
 }
 
+/* The methods of a class, and only they, lead to its constant pool. */
+static const void *class_key(void *vm, jmethodID id)
+{
+    struct hotspot_method method;
+    return hotspot_method(vm, id, &method) ? method.constant_pool : NULL;
+}
+
 static struct session *new_session(JavaVM *vm, const struct options *options)
 {
     struct session *session = calloc(1, sizeof(*session));
     bool listings = options->samply && options->modes & MODE_JITDUMP;
+    bool ids_are_pointers = hotspot && events_jvm_major(environment) <= 25;
     const struct method_cache_options methods = {
         .names = options->names,
         .normalize = options->normalize,
         .listings = listings && method_listing_prepare(environment),
         .source_path = session ? session->options.source_path : NULL,
-        .ids_are_pointers = hotspot && events_jvm_major(environment) <= 25,
+        .ids_are_pointers = ids_are_pointers,
+        .class_key = ids_are_pointers && hotspot_knows_methods(hotspot) ? class_key : NULL,
+        .context = hotspot,
     };
     if (!session || !(session->methods = method_cache_new(&methods))) {
         message(MESSAGE_ERROR, "failed to start: no memory");

@@ -1,89 +1,116 @@
+/*
+ * Open addressing with linear probing. A slot has the key beside the entry, so that a look-up goes
+ * to the entry's own memory only when it is the right one, and growing goes to none. The place of a
+ * key is made of the upper bits of its hash: when the table grows, its slots keep their order, and
+ * what is read from front to back is written from front to back.
+ */
 #include "agent/table.h"
 
 #include <stdlib.h>
 
+enum { FIRST_SLOTS = 256 };
+
 /* Keys are addresses, ids and hashes; the multiplier is 2^64 over the golden ratio. */
-static size_t head_index(const struct table *table, uint64_t key)
+static size_t home_of(const struct table *table, uint64_t key)
 {
-    return (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (table->head_count - 1);
+    int bits = __builtin_ctzll(table->slot_count);
+    return (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits));
 }
 
-static void grow(struct table *table)
+static size_t behind(const struct table *table, size_t at)
 {
-    size_t old_count = table->head_count;
-    struct table_entry **old_heads = table->heads;
-    size_t count = old_count ? old_count * 2 : 256;
-    struct table_entry **heads = calloc(count, sizeof(struct table_entry *));
-    if (!heads) {
-        return; /* the chains get longer, no more */
+    return (at + 1) & (table->slot_count - 1);
+}
+
+/* The slot of that key, or the free one where it would be. */
+static size_t slot_of(const struct table *table, uint64_t key)
+{
+    size_t at = home_of(table, key);
+    while (table->slots[at].first && table->slots[at].key != key) {
+        at = behind(table, at);
     }
-    table->heads = heads;
-    table->head_count = count;
-    for (size_t i = 0; i < old_count; i++) {
-        for (struct table_entry *entry = old_heads[i]; entry;) {
-            struct table_entry *next = entry->next;
-            size_t at = head_index(table, entry->key);
-            entry->next = heads[at];
-            heads[at] = entry;
-            entry = next;
+    return at;
+}
+
+static bool grow(struct table *table)
+{
+    const struct table old = *table;
+    size_t count = old.slot_count ? old.slot_count * 2 : FIRST_SLOTS;
+    struct table_slot *slots = calloc(count, sizeof(*slots));
+    if (!slots) {
+        return false;
+    }
+    table->slots = slots;
+    table->slot_count = count;
+    for (size_t i = 0; i < old.slot_count; i++) {
+        if (old.slots[i].first) {
+            slots[slot_of(table, old.slots[i].key)] = old.slots[i];
         }
     }
-    free(old_heads);
+    free(old.slots);
+    return true;
 }
 
 bool table_add(struct table *table, struct table_entry *entry)
 {
-    if (table->count >= table->head_count) {
-        grow(table);
-        if (!table->heads) {
-            return false;
-        }
+    if (table->used >= table->slot_count / 2 && !grow(table)) {
+        return false;
     }
-    size_t at = head_index(table, entry->key);
-    entry->next = table->heads[at];
-    table->heads[at] = entry;
-    table->count++;
+    struct table_slot *slot = &table->slots[slot_of(table, entry->key)];
+    table->used += !slot->first;
+    entry->next = slot->first;
+    *slot = (struct table_slot){.key = entry->key, .first = entry};
     return true;
-}
-
-static struct table_entry *with_key(struct table_entry *entry, uint64_t key)
-{
-    while (entry && entry->key != key) {
-        entry = entry->next;
-    }
-    return entry;
 }
 
 struct table_entry *table_find(const struct table *table, uint64_t key)
 {
-    return table->heads ? with_key(table->heads[head_index(table, key)], key) : NULL;
+    return table->slots ? table->slots[slot_of(table, key)].first : NULL;
 }
 
 struct table_entry *table_find_next(const struct table_entry *after)
 {
-    return with_key(after->next, after->key);
+    return after->next;
+}
+
+/* Frees a slot and moves those up that would not be found behind a free one any more. */
+static void free_slot(struct table *table, size_t free)
+{
+    size_t mask = table->slot_count - 1;
+    for (size_t at = behind(table, free); table->slots[at].first; at = behind(table, at)) {
+        size_t probed = (at - home_of(table, table->slots[at].key)) & mask;
+        if (probed >= ((at - free) & mask)) {
+            table->slots[free] = table->slots[at];
+            free = at;
+        }
+    }
+    table->slots[free].first = NULL;
+    table->used--;
 }
 
 void table_remove(struct table *table, struct table_entry *entry)
 {
-    struct table_entry **link = &table->heads[head_index(table, entry->key)];
+    size_t slot = slot_of(table, entry->key);
+    struct table_entry **link = &table->slots[slot].first;
     while (*link != entry) {
         link = &(*link)->next;
     }
     *link = entry->next;
-    table->count--;
+    if (!table->slots[slot].first) {
+        free_slot(table, slot);
+    }
 }
 
 struct table_entry *table_drain(struct table *table)
 {
-    for (; table->count > 0; table->drained++) {
-        struct table_entry *entry = table->heads[table->drained];
+    for (; table->drained < table->slot_count; table->drained++) {
+        struct table_entry *entry = table->slots[table->drained].first;
         if (entry) {
-            table_remove(table, entry);
+            table->slots[table->drained].first = entry->next;
             return entry;
         }
     }
-    free(table->heads);
+    free(table->slots);
     *table = (struct table){0};
     return NULL;
 }

@@ -10,18 +10,23 @@
 #include <stdint.h>
 
 struct table_entry {
-    struct table_entry *next;
+    struct table_entry *next; /* of the same key */
     uint64_t key;
 };
 
-struct table {
-    struct table_entry **heads;
-    size_t head_count; /* 0 or a power of two */
-    size_t count;
-    size_t drained; /* heads that table_drain has emptied */
+struct table_slot {
+    uint64_t key;
+    struct table_entry *first; /* NULL: the slot is free */
 };
 
-/* Adds an entry whose key is set. False: no memory for the table's first heads. */
+struct table {
+    struct table_slot *slots;
+    size_t slot_count; /* 0 or a power of two */
+    size_t used;       /* slots, which is keys */
+    size_t drained;    /* slots that table_drain has emptied */
+};
+
+/* Adds an entry whose key is set. False: no memory. */
 bool table_add(struct table *table, struct table_entry *entry);
 
 /* An entry of that key or NULL; after: the next one of the same key. */
@@ -33,7 +38,7 @@ void table_remove(struct table *table, struct table_entry *entry);
 
 /*
  * Takes out any entry; NULL when there is none left, and then the table's own memory is freed.
- * Nothing may be added in between.
+ * Nothing may be added or removed otherwise in between.
  */
 struct table_entry *table_drain(struct table *table);
 

@@ -22,9 +22,10 @@ struct id {
     char source[16]; /* "": none */
     jint line;       /* 0: no table */
     bool native, broken;
+    const void *pool; /* what all methods of a class lead to; NULL: this one does not */
 };
 
-static atomic_int names_asked, memory;
+static atomic_int names_asked, classes_asked, memory;
 
 static jmethodID id_of(struct id *id)
 {
@@ -86,6 +87,7 @@ static jvmtiError JNICALL get_class_signature(jvmtiEnv *env, jclass klass, char 
     (void)env;
     (void)klass;
     assert_null(generic);
+    atomic_fetch_add(&classes_asked, 1);
     *signature = give_string("Lp/C;");
     return JVMTI_ERROR_NONE;
 }
@@ -128,13 +130,24 @@ static const struct jvmtiInterface_1_ functions = {
 };
 static jvmtiEnv jvmti = &functions;
 
+static const int any_context;
+
+static const void *pool_of(void *context, jmethodID id)
+{
+    assert_ptr_equal(context, &any_context);
+    return of_id(id)->pool;
+}
+
 static struct method_cache *new_cache(bool ids_are_pointers)
 {
     const struct method_cache_options options = {.names = NAMES_JAVA,
-                                                 .ids_are_pointers = ids_are_pointers};
+                                                 .ids_are_pointers = ids_are_pointers,
+                                                 .class_key = pool_of,
+                                                 .context = (void *)&any_context};
     struct method_cache *cache = method_cache_new(&options);
     assert_non_null(cache);
     atomic_store(&names_asked, 0);
+    atomic_store(&classes_asked, 0);
     return cache;
 }
 
@@ -252,6 +265,35 @@ static void a_redefined_class_has_new_lines(void **state)
     assert_int_equal(memory, 0);
 }
 
+static void a_class_is_asked_for_once(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    static const char pool, pool_of_redefined;
+    struct id first = {.vm_method = &first, .name = "a", .source = "C.java", .pool = &pool};
+    struct id second = {.vm_method = &second, .name = "b", .source = "C.java", .pool = &pool};
+    struct id redefined = {
+        .vm_method = &redefined, .name = "b", .source = "D.java", .pool = &pool_of_redefined};
+    const struct java_method *a = load(cache, 1, &first);
+    const struct java_method *b = load(cache, 2, &second);
+    const struct java_method *c = load(cache, 3, &redefined);
+    assert_int_equal(classes_asked, 2);
+    assert_string_equal(a->method.name, "p.C.a(int)");
+    assert_string_equal(b->method.name, "p.C.b(int)");
+    assert_ptr_equal(a->method.class_name, b->method.class_name);
+    assert_ptr_equal(a->method.file, b->method.file);
+    assert_string_equal(c->method.file->path, "p/D.java");
+    method_cache_release(cache, 1);
+    load(cache, 1, &first); /* its class is still there */
+    assert_int_equal(classes_asked, 2);
+    method_cache_release(cache, 1);
+    method_cache_release(cache, 2);
+    load(cache, 2, &second); /* the last one had gone: the place of its pool may be another's */
+    assert_int_equal(classes_asked, 3);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
 static void what_the_jvm_does_not_tell(void **state)
 {
     (void)state;
@@ -322,7 +364,8 @@ static void threads_share_the_cache(void **state)
     (void)state;
     struct method_cache *cache = new_cache(true);
     for (size_t i = 0; i < IDS; i++) {
-        shared_ids[i] = (struct id){.vm_method = &shared_ids[i], .line = 1};
+        shared_ids[i] = (struct id){
+            .vm_method = &shared_ids[i], .line = 1, .pool = i % 2 ? &shared_ids[i % 5] : NULL};
         snprintf(shared_ids[i].name, sizeof(shared_ids[i].name), ".m%zu(", i);
         snprintf(shared_ids[i].source, sizeof(shared_ids[i].source), "F%zu.java", i % 5);
     }
@@ -347,6 +390,7 @@ int main(void)
         cmocka_unit_test(an_id_used_again_is_another_method),
         cmocka_unit_test(code_in_the_place_of_other_code),
         cmocka_unit_test(a_redefined_class_has_new_lines),
+        cmocka_unit_test(a_class_is_asked_for_once),
         cmocka_unit_test(what_the_jvm_does_not_tell),
         cmocka_unit_test(a_set_can_be_emptied),
         cmocka_unit_test(threads_share_the_cache),

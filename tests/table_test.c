@@ -1,0 +1,90 @@
+/* The hash table of the agent's caches against a plain list. */
+#include "agent/table.h"
+
+#include "tests/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { ENTRIES = 3000, KEYS = 700, STEPS = 60000 };
+
+struct item {
+    struct table_entry entry;
+    bool in;
+};
+
+static bool is_found(const struct table *table, const struct item *item)
+{
+    const struct table_entry *entry = table_find(table, item->entry.key);
+    while (entry && entry != &item->entry) {
+        assert_int_equal(entry->key, item->entry.key);
+        entry = table_find_next(entry);
+    }
+    return entry != NULL;
+}
+
+/* Few keys, so that some are there several times, and `spread` apart, so that homes collide. */
+static void as_a_list_would(uint64_t spread)
+{
+    static struct item items[ENTRIES];
+    struct table table = {0};
+    uint64_t random = spread;
+    size_t count = 0;
+    for (size_t i = 0; i < ENTRIES; i++) {
+        items[i] = (struct item){.entry = {.key = random_below(&random, KEYS) * spread}};
+    }
+    for (size_t step = 0; step < STEPS; step++) {
+        struct item *item = &items[random_below(&random, ENTRIES)];
+        assert_int_equal(is_found(&table, item), item->in);
+        if (item->in) {
+            table_remove(&table, &item->entry);
+            count--;
+        } else {
+            assert_true(table_add(&table, &item->entry));
+            count++;
+        }
+        item->in = !item->in;
+        assert_int_equal(is_found(&table, item), item->in);
+    }
+    for (size_t i = 0; i < ENTRIES; i++) {
+        assert_int_equal(is_found(&table, &items[i]), items[i].in);
+    }
+    for (; count > 0; count--) {
+        struct item *item = (struct item *)table_drain(&table);
+        assert_true(item->in);
+        item->in = false;
+    }
+    assert_null(table_drain(&table));
+    assert_null(table.slots);
+}
+
+static void entries_are_found_again(void **state)
+{
+    (void)state;
+    as_a_list_would(1);
+    as_a_list_would(8);
+    as_a_list_would(4096);
+    as_a_list_would(UINT64_C(1) << 54); /* few homes: long rows of slots */
+}
+
+static void an_empty_table(void **state)
+{
+    (void)state;
+    struct table table = {0};
+    assert_null(table_find(&table, 0));
+    assert_null(table_drain(&table));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_are_found_again),
+        cmocka_unit_test(an_empty_table),
+    };
+    return cmocka_run_group_tests_name("table", tests, NULL, NULL);
+}
