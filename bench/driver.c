@@ -124,6 +124,8 @@ static void dispose(void)
         (*captured)->SetEventNotificationMode(captured, JVMTI_DISABLE, events[i], NULL);
     }
     if (captured != NULL) {
+        /* A callback that another thread is in has to end before the library goes. */
+        usleep(100 * 1000);
         (*captured)->DisposeEnvironment(captured);
     }
     captured = NULL;

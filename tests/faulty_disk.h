@@ -1,6 +1,6 @@
 /*
  * A disk that can be told to be slow of understanding, or full. For tests that are linked with
- * -Wl,--wrap=pwrite, so that what the writer calls pwrite comes here first.
+ * -Wl,--wrap=pwritev, so that what the writer calls pwritev comes here first.
  */
 #ifndef JD_TESTS_FAULTY_DISK_H
 #define JD_TESTS_FAULTY_DISK_H
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static struct {
@@ -18,11 +19,21 @@ static struct {
     unsigned calls;
 } faulty_disk;
 
-ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
-ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset);
+ssize_t __real_pwritev(int fd, const struct iovec *parts, int count, off_t offset);
+ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t offset);
 
-ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
+ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
 {
+    struct iovec taken[8];
+    size_t size = 0;
+    if (count < 1 || count > 8) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (int i = 0; i < count; i++) {
+        taken[i] = parts[i];
+        size += parts[i].iov_len;
+    }
     faulty_disk.calls++;
     if (faulty_disk.interrupt && faulty_disk.calls % 2 == 1) {
         errno = EINTR;
@@ -39,7 +50,11 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
         size = size > faulty_disk.room ? faulty_disk.room : size;
         faulty_disk.room -= size;
     }
-    return __real_pwrite(fd, bytes, size, offset);
+    for (int i = 0; i < count; i++) {
+        taken[i].iov_len = taken[i].iov_len < size ? taken[i].iov_len : size;
+        size -= taken[i].iov_len;
+    }
+    return __real_pwritev(fd, taken, count, offset);
 }
 
 #endif

@@ -2,7 +2,8 @@
  * How a piece of code gets into the dump:
  *
  * Everything that belongs to one LOAD (DEBUG_INFO with rows and trailer, then the LOAD itself) is
- * laid out in one buffer that is used again and again, and leaves in one write. Readers bind a
+ * laid out in one buffer that is used again and again, but for the code itself, which is the end of
+ * the LOAD and is taken from where the JVM has it; all leaves in one write. Readers bind a
  * DEBUG_INFO to the next LOAD without looking at an address, so nothing may get in between: layout,
  * stamp and write happen under one lock. The clock is read inside it, so that events have the order
  * in which they are written; the stamp of a LOAD is what the timeline makes of that time.
@@ -171,17 +172,21 @@ static void put_debug_info(struct jitdump_sink *dump, const struct code *code, u
     finish(group, start, &record, sizeof(record));
 }
 
+/* How many bytes of code are to stand in the dump. */
+static uint64_t bytes_of(const struct code *code)
+{
+    return code->bytes ? code->size : 0;
+}
+
+/* Up to the code itself. */
 static void put_load(struct jitdump_sink *dump, const struct code *code, uint64_t stamp,
                      uint64_t code_index)
 {
     struct buffer *group = &dump->group;
     size_t start = begin(group, sizeof(struct jitdump_load));
     buffer_put_string(group, code->name);
-    if (code->bytes) {
-        buffer_put(group, code->bytes, code->size);
-    }
     const struct jitdump_load record = {
-        .prefix = {JIT_CODE_LOAD, size_since(group, start), stamp},
+        .prefix = {JIT_CODE_LOAD, size_since(group, start) + (uint32_t)bytes_of(code), stamp},
         .pid = dump->pid,
         .tid = (uint32_t)process_thread_id(),
         .vma = code->address,
@@ -200,16 +205,20 @@ static int write_close_record(struct jitdump_sink *dump)
     return output_file_append(&dump->file, &record, sizeof(record));
 }
 
-/* Writes what is in dump->group, or ends the dump when it would grow beyond `max`. */
-static int write_group(struct jitdump_sink *dump)
+/*
+ * Writes what is in dump->group and the code behind it, or ends the dump when it would grow beyond
+ * `max`.
+ */
+static int write_group(struct jitdump_sink *dump, const void *code, uint64_t code_size)
 {
     struct buffer *group = &dump->group;
-    if (group->failed) {
+    if (group->failed || code_size > GROUP_LIMIT - group->size) {
         trailer_encoder_forget(&dump->trailer);
         return -ENOMEM; /* this one only */
     }
     if (dump->max_bytes &&
-        dump->file.size + group->size + sizeof(struct jitdump_close) > dump->max_bytes) {
+        dump->file.size + group->size + code_size + sizeof(struct jitdump_close) >
+            dump->max_bytes) {
         message(MESSAGE_WARNING, "stopped writing %s: it has reached max=%llu bytes",
                 dump->file.path, (unsigned long long)dump->max_bytes);
         write_close_record(dump);
@@ -217,7 +226,7 @@ static int write_group(struct jitdump_sink *dump)
         dump->gate.failed = true;
         return -EFBIG;
     }
-    int error = output_file_append(&dump->file, group->bytes, group->size);
+    int error = output_file_append_two(&dump->file, group->bytes, group->size, code, code_size);
     if (error) {
         dump->gate.failed = true;
         return error;
@@ -238,7 +247,7 @@ static int load_one(struct jitdump_sink *dump, const struct code *code)
         put_debug_info(dump, code, stamp);
     }
     put_load(dump, code, stamp, code_index);
-    return write_group(dump);
+    return write_group(dump, code->bytes, bytes_of(code));
 }
 
 /* Loads the parts of a replayed stub in which nothing else is known to live. */
@@ -301,7 +310,7 @@ static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t 
     };
     buffer_clear(&dump->group);
     buffer_put(&dump->group, &record, sizeof(record));
-    return gate_leave(&dump->gate, write_group(dump));
+    return gate_leave(&dump->gate, write_group(dump, NULL, 0));
 }
 
 static int jitdump_unload(struct sink *sink, uint64_t address)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -108,22 +109,40 @@ int output_file_create(struct output_file *file, const char *path)
     return 0;
 }
 
-/* Writes everything or returns a negative errno. */
-static int write_all(const struct output_file *file, uint64_t offset, const void *bytes,
-                     size_t size)
+/* What one record is made of, in the order in which it stands in the file. */
+struct pieces {
+    struct iovec list[2];
+    int count;
+};
+
+/* Leaves out the first n bytes. */
+static void skip(struct pieces *pieces, size_t n)
 {
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t n = pwrite(file->fd, at, size, (off_t)offset);
+    while (pieces->count > 0 && n >= pieces->list[0].iov_len) {
+        n -= pieces->list[0].iov_len;
+        pieces->list[0] = pieces->list[1];
+        pieces->count--;
+    }
+    if (pieces->count > 0) {
+        pieces->list[0].iov_base = (char *)pieces->list[0].iov_base + n;
+        pieces->list[0].iov_len -= n;
+    }
+}
+
+/* Writes everything or returns a negative errno. */
+static int write_all(const struct output_file *file, uint64_t offset, struct pieces pieces)
+{
+    skip(&pieces, 0); /* empty ones */
+    while (pieces.count > 0) {
+        ssize_t n = pwritev(file->fd, pieces.list, pieces.count, (off_t)offset);
         if (n < 0 && errno == EINTR) {
             continue;
         }
         if (n <= 0) {
             return n < 0 ? -errno : -EIO;
         }
-        at += n;
-        size -= (size_t)n;
         offset += (uint64_t)n;
+        skip(&pieces, (size_t)n);
     }
     return 0;
 }
@@ -134,8 +153,7 @@ static int write_all(const struct output_file *file, uint64_t offset, const void
  * and so only where a limit was set when the file was opened. HotSpot ignores the signal anyway;
  * this is for everybody else who uses the writer.
  */
-static int write_all_limited(const struct output_file *file, uint64_t offset, const void *bytes,
-                             size_t size)
+static int write_all_limited(const struct output_file *file, uint64_t offset, struct pieces pieces)
 {
     sigset_t file_size;
     sigset_t before;
@@ -145,7 +163,7 @@ static int write_all_limited(const struct output_file *file, uint64_t offset, co
     if (error) {
         return error;
     }
-    error = write_all(file, offset, bytes, size);
+    error = write_all(file, offset, pieces);
     if (error == -EFBIG) {
         const struct timespec at_once = {0};
         while (sigtimedwait(&file_size, NULL, &at_once) < 0 && errno == EINTR) {
@@ -155,13 +173,13 @@ static int write_all_limited(const struct output_file *file, uint64_t offset, co
     return error;
 }
 
-static int write_or_close(struct output_file *file, uint64_t offset, const void *bytes, size_t size)
+static int write_or_close(struct output_file *file, uint64_t offset, struct pieces pieces)
 {
     if (file->fd < 0) {
         return -EPIPE;
     }
-    int error = file->size_limited ? write_all_limited(file, offset, bytes, size)
-                                   : write_all(file, offset, bytes, size);
+    int error = file->size_limited ? write_all_limited(file, offset, pieces)
+                                   : write_all(file, offset, pieces);
     if (error) {
         bool cut = ftruncate(file->fd, (off_t)file->size) == 0;
         message(MESSAGE_ERROR, "failed to write %s: %s; it ends here%s", file->path,
@@ -171,18 +189,25 @@ static int write_or_close(struct output_file *file, uint64_t offset, const void 
     return error;
 }
 
-int output_file_append(struct output_file *file, const void *record, size_t size)
+int output_file_append_two(struct output_file *file, const void *record, size_t size,
+                           const void *rest, size_t rest_size)
 {
-    int error = write_or_close(file, file->size, record, size);
+    const struct pieces pieces = {{{(void *)record, size}, {(void *)rest, rest_size}}, 2};
+    int error = write_or_close(file, file->size, pieces);
     if (!error) {
-        file->size += size;
+        file->size += size + rest_size;
     }
     return error;
 }
 
+int output_file_append(struct output_file *file, const void *record, size_t size)
+{
+    return output_file_append_two(file, record, size, NULL, 0);
+}
+
 int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes, size_t size)
 {
-    return write_or_close(file, offset, bytes, size);
+    return write_or_close(file, offset, (struct pieces){{{(void *)bytes, size}}, 1});
 }
 
 int output_file_replace(struct output_file *file, struct output_file *by)

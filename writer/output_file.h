@@ -36,6 +36,10 @@ int output_file_create(struct output_file *file, const char *path);
 /* Appends one record. 0, a negative errno when this one failed, -EPIPE when an earlier one did. */
 int output_file_append(struct output_file *file, const void *record, size_t size);
 
+/* The same for a record whose end lies elsewhere in memory; it is still one write. */
+int output_file_append_two(struct output_file *file, const void *record, size_t size,
+                           const void *rest, size_t rest_size);
+
 /* Writes over bytes that are there already, [offset, offset + size). Returns and fails as append,
  * but cannot take back what was written until then. */
 int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes,
