@@ -90,10 +90,16 @@ static void free_slot(struct table *table, size_t free)
 
 void table_remove(struct table *table, struct table_entry *entry)
 {
+    if (!table->slots) {
+        return;
+    }
     size_t slot = slot_of(table, entry->key);
     struct table_entry **link = &table->slots[slot].first;
-    while (*link != entry) {
+    while (*link && *link != entry) {
         link = &(*link)->next;
+    }
+    if (!*link) {
+        return;
     }
     *link = entry->next;
     if (!table->slots[slot].first) {

@@ -33,7 +33,7 @@ bool table_add(struct table *table, struct table_entry *entry);
 struct table_entry *table_find(const struct table *table, uint64_t key);
 struct table_entry *table_find_next(const struct table_entry *after);
 
-/* Takes out an entry that is in the table. */
+/* Takes out an entry; one that is not in the table is left alone. */
 void table_remove(struct table *table, struct table_entry *entry);
 
 /*

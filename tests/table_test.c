@@ -78,6 +78,14 @@ static void an_empty_table(void **state)
     struct table table = {0};
     assert_null(table_find(&table, 0));
     assert_null(table_drain(&table));
+    struct table_entry in = {.key = 7};
+    struct table_entry out = {.key = 7};
+    assert_true(table_add(&table, &in));
+    table_remove(&table, &out);
+    assert_ptr_equal(table_find(&table, 7), &in);
+    table_remove(&table, &in);
+    assert_null(table_find(&table, 7));
+    assert_null(table_drain(&table));
 }
 
 int main(void)
