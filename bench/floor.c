@@ -1,5 +1,5 @@
 /*
- * The two agents that everything is measured against.
+ * The agents that everything is measured against.
  *
  * floor: an agent with our capabilities and callbacks that do nothing: what the JVM itself takes to
  * tell an agent anything at all.
@@ -8,8 +8,12 @@
  * record has, the code among them: what no agent can be faster than that puts every record into a
  * file. The sizes come from a dump of the real agent.
  *
- * Options: nothing (floor), or DUMP,FILE (limit): the dump to take sizes from, the file to write.
- * Works loaded at start and attached; when attached it has everything told again (GenerateEvents).
+ * told: when the JVM tells an agent of a method at all. Its callback takes the time and writes a
+ * line as bench/readable does for a LOAD.
+ *
+ * Options: nothing (floor); DUMP,FILE (limit): the dump to take sizes from, the file to write;
+ * told,FILE (told). Works loaded at start and attached; when attached it has everything told again
+ * (GenerateEvents).
  */
 #include "format/jitdump.h"
 
@@ -22,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint32_t *sizes; /* bytes of each group of the dump, [DEBUG_INFO] LOAD */
@@ -29,6 +34,7 @@ static size_t size_count;
 static atomic_size_t next_size;
 static char *filler;
 static int file = -1;
+static FILE *told;
 static jvmtiEnv *jvmti;
 
 static bool read_sizes(const char *dump)
@@ -81,14 +87,37 @@ static void one_write(const void *code, size_t code_size)
     }
 }
 
+static void tell(jmethodID method, const void *address)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    unsigned long long now =
+        (unsigned long long)t.tv_sec * 1000000000 + (unsigned long long)t.tv_nsec;
+    jclass class = NULL;
+    char *class_signature = NULL;
+    char *name = NULL;
+    char *signature = NULL;
+    if ((*jvmti)->GetMethodDeclaringClass(jvmti, method, &class) == 0 &&
+        (*jvmti)->GetClassSignature(jvmti, class, &class_signature, NULL) == 0 &&
+        (*jvmti)->GetMethodName(jvmti, method, &name, &signature, NULL) == 0) {
+        fprintf(told, "%llu %llu %p %s%s%s\n", now, now, address, class_signature, name, signature);
+    }
+    (*jvmti)->Deallocate(jvmti, (unsigned char *)class_signature);
+    (*jvmti)->Deallocate(jvmti, (unsigned char *)name);
+    (*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+}
+
 static void JNICALL on_load(jvmtiEnv *env, jmethodID method, jint size, const void *address,
                             jint map_length, const jvmtiAddrLocationMap *map, const void *info)
 {
     (void)env;
-    (void)method;
     (void)map_length;
     (void)map;
     (void)info;
+    if (told != NULL) {
+        tell(method, address);
+        return;
+    }
     one_write(address, (size_t)size);
 }
 
@@ -111,19 +140,29 @@ static const jvmtiEvent events[] = {JVMTI_EVENT_COMPILED_METHOD_LOAD,
                                     JVMTI_EVENT_DYNAMIC_CODE_GENERATED};
 #define EVENT_COUNT (sizeof events / sizeof events[0])
 
+static bool read_options(char *options)
+{
+    if (options == NULL || *options == '\0') {
+        return true;
+    }
+    const char *first = strsep(&options, ",");
+    const char *path = options;
+    if (path == NULL) {
+        return false;
+    }
+    if (strcmp(first, "told") == 0) {
+        told = fopen(path, "we");
+        return told != NULL;
+    }
+    file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    return file >= 0 && read_sizes(first);
+}
+
 static jint start(JavaVM *vm, char *options)
 {
-    if (options != NULL && *options != '\0') {
-        char *path = strchr(options, ',');
-        if (path == NULL) {
-            return JNI_ERR;
-        }
-        *path++ = '\0';
-        file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (file < 0 || !read_sizes(options)) {
-            fprintf(stderr, "limit: failed to read %s or to write %s\n", options, path);
-            return JNI_ERR;
-        }
+    if (!read_options(options)) {
+        fprintf(stderr, "floor: failed to read its options or the files they name\n");
+        return JNI_ERR;
     }
     if ((*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_2) != JNI_OK) {
         return JNI_ERR;
@@ -171,6 +210,10 @@ JNIEXPORT void JNICALL Agent_OnUnload(JavaVM *vm)
     if (file >= 0) {
         close(file);
         file = -1;
+    }
+    if (told != NULL) {
+        fclose(told);
+        told = NULL;
     }
     free(sizes);
     free(filler);

@@ -19,17 +19,16 @@ part_inject() {
         fi
         [ "$blobs" -lt 50000 ] || times=1
         for ((round = 0; round < times && round < rounds; round++)); do
-            rm -rf "$dir/theirs" "$dir/ours" "$dir"/jitted-*.so && mkdir "$dir/theirs" "$dir/ours"
+            rm -rf "$dir/theirs" "$dir/ours" && mkdir "$dir/theirs" "$dir/ours"
+            find "$dir" -name 'jitted-*.so' -delete
             timed "inject $blobs" jdtool "$jdtool" inject -q -i "$dir/perf.data" -o "$dir/ours/perf.jit.data"
             timed "inject $blobs, all code," jdtool \
                 "$jdtool" inject -q --keep-all -i "$dir/perf.data" -o "$dir/ours/all.jit.data"
             rm -f "$dir"/ours/all*
             timed "inject $blobs" perf perf --buildid-dir "$dir/theirs" inject --jit -i "$dir/perf.data" -o "$dir/theirs/perf.jit.data"
         done
-        result "inject $blobs, files" jdtool "$(find "$dir/ours" ! -type d | wc -l)"
-        result "inject $blobs, bytes" jdtool "$(bytes_below "$dir/ours")"
-        result "inject $blobs, files" perf "$(find "$dir/theirs" "$dir"/jitted-*.so ! -type d | wc -l)"
-        result "inject $blobs, bytes" perf "$(bytes_below "$dir/theirs" "$dir"/jitted-*.so)"
+        left_behind jdtool -path "$dir/ours/*"
+        left_behind perf -path "$dir/theirs/*" -o -name 'jitted-*.so'
         hottest=$(hottest_method "$dir/ours")
         for ((round = 0; round < 3 && round < rounds; round++)); do
             look_at jdtool "$dir/ours"
@@ -39,8 +38,13 @@ part_inject() {
     rm -rf "$scratch/inject"
 }
 
-bytes_below() {
-    find "$@" -type f -printf '%s\n' | awk '{ n += $1 } END { print n + 0 }'
+# left_behind WHO EXPRESSION: the files of a result, as find tells them. du counts what has two links once.
+left_behind() {
+    local who=$1
+    shift
+    find "$dir" -type f \( "$@" \) -print0 >"$scratch/left"
+    result "inject $blobs, files" "$who" "$(tr -cd '\0' <"$scratch/left" | wc -c)"
+    result "inject $blobs, bytes" "$who" "$(du -cb --files0-from="$scratch/left" | tail -n 1 | cut -f 1)"
 }
 
 # hottest_method RESULT: of the synthetic code; the rest of the program is not what is looked at.
