@@ -75,6 +75,20 @@ static double read_field(const char *file, const char *field)
     return kib;
 }
 
+/*
+ * What malloc keeps goes back to the kernel: malloc_trim() does so with all but the end of an arena
+ * that is not the main one. That goes when a block above 64 KiB is freed, of this thread's arena,
+ * which is the one that matters.
+ */
+static void give_back(void)
+{
+    mallopt(M_TRIM_THRESHOLD, 0);
+    mallopt(M_TOP_PAD, 0);
+    void *volatile block = malloc(100000);
+    free(block);
+    malloc_trim(0);
+}
+
 /* VmHWM becomes what is resident now (proc(5), clear_refs). */
 static void reset_peak(void)
 {
@@ -102,7 +116,7 @@ static struct usage read_usage(bool memory)
 static struct usage begin(bool memory)
 {
     if (memory) {
-        malloc_trim(0);
+        give_back();
         reset_peak();
     }
     return read_usage(memory);

@@ -38,9 +38,10 @@ describe() {
     load "$driver" "$scratch/$1,$2,${how[$2]}"
 }
 
-# replays WHAT: of the JVM that runs. Sets events to how many there are.
+# replays WHAT: of the JVM that runs, the times first: measuring memory changes what malloc does. Sets events to how
+# many there are.
 replays() {
-    local what=$1 round who first second
+    local what=$1 round who wall cpu held peak
     local -a compared=(floor limit jdagent)
     [ "$peer" = 0 ] || compared+=(perf)
     rm -rf "$scratch/sizes" && mkdir "$scratch/sizes"
@@ -52,6 +53,7 @@ replays() {
     result "$what events" jdagent "$events"
     result "$what bytes of code" jdagent "$("$jdtool" stat "$scratch/sizes.dump" | awk '/bytes of code/ { print $NF }')"
     : >"$scratch/time"
+    : >"$scratch/memory"
     for ((round = 0; round < rounds; round++)); do
         for who in "${compared[@]}"; do
             describe time "$who"
@@ -59,18 +61,17 @@ replays() {
                 result "$what bytes of the dump" perf "$(find "$scratch/peer" -name 'jit-*.dump' -printf '%s\n')"
         done
     done
-    while read -r who first second; do
-        result "$what wall us" "$who" "$first"
-        result "$what cpu us" "$who" "$second"
-    done <"$scratch/time"
-    : >"$scratch/memory"
-    for ((round = 0; round < 3 && round < rounds; round++)); do
+    for ((round = 0; round < rounds; round++)); do
         for who in "${compared[@]}"; do
             [ "$who" = limit ] || describe memory "$who"
         done
     done
-    while read -r who first second; do
-        result "$what memory held KiB" "$who" "$first"
-        result "$what memory peak KiB" "$who" "$second"
+    while read -r who wall cpu; do
+        result "$what wall us" "$who" "$wall"
+        result "$what cpu us" "$who" "$cpu"
+    done <"$scratch/time"
+    while read -r who held peak; do
+        result "$what memory held KiB" "$who" "$held"
+        result "$what memory peak KiB" "$who" "$peak"
     done <"$scratch/memory"
 }

@@ -3,15 +3,16 @@
 # JVM tells an agent of the method.
 
 part_readable() {
-    local round who
+    local round who times=$rounds
+    [ "$small" = 0 ] || times=1
     # names=jvm, as perf's agent has them: that is how installations and LOADs find each other.
     declare -A library=([floor]="$floor=told,$scratch/found" [jdagent]="$agent=names=jvm")
     [ "$peer" = 0 ] || library[perf]=$peer_agent
     sources
-    for ((round = 0; round < rounds; round++)); do
+    for ((round = 0; round < times; round++)); do
         for who in floor jdagent perf; do
             [ -n "${library[$who]+set}" ] || continue
-            progress "readable: round $((round + 1)) of $rounds, $who"
+            progress "readable: round $((round + 1)) of $times, $who"
             javac_command "-agentpath:${library[$who]}" \
                 "-Xlog:nmethod+install=info:file=$scratch/installed:timenanos:filecount=0"
             if [ "$who" != floor ]; then
