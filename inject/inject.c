@@ -12,6 +12,7 @@
 #include "inject/inject.h"
 
 #include "inject/base/message.h"
+#include "inject/base/output_path.h"
 #include "inject/call_chains.h"
 #include "inject/image/image_mappings.h"
 #include "inject/perf/perf_version.h"
@@ -229,7 +230,10 @@ static int prepare(struct run *run, bool expand)
     };
     memcpy(jvms_options.suffixes, options->suffixes, sizeof jvms_options.suffixes);
 
-    int err = source_path_open(options->source_path, &run->source_path);
+    int err = output_path_check(options->output);
+    if (!err) {
+        err = source_path_open(options->source_path, &run->source_path);
+    }
     if (!err) {
         err = perf_data_open(options->input, &run->data);
     }

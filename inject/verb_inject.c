@@ -91,6 +91,9 @@ static int parse(int argc, char **argv, struct inject_options *options)
     if (!options->input || !options->output) {
         return wrong_usage(&verb_inject, "-i RECORDING and -o RESULT are needed");
     }
+    if (strcmp(options->output, "-") == 0) {
+        return wrong_usage(&verb_inject, "the result is a file, it cannot go to a pipe");
+    }
     return STATUS_DONE;
 }
 

@@ -18,6 +18,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -622,6 +623,24 @@ static void a_second_dump_takes_over(void **state)
     free(file.records);
 }
 
+/* Renaming a result to /dev/null would take that away from the whole machine. */
+static void only_a_file_is_replaced(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+    put_sample(&file, PID, 1000200, chain, 2);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(mkfifo(scratch_path(state, "pipe"), 0600), 0);
+    assert_int_equal(inject(state, "p.data", "pipe", NULL), STATUS_FAILED);
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "pipe"), &status), 0);
+    assert_true(S_ISFIFO(status.st_mode));
+    assert_int_equal(stat(scratch_path(state, "pipe-java.so"), &status), -1);
+    free(file.records);
+}
+
 static void wrong_usage_is_told(void **state)
 {
     char *none[] = {"inject", NULL};
@@ -630,6 +649,9 @@ static void wrong_usage_is_told(void **state)
     assert_int_equal(inject(state, "absent", "r.data", "--inline", "on", NULL), STATUS_USAGE);
     assert_int_equal(inject(state, "absent", "r.data", "rest", NULL), STATUS_USAGE);
     assert_int_equal(inject(state, "absent", "r.data", NULL), STATUS_FAILED);
+    char *to_a_pipe[] = {"inject", "-i", "absent", "-o", "-", NULL};
+    optind = 0;
+    assert_int_equal(verb_inject.run(5, to_a_pipe), STATUS_USAGE);
 }
 
 int main(void)
@@ -645,6 +667,7 @@ int main(void)
         cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),
+        cmocka_unit_test(only_a_file_is_replaced),
         cmocka_unit_test(wrong_usage_is_told),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);

@@ -1,5 +1,6 @@
 /* jdtool repair: a sound dump made of a torn, broken or mixed-up one. */
 #include "inject/base/message.h"
+#include "inject/base/output_path.h"
 #include "inject/base/text.h"
 #include "inject/base/verb.h"
 #include "inject/inspect/repair.h"
@@ -35,15 +36,11 @@ static int check_output(const char *in, const char *out)
 {
     struct stat in_status;
     struct stat out_status;
-    if (lstat(out, &out_status) < 0) {
-        return 0; /* mkstemp finds out what is wrong, if anything is */
-    }
-    if (!S_ISREG(out_status.st_mode)) {
-        error_message("failed to write %s: not a regular file", out);
+    if (output_path_check(out) < 0) {
         return -1;
     }
-    if (stat(in, &in_status) == 0 && in_status.st_dev == out_status.st_dev &&
-        in_status.st_ino == out_status.st_ino) {
+    if (stat(in, &in_status) == 0 && stat(out, &out_status) == 0 &&
+        in_status.st_dev == out_status.st_dev && in_status.st_ino == out_status.st_ino) {
         error_message("failed to write %s: it is the dump that is to be repaired", out);
         return -1;
     }

@@ -11,6 +11,7 @@
  * 2 GB.
  */
 #include "inject/base/message.h"
+#include "inject/base/output_path.h"
 #include "inject/base/verb.h"
 #include "inject/jitdump/jitdump_reader.h"
 #include "inject/unwind/code_frames.h"
@@ -285,7 +286,8 @@ static int write_dump(struct unwind_dump *dump, const char *path)
 static int unwind_dump(const char *from, const char *to)
 {
     struct unwind_dump dump = {0};
-    int error = code_index_open(from, &dump.index);
+    int error = output_path_check(to);
+    error = error ? error : code_index_open(from, &dump.index);
     error = error ? error : jitdump_reader_open(from, &dump.reader);
     error = error ? error : jitdump_reader_open(from, &dump.details);
     if (!error) {

@@ -114,6 +114,11 @@ run 1 "$tool" repair torn.dump -o ./torn.dump
 says "it is the dump that is to be repaired"
 run 1 "$tool" repair torn.dump -o /dev/null
 says "not a regular file"
+mkfifo pipe
+run 1 "$tool" unwind torn.dump -o pipe
+says "not a regular file"
+[[ -p pipe ]] || fail "what was no file is gone"
+rm pipe
 run 1 "$tool" repair torn.dump -o missing/whole.dump
 says "failed to write missing/whole.dump: No such file or directory"
 run 1 "$tool" repair text -o none.dump
