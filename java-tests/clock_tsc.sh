@@ -11,7 +11,7 @@ marker=$build/java-tests/tsc-marker
 
 # Without -k: perf's own clock is what such a recording can be converted to.
 # shellcheck disable=SC2016 # for the inner shell
-perf record -q -o "$scratch/perf.data" -e cpu-clock -F 999 -g -- bash -c '
+perf_record -o "$scratch/perf.data" -e cpu-clock -F 999 -g -- bash -c '
     marker=$1 out=$2; shift 2
     "$marker" >"$out/first"; "$@" >"$out/codecache"; "$marker" >"$out/second"' - \
     "$marker" "$scratch" "$jdk/bin/java" "-agentpath:$agent=clock=tsc,dir=$scratch" \
@@ -65,7 +65,7 @@ perf --buildid-dir "$scratch/buildid" inject --jit -i "$converted" -o "$scratch/
 check "perf inject" "$scratch/perf.jit.data"
 
 # On the monotonic clock there is nothing to convert to.
-perf record -q -o "$scratch/mono.data" -e cpu-clock -F 99 -k mono -- "$jdk/bin/java" \
+perf_record -o "$scratch/mono.data" -e cpu-clock -F 99 -k mono -- "$jdk/bin/java" \
     "-agentpath:$agent=clock=tsc,dir=$scratch/out" -version >/dev/null 2>&1 || fail "recording java failed"
 refuses "$scratch/mono.data" "processor's time stamps"
 

@@ -52,7 +52,7 @@ unseen() {
 record() {
     local case=$1
     shift
-    perf record -q -k mono -o "$scratch/$case.data" "$@" \
+    perf_record -k mono -o "$scratch/$case.data" "$@" \
         >"$scratch/$case.log" 2>&1 || fail "$case: $(tail -n 3 "$scratch/$case.log")"
 }
 

@@ -9,7 +9,7 @@ need_perf
 javac_workload
 
 jvm_flags -Xcomp -XX:+PreserveFramePointer "-agentpath:$agent=dir=$scratch"
-perf record -q -k mono -e cpu-clock -F 999 -g -o "$scratch/perf.data" -- \
+perf_record -k mono -e cpu-clock -F 999 -g -o "$scratch/perf.data" -- \
     "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/log" 2>&1 || fail "javac"
 dump=$(the_dump "$scratch")
 blobs=$("$jdtool" stat "$dump" | awk '$1 == "LOAD" { print $2 }')

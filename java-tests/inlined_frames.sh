@@ -14,7 +14,7 @@ judge() {
     shift
     mkdir -p "$dir"
     JAVA_TOOL_OPTIONS="-XX:+PreserveFramePointer -agentpath:$oracle=$dir/oracle -agentpath:$agent=dir=$dir" \
-        perf record -q -k mono -e cpu-clock -F 499 -g -o "$dir/perf.data" -- "$@" >"$dir/log" 2>&1 ||
+        perf_record -k mono -e cpu-clock -F 499 -g -o "$dir/perf.data" -- "$@" >"$dir/log" 2>&1 ||
         fail "$name: $(tail -n 3 "$dir/log")"
     "$jdtool" inject -i "$dir/perf.data" -o "$dir/perf.jit.data" --inline expand -q ||
         fail "$name: jdtool inject"

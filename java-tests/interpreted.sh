@@ -15,7 +15,7 @@ record() {
     local dir=$scratch/$1
     shift
     mkdir -p "$dir"
-    perf record -q -k mono -e cpu-clock -F 499 --call-graph dwarf,65528 -o "$dir/perf.data" -- \
+    perf_record -k mono -e cpu-clock -F 499 --call-graph dwarf,65528 -o "$dir/perf.data" -- \
         "$jdk/bin/java" "-agentpath:$agent=dir=$dir,methods=on" -cp "$classes" "$@" \
         >"$dir/log" 2>&1 || fail "perf record $*: $(tail -n 3 "$dir/log")"
     "$jdtool" inject -q --inline off -i "$dir/perf.data" -o "$dir/once.data" \

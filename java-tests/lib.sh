@@ -63,11 +63,17 @@ finish() {
     fi
 }
 
+# perf_record ARGUMENT...: without events of BPF programs, for whose thread perf waits up to a second
+# at the end of every recording.
+perf_record() {
+    perf record -q --no-bpf-event "$@"
+}
+
 # Skips the test where perf is missing or cannot sample on the monotonic clock.
 need_perf() {
     command -v perf >/dev/null || skip "perf is not installed"
     local probe=$scratch/probe.data samples
-    if ! perf record -q -o "$probe" -e cpu-clock -F 999 -k mono -- \
+    if ! perf_record -o "$probe" -e cpu-clock -F 999 -k mono -- \
         bash -c 'for ((i = 0; i < 30000; i++)); do :; done' >"$scratch/probe.log" 2>&1; then
         skip "perf cannot sample here: $(head -n 1 "$scratch/probe.log")" \
             "(perf_event_paranoid is $(cat /proc/sys/kernel/perf_event_paranoid))"
@@ -111,6 +117,18 @@ javac_workload() {
     javac_args=(-nowarn -Xlint:none -XDignore.symbol.file -d "$scratch/out"
         --patch-module "java.xml=$workload/java.xml" "@$scratch/files")
     note "javac over $files files"
+}
+
+# javac_recording: sets recording to a directory with the dump of javac over its workload, and `oracle`,
+# what the oracle heard in the same JVM. ctest names one that was made for all tests of this JDK.
+javac_recording() {
+    recording=${JDAGENT_RECORDING:-$scratch/recording}
+    [ ! -e "$recording/oracle" ] || return 0
+    javac_workload
+    mkdir -p "$recording"
+    # The oracle is first to hear of the JVM's death, and so never of a method that the agent did not.
+    jvm_flags "-agentpath:$oracle=$recording/oracle" "-agentpath:$agent=dir=$recording"
+    "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" || fail "javac failed"
 }
 
 # jvm_flags FLAG...: the flags as javac wants them, in javac_flags.

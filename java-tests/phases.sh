@@ -9,7 +9,7 @@ compile Phases
 phases=1400
 [ "$long" = 1 ] && phases=4000
 # shellcheck disable=SC2016 # for the inner shell: exec keeps the pid, so that the map can be found
-perf record -q -o "$scratch/perf.data" -e cpu-clock -F 4999 -k mono -- \
+perf_record -o "$scratch/perf.data" -e cpu-clock -F 4999 -k mono -- \
     bash -c 'echo $$ >"$1"; shift; exec "$@"' - "$scratch/pid" \
     "$jdk/bin/java" "-agentpath:$agent=mode=jitdump+map,dir=$scratch" -XX:+UseSerialGC -Xmx64m \
     -XX:ReservedCodeCacheSize=8m -XX:+PrintCodeCache -cp "$classes" \

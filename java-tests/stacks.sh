@@ -12,7 +12,7 @@ record() {
     local dir=$scratch/$1
     shift
     mkdir -p "$dir"
-    perf record -q -k mono -e cpu-clock -F 499 --call-graph dwarf,65528 -o "$dir/perf.data" -- \
+    perf_record -k mono -e cpu-clock -F 499 --call-graph dwarf,65528 -o "$dir/perf.data" -- \
         "$@" >"$dir/log" 2>&1 || fail "perf record $*: $(tail -n 3 "$dir/log")"
 }
 
@@ -79,10 +79,7 @@ if [ "$jdk_major" -ge 21 ]; then
 fi
 
 # The analysis, over javac.
-javac_workload
-mkdir -p "$scratch/javac"
-"$jdk/bin/javac" "-J-agentpath:$agent=dir=$scratch/javac" "${javac_args[@]}" >"$scratch/javac.log" 2>&1 ||
-    fail "javac: $(tail -n 3 "$scratch/javac.log")"
-"$check" frames "$(the_dump "$scratch/javac")" >"$scratch/frames" ||
+javac_recording
+"$check" frames "$(the_dump "$recording")" >"$scratch/frames" ||
     fail "the analysis does not agree with the JVM: $(head -n 5 "$scratch/frames")"
 note "$(tail -n 1 "$scratch/frames")"
