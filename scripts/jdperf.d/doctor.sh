@@ -263,12 +263,14 @@ target_arguments() {
 
 check_attach() {
     if target_arguments | has -x -e '-XX:+DisableAttachMechanism'; then
+        TARGET_SILENT=yes
         bad "the JVM runs with -XX:+DisableAttachMechanism" "start it without, or with the agent: jdperf record -- java …"
     elif [[ $TARGET_UID != "$EUID" && $EUID != 0 ]]; then
         bad "the JVM is another user's" "be $(id -un "$TARGET_UID" 2>/dev/null || echo "uid $TARGET_UID"), or root"
     elif ! command -v jattach >/dev/null && ! target_jcmd >/dev/null; then
         bad "neither jattach nor a jcmd that can reach it" "apt-get install jattach"
     elif [[ -z $(target_flag DisableAttachMechanism) ]]; then
+        TARGET_SILENT=yes
         bad "the JVM does not answer" "is it hung, or its /tmp cleaned? Ask it with jattach $TARGET threaddump"
     else
         good "the JVM answers"

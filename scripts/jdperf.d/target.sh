@@ -205,10 +205,13 @@ target_jcmd() {
     command -v jcmd
 }
 
-# target_flag NAME: the value of a -XX flag, empty when it cannot be had.
+# target_flag NAME: the value of a -XX flag, empty when it cannot be had. A JVM that is known not to
+# answer (TARGET_SILENT) is not asked: each question to it takes seconds.
 target_flag() {
     local jcmd answer=''
-    if command -v jattach >/dev/null; then
+    if [[ ${TARGET_SILENT:-} ]]; then
+        return
+    elif command -v jattach >/dev/null; then
         answer=$(jattach "$TARGET" printflag "$1" 2>/dev/null) || :
     elif jcmd=$(target_jcmd); then
         answer=$(target_as_user "$jcmd" "$TARGET" VM.flags -all 2>/dev/null | grep -w "$1") || :
