@@ -19,7 +19,11 @@ echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { (void)d; (void)n; retu
     echo "SKIP: clang has no libFuzzer here (Debian: libclang-rt-14-dev)"
     exit 77
 }
+rm -f "$probe" # exec leaves no trap
 
+# One at a time: they share the objects, and none must see another's half-made ones.
+exec 9>"$build.lock"
+flock 9
 log=$build.log
 if ! { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON \
     -DJDAGENT_SANITIZE=fuzzer-no-link,address,undefined &&
@@ -27,6 +31,7 @@ if ! { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON
     cat "$log"
     exit 1
 fi
+exec 9>&-
 
 limit=(-max_total_time=15)
 [[ ${JDAGENT_LONG:-} == 1 ]] && limit=(-runs=10000000)

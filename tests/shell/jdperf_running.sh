@@ -105,7 +105,7 @@ if command -v jcmd >/dev/null; then
 fi
 
 # A JVM that ends while it is recorded leaves a profile; so does Ctrl-C, and the JVM lives on.
-start_jvm java -cp classes Market 15
+start_jvm java -cp classes Market 8
 run 0 "$JDPERF" record -o p -p "$jvm" --stacks fp
 share_named p || fail "unnamed samples"
 wait "$jvm" || fail "the JVM did not end well"
