@@ -62,6 +62,27 @@ static void stale_file_is_replaced_not_written_to(void **state)
     assert_file_is(other_name, "stale");
 }
 
+/* As between two copies of the library in one process. */
+static void file_that_is_written_is_not_stale(void **state)
+{
+    const char *path = scratch_path(state, "file");
+    struct output_file file;
+    assert_int_equal(output_file_create(&file, path), 0);
+    assert_int_equal(output_file_append(&file, "one", 3), 0);
+    struct output_file other;
+    assert_int_equal(output_file_create(&other, path), -EBUSY);
+    assert_int_equal(other.fd, -1);
+    assert_int_equal(output_file_append(&file, "two", 3), 0);
+    assert_file_is(path, "onetwo");
+
+    /* A child that has it open keeps nobody away. */
+    int fd = dup(file.fd);
+    output_file_release(&file);
+    assert_int_equal(output_file_create(&other, path), 0);
+    output_file_release(&other);
+    close(fd);
+}
+
 static void assert_refused(const char *path)
 {
     struct stat before;
@@ -248,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         JD_TEST(file_is_private),
         JD_TEST(stale_file_is_replaced_not_written_to),
+        JD_TEST(file_that_is_written_is_not_stale),
         JD_TEST(links_are_refused),
         JD_TEST(what_is_no_file_is_refused),
         JD_TEST(files_of_others_are_refused),

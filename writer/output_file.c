@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -38,6 +39,16 @@ static const char *what_is_in_place(const char *path)
 }
 
 /*
+ * A file that is open here is locked. The lock belongs to the open file, not to the process: two
+ * copies of this library in one process, which know nothing of each other, see each other's. A file
+ * system without locks has none to see.
+ */
+static bool lock(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/*
  * Removes what stands in the file's place if it is a stale file of our own. Somebody may put
  * another thing there between the look and the removal; unlink follows no link, and O_EXCL refuses
  * whatever is there afterwards.
@@ -51,7 +62,13 @@ static int remove_stale(const char *path)
     if (!S_ISREG(there.st_mode) || there.st_uid != geteuid()) {
         return -EEXIST;
     }
-    return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool in_use = fd >= 0 && !lock(fd);
+    int error = in_use ? -EBUSY : unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return error;
 }
 
 /* A process may run with stderr closed: what it prints must not end up in our file. */
@@ -70,7 +87,11 @@ static int above_stderr(int fd)
 static int open_new(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PRIVATE_MODE);
-    return above_stderr(fd);
+    fd = above_stderr(fd);
+    if (fd >= 0) {
+        (void)lock(fd);
+    }
+    return fd;
 }
 
 static int open_private(const char *path)
@@ -91,8 +112,10 @@ int output_file_create(struct output_file *file, const char *path)
     *file = (struct output_file){.fd = -1, .path = strdup(path)};
     int fd = file->path ? open_private(path) : -ENOMEM;
     if (fd < 0) {
-        message(MESSAGE_ERROR, "failed to create %s: %s", path,
-                fd == -EEXIST ? what_is_in_place(path) : strerror(-fd));
+        const char *why = fd == -EEXIST  ? what_is_in_place(path)
+                          : fd == -EBUSY ? "it is being written, by another copy of the agent"
+                                         : strerror(-fd);
+        message(MESSAGE_ERROR, "failed to create %s: %s", path, why);
         output_file_release(file);
         return fd;
     }
@@ -238,6 +261,7 @@ void output_file_close(struct output_file *file)
         message(MESSAGE_WARNING, "somebody removed %s while it was written; what was in it is lost",
                 file->path);
     }
+    flock(file->fd, LOCK_UN); /* a child between fork and exec has the open file, too */
     close(file->fd);
     file->fd = -1;
 }

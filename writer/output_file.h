@@ -28,8 +28,9 @@ struct output_file {
 
 /*
  * Creates the file with mode 0600. A stale regular file of our own in its place is removed first;
- * a symbolic link, a FIFO, a directory, anything of another user's is refused. 0, or a negative
- * errno after one message.
+ * a symbolic link, a FIFO, a directory, anything of another user's is refused, and so is a file
+ * that some struct output_file, in this process or another, is writing to. 0, or a negative errno
+ * after one message.
  */
 int output_file_create(struct output_file *file, const char *path);
 
