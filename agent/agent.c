@@ -5,8 +5,7 @@
  * environment does (no directory, disk full) leaves the JVM without a profile, but running, unless
  * strict=on asks otherwise. On attach either is the command's failure, and the JVM goes on.
  */
-#include "agent/options.h"
-#include "agent/session.h"
+#include "agent/commands.h"
 #include "writer/message.h"
 
 #include <jvmti.h>
@@ -25,7 +24,7 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
                 options.command == COMMAND_STOP ? "stop" : "status");
         return JNI_ERR;
     }
-    if (session_start(vm, &options, false) != 0) {
+    if (command_start(vm, &options, false) != 0) {
         /* The fault has been told; one message is enough for a JVM that runs all the same. */
         message(options.strict ? MESSAGE_ERROR : MESSAGE_INFO,
                 options.strict ? "strict=on: the JVM does not start"
@@ -46,19 +45,18 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
     }
     switch (options.command) {
     case COMMAND_START:
-        return session_start(vm, &options, true) == 0 ? JNI_OK : JNI_ERR;
+        return command_start(vm, &options, true) == 0 ? JNI_OK : JNI_ERR;
     case COMMAND_STOP:
-        session_stop();
+        command_stop();
         break;
     case COMMAND_STATUS:
-        return session_status(options.status_path) == 0 ? JNI_OK : JNI_ERR;
+        return command_status(options.status_path) == 0 ? JNI_OK : JNI_ERR;
     }
     return JNI_OK;
 }
 
-/* VMDeath comes first, but not to a JVM that fails while it starts. */
 JNIEXPORT void JNICALL Agent_OnUnload(JavaVM *vm)
 {
     (void)vm;
-    session_stop();
+    command_unload();
 }

@@ -26,6 +26,24 @@
 /* A stub's name; HotSpot's are short. */
 enum { MAX_STUB_NAME = 512 };
 
+static void (*at_death)(void);
+
+/*
+ * For callbacks that found no session to work for: has the JVM send no more of them. Under control,
+ * for a session that is about to start wants its events.
+ */
+static void stray_event(jvmtiEnv *jvmti)
+{
+    if (!session_try_control()) {
+        return;
+    }
+    const struct session *session = session_current();
+    if (!session || atomic_load(&session->failed)) {
+        events_disable(jvmti);
+    }
+    session_release_control();
+}
+
 static bool is_replay(const struct session *session)
 {
     return atomic_load(&session->replaying) && pthread_equal(session->replayer, pthread_self());
@@ -109,7 +127,7 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
 {
     struct session *session = session_enter();
     if (!session) {
-        session_stray_event(jvmti);
+        stray_event(jvmti);
         return;
     }
     struct scratch *scratch = session_take_scratch(session);
@@ -118,7 +136,7 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         return;
     }
     JNIEnv *jni = NULL;
-    (*session->vm)->GetEnv(session->vm, (void **)&jni, JNI_VERSION_1_6);
+    (*session->jvm.vm)->GetEnv(session->jvm.vm, (void **)&jni, JNI_VERSION_1_6);
     method_set_begin(&scratch->methods, session->methods, jvmti, jni);
     const struct java_method *root = method_set_get(&scratch->methods, method);
 
@@ -133,7 +151,7 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
     if (root) {
         code.facts.kind = root->native ? JITDUMP_KIND_NATIVE_WRAPPER : JITDUMP_KIND_NMETHOD;
     }
-    hotspot_facts(session->hotspot, address, code.size, true, &code.facts);
+    hotspot_facts(session->jvm.hotspot, address, code.size, true, &code.facts);
     code.name = symbol_of(session, scratch, root, &code.facts);
     if (root && session->options.lines) {
         const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
@@ -160,7 +178,7 @@ static void JNICALL compiled_method_unload(jvmtiEnv *jvmti, jmethodID method, co
     (void)method; /* dead, perhaps, by now */
     struct session *session = session_enter();
     if (!session) {
-        session_stray_event(jvmti);
+        stray_event(jvmti);
         return;
     }
     message(MESSAGE_EVENT, "unload %p", address);
@@ -201,7 +219,7 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
         };
         code.facts.kind =
             strcmp(text, "Interpreter") == 0 ? JITDUMP_KIND_INTERPRETER : JITDUMP_KIND_STUB;
-        hotspot_facts(session->hotspot, address, code.size, false, &code.facts);
+        hotspot_facts(session->jvm.hotspot, address, code.size, false, &code.facts);
         message(MESSAGE_EVENT, "stub %p, %d bytes: %s", address, (int)length, text);
         session_load(session, &code);
     }
@@ -231,7 +249,7 @@ static void JNICALL class_prepare(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, 
     (void)thread;
     struct session *session = session_enter();
     if (!session) {
-        session_stray_event(jvmti);
+        stray_event(jvmti);
         return;
     }
     if (session->table) {
@@ -244,7 +262,7 @@ static void JNICALL vm_death(jvmtiEnv *jvmti, JNIEnv *jni)
 {
     (void)jvmti;
     (void)jni;
-    session_stop();
+    at_death();
 }
 
 static int failed(jvmtiEnv *jvmti, jvmtiError error, const char *what)
@@ -274,8 +292,9 @@ int events_jvm_major(jvmtiEnv *jvmti)
     return major == 1 ? 8 : major; /* JVMTI 1.0 to 1.2 were JDK 5 to 8 */
 }
 
-int events_prepare(jvmtiEnv *jvmti)
+int events_prepare(jvmtiEnv *jvmti, void (*death)(void))
 {
+    at_death = death;
     /* From JDK 20 on all code is freed in garbage collections. */
     const bool collections = events_jvm_major(jvmti) >= 20;
     const jvmtiCapabilities capabilities = {
@@ -337,7 +356,7 @@ void events_disable(jvmtiEnv *jvmti)
 
 int events_replay(struct session *session)
 {
-    jvmtiEnv *jvmti = session->jvmti;
+    jvmtiEnv *jvmti = session->jvm.jvmti;
     session->replayer = pthread_self();
     atomic_store(&session->replaying, true);
     /* Stubs first: some of them lie inside of blobs that are reported as a whole later on. */

@@ -9,8 +9,11 @@
 
 #include <jvmti.h>
 
-/* Gets the capabilities and sets the callbacks of a new environment. 0, or -1 after a message. */
-int events_prepare(jvmtiEnv *jvmti);
+/*
+ * Gets the capabilities and sets the callbacks of a new environment; `death` is called in VMDeath.
+ * 0, or -1 after a message.
+ */
+int events_prepare(jvmtiEnv *jvmti, void (*death)(void));
 
 /* The JVM's major version, 8, 17, 25…; INT_MAX when it does not tell. */
 int events_jvm_major(jvmtiEnv *jvmti);

@@ -10,7 +10,6 @@
 #include "writer/buffer.h"
 #include "writer/message.h"
 #include "writer/output_file.h"
-#include "writer/process.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +30,6 @@ struct method_table {
     struct hotspot *hotspot;
     bool tsc;
     uint64_t max_bytes;
-    unsigned generation; /* of the process, see process.h */
     pthread_mutex_t lock;
     struct output_file file;
     uint64_t *seen; /* open addressing, a power of two; 0: free */
@@ -186,8 +184,8 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     struct methods_record prefix = {
         .id = id, .total_size = (uint32_t)record->size, .timestamp = stamp(table)};
     memcpy(record->bytes, &prefix, sizeof prefix);
-    if (atomic_load(&table->closed) || process_generation() != table->generation) {
-        /* nothing: a fork of the JVM must leave its file alone */
+    if (atomic_load(&table->closed)) {
+        /* nothing */
     } else if (table->max_bytes && table->file.size + record->size > table->max_bytes) {
         message(MESSAGE_WARNING,
                 "%s stops at max=%" PRIu64 ": later interpreted frames stay unnamed",
@@ -294,7 +292,9 @@ void method_table_catch_up(struct method_table *table, jvmtiEnv *jvmti, JNIEnv *
     }
     if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) == JVMTI_ERROR_NONE) {
         for (jint i = 0; i < count; i++) {
-            add_class(builder, classes[i], METHODS_FOUND);
+            if (!atomic_load(&table->closed)) {
+                add_class(builder, classes[i], METHODS_FOUND);
+            }
             (*jni)->DeleteLocalRef(jni, classes[i]);
         }
         give_back(builder, classes);
@@ -344,7 +344,6 @@ int method_table_open(const struct method_table_options *options, struct method_
     table->hotspot = options->hotspot;
     table->tsc = options->tsc;
     table->max_bytes = options->max_bytes;
-    table->generation = process_generation();
     pthread_mutex_init(&table->lock, NULL);
     if (output_file_create(&table->file, path) != 0 || write_header(table) != 0) {
         method_table_close(table);

@@ -1,6 +1,7 @@
 /*
  * A session is one profile: from `start` to `stop`, to the JVM's end or to a fault. There is one at
- * a time. It owns the sinks, and it is what the JVMTI callbacks work on.
+ * a time. It owns the sinks, and it is what the JVMTI callbacks work on; this is the room that they
+ * and the commands share. The commands have agent/commands.h.
  */
 #ifndef JD_AGENT_SESSION_H
 #define JD_AGENT_SESSION_H
@@ -25,52 +26,71 @@ struct scratch {
     char name[SYMBOL_MAX + 32]; /* a symbol with its suffixes */
 };
 
-struct session {
-    struct options options;
+/* The JVM that we live in. */
+struct session_jvm {
     JavaVM *vm;
     jvmtiEnv *jvmti;
     struct hotspot *hotspot; /* NULL: not known */
-    uint64_t serial;         /* of this process's sessions */
+    int major;               /* version */
+};
+
+struct session {
+    struct options options;
+    struct session_jvm jvm;
+    uint64_t serial; /* of this process's sessions */
     time_t started;
+    unsigned generation; /* of the process, see writer/process.h */
     struct sinks sinks;
     struct method_table *table; /* NULL: not asked for, or failed */
     struct method_cache *methods;
     _Atomic(struct scratch *) spare; /* of the last callback that ended */
-    atomic_bool failed;              /* every sink is closed; events are off */
+    atomic_bool failed;              /* every sink is closed */
+    atomic_bool ending;              /* about to be stopped: what is still to come is left out */
     atomic_bool replaying;
     pthread_t replayer; /* the thread in GenerateEvents, while `replaying` */
 };
 
-/*
- * Starts a session; when one is running, says so and leaves it alone. `attached`: in a JVM that
- * runs already, so what it has compiled is asked for. Returns 0 or -1, after a message; the JVM is
- * then as it was.
- */
-int session_start(JavaVM *vm, const struct options *options, bool attached);
+/* ---- For the commands ---- */
 
 /*
- * Stops the session that is running, if there is one: events off, callbacks drained, sinks closed,
- * memory freed. On a thread of the JVM's, in any phase.
+ * Commands come one at a time: who has taken control holds it until it is released, on the same
+ * thread. session_take_control waits a few seconds at most; false: somebody else has it.
  */
-void session_stop(void);
+bool session_take_control(void);
+bool session_try_control(void);
+void session_release_control(void);
+
+/* Opens the sinks that `options` ask for. NULL after a message. Control is held. */
+struct session *session_new(const struct session_jvm *jvm, const struct options *options);
+
+/* Closes the sinks and frees all; callbacks must not see it. NULL is fine. */
+void session_free(struct session *session);
+
+/* The session that callbacks see, or NULL. Control is held. */
+struct session *session_current(void);
+
+/* Lets the callbacks see a session. Control is held. */
+void session_publish(struct session *session);
 
 /*
- * Says how the session stands, a line for each place it reports to: on stderr, or in a new file at
- * `path` unless that is "". Returns 0, or -1 after a message.
+ * Takes the session from the callbacks and waits, some seconds at most, until none has it in hand.
+ * False: some do not give it back, so it cannot be freed. Control is held.
  */
-int session_status(const char *path);
+bool session_withdraw(void);
+
+/* Has callbacks pass the session by from now on, so that a replay ends soon. Without control. */
+void session_end_soon(void);
+
+/* ---- For callbacks ---- */
 
 /*
- * For callbacks: the session, which stays as it is until session_leave; NULL when there is none, in
- * which case there is nothing to leave.
+ * The session, which stays as it is until session_leave; NULL when there is none, or none that
+ * could do anything, in which case there is nothing to leave. Takes no lock.
  */
 struct session *session_enter(void);
 void session_leave(void);
 
-/* For callbacks that found no session: has the JVM send no more of them. */
-void session_stray_event(jvmtiEnv *jvmti);
-
-/* Sends an event to every sink; where that was the last one that worked, ends the session. */
+/* Sends an event to every sink; where that was the last one that worked, the session has failed. */
 void session_load(struct session *session, const struct code *code);
 void session_unload(struct session *session, uint64_t address);
 

@@ -109,7 +109,7 @@ static int open_private(const char *path)
 
 int output_file_create(struct output_file *file, const char *path)
 {
-    *file = (struct output_file){.fd = -1, .path = strdup(path)};
+    *file = (struct output_file){.fd = -1, .owner = getpid(), .path = strdup(path)};
     int fd = file->path ? open_private(path) : -ENOMEM;
     if (fd < 0) {
         const char *why = fd == -EEXIST  ? what_is_in_place(path)
@@ -261,7 +261,9 @@ void output_file_close(struct output_file *file)
         message(MESSAGE_WARNING, "somebody removed %s while it was written; what was in it is lost",
                 file->path);
     }
-    flock(file->fd, LOCK_UN); /* a child between fork and exec has the open file, too */
+    if (file->owner == getpid()) {
+        flock(file->fd, LOCK_UN); /* not left to the descriptor's end: children may have it, too */
+    }
     close(file->fd);
     file->fd = -1;
 }

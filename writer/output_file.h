@@ -20,7 +20,8 @@
 #include <sys/types.h>
 
 struct output_file {
-    int fd; /* -1: closed */
+    int fd;      /* -1: closed */
+    pid_t owner; /* a fork of it shares the file */
     char *path;
     uint64_t size;     /* bytes in whole records */
     bool size_limited; /* RLIMIT_FSIZE was set when the file was opened */

@@ -1,0 +1,181 @@
+#include "agent/commands.h"
+
+#include "agent/duration.h"
+#include "agent/events.h"
+#include "agent/session.h"
+#include "agent/status.h"
+#include "writer/message.h"
+
+#include <string.h>
+
+/* One for all sessions: the JVM frees an environment only at its own end. */
+static struct session_jvm jvm;
+
+/* Tells the table of classes that no event has told of; on a thread of the JVM's. */
+static void catch_up_table(struct session *session)
+{
+    JNIEnv *jni = NULL;
+    if (session->table && (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
+        method_table_catch_up(session->table, jvm.jvmti, jni);
+    }
+}
+
+/*
+ * Takes the session from the callbacks and then apart; control is held. On a thread that the JVM
+ * does not know, events stay on: the next callback that finds no session turns them off.
+ */
+static void stop(struct session *session, bool java_thread)
+{
+    duration_cancel();
+    if (java_thread) {
+        catch_up_table(session);
+        events_disable(jvm.jvmti);
+    }
+    if (session_withdraw()) {
+        session_free(session);
+    } else {
+        message(MESSAGE_WARNING, "a JVM thread did not leave the agent: the dump has no end mark");
+    }
+}
+
+static void stop_current(void)
+{
+    struct session *session = session_current();
+    if (session) {
+        stop(session, true);
+    }
+}
+
+static void stop_expired(uint64_t serial)
+{
+    if (!session_take_control()) {
+        return;
+    }
+    struct session *session = session_current();
+    if (session && session->serial == serial) {
+        message(MESSAGE_INFO, "stops: duration=%u is over", (unsigned)session->options.duration);
+        stop(session, false);
+    }
+    session_release_control();
+}
+
+/*
+ * VMDeath. A replay of a large code cache may be under way: the rest of it is given up, and the
+ * JVM's end does not wait for it.
+ */
+static void stop_at_death(void)
+{
+    if (!session_try_control()) {
+        session_end_soon();
+        if (!session_take_control()) {
+            return;
+        }
+    }
+    stop_current();
+    session_release_control();
+}
+
+/* The JVMTI environment, made when it is needed first. 0, or -1 after a message. */
+static int prepare_environment(JavaVM *vm)
+{
+    if (jvm.jvmti) {
+        return 0;
+    }
+    /* Every function we call is in JVMTI 1.0 but for the inline records, which come with 1.1. */
+    jvmtiEnv *jvmti = NULL;
+    jint error = (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1);
+    if (error != JNI_OK) {
+        message(MESSAGE_ERROR, "failed to get a JVMTI environment: JNI error %d", (int)error);
+        return -1;
+    }
+    if (events_prepare(jvmti, stop_at_death) != 0) {
+        (*jvmti)->DisposeEnvironment(jvmti);
+        return -1;
+    }
+    jvm = (struct session_jvm){
+        .vm = vm, .jvmti = jvmti, .hotspot = hotspot_new(vm), .major = events_jvm_major(jvmti)};
+    if (!jvm.hotspot) {
+        message(MESSAGE_INFO, "this JVM does not tell tiers and frame sizes");
+    }
+    return 0;
+}
+
+static int start(JavaVM *vm, const struct options *options, bool attached)
+{
+    message_set_level(options->verbose);
+    if (prepare_environment(vm) != 0) {
+        return -1;
+    }
+    struct session *session = session_new(&jvm, options);
+    if (!session) {
+        return -1;
+    }
+    session_publish(session);
+    /* Live events first: what is compiled during the replay must not be missed. */
+    if (events_enable(jvm.jvmti, session->table != NULL) != 0 ||
+        (attached && events_replay(session) != 0)) {
+        stop(session, true);
+        return -1;
+    }
+    if (attached) {
+        catch_up_table(session);
+    }
+    int error =
+        options->duration ? duration_start(options->duration, stop_expired, session->serial) : 0;
+    if (error) {
+        message(MESSAGE_ERROR, "failed to start the clock of duration=%u: %s",
+                (unsigned)options->duration, strerror(-error));
+        stop(session, true);
+        return -1;
+    }
+    return 0;
+}
+
+int command_start(JavaVM *vm, const struct options *options, bool attached)
+{
+    if (!session_take_control()) {
+        message(MESSAGE_ERROR, "failed to start: another command is still at work");
+        return -1;
+    }
+    int result = 0;
+    struct session *running = session_current();
+    if (running && atomic_load(&running->failed)) {
+        stop(running, true); /* nothing left of it but its memory */
+        running = NULL;
+    }
+    if (running) {
+        message(MESSAGE_WARNING, "is running already, and goes on as it is; stop it first to start "
+                                 "anew");
+    } else {
+        result = start(vm, options, attached);
+    }
+    session_release_control();
+    return result;
+}
+
+void command_stop(void)
+{
+    if (session_take_control()) {
+        stop_current();
+        session_release_control();
+    }
+}
+
+int command_status(const char *path)
+{
+    if (!session_take_control()) {
+        message(MESSAGE_ERROR, "failed to tell the status: another command is still at work");
+        return -1;
+    }
+    int result = status_tell(session_current(), path);
+    session_release_control();
+    return result;
+}
+
+void command_unload(void)
+{
+    if (session_try_control()) {
+        stop_current();
+        session_release_control();
+    }
+}

@@ -1,0 +1,305 @@
+/* Start, stop and the JVM's end against a JVM that is played here. */
+#include "agent/commands.h"
+#include "agent/session.h"
+
+#include "scratch.h"
+#include "writer/message.h"
+
+#include <jvmti.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static jvmtiEventCallbacks callbacks;
+static bool enabled[JVMTI_MAX_EVENT_TYPE_VAL + 1];
+static atomic_int calls;      /* of a JVMTI function that not every callback may call */
+static void (*replay)(void);  /* what a replay of compiled methods does */
+static const char code[4096]; /* "generated" */
+
+static double now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+static void sleep_ms(long ms)
+{
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* ---- The JVM ---- */
+
+extern jvmtiEnv jvmti;
+
+static jvmtiError JNICALL add_capabilities(jvmtiEnv *env, const jvmtiCapabilities *capabilities)
+{
+    (void)env;
+    (void)capabilities;
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL set_callbacks(jvmtiEnv *env, const jvmtiEventCallbacks *set, jint size)
+{
+    (void)env;
+    assert_int_equal(size, sizeof(callbacks));
+    callbacks = *set;
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL set_mode(jvmtiEnv *env, jvmtiEventMode mode, jvmtiEvent event,
+                                   jthread thread, ...)
+{
+    (void)env;
+    (void)thread;
+    atomic_fetch_add(&calls, 1);
+    enabled[event] = mode == JVMTI_ENABLE;
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL get_version(jvmtiEnv *env, jint *version)
+{
+    (void)env;
+    *version = 25 << JVMTI_VERSION_SHIFT_MAJOR;
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL generate(jvmtiEnv *env, jvmtiEvent event)
+{
+    (void)env;
+    if (event == JVMTI_EVENT_COMPILED_METHOD_LOAD && replay) {
+        replay();
+    }
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL get_method_name(jvmtiEnv *env, jmethodID id, char **name,
+                                          char **descriptor, char **generic)
+{
+    (void)env;
+    (void)id;
+    (void)name;
+    (void)descriptor;
+    (void)generic;
+    return JVMTI_ERROR_INVALID_METHODID;
+}
+
+static jvmtiError JNICALL get_class(jvmtiEnv *env, jmethodID id, jclass *klass)
+{
+    (void)env;
+    (void)id;
+    (void)klass;
+    return JVMTI_ERROR_INVALID_METHODID;
+}
+
+static const struct jvmtiInterface_1_ functions = {
+    .SetEventNotificationMode = set_mode,
+    .SetEventCallbacks = set_callbacks,
+    .AddCapabilities = add_capabilities,
+    .GetVersionNumber = get_version,
+    .GenerateEvents = generate,
+    .GetMethodName = get_method_name,
+    .GetMethodDeclaringClass = get_class,
+};
+jvmtiEnv jvmti = &functions;
+
+static jint JNICALL get_env(JavaVM *vm, void **env, jint version)
+{
+    (void)vm;
+    *env = version == JVMTI_VERSION_1_1 ? (void *)&jvmti : NULL;
+    return *env ? JNI_OK : JNI_EVERSION;
+}
+
+static const struct JNIInvokeInterface_ invoke = {.GetEnv = get_env};
+static JavaVM vm = &invoke;
+
+static void compiled(void)
+{
+    callbacks.CompiledMethodLoad(&jvmti, NULL, sizeof(code), code, 0, NULL, NULL);
+}
+
+static void stub(size_t at)
+{
+    callbacks.DynamicCodeGenerated(&jvmti, "stub", code + at, 16);
+}
+
+/* ---- Tests ---- */
+
+static struct options options_for(void **state, const char *more)
+{
+    char text[256];
+    char error[OPTIONS_ERROR_MAX];
+    struct options options;
+    snprintf(text, sizeof(text), "dir=%s%s", (const char *)*state, more);
+    assert_int_equal(options_parse(text, &options, error), 0);
+    options.verbose = -1; /* the faults are ours */
+    return options;
+}
+
+static void start(void **state, const char *more, bool attached)
+{
+    const struct options options = options_for(state, more);
+    assert_int_equal(command_start(&vm, &options, attached), 0);
+}
+
+/* The dump of the session that runs, a directory of its own below the first one's. */
+static void dump_path(char path[PATH_MAX])
+{
+    assert_true(session_try_control());
+    struct sink_stats stats;
+    sink_stats(session_current()->sinks.sinks[0], &stats);
+    snprintf(path, PATH_MAX, "%s", stats.path);
+    session_release_control();
+}
+
+static void assert_ended(const char *path)
+{
+    size_t size = 0;
+    uint8_t *bytes = scratch_read(path, &size);
+    assert_non_null(bytes);
+    struct jitdump_close last;
+    assert_true(size > sizeof(last));
+    memcpy(&last, bytes + size - sizeof(last), sizeof(last));
+    assert_int_equal(last.prefix.id, JIT_CODE_CLOSE);
+    free(bytes);
+}
+
+static void stop_ends_the_dump(void **state)
+{
+    char path[PATH_MAX];
+    start(state, "", false);
+    dump_path(path);
+    assert_true(enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD]);
+    stub(0);
+    compiled();
+    command_stop();
+    assert_false(enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD]);
+    assert_ended(path);
+}
+
+static atomic_bool replaying;
+static atomic_int replayed;
+
+/* Ten seconds of replay. */
+static void replay_slowly(void)
+{
+    atomic_store(&replaying, true);
+    for (int i = 0; i < 1000; i++) {
+        struct session *session = session_enter();
+        if (session) {
+            sleep_ms(10);
+            session_leave();
+            atomic_fetch_add(&replayed, 1);
+        }
+    }
+    atomic_store(&replaying, false);
+}
+
+static void *attach(void *state)
+{
+    start(state, "", true);
+    return NULL;
+}
+
+static void death_does_not_wait_for_a_replay(void **state)
+{
+    pthread_t thread;
+    replay = replay_slowly;
+    assert_int_equal(pthread_create(&thread, NULL, attach, state), 0);
+    while (!atomic_load(&replaying)) {
+        sleep_ms(1);
+    }
+    double before = now();
+    callbacks.VMDeath(&jvmti, NULL);
+    assert_true(now() - before < 4);
+    pthread_join(thread, NULL);
+    replay = NULL;
+    assert_true(session_try_control());
+    assert_null(session_current());
+    session_release_control();
+    assert_true(atomic_load(&replayed) < 900);
+}
+
+/* DynamicCodeGenerated comes in phases and under locks that forbid JVMTI. */
+static void failure_turns_events_off_where_it_may(void **state)
+{
+    start(state, ",max=4K", false);
+    atomic_store(&calls, 0);
+    for (size_t i = 0; i < sizeof(code) / 16; i++) {
+        stub(16 * i);
+    }
+    assert_true(session_try_control());
+    assert_true(atomic_load(&session_current()->failed));
+    session_release_control();
+    assert_int_equal(atomic_load(&calls), 0);
+    compiled();
+    assert_false(enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD]);
+    assert_false(enabled[JVMTI_EVENT_DYNAMIC_CODE_GENERATED]);
+    start(state, "", false); /* a failed session is in nobody's way */
+    assert_true(enabled[JVMTI_EVENT_DYNAMIC_CODE_GENERATED]);
+    char path[PATH_MAX];
+    dump_path(path);
+    command_stop();
+    assert_int_equal(unlink(path), 0);
+}
+
+static atomic_bool left;
+
+static void *stay_for_a_while(void *unused)
+{
+    struct session *session = session_enter();
+    atomic_store(&replaying, session != NULL);
+    sleep_ms(300);
+    atomic_store(&left, true);
+    session_leave();
+    return unused;
+}
+
+static void stop_waits_for_callbacks(void **state)
+{
+    pthread_t thread;
+    start(state, "", false);
+    assert_int_equal(pthread_create(&thread, NULL, stay_for_a_while, NULL), 0);
+    while (!atomic_load(&replaying)) {
+        sleep_ms(1);
+    }
+    command_stop();
+    assert_true(atomic_load(&left));
+    pthread_join(thread, NULL);
+}
+
+static void fork_finds_no_session(void **state)
+{
+    start(state, "", false);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(session_enter() ? 1 : 0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_non_null(session_enter());
+    session_leave();
+    command_stop();
+}
+
+#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        JD_TEST(stop_ends_the_dump),
+        JD_TEST(death_does_not_wait_for_a_replay),
+        JD_TEST(failure_turns_events_off_where_it_may),
+        JD_TEST(stop_waits_for_callbacks),
+        JD_TEST(fork_finds_no_session),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
