@@ -208,6 +208,26 @@ static int write_scorecard(struct run *run)
     return err;
 }
 
+/*
+ * One JVM of several may have died before it wrote its dump. But where all dumps are missing or
+ * refused, nothing has become of what was asked for, and scripts must be able to tell.
+ */
+static int check_dumps(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->jvms.count; i++) {
+        if (run->jvms.list[i]->index) {
+            return 0;
+        }
+    }
+    if (run->jvms.count == 0 && run->options->dump_count == 0) {
+        return 0;
+    }
+    error_message("failed to name the generated code of %s: not one of its dumps could be used; %s "
+                  "has the rest",
+                  run->options->input, run->options->output);
+    return -ENODATA;
+}
+
 /* ---- All together ---- */
 
 static bool wants_expansion(const struct inject_options *options)
@@ -284,7 +304,10 @@ static int run_all(struct run *run)
     if (!err) {
         err = write_result(run);
     }
-    return err ? err : write_scorecard(run);
+    if (!err) {
+        err = write_scorecard(run);
+    }
+    return err ? err : check_dumps(run);
 }
 
 static void clean_up(struct run *run)

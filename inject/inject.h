@@ -26,7 +26,11 @@ struct inject_options {
     bool quiet;
 };
 
-/* Does all of it. 0 or a negative errno after a message; there is then no result. */
+/*
+ * Does all of it. 0 or a negative errno after a message; there is then no result, but for -ENODATA:
+ * there are dumps, not one of them could be used, and the result is the recording without names for
+ * generated code.
+ */
 int inject(const struct inject_options *options);
 
 #endif

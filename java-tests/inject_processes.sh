@@ -84,9 +84,11 @@ mv "$scratch/jit-$first.dump" "$scratch/moved/"
 mv "$scratch/moved/pid.data" "$scratch/pid.data"
 if "$jdtool" inject -i "$scratch/pid.data" -o "$scratch/pid.none" --scorecard "$scratch/none.json" \
     >"$scratch/none.out" 2>&1; then
-    grep -q 'is not there' "$scratch/none.out" || fail "pid: a dump is missing and nobody says so"
-    grep -q '"verdict": "bad"' "$scratch/none.json" || fail "pid: without a dump the profile is good"
+    fail "pid: nothing was named, and the exit status is that of success"
 fi
+grep -q 'is not there' "$scratch/none.out" || fail "pid: a dump is missing and nobody says so"
+grep -q '"verdict": "bad"' "$scratch/none.json" || fail "pid: without a dump the profile is good"
+[ -s "$scratch/pid.none" ] || fail "pid: native code is lost for want of a dump"
 inject pid --dump "$scratch/moved/jit-$first.dump"
 good pid
 seen pid "Streams.*pid.jit-java(-frames)?.so"

@@ -532,6 +532,7 @@ static void the_scorecard_tells_why(void **state)
     free(file.records);
 }
 
+/* The status is that of a failure: nothing was named. But the rest is there. */
 static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
 {
     struct perf_file file = recording();
@@ -544,13 +545,89 @@ static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
     perf_file_write(&file, scratch_path(state, "p.data"));
     assert_int_equal(
         inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"), NULL),
-        STATUS_DONE);
+        STATUS_FAILED);
     static char text[8192];
     read_text(scratch_path(state, "card.json"), text, sizeof text);
     assert_non_null(strstr(text, "-k mono"));
     assert_non_null(strstr(text, "\"verdict\": \"bad\""));
     struct seen seen[8] = {0};
     assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), 3);
+    free(file.records);
+}
+
+static void write_nothing(void **state, const char *name)
+{
+    FILE *out = fopen(scratch_path(state, name), "we");
+    assert_non_null(out);
+    fclose(out);
+}
+
+/* A JVM that was killed before its dump had a header costs the other one nothing. */
+static void an_empty_dump_costs_its_own_names_only(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    write_nothing(state, "jit-4243.dump");
+    put_marker(&file, state);
+    put_mmap2(&file, PID + 1, 1000050, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
+              scratch_path(state, "jit-4243.dump"));
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+    put_sample(&file, PID, 1000200, chain, 2);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    char empty[256];
+    snprintf(empty, sizeof empty, "%s", scratch_path(state, "jit-4243.dump"));
+    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+    assert_int_equal(inject(state, "p.data", "r.data", "--dump", empty, NULL), STATUS_DONE);
+    struct seen seen[8] = {0};
+    assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), 3);
+    assert_string_equal(symbol_at(seen[2].path, seen[2].offset), "a.A.m()");
+
+    /* With no other dump it is a failure; one that is not there was named by mistake. */
+    write_nothing(state, "jit-4242.dump");
+    unlink(scratch_path(state, "r.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_FAILED);
+    assert_int_equal(access(scratch_path(state, "r.data"), R_OK), 0);
+    unlink(scratch_path(state, "r.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--dump", "/no/jit-1.dump", NULL),
+                     STATUS_FAILED);
+    assert_int_equal(access(scratch_path(state, "r.data"), R_OK), -1);
+    free(file.records);
+}
+
+/* Pids repeat: of two dumps of one name, each goes to the JVM that mapped it. */
+static void dumps_of_one_name_go_to_their_own_jvms(void **state)
+{
+    struct perf_file file = recording();
+    struct dump_builder dump = {0};
+    char path[2][256];
+    static const char *const names[] = {"late", "early"};
+    for (int i = 0; i < 2; i++) {
+        uint64_t began = i ? 1000000 : 900000000;
+        mkdir(scratch_path(state, names[i]), 0700);
+        dump_header(&dump);
+        memcpy(dump.bytes + 24, &began, 8);
+        dump_load(&dump, began + 100, CODE, 16, 1, names[i]);
+        snprintf(path[i], sizeof path[i], "%s/jit-1.dump", names[i]);
+        write_dump(state, &dump, path[i]);
+        snprintf(path[i], sizeof path[i], "%s/%s/jit-1.dump", (char *)*state, names[i]);
+        put_mmap2(&file, i ? PID : PID + 1, began + 50, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
+                  "/inside/jit-1.dump");
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+        put_sample(&file, i ? PID : PID + 1, began + 200, chain, 2);
+    }
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--dump", path[0], "--dump", path[1], NULL),
+                     STATUS_DONE);
+    struct seen seen[8] = {0};
+    assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), 4);
+    for (int i = 2; i < 4; i++) {
+        assert_string_equal(symbol_at(seen[i].path, seen[i].offset),
+                            seen[i].pid == PID ? "early" : "late");
+    }
+    for (int i = 0; i < 2; i++) {
+        unlink(path[i]);
+        rmdir(scratch_path(state, names[i]));
+    }
     free(file.records);
 }
 
@@ -665,6 +742,8 @@ int main(void)
         cmocka_unit_test(a_fork_has_its_parents_code),
         cmocka_unit_test(the_scorecard_tells_why),
         cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
+        cmocka_unit_test(an_empty_dump_costs_its_own_names_only),
+        cmocka_unit_test(dumps_of_one_name_go_to_their_own_jvms),
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),
         cmocka_unit_test(only_a_file_is_replaced),

@@ -114,6 +114,8 @@ static bool find_file(const struct jvm *jvm, const struct perf_data *data, char 
     return found;
 }
 
+static const char unreadable[] = "its dump cannot be read";
+
 static int use_dump(struct jvm *jvm, const char *path)
 {
     jvm->dump = strdup(path);
@@ -123,7 +125,7 @@ static int use_dump(struct jvm *jvm, const char *path)
     int err = code_index_open(path, &jvm->index);
     if (err) {
         jvm->index = NULL;
-        jvm->why = "its dump cannot be read";
+        jvm->why = unreadable;
         return err == -ENOMEM ? err : 0;
     }
     if (code_index_warning(jvm->index)) {
@@ -132,37 +134,69 @@ static int use_dump(struct jvm *jvm, const char *path)
     return 0;
 }
 
-/* Gives a file named by --dump to its JVM: the one that mapped a file of that name, else the one
- * with the pid in the dump's header. */
+/* The JVM that a file named by --dump is of: one that mapped a file of that name, of several the
+ * one that mapped this very file, or mapped it when the dump began; else the one with the pid in
+ * the dump's header. NULL: none. */
+static struct jvm *jvm_of_dump(const struct jvms *jvms, const char *path,
+                               const struct jitdump_header *header)
+{
+    struct stat status;
+    uint64_t inode = stat(path, &status) == 0 ? status.st_ino : 0;
+    uint64_t least = UINT64_MAX;
+    struct jvm *by_name = NULL;
+    struct jvm *by_pid = NULL;
+    for (uint32_t i = 0; i < jvms->count; i++) {
+        struct jvm *jvm = jvms->list[i];
+        if (jvm->dump) {
+            continue;
+        }
+        if (jvm->recorded && strcmp(base_name(jvm->recorded), base_name(path)) == 0) {
+            uint64_t distance = header->timestamp > jvm->from ? header->timestamp - jvm->from
+                                                              : jvm->from - header->timestamp;
+            if (inode && recorded_inode(jvm) == inode) {
+                return jvm;
+            }
+            if (!by_name || distance < least) {
+                by_name = jvm;
+                least = distance;
+            }
+        } else if (!by_pid && header->pid && jvm->process->pid == header->pid) {
+            by_pid = jvm;
+        }
+    }
+    return by_name ? by_name : by_pid;
+}
+
+/* Gives a file named by --dump to its JVM. */
 static int use_named_dump(struct jvms *jvms, const struct processes *processes, const char *path)
 {
-    struct code_index *index;
-    int err = code_index_open(path, &index);
-    if (err) {
+    struct jitdump_reader *reader;
+    struct jitdump_header header = {0};
+    int err = jitdump_reader_open(path, &reader);
+    if (!err) {
+        header = *jitdump_reader_header(reader);
+        jitdump_reader_close(reader);
+    } else if (err != -EINVAL) {
         return err;
     }
-    uint32_t pid = code_index_header(index)->pid;
-    code_index_close(index);
-
-    for (uint32_t i = 0; i < jvms->count; i++) {
-        struct jvm *jvm = jvms->list[i];
-        if (!jvm->dump && jvm->recorded && strcmp(base_name(jvm->recorded), base_name(path)) == 0) {
-            return use_dump(jvm, path);
+    struct jvm *jvm = jvm_of_dump(jvms, path, &header);
+    if (err) { /* no dump, or one that was killed before its header: the others are not to suffer */
+        if (jvm) {
+            jvm->why = unreadable;
+            jvm->dump = strdup(path);
         }
+        return !jvm || jvm->dump ? 0 : -ENOMEM;
     }
-    for (uint32_t i = 0; i < jvms->count; i++) {
-        struct jvm *jvm = jvms->list[i];
-        if (!jvm->dump && jvm->process->pid == pid) {
-            return use_dump(jvm, path);
+    if (!jvm) {
+        struct process *process = processes_at(processes, header.pid, UINT64_MAX);
+        if (!process || process->owner) {
+            warning_message("no process of this recording is the JVM of %s (pid %u); it is left "
+                            "out",
+                            path, header.pid);
+            return 0;
         }
+        jvm = add_jvm(jvms, process, NULL, 0);
     }
-    struct process *process = processes_at(processes, pid, UINT64_MAX);
-    if (!process || process->owner) {
-        warning_message("no process of this recording is the JVM of %s (pid %u); it is left out",
-                        path, pid);
-        return 0;
-    }
-    struct jvm *jvm = add_jvm(jvms, process, NULL, 0);
     return jvm ? use_dump(jvm, path) : -ENOMEM;
 }
 

@@ -96,7 +96,9 @@ inject_with_jdtool() {
         "$JDPERF_TOOL" inject -i "$PROFILE/perf.data" -o "$PROFILE/perf.jit.data" \
         "${dumps[@]/#/--dump=}" \
         --source-path "$PROFILE/src" --scorecard "$PROFILE/scorecard.json" "$@" || {
-        rm -f "$PROFILE/perf.jit.data"
+        # There is a result all the same when no dump could be used: perf could not use them either.
+        [[ ! -s $PROFILE/perf.jit.data ]] || return 3
+        rm -f "$PROFILE/scorecard.json"
         return 1
     }
     inject_cache_images

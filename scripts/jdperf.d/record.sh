@@ -42,7 +42,7 @@ and stopped afterwards; PID may be a unique part of a name that jcmd -l shows.
       --agent-options LIST  key=value,… for the agent, see its options
       --injector jdtool|perf  what names the code (default: jdtool)
       --no-inject     leave that to jdperf inject
-      --discard-raw   remove perf.data once perf.jit.data is made
+      --discard-raw   remove perf.data once a good perf.jit.data is made
 
 The environment's PERF_RECORD_SECONDS and PERF_RECORD_FREQ are defaults for -d
 and -F.
@@ -115,7 +115,13 @@ verb_record() {
     local status=0
     if [[ $inject == yes ]]; then
         inject_profile || status=$?
-        [[ -z $discard_raw || $status == 1 ]] || rm -f "$PROFILE/perf.data"
+        if [[ $discard_raw ]]; then
+            if ((status == 0)); then
+                rm -f "$PROFILE/perf.data"
+            else
+                say "perf.data is kept: jdperf inject $out names it once the cause is mended"
+            fi
+        fi
         [[ $status == 1 ]] || say "look at it with: jdperf report $out"
     fi
     target_drop_staging

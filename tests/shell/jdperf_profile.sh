@@ -55,8 +55,10 @@ if ((EUID == 0)); then
 fi
 
 # A dump that ends early: the profile is made, and called bad.
-run 3 "$JDPERF" record -o b --agent-options max=300K -- java -cp classes Market 3
+run 3 "$JDPERF" record -o b --discard-raw --agent-options max=300K -- java -cp classes Market 3
 says 'have no name'
+says 'perf.data is kept'
+[[ -e b/perf.data ]] || fail "what may be injected again is gone"
 grep -q '"verdict": "bad"' b/scorecard.json || fail "the scorecard is not bad"
 
 # Copied stacks, and only the result kept.
@@ -71,3 +73,13 @@ run 0 "$JDPERF" inject p --injector=perf
 says 'perf inject --jit'
 run 0 "$JDPERF" report p
 says 'Market.takeOrders()'
+
+# Not one dump that can be used: the profile is there, with everything but names, and called bad.
+for dump in p/jit-*.dump; do
+    : >"$dump"
+done
+run 3 "$JDPERF" inject p
+says 'not one of its dumps could be used'
+says_not 'perf inject --jit'
+run 0 "$JDPERF" report p
+says 'libjvm.so'
