@@ -82,11 +82,12 @@ need_perf() {
     [ "$samples" -gt 5 ] || skip "perf takes no samples here ($samples of a busy loop)"
 }
 
-# Compiles programs/NAME.java into $classes.
+# Compiles programs/NAME.java, and what it needs of its neighbours, into $classes.
 compile() {
     classes=$scratch/classes
     mkdir -p "$classes"
-    "$jdk/bin/javac" -nowarn -d "$classes" "$tests_dir/programs/$1.java"
+    "$jdk/bin/javac" -nowarn -sourcepath "$tests_dir/programs" -d "$classes" \
+        "$tests_dir/programs/$1.java"
 }
 
 # The workload that every figure is about: javac over the JDK's own java.xml, some 1,850 files.

@@ -1,5 +1,3 @@
-import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -17,28 +15,6 @@ public class Churn {
         int area(int scale);
     }
 
-    static final class Loader extends ClassLoader {
-        Class<?> define(byte[] bytes) {
-            return defineClass(null, bytes, 0, bytes.length);
-        }
-    }
-
-    static byte[] renamed(byte[] template, int number) {
-        byte[] from = "Churn_xxxxxx".getBytes(StandardCharsets.US_ASCII);
-        byte[] to = String.format("Churn_%06d", number).getBytes(StandardCharsets.US_ASCII);
-        byte[] bytes = template.clone();
-        for (int i = 0; i + from.length <= bytes.length; i++) {
-            int k = 0;
-            while (k < from.length && bytes[i + k] == from[k]) {
-                k++;
-            }
-            if (k == from.length) {
-                System.arraycopy(to, 0, bytes, i, to.length);
-            }
-        }
-        return bytes;
-    }
-
     /** Compiled for one implementor, then wrong, then compiled again. */
     static long sum(Shape[] shapes, int rounds) {
         long sum = 0;
@@ -51,16 +27,11 @@ public class Churn {
     public static void main(String[] args) throws Exception {
         int rounds = Integer.parseInt(args[0]);
         String ending = args.length > 1 ? args[1] : "";
-        byte[] template;
-        try (InputStream in = Churn.class.getResourceAsStream("Churn_xxxxxx.class")) {
-            template = in.readAllBytes();
-        }
+        Copies copies = new Copies("Churn");
         Shape[] shapes = new Shape[3];
         long sum = 0;
         for (int i = 0; i < rounds; i++) {
-            var constructor = new Loader().define(renamed(template, i)).getDeclaredConstructor();
-            constructor.setAccessible(true);
-            Shape shape = (Shape) constructor.newInstance();
+            Shape shape = (Shape) copies.constructor(i).newInstance();
             shapes[i % shapes.length] = shape;
             if (shapes[1] == null || shapes[2] == null) {
                 shapes[1] = shape;

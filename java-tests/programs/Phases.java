@@ -1,6 +1,5 @@
-import java.io.InputStream;
 import java.io.PrintWriter;
-import java.nio.charset.StandardCharsets;
+import java.lang.reflect.Constructor;
 
 /**
  * Classes that come, run for a few milliseconds and go, so that generated code is freed and its
@@ -17,44 +16,16 @@ public class Phases {
         long run(long until);
     }
 
-    /** Loaded once for each phase, under another name of equal length: Phase_000000, Phase_000001... */
-    static final class Loader extends ClassLoader {
-        Class<?> define(byte[] bytes) {
-            return defineClass(null, bytes, 0, bytes.length);
-        }
-    }
-
-    static byte[] renamed(byte[] template, int number) {
-        byte[] from = "Phase_xxxxxx".getBytes(StandardCharsets.US_ASCII);
-        byte[] to = String.format("Phase_%06d", number).getBytes(StandardCharsets.US_ASCII);
-        byte[] bytes = template.clone();
-        for (int i = 0; i + from.length <= bytes.length; i++) {
-            int k = 0;
-            while (k < from.length && bytes[i + k] == from[k]) {
-                k++;
-            }
-            if (k == from.length) {
-                System.arraycopy(to, 0, bytes, i, to.length);
-            }
-        }
-        return bytes;
-    }
-
     public static void main(String[] args) throws Exception {
         int count = Integer.parseInt(args[1]);
         long length = Long.parseLong(args[2]) * 1_000_000;
-        byte[] template;
-        try (InputStream in = Phases.class.getResourceAsStream("Phase_xxxxxx.class")) {
-            template = in.readAllBytes();
-        }
+        Copies copies = new Copies("Phase");
         long[] starts = new long[count];
         long[] alone = new long[count];
         long[] ends = new long[count];
         long sum = 0;
         for (int i = 0; i < count; i++) {
-            Class<?> phase = new Loader().define(renamed(template, i));
-            var constructor = phase.getDeclaredConstructor();
-            constructor.setAccessible(true); // same package name, other loader: another package
+            Constructor<?> constructor = copies.constructor(i);
             starts[i] = System.nanoTime();
             Body body = (Body) constructor.newInstance();
             sum += body.once();
@@ -62,7 +33,6 @@ public class Phases {
             sum += body.run(alone[i] + length);
             ends[i] = System.nanoTime();
             if (i % 4 == 3) {
-                phase = null;
                 constructor = null;
                 body = null;
                 System.gc(); // unloads the classes, and frees their code
