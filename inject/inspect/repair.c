@@ -8,8 +8,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,8 +32,7 @@ struct renumbered {
 struct repair {
     struct jitdump_reader *reader;
     int fd;
-    repair_say say;
-    void *context;
+    struct repair_output output;
     struct repair_result *result;
     struct repair_parts found;
     struct trailer_names *written; /* what this round's output has defined so far */
@@ -49,17 +46,6 @@ struct repair {
     uint64_t findings;
     bool stuck; /* a finding that nothing can be done about */
 };
-
-static __attribute__((format(printf, 3, 4))) void tell(const struct repair *repair, uint64_t offset,
-                                                       const char *format, ...)
-{
-    char what[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof(what), format, args);
-    va_end(args);
-    repair->say(repair->context, offset, what);
-}
 
 static int flush(struct repair *repair)
 {
@@ -310,7 +296,7 @@ static void leave_out(void *context, enum verify_rule rule, uint64_t offset, con
     repair->findings++;
     struct repair_part *part = part_at(repair, offset);
     if (!part) {
-        tell(repair, offset, "cannot be mended: %s", what);
+        repair_tell(&repair->output, offset, "cannot be mended: %s", what);
         repair->stuck = true;
         return;
     }
@@ -321,19 +307,20 @@ static void leave_out(void *context, enum verify_rule rule, uint64_t offset, con
     if (part->id == JIT_CODE_LOAD && rule == RULE_CODE_INDEX &&
         repair->found.highest_code_index < UINT64_MAX) {
         unit->new_code_index = ++repair->found.highest_code_index;
-        tell(repair, part->offset, "gave a LOAD code index %" PRIu64 ": %s", unit->new_code_index,
-             what);
+        repair_tell(&repair->output, part->offset, "gave a LOAD code index %" PRIu64 ": %s",
+                    unit->new_code_index, what);
     } else if (part->id == JIT_CODE_LOAD || part->id == JIT_CODE_MOVE) {
         unit->left_out = true;
         repair->result->dropped_loads += part->id == JIT_CODE_LOAD;
-        tell(repair, part->offset, "left out a %s and what describes it: %s",
-             text_record_id(part->id), what);
+        repair_tell(&repair->output, part->offset, "left out a %s and what describes it: %s",
+                    text_record_id(part->id), what);
     } else if (is_trailer_rule(rule) && !part->without_trailer) {
         part->without_trailer = true;
-        tell(repair, part->offset, "left out an inline tree: %s", what);
+        repair_tell(&repair->output, part->offset, "left out an inline tree: %s", what);
     } else {
         part->left_out = true;
-        tell(repair, part->offset, "left out a %s: %s", text_record_id(part->id), what);
+        repair_tell(&repair->output, part->offset, "left out a %s: %s", text_record_id(part->id),
+                    what);
     }
 }
 
@@ -355,10 +342,9 @@ static int verify_output(struct repair *repair)
 int repair_dump(struct jitdump_reader *reader, int fd, repair_say say, void *context,
                 struct repair_result *result)
 {
-    struct repair repair = {
-        .reader = reader, .fd = fd, .say = say, .context = context, .result = result};
+    struct repair repair = {.reader = reader, .fd = fd, .output = {say, context}, .result = result};
     *result = (struct repair_result){0};
-    int error = repair_find_parts(reader, say, context, result, &repair.found);
+    int error = repair_find_parts(reader, &repair.output, result, &repair.found);
     if (!error) {
         repair.written_parts =
             malloc(((size_t)repair.found.part_count + 1) * sizeof(*repair.written_parts));

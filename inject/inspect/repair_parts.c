@@ -16,8 +16,7 @@
 /* The records since the last LOAD that describe the next one, and DEBUG_INFOs that still wait. */
 struct search {
     struct jitdump_reader *reader;
-    repair_say say;
-    void *context;
+    const struct repair_output *output;
     struct repair_result *result;
     struct repair_parts *found;
     struct jitdump_group_tracker tracker;
@@ -34,15 +33,14 @@ struct search {
     uint32_t debug_room;
 };
 
-static __attribute__((format(printf, 3, 4))) void tell(const struct search *search, uint64_t offset,
-                                                       const char *format, ...)
+void repair_tell(const struct repair_output *output, uint64_t offset, const char *format, ...)
 {
-    char what[320];
+    char what[512];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
-    search->say(search->context, offset, what);
+    output->say(output->context, offset, what);
 }
 
 static int add_part(struct search *search, const struct repair_part *part)
@@ -96,8 +94,8 @@ static void forget_waiting(struct search *search)
         if (search->waiting[i].id == SAMPLY_EMBEDDED_SOURCE_FILE) {
             search->waiting[kept++] = search->waiting[i];
         } else {
-            tell(search, search->waiting[i].offset, "left out a %s without its LOAD",
-                 text_record_id(search->waiting[i].id));
+            repair_tell(search->output, search->waiting[i].offset, "left out a %s without its LOAD",
+                        text_record_id(search->waiting[i].id));
         }
     }
     search->waiting_count = kept;
@@ -109,8 +107,9 @@ static int take_load(struct search *search, const struct jitdump_record_view *re
     struct debug_record *debug = group.debug_offset ? find_debug(search, group.debug_offset) : NULL;
     uint32_t expected = jitdump_reader_header(search->reader)->pid;
     if (record->load.pid != expected) {
-        tell(search, record->offset, "left out a LOAD of process %u: the dump is of process %u",
-             record->load.pid, expected);
+        repair_tell(search->output, record->offset,
+                    "left out a LOAD of process %u: the dump is of process %u", record->load.pid,
+                    expected);
         search->result->dropped_loads++;
         if (debug) {
             debug->foreign = true;
@@ -245,7 +244,7 @@ static void skip_broken(struct search *search, uint64_t offset, uint64_t behind,
         jitdump_reader_resync(reader, file_size);
     }
     uint64_t skipped = jitdump_reader_offset(reader) - offset;
-    tell(search, offset, "left out %" PRIu64 " bytes: %s", skipped, why);
+    repair_tell(search->output, offset, "left out %" PRIu64 " bytes: %s", skipped, why);
     search->result->dropped_bytes += skipped;
     forget_waiting(search);
 }
@@ -259,8 +258,8 @@ static void look_into_excess(struct search *search, const struct jitdump_record_
     jitdump_reader_resync(search->reader, record->offset + record->total_size);
     uint64_t skipped = jitdump_reader_offset(search->reader) - start;
     if (record->id != JIT_CODE_DEBUG_INFO || skipped >= sizeof(uint64_t)) { /* V8 pads to 8 */
-        tell(search, start, "left out %" PRIu64 " bytes behind what the %s needs", skipped,
-             text_record_id(record->id));
+        repair_tell(search->output, start, "left out %" PRIu64 " bytes behind what the %s needs",
+                    skipped, text_record_id(record->id));
         search->result->dropped_bytes += skipped;
     }
 }
@@ -338,11 +337,10 @@ static int find_definitions(struct search *search)
     return error;
 }
 
-int repair_find_parts(struct jitdump_reader *reader, repair_say say, void *context,
+int repair_find_parts(struct jitdump_reader *reader, const struct repair_output *output,
                       struct repair_result *result, struct repair_parts *found)
 {
-    struct search search = {
-        .reader = reader, .say = say, .context = context, .result = result, .found = found};
+    struct search search = {.reader = reader, .output = output, .result = result, .found = found};
     found->names = trailer_names_new();
     int error = found->names ? find_records(&search) : -ENOMEM;
     if (!error) {
@@ -350,7 +348,8 @@ int repair_find_parts(struct jitdump_reader *reader, repair_say say, void *conte
     }
     for (uint32_t i = 0; i < search.debug_count; i++) {
         if (!search.debugs[i].used) {
-            tell(&search, search.debugs[i].offset, "left out a DEBUG_INFO without its LOAD");
+            repair_tell(search.output, search.debugs[i].offset,
+                        "left out a DEBUG_INFO without its LOAD");
         }
     }
     free(search.waiting);

@@ -5,6 +5,16 @@
 #include "inject/inspect/repair.h"
 #include "inject/jitdump/trailer.h"
 
+/* Where the lines about what is done go. */
+struct repair_output {
+    repair_say say;
+    void *context;
+};
+
+/* Says a line, cut at 511 bytes, about the old file's bytes at an offset. */
+void repair_tell(const struct repair_output *output, uint64_t offset, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* A record of the old file. */
 struct repair_part {
     uint64_t offset;
@@ -42,7 +52,7 @@ struct repair_parts {
 
 /* Finds all records that can stand in a sound dump. Start zeroed; freed in any case. 0 or -ENOMEM.
  */
-int repair_find_parts(struct jitdump_reader *reader, repair_say say, void *context,
+int repair_find_parts(struct jitdump_reader *reader, const struct repair_output *output,
                       struct repair_result *result, struct repair_parts *found);
 void repair_parts_free(struct repair_parts *found);
 
