@@ -27,42 +27,29 @@ END
 }
 
 verb_annotate() {
-    local words=() source_path='' source=yes all='' root slashes more=()
-    while (($#)); do
-        case $1 in
-        --) ;;
-        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-        esac
-        case $1 in
-        --source-path) need_value "$@"; source_path=$2; shift 2 ;;
-        --no-source) source=''; shift ;;
-        --all) all=yes; shift ;;
-        -h | --help) annotate_usage; return 0 ;;
-        --) shift; more=("$@"); break ;;
-        -*) wrong_usage "annotate: unknown option: $1 (options of perf annotate stand behind --)" ;;
-        *) words+=("$1"); shift ;;
-        esac
-    done
-    case ${#words[@]} in
-    1) words=("$JDPERF_DEFAULT_DIR" "${words[0]}") ;;
+    local source_path='' source=yes all='' root slashes
+    read_options annotate 'source_path --source-path' 'source= --no-source' 'all=yes --all' \
+        '-- options of perf annotate stand behind --' : "$@"
+    case ${#WORDS[@]} in
+    1) WORDS=("$JDPERF_DEFAULT_DIR" "${WORDS[0]}") ;;
     2) ;;
     *) wrong_usage "annotate: which method? (jdperf annotate DIR METHOD)" ;;
     esac
     command -v objdump >/dev/null || die "failed to find objdump, which perf annotate needs: apt-get install binutils"
-    view_profile "${words[0]}"
-    annotate_choose "${words[1]}"
+    view_profile "${WORDS[0]}"
+    annotate_choose "${WORDS[1]}"
     [[ -z $source ]] || annotate_fetch_sources "$source_path"
     mkdir -p "$PROFILE/src"
     cd "$PROFILE/src" || exit 1
-    [[ $source ]] || more+=(--no-source)
+    [[ $source ]] || MORE+=(--no-source)
     # A profile that was moved: the image names its files by where it was.
     root=$(profile_get "$PROFILE" source_root)
     if [[ $root && $root != "$PROFILE/src" ]]; then
         slashes=${root//[^\/]/}
-        more+=(--prefix "$PROFILE/src" --prefix-strip "${#slashes}")
+        MORE+=(--prefix "$PROFILE/src" --prefix-strip "${#slashes}")
     fi
     # 141: whoever read our output has seen enough.
-    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${more[@]}" 2>"$PROFILE/annotate.log" |
+    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${MORE[@]}" 2>"$PROFILE/annotate.log" |
         awk -v all="$all" '/^ *Percent *\|/ && pieces++ && !all { exit } { print }' || (($? == 141)) || { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
     rm -f "$PROFILE/annotate.log"
 }

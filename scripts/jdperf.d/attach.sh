@@ -24,21 +24,11 @@ END
 }
 
 verb_attach() {
-    local pid='' dir='' agent_options=''
-    while (($#)); do
-        case $1 in
-        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-        esac
-        case $1 in
-        -o | --output) need_value "$@"; dir=$2; shift 2 ;;
-        --agent-options) need_value "$@"; agent_options=$2; shift 2 ;;
-        -h | --help) attach_usage; return 0 ;;
-        -*) wrong_usage "attach: unknown option: $1" ;;
-        *) [[ -z $pid ]] || wrong_usage "attach: one JVM at a time: $1"; pid=$1; shift ;;
-        esac
-    done
-    [[ $pid ]] || wrong_usage "attach: to which JVM? (jdperf attach PID)"
-    target_find "$pid"
+    local dir='' agent_options=''
+    read_options attach 'dir -o --output' 'agent_options --agent-options' : "$@"
+    one_word attach JVM
+    [[ ${WORDS[0]:-} ]] || wrong_usage "attach: to which JVM? (jdperf attach PID)"
+    target_find "${WORDS[0]}"
     target_status || die "the agent in process $TARGET does not answer"
     if [[ $STATUS_LINES == *state=running* ]]; then
         target_drop_staging

@@ -17,19 +17,10 @@ END
 }
 
 verb_bundle() {
-    local dir='' out='' name item items=()
-    while (($#)); do
-        case $1 in
-        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-        esac
-        case $1 in
-        -o | --output) need_value "$@"; out=$2; shift 2 ;;
-        -h | --help) bundle_usage; return 0 ;;
-        -*) wrong_usage "bundle: unknown option: $1" ;;
-        *) [[ -z $dir ]] || wrong_usage "bundle: one profile at a time: $1"; dir=$1; shift ;;
-        esac
-    done
-    view_profile "${dir:-$JDPERF_DEFAULT_DIR}"
+    local out='' name item items=()
+    read_options bundle 'out -o --output' : "$@"
+    one_word bundle profile
+    view_profile "${WORDS[0]:-$JDPERF_DEFAULT_DIR}"
     name=${PROFILE##*/}
     out=${out:-$name.tar.gz}
     case $out in

@@ -25,6 +25,49 @@ need_value() {
     (($# > 1)) || wrong_usage "$1 needs a value"
 }
 
+# read_options VERB RULE… : ARGUMENT…: reads a verb's command line by rules like
+#   'out -o --output'   -o, or --output, has a value, which the variable out gets
+#   'all=yes --all'     --all has none: all becomes yes
+#   '-- HINT'           what stands behind -- goes to MORE; HINT is for who gives an unknown option
+#   '+ HINT'            so does everything from the first word on that is no option
+# Words that are no options go to WORDS. --help prints the verb's usage and ends jdperf. A variable
+# must not have the name of one of the function's own.
+read_options() {
+    local verb=$1 rule name hint='' rest=''
+    local -A rules=()
+    shift
+    while [[ $1 != : ]]; do
+        rule=${1%% *}
+        case $rule in
+        -- | +) rest=$rule hint=" (${1#* })" ;;
+        *) for name in ${1#* }; do rules[$name]=$rule; done ;;
+        esac
+        shift
+    done
+    shift
+    WORDS=() MORE=()
+    while (($#)); do
+        case $1 in
+        --) [[ -z $rest ]] || { MORE=("${@:2}"); return; } ;;
+        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+        -*) ;;
+        *) [[ $rest != + ]] || { MORE=("$@"); return; }; WORDS+=("$1"); shift; continue ;;
+        esac
+        case ${rules[$1]:-$1} in
+        -h | --help) "${verb}_usage"; exit 0 ;;
+        -*) wrong_usage "$verb: unknown option: $1$hint" ;;
+        *=*) rule=${rules[$1]}; printf -v "${rule%%=*}" %s "${rule#*=}" ;;
+        *) need_value "$@"; printf -v "${rules[$1]}" %s "$2"; shift ;;
+        esac
+        shift
+    done
+}
+
+# one_word VERB KIND: of what a verb is about, at most one was given.
+one_word() {
+    ((${#WORDS[@]} < 2)) || wrong_usage "$1: one $2 at a time: ${WORDS[1]}"
+}
+
 is_number() {
     [[ $1 =~ ^[0-9]+$ ]] && ((10#$1 > 0))
 }

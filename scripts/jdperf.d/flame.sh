@@ -20,26 +20,15 @@ END
 }
 
 verb_flame() {
-    local dir='' out='' title='' more=()
-    while (($#)); do
-        case $1 in
-        --) ;;
-        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-        esac
-        case $1 in
-        -o | --output) need_value "$@"; out=$2; shift 2 ;;
-        --title) need_value "$@"; title=$2; shift 2 ;;
-        -h | --help) flame_usage; return 0 ;;
-        --) shift; more=("$@"); break ;;
-        -*) wrong_usage "flame: unknown option: $1 (options of perf script stand behind --)" ;;
-        *) [[ -z $dir ]] || wrong_usage "flame: one profile at a time: $1"; dir=$1; shift ;;
-        esac
-    done
-    view_profile "${dir:-$JDPERF_DEFAULT_DIR}"
+    local out='' title=''
+    read_options flame 'out -o --output' 'title --title' \
+        '-- options of perf script stand behind --' : "$@"
+    one_word flame profile
+    view_profile "${WORDS[0]:-$JDPERF_DEFAULT_DIR}"
     out=${out:-$PROFILE/flamegraph.html}
     [[ -r $FLAME_LIB/page.html ]] || die "failed to find $FLAME_LIB/page.html: $JDPERF_MISSING"
     make_scratch
-    flame_data "${more[@]}" >"$SCRATCH/flame.json" || die "there are no samples to draw"
+    flame_data "${MORE[@]}" >"$SCRATCH/flame.json" || die "there are no samples to draw"
     flame_page "${title:-$(flame_title)}" >"$SCRATCH/flame.html"
     cat "$SCRATCH/flame.html" 2>/dev/null >"$out" || die "failed to write $out"
     say "flame graph of $(sed -n 's/.*"samples": \([0-9]*\).*/\1/p' "$SCRATCH/flame.json") samples: $out"

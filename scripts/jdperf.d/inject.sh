@@ -23,25 +23,13 @@ END
 }
 
 verb_inject() {
-    local dir='' more=()
-    while (($#)); do
-        case $1 in
-        --) ;;
-        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-        esac
-        case $1 in
-        --injector) need_value "$@"; INJECTOR=$2; shift 2 ;;
-        -h | --help) inject_usage; return 0 ;;
-        --) shift; more=("$@"); break ;;
-        -*) wrong_usage "inject: unknown option: $1 (options of jdtool inject stand behind --)" ;;
-        *) [[ -z $dir ]] || wrong_usage "inject: one profile at a time: $1"; dir=$1; shift ;;
-        esac
-    done
+    read_options inject 'INJECTOR --injector' '-- options of jdtool inject stand behind --' : "$@"
+    one_word inject profile
     check_injector
     need_perf
-    open_profile "${dir:-$JDPERF_DEFAULT_DIR}"
+    open_profile "${WORDS[0]:-$JDPERF_DEFAULT_DIR}"
     [[ -r $PROFILE/perf.data ]] || die "the raw recording of this profile was discarded; record again"
-    inject_profile "${more[@]}"
+    inject_profile "${MORE[@]}"
 }
 
 check_injector() {

@@ -23,23 +23,13 @@ END
 }
 
 verb_map() {
-    local pid='' follow='' agent_options=${PERF_MAP_OPTIONS:-}
-    while (($#)); do
-        case $1 in
-        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-        esac
-        case $1 in
-        --follow) follow=yes; shift ;;
-        --agent-options) need_value "$@"; agent_options=$2; shift 2 ;;
-        -h | --help) map_usage; return 0 ;;
-        -*) wrong_usage "map: unknown option: $1" ;;
-        *) [[ -z $pid ]] || wrong_usage "map: one JVM at a time: $1"; pid=$1; shift ;;
-        esac
-    done
-    [[ $pid ]] || wrong_usage "map: of which JVM? (jdperf map PID)"
+    local follow='' agent_options=${PERF_MAP_OPTIONS:-}
+    read_options map 'follow=yes --follow' 'agent_options --agent-options' : "$@"
+    one_word map JVM
+    [[ ${WORDS[0]:-} ]] || wrong_usage "map: of which JVM? (jdperf map PID)"
     # perf-map-agent's PERF_MAP_OPTIONS are parted by blanks.
     agent_options=${agent_options//+([[:space:]])/,}
-    target_find "$pid"
+    target_find "${WORDS[0]}"
     target_status || die "the agent in process $TARGET does not answer"
     MAP=$TARGET_ROOT/tmp/perf-$TARGET_NSPID.map
     MAP_HERE=/tmp/perf-$TARGET.map

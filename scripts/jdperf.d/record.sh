@@ -54,31 +54,13 @@ END
 verb_record() {
     local out=$JDPERF_DEFAULT_DIR duration=${PERF_RECORD_SECONDS:-} frequency=${PERF_RECORD_FREQ:-}
     local event='' stacks=auto stack_size=65528 agent_options='' system_wide='' inject=yes
-    local discard_raw='' pid='' command=()
-    while (($#)); do
-        case $1 in
-        --) ;;
-        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-        esac
-        case $1 in
-        -o | --output) need_value "$@"; out=$2; shift 2 ;;
-        -d | --duration) need_value "$@"; duration=$2; shift 2 ;;
-        -F | --frequency) need_value "$@"; frequency=$2; shift 2 ;;
-        -e | --event) need_value "$@"; event=$2; shift 2 ;;
-        -p | --pid) need_value "$@"; pid=$2; shift 2 ;;
-        -a | --all) system_wide=yes; shift ;;
-        --stacks) need_value "$@"; stacks=$2; shift 2 ;;
-        --stack-size) need_value "$@"; stack_size=$2; shift 2 ;;
-        --agent-options) need_value "$@"; agent_options=$2; shift 2 ;;
-        --injector) need_value "$@"; INJECTOR=$2; shift 2 ;;
-        --no-inject) inject=no; shift ;;
-        --discard-raw) discard_raw=yes; shift ;;
-        -h | --help) record_usage; return 0 ;;
-        --) shift; command=("$@"); break ;;
-        -*) wrong_usage "record: unknown option: $1 (jdperf record --help lists them)" ;;
-        *) command=("$@"); break ;;
-        esac
-    done
+    local discard_raw='' pid='' command
+    read_options record 'out -o --output' 'duration -d --duration' 'frequency -F --frequency' \
+        'event -e --event' 'pid -p --pid' 'system_wide=yes -a --all' 'stacks --stacks' \
+        'stack_size --stack-size' 'agent_options --agent-options' 'INJECTOR --injector' \
+        'inject=no --no-inject' 'discard_raw=yes --discard-raw' \
+        '+ jdperf record --help lists them' : "$@"
+    command=("${MORE[@]}")
     [[ -z $duration ]] || is_number "$duration" || wrong_usage "record: the duration must be a number of seconds: $duration"
     [[ -z $frequency ]] || is_number "$frequency" || wrong_usage "record: the frequency must be a number: $frequency"
     if ! is_number "$stack_size" || ((stack_size > 65528 || stack_size % 8)); then

@@ -36,6 +36,21 @@ says 'unknown option: --frobnicate'
 PERF_RECORD_FREQ=lots run 2 "$JDPERF" record -- true
 says 'lots'
 
+run 2 "$JDPERF" flame --output=x one two
+says 'flame: one profile at a time: two'
+run 2 "$JDPERF" flame --frobnicate
+says 'unknown option: --frobnicate (options of perf script stand behind --)'
+run 2 "$JDPERF" annotate one method --source-path
+says '--source-path needs a value'
+run 2 "$JDPERF" attach --
+says 'unknown option: --'
+run 2 "$JDPERF" attach ''
+says 'to which JVM?'
+run 2 "$JDPERF" map 1 --follow 2
+says 'map: one JVM at a time: 2'
+run 0 "$JDPERF" inject nowhere --help
+says 'usage: jdperf inject'
+
 run 2 "$JDPERF" report nowhere
 says 'no profile nowhere'
 mkdir other
