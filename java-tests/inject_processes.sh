@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # jdtool inject and the shapes a recording can have: two JVMs in one 'perf record -a', a JVM that
-# starts another, a running JVM (-p), two events at once, a dump that was moved beside the recording,
-# a JVM in its own pid namespace. Each JVM's own methods must be found in its own image.
+# starts another, a running JVM (-p), two events at once, one compressed by perf (-z), a dump that was
+# moved beside the recording, a JVM in its own pid namespace. Each JVM's own methods must be found in
+# its own image.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -112,6 +113,12 @@ seen events "Streams.*events.jit"
 for event in cpu-clock page-faults; do
     [ "$(grep -c " $event" "$scratch/events.txt")" -gt 20 ] || fail "events: no $event"
 done
+
+# Compressed by perf.
+record packed "${sampling[@]}" -z -- "${jvm[@]}" Streams 3
+inject packed
+good packed
+seen packed "Streams.*packed.jit"
 
 # In a pid namespace and with a /tmp of its own: the dump's name has the pid of in there.
 if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then

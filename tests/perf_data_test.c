@@ -6,6 +6,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 
+#include <zstd.h>
+
 #include <cmocka.h>
 
 #define EVERYTHING                                                                                 \
@@ -329,10 +331,9 @@ static int open_and_read(const char *path)
 
 static void what_we_cannot_take_is_refused(void **state)
 {
-    static const uint32_t records[] = {PERF_RECORD_AUX, PERF_USER_AUXTRACE, PERF_USER_COMPRESSED,
-                                       PERF_USER_COMPRESSED2, PERF_USER_AUXTRACE_INFO};
-    static const unsigned features[] = {PERF_FEATURE_AUXTRACE, PERF_FEATURE_DIR_FORMAT,
-                                        PERF_FEATURE_COMPRESSED};
+    static const uint32_t records[] = {PERF_RECORD_AUX, PERF_USER_AUXTRACE,
+                                       PERF_USER_AUXTRACE_INFO};
+    static const unsigned features[] = {PERF_FEATURE_AUXTRACE, PERF_FEATURE_DIR_FORMAT};
     uint64_t zeros[8] = {0};
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
         struct perf_file file = two_events();
@@ -363,6 +364,83 @@ static void what_we_cannot_take_is_refused(void **state)
     assert_int_equal(open_and_read(scratch_path(state, "absent")), -ENOENT);
 }
 
+/* perf record -z: one zstd stream over several records, which cuts the kernel's records anywhere.
+ */
+static void put_packed(struct perf_file *file, ZSTD_CCtx *stream, const uint8_t *bytes, size_t size,
+                       uint32_t type)
+{
+    static uint8_t packed[8 + 60000];
+    ZSTD_inBuffer in = {bytes, size, 0};
+    ZSTD_outBuffer out = {packed + 8, sizeof packed - 8, 0};
+    assert_int_equal(ZSTD_compressStream2(stream, &out, &in, ZSTD_e_flush), 0);
+    if (type == PERF_USER_COMPRESSED) {
+        perf_file_record(file, type, 0, packed + 8, out.pos);
+        return;
+    }
+    uint64_t length = out.pos;
+    memcpy(packed, &length, 8);
+    memset(packed + 8 + out.pos, 0xff, 8); /* the padding must not be taken for the stream */
+    perf_file_record(file, type, 0, packed, (8 + out.pos + 7) / 8 * 8);
+}
+
+static void packed_records_are_unpacked(void **state)
+{
+    struct perf_file plain = two_events();
+    struct perf_file file = two_events();
+    uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
+    uint8_t *big = calloc(1, 60000);
+    for (int i = 0; i < 40; i++) { /* more than the unpacker keeps at a time */
+        perf_file_record(&plain, PERF_RECORD_SAMPLE, 0, big, 60000);
+        perf_file_record(&plain, PERF_RECORD_COMM, 0, comm, sizeof comm);
+    }
+    ZSTD_CCtx *stream = ZSTD_createCCtx();
+    size_t cut = plain.size / 2 + 4;
+    put_packed(&file, stream, plain.records, cut, PERF_USER_COMPRESSED);
+    perf_file_record(&file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);
+    put_packed(&file, stream, plain.records + cut, plain.size - cut, PERF_USER_COMPRESSED2);
+    perf_file_feature(&file, PERF_FEATURE_COMPRESSED, comm, 20);
+    perf_file_write(&file, scratch_path(state, "packed"));
+
+    struct perf_data *data;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "packed"), &data), 0);
+    for (int want_samples = 0; want_samples < 2; want_samples++) {
+        int comms = 0, samples = 0, rounds = 0;
+        perf_data_rewind(data);
+        while (perf_data_next(data, want_samples, &record) == 1) {
+            comms +=
+                record.type == PERF_RECORD_COMM && memcmp(record.bytes + 8, comm, sizeof comm) == 0;
+            samples += record.type == PERF_RECORD_SAMPLE;
+            rounds += record.type == PERF_USER_FINISHED_ROUND;
+        }
+        assert_int_equal(comms, 40);
+        assert_int_equal(samples, want_samples ? 40 : 0);
+        assert_int_equal(rounds, 1);
+    }
+    struct perf_writer *writer;
+    assert_int_equal(perf_writer_open(scratch_path(state, "result"), data, false, &writer), 0);
+    assert_int_equal(perf_writer_finish(writer), 0);
+    perf_data_close(data);
+    assert_int_equal(perf_data_open(scratch_path(state, "result"), &data), 0);
+    assert_int_equal(data->features[PERF_FEATURE_COMPRESSED].size, 0);
+    perf_data_close(data);
+
+    /* A stream of something else, and a stream that ends inside a record. */
+    file.size = 0;
+    perf_file_record(&file, PERF_USER_COMPRESSED, 0, plain.records, 100);
+    perf_file_write(&file, scratch_path(state, "packed"));
+    assert_int_equal(open_and_read(scratch_path(state, "packed")), -EINVAL);
+    file.size = 0;
+    ZSTD_CCtx_reset(stream, ZSTD_reset_session_only);
+    put_packed(&file, stream, plain.records, 1000, PERF_USER_COMPRESSED);
+    perf_file_write(&file, scratch_path(state, "packed"));
+    assert_int_equal(open_and_read(scratch_path(state, "packed")), 0);
+    ZSTD_freeCCtx(stream);
+    free(big);
+    free(plain.records);
+    free(file.records);
+}
+
 static void a_file_cut_anywhere_does_no_harm(void **state)
 {
     struct perf_file file = two_events();
@@ -390,6 +468,7 @@ int main(void)
         cmocka_unit_test(records_tell_their_time),
         cmocka_unit_test(samples_are_stepped_over),
         cmocka_unit_test(what_we_cannot_take_is_refused),
+        cmocka_unit_test(packed_records_are_unpacked),
         cmocka_unit_test(a_file_cut_anywhere_does_no_harm),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);

@@ -1,6 +1,7 @@
 #include "inject/perf/perf_data_private.h"
 
 #include "inject/base/message.h"
+#include "inject/perf/perf_unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,9 +122,6 @@ static int read_features(struct perf_data *data, uint64_t file_size)
     if (has_feature(data, PERF_FEATURE_DIR_FORMAT)) {
         return refuse(data, "it is part of a recording in directory format",
                       "record without --threads");
-    }
-    if (has_feature(data, PERF_FEATURE_COMPRESSED)) {
-        return refuse(data, "it is compressed", "record without -z");
     }
     if (has_feature(data, PERF_FEATURE_AUXTRACE)) {
         return refuse(data, "it holds AUX area data (Intel PT, CoreSight, SPE)",
@@ -359,6 +357,7 @@ void perf_data_close(struct perf_data *data)
     for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
         free(data->strings[i]);
     }
+    perf_unpack_free(data->unpack);
     free(data->window);
     free(data->id_slots);
     free(data->ids);
@@ -426,6 +425,9 @@ void perf_data_rewind(struct perf_data *data)
     data->next = data->header.data.offset;
     data->window_at = data->next;
     data->window_size = 0;
+    if (data->unpack) {
+        perf_unpack_rewind(data->unpack);
+    }
 }
 
 /* Makes [at, at + size) lie in the window; size is at most 64 KB, and the file has that much. */
@@ -461,9 +463,6 @@ static int check_type(const struct perf_data *data, uint32_t type)
     case PERF_USER_AUXTRACE:
         return refuse(data, "it holds AUX area data (Intel PT, CoreSight, SPE)",
                       "record another event, or use 'perf inject --itrace' first");
-    case PERF_USER_COMPRESSED:
-    case PERF_USER_COMPRESSED2:
-        return refuse(data, "it is compressed", "record without -z");
     case PERF_USER_TRACING_DATA: /* only in pipe mode do its contents follow the record */
         return refuse(data, "it is in pipe mode",
                       "record with 'perf record -o FILE', not to a pipe");
@@ -480,7 +479,37 @@ static int cut_off(struct perf_data *data)
     return 0;
 }
 
-int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record *record)
+/* Hands a packed record to the unpacker. */
+static int feed(struct perf_data *data, const struct perf_record *record)
+{
+    size_t at = sizeof(struct perf_event_header);
+    size_t end = record->size;
+    if (record->type == PERF_USER_COMPRESSED2) { /* since 6.15: padded, with the size before it */
+        uint64_t size = 0;
+        if (end - at >= sizeof size) {
+            memcpy(&size, record->bytes + at, sizeof size);
+            at += sizeof size;
+        }
+        end = size < end - at ? at + size : end;
+    }
+    if (!data->unpack) {
+        data->unpack = perf_unpack_new();
+        if (!data->unpack) {
+            error_message("failed to read %s: %s", data->path, strerror(ENOMEM));
+            return -ENOMEM;
+        }
+    }
+    perf_unpack_feed(data->unpack, record->bytes + at, end - at);
+    return 0;
+}
+
+static bool is_packed(uint32_t type)
+{
+    return type == PERF_USER_COMPRESSED || type == PERF_USER_COMPRESSED2;
+}
+
+/* The next record as it stands in the file. As perf_data_next. */
+static int next_in_file(struct perf_data *data, bool want_samples, struct perf_record *record)
 {
     size_t read_ahead = want_samples ? WINDOW_SIZE : SKIP_READ;
     for (;;) {
@@ -525,7 +554,6 @@ int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record
             at = 0;
         }
         *record = (struct perf_record){
-            .offset = data->next,
             .type = header.type,
             .misc = header.misc,
             .size = header.size,
@@ -533,5 +561,42 @@ int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record
         };
         data->next += header.size;
         return 1;
+    }
+}
+
+/* The next one out of packed records. As perf_data_next, but 0 means that one has to be fed. */
+static int next_unpacked(struct perf_data *data, bool want_samples, struct perf_record *record)
+{
+    int more = 0;
+    do {
+        more = data->unpack ? perf_unpack_next(data->unpack, record) : 0;
+    } while (more > 0 && record->type == PERF_RECORD_SAMPLE && !want_samples);
+    if (more < 0 || (more > 0 && is_packed(record->type))) {
+        return malformed(data, "its compressed records cannot be unpacked");
+    }
+    int err = more > 0 ? check_type(data, record->type) : 0;
+    return err ? err : more;
+}
+
+int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record *record)
+{
+    for (;;) {
+        int more = next_unpacked(data, want_samples, record);
+        if (more != 0) {
+            return more;
+        }
+        more = next_in_file(data, want_samples, record);
+        if (more == 0 && data->unpack && perf_unpack_is_cut_off(data->unpack)) {
+            warning_message("the compressed records of %s end inside a record; it is left out",
+                            data->path);
+            perf_unpack_rewind(data->unpack);
+        }
+        if (more <= 0 || !is_packed(record->type)) {
+            return more;
+        }
+        int err = feed(data, record);
+        if (err) {
+            return err;
+        }
     }
 }

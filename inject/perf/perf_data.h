@@ -60,7 +60,6 @@ struct perf_event {
  * included, and lives until the next call on the reader.
  */
 struct perf_record {
-    uint64_t offset; /* in the file */
     uint32_t type;
     uint16_t misc;
     uint16_t size;
@@ -71,7 +70,7 @@ struct perf_data;
 
 /*
  * Opens a recording. 0 or a negative errno after a message; -ENOTSUP for a recording that perf can
- * read and we cannot (pipe mode, AUX area data, directory format, compressed, of the other byte
+ * read and we cannot (pipe mode, AUX area data, directory format, of the other byte
  * order): the message says which and what to do instead. Such records may also turn up later, in
  * perf_data_next.
  */

@@ -44,9 +44,10 @@ struct perf_data {
     char *strings[PERF_FEATURE_BITS];                /* read by perf_data_string */
 
     uint8_t *window;
-    uint64_t window_at; /* offset of the window in the file */
-    size_t window_size; /* valid bytes */
-    uint64_t next;      /* offset of the next record */
+    uint64_t window_at;         /* offset of the window in the file */
+    size_t window_size;         /* valid bytes */
+    uint64_t next;              /* offset of the next record */
+    struct perf_unpack *unpack; /* NULL: no packed record was met yet */
 };
 
 /* The event with this id, or NULL. */

@@ -139,6 +139,9 @@ static int start(struct perf_writer *writer)
     }
     writer->header = writer->source->header;
     writer->header.event_types = (struct perf_section){0};
+    /* The reader has unpacked them. */
+    writer->header.features[PERF_FEATURE_COMPRESSED / 64] &=
+        ~(UINT64_C(1) << PERF_FEATURE_COMPRESSED % 64);
     perf_writer_put(writer, &writer->header, sizeof writer->header);
     put_events(writer);
     writer->header.data = (struct perf_section){writer->at, 0};

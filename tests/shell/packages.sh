@@ -31,7 +31,7 @@ for file in bin/jdperf bin/jdtool lib/libjdagent.so lib/libjdwriter.a include/jd
     grep -qE "/$file(\.gz)?\$" "$scratch/names" || fail "the .tar.gz has no $file"
 done
 ! grep -E '\.(dump|class)$|perf\.data|/work/|/build/' "$scratch/contents" || fail "what is that doing there?"
-dpkg-deb -f "$deb" Depends | grep -q 'libc6.*libdw1.*libelf1.*libzydis' || fail "dependencies: $(dpkg-deb -f "$deb" Depends)"
+dpkg-deb -f "$deb" Depends | grep -q 'libc6.*libdw1.*libelf1.*libzstd1.*libzydis' || fail "dependencies: $(dpkg-deb -f "$deb" Depends)"
 
 [ "${JDAGENT_LONG:-0}" = 1 ] || exit 0
 [ "$(id -u)" -eq 0 ] || skip "only root can make a bare machine; the packages' contents are fine"
