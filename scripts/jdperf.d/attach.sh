@@ -31,7 +31,6 @@ verb_attach() {
     target_find "${WORDS[0]}"
     target_status || die "the agent in process $TARGET does not answer"
     if [[ $STATUS_LINES == *state=running* ]]; then
-        target_drop_staging
         say "a session runs in process $TARGET already, and goes on as it is:"
         printf '%s\n' "$STATUS_LINES"
         return 0
@@ -52,9 +51,9 @@ verb_attach() {
         target_make_staging
         agent_options=dir=$STAGING${agent_options:+,$agent_options}
     fi
-    target_command "$agent_options" || { target_drop_staging; exit 1; }
+    target_command "$agent_options" || exit 1
     target_status || die "the agent in process $TARGET does not answer"
     printf '%s\n' "$STATUS_LINES"
-    # It holds the dump when it is not the agent's own place.
-    [[ $agent_options == *"dir=$STAGING"* && $STAGING ]] || [[ $TARGET_AGENT == "$STAGING"/* && $STAGING ]] || target_drop_staging
+    # The dump is in it, when it is not in the agent's own place.
+    [[ -z $STAGING || ($agent_options != *"dir=$STAGING"* && $TARGET_AGENT != "$STAGING"/*) ]] || staging_keep
 }

@@ -61,6 +61,10 @@ poor() {
     printf 'poor  %-16s %s -> %s\n' "$CHECK" "$1" "$2"
 }
 
+unknown() {
+    poor "not known: the JVM does not answer" "see attach"
+}
+
 bad() {
     printf 'BAD   %-16s %s -> %s\n' "$CHECK" "$1" "$2"
     DOCTOR_STATUS=1
@@ -255,30 +259,21 @@ check_process() {
     good "$TARGET is a JVM (JDK ${TARGET_JAVA:-?}) of $(id -un "$TARGET_UID" 2>/dev/null || echo "uid $TARGET_UID")$where"
 }
 
-# The arguments of the JVM, one a line.
-target_arguments() {
-    tr '\0' '\n' <"/proc/$TARGET/cmdline"
-    tr '\0' '\n' <"/proc/$TARGET/environ" 2>/dev/null | sed -n 's/^\(JAVA_TOOL_OPTIONS\|JDK_JAVA_OPTIONS\|_JAVA_OPTIONS\)=//p' | tr ' ' '\n'
-}
-
 check_attach() {
-    if target_arguments | has -x -e '-XX:+DisableAttachMechanism'; then
-        TARGET_SILENT=yes
-        bad "the JVM runs with -XX:+DisableAttachMechanism" "start it without, or with the agent: jdperf record -- java …"
-    elif [[ $TARGET_UID != "$EUID" && $EUID != 0 ]]; then
+    if [[ $TARGET_UID != "$EUID" && $EUID != 0 ]]; then
         bad "the JVM is another user's" "be $(id -un "$TARGET_UID" 2>/dev/null || echo "uid $TARGET_UID"), or root"
     elif ! command -v jattach >/dev/null && ! target_jcmd >/dev/null; then
         bad "neither jattach nor a jcmd that can reach it" "apt-get install jattach"
-    elif [[ -z $(target_flag DisableAttachMechanism) ]]; then
-        TARGET_SILENT=yes
-        bad "the JVM does not answer" "is it hung, or its /tmp cleaned? Ask it with jattach $TARGET threaddump"
+    elif ! target_flag DisableAttachMechanism; then
+        bad "the JVM does not answer" "$(target_silence)"
     else
         good "the JVM answers"
     fi
 }
 
 check_dynamic_loading() {
-    if [[ $(target_flag EnableDynamicAgentLoading) == false ]]; then
+    target_flag EnableDynamicAgentLoading || { unknown; return; }
+    if [[ $FLAG == false ]]; then
         bad "the JVM runs with -XX:-EnableDynamicAgentLoading" "start it with -XX:+EnableDynamicAgentLoading, or with the agent: jdperf record -- java …"
     elif [[ ${TARGET_JAVA:-0} -ge 21 ]] && ! target_arguments | has -x -e '-XX:+EnableDynamicAgentLoading'; then
         poor "JDK $TARGET_JAVA prints a warning when an agent is loaded" "harmless; started with -XX:+EnableDynamicAgentLoading it prints none"
@@ -288,7 +283,8 @@ check_dynamic_loading() {
 }
 
 check_frame_pointers() {
-    if [[ $(target_flag PreserveFramePointer) == true ]]; then
+    target_flag PreserveFramePointer || { unknown; return; }
+    if [[ $FLAG == true ]]; then
         good "PreserveFramePointer is on: --stacks fp"
     else
         poor "PreserveFramePointer is off: stacks have to be copied (--stacks dwarf, which record chooses by itself)" "start the JVM with -XX:+PreserveFramePointer for smaller recordings"
@@ -297,7 +293,8 @@ check_frame_pointers() {
 
 check_exact_lines() {
     # A diagnostic flag: a JVM that has these locked does not know it.
-    if [[ $(target_flag DebugNonSafepoints) == true ]]; then
+    target_flag DebugNonSafepoints || { unknown; return; }
+    if [[ $FLAG == true ]]; then
         good "DebugNonSafepoints is on: every instruction has its line"
     else
         poor "DebugNonSafepoints is off: code compiled before the agent comes has lines at calls and loop ends only" "start the JVM with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
@@ -333,6 +330,7 @@ check_libc() {
 }
 
 check_session() {
+    [[ -z ${TARGET_SILENT:-} ]] || { unknown; return; }
     target_status 2>/dev/null || { poor "the agent in it does not answer" "try again; another command may be at work"; return; }
     target_drop_staging
     if [[ $STATUS_LINES == *state=failed* ]]; then

@@ -2,17 +2,23 @@
 # What is left behind by sessions that ended badly, for clean and doctor. Each function prints paths,
 # NUL-terminated.
 
-# The /tmp directories of this and, for root, of all other mount namespaces, as we reach them.
+# shellcheck source=scripts/jdperf.d/staging.sh
+. "$JDPERF_LIB/staging.sh"
+
+# Where staging may have been, in this and, for root, in all other mount namespaces, as we reach it.
 temporary_directories() {
-    local pid namespace seen
-    printf '%s\n' /tmp
+    local pid namespace seen place
+    printf '%s\n' "${STAGING_PLACES[@]}"
     ((EUID == 0)) || return 0
     seen=$(readlink /proc/self/ns/mnt)
     for pid in /proc/[0-9]*; do
         namespace=$(readlink "$pid/ns/mnt" 2>/dev/null) || continue
         [[ $seen != *"$namespace"* ]] || continue
         seen+=" $namespace"
-        [[ -d $pid/root/tmp && ! -L $pid/root/tmp ]] && printf '%s\n' "$pid/root/tmp"
+        for place in "${STAGING_PLACES[@]}"; do
+            [[ -d $pid/root$place && ! -L $pid/root$place && ! -L $pid/root${place%/*} ]] || continue
+            printf '%s\n' "$pid/root$place"
+        done
     done
 }
 
@@ -27,7 +33,7 @@ leftover_staging() {
     while IFS= read -r tmp; do
         for path in "$tmp"/jdperf-[0-9]*.????????; do
             [[ -d $path && ! -L $path && -O $path || $EUID -eq 0 ]] || continue
-            inside=/tmp/${path##*/}
+            inside=${path/#\/proc\/+([0-9])\/root/}
             # A chrooted process's maps have its root in front.
             grep -qsE " (/.*)?$inside/jit-[0-9]+\.dump\$" /proc/[0-9]*/maps 2>/dev/null || printf '%s\0' "$path"
         done

@@ -40,7 +40,6 @@ verb_map() {
     else
         map_of_own_session
     fi
-    target_drop_staging
 }
 
 # Brings the map to where tools on this side look for it.
@@ -70,7 +69,7 @@ map_follow() {
 map_of_own_session() {
     target_announce_warning
     target_choose_agent
-    target_command "mode=map${agent_options:+,$agent_options}" || { target_drop_staging; exit 1; }
+    target_command "mode=map${agent_options:+,$agent_options}" || exit 1
     map_tell
     [[ -z $follow ]] || map_follow map_publish
     ! target_is_jvm "$TARGET" || target_command stop || :

@@ -22,8 +22,7 @@ verb_status() {
     esac
     (($# == 1)) || wrong_usage "status: one JVM at a time: $2"
     target_find "$1"
-    target_status || { target_drop_staging; die "the agent in process $TARGET does not answer"; }
-    target_drop_staging
+    target_status || die "the agent in process $TARGET does not answer"
     printf '%s\n' "$STATUS_LINES"
     [[ $STATUS_LINES == *state=running* ]]
 }

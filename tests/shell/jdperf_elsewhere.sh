@@ -91,3 +91,34 @@ run 0 "$JDPERF" inject p
 named
 run 0 "$JDPERF" report p
 says 'Market.takeOrders()'
+
+# start_noexec DIRECTORY...: a JVM of another user that sees these mounted noexec, /tmp first.
+start_noexec() {
+    # shellcheck disable=SC2016
+    unshare --mount sh -c '
+        cd "$1" && java=$2 && shift 2 && for d; do mount -t tmpfs -o noexec,mode=1777 tmpfs "$d"; done &&
+        cp -r classes /tmp && cd /tmp &&
+        exec setpriv --reuid=65534 --regid=65534 --clear-groups "$java" -cp classes Market 600' \
+        sh "$WORK" "$java" "$@" >jvm.out 2>&1 </dev/null &
+    jvm=$!
+    wait_for_jvm
+}
+
+echo "== a /tmp from which nothing may be run"
+start_noexec /tmp
+run 0 "$JDPERF" attach "$jvm"
+says 'file=/var/tmp/jdperf-'
+run 0 "$JDPERF" stop "$jvm"
+run 0 "$JDPERF" clean -n
+says 'would remove /var/tmp/jdperf-'
+run 0 "$JDPERF" clean
+kill "$jvm"
+wait "$jvm" 2>/dev/null || :
+start_noexec /tmp /var/tmp /dev/shm
+run 1 "$JDPERF" record -o q -p "$jvm" -d 1
+says 'mounted noexec'
+run 1 "$JDPERF" status "$jvm"
+says 'state=absent'
+[[ ! -e q && -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "something was left behind"
+kill "$jvm"
+wait "$jvm" 2>/dev/null || :
