@@ -23,6 +23,7 @@ wrong_usage() {
 # need_value "$@" at an option that takes one.
 need_value() {
     (($# > 1)) || wrong_usage "$1 needs a value"
+    [[ $2 != -?* ]] || wrong_usage "$1 needs a value, not $2"
 }
 
 # read_options VERB RULE… : ARGUMENT…: reads a verb's command line by rules like
@@ -81,7 +82,26 @@ make_scratch() {
     [[ -n ${SCRATCH:-} ]] && return
     SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/jdperf.XXXXXXXX") ||
         die "failed to make a temporary directory in ${TMPDIR:-/tmp}"
-    trap 'rm -rf "$SCRATCH"' EXIT
+    at_exit drop_scratch
+}
+
+drop_scratch() {
+    rm -rf "$SCRATCH"
+}
+
+# at_exit FUNCTION: has it called when this shell ends, however it does; the latest goes first.
+at_exit() {
+    # A subshell has the variables of its parent, but not the trap.
+    [[ ${AT_EXIT_OF:-} == "$BASHPID" ]] || AT_EXIT=() AT_EXIT_OF=$BASHPID
+    AT_EXIT=("$1" "${AT_EXIT[@]}")
+    trap run_at_exit EXIT
+}
+
+run_at_exit() {
+    local function
+    for function in "${AT_EXIT[@]}"; do
+        "$function" || :
+    done
 }
 
 # grep -q for the end of a pipe: reads it to its end, lest the writer fail at a closed pipe.
@@ -151,41 +171,56 @@ profile_set() {
 }
 
 # Makes the new directory $1 and sets PROFILE to its absolute path. An earlier profile there is kept
-# as $1.old, as perf does; anything else is left alone.
+# as $1.old, as perf does; anything else is left alone. Unless settle_profile is called, all is as it
+# was when jdperf ends.
 create_profile() {
     local dir=${1%/} parent
     [[ $dir ]] || wrong_usage "the output directory cannot be /"
-    parent=$(dirname "$dir")
+    parent=$(cd "$(dirname "$dir")" 2>/dev/null && pwd -P) ||
+        die "failed to make $dir: there is no directory $(dirname "$dir")"
+    PROFILE=${parent%/}/${dir##*/}
+    # Commas part the agent's options, '=' HotSpot's -agentpath.
+    case $PROFILE in
+    *[,\"\']* | *$'\n'*) wrong_usage "the agent cannot be given a directory with a comma or a quote in its path: $PROFILE" ;;
+    esac
+    EARLIER='' OLDER=''
     if [[ -e $dir || -L $dir ]]; then
         if is_profile "$dir"; then
-            if [[ -e $dir.old ]]; then
-                is_profile "$dir.old" ||
-                    die "failed to move the earlier profile away: $dir.old exists and is no profile; remove it or use another -o DIR"
-                rm -rf "$dir.old"
-            fi
-            mv "$dir" "$dir.old" || die "failed to rename $dir to $dir.old"
-            say "the earlier profile is now $dir.old"
+            [[ ! -e $dir.old ]] || is_profile "$dir.old" ||
+                die "failed to move the earlier profile away: $dir.old exists and is no profile; remove it or use another -o DIR"
+            EARLIER=$PROFILE.old
         elif [[ -d $dir && ! -L $dir && -z $(find "$dir" -mindepth 1 -print -quit 2>/dev/null) ]]; then
             rmdir "$dir" || die "failed to take over the empty directory $dir"
         else
             die "$dir exists and is no profile of jdperf: it is left alone; use another -o DIR"
         fi
     fi
-    if [[ ! -d $parent ]]; then
-        die "failed to make $dir: there is no directory $parent"
-    elif ! mkdir -m 0700 "$dir" 2>/dev/null; then
-        die "failed to make $dir: $parent is not writable for $(id -un); use -o with a directory that is"
+    if [[ $EARLIER && -e $EARLIER ]]; then
+        OLDER=$EARLIER.$$
+        mv "$EARLIER" "$OLDER" || die "failed to rename $EARLIER"
     fi
-    PROFILE=$(cd "$dir" && pwd -P)
-    # Commas part the agent's options, '=' HotSpot's -agentpath.
-    case $PROFILE in
-    *[,\"\']* | *$'\n'*)
-        rmdir "$dir"
-        wrong_usage "the agent cannot be given a directory with a comma or a quote in its path: $PROFILE"
-        ;;
-    esac
-    printf 'jdperf-profile=1\n' >"$PROFILE/profile"
+    [[ -z $EARLIER ]] || mv "$PROFILE" "$EARLIER" || die "failed to rename $dir to $dir.old"
+    UNSETTLED=yes
+    at_exit undo_profile
+    mkdir -m 0700 "$PROFILE" 2>/dev/null ||
+        die "failed to make $dir: $parent is not writable for $(id -un); use -o with a directory that is"
+    printf 'jdperf-profile=1\n' 2>/dev/null >"$PROFILE/profile" ||
+        die "failed to write into $dir: is the disk full? Use -o with a directory that has room"
     profile_set "$PROFILE" created "$(date +%Y-%m-%dT%H:%M:%S%z)"
+}
+
+# The recording goes: now the new profile takes the place of an earlier one.
+settle_profile() {
+    UNSETTLED=''
+    [[ -z $OLDER ]] || rm -rf "$OLDER"
+    [[ -z $EARLIER ]] || say "the earlier profile is now $EARLIER"
+}
+
+undo_profile() {
+    [[ ${UNSETTLED:-} ]] || return 0
+    rm -rf "$PROFILE"
+    [[ -z $EARLIER ]] || mv "$EARLIER" "$PROFILE"
+    [[ -z $OLDER ]] || mv "$OLDER" "$EARLIER"
 }
 
 # Sets PROFILE to the absolute path of an existing profile.

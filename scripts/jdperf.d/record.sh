@@ -61,12 +61,14 @@ verb_record() {
         'inject=no --no-inject' 'discard_raw=yes --discard-raw' \
         '+ jdperf record --help lists them' : "$@"
     command=("${MORE[@]}")
-    [[ -z $duration ]] || is_number "$duration" || wrong_usage "record: the duration must be a number of seconds: $duration"
-    [[ -z $frequency ]] || is_number "$frequency" || wrong_usage "record: the frequency must be a number: $frequency"
+    [[ -z $duration ]] || is_number "$duration" || wrong_usage "record: the duration must be a number of seconds, a whole one from 1 on: $duration"
+    [[ -z $frequency ]] || is_number "$frequency" || wrong_usage "record: the frequency must be a number, a whole one from 1 on: $frequency"
     if ! is_number "$stack_size" || ((stack_size > 65528 || stack_size % 8)); then
         wrong_usage "record: the stack size must be a multiple of 8 up to 65528: $stack_size"
     fi
     [[ $stacks =~ ^(auto|fp|dwarf|none)$ ]] || wrong_usage "record: unknown kind of stacks: $stacks (auto, fp, dwarf, none)"
+    [[ ! ,$agent_options, =~ ,mode=([^,]*), || +${BASH_REMATCH[1]}+ == *+jitdump+* ]] ||
+        wrong_usage "record: mode=${BASH_REMATCH[1]} writes no dump, which a recording needs: leave it out, or mode=jitdump+${BASH_REMATCH[1]}"
     check_injector
     [[ ${#command[@]} -gt 0 || $system_wide || $pid ]] || wrong_usage "record: what shall be recorded? Give a command, -p PID or -a"
     [[ -z $pid || (${#command[@]} -eq 0 && -z $system_wide) ]] || wrong_usage "record: -p stands alone, without a command or -a"
@@ -106,7 +108,6 @@ verb_record() {
         fi
         [[ $status == 1 ]] || say "look at it with: jdperf report $out"
     fi
-    target_drop_staging
     record_command_status || status=1
     trap - INT TERM HUP
     return "$status"
@@ -115,7 +116,9 @@ verb_record() {
 # Sets stacks to what reaches the root in this JVM.
 record_choose_stacks() {
     stacks=fp
-    if [[ $pid && $(target_flag PreserveFramePointer) != true ]]; then
+    [[ $pid ]] || return 0
+    target_flag PreserveFramePointer || die "process $TARGET does not answer: $(target_silence)"
+    if [[ $FLAG != true ]]; then
         stacks=dwarf
         say "process $TARGET runs without -XX:+PreserveFramePointer: copying stacks (--stacks dwarf) instead of following frame pointers"
     fi

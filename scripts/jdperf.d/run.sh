@@ -31,9 +31,9 @@ record_run() {
     trap '[[ -z $HELD ]] || kill -TERM "$HELD" 2>/dev/null; [[ -z $PERF_PID ]] || kill -INT "$PERF_PID" 2>/dev/null' TERM HUP
     if ! record_start_perf; then
         [[ -z $HELD ]] || echo no >"$SCRATCH/go"
-        [[ -z $pid ]] || running_abandon
         exit 1
     fi
+    settle_profile
     say "recording $EVENT at $frequency Hz, stacks: $stacks${duration:+, for $duration s}"
     [[ $HELD || $duration ]] || say "Ctrl-C ends the recording"
     [[ -z $HELD ]] || echo go >"$SCRATCH/go"
@@ -57,7 +57,6 @@ record_run() {
     [[ -z $INTERRUPTED ]] || say "interrupted: the profile ends here"
     if [[ ! -s $PROFILE/perf.data ]]; then
         explain_perf_failure "$(<"$PROFILE/perf.log")"
-        [[ -z $pid ]] || running_abandon
         exit 1
     fi
     # What perf says beside its usual two lines: no space left, chunks lost, throttled.

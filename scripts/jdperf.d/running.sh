@@ -10,16 +10,14 @@
 running_attach() {
     local dump
     OWN_SESSION=yes
-    target_status || { rmdir_profile; die "the agent in process $TARGET does not answer"; }
+    target_status || die "the agent in process $TARGET does not answer"
     if [[ $STATUS_LINES == *"state=running mode=jitdump"* ]]; then
         say "a session runs in process $TARGET already: its dump is used, and it goes on afterwards"
         [[ -z $agent_options ]] || say "--agent-options has no effect on it"
         OWN_SESSION=''
     else
-        [[ $STATUS_LINES != *state=running* ]] || {
-            rmdir_profile
+        [[ $STATUS_LINES != *state=running* ]] ||
             die "a session without a dump runs in process $TARGET (mode=map?): jdperf stop $TARGET first"
-        }
         target_announce_warning
         target_choose_agent
         AGENT_OPTIONS=$agent_options
@@ -30,14 +28,11 @@ running_attach() {
             add_agent_option dir "$STAGING"
         fi
         [[ $stacks != dwarf ]] || add_agent_option methods on
-        if ! target_command "$AGENT_OPTIONS"; then
-            target_drop_staging
-            rmdir_profile
-            exit 1
-        fi
+        target_command "$AGENT_OPTIONS" || exit 1
+        at_exit running_abandon
     fi
     dump=$(target_dump)
-    [[ $dump ]] || { rmdir_profile; die "the agent in process $TARGET writes no dump"; }
+    [[ $dump ]] || die "the agent in process $TARGET writes no dump"
     exec {DUMP_DIRECTORY}<"$TARGET_ROOT${dump%/*}"
     profile_set "$PROFILE" pid "$TARGET"
 }
@@ -48,6 +43,7 @@ running_detach() {
     if [[ $OWN_SESSION ]] && target_is_jvm "$TARGET"; then
         target_command stop || say "going on with what the dump holds"
     fi
+    OWN_SESSION=''
     for file in "$here/jit-$TARGET_NSPID.dump" "$here/jit-$TARGET_NSPID.methods"; do
         # A regular file only: the directory is another user's.
         [[ -f $file && ! -L $file && ! $file -ef $PROFILE/${file##*/} ]] || continue
@@ -56,13 +52,7 @@ running_detach() {
     exec {DUMP_DIRECTORY}<&-
 }
 
-# perf did not start: the JVM is left as it was.
+# A recording that comes to nothing leaves the JVM as it was.
 running_abandon() {
     [[ -z $OWN_SESSION ]] || ! target_is_jvm "$TARGET" || target_command stop || :
-    target_drop_staging
-}
-
-rmdir_profile() {
-    rm -f "$PROFILE/profile"
-    rmdir "$PROFILE" 2>/dev/null || :
 }

@@ -24,9 +24,13 @@ says '-o needs a value'
 run 2 "$JDPERF" record --stacks=magic -- true
 says 'unknown kind of stacks: magic'
 run 2 "$JDPERF" record -F fast -- true
-says 'the frequency must be a number: fast'
-run 2 "$JDPERF" record -d -3 -- true
-says 'a number of seconds: -3'
+says 'the frequency must be a number, a whole one from 1 on: fast'
+run 2 "$JDPERF" record -d 1.5 -- true
+says 'from 1 on: 1.5'
+run 2 "$JDPERF" record -p -d 3
+says '-p needs a value, not -d'
+run 2 "$JDPERF" record --agent-options mode=map -- true
+says 'mode=map writes no dump'
 run 2 "$JDPERF" record --stack-size 65536 -- true
 says '65536'
 run 2 "$JDPERF" record --injector=magic -- true

@@ -51,8 +51,18 @@ mkdir empty
 run 0 "$JDPERF" record -o empty -- true
 [[ $(stat -c %a empty) == 700 ]] || fail "the profile is open to others"
 run 0 "$JDPERF" record -o empty -- true
-says 'the earlier profile is now empty.old'
+says "the earlier profile is now $PWD/empty.old"
 run 0 "$JDPERF" record -o empty -- true
+# A recording that fails leaves both where they are.
+before=$(cat empty/profile empty.old/profile)
+FAKE_FAILURE='Error: no' run 1 "$JDPERF" record -o empty -e cpu-clock -- true
+fake perf.unwatched <<'END'
+[[ "$*" != *--control* ]] || exit 255
+while (($#)); do [[ $1 != -o ]] || echo data >"$2"; shift; done
+END
+PERF=perf.unwatched run 1 "$JDPERF" record -o empty -e cpu-clock -- true
+[[ $(cat empty/profile empty.old/profile) == "$before" ]] || fail "a failed recording moved earlier ones"
+[[ -z $(find . -maxdepth 1 -name 'empty.old.*') ]] || fail "an earlier profile was left under another name"
 mkdir taken.old
 echo precious >taken.old/file
 run 0 "$JDPERF" record -o taken -- true
