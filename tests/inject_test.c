@@ -631,6 +631,55 @@ static void dumps_of_one_name_go_to_their_own_jvms(void **state)
     free(file.records);
 }
 
+/* Its names are those of code that is long gone. */
+static void the_dump_of_an_earlier_run_is_refused(void **state)
+{
+    for (int from = 0; from < 2; from++) {
+        uint64_t mapped = from ? 20000000000 : 1000800; /* long after the last record, or soon */
+        struct perf_file file = recording();
+        write_simple_dump(state); /* from 1000000 to 1000600 */
+        if (!from) {
+            put_fork(&file, PID, 1, 1000700);
+        }
+        put_mmap2(&file, PID, mapped, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
+                  scratch_path(state, "jit-4242.dump"));
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+        put_sample(&file, PID, mapped + 100, chain, 2);
+        perf_file_write(&file, scratch_path(state, "p.data"));
+        assert_int_equal(inject(state, "p.data", "r.data", "--scorecard",
+                                scratch_path(state, "card.json"), NULL),
+                         STATUS_FAILED);
+        static char text[8192];
+        read_text(scratch_path(state, "card.json"), text, sizeof text);
+        assert_non_null(strstr(text, "of an earlier run"));
+        struct seen seen[8] = {0};
+        assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), from ? 2 : 3);
+        free(file.records);
+    }
+}
+
+/* A pid that was given twice while perf recorded: --dump finds the process by the dump's time. */
+static void a_named_dump_goes_to_the_process_of_its_time(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_fork(&file, PID, 1, 900000);
+    put_fork(&file, PID, 1, 2000000);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+    put_sample(&file, PID, 1000200, chain, 2);
+    put_sample(&file, PID, 2000200, chain, 2);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    char dump[256];
+    snprintf(dump, sizeof dump, "%s", scratch_path(state, "jit-4242.dump"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--dump", dump, NULL), STATUS_DONE);
+    struct seen seen[8] = {0};
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_int_equal(count, 5); /* one mapping, of the first process */
+    assert_int_equal(seen[4].time, 1000100);
+    assert_string_equal(symbol_at(seen[4].path, seen[4].offset), "a.A.m()");
+    free(file.records);
+}
+
 /* clock=tsc: the recording's clock is perf's own, and it tells how to convert. */
 static void processor_time_stamps_are_converted(void **state)
 {
@@ -744,6 +793,8 @@ int main(void)
         cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
         cmocka_unit_test(an_empty_dump_costs_its_own_names_only),
         cmocka_unit_test(dumps_of_one_name_go_to_their_own_jvms),
+        cmocka_unit_test(the_dump_of_an_earlier_run_is_refused),
+        cmocka_unit_test(a_named_dump_goes_to_the_process_of_its_time),
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),
         cmocka_unit_test(only_a_file_is_replaced),

@@ -188,7 +188,9 @@ static int use_named_dump(struct jvms *jvms, const struct processes *processes, 
         return !jvm || jvm->dump ? 0 : -ENOMEM;
     }
     if (!jvm) {
-        struct process *process = processes_at(processes, header.pid, UINT64_MAX);
+        bool other_clock = header.flags & JITDUMP_FLAGS_ARCH_TIMESTAMP;
+        struct process *process =
+            processes_at(processes, header.pid, other_clock ? UINT64_MAX : header.timestamp);
         if (!process || process->owner) {
             warning_message("no process of this recording is the JVM of %s (pid %u); it is left "
                             "out",
@@ -251,6 +253,24 @@ static uint64_t dump_time(const struct jvm *jvm, uint64_t recording_time)
         return 0;
     }
     return ((time / c->mult) << c->shift) + ((time % c->mult) << c->shift) / c->mult;
+}
+
+/*
+ * Names of dumps repeat (pids do, in containers always), so one of an earlier run may lie where
+ * this JVM's is looked for. Its names would be wrong ones. All that it tells of happened before
+ * this process began to run its program, or well before it mapped its dump.
+ */
+#define MAPS_WITHIN (UINT64_C(10) * 1000 * 1000 * 1000) /* of the dump's first records, in ns */
+
+static bool is_of_earlier_run(const struct jvm *jvm)
+{
+    uint32_t count = code_index_stay_count(jvm->index);
+    uint64_t last = count ? code_index_stay(jvm->index, count - 1)->from : 0;
+    if (last == 0) { /* nothing in it, or its writer has no clock */
+        return false;
+    }
+    uint64_t time = jvm_recording_time(jvm, last);
+    return time < jvm->process->from || (jvm->from > MAPS_WITHIN && time < jvm->from - MAPS_WITHIN);
 }
 
 /* ---- All of it ---- */
@@ -357,6 +377,10 @@ static int prepare(struct jvm *jvm, const struct perf_data *data,
         return err;
     }
     const char *fault = clock_fault(jvm, data, conversion);
+    if (!fault && is_of_earlier_run(jvm)) {
+        fault = "it is the dump of an earlier run that had the same name; name the right one with "
+                "--dump";
+    }
     if (fault) {
         warning_message("cannot use %s: %s", jvm->dump, fault);
         jvm->why = fault;
