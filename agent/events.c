@@ -130,28 +130,29 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         stray_event(jvmti);
         return;
     }
-    struct scratch *scratch = session_take_scratch(session);
-    if (!scratch || size < 0) {
+    struct scratch *scratch = size < 0 ? NULL : session_take_scratch(session);
+    if (!scratch) {
         session_leave();
         return;
     }
     JNIEnv *jni = NULL;
     (*session->jvm.vm)->GetEnv(session->jvm.vm, (void **)&jni, JNI_VERSION_1_6);
     method_set_begin(&scratch->methods, session->methods, jvmti, jni);
-    const struct java_method *root = method_set_get(&scratch->methods, method);
 
     struct code code = {
         .address = (uint64_t)(uintptr_t)address,
         .size = (uint64_t)size,
         .bytes = session->options.code ? address : NULL,
         .replayed = is_replay(session),
-        .method = root ? (struct method *)&root->method : NULL,
         .facts = CODE_FACTS_UNKNOWN,
     };
+    const void *vm_method =
+        hotspot_compiled_facts(session->jvm.hotspot, address, code.size, &code.facts);
+    const struct java_method *root = method_set_get_compiled(&scratch->methods, method, vm_method);
     if (root) {
+        code.method = (struct method *)&root->method;
         code.facts.kind = root->native ? JITDUMP_KIND_NATIVE_WRAPPER : JITDUMP_KIND_NMETHOD;
     }
-    hotspot_facts(session->jvm.hotspot, address, code.size, true, &code.facts);
     code.name = symbol_of(session, scratch, root, &code.facts);
     if (root && session->options.lines) {
         const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
@@ -219,7 +220,7 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
         };
         code.facts.kind =
             strcmp(text, "Interpreter") == 0 ? JITDUMP_KIND_INTERPRETER : JITDUMP_KIND_STUB;
-        hotspot_facts(session->jvm.hotspot, address, code.size, false, &code.facts);
+        hotspot_facts(session->jvm.hotspot, address, code.size, &code.facts);
         message(MESSAGE_EVENT, "stub %p, %d bytes: %s", address, (int)length, text);
         session_load(session, &code);
     }

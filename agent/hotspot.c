@@ -153,22 +153,34 @@ static void nmethod_facts(const struct hotspot *hotspot, const char *nmethod, co
     }
 }
 
-void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size, bool compiled,
+/* The blob whose code is that, with what is known of every blob in *facts. */
+static const char *blob_facts(struct hotspot *hotspot, const char *code, uint64_t size,
+                              struct code_facts *facts)
+{
+    enum { MAX_FRAME_WORDS = 1 << 20 };
+    const char *blob = hotspot && size > 0 && size <= INT32_MAX ? find_blob(hotspot, code) : NULL;
+    if (blob) {
+        int32_t words = fact(hotspot, blob, BLOB_FRAME_SIZE, 1, MAX_FRAME_WORDS);
+        facts->frame_size = words > 0 ? words * (int32_t)sizeof(void *) : -1;
+        facts->frame_complete = fact(hotspot, blob, BLOB_FRAME_COMPLETE, 0, (int64_t)size);
+    }
+    return blob;
+}
+
+void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size,
                    struct code_facts *facts)
 {
-    if (!hotspot || size == 0 || size > INT32_MAX) {
-        return;
+    (void)blob_facts(hotspot, address, size, facts);
+}
+
+const void *hotspot_compiled_facts(struct hotspot *hotspot, const void *address, uint64_t size,
+                                   struct code_facts *facts)
+{
+    const char *nmethod = blob_facts(hotspot, address, size, facts);
+    if (!nmethod) {
+        return NULL;
     }
-    const char *code = address;
-    const char *blob = find_blob(hotspot, code);
-    if (!blob) {
-        return;
-    }
-    enum { MAX_FRAME_WORDS = 1 << 20 };
-    int32_t words = fact(hotspot, blob, BLOB_FRAME_SIZE, 1, MAX_FRAME_WORDS);
-    facts->frame_size = words > 0 ? words * (int32_t)sizeof(void *) : -1;
-    facts->frame_complete = fact(hotspot, blob, BLOB_FRAME_COMPLETE, 0, (int64_t)size);
-    if (compiled) {
-        nmethod_facts(hotspot, blob, code, size, facts);
-    }
+    nmethod_facts(hotspot, nmethod, address, size, facts);
+    return hotspot->places[NMETHOD_METHOD].known ? hotspot_pointer(hotspot, nmethod, NMETHOD_METHOD)
+                                                 : NULL;
 }

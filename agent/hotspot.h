@@ -21,11 +21,17 @@ void hotspot_free(struct hotspot *hotspot);
 
 /*
  * Fills in what can be known of the code at `address`, which must be alive: call it in the JVMTI
- * callback that tells of the code. `compiled`: it belongs to a Java method. Leaves the rest of
- * *facts as it is. hotspot may be NULL.
+ * callback that tells of the code. Leaves the rest of *facts as it is. hotspot may be NULL.
  */
-void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size, bool compiled,
+void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size,
                    struct code_facts *facts);
+
+/*
+ * The same for code that belongs to a Java method. Returns HotSpot's Method that it was compiled
+ * from; NULL: unknown.
+ */
+const void *hotspot_compiled_facts(struct hotspot *hotspot, const void *address, uint64_t size,
+                                   struct code_facts *facts);
 
 /* Where a method's parts are, as an interpreted frame refers to them. */
 struct hotspot_method {
@@ -41,5 +47,14 @@ bool hotspot_knows_methods(const struct hotspot *hotspot);
 
 /* The method of an id that is alive. False: it cannot be told. */
 bool hotspot_method(struct hotspot *hotspot, jmethodID id, struct hotspot_method *method);
+
+/* Modified UTF-8. */
+struct hotspot_names {
+    char *name; /* malloc's, for both */
+    const char *descriptor;
+};
+
+/* The names of a Method that is alive. False: they cannot be told, or no memory. */
+bool hotspot_names(const struct hotspot *hotspot, const void *method, struct hotspot_names *names);
 
 #endif

@@ -32,6 +32,8 @@ static const struct {
     {BLOB_FRAME_COMPLETE, "CodeBlob", "_frame_complete_offset", NULL},
     {BLOB_CODE_BEGIN, "CodeBlob", "_code_begin", "address"},
     {BLOB_CODE_OFFSET, "CodeBlob", "_code_offset", NULL},
+    {NMETHOD_METHOD, "nmethod", "_method", "Method*"},
+    {NMETHOD_METHOD, "CompiledMethod", "_method", "Method*"}, /* JDK 9 to 22 */
     {NMETHOD_ENTRY_BCI, "nmethod", "_entry_bci", NULL},
     {NMETHOD_OSR_ENTRY, "nmethod", "_osr_entry_point", "address"},
     {NMETHOD_VERIFIED_ENTRY, "nmethod", "_verified_entry_point", "address"},
@@ -41,6 +43,11 @@ static const struct {
     {METHOD_CONST, "Method", "_constMethod", "ConstMethod*"},
     {CONST_CODE_SIZE, "ConstMethod", "_code_size", NULL},
     {CONST_POOL, "ConstMethod", "_constants", "ConstantPool*"},
+    {CONST_NAME, "ConstMethod", "_name_index", NULL},
+    {CONST_SIGNATURE, "ConstMethod", "_signature_index", NULL},
+    {POOL_LENGTH, "ConstantPool", "_length", NULL},
+    {SYMBOL_LENGTH, "Symbol", "_length", NULL},
+    {SYMBOL_BODY, "Symbol", "_body[0]", "u1"}, /* from JDK 9 on */
 };
 
 /* The tables themselves. */

@@ -16,6 +16,14 @@
  * same while that is (methods.h, ids_are_pointers); the old one stays for the code that was
  * compiled from it.
  *
+ * And an id may stand for another method than the one that code was compiled from. The method
+ * handle intrinsics (invokeBasic, linkToStatic..., native methods of MethodHandle that are in no
+ * class file, one for each signature) have one id, with which JVMTI describes the one that was
+ * first to be given it; and code of a redefined class comes with the id that the new method has
+ * now. So the method that code was compiled from is the one that HotSpot's nmethod has. Where the
+ * id has another one, names are read from HotSpot's, and the lines, which would be the other one's,
+ * are left out.
+ *
  * The lock is never held while the JVM is asked something. Two threads may then ask for the same
  * method; the second one's answer is thrown away.
  */
@@ -230,24 +238,46 @@ static bool wants_listing(const struct method_cache_options *options,
            !(known_class->path && source_text_exists(options->source_path, known_class->path));
 }
 
-/* Asks the JVM; the answer holds a reference to its class, and is not in the cache as yet. */
-static struct cached_method *fetch(const struct method_set *set, jmethodID id)
+/* The JVM's answer about an id, made one about that very method. */
+static struct cached_method *describe_other(const struct method_cache_options *options,
+                                            jmethodID id, const void *vm_method,
+                                            struct known_class *known_class,
+                                            const struct fetched_method *fetched)
 {
+    struct fetched_method other = *fetched;
+    struct hotspot_names names = {0};
+    other.line_count = 0;
+    if (options->names_of && options->names_of(options->context, vm_method, &names)) {
+        other.name = names.name;
+        other.descriptor = (char *)names.descriptor;
+    }
+    struct cached_method *method = describe(options, id, known_class, &other);
+    free(names.name);
+    return method;
+}
+
+/* Asks the JVM; the answer holds a reference to its class, and is not in the cache as yet. */
+static struct cached_method *fetch(const struct method_set *set, jmethodID id,
+                                   const void *vm_method)
+{
+    const struct method_cache_options *options = &set->cache->options;
     struct known_class *known_class = get_class(set, id);
     if (!known_class) {
         return NULL;
     }
     struct cached_method *method = NULL;
     struct fetched_method fetched;
+    bool is_other = vm_method != vm_method_of(set->cache, id);
     if (method_fetch(set->jvmti, id, &fetched)) {
-        method = describe(&set->cache->options, id, known_class, &fetched);
+        method = is_other ? describe_other(options, id, vm_method, known_class, &fetched)
+                          : describe(options, id, known_class, &fetched);
         method_fetch_free(set->jvmti, &fetched);
     }
     if (!method) {
         pthread_mutex_lock(&set->cache->lock);
         class_cache_drop(&set->cache->classes, known_class);
         pthread_mutex_unlock(&set->cache->lock);
-    } else if (wants_listing(&set->cache->options, known_class)) {
+    } else if (!is_other && wants_listing(options, known_class)) {
         method->known.method.listing = method_listing(set->jvmti, set->jni, id, &method->known);
     }
     return method;
@@ -297,17 +327,15 @@ static bool grow_set(struct method_set *set)
     return true;
 }
 
-const struct java_method *method_set_get(struct method_set *set, jmethodID id)
+static const struct java_method *get(struct method_set *set, jmethodID id, const void *vm_method)
 {
     if (!grow_set(set)) {
         return NULL;
     }
-    /* Taken before the JVM is asked: redefined in between, the answer is thrown away next time. */
-    const void *vm_method = vm_method_of(set->cache, id);
     pthread_mutex_lock(&set->cache->lock);
     struct cached_method *method = take_known(set->cache, id, vm_method);
     pthread_mutex_unlock(&set->cache->lock);
-    if (!method && (method = fetch(set, id))) {
+    if (!method && (method = fetch(set, id, vm_method))) {
         method->vm_method = vm_method;
         method = add_fetched(set->cache, id, method);
     }
@@ -316,6 +344,19 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id)
     }
     set->methods[set->count++] = method;
     return &method->known;
+}
+
+/* The id's Method is taken before the JVM is asked: one redefined in between is another one. */
+const struct java_method *method_set_get(struct method_set *set, jmethodID id)
+{
+    return id ? get(set, id, vm_method_of(set->cache, id)) : NULL;
+}
+
+const struct java_method *method_set_get_compiled(struct method_set *set, jmethodID id,
+                                                  const void *vm_method)
+{
+    bool told = vm_method && set->cache->options.ids_are_pointers;
+    return id && told ? get(set, id, vm_method) : method_set_get(set, id);
 }
 
 void method_set_hold(struct method_set *set, uint64_t address)

@@ -5,6 +5,7 @@
 #ifndef JD_AGENT_METHODS_H
 #define JD_AGENT_METHODS_H
 
+#include "agent/hotspot.h"
 #include "agent/java_method.h"
 #include "agent/method_fetch.h"
 #include "agent/symbol_name.h"
@@ -42,6 +43,8 @@ struct method_cache_options {
      * function or its answer: nothing is known, and every method's class is asked for.
      */
     const void *(*class_key)(void *context, jmethodID id);
+    /* The names of HotSpot's Method, see hotspot_names. NULL: cannot be told. */
+    bool (*names_of)(void *context, const void *vm_method, struct hotspot_names *names);
     void *context;
 };
 
@@ -65,6 +68,13 @@ void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiE
  * the JVM does not tell or memory ran out. Only inside of a JVMTI callback that vouches for the id.
  */
 const struct java_method *method_set_get(struct method_set *set, jmethodID id);
+
+/*
+ * The same for the method that code was compiled from: `vm_method` is HotSpot's word for it (NULL:
+ * unknown), and the id may stand for another one.
+ */
+const struct java_method *method_set_get_compiled(struct method_set *set, jmethodID id,
+                                                  const void *vm_method);
 
 /* The code at `address` mentions these methods: they live as long as it does. Empties the set. */
 void method_set_hold(struct method_set *set, uint64_t address);

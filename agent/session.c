@@ -113,6 +113,11 @@ static const void *class_key(void *vm, jmethodID id)
     return hotspot_method(vm, id, &method) ? method.constant_pool : NULL;
 }
 
+static bool names_of(void *vm, const void *vm_method, struct hotspot_names *names)
+{
+    return hotspot_names(vm, vm_method, names);
+}
+
 struct session *session_new(const struct session_jvm *jvm, const struct options *options)
 {
     struct session *session = calloc(1, sizeof(*session));
@@ -125,6 +130,7 @@ struct session *session_new(const struct session_jvm *jvm, const struct options 
         .source_path = session ? session->options.source_path : NULL,
         .ids_are_pointers = ids_are_pointers,
         .class_key = ids_are_pointers && hotspot_knows_methods(jvm->hotspot) ? class_key : NULL,
+        .names_of = names_of,
         .context = jvm->hotspot,
     };
     if (!session || !(session->methods = method_cache_new(&methods))) {

@@ -138,11 +138,22 @@ static const void *pool_of(void *context, jmethodID id)
     return of_id(id)->pool;
 }
 
+/* What the JVM's own structures say of a method that no id leads to. */
+static bool names_of(void *context, const void *vm_method, struct hotspot_names *names)
+{
+    assert_ptr_equal(context, &any_context);
+    names->name = strdup(vm_method);
+    assert_non_null(names->name);
+    names->descriptor = "(J)V";
+    return true;
+}
+
 static struct method_cache *new_cache(bool ids_are_pointers)
 {
     const struct method_cache_options options = {.names = NAMES_JAVA,
                                                  .ids_are_pointers = ids_are_pointers,
                                                  .class_key = pool_of,
+                                                 .names_of = names_of,
                                                  .context = (void *)&any_context};
     struct method_cache *cache = method_cache_new(&options);
     assert_non_null(cache);
@@ -263,6 +274,53 @@ static void a_redefined_class_has_new_lines(void **state)
     assert_int_equal(names_asked, 2);
     method_cache_free(cache);
     assert_int_equal(memory, 0);
+}
+
+/* As method handle intrinsics, and old code of redefined classes. */
+static void the_id_of_code_may_be_another_method_s(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    static const char first[] = "linkToStatic";
+    static const char second[] = "invokeBasic";
+    struct id id = {.vm_method = first, .name = "linkToStatic", .source = "C.java", .line = 7};
+    struct method_set set = {0};
+    method_set_begin(&set, cache, &jvmti, NULL);
+    const struct java_method *a = method_set_get_compiled(&set, id_of(&id), first);
+    const struct java_method *b = method_set_get_compiled(&set, id_of(&id), second);
+    assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
+    assert_int_equal(a->line_count, 2);
+    assert_string_equal(b->method.name, "p.C.invokeBasic(long)");
+    assert_int_equal(b->line_count, 0);
+    assert_ptr_equal(method_set_get_compiled(&set, id_of(&id), second), b);
+    assert_ptr_equal(method_set_get_compiled(&set, id_of(&id), NULL), a); /* it is not told */
+    assert_ptr_equal(method_set_get(&set, id_of(&id)), a);
+    assert_int_equal(names_asked, 2);
+    method_set_empty(&set);
+    method_set_destroy(&set);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+
+    /* An id that is no pointer has always been the method's own. */
+    cache = new_cache(false);
+    method_set_begin(&set, cache, &jvmti, NULL);
+    b = method_set_get_compiled(&set, id_of(&id), second);
+    assert_string_equal(b->method.name, "p.C.linkToStatic(int)");
+    method_set_empty(&set);
+    method_set_destroy(&set);
+    method_cache_free(cache);
+}
+
+static void no_id_is_no_method(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct method_set set = {0};
+    method_set_begin(&set, cache, &jvmti, NULL);
+    assert_null(method_set_get(&set, NULL));
+    assert_null(method_set_get_compiled(&set, NULL, NULL));
+    method_set_destroy(&set);
+    method_cache_free(cache);
 }
 
 static void a_class_is_asked_for_once(void **state)
@@ -390,6 +448,8 @@ int main(void)
         cmocka_unit_test(an_id_used_again_is_another_method),
         cmocka_unit_test(code_in_the_place_of_other_code),
         cmocka_unit_test(a_redefined_class_has_new_lines),
+        cmocka_unit_test(the_id_of_code_may_be_another_method_s),
+        cmocka_unit_test(no_id_is_no_method),
         cmocka_unit_test(a_class_is_asked_for_once),
         cmocka_unit_test(what_the_jvm_does_not_tell),
         cmocka_unit_test(a_set_can_be_emptied),

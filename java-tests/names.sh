@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Every compiled method has the name that HotSpot itself gives it, whatever JVMTI says: by the list of
+# `jcmd Compiler.codelist`, address by address, with the agent there from the start and attached.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+compile Handles
+
+dynamic=()
+[ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
+mkfifo "$scratch/in"
+sleep 600 >"$scratch/in" &
+children=("$!")
+"$jdk/bin/java" "-agentpath:$agent=dir=$scratch/start,names=jvm" "${dynamic[@]}" -XX:+UseSerialGC \
+    -cp "$classes" Handles <"$scratch/in" >"$scratch/out" 2>"$scratch/err" &
+pid=$!
+children+=("$pid")
+wait_for "$scratch/out" ready
+"$jdk/bin/jcmd" "$pid" Compiler.codelist >"$scratch/list"
+sleep 1 # events are late
+attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
+attach "$pid" "start,dir=$scratch/attached,names=jvm" >"$scratch/said" 2>&1 ||
+    fail "start: $(cat "$scratch/said")"
+attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
+
+# "ID TIER STATE CLASS.METHODDESCRIPTOR [START, CODE - END]": CODE and the name, its separators alike.
+sed -n 's|^ *[0-9]* *-\{0,1\}[0-9]* *[0-9]* *\([^ ]*\) *\[0x[0-9a-f]*, 0x\([0-9a-f]*\) - .*|\2 \1|p' "$scratch/list" |
+    tr '/+' '..' | sed 's/^0*//' | sort >"$scratch/expected"
+[ "$(wc -l <"$scratch/expected")" -gt 100 ] || fail "no list of code: $(head -n 3 "$scratch/list")"
+[ "$(grep -c 'MethodHandle\.link\|MethodHandle\.invokeBasic' "$scratch/expected")" -gt 3 ] ||
+    fail "no method handle intrinsics"
+
+# compare NAME: the names of a dump's methods with those expected.
+compare() {
+    verify "$(the_dump "$scratch/$1")"
+    "$jdtool" map "$(the_dump "$scratch/$1")" |
+        sed -n 's|^0*\([0-9a-f]*\) [0-9a-f]* L\([^;]*\);\(.*\)|\1 \2.\3|p' | tr '/+' '..' | sort >"$scratch/$1.names"
+    local same wrong
+    join "$scratch/expected" "$scratch/$1.names" >"$scratch/joined"
+    same=$(awk '$2 == $3' "$scratch/joined" | wc -l)
+    wrong=$(awk '$2 != $3' "$scratch/joined" | wc -l)
+    note "$1: $same of $(wc -l <"$scratch/expected") names are HotSpot's, $wrong are others"
+    [ "$wrong" -eq 0 ] || fail "$1: $(awk '$2 != $3 { print $3 " is " $2 }' "$scratch/joined" | head -n 3)"
+    at_least "$same" "$(wc -l <"$scratch/expected")" 95 || fail "$1: too few names"
+}
+compare start
+compare attached
