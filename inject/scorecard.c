@@ -268,10 +268,11 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
                      "copy; see the reasons counted");
         } else if (facts->had_stack_copies) {
             tell(to, "many stacks do not reach their thread's root; record with a larger stack "
-                     "copy (--call-graph dwarf,65528)");
+                     "copy (--call-graph dwarf,65528; jdperf: --stack-size 65528)");
         } else {
             tell(to, "many stacks do not reach their thread's root; run the JVM with "
-                     "-XX:+PreserveFramePointer, or record with --call-graph dwarf");
+                     "-XX:+PreserveFramePointer, or record with --call-graph dwarf (jdperf: "
+                     "--stacks dwarf)");
         }
     }
     if (unnamed_interpreted(facts->unwound) > scorecard->frames / 100) {

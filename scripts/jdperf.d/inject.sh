@@ -47,26 +47,49 @@ jdtool_has() {
 # is bad.
 inject_profile() {
     local injector=${INJECTOR:-jdtool} status=0 dumps=("$PROFILE"/jit-*.dump)
-    if ((${#dumps[@]} == 0)) && [[ $(profile_get "$PROFILE" dumps) != elsewhere ]]; then
+    if ((${#dumps[@]} == 0)) && [[ ! -s $PROFILE/perf.jit.data ]]; then
         say "there is no dump in $PROFILE: no JVM took the agent up, so no generated code can be named"
-        say "  was it a JVM that ran? A command that clears its environment, or talks to a daemon that runs already (gradle), is not reached: attach to that JVM with jdperf record -p PID"
+        say "  if it was a JVM that ran: a script that sets JAVA_TOOL_OPTIONS has to keep what is in it (JAVA_TOOL_OPTIONS=\"\$JAVA_TOOL_OPTIONS …\"), and one that clears its environment to keep the variable; a daemon that runs already (gradle) is recorded with jdperf record -p PID"
     fi
-    rm -rf "$PROFILE"/perf.jit* "$PROFILE"/jitted-*.so "$PROFILE/scorecard.json"
+    inject_put_aside
     if [[ $injector == jdtool ]]; then
         if jdtool_has inject; then
             inject_with_jdtool "$@" || status=$?
+            if ((status == 3 && ${#dumps[@]} == 0)) && [[ -d $PROFILE/before ]]; then
+                die "the dumps of this profile are gone: it stays as it was named before"
+            fi
             ((status == 1)) || {
+                rm -rf "$PROFILE/before"
                 profile_set "$PROFILE" injector jdtool
                 profile_set "$PROFILE" source_root "$PROFILE/src"
                 return "$status"
             }
+            [[ $PROGRESS_OUTPUT != *"No space left"* ]] ||
+                die "the disk is full: make room, then jdperf inject $PROFILE"
             say "falling back to perf inject --jit"
         else
             say "this jdtool cannot inject: using perf inject --jit"
         fi
     fi
     inject_with_perf || return 1
+    rm -rf "$PROFILE/before"
     profile_set "$PROFILE" injector perf
+}
+
+# What was made by an earlier injection comes back unless this one succeeds.
+inject_put_aside() {
+    local made
+    inject_put_back
+    made=("$PROFILE"/perf.jit* "$PROFILE"/jitted-*.so "$PROFILE"/scorecard.jso[n])
+    ((${#made[@]})) || return 0
+    at_exit inject_put_back
+    { mkdir "$PROFILE/before" && mv "${made[@]}" "$PROFILE/before/"; } || die "failed to write into $PROFILE"
+}
+
+inject_put_back() {
+    [[ -d $PROFILE/before ]] || return 0
+    rm -rf "$PROFILE"/perf.jit* "$PROFILE"/jitted-*.so "$PROFILE/scorecard.json"
+    mv "$PROFILE/before"/* "$PROFILE/" && rmdir "$PROFILE/before"
 }
 
 inject_with_perf() {
@@ -78,17 +101,19 @@ inject_with_perf() {
 }
 
 inject_with_jdtool() {
-    local dumps=("$PROFILE"/jit-*.dump)
+    local dumps=("$PROFILE"/jit-*.dump) status=0
     mkdir -p "$PROFILE/src"
     with_progress "naming generated code" \
         "$JDPERF_TOOL" inject -i "$PROFILE/perf.data" -o "$PROFILE/perf.jit.data" \
         "${dumps[@]/#/--dump=}" \
-        --source-path "$PROFILE/src" --scorecard "$PROFILE/scorecard.json" "$@" || {
+        --source-path "$PROFILE/src" --scorecard "$PROFILE/scorecard.json" "$@" || status=$?
+    ((status != 2)) || exit 2
+    if ((status)); then
         # There is a result all the same when no dump could be used: perf could not use them either.
         [[ ! -s $PROFILE/perf.jit.data ]] || return 3
         rm -f "$PROFILE/scorecard.json"
         return 1
-    }
+    fi
     inject_cache_images
     printf '%s\n' "$PROGRESS_OUTPUT" | sed 's/^/    /' >&2
     if grep -q '"verdict": "bad"' "$PROFILE/scorecard.json"; then

@@ -55,6 +55,7 @@ choose_event() {
     fi
     make_scratch
     if ! answer=$("$PERF" record -BN -k mono -e "$EVENT" -o "$SCRATCH/probe.data" -- true 2>&1); then
+        [[ $answer != *"event syntax error"* ]] || wrong_usage "perf knows no event '$EVENT' (perf list shows what there is)"
         explain_perf_failure "$answer"
         exit 1
     fi

@@ -39,6 +39,9 @@ and stopped afterwards; PID may be a unique part of a name that jcmd -l shows.
                       -XX:+PreserveFramePointer, which a JVM that jdperf
                       starts gets, else dwarf)
       --stack-size N  bytes of stack copied with dwarf stacks (default: 65528)
+  -m, --mmap-pages SIZE  perf's buffer for each processor, pages or a size as 8M:
+                      what it cannot take is lost (default: 4M with dwarf
+                      stacks for root, else perf's own)
       --agent-options LIST  key=value,… for the agent, see its options
       --injector jdtool|perf  what names the code (default: jdtool)
       --no-inject     leave that to jdperf inject
@@ -54,10 +57,10 @@ END
 verb_record() {
     local out=$JDPERF_DEFAULT_DIR duration=${PERF_RECORD_SECONDS:-} frequency=${PERF_RECORD_FREQ:-}
     local event='' stacks=auto stack_size=65528 agent_options='' system_wide='' inject=yes
-    local discard_raw='' pid='' command
+    local discard_raw='' pid='' buffer='' command
     read_options record 'out -o --output' 'duration -d --duration' 'frequency -F --frequency' \
         'event -e --event' 'pid -p --pid' 'system_wide=yes -a --all' 'stacks --stacks' \
-        'stack_size --stack-size' 'agent_options --agent-options' 'INJECTOR --injector' \
+        'stack_size --stack-size' 'buffer -m --mmap-pages' 'agent_options --agent-options' 'INJECTOR --injector' \
         'inject=no --no-inject' 'discard_raw=yes --discard-raw' \
         '+ jdperf record --help lists them' : "$@"
     command=("${MORE[@]}")
@@ -66,6 +69,7 @@ verb_record() {
     if ! is_number "$stack_size" || ((stack_size > 65528 || stack_size % 8)); then
         wrong_usage "record: the stack size must be a multiple of 8 up to 65528: $stack_size"
     fi
+    [[ $buffer =~ ^([0-9]+[BKMG]?)?$ ]] || wrong_usage "record: the buffer must be a number of pages, or a size as 8M: $buffer"
     [[ $stacks =~ ^(auto|fp|dwarf|none)$ ]] || wrong_usage "record: unknown kind of stacks: $stacks (auto, fp, dwarf, none)"
     [[ ! ,$agent_options, =~ ,mode=([^,]*), || +${BASH_REMATCH[1]}+ == *+jitdump+* ]] ||
         wrong_usage "record: mode=${BASH_REMATCH[1]} writes no dump, which a recording needs: leave it out, or mode=jitdump+${BASH_REMATCH[1]}"
@@ -93,6 +97,7 @@ verb_record() {
     profile_set "$PROFILE" stacks "$stacks"
 
     record_perf_arguments
+    record_estimate
     [[ -z $pid ]] || running_attach
     record_run
     [[ -z $pid ]] || running_detach
@@ -106,7 +111,7 @@ verb_record() {
                 say "perf.data is kept: jdperf inject $out names it once the cause is mended"
             fi
         fi
-        [[ $status == 1 ]] || say "look at it with: jdperf report $out"
+        [[ $status == 1 ]] || say "look at it with: jdperf report $(printf %q "$out")"
     fi
     record_command_status || status=1
     trap - INT TERM HUP
@@ -138,6 +143,22 @@ record_perf_arguments() {
     fp) PERF_ARGUMENTS+=(--call-graph fp) ;;
     dwarf) PERF_ARGUMENTS+=(--call-graph "dwarf,$stack_size") ;;
     esac
+    # perf's own 512K hold eight copied stacks. Only root may have more than perf_event_mlock_kb.
+    [[ $buffer || $stacks != dwarf || $EUID != 0 ]] || buffer=4M
+    [[ -z $buffer ]] || PERF_ARGUMENTS+=(-m "$buffer")
+}
+
+# Sets RATE: what copied stacks take in a second when all processors are busy. Warns where that could
+# fill the disk.
+record_estimate() {
+    local bytes space
+    RATE=''
+    [[ $stacks == dwarf ]] || return 0
+    bytes=$(($(nproc) * frequency * stack_size))
+    RATE=" (up to $(human_size "$bytes")/s)"
+    space=$(($(stat -f -c '%a * %S' "$PROFILE")))
+    ((bytes * ${duration:-60} < space)) ||
+        say "this may fill the disk, which has $(human_size "$space"): lower -d, -F or --stack-size, or give another -o DIR"
 }
 
 # Sets AGENT_OPTIONS: the user's, and ours where the user has none (the agent takes no key twice).

@@ -34,7 +34,7 @@ record_run() {
         exit 1
     fi
     settle_profile
-    say "recording $EVENT at $frequency Hz, stacks: $stacks${duration:+, for $duration s}"
+    say "recording $EVENT at $frequency Hz, stacks: $stacks$RATE${duration:+, for $duration s}"
     [[ $HELD || $duration ]] || say "Ctrl-C ends the recording"
     [[ -z $HELD ]] || echo go >"$SCRATCH/go"
     if [[ $duration ]]; then
@@ -56,11 +56,12 @@ record_run() {
     [[ -z $timer ]] || kill "$timer" 2>/dev/null || :
     [[ -z $INTERRUPTED ]] || say "interrupted: the profile ends here"
     if [[ ! -s $PROFILE/perf.data ]]; then
-        explain_perf_failure "$(<"$PROFILE/perf.log")"
+        explain_perf_failure "$(<"$SCRATCH/perf.log")"
         exit 1
     fi
+    ! grep -q 'No space left' "$SCRATCH/perf.log" || say "the disk is full: the recording ended early"
     # What perf says beside its usual two lines: no space left, chunks lost, throttled.
-    grep -vE '^(\[ perf record: (Woken up|Captured)|$)' "$PROFILE/perf.log" | head -n 8 | sed 's/^/    perf: /' >&2 || :
+    grep -vE '^(\[ perf record: (Woken up|Captured)|$)' "$SCRATCH/perf.log" | head -n 8 | sed 's/^/    perf: /' >&2 || :
 }
 
 # Starts perf and waits until it samples: it answers a ping then. Sets PERF_PID.
@@ -71,7 +72,7 @@ record_start_perf() {
         trap - INT
         exec "$PERF" --buildid-dir "$PROFILE/buildid" "${PERF_ARGUMENTS[@]}" \
             --control "fifo:$SCRATCH/control,$SCRATCH/ack"
-    ) >"$PROFILE/perf.log" 2>&1 </dev/null &
+    ) >"$SCRATCH/perf.log" 2>&1 </dev/null &
     PERF_PID=$!
     echo ping >&"$control"
     while [[ -z $answer ]] && kill -0 "$PERF_PID" 2>/dev/null; do
@@ -82,7 +83,7 @@ record_start_perf() {
         if [[ $INTERRUPTED ]]; then
             say "interrupted before the recording began"
         else
-            explain_perf_failure "$(<"$PROFILE/perf.log")"
+            explain_perf_failure "$(<"$SCRATCH/perf.log")"
         fi
         return 1
     fi

@@ -28,6 +28,8 @@ running_attach() {
             add_agent_option dir "$STAGING"
         fi
         [[ $stacks != dwarf ]] || add_agent_option methods on
+        # Should we be killed, the JVM is not left with a session for good.
+        [[ -z $duration ]] || add_agent_option duration $((duration + 60))
         target_command "$AGENT_OPTIONS" || exit 1
         at_exit running_abandon
     fi
@@ -40,8 +42,12 @@ running_attach() {
 # Ends the session and brings its files into the profile.
 running_detach() {
     local file here=/proc/self/fd/$DUMP_DIRECTORY
-    if [[ $OWN_SESSION ]] && target_is_jvm "$TARGET"; then
+    if ! target_is_jvm "$TARGET"; then
+        :
+    elif [[ $OWN_SESSION ]]; then
         target_command stop || say "going on with what the dump holds"
+    elif [[ -z $(target_dump) ]]; then
+        say "the session that was used ended before the recording did: code made after that has no name"
     fi
     OWN_SESSION=''
     for file in "$here/jit-$TARGET_NSPID.dump" "$here/jit-$TARGET_NSPID.methods"; do

@@ -122,3 +122,11 @@ says 'state=absent'
 [[ ! -e q && -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "something was left behind"
 kill "$jvm"
 wait "$jvm" 2>/dev/null || :
+
+echo "== a disk that gets full"
+mkdir small
+# shellcheck disable=SC2016
+run 1 unshare --mount sh -c 'mount -t tmpfs -o size=300k tmpfs small && "$1" record -o small/p -- "$2" -cp classes Market 2' \
+    sh "$JDPERF" "$java"
+says 'customers and statements'
+says 'the disk is full: make room'

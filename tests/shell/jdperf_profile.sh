@@ -68,6 +68,18 @@ grep -q '"rooted_share": \(1\|0\.9\)' d/scorecard.json || fail "stacks without r
 run 0 "$JDPERF" report d
 says 'Market.takeOrders()'
 
+# What cannot be named again stays as it was named.
+run 2 "$JDPERF" inject p -- --frobnicate
+says "unknown option '--frobnicate'"
+cp -r p moved
+rm moved/jit-*.dump
+mv p away
+run 1 "$JDPERF" inject moved
+says 'it stays as it was named before'
+mv away p
+run 0 "$JDPERF" report moved
+says 'Market.takeOrders()'
+
 # Once more by perf's own injector.
 run 0 "$JDPERF" inject p --injector=perf
 says 'perf inject --jit'
