@@ -239,9 +239,9 @@ bool hotspot_integer(const struct hotspot *hotspot, const char *object, enum fie
     return true;
 }
 
-bool hotspot_is_mapped(const char *at)
+bool hotspot_has_page(const char *at)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char resident;
-    return at && mincore((char *)at - (uintptr_t)at % page, 1, &resident) == 0;
+    return mincore((char *)at - (uintptr_t)at % page, 1, &resident) == 0;
 }

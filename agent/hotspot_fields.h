@@ -85,7 +85,12 @@ static inline const char *hotspot_pointer(const struct hotspot *hotspot, const c
 bool hotspot_integer(const struct hotspot *hotspot, const char *object, enum field field,
                      int64_t *value);
 
-/* Whether there is memory at `at`. Asks the kernel. */
-bool hotspot_is_mapped(const char *at);
+/* Whether there is memory at `at`, which is not NULL. Asks the kernel. */
+bool hotspot_has_page(const char *at);
+
+static inline bool hotspot_is_mapped(const char *at)
+{
+    return at && hotspot_has_page(at);
+}
 
 #endif

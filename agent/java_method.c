@@ -1,16 +1,72 @@
 #include "agent/java_method.h"
 
-/* Insertion sort: stable, which java_method_line needs, and the tables are nearly always sorted. */
-void line_table_sort(struct line_entry *lines, uint32_t count)
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_sorted(const struct line_entry *lines, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
-        struct line_entry entry = lines[i];
-        uint32_t at = i;
-        for (; at > 0 && lines[at - 1].bci > entry.bci; at--) {
-            lines[at] = lines[at - 1];
+        if (lines[i - 1].bci > lines[i].bci) {
+            return false;
         }
-        lines[at] = entry;
     }
+    return true;
+}
+
+/* Merges two runs, [0, middle) and [middle, end), of `from`. */
+static void merge(const struct line_entry *from, size_t middle, size_t end, struct line_entry *to)
+{
+    size_t left = 0;
+    size_t right = middle;
+    for (size_t at = 0; at < end; at++) {
+        bool take_left = left < middle && (right == end || from[left].bci <= from[right].bci);
+        to[at] = from[take_left ? left++ : right++];
+    }
+}
+
+/* Stable, which java_method_line needs. False: no memory. */
+static bool merge_sort(struct line_entry *lines, size_t count)
+{
+    struct line_entry *room = malloc(count * sizeof(*room));
+    if (!room) {
+        return false;
+    }
+    struct line_entry *from = lines;
+    struct line_entry *to = room;
+    for (size_t run = 1; run < count; run *= 2) {
+        for (size_t at = 0; at < count; at += 2 * run) {
+            size_t end = count - at < 2 * run ? count - at : 2 * run;
+            merge(from + at, run < end ? run : end, end, to + at);
+        }
+        struct line_entry *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != lines) {
+        memcpy(lines, from, count * sizeof(*lines));
+    }
+    free(room);
+    return true;
+}
+
+/* Of more than two entries of one bci only the first and the last say anything. */
+static uint32_t thin_out(struct line_entry *lines, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool middle = kept >= 2 && lines[kept - 2].bci == lines[i].bci;
+        kept -= middle;
+        lines[kept++] = lines[i];
+    }
+    return kept;
+}
+
+uint32_t line_table_sort(struct line_entry *lines, uint32_t count)
+{
+    if (!is_sorted(lines, count) && !merge_sort(lines, count)) {
+        return 0;
+    }
+    return thin_out(lines, count);
 }
 
 /* HotSpot's SynchronizationEntryBCI: the way into the method, before its first bytecode. */
@@ -39,10 +95,8 @@ uint32_t java_method_line(const struct java_method *method, int32_t bci)
             high = middle;
         }
     }
-    if (lines[low].bci == (uint32_t)bci) {
-        while (low > 0 && lines[low - 1].bci == (uint32_t)bci) {
-            low--;
-        }
+    if (lines[low].bci == (uint32_t)bci && low > 0 && lines[low - 1].bci == (uint32_t)bci) {
+        low--;
     }
     return lines[low].line;
 }

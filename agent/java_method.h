@@ -23,8 +23,11 @@ struct java_method {
     bool native;
 };
 
-/* Puts a class file's entries, which may stand in any order, into the order that look-ups need. */
-void line_table_sort(struct line_entry *lines, uint32_t count);
+/*
+ * Puts a class file's entries, which may stand in any order, into the order that look-ups need, and
+ * takes out those that say nothing. Returns how many there are then; 0 without memory.
+ */
+uint32_t line_table_sort(struct line_entry *lines, uint32_t count);
 
 /* The line of a bytecode, by the rule of HotSpot's own stack traces; 0 when it is not known. */
 uint32_t java_method_line(const struct java_method *method, int32_t bci);

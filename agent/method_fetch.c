@@ -2,6 +2,12 @@
 
 #include "writer/message.h"
 
+/*
+ * A class file may have any number of line tables for a method, and HotSpot makes one of all. No
+ * method has more lines than bytecodes (JVMS 4.7.3: 65535) but one that is made to do harm.
+ */
+enum { LINES_MAX = 2 * 65536 };
+
 /* Tells what went wrong, for those who look for it; the method stays without that piece. */
 static bool fine(jvmtiError error, const char *what)
 {
@@ -62,6 +68,10 @@ bool method_fetch(jvmtiEnv *jvmti, jmethodID id, struct fetched_method *fetched)
         if (!fetched->native && error != JVMTI_ERROR_ABSENT_INFORMATION) {
             fine(error, "a line table");
         }
+    } else if (fetched->line_count > LINES_MAX) {
+        message(MESSAGE_DEBUG, "%s has %d lines: none are taken", fetched->name,
+                (int)fetched->line_count);
+        fetched->line_count = 0;
     }
     return true;
 }
@@ -76,8 +86,7 @@ uint32_t method_fetch_lines(const struct fetched_method *fetched, struct line_en
                                                  .line = (uint32_t)entry->line_number};
         }
     }
-    line_table_sort(lines, count);
-    return count;
+    return line_table_sort(lines, count);
 }
 
 static void give_back(jvmtiEnv *jvmti, void *memory)

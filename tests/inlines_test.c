@@ -350,8 +350,8 @@ static void line_tables_as_hotspot_reads_them(void **state)
 {
     (void)state;
     struct line_entry unsorted[] = {{10, 2}, {0, 1}, {10, 3}, {20, 4}, {5, 9}, {10, 5}};
-    line_table_sort(unsorted, 6);
-    struct java_method method = {.lines = unsorted, .line_count = 6};
+    struct java_method method = {.lines = unsorted, .line_count = line_table_sort(unsorted, 6)};
+    assert_int_equal(method.line_count, 5); /* the second of three says nothing */
     assert_int_equal(java_method_line(&method, -1), 1);
     assert_int_equal(java_method_line(&method, -2), 0);
     assert_int_equal(java_method_line(&method, 0), 1);
@@ -365,6 +365,52 @@ static void line_tables_as_hotspot_reads_them(void **state)
     assert_int_equal(java_method_line(&method, 3), 0);
     method.line_count = 0;
     assert_int_equal(java_method_line(&method, 3), 0);
+}
+
+/* On a thread of the JVM's, so in no time. */
+static void line_tables_made_to_do_harm(void **state)
+{
+    (void)state;
+    enum { COUNT = 1 << 21 };
+    struct line_entry *hostile = malloc(COUNT * sizeof(*hostile));
+    assert_non_null(hostile);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        hostile[i] = (struct line_entry){.bci = COUNT - 1 - i, .line = i};
+    }
+    assert_int_equal(line_table_sort(hostile, COUNT), COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_int_equal(hostile[i].bci, i);
+        hostile[i].bci = i % 2;
+    }
+    assert_int_equal(line_table_sort(hostile, COUNT), 4);
+    struct java_method method = {.lines = hostile, .line_count = 4};
+    assert_int_equal(java_method_line(&method, 0), COUNT - 1);
+    assert_int_equal(java_method_line(&method, 1), COUNT - 2);
+    assert_int_equal(java_method_line(&method, 2), 0);
+
+    /* Any order and number, against looking at all. */
+    uint64_t random = 1;
+    for (int round = 0; round < 2000; round++) {
+        struct line_entry original[40];
+        uint32_t count = random_below(&random, 40);
+        for (uint32_t i = 0; i < count; i++) {
+            original[i] = (struct line_entry){.bci = random_below(&random, 12), .line = i + 1};
+        }
+        memcpy(hostile, original, sizeof(original));
+        method.line_count = line_table_sort(hostile, count);
+        for (uint32_t bci = 0; bci < 13; bci++) {
+            const struct line_entry *best = NULL;
+            for (uint32_t i = 0; i < count; i++) {
+                const struct line_entry *entry = &original[i];
+                if (entry->bci <= bci && (!best || entry->bci > best->bci ||
+                                          (entry->bci == best->bci && entry->bci < bci))) {
+                    best = entry;
+                }
+            }
+            assert_int_equal(java_method_line(&method, (int32_t)bci), best ? best->line : 0);
+        }
+    }
+    free(hostile);
 }
 
 static int make_builder(void **state)
@@ -394,6 +440,7 @@ int main(void)
         cmocka_unit_test(a_method_is_resolved_once_a_node),
         cmocka_unit_test(random_stacks_come_back),
         cmocka_unit_test(line_tables_as_hotspot_reads_them),
+        cmocka_unit_test(line_tables_made_to_do_harm),
     };
     return cmocka_run_group_tests_name("inlines", tests, make_builder, free_builder);
 }

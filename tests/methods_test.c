@@ -22,6 +22,7 @@ struct id {
     char source[16]; /* "": none */
     jint line;       /* 0: no table */
     bool native, broken;
+    jint more_lines;
     const void *pool; /* what all methods of a class lead to; NULL: this one does not */
 };
 
@@ -113,8 +114,9 @@ static jvmtiError JNICALL get_lines(jvmtiEnv *env, jmethodID id, jint *count,
     if (of_id(id)->line == 0) {
         return JVMTI_ERROR_ABSENT_INFORMATION;
     }
-    *count = 2;
-    *lines = give(2 * sizeof(**lines));
+    *count = 2 + of_id(id)->more_lines;
+    *lines = give((size_t)*count * sizeof(**lines));
+    memset(*lines, 0, (size_t)*count * sizeof(**lines));
     (*lines)[0] = (jvmtiLineNumberEntry){.start_location = 4, .line_number = of_id(id)->line + 1};
     (*lines)[1] = (jvmtiLineNumberEntry){.start_location = 0, .line_number = of_id(id)->line};
     return JVMTI_ERROR_NONE;
@@ -364,6 +366,18 @@ static void what_the_jvm_does_not_tell(void **state)
     assert_int_equal(memory, 0);
 }
 
+static void a_class_file_made_to_do_harm(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id id = {.vm_method = &id, .name = "m", .line = 7, .more_lines = 200000};
+    const struct java_method *method = load(cache, 1, &id);
+    assert_string_equal(method->method.name, "p.C.m(int)");
+    assert_int_equal(method->line_count, 0);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
 static void a_set_can_be_emptied(void **state)
 {
     (void)state;
@@ -452,6 +466,7 @@ int main(void)
         cmocka_unit_test(no_id_is_no_method),
         cmocka_unit_test(a_class_is_asked_for_once),
         cmocka_unit_test(what_the_jvm_does_not_tell),
+        cmocka_unit_test(a_class_file_made_to_do_harm),
         cmocka_unit_test(a_set_can_be_emptied),
         cmocka_unit_test(threads_share_the_cache),
     };
