@@ -271,7 +271,12 @@ static int prepare(struct run *run, bool expand)
     if (!run->chains || !run->scorecard) {
         return no_memory(run);
     }
-    if (perf_data_has(run->data, PERF_SAMPLE_STACK_USER) && !options->keep_stacks) {
+    bool has_copies = perf_data_has(run->data, PERF_SAMPLE_STACK_USER);
+    if (has_copies && !options->keep_stacks && !stack_copies_are_known(run->data, &run->jvms)) {
+        warning_message("the stack copies of %s are of a machine that is neither x86-64 nor "
+                        "aarch64; they are left as they are",
+                        options->input);
+    } else if (has_copies && !options->keep_stacks) {
         run->stacks = stack_copies_new(run->data, &run->jvms);
         if (!run->stacks) {
             return no_memory(run);

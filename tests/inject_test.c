@@ -680,6 +680,66 @@ static void a_named_dump_goes_to_the_process_of_its_time(void **state)
     free(file.records);
 }
 
+/* One sample with registers and a stack copy; the stack itself is all zeros. */
+static struct perf_file recording_with_copy(uint64_t abi)
+{
+    struct perf_file file = recording();
+    file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    file.attrs[0].sample_regs_user = 0x1c0; /* bp, sp, ip of x86-64 */
+    uint64_t payload[] = {CODE + 5,
+                          PID | (uint64_t)PID << 32,
+                          1000200,
+                          0,
+                          abi,
+                          CODE + 0x1000,
+                          CODE + 0x2000,
+                          CODE + 5,
+                          16,
+                          0,
+                          0,
+                          16};
+    perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, sizeof payload);
+    return file;
+}
+
+/* Their copies are dropped with the others', so what is known must be in the chain. */
+static void samples_that_cannot_be_unwound_keep_their_own_address(void **state)
+{
+    static const uint64_t abis[] = {PERF_SAMPLE_REGS_ABI_32, PERF_SAMPLE_REGS_ABI_64};
+    for (int i = 0; i < 2; i++) { /* a 32-bit program; a process that nobody heard of */
+        struct perf_file file = recording_with_copy(abis[i]);
+        perf_file_write(&file, scratch_path(state, "p.data"));
+        assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+        struct seen seen[2] = {0};
+        assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 2), 1);
+        assert_int_equal(seen[0].chain_count, 2);
+        assert_true(seen[0].chain[0] == PERF_CONTEXT_USER);
+        assert_true(seen[0].chain[1] == CODE + 5);
+        free(file.records);
+    }
+}
+
+static void copies_of_other_machines_are_left_alone(void **state)
+{
+    static const struct {
+        uint32_t size;
+        char text[12];
+    } arch = {12, "riscv64"};
+    struct perf_file file = recording_with_copy(PERF_SAMPLE_REGS_ABI_64);
+    perf_file_feature(&file, PERF_FEATURE_ARCH, &arch, sizeof arch);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+    struct perf_data *data;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
+    assert_true(perf_data_has(data, PERF_SAMPLE_STACK_USER));
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(record.size, file.size);
+    assert_memory_equal(record.bytes, file.records, file.size);
+    perf_data_close(data);
+    free(file.records);
+}
+
 /* clock=tsc: the recording's clock is perf's own, and it tells how to convert. */
 static void processor_time_stamps_are_converted(void **state)
 {
@@ -795,6 +855,8 @@ int main(void)
         cmocka_unit_test(dumps_of_one_name_go_to_their_own_jvms),
         cmocka_unit_test(the_dump_of_an_earlier_run_is_refused),
         cmocka_unit_test(a_named_dump_goes_to_the_process_of_its_time),
+        cmocka_unit_test(samples_that_cannot_be_unwound_keep_their_own_address),
+        cmocka_unit_test(copies_of_other_machines_are_left_alone),
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),
         cmocka_unit_test(only_a_file_is_replaced),

@@ -27,11 +27,35 @@ struct stack_copies {
     bool frozen;
 };
 
-static unsigned machine_of(struct perf_data *data)
+/* EM_NONE: none whose stacks we know. A recording that was killed does not tell; then its dumps do.
+ */
+static unsigned machine_of(struct perf_data *data, const struct jvms *jvms)
 {
     const char *arch = perf_data_string(data, PERF_FEATURE_ARCH);
-    return arch && (strcmp(arch, "aarch64") == 0 || strcmp(arch, "arm64") == 0) ? EM_AARCH64
-                                                                                : EM_X86_64;
+    unsigned machine = EM_NONE;
+    if (arch) {
+        machine = strcmp(arch, "aarch64") == 0 || strcmp(arch, "arm64") == 0 ? EM_AARCH64
+                  : strcmp(arch, "x86_64") == 0                              ? EM_X86_64
+                                                                             : EM_NONE;
+        return machine;
+    }
+    for (uint32_t i = 0; i < jvms->count && machine == EM_NONE; i++) {
+        const struct code_index *index = jvms->list[i]->index;
+        machine = index ? code_index_header(index)->elf_mach : EM_NONE;
+    }
+    if (machine == EM_NONE) {
+#ifdef __aarch64__
+        machine = EM_AARCH64;
+#else
+        machine = EM_X86_64;
+#endif
+    }
+    return machine == EM_AARCH64 || machine == EM_X86_64 ? machine : EM_NONE;
+}
+
+bool stack_copies_are_known(struct perf_data *data, const struct jvms *jvms)
+{
+    return machine_of(data, jvms) != EM_NONE;
 }
 
 static uint64_t recording_time(const void *jvm, uint64_t stamp)
@@ -61,7 +85,7 @@ struct stack_copies *stack_copies_new(struct perf_data *data, const struct jvms 
         return NULL;
     }
     copies->jvms = jvms;
-    copies->machine = machine_of(data);
+    copies->machine = machine_of(data, jvms);
     copies->tables = calloc(jvms->count + (size_t)1, sizeof *copies->tables);
     copies->files = native_files_new(copies->machine);
     if (!copies->tables || !copies->files) {
@@ -197,16 +221,46 @@ static uint64_t kernel_part(const struct perf_sample *sample)
     return count;
 }
 
+static void use_chain(struct stack_copies *copies, struct perf_sample *sample, uint64_t count)
+{
+    sample->chain = copies->chain;
+    sample->chain_count = count;
+    sample->unwound = true;
+}
+
+static uint64_t put_kernel_part(struct stack_copies *copies, const struct perf_sample *sample,
+                                uint64_t kernel)
+{
+    if (kernel) {
+        memcpy(copies->chain, sample->chain, kernel * sizeof copies->chain[0]);
+    }
+    copies->chain[kernel] = PERF_CONTEXT_USER;
+    return kernel + 1;
+}
+
+/* As much of the stack as is known without its copy. */
+static void put_own_address(struct stack_copies *copies, struct perf_sample *sample,
+                            uint64_t kernel)
+{
+    if ((sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER) {
+        uint64_t at = put_kernel_part(copies, sample, kernel);
+        copies->chain[at++] = sample->ip;
+        use_chain(copies, sample, at);
+    }
+}
+
 void stack_copies_unwind(struct stack_copies *copies, const struct process *process,
                          struct perf_sample *sample)
 {
     struct unwind_sample walk = {.stack = sample->stack, .stack_size = sample->stack_dyn_size};
     uint64_t kernel = kernel_part(sample);
-    if (!process || !sample->regs ||
-        kernel > sizeof copies->chain / sizeof copies->chain[0] - FRAMES_MAX - 1 ||
-        !unwind_take_registers(copies->machine, sample->regs_abi,
+    if (!sample->regs || kernel > sizeof copies->chain / sizeof copies->chain[0] - FRAMES_MAX - 1) {
+        return;
+    }
+    if (!unwind_take_registers(copies->machine, sample->regs_abi,
                                sample->event->attr.sample_regs_user, sample->regs,
                                sample->reg_count, &walk)) {
+        put_own_address(copies, sample, kernel); /* a 32-bit program's */
         return;
     }
     copies->process = process;
@@ -222,19 +276,13 @@ void stack_copies_unwind(struct stack_copies *copies, const struct process *proc
     copies->frame_count = frames;
     count(copies, end, frames);
 
-    uint64_t at = kernel;
-    if (kernel) {
-        memcpy(copies->chain, sample->chain, kernel * sizeof copies->chain[0]);
-    }
-    copies->chain[at++] = PERF_CONTEXT_USER;
+    uint64_t at = put_kernel_part(copies, sample, kernel);
     for (uint32_t i = 0; i < frames; i++) {
         const struct unwind_frame *frame = &copies->frames[i];
         copies->chain[at++] =
             frame->kind == UNWIND_INTERPRETED ? interpreted(copies, frame) : frame->ip;
     }
-    sample->chain = copies->chain;
-    sample->chain_count = at;
-    sample->unwound = true;
+    use_chain(copies, sample, at);
 }
 
 const struct stack_counts *stack_copies_counts(const struct stack_copies *copies)

@@ -32,14 +32,17 @@ struct stack_counts {
 
 struct stack_copies;
 
-/* The jvms must live longer. NULL: no memory. */
+/* Whether the recording is of a machine whose stacks can be unwound here (x86-64, aarch64). */
+bool stack_copies_are_known(struct perf_data *data, const struct jvms *jvms);
+
+/* For such a recording. The jvms must live longer. NULL: no memory. */
 struct stack_copies *stack_copies_new(struct perf_data *data, const struct jvms *jvms);
 void stack_copies_free(struct stack_copies *copies); /* NULL is fine */
 
 /*
  * Replaces the user part of the sample's call chain by what its stack copy shows; the chain lives
- * until the next call. A sample without a copy stays as it is. process may be NULL: nobody known,
- * and it stays, too.
+ * until the next call. A sample without a copy stays as it is; one of a 32-bit program gets
+ * its own address alone. process may be NULL: nobody known.
  */
 void stack_copies_unwind(struct stack_copies *copies, const struct process *process,
                          struct perf_sample *sample);
