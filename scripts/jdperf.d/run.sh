@@ -66,11 +66,13 @@ record_run() {
 
 # Starts perf and waits until it samples: it answers a ping then. Sets PERF_PID.
 record_start_perf() {
-    local control ack answer=''
+    local control ack answer='' guard=()
+    # Killed without a chance to end it, we do not leave perf recording until the disk is full.
+    ! setpriv --pdeathsig INT true 2>/dev/null || guard=(setpriv --pdeathsig INT)
     exec {control}<>"$SCRATCH/control" {ack}<>"$SCRATCH/ack"
     (
         trap - INT
-        exec "$PERF" --buildid-dir "$PROFILE/buildid" "${PERF_ARGUMENTS[@]}" \
+        exec "${guard[@]}" "$PERF" --buildid-dir "$PROFILE/buildid" "${PERF_ARGUMENTS[@]}" \
             --control "fifo:$SCRATCH/control,$SCRATCH/ack"
     ) >"$SCRATCH/perf.log" 2>&1 </dev/null &
     PERF_PID=$!

@@ -126,6 +126,27 @@ run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
 stop_jvm
 
+# Killed, jdperf leaves no perf behind, and no session for good.
+start_jvm java -cp classes Market 600
+"$JDPERF" record -o k -p "$jvm" -d 2 --stacks fp --agent-options duration=6 >output 2>&1 </dev/null &
+session=$!
+for ((i = 0; i < 600; i++)); do
+    grep -q 'recording' output && break
+    sleep 0.1
+done
+recorder=$(pgrep -P "$session" -x perf)
+kill -9 "$session"
+wait "$session" 2>/dev/null || :
+for ((i = 0; i < 100; i++)); do
+    kill -0 "$recorder" 2>/dev/null || break
+    sleep 0.1
+done
+! kill -0 "$recorder" 2>/dev/null || fail "perf goes on"
+sleep 5
+run 1 "$JDPERF" status "$jvm"
+says 'state=stopped'
+stop_jvm
+
 # perf that cannot start leaves the JVM as it was, and no directory.
 start_jvm java -cp classes Market 600
 fakes
