@@ -27,14 +27,21 @@ END
 }
 
 verb_annotate() {
-    local source_path='' source=yes all='' root slashes
+    local source_path='' source=yes all='' root slashes directory directories
     read_options annotate 'source_path --source-path' 'source= --no-source' 'all=yes --all' \
         '-- options of perf annotate stand behind --' : "$@"
     case ${#WORDS[@]} in
-    1) WORDS=("$JDPERF_DEFAULT_DIR" "${WORDS[0]}") ;;
+    1)
+        ! is_profile "${WORDS[0]}" || wrong_usage "annotate: which method of ${WORDS[0]}? (jdperf annotate DIR METHOD)"
+        WORDS=("$JDPERF_DEFAULT_DIR" "${WORDS[0]}")
+        ;;
     2) ;;
     *) wrong_usage "annotate: which method? (jdperf annotate DIR METHOD)" ;;
     esac
+    IFS=: read -ra directories <<<"$source_path"
+    for directory in "${directories[@]}"; do
+        [[ -d ${directory:-.} ]] || wrong_usage "annotate: there is no directory $directory (--source-path)"
+    done
     command -v objdump >/dev/null || die "failed to find objdump, which perf annotate needs: apt-get install binutils"
     view_profile "${WORDS[0]}"
     annotate_choose "${WORDS[1]}"
@@ -64,23 +71,60 @@ annotate_symbols() {
         }'
 }
 
-# Sets SYMBOL and DSO to the hottest match.
+# What became of the methods whose names contain $1 on the sampled stacks, most frequent first:
+#   SAMPLES inlined METHOD       METHOD is what it was inlined into
+#   SAMPLES compiled METHOD      it has code of its own
+#   SAMPLES interpreted METHOD
+annotate_frames() {
+    view_perf script --no-inline -F ip,sym 2>/dev/null | awk -v name="$1" -v OFS='\t' '
+        function tell(kind) { if (!seen[kind, $0]++) count[kind OFS $0]++ }
+        NF == 0 { split("", seen); inlined = 0; next }
+        {
+            sub(/^[ \t]*[0-9a-f]+ /, "")
+            here = index($0, name)
+            if (/ \(inlined\)$/) { inlined = inlined || here; next }
+            if (inlined) tell("inlined")
+            if (here) tell(/ \(interpreted\)$/ ? "interpreted" : "compiled")
+            inlined = 0
+        }
+        END { for (line in count) print count[line], line }' | sort -rn
+}
+
+# Sets SYMBOL and DSO to the hottest match; where all of it was inlined, to what it was inlined into.
 annotate_choose() {
-    local symbols matches percent
+    local symbols matches frames inlined percent
     symbols=$(annotate_symbols)
     matches=$(awk -F '\t' -v name="$1" '$3 == name' <<<"$symbols")
     [[ $matches ]] || matches=$(awk -F '\t' -v name="$1" 'index($3, name)' <<<"$symbols")
-    if [[ -z $matches ]]; then
-        say "no sampled method's name contains '$1'. The hottest are:"
-        head -n 10 <<<"$symbols" | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
-        exit 1
+    frames=$(annotate_frames "$1")
+    inlined=$(awk -F '\t' '$2 == "inlined"' <<<"$frames")
+    if [[ -z $matches && $inlined ]]; then
+        matches=$(awk -F '\t' 'NR == FNR { if ($2 == "inlined") host[$3]; next } $3 in host' <(echo "$inlined") <(echo "$symbols"))
+        [[ -z $matches ]] || say "'$1' was inlined wherever it was sampled; this is the code of what it was inlined into:"
     fi
+    [[ $matches ]] || annotate_no_match "$1"
     IFS=$'\t' read -r percent DSO SYMBOL <<<"$matches"
     say "$SYMBOL: $percent % of the samples"
     if [[ $matches == *$'\n'* ]]; then
         say "also matching:"
         tail -n +2 <<<"$matches" | head -n 5 | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
     fi
+    inlined=$(awk -F '\t' -v symbol="$SYMBOL" 'NF && $3 != symbol { printf "    %7d  %s\n", $1, $3 }' <<<"$inlined")
+    if [[ $inlined && $matches == *"$1"* ]]; then
+        say "'$1' is also on that many stacks as a part of these, into which it was inlined:"
+        head -n 5 <<<"$inlined" >&2
+    fi
+}
+
+annotate_no_match() {
+    case $frames in
+    *$'\tinlined\t'*) say "'$1' was inlined, into methods of which only what they call was sampled. The hottest are:" ;;
+    *$'\tcompiled\t'*) say "of '$1' only what it calls was sampled, which jdperf flame shows. The hottest are:" ;;
+    *$'\tinterpreted\t'*) say "'$1' was interpreted whenever it was sampled: it has no machine code. The hottest are:" ;;
+    *) say "no sampled method's name contains '$1'. The hottest are:" ;;
+    esac
+    head -n 10 <<<"$symbols" | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
+    exit 1
 }
 
 # Prints the source files that the code of SYMBOL in the file $1 was made from, relative ones. The

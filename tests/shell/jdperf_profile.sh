@@ -25,6 +25,12 @@ run 0 "$JDPERF" annotate p takeOrders --source-path "$SOURCE/scripts/sample"
 says 'double trend = price * 0.0001;'
 run 0 "$JDPERF" annotate p takeOrders --no-source
 says_not 'double trend'
+run 2 "$JDPERF" annotate p
+says 'which method of p?'
+run 2 "$JDPERF" annotate p takeOrders --source-path nowhere
+says 'no directory nowhere'
+run 0 "$JDPERF" annotate p ArrayList.add
+says 'Market.takeOrders()'
 run 1 "$JDPERF" annotate p noSuchMethod
 says 'The hottest are:'
 says 'Market.takeOrders()'
