@@ -5,9 +5,12 @@
 #include "inject/base/message.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #define FORK_EXEC                                                                                  \
     (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: made up by perf, maps are not cloned                 \
@@ -250,6 +253,36 @@ static int replay(struct processes *processes, const struct event *event)
     return 0;
 }
 
+/*
+ * A process in a container sees other files under the same names, or has names that are none here.
+ * While it lives its root directory can be reached; the inode tells whether that is the way.
+ */
+static const char *find_file(struct processes *processes, const struct process *process,
+                             const struct mapping *mapping)
+{
+    struct stat here;
+    struct stat inside;
+    char path[PATH_MAX];
+    int size = snprintf(path, sizeof path, "/proc/%u/root%s", process->pid, mapping->path);
+    bool is_here = stat(mapping->path, &here) == 0;
+    if ((is_here && mapping->inode && here.st_ino == mapping->inode) || size >= PATH_MAX ||
+        stat(path, &inside) || !S_ISREG(inside.st_mode) ||
+        (is_here && inside.st_dev == here.st_dev && inside.st_ino == here.st_ino)) {
+        return mapping->path;
+    }
+    const char *kept = intern(&processes->paths, path);
+    return kept ? kept : mapping->path;
+}
+
+static void find_files(struct processes *processes, struct process *process)
+{
+    for (uint32_t i = 0; i < process->mapping_count; i++) {
+        struct mapping *mapping = &process->mappings[i];
+        bool has_file = mapping->path[0] == '/' && !mapping->anonymous;
+        mapping->file = has_file ? find_file(processes, process, mapping) : mapping->path;
+    }
+}
+
 static int by_time(const void *left, const void *right)
 {
     const struct event *a = left;
@@ -295,6 +328,7 @@ static int replay_all(struct processes *processes)
         if (process->mapping_count > ANSWERS_PAY) {
             process->answers = calloc(ANSWERS, sizeof *process->answers); /* NULL: slower */
         }
+        find_files(processes, process);
     }
     free(processes->events);
     free(processes->slots);

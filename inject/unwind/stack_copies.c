@@ -146,7 +146,7 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
     bool vdso = mapping && strcmp(mapping->path, "[vdso]") == 0;
     if (mapping && (!mapping->anonymous || vdso)) {
         place->mapped = true;
-        place->file = native_file_open(copies->files, mapping->path);
+        place->file = native_file_open(copies->files, mapping->file);
         place->file_offset = address - mapping->start + mapping->file_offset;
     }
 }

@@ -8,7 +8,7 @@
 
 /* A file whose symbols were looked up, or could not be. */
 struct file {
-    const char *path; /* of a mapping, compared by address: they are interned */
+    const char *path; /* a mapping's file, compared by address: they are interned */
     Dwfl *dwfl;       /* NULL: not readable */
     Dwfl_Module *module;
     GElf_Addr bias;
@@ -147,13 +147,13 @@ bool thread_roots_has(struct thread_roots *roots, const struct mapping *mapping,
 {
     uint64_t offset = address - mapping->start + mapping->file_offset;
     struct answer *answer = &roots->answers[(offset ^ offset >> 10) % ANSWERS];
-    if (answer->path == mapping->path && answer->offset == offset) {
+    if (answer->path == mapping->file && answer->offset == offset) {
         return answer->is_root;
     }
-    const struct file *file = find_file(roots, mapping->path);
+    const struct file *file = find_file(roots, mapping->file);
     const char *symbol = file ? symbol_at(file, offset) : NULL;
     *answer = (struct answer){
-        .path = mapping->path,
+        .path = mapping->file,
         .offset = offset,
         .is_root = symbol ? is_root_symbol(symbol) : is_thread_library(mapping->path),
     };
