@@ -13,6 +13,11 @@ struct known_file {
     char path[];
 };
 
+void class_cache_init(struct class_cache *cache)
+{
+    *cache = (struct class_cache){.classes = {.grain = 9}}; /* constant pools are larger still */
+}
+
 static uint64_t key_of_class(const void *key)
 {
     return (uint64_t)(uintptr_t)key;

@@ -9,7 +9,6 @@
 #include "agent/table.h"
 #include "writer/code.h"
 
-/* Set it to all zeroes at first. */
 struct class_cache {
     struct table classes;
     struct table files;
@@ -27,6 +26,9 @@ struct known_class {
     const char *path;         /* the file's; NULL: unknown */
     char strings[];
 };
+
+/* An empty cache, which needs no memory as yet. */
+void class_cache_init(struct class_cache *cache);
 
 /*
  * Describes a class for class_cache_add, without a file as yet. `key` is something that no other

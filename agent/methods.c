@@ -69,6 +69,9 @@ struct method_cache *method_cache_new(const struct method_cache_options *options
     struct method_cache *cache = calloc(1, sizeof(*cache));
     if (cache) {
         cache->options = *options;
+        cache->methods.grain = 3; /* HotSpot's ids are the addresses of pointers in arrays */
+        cache->code.grain = 10;   /* about the size of the smallest nmethods */
+        class_cache_init(&cache->classes);
         pthread_mutex_init(&cache->lock, NULL);
     }
     return cache;

@@ -1,6 +1,7 @@
 /*
  * A hash table of entries that belong to the caller: an entry's first member is a struct
- * table_entry. Several entries may have the same key. No locks; set to all zeroes to begin with.
+ * table_entry. Several entries may have the same key. No locks; set to all zeroes to begin with,
+ * but for `grain`.
  */
 #ifndef JD_AGENT_TABLE_H
 #define JD_AGENT_TABLE_H
@@ -24,6 +25,9 @@ struct table {
     size_t slot_count; /* 0 or a power of two */
     size_t used;       /* slots, which is keys */
     size_t drained;    /* slots that table_drain has emptied */
+    /* Bits. Keys that come one after the other are often about 2^grain apart: eight neighbours of
+     * that distance share cache lines. */
+    unsigned grain;
 };
 
 /* Adds an entry whose key is set. False: no memory. */

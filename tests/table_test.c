@@ -29,10 +29,10 @@ static bool is_found(const struct table *table, const struct item *item)
 }
 
 /* Few keys, so that some are there several times, and `spread` apart, so that homes collide. */
-static void as_a_list_would(uint64_t spread)
+static void as_a_list_would(uint64_t spread, unsigned grain)
 {
     static struct item items[ENTRIES];
-    struct table table = {0};
+    struct table table = {.grain = grain};
     uint64_t random = spread;
     size_t count = 0;
     for (size_t i = 0; i < ENTRIES; i++) {
@@ -66,10 +66,11 @@ static void as_a_list_would(uint64_t spread)
 static void entries_are_found_again(void **state)
 {
     (void)state;
-    as_a_list_would(1);
-    as_a_list_would(8);
-    as_a_list_would(4096);
-    as_a_list_would(UINT64_C(1) << 54); /* few homes: long rows of slots */
+    as_a_list_would(1, 0);
+    as_a_list_would(8, 3);
+    as_a_list_would(8, 10); /* few homes: long rows of slots */
+    as_a_list_would(4096, 3);
+    as_a_list_would(UINT64_C(1) << 54, 0);
 }
 
 static void an_empty_table(void **state)

@@ -19,8 +19,8 @@ part_growth() {
         echo "}"
     } >"$scratch/Many_xxxxxx.java"
     "$jdk/bin/javac" -nowarn -d "$scratch/classes" "$here/programs/Many.java" "$scratch/Many_xxxxxx.java"
-    local sizes=(2 20 200)
-    [ "$small" = 0 ] || sizes=(1 2)
+    local sizes=(0 2 20 200) # without any methods: the JVM's stubs alone
+    [ "$small" = 0 ] || sizes=(0 2)
     local -A events_of=()
     for copies in "${sizes[@]}"; do
         methods=$((copies * 500))
@@ -32,16 +32,21 @@ part_growth() {
         stop_jvm
         events_of[$methods]=$events
     done
-    growth_of_cost $((sizes[0] * 500)) "$methods"
+    growth_of_cost $((sizes[1] * 500)) "$methods"
 }
 
-# growth_of_cost FEW MANY: what an event costs each agent among that many methods, as a multiple.
+# growth_of_cost FEW MANY: how much dearer an event is among that many methods than among few, and
+# the same for what the methods add to the JVM's stubs, which are a third of the events of few.
 growth_of_cost() {
-    local few=$1 many=$2 who cheap dear
+    local few=$1 many=$2 who none cheap dear
     for who in floor limit jdagent perf; do
+        none=$(median "growth, 0 methods, cpu us" "$who")
         cheap=$(median "growth, $few methods, cpu us" "$who")
         dear=$(median "growth, $many methods, cpu us" "$who")
-        [ -z "$dear" ] || result "growth of cost per event, $many over $few" "$who" \
+        [ -n "$dear" ] || continue
+        result "growth of cost per event, $many over $few" "$who" \
             "$(awk "BEGIN { print $dear / ${events_of[$many]} / ($cheap / ${events_of[$few]}) }")"
+        result "growth of cost per method, $many over $few" "$who" \
+            "$(awk "BEGIN { print ($dear - $none) / $many / (($cheap - $none) / $few) }")"
     done
 }
