@@ -323,7 +323,7 @@ int method_table_open(const struct method_table_options *options, struct method_
     char path[PATH_MAX];
     size_t stem = strlen(options->dump);
     size_t suffix = sizeof dump_suffix - 1;
-    if (!hotspot_knows_methods(options->hotspot)) {
+    if (!options->names.ids_are_pointers || !hotspot_knows_methods(options->hotspot)) {
         message(MESSAGE_WARNING, "failed to start the table of methods: this JVM does not tell "
                                  "where it keeps them; interpreted frames stay unnamed");
         return -1;

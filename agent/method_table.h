@@ -20,7 +20,7 @@ struct method_table_options {
     uint64_t max_bytes; /* 0: no limit */
 };
 
-/* 0 or -1 after a message. */
+/* 0 or -1 after a message: where ids do not lead to HotSpot's methods, too. */
 int method_table_open(const struct method_table_options *options, struct method_table **out);
 
 /* Tells of a class in its ClassPrepare event. On any thread, also at the same time. */

@@ -241,22 +241,36 @@ static bool wants_listing(const struct method_cache_options *options,
            !(known_class->path && source_text_exists(options->source_path, known_class->path));
 }
 
-/* The JVM's answer about an id, made one about that very method. */
+/*
+ * Whether the JVM's answer about an id is about another method than HotSpot's; *names are that
+ * one's then, where they can be told. Where ids are no pointers, only other names show it.
+ */
+static bool is_about_another(const struct method_cache *cache, jmethodID id, const void *vm_method,
+                             const struct fetched_method *fetched, struct hotspot_names *names)
+{
+    const struct method_cache_options *options = &cache->options;
+    if (!vm_method || vm_method == vm_method_of(cache, id)) {
+        return false;
+    }
+    bool told = options->names_of && options->names_of(options->context, vm_method, names);
+    return options->ids_are_pointers ||
+           (told && (strcmp(names->name, fetched->name) != 0 ||
+                     strcmp(names->descriptor, fetched->descriptor) != 0));
+}
+
+/* The JVM's answer, made one about the method of those names. */
 static struct cached_method *describe_other(const struct method_cache_options *options,
-                                            jmethodID id, const void *vm_method,
+                                            jmethodID id, const struct hotspot_names *names,
                                             struct known_class *known_class,
                                             const struct fetched_method *fetched)
 {
     struct fetched_method other = *fetched;
-    struct hotspot_names names = {0};
     other.line_count = 0;
-    if (options->names_of && options->names_of(options->context, vm_method, &names)) {
-        other.name = names.name;
-        other.descriptor = (char *)names.descriptor;
+    if (names->name) {
+        other.name = names->name;
+        other.descriptor = (char *)names->descriptor;
     }
-    struct cached_method *method = describe(options, id, known_class, &other);
-    free(names.name);
-    return method;
+    return describe(options, id, known_class, &other);
 }
 
 /* Asks the JVM; the answer holds a reference to its class, and is not in the cache as yet. */
@@ -270,10 +284,13 @@ static struct cached_method *fetch(const struct method_set *set, jmethodID id,
     }
     struct cached_method *method = NULL;
     struct fetched_method fetched;
-    bool is_other = vm_method != vm_method_of(set->cache, id);
+    bool is_other = false;
     if (method_fetch(set->jvmti, id, &fetched)) {
-        method = is_other ? describe_other(options, id, vm_method, known_class, &fetched)
+        struct hotspot_names names = {0};
+        is_other = is_about_another(set->cache, id, vm_method, &fetched, &names);
+        method = is_other ? describe_other(options, id, &names, known_class, &fetched)
                           : describe(options, id, known_class, &fetched);
+        free(names.name);
         method_fetch_free(set->jvmti, &fetched);
     }
     if (!method) {
@@ -358,8 +375,7 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id)
 const struct java_method *method_set_get_compiled(struct method_set *set, jmethodID id,
                                                   const void *vm_method)
 {
-    bool told = vm_method && set->cache->options.ids_are_pointers;
-    return id && told ? get(set, id, vm_method) : method_set_get(set, id);
+    return id && vm_method ? get(set, id, vm_method) : method_set_get(set, id);
 }
 
 void method_set_hold(struct method_set *set, uint64_t address)

@@ -1,5 +1,6 @@
 /* Start, stop and the JVM's end against a JVM that is played here. */
 #include "agent/commands.h"
+#include "agent/hotspot_fields.h"
 #include "agent/session.h"
 
 #include "scratch.h"
@@ -290,6 +291,22 @@ static void fork_finds_no_session(void **state)
     command_stop();
 }
 
+/* Said at once, not by a table that stays empty (JDK 26). */
+static void ids_that_lead_nowhere_make_no_table(void **state)
+{
+    (void)state;
+    struct hotspot hotspot = {.const_method = 56};
+    hotspot.places[METHOD_CONST].known = hotspot.places[CONST_CODE_SIZE].known = true;
+    const char *path = scratch_path(state, "jit-1.dump");
+    struct method_table_options options = {.dump = path, .hotspot = &hotspot};
+    struct method_table *table = NULL;
+    assert_int_equal(method_table_open(&options, &table), -1);
+    assert_null(table);
+    options.names.ids_are_pointers = true;
+    assert_int_equal(method_table_open(&options, &table), 0);
+    method_table_close(table);
+}
+
 #define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
 
 int main(void)
@@ -300,6 +317,7 @@ int main(void)
         JD_TEST(failure_turns_events_off_where_it_may),
         JD_TEST(stop_waits_for_callbacks),
         JD_TEST(fork_finds_no_session),
+        JD_TEST(ids_that_lead_nowhere_make_no_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static bool names_of(void *context, const void *vm_method, struct hotspot_names 
     assert_ptr_equal(context, &any_context);
     names->name = strdup(vm_method);
     assert_non_null(names->name);
-    names->descriptor = "(J)V";
+    names->descriptor = strcmp(vm_method, "invokeBasic") == 0 ? "(J)V" : "(I)V";
     return true;
 }
 
@@ -303,14 +303,18 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     method_cache_free(cache);
     assert_int_equal(memory, 0);
 
-    /* An id that is no pointer has always been the method's own. */
+    /* An id that is no pointer says nothing of its method, but the names do. */
     cache = new_cache(false);
     method_set_begin(&set, cache, &jvmti, NULL);
+    a = method_set_get_compiled(&set, id_of(&id), first);
     b = method_set_get_compiled(&set, id_of(&id), second);
-    assert_string_equal(b->method.name, "p.C.linkToStatic(int)");
+    assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
+    assert_int_equal(a->line_count, 2);
+    assert_string_equal(b->method.name, "p.C.invokeBasic(long)");
     method_set_empty(&set);
     method_set_destroy(&set);
     method_cache_free(cache);
+    assert_int_equal(memory, 0);
 }
 
 static void no_id_is_no_method(void **state)
