@@ -27,6 +27,7 @@ verb_bundle() {
     *.tar | *.tar.gz | *.tgz | *.tar.xz) ;;
     *) wrong_usage "bundle: what kind of file is $out? (.tar, .tar.gz, .tar.xz)" ;;
     esac
+    need_writable "$out"
     bundle_collect_files
     bundle_how_to "$name" >"$PROFILE/HOW-TO-OPEN"
     for item in HOW-TO-OPEN perf.jit.data profile scorecard.json flamegraph.html src buildid; do

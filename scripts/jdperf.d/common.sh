@@ -73,6 +73,12 @@ is_number() {
     [[ $1 =~ ^[0-9]+$ ]] && ((10#$1 > 0))
 }
 
+# need_writable FILE: before the work is done that would fill it.
+need_writable() {
+    local reason
+    reason=$( { : >>"$1"; } 2>&1) || die "failed to write $1: ${reason##*: }"
+}
+
 need_agent() {
     [[ -r $JDPERF_AGENT ]] || die "failed to find the agent at $JDPERF_AGENT: $JDPERF_MISSING"
 }

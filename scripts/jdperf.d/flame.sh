@@ -20,17 +20,22 @@ END
 }
 
 verb_flame() {
-    local out='' title=''
+    local out='' title='' said
     read_options flame 'out -o --output' 'title --title' \
         '-- options of perf script stand behind --' : "$@"
     one_word flame profile
     view_profile "${WORDS[0]:-$JDPERF_DEFAULT_DIR}"
     out=${out:-$PROFILE/flamegraph.html}
     [[ -r $FLAME_LIB/page.html ]] || die "failed to find $FLAME_LIB/page.html: $JDPERF_MISSING"
+    need_writable "$out"
     make_scratch
-    flame_data "${MORE[@]}" >"$SCRATCH/flame.json" || die "there are no samples to draw"
+    if ! flame_data "${MORE[@]}" >"$SCRATCH/flame.json"; then
+        said=$(view_complaint "$SCRATCH/flame.log")
+        [[ -z $said ]] || wrong_usage "flame: perf script says: $said ($PERF script -h lists its options)"
+        die "there are no samples to draw${MORE[*]:+ that match ${MORE[*]}}"
+    fi
     flame_page "${title:-$(flame_title)}" >"$SCRATCH/flame.html"
-    cat "$SCRATCH/flame.html" 2>/dev/null >"$out" || die "failed to write $out"
+    cat "$SCRATCH/flame.html" >"$out" || die "failed to write $out"
     say "flame graph of $(sed -n 's/.*"samples": \([0-9]*\).*/\1/p' "$SCRATCH/flame.json") samples: $out"
 }
 

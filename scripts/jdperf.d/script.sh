@@ -23,5 +23,5 @@ verb_script() {
     -h | --help) script_usage; return 0 ;;
     esac
     view_profile "$dir"
-    view_perf script "$@"
+    view_show script "$@"
 }

@@ -23,6 +23,23 @@ view_perf() {
     perf_in_profile "$verb" -i "$DATA" "$@"
 }
 
+# view_show VERB ARGUMENT…: the same for the user. Of an option that perf does not know he sees the
+# name, not perf's whole help.
+view_show() {
+    local status=0 said
+    make_scratch
+    view_perf "$@" 2>"$SCRATCH/said" || status=$?
+    said=$(view_complaint "$SCRATCH/said")
+    [[ -z $said ]] || wrong_usage "$1: perf $1 says: $said ($PERF $1 -h lists its options)"
+    cat "$SCRATCH/said" >&2
+    return "$status"
+}
+
+# What perf complains about in its words in $1, when it goes on with its usage.
+view_complaint() {
+    ! grep -q '^ *Usage: perf' "$1" || sed -n '/^ *Error: *$/d; /[^ ]/ { s/^ *Error: *//; p; q }' "$1"
+}
+
 # perf asks addr2line for every address, which takes some 20 ms for each in a libjvm.so that has no
 # line information at all. Such a file is answered for at once.
 view_quick_lines() {

@@ -21,6 +21,21 @@ run 0 "$JDPERF" report p --lines
 awk '!/^#/ && NF && n++ < 3' output >top
 grep -Eq 'Market\.java:5[0-9] .*Market' top || fail "the hot lines are not at the top"
 
+run 0 "$JDPERF" report p --callers --symbol-filter mergeLo
+says 'TimSort.mergeLo'
+says 'call_stub'
+awk '!/^#/ && NF && /%/ { print; exit }' output | grep -q mergeLo || fail "the method asked for is not at the top"
+run 2 "$JDPERF" report p -s magic
+says "Unknown --sort key: \`magic'"
+run 2 "$JDPERF" script p --frobnicate
+says "unknown option \`frobnicate'"
+run 2 "$JDPERF" flame p -- --frobnicate
+says "unknown option \`frobnicate'"
+run 1 "$JDPERF" flame p -- --tid 1
+says 'no samples to draw that match --tid 1'
+run 1 "$JDPERF" bundle p -o nowhere/p.tar
+says 'failed to write nowhere/p.tar: No such file'
+
 run 0 "$JDPERF" annotate p takeOrders --source-path "$SOURCE/scripts/sample"
 says 'double trend = price * 0.0001;'
 run 0 "$JDPERF" annotate p takeOrders --no-source
