@@ -258,7 +258,7 @@ static int prepare(struct run *run, bool expand)
         err = perf_data_open(options->input, &run->data);
     }
     if (!err) {
-        err = processes_read(run->data, &run->processes);
+        err = processes_read(run->data, options->build_id_dir, &run->processes);
     }
     if (!err) {
         err = jvms_find(run->data, run->processes, &jvms_options, &run->jvms);

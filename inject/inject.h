@@ -16,6 +16,7 @@ struct inject_options {
     const char *output;
     const char *source_path;
     const char *scorecard;
+    const char *build_id_dir; /* NULL: perf's default */
     char **dumps;
     uint32_t dump_count;
     enum inline_mode inline_mode;

@@ -34,6 +34,7 @@ static int parse(int argc, char **argv, struct inject_options *options)
         {"interpreted-suffix", required_argument, NULL, 'T'},
         {"leaf", no_argument, NULL, 'l'},
         {"source-path", required_argument, NULL, 's'},
+        {"buildid-dir", required_argument, NULL, 'b'},
         {"keep-all", no_argument, NULL, 'k'},
         {"keep-stacks", no_argument, NULL, 'K'},
         {"scorecard", required_argument, NULL, 'c'},
@@ -68,6 +69,9 @@ static int parse(int argc, char **argv, struct inject_options *options)
             break;
         case 's':
             options->source_path = optarg;
+            break;
+        case 'b':
+            options->build_id_dir = optarg;
             break;
         case 'k':
             options->keep_all = true;
@@ -132,6 +136,9 @@ const struct verb verb_inject = {
         "                            ' (interpreted)')\n"
         "      --leaf                self time goes to the innermost inlined method\n"
         "      --source-path DIRS    where Java sources are, separated by ':', for perf annotate\n"
+        "      --buildid-dir DIR     where perf record left copies of files, as it was told "
+        "(default:\n"
+        "                            ~/.debug), for stacks of containers that are gone\n"
         "      --keep-all            all code of the dump, not only what samples touch\n"
         "      --keep-stacks         leave stack copies (--call-graph dwarf) as they are, for "
         "perf\n"

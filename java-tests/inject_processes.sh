@@ -134,18 +134,26 @@ if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
     seen space 'Forker\.work.*space\.jit-'
 
     # The JVM's libraries under names that are none out here: its stacks are unwound with them
-    # while it lives.
+    # while it lives, and with perf's copies of them later.
+    rooted() {
+        grep -qE '"rooted_share": (1|0\.9)' "$scratch/inside.json" ||
+            fail "inside, $1: stacks without roots: $(cat "$scratch/inside.out")"
+    }
     unshare --mount bash -c "mount --bind '$jdk' /mnt && exec \"\$@\"" - \
         /mnt/bin/java "-agentpath:$agent=dir=$scratch,methods=on" -cp "$classes" Streams 60 \
         >"$scratch/1.log" &
     first=$!
     children+=("$first")
     sleep 2
-    record inside -e cpu-clock -F 199 --call-graph dwarf,16384 -p "$first" -- sleep 2
+    perf --buildid-dir "$scratch/buildid" record -q --buildid-all -k mono -o "$scratch/inside.data" \
+        -e cpu-clock -F 199 --call-graph dwarf,16384 -p "$first" -- sleep 2 \
+        >"$scratch/inside.log" 2>&1 || fail "inside: $(tail -n 3 "$scratch/inside.log")"
     inject inside
+    rooted alive
     kill -KILL "$first"
-    grep -qE '"rooted_share": (1|0\.9)' "$scratch/inside.json" ||
-        fail "inside: stacks without roots: $(cat "$scratch/inside.out")"
+    wait "$first" 2>/dev/null || true
+    inject inside --buildid-dir "$scratch/buildid"
+    rooted dead
 else
     note "no namespaces here: that case is left out"
 fi

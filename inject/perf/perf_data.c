@@ -471,10 +471,14 @@ static int check_type(const struct perf_data *data, uint32_t type)
     }
 }
 
+/* Told once, however often the file is read. */
 static int cut_off(struct perf_data *data)
 {
-    warning_message("the last record of %s, at offset %" PRIu64 ", is cut off; it is left out",
-                    data->path, data->next);
+    if (!data->told_cut_off) {
+        warning_message("the last record of %s, at offset %" PRIu64 ", is cut off; it is left out",
+                        data->path, data->next);
+        data->told_cut_off = true;
+    }
     data->next = data->header.data.offset + data->header.data.size;
     return 0;
 }
@@ -587,9 +591,7 @@ int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record
         }
         more = next_in_file(data, want_samples, record);
         if (more == 0 && data->unpack && perf_unpack_is_cut_off(data->unpack)) {
-            warning_message("the compressed records of %s end inside a record; it is left out",
-                            data->path);
-            perf_unpack_rewind(data->unpack);
+            more = cut_off(data);
         }
         if (more <= 0 || !is_packed(record->type)) {
             return more;

@@ -22,6 +22,17 @@ _Static_assert(sizeof(struct perf_file_header) == 104, "perf_file_header");
 
 #define PERF_FILE_MAGIC UINT64_C(0x32454c4946524550) /* "PERFILE2" */
 
+/* perf's build_id_event: what one file takes in HEADER_BUILD_ID; its name follows. */
+struct perf_build_id_entry {
+    struct perf_event_header header;
+    int32_t pid;
+    uint8_t build_id[BUILD_ID_MAX];
+    uint8_t size;
+    uint8_t reserved[3];
+};
+_Static_assert(sizeof(struct perf_build_id_entry) == 36, "perf_build_id_entry");
+#define PERF_BUILD_ID_SIZE (1u << 15) /* PERF_RECORD_MISC_BUILD_ID_SIZE: its size is in there */
+
 struct perf_data {
     int fd;
     char *path;
@@ -44,9 +55,10 @@ struct perf_data {
     char *strings[PERF_FEATURE_BITS];                /* read by perf_data_string */
 
     uint8_t *window;
-    uint64_t window_at;         /* offset of the window in the file */
-    size_t window_size;         /* valid bytes */
-    uint64_t next;              /* offset of the next record */
+    uint64_t window_at; /* offset of the window in the file */
+    size_t window_size; /* valid bytes */
+    uint64_t next;      /* offset of the next record */
+    bool told_cut_off;
     struct perf_unpack *unpack; /* NULL: no packed record was met yet */
 };
 

@@ -15,10 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COPY_SIZE     ((size_t)64 * 1024)
-#define USER_STATE    ((uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER))
-#define NAME_ALIGN    64         /* of file names in HEADER_BUILD_ID */
-#define BUILD_ID_SIZE (1u << 15) /* PERF_RECORD_MISC_BUILD_ID_SIZE: the size is in the record */
+#define COPY_SIZE  ((size_t)64 * 1024)
+#define USER_STATE ((uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER))
+#define NAME_ALIGN 64 /* of file names in HEADER_BUILD_ID */
 
 struct perf_writer {
     struct perf_data *source;
@@ -32,16 +31,6 @@ struct perf_writer {
     uint8_t *build_ids;
     size_t build_ids_size;
 };
-
-/* perf's build_id_event: what one file takes in HEADER_BUILD_ID. */
-struct build_id_entry {
-    struct perf_event_header header;
-    int32_t pid;
-    uint8_t build_id[BUILD_ID_MAX];
-    uint8_t size;
-    uint8_t reserved[3];
-};
-_Static_assert(sizeof(struct build_id_entry) == 36, "build_id_entry");
 
 void perf_writer_put(struct perf_writer *writer, const void *bytes, size_t size)
 {
@@ -176,8 +165,8 @@ void perf_writer_add_build_id(struct perf_writer *writer, const char *path,
 {
     size_t length = strlen(path);
     size_t name_size = (length + NAME_ALIGN) / NAME_ALIGN * NAME_ALIGN; /* with its NUL */
-    struct build_id_entry entry = {
-        .header = {.misc = PERF_RECORD_MISC_USER | BUILD_ID_SIZE,
+    struct perf_build_id_entry entry = {
+        .header = {.misc = PERF_RECORD_MISC_USER | PERF_BUILD_ID_SIZE,
                    .size = (uint16_t)(sizeof entry + name_size)},
         .pid = -1, /* of the host, not of a guest */
         .size = BUILD_ID_MAX,

@@ -60,7 +60,7 @@ static int open_recording(const char *path, struct recording *recording)
 {
     struct jvms_options options = {.suffixes = {"", ""}};
     if (perf_data_open(path, &recording->data) != 0 ||
-        processes_read(recording->data, &recording->processes) != 0 ||
+        processes_read(recording->data, NULL, &recording->processes) != 0 ||
         jvms_find(recording->data, recording->processes, &options, &recording->jvms) != 0) {
         return -1;
     }

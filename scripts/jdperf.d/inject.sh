@@ -106,7 +106,7 @@ inject_with_jdtool() {
     with_progress "naming generated code" \
         "$JDPERF_TOOL" inject -i "$PROFILE/perf.data" -o "$PROFILE/perf.jit.data" \
         "${dumps[@]/#/--dump=}" \
-        --source-path "$PROFILE/src" --scorecard "$PROFILE/scorecard.json" "$@" || status=$?
+        --source-path "$PROFILE/src" --buildid-dir "$PROFILE/buildid" --scorecard "$PROFILE/scorecard.json" "$@" || status=$?
     ((status != 2)) || exit 2
     if ((status)); then
         # There is a result all the same when no dump could be used: perf could not use them either.

@@ -141,7 +141,11 @@ record_perf_arguments() {
     [[ -z $pid ]] || PERF_ARGUMENTS+=(-p "$TARGET")
     case $stacks in
     fp) PERF_ARGUMENTS+=(--call-graph fp) ;;
-    dwarf) PERF_ARGUMENTS+=(--call-graph "dwarf,$stack_size") ;;
+    dwarf)
+        PERF_ARGUMENTS+=(--call-graph "dwarf,$stack_size")
+        # Stacks lead through files that no sample hits, and a container's are gone with it.
+        [[ ! $pid || $TARGET_SAME_FILES ]] || PERF_ARGUMENTS+=(--buildid-all)
+        ;;
     esac
     # perf's own 512K hold eight copied stacks. Only root may have more than perf_event_mlock_kb.
     [[ $buffer || $stacks != dwarf || $EUID != 0 ]] || buffer=4M
