@@ -39,7 +39,7 @@ target_command() {
         # jcmd reads key=value as an argument of its own unless it is quoted.
         asking=("${TARGET_AS[@]}" "$jcmd" "$TARGET" JVMTI.agent_load "$TARGET_AGENT" "\"$1\"")
     else
-        die "failed to find jattach or jcmd: apt-get install jattach"
+        need_attach_tool
     fi
     for ((tries = 0; tries < 20; tries++)); do
         status=0
@@ -109,11 +109,15 @@ target_jcmd() {
     command -v jcmd
 }
 
+need_attach_tool() {
+    command -v jattach >/dev/null || target_jcmd >/dev/null || die "failed to find jattach or jcmd: apt-get install jattach"
+}
+
 # target_flag NAME: sets FLAG to the value of a -XX flag, true or false, empty when the JVM does not
 # know it. Fails, and sets TARGET_SILENT, when the JVM does not answer.
 target_flag() {
     local jcmd status=0
-    FLAG=''
+    FLAG='' ANSWER=''
     [[ -z ${TARGET_SILENT:-} ]] || return 1
     if command -v jattach >/dev/null; then
         target_ask 15 jattach "$TARGET" printflag "$1" || status=$?

@@ -10,7 +10,8 @@ usage: jdperf clean [-n] [--all]
 
 Removes what jdperf left behind: the directories it made in /tmp for JVMs of
 other users and in containers, when the session is over (as root: everybody's,
-and those in containers that run). Profiles (-o DIR) are left alone.
+and those in containers that run), and its own when it was killed. Profiles
+(-o DIR) are left alone.
 
   -n, --dry-run       only list it
       --all           what others may still want, too: perf maps in /tmp and
@@ -43,6 +44,7 @@ verb_clean() {
         count=$((count + 1))
     done < <(
         leftover_staging
+        leftover_scratch
         if [[ $all ]]; then
             leftover_maps
             leftover_dumps

@@ -86,7 +86,7 @@ need_agent() {
 # A file that lives as long as this jdperf. SCRATCH is removed at exit.
 make_scratch() {
     [[ -n ${SCRATCH:-} ]] && return
-    SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/jdperf.XXXXXXXX") ||
+    SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/jdperf.$$.XXXXXXXX") ||
         die "failed to make a temporary directory in ${TMPDIR:-/tmp}"
     at_exit drop_scratch
 }

@@ -239,7 +239,7 @@ check_build_id_cache() {
 
 check_leftovers() {
     local count
-    count=$({ leftover_staging; leftover_maps; leftover_dumps; } | tr -cd '\0' | wc -c)
+    count=$({ leftover_staging; leftover_scratch; leftover_maps; leftover_dumps; } | tr -cd '\0' | wc -c)
     if ((count)); then
         poor "$count perf maps, dumps and directories of JVMs that have ended" "jdperf clean --all (-n lists them)"
     else
@@ -263,6 +263,7 @@ check_attach() {
     if [[ $TARGET_UID != "$EUID" && $EUID != 0 ]]; then
         bad "the JVM is another user's" "be $(id -un "$TARGET_UID" 2>/dev/null || echo "uid $TARGET_UID"), or root"
     elif ! command -v jattach >/dev/null && ! target_jcmd >/dev/null; then
+        TARGET_SILENT=yes
         bad "neither jattach nor a jcmd that can reach it" "apt-get install jattach"
     elif ! target_flag DisableAttachMechanism; then
         bad "the JVM does not answer" "$(target_silence)"

@@ -40,6 +40,18 @@ leftover_staging() {
     done < <(temporary_directories)
 }
 
+# The temporary directories of jdperfs that were killed.
+leftover_scratch() {
+    local path pid
+    for path in "${TMPDIR:-/tmp}"/jdperf.[0-9]*.????????; do
+        pid=${path##*/jdperf.}
+        pid=${pid%.*}
+        [[ $pid =~ ^[0-9]+$ && -d $path && ! -L $path ]] || continue
+        [[ -O $path || $EUID -eq 0 ]] || continue
+        [[ -d /proc/$pid ]] || printf '%s\0' "$path"
+    done
+}
+
 # Perf maps of processes that are gone. In a container's /tmp pids are the container's, so only maps
 # on this side can be judged.
 leftover_maps() {

@@ -83,6 +83,7 @@ verb_record() {
     need_agent
     if [[ $pid ]]; then
         target_find "$pid"
+        need_attach_tool
         # It would leave its files in the staging directory, which does not last.
         [[ $INJECTOR != perf ]] || target_is_like_us ||
             wrong_usage "record: --injector perf cannot serve another user's JVM or one in a container"

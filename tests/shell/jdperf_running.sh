@@ -142,6 +142,8 @@ for ((i = 0; i < 100; i++)); do
     sleep 0.1
 done
 ! kill -0 "$recorder" 2>/dev/null || fail "perf goes on"
+run 0 "$JDPERF" clean
+says "/jdperf.$session."
 sleep 5
 run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
