@@ -2,6 +2,7 @@
 
 #include "inject/base/array.h"
 #include "inject/base/message.h"
+#include "inject/unwind/frames.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -202,6 +203,25 @@ static int put(struct call_chains *chains, uint64_t ip)
     return 0;
 }
 
+/*
+ * A virtual thread's bottom frame returns to the first byte of cont_returnBarrier, which the JVM
+ * put there in the place of the caller's address: no call is before it, only whatever code lies
+ * there.
+ */
+static bool is_return_barrier(const struct process *process, uint64_t time,
+                              const struct chain_entry *entry, struct code_place *place)
+{
+    bool is_last_byte = entry->address - place->of->address == place->of->size - 1;
+    struct code_place behind;
+    if (!is_last_byte || entry->ip == entry->address ||
+        !jvms_code_at(process, entry->ip, time, &behind) || behind.of->address != entry->ip ||
+        !frames_is_return_barrier(code_index_blob(behind.jvm->index, behind.of->blob)->name)) {
+        return false;
+    }
+    *place = behind;
+    return true;
+}
+
 static int put_entry(struct call_chains *chains, const struct process *process, uint64_t time,
                      const struct chain_entry *entry)
 {
@@ -213,12 +233,12 @@ static int put_entry(struct call_chains *chains, const struct process *process, 
     if (!is_generated) {
         return put(chains, entry->ip);
     }
-    int err =
-        chains->options.expand ? frames_of(chains, &place, entry->address, &frames, &count) : 0;
+    uint64_t address = is_return_barrier(process, time, entry, &place) ? entry->ip : entry->address;
+    int err = chains->options.expand ? frames_of(chains, &place, address, &frames, &count) : 0;
     for (uint32_t i = 0; !err && i < count; i++) {
         err = put(chains, frames[i]);
     }
-    return err ? err : put(chains, chains->options.at_calls ? entry->address : entry->ip);
+    return err ? err : put(chains, chains->options.at_calls ? address : entry->ip);
 }
 
 /* Makes chains->chain. *leaf is the innermost user entry, 0: there is none. */

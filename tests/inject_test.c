@@ -681,6 +681,29 @@ static void a_named_dump_goes_to_the_process_of_its_time(void **state)
     free(file.records);
 }
 
+/* The code before it has nothing to do with the stack; other callers' addresses lie in the call. */
+static void the_return_barrier_is_no_return_address(void **state)
+{
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_load(&dump, 1000100, CODE, 16, 1, "cont_thaw");
+    dump_load(&dump, 1000100, CODE + 16, 16, 2, "cont_returnBarrier");
+    dump_load(&dump, 1000100, CODE + 32, 16, 3, "a.A.m()");
+    write_dump(state, &dump, "jit-4242.dump");
+    struct perf_file file = recording();
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 40, CODE + 16, CODE + 32};
+    put_sample(&file, PID, 1000200, chain, 4);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+    struct seen seen[8] = {0};
+    read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_true(seen[0].chain[1] == CODE + 40);
+    assert_true(seen[0].chain[2] == CODE + 16);
+    assert_true(seen[0].chain[3] == CODE + 31); /* a call as the last instruction */
+    free(file.records);
+}
+
 /* One sample with registers and a stack copy; the stack itself is all zeros. */
 static struct perf_file recording_with_copy(uint64_t abi)
 {
@@ -924,6 +947,7 @@ int main(void)
         cmocka_unit_test(a_named_dump_goes_to_the_process_of_its_time),
         cmocka_unit_test(samples_that_cannot_be_unwound_keep_their_own_address),
         cmocka_unit_test(copies_of_other_machines_are_left_alone),
+        cmocka_unit_test(the_return_barrier_is_no_return_address),
         cmocka_unit_test(files_are_found_in_the_build_id_cache),
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),
