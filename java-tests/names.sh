@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Every compiled method has the name that HotSpot itself gives it, whatever JVMTI says: by the list of
-# `jcmd Compiler.codelist`, address by address, with the agent there from the start and attached.
+# `jcmd Compiler.codelist`, address by address, with the agent there from the start and attached; and
+# by HotSpot's log of all compilations while classes, ids and code come and go.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile Handles
+compile Churn
 
 dynamic=()
 [ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
@@ -29,18 +31,36 @@ sed -n 's|^ *[0-9]* *-\{0,1\}[0-9]* *[0-9]* *\([^ ]*\) *\[0x[0-9a-f]*, 0x\([0-9a
 [ "$(grep -c 'MethodHandle\.link\|MethodHandle\.invokeBasic' "$scratch/expected")" -gt 3 ] ||
     fail "no method handle intrinsics"
 
-# compare NAME: the names of a dump's methods with those expected.
+# compare NAME PERCENT: the names in NAME.names with those expected.
 compare() {
-    verify "$(the_dump "$scratch/$1")"
-    "$jdtool" map "$(the_dump "$scratch/$1")" |
-        sed -n 's|^0*\([0-9a-f]*\) [0-9a-f]* L\([^;]*\);\(.*\)|\1 \2.\3|p' | tr '/+' '..' | sort >"$scratch/$1.names"
-    local same wrong
+    local same wrong total
+    total=$(wc -l <"$scratch/expected")
     join "$scratch/expected" "$scratch/$1.names" >"$scratch/joined"
     same=$(awk '$2 == $3' "$scratch/joined" | wc -l)
     wrong=$(awk '$2 != $3' "$scratch/joined" | wc -l)
-    note "$1: $same of $(wc -l <"$scratch/expected") names are HotSpot's, $wrong are others"
+    note "$1: $same of $total names are HotSpot's, $wrong are others"
     [ "$wrong" -eq 0 ] || fail "$1: $(awk '$2 != $3 { print $3 " is " $2 }' "$scratch/joined" | head -n 3)"
-    at_least "$same" "$(wc -l <"$scratch/expected")" 95 || fail "$1: too few names"
+    at_least "$same" "$total" "$2" || fail "$1: too few names"
 }
-compare start
-compare attached
+
+for name in start attached; do
+    dump=$(the_dump "$scratch/$name")
+    verify "$dump"
+    "$jdtool" map "$dump" |
+        sed -n 's|^0*\([0-9a-f]*\) [0-9a-f]* L\([^;]*\);\(.*\)|\1 \2.\3|p' |
+        tr '/+' '..' | sort >"$scratch/$name.names"
+    compare "$name" 95
+done
+
+"$jdk/bin/java" "-agentpath:$agent=dir=$scratch/churn,names=jvm" -XX:+UnlockDiagnosticVMOptions \
+    -XX:+LogCompilation "-XX:LogFile=$scratch/log" -XX:+UseSerialGC -Xmx64m \
+    -XX:ReservedCodeCacheSize=8m -cp "$classes" Churn 1000 >"$scratch/out" 2>"$scratch/err" ||
+    fail "the JVM failed: $(cat "$scratch/err")"
+sed -n "s|^<nmethod compile_id='\([0-9]*\)'.* method='\([^ ]*\) \([^ ]*\) \([^']*\)'.*|\1 \2.\3\4|p" "$scratch/log" |
+    sed 's/&lt;/</g; s/&gt;/>/g' | tr '/+' '..' | sort >"$scratch/expected"
+[ "$(wc -l <"$scratch/expected")" -gt 1000 ] || fail "little was compiled"
+"$jdtool" dump "$(the_dump "$scratch/churn")" | awk '
+    / facts / { id = match($0, /compile id [0-9]+/) ? substr($0, RSTART + 11, RLENGTH - 11) : "" }
+    / LOAD / && id != "" { sub(/.* name L/, ""); sub(/;/, "."); print id, $0; id = "" }' |
+    tr '/+' '..' | sort >"$scratch/churn.names"
+compare churn 99
