@@ -89,11 +89,19 @@ static const char *string_at(const struct perf_record *record, size_t offset)
     return (const char *)record->bytes + offset;
 }
 
-/* The names perf gives to memory without a file (map__new in tools/perf/util/map.c). */
+/* The names the kernel and perf give to memory without a file (map__new in tools/perf/util/map.c);
+ * code caches of large pages (-XX:+UseLargePages) have names of their own. */
 static bool is_anonymous(const char *path)
 {
-    return strncmp(path, "//anon", 6) == 0 || strncmp(path, "[anon:", 6) == 0 ||
-           strncmp(path, "/memfd:", 7) == 0;
+    static const char *const starts[] = {
+        "//anon", "[anon:", "/memfd:", "/anon_hugepage", "/SYSV", "/dev/zero",
+    };
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        if (strncmp(path, starts[i], strlen(starts[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool mapping_decode(const struct perf_data *data, const struct perf_record *record,
