@@ -37,6 +37,7 @@ struct run {
     struct image_files *files; /* by jvm */
     struct image_mappings *mappings;
     struct perf_writer *writer;
+    uint64_t malformed; /* samples */
     bool has_result;
     uint8_t record[PERF_RECORD_SIZE_MAX];
 };
@@ -141,8 +142,10 @@ static int put_records(struct run *run)
             if (perf_sample_decode(run->data, &record, &sample) == 0) {
                 latest = sample.time > latest ? sample.time : latest;
                 err = put_sample(run, &record, &sample);
+            } else {
+                run->malformed++; /* perf, too, makes nothing of one */
             }
-            continue; /* perf, too, makes nothing of a malformed one */
+            continue;
         }
         if (record.type == PERF_USER_FINISHED_ROUND) {
             image_mappings_put(run->mappings, latest, run->writer);
@@ -196,6 +199,7 @@ static int write_scorecard(struct run *run)
         .unwound = run->stacks ? &run->stack_counts : NULL,
         .had_stack_copies = perf_data_has(run->data, PERF_SAMPLE_STACK_USER),
         .has_chains = perf_data_has(run->data, PERF_SAMPLE_CALLCHAIN),
+        .malformed = run->malformed,
     };
     int err = 0;
     if (run->options->scorecard) {

@@ -285,6 +285,13 @@ static void warn(const struct scorecard *scorecard, const struct scorecard_facts
     if (!facts->has_chains) {
         tell(to, "samples have no stacks; record with -g");
     }
+    if (facts->malformed) {
+        snprintf(text, sizeof text,
+                 "%" PRIu64 " samples are malformed, or of an event the recording does not list; "
+                 "they are left out",
+                 facts->malformed);
+        tell(to, text);
+    }
     if (losses.samples || losses.records) {
         snprintf(text, sizeof text,
                  "%" PRIu64 " samples and %" PRIu64 " records were lost; record with a lower "

@@ -48,6 +48,7 @@ struct scorecard_facts {
     bool had_stack_copies;              /* recorded with --call-graph dwarf */
     const struct stack_counts *unwound; /* how that ended; NULL: the copies were not unwound */
     bool has_chains;
+    uint64_t malformed; /* samples that are none, and not in the result */
 };
 
 /* 0 or a negative errno after a message. */

@@ -493,7 +493,7 @@ static void the_scorecard_tells_why(void **state)
     write_simple_dump(state);
     put_mmap2(&file, PID, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
     put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, PROT_READ | PROT_EXEC, "/no/libc.so.6");
-    put_mmap2(&file, PID + 7, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+    put_mmap2(&file, PID + 7, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "/anon_hugepage (deleted)");
     put_mmap2(&file, PID + 7, 0, 0x7f0000200000, 0x1000, PROT_READ | PROT_EXEC, "/no/libjvm.so");
     put_marker(&file, state);
     static const struct {
@@ -514,6 +514,7 @@ static void the_scorecard_tells_why(void **state)
         uint64_t chain[] = {PERF_CONTEXT_USER, samples[i].address, 0x7f0000100010};
         put_sample(&file, samples[i].pid, samples[i].time, chain, i == 0 ? 3 : 2);
     }
+    perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, samples, 8); /* cut short */
     perf_file_write(&file, scratch_path(state, "p.data"));
     assert_int_equal(
         inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"), NULL),
@@ -530,6 +531,7 @@ static void the_scorecard_tells_why(void **state)
     assert_non_null(strstr(text, "\"stacks\": 7,"));
     assert_non_null(strstr(text, "\"stacks_rooted\": 1,"));
     assert_non_null(strstr(text, "PreserveFramePointer"));
+    assert_non_null(strstr(text, "1 samples are malformed"));
     free(file.records);
 }
 
