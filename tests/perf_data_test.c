@@ -441,6 +441,37 @@ static void packed_records_are_unpacked(void **state)
     free(file.records);
 }
 
+static void records_outlive_lost_features(void **state)
+{
+    struct perf_file file = two_events();
+    uint64_t zeros[8] = {0};
+    static const struct {
+        uint32_t size;
+        char text[12];
+    } arch = {12, "x86_64"};
+    perf_file_record(&file, PERF_RECORD_COMM, 0, zeros, sizeof zeros);
+    perf_file_feature(&file, PERF_FEATURE_ARCH, &arch, sizeof arch);
+    perf_file_feature(&file, PERF_FEATURE_CMDLINE, zeros, sizeof zeros);
+    perf_file_write(&file, scratch_path(state, "cut"));
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "cut"), &status), 0);
+    assert_int_equal(truncate(scratch_path(state, "cut"), status.st_size - 8), 0);
+    struct perf_data *data;
+    struct perf_writer *writer;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "cut"), &data), 0);
+    assert_string_equal(perf_data_string(data, PERF_FEATURE_ARCH), "x86_64");
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(perf_writer_open(scratch_path(state, "result"), data, false, &writer), 0);
+    perf_writer_put(writer, record.bytes, record.size);
+    assert_int_equal(perf_writer_finish(writer), 0);
+    perf_data_close(data);
+    assert_int_equal(perf_data_open(scratch_path(state, "result"), &data), 0);
+    assert_string_equal(perf_data_string(data, PERF_FEATURE_ARCH), "x86_64");
+    perf_data_close(data);
+    free(file.records);
+}
+
 static void a_file_cut_anywhere_does_no_harm(void **state)
 {
     struct perf_file file = two_events();
@@ -469,6 +500,7 @@ int main(void)
         cmocka_unit_test(samples_are_stepped_over),
         cmocka_unit_test(what_we_cannot_take_is_refused),
         cmocka_unit_test(packed_records_are_unpacked),
+        cmocka_unit_test(records_outlive_lost_features),
         cmocka_unit_test(a_file_cut_anywhere_does_no_harm),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);

@@ -106,18 +106,27 @@ static bool has_feature(const struct perf_data *data, unsigned feature)
     return data->header.features[feature / 64] >> (feature % 64) & 1;
 }
 
+/* They come last, so a copy that was cut off may have all records and not all of them. */
 static int read_features(struct perf_data *data, uint64_t file_size)
 {
     uint64_t at = data->header.data.offset + data->header.data.size;
+    unsigned lost = 0;
     for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
         if (!has_feature(data, i)) {
             continue;
         }
         struct perf_section *section = &data->features[i];
         if (perf_data_read(data, at, section, sizeof *section) || !inside(section, file_size)) {
-            return malformed(data, "its feature sections lie outside the file");
+            *section = (struct perf_section){0};
+            data->header.features[i / 64] &= ~(UINT64_C(1) << (i % 64));
+            lost++;
         }
         at += sizeof *section;
+    }
+    if (lost) {
+        warning_message("%s is cut off behind its records; %u of its sections about the machine "
+                        "are missing",
+                        data->path, lost);
     }
     if (has_feature(data, PERF_FEATURE_DIR_FORMAT)) {
         return refuse(data, "it is part of a recording in directory format",
