@@ -47,7 +47,8 @@ jdtool_has() {
 # is bad.
 inject_profile() {
     local injector=${INJECTOR:-jdtool} status=0 dumps=("$PROFILE"/jit-*.dump)
-    if ((${#dumps[@]} == 0)) && [[ ! -s $PROFILE/perf.jit.data ]]; then
+    # In a recording of the whole machine they are where the JVMs were told to put them.
+    if ((${#dumps[@]} == 0)) && [[ ! -s $PROFILE/perf.jit.data && $(profile_get "$PROFILE" command) ]]; then
         say "there is no dump in $PROFILE: no JVM took the agent up, so no generated code can be named"
         say "  if it was a JVM that ran: a script that sets JAVA_TOOL_OPTIONS has to keep what is in it (JAVA_TOOL_OPTIONS=\"\$JAVA_TOOL_OPTIONS …\"), and one that clears its environment to keep the variable; a daemon that runs already (gradle) is recorded with jdperf record -p PID"
     fi

@@ -34,6 +34,7 @@ and stopped afterwards; PID may be a unique part of a name that jcmd -l shows.
                       machine has no counters)
   -p, --pid PID       a JVM that runs already
   -a, --all           the whole machine; JVMs in it have to have the agent
+                      (jdperf attach PID)
       --stacks KIND   fp, dwarf (works without frame pointers, needs more
                       room), none, auto (default: fp where the JVM has
                       -XX:+PreserveFramePointer, which a JVM that jdperf

@@ -10,7 +10,7 @@
 # the command's process, empty when there is none.
 record_run() {
     local timer='' go process running=yes
-    HELD='' INTERRUPTED='' PERF_PID=''
+    HELD='' INTERRUPTED='' ENDED='' PERF_PID=''
     make_scratch
     mkfifo "$SCRATCH/go" "$SCRATCH/control" "$SCRATCH/ack"
     if ((${#command[@]})); then
@@ -27,8 +27,8 @@ record_run() {
     fi
     [[ -z $system_wide ]] || PERF_ARGUMENTS+=(-a)
 
-    trap 'INTERRUPTED=yes' INT
-    trap '[[ -z $HELD ]] || kill -TERM "$HELD" 2>/dev/null; [[ -z $PERF_PID ]] || kill -INT "$PERF_PID" 2>/dev/null' TERM HUP
+    trap 'INTERRUPTED=yes ENDED=yes' INT
+    trap 'ENDED=yes; [[ -z $HELD ]] || kill -TERM "$HELD" 2>/dev/null; [[ -z $PERF_PID ]] || kill -INT "$PERF_PID" 2>/dev/null' TERM HUP
     if ! record_start_perf; then
         [[ -z $HELD ]] || echo no >"$SCRATCH/go"
         exit 1
@@ -82,7 +82,7 @@ record_start_perf() {
     done
     exec {control}>&- {ack}>&-
     if [[ -z $answer ]]; then
-        if [[ $INTERRUPTED ]]; then
+        if [[ $ENDED ]]; then
             say "interrupted before the recording began"
         else
             explain_perf_failure "$(<"$SCRATCH/perf.log")"

@@ -30,8 +30,12 @@ running_attach() {
         [[ $stacks != dwarf ]] || add_agent_option methods on
         # Should we be killed, the JVM is not left with a session for good.
         [[ -z $duration ]] || add_agent_option duration $((duration + 60))
-        target_command "$AGENT_OPTIONS" || exit 1
+        # Before the request: the JVM acts on it even if we are ended while it is under way.
         at_exit running_abandon
+        if ! target_command "$AGENT_OPTIONS"; then
+            OWN_SESSION=''
+            exit 1
+        fi
     fi
     dump=$(target_dump)
     [[ $dump ]] || die "the agent in process $TARGET writes no dump"

@@ -127,6 +127,7 @@ says 'state=stopped'
 stop_jvm
 
 # Killed, jdperf leaves no perf behind, and no session for good.
+export WORK
 start_jvm java -cp classes Market 600
 "$JDPERF" record -o k -p "$jvm" -d 2 --stacks fp --agent-options duration=6 >output 2>&1 </dev/null &
 session=$!
@@ -148,6 +149,31 @@ sleep 5
 run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
 stop_jvm
+
+# Ended while the JVM is being attached to, it takes the session back.
+if jattach=$(command -v jattach); then
+    export jattach
+    start_jvm java -cp classes Market 600
+    fakes
+    # shellcheck disable=SC2154
+    fake jattach <<'END'
+"$jattach" "$@" || exit
+[[ $* != *dir=* ]] || { touch "$WORK/loaded"; sleep 2; }
+END
+    "$JDPERF" record -o q -p "$jvm" --stacks fp >output 2>&1 </dev/null &
+    session=$!
+    for ((i = 0; i < 600; i++)); do
+        [[ ! -e loaded ]] || break
+        sleep 0.1
+    done
+    kill "$session"
+    ! wait "$session" || fail "it went on"
+    rm bin/jattach
+    run 1 "$JDPERF" status "$jvm"
+    says 'state=stopped'
+    [[ ! -e q ]] || fail "a directory of nothing was left behind"
+    stop_jvm
+fi
 
 # perf that cannot start leaves the JVM as it was, and no directory.
 start_jvm java -cp classes Market 600
