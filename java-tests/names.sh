@@ -52,6 +52,22 @@ for name in start attached; do
     compare "$name" 95
 done
 
+# Some blobs HotSpot makes in silence, and only a replay tells of them: the session that was there from
+# the start knows them, too. (A stub may be made between the two sessions.)
+ranges() {
+    "$jdtool" map "$(the_dump "$scratch/$1")" | grep -v '^[0-9a-f]* [0-9a-f]* L[^;]*;' |
+        while read -r start size name; do
+            printf '%d %d %s %s\n' "0x$start" "0x$size" "$1" "$name"
+        done
+}
+{ ranges start; ranges attached; } | sort -k 1,1n -k 3,3r >"$scratch/blobs"
+silent=$(awk '
+    $3 == "start" { if ($1 + $2 > end) { end = $1 + $2 } }
+    $3 == "attached" && $1 >= end { print }' "$scratch/blobs")
+note "blobs of the replay: $(grep -c ' attached ' "$scratch/blobs"), unknown before: $(grep -c . <<<"$silent" || true)"
+[ "$(grep -c . <<<"$silent" || true)" -le 3 ] || fail "made in silence: $(head -n 5 <<<"$silent")"
+[ "$(grep -c ' attached ' "$scratch/blobs")" -gt 100 ] || fail "the replay has no blobs"
+
 "$jdk/bin/java" "-agentpath:$agent=dir=$scratch/churn,names=jvm" -XX:+UnlockDiagnosticVMOptions \
     -XX:+LogCompilation "-XX:LogFile=$scratch/log" -XX:+UseSerialGC -Xmx64m \
     -XX:ReservedCodeCacheSize=8m -cp "$classes" Churn 1000 >"$scratch/out" 2>"$scratch/err" ||
