@@ -12,9 +12,10 @@ annotate_usage() {
     cat <<END
 usage: jdperf annotate [DIR] METHOD [OPTION…] [-- PERF-ANNOTATE-OPTION…]
 
-Prints the machine code of the hottest method whose name contains METHOD, each
-instruction with its share of the samples, beside the Java source it was made
-from.
+Prints the machine code of the hottest method whose name is METHOD, or else
+contains it, each instruction with its share of the samples, beside the Java
+source it was made from. Of a method that was inlined everywhere it is the code
+of what it was inlined into.
 
       --source-path DIRS  where sources are, directories parted by ':' (the
                       roots of packages: DIR/java/util/HashMap.java). The
@@ -95,6 +96,7 @@ annotate_choose() {
     local symbols matches frames inlined percent
     symbols=$(annotate_symbols)
     matches=$(awk -F '\t' -v name="$1" '$3 == name' <<<"$symbols")
+    [[ $matches ]] || matches=$(awk -F '\t' -v name="$1" 'index("." $3 "(", "." name "(")' <<<"$symbols")
     [[ $matches ]] || matches=$(awk -F '\t' -v name="$1" 'index($3, name)' <<<"$symbols")
     frames=$(annotate_frames "$1")
     inlined=$(awk -F '\t' '$2 == "inlined"' <<<"$frames")

@@ -44,6 +44,9 @@ run 2 "$JDPERF" annotate p
 says 'which method of p?'
 run 2 "$JDPERF" annotate p takeOrders --source-path nowhere
 says 'no directory nowhere'
+run 0 "$JDPERF" annotate p price
+says 'jdperf: Market.price(int): '
+says_not 'also matching'
 run 0 "$JDPERF" annotate p ArrayList.add
 says 'Market.takeOrders()'
 run 1 "$JDPERF" annotate p noSuchMethod
