@@ -30,7 +30,7 @@ verb_report() {
     while (($#)); do
         case $1 in
         -h | --help) report_usage; return 0 ;;
-        --lines) sort=overhead,srcline,sym defaults+=(-w 9,40) ;;
+        --lines) sort=overhead,srcline,sym defaults+=(-w "9,40") ;;
         --callers) sort=overhead,comm,sym options+=(-g callee) ;; # perf filters symbols beside comm only
         *) options+=("$1") ;;
         esac
