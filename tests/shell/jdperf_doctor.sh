@@ -170,7 +170,7 @@ command -v jattach >/dev/null || skip "there is no jattach; what needs no JVM pa
 # shellcheck disable=SC2031
 PATH=${PATH#"$WORK/bin:"}
 compile_sample
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$WORK"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || :; rm -rf "$WORK"' EXIT
 start_jvm() {
     "$@" >/dev/null 2>&1 </dev/null &
     jvm=$!

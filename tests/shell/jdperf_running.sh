@@ -7,7 +7,7 @@ command -v jattach >/dev/null || command -v jcmd >/dev/null || skip "neither jat
 compile_sample
 
 jvm=''
-trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null; rm -rf "$WORK" "/tmp/perf-$jvm.map"' EXIT
+trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null || :; rm -rf "$WORK" "/tmp/perf-$jvm.map"' EXIT
 
 start_jvm() {
     "$@" >jvm.out 2>jvm.err </dev/null &
