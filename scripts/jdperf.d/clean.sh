@@ -32,7 +32,7 @@ verb_clean() {
         shift
     done
     while IFS= read -r -d '' path; do
-        size=$(du -sk -- "$path" 2>/dev/null | cut -f 1)
+        size=$(du -sk -- "$path" 2>/dev/null | cut -f 1) || continue # it has gone meanwhile
         if [[ $dry ]]; then
             printf 'would remove %s (%s)\n' "$path" "$(human_size $((${size:-0} * 1024)))"
         elif rm -rf -- "$path"; then

@@ -5,10 +5,11 @@
 # shellcheck source=scripts/jdperf.d/staging.sh
 . "$JDPERF_LIB/staging.sh"
 
-# Where staging may have been, in this and, for root, in all other mount namespaces, as we reach it.
+# Where staging may have been, in this and, for root, in all other mount namespaces, as we reach it;
+# a directory that several namespaces share only once.
 temporary_directories() {
-    local pid namespace seen place
-    printf '%s\n' "${STAGING_PLACES[@]}"
+    local pid namespace seen place found=("${STAGING_PLACES[@]}") other
+    printf '%s\n' "${found[@]}"
     ((EUID == 0)) || return 0
     seen=$(readlink /proc/self/ns/mnt)
     for pid in /proc/[0-9]*; do
@@ -17,6 +18,10 @@ temporary_directories() {
         seen+=" $namespace"
         for place in "${STAGING_PLACES[@]}"; do
             [[ -d $pid/root$place && ! -L $pid/root$place && ! -L $pid/root${place%/*} ]] || continue
+            for other in "${found[@]}"; do
+                [[ ! $pid/root$place -ef $other ]] || continue 2
+            done
+            found+=("$pid/root$place")
             printf '%s\n' "$pid/root$place"
         done
     done

@@ -10,7 +10,7 @@ chmod 755 "$WORK"
 java=$(readlink -f "$(command -v java)")
 
 jvm=''
-trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null; rm -rf "$WORK"' EXIT
+trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null || :; rm -rf "$WORK"' EXIT
 
 wait_for_jvm() {
     for ((i = 0; i < 600; i++)); do
@@ -111,6 +111,7 @@ says 'file=/var/tmp/jdperf-'
 run 0 "$JDPERF" stop "$jvm"
 run 0 "$JDPERF" clean -n
 says 'would remove /var/tmp/jdperf-'
+[[ $(grep -c 'would remove .*/var/tmp/jdperf-' output) == 1 ]] || fail "a directory that two namespaces share is told of twice"
 run 0 "$JDPERF" clean
 kill "$jvm"
 wait "$jvm" 2>/dev/null || :
