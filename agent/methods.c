@@ -381,6 +381,10 @@ const struct java_method *method_set_get_compiled(struct method_set *set, jmetho
 void method_set_hold(struct method_set *set, uint64_t address)
 {
     struct method_cache *cache = set->cache;
+    if (set->count == 0) {
+        method_cache_release(cache, address); /* other code, without an unload, was there */
+        return;
+    }
     struct live_code *code = malloc(sizeof(*code) + set->count * sizeof(struct cached_method *));
     if (!code) {
         method_set_empty(set); /* asked for again by the next piece of code */

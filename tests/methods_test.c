@@ -253,6 +253,10 @@ static void code_in_the_place_of_other_code(void **state)
     load(cache, 1, &second); /* no unload was heard */
     load(cache, 2, &first);
     assert_int_equal(names_asked, 3); /* first was forgotten */
+    struct id unknown = {.vm_method = &unknown, .broken = true};
+    assert_null(load(cache, 2, &unknown)); /* mentions nothing */
+    load(cache, 3, &first);
+    assert_int_equal(names_asked, 4);
     method_cache_free(cache);
     assert_int_equal(memory, 0);
 }
