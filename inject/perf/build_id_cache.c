@@ -148,7 +148,7 @@ bool build_id_cache_find(const struct build_id_cache *cache, const char *path, c
         }
     }
     char id[BUILD_ID_MAX * 2 + 1];
-    for (uint8_t i = 0; i < found->id_size; i++) {
+    for (size_t i = 0; i < found->id_size; i++) {
         snprintf(id + i * 2, 3, "%02x", found->id[i]);
     }
     int length = snprintf(copy, size, "%s/.build-id/%.2s/%s/elf", cache->directory, id, id + 2);
