@@ -90,7 +90,9 @@ static int read_list(const struct perf_data *data, struct build_id_cache *cache)
         return -ENOMEM;
     }
     cache->count = take_list(cache->list, section->size, cache->files);
-    qsort(cache->files, cache->count, sizeof *cache->files, by_path);
+    if (cache->count) {
+        qsort(cache->files, cache->count, sizeof *cache->files, by_path);
+    }
     return 0;
 }
 
@@ -130,11 +132,13 @@ static bool same_id(const struct listed *a, const struct listed *b)
 bool build_id_cache_find(const struct build_id_cache *cache, const char *path, char *copy,
                          size_t size)
 {
+    if (cache->count == 0) {
+        return false;
+    }
     struct listed wanted = {.path = path};
     const struct listed *end = cache->files + cache->count;
     const struct listed *found =
-        cache->count ? bsearch(&wanted, cache->files, cache->count, sizeof *cache->files, by_path)
-                     : NULL;
+        bsearch(&wanted, cache->files, cache->count, sizeof *cache->files, by_path);
     if (!found) {
         return false;
     }
