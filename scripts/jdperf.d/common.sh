@@ -177,42 +177,56 @@ profile_set() {
 }
 
 # Makes the new directory $1 and sets PROFILE to its absolute path. An earlier profile there is kept
-# as $1.old, as perf does; anything else is left alone. Unless settle_profile is called, all is as it
-# was when jdperf ends.
+# as $1.old, as perf does; an empty directory is taken; anything else is left alone. Unless
+# settle_profile is called, all is as it was when jdperf ends.
 create_profile() {
-    local dir=${1%/} parent
+    local dir=${1%%+(/)} parent
     [[ $dir ]] || wrong_usage "the output directory cannot be /"
-    parent=$(cd "$(dirname "$dir")" 2>/dev/null && pwd -P) ||
-        die "failed to make $dir: there is no directory $(dirname "$dir")"
-    PROFILE=${parent%/}/${dir##*/}
+    EARLIER='' OLDER='' MADE='' UNSETTLED=yes
+    if [[ -e $dir || -L $dir ]]; then
+        [[ -d $dir && ! -L $dir ]] && is_profile_or_empty "$dir" ||
+            die "$dir exists and is no profile of jdperf: it is left alone; use another -o DIR"
+        PROFILE=$(cd "$dir" && pwd -P)
+    else
+        parent=$(cd "$(dirname "$dir")" 2>/dev/null && pwd -P) ||
+            die "failed to make $dir: there is no directory $(dirname "$dir")"
+        PROFILE=${parent%/}/${dir##*/}
+    fi
     # Commas part the agent's options, '=' HotSpot's -agentpath.
     case $PROFILE in
     *[,\"\']* | *$'\n'*) wrong_usage "the agent cannot be given a directory with a comma or a quote in its path: $PROFILE" ;;
     esac
-    EARLIER='' OLDER=''
-    if [[ -e $dir || -L $dir ]]; then
-        if is_profile "$dir"; then
-            [[ ! -e $dir.old ]] || is_profile "$dir.old" ||
-                die "failed to move the earlier profile away: $dir.old exists and is no profile; remove it or use another -o DIR"
-            EARLIER=$PROFILE.old
-        elif [[ -d $dir && ! -L $dir && -z $(find "$dir" -mindepth 1 -print -quit 2>/dev/null) ]]; then
-            rmdir "$dir" || die "failed to take over the empty directory $dir"
-        else
-            die "$dir exists and is no profile of jdperf: it is left alone; use another -o DIR"
-        fi
-    fi
-    if [[ $EARLIER && -e $EARLIER ]]; then
-        OLDER=$EARLIER.$$
-        mv "$EARLIER" "$OLDER" || die "failed to rename $EARLIER"
-    fi
-    [[ -z $EARLIER ]] || mv "$PROFILE" "$EARLIER" || die "failed to rename $dir to $dir.old"
-    UNSETTLED=yes
     at_exit undo_profile
-    mkdir -m 0700 "$PROFILE" 2>/dev/null ||
-        die "failed to make $dir: $parent is not writable for $(id -un); use -o with a directory that is"
+    if is_profile "$PROFILE"; then
+        create_profile_put_aside
+    fi
+    if [[ -d $PROFILE ]]; then
+        chmod 0700 "$PROFILE" || die "failed to take over the empty directory $dir"
+        MADE=inside
+    else
+        mkdir -m 0700 "$PROFILE" 2>/dev/null ||
+            die "failed to make $dir: $(dirname "$PROFILE") is not writable for $(id -un); use -o with a directory that is"
+        MADE=yes
+    fi
     printf 'jdperf-profile=1\n' 2>/dev/null >"$PROFILE/profile" ||
         die "failed to write into $dir: is the disk full? Use -o with a directory that has room"
     profile_set "$PROFILE" created "$(date +%Y-%m-%dT%H:%M:%S%z)"
+}
+
+is_profile_or_empty() {
+    is_profile "$1" || [[ -r $1 && -z $(find "$1" -mindepth 1 -print -quit 2>/dev/null) ]]
+}
+
+create_profile_put_aside() {
+    local earlier=$PROFILE.old older=$PROFILE.old.$$
+    if [[ -e $earlier ]]; then
+        is_profile "$earlier" ||
+            die "failed to move the earlier profile away: $earlier exists and is no profile; remove it or use another -o DIR"
+        mv "$earlier" "$older" || die "failed to rename $earlier"
+        OLDER=$older
+    fi
+    mv "$PROFILE" "$earlier" || die "failed to rename $PROFILE to $earlier"
+    EARLIER=$earlier
 }
 
 # The recording goes: now the new profile takes the place of an earlier one.
@@ -222,11 +236,15 @@ settle_profile() {
     [[ -z $EARLIER ]] || say "the earlier profile is now $EARLIER"
 }
 
+# Removes nothing but what create_profile has made.
 undo_profile() {
     [[ ${UNSETTLED:-} ]] || return 0
-    rm -rf "$PROFILE"
+    case $MADE in
+    yes) rm -rf "$PROFILE" ;;
+    inside) find "$PROFILE" -mindepth 1 -delete ;;
+    esac
     [[ -z $EARLIER ]] || mv "$EARLIER" "$PROFILE"
-    [[ -z $OLDER ]] || mv "$OLDER" "$EARLIER"
+    [[ -z $OLDER ]] || mv "$OLDER" "$PROFILE.old"
 }
 
 # Sets PROFILE to the absolute path of an existing profile.

@@ -46,6 +46,28 @@ if ((EUID != 0)); then
     says 'is not writable'
 fi
 
+# A perf that can sample, but does not when it comes to it.
+fake perf.unwatched <<'END'
+[[ "$*" != *--control* ]] || exit 255
+while (($#)); do [[ $1 != -o ]] || echo data >"$2"; shift; done
+END
+
+# However it is written, nothing beside it is touched: not by success, nor by failure.
+mkdir -p beside/here
+echo precious >beside/file
+for name in new// new2/. ./new3 ../beside/new4/ . ./ here here//; do
+    for perf in perf perf.unwatched; do
+        rm -rf beside/new* beside/here
+        mkdir -p beside/here
+        (cd beside && [[ $name != . && $name != ./ ]] || cd beside/here
+            PERF=$perf "$JDPERF" record -o "$name" -e cpu-clock -- true) >output 2>&1 </dev/null || :
+        [[ $(<beside/file) == precious ]] || fail "-o $name removed somebody's file"
+    done
+done
+run 1 "$JDPERF" record -o beside -- true
+run 1 "$JDPERF" record -o beside/.. -- true
+[[ $(<mine/file)$(<beside/file) == preciousprecious ]] || fail "somebody's file is gone"
+
 # An empty directory is taken, an earlier profile kept once.
 mkdir empty
 run 0 "$JDPERF" record -o empty -- true
@@ -56,10 +78,6 @@ run 0 "$JDPERF" record -o empty -- true
 # A recording that fails leaves both where they are.
 before=$(cat empty/profile empty.old/profile)
 FAKE_FAILURE='Error: no' run 1 "$JDPERF" record -o empty -e cpu-clock -- true
-fake perf.unwatched <<'END'
-[[ "$*" != *--control* ]] || exit 255
-while (($#)); do [[ $1 != -o ]] || echo data >"$2"; shift; done
-END
 PERF=perf.unwatched run 1 "$JDPERF" record -o empty -e cpu-clock -- true
 [[ $(cat empty/profile empty.old/profile) == "$before" ]] || fail "a failed recording moved earlier ones"
 [[ -z $(find . -maxdepth 1 -name 'empty.old.*') ]] || fail "an earlier profile was left under another name"
