@@ -392,7 +392,9 @@ void method_set_hold(struct method_set *set, uint64_t address)
     }
     code->entry = (struct table_entry){.key = address};
     code->count = set->count;
-    memcpy(code->methods, set->methods, set->count * sizeof(struct cached_method *));
+    if (set->count) {
+        memcpy(code->methods, set->methods, set->count * sizeof(struct cached_method *));
+    }
     pthread_mutex_lock(&cache->lock);
     struct live_code *old = (struct live_code *)table_find(&cache->code, address);
     if (old) {
