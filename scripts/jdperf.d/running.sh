@@ -12,7 +12,7 @@ running_attach() {
     OWN_SESSION=yes
     target_status || die "the agent in process $TARGET does not answer"
     if [[ $STATUS_LINES == *"state=running mode=jitdump"* ]]; then
-        say "a session runs in process $TARGET already: its dump is used, and it goes on afterwards"
+        say "a session runs in process $TARGET already (attached, or another recording's): its dump is used, and it is not stopped"
         [[ -z $agent_options ]] || say "--agent-options has no effect on it"
         OWN_SESSION=''
     else
