@@ -381,20 +381,16 @@ const struct java_method *method_set_get_compiled(struct method_set *set, jmetho
 void method_set_hold(struct method_set *set, uint64_t address)
 {
     struct method_cache *cache = set->cache;
-    if (set->count == 0) {
-        method_cache_release(cache, address); /* other code, without an unload, was there */
-        return;
-    }
-    struct live_code *code = malloc(sizeof(*code) + set->count * sizeof(struct cached_method *));
+    struct live_code *code =
+        set->count ? malloc(sizeof(*code) + set->count * sizeof(struct cached_method *)) : NULL;
     if (!code) {
         method_set_empty(set); /* asked for again by the next piece of code */
+        method_cache_release(cache, address);
         return;
     }
     code->entry = (struct table_entry){.key = address};
     code->count = set->count;
-    if (set->count) {
-        memcpy(code->methods, set->methods, set->count * sizeof(struct cached_method *));
-    }
+    memcpy(code->methods, set->methods, set->count * sizeof(struct cached_method *));
     pthread_mutex_lock(&cache->lock);
     struct live_code *old = (struct live_code *)table_find(&cache->code, address);
     if (old) {
