@@ -57,7 +57,7 @@ static int survey_samples(struct run *run)
     int more;
     perf_data_rewind(run->data);
     while ((more = perf_data_next(run->data, true, &record)) > 0) {
-        if (record.type != PERF_RECORD_SAMPLE || perf_sample_decode(run->data, &record, &sample)) {
+        if (!perf_record_has_sample(&record) || perf_sample_decode(run->data, &record, &sample)) {
             continue;
         }
         const struct process *process = processes_at(run->processes, sample.pid, sample.time);
@@ -138,7 +138,7 @@ static int put_records(struct run *run)
     int err = 0;
     perf_data_rewind(run->data);
     while (!err && (more = perf_data_next(run->data, true, &record)) > 0) {
-        if (record.type == PERF_RECORD_SAMPLE) {
+        if (perf_record_has_sample(&record)) {
             if (perf_sample_decode(run->data, &record, &sample) == 0) {
                 latest = sample.time > latest ? sample.time : latest;
                 err = put_sample(run, &record, &sample);

@@ -145,12 +145,14 @@ void scorecard_add(struct scorecard *scorecard, const struct process *process,
     uint64_t user_frames = 0;
     bool has_java = false;
 
-    scorecard->samples++;
+    bool is_sample = sample->type == PERF_RECORD_SAMPLE; /* not a late part of another one */
+    scorecard->samples += is_sample;
     if (!process || !(process->has_jvm || jvms_of(process))) {
         return;
     }
-    scorecard->jvm_samples++;
-    bool in_user = (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    scorecard->jvm_samples += is_sample;
+    bool in_user =
+        is_sample && (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     enum unnamed_reason reason = UNNAMED_UNKNOWN;
     enum frame_state own =
         in_user ? classify(process, sample->ip, sample->time, &reason) : FRAME_NATIVE;

@@ -706,6 +706,46 @@ static void the_return_barrier_is_no_return_address(void **state)
     free(file.records);
 }
 
+/* --call-graph fp,defer: the user's part of a chain comes in a record of its own. */
+static void late_call_chains_are_rewritten(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, (uint64_t)-640, 77};
+    put_sample(&file, PID, 1000350, kernel, 4);
+    uint64_t late[] = {77,     3, PERF_CONTEXT_USER, CODE + 4, CODE + 65, PID | (uint64_t)PID << 32,
+                       1000351};
+    perf_file_record(&file, PERF_RECORD_CALLCHAIN_DEFERRED, 0, late, sizeof late);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", "--scorecard",
+                            scratch_path(state, "card.json"), NULL),
+                     STATUS_DONE);
+    static char text[8192];
+    read_text(scratch_path(state, "card.json"), text, sizeof text);
+    assert_non_null(strstr(text, "\"samples\": 1,"));
+    assert_non_null(strstr(text, "\"frames_in_generated_code_named\": 2,"));
+
+    struct perf_data *data;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(record.type, PERF_RECORD_SAMPLE);
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(record.type, PERF_RECORD_CALLCHAIN_DEFERRED);
+    uint64_t words[8];
+    assert_int_equal(record.size, 8 + sizeof words);
+    memcpy(words, record.bytes + 8, sizeof words);
+    assert_int_equal(words[0], 77);
+    assert_int_equal(words[1], 4);
+    assert_true(is_frame(words[3])); /* the inlined method */
+    assert_true(words[4] == CODE + 4);
+    assert_true(words[5] == CODE + 64); /* in the call */
+    assert_int_equal(words[7], 1000351);
+    perf_data_close(data);
+    free(file.records);
+}
+
 /* One sample with registers and a stack copy; the stack itself is all zeros. */
 static struct perf_file recording_with_copy(uint64_t abi)
 {
@@ -950,6 +990,7 @@ int main(void)
         cmocka_unit_test(samples_that_cannot_be_unwound_keep_their_own_address),
         cmocka_unit_test(copies_of_other_machines_are_left_alone),
         cmocka_unit_test(the_return_barrier_is_no_return_address),
+        cmocka_unit_test(late_call_chains_are_rewritten),
         cmocka_unit_test(files_are_found_in_the_build_id_cache),
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),

@@ -21,6 +21,10 @@
 
 #define BUILD_ID_MAX 20
 
+/* Newer than Debian 12's headers (Linux 6.19): a user part of call chains, recorded when the thread
+ * went back to user mode, for 'perf record --call-graph fp,defer'. */
+#define PERF_RECORD_CALLCHAIN_DEFERRED 22
+
 /* Records of perf's own, behind the kernel's PERF_RECORD_*. */
 enum perf_user_record {
     PERF_USER_FIRST = 64,
@@ -134,6 +138,7 @@ struct perf_bytes {
  */
 struct perf_sample {
     const struct perf_event *event;
+    uint32_t type; /* PERF_RECORD_SAMPLE, or _CALLCHAIN_DEFERRED: nothing but pid, time and chain */
     uint16_t misc; /* of the record: PERF_RECORD_MISC_CPUMODE_MASK tells kernel from user */
 
     uint64_t has; /* PERF_SAMPLE_* that the event samples; a missing field below is 0 */
@@ -167,7 +172,14 @@ struct perf_sample {
     size_t ip_at;             /* of the ip in head */
 };
 
-/* Decodes a PERF_RECORD_SAMPLE. 0, or -1 when it is malformed; no message. */
+/* Whether it is a record that perf_sample_decode takes. */
+static inline bool perf_record_has_sample(const struct perf_record *record)
+{
+    return record->type == PERF_RECORD_SAMPLE || record->type == PERF_RECORD_CALLCHAIN_DEFERRED;
+}
+
+/* Decodes a PERF_RECORD_SAMPLE or _CALLCHAIN_DEFERRED. 0, or -1 when it is malformed; no message.
+ */
 int perf_sample_decode(const struct perf_data *data, const struct perf_record *record,
                        struct perf_sample *sample);
 

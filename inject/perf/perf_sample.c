@@ -197,6 +197,30 @@ static const struct perf_event *sample_event(const struct perf_data *data,
     return perf_data_event_by_id(data, word_at(record->bytes + at));
 }
 
+/* A cookie, the chain, the trailer that all records of the kernel have. */
+static int decode_deferred(const struct perf_data *data, const struct perf_record *record,
+                           struct perf_sample *sample)
+{
+    const uint8_t *start = record->bytes + sizeof(struct perf_event_header);
+    struct cursor cursor = {start, record->bytes + record->size, false};
+    struct perf_sample_id id = perf_record_id(data, record);
+    *sample = (struct perf_sample){
+        .event = &data->events[0],
+        .type = record->type,
+        .misc = record->misc,
+        .has = PERF_SAMPLE_CALLCHAIN,
+        .pid = id.pid,
+        .tid = id.tid,
+        .time = id.time,
+    };
+    (void)take_word(&cursor);
+    sample->head = (struct perf_bytes){start, (size_t)(cursor.at - start)};
+    sample->chain_count = take_word(&cursor);
+    sample->chain = take_array(&cursor, sample->chain_count, 8);
+    sample->tail = (struct perf_bytes){cursor.at, (size_t)(cursor.end - cursor.at)};
+    return cursor.failed ? -1 : 0;
+}
+
 /* The order of the fields is that of perf_output_sample in the kernel's kernel/events/core.c. */
 int perf_sample_decode(const struct perf_data *data, const struct perf_record *record,
                        struct perf_sample *sample)
@@ -204,7 +228,11 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
     const uint8_t *start = record->bytes + sizeof(struct perf_event_header);
     struct cursor cursor = {start, record->bytes + record->size, false};
 
+    if (record->type == PERF_RECORD_CALLCHAIN_DEFERRED) {
+        return decode_deferred(data, record, sample);
+    }
     memset(sample, 0, sizeof *sample);
+    sample->type = record->type;
     sample->event = sample_event(data, record);
     if (!sample->event) {
         return -1;
@@ -278,7 +306,7 @@ size_t perf_sample_encode(const struct perf_sample *sample, bool keep_user, uint
 {
     bool has_chain = sample->has & PERF_SAMPLE_CALLCHAIN;
     struct perf_bytes user = keep_user ? sample->user : (struct perf_bytes){NULL, 0};
-    struct perf_event_header header = {.type = PERF_RECORD_SAMPLE, .misc = sample->misc};
+    struct perf_event_header header = {.type = sample->type, .misc = sample->misc};
     size_t fixed = sizeof header + sample->head.size + (has_chain ? 8 : 0) + sample->middle.size +
                    user.size + sample->tail.size;
     if (fixed > PERF_RECORD_SIZE_MAX || sample->chain_count > (PERF_RECORD_SIZE_MAX - fixed) / 8) {
