@@ -661,6 +661,36 @@ static void the_dump_of_an_earlier_run_is_refused(void **state)
     }
 }
 
+/* Two containers whose JVMs share a directory: the second one's jit-1.dump took the first one's
+ * place. */
+static void a_replaced_dump_is_not_taken_for_the_first_ones(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "jit-4242.dump"), &status), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        put_marker(&file, state);
+        uint8_t *record = file.records + file.size;
+        record -= ((struct perf_event_header *)file.records)->size;
+        uint64_t inode = i ? status.st_ino : status.st_ino + 1;
+        uint32_t pid = PID + i;
+        memcpy(record + 8, &pid, sizeof pid);
+        memcpy(record + 48, &inode, sizeof inode);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+        put_sample(&file, PID + i, 1000200, chain, 2);
+    }
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+    struct seen seen[8] = {0};
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_int_equal(count, 4); /* the first one's marker, two samples, one mapping */
+    assert_int_equal(seen[3].pid, PID + 1);
+    free(file.records);
+}
+
 /* A pid that was given twice while perf recorded: --dump finds the process by the dump's time. */
 static void a_named_dump_goes_to_the_process_of_its_time(void **state)
 {
@@ -991,6 +1021,7 @@ int main(void)
         cmocka_unit_test(copies_of_other_machines_are_left_alone),
         cmocka_unit_test(the_return_barrier_is_no_return_address),
         cmocka_unit_test(late_call_chains_are_rewritten),
+        cmocka_unit_test(a_replaced_dump_is_not_taken_for_the_first_ones),
         cmocka_unit_test(files_are_found_in_the_build_id_cache),
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),

@@ -80,12 +80,26 @@ static uint64_t recorded_inode(const struct jvm *jvm)
     return 0;
 }
 
+static bool is_of_another(const struct jvms *jvms, const struct jvm *jvm, uint64_t inode)
+{
+    for (uint32_t i = 0; i < jvms->count; i++) {
+        const struct jvm *other = jvms->list[i];
+        if (other->process != jvm->process && other->recorded &&
+            strcmp(other->recorded, jvm->recorded) == 0 && recorded_inode(other) == inode) {
+            return recorded_inode(jvm) != 0;
+        }
+    }
+    return false;
+}
+
 /*
  * Where the file may be: the recorded path; the same in the root directory of the process, which
  * may live in a container; beside the recording, where it was copied. Path names are used again
- * (pids repeat, in containers above all), so a file with the recorded inode goes first.
+ * (pids repeat, in containers above all), so a file with the recorded inode goes first, and one
+ * that another JVM of the recording mapped under this name is that one's.
  */
-static bool find_file(const struct jvm *jvm, const struct perf_data *data, char path[PATH_MAX])
+static bool find_file(const struct jvms *jvms, const struct jvm *jvm, const struct perf_data *data,
+                      char path[PATH_MAX])
 {
     char candidates[3][PATH_MAX];
     const char *recording = perf_data_path(data);
@@ -103,7 +117,7 @@ static bool find_file(const struct jvm *jvm, const struct perf_data *data, char 
             continue;
         }
         bool same = inode && status.st_ino == inode;
-        if (!found || same) {
+        if (same || (!found && !is_of_another(jvms, jvm, status.st_ino))) {
             memcpy(path, candidates[i], PATH_MAX);
             found = true;
         }
@@ -358,13 +372,13 @@ static const struct code_stay *stay_at(const struct jvm *jvm, uint64_t address, 
     return stay;
 }
 
-static int prepare(struct jvm *jvm, const struct perf_data *data,
+static int prepare(const struct jvms *jvms, struct jvm *jvm, const struct perf_data *data,
                    const struct time_conversion *conversion, const char *const *suffixes)
 {
     char path[PATH_MAX];
     int err = 0;
     if (!jvm->dump) {
-        if (find_file(jvm, data, path)) {
+        if (find_file(jvms, jvm, data, path)) {
             err = use_dump(jvm, path);
         } else {
             warning_message("the dump %s of process %u is not there; name it with --dump, or put "
@@ -412,7 +426,7 @@ int jvms_find(struct perf_data *data, struct processes *processes,
         err = use_named_dump(jvms, processes, options->dumps[i]);
     }
     for (uint32_t i = 0; i < jvms->count && !err; i++) {
-        err = prepare(jvms->list[i], data, &conversion, options->suffixes);
+        err = prepare(jvms, jvms->list[i], data, &conversion, options->suffixes);
     }
     if (err) {
         if (err == -ENOMEM) {
