@@ -874,8 +874,8 @@ static void files_are_found_in_the_build_id_cache(void **state)
     struct perf_file file = recording();
     uint8_t ids[512];
     for (int i = 0; i < 3; i++) {
-        put_mmap2(&file, 0x7fffffff, 0, 0x7f0000000000 + i * 0x1000, 0x1000, PROT_READ | PROT_EXEC,
-                  mapped[i]);
+        put_mmap2(&file, 0x7fffffff, 0, 0x7f0000000000 + i * INT64_C(0x1000), 0x1000,
+                  PROT_READ | PROT_EXEC, mapped[i]);
     }
     for (size_t size = put_build_ids(ids), cut = 0; cut < 2; cut++) {
         perf_file_feature(&file, PERF_FEATURE_BUILD_ID, ids, cut ? 90 : size);
