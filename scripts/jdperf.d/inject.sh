@@ -65,8 +65,10 @@ inject_profile() {
                 profile_set "$PROFILE" source_root "$PROFILE/src"
                 return "$status"
             }
-            [[ $PROGRESS_OUTPUT != *"No space left"* ]] ||
-                die "the disk is full: make room, then jdperf inject $PROFILE"
+            if [[ $PROGRESS_OUTPUT == *"No space left"* ]]; then
+                say "the disk is full: make room, then jdperf inject $PROFILE"
+                return 1
+            fi
             say "falling back to perf inject --jit"
         else
             say "this jdtool cannot inject: using perf inject --jit"

@@ -11,13 +11,14 @@ temporary_directories() {
     local pid namespace seen place found=("${STAGING_PLACES[@]}") other
     printf '%s\n' "${found[@]}"
     ((EUID == 0)) || return 0
-    seen=$(readlink /proc/self/ns/mnt)
+    seen=" $(readlink /proc/self/ns/mnt)$(readlink /proc/self/root) "
     for pid in /proc/[0-9]*; do
-        namespace=$(readlink "$pid/ns/mnt" 2>/dev/null) || continue
-        [[ $seen != *"$namespace"* ]] || continue
-        seen+=" $namespace"
+        # A process may be chrooted in its namespace, too.
+        namespace=$(readlink "$pid/ns/mnt" 2>/dev/null)$(readlink "$pid/root" 2>/dev/null) || continue
+        [[ $seen != *" $namespace "* ]] || continue
+        seen+="$namespace "
         for place in "${STAGING_PLACES[@]}"; do
-            [[ -d $pid/root$place && ! -L $pid/root$place && ! -L $pid/root${place%/*} ]] || continue
+            staging_is_place "$pid/root" "$place" || continue
             for other in "${found[@]}"; do
                 [[ ! $pid/root$place -ef $other ]] || continue 2
             done

@@ -14,8 +14,7 @@ target_make_staging() {
     local place options chosen=''
     STAGING_NOEXEC=''
     for place in "${STAGING_PLACES[@]}"; do
-        # A container's own symbolic links would lead to a place on our side.
-        [[ -d $TARGET_ROOT$place && ! -L $TARGET_ROOT$place && ! -L $TARGET_ROOT${place%/*} ]] || continue
+        staging_is_place "$TARGET_ROOT" "$place" || continue
         options=,$(target_mount_options "$place"),
         [[ $options != *,ro,* ]] || continue
         if [[ $options != *,noexec,* ]]; then
@@ -28,9 +27,17 @@ target_make_staging() {
     [[ $chosen ]] ||
         die "process $TARGET can write to none of ${STAGING_PLACES[*]}: mount a /tmp in it (docker: --tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with the agent"
     at_exit target_drop_staging
-    { STAGING_HERE=$(mktemp -d "$TARGET_ROOT$chosen/jdperf-$TARGET_NSPID.XXXXXXXX") && target_give "$STAGING_HERE"; } ||
+    # By a descriptor we reach it even when the process has ended.
+    exec {place}<"$TARGET_ROOT$chosen"
+    { STAGING_HERE=$(mktemp -d "/proc/$$/fd/$place/jdperf-$TARGET_NSPID.XXXXXXXX") && target_give "$STAGING_HERE"; } ||
         die "failed to make a directory in $chosen of process $TARGET"
-    STAGING=${STAGING_HERE#"$TARGET_ROOT"}
+    STAGING=$chosen/${STAGING_HERE##*/}
+}
+
+# Whether the directory $2 of the process whose root is $1 is one. A container's own symbolic links
+# would lead to a place on our side.
+staging_is_place() {
+    [[ -d $1$2 && ! -L $1$2 ]] && [[ $2 == /*([^/]) || ! -L $1${2%/*} ]]
 }
 
 # The options that the directory $1 of the target is mounted with, parted by commas.

@@ -74,6 +74,12 @@ run 0 "$JDPERF" record -o p -p "$jvm" -d 4 --stacks fp
 named
 [[ -f p/jit-1.dump ]] || fail "the dump was not fetched"
 [[ -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "a staging directory was left behind"
+run 0 "$JDPERF" attach "$jvm"
+says 'file=/tmp/jdperf-1.'
+run 0 "$JDPERF" stop "$jvm"
+run 0 "$JDPERF" clean
+says '/root/tmp/jdperf-1.'
+[[ -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "clean left a directory"
 # While it lives perf looks for files in the JVM's namespace.
 run 0 "$JDPERF" report p
 says 'Market.takeOrders()'
@@ -115,6 +121,11 @@ says 'would remove /var/tmp/jdperf-'
 run 0 "$JDPERF" clean
 kill "$jvm"
 wait "$jvm" 2>/dev/null || :
+# One that ends while it is recorded leaves nothing there.
+start_noexec /tmp
+(sleep 3; kill "$jvm") &
+run 0 "$JDPERF" record -o p -p "$jvm" -d 60 --stacks fp
+[[ -z $(find /var/tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
 start_noexec /tmp /var/tmp /dev/shm
 run 1 "$JDPERF" record -o q -p "$jvm" -d 1
 says 'mounted noexec'
