@@ -184,8 +184,9 @@ create_profile() {
     [[ $dir ]] || wrong_usage "the output directory cannot be /"
     EARLIER='' OLDER='' MADE='' UNSETTLED=yes
     if [[ -e $dir || -L $dir ]]; then
-        [[ -d $dir && ! -L $dir ]] && is_profile_or_empty "$dir" ||
+        if [[ ! -d $dir || -L $dir ]] || ! is_profile_or_empty "$dir"; then
             die "$dir exists and is no profile of jdperf: it is left alone; use another -o DIR"
+        fi
         PROFILE=$(cd "$dir" && pwd -P)
     else
         parent=$(cd "$(dirname "$dir")" 2>/dev/null && pwd -P) ||
