@@ -62,14 +62,18 @@ verb_annotate() {
     rm -f "$PROFILE/annotate.log"
 }
 
-# Prints "percent<TAB>dso<TAB>symbol" for all user code that was sampled, hottest first.
+# Prints "percent<TAB>dso<TAB>symbol<TAB>pieces" for all user code that was sampled, hottest first. Code of one name
+# that was compiled several times has as many pieces.
 annotate_symbols() {
     view_perf report --stdio -g none --no-children -s 'overhead,dso,sym' -t $'\t' 2>/dev/null |
         awk -F '\t' -v OFS='\t' '!/^#/ && sub(/^\[\.\] /, "", $3) {
             gsub(/[ %]/, "", $1)
             sub(/ +$/, "", $2)
-            print $1, $2, $3
-        }'
+            name = $2 OFS $3
+            percent[name] += $1
+            pieces[name]++
+        }
+        END { for (name in pieces) printf "%.2f\t%s\t%d\n", percent[name], name, pieces[name] }' | sort -rn
 }
 
 # What became of the methods whose names contain $1 on the sampled stacks, most frequent first:
@@ -93,7 +97,7 @@ annotate_frames() {
 
 # Sets SYMBOL and DSO to the hottest match; where all of it was inlined, to what it was inlined into.
 annotate_choose() {
-    local symbols matches frames inlined percent
+    local symbols matches frames inlined percent pieces
     symbols=$(annotate_symbols)
     matches=$(awk -F '\t' -v name="$1" '$3 == name' <<<"$symbols")
     [[ $matches ]] || matches=$(awk -F '\t' -v name="$1" 'index("." $3 "(", "." name "(")' <<<"$symbols")
@@ -105,8 +109,14 @@ annotate_choose() {
         [[ -z $matches ]] || say "'$1' was inlined wherever it was sampled; this is the code of what it was inlined into:"
     fi
     [[ $matches ]] || annotate_no_match "$1"
-    IFS=$'\t' read -r percent DSO SYMBOL <<<"$matches"
-    say "$SYMBOL: $percent % of the samples"
+    IFS=$'\t' read -r percent DSO SYMBOL pieces <<<"$matches"
+    if ((pieces == 1)); then
+        pieces=""
+    else
+        pieces=", in $pieces pieces of code"
+        [[ $all ]] || pieces+="; this is the hottest, --all shows all"
+    fi
+    say "$SYMBOL: $percent % of the samples$pieces"
     if [[ $matches == *$'\n'* ]]; then
         say "also matching:"
         tail -n +2 <<<"$matches" | head -n 5 | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
