@@ -29,6 +29,7 @@ static void stop(struct session *session, bool java_thread)
     duration_cancel();
     if (java_thread) {
         catch_up_table(session);
+        events_replay_stubs(session);
         events_disable(jvm.jvmti);
     }
     if (session_withdraw()) {

@@ -355,18 +355,30 @@ void events_disable(jvmtiEnv *jvmti)
     }
 }
 
+/* GenerateEvents, on this thread. */
+static jvmtiError replay(struct session *session, jvmtiEvent event)
+{
+    session->replayer = pthread_self();
+    atomic_store(&session->replaying, true);
+    jvmtiError error = (*session->jvm.jvmti)->GenerateEvents(session->jvm.jvmti, event);
+    atomic_store(&session->replaying, false);
+    return error;
+}
+
 int events_replay(struct session *session)
 {
     jvmtiEnv *jvmti = session->jvm.jvmti;
-    session->replayer = pthread_self();
-    atomic_store(&session->replaying, true);
     /* Stubs first: some of them lie inside of blobs that are reported as a whole later on. */
-    int result = failed(jvmti, (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_DYNAMIC_CODE_GENERATED),
+    int result = failed(jvmti, replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED),
                         "have the JVM tell of its stubs");
     if (result == 0) {
-        result = failed(jvmti, (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD),
+        result = failed(jvmti, replay(session, JVMTI_EVENT_COMPILED_METHOD_LOAD),
                         "have the JVM tell of its compiled methods");
     }
-    atomic_store(&session->replaying, false);
     return result;
+}
+
+void events_replay_stubs(struct session *session)
+{
+    (void)replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
 }

@@ -30,4 +30,11 @@ void events_disable(jvmtiEnv *jvmti);
 /* Has the JVM tell of all the code it has. 0, or -1 after a message. Live phase only. */
 int events_replay(struct session *session);
 
+/*
+ * The same for stubs alone, at a session's end: HotSpot drops the event of a vtable or itable stub
+ * that is made where it could not post it (JvmtiExport::post_dynamic_code_generated_while_holding_
+ * locks), and nothing else tells of it. Does nothing in a phase that does not allow it.
+ */
+void events_replay_stubs(struct session *session);
+
 #endif
