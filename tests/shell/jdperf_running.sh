@@ -77,6 +77,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     # A perf map: a snapshot, then followed.
     run 0 "$JDPERF" map "$jvm" --agent-options names=short
     grep -q ' Market.takeOrders' "/tmp/perf-$jvm.map" || fail "no method in the map"
+    : >map.log # the last JDK's would say at once what is waited for
     env --default-signal=INT "$JDPERF" map "$jvm" --follow >map.log 2>&1 &
     follower=$!
     for ((i = 0; i < 600; i++)); do
@@ -110,6 +111,7 @@ run 0 "$JDPERF" record -o p -p "$jvm" --stacks fp
 share_named p || fail "unnamed samples"
 wait "$jvm" || fail "the JVM did not end well"
 start_jvm java -cp classes Market 600
+: >output
 env --default-signal=INT setsid "$JDPERF" record -o p -p "$jvm" --stacks fp >output 2>&1 </dev/null &
 session=$!
 for ((i = 0; i < 600; i++)); do
@@ -129,6 +131,7 @@ stop_jvm
 # Killed, jdperf leaves no perf behind, and no session for good.
 export WORK
 start_jvm java -cp classes Market 600
+: >output
 "$JDPERF" record -o k -p "$jvm" -d 2 --stacks fp --agent-options duration=6 >output 2>&1 </dev/null &
 session=$!
 for ((i = 0; i < 600; i++)); do
