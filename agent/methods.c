@@ -378,6 +378,16 @@ const struct java_method *method_set_get_compiled(struct method_set *set, jmetho
     return id && vm_method ? get(set, id, vm_method) : method_set_get(set, id);
 }
 
+/* Gives back what the code at an address holds, if there is any; the lock is held. */
+static void drop_code_at(struct method_cache *cache, uint64_t address)
+{
+    struct live_code *code = (struct live_code *)table_find(&cache->code, address);
+    if (code) {
+        table_remove(&cache->code, &code->entry);
+        drop_code(cache, code);
+    }
+}
+
 void method_set_hold(struct method_set *set, uint64_t address)
 {
     struct method_cache *cache = set->cache;
@@ -392,11 +402,7 @@ void method_set_hold(struct method_set *set, uint64_t address)
     code->count = set->count;
     memcpy(code->methods, set->methods, set->count * sizeof(struct cached_method *));
     pthread_mutex_lock(&cache->lock);
-    struct live_code *old = (struct live_code *)table_find(&cache->code, address);
-    if (old) {
-        table_remove(&cache->code, &old->entry);
-        drop_code(cache, old);
-    }
+    drop_code_at(cache, address);
     if (!table_add(&cache->code, &code->entry)) {
         drop_code(cache, code);
     }
@@ -426,10 +432,6 @@ void method_set_destroy(struct method_set *set)
 void method_cache_release(struct method_cache *cache, uint64_t address)
 {
     pthread_mutex_lock(&cache->lock);
-    struct live_code *code = (struct live_code *)table_find(&cache->code, address);
-    if (code) {
-        table_remove(&cache->code, &code->entry);
-        drop_code(cache, code);
-    }
+    drop_code_at(cache, address);
     pthread_mutex_unlock(&cache->lock);
 }
