@@ -1,6 +1,7 @@
 #include "agent/classes.h"
 
 #include "agent/symbol_name.h"
+#include "format/fnv1a.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,15 +22,6 @@ void class_cache_init(struct class_cache *cache)
 static uint64_t key_of_class(const void *key)
 {
     return (uint64_t)(uintptr_t)key;
-}
-
-static uint64_t key_of_path(const char *path)
-{
-    uint64_t key = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (; *path; path++) {
-        key = (key ^ (unsigned char)*path) * UINT64_C(0x100000001b3);
-    }
-    return key;
 }
 
 /* Copies a string and its NUL to *at, which it moves on. */
@@ -80,7 +72,7 @@ struct known_class *class_cache_find(struct class_cache *cache, const void *key)
 static struct known_file *take_file(struct class_cache *cache, const char *path)
 {
     static atomic_uint last_id;
-    uint64_t key = key_of_path(path);
+    uint64_t key = fnv1a(FNV1A_START, path);
     struct known_file *file = (struct known_file *)table_find(&cache->files, key);
     while (file && strcmp(file->path, path) != 0) {
         file = (struct known_file *)table_find_next(&file->entry);

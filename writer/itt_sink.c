@@ -53,19 +53,6 @@ static uint32_t new_method_id(void)
     return id;
 }
 
-/* As the timeline has it: the number of the compilation, or the name (as FNV-1a hash). */
-static uint64_t identity_of(const struct code *code)
-{
-    if (code->facts.compile_id >= 0) {
-        return (uint64_t)code->facts.compile_id << 1 | 1;
-    }
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (const char *s = code->name; *s; s++) {
-        hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
-    }
-    return hash << 1;
-}
-
 /* Makes a buffer hold just this many bytes. NULL: no memory. */
 static void *resize(struct buffer *buffer, size_t size)
 {
@@ -206,7 +193,7 @@ static void remember(struct itt_sink *itt, const struct code *code, uint32_t met
         range_map_remove(itt->reported, old);
     }
     struct reported *reported = range_map_insert(itt->reported, range);
-    reported->identity = identity_of(code);
+    reported->identity = code_identity(code);
     reported->method_id = method_id;
 }
 
@@ -218,7 +205,7 @@ static bool knows(const struct itt_sink *itt, const struct code *code)
     }
     const struct reported *known = range_map_at(itt->reported, code->address);
     return known && known->range.start == code->address &&
-           known->range.end == code->address + code->size && known->identity == identity_of(code);
+           known->range.end == code->address + code->size && known->identity == code_identity(code);
 }
 
 static int report(struct itt_sink *itt, const struct code *code)

@@ -1,5 +1,6 @@
 #include "writer/samply_records.h"
 
+#include "format/fnv1a.h"
 #include "format/samply.h"
 #include "writer/regions.h"
 #include "writer/source_text.h"
@@ -403,11 +404,7 @@ static uint64_t *embedded_slot(const struct samply_records *records, uint64_t ha
  */
 static bool first_time(struct samply_records *records, const char *path)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *p = path; *p; p++) {
-        hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-    }
-    hash |= 1;
+    uint64_t hash = fnv1a(FNV1A_START, path) | 1;
     if ((records->embedded_count + 1) * 2 > records->embedded_size) {
         uint64_t *old = records->embedded;
         uint32_t old_size = records->embedded_size;

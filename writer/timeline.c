@@ -70,20 +70,6 @@ static struct span *span_behind(const struct timeline *timeline, const struct sp
     return span_at(timeline, span->range.end);
 }
 
-/* What tells code from other code at the same place: the number of its compilation, or its name
- * (as FNV-1a hash). The lowest bit tells which. */
-static uint64_t identity_of(const struct code *code)
-{
-    if (code->facts.compile_id >= 0) {
-        return (uint64_t)code->facts.compile_id << 1 | 1;
-    }
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (const char *c = code->name; *c; c++) {
-        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-    }
-    return hash << 1;
-}
-
 /* The live range at which the code that starts at an address starts, or NULL. */
 static struct span *first_span(const struct timeline *timeline, uint64_t address)
 {
@@ -101,7 +87,7 @@ bool timeline_knows(const struct timeline *timeline, const struct code *code)
     }
     const struct span *span = first_span(timeline, code->address);
     return span && span->occupant.code.end == code->address + code->size &&
-           span->occupant.identity == identity_of(code);
+           span->occupant.identity == code_identity(code);
 }
 
 bool timeline_next_gap(const struct timeline *timeline, uint64_t from, uint64_t end,
@@ -178,7 +164,7 @@ uint64_t timeline_load(struct timeline *timeline, const struct code *code, uint6
 {
     const struct occupant occupant = {
         .code = {code->address, code->address + code->size},
-        .identity = identity_of(code),
+        .identity = code_identity(code),
         .code_index = code_index,
     };
     if (occupant.code.end <= occupant.code.start) {

@@ -1,4 +1,5 @@
 /* jdtool stat: what a dump holds, in numbers. */
+#include "format/fnv1a.h"
 #include "inject/base/message.h"
 #include "inject/base/text.h"
 #include "inject/base/verb.h"
@@ -47,15 +48,6 @@ struct totals {
     size_t name_room;
 };
 
-static uint64_t hash_name(const char *name)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (; *name; name++) {
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    }
-    return hash;
-}
-
 static int by_value(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left;
@@ -88,7 +80,7 @@ static int add_load(struct totals *totals, const struct jitdump_record_view *rec
         totals->name_hashes = grown;
         totals->name_room = room;
     }
-    totals->name_hashes[count] = hash_name(record->load.name);
+    totals->name_hashes[count] = fnv1a(FNV1A_START, record->load.name);
     if (count == 0 || record->timestamp < totals->first_stamp) {
         totals->first_stamp = record->timestamp;
     }

@@ -7,6 +7,8 @@
  */
 #include "inject/jitdump/samply_tree.h"
 
+#include "format/fnv1a.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +32,6 @@ struct sweep {
     uint32_t heap_count;
 };
 
-static uint64_t hash(uint64_t state, const char *string)
-{
-    for (; *string; string++) {
-        state = (state ^ (unsigned char)*string) * UINT64_C(0x100000001b3); /* FNV-1a */
-    }
-    return state;
-}
-
 /* The id of a function, the same each time it is asked for; 0 when nothing is known of it. */
 static uint64_t method_id(const struct samply_inlines *inlines, uint32_t index,
                           struct trailer_names *names)
@@ -51,7 +45,7 @@ static uint64_t method_id(const struct samply_inlines *inlines, uint32_t index,
                                     .first_line = function->start_line};
     const char *path =
         function->file_index < inlines->file_count ? inlines->files[function->file_index] : "";
-    uint64_t start = hash(UINT64_C(0xcbf29ce484222325), path);
+    uint64_t start = fnv1a(FNV1A_START, path);
     const char *why;
     if (*path) {
         for (method.file_id = start | SAMPLY_ID;
@@ -61,7 +55,7 @@ static uint64_t method_id(const struct samply_inlines *inlines, uint32_t index,
             }
         }
     }
-    uint64_t id = (hash(start + function->start_line, method.name)) | SAMPLY_ID;
+    uint64_t id = fnv1a(start + function->start_line, method.name) | SAMPLY_ID;
     while (trailer_names_add_method(names, id, &method, &why) < 0) {
         if (!trailer_names_has_method(names, id)) {
             return 0;
