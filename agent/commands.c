@@ -16,7 +16,7 @@ static void catch_up_table(struct session *session)
 {
     JNIEnv *jni = NULL;
     if (session->table && (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
-        method_table_catch_up(session->table, jvm.jvmti, jni);
+        methods_file_catch_up(session->table, jvm.jvmti, jni);
     }
 }
 

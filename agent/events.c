@@ -238,7 +238,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
     struct session *session = session_enter();
     if (session) {
         if (session->table) {
-            method_table_catch_up(session->table, jvmti, jni);
+            methods_file_catch_up(session->table, jvmti, jni);
         }
         events_replay(session);
         session_leave();
@@ -254,7 +254,7 @@ static void JNICALL class_prepare(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, 
         return;
     }
     if (session->table) {
-        method_table_prepared(session->table, jvmti, jni, klass);
+        methods_file_prepared(session->table, jvmti, jni, klass);
     }
     session_leave();
 }

@@ -89,7 +89,7 @@ void session_end_soon(void)
 /* Where there is a dump, beside it. Without the table the profile is still worth having. */
 static void open_table(struct session *session, const struct method_cache_options *names)
 {
-    struct method_table_options options = {
+    struct methods_file_options options = {
         .names = *names,
         .hotspot = session->jvm.hotspot,
         .tsc = session->options.tsc,
@@ -100,7 +100,7 @@ static void open_table(struct session *session, const struct method_cache_option
         sink_stats(session->sinks.sinks[i], &stats);
         if (strcmp(session->sinks.names[i], "jitdump") == 0 && stats.path) {
             options.dump = stats.path;
-            (void)method_table_open(&options, &session->table);
+            (void)methods_file_open(&options, &session->table);
             return;
         }
     }
@@ -168,7 +168,7 @@ void session_free(struct session *session)
     if (!session) {
         return;
     }
-    method_table_close(session->table);
+    methods_file_close(session->table);
     sinks_close(&session->sinks);
     free_scratch(atomic_load(&session->spare));
     method_cache_free(session->methods);

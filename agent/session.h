@@ -8,8 +8,8 @@
 
 #include "agent/hotspot.h"
 #include "agent/inlines.h"
-#include "agent/method_table.h"
-#include "agent/methods.h"
+#include "agent/method_cache.h"
+#include "agent/methods_file.h"
 #include "agent/options.h"
 #include "agent/sinks.h"
 
@@ -41,7 +41,7 @@ struct session {
     time_t started;
     unsigned generation; /* of the process, see writer/process.h */
     struct sinks sinks;
-    struct method_table *table; /* NULL: not asked for, or failed */
+    struct methods_file *table; /* NULL: not asked for, or failed */
     struct method_cache *methods;
     _Atomic(struct scratch *) spare; /* of the last callback that ended */
     atomic_bool failed;              /* every sink is closed */

@@ -1,7 +1,7 @@
 #include "dump_builder.h"
 #include "random.h"
 
-#include "inject/jitdump/code_index.h"
+#include "jdtool/jitdump/code_index.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

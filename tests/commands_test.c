@@ -298,13 +298,13 @@ static void ids_that_lead_nowhere_make_no_table(void **state)
     struct hotspot hotspot = {.const_method = 56};
     hotspot.places[METHOD_CONST].known = hotspot.places[CONST_CODE_SIZE].known = true;
     const char *path = scratch_path(state, "jit-1.dump");
-    struct method_table_options options = {.dump = path, .hotspot = &hotspot};
-    struct method_table *table = NULL;
-    assert_int_equal(method_table_open(&options, &table), -1);
+    struct methods_file_options options = {.dump = path, .hotspot = &hotspot};
+    struct methods_file *table = NULL;
+    assert_int_equal(methods_file_open(&options, &table), -1);
     assert_null(table);
     options.names.ids_are_pointers = true;
-    assert_int_equal(method_table_open(&options, &table), 0);
-    method_table_close(table);
+    assert_int_equal(methods_file_open(&options, &table), 0);
+    methods_file_close(table);
 }
 
 #define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)

@@ -1,4 +1,4 @@
-#include "inject/image/content_hash.h"
+#include "jdtool/sinks/content_hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Rows written as call-frame information and read back by libdw. */
-#include "inject/unwind/eh_frame.h"
+#include "jdtool/unwind/eh_frame.h"
 
 #include <dwarf.h>
 #include <elf.h>

@@ -2,7 +2,7 @@
  * Rows from aarch64 code, shape by shape: words as HotSpot 17 wrote them on that processor, cut to
  * what matters.
  */
-#include "inject/unwind/frames.h"
+#include "jdtool/unwind/frames.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

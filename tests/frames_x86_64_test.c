@@ -2,7 +2,7 @@
  * Rows from code bytes, shape by shape, as HotSpot writes them. Each array is the assembler's
  * output for the text beside it.
  */
-#include "inject/unwind/frames.h"
+#include "jdtool/unwind/frames.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

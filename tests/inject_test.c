@@ -2,10 +2,10 @@
  * jdtool inject from end to end, on a recording and dumps made by hand: what is put where in the
  * result, what is left out, what the images say.
  */
-#include "inject/base/verb.h"
-#include "inject/call_chains.h"
-#include "inject/perf/perf_data.h"
-#include "inject/perf/processes.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/perf/perf_data.h"
+#include "jdtool/perf/processes.h"
+#include "jdtool/sinks/call_chains.h"
 #include "tests/dump_builder.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"

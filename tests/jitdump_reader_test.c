@@ -1,8 +1,8 @@
 #include "dump_builder.h"
 
-#include "inject/base/text.h"
-#include "inject/jitdump/jitdump_reader.h"
-#include "inject/jitdump/trailer.h"
+#include "jdtool/base/text.h"
+#include "jdtool/jitdump/jitdump_reader.h"
+#include "jdtool/jitdump/trailer.h"
 
 #include <elf.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tables of methods: what an address meant when, and what the interpreter's frames make of it. */
-#include "inject/jitdump/method_names.h"
-#include "inject/unwind/interpreter.h"
+#include "jdtool/jitdump/method_names.h"
+#include "jdtool/unwind/interpreter.h"
 #include "methods_builder.h"
 #include "scratch.h"
 

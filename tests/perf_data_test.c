@@ -1,4 +1,4 @@
-#include "inject/perf/perf_data.h"
+#include "jdtool/perf/perf_data.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"
 

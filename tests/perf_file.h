@@ -4,7 +4,7 @@
 #ifndef JD_TESTS_PERF_FILE_H
 #define JD_TESTS_PERF_FILE_H
 
-#include "inject/perf/perf_data_private.h"
+#include "jdtool/perf/perf_data_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 #include "random.h"
 
 #include "format/samply.h"
-#include "inject/inspect/repair.h"
-#include "inject/inspect/verify.h"
-#include "inject/jitdump/code_index.h"
+#include "jdtool/inspect/repair.h"
+#include "jdtool/inspect/verify.h"
+#include "jdtool/jitdump/code_index.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "inject/safepoint_lines.h"
+#include "jdtool/sinks/safepoint_lines.h"
 #include "tests/dump_builder.h"
 #include "tests/scratch.h"
 

@@ -2,7 +2,7 @@
  * The walk over a stack: made-up stacks of generated code, whose every word is known; this process'
  * own stack, native from end to end; and stacks that nobody made on purpose.
  */
-#include "inject/unwind/unwind.h"
+#include "jdtool/unwind/unwind.h"
 #include "random.h"
 
 #include <elf.h>

@@ -2,7 +2,7 @@
 #include "dump_builder.h"
 
 #include "format/samply.h"
-#include "inject/inspect/verify.h"
+#include "jdtool/inspect/verify.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

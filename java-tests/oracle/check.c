@@ -12,7 +12,7 @@
  * Prints the figures, the first differences, and exits 1 when row truth is below 99.99 % of the
  * bytes, one inline stack differs, or a method is missing on either side.
  */
-#include "inject/jitdump/code_index.h"
+#include "jdtool/jitdump/code_index.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,10 +7,10 @@
  * and how often stack-check ends DATA       how many stacks with Java frames there are, and how
  * many reach the root or were cut off by the kernel
  */
-#include "inject/perf/perf_data.h"
-#include "inject/perf/processes.h"
-#include "inject/unwind/code_frames.h"
-#include "inject/unwind/stack_copies.h"
+#include "jdtool/perf/perf_data.h"
+#include "jdtool/perf/processes.h"
+#include "jdtool/unwind/code_frames.h"
+#include "jdtool/unwind/stack_copies.h"
 
 #include <inttypes.h>
 #include <stdio.h>

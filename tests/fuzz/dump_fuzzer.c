@@ -3,11 +3,11 @@
  * with dumps. Beside what the sanitizers find: what repair makes must pass verify, and a map's
  * entries must not overlap.
  */
-#include "inject/base/message.h"
-#include "inject/base/verb.h"
-#include "inject/inspect/repair.h"
-#include "inject/inspect/verify.h"
-#include "inject/jitdump/code_index.h"
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/inspect/repair.h"
+#include "jdtool/inspect/verify.h"
+#include "jdtool/jitdump/code_index.h"
 
 #include <getopt.h>
 #include <stdio.h>

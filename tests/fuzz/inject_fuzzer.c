@@ -4,9 +4,9 @@
  * of the recording, the recording, the dump. Beside what the sanitizers find: the result must be a
  * recording that can be read.
  */
-#include "inject/base/message.h"
-#include "inject/base/verb.h"
-#include "inject/perf/perf_data.h"
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/perf/perf_data.h"
 
 #include <fcntl.h>
 #include <getopt.h>

@@ -1,6 +1,6 @@
 /* libFuzzer target: a table of methods (format/methods.h), and frames that ask it for names. */
-#include "inject/base/message.h"
-#include "inject/unwind/interpreter.h"
+#include "jdtool/base/message.h"
+#include "jdtool/unwind/interpreter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  *
  * The input: shape, entry, code size (two bytes), the code, 17 registers, the stack.
  */
-#include "inject/unwind/eh_frame.h"
-#include "inject/unwind/unwind.h"
+#include "jdtool/unwind/eh_frame.h"
+#include "jdtool/unwind/unwind.h"
 
 #include <elf.h>
 #include <stdio.h>

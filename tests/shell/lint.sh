@@ -38,7 +38,7 @@ clang-tidy)
     # Only what the build compiles, and each once: a file without its flags cannot be judged. It takes
     # some two seconds a file, so the tests' own sources wait for a long run.
     wanted=.
-    [[ ${JDAGENT_LONG:-0} == 1 ]] || wanted="^$PWD/(agent|writer|inject|format)/"
+    [[ ${JDAGENT_LONG:-0} == 1 ]] || wanted="^$PWD/(agent|writer|jdtool|format)/"
     mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' \
         "${JDAGENT_BUILD:-build}/compile_commands.json" | sort -u | grep -E "$wanted")
     ((${#files[@]})) || { echo "SKIP: there is no compile_commands.json"; exit 77; }

@@ -1,0 +1,91 @@
+/*
+ * What the JVM knows of its methods: names, source files, line tables. Asked for once a method and
+ * kept for as long as live code mentions it.
+ */
+#ifndef JD_AGENT_METHOD_CACHE_H
+#define JD_AGENT_METHOD_CACHE_H
+
+#include "agent/hotspot.h"
+#include "agent/java_method.h"
+#include "agent/method_fetch.h"
+#include "agent/symbol_name.h"
+
+#include <jvmti.h>
+
+struct method_cache;
+
+/*
+ * The methods that one piece of code mentions. A set keeps each of its methods alive until it is
+ * emptied or held; it belongs to one thread at a time and keeps its memory when emptied. Set it to
+ * all zeroes at first.
+ */
+struct method_set {
+    struct method_cache *cache;
+    jvmtiEnv *jvmti;
+    JNIEnv *jni;
+    struct cached_method **methods;
+    uint32_t count, room;
+};
+
+struct method_cache_options {
+    enum name_style names;
+    bool normalize;
+    bool listings;           /* bytecodes as text, for methods whose source is not in source_path */
+    const char *source_path; /* "": none; has to live as long as the cache */
+    /*
+     * A jmethodID is HotSpot's "Method **" (to JDK 25): a class that was redefined keeps its ids,
+     * but the methods behind them are others, with other lines, and this is how it shows.
+     */
+    bool ids_are_pointers;
+    /*
+     * Something that the methods of one class have in common, and those of no other class, for as
+     * long as code mentions one of them; it is called with the id of such a method. NULL, the
+     * function or its answer: nothing is known, and every method's class is asked for.
+     */
+    const void *(*class_key)(void *context, jmethodID id);
+    /* The names of HotSpot's Method, see hotspot_names. NULL: cannot be told. */
+    bool (*names_of)(void *context, const void *vm_method, struct hotspot_names *names);
+    void *context;
+};
+
+/* The symbol of a method as these options want it. source_file is the JVM's word, or NULL. */
+void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *options,
+                   const char *class_signature, const char *source_file,
+                   const struct fetched_method *fetched);
+
+/* NULL: no memory. */
+struct method_cache *method_cache_new(const struct method_cache_options *options);
+
+/* Every set must be empty. */
+void method_cache_free(struct method_cache *cache);
+
+/* Ties an empty set to a cache and to the calling thread's JVM environments. */
+void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
+                      JNIEnv *jni);
+
+/*
+ * The method of an id, from the set, the cache or the JVM; it is in the set from then on. NULL when
+ * the JVM does not tell or memory ran out. Only inside of a JVMTI callback that vouches for the id.
+ */
+const struct java_method *method_set_get(struct method_set *set, jmethodID id);
+
+/*
+ * The same for the method that code was compiled from: `vm_method` is HotSpot's word for it (NULL:
+ * unknown), and the id may stand for another one.
+ */
+const struct java_method *method_set_get_compiled(struct method_set *set, jmethodID id,
+                                                  const void *vm_method);
+
+/* The code at `address` mentions these methods: they live as long as it does. Empties the set. */
+void method_set_hold(struct method_set *set, uint64_t address);
+
+/* Empties the set without more. */
+void method_set_empty(struct method_set *set);
+
+/* Frees what the set itself holds; it must be empty. */
+void method_set_destroy(struct method_set *set);
+
+/* The code at `address` is no more, and with it the right to know its methods. */
+void method_cache_release(struct method_cache *cache, uint64_t address);
+
+#endif

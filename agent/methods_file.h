@@ -1,0 +1,38 @@
+/*
+ * The table of methods (format/methods.h): what names interpreted frames. Written while the JVM
+ * runs, a record a class, because a class may be unloaded and its memory be used again.
+ */
+#ifndef JD_AGENT_METHODS_FILE_H
+#define JD_AGENT_METHODS_FILE_H
+
+#include "agent/hotspot.h"
+#include "agent/method_cache.h"
+
+#include <jvmti.h>
+
+struct methods_file;
+
+struct methods_file_options {
+    const char *dump; /* path of the dump that the table goes beside */
+    struct method_cache_options names;
+    struct hotspot *hotspot;
+    bool tsc;           /* stamp as the dump does */
+    uint64_t max_bytes; /* 0: no limit */
+};
+
+/* 0 or -1 after a message: where ids do not lead to HotSpot's methods, too. */
+int methods_file_open(const struct methods_file_options *options, struct methods_file **out);
+
+/* Tells of a class in its ClassPrepare event. On any thread, also at the same time. */
+void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, jclass klass);
+
+/*
+ * Tells of all loaded classes with methods that it has not told of yet: those from before the
+ * session, and methods that redefinition brought. In the live phase; does nothing in others.
+ */
+void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni);
+
+/* Closes the file and frees the table; no call may be under way. NULL is fine. */
+void methods_file_close(struct methods_file *table);
+
+#endif

@@ -1,0 +1,32 @@
+#include "jdtool/base/message.h"
+
+#include "jdtool/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static void print(const char *kind, const char *format, va_list args)
+{
+    fflush(stdout);  /* so that the two streams stay in order on a terminal */
+    char text[4096]; /* paths and names in it may be from a hostile file */
+    vsnprintf(text, sizeof text, format, args);
+    fprintf(stderr, "jdtool: %s", kind);
+    text_print(stderr, text);
+    fputc('\n', stderr);
+}
+
+void error_message(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print("", format, args);
+    va_end(args);
+}
+
+void warning_message(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print("warning: ", format, args);
+    va_end(args);
+}

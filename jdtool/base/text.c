@@ -1,0 +1,131 @@
+#include "jdtool/base/text.h"
+
+#include "format/jitdump.h"
+#include "format/samply.h"
+
+#include <elf.h>
+
+/* Bytes of the valid UTF-8 sequence that starts here; 0: none does. */
+static size_t sequence(const unsigned char *at)
+{
+    if (at[0] < 0x80) {
+        return 1;
+    }
+    size_t size = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+    if (at[0] < 0xc2 || at[0] > 0xf4) {
+        return 0;
+    }
+    for (size_t i = 1; i < size; i++) {
+        if ((at[i] & 0xc0) != 0x80) { /* a NUL ends up here too */
+            return 0;
+        }
+    }
+    bool overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+    bool surrogate = at[0] == 0xed && at[1] >= 0xa0;
+    bool too_large = at[0] == 0xf4 && at[1] >= 0x90;
+    return overlong || surrogate || too_large ? 0 : size;
+}
+
+bool text_is_utf8(const char *string)
+{
+    const unsigned char *at = (const unsigned char *)string;
+    while (*at) {
+        size_t size = sequence(at);
+        if (size == 0) {
+            return false;
+        }
+        at += size;
+    }
+    return true;
+}
+
+/* C0 and DEL, and C1, which some terminals obey as well. */
+static bool is_control(const unsigned char *at)
+{
+    return at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
+}
+
+void text_print(FILE *out, const char *string)
+{
+    const unsigned char *at = (const unsigned char *)string;
+    while (*at) {
+        size_t size = sequence(at);
+        if (size == 0 || is_control(at)) {
+            size = size ? size : 1;
+            for (size_t i = 0; i < size; i++) {
+                fprintf(out, "\\x%02x", at[i]);
+            }
+        } else {
+            fwrite(at, 1, size, out);
+        }
+        at += size;
+    }
+}
+
+void text_print_json(FILE *out, const char *string)
+{
+    fputc('"', out);
+    const unsigned char *at = (const unsigned char *)string;
+    while (*at) {
+        size_t size = sequence(at);
+        if (size == 0) {
+            fputs("\\ufffd", out);
+            size = 1;
+        } else if (*at < 0x20) {
+            fprintf(out, "\\u%04x", *at);
+        } else {
+            if (*at == '"' || *at == '\\') {
+                fputc('\\', out);
+            }
+            fwrite(at, 1, size, out);
+        }
+        at += size;
+    }
+    fputc('"', out);
+}
+
+const char *text_machine(uint32_t elf_mach)
+{
+    switch (elf_mach) {
+    case EM_386:
+        return "i386";
+    case EM_PPC64:
+        return "ppc64";
+    case EM_S390:
+        return "s390x";
+    case EM_ARM:
+        return "arm";
+    case EM_X86_64:
+        return "x86-64";
+    case EM_AARCH64:
+        return "aarch64";
+    case EM_RISCV:
+        return "riscv";
+    default:
+        return "unknown";
+    }
+}
+
+const char *text_record_id(uint32_t id)
+{
+    switch (id) {
+    case JIT_CODE_LOAD:
+        return "LOAD";
+    case JIT_CODE_MOVE:
+        return "MOVE";
+    case JIT_CODE_DEBUG_INFO:
+        return "DEBUG_INFO";
+    case JIT_CODE_CLOSE:
+        return "CLOSE";
+    case JIT_CODE_UNWINDING_INFO:
+        return "UNWINDING_INFO";
+    case SAMPLY_JIT_CODE_DEBUG_INFO2:
+        return "SAMPLY_DEBUG_INFO2";
+    case SAMPLY_JIT_TIER:
+        return "SAMPLY_TIER";
+    case SAMPLY_EMBEDDED_SOURCE_FILE:
+        return "SAMPLY_SOURCE";
+    default:
+        return "unknown";
+    }
+}

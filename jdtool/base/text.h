@@ -1,0 +1,25 @@
+/*
+ * Strings from a dump on their way out. They are anything at all, and must not move a terminal's
+ * cursor or end a line early.
+ */
+#ifndef JD_TOOL_TEXT_H
+#define JD_TOOL_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Whether it is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
+bool text_is_utf8(const char *string);
+
+/* Prints it with control characters and invalid UTF-8 as \xNN. */
+void text_print(FILE *out, const char *string);
+
+/* Prints it as a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
+void text_print_json(FILE *out, const char *string);
+
+/* The field's names for e_machine and a record's id; "unknown" if there is none. */
+const char *text_machine(uint32_t elf_mach);
+const char *text_record_id(uint32_t id);
+
+#endif

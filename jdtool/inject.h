@@ -1,0 +1,37 @@
+/*
+ * jdtool inject: a recording and the dumps of its JVMs in, a recording that any perf can read out.
+ */
+#ifndef JD_TOOL_INJECT_H
+#define JD_TOOL_INJECT_H
+
+#include "jdtool/sinks/frame_table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum inline_mode { INLINE_AUTO, INLINE_EXPAND, INLINE_DWARF, INLINE_OFF };
+
+struct inject_options {
+    const char *input;
+    const char *output;
+    const char *source_path;
+    const char *scorecard;
+    const char *build_id_dir; /* NULL: perf's default */
+    char **dumps;
+    uint32_t dump_count;
+    enum inline_mode inline_mode;
+    const char *suffixes[FRAME_KINDS];
+    bool leaf;
+    bool keep_all;
+    bool keep_stacks;
+    bool quiet;
+};
+
+/*
+ * Does all of it. 0 or a negative errno after a message; there is then no result, but for -ENODATA:
+ * there are dumps, not one of them could be used, and the result is the recording without names for
+ * generated code.
+ */
+int inject(const struct inject_options *options);
+
+#endif

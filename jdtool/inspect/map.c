@@ -1,0 +1,91 @@
+/* jdtool map: the perf map of any moment. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/jitdump/code_index.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_entry(void *context, uint64_t address, uint64_t size,
+                        const struct code_stay *stay)
+{
+    const struct code_index *index = context;
+    printf("%" PRIx64 " %" PRIx64 " ", address, size);
+    text_print(stdout, code_index_blob(index, stay->blob)->name);
+    putchar('\n');
+}
+
+/* Nanoseconds, or seconds with a point as perf script prints them. 0 or -1. */
+static int parse_time(const char *text, uint64_t *time)
+{
+    char *end;
+    errno = 0;
+    if (*text < '0' || *text > '9') {
+        return -1;
+    }
+    *time = strtoull(text, &end, 10);
+    if (errno || (*end && *end != '.')) {
+        return -1;
+    }
+    if (*end == 0) {
+        return 0;
+    }
+    uint64_t nanoseconds = 0;
+    uint64_t unit = UINT64_C(100000000);
+    for (end++; *end >= '0' && *end <= '9'; end++, unit /= 10) {
+        nanoseconds += (uint64_t)(*end - '0') * unit;
+    }
+    if (*end || *time > (UINT64_MAX - nanoseconds) / UINT64_C(1000000000)) {
+        return -1;
+    }
+    *time = *time * UINT64_C(1000000000) + nanoseconds;
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"at", required_argument, NULL, 'a'},
+        {0},
+    };
+    uint64_t time = UINT64_MAX;
+    int letter;
+    while ((letter = next_option(&verb_map, argc, argv, "a:", options)) != -1) {
+        if (letter != 'a') {
+            return STATUS_USAGE;
+        }
+        if (parse_time(optarg, &time) < 0) {
+            return wrong_usage(&verb_map, "'%s' is no time", optarg);
+        }
+    }
+    if (argc - optind != 1) {
+        return wrong_usage(&verb_map, "one FILE is needed");
+    }
+    struct code_index *index;
+    if (code_index_open(argv[optind], &index) < 0) {
+        return STATUS_FAILED;
+    }
+    if (code_index_warning(index)) {
+        warning_message("%s: %s", argv[optind], code_index_warning(index));
+    }
+    code_index_map(index, time, print_entry, index);
+    code_index_close(index);
+    return finish_output();
+}
+
+const struct verb verb_map = {
+    .name = "map",
+    .run = run,
+    .usage = "[--at NS] FILE",
+    .help = "Prints the perf map (START SIZE NAME, hexadecimal) of what a jitdump had in memory at "
+            "one\n"
+            "moment: entries never overlap, and where code was overwritten the later one counts.\n"
+            "  -a, --at NS   the moment, in nanoseconds of the dump's clock, or in seconds with a "
+            "point\n"
+            "                as perf script prints them; without it, the end of the dump\n",
+};

@@ -1,0 +1,373 @@
+#include "jdtool/inspect/repair.h"
+
+#include "jdtool/base/text.h"
+#include "jdtool/inspect/repair_parts.h"
+#include "jdtool/inspect/verify.h"
+
+#include <byteswap.h>
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Bytes collected before they are written. */
+#define WRITE_BYTES ((size_t)256 << 10)
+
+/* More rounds than any cascade of faults has taken; a bound so that a fault of ours cannot spin. */
+#define MAX_ROUNDS 100
+
+#if defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#else
+#define OWN_MACHINE EM_X86_64
+#endif
+
+struct renumbered {
+    uint64_t old_index;
+    uint32_t unit;
+};
+
+struct repair {
+    struct jitdump_reader *reader;
+    int fd;
+    struct repair_output output;
+    struct repair_result *result;
+    struct repair_parts found;
+    struct trailer_names *written; /* what this round's output has defined so far */
+    uint32_t *written_parts;       /* in the order of the output */
+    uint32_t written_count;
+    struct trailer trailer;
+    struct repair_buffer buffer;
+    uint64_t written_bytes;        /* before those in the buffer */
+    struct renumbered *renumbered; /* units with a new code index, sorted */
+    uint32_t renumbered_count;
+    uint64_t findings;
+    bool stuck; /* a finding that nothing can be done about */
+};
+
+static int flush(struct repair *repair)
+{
+    if (repair->buffer.failed) {
+        return -ENOMEM;
+    }
+    size_t done = 0;
+    while (done < repair->buffer.size) {
+        ssize_t n = write(repair->fd, repair->buffer.bytes + done, repair->buffer.size - done);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -errno;
+        }
+        done += (size_t)n;
+    }
+    repair->written_bytes += done;
+    repair->buffer.size = 0;
+    return 0;
+}
+
+static void add_u32(struct repair *repair, uint32_t value)
+{
+    value = jitdump_reader_swapped(repair->reader) ? bswap_32(value) : value;
+    repair_buffer_add(&repair->buffer, &value, sizeof(value));
+}
+
+static void add_u64(struct repair *repair, uint64_t value)
+{
+    value = jitdump_reader_swapped(repair->reader) ? bswap_64(value) : value;
+    repair_buffer_add(&repair->buffer, &value, sizeof(value));
+}
+
+/* Overwrites a field of the record that starts at `record` in the buffer. */
+static void patch(struct repair *repair, size_t record, size_t field, uint64_t value, size_t size)
+{
+    if (repair->buffer.failed) {
+        return;
+    }
+    uint32_t narrow = (uint32_t)value;
+    if (jitdump_reader_swapped(repair->reader)) {
+        value = bswap_64(value);
+        narrow = bswap_32(narrow);
+    }
+    memcpy(repair->buffer.bytes + record + field, size == sizeof(narrow) ? (void *)&narrow : &value,
+           size);
+}
+
+static void add_header(struct repair *repair)
+{
+    const struct jitdump_header *header = jitdump_reader_header(repair->reader);
+    add_u32(repair, JITDUMP_MAGIC);
+    add_u32(repair, JITDUMP_VERSION);
+    add_u32(repair, sizeof(*header));
+    add_u32(repair, header->elf_mach ? header->elf_mach : OWN_MACHINE);
+    add_u32(repair, 0);
+    add_u32(repair, header->pid);
+    add_u64(repair, header->timestamp);
+    add_u64(repair, header->flags & JITDUMP_FLAGS_ARCH_TIMESTAMP);
+}
+
+/* The rows as they are, then the trailer if it is wanted and any good. */
+static void add_debug_info(struct repair *repair, const struct repair_part *part,
+                           const struct jitdump_record_view *record)
+{
+    struct jitdump_entry_walk walk = {0};
+    struct jitdump_entry entry;
+    while (jitdump_entry_next(repair->reader, record, &walk, &entry) > 0) {
+    }
+    const uint8_t *start = record->payload - sizeof(struct jitdump_record);
+    size_t rows = sizeof(struct jitdump_debug_info) + walk.at;
+    repair_buffer_add(&repair->buffer, start, rows);
+    if (!part->without_trailer && part->size > rows) {
+        int64_t carried =
+            repair_add_trailer(&repair->buffer, repair->reader, start + rows, part->size - rows,
+                               repair->found.names, repair->written, &repair->trailer);
+        repair->result->carried += carried > 0 ? (uint64_t)carried : 0;
+    }
+}
+
+/* The index that a MOVE's code has now: that of the last LOAD before it with its old index. */
+static uint64_t index_of_move(const struct repair *repair, uint32_t unit)
+{
+    uint64_t old_index = repair->found.units[unit].code_index;
+    uint32_t low = 0;
+    uint32_t high = repair->renumbered_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct renumbered *at = &repair->renumbered[middle];
+        if (at->old_index < old_index || (at->old_index == old_index && at->unit < unit)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0 || repair->renumbered[low - 1].old_index != old_index) {
+        return old_index;
+    }
+    return repair->found.units[repair->renumbered[low - 1].unit].new_code_index;
+}
+
+static int write_part(struct repair *repair, struct repair_part *part)
+{
+    struct jitdump_record_view record;
+    jitdump_reader_seek(repair->reader, part->offset);
+    if (jitdump_reader_next(repair->reader, &record) != JITDUMP_RECORD || record.id != part->id) {
+        return -EIO; /* it was sound a moment ago */
+    }
+    const struct repair_unit *unit = &repair->found.units[part->unit];
+    size_t start = repair->buffer.size;
+    part->new_offset = repair->written_bytes + start;
+    repair->written_parts[repair->written_count++] = (uint32_t)(part - repair->found.parts);
+    if (part->id == JIT_CODE_DEBUG_INFO) {
+        add_debug_info(repair, part, &record);
+    } else {
+        repair_buffer_add(&repair->buffer, record.payload - sizeof(struct jitdump_record),
+                          part->size);
+    }
+    size_t size = repair->buffer.size - start;
+    if (size > UINT32_MAX) {
+        return -EFBIG;
+    }
+    patch(repair, start, offsetof(struct jitdump_record, total_size), size, sizeof(uint32_t));
+    patch(repair, start, offsetof(struct jitdump_record, timestamp), unit->stamp, sizeof(uint64_t));
+    if (part->id == JIT_CODE_LOAD) {
+        patch(repair, start, offsetof(struct jitdump_load, code_index), unit->new_code_index,
+              sizeof(uint64_t));
+    } else if (part->id == JIT_CODE_MOVE) {
+        patch(repair, start, offsetof(struct jitdump_move, code_index),
+              index_of_move(repair, part->unit), sizeof(uint64_t));
+    }
+    return repair->buffer.size >= WRITE_BYTES || repair->buffer.failed ? flush(repair) : 0;
+}
+
+static int write_unit(struct repair *repair, const struct repair_unit *unit)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < unit->part_count && !error; i++) {
+        struct repair_part *part = &repair->found.parts[unit->first_part + i];
+        if (!unit->left_out && !part->left_out) {
+            error = write_part(repair, part);
+        }
+    }
+    if (!unit->left_out) {
+        bool load =
+            repair->found.parts[unit->first_part + unit->part_count - 1].id == JIT_CODE_LOAD;
+        repair->result->loads += load;
+        repair->result->moves += !load;
+    }
+    return error;
+}
+
+static int by_index(const void *left, const void *right)
+{
+    const struct renumbered *a = left;
+    const struct renumbered *b = right;
+    if (a->old_index != b->old_index) {
+        return a->old_index < b->old_index ? -1 : 1;
+    }
+    return (a->unit > b->unit) - (a->unit < b->unit);
+}
+
+static int list_renumbered(struct repair *repair)
+{
+    struct repair_parts *found = &repair->found;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < found->unit_count; i++) {
+        count += found->units[i].new_code_index != found->units[i].code_index;
+    }
+    free(repair->renumbered);
+    repair->renumbered = calloc(count + 1, sizeof(*repair->renumbered));
+    repair->renumbered_count = 0;
+    if (!repair->renumbered) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < found->unit_count; i++) {
+        if (found->units[i].new_code_index != found->units[i].code_index) {
+            repair->renumbered[repair->renumbered_count++] =
+                (struct renumbered){.old_index = found->units[i].code_index, .unit = i};
+        }
+    }
+    qsort(repair->renumbered, repair->renumbered_count, sizeof(*repair->renumbered), by_index);
+    return 0;
+}
+
+/* Writes all that is not left out. */
+static int write_dump(struct repair *repair)
+{
+    trailer_names_free(repair->written);
+    repair->written = trailer_names_new();
+    repair->written_bytes = 0;
+    repair->written_count = 0;
+    repair->buffer.size = 0;
+    repair->result->loads = 0;
+    repair->result->moves = 0;
+    repair->result->carried = 0;
+    if (!repair->written || list_renumbered(repair) < 0) {
+        return -ENOMEM;
+    }
+    if (ftruncate(repair->fd, 0) < 0 || lseek(repair->fd, 0, SEEK_SET) < 0) {
+        return -errno;
+    }
+    add_header(repair);
+    int error = 0;
+    for (uint32_t i = 0; i < repair->found.unit_count && !error; i++) {
+        error = write_unit(repair, &repair->found.units[i]);
+    }
+    uint64_t start = jitdump_reader_header(repair->reader)->timestamp;
+    if (!error && repair->found.closed) {
+        add_u32(repair, JIT_CODE_CLOSE);
+        add_u32(repair, sizeof(struct jitdump_close));
+        add_u64(repair, repair->found.close_stamp < start ? start : repair->found.close_stamp);
+    }
+    return error ? error : flush(repair);
+}
+
+/* The part that this round has written at an offset. */
+static struct repair_part *part_at(const struct repair *repair, uint64_t new_offset)
+{
+    uint32_t low = 0;
+    uint32_t high = repair->written_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct repair_part *part = &repair->found.parts[repair->written_parts[middle]];
+        if (part->new_offset == new_offset) {
+            return part;
+        }
+        if (part->new_offset < new_offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}
+
+static bool is_trailer_rule(enum verify_rule rule)
+{
+    return rule == RULE_TRAILER || rule == RULE_TRAILER_NAMES || rule == RULE_TRAILER_TREE ||
+           rule == RULE_TRAILER_FACTS;
+}
+
+/* The least that has to go so that a rule is kept. */
+static void leave_out(void *context, enum verify_rule rule, uint64_t offset, const char *what)
+{
+    struct repair *repair = context;
+    repair->findings++;
+    struct repair_part *part = part_at(repair, offset);
+    if (!part) {
+        repair_tell(&repair->output, offset, "cannot be mended: %s", what);
+        repair->stuck = true;
+        return;
+    }
+    struct repair_unit *unit = &repair->found.units[part->unit];
+    if (unit->left_out || part->left_out) {
+        return; /* another finding has seen to it */
+    }
+    if (part->id == JIT_CODE_LOAD && rule == RULE_CODE_INDEX &&
+        repair->found.highest_code_index < UINT64_MAX) {
+        unit->new_code_index = ++repair->found.highest_code_index;
+        repair_tell(&repair->output, part->offset, "gave a LOAD code index %" PRIu64 ": %s",
+                    unit->new_code_index, what);
+    } else if (part->id == JIT_CODE_LOAD || part->id == JIT_CODE_MOVE) {
+        unit->left_out = true;
+        repair->result->dropped_loads += part->id == JIT_CODE_LOAD;
+        repair_tell(&repair->output, part->offset, "left out a %s and what describes it: %s",
+                    text_record_id(part->id), what);
+    } else if (is_trailer_rule(rule) && !part->without_trailer) {
+        part->without_trailer = true;
+        repair_tell(&repair->output, part->offset, "left out an inline tree: %s", what);
+    } else {
+        part->left_out = true;
+        repair_tell(&repair->output, part->offset, "left out a %s: %s", text_record_id(part->id),
+                    what);
+    }
+}
+
+static int verify_output(struct repair *repair)
+{
+    int fd = dup(repair->fd);
+    if (fd < 0) {
+        return -errno;
+    }
+    struct jitdump_reader *output;
+    int error = jitdump_reader_open_fd(fd, "the repaired dump", &output);
+    if (!error) {
+        error = verify_dump(output, leave_out, repair);
+        jitdump_reader_close(output);
+    }
+    return error;
+}
+
+int repair_dump(struct jitdump_reader *reader, int fd, repair_say say, void *context,
+                struct repair_result *result)
+{
+    struct repair repair = {.reader = reader, .fd = fd, .output = {say, context}, .result = result};
+    *result = (struct repair_result){0};
+    int error = repair_find_parts(reader, &repair.output, result, &repair.found);
+    if (!error) {
+        repair.written_parts =
+            malloc(((size_t)repair.found.part_count + 1) * sizeof(*repair.written_parts));
+        error = repair.written_parts ? 0 : -ENOMEM;
+    }
+    for (int round = 0; !error && round < MAX_ROUNDS; round++) {
+        repair.findings = 0;
+        error = write_dump(&repair);
+        if (!error) {
+            error = verify_output(&repair);
+        }
+        if (repair.findings == 0 || repair.stuck) {
+            break;
+        }
+    }
+    if (!error && repair.findings > 0) {
+        error = -EINVAL;
+    }
+    repair_parts_free(&repair.found);
+    trailer_names_free(repair.written);
+    trailer_free(&repair.trailer);
+    free(repair.buffer.bytes);
+    free(repair.renumbered);
+    free(repair.written_parts);
+    return error;
+}

@@ -1,0 +1,140 @@
+#include "format/leb128.h"
+#include "jdtool/inspect/repair_parts.h"
+
+#include <byteswap.h>
+#include <stdlib.h>
+#include <string.h>
+
+void repair_buffer_add(struct repair_buffer *buffer, const void *bytes, size_t size)
+{
+    if (buffer->failed || size == 0) {
+        return;
+    }
+    if (size > buffer->room - buffer->size) {
+        size_t room = (buffer->size + size) * 2;
+        uint8_t *grown = realloc(buffer->bytes, room);
+        if (!grown) {
+            buffer->failed = true;
+            return;
+        }
+        buffer->bytes = grown;
+        buffer->room = room;
+    }
+    memcpy(buffer->bytes + buffer->size, bytes, size);
+    buffer->size += size;
+}
+
+static void add_uleb(struct repair_buffer *buffer, uint64_t value)
+{
+    uint8_t bytes[LEB128_MAX];
+    repair_buffer_add(buffer, bytes, uleb128_put(bytes, value));
+}
+
+static void add_string(struct repair_buffer *buffer, const char *string)
+{
+    repair_buffer_add(buffer, string, strlen(string) + 1);
+}
+
+static void add_section(struct repair_buffer *buffer, enum jitdump_trailer_tag tag,
+                        const struct repair_buffer *contents)
+{
+    if (contents->size > 0) {
+        add_uleb(buffer, tag);
+        add_uleb(buffer, contents->size);
+        repair_buffer_add(buffer, contents->bytes, contents->size);
+    }
+    buffer->failed |= contents->failed;
+}
+
+/* What a trailer lacks. */
+struct carry {
+    const struct trailer_names *all;
+    struct trailer_names *written;
+    struct repair_buffer files;
+    struct repair_buffer methods;
+    int64_t count;
+};
+
+static void carry_file(struct carry *carry, uint64_t id)
+{
+    if (id == 0 || trailer_names_file(carry->written, id)) {
+        return;
+    }
+    const char *why;
+    const char *path = trailer_names_file(carry->all, id);
+    path = path ? path : "?";
+    add_uleb(&carry->files, id);
+    add_string(&carry->files, path);
+    carry->files.failed |= trailer_names_add_file(carry->written, id, path, &why) < 0;
+    carry->count++;
+}
+
+static void carry_method(struct carry *carry, uint64_t id)
+{
+    if (id == 0 || trailer_names_has_method(carry->written, id)) {
+        return;
+    }
+    const char *why;
+    const struct trailer_method *method = trailer_names_method(carry->all, id);
+    carry_file(carry, method->file_id);
+    add_uleb(&carry->methods, id);
+    add_uleb(&carry->methods, method->file_id);
+    add_uleb(&carry->methods, method->first_line);
+    add_string(&carry->methods, method->name);
+    carry->methods.failed |= trailer_names_add_method(carry->written, id, method, &why) < 0;
+    carry->count++;
+}
+
+/* The files that the trailer's own methods name. */
+static void carry_files_of_methods(struct carry *carry, const uint8_t *at, const uint8_t *end)
+{
+    struct trailer_section section;
+    const char *why;
+    while (trailer_section_next(&at, end, &section, &why) > 0) {
+        uint64_t id;
+        struct trailer_method method;
+        while (section.tag == JITDUMP_TRAILER_METHODS &&
+               trailer_method_next(&section, &id, &method, &why) > 0) {
+            carry_file(carry, method.file_id);
+        }
+    }
+}
+
+static void add_u32(struct repair_buffer *buffer, const struct jitdump_reader *reader,
+                    uint32_t value)
+{
+    value = jitdump_reader_swapped(reader) ? bswap_32(value) : value;
+    repair_buffer_add(buffer, &value, sizeof(value));
+}
+
+int64_t repair_add_trailer(struct repair_buffer *buffer, const struct jitdump_reader *reader,
+                           const uint8_t *bytes, size_t size, const struct trailer_names *all,
+                           struct trailer_names *written, struct trailer *scratch)
+{
+    const uint8_t *at;
+    const uint8_t *end;
+    const char *why;
+    if (trailer_find(reader, bytes, size, &at, &end, &why) <= 0 ||
+        trailer_decode(reader, bytes, size, written, scratch, &why) < 0) {
+        return -1;
+    }
+    struct carry carry = {.all = all, .written = written};
+    carry_files_of_methods(&carry, at, end);
+    for (uint32_t i = 0; i < scratch->node_count; i++) {
+        carry_method(&carry, scratch->nodes[i].method);
+    }
+    struct repair_buffer added = {0};
+    add_section(&added, JITDUMP_TRAILER_FILES, &carry.files);
+    add_section(&added, JITDUMP_TRAILER_METHODS, &carry.methods);
+    add_u32(buffer, reader, JITDUMP_TRAILER_MAGIC);
+    add_u32(buffer, reader, JITDUMP_TRAILER_VERSION);
+    add_u32(buffer, reader,
+            (uint32_t)(sizeof(struct jitdump_trailer) + added.size + (size_t)(end - at)));
+    repair_buffer_add(buffer, added.bytes, added.size);
+    repair_buffer_add(buffer, at, (size_t)(end - at));
+    buffer->failed |= added.failed;
+    free(added.bytes);
+    free(carry.files.bytes);
+    free(carry.methods.bytes);
+    return carry.count;
+}

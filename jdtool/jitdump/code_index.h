@@ -1,0 +1,107 @@
+/*
+ * Which code was at address A at time T: an index over all LOADs and MOVEs of one dump. It keeps
+ * places in the file, not code bytes; those are fetched when they are asked for.
+ */
+#ifndef JD_TOOL_CODE_INDEX_H
+#define JD_TOOL_CODE_INDEX_H
+
+#include "jdtool/jitdump/jitdump_reader.h"
+#include "jdtool/jitdump/trailer.h"
+
+/* One stay of a piece of code at one address. */
+struct code_stay {
+    uint64_t address;
+    uint64_t size;
+    uint64_t from;  /* stamp of the LOAD or MOVE that brought it */
+    uint64_t until; /* stamp of the MOVE that took it away; UINT64_MAX: none did */
+    uint32_t blob;  /* index into the blobs: which code it is */
+};
+
+/* One LOAD with what came before it. */
+struct code_blob {
+    uint64_t load_offset;      /* of the LOAD record in the file */
+    uint64_t debug_offset;     /* of its DEBUG_INFO; 0: none */
+    uint64_t unwinding_offset; /* of its UNWINDING_INFO; 0: none */
+    uint64_t samply_offset;    /* of its SAMPLY_JIT_CODE_DEBUG_INFO2; 0: none */
+    uint64_t address;          /* where the LOAD has it */
+    uint64_t size;
+    uint64_t timestamp;
+    uint64_t code_index;
+    const char *name; /* lives as long as the index */
+    bool has_bytes;
+};
+
+struct code_index;
+
+/*
+ * What one blob's records say. Start zeroed; filled by code_index_fetch, again and again; freed
+ * once at the end. Pointers live until the next fetch.
+ */
+struct code_details {
+    const uint8_t *bytes; /* the code, NULL: the dump has none */
+    struct jitdump_entry *entries;
+    uint32_t entry_count;
+    struct trailer trailer;
+    const uint8_t *unwinding; /* .eh_frame, then .eh_frame_hdr; NULL: none */
+    size_t unwinding_size;
+    size_t eh_frame_hdr_size;
+
+    /* What the pointers above point into. */
+    struct code_buffer {
+        uint8_t *bytes;
+        size_t room;
+    } code_buffer, string_buffer, unwinding_buffer;
+    uint32_t entry_room;
+};
+
+/*
+ * Reads a whole dump. Broken records are left out, torn and broken tails end the reading, with a
+ * note in code_index_warning; they are no failure. 0 or a negative errno after a message.
+ */
+int code_index_open(const char *path, struct code_index **out);
+
+/* The same for a file that is open already: the index takes fd over, on failure too. */
+int code_index_open_fd(int fd, const char *name, struct code_index **out);
+
+void code_index_close(struct code_index *index);
+
+const struct jitdump_header *code_index_header(const struct code_index *index);
+const char *code_index_warning(const struct code_index *index); /* NULL: none */
+const struct trailer_names *code_index_names(const struct code_index *index);
+
+uint32_t code_index_blob_count(const struct code_index *index);
+const struct code_blob *code_index_blob(const struct code_index *index, uint32_t blob);
+
+/*
+ * All stays, sorted by `from`, stays of equal stamps as they stand in the file; the order in which
+ * MMAP events have to be made. (Stamps of a dump may go backwards: a LOAD is stamped back to the
+ * moment its range fell free.)
+ */
+uint32_t code_index_stay_count(const struct code_index *index);
+const struct code_stay *code_index_stay(const struct code_index *index, uint32_t stay);
+
+/*
+ * The stay that covers address at time: of those that began at or before the time, the last one,
+ * later stays hiding the overlapped part of earlier ones. NULL when there is none, or a MOVE has
+ * taken its code away by then. Logarithmic.
+ */
+const struct code_stay *code_index_at(const struct code_index *index, uint64_t address,
+                                      uint64_t time);
+
+/*
+ * Calls `visit` for each stretch of the address space that had code at that time, ascending and
+ * without overlaps, with the stay that code_index_at answers there.
+ */
+void code_index_map(const struct code_index *index, uint64_t time,
+                    void (*visit)(void *context, uint64_t address, uint64_t size,
+                                  const struct code_stay *stay),
+                    void *context);
+
+/*
+ * Fetches the bytes, rows and inline tree of a blob; rows and tree from samply's record where the
+ * dump, of another runtime then, has these only there. 0 or a negative errno after a message.
+ */
+int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details);
+void code_details_free(struct code_details *details);
+
+#endif

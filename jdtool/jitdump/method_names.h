@@ -1,0 +1,66 @@
+/*
+ * Reads a table of methods (format/methods.h) and tells which method HotSpot's Method at an address
+ * was at a time. The file is taken for hostile; what of it is broken ends the reading with a
+ * warning. In memory is an index; names and line tables are fetched when they are asked for.
+ */
+#ifndef JD_TOOL_METHOD_NAMES_H
+#define JD_TOOL_METHOD_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct method_names;
+
+/* One method while its class was there. */
+struct named_method {
+    uint64_t address;   /* of the Method */
+    uint64_t from;      /* stamp of its record */
+    uint64_t bytecodes; /* address of the first one */
+    uint32_t bytecode_size;
+    bool found; /* METHODS_FOUND: was there before */
+    uint32_t detail_size;
+    uint64_t detail_offset; /* in the file: name, line table */
+    uint64_t source_offset; /* of its class's source file */
+    struct method_detail *detail;
+};
+
+/* Name and lines of a method. Strings and rows live as long as the names. */
+struct method_detail {
+    const char *name;
+    const char *file; /* NULL: unknown */
+    uint32_t line_count;
+    struct {
+        uint32_t bci;
+        uint32_t line;
+    } lines[];
+};
+
+/*
+ * Opens the table at `path`. `clock` translates its stamps to those that will be asked with; NULL:
+ * they are the same. 0; -ENOENT without a message when there is none; or a negative errno after a
+ * message.
+ */
+int method_names_open(const char *path, uint64_t (*clock)(const void *context, uint64_t stamp),
+                      const void *context, struct method_names **out);
+void method_names_close(struct method_names *names); /* NULL is fine */
+
+uint32_t method_names_count(const struct method_names *names);
+
+/* Which method was at this address at that time; NULL: none that the table tells of. Logarithmic.
+ */
+struct named_method *method_names_at(const struct method_names *names, uint64_t address,
+                                     uint64_t time);
+
+/* The method that had a bytecode at this address at that time, or NULL. */
+struct named_method *method_names_by_bytecode(const struct method_names *names, uint64_t bcp,
+                                              uint64_t time);
+
+/* Its name and lines, or NULL after a message. */
+const struct method_detail *method_names_detail(struct method_names *names,
+                                                struct named_method *method);
+
+/* The line of a bytecode; 0: not known. */
+uint32_t method_detail_line(const struct method_detail *detail, uint32_t bci);
+
+#endif

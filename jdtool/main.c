@@ -1,0 +1,51 @@
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct verb *const verbs[] = {
+    &verb_dump, &verb_verify, &verb_stat, &verb_map, &verb_repair, &verb_inject, &verb_unwind, NULL,
+};
+
+static void usage(FILE *out)
+{
+    fputs("usage: jdtool VERB ...\n", out);
+    for (size_t i = 0; verbs[i]; i++) {
+        fprintf(out, "  jdtool %s %s\n", verbs[i]->name, verbs[i]->usage);
+    }
+    fputs("jdtool VERB --help tells more of a verb.\n"
+          "Exit status: 0 done, 1 failed, 2 wrong usage.\n",
+          out);
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            printf("usage: jdtool %s %s\n%s", verb->name, verb->usage, verb->help);
+            return finish_output();
+        }
+    }
+    return verb->run(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return STATUS_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        usage(stdout);
+        return finish_output();
+    }
+    for (size_t i = 0; verbs[i]; i++) {
+        if (strcmp(verbs[i]->name, argv[1]) == 0) {
+            return run(verbs[i], argc - 1, argv + 1);
+        }
+    }
+    error_message("unknown verb '%s'; see jdtool --help", argv[1]);
+    return STATUS_USAGE;
+}

@@ -1,0 +1,226 @@
+/*
+ * Reads and writes perf.data files (Linux sources:
+ * tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h for the
+ * kernel's records, tools/lib/perf/include/perf/event.h for perf's own).
+ *
+ * A file is a header, the attributes of its events with the ids the kernel gave them, a section of
+ * records, and the "features": sections about the machine and the command line. A record belongs to
+ * an event by its id; where the id stands depends on the event's sample_type, which perf arranges
+ * to be the same for all events of a file.
+ *
+ * The file is taken for hostile: sizes are checked before they are believed. Nothing is mapped;
+ * records go through a window, so memory does not grow with the file.
+ */
+#ifndef JD_TOOL_PERF_DATA_H
+#define JD_TOOL_PERF_DATA_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BUILD_ID_MAX 20
+
+/* Newer than Debian 12's headers (Linux 6.19): a user part of call chains, recorded when the thread
+ * went back to user mode, for 'perf record --call-graph fp,defer'. */
+#define PERF_RECORD_CALLCHAIN_DEFERRED 22
+
+/* Records of perf's own, behind the kernel's PERF_RECORD_*. */
+enum perf_user_record {
+    PERF_USER_FIRST = 64,
+    PERF_USER_TRACING_DATA = 66,
+    PERF_USER_BUILD_ID = 67,
+    PERF_USER_FINISHED_ROUND = 68,
+    PERF_USER_AUXTRACE_INFO = 70,
+    PERF_USER_AUXTRACE = 71,
+    PERF_USER_TIME_CONV = 79,
+    PERF_USER_COMPRESSED = 81,
+    PERF_USER_COMPRESSED2 = 83,
+};
+
+/* Feature numbers (HEADER_* of tools/perf/util/header.h) that mean something to us. */
+enum perf_feature {
+    PERF_FEATURE_BUILD_ID = 2,
+    PERF_FEATURE_OSRELEASE = 4,
+    PERF_FEATURE_VERSION = 5,
+    PERF_FEATURE_ARCH = 6,
+    PERF_FEATURE_CMDLINE = 11,
+    PERF_FEATURE_EVENT_DESC = 12,
+    PERF_FEATURE_AUXTRACE = 18,
+    PERF_FEATURE_DIR_FORMAT = 24,
+    PERF_FEATURE_COMPRESSED = 27,
+    PERF_FEATURE_BITS = 256,
+};
+
+/* One event of the recording. */
+struct perf_event {
+    struct perf_event_attr attr; /* what the file is too old for is zero */
+    const uint64_t *ids;
+    uint32_t id_count;
+};
+
+/*
+ * One record as it stands in the file. `bytes` is 8-aligned, holds `size` bytes, perf_event_header
+ * included, and lives until the next call on the reader.
+ */
+struct perf_record {
+    uint32_t type;
+    uint16_t misc;
+    uint16_t size;
+    const uint8_t *bytes;
+};
+
+struct perf_data;
+
+/*
+ * Opens a recording. 0 or a negative errno after a message; -ENOTSUP for a recording that perf can
+ * read and we cannot (pipe mode, AUX area data, directory format, of the other byte
+ * order): the message says which and what to do instead. Such records may also turn up later, in
+ * perf_data_next.
+ */
+int perf_data_open(const char *path, struct perf_data **out);
+void perf_data_close(struct perf_data *data); /* NULL is fine */
+
+const char *perf_data_path(const struct perf_data *data);
+uint64_t perf_data_size(const struct perf_data *data); /* bytes of the record section */
+uint32_t perf_data_event_count(const struct perf_data *data);
+const struct perf_event *perf_data_event(const struct perf_data *data, uint32_t index);
+
+/* Does some event sample this (PERF_SAMPLE_*)? */
+bool perf_data_has(const struct perf_data *data, uint64_t sample_type);
+
+/*
+ * The next record: 1, 0 behind the last one, or a negative errno after a message. A last record
+ * that is cut off (perf was killed) is left out with a warning. With want_samples false, samples
+ * are stepped over without being read.
+ */
+int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record *record);
+void perf_data_rewind(struct perf_data *data);
+
+/*
+ * A feature that is a string (PERF_FEATURE_VERSION, _ARCH, ...). Lives as long as data; NULL when
+ * absent or malformed.
+ */
+const char *perf_data_string(struct perf_data *data, enum perf_feature feature);
+
+/* What sample_id_all puts behind every record of the kernel. */
+struct perf_sample_id {
+    bool has_time;
+    uint32_t pid; /* -1: not recorded */
+    uint32_t tid;
+    uint64_t time;
+};
+
+/* Of any record that is not a sample; records of perf's own have none. */
+struct perf_sample_id perf_record_id(const struct perf_data *data,
+                                     const struct perf_record *record);
+
+/*
+ * Puts such a trailer behind a record of ours: at most PERF_SAMPLE_ID_MAX bytes at out. Returns
+ * their number.
+ */
+#define PERF_SAMPLE_ID_MAX 48
+size_t perf_put_sample_id(const struct perf_data *data, uint32_t pid, uint32_t tid, uint64_t time,
+                          uint8_t *out);
+
+/* ---- Samples ---- */
+
+struct perf_bytes {
+    const uint8_t *at;
+    size_t size;
+};
+
+/*
+ * One sample. The fields that are read or rewritten are here by name; what lies between them is
+ * kept as it is, so that fields we never heard of survive. Pointers are into the record.
+ *
+ * To rewrite: change the named fields and pointers, then perf_sample_encode.
+ */
+struct perf_sample {
+    const struct perf_event *event;
+    uint32_t type; /* PERF_RECORD_SAMPLE, or _CALLCHAIN_DEFERRED: nothing but pid, time and chain */
+    uint16_t misc; /* of the record: PERF_RECORD_MISC_CPUMODE_MASK tells kernel from user */
+
+    uint64_t has; /* PERF_SAMPLE_* that the event samples; a missing field below is 0 */
+    uint64_t ip;
+    uint32_t pid, tid; /* -1 when not sampled */
+    uint64_t time;
+    uint64_t period;
+
+    const uint64_t *chain; /* with PERF_CONTEXT_* markers, innermost first */
+    uint64_t chain_count;
+    bool unwound; /* the chain was made of the stack copy: callers' addresses lie in their calls */
+
+    const struct perf_branch_entry *branches;
+    uint64_t branch_count;
+
+    /* Registers of the set bits of event->attr.sample_regs_user, in their order. NULL: none. */
+    uint64_t regs_abi; /* PERF_SAMPLE_REGS_ABI_* */
+    const uint64_t *regs;
+    uint32_t reg_count;
+
+    /* The copy starts at the stack pointer; stack_dyn_size of its bytes are valid. NULL: none. */
+    const uint8_t *stack;
+    uint64_t stack_size;
+    uint64_t stack_dyn_size;
+
+    /* Where the pieces are; for perf_sample_encode. */
+    struct perf_bytes head;   /* up to the call chain */
+    struct perf_bytes middle; /* raw data and branches */
+    struct perf_bytes user;   /* user registers and stack */
+    struct perf_bytes tail;   /* the rest */
+    size_t ip_at;             /* of the ip in head */
+};
+
+/* Whether it is a record that perf_sample_decode takes. */
+static inline bool perf_record_has_sample(const struct perf_record *record)
+{
+    return record->type == PERF_RECORD_SAMPLE || record->type == PERF_RECORD_CALLCHAIN_DEFERRED;
+}
+
+/* Decodes a PERF_RECORD_SAMPLE or _CALLCHAIN_DEFERRED. 0, or -1 when it is malformed; no message.
+ */
+int perf_sample_decode(const struct perf_data *data, const struct perf_record *record,
+                       struct perf_sample *sample);
+
+/* The largest record there can be: perf_event_header.size is 16 bits wide. */
+#define PERF_RECORD_SIZE_MAX 65528
+
+/*
+ * Makes a record of a sample. Without keep_user the user's registers and stack are left out
+ * (perf_writer_open with drop_user_stacks). Returns its size, or 0 when it would be longer than
+ * PERF_RECORD_SIZE_MAX, the room at out.
+ */
+size_t perf_sample_encode(const struct perf_sample *sample, bool keep_user, uint8_t *out);
+
+/* ---- Writing ---- */
+
+struct perf_writer;
+
+/*
+ * Starts a recording with the events and features of `source`. The file appears under `path`, mode
+ * 0600, when perf_writer_finish returns 0, not before; path may be the source's own. With
+ * drop_user_stacks the attributes (and the copy of them in HEADER_EVENT_DESC) say that samples hold
+ * no user registers and stacks, and that their call chains have a user part. 0 or a negative errno
+ * after a message.
+ */
+int perf_writer_open(const char *path, struct perf_data *source, bool drop_user_stacks,
+                     struct perf_writer **out);
+
+/* Appends a record. An error is remembered and reported by perf_writer_finish. */
+void perf_writer_put(struct perf_writer *writer, const void *record, size_t size);
+
+/*
+ * Adds a file to the list of build-ids (HEADER_BUILD_ID), as perf record does for files that were
+ * hit. Errors as in perf_writer_put.
+ */
+void perf_writer_add_build_id(struct perf_writer *writer, const char *path,
+                              const uint8_t build_id[BUILD_ID_MAX]);
+
+/* Writes what is missing, and frees the writer. 0 or a negative errno after a message. */
+int perf_writer_finish(struct perf_writer *writer);
+
+/* Frees the writer and what it wrote. NULL is fine. */
+void perf_writer_abort(struct perf_writer *writer);
+
+#endif

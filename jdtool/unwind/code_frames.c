@@ -1,0 +1,129 @@
+#include "jdtool/unwind/code_frames.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct code_frames {
+    struct code_index *index;
+    struct blob_frames *blobs; /* by blob of the index */
+    struct code_details details;
+    uint32_t count;
+    uint32_t entry_frame; /* frame size of Continuation.enterSpecial */
+    bool entry_sought;
+};
+
+struct code_frames *code_frames_new(struct code_index *index)
+{
+    struct code_frames *frames = calloc(1, sizeof *frames);
+    if (!frames) {
+        return NULL;
+    }
+    frames->index = index;
+    frames->count = code_index_blob_count(index);
+    frames->blobs = calloc(frames->count ? frames->count : 1, sizeof *frames->blobs);
+    if (!frames->blobs) {
+        free(frames);
+        return NULL;
+    }
+    return frames;
+}
+
+void code_frames_free(struct code_frames *frames)
+{
+    if (!frames) {
+        return;
+    }
+    for (uint32_t i = 0; i < frames->count; i++) {
+        frames_free(&frames->blobs[i].frames);
+    }
+    free(frames->blobs);
+    code_details_free(&frames->details);
+    free(frames);
+}
+
+static bool is_continuation_entry(const char *name)
+{
+    return strstr(name, "Continuation") && strstr(name, "enterSpecial");
+}
+
+/*
+ * Unwinders look a return address up one byte before it. That of a thawed continuation's last frame
+ * is the first byte of cont_returnBarrier, so they arrive at the last one of cont_thaw, which lies
+ * in front of it; cont_thaw itself never gets there.
+ */
+static void add_barrier_row(struct blob_frames *blob, const struct frames_code *code)
+{
+    struct frame_row row = {.offset = code->size - 1,
+                            .cfa = FRAME_CFA_SP,
+                            .cfa_offset = (int32_t)code->entry_frame,
+                            .ra = FRAME_AT_CFA,
+                            .ra_offset = -8,
+                            .fp = FRAME_AT_CFA,
+                            .fp_offset = -16};
+    const struct frames *frames = &blob->frames;
+    if (frames->count && frames->rows[frames->count - 1].offset < row.offset) {
+        (void)frames_append(&blob->frames, &row);
+    }
+}
+
+static void work_out(struct code_frames *frames, uint32_t number, struct blob_frames *blob)
+{
+    const struct code_blob *about = code_index_blob(frames->index, number);
+    blob->shape = frames_shape_of(about->name, -1);
+    blob->told_frame_size = -1;
+    blob->continuation_entry = is_continuation_entry(about->name);
+    blob->return_barrier = frames_is_return_barrier(about->name);
+    if (!about->has_bytes || about->size > FRAMES_CODE_MAX ||
+        code_index_fetch(frames->index, number, &frames->details) != 0 || !frames->details.bytes) {
+        return;
+    }
+    const int64_t *facts = frames->details.trailer.facts;
+    blob->shape = frames_shape_of(about->name, facts[JITDUMP_CODE_KIND]);
+    blob->told_frame_size = facts[JITDUMP_CODE_FRAME_SIZE];
+    struct frames_code code = {
+        .bytes = frames->details.bytes,
+        .size = (uint32_t)about->size,
+        .address = about->address,
+        .shape = blob->shape,
+        .verified_entry = facts[JITDUMP_CODE_VERIFIED_ENTRY],
+        .osr_entry = facts[JITDUMP_CODE_OSR_ENTRY],
+        .entry_frame = frames->entry_frame,
+    };
+    /* A failure leaves no rows behind, and such code is not walked. */
+    uint32_t machine = code_index_header(frames->index)->elf_mach;
+    if (machine == EM_X86_64) {
+        (void)frames_x86_64(&code, &blob->frames);
+    } else if (machine == EM_AARCH64) {
+        (void)frames_aarch64(&code, &blob->frames);
+    }
+    if (blob->shape == FRAMES_CONTINUATION && !blob->return_barrier && code.entry_frame) {
+        add_barrier_row(blob, &code);
+    }
+}
+
+/* The frame in which a continuation runs: that of jdk.internal.vm.Continuation.enterSpecial. */
+static void seek_entry_frame(struct code_frames *frames)
+{
+    frames->entry_sought = true;
+    for (uint32_t i = 0; i < frames->count; i++) {
+        if (is_continuation_entry(code_index_blob(frames->index, i)->name)) {
+            frames->entry_frame = code_frames_of(frames, i)->frames.frame_size;
+            return;
+        }
+    }
+}
+
+const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t number)
+{
+    struct blob_frames *blob = &frames->blobs[number];
+    if (!blob->ready) {
+        blob->ready = true;
+        const char *name = code_index_blob(frames->index, number)->name;
+        if (!frames->entry_sought && frames_shape_of(name, -1) == FRAMES_CONTINUATION) {
+            seek_entry_frame(frames);
+        }
+        work_out(frames, number, blob);
+    }
+    return blob;
+}

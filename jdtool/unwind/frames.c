@@ -1,0 +1,89 @@
+#include "jdtool/unwind/frames.h"
+
+#include "format/jitdump.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+enum frames_shape frames_shape_of(const char *name, int64_t kind)
+{
+    if (kind == JITDUMP_KIND_INTERPRETER || strcmp(name, "Interpreter") == 0) {
+        return FRAMES_INTERPRETER;
+    }
+    if (kind == JITDUMP_KIND_NMETHOD || kind == JITDUMP_KIND_NATIVE_WRAPPER) {
+        return FRAMES_COMPILED;
+    }
+    if (begins(name, "I2C/C2I adapters")) {
+        return FRAMES_ADAPTER;
+    }
+    if (begins(name, "cont_thaw") || begins(name, "cont_returnBarrier")) {
+        return FRAMES_CONTINUATION;
+    }
+    /* SharedRuntime::generate_handler_blob and OptoRuntime::generate_exception_blob */
+    if (begins(name, "SafepointBlob") || begins(name, "ExceptionBlob") ||
+        strstr(name, "polling_page_") != NULL) {
+        return FRAMES_JUMPED_TO;
+    }
+    /* A dump without our trailer: methods carry their class, HotSpot's blobs do not. */
+    if (kind == -1 && (strchr(name, '.') != NULL || strchr(name, ';') != NULL)) {
+        return FRAMES_COMPILED;
+    }
+    return FRAMES_STUB;
+}
+
+bool frames_is_return_barrier(const char *name)
+{
+    return begins(name, "cont_returnBarrier");
+}
+
+const struct frame_row *frames_at(const struct frames *frames, uint32_t offset)
+{
+    uint32_t low = 0;
+    uint32_t high = frames->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (frames->rows[middle].offset <= offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low ? &frames->rows[low - 1] : NULL;
+}
+
+static bool same_rules(const struct frame_row *a, const struct frame_row *b)
+{
+    return a->cfa == b->cfa && a->cfa_offset == b->cfa_offset && a->cfa_reg == b->cfa_reg &&
+           a->ra == b->ra && a->ra_offset == b->ra_offset && a->ra_reg == b->ra_reg &&
+           a->fp == b->fp && a->fp_offset == b->fp_offset;
+}
+
+int frames_append(struct frames *frames, const struct frame_row *row)
+{
+    if (frames->count && same_rules(&frames->rows[frames->count - 1], row)) {
+        return 0;
+    }
+    if (frames->count == frames->room) {
+        uint32_t room = frames->room ? frames->room * 2 : 32;
+        struct frame_row *rows = realloc(frames->rows, room * sizeof *rows);
+        if (!rows) {
+            return -ENOMEM;
+        }
+        frames->rows = rows;
+        frames->room = room;
+    }
+    frames->rows[frames->count++] = *row;
+    return 0;
+}
+
+void frames_free(struct frames *frames)
+{
+    free(frames->rows);
+    memset(frames, 0, sizeof *frames);
+}

@@ -1,0 +1,723 @@
+/*
+ * How it works. Every reached instruction has one state: what held in front of it on the paths seen
+ * so far. A work list takes an instruction, decodes it, changes the state by its steps and hands
+ * the result on to its successors; where that says something else than another path did, the field
+ * is given up (unknown), and the instruction goes back on the list. A field only ever goes from
+ * known to unknown, so this ends.
+ *
+ * Places are kept relative to the CFA while the distance of sp is known, as sp may move, and
+ * relative to sp otherwise (an adapter aligns sp: the distance is lost, the return address is not).
+ */
+#include "jdtool/unwind/frames_flow.h"
+
+#include "jdtool/base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Frames are far smaller; keeps sums of hostile displacements inside an int32_t. */
+#define FRAME_LIMIT (INT32_C(1) << 28)
+
+struct reached {
+    struct flow_insn insn;
+    struct flow_state state;
+    uint32_t offset;
+    bool queued;
+    bool settled; /* from an earlier, surer seed */
+    bool guessed; /* no path from an entry leads here */
+};
+
+struct flow {
+    const struct flow_arch *arch;
+    const struct frames_code *code;
+    void *context;
+    uint32_t *index; /* by offset: place in `all` + 1, 0: not reached */
+    struct reached *all;
+    uint32_t count;
+    uint32_t room;
+    uint32_t *work;
+    uint32_t work_count;
+    uint32_t work_room;
+    bool guessing;
+};
+
+struct flow *flow_new(const struct flow_arch *arch, const struct frames_code *code, void *context)
+{
+    struct flow *flow = calloc(1, sizeof *flow);
+    if (!flow) {
+        return NULL;
+    }
+    flow->arch = arch;
+    flow->code = code;
+    flow->context = context;
+    flow->index = calloc(code->size, sizeof *flow->index);
+    if (!flow->index) {
+        free(flow);
+        return NULL;
+    }
+    return flow;
+}
+
+void flow_free(struct flow *flow)
+{
+    if (flow) {
+        free(flow->index);
+        free(flow->all);
+        free(flow->work);
+        free(flow);
+    }
+}
+
+int flow_follow_entries(struct flow *flow, const struct flow_state *start)
+{
+    const struct frames_code *code = flow->code;
+    const struct flow_state *entry = &flow->arch->entry;
+    int error = flow_follow(flow, 0, start);
+    if (!error && code->verified_entry > 0 && code->verified_entry < code->size) {
+        error = flow_follow(flow, (uint32_t)code->verified_entry, entry);
+    }
+    if (!error && code->osr_entry > 0 && code->osr_entry < code->size) {
+        error = flow_follow(flow, (uint32_t)code->osr_entry, entry);
+    }
+    return error;
+}
+
+bool flow_reached(const struct flow *flow, uint32_t offset)
+{
+    return offset < flow->code->size && flow->index[offset] != 0;
+}
+
+static int queue(struct flow *flow, uint32_t at)
+{
+    if (flow->all[at].queued) {
+        return 0;
+    }
+    if (array_reserve(&flow->work, flow->work_count, &flow->work_room, sizeof *flow->work) < 0) {
+        return -ENOMEM;
+    }
+    flow->all[at].queued = true;
+    flow->work[flow->work_count++] = at;
+    return 0;
+}
+
+static bool join_number(int32_t *into, int32_t other)
+{
+    if (*into == FLOW_UNKNOWN || *into == other) {
+        return false;
+    }
+    *into = FLOW_UNKNOWN;
+    return true;
+}
+
+/*
+ * A place that one path counts from the CFA and another one, which lost the CFA, from sp: the same
+ * word, as long as they agree on its distance from sp.
+ */
+static void join_place(const struct flow_state *into, uint8_t *place, int32_t *offset,
+                       uint8_t other_place, int32_t other_offset)
+{
+    if (*place == FRAME_AT_CFA && other_place == FRAME_AT_SP && into->sp != FLOW_UNKNOWN &&
+        *offset + into->sp == other_offset) {
+        *place = FRAME_AT_SP;
+        *offset = other_offset;
+    }
+}
+
+/* Takes what another path says into *into. True when that changed it. */
+static bool join(struct flow_state *into, const struct flow_state *other)
+{
+    bool changed = false;
+    if (into->interpreted != other->interpreted) {
+        return false; /* the interpreter's codelets are seeded with what they are: first one wins */
+    }
+    if (into->alias_reg != other->alias_reg && into->alias != FLOW_UNKNOWN) {
+        into->alias = FLOW_UNKNOWN;
+        changed = true;
+    }
+    join_place(into, &into->ra, &into->ra_offset, other->ra, other->ra_offset);
+    join_place(into, &into->fp_place, &into->fp_offset, other->fp_place, other->fp_offset);
+    changed |= join_number(&into->sp, other->sp);
+    changed |= join_number(&into->fp, other->fp);
+    changed |= join_number(&into->alias, other->alias);
+    if (into->kept_at != other->kept_at && into->kept_fp != FLOW_UNKNOWN) {
+        into->kept_fp = FLOW_UNKNOWN;
+        changed = true;
+    }
+    changed |= join_number(&into->kept_fp, other->kept_fp);
+    if (into->ra_copy != other->ra_copy && into->ra_copy != FLOW_NO_REG) {
+        into->ra_copy = FLOW_NO_REG;
+        changed = true;
+    }
+    /*
+     * Paths that disagree on where the return address or the fp is: the first one stays. In real
+     * code these meet only behind a call that never returns.
+     */
+    return changed;
+}
+
+/* A path arrives at an offset with a state. */
+static int arrive(struct flow *flow, int64_t offset, const struct flow_state *state)
+{
+    if (offset < 0 || offset >= flow->code->size) {
+        return 0;
+    }
+    uint32_t at = flow->index[offset];
+    if (at) {
+        struct reached *there = &flow->all[at - 1];
+        if (!there->settled && join(&there->state, state)) {
+            return queue(flow, at - 1);
+        }
+        return 0;
+    }
+    if (flow->count == flow->room) {
+        uint32_t room = flow->room ? flow->room * 2 : flow->code->size / 4 + 16;
+        struct reached *all = realloc(flow->all, room * sizeof *all);
+        if (!all) {
+            return -ENOMEM;
+        }
+        flow->all = all;
+        flow->room = room;
+    }
+    struct reached *there = &flow->all[flow->count];
+    memset(there, 0, sizeof *there);
+    there->offset = (uint32_t)offset;
+    there->state = *state;
+    there->guessed = flow->guessing;
+    flow->arch->decode(flow->context, flow->code, (uint32_t)offset, &there->insn);
+    flow->index[offset] = ++flow->count;
+    return queue(flow, flow->count - 1);
+}
+
+/* sp's distance is lost: places relative to the CFA can no longer be told from sp. */
+static void lose_sp(struct flow_state *state)
+{
+    state->sp = FLOW_UNKNOWN;
+    if (state->ra == FRAME_AT_SP) {
+        state->ra = FRAME_NOWHERE;
+    }
+    if (state->fp_place == FRAME_AT_SP) {
+        state->fp_place = FRAME_NOWHERE;
+    }
+}
+
+static void move_place(uint8_t *place, int32_t *offset, int32_t by)
+{
+    if (*place == FRAME_AT_SP) {
+        *offset -= by;
+        if (*offset < -FRAME_LIMIT || *offset > FRAME_LIMIT) {
+            *place = FRAME_NOWHERE;
+        }
+    }
+}
+
+static void add_sp(struct flow_state *state, int32_t by)
+{
+    if (by < -FRAME_LIMIT || by > FRAME_LIMIT) {
+        lose_sp(state);
+        return;
+    }
+    if (state->sp != FLOW_UNKNOWN) {
+        state->sp -= by;
+        if (state->sp < -FRAME_LIMIT || state->sp > FRAME_LIMIT) {
+            lose_sp(state);
+        }
+    }
+    move_place(&state->ra, &state->ra_offset, by);
+    move_place(&state->fp_place, &state->fp_offset, by);
+    bool popped =
+        (state->ra == FRAME_AT_SP && state->ra_offset < 0) ||
+        (state->ra == FRAME_AT_CFA && state->sp != FLOW_UNKNOWN && state->ra_offset < -state->sp);
+    if (popped && state->ra_copy != FLOW_NO_REG) {
+        state->ra = FRAME_IN_REG;
+        state->ra_reg = state->ra_copy;
+        state->ra_copy = FLOW_NO_REG;
+    }
+}
+
+/* Whether a place is the memory at sp + value. */
+static bool is_at(const struct flow_state *state, uint8_t place, int32_t offset, int32_t value)
+{
+    if (place == FRAME_AT_SP) {
+        return offset == value;
+    }
+    return place == FRAME_AT_CFA && state->sp != FLOW_UNKNOWN && offset == value - state->sp;
+}
+
+static void put_at(const struct flow_state *state, uint8_t *place, int32_t *offset, int32_t value)
+{
+    if (state->sp != FLOW_UNKNOWN) {
+        *place = FRAME_AT_CFA;
+        *offset = value - state->sp;
+    } else {
+        *place = FRAME_AT_SP;
+        *offset = value;
+    }
+}
+
+static void overwrite(const struct flow *flow, struct flow_state *state, uint8_t reg)
+{
+    if (reg == FLOW_NO_REG) {
+        return;
+    }
+    if (reg == state->alias_reg) {
+        state->alias = FLOW_UNKNOWN;
+    }
+    if (reg == state->ra_copy) {
+        state->ra_copy = FLOW_NO_REG;
+    }
+    if (state->ra == FRAME_IN_REG && state->ra_reg == reg) {
+        state->ra = FRAME_NOWHERE;
+    }
+    if (reg == flow->arch->fp_reg) {
+        state->fp = FLOW_UNKNOWN;
+        if (state->fp_place == FRAME_SAME) {
+            state->fp_place = FRAME_NOWHERE;
+        }
+    }
+}
+
+/* Compiled code keeps the CFA aligned to 16 bytes; whoever is called from elsewhere cannot know. */
+static void align_sp(const struct flow *flow, struct flow_state *state, int32_t to)
+{
+    bool aligned = flow->code->shape == FRAMES_COMPILED || flow->code->shape == FRAMES_JUMPED_TO;
+    if (aligned && to == 16 && state->sp != FLOW_UNKNOWN && state->sp >= 0) {
+        add_sp(state, -((16 - state->sp % 16) % 16));
+    } else {
+        lose_sp(state);
+    }
+}
+
+static void copy_sp(const struct flow *flow, struct flow_state *state, uint8_t reg, int32_t value)
+{
+    if (reg == flow->arch->fp_reg) {
+        /*
+         * sp was aligned, but the return address and the fp have just been pushed: from here on
+         * the frame is counted from them (Continuation.enterSpecial's interpreted entry).
+         */
+        if (state->sp == FLOW_UNKNOWN && state->ra == FRAME_AT_SP &&
+            state->fp_place == FRAME_AT_SP) {
+            state->sp = state->ra_offset + 8;
+            state->ra = FRAME_AT_CFA;
+            state->ra_offset = -8;
+            state->fp_place = FRAME_AT_CFA;
+            state->fp_offset -= state->sp;
+        }
+        int32_t fp = state->sp == FLOW_UNKNOWN ? FLOW_UNKNOWN : state->sp - value;
+        overwrite(flow, state, reg);
+        state->fp = fp;
+        return;
+    }
+    overwrite(flow, state, reg);
+    if (state->sp != FLOW_UNKNOWN && (state->alias == FLOW_UNKNOWN || state->alias_reg == reg)) {
+        state->alias_reg = reg;
+        state->alias = state->sp - value;
+    }
+}
+
+static void sp_from(const struct flow *flow, struct flow_state *state, uint8_t reg, int32_t value)
+{
+    int32_t base = FLOW_UNKNOWN;
+    if (reg == flow->arch->fp_reg) {
+        base = state->fp;
+    } else if (reg == state->alias_reg) {
+        base = state->alias;
+    }
+    if (base == FLOW_UNKNOWN) {
+        lose_sp(state);
+        return;
+    }
+    state->sp = base - value;
+    if (state->ra == FRAME_AT_SP) {
+        state->ra = FRAME_NOWHERE;
+    }
+    if (state->fp_place == FRAME_AT_SP) {
+        state->fp_place = FRAME_NOWHERE;
+    }
+}
+
+static void store(const struct flow *flow, struct flow_state *state, uint8_t reg, int32_t value)
+{
+    if (reg == FLOW_NO_REG) {
+        return;
+    }
+    if (state->ra == FRAME_IN_REG && state->ra_reg == reg) {
+        put_at(state, &state->ra, &state->ra_offset, value);
+    } else if (reg == flow->arch->fp_reg && state->fp_place == FRAME_SAME) {
+        put_at(state, &state->fp_place, &state->fp_offset, value);
+    } else if (reg == flow->arch->fp_reg && state->fp != FLOW_UNKNOWN &&
+               state->sp != FLOW_UNKNOWN) {
+        state->kept_fp = state->fp; /* a stub that saves all registers */
+        state->kept_at = value - state->sp;
+    } else if (flow->code->shape == FRAMES_INTERPRETER && state->fp != FLOW_UNKNOWN &&
+               state->sp != FLOW_UNKNOWN && state->sp - value == state->fp + 8) {
+        /* generate_fixed_frame: the sender's sp goes to fp - 8; the frame is complete. */
+        state->interpreted = true;
+    }
+}
+
+static void load(const struct flow *flow, struct flow_state *state, uint8_t reg, int32_t value)
+{
+    bool is_ra = is_at(state, state->ra, state->ra_offset, value);
+    bool is_fp = is_at(state, state->fp_place, state->fp_offset, value);
+    overwrite(flow, state, reg);
+    if (is_fp && reg == flow->arch->fp_reg) {
+        state->fp_place = FRAME_SAME;
+    } else if (reg == flow->arch->fp_reg && state->kept_fp != FLOW_UNKNOWN &&
+               state->sp != FLOW_UNKNOWN && state->kept_at == value - state->sp) {
+        state->fp = state->kept_fp;
+    } else if (is_ra && reg != FLOW_NO_REG) {
+        state->ra_copy = reg;
+    }
+}
+
+static void load_by_fp(const struct flow *flow, struct flow_state *state, uint8_t reg,
+                       int32_t value)
+{
+    bool is_fp = reg == flow->arch->fp_reg && state->fp != FLOW_UNKNOWN &&
+                 state->fp_place == FRAME_AT_CFA && state->fp_offset == value - state->fp;
+    overwrite(flow, state, reg);
+    if (is_fp) {
+        state->fp_place = FRAME_SAME;
+    }
+}
+
+/* Inside an interpreted frame only the ways out of it matter. */
+static void step_interpreted(const struct flow *flow, struct flow_state *state,
+                             const struct flow_step *step)
+{
+    if (step->kind == FLOW_LOAD_FP && step->value == -8) {
+        state->alias_reg = step->reg; /* remove_activation fetches the sender's sp */
+        state->alias = 0;
+    } else if (step->kind == FLOW_SP_FROM && step->reg == flow->arch->fp_reg && step->value == 0) {
+        state->interpreted = false;
+        state->sp = FLOW_UNKNOWN;
+        state->fp = FLOW_UNKNOWN;
+        state->ra = FRAME_AT_SP;
+        state->ra_offset = 8;
+        state->fp_place = FRAME_AT_SP;
+        state->fp_offset = 0;
+    } else if (step->kind == FLOW_CALL ||
+               ((step->kind == FLOW_CLOBBER || step->kind == FLOW_LOAD ||
+                 step->kind == FLOW_LOAD_FP || step->kind == FLOW_COPY_SP) &&
+                step->reg == state->alias_reg)) {
+        state->alias = FLOW_UNKNOWN;
+    }
+}
+
+static void take_step(const struct flow *flow, struct flow_state *state,
+                      const struct flow_step *step)
+{
+    if (state->interpreted) {
+        step_interpreted(flow, state, step);
+        return;
+    }
+    switch (step->kind) {
+    case FLOW_SP_ADD:
+        add_sp(state, step->value);
+        break;
+    case FLOW_SP_FROM:
+        sp_from(flow, state, step->reg, step->value);
+        break;
+    case FLOW_SP_LOST:
+        lose_sp(state);
+        break;
+    case FLOW_SP_ALIGN:
+        align_sp(flow, state, step->value);
+        break;
+    case FLOW_COPY_SP:
+        copy_sp(flow, state, step->reg, step->value);
+        break;
+    case FLOW_STORE:
+        store(flow, state, step->reg, step->value);
+        break;
+    case FLOW_LOAD:
+        load(flow, state, step->reg, step->value);
+        break;
+    case FLOW_LOAD_FP:
+        load_by_fp(flow, state, step->reg, step->value);
+        break;
+    case FLOW_CLOBBER:
+        overwrite(flow, state, step->reg);
+        break;
+    case FLOW_CALL:
+        if (state->alias != FLOW_UNKNOWN && !(flow->arch->callee_saved >> state->alias_reg & 1)) {
+            state->alias = FLOW_UNKNOWN;
+        }
+        if (state->ra == FRAME_IN_REG && !(flow->arch->callee_saved >> state->ra_reg & 1)) {
+            state->ra = FRAME_NOWHERE;
+        }
+        state->ra_copy = FLOW_NO_REG;
+        break;
+    default:
+        break;
+    }
+}
+
+static int run(struct flow *flow)
+{
+    while (flow->work_count) {
+        uint32_t at = flow->work[--flow->work_count];
+        flow->all[at].queued = false;
+        struct flow_insn insn = flow->all[at].insn;
+        struct flow_state state = flow->all[at].state;
+        uint32_t next = flow->all[at].offset + insn.length;
+        for (uint32_t i = 0; i < insn.step_count; i++) {
+            take_step(flow, &state, &insn.steps[i]);
+        }
+        int error = 0;
+        if (insn.control == FLOW_NEXT || insn.control == FLOW_BRANCH ||
+            insn.control == FLOW_CALLS) {
+            error = arrive(flow, next, &state);
+        }
+        if (!error && insn.has_target &&
+            (insn.control == FLOW_BRANCH || insn.control == FLOW_JUMP)) {
+            error = arrive(flow, insn.target, &state);
+        }
+        if (error) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+int flow_follow(struct flow *flow, uint32_t offset, const struct flow_state *state)
+{
+    int error = arrive(flow, offset, state);
+    return error ? error : run(flow);
+}
+
+/* Instructions that build the frame and take it down are not the body's. */
+static bool moves_frame(const struct flow_insn *insn)
+{
+    for (uint32_t i = 0; i < insn->step_count; i++) {
+        if (insn->steps[i].kind <= FLOW_COPY_SP) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * The distance of the frame that the body works in. Most instructions are at it, or most calls: an
+ * inlined intrinsic may be the bulk of the code and has pushed registers, and the only calls may be
+ * those of a garbage collector's barrier, which has, too. Either adds to the frame, so the smaller
+ * one is meant. FLOW_UNKNOWN: no path from an entry knows it.
+ */
+static int32_t body_depth(const struct flow *flow)
+{
+    struct {
+        int32_t depth;
+        uint32_t calls;
+        uint32_t insns;
+    } seen[32] = {{0}};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < flow->count; i++) {
+        const struct reached *reached = &flow->all[i];
+        if (reached->state.sp == FLOW_UNKNOWN || reached->state.interpreted || reached->guessed) {
+            continue;
+        }
+        uint32_t k = 0;
+        while (k < count && seen[k].depth != reached->state.sp) {
+            k++;
+        }
+        if (k == count) {
+            if (count == sizeof seen / sizeof seen[0]) {
+                continue;
+            }
+            seen[count++].depth = reached->state.sp;
+        }
+        seen[k].insns += !moves_frame(&reached->insn);
+        seen[k].calls += reached->insn.control == FLOW_CALLS;
+    }
+    int32_t entry = flow->arch->entry.sp;
+    uint32_t by_insns = 0;
+    uint32_t by_calls = 0;
+    for (uint32_t k = 1; k < count; k++) {
+        /* Outside of the frame is where the entry and the way out are, not the body. */
+        bool inside = seen[k].depth != entry;
+        bool best_inside = seen[by_insns].depth != entry;
+        if (inside != best_inside ? inside : seen[k].insns > seen[by_insns].insns) {
+            by_insns = k;
+        }
+        if (seen[k].calls > seen[by_calls].calls) {
+            by_calls = k;
+        }
+    }
+    if (count == 0) {
+        return FLOW_UNKNOWN;
+    }
+    if (seen[by_calls].calls && seen[by_calls].depth < seen[by_insns].depth) {
+        return seen[by_calls].depth;
+    }
+    return seen[by_insns].depth;
+}
+
+/* The state of the body: that of the first instruction at the body's depth which lies behind a
+ * call, or at least has the fp saved. */
+static struct flow_state body_state(const struct flow *flow)
+{
+    int32_t depth = body_depth(flow);
+    const struct flow_state *best = NULL;
+    for (uint32_t i = 0; i < flow->count; i++) {
+        const struct flow_state *state = &flow->all[i].state;
+        if (state->sp != depth || depth == FLOW_UNKNOWN || state->interpreted) {
+            continue;
+        }
+        if (!best || flow->all[i].insn.control == FLOW_CALLS) {
+            best = state;
+            if (flow->all[i].insn.control == FLOW_CALLS) {
+                break;
+            }
+        }
+    }
+    struct flow_state body = best ? *best : flow->arch->entry;
+    body.alias = FLOW_UNKNOWN;
+    return body;
+}
+
+int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
+                     void (*guess)(const struct frames_code *code, uint32_t offset,
+                                   struct flow_state *state))
+{
+    struct flow_state body = body_state(flow);
+    for (uint32_t i = 0; i < flow->count; i++) {
+        flow->all[i].settled = true;
+    }
+    flow->guessing = true;
+    uint32_t offset = from;
+    while (offset < to) {
+        uint32_t at = flow->index[offset];
+        if (at) {
+            offset += flow->all[at - 1].insn.length;
+            continue;
+        }
+        struct flow_state state = body;
+        guess(flow->code, offset, &state);
+        uint32_t first = flow->count;
+        int error = flow_follow(flow, offset, &state);
+        if (error) {
+            return error;
+        }
+        for (uint32_t i = first; i < flow->count; i++) {
+            flow->all[i].settled = true;
+        }
+    }
+    return 0;
+}
+
+static void guess_interpreted(const struct frames_code *code, uint32_t offset,
+                              struct flow_state *state)
+{
+    (void)code;
+    (void)offset;
+    state->interpreted = true;
+}
+
+/* One codelet's code, [from, to). */
+static int follow_codelet(struct flow *flow, const struct flow_interpreter *interpreter,
+                          uint32_t from, uint32_t to, uint32_t bytecode)
+{
+    struct flow_state state = interpreter->entry;
+    state.interpreted =
+        bytecode != UINT32_MAX || !interpreter->is_entry(flow->code->bytes + from, to - from);
+    return flow_follow(flow, from, &state);
+}
+
+int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *interpreter)
+{
+    const struct frames_code *code = flow->code;
+    uint64_t alignment = interpreter->code_alignment;
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t at = 0;
+        while (code->size - at >= 16) {
+            uint32_t size;
+            uint32_t bytecode;
+            memcpy(&size, code->bytes + at + 8, sizeof size);
+            memcpy(&bytecode, code->bytes + at + 12, sizeof bytecode);
+            if (size < 24 || size > code->size - at || size % 8 || (bytecode > 0xff && ~bytecode)) {
+                break;
+            }
+            uint64_t aligned = (code->address + at + 16 + alignment - 1) / alignment * alignment;
+            uint64_t from = aligned - code->address;
+            int error = 0;
+            if (from < at + size) {
+                error = pass == 0
+                            ? follow_codelet(flow, interpreter, (uint32_t)from, at + size, bytecode)
+                            : flow_follow_rest(flow, (uint32_t)from, at + size, guess_interpreted);
+            }
+            if (error) {
+                return error;
+            }
+            at += size;
+        }
+        if (pass == 0 && at == 0) {
+            struct flow_state inside = interpreter->entry;
+            inside.interpreted = true;
+            return flow_follow(flow, 0, &inside);
+        }
+    }
+    return 0;
+}
+
+static void row_of(const struct flow_state *state, struct frame_row *row)
+{
+    row->ra = state->ra;
+    row->ra_offset = state->ra == FRAME_IN_REG ? 0 : state->ra_offset;
+    row->ra_reg = state->ra == FRAME_IN_REG ? state->ra_reg : 0;
+    row->fp = state->fp_place;
+    row->fp_offset =
+        state->fp_place == FRAME_AT_CFA || state->fp_place == FRAME_AT_SP ? state->fp_offset : 0;
+    if (state->interpreted) {
+        *row = (struct frame_row){.offset = row->offset, .cfa = FRAME_CFA_INTERPRETER};
+    } else if (state->sp != FLOW_UNKNOWN) {
+        row->cfa = FRAME_CFA_SP;
+        row->cfa_offset = state->sp;
+    } else if (state->fp != FLOW_UNKNOWN) {
+        row->cfa = FRAME_CFA_FP;
+        row->cfa_offset = state->fp;
+    } else if (state->alias != FLOW_UNKNOWN) {
+        row->cfa = FRAME_CFA_REG;
+        row->cfa_reg = state->alias_reg;
+        row->cfa_offset = state->alias;
+    } else if (state->ra == FRAME_AT_SP || state->ra == FRAME_IN_REG) {
+        row->cfa = FRAME_CFA_SP;
+        row->cfa_offset = state->ra == FRAME_AT_SP ? state->ra_offset + 8 : 0;
+    } else {
+        /* Nothing is left but the convention of frames with a frame pointer. */
+        row->cfa = FRAME_CFA_FP;
+        row->cfa_offset = 16;
+        row->ra = FRAME_AT_CFA;
+        row->ra_offset = -8;
+        row->fp = FRAME_AT_CFA;
+        row->fp_offset = -16;
+    }
+}
+
+int flow_rows(const struct flow *flow, struct frames *frames)
+{
+    int32_t depth = body_depth(flow);
+    frames->count = 0;
+    frames->frame_size = depth > 0 ? (uint32_t)depth : 0;
+    frames->instructions = 0;
+    frames->undecodable = 0;
+    for (uint32_t offset = 0; offset < flow->code->size; offset++) {
+        uint32_t at = flow->index[offset];
+        if (!at) {
+            continue;
+        }
+        const struct reached *reached = &flow->all[at - 1];
+        if (!reached->guessed && reached->insn.control == FLOW_INVALID) {
+            frames->undecodable++;
+        } else if (!reached->guessed) {
+            frames->instructions++;
+        }
+        struct frame_row row = {.offset = frames->count ? offset : 0};
+        row_of(&reached->state, &row);
+        int error = frames_append(frames, &row);
+        if (error) {
+            return error;
+        }
+    }
+    return 0;
+}

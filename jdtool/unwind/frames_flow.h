@@ -1,0 +1,126 @@
+/*
+ * The data-flow pass behind frames.h, for any processor: an architecture decodes an instruction
+ * into at most a few steps on the stack pointer, the frame pointer and memory above the stack
+ * pointer; the pass follows every path through the code and keeps, per instruction, what is known
+ * of the caller's frame.
+ */
+#ifndef JD_TOOL_FRAMES_FLOW_H
+#define JD_TOOL_FRAMES_FLOW_H
+
+#include "jdtool/unwind/frames.h"
+
+#define FLOW_NO_REG    0xff
+#define FLOW_STEPS_MAX 6
+
+enum flow_step_kind {
+    FLOW_SP_ADD,   /* sp += value */
+    FLOW_SP_FROM,  /* sp = reg + value */
+    FLOW_SP_LOST,  /* sp = something else */
+    FLOW_SP_ALIGN, /* sp = sp rounded down to a multiple of value */
+    FLOW_COPY_SP,  /* reg = sp + value */
+    FLOW_STORE,    /* [sp + value] = reg, FLOW_NO_REG: of no interest */
+    FLOW_LOAD,     /* reg = [sp + value], FLOW_NO_REG: somewhere else */
+    FLOW_LOAD_FP,  /* reg = [fp + value] */
+    FLOW_CLOBBER,  /* reg = something else */
+    FLOW_CALL,     /* the caller-saved registers are lost */
+};
+
+struct flow_step {
+    uint8_t kind; /* enum flow_step_kind */
+    uint8_t reg;  /* DWARF's number */
+    int32_t value;
+};
+
+enum flow_control {
+    FLOW_NEXT,    /* goes on behind the instruction */
+    FLOW_BRANCH,  /* there, or at the target */
+    FLOW_JUMP,    /* at the target */
+    FLOW_CALLS,   /* there, when the target returns */
+    FLOW_STOP,    /* nowhere in this code */
+    FLOW_INVALID, /* no instruction */
+};
+
+struct flow_insn {
+    uint8_t control; /* enum flow_control */
+    uint8_t length;
+    uint8_t step_count;
+    bool has_target;
+    int64_t target; /* offset from the code's start, perhaps outside it */
+    struct flow_step steps[FLOW_STEPS_MAX];
+};
+
+/* What is known in front of an instruction. FLOW_UNKNOWN: the CFA cannot be told from it. */
+#define FLOW_UNKNOWN INT32_MIN
+struct flow_state {
+    int32_t sp;      /* CFA - sp */
+    int32_t fp;      /* CFA - fp */
+    int32_t alias;   /* CFA - alias_reg: the sender's sp that adapters hand over in a register */
+    int32_t kept_fp; /* CFA - fp of a frame pointer that was stored at CFA + kept_at */
+    int32_t kept_at;
+    int32_t ra_offset;
+    int32_t fp_offset;
+    uint8_t alias_reg;
+    uint8_t ra; /* enum frame_place */
+    uint8_t ra_reg;
+    uint8_t ra_copy;  /* a register that holds the return address besides; FLOW_NO_REG: none */
+    uint8_t fp_place; /* enum frame_place: where the caller's fp is */
+    bool interpreted; /* inside an interpreted frame: fp tells all */
+};
+
+struct flow_arch {
+    uint8_t fp_reg;
+    uint64_t callee_saved;   /* bit n: register n outlives a call of native code */
+    struct flow_state entry; /* at the first instruction of a callee */
+    /* Fills *insn for the instruction at offset; FLOW_INVALID when there is none. */
+    void (*decode)(void *context, const struct frames_code *code, uint32_t offset,
+                   struct flow_insn *insn);
+};
+
+struct flow;
+
+/* NULL: no memory. code and context have to outlive the flow. */
+struct flow *flow_new(const struct flow_arch *arch, const struct frames_code *code, void *context);
+void flow_free(struct flow *flow);
+
+/*
+ * Follows every path from offset with this state in front of it, joining states where paths meet.
+ * 0 or -ENOMEM.
+ */
+int flow_follow(struct flow *flow, uint32_t offset, const struct flow_state *state);
+
+/*
+ * Follows the code from all its entries: from its start with `start`, from the verified entry and
+ * the one of on-stack replacement, where it has them, as any method is entered. 0 or -ENOMEM.
+ */
+int flow_follow_entries(struct flow *flow, const struct flow_state *start);
+
+/* True when an instruction at offset was reached. */
+bool flow_reached(const struct flow *flow, uint32_t offset);
+
+/*
+ * Code in [from, to) that no path reached: exception handlers, further entries. Follows each such
+ * place with the state that `guess` makes of the body's. What paths have told already stays. Comes
+ * after all flow_follow. 0 or -ENOMEM.
+ */
+int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
+                     void (*guess)(const struct frames_code *code, uint32_t offset,
+                                   struct flow_state *state));
+
+struct flow_interpreter {
+    struct flow_state entry; /* where a method is entered */
+    uint32_t code_alignment; /* of codelets: CodeEntryAlignment */
+    /* Whether a codelet without a bytecode is a method's entry; most run inside frames. */
+    bool (*is_entry)(const uint8_t *bytes, size_t size);
+};
+
+/*
+ * The interpreter is a StubQueue of InterpreterCodelets, each with a header (description, size,
+ * bytecode) and aligned code (interpreter.hpp; the same from 17 to 25). Where the bytes do not look
+ * like that, all of it counts as the inside of interpreted frames. 0 or -ENOMEM.
+ */
+int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *interpreter);
+
+/* Writes the rows and figures. 0 or -ENOMEM. */
+int flow_rows(const struct flow *flow, struct frames *frames);
+
+#endif

@@ -1,0 +1,485 @@
+/*
+ * How it works. A walk keeps the registers of the current frame that are known, the code it is in,
+ * and steps to the caller by that code's row, until a row says that there is no caller. A frame's
+ * row is looked up at the call, one byte before the return address: the return address itself may
+ * belong to something else already. Three kinds of frame were not left by a call, and are looked up
+ * where they are: the leaf, what a signal interrupted, and what jumped into a safepoint handler.
+ *
+ * Two places of HotSpot's are nowhere in a dump:
+ *   - the stub section behind a method's code, where the deoptimization handler is, which return
+ *     addresses of deoptimized frames point to (nmethod::deopt_handler_begin). The frame is the
+ *     method's.
+ *   - the callers of a continuation's last thawed frame: their frames are in the heap, and the
+ *     return address is that of cont_returnBarrier. On the stack, enterSpecial's frame follows.
+ */
+#include "jdtool/unwind/unwind.h"
+
+#include <asm/perf_regs.h>
+#include <elf.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+/* HotSpot keeps exception, deoptimization and call stubs behind the code that JVMTI reports. */
+#define STUB_SECTION_MAX 512
+
+struct machine {
+    uint8_t sp;
+    uint8_t fp;
+    uint8_t ra; /* the column of the return address */
+    uint8_t bcp;
+    uint8_t method;
+    int32_t bcp_slot; /* frame::interpreter_frame_bcp_offset, bytes */
+};
+
+/* frame_x86.hpp, frame_aarch64.hpp: interpreter_frame_method_offset is the same on both. */
+#define METHOD_SLOT (-0x18)
+
+static const struct machine x86_64 = {
+    .sp = 7, .fp = 6, .ra = 16, .bcp = 13, .method = 3, .bcp_slot = -0x40};
+static const struct machine aarch64 = {
+    .sp = 31, .fp = 29, .ra = 30, .bcp = 22, .method = 12, .bcp_slot = -0x48};
+
+/* The numbers of PERF_REG_X86_* (asm/perf_regs.h) by DWARF's; 16 is the pc. */
+static const uint8_t perf_x86_64[17] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8};
+
+struct walk {
+    const struct unwind_process *process;
+    const struct machine *machine;
+    struct native_regs regs;
+    uint64_t pc;
+    bool caller; /* pc is a return address */
+    const uint8_t *stack;
+    uint64_t stack_start;
+    size_t stack_size;
+    enum unwind_end end; /* UNWIND_END_COUNT: not told yet */
+};
+
+static const struct machine *machine_of(unsigned number)
+{
+    return number == EM_AARCH64 ? &aarch64 : &x86_64;
+}
+
+bool unwind_take_registers(unsigned machine, uint64_t abi, uint64_t mask, const uint64_t *values,
+                           uint32_t count, struct unwind_sample *sample)
+{
+    if (abi != PERF_SAMPLE_REGS_ABI_64 || !values) {
+        return false;
+    }
+    uint64_t by_perf[64];
+    uint64_t have = 0;
+    uint32_t at = 0;
+    for (unsigned bit = 0; bit < 64 && at < count; bit++) {
+        if (mask >> bit & 1) {
+            by_perf[bit] = values[at++];
+            have |= UINT64_C(1) << bit;
+        }
+    }
+    sample->regs.known = 0;
+    unsigned last = machine == EM_AARCH64 ? 33 : 17; /* the pc included */
+    for (unsigned reg = 0; reg < last; reg++) {
+        unsigned bit = machine == EM_AARCH64 ? reg : perf_x86_64[reg];
+        if (have >> bit & 1) {
+            sample->regs.value[reg] = by_perf[bit];
+            sample->regs.known |= UINT64_C(1) << reg;
+        }
+    }
+    unsigned pc = last - 1;
+    unsigned sp = machine_of(machine)->sp;
+    if (!(sample->regs.known >> pc & 1) || !(sample->regs.known >> sp & 1)) {
+        return false;
+    }
+    sample->pc = sample->regs.value[pc];
+    sample->sp = sample->regs.value[sp];
+    return true;
+}
+
+static bool read_word(void *context, uint64_t address, uint64_t *word)
+{
+    struct walk *walk = context;
+    uint64_t offset = address - walk->stack_start;
+    if (offset >= walk->stack_size || walk->stack_size - offset < sizeof *word) {
+        /* A frame that lies above the copy is one that the copy was too short for. */
+        walk->end = address >= walk->stack_start && offset < UINT64_C(1) << 32 ? UNWIND_COPY_ENDS
+                                                                               : UNWIND_BROKEN;
+        return false;
+    }
+    memcpy(word, walk->stack + offset, sizeof *word);
+    return true;
+}
+
+static bool known(const struct walk *walk, unsigned reg)
+{
+    return walk->regs.known >> reg & 1;
+}
+
+static uint64_t value_of(const struct walk *walk, unsigned reg)
+{
+    return walk->regs.value[reg];
+}
+
+static void set(struct native_regs *regs, unsigned reg, uint64_t value)
+{
+    regs->value[reg] = value;
+    regs->known |= UINT64_C(1) << reg;
+}
+
+/* Takes the caller's registers over. False when the stack does not shrink: no sane stack. */
+static bool step_to(struct walk *walk, uint64_t pc, uint64_t cfa, const struct native_regs *regs)
+{
+    uint64_t sp = value_of(walk, walk->machine->sp);
+    if (cfa < sp || (cfa == sp && pc == walk->pc)) {
+        walk->end = UNWIND_BROKEN;
+        return false;
+    }
+    if (walk->process->machine == EM_AARCH64) {
+        pc &= (UINT64_C(1) << 48) - 1; /* a signed return address has its signature above */
+    }
+    walk->regs = *regs;
+    set(&walk->regs, walk->machine->sp, cfa);
+    walk->pc = pc;
+    if (pc == 0) {
+        walk->end = UNWIND_ROOT; /* what clone3 and _start are entered with */
+        return false;
+    }
+    return true;
+}
+
+static bool step_interpreted(struct walk *walk)
+{
+    const struct machine *machine = walk->machine;
+    struct native_regs regs = {.known = 0};
+    uint64_t fp = value_of(walk, machine->fp);
+    uint64_t pc;
+    uint64_t cfa;
+    uint64_t caller_fp;
+    if (!known(walk, machine->fp)) {
+        walk->end = UNWIND_NO_FRAME_INFO;
+        return false;
+    }
+    if (!read_word(walk, fp - 8, &cfa) || !read_word(walk, fp + 8, &pc) ||
+        !read_word(walk, fp, &caller_fp)) {
+        return false;
+    }
+    set(&regs, machine->fp, caller_fp);
+    return step_to(walk, pc, cfa, &regs);
+}
+
+static bool find_place(struct walk *walk, uint8_t place, int32_t offset, uint8_t reg, uint64_t cfa,
+                       uint64_t *value)
+{
+    switch (place) {
+    case FRAME_AT_CFA:
+        return read_word(walk, cfa + (uint64_t)(int64_t)offset, value);
+    case FRAME_AT_SP:
+        return read_word(walk, value_of(walk, walk->machine->sp) + (uint64_t)(int64_t)offset,
+                         value);
+    case FRAME_IN_REG:
+        if (known(walk, reg)) {
+            *value = value_of(walk, reg);
+            return true;
+        }
+        break;
+    default:
+        break;
+    }
+    walk->end = UNWIND_NO_FRAME_INFO;
+    return false;
+}
+
+static bool step_row(struct walk *walk, const struct frame_row *row)
+{
+    const struct machine *machine = walk->machine;
+    if (row->cfa == FRAME_CFA_INTERPRETER) {
+        return step_interpreted(walk);
+    }
+    unsigned base = row->cfa == FRAME_CFA_SP   ? machine->sp
+                    : row->cfa == FRAME_CFA_FP ? machine->fp
+                                               : row->cfa_reg;
+    if (base >= NATIVE_REGS || !known(walk, base)) {
+        walk->end = UNWIND_NO_FRAME_INFO;
+        return false;
+    }
+    uint64_t cfa = value_of(walk, base) + (uint64_t)(int64_t)row->cfa_offset;
+    uint64_t pc;
+    if (!find_place(walk, row->ra, row->ra_offset, row->ra_reg, cfa, &pc)) {
+        return false;
+    }
+    struct native_regs regs = {.known = 0};
+    uint64_t fp;
+    if (row->fp == FRAME_SAME) {
+        if (known(walk, machine->fp)) {
+            set(&regs, machine->fp, value_of(walk, machine->fp));
+        }
+    } else if (row->fp != FRAME_NOWHERE && find_place(walk, row->fp, row->fp_offset, 0, cfa, &fp)) {
+        set(&regs, machine->fp, fp);
+    }
+    return step_to(walk, pc, cfa, &regs);
+}
+
+/* Whether the word at an address is a return address into generated code. */
+static bool returns_to_code(struct walk *walk, uint64_t address)
+{
+    struct unwind_place place = {0};
+    uint64_t pc;
+    if (!read_word(walk, address, &pc) || pc == 0) {
+        return false;
+    }
+    walk->process->find(walk->process->context, pc - 1, &place);
+    return place.code != NULL;
+}
+
+/* A thawed frame may lie this much below the frame of enterSpecial, for alignment and arguments. */
+#define THAW_PADDING_MAX 64
+
+/*
+ * In enterSpecial, by a call or because the last frame of a thawed continuation returned. Its frame
+ * follows, give or take the padding that thawing put in, and its frame pointer is in fp, unless a
+ * thawed compiled frame has left something else there. Continuation.run called it, so the place is
+ * known by a return address into generated code.
+ */
+static bool step_continuation_entry(struct walk *walk, const struct frame_row *row)
+{
+    uint64_t fp = value_of(walk, walk->machine->fp);
+    uint64_t sp = value_of(walk, walk->machine->sp);
+    struct frame_row by_sp = *row;
+    struct frame_row by_fp = {.cfa = FRAME_CFA_FP,
+                              .cfa_offset = 16,
+                              .ra = FRAME_AT_CFA,
+                              .ra_offset = -8,
+                              .fp = FRAME_AT_CFA,
+                              .fp_offset = -16};
+    bool near = known(walk, walk->machine->fp) && fp >= sp && fp - sp < 1024;
+    if (near && returns_to_code(walk, fp + 8)) {
+        return step_row(walk, &by_fp);
+    }
+    for (int32_t padding = 0; row->cfa == FRAME_CFA_SP && padding <= THAW_PADDING_MAX;
+         padding += 8) {
+        by_sp.cfa_offset = row->cfa_offset + padding;
+        if (returns_to_code(walk, sp + (uint64_t)(int64_t)by_sp.cfa_offset - 8)) {
+            return step_row(walk, &by_sp);
+        }
+    }
+    return step_row(walk, near ? &by_fp : row);
+}
+
+/* The base a native row's rule starts from. */
+static bool native_cfa(struct walk *walk, const struct native_row *row, uint64_t *cfa)
+{
+    if (row->cfa.rule == NATIVE_REG && known(walk, row->cfa.reg)) {
+        *cfa = value_of(walk, row->cfa.reg) + (uint64_t)(int64_t)row->cfa.offset;
+        return true;
+    }
+    if (row->cfa.rule == NATIVE_EXPRESSION &&
+        native_evaluate(&row->cfa, &walk->regs, 0, read_word, walk, cfa)) {
+        return true;
+    }
+    return false;
+}
+
+static bool native_place(struct walk *walk, const struct native_place *place, unsigned reg,
+                         uint64_t cfa, uint64_t *value)
+{
+    switch (place->rule) {
+    case NATIVE_SAME:
+        *value = value_of(walk, reg);
+        return known(walk, reg);
+    case NATIVE_AT_CFA:
+        /* gcc says nothing of registers that an epilogue has popped: their slot is below sp. */
+        if (cfa + (uint64_t)(int64_t)place->offset < value_of(walk, walk->machine->sp)) {
+            *value = value_of(walk, reg);
+            return known(walk, reg);
+        }
+        return read_word(walk, cfa + (uint64_t)(int64_t)place->offset, value);
+    case NATIVE_CFA:
+        *value = cfa + (uint64_t)(int64_t)place->offset;
+        return true;
+    case NATIVE_REG:
+        *value = value_of(walk, place->reg);
+        return known(walk, place->reg);
+    case NATIVE_AT_EXPRESSION:
+        return native_evaluate(place, &walk->regs, cfa, read_word, walk, value) &&
+               read_word(walk, *value, value);
+    case NATIVE_EXPRESSION:
+        return native_evaluate(place, &walk->regs, cfa, read_word, walk, value);
+    default:
+        return false;
+    }
+}
+
+/* A leaf in hand-written assembly without call-frame information (HotSpot's SpinPause). */
+static bool step_bare_leaf(struct walk *walk)
+{
+    struct frame_row row = {
+        .cfa = FRAME_CFA_SP, .cfa_offset = 8, .ra = FRAME_AT_CFA, .ra_offset = -8};
+    if (walk->process->machine == EM_AARCH64) {
+        row.cfa_offset = 0;
+        row.ra = FRAME_IN_REG;
+        row.ra_reg = walk->machine->ra;
+    }
+    return step_row(walk, &row);
+}
+
+static bool step_native(struct walk *walk, const struct native_row *row)
+{
+    if (!row->found) {
+        if (!walk->caller) {
+            return step_bare_leaf(walk);
+        }
+        walk->end = UNWIND_NO_FRAME_INFO;
+        return false;
+    }
+    const struct native_place *ra = &row->places[NATIVE_PLACES - 1];
+    if (ra->rule == NATIVE_UNDEFINED) {
+        walk->end = UNWIND_ROOT;
+        return false;
+    }
+    uint64_t cfa;
+    uint64_t pc;
+    if (!native_cfa(walk, row, &cfa) || !native_place(walk, ra, walk->machine->ra, cfa, &pc)) {
+        walk->end = walk->end == UNWIND_END_COUNT ? UNWIND_NO_FRAME_INFO : walk->end;
+        return false;
+    }
+    struct native_regs regs = {.known = 0};
+    for (unsigned i = 0; i < NATIVE_PLACES - 1; i++) {
+        unsigned reg = native_place_register(walk->process->files, i);
+        uint64_t value;
+        if (native_place(walk, &row->places[i], reg, cfa, &value)) {
+            set(&regs, reg, value);
+        }
+    }
+    walk->end = UNWIND_END_COUNT;
+    return step_to(walk, pc, cfa, &regs);
+}
+
+/* The method whose stub section an address lies in: nothing is in between. */
+static bool in_stub_section(const struct walk *walk, uint64_t address, struct unwind_place *place)
+{
+    for (uint64_t back = 16; back <= STUB_SECTION_MAX && back < address; back += 16) {
+        memset(place, 0, sizeof *place);
+        walk->process->find(walk->process->context, address - back, place);
+        if (place->code) {
+            return place->code->shape == FRAMES_COMPILED && place->code->frames.frame_size != 0;
+        }
+        if (place->mapped) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static bool step_generated(struct walk *walk, const struct unwind_place *place, uint64_t address)
+{
+    const struct blob_frames *code = place->code;
+    uint64_t offset = address - place->code_start;
+    bool barrier = code->return_barrier && walk->caller && offset == UINT64_MAX;
+    const struct frame_row *row = frames_at(&code->frames, barrier ? 0 : (uint32_t)offset);
+    if (!row) {
+        walk->end = UNWIND_NO_FRAME_INFO;
+        return false;
+    }
+    if (barrier || (code->continuation_entry && walk->caller)) {
+        return step_continuation_entry(walk, row);
+    }
+    return step_row(walk, row);
+}
+
+static void fill_interpreted(struct walk *walk, const struct unwind_place *place, uint64_t address,
+                             struct unwind_frame *frame)
+{
+    const struct machine *machine = walk->machine;
+    const struct frame_row *row =
+        frames_at(&place->code->frames, (uint32_t)(address - place->code_start));
+    frame->kind = UNWIND_INTERPRETED;
+    if (!walk->caller && known(walk, machine->bcp)) {
+        frame->bcp_register = value_of(walk, machine->bcp);
+    }
+    if (!walk->caller && known(walk, machine->method)) {
+        frame->method_register = value_of(walk, machine->method);
+    }
+    if (row && row->cfa == FRAME_CFA_INTERPRETER) {
+        uint64_t fp = value_of(walk, machine->fp);
+        if (known(walk, machine->fp)) {
+            (void)read_word(walk, fp + (uint64_t)(int64_t)METHOD_SLOT, &frame->method);
+            (void)read_word(walk, fp + (uint64_t)(int64_t)machine->bcp_slot, &frame->bcp);
+        }
+    }
+    walk->end = UNWIND_END_COUNT;
+}
+
+/* Steps over one frame; false at the end, with walk->end set. */
+static bool step(struct walk *walk, struct unwind_frame *frame)
+{
+    uint64_t address = walk->pc - walk->caller;
+    *frame = (struct unwind_frame){.ip = address, .caller = walk->caller};
+    struct unwind_place place = {0};
+    const struct unwind_process *process = walk->process;
+    if (walk->caller) {
+        process->find(process->context, walk->pc, &place);
+        if (!place.code || !place.code->return_barrier || place.code_start != walk->pc) {
+            memset(&place, 0, sizeof place);
+        }
+    }
+    if (!place.code) {
+        process->find(process->context, address, &place);
+    } else {
+        frame->ip = walk->pc;
+    }
+
+    walk->end = UNWIND_END_COUNT;
+    bool caller = true;
+    bool more;
+    if (place.code) {
+        frame->kind = UNWIND_GENERATED;
+        if (place.code->shape == FRAMES_INTERPRETER) {
+            fill_interpreted(walk, &place, address, frame);
+        }
+        caller = place.code->shape != FRAMES_JUMPED_TO;
+        more = step_generated(walk, &place, address);
+    } else if (place.file) {
+        frame->kind = UNWIND_NATIVE;
+        const struct native_row *row = native_row_at(place.file, place.file_offset);
+        caller = !row->signal;
+        more = step_native(walk, row);
+    } else if (place.mapped) {
+        frame->kind = UNWIND_NATIVE;
+        walk->end = UNWIND_NO_FRAME_INFO;
+        more = false;
+    } else if (in_stub_section(walk, address, &place)) {
+        frame->kind = UNWIND_GENERATED;
+        /* Reported as the end of the method, so that it gets the method's name. */
+        frame->ip = place.code_start + place.code_size - 1;
+        struct frame_row body = {.cfa = FRAME_CFA_SP,
+                                 .cfa_offset = (int32_t)place.code->frames.frame_size,
+                                 .ra = FRAME_AT_CFA,
+                                 .ra_offset = -8,
+                                 .fp = FRAME_AT_CFA,
+                                 .fp_offset = -16};
+        more = step_row(walk, &body);
+    } else {
+        frame->kind = UNWIND_UNKNOWN;
+        walk->end = UNWIND_UNKNOWN_CODE;
+        more = false;
+    }
+    walk->caller = caller;
+    return more;
+}
+
+enum unwind_end unwind(const struct unwind_process *process, const struct unwind_sample *sample,
+                       struct unwind_frame *frames, uint32_t room, uint32_t *count)
+{
+    struct walk walk = {.process = process,
+                        .machine = machine_of(process->machine),
+                        .regs = sample->regs,
+                        .pc = sample->pc,
+                        .stack = sample->stack,
+                        .stack_start = sample->sp,
+                        .stack_size = sample->stack_size};
+    *count = 0;
+    while (*count < room) {
+        bool more = step(&walk, &frames[(*count)++]);
+        if (!more) {
+            return walk.end;
+        }
+    }
+    return UNWIND_TOO_DEEP;
+}

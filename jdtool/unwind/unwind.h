@@ -1,0 +1,97 @@
+/*
+ * Unwinds the stack of one sample from its registers and the copy of its stack: native frames by
+ * the call-frame information of their files, generated code by the rows that were worked out from
+ * its bytes, interpreted frames by their layout.
+ *
+ * What it knows of the process comes through struct unwind_process, so that it can be tested and
+ * fuzzed without a recording. Registers and stack copy are taken for hostile: every word is read
+ * inside the copy, and a stack that does not grow towards its root ends the walk.
+ */
+#ifndef JD_TOOL_UNWIND_H
+#define JD_TOOL_UNWIND_H
+
+#include "jdtool/objects/native_frames.h"
+#include "jdtool/unwind/code_frames.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum unwind_kind {
+    UNWIND_NATIVE,      /* code of a file */
+    UNWIND_GENERATED,   /* code of a dump, entered like any other */
+    UNWIND_INTERPRETED, /* code of the interpreter: method and bcp tell what it interprets */
+    UNWIND_UNKNOWN,     /* only as the last frame: nobody knows this address */
+};
+
+struct unwind_frame {
+    /*
+     * Where the frame's code was. For a caller it is the address behind the call minus one, which
+     * lies in the call (as perf's own unwinder reports it), and may not be an instruction's start.
+     */
+    uint64_t ip;
+    uint8_t kind; /* enum unwind_kind */
+    bool caller;
+    /*
+     * UNWIND_INTERPRETED: HotSpot's Method* and the address of the bytecode; 0: not in the copy.
+     * In the leaf, bcp_register and method_register are what the registers for them hold: more
+     * recent than the frame, which may be under construction, but free for other uses at times.
+     */
+    uint64_t method;
+    uint64_t bcp;
+    uint64_t bcp_register;
+    uint64_t method_register;
+};
+
+/* Why a walk ended. */
+enum unwind_end {
+    UNWIND_ROOT,          /* at the thread's or the process' entry */
+    UNWIND_COPY_ENDS,     /* the next frame lies behind the end of the stack copy */
+    UNWIND_UNKNOWN_CODE,  /* an address that belongs to no file and no dump */
+    UNWIND_NO_FRAME_INFO, /* a file, or a piece of generated code, without call-frame rows */
+    UNWIND_BROKEN,        /* no sane next frame */
+    UNWIND_TOO_DEEP,      /* no room for more frames */
+    UNWIND_END_COUNT,
+};
+
+/* What covers an address. */
+struct unwind_place {
+    /* Generated code. */
+    const struct blob_frames *code; /* NULL: none */
+    uint64_t code_start;
+    uint64_t code_size;
+    /* A file. */
+    struct native_file *file; /* NULL: none that can be read */
+    uint64_t file_offset;
+    bool mapped; /* a file is mapped there, readable or not */
+};
+
+struct unwind_process {
+    /* Fills *place (zeroed before) for an address at the time of the sample. */
+    void (*find)(void *context, uint64_t address, struct unwind_place *place);
+    void *context;
+    struct native_files *files;
+    unsigned machine; /* e_machine: EM_X86_64, EM_AARCH64 */
+};
+
+struct unwind_sample {
+    struct native_regs regs; /* by DWARF number, see unwind_take_registers */
+    uint64_t pc;
+    uint64_t sp;
+    const uint8_t *stack; /* begins at sp */
+    size_t stack_size;
+};
+
+/* Turns a sample's registers, those of the bits of mask (PERF_REG_*), into *sample. False when pc
+ * or sp is missing, or the process was a 32-bit one. */
+bool unwind_take_registers(unsigned machine, uint64_t abi, uint64_t mask, const uint64_t *values,
+                           uint32_t count, struct unwind_sample *sample);
+
+/*
+ * Writes the frames, innermost first, into [frames, frames + room), and their number into *count:
+ * at least one. Returns why it ended there.
+ */
+enum unwind_end unwind(const struct unwind_process *process, const struct unwind_sample *sample,
+                       struct unwind_frame *frames, uint32_t room, uint32_t *count);
+
+#endif

@@ -1,0 +1,360 @@
+/*
+ * jdtool unwind: a dump with call-frame information in it, for perf's own unwinder.
+ *
+ * What stands in the way is how perf 6.1 finds the information (tools/perf/util/jitdump.c and
+ * unwind-libunwind-local.c): jitted-PID-N.so holds it behind the code, and libunwind reads it
+ * through the process's mappings, so it needs a mapped range behind the code, where in a code cache
+ * the next method is. So each LOAD is told of at an address where nothing else is, code and
+ * information together, and a MOVE of the same moment maps the code alone where it really runs; the
+ * information is written for the real address. perf takes a file's lowest mapping as the one to
+ * count from, so that place has to be below the code, and the 32-bit distances of the tables allow
+ * 2 GB.
+ */
+#include "jdtool/base/message.h"
+#include "jdtool/base/output_path.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/jitdump/jitdump_reader.h"
+#include "jdtool/unwind/code_frames.h"
+#include "jdtool/unwind/eh_frame.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How far below the highest code the tables go: a little less than the 2 GB limit. */
+#define SCRATCH_DISTANCE UINT64_C(0x7c000000)
+
+struct unwind_dump {
+    struct code_index *index;
+    struct code_frames *frames;
+    struct jitdump_reader *reader;  /* the records, one after the other */
+    struct jitdump_reader *details; /* goes to the records that belong to a LOAD */
+    FILE *out;
+    struct eh_frame table;
+    uint64_t scratch;     /* the next free address for code with its information */
+    uint64_t scratch_end; /* the lowest code */
+    uint32_t machine;
+    uint32_t blob; /* the next LOAD's */
+    uint32_t done;
+    uint32_t left; /* without information: no bytes, no rows, no room */
+};
+
+static void put(struct unwind_dump *dump, const void *bytes, size_t size)
+{
+    (void)fwrite(bytes, 1, size, dump->out); /* errors stick to the stream */
+}
+
+static void put_prefix(struct unwind_dump *dump, const struct jitdump_record_view *record)
+{
+    struct jitdump_record prefix = {
+        .id = record->id, .total_size = record->total_size, .timestamp = record->timestamp};
+    put(dump, &prefix, sizeof prefix);
+}
+
+static void put_record(struct unwind_dump *dump, const struct jitdump_record_view *record)
+{
+    put_prefix(dump, record);
+    put(dump, record->payload, record->payload_size);
+}
+
+/* The same rows for code that lies `by` bytes further up. */
+static void put_debug_info(struct unwind_dump *dump, const struct jitdump_record_view *record,
+                           uint64_t by)
+{
+    size_t fixed = sizeof(struct jitdump_debug_info) - sizeof(struct jitdump_record);
+    uint64_t address = record->debug_info.code_addr + by;
+    put_prefix(dump, record);
+    put(dump, &address, sizeof address);
+    put(dump, &record->debug_info.nr_entry, sizeof record->debug_info.nr_entry);
+
+    const uint8_t *entries = record->payload + fixed;
+    size_t size = record->payload_size - fixed;
+    size_t at = 0;
+    for (uint64_t i = 0; i < record->debug_info.nr_entry; i++) {
+        struct jitdump_debug_entry entry;
+        if (size - at < sizeof entry) {
+            break;
+        }
+        memcpy(&entry, entries + at, sizeof entry);
+        size_t name = strnlen((const char *)entries + at + sizeof entry, size - at - sizeof entry);
+        entry.code_addr += by;
+        put(dump, &entry, sizeof entry);
+        at += sizeof entry;
+        size_t rest = name < size - at ? name + 1 : size - at;
+        put(dump, entries + at, rest);
+        at += rest;
+    }
+    put(dump, entries + at, size - at);
+}
+
+static void put_unwinding_info(struct unwind_dump *dump, uint64_t timestamp)
+{
+    struct jitdump_unwinding_info info = {
+        .prefix = {.id = JIT_CODE_UNWINDING_INFO, .timestamp = timestamp},
+        .unwind_data_size = dump->table.size,
+        .eh_frame_hdr_size = dump->table.hdr_size,
+        .mapped_size = dump->table.size,
+    };
+    uint32_t bytes = (uint32_t)(sizeof info + dump->table.size);
+    uint32_t padding = (8 - bytes % 8) % 8; /* as V8 and perf's specification have it */
+    static const uint8_t zeros[8];
+    info.prefix.total_size = bytes + padding;
+    put(dump, &info, sizeof info);
+    put(dump, dump->table.bytes, dump->table.size);
+    put(dump, zeros, padding);
+}
+
+static void put_load(struct unwind_dump *dump, const struct jitdump_record_view *record,
+                     uint64_t address)
+{
+    struct jitdump_load load = {
+        .prefix = {.id = JIT_CODE_LOAD,
+                   .total_size = record->total_size,
+                   .timestamp = record->timestamp},
+        .pid = record->load.pid,
+        .tid = record->load.tid,
+        .vma = address,
+        .code_addr = address,
+        .code_size = record->load.code_size,
+        .code_index = record->load.code_index,
+    };
+    size_t fixed = sizeof load - sizeof(struct jitdump_record);
+    put(dump, &load, sizeof load);
+    put(dump, record->payload + fixed, record->payload_size - fixed);
+}
+
+static void put_move(struct unwind_dump *dump, const struct jitdump_record_view *record,
+                     uint64_t from)
+{
+    struct jitdump_move move = {
+        .prefix = {.id = JIT_CODE_MOVE, .total_size = sizeof move, .timestamp = record->timestamp},
+        .pid = record->load.pid,
+        .tid = record->load.tid,
+        .vma = record->load.code_addr,
+        .old_code_addr = from,
+        .new_code_addr = record->load.code_addr,
+        .code_size = record->load.code_size,
+        .code_index = record->load.code_index,
+    };
+    put(dump, &move, sizeof move);
+}
+
+/* The record at an offset that the index gave: it was whole when the index read it. */
+static int put_belonging(struct unwind_dump *dump, uint64_t offset, uint64_t by)
+{
+    struct jitdump_record_view record;
+    jitdump_reader_seek(dump->details, offset);
+    if (jitdump_reader_next(dump->details, &record) != JITDUMP_RECORD) {
+        error_message("failed to read a record again: %s", jitdump_reader_error(dump->details));
+        return -EIO;
+    }
+    if (record.id == JIT_CODE_DEBUG_INFO) {
+        put_debug_info(dump, &record, by);
+    } else {
+        put_record(dump, &record);
+    }
+    return 0;
+}
+
+/* Rows for the code of a LOAD as a table, at the address it will have. False: there are none. */
+static bool make_table(struct unwind_dump *dump, const struct jitdump_record_view *record,
+                       uint32_t blob)
+{
+    const struct blob_frames *rows = code_frames_of(dump->frames, blob);
+    uint64_t size = record->load.code_size;
+    if (rows->frames.count == 0 || record->load.code_addr < dump->scratch_end ||
+        size > dump->scratch_end - dump->scratch) {
+        return false;
+    }
+    uint64_t table = dump->scratch + ((size + 7) & ~UINT64_C(7));
+    return eh_frame_build(dump->machine, &rows->frames, record->load.code_addr, size, table,
+                          &dump->table) == 0 &&
+           dump->table.size < dump->scratch_end - table;
+}
+
+static int put_group(struct unwind_dump *dump, const struct jitdump_record_view *record)
+{
+    uint32_t number = dump->blob++;
+    const struct code_blob *blob = code_index_blob(dump->index, number);
+    bool unwound = make_table(dump, record, number);
+    uint64_t address = unwound ? dump->scratch : record->load.code_addr;
+    int error = 0;
+    if (blob->debug_offset) {
+        error = put_belonging(dump, blob->debug_offset, address - record->load.code_addr);
+    }
+    if (error) {
+        return error;
+    }
+    if (unwound) {
+        put_unwinding_info(dump, record->timestamp);
+    } else if (blob->unwinding_offset) {
+        error = put_belonging(dump, blob->unwinding_offset, 0);
+    }
+    put_load(dump, record, address);
+    if (unwound) {
+        put_move(dump, record, address);
+        dump->scratch += (record->load.code_size + dump->table.size + 31) & ~UINT64_C(15);
+        dump->done++;
+    } else {
+        dump->left++;
+    }
+    return error;
+}
+
+static bool is_of_group(const struct unwind_dump *dump, const struct jitdump_record_view *record)
+{
+    return (record->id == JIT_CODE_DEBUG_INFO || record->id == JIT_CODE_UNWINDING_INFO) &&
+           dump->blob < code_index_blob_count(dump->index);
+}
+
+static int copy_records(struct unwind_dump *dump)
+{
+    struct jitdump_record_view record;
+    int error = 0;
+    while (!error && jitdump_reader_next(dump->reader, &record) == JITDUMP_RECORD) {
+        if (record.id == JIT_CODE_LOAD && dump->blob < code_index_blob_count(dump->index) &&
+            code_index_blob(dump->index, dump->blob)->load_offset == record.offset) {
+            error = put_group(dump, &record);
+        } else if (!is_of_group(dump, &record)) {
+            put_record(dump, &record);
+        }
+    }
+    return error;
+}
+
+static void place_scratch(struct unwind_dump *dump)
+{
+    uint64_t low = UINT64_MAX;
+    uint64_t high = 0;
+    for (uint32_t i = 0; i < code_index_blob_count(dump->index); i++) {
+        const struct code_blob *blob = code_index_blob(dump->index, i);
+        if (blob->size && blob->size <= FRAMES_CODE_MAX) {
+            low = blob->address < low ? blob->address : low;
+            high = blob->address + blob->size > high ? blob->address + blob->size : high;
+        }
+    }
+    dump->scratch_end = low;
+    dump->scratch = high > SCRATCH_DISTANCE ? (high - SCRATCH_DISTANCE) & ~UINT64_C(4095) : low;
+    if (dump->scratch > low) {
+        dump->scratch = low; /* the code is spread too widely: no room */
+    }
+}
+
+static int write_dump(struct unwind_dump *dump, const char *path)
+{
+    char *temporary = NULL;
+    if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
+        error_message("failed to write %s: out of memory", path);
+        return -ENOMEM;
+    }
+    int error = 0;
+    int fd = mkstemp(temporary); /* mode 0600, O_EXCL */
+    dump->out = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!dump->out) {
+        error = -errno;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+    } else {
+        put(dump, jitdump_reader_header(dump->reader), sizeof(struct jitdump_header));
+        error = copy_records(dump);
+        bool failed = ferror(dump->out) != 0;
+        if ((fclose(dump->out) != 0 || failed) && !error) {
+            error = errno ? -errno : -EIO;
+        }
+        if (!error && rename(temporary, path) != 0) {
+            error = -errno;
+        }
+    }
+    if (error) {
+        error_message("failed to write %s: %s", path, strerror(-error));
+        if (fd >= 0) {
+            (void)unlink(temporary);
+        }
+    }
+    free(temporary);
+    return error;
+}
+
+static int unwind_dump(const char *from, const char *to)
+{
+    struct unwind_dump dump = {0};
+    int error = output_path_check(to);
+    error = error ? error : code_index_open(from, &dump.index);
+    error = error ? error : jitdump_reader_open(from, &dump.reader);
+    error = error ? error : jitdump_reader_open(from, &dump.details);
+    if (!error) {
+        dump.machine = code_index_header(dump.index)->elf_mach;
+        if (jitdump_reader_swapped(dump.reader) ||
+            (dump.machine != EM_X86_64 && dump.machine != EM_AARCH64)) {
+            error_message("failed to unwind %s: neither x86-64 nor aarch64 code", from);
+            error = -ENOTSUP;
+        }
+    }
+    if (!error) {
+        if (code_index_warning(dump.index)) {
+            warning_message("%s: %s", from, code_index_warning(dump.index));
+        }
+        dump.frames = code_frames_new(dump.index);
+        if (!dump.frames) {
+            error_message("failed to unwind %s: out of memory", from);
+            error = -ENOMEM;
+        }
+    }
+    if (!error) {
+        place_scratch(&dump);
+        error = write_dump(&dump, to);
+    }
+    if (!error) {
+        printf("%" PRIu32 " pieces of code with call-frame information, %" PRIu32 " without\n",
+               dump.done, dump.left);
+    }
+    eh_frame_free(&dump.table);
+    code_frames_free(dump.frames);
+    jitdump_reader_close(dump.details);
+    jitdump_reader_close(dump.reader);
+    code_index_close(dump.index);
+    return error;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'},
+        {0},
+    };
+    const char *output = NULL;
+    int letter;
+    while ((letter = next_option(&verb_unwind, argc, argv, "o:", options)) != -1) {
+        if (letter != 'o') {
+            return STATUS_USAGE;
+        }
+        output = optarg;
+    }
+    if (argc - optind != 1) {
+        return wrong_usage(&verb_unwind, "one FILE is needed");
+    }
+    if (!output) {
+        return wrong_usage(&verb_unwind, "-o FILE is needed");
+    }
+    return unwind_dump(argv[optind], output) == 0 ? finish_output() : STATUS_FAILED;
+}
+
+const struct verb verb_unwind = {
+    .name = "unwind",
+    .run = run,
+    .usage = "FILE -o FILE",
+    .help =
+        "Writes the dump FILE with call-frame information for all of its code, so that perf's own\n"
+        "unwinder walks the stacks of a `perf record --call-graph dwarf` recording after\n"
+        "`perf inject --jit`. perf finds a dump by the name it had in the recording: put the\n"
+        "result in its place. (jdtool inject needs no such preparation.)\n"
+        "  -o, --output FILE   the new dump; may be FILE itself\n",
+};

@@ -1,0 +1,148 @@
+/* The command line of jdtool inject. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/inject.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int parse_inline_mode(const char *text, enum inline_mode *mode)
+{
+    static const char *const names[] = {[INLINE_AUTO] = "auto",
+                                        [INLINE_EXPAND] = "expand",
+                                        [INLINE_DWARF] = "dwarf",
+                                        [INLINE_OFF] = "off"};
+    for (int i = INLINE_AUTO; i <= INLINE_OFF; i++) {
+        if (strcmp(names[i], text) == 0) {
+            *mode = (enum inline_mode)i;
+            return STATUS_DONE;
+        }
+    }
+    return wrong_usage(&verb_inject, "--inline takes auto, expand, dwarf or off, not '%s'", text);
+}
+
+static int parse(int argc, char **argv, struct inject_options *options)
+{
+    static const struct option table[] = {
+        {"input", required_argument, NULL, 'i'},
+        {"output", required_argument, NULL, 'o'},
+        {"dump", required_argument, NULL, 'd'},
+        {"inline", required_argument, NULL, 'I'},
+        {"inlined-suffix", required_argument, NULL, 'S'},
+        {"interpreted-suffix", required_argument, NULL, 'T'},
+        {"leaf", no_argument, NULL, 'l'},
+        {"source-path", required_argument, NULL, 's'},
+        {"buildid-dir", required_argument, NULL, 'b'},
+        {"keep-all", no_argument, NULL, 'k'},
+        {"keep-stacks", no_argument, NULL, 'K'},
+        {"scorecard", required_argument, NULL, 'c'},
+        {"quiet", no_argument, NULL, 'q'},
+        {0},
+    };
+    int letter;
+    while ((letter = next_option(&verb_inject, argc, argv, "i:o:q", table)) != -1) {
+        switch (letter) {
+        case 'i':
+            options->input = optarg;
+            break;
+        case 'o':
+            options->output = optarg;
+            break;
+        case 'd':
+            options->dumps[options->dump_count++] = optarg;
+            break;
+        case 'I':
+            if (parse_inline_mode(optarg, &options->inline_mode)) {
+                return STATUS_USAGE;
+            }
+            break;
+        case 'S':
+            options->suffixes[FRAME_INLINED] = optarg;
+            break;
+        case 'T':
+            options->suffixes[FRAME_INTERPRETED] = optarg;
+            break;
+        case 'l':
+            options->leaf = true;
+            break;
+        case 's':
+            options->source_path = optarg;
+            break;
+        case 'b':
+            options->build_id_dir = optarg;
+            break;
+        case 'k':
+            options->keep_all = true;
+            break;
+        case 'K':
+            options->keep_stacks = true;
+            break;
+        case 'c':
+            options->scorecard = optarg;
+            break;
+        case 'q':
+            options->quiet = true;
+            break;
+        default:
+            return STATUS_USAGE;
+        }
+    }
+    if (optind < argc) {
+        return wrong_usage(&verb_inject, "unexpected argument '%s'", argv[optind]);
+    }
+    if (!options->input || !options->output) {
+        return wrong_usage(&verb_inject, "-i RECORDING and -o RESULT are needed");
+    }
+    if (strcmp(options->output, "-") == 0) {
+        return wrong_usage(&verb_inject, "the result is a file, it cannot go to a pipe");
+    }
+    return STATUS_DONE;
+}
+
+static int run_verb(int argc, char **argv)
+{
+    struct inject_options options = {.suffixes = {" (inlined)", " (interpreted)"}};
+    options.dumps = calloc((size_t)argc + 1, sizeof *options.dumps);
+    if (!options.dumps) {
+        error_message("failed to inject: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    int status = parse(argc, argv, &options);
+    if (status == STATUS_DONE && inject(&options) != 0) {
+        status = STATUS_FAILED;
+    }
+    free(options.dumps);
+    return status == STATUS_DONE ? finish_output() : status;
+}
+
+const struct verb verb_inject = {
+    .name = "inject",
+    .run = run_verb,
+    .usage = "-i RECORDING -o RESULT [OPTIONS]",
+    .help =
+        "Names a recording's frames in generated code. Dumps are found as perf finds them; each\n"
+        "JVM's code goes into one ELF file beside the result, inlined methods become frames.\n"
+        "  -i, --input FILE          what perf record wrote\n"
+        "  -o, --output FILE         the result, for perf report, script, annotate\n"
+        "      --dump FILE           use this dump for its JVM (may be repeated)\n"
+        "      --inline MODE         expand: put inlined methods into the call chains; dwarf: "
+        "leave\n"
+        "                            that to perf 7 and later; off; auto (default): by perf's "
+        "version\n"
+        "      --inlined-suffix TEXT, --interpreted-suffix TEXT\n"
+        "                            put behind such methods' names (default: ' (inlined)',\n"
+        "                            ' (interpreted)')\n"
+        "      --leaf                self time goes to the innermost inlined method\n"
+        "      --source-path DIRS    where Java sources are, separated by ':', for perf annotate\n"
+        "      --buildid-dir DIR     where perf record left copies of files, as it was told "
+        "(default:\n"
+        "                            ~/.debug), for stacks of containers that are gone\n"
+        "      --keep-all            all code of the dump, not only what samples touch\n"
+        "      --keep-stacks         leave stack copies (--call-graph dwarf) as they are, for "
+        "perf\n"
+        "                            to unwind; default: each is unwound once, here\n"
+        "      --scorecard FILE      how good the profile is, as JSON\n"
+        "  -q, --quiet               do not print the scorecard\n",
+};

@@ -1,0 +1,99 @@
+/* The hash table of the agent's caches against a plain list. */
+#include "agent/hash_table.h"
+
+#include "tests/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { ENTRIES = 3000, KEYS = 700, STEPS = 60000 };
+
+struct item {
+    struct hash_table_entry entry;
+    bool in;
+};
+
+static bool is_found(const struct hash_table *table, const struct item *item)
+{
+    const struct hash_table_entry *entry = hash_table_find(table, item->entry.key);
+    while (entry && entry != &item->entry) {
+        assert_int_equal(entry->key, item->entry.key);
+        entry = hash_table_find_next(entry);
+    }
+    return entry != NULL;
+}
+
+/* Few keys, so that some are there several times, and `spread` apart, so that homes collide. */
+static void as_a_list_would(uint64_t spread, unsigned grain)
+{
+    static struct item items[ENTRIES];
+    struct hash_table table = {.grain = grain};
+    uint64_t random = spread;
+    size_t count = 0;
+    for (size_t i = 0; i < ENTRIES; i++) {
+        items[i] = (struct item){.entry = {.key = random_below(&random, KEYS) * spread}};
+    }
+    for (size_t step = 0; step < STEPS; step++) {
+        struct item *item = &items[random_below(&random, ENTRIES)];
+        assert_int_equal(is_found(&table, item), item->in);
+        if (item->in) {
+            hash_table_remove(&table, &item->entry);
+            count--;
+        } else {
+            assert_true(hash_table_add(&table, &item->entry));
+            count++;
+        }
+        item->in = !item->in;
+        assert_int_equal(is_found(&table, item), item->in);
+    }
+    for (size_t i = 0; i < ENTRIES; i++) {
+        assert_int_equal(is_found(&table, &items[i]), items[i].in);
+    }
+    for (; count > 0; count--) {
+        struct item *item = (struct item *)hash_table_drain(&table);
+        assert_true(item->in);
+        item->in = false;
+    }
+    assert_null(hash_table_drain(&table));
+    assert_null(table.slots);
+}
+
+static void entries_are_found_again(void **state)
+{
+    (void)state;
+    as_a_list_would(1, 0);
+    as_a_list_would(8, 3);
+    as_a_list_would(8, 10); /* few homes: long rows of slots */
+    as_a_list_would(4096, 3);
+    as_a_list_would(UINT64_C(1) << 54, 0);
+}
+
+static void an_empty_table(void **state)
+{
+    (void)state;
+    struct hash_table table = {0};
+    assert_null(hash_table_find(&table, 0));
+    assert_null(hash_table_drain(&table));
+    struct hash_table_entry in = {.key = 7};
+    struct hash_table_entry out = {.key = 7};
+    assert_true(hash_table_add(&table, &in));
+    hash_table_remove(&table, &out);
+    assert_ptr_equal(hash_table_find(&table, 7), &in);
+    hash_table_remove(&table, &in);
+    assert_null(hash_table_find(&table, 7));
+    assert_null(hash_table_drain(&table));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_are_found_again),
+        cmocka_unit_test(an_empty_table),
+    };
+    return cmocka_run_group_tests_name("table", tests, NULL, NULL);
+}

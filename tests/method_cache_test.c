@@ -1,0 +1,482 @@
+/* The cache of methods against a JVM that is played here: its ids die, come back, change. */
+#include "agent/method_cache.h"
+
+#include "tests/random.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What an id points to, as in HotSpot: first the pointer to the method. */
+struct id {
+    const void *vm_method;
+    char name[16];
+    char source[16]; /* "": none */
+    jint line;       /* 0: no table */
+    bool native, broken;
+    jint more_lines;
+    const void *pool; /* what all methods of a class lead to; NULL: this one does not */
+};
+
+static atomic_int names_asked, classes_asked, memory;
+
+static jmethodID id_of(struct id *id)
+{
+    return (jmethodID)(void *)id;
+}
+
+static struct id *of_id(jmethodID id)
+{
+    return (struct id *)(void *)id;
+}
+
+static void *give(size_t size)
+{
+    atomic_fetch_add(&memory, 1);
+    void *given = malloc(size);
+    assert_non_null(given);
+    return given;
+}
+
+static char *give_string(const char *string)
+{
+    size_t size = strlen(string) + 1;
+    return memcpy(give(size), string, size);
+}
+
+static jvmtiError JNICALL deallocate(jvmtiEnv *env, unsigned char *given)
+{
+    (void)env;
+    atomic_fetch_sub(&memory, 1);
+    free(given);
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL get_method_name(jvmtiEnv *env, jmethodID id, char **name,
+                                          char **descriptor, char **generic)
+{
+    (void)env;
+    assert_null(generic);
+    if (of_id(id)->broken) {
+        return JVMTI_ERROR_INVALID_METHODID;
+    }
+    atomic_fetch_add(&names_asked, 1);
+    *name = give_string(of_id(id)->name);
+    *descriptor = give_string("(I)V");
+    return JVMTI_ERROR_NONE;
+}
+
+/* The class of a method is the id itself. */
+static jvmtiError JNICALL get_declaring_class(jvmtiEnv *env, jmethodID id, jclass *klass)
+{
+    (void)env;
+    *klass = (jclass)(void *)id;
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL get_class_signature(jvmtiEnv *env, jclass klass, char **signature,
+                                              char **generic)
+{
+    (void)env;
+    (void)klass;
+    assert_null(generic);
+    atomic_fetch_add(&classes_asked, 1);
+    *signature = give_string("Lp/C;");
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL get_source_file(jvmtiEnv *env, jclass klass, char **source)
+{
+    (void)env;
+    const struct id *id = (const struct id *)(void *)klass;
+    if (!id->source[0]) {
+        return JVMTI_ERROR_ABSENT_INFORMATION;
+    }
+    *source = give_string(id->source);
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL get_lines(jvmtiEnv *env, jmethodID id, jint *count,
+                                    jvmtiLineNumberEntry **lines)
+{
+    (void)env;
+    if (of_id(id)->native) {
+        return JVMTI_ERROR_NATIVE_METHOD;
+    }
+    if (of_id(id)->line == 0) {
+        return JVMTI_ERROR_ABSENT_INFORMATION;
+    }
+    *count = 2 + of_id(id)->more_lines;
+    *lines = give((size_t)*count * sizeof(**lines));
+    memset(*lines, 0, (size_t)*count * sizeof(**lines));
+    (*lines)[0] = (jvmtiLineNumberEntry){.start_location = 4, .line_number = of_id(id)->line + 1};
+    (*lines)[1] = (jvmtiLineNumberEntry){.start_location = 0, .line_number = of_id(id)->line};
+    return JVMTI_ERROR_NONE;
+}
+
+static const struct jvmtiInterface_1_ functions = {
+    .Deallocate = deallocate,
+    .GetMethodName = get_method_name,
+    .GetMethodDeclaringClass = get_declaring_class,
+    .GetClassSignature = get_class_signature,
+    .GetSourceFileName = get_source_file,
+    .GetLineNumberTable = get_lines,
+};
+static jvmtiEnv jvmti = &functions;
+
+static const int any_context;
+
+static const void *pool_of(void *context, jmethodID id)
+{
+    assert_ptr_equal(context, &any_context);
+    return of_id(id)->pool;
+}
+
+/* What the JVM's own structures say of a method that no id leads to. */
+static bool names_of(void *context, const void *vm_method, struct hotspot_names *names)
+{
+    assert_ptr_equal(context, &any_context);
+    names->name = strdup(vm_method);
+    assert_non_null(names->name);
+    names->descriptor = strcmp(vm_method, "invokeBasic") == 0 ? "(J)V" : "(I)V";
+    return true;
+}
+
+static struct method_cache *new_cache(bool ids_are_pointers)
+{
+    const struct method_cache_options options = {.names = NAMES_JAVA,
+                                                 .ids_are_pointers = ids_are_pointers,
+                                                 .class_key = pool_of,
+                                                 .names_of = names_of,
+                                                 .context = (void *)&any_context};
+    struct method_cache *cache = method_cache_new(&options);
+    assert_non_null(cache);
+    atomic_store(&names_asked, 0);
+    atomic_store(&classes_asked, 0);
+    return cache;
+}
+
+/* Code at `address` that mentions one method; what it got to know of it, while the code lives. */
+static const struct java_method *load(struct method_cache *cache, uint64_t address, struct id *id)
+{
+    struct method_set set = {0};
+    method_set_begin(&set, cache, &jvmti, NULL);
+    const struct java_method *method = method_set_get(&set, id_of(id));
+    method_set_hold(&set, address);
+    method_set_destroy(&set);
+    return method;
+}
+
+static void a_method_is_described(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id id = {.vm_method = &id, .name = "m", .source = "C.java", .line = 7};
+    const struct java_method *method = load(cache, 1, &id);
+    assert_non_null(method);
+    assert_string_equal(method->method.name, "p.C.m(int)");
+    assert_string_equal(method->method.class_name, "p.C");
+    assert_string_equal(method->method.file->path, "p/C.java");
+    assert_int_equal(method->method.first_line, 7);
+    assert_int_equal(java_method_line(method, 5), 8);
+    assert_false(method->native);
+    assert_int_not_equal(method->method.id, 0);
+
+    struct id native = {.vm_method = &native, .name = "n", .source = "C.java", .native = true};
+    const struct java_method *other = load(cache, 2, &native);
+    assert_true(other->native);
+    assert_int_equal(other->line_count, 0);
+    assert_ptr_equal(other->method.file, method->method.file); /* one file, one object */
+    assert_int_not_equal(other->method.id, method->method.id);
+
+    struct id bare = {.vm_method = &bare, .name = "b"};
+    other = load(cache, 3, &bare);
+    assert_null(other->method.file);
+    assert_int_equal(other->method.first_line, 0);
+    assert_false(other->native);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void the_jvm_is_asked_once_while_code_lives(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id id = {.vm_method = &id, .name = "m", .source = "C.java", .line = 7};
+    const struct java_method *method = load(cache, 1, &id);
+    for (uint64_t address = 2; address < 100; address++) {
+        assert_ptr_equal(load(cache, address, &id), method);
+        method_cache_release(cache, address - 1);
+    }
+    assert_int_equal(names_asked, 1);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void an_id_used_again_is_another_method(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(false);
+    struct id id = {.vm_method = &id, .name = "old", .source = "C.java", .line = 7};
+    load(cache, 1, &id);
+    load(cache, 2, &id);
+    method_cache_release(cache, 1);
+    method_cache_release(cache, 1); /* gone already */
+    assert_string_equal(load(cache, 3, &id)->method.name, "p.C.old(int)");
+    method_cache_release(cache, 2);
+    method_cache_release(cache, 3); /* the last code that mentions it: its class may be gone now */
+    id = (struct id){.vm_method = &id, .name = "new", .source = "D.java", .line = 9};
+    const struct java_method *method = load(cache, 1, &id);
+    assert_string_equal(method->method.name, "p.C.new(int)");
+    assert_string_equal(method->method.file->path, "p/D.java");
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void code_in_the_place_of_other_code(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id first = {.vm_method = &first, .name = "first"};
+    struct id second = {.vm_method = &second, .name = "second"};
+    load(cache, 1, &first);
+    load(cache, 1, &first); /* told of again, by a replay */
+    assert_int_equal(names_asked, 1);
+    load(cache, 1, &second); /* no unload was heard */
+    load(cache, 2, &first);
+    assert_int_equal(names_asked, 3); /* first was forgotten */
+    struct id unknown = {.vm_method = &unknown, .broken = true};
+    assert_null(load(cache, 2, &unknown)); /* mentions nothing */
+    load(cache, 3, &first);
+    assert_int_equal(names_asked, 4);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void a_redefined_class_has_new_lines(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    static const char old_method, new_method;
+    struct id id = {.vm_method = &old_method, .name = "m", .source = "C.java", .line = 7};
+    const struct java_method *before = load(cache, 1, &id);
+    id.vm_method = &new_method;
+    id.line = 107;
+    const struct java_method *after = load(cache, 2, &id);
+    assert_int_equal(after->method.first_line, 107);
+    assert_int_equal(before->method.first_line, 7); /* its code is still there */
+    assert_int_not_equal(before->method.id, after->method.id);
+    assert_ptr_equal(load(cache, 3, &id), after);
+    method_cache_release(cache, 1);
+    assert_ptr_equal(load(cache, 4, &id), after);
+    assert_int_equal(names_asked, 2);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+/* As method handle intrinsics, and old code of redefined classes. */
+static void the_id_of_code_may_be_another_method_s(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    static const char first[] = "linkToStatic";
+    static const char second[] = "invokeBasic";
+    struct id id = {.vm_method = first, .name = "linkToStatic", .source = "C.java", .line = 7};
+    struct method_set set = {0};
+    method_set_begin(&set, cache, &jvmti, NULL);
+    const struct java_method *a = method_set_get_compiled(&set, id_of(&id), first);
+    const struct java_method *b = method_set_get_compiled(&set, id_of(&id), second);
+    assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
+    assert_int_equal(a->line_count, 2);
+    assert_string_equal(b->method.name, "p.C.invokeBasic(long)");
+    assert_int_equal(b->line_count, 0);
+    assert_ptr_equal(method_set_get_compiled(&set, id_of(&id), second), b);
+    assert_ptr_equal(method_set_get_compiled(&set, id_of(&id), NULL), a); /* it is not told */
+    assert_ptr_equal(method_set_get(&set, id_of(&id)), a);
+    assert_int_equal(names_asked, 2);
+    method_set_empty(&set);
+    method_set_destroy(&set);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+
+    /* An id that is no pointer says nothing of its method, but the names do. */
+    cache = new_cache(false);
+    method_set_begin(&set, cache, &jvmti, NULL);
+    a = method_set_get_compiled(&set, id_of(&id), first);
+    b = method_set_get_compiled(&set, id_of(&id), second);
+    assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
+    assert_int_equal(a->line_count, 2);
+    assert_string_equal(b->method.name, "p.C.invokeBasic(long)");
+    method_set_empty(&set);
+    method_set_destroy(&set);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void no_id_is_no_method(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct method_set set = {0};
+    method_set_begin(&set, cache, &jvmti, NULL);
+    assert_null(method_set_get(&set, NULL));
+    assert_null(method_set_get_compiled(&set, NULL, NULL));
+    method_set_destroy(&set);
+    method_cache_free(cache);
+}
+
+static void a_class_is_asked_for_once(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    static const char pool, pool_of_redefined;
+    struct id first = {.vm_method = &first, .name = "a", .source = "C.java", .pool = &pool};
+    struct id second = {.vm_method = &second, .name = "b", .source = "C.java", .pool = &pool};
+    struct id redefined = {
+        .vm_method = &redefined, .name = "b", .source = "D.java", .pool = &pool_of_redefined};
+    const struct java_method *a = load(cache, 1, &first);
+    const struct java_method *b = load(cache, 2, &second);
+    const struct java_method *c = load(cache, 3, &redefined);
+    assert_int_equal(classes_asked, 2);
+    assert_string_equal(a->method.name, "p.C.a(int)");
+    assert_string_equal(b->method.name, "p.C.b(int)");
+    assert_ptr_equal(a->method.class_name, b->method.class_name);
+    assert_ptr_equal(a->method.file, b->method.file);
+    assert_string_equal(c->method.file->path, "p/D.java");
+    method_cache_release(cache, 1);
+    load(cache, 1, &first); /* its class is still there */
+    assert_int_equal(classes_asked, 2);
+    method_cache_release(cache, 1);
+    method_cache_release(cache, 2);
+    load(cache, 2, &second); /* the last one had gone: the place of its pool may be another's */
+    assert_int_equal(classes_asked, 3);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void what_the_jvm_does_not_tell(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id id = {.vm_method = &id, .name = "m", .broken = true};
+    assert_null(load(cache, 1, &id));
+    id.broken = false;
+    assert_non_null(load(cache, 1, &id));
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void a_class_file_made_to_do_harm(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id id = {.vm_method = &id, .name = "m", .line = 7, .more_lines = 200000};
+    const struct java_method *method = load(cache, 1, &id);
+    assert_string_equal(method->method.name, "p.C.m(int)");
+    assert_int_equal(method->line_count, 0);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void a_set_can_be_emptied(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id ids[200];
+    struct method_set set = {0};
+    method_set_begin(&set, cache, &jvmti, NULL);
+    for (size_t i = 0; i < 200; i++) {
+        ids[i] = (struct id){.vm_method = &ids[i], .line = 1};
+        snprintf(ids[i].name, sizeof(ids[i].name), "m%zu", i);
+        assert_non_null(method_set_get(&set, id_of(&ids[i])));
+    }
+    method_set_empty(&set);
+    method_set_empty(&set);
+    load(cache, 1, &ids[0]);
+    assert_int_equal(names_asked, 201); /* nobody had held it */
+    method_set_destroy(&set);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+enum { THREADS = 8, IDS = 40, ROUNDS = 3000 };
+static struct id shared_ids[IDS];
+
+/* Each thread has addresses of its own; the methods are everybody's. */
+static void *churn(void *argument)
+{
+    struct method_cache *cache = argument;
+    static atomic_uint number;
+    uint64_t base = (uint64_t)atomic_fetch_add(&number, 1) * 100;
+    uint64_t random = base + 1;
+    struct method_set set = {0};
+    for (int round = 0; round < ROUNDS; round++) {
+        method_set_begin(&set, cache, &jvmti, NULL);
+        for (uint32_t n = random_below(&random, 6); n > 0; n--) {
+            struct id *id = &shared_ids[random_below(&random, IDS)];
+            const struct java_method *method = method_set_get(&set, id_of(id));
+            if (!method || !strstr(method->method.name, id->name)) {
+                return (void *)"a wrong method";
+            }
+        }
+        uint64_t address = base + random_below(&random, 20);
+        if (round % 7 == 0) {
+            method_set_empty(&set);
+        } else {
+            method_set_hold(&set, address);
+        }
+        method_cache_release(cache, base + random_below(&random, 20));
+    }
+    method_set_destroy(&set);
+    return NULL;
+}
+
+static void threads_share_the_cache(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    for (size_t i = 0; i < IDS; i++) {
+        shared_ids[i] = (struct id){
+            .vm_method = &shared_ids[i], .line = 1, .pool = i % 2 ? &shared_ids[i % 5] : NULL};
+        snprintf(shared_ids[i].name, sizeof(shared_ids[i].name), ".m%zu(", i);
+        snprintf(shared_ids[i].source, sizeof(shared_ids[i].source), "F%zu.java", i % 5);
+    }
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, cache), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        void *complaint = NULL;
+        pthread_join(threads[i], &complaint);
+        assert_null(complaint);
+    }
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_method_is_described),
+        cmocka_unit_test(the_jvm_is_asked_once_while_code_lives),
+        cmocka_unit_test(an_id_used_again_is_another_method),
+        cmocka_unit_test(code_in_the_place_of_other_code),
+        cmocka_unit_test(a_redefined_class_has_new_lines),
+        cmocka_unit_test(the_id_of_code_may_be_another_method_s),
+        cmocka_unit_test(no_id_is_no_method),
+        cmocka_unit_test(a_class_is_asked_for_once),
+        cmocka_unit_test(what_the_jvm_does_not_tell),
+        cmocka_unit_test(a_class_file_made_to_do_harm),
+        cmocka_unit_test(a_set_can_be_emptied),
+        cmocka_unit_test(threads_share_the_cache),
+    };
+    return cmocka_run_group_tests_name("methods", tests, NULL, NULL);
+}
