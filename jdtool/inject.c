@@ -12,7 +12,7 @@
 #include "jdtool/inject.h"
 
 #include "jdtool/base/message.h"
-#include "jdtool/base/output_path.h"
+#include "jdtool/base/output_file.h"
 #include "jdtool/perf/perf_version.h"
 #include "jdtool/sinks/call_chains.h"
 #include "jdtool/sinks/image_mappings.h"

@@ -1,6 +1,6 @@
 /* jdtool repair: a sound dump made of a torn, broken or mixed-up one. */
 #include "jdtool/base/message.h"
-#include "jdtool/base/output_path.h"
+#include "jdtool/base/output_file.h"
 #include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/inspect/repair.h"

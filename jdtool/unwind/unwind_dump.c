@@ -11,7 +11,7 @@
  * 2 GB.
  */
 #include "jdtool/base/message.h"
-#include "jdtool/base/output_path.h"
+#include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/jitdump/jitdump_reader.h"
 #include "jdtool/unwind/code_frames.h"

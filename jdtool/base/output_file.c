@@ -1,0 +1,251 @@
+#include "jdtool/base/output_file.h"
+
+#include "jdtool/base/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_SIZE ((size_t)256 * 1024)
+
+struct output_file {
+    int fd;
+    int error; /* the first one, negative errno */
+    uint64_t at;
+    size_t used; /* of the buffer; it belongs at `at - used` */
+    char *path;
+    char *temporary; /* "": the file has no name yet */
+    uint8_t buffer[BUFFER_SIZE];
+};
+
+int output_path_check(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) < 0 || S_ISREG(status.st_mode)) {
+        return 0; /* output_file_open finds out what is wrong, if anything is */
+    }
+    error_message("failed to write %s: not a regular file", path);
+    return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+}
+
+void output_file_fail(struct output_file *file, int err)
+{
+    if (!file->error) {
+        file->error = err;
+    }
+}
+
+static void write_at(struct output_file *file, uint64_t offset, const uint8_t *bytes, size_t size)
+{
+    while (size > 0 && !file->error) {
+        ssize_t n = pwrite(file->fd, bytes, size, (off_t)offset);
+        if (n <= 0) {
+            if (n < 0 && errno == EINTR) {
+                continue;
+            }
+            output_file_fail(file, n < 0 ? -errno : -EIO);
+            return;
+        }
+        bytes += n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+}
+
+static void flush(struct output_file *file)
+{
+    write_at(file, file->at - file->used, file->buffer, file->used);
+    file->used = 0;
+}
+
+/* A file without a name in the directory of path, or -1: the file system has none. */
+static int open_nameless(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = directory ? open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    free(directory);
+    return fd;
+}
+
+int output_file_open(const char *path, struct output_file **out)
+{
+    int err = output_path_check(path);
+    if (err) {
+        return err;
+    }
+    struct output_file *file = malloc(sizeof *file);
+    if (!file) {
+        error_message("failed to write %s: %s", path, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    *file = (struct output_file){.fd = -1};
+    file->path = strdup(path);
+    if (!file->path || asprintf(&file->temporary, "%s.XXXXXX", path) < 0) {
+        file->temporary = NULL;
+        err = -ENOMEM;
+    }
+    if (!err) {
+        file->fd = open_nameless(path);
+        if (file->fd >= 0) {
+            file->temporary[0] = '\0';
+        } else {
+            file->fd = mkostemp(file->temporary, O_CLOEXEC); /* mode 0600 */
+            err = file->fd < 0 ? -errno : 0;
+        }
+    }
+    if (err) {
+        error_message("failed to write %s: %s", path, strerror(-err));
+        if (file->fd < 0 && file->temporary) {
+            file->temporary[0] = '\0'; /* nothing was made */
+        }
+        output_file_abort(file);
+        return err;
+    }
+    *out = file;
+    return 0;
+}
+
+void output_file_put(struct output_file *file, const void *bytes, size_t size)
+{
+    if (size > BUFFER_SIZE - file->used) {
+        flush(file);
+        if (size >= BUFFER_SIZE) {
+            write_at(file, file->at, bytes, size);
+            file->at += size;
+            return;
+        }
+    }
+    if (size > 0) {
+        memcpy(file->buffer + file->used, bytes, size);
+        file->used += size;
+        file->at += size;
+    }
+}
+
+void output_file_printf(struct output_file *file, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (size < 0) {
+        output_file_fail(file, -EINVAL);
+        return;
+    }
+    if ((size_t)size < sizeof text) {
+        output_file_put(file, text, (size_t)size);
+        return;
+    }
+    char *longer = NULL;
+    va_start(args, format);
+    size = vasprintf(&longer, format, args);
+    va_end(args);
+    if (size < 0) {
+        output_file_fail(file, -ENOMEM);
+        return;
+    }
+    output_file_put(file, longer, (size_t)size);
+    free(longer);
+}
+
+void output_file_put_at(struct output_file *file, uint64_t offset, const void *bytes, size_t size)
+{
+    flush(file);
+    write_at(file, offset, bytes, size);
+}
+
+void output_file_extend(struct output_file *file, uint64_t size)
+{
+    struct stat status;
+    flush(file);
+    if (fstat(file->fd, &status) < 0 ||
+        ((uint64_t)status.st_size < size && ftruncate(file->fd, (off_t)size) < 0)) {
+        output_file_fail(file, -errno);
+    }
+}
+
+void output_file_seek(struct output_file *file, uint64_t offset)
+{
+    flush(file);
+    file->at = offset;
+}
+
+uint64_t output_file_tell(const struct output_file *file)
+{
+    return file->at;
+}
+
+int output_file_fd(struct output_file *file)
+{
+    flush(file);
+    return file->fd;
+}
+
+/* Gives a file without a name one beside its place; a link cannot replace what is there. */
+static int name_it(struct output_file *file)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file->fd);
+    for (int attempt = 0; attempt < 100; attempt++) {
+        free(file->temporary);
+        if (asprintf(&file->temporary, "%s.%d-%d", file->path, (int)getpid(), attempt) < 0) {
+            file->temporary = NULL;
+            return -ENOMEM;
+        }
+        if (linkat(AT_FDCWD, link, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) == 0) {
+            return 0;
+        }
+        int err = -errno;
+        file->temporary[0] = '\0';
+        if (err != -EEXIST) {
+            return err;
+        }
+    }
+    return -EEXIST;
+}
+
+int output_file_finish(struct output_file *file)
+{
+    flush(file);
+    if (!file->error && file->temporary[0] == '\0') {
+        output_file_fail(file, name_it(file));
+    }
+    if (close(file->fd) < 0) { /* NFS tells of a full disk here */
+        output_file_fail(file, -errno);
+    }
+    file->fd = -1;
+    if (!file->error && rename(file->temporary, file->path) < 0) {
+        output_file_fail(file, -errno);
+    }
+    int err = file->error;
+    if (err) {
+        error_message("failed to write %s: %s", file->path, strerror(-err));
+    } else {
+        file->temporary[0] = '\0';
+    }
+    output_file_abort(file);
+    return err;
+}
+
+void output_file_abort(struct output_file *file)
+{
+    if (!file) {
+        return;
+    }
+    if (file->fd >= 0) {
+        close(file->fd);
+    }
+    if (file->temporary && file->temporary[0]) {
+        unlink(file->temporary);
+    }
+    free(file->temporary);
+    free(file->path);
+    free(file);
+}

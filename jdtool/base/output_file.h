@@ -1,0 +1,58 @@
+/*
+ * The one way a file of ours comes to be: made without a name or under one of its own, mode 0600,
+ * every write checked, and put in its place by a rename when it is complete. Until then the path
+ * keeps what it held; where the file system can (O_TMPFILE) a killed program leaves nothing behind.
+ *
+ * The first error is remembered and told by output_file_finish; the calls before it need no check.
+ */
+#ifndef JD_TOOL_OUTPUT_FILE_H
+#define JD_TOOL_OUTPUT_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct output_file;
+
+/*
+ * Whether a file may be renamed to this path: nothing is there, or a regular file (a link to one
+ * included, which is replaced). Anything else would be lost, /dev/null above all. 0 or a negative
+ * errno after a message.
+ */
+int output_path_check(const char *path);
+
+/* Starts a file that will stand at `path` (copied), which output_path_check likes. 0 or a negative
+ * errno after a message. */
+int output_file_open(const char *path, struct output_file **out);
+
+/* Appends; small pieces are gathered. */
+void output_file_put(struct output_file *file, const void *bytes, size_t size);
+void output_file_printf(struct output_file *file, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Overwrites what was put before, or puts it further behind, where a hole is left (sparse); where
+ * output_file_put goes on is not changed. */
+void output_file_put_at(struct output_file *file, uint64_t offset, const void *bytes, size_t size);
+
+/* Makes it at least that long, by a hole. */
+void output_file_extend(struct output_file *file, uint64_t size);
+
+/* Goes on appending there. */
+void output_file_seek(struct output_file *file, uint64_t offset);
+
+/* Where output_file_put goes on. */
+uint64_t output_file_tell(const struct output_file *file);
+
+/* The descriptor, with everything that was put written to it; it stays the file's. */
+int output_file_fd(struct output_file *file);
+
+/* For a writer's own errors: remembered like those of a write; err is a negative errno. */
+void output_file_fail(struct output_file *file, int err);
+
+/* Puts the file in its place and frees it. 0 or a negative errno after a message; there is then
+ * no file. */
+int output_file_finish(struct output_file *file);
+
+/* Frees it and leaves no file. NULL is fine. */
+void output_file_abort(struct output_file *file);
+
+#endif

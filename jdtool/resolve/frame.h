@@ -1,0 +1,104 @@
+/*
+ * What becomes of a sample: an array of resolved frames, innermost first. What a frame is is
+ * decided once, in this room; every sink takes it from here and looks nothing up again.
+ *
+ * One machine address gives one frame, or several where methods were inlined there: first the
+ * inlined ones, innermost first, then the compiled method that they were inlined into. They share
+ * the machine address and the module.
+ *
+ * Equal things are one object: two frames in the same method have the same struct resolved_method
+ * pointer, two in the same file the same struct module, and these live as long as the recording
+ * does (struct recording). So a sink may use the pointer, or the small dense `id`, as its key.
+ */
+#ifndef JD_TOOL_FRAME_H
+#define JD_TOOL_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MODULE_BUILD_ID_MAX 20
+
+enum resolved_kind {
+    RESOLVED_UNKNOWN,     /* an address, and at best the module it lies in */
+    RESOLVED_KERNEL,      /* the kernel or one of its modules */
+    RESOLVED_NATIVE,      /* code of a file */
+    RESOLVED_STUB,        /* generated code that is no method: stubs, adapters, the interpreter */
+    RESOLVED_COMPILED,    /* a method that the JVM compiled */
+    RESOLVED_INLINED,     /* a method inlined into the compiled one that follows */
+    RESOLVED_INTERPRETED, /* a method that the interpreter was running */
+    RESOLVED_KINDS,
+};
+
+enum module_kind {
+    MODULE_FILE,   /* an ELF file, the vdso included */
+    MODULE_KERNEL, /* the kernel and its modules */
+    MODULE_JVM,    /* the generated code of one JVM: there is one such module for each dump */
+};
+
+struct module {
+    uint32_t id; /* from 0, dense, in the order of first use */
+    enum module_kind kind;
+    const char *path; /* as the process sees it; "[kernel.kallsyms]", "[vdso]"; of a JVM the path of
+                         the image that the perf.data sink writes, or "[java PID]" without one */
+    uint8_t build_id[MODULE_BUILD_ID_MAX];
+    uint8_t build_id_size; /* 0: not known (of a JVM's image it is known at the end only) */
+    uint32_t pid;          /* MODULE_JVM: whose */
+};
+
+/* A method or function. Strings live as long as the recording and are never NULL but where said. */
+struct resolved_method {
+    uint32_t id;             /* from 0, dense, in the order of first use */
+    enum resolved_kind kind; /* COMPILED and INLINED frames of one Java method share one object, of
+                                kind COMPILED; an interpreted one has its own */
+    const char *name;        /* as perf shows it, "java.util.ArrayList.add(java.lang.Object)" */
+    const char *class_name;  /* "java.util.ArrayList"; NULL: no Java method */
+    const char *method_name; /* "add"; NULL: no Java method */
+    const char *descriptor;  /* "(java.lang.Object)" as the name has it; NULL: not known */
+    const char *file;        /* source: package path + SourceFile; NULL: not known */
+    uint32_t first_line;     /* 0: not known */
+    const struct module *module; /* NULL: not in one */
+    uint64_t address;            /* of native functions: the symbol's address in the module */
+    uint64_t size;               /* 0: not known */
+};
+
+/* A piece of generated code, for those who show its instructions. */
+struct resolved_code {
+    uint32_t id;      /* dense in its module */
+    uint64_t address; /* in the process, while it was there */
+    uint64_t size;
+    uint64_t image_address; /* in the JVM's module (the image); unique, also after reuse */
+    const uint8_t *bytes;   /* NULL: the dump has none */
+    uint64_t from;          /* when it came, on the recording's clock */
+    const struct resolved_method *method;
+};
+
+struct resolved_frame {
+    uint8_t kind;     /* enum resolved_kind */
+    uint8_t tier;     /* 0: not known or none; 1 to 3: C1, 4: C2 (HotSpot's CompLevel) */
+    bool is_osr;      /* on-stack replacement */
+    bool is_caller;   /* address is that of the call instruction's last byte, not of a return */
+    uint32_t line;    /* 0: not known */
+    int32_t bci;      /* -1: not known */
+    uint64_t address; /* in the process, as it was at that time */
+    uint64_t
+        module_address; /* in the module: ELF address (of a JVM: in its image); 0 without one */
+    const struct module *module;          /* NULL: not in one */
+    const struct resolved_method *method; /* NULL: UNKNOWN, or a module without a symbol there */
+    const struct resolved_code *code;     /* NULL: no generated code */
+};
+
+/* How a stack ends, and what its scorecard entry is. */
+enum stack_end {
+    STACK_ROOT,        /* at its thread's or process' entry */
+    STACK_COPY_ENDS,   /* the next frame lies behind the end of the stack copy */
+    STACK_UNKNOWN,     /* in code that belongs to no file and no dump */
+    STACK_NO_INFO,     /* in code without call-frame information */
+    STACK_BROKEN,      /* no sane next frame */
+    STACK_CUT,         /* too deep: frames were left out, which is counted */
+    STACK_FROZEN,      /* at cont_returnBarrier: a virtual thread's callers lie in the heap */
+    STACK_KERNEL_ONLY, /* a kernel thread, or no user part was recorded */
+    STACK_ENDS,
+};
+
+#endif

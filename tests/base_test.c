@@ -1,0 +1,155 @@
+/* What all rooms of jdtool stand on: the hash map, and how files come to be. */
+#include "jdtool/base/hash_map.h"
+#include "jdtool/base/output_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static bool map_has(const struct hash_map *map, uint64_t hash, uint32_t value)
+{
+    struct hash_map_cursor cursor = hash_map_start(map, hash);
+    uint32_t at;
+    while ((at = hash_map_next(map, &cursor)) != HASH_MAP_NONE) {
+        if (at == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Held against an array that says what is in it, while things come and go. */
+static void test_map_against_truth(void **state)
+{
+    (void)state;
+    enum { VALUES = 4096, STEPS = 200000 };
+    static bool in[VALUES];
+    struct hash_map map = {0};
+    uint64_t random = 7;
+    size_t count = 0;
+    for (int step = 0; step < STEPS; step++) {
+        random = hash_mix(random + 1);
+        uint32_t value = (uint32_t)(random % VALUES);
+        uint64_t hash = value / 3; /* several values a hash */
+        assert_int_equal(map_has(&map, hash, value), in[value]);
+        if (in[value]) {
+            assert_true(hash_map_remove(&map, hash, value));
+            count--;
+        } else {
+            assert_int_equal(hash_map_add(&map, hash, value), 0);
+            count++;
+        }
+        in[value] = !in[value];
+        assert_int_equal(map.count, count);
+    }
+    for (uint32_t value = 0; value < VALUES; value++) {
+        assert_int_equal(map_has(&map, value / 3, value), in[value]);
+    }
+    assert_true(map.room <= VALUES * 2); /* what comes and goes leaves nothing behind */
+    hash_map_clear(&map);
+    assert_false(map_has(&map, 0, 0));
+    hash_map_free(&map);
+    assert_false(hash_map_remove(&map, 1, 1));
+}
+
+static size_t read_all(const char *path, char *bytes, size_t room)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, room, file);
+    fclose(file);
+    return size;
+}
+
+static unsigned files_in(const char *directory)
+{
+    char command[512];
+    unsigned count = 0;
+    snprintf(command, sizeof command, "ls -A '%s' | wc -l", directory);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_int_equal(fscanf(pipe, "%u", &count), 1);
+    pclose(pipe);
+    return count;
+}
+
+static void test_file_appears_when_finished(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/jd-base-XXXXXX";
+    char path[64];
+    char bytes[64];
+    struct output_file *file;
+    struct stat status;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/result", directory);
+
+    assert_int_equal(output_file_open(path, &file), 0);
+    output_file_printf(file, "%s %d", "hello", 7);
+    assert_int_equal(output_file_tell(file), 7);
+    assert_int_not_equal(access(path, F_OK), 0);
+    output_file_put_at(file, 0, "H", 1);
+    assert_int_equal(output_file_finish(file), 0);
+    assert_int_equal(read_all(path, bytes, sizeof bytes), 7);
+    assert_memory_equal(bytes, "Hello 7", 7);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+
+    /* Another one in its place, given up: the first stays. */
+    assert_int_equal(output_file_open(path, &file), 0);
+    output_file_put(file, "no", 2);
+    output_file_abort(file);
+    assert_int_equal(read_all(path, bytes, sizeof bytes), 7);
+    assert_int_equal(files_in(directory), 1);
+
+    /* Replaced, with a hole in it and more than the buffer holds. */
+    static uint8_t large[600000];
+    memset(large, 'x', sizeof large);
+    assert_int_equal(output_file_open(path, &file), 0);
+    output_file_put(file, "a", 1);
+    output_file_seek(file, 8192);
+    output_file_put(file, large, sizeof large);
+    output_file_extend(file, 1 << 20);
+    assert_int_equal(output_file_finish(file), 0);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, 1 << 20);
+    assert_int_equal(files_in(directory), 1);
+
+    /* A writer's own error: what was there stays. */
+    assert_int_equal(output_file_open(path, &file), 0);
+    output_file_fail(file, -7);
+    assert_int_equal(output_file_finish(file), -7);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, 1 << 20);
+    assert_int_equal(files_in(directory), 1);
+    unlink(path);
+    rmdir(directory);
+}
+
+static void test_no_file_in_place_of_a_device(void **state)
+{
+    (void)state;
+    struct output_file *file;
+    assert_true(output_file_open("/dev/null", &file) < 0);
+    assert_true(output_file_open("/tmp", &file) < 0);
+    assert_true(output_file_open("/nonexistent/x", &file) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_map_against_truth),
+        cmocka_unit_test(test_file_appears_when_finished),
+        cmocka_unit_test(test_no_file_in_place_of_a_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
