@@ -20,19 +20,8 @@ build=$(cd "$build" && pwd)
     long=${JDAGENT_LONG:-0}
 }
 
-skip() {
-    echo "SKIPPED: $*"
-    exit 77
-}
-
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-
-note() {
-    echo "-- $*"
-}
+# shellcheck source=tests/lib.sh
+source "$tests_dir/../tests/lib.sh"
 
 # What the user's shell has set must not change a test.
 unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS JITDUMPDIR JITDUMP_USE_ARCH_TIMESTAMP
@@ -218,11 +207,7 @@ verify_torn() {
 
 # wait_for FILE PATTERN [SECONDS]: until a line of FILE matches.
 wait_for() {
-    local tenths=$((${3:-300} * 10))
-    until grep -q -e "$2" "$1" 2>/dev/null; do
-        [ $((tenths--)) -gt 0 ] || fail "no '$2' in $1 within ${3:-300} s: $(tail -n 3 "$1")"
-        sleep 0.1
-    done
+    wait_until "${3:-300}" "'$2' in $1" grep -q -e "$2" "$1"
 }
 
 # attach PID COMMAND-OR-OPTIONS: through jattach, else jcmd. Prints what the JVM answers.

@@ -18,7 +18,9 @@ warnings as errors, and runs all tests.
       --fail-fast     stop at the first failure
   -h, --help          this text
 
-A test that cannot run here is skipped, and named below with its reason.
+A test that cannot run here is skipped, and named below with its reason; one
+that could have run here and was skipped all the same has failed
+(tests/required.txt).
 Exit status: 0 all passed, 1 something failed, 2 wrong usage.
 END
 }
@@ -71,7 +73,7 @@ status=0
 (cd "$build" && ctest --output-on-failure --no-tests=error -j "$jobs" --output-junit "$results" \
     ${ctest_arguments[@]+"${ctest_arguments[@]}"}) || status=1
 
-# What ctest's own summary leaves out: why a test was skipped.
+# What ctest's own summary leaves out: why a test was skipped, and whether it had to run here.
 [[ -f $results ]] && awk '
     function attribute(line, name) {
         return match(line, name "=\"[^\"]*\"") ? \
@@ -81,7 +83,7 @@ status=0
         name = attribute($0, "name"); state = attribute($0, "status"); reason = ""
         total++; counts[state]++
     }
-    /SKIP/ && !/SKIP_RETURN_CODE/ { reason = $0; sub(/.*SKIP(PED)?: */, "", reason); sub(/<\/system-out>.*/, "", reason) }
+    /SKIPPED: / { reason = $0; sub(/.*SKIPPED: */, "", reason); sub(/<\/system-out>.*/, "", reason) }
     /<\/testcase>/ {
         if (state == "notrun") skipped = skipped sprintf("  %s: %s\n", name, reason == "" ? "(gave no reason)" : reason)
         if (state == "fail") failed = failed sprintf("  %s\n", name)
@@ -91,4 +93,8 @@ status=0
         if (skipped != "") printf "skipped:\n%s", skipped
         if (failed != "") printf "failed:\n%s", failed
     }' "$results"
+if [[ -f $results ]] && ! required=$(JDAGENT_BUILD=$build "$root/tests/required.sh" "$results"); then
+    printf 'skipped, but this machine has what they need (tests/required.txt), so failed:\n%s\n' "$required"
+    status=1
+fi
 exit "$status"

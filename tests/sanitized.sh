@@ -2,6 +2,8 @@
 # sanitized.sh SANITIZERS: the unit tests once more, built with a compiler's sanitizers in a
 # directory of their own. SANITIZERS as -fsanitize wants them: address,undefined or thread.
 set -euo pipefail
+# shellcheck source=tests/lib.sh
+source "$(dirname "$0")/lib.sh"
 
 sanitizers=${1:?usage: sanitized.sh SANITIZERS}
 source=${JDAGENT_SOURCE:?}
@@ -11,8 +13,7 @@ probe=$(mktemp)
 trap 'rm -f "$probe"' EXIT
 if ! { echo 'int main(void) { return 0; }' |
     "${CC:-cc}" -fsanitize="$sanitizers" -x c - -o "$probe" && "$probe"; } 2>/dev/null; then
-    echo "SKIP: ${CC:-cc} cannot make programs with -fsanitize=$sanitizers that run here"
-    exit 77
+    skip "${CC:-cc} cannot make programs with -fsanitize=$sanitizers that run here"
 fi
 rm -f "$probe" # exec leaves no trap
 

@@ -2,6 +2,8 @@
 # run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus: 15 seconds, or
 # 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
 set -euo pipefail
+# shellcheck source=tests/lib.sh
+source "$(dirname "$0")/../lib.sh"
 
 target=${1:?usage: run.sh dump|inject|methods|options|stack}
 source=${JDAGENT_SOURCE:?}
@@ -9,15 +11,13 @@ build=${JDAGENT_BUILD:?}/fuzz
 here=$source/tests/fuzz
 
 command -v clang >/dev/null || {
-    echo "SKIP: clang is not installed"
-    exit 77
+    skip "clang is not installed"
 }
 probe=$(mktemp)
 trap 'rm -f "$probe"' EXIT
 echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { (void)d; (void)n; return 0; }' |
     clang -fsanitize=fuzzer,address,undefined -x c - -o "$probe" 2>/dev/null || {
-    echo "SKIP: clang has no libFuzzer here (Debian: libclang-rt-14-dev)"
-    exit 77
+    skip "clang has no libFuzzer here (Debian: libclang-rt-14-dev)"
 }
 rm -f "$probe" # exec leaves no trap
 

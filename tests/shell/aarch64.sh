@@ -6,15 +6,8 @@
 # emulates a JVM, so it is on request only. The sysroot stays in the build directory.
 set -euo pipefail
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+# shellcheck source=tests/lib.sh
+source "$JDAGENT_SOURCE/tests/lib.sh"
 
 for command in aarch64-linux-gnu-gcc qemu-aarch64-static; do
     command -v "$command" >/dev/null || skip "$command is not installed"

@@ -40,7 +40,7 @@ try:
             "goog:chromeOptions": {"args": ["--headless", "--no-sandbox", "--disable-gpu",
                                             "--disable-dev-shm-usage", "--window-size=1400,900"]}}}})["sessionId"]
     except urllib.error.HTTPError as error: # before our page comes into it
-        print("SKIP: Chromium does not start here:", json.load(error)["value"]["message"].split("\n")[0])
+        print("SKIPPED: Chromium does not start here:", json.load(error)["value"]["message"].split("\n")[0])
         sys.exit(77)
     call("POST", f"{session}/url", {"url": f"file://{page}"})
 

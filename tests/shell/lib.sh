@@ -12,13 +12,12 @@ trap 'rm -rf "$WORK"' EXIT
 cd "$WORK"
 unset JAVA_TOOL_OPTIONS PERF_RECORD_SECONDS PERF_RECORD_FREQ PERF_MAP_OPTIONS JITDUMPDIR
 
-skip() {
-    printf 'SKIP: %s\n' "$*"
-    exit 77
-}
+# shellcheck source=tests/lib.sh
+source "$SOURCE/tests/lib.sh"
 
 fail() {
-    printf 'FAILED: %s\n' "$*"
+    printf 'FAILED: %s
+' "$*"
     [[ ! -f $WORK/output ]] || sed -n '1,40s/^/    | /p' "$WORK/output"
     exit 1
 }

@@ -2,12 +2,11 @@
 # lint.sh shellcheck|clang-format|clang-tidy: how the project's own sources look.
 set -euo pipefail
 cd "${JDAGENT_SOURCE:-$(dirname "$0")/../..}"
+# shellcheck source=tests/lib.sh
+source tests/lib.sh
 
 check=$1
-command -v "$check" >/dev/null || {
-    echo "SKIP: $check is not installed"
-    exit 77
-}
+command -v "$check" >/dev/null || skip "$check is not installed"
 
 # Files that git would take: neither build directories nor what .gitignore names.
 sources() {
@@ -41,7 +40,7 @@ clang-tidy)
     [[ ${JDAGENT_LONG:-0} == 1 ]] || wanted="^$PWD/(agent|writer|jdtool|format)/"
     mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' \
         "${JDAGENT_BUILD:-build}/compile_commands.json" | sort -u | grep -E "$wanted")
-    ((${#files[@]})) || { echo "SKIP: there is no compile_commands.json"; exit 77; }
+    ((${#files[@]})) || skip "there is no compile_commands.json"
     printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
         clang-tidy -p "${JDAGENT_BUILD:-build}" --quiet 2>&1 | sed -E '/^[0-9]+ warnings? generated\.$/d'
     ;;

@@ -3,15 +3,10 @@
 # it works.
 set -euo pipefail
 
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+# shellcheck source=tests/lib.sh
+source "$JDAGENT_SOURCE/tests/lib.sh"
 
-command -v musl-gcc >/dev/null || {
-    echo "SKIP: musl-gcc is not installed (musl-tools)"
-    exit 77
-}
+command -v musl-gcc >/dev/null || skip "musl-gcc is not installed (musl-tools)"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"

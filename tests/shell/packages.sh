@@ -3,15 +3,8 @@
 # but its base, which takes root, debootstrap and some 300 MB from Debian's servers.
 set -euo pipefail
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+# shellcheck source=tests/lib.sh
+source "$JDAGENT_SOURCE/tests/lib.sh"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -3,15 +3,8 @@
 # shows the loop with its source lines; from the dump by perf inject, and by name from the map.
 set -euo pipefail
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
+# shellcheck source=tests/lib.sh
+source "$JDAGENT_SOURCE/tests/lib.sh"
 
 scratch=$(mktemp -d)
 map=
