@@ -365,6 +365,7 @@ void perf_data_close(struct perf_data *data)
     }
     for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
         free(data->strings[i]);
+        free(data->feature_bytes[i]);
     }
     perf_unpack_free(data->unpack);
     free(data->window);
@@ -425,6 +426,30 @@ const char *perf_data_string(struct perf_data *data, enum perf_feature feature)
     text[size] = '\0';
     data->strings[feature] = text;
     return text;
+}
+
+/* Of the build-ids of all files of a machine; others have a few KB. */
+#define FEATURE_SIZE_MAX ((uint64_t)256 << 20)
+
+const uint8_t *perf_data_feature(struct perf_data *data, unsigned feature, size_t *size)
+{
+    *size = 0;
+    if (feature >= PERF_FEATURE_BITS || data->features[feature].size == 0) {
+        return NULL;
+    }
+    const struct perf_section *section = &data->features[feature];
+    if (!data->feature_bytes[feature]) {
+        uint8_t *bytes = section->size <= FEATURE_SIZE_MAX ? malloc(section->size) : NULL;
+        if (!bytes || perf_data_read(data, section->offset, bytes, section->size)) {
+            warning_message("cannot read section %u of %s, %" PRIu64 " bytes; it is left out",
+                            feature, data->path, section->size);
+            free(bytes);
+            return NULL;
+        }
+        data->feature_bytes[feature] = bytes;
+    }
+    *size = section->size;
+    return data->feature_bytes[feature];
 }
 
 /* ---- Records ---- */

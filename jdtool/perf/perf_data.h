@@ -103,6 +103,12 @@ void perf_data_rewind(struct perf_data *data);
  */
 const char *perf_data_string(struct perf_data *data, enum perf_feature feature);
 
+/*
+ * A feature as it stands in the recording: its bytes, *size of them, which live as long as data; of
+ * a pipe what has come of it so far. NULL: absent, or too large to be one, which is told.
+ */
+const uint8_t *perf_data_feature(struct perf_data *data, unsigned feature, size_t *size);
+
 /* What sample_id_all puts behind every record of the kernel. */
 struct perf_sample_id {
     bool has_time;

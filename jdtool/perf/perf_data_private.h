@@ -53,6 +53,7 @@ struct perf_data {
 
     struct perf_section features[PERF_FEATURE_BITS]; /* size 0: absent */
     char *strings[PERF_FEATURE_BITS];                /* read by perf_data_string */
+    uint8_t *feature_bytes[PERF_FEATURE_BITS];       /* read by perf_data_feature */
 
     uint8_t *window;
     uint64_t window_at; /* offset of the window in the file */

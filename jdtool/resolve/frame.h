@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct code_index;
+
 #define MODULE_BUILD_ID_MAX 20
 
 enum resolved_kind {
@@ -34,6 +36,17 @@ enum module_kind {
     MODULE_FILE,   /* an ELF file, the vdso included */
     MODULE_KERNEL, /* the kernel and its modules */
     MODULE_JVM,    /* the generated code of one JVM: there is one such module for each dump */
+};
+
+/* Why a frame in generated code has no name. */
+enum unnamed_reason {
+    UNNAMED_NOT,         /* it has one, or is no generated code */
+    UNNAMED_NO_DUMP,     /* the JVM had no dump, or none that can be used */
+    UNNAMED_BEFORE_DUMP, /* sampled before the agent was there */
+    UNNAMED_AFTER_DUMP,  /* sampled behind the last record: the dump ended, or was torn */
+    UNNAMED_BEFORE_LOAD, /* the code's record bears a later time */
+    UNNAMED_UNKNOWN,     /* nothing was ever reported there */
+    UNNAMED_REASONS,
 };
 
 struct module {
@@ -62,42 +75,56 @@ struct resolved_method {
     uint64_t size;               /* 0: not known */
 };
 
-/* A piece of generated code, for those who show its instructions. */
+/*
+ * One stay of a piece of generated code at one place. Its bytes, lines and inline tree are fetched
+ * from the dump when they are wanted: code_index_fetch(code->index, code->blob, &details), names
+ * by code_index_names. The index lives as long as the recording; it grows with the dump, so it may
+ * have more blobs at each call.
+ */
 struct resolved_code {
-    uint32_t id;      /* dense in its module */
+    uint32_t id;      /* from 0, dense in its module, in the order of first use */
     uint64_t address; /* in the process, while it was there */
     uint64_t size;
-    uint64_t image_address; /* in the JVM's module (the image); unique, also after reuse */
-    const uint8_t *bytes;   /* NULL: the dump has none */
-    uint64_t from;          /* when it came, on the recording's clock */
+    /* In the JVM's module: unique, also after reuse. It is `address` for what was first there. */
+    uint64_t module_address;
+    uint64_t from;      /* when it came, on the recording's clock */
+    const char *symbol; /* the name as the dump has it, with a tier where the agent wrote one */
     const struct resolved_method *method;
+    const struct module *module;
+    struct code_index *index;
+    uint32_t blob;
 };
 
 struct resolved_frame {
     uint8_t kind;     /* enum resolved_kind */
     uint8_t tier;     /* 0: not known or none; 1 to 3: C1, 4: C2 (HotSpot's CompLevel) */
     bool is_osr;      /* on-stack replacement */
-    bool is_caller;   /* address is that of the call instruction's last byte, not of a return */
+    bool is_caller;   /* address + 1 is the return address; address lies in the call */
+    uint8_t unnamed;  /* enum unnamed_reason; only an UNKNOWN frame has one */
     uint32_t line;    /* 0: not known */
     int32_t bci;      /* -1: not known */
     uint64_t address; /* in the process, as it was at that time */
     uint64_t
         module_address; /* in the module: ELF address (of a JVM: in its image); 0 without one */
-    const struct module *module;          /* NULL: not in one */
-    const struct resolved_method *method; /* NULL: UNKNOWN, or a module without a symbol there */
-    const struct resolved_code *code;     /* NULL: no generated code */
+    const struct module *module; /* NULL: not in one */
+    /* NULL: UNKNOWN, or a module without a symbol there, or nobody wants native names. Of an
+     * INTERPRETED frame that the table of methods does not tell of, the interpreter's own stub. */
+    const struct resolved_method *method;
+    const struct resolved_code *code; /* NULL: no generated code */
 };
 
 /* How a stack ends, and what its scorecard entry is. */
 enum stack_end {
     STACK_ROOT,        /* at its thread's or process' entry */
-    STACK_COPY_ENDS,   /* the next frame lies behind the end of the stack copy */
+    STACK_COPY_ENDS,   /* the next frame lies behind the end of the stack copy: too little asked */
+    STACK_COPY_CUT,    /* the same, where the kernel found a page that was never touched */
     STACK_UNKNOWN,     /* in code that belongs to no file and no dump */
     STACK_NO_INFO,     /* in code without call-frame information */
     STACK_BROKEN,      /* no sane next frame */
     STACK_CUT,         /* too deep: frames were left out, which is counted */
     STACK_FROZEN,      /* at cont_returnBarrier: a virtual thread's callers lie in the heap */
     STACK_KERNEL_ONLY, /* a kernel thread, or no user part was recorded */
+    STACK_NONE,        /* samples have no stacks: nothing but the sample's own address */
     STACK_ENDS,
 };
 

@@ -2,8 +2,9 @@
  * Where resolved samples go: perf.data with its images, the scorecard, each export. A sink has
  * begin, sample, end; what it needs is in the sample, and it asks nobody.
  *
- *     begin            the recording is known: clock, machine, command line; its events
- *     record, sample   in the recording's order; samples by time where a sink says so
+ *     begin            the recording is known: its events and clock; of a pipe not yet all else
+ *     record, sample   by time, as far as memory allows (what came too late is counted)
+ *     code             a piece of code a dump tells of, touched or not; only for who asks for it
  *     end              everything was told; the sink finishes its file
  *     abort            instead of end: frees everything and leaves no file
  *
@@ -15,6 +16,7 @@
 
 #include "jdtool/resolve/frame.h"
 
+struct perf_data;
 struct perf_record;
 struct perf_sample;
 
@@ -27,6 +29,33 @@ struct recorded_event {
     uint64_t period;    /* 0: sampled by frequency */
 };
 
+/* One dump of a JVM. A process may have had several, one after the other. */
+struct recorded_jvm {
+    uint32_t pid;
+    uint32_t number;             /* among the process' dumps, from 0 */
+    const char *recorded;        /* the dump's path as the JVM sees it; NULL: --dump told of it */
+    const char *dump;            /* where it was opened; NULL: not found */
+    const char *problem;         /* why it is of no use; NULL: it is used */
+    const char *warning;         /* it is used and damaged; NULL: it is sound */
+    uint64_t from;               /* when it was mapped */
+    const struct module *module; /* NULL: of no use */
+    struct code_index *index;    /* NULL: of no use */
+};
+
+/* What was counted; complete at the end. */
+struct recording_counts {
+    uint64_t records, samples;
+    uint64_t lost_records;     /* by the kernel's count */
+    uint64_t lost_samples;     /* by the kernel's count, those that a filter dropped left out */
+    uint64_t filtered_samples; /* dropped by a BPF filter, as wanted */
+    uint64_t malformed;        /* samples that are none, and reach no sink */
+    uint64_t let_go_early;     /* samples of a living JVM that could not wait for its dump */
+    uint64_t late;             /* records that came later than order could be kept for */
+    uint64_t frames_cut;       /* left out of stacks that were too deep (STACK_CUT) */
+    uint64_t inlines_cut;      /* inlined frames left out of one address, of a hostile dump */
+    uint64_t mappings_cut;     /* mappings and processes beyond the limits */
+};
+
 /* What is known of the recording as a whole. Strings live as long as it and may be NULL. */
 struct recording {
     const char *path; /* "-" for a pipe */
@@ -37,7 +66,14 @@ struct recording {
     /* Wall-clock time (ns since 1970) is time + wall_offset; has_wall: from HEADER_CLOCK_DATA. */
     int64_t wall_offset;
     bool has_wall;
-    uint64_t from, until; /* of the samples; until is known at the end only */
+    uint64_t from, until;                   /* of the samples; until is known at the end only */
+    bool has_chains;                        /* samples have call chains */
+    bool has_copies;                        /* samples have copies of the stack */
+    bool unwound;                           /* and these are unwound here */
+    const struct recorded_jvm *const *jvms; /* grows; so does the count */
+    uint32_t jvm_count;
+    struct recording_counts counts;
+    struct perf_data *data; /* for the perf.data sink alone */
 };
 
 struct resolved_thread {
@@ -45,6 +81,7 @@ struct resolved_thread {
     const char *comm;         /* the thread's name at that time; "" unknown */
     const char *process_name; /* the main thread's; "" unknown */
     const struct module *jvm; /* the process' generated code, NULL: none */
+    bool is_jvm;              /* with a dump or without */
 };
 
 struct resolved_sample {
@@ -56,7 +93,18 @@ struct resolved_sample {
     const struct resolved_frame *frames; /* innermost first; lives until `sample` returns */
     uint32_t frame_count;                /* 0: nothing is known but thread and time */
     enum stack_end end;
-    /* For the perf.data sink alone: the sample as it was recorded. */
+    /* A user part that the kernel recorded late (--call-graph fp,defer): no sample of its own. */
+    bool is_late_part;
+    /* All generated code that the sample touches: its frames', that of the unchanged addresses (a
+     * return address may lie behind the code that called), that of branch records. */
+    const struct resolved_code *const *touched;
+    uint32_t touched_count;
+    /*
+     * For the perf.data sink alone: the sample as it was recorded. Each entry of its chain that is
+     * no PERF_CONTEXT_* has its frames here in the same order: inlined ones, then one that is not.
+     * Where `unwound` is set, this holds for the kernel's part of the chain only, and the other
+     * frames are the user's part.
+     */
     const struct perf_sample *recorded;
 };
 
@@ -64,8 +112,15 @@ struct sample_sink;
 
 struct sample_sink_ops {
     int (*begin)(struct sample_sink *sink, const struct recording *recording);
-    /* A record that is no sample, as it came. NULL: not wanted. */
-    int (*record)(struct sample_sink *sink, const struct perf_record *record);
+    /*
+     * A record that is no sample, as it came. superseded: a JVM's own mapping of memory for code or
+     * of its dump, which would hide what the sink maps itself, or have the dump injected again.
+     * What packs the recording or describes it as a whole (rounds, compressed records, attributes
+     * and features of a pipe) does not come. NULL: not wanted.
+     */
+    int (*record)(struct sample_sink *sink, const struct perf_record *record, bool superseded);
+    /* Before the first sample that could touch it. NULL: `touched` is enough. */
+    int (*code)(struct sample_sink *sink, const struct resolved_code *code);
     int (*sample)(struct sample_sink *sink, const struct resolved_sample *sample);
     /* Frees the sink, on failure too. */
     int (*end)(struct sample_sink *sink);
