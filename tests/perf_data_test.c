@@ -1,4 +1,5 @@
 #include "jdtool/perf/perf_data.h"
+#include "jdtool/perf/processes.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"
 
@@ -489,6 +490,62 @@ static void a_file_cut_anywhere_does_no_harm(void **state)
     free(file.records);
 }
 
+/* perf record --buildid-mmap, which perf 7 does by itself: an id where the inode would be. */
+static void a_mapping_tells_its_build_id(void **state)
+{
+    struct perf_file file = two_events();
+    struct {
+        uint32_t pid, tid;
+        uint64_t start, size, offset;
+        union {
+            struct {
+                uint8_t size, reserved[3], id[20];
+            } build_id;
+            struct {
+                uint32_t major, minor;
+                uint64_t inode, generation;
+            } inode;
+        } of;
+        uint32_t protection, flags;
+        char path[16];
+    } mmap = {.pid = 42, .start = 0x1000, .size = 0x1000, .protection = 5, .path = "/lib/x.so"};
+    static const uint8_t sizes[] = {20, 8, 21, 0};
+    for (int i = 0; i < 4; i++) {
+        mmap.of.build_id.size = sizes[i];
+        for (int k = 0; k < 20; k++) {
+            mmap.of.build_id.id[k] = (uint8_t)(k + 1);
+        }
+        perf_file_record(&file, PERF_RECORD_MMAP2,
+                         PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, &mmap,
+                         sizeof mmap);
+    }
+    mmap.of.inode.major = 8;
+    mmap.of.inode.minor = 2;
+    mmap.of.inode.inode = 77;
+    perf_file_record(&file, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &mmap, sizeof mmap);
+    perf_file_write(&file, scratch_path(state, "mapped"));
+    struct perf_data *data;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "mapped"), &data), 0);
+    for (int i = 0; i < 5; i++) {
+        struct mapping mapping;
+        uint32_t pid;
+        assert_int_equal(perf_data_next(data, false, &record), 1);
+        assert_true(mapping_decode(data, &record, &mapping, &pid));
+        assert_string_equal(mapping.path, "/lib/x.so");
+        uint8_t size = i < 2 ? sizes[i] : 0; /* a size that cannot be is none */
+        assert_int_equal(mapping.build_id_size, size);
+        for (uint8_t k = 0; k < 20; k++) {
+            assert_int_equal(mapping.build_id[k], k < size ? k + 1 : 0);
+        }
+        assert_int_equal(mapping.inode, i == 4 ? 77 : 0);
+        assert_int_equal(mapping.major, i == 4 ? 8 : 0);
+        assert_int_equal(mapping.minor, i == 4 ? 2 : 0);
+    }
+    perf_data_close(data);
+    free(file.records);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +557,7 @@ int main(void)
         cmocka_unit_test(samples_are_stepped_over),
         cmocka_unit_test(what_we_cannot_take_is_refused),
         cmocka_unit_test(packed_records_are_unpacked),
+        cmocka_unit_test(a_mapping_tells_its_build_id),
         cmocka_unit_test(records_outlive_lost_features),
         cmocka_unit_test(a_file_cut_anywhere_does_no_harm),
     };

@@ -57,9 +57,9 @@ struct native_files {
 static const uint8_t places_x86_64[NATIVE_PLACES] = {3, 6, 12, 13, 14, 15, 16};
 static const uint8_t places_aarch64[NATIVE_PLACES] = {19, 20, 21, 22, 23, 29, 30};
 
-unsigned native_place_register(const struct native_files *files, unsigned index)
+unsigned native_place_register(unsigned machine, unsigned index)
 {
-    return files->machine == EM_AARCH64 ? places_aarch64[index] : places_x86_64[index];
+    return machine == EM_AARCH64 ? places_aarch64[index] : places_x86_64[index];
 }
 
 struct native_files *native_files_new(unsigned machine)
@@ -306,7 +306,7 @@ static void take_frame(struct native_file *file, Dwarf_Frame *frame, struct nati
     }
     int return_address = dwarf_frame_info(frame, NULL, NULL, &row->signal);
     for (unsigned i = 0; i < NATIVE_PLACES; i++) {
-        int number = (int)native_place_register(file->files, i);
+        int number = (int)native_place_register(file->files->machine, i);
         if (i == NATIVE_PLACES - 1 && return_address >= 0) {
             number = return_address;
         }

@@ -120,7 +120,8 @@ bool mapping_decode(const struct perf_data *data, const struct perf_record *reco
     if (!path || size == 0 || size > UINT64_MAX - start) {
         return false;
     }
-    bool has_inode = extended && !(record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID);
+    bool has_id = extended && record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
+    bool has_inode = extended && !has_id;
     *pid = u32_at(record, 8);
     *mapping = (struct mapping){
         .start = start,
@@ -128,11 +129,19 @@ bool mapping_decode(const struct perf_data *data, const struct perf_record *reco
         .file_offset = u64_at(record, 32),
         .from = perf_record_id(data, record).time,
         .inode = has_inode ? u64_at(record, 48) : 0,
+        .major = has_inode ? u32_at(record, 40) : 0,
+        .minor = has_inode ? u32_at(record, 44) : 0,
         .path = path,
         .executable = extended ? (u32_at(record, 64) & PROT_EXEC) != 0
                                : !(record->misc & PERF_RECORD_MISC_MMAP_DATA),
         .anonymous = is_anonymous(path),
     };
+    /* A byte with the size, three reserved ones, the id. */
+    uint8_t id_size = has_id ? record->bytes[40] : 0;
+    if (id_size > 0 && id_size <= BUILD_ID_MAX) {
+        memcpy(mapping->build_id, record->bytes + 44, id_size);
+        mapping->build_id_size = id_size;
+    }
     return true;
 }
 

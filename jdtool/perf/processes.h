@@ -17,8 +17,12 @@ struct mapping {
     uint64_t file_offset; /* of start */
     uint64_t from;        /* time; 0 when it was there before the recording */
     uint64_t inode;       /* 0: not recorded */
-    const char *path;     /* as the process sees it; lives as long as the processes */
-    const char *file;     /* where it is to be read here; mapping_decode leaves it NULL */
+    uint32_t major;       /* of its device */
+    uint32_t minor;
+    uint8_t build_id[BUILD_ID_MAX]; /* in place of the inode (perf record --buildid-mmap) */
+    uint8_t build_id_size;          /* 0: not recorded */
+    const char *path;               /* as the process sees it; lives as long as the processes */
+    const char *file;               /* where it is to be read here; mapping_decode leaves it NULL */
     bool executable;
     bool anonymous; /* memory without a file: where JVMs put the code they generate */
 };

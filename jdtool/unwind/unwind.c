@@ -341,7 +341,7 @@ static bool step_native(struct walk *walk, const struct native_row *row)
     }
     struct native_regs regs = {.known = 0};
     for (unsigned i = 0; i < NATIVE_PLACES - 1; i++) {
-        unsigned reg = native_place_register(walk->process->files, i);
+        unsigned reg = native_place_register(walk->process->machine, i);
         uint64_t value;
         if (native_place(walk, &row->places[i], reg, cfa, &value)) {
             set(&regs, reg, value);
