@@ -142,7 +142,8 @@ annotate_no_match() {
 # Prints the source files that the code of SYMBOL in the file $1 was made from, relative ones. The
 # JVM compiles a method more than once, so there may be several pieces of code of that name.
 annotate_source_files() {
-    local address size
+    local address size file root
+    root=$(profile_get "$PROFILE" source_root)
     # perf inject's files hold one function each; an image of jdtool's holds all.
     readelf -sW "$1" 2>/dev/null | awk -v name="$SYMBOL" '
         $4 != "FUNC" { next }
@@ -158,7 +159,10 @@ annotate_source_files() {
             objdump -dl --no-show-raw-insn --start-address="0x$address" \
                 --stop-address="$((16#$address + size))" "$1" 2>/dev/null
         done | sed -n -E 's/^(.*\.(java|kt|scala|groovy|clj)):[0-9]+( \(.*\))?$/\1/p' | sort -u |
-        sed "s|^$(profile_get "$PROFILE" source_root)/||" | grep -v '^/' || :
+        while IFS= read -r file; do
+            file=${file#"$root"/}
+            [[ $file == /* ]] || printf '%s\n' "$file"
+        done
 }
 
 # The homes of the JDKs that were recorded.

@@ -6,8 +6,9 @@ JDPERF_VERSION=0.1.0
 JDPERF_VERBS='record inject report script annotate flame bundle attach stop status map doctor clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
+# Names out of profiles may be in it: no control character of theirs reaches the terminal.
 say() {
-    printf 'jdperf: %s\n' "$*" >&2
+    printf 'jdperf: %s\n' "${*//[[:cntrl:]]/?}" >&2
 }
 
 die() {
@@ -252,7 +253,21 @@ undo_profile() {
 open_profile() {
     [[ -d $1 ]] || wrong_usage "there is no profile $1"
     is_profile "$1" || wrong_usage "$1 is no profile of jdperf (no file 'profile' in it)"
-    [[ -r $1/perf.data || -r $1/perf.jit.data ]] ||
-        die "the profile $1 holds no perf.data: the recording has failed"
     PROFILE=$(cd "$1" && pwd -P)
+    profile_stays_inside
+    [[ -r $PROFILE/perf.data || -r $PROFILE/perf.jit.data ]] ||
+        die "the profile $1 holds no perf.data: the recording has failed"
+}
+
+# A profile that came from somebody else may have links in it, which would have us write elsewhere.
+# Those that perf makes in buildid/ stay inside.
+profile_stays_inside() {
+    local links=() targets=() i
+    mapfile -d '' links < <(find "$PROFILE/" -type l -print0)
+    ((${#links[@]})) || return 0
+    mapfile -d '' targets < <(readlink -z -m -- "${links[@]}")
+    for i in "${!links[@]}"; do
+        [[ ${targets[i]:-} == "$PROFILE"/* ]] ||
+            wrong_usage "the link ${links[i]} of this profile leads out of it: it is not opened; remove the link"
+    done
 }

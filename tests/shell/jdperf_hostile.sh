@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# A profile that somebody else made: nothing in it is run, and nothing outside of it is written to, by
+# no verb.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+command -v perf >/dev/null || skip "perf is not installed"
+perf record -q --no-bpf-event -e cpu-clock -o "$WORK/probe" -- true >/dev/null 2>&1 || skip "perf cannot sample here"
+command -v cc >/dev/null || skip "there is no C compiler"
+export HOME=$WORK/home
+mkdir "$HOME"
+export PWNED=$WORK/pwned
+TRAP="\$(touch $PWNED)"
+
+# A program whose functions, sources, file and thread have such names.
+cat >hostile.c <<END
+#include <sys/prctl.h>
+#include <time.h>
+#line 1 "\$(touch \$PWNED);.java"
+__attribute__((noinline)) static double spin(double x) __asm__("\"a;touch \$PWNED;\`touch \$PWNED\`|b\"");
+static double spin(double x)
+{
+    for (int i = 0; i < 1000; i++) x += i * x;
+    return x;
+}
+int main(void)
+{
+    double x = 1;
+    prctl(PR_SET_NAME, "\`touch \$PWNED\`");
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;) x = spin(x);
+    return x == 42;
+}
+END
+mkdir "bin;touch \$PWNED"
+program="$WORK/bin;touch \$PWNED/perf.jit-\$(touch \$PWNED).so"
+cc -gdwarf-4 -O1 -o "$program" hostile.c 2>cc.log || skip "the compiler takes no such names: $(head -n 1 cc.log)"
+
+make_profile() {
+    rm -rf "$1"
+    mkdir -p "$1/buildid"
+    perf --buildid-dir "$1/buildid" record -q -e cpu-clock -g -o "$1/perf.data" -- "$program" >/dev/null 2>&1 || :
+    cp "$1/perf.data" "$1/perf.jit.data"
+    cp "$program" "$1/"
+    {
+        echo jdperf-profile=1
+        printf '%s=%s\n' command "$TRAP'\"" event "cpu-clock$TRAP" frequency "$TRAP" stacks "\"$TRAP" \
+            pid "1;touch $PWNED" created "\`touch $PWNED\`" source_root "$2" injector "$TRAP"
+    } >"$1/profile"
+    printf '{"rooted_share": 0.1%s, "verdict": "%s"}\n' "$TRAP" "$TRAP" >"$1/scorecard.json"
+}
+
+# hostile_verb VERB PROFILE [ARGUMENT...]: whatever becomes of it.
+hostile_verb() {
+    [[ $1 != annotate || $# -gt 2 ]] || set -- "$@" touch
+    [[ $1 != diff ]] || set -- "$@" "$2"
+    [[ ! -d fresh ]] || { rm -rf p; cp -r fresh p; }
+    timeout 120 "$JDPERF" "$@" >output 2>&1 </dev/null || :
+    [[ ! -e $PWNED ]] || fail "jdperf $* ran a command out of the profile"
+}
+
+for root in "x||;1e touch $PWNED #" "/a[b|c"; do
+    make_profile fresh "$root"
+    for verb in $(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf.d/common.sh"); do
+        case $verb in
+        attach | stop | status | map | record | doctor | watch) ;; # of no profile
+        clean) hostile_verb clean -n ;;
+        *) hostile_verb "$verb" p ;;
+        esac
+    done
+    hostile_verb report p --lines
+    hostile_verb annotate p touch --source-path "$WORK"
+done
+
+rm -rf fresh
+
+# Links in it that lead out of it: nothing there is overwritten.
+mkdir precious
+for name in perf.jit.data perf.data profile flamegraph.html HOW-TO-OPEN annotate.log scorecard.json src buildid before; do
+    make_profile q /
+    rm -rf "q/$name"
+    if [[ $name == src || $name == buildid || $name == before ]]; then
+        target=$WORK/precious
+    else
+        target=$WORK/precious/file
+    fi
+    case $name in
+    perf.jit.data | perf.data) cp "p/$name" precious/file ;;
+    profile) cp p/profile precious/file ;;
+    *) echo precious >precious/file ;;
+    esac
+    before=$(cksum <precious/file)
+    ln -s "$target" "q/$name"
+    for verb in report annotate flame bundle inject; do
+        hostile_verb "$verb" q
+    done
+    [[ $(cksum <precious/file) == "$before" && $(ls precious) == file ]] || fail "through the link $name somebody's file was written to"
+    run 2 "$JDPERF" report q
+    says "leads out of it"
+done
+# The same further down.
+make_profile q /
+mkdir -p q/src/a
+ln -s "$WORK/precious" q/src/a/b
+run 2 "$JDPERF" annotate q main
+says 'leads out of it'
+make_profile q /
+mkdir -p q/buildid/home
+ln -s ../../../precious q/buildid/home/x
+run 2 "$JDPERF" report q
+says 'leads out of it'
+# What perf itself links is fine.
+make_profile p /
+run 0 "$JDPERF" report p
+run 0 "$JDPERF" bundle p -o bundle.tar
