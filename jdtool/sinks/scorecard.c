@@ -193,7 +193,9 @@ static const char *verdict(const struct scorecard *scorecard)
     if (scorecard->frames == 0) {
         return "empty";
     }
-    return unnamed_share(scorecard) > SCORECARD_UNNAMED_LIMIT ? "bad" : "good";
+    bool rooted = scorecard->stacks == 0 ||
+                  share(scorecard->stacks_rooted, scorecard->stacks) >= SCORECARD_ROOTED_LIMIT;
+    return unnamed_share(scorecard) > SCORECARD_UNNAMED_LIMIT || !rooted ? "bad" : "good";
 }
 
 /* Why unwinding a stack copy ended; "root" apart, each is a reason for an unrooted stack. */
@@ -380,8 +382,9 @@ static void put_json(const struct scorecard *s, const struct scorecard_facts *fa
     }
     fprintf(out,
             "},\n  \"stacks\": %" PRIu64 ",\n  \"stacks_rooted\": %" PRIu64
-            ",\n  \"rooted_share\": %.6f,\n",
-            s->stacks, s->stacks_rooted, share(s->stacks_rooted, s->stacks));
+            ",\n  \"rooted_share\": %.6f,\n  \"rooted_limit\": %.2f,\n",
+            s->stacks, s->stacks_rooted, share(s->stacks_rooted, s->stacks),
+            SCORECARD_ROOTED_LIMIT);
     fprintf(out,
             "  \"stacks_not_rooted\": {\"as_deep_as_the_kernel_records\": %" PRIu64
             ", \"of_two_frames_or_less\": %" PRIu64 ", \"other\": %" PRIu64 "},\n",

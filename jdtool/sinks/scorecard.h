@@ -5,6 +5,7 @@
  * As JSON it is what scripts read:
  *   verdict                "good", "bad", or "empty" when no frame is in generated code
  *   unnamed_frames_share   of all frames in generated code; above SCORECARD_UNNAMED_LIMIT it is bad
+ *   rooted_share           of all stacks with such frames; below SCORECARD_ROOTED_LIMIT it is bad
  *   warnings               what is wrong and the remedy, each a sentence
  * and the counts these are made of.
  */
@@ -18,6 +19,8 @@
 
 /* The one place that says how many unnamed frames are too many. */
 #define SCORECARD_UNNAMED_LIMIT 0.05
+/* And how many stacks have to reach their root: with fewer, who called whom is guesswork. */
+#define SCORECARD_ROOTED_LIMIT 0.5
 
 /* Why a frame in generated code has no name. */
 enum unnamed_reason {

@@ -120,7 +120,7 @@ inject_with_jdtool() {
     inject_cache_images
     printf '%s\n' "$PROGRESS_OUTPUT" | sed 's/^/    /' >&2
     if grep -q '"verdict": "bad"' "$PROFILE/scorecard.json"; then
-        say "too many frames in generated code have no name: the scorecard above tells why"
+        say "the profile is bad: too many frames without a name, or too few stacks that reach their root; the scorecard above tells why"
         return 3
     fi
 }

@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 # perf: is it there, may it sample, and with what event.
 
-PERF=${PERF:-perf}
+# The user's own perfconfig (percent-limit, order=caller) cannot change what the verbs rely on. jdtool
+# asks for perf's version.
+export PERF=${PERF:-perf} PERF_CONFIG=/dev/null
 
 need_perf() {
     command -v "$PERF" >/dev/null ||
@@ -9,7 +11,7 @@ need_perf() {
 }
 
 # perf as this profile's files want it: build-ids are looked up inside the directory, never in
-# ~/.debug; the user's own perfconfig cannot change what the verbs rely on.
+# ~/.debug.
 perf_in_profile() {
     command "$PERF" --buildid-dir "$PROFILE/buildid" "$@"
 }

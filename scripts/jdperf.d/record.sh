@@ -50,8 +50,9 @@ and stopped afterwards; PID may be a unique part of a name that jcmd -l shows.
 
 The environment's PERF_RECORD_SECONDS and PERF_RECORD_FREQ are defaults for -d
 and -F.
-Exit status: 0 done, 1 failed or the command failed, 2 wrong usage,
-3 the profile was taken, but too much of it has no name.
+Exit status: the command's own, as perf record passes it on; else 0 done, 1 failed,
+2 wrong usage, 3 the profile was taken, but it is bad: too many frames without a
+name, or too few stacks that reach their root.
 END
 }
 
@@ -115,7 +116,7 @@ verb_record() {
         fi
         [[ $status == 1 ]] || say "look at it with: jdperf report $(printf %q "$out")"
     fi
-    record_command_status || status=1
+    record_command_status || status=$?
     trap - INT TERM HUP
     return "$status"
 }

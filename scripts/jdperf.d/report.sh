@@ -22,11 +22,9 @@ END
 }
 
 verb_report() {
-    local dir=$JDPERF_DEFAULT_DIR sort=overhead,comm,dso,sym options=() defaults=(--no-children)
-    if (($#)) && [[ $1 != -* ]]; then
-        dir=$1
-        shift
-    fi
+    local sort=overhead,comm,dso,sym options=() defaults=(--no-children)
+    view_words report "$@"
+    set -- "${OPTIONS[@]}"
     while (($#)); do
         case $1 in
         -h | --help) report_usage; return 0 ;;
@@ -36,7 +34,7 @@ verb_report() {
         esac
         shift
     done
-    view_profile "$dir"
+    view_profile "$DIR"
     # The last -s counts, but "-g none" is not taken back by a later -g.
     [[ " ${options[*]} " == *\ @(-F|--fields)* ]] || defaults+=(-s "$sort")
     [[ " ${options[*]} " == *\ @(-g|--call-graph|-G|--inverted|--children)* ]] || defaults+=(-g none)

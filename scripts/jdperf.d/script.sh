@@ -14,14 +14,10 @@ END
 }
 
 verb_script() {
-    local dir=$JDPERF_DEFAULT_DIR
-    if (($#)) && [[ $1 != -* ]]; then
-        dir=$1
-        shift
-    fi
-    case ${1:-} in
+    view_words script "$@"
+    case ${OPTIONS[0]:-} in
     -h | --help) script_usage; return 0 ;;
     esac
-    view_profile "$dir"
-    view_show script "$@"
+    view_profile "$DIR"
+    view_show script "${OPTIONS[@]}"
 }

@@ -13,6 +13,23 @@ view_profile() {
     view_quick_lines
 }
 
+# view_words VERB "$@": sets DIR to the first word, unless that is an option, and OPTIONS to the rest, for
+# perf. Which of perf's options take a value we do not know, so a profile is not looked for behind them.
+view_words() {
+    local verb=$1 word
+    shift
+    DIR=$JDPERF_DEFAULT_DIR
+    if (($#)) && [[ $1 != -* ]]; then
+        DIR=$1
+        shift
+    fi
+    OPTIONS=("$@")
+    for word; do
+        [[ $word == -* ]] || ! is_profile "$word" ||
+            wrong_usage "$verb: the profile comes first: jdperf $verb $word …"
+    done
+}
+
 # view_perf VERB ARGUMENT…: inlined frames make stacks longer than perf's default limit of 127.
 view_perf() {
     local verb=$1

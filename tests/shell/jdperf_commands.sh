@@ -58,7 +58,7 @@ FAKE_COUNTERS=yes run 0 "$JDPERF" record -o p -- java Main
 says 'recording cycles'
 
 # The command's status is told; its standard input and signals are its own.
-run 1 "$JDPERF" record -o p -- sh -c 'exit 5'
+run 5 "$JDPERF" record -o p -- sh -c 'exit 5'
 says 'the command ended with status 5'
 [[ $(echo typed | "$JDPERF" record -o p -- head -n 1 2>/dev/null) == typed ]] || fail "standard input"
 

@@ -57,19 +57,18 @@ hostile_verb() {
     [[ ! -e $PWNED ]] || fail "jdperf $* ran a command out of the profile"
 }
 
-for root in "x||;1e touch $PWNED #" "/a[b|c"; do
-    make_profile fresh "$root"
-    for verb in $(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf.d/common.sh"); do
-        case $verb in
-        attach | stop | status | map | record | doctor | watch) ;; # of no profile
-        clean) hostile_verb clean -n ;;
-        *) hostile_verb "$verb" p ;;
-        esac
-    done
-    hostile_verb report p --lines
-    hostile_verb annotate p touch --source-path "$WORK"
+make_profile fresh "x||;1e touch $PWNED #"
+read -ra verbs < <(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf.d/common.sh")
+for verb in "${verbs[@]}"; do
+    case $verb in
+    attach | stop | status | map | record | doctor | watch) ;; # of no profile
+    clean) hostile_verb clean -n ;;
+    *) hostile_verb "$verb" p ;;
+    esac
 done
-
+hostile_verb report p --lines
+make_profile fresh "/a[b|c"
+hostile_verb annotate p touch --source-path "$WORK"
 rm -rf fresh
 
 # Links in it that lead out of it: nothing there is overwritten.

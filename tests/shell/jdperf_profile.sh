@@ -25,6 +25,29 @@ run 0 "$JDPERF" report p --callers --symbol-filter mergeLo
 says 'TimSort.mergeLo'
 says 'call_stub'
 awk '!/^#/ && NF && /%/ { print; exit }' output | grep -q mergeLo || fail "the method asked for is not at the top"
+
+# A profile is looked for in the first word alone; elsewhere it is not passed over.
+run 2 "$JDPERF" report --lines p
+says 'the profile comes first: jdperf report p'
+run 2 "$JDPERF" script -F comm p
+says 'the profile comes first: jdperf script p'
+
+# Nothing of the user's own perf configuration gets in.
+printf '[report]\n\tpercent-limit = 99\n[call-graph]\n\torder = caller\n\tprint-limit = 1\n' >"$HOME/.perfconfig"
+run 0 "$JDPERF" report p
+says 'Market.takeOrders()'
+rm "$HOME/.perfconfig"
+
+# Which perf reads the result is what PERF says, for jdtool, too.
+fakes
+export WORK
+fake other-perf <<'END'
+[[ $* != --version ]] || touch "$WORK/asked"
+exec perf "$@"
+END
+PERF=other-perf run 0 "$JDPERF" inject p
+[[ -e asked ]] || fail "jdtool has asked another perf for its version"
+
 run 2 "$JDPERF" report p -s magic
 says "Unknown --sort key: \`magic'"
 run 2 "$JDPERF" script p --frobnicate
@@ -80,10 +103,14 @@ fi
 
 # A dump that ends early: the profile is made, and called bad.
 run 3 "$JDPERF" record -o b --discard-raw --agent-options max=300K -- java -cp classes Market 3
-says 'have no name'
+says 'too many frames without a name'
 says 'perf.data is kept'
 [[ -e b/perf.data ]] || fail "what may be injected again is gone"
 grep -q '"verdict": "bad"' b/scorecard.json || fail "the scorecard is not bad"
+
+# Stacks that lose their callers make a bad profile, too.
+run 3 "$JDPERF" record -o b --stacks dwarf --stack-size 64 -- java -cp classes Market 2
+says 'too few stacks that reach their root'
 
 # Copied stacks, and only the result kept.
 run 0 "$JDPERF" record -o d --stacks dwarf --discard-raw -- java -cp classes Market 3
