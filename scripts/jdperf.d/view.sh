@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # What is set here is read by the verbs.
 # What report, script, annotate and flame share: opening a profile and calling perf on it.
 
 # shellcheck source=scripts/jdperf.d/inject.sh

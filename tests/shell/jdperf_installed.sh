@@ -6,6 +6,10 @@ command -v cmake >/dev/null || skip "cmake is not installed"
 need_real_profile
 compile_sample
 cmake --install "$JDAGENT_BUILD" --prefix "$WORK/a b/usr" >install.log 2>&1 || fail "cmake --install: $(tail -n 5 install.log)"
+for text in share/man/man7/libjdagent.7 share/man/man1/jdtool.1 share/doc/jdagent/README.md; do
+    grep -q "agentpath:$WORK/a b/usr/lib/libjdagent.so" "$WORK/a b/usr/$text" || fail "$text names another place than the agent's"
+    ! grep -q '/usr/local' "$WORK/a b/usr/$text" || fail "$text names /usr/local"
+done
 unset JDAGENT_BUILD
 ln -s "$WORK/a b/usr/bin/jdperf" jdperf
 for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
