@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -22,7 +23,7 @@ static struct code_index *open_index(struct dump_builder *dump)
 
 static const char *name_at(const struct code_index *index, uint64_t address, uint64_t time)
 {
-    const struct code_stay *stay = code_index_at(index, address, time);
+    const struct code_stay *stay = code_index_at(index, address, time, NULL);
     return stay ? code_index_blob(index, stay->blob)->name : "-";
 }
 
@@ -59,8 +60,8 @@ static void stamps_may_go_backwards(void **state)
     dump_load(&dump, BUILDER_START + 50, 0x1000, 8, 3, "as late, behind");
     struct code_index *index = open_index(&dump);
     assert_int_equal(code_index_stay_count(index), 3);
-    assert_int_equal(code_index_stay(index, 0)->blob, 1);
-    assert_int_equal(code_index_stay(index, 1)->blob, 0);
+    assert_int_equal(code_index_stay(index, 0)->blob, 0);
+    assert_int_equal(code_index_stay(index, 1)->blob, 1);
     assert_int_equal(code_index_stay(index, 2)->blob, 2);
     assert_string_equal(name_at(index, 0x1000, BUILDER_START + 49), "early");
     assert_string_equal(name_at(index, 0x1000, BUILDER_START + 50), "as late, behind");
@@ -177,8 +178,8 @@ static void check_slice(void *context, uint64_t address, uint64_t size,
     struct slices *slices = context;
     assert_true(size > 0);
     assert_true(address >= slices->end);
-    assert_ptr_equal(code_index_at(slices->index, address, slices->time), stay);
-    assert_ptr_equal(code_index_at(slices->index, address + size - 1, slices->time), stay);
+    assert_ptr_equal(code_index_at(slices->index, address, slices->time, NULL), stay);
+    assert_ptr_equal(code_index_at(slices->index, address + size - 1, slices->time, NULL), stay);
     slices->end = address + size;
     slices->count++;
 }
@@ -206,19 +207,83 @@ static void random_stays(void **state)
                 const struct code_stay *expected = NULL;
                 for (uint32_t i = 0; i < code_index_stay_count(index); i++) {
                     const struct code_stay *stay = code_index_stay(index, i);
-                    if (stay->from <= time && address - stay->address < stay->size) {
+                    if (stay->from <= time && address - stay->address < stay->size &&
+                        (!expected || stay->from >= expected->from)) {
                         expected = stay;
                     }
                 }
                 if (expected && expected->until <= time) {
                     expected = NULL;
                 }
-                assert_ptr_equal(code_index_at(index, address, time), expected);
+                assert_ptr_equal(code_index_at(index, address, time, NULL), expected);
             }
             struct slices slices = {.time = time, .index = index};
-            code_index_map(index, time, check_slice, &slices);
+            assert_int_equal(code_index_map(index, time, check_slice, &slices), 0);
         }
         code_index_close(index);
+    }
+}
+
+static uint64_t next_change(const struct code_index *index, uint64_t address, uint64_t time,
+                            const struct code_stay *at_time)
+{
+    for (uint64_t later = time + 1; later < BUILDER_START + 40; later++) {
+        if (code_index_at(index, address, later, NULL) != at_time) {
+            return later;
+        }
+    }
+    return UINT64_MAX;
+}
+
+/* However a dump grows, cut anywhere, it is in the end what it is when read at once. */
+static void grows_with_its_file(void **state)
+{
+    (void)state;
+    uint64_t seed = random_seed();
+    for (int round = 0; round < 40; round++) {
+        struct dump_builder dump = {0};
+        dump_header(&dump);
+        uint32_t loads = 1 + random_below(&seed, 60);
+        for (uint32_t i = 0; i < loads; i++) {
+            dump_load(&dump, BUILDER_START + random_below(&seed, 30),
+                      0x1000 + random_below(&seed, 60), 1 + random_below(&seed, 20), i, "x");
+            if (random_below(&seed, 4) == 0) {
+                dump_move(&dump, BUILDER_START + random_below(&seed, 30), 0,
+                          0x1000 + random_below(&seed, 60), 0, random_below(&seed, i + 1));
+            }
+        }
+        int fd = memfd_create("growing", MFD_CLOEXEC);
+        assert_true(fd >= 0);
+        size_t written = sizeof(struct jitdump_header);
+        assert_int_equal(write(fd, dump.bytes, written), written);
+        struct code_index *growing;
+        assert_int_equal(code_index_follow("growing", dup(fd), &growing), 0);
+        while (written < dump.size) {
+            size_t more = 1 + random_below(&seed, 400);
+            more = more > dump.size - written ? dump.size - written : more;
+            assert_int_equal(write(fd, dump.bytes + written, more), more);
+            written += more;
+            uint32_t before = code_index_stay_count(growing);
+            int grown = code_index_update(growing, written == dump.size);
+            assert_int_equal(grown, code_index_stay_count(growing) > before);
+            assert_null(code_index_warning(growing));
+        }
+        close(fd);
+        struct code_index *index = open_index(&dump);
+        assert_int_equal(code_index_stay_count(index), code_index_stay_count(growing));
+        for (uint64_t time = BUILDER_START; time < BUILDER_START + 31; time++) {
+            for (uint64_t address = 0xfff; address < 0x1060; address += 5) {
+                uint64_t until;
+                const struct code_stay *grown = code_index_at(growing, address, time, &until);
+                const struct code_stay *whole = code_index_at(index, address, time, NULL);
+                assert_int_equal(grown != NULL, whole != NULL);
+                assert_int_equal(grown ? grown->number : 0, whole ? whole->number : 0);
+                /* It may be told early, never late. */
+                assert_true(until > time && until <= next_change(growing, address, time, grown));
+            }
+        }
+        code_index_close(index);
+        code_index_close(growing);
     }
 }
 
@@ -244,7 +309,7 @@ static void hundred_thousand_loads(void **state)
     struct code_index *index = open_index(&dump);
     for (uint64_t i = 0; i < LOADS; i++) {
         const struct code_stay *stay =
-            code_index_at(index, 0x7f0000000000 + (i * 7919 % LOADS) * 64 + 20, UINT64_MAX);
+            code_index_at(index, 0x7f0000000000 + (i * 7919 % LOADS) * 64 + 20, UINT64_MAX, NULL);
         assert_int_equal(stay->blob, i);
     }
     assert_true(seconds() - start < 20); /* tenths of a second, without sanitizers */
@@ -257,10 +322,10 @@ static void nothing_in_it(void **state)
     struct dump_builder dump = {0};
     dump_header(&dump);
     struct code_index *index = open_index(&dump);
-    assert_null(code_index_at(index, 0, 0));
-    assert_null(code_index_at(index, UINT64_MAX, UINT64_MAX));
+    assert_null(code_index_at(index, 0, 0, NULL));
+    assert_null(code_index_at(index, UINT64_MAX, UINT64_MAX, NULL));
     struct slices slices = {.index = index};
-    code_index_map(index, UINT64_MAX, check_slice, &slices);
+    assert_int_equal(code_index_map(index, UINT64_MAX, check_slice, &slices), 0);
     assert_int_equal(slices.count, 0);
     code_index_close(index);
 }
@@ -289,6 +354,7 @@ int main(void)
         cmocka_unit_test(mixed_groups),
         cmocka_unit_test(fetches_details),
         cmocka_unit_test(random_stays),
+        cmocka_unit_test(grows_with_its_file),
         cmocka_unit_test(hundred_thousand_loads),
         cmocka_unit_test(nothing_in_it),
         cmocka_unit_test(torn_tail_is_a_warning),

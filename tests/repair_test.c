@@ -305,7 +305,7 @@ static void leaves_out_the_least(void **state)
     assert_int_equal(code_index_fetch(index, 1, &details), 0);
     assert_int_equal(details.entry_count, 0);
     assert_int_equal(code_index_blob(index, 2)->code_index, 3);
-    assert_int_equal(code_index_at(index, 0x4000, UINT64_MAX)->blob, 2);
+    assert_int_equal(code_index_at(index, 0x4000, UINT64_MAX, NULL)->blob, 2);
     assert_int_equal(result.moves, 1);
     code_details_free(&details);
     code_index_close(index);

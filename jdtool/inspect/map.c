@@ -73,9 +73,12 @@ static int run(int argc, char **argv)
     if (code_index_warning(index)) {
         warning_message("%s: %s", argv[optind], code_index_warning(index));
     }
-    code_index_map(index, time, print_entry, index);
+    int err = code_index_map(index, time, print_entry, index);
+    if (err) {
+        error_message("failed to map %s: %s", argv[optind], strerror(-err));
+    }
     code_index_close(index);
-    return finish_output();
+    return err ? STATUS_FAILED : finish_output();
 }
 
 const struct verb verb_map = {

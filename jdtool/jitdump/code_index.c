@@ -1,6 +1,7 @@
 #include "jdtool/jitdump/code_index.h"
 
-#include "jdtool/base/array.h"
+#include "jdtool/base/chunks.h"
+#include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
 #include "jdtool/jitdump/code_details.h"
 #include "jdtool/jitdump/jitdump_group.h"
@@ -20,29 +21,33 @@ struct name_chunk {
     char bytes[];
 };
 
+struct indexed_blob {
+    struct code_blob blob; /* the first member */
+    uint32_t stay;         /* where it is now */
+};
+
 struct code_index {
     struct jitdump_reader *reader;
     char *path;
     struct trailer_names *names;
     struct name_chunk *name_chunks;
 
-    struct code_blob *blobs;
-    uint32_t *blob_stay; /* where each blob is now, while the dump is read */
-    uint32_t blob_count;
-    uint32_t blob_room;
+    struct chunks blobs;       /* of struct indexed_blob */
+    struct chunks stays;       /* of struct code_stay */
+    struct hash_map by_index;  /* code_index -> blob; of several the latest LOAD wins */
+    struct stay_forest forest; /* of the first `planted` stays */
+    uint32_t planted;
+    uint64_t last_stamp;
+    bool is_closed;
 
-    struct code_stay *stays;
-    uint32_t stay_count;
-    uint32_t stay_room;
-
-    uint32_t *slots; /* code_index -> blob + 1, open addressing; the latest LOAD wins */
-    uint32_t slot_count;
-
-    struct stay_tree tree;
+    /* What goes from one record to the next. */
+    struct jitdump_group_tracker tracker;
+    struct trailer trailer;
 
     uint64_t broken_records;
     uint64_t broken_trailers;
     uint64_t lost_moves;
+    uint64_t left_out; /* LOADs and MOVEs beyond the limit */
     char warning[320];
 };
 
@@ -52,7 +57,7 @@ static const char *keep_name(struct code_index *index, const char *name)
     struct name_chunk *chunk = index->name_chunks;
     if (!chunk || chunk->room - chunk->used < size) {
         size_t room = size > NAME_CHUNK_BYTES ? size : NAME_CHUNK_BYTES;
-        chunk = malloc(sizeof(*chunk) + room);
+        chunk = malloc(sizeof *chunk + room);
         if (!chunk) {
             return NULL;
         }
@@ -65,63 +70,56 @@ static const char *keep_name(struct code_index *index, const char *name)
     return kept;
 }
 
-static uint32_t *slot_of(struct code_index *index, uint64_t code_index)
+static struct indexed_blob *blob_at(const struct code_index *index, uint32_t blob)
 {
-    uint32_t mask = index->slot_count - 1;
-    uint32_t slot = (uint32_t)((code_index * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
-    while (index->slots[slot] && index->blobs[index->slots[slot] - 1].code_index != code_index) {
-        slot = (slot + 1) & mask;
-    }
-    return &index->slots[slot];
+    return chunks_at(&index->blobs, blob);
 }
 
-/* Notes the last blob under its code_index. */
-static int enter_last_blob(struct code_index *index)
+/* The blob with this code_index, HASH_MAP_NONE: none. */
+static uint32_t blob_of(const struct code_index *index, uint64_t code_index)
 {
-    if (index->blob_count > index->slot_count / 2) {
-        uint32_t slot_count = index->slot_count ? index->slot_count * 2 : 64;
-        uint32_t *slots = calloc(slot_count, sizeof(*slots));
-        if (!slots) {
-            return -ENOMEM;
-        }
-        free(index->slots);
-        index->slots = slots;
-        index->slot_count = slot_count;
-        for (uint32_t i = 0; i + 1 < index->blob_count; i++) {
-            *slot_of(index, index->blobs[i].code_index) = i + 1;
+    struct hash_map_cursor cursor = hash_map_start(&index->by_index, code_index);
+    uint32_t blob;
+    while ((blob = hash_map_next(&index->by_index, &cursor)) != HASH_MAP_NONE) {
+        if (blob_at(index, blob)->blob.code_index == code_index) {
+            break;
         }
     }
-    *slot_of(index, index->blobs[index->blob_count - 1].code_index) = index->blob_count;
-    return 0;
+    return blob;
 }
 
 static int add_stay(struct code_index *index, uint32_t blob, uint64_t address, uint64_t size,
                     uint64_t from)
 {
-    if (array_reserve(&index->stays, index->stay_count, &index->stay_room, sizeof(*index->stays)) <
-        0) {
+    struct code_stay *stay = chunks_add(&index->stays);
+    if (!stay) {
         return -ENOMEM;
     }
-    index->blob_stay[blob] = index->stay_count;
-    index->stays[index->stay_count++] = (struct code_stay){
-        .address = address, .size = size, .from = from, .until = UINT64_MAX, .blob = blob};
+    *stay = (struct code_stay){.address = address,
+                               .size = size,
+                               .from = from,
+                               .until = UINT64_MAX,
+                               .blob = blob,
+                               .number = index->stays.count - 1};
+    blob_at(index, blob)->stay = stay->number;
+    index->last_stamp = from > index->last_stamp ? from : index->last_stamp;
     return 0;
 }
 
 static int add_load(struct code_index *index, const struct jitdump_record_view *record,
                     const struct jitdump_group *group)
 {
-    uint32_t room = index->blob_room; /* of both arrays */
-    int error = array_reserve(&index->blobs, index->blob_count, &room, sizeof(*index->blobs));
-    if (!error) {
-        error = array_reserve(&index->blob_stay, index->blob_count, &index->blob_room,
-                              sizeof(*index->blob_stay));
+    if (index->stays.count >= CODE_INDEX_BLOBS_MAX) {
+        index->left_out++;
+        return 0;
     }
-    const char *name = error ? NULL : keep_name(index, record->load.name);
-    if (!name) {
+    const char *name = keep_name(index, record->load.name);
+    struct indexed_blob *added = name ? chunks_add(&index->blobs) : NULL;
+    if (!added) {
         return -ENOMEM;
     }
-    index->blobs[index->blob_count++] = (struct code_blob){
+    uint32_t number = index->blobs.count - 1;
+    added->blob = (struct code_blob){
         .load_offset = record->offset,
         .debug_offset = group->debug_offset,
         .unwinding_offset = group->unwinding_offset,
@@ -133,32 +131,37 @@ static int add_load(struct code_index *index, const struct jitdump_record_view *
         .name = name,
         .has_bytes = record->load.bytes != NULL,
     };
-    error = enter_last_blob(index);
-    return error ? error
-                 : add_stay(index, index->blob_count - 1, record->load.code_addr,
-                            record->load.code_size, record->timestamp);
+    uint32_t same = blob_of(index, record->load.code_index);
+    if (same != HASH_MAP_NONE) {
+        (void)hash_map_remove(&index->by_index, record->load.code_index, same);
+    }
+    if (hash_map_add(&index->by_index, record->load.code_index, number)) {
+        return -ENOMEM;
+    }
+    return add_stay(index, number, record->load.code_addr, record->load.code_size,
+                    record->timestamp);
 }
 
 static int add_move(struct code_index *index, const struct jitdump_record_view *record)
 {
-    uint32_t slot = index->slot_count ? *slot_of(index, record->move.code_index) : 0;
-    if (slot == 0) {
+    uint32_t blob = blob_of(index, record->move.code_index);
+    if (blob == HASH_MAP_NONE ||
+        record->move.new_code_addr > UINT64_MAX - blob_at(index, blob)->blob.size) {
         index->lost_moves++;
         return 0;
     }
-    uint32_t blob = slot - 1;
-    uint64_t size = index->blobs[blob].size;
-    if (record->move.new_code_addr > UINT64_MAX - size) {
-        index->lost_moves++;
+    if (index->stays.count >= CODE_INDEX_BLOBS_MAX) {
+        index->left_out++;
         return 0;
     }
-    index->stays[index->blob_stay[blob]].until = record->timestamp;
-    return add_stay(index, blob, record->move.new_code_addr, size, record->timestamp);
+    struct code_stay *last = chunks_at(&index->stays, blob_at(index, blob)->stay);
+    last->until = record->timestamp;
+    return add_stay(index, blob, record->move.new_code_addr, blob_at(index, blob)->blob.size,
+                    record->timestamp);
 }
 
 /* Takes in the definitions that later trailers refer to. */
-static void add_definitions(struct code_index *index, const struct jitdump_record_view *record,
-                            struct trailer *trailer)
+static void add_definitions(struct code_index *index, const struct jitdump_record_view *record)
 {
     struct jitdump_entry_walk walk = {0};
     struct jitdump_entry entry;
@@ -169,8 +172,8 @@ static void add_definitions(struct code_index *index, const struct jitdump_recor
     if (more < 0) {
         index->broken_records++;
     } else if (trailer_decode(index->reader, record->debug_info.entries + walk.at,
-                              record->debug_info.entries_size - walk.at, index->names, trailer,
-                              &why) < 0) {
+                              record->debug_info.entries_size - walk.at, index->names,
+                              &index->trailer, &why) < 0) {
         index->broken_trailers++;
     }
 }
@@ -178,7 +181,7 @@ static void add_definitions(struct code_index *index, const struct jitdump_recor
 static void note_warning(struct code_index *index, enum jitdump_status status)
 {
     char *at = index->warning;
-    char *end = at + sizeof(index->warning);
+    char *end = at + sizeof index->warning;
     if (status == JITDUMP_TORN || status == JITDUMP_BAD) {
         at += snprintf(at, (size_t)(end - at), "%s at offset %llu: %s",
                        status == JITDUMP_TORN ? "torn" : "broken",
@@ -190,98 +193,102 @@ static void note_warning(struct code_index *index, enum jitdump_status status)
                  "%s%llu broken records, %llu broken trailers, %llu moves of unknown code",
                  at > index->warning ? "; " : "", (unsigned long long)index->broken_records,
                  (unsigned long long)index->broken_trailers, (unsigned long long)index->lost_moves);
+        at += strlen(at);
+    }
+    if (index->left_out) {
+        snprintf(at, (size_t)(end - at), "%s%llu pieces of code left out beyond the limit of %u",
+                 at > index->warning ? "; " : "", (unsigned long long)index->left_out,
+                 CODE_INDEX_BLOBS_MAX);
     }
 }
 
-static int read_records(struct code_index *index)
+/* What stands there now; *status: how it ended. */
+static int read_records(struct code_index *index, enum jitdump_status *status)
 {
-    struct jitdump_group_tracker tracker = {0};
     struct jitdump_record_view record;
-    struct trailer trailer = {0};
-    enum jitdump_status status;
-    int error = 0;
+    int err = 0;
     do {
-        status = jitdump_reader_next(index->reader, &record);
-        if (status == JITDUMP_BROKEN) {
+        *status = jitdump_reader_next(index->reader, &record);
+        if (*status == JITDUMP_BROKEN) {
             index->broken_records++;
             continue;
         }
-        if (status != JITDUMP_RECORD) {
+        if (*status != JITDUMP_RECORD) {
             break;
         }
-        struct jitdump_group group = jitdump_group_add(&tracker, &record);
+        struct jitdump_group group = jitdump_group_add(&index->tracker, &record);
+        index->is_closed = record.id == JIT_CODE_CLOSE;
         if (record.id == JIT_CODE_LOAD) {
-            error = add_load(index, &record, &group);
+            err = add_load(index, &record, &group);
         } else if (record.id == JIT_CODE_MOVE) {
-            error = add_move(index, &record);
+            err = add_move(index, &record);
         } else if (record.id == JIT_CODE_DEBUG_INFO) {
-            add_definitions(index, &record, &trailer);
+            add_definitions(index, &record);
         }
-    } while (!error);
-    trailer_free(&trailer);
-    note_warning(index, status);
-    return error;
+    } while (!err);
+    return err;
 }
 
-static int by_time(const void *left, const void *right)
+/* Enters the stays that have come since the last time. */
+static int plant(struct code_index *index)
 {
-    const struct code_stay *a = left;
-    const struct code_stay *b = right;
-    if (a->from != b->from) {
-        return a->from < b->from ? -1 : 1;
-    }
-    /* `until` holds the place in the file while the stays are sorted. */
-    return a->until < b->until ? -1 : 1;
-}
-
-/* Sorts by time, and by place in the file where times are equal. */
-static int sort_stays(struct code_index *index)
-{
-    if (index->stay_count == 0) {
+    uint32_t count = index->stays.count - index->planted;
+    if (count == 0) {
         return 0;
     }
-    uint64_t *until = malloc(index->stay_count * sizeof(*until));
-    if (!until) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the elements are pointers.
+    const struct code_stay **stays = malloc(count * sizeof *stays);
+    if (!stays) {
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < index->stay_count; i++) {
-        until[i] = index->stays[i].until;
-        index->stays[i].until = i;
+    for (uint32_t i = 0; i < count; i++) {
+        stays[i] = chunks_at(&index->stays, index->planted + i);
     }
-    qsort(index->stays, index->stay_count, sizeof(*index->stays), by_time);
-    for (uint32_t i = 0; i < index->stay_count; i++) {
-        index->stays[i].until = until[index->stays[i].until];
+    int err = stay_forest_add(&index->forest, stays, count);
+    free(stays);
+    index->planted += err ? 0 : count;
+    return err;
+}
+
+static int take_in(struct code_index *index, bool is_all)
+{
+    enum jitdump_status status;
+    int err = read_records(index, &status);
+    if (!err) {
+        err = plant(index);
     }
-    free(until);
+    if (err) {
+        error_message("failed to read %s: %s", index->path, strerror(-err));
+        return err;
+    }
+    note_warning(index, is_all ? status : JITDUMP_END);
     return 0;
 }
 
-static int open_reader(struct jitdump_reader *reader, const char *path, struct code_index **out)
+static int open_reader(struct jitdump_reader *reader, const char *path, bool is_all,
+                       struct code_index **out)
 {
     *out = NULL;
-    int error = -ENOMEM;
-    struct code_index *index = calloc(1, sizeof(*index));
+    struct code_index *index = calloc(1, sizeof *index);
     if (!index) {
         jitdump_reader_close(reader);
         error_message("failed to read %s: %s", path, strerror(ENOMEM));
-        return error;
+        return -ENOMEM;
     }
     index->reader = reader;
+    index->blobs.element = sizeof(struct indexed_blob);
+    index->stays.element = sizeof(struct code_stay);
     index->path = strdup(path);
     index->names = trailer_names_new();
+    int err = -ENOMEM;
     if (index->path && index->names) {
-        error = read_records(index);
+        err = take_in(index, is_all);
+    } else {
+        error_message("failed to read %s: %s", path, strerror(ENOMEM));
     }
-    if (!error) {
-        error = sort_stays(index);
-    }
-    if (!error) {
-        error = stay_tree_build(&index->tree, index->stays, index->stay_count);
-    }
-    if (error) {
-        error_message("failed to read %s: %s", path, strerror(-error));
+    if (err) {
         code_index_close(index);
-        return error;
+        return err;
     }
     *out = index;
     return 0;
@@ -291,16 +298,38 @@ int code_index_open(const char *path, struct code_index **out)
 {
     struct jitdump_reader *reader;
     *out = NULL;
-    int error = jitdump_reader_open(path, &reader);
-    return error ? error : open_reader(reader, path, out);
+    int err = jitdump_reader_open(path, &reader);
+    return err ? err : open_reader(reader, path, true, out);
 }
 
 int code_index_open_fd(int fd, const char *name, struct code_index **out)
 {
     struct jitdump_reader *reader;
     *out = NULL;
-    int error = jitdump_reader_open_fd(fd, name, &reader);
-    return error ? error : open_reader(reader, name, out);
+    int err = jitdump_reader_open_fd(fd, name, &reader);
+    return err ? err : open_reader(reader, name, true, out);
+}
+
+int code_index_follow(const char *path, int fd, struct code_index **out)
+{
+    struct jitdump_reader *reader;
+    *out = NULL;
+    int err =
+        fd < 0 ? jitdump_reader_open(path, &reader) : jitdump_reader_open_fd(fd, path, &reader);
+    return err ? err : open_reader(reader, path, false, out);
+}
+
+int code_index_update(struct code_index *index, bool is_all)
+{
+    uint32_t stays = index->stays.count;
+    jitdump_reader_refresh(index->reader);
+    int err = take_in(index, is_all);
+    return err ? err : index->stays.count > stays;
+}
+
+bool code_index_is_closed(const struct code_index *index)
+{
+    return index->is_closed;
 }
 
 void code_index_close(struct code_index *index)
@@ -316,11 +345,11 @@ void code_index_close(struct code_index *index)
     jitdump_reader_close(index->reader);
     trailer_names_free(index->names);
     free(index->path);
-    free(index->blobs);
-    free(index->blob_stay);
-    free(index->stays);
-    free(index->slots);
-    stay_tree_free(&index->tree);
+    chunks_free(&index->blobs);
+    chunks_free(&index->stays);
+    hash_map_free(&index->by_index);
+    stay_forest_free(&index->forest);
+    trailer_free(&index->trailer);
     free(index);
 }
 
@@ -341,67 +370,80 @@ const struct trailer_names *code_index_names(const struct code_index *index)
 
 uint32_t code_index_blob_count(const struct code_index *index)
 {
-    return index->blob_count;
+    return index->blobs.count;
 }
 
 const struct code_blob *code_index_blob(const struct code_index *index, uint32_t blob)
 {
-    return &index->blobs[blob];
+    return &blob_at(index, blob)->blob;
 }
 
 uint32_t code_index_stay_count(const struct code_index *index)
 {
-    return index->stay_count;
+    return index->stays.count;
 }
 
 const struct code_stay *code_index_stay(const struct code_index *index, uint32_t stay)
 {
-    return &index->stays[stay];
+    return chunks_at(&index->stays, stay);
+}
+
+uint64_t code_index_last_stamp(const struct code_index *index)
+{
+    return index->last_stamp;
 }
 
 const struct code_stay *code_index_at(const struct code_index *index, uint64_t address,
-                                      uint64_t time)
+                                      uint64_t time, uint64_t *until)
 {
-    uint32_t begun = 0; /* stays that began at or before the time: those below this one */
-    uint32_t high = index->stay_count;
-    while (begun < high) {
-        uint32_t middle = begun + (high - begun) / 2;
-        if (index->stays[middle].from <= time) {
-            begun = middle + 1;
-        } else {
-            high = middle;
+    uint64_t next;
+    const struct code_stay *stay = stay_forest_at(&index->forest, address, time, &next);
+    if (stay && stay->until != UINT64_MAX) {
+        if (stay->until <= time) {
+            stay = NULL;
+        } else if (stay->until < next) {
+            next = stay->until;
         }
     }
-    uint32_t last = stay_tree_last(&index->tree, begun, address);
-    const struct code_stay *stay = last ? &index->stays[last - 1] : NULL;
-    return stay && (stay->until == UINT64_MAX || time < stay->until) ? stay : NULL;
+    if (until) {
+        *until = next;
+    }
+    return stay;
 }
 
-void code_index_map(const struct code_index *index, uint64_t time,
-                    void (*visit)(void *context, uint64_t address, uint64_t size,
-                                  const struct code_stay *stay),
-                    void *context)
+int code_index_map(struct code_index *index, uint64_t time,
+                   void (*visit)(void *context, uint64_t address, uint64_t size,
+                                 const struct code_stay *stay),
+                   void *context)
 {
-    const uint64_t *bounds = index->tree.bounds;
+    int err = stay_forest_join(&index->forest);
+    if (err || index->forest.count == 0) {
+        return err;
+    }
+    const struct stay_tree *tree = &index->forest.trees[0];
     const struct code_stay *stay = NULL; /* the one that covers [start, bounds[i]) */
     uint64_t start = 0;
-    for (size_t i = 0; i < index->tree.leaf_count; i++) {
-        const struct code_stay *next = code_index_at(index, bounds[i], time);
+    for (size_t i = 0; i < tree->leaf_count; i++) {
+        const struct code_stay *next = code_index_at(index, tree->bounds[i], time, NULL);
         if (next != stay) {
             if (stay) {
-                visit(context, start, bounds[i] - start, stay);
+                visit(context, start, tree->bounds[i] - start, stay);
             }
             stay = next;
-            start = bounds[i];
+            start = tree->bounds[i];
         }
     }
     if (stay) {
-        visit(context, start, bounds[index->tree.leaf_count] - start, stay);
+        visit(context, start, tree->bounds[tree->leaf_count] - start, stay);
     }
+    return 0;
 }
 
 int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details)
 {
-    return code_details_read(index->reader, index->path, index->names, &index->blobs[blob],
-                             details);
+    uint64_t next = jitdump_reader_offset(index->reader);
+    int err = code_details_read(index->reader, index->path, index->names,
+                                &blob_at(index, blob)->blob, details);
+    jitdump_reader_seek(index->reader, next); /* where an update goes on */
+    return err;
 }

@@ -1,6 +1,10 @@
 /*
  * Which code was at address A at time T: an index over all LOADs and MOVEs of one dump. It keeps
  * places in the file, not code bytes; those are fetched when they are asked for.
+ *
+ * A dump may be read while its JVM still writes it: code_index_follow opens it, code_index_update
+ * takes in what has come since. Blobs and stays get numbers in the order of the file, and neither
+ * they nor their names ever move.
  */
 #ifndef JD_TOOL_CODE_INDEX_H
 #define JD_TOOL_CODE_INDEX_H
@@ -12,9 +16,10 @@
 struct code_stay {
     uint64_t address;
     uint64_t size;
-    uint64_t from;  /* stamp of the LOAD or MOVE that brought it */
-    uint64_t until; /* stamp of the MOVE that took it away; UINT64_MAX: none did */
-    uint32_t blob;  /* index into the blobs: which code it is */
+    uint64_t from;   /* stamp of the LOAD or MOVE that brought it */
+    uint64_t until;  /* stamp of the MOVE that took it away; UINT64_MAX: none did */
+    uint32_t blob;   /* index into the blobs: which code it is */
+    uint32_t number; /* of the stay */
 };
 
 /* One LOAD with what came before it. */
@@ -54,6 +59,9 @@ struct code_details {
     uint32_t entry_room;
 };
 
+/* Limits of one dump. A JVM that compiles without end reaches none of them in days. */
+#define CODE_INDEX_BLOBS_MAX (UINT32_C(1) << 24)
+
 /*
  * Reads a whole dump. Broken records are left out, torn and broken tails end the reading, with a
  * note in code_index_warning; they are no failure. 0 or a negative errno after a message.
@@ -62,6 +70,22 @@ int code_index_open(const char *path, struct code_index **out);
 
 /* The same for a file that is open already: the index takes fd over, on failure too. */
 int code_index_open_fd(int fd, const char *name, struct code_index **out);
+
+/*
+ * Opens a dump that may still be written, and reads what is there: an end inside a record is no
+ * fault, the rest may be on its way. With `path` or, where fd is not negative, a file that is open
+ * already, as above.
+ */
+int code_index_follow(const char *path, int fd, struct code_index **out);
+
+/*
+ * Reads what was appended since. With `is_all` nothing more will come, and an end inside a record
+ * is a torn tail. 1: the index has grown; 0: it has not; or a negative errno after a message.
+ */
+int code_index_update(struct code_index *index, bool is_all);
+
+/* Whether the writer has closed the dump (JIT_CODE_CLOSE): no code is told of any more. */
+bool code_index_is_closed(const struct code_index *index);
 
 void code_index_close(struct code_index *index);
 
@@ -73,29 +97,32 @@ uint32_t code_index_blob_count(const struct code_index *index);
 const struct code_blob *code_index_blob(const struct code_index *index, uint32_t blob);
 
 /*
- * All stays, sorted by `from`, stays of equal stamps as they stand in the file; the order in which
- * MMAP events have to be made. (Stamps of a dump may go backwards: a LOAD is stamped back to the
- * moment its range fell free.)
+ * All stays, as they stand in the file. Stamps of a dump may go backwards: a LOAD is stamped back
+ * to the moment its range fell free.
  */
 uint32_t code_index_stay_count(const struct code_index *index);
 const struct code_stay *code_index_stay(const struct code_index *index, uint32_t stay);
 
+/* The latest stamp of a stay; 0: there is none. */
+uint64_t code_index_last_stamp(const struct code_index *index);
+
 /*
  * The stay that covers address at time: of those that began at or before the time, the last one,
  * later stays hiding the overlapped part of earlier ones. NULL when there is none, or a MOVE has
- * taken its code away by then. Logarithmic.
+ * taken its code away by then. *until, where until is not NULL, gets the moment from which on the
+ * answer is another one, as far as the dump has been read. Logarithmic.
  */
 const struct code_stay *code_index_at(const struct code_index *index, uint64_t address,
-                                      uint64_t time);
+                                      uint64_t time, uint64_t *until);
 
 /*
  * Calls `visit` for each stretch of the address space that had code at that time, ascending and
- * without overlaps, with the stay that code_index_at answers there.
+ * without overlaps, with the stay that code_index_at answers there. 0 or -ENOMEM.
  */
-void code_index_map(const struct code_index *index, uint64_t time,
-                    void (*visit)(void *context, uint64_t address, uint64_t size,
-                                  const struct code_stay *stay),
-                    void *context);
+int code_index_map(struct code_index *index, uint64_t time,
+                   void (*visit)(void *context, uint64_t address, uint64_t size,
+                                 const struct code_stay *stay),
+                   void *context);
 
 /*
  * Fetches the bytes, rows and inline tree of a blob; rows and tree from samply's record where the

@@ -42,6 +42,7 @@ static __attribute__((format(printf, 2, 3))) void set_error(struct jitdump_reade
 {
     va_list args;
     va_start(args, format);
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): only with several files a run.
     vsnprintf(reader->error, sizeof(reader->error), format, args);
     va_end(args);
 }
@@ -243,6 +244,21 @@ const struct jitdump_header *jitdump_reader_header(const struct jitdump_reader *
 bool jitdump_reader_swapped(const struct jitdump_reader *reader)
 {
     return reader->swapped;
+}
+
+void jitdump_reader_refresh(struct jitdump_reader *reader)
+{
+    struct stat status;
+    if (fstat(reader->fd, &status) == 0 && (uint64_t)status.st_size > reader->file_size) {
+        reader->file_size = (uint64_t)status.st_size;
+        /* It may hold bytes from behind the old end, read while they were written. */
+        reader->window_size = 0;
+        if (reader->window_room < WINDOW_BYTES) {
+            uint8_t *window = realloc(reader->window, WINDOW_BYTES); /* NULL: a small one does */
+            reader->window = window ? window : reader->window;
+            reader->window_room = window ? WINDOW_BYTES : reader->window_room;
+        }
+    }
 }
 
 uint64_t jitdump_reader_file_size(const struct jitdump_reader *reader)

@@ -97,7 +97,11 @@ int jitdump_reader_open_fd(int fd, const char *name, struct jitdump_reader **out
 
 void jitdump_reader_close(struct jitdump_reader *reader);
 
-/* Bytes in the file when it was opened; the reader never looks behind them. */
+/*
+ * Bytes in the file when it was opened, or refreshed; the reader never looks behind them.
+ * jitdump_reader_refresh asks the file again: a writer may have appended to it.
+ */
+void jitdump_reader_refresh(struct jitdump_reader *reader);
 uint64_t jitdump_reader_file_size(const struct jitdump_reader *reader);
 
 /* The header in this machine's byte order; `swapped` tells that the file's is the other one. */

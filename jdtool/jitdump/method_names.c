@@ -2,6 +2,8 @@
 
 #include "format/leb128.h"
 #include "format/methods.h"
+#include "jdtool/base/chunks.h"
+#include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -17,15 +19,28 @@
 #define RECORD_MAX (UINT32_C(32) << 20)
 #define SOURCE_MAX 8192
 
+/* The methods that were at one address, one after the other. */
+struct method_place {
+    uint64_t address;
+    uint32_t *methods;
+    uint32_t count;
+    uint32_t room;
+    bool sorted; /* by time */
+};
+
 struct method_names {
     int fd;
     char *path;
     uint64_t (*clock)(const void *context, uint64_t stamp);
     const void *context;
-    struct named_method *methods; /* by address, then by time */
-    uint32_t count;
-    uint32_t room;
-    uint32_t *by_bytecode; /* places in methods, by address of the first bytecode */
+    uint64_t next;              /* offset of the next record */
+    struct chunks methods;      /* of struct named_method, in the file's order */
+    struct chunks places;       /* of struct method_place */
+    struct hash_map by_address; /* address -> place */
+    uint32_t *by_bytecode;      /* methods, the first by_bytecode_count, by their first bytecode */
+    uint32_t by_bytecode_count;
+    uint64_t left_out;
+    bool told_left_out;
 };
 
 /* Reads all of [offset, offset + size), or fails. */
@@ -47,21 +62,68 @@ static bool read_at(const struct method_names *names, void *out, size_t size, ui
     return true;
 }
 
-static struct named_method *add(struct method_names *names)
+static struct named_method *method(const struct method_names *names, uint32_t number)
 {
-    if (names->count == names->room) {
-        uint32_t room = names->room ? names->room * 2 : 4096;
-        struct named_method *methods =
-            names->room > UINT32_MAX / 2 ? NULL : realloc(names->methods, room * sizeof *methods);
-        if (!methods) {
-            return NULL;
+    return chunks_at(&names->methods, number);
+}
+
+/* The place at an address, NULL: none. */
+static struct method_place *place_at(const struct method_names *names, uint64_t address)
+{
+    struct hash_map_cursor cursor = hash_map_start(&names->by_address, address);
+    uint32_t number;
+    while ((number = hash_map_next(&names->by_address, &cursor)) != HASH_MAP_NONE) {
+        struct method_place *place = chunks_at(&names->places, number);
+        if (place->address == address) {
+            return place;
         }
-        names->methods = methods;
-        names->room = room;
     }
-    struct named_method *method = &names->methods[names->count++];
-    memset(method, 0, sizeof *method);
-    return method;
+    return NULL;
+}
+
+static int add_place(struct method_names *names, uint64_t address, struct method_place **out)
+{
+    struct method_place *place = chunks_add(&names->places);
+    if (!place || hash_map_add(&names->by_address, address, names->places.count - 1)) {
+        return -ENOMEM;
+    }
+    place->address = address;
+    place->sorted = true;
+    *out = place;
+    return 0;
+}
+
+static int add(struct method_names *names, const struct named_method *added)
+{
+    if (names->methods.count >= METHOD_NAMES_MAX) {
+        names->left_out++;
+        return 0;
+    }
+    struct method_place *place = place_at(names, added->address);
+    int err = place ? 0 : add_place(names, added->address, &place);
+    if (err) {
+        return err;
+    }
+    if (place->count == place->room) {
+        uint32_t room = place->room ? place->room * 2 : 1;
+        uint32_t *grown = realloc(place->methods, room * sizeof *grown);
+        if (!grown) {
+            return -ENOMEM;
+        }
+        place->methods = grown;
+        place->room = room;
+    }
+    struct named_method *kept = chunks_add(&names->methods);
+    if (!kept) {
+        return -ENOMEM;
+    }
+    *kept = *added;
+    kept->number = names->methods.count - 1;
+    if (place->count && method(names, place->methods[place->count - 1])->from > kept->from) {
+        place->sorted = false;
+    }
+    place->methods[place->count++] = kept->number;
+    return 0;
 }
 
 static bool skip_string(const uint8_t **at, const uint8_t *end)
@@ -114,98 +176,111 @@ static int take_record(struct method_names *names, const struct methods_record *
         if (!skip_string(&at, end) || !skip_lines(&at, end)) {
             return -EINVAL;
         }
-        struct named_method *method = add(names);
-        if (!method) {
-            return -ENOMEM;
-        }
         address += (uint64_t)distance;
-        method->address = address;
-        method->from = from;
-        method->bytecodes = address + (uint64_t)bytecodes;
-        method->bytecode_size = (uint32_t)size;
-        method->found = record->id == METHODS_FOUND;
-        method->detail_size = (uint32_t)(at - detail);
-        method->detail_offset = offset + (uint64_t)(detail - bytes);
-        method->source_offset = offset;
+        const struct named_method added = {
+            .address = address,
+            .from = from,
+            .bytecodes = address + (uint64_t)bytecodes,
+            .bytecode_size = (uint32_t)size,
+            .found = record->id == METHODS_FOUND,
+            .detail_size = (uint32_t)(at - detail),
+            .detail_offset = offset + (uint64_t)(detail - bytes),
+            .source_offset = offset,
+        };
+        int err = add(names, &added);
+        if (err) {
+            return err;
+        }
     }
     return 0;
 }
 
-static int read_records(struct method_names *names, uint64_t at, uint64_t size)
+/* From names->next up to size. */
+static int read_records(struct method_names *names, uint64_t size, bool is_all)
 {
     uint8_t *bytes = NULL;
     size_t room = 0;
-    int error = 0;
-    while (!error && at < size) {
+    int err = 0;
+    while (!err && names->next < size) {
         struct methods_record record;
-        if (size - at < sizeof record || !read_at(names, &record, sizeof record, at) ||
-            record.total_size < sizeof record || record.total_size > RECORD_MAX ||
-            record.total_size > size - at) {
-            warning_message("%s ends inside a record, at byte %" PRIu64, names->path, at);
+        uint64_t at = names->next;
+        bool whole = size - at >= sizeof record && read_at(names, &record, sizeof record, at) &&
+                     record.total_size >= sizeof record && record.total_size <= RECORD_MAX &&
+                     record.total_size <= size - at;
+        if (!whole) {
+            if (is_all) {
+                warning_message("%s ends inside a record, at byte %" PRIu64, names->path, at);
+            }
             break;
         }
         size_t payload = record.total_size - sizeof record;
         if (payload > room) {
             uint8_t *grown = realloc(bytes, payload);
             if (!grown) {
-                error = -ENOMEM;
+                err = -ENOMEM;
                 break;
             }
             bytes = grown;
             room = payload;
         }
         if (payload && !read_at(names, bytes, payload, at + sizeof record)) {
-            error = errno ? -errno : -EIO;
+            err = errno ? -errno : -EIO;
         } else if (payload && (record.id == METHODS_PREPARED || record.id == METHODS_FOUND)) {
-            error = take_record(names, &record, bytes, at + sizeof record);
+            err = take_record(names, &record, bytes, at + sizeof record);
         }
-        if (error == -EINVAL) {
+        if (err == -EINVAL) {
             warning_message("%s: the record at byte %" PRIu64 " is broken", names->path, at);
-            error = 0;
+            err = 0;
         }
-        at += record.total_size;
+        names->next += record.total_size;
     }
     free(bytes);
-    return error;
+    if (names->left_out && !names->told_left_out) {
+        names->told_left_out = true;
+        warning_message("%s tells of more than %u methods; the others have no names", names->path,
+                        METHOD_NAMES_MAX);
+    }
+    return err;
 }
 
-static int by_address_and_time(const void *left, const void *right)
+static int by_time(const void *left, const void *right, void *context)
 {
-    const struct named_method *a = left;
-    const struct named_method *b = right;
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
+    const struct named_method *a = method(context, *(const uint32_t *)left);
+    const struct named_method *b = method(context, *(const uint32_t *)right);
     if (a->from != b->from) {
         return a->from < b->from ? -1 : 1;
     }
-    return (a->detail_offset > b->detail_offset) - (a->detail_offset < b->detail_offset);
+    return (a->number > b->number) - (a->number < b->number);
 }
 
 static int by_bytecode(const void *left, const void *right, void *context)
 {
-    const struct named_method *methods = context;
-    uint64_t a = methods[*(const uint32_t *)left].bytecodes;
-    uint64_t b = methods[*(const uint32_t *)right].bytecodes;
+    uint64_t a = method(context, *(const uint32_t *)left)->bytecodes;
+    uint64_t b = method(context, *(const uint32_t *)right)->bytecodes;
     return (a > b) - (a < b);
 }
 
-static int sort_methods(struct method_names *names)
+/* Brings the order by bytecodes up to date; it is seldom asked for. */
+static bool sort_by_bytecode(struct method_names *names)
 {
-    qsort(names->methods, names->count, sizeof *names->methods, by_address_and_time);
-    names->by_bytecode = malloc(names->count * sizeof *names->by_bytecode);
-    if (!names->by_bytecode) {
-        return -ENOMEM;
+    uint32_t count = names->methods.count;
+    if (names->by_bytecode_count == count) {
+        return true;
     }
-    for (uint32_t i = 0; i < names->count; i++) {
-        names->by_bytecode[i] = i;
+    uint32_t *grown = realloc(names->by_bytecode, count * sizeof *grown);
+    if (!grown) {
+        return false;
     }
-    qsort_r(names->by_bytecode, names->count, sizeof *names->by_bytecode, by_bytecode,
-            names->methods);
-    return 0;
+    names->by_bytecode = grown;
+    for (uint32_t i = names->by_bytecode_count; i < count; i++) {
+        grown[i] = i;
+    }
+    names->by_bytecode_count = count;
+    qsort_r(grown, count, sizeof *grown, by_bytecode, names);
+    return true;
 }
 
-static int read_table(struct method_names *names)
+static int read_table(struct method_names *names, bool is_all)
 {
     struct stat about;
     struct methods_header header;
@@ -217,45 +292,77 @@ static int read_table(struct method_names *names)
         header.version != METHODS_VERSION || header.total_size < sizeof header) {
         return -EINVAL;
     }
-    int error = read_records(names, header.total_size, (uint64_t)about.st_size);
-    if (!error && names->count) {
-        error = sort_methods(names);
+    names->next = header.total_size;
+    return read_records(names, (uint64_t)about.st_size, is_all);
+}
+
+static int open_table(const char *path, int fd,
+                      uint64_t (*clock)(const void *context, uint64_t stamp), const void *context,
+                      bool is_all, struct method_names **out)
+{
+    struct method_names *names = calloc(1, sizeof *names);
+    int err = -ENOMEM;
+    if (!names) {
+        (void)close(fd);
+    } else {
+        names->fd = fd;
+        names->clock = clock;
+        names->context = context;
+        names->methods.element = sizeof(struct named_method);
+        names->places.element = sizeof(struct method_place);
+        names->path = strdup(path);
+        err = names->path ? read_table(names, is_all) : -ENOMEM;
     }
-    return error;
+    if (err) {
+        error_message("failed to read the table of methods %s: %s", path,
+                      err == -EINVAL ? "it is none, or of another version or byte order"
+                                     : strerror(-err));
+        method_names_close(names);
+        return err;
+    }
+    *out = names;
+    return 0;
+}
+
+static int open_file(const char *path, int *fd)
+{
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0 && errno != ENOENT) {
+        int err = -errno;
+        error_message("failed to read the table of methods %s: %s", path, strerror(-err));
+        return err;
+    }
+    return *fd < 0 ? -ENOENT : 0;
 }
 
 int method_names_open(const char *path, uint64_t (*clock)(const void *context, uint64_t stamp),
                       const void *context, struct method_names **out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT) {
-        return -ENOENT;
+    int fd;
+    int err = open_file(path, &fd);
+    return err ? err : open_table(path, fd, clock, context, true, out);
+}
+
+int method_names_follow(const char *path, int fd,
+                        uint64_t (*clock)(const void *context, uint64_t stamp), const void *context,
+                        struct method_names **out)
+{
+    int err = fd < 0 ? open_file(path, &fd) : 0;
+    return err ? err : open_table(path, fd, clock, context, false, out);
+}
+
+int method_names_update(struct method_names *names, bool is_all)
+{
+    struct stat about;
+    uint32_t before = names->methods.count;
+    if (fstat(names->fd, &about) != 0) {
+        return 0;
     }
-    int error = fd < 0 ? -errno : 0;
-    struct method_names *names = calloc(1, sizeof *names);
-    if (!names) {
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        error = -ENOMEM;
-    } else {
-        names->fd = fd;
-        names->clock = clock;
-        names->context = context;
-        names->path = strdup(path);
-        if (!error) {
-            error = names->path ? read_table(names) : -ENOMEM;
-        }
+    int err = read_records(names, (uint64_t)about.st_size, is_all);
+    if (err) {
+        error_message("failed to read the table of methods %s: %s", names->path, strerror(-err));
     }
-    if (error) {
-        error_message("failed to read the table of methods %s: %s", path,
-                      error == -EINVAL ? "it is none, or of another version or byte order"
-                                       : strerror(-error));
-        method_names_close(names);
-        return error;
-    }
-    *out = names;
-    return 0;
+    return err ? err : names->methods.count > before;
 }
 
 void method_names_close(struct method_names *names)
@@ -263,68 +370,75 @@ void method_names_close(struct method_names *names)
     if (!names) {
         return;
     }
-    for (uint32_t i = 0; i < names->count; i++) {
-        free(names->methods[i].detail);
+    for (uint32_t i = 0; i < names->methods.count; i++) {
+        free(method(names, i)->detail);
     }
-    free(names->methods);
+    for (uint32_t i = 0; i < names->places.count; i++) {
+        free(((struct method_place *)chunks_at(&names->places, i))->methods);
+    }
+    chunks_free(&names->methods);
+    chunks_free(&names->places);
+    hash_map_free(&names->by_address);
     free(names->by_bytecode);
     free(names->path);
-    if (names->fd >= 0) {
-        (void)close(names->fd);
-    }
+    (void)close(names->fd);
     free(names);
 }
 
 uint32_t method_names_count(const struct method_names *names)
 {
-    return names->count;
+    return names->methods.count;
 }
 
-struct named_method *method_names_at(const struct method_names *names, uint64_t address,
-                                     uint64_t time)
+struct named_method *method_names_at(struct method_names *names, uint64_t address, uint64_t time)
 {
+    struct method_place *place = place_at(names, address);
+    if (!place) {
+        return NULL;
+    }
+    if (!place->sorted) {
+        qsort_r(place->methods, place->count, sizeof *place->methods, by_time, names);
+        place->sorted = true;
+    }
     uint32_t low = 0;
-    uint32_t high = names->count;
+    uint32_t high = place->count;
     while (low < high) { /* the first one that is later */
         uint32_t middle = low + (high - low) / 2;
-        const struct named_method *method = &names->methods[middle];
-        if (method->address < address || (method->address == address && method->from <= time)) {
+        if (method(names, place->methods[middle])->from <= time) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    if (low > 0 && names->methods[low - 1].address == address) {
-        return &names->methods[low - 1];
+    if (low > 0) {
+        return method(names, place->methods[low - 1]);
     }
-    if (low < names->count && names->methods[low].address == address && names->methods[low].found) {
-        return &names->methods[low];
-    }
-    return NULL;
+    struct named_method *first = method(names, place->methods[0]);
+    return first->found ? first : NULL;
 }
 
 /* Methods lie apart, but over time several may have begun near one address: so many are looked at.
  */
 #define NEIGHBOURS 64
 
-struct named_method *method_names_by_bytecode(const struct method_names *names, uint64_t bcp,
+struct named_method *method_names_by_bytecode(struct method_names *names, uint64_t bcp,
                                               uint64_t time)
 {
     uint32_t low = 0;
-    uint32_t high = names->count;
+    uint32_t high = sort_by_bytecode(names) ? names->by_bytecode_count : 0;
     while (low < high) { /* the first one behind */
         uint32_t middle = low + (high - low) / 2;
-        if (names->methods[names->by_bytecode[middle]].bytecodes <= bcp) {
+        if (method(names, names->by_bytecode[middle])->bytecodes <= bcp) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
     for (uint32_t tries = 0; low > 0 && tries < NEIGHBOURS; tries++) {
-        struct named_method *method = &names->methods[names->by_bytecode[--low]];
-        if (bcp - method->bytecodes < method->bytecode_size &&
-            method_names_at(names, method->address, time) == method) {
-            return method;
+        struct named_method *found = method(names, names->by_bytecode[--low]);
+        if (bcp - found->bytecodes < found->bytecode_size &&
+            method_names_at(names, found->address, time) == found) {
+            return found;
         }
     }
     return NULL;

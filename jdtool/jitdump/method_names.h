@@ -2,6 +2,9 @@
  * Reads a table of methods (format/methods.h) and tells which method HotSpot's Method at an address
  * was at a time. The file is taken for hostile; what of it is broken ends the reading with a
  * warning. In memory is an index; names and line tables are fetched when they are asked for.
+ *
+ * The table grows while its JVM runs: method_names_update takes in what has come. A named_method
+ * never moves.
  */
 #ifndef JD_TOOL_METHOD_NAMES_H
 #define JD_TOOL_METHOD_NAMES_H
@@ -23,6 +26,7 @@ struct named_method {
     uint64_t detail_offset; /* in the file: name, line table */
     uint64_t source_offset; /* of its class's source file */
     struct method_detail *detail;
+    uint32_t number; /* in the file's order */
 };
 
 /* Name and lines of a method. Strings and rows live as long as the names. */
@@ -36,24 +40,36 @@ struct method_detail {
     } lines[];
 };
 
+/* The most methods that are kept of a table; what comes then is left out, which is told. */
+#define METHOD_NAMES_MAX (UINT32_C(1) << 24)
+
 /*
- * Opens the table at `path`. `clock` translates its stamps to those that will be asked with; NULL:
- * they are the same. 0; -ENOENT without a message when there is none; or a negative errno after a
- * message.
+ * Opens the table at `path` and reads what is there. `clock` translates its stamps to those that
+ * will be asked with; NULL: they are the same. 0; -ENOENT without a message when there is none; or
+ * a negative errno after a message.
  */
 int method_names_open(const char *path, uint64_t (*clock)(const void *context, uint64_t stamp),
                       const void *context, struct method_names **out);
 void method_names_close(struct method_names *names); /* NULL is fine */
 
+/* Opens it as method_names_open does, but an end inside a record is no fault: the rest may be on
+ * its way. fd: open already and taken over, on failure too; negative: none. */
+int method_names_follow(const char *path, int fd,
+                        uint64_t (*clock)(const void *context, uint64_t stamp), const void *context,
+                        struct method_names **out);
+
+/* Reads what was appended since; with is_all an end inside a record is told of. 1: it has grown; 0:
+ * it has not; or a negative errno after a message. */
+int method_names_update(struct method_names *names, bool is_all);
+
 uint32_t method_names_count(const struct method_names *names);
 
 /* Which method was at this address at that time; NULL: none that the table tells of. Logarithmic.
  */
-struct named_method *method_names_at(const struct method_names *names, uint64_t address,
-                                     uint64_t time);
+struct named_method *method_names_at(struct method_names *names, uint64_t address, uint64_t time);
 
 /* The method that had a bytecode at this address at that time, or NULL. */
-struct named_method *method_names_by_bytecode(const struct method_names *names, uint64_t bcp,
+struct named_method *method_names_by_bytecode(struct method_names *names, uint64_t bcp,
                                               uint64_t time);
 
 /* Its name and lines, or NULL after a message. */

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int by_value(const void *left, const void *right)
 {
@@ -34,20 +35,21 @@ static size_t bounds_up_to(const struct stay_tree *tree, uint64_t address)
     return low;
 }
 
-static int find_bounds(struct stay_tree *tree, const struct code_stay *stays, uint32_t stay_count)
+static int find_bounds(struct stay_tree *tree)
 {
-    tree->bounds = malloc(((size_t)stay_count * 2 + 1) * sizeof(*tree->bounds));
+    tree->bounds = malloc(((size_t)tree->count * 2 + 1) * sizeof *tree->bounds);
     if (!tree->bounds) {
         return -ENOMEM;
     }
     size_t count = 0;
-    for (uint32_t i = 0; i < stay_count; i++) {
-        if (stays[i].size > 0) {
-            tree->bounds[count++] = stays[i].address;
-            tree->bounds[count++] = stays[i].address + stays[i].size;
+    for (uint32_t i = 0; i < tree->count; i++) {
+        const struct code_stay *stay = tree->stays[i];
+        if (stay->size > 0) {
+            tree->bounds[count++] = stay->address;
+            tree->bounds[count++] = stay->address + stay->size;
         }
     }
-    qsort(tree->bounds, count, sizeof(*tree->bounds), by_value);
+    qsort(tree->bounds, count, sizeof *tree->bounds, by_value);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (kept == 0 || tree->bounds[kept - 1] != tree->bounds[i]) {
@@ -59,10 +61,9 @@ static int find_bounds(struct stay_tree *tree, const struct code_stay *stays, ui
 }
 
 /* Calls for each node that makes up the stay's span: counts it, or enters the stay in its list. */
-static void enter_stay(struct stay_tree *tree, const struct code_stay *stays, uint32_t stay,
-                       size_t *next, bool count_only)
+static void enter_stay(struct stay_tree *tree, uint32_t stay, size_t *next, bool count_only)
 {
-    const struct code_stay *entered = &stays[stay];
+    const struct code_stay *entered = tree->stays[stay];
     if (entered->size == 0) {
         return;
     }
@@ -87,48 +88,153 @@ static void enter_stay(struct stay_tree *tree, const struct code_stay *stays, ui
     }
 }
 
-int stay_tree_build(struct stay_tree *tree, const struct code_stay *stays, uint32_t count)
+static void free_tree(struct stay_tree *tree)
 {
-    int error = find_bounds(tree, stays, count);
-    if (error || tree->leaf_count == 0) {
-        return error;
+    free(tree->stays);
+    free(tree->bounds);
+    free(tree->first);
+    free(tree->lists);
+    memset(tree, 0, sizeof *tree);
+}
+
+/* Of tree->stays, which are in order. */
+static int build(struct stay_tree *tree)
+{
+    int err = find_bounds(tree);
+    if (err || tree->leaf_count == 0) {
+        return err;
     }
     size_t node_count = tree->leaf_count * 2;
-    tree->first = calloc(node_count + 1, sizeof(*tree->first));
-    size_t *next = calloc(node_count, sizeof(*next));
+    tree->first = calloc(node_count + 1, sizeof *tree->first);
+    size_t *next = calloc(node_count, sizeof *next);
     if (!tree->first || !next) {
         free(next);
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        enter_stay(tree, stays, i, next, true);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        enter_stay(tree, i, next, true);
     }
     for (size_t i = 0; i < node_count; i++) {
         tree->first[i + 1] = tree->first[i] + next[i];
         next[i] = tree->first[i];
     }
-    tree->lists = malloc((tree->first[node_count] + 1) * sizeof(*tree->lists));
+    tree->lists = malloc((tree->first[node_count] + 1) * sizeof *tree->lists);
     if (!tree->lists) {
         free(next);
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        enter_stay(tree, stays, i, next, false);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        enter_stay(tree, i, next, false);
     }
     free(next);
     return 0;
 }
 
-uint32_t stay_tree_last(const struct stay_tree *tree, uint32_t begun, uint64_t address)
+static int by_time(const void *left, const void *right)
 {
-    if (tree->leaf_count == 0) {
+    const struct code_stay *a = *(const struct code_stay *const *)left;
+    const struct code_stay *b = *(const struct code_stay *const *)right;
+    if (a->from != b->from) {
+        return a->from < b->from ? -1 : 1;
+    }
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* A tree of the stays of all trees from `first` on, and of those given, in the place of these. */
+static int replace(struct stay_forest *forest, uint32_t first, const struct code_stay *const *stays,
+                   uint32_t count)
+{
+    struct stay_tree made = {0};
+    size_t all = count;
+    for (uint32_t i = first; i < forest->count; i++) {
+        all += forest->trees[i].count;
+    }
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the elements are pointers.
+    made.stays = malloc((all + 1) * sizeof *made.stays);
+    if (!made.stays) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = first; i < forest->count; i++) {
+        const struct stay_tree *tree = &forest->trees[i];
+        // NOLINTNEXTLINE(bugprone-sizeof-expression)
+        memcpy(made.stays + made.count, tree->stays, tree->count * sizeof *tree->stays);
+        made.count += tree->count;
+    }
+    if (count) {
+        // NOLINTNEXTLINE(bugprone-sizeof-expression)
+        memcpy(made.stays + made.count, stays, count * sizeof *stays);
+        made.count += count;
+        // NOLINTNEXTLINE(bugprone-sizeof-expression)
+        qsort(made.stays, made.count, sizeof *made.stays, by_time);
+    }
+    int err = build(&made);
+    if (err) {
+        free_tree(&made);
+        return err;
+    }
+    for (uint32_t i = first; i < forest->count; i++) {
+        free_tree(&forest->trees[i]);
+    }
+    forest->trees[first] = made;
+    forest->count = first + 1;
+    return 0;
+}
+
+int stay_forest_add(struct stay_forest *forest, const struct code_stay *const *stays,
+                    uint32_t count)
+{
+    uint64_t size = count;
+    uint32_t first = forest->count;
+    while (first > 0 && forest->trees[first - 1].count <= size * 2) {
+        size += forest->trees[--first].count;
+    }
+    return count ? replace(forest, first, stays, count) : 0;
+}
+
+int stay_forest_join(struct stay_forest *forest)
+{
+    if (forest->count <= 1) {
         return 0;
     }
-    size_t leaf = bounds_up_to(tree, address);
+    /* Sorted anew: each is in order, all together are not. */
+    struct stay_tree last = forest->trees[forest->count - 1];
+    forest->count--;
+    int err = replace(forest, 0, last.stays, last.count);
+    if (err) {
+        forest->trees[forest->count++] = last;
+    } else {
+        free_tree(&last);
+    }
+    return err;
+}
+
+/* How many stays began at or before the time. */
+static uint32_t begun_at(const struct stay_tree *tree, uint64_t time)
+{
+    uint32_t low = 0;
+    uint32_t high = tree->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (tree->stays[middle]->from <= time) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* Of the stays that cover the address, the last one of the first `begun`, and the first one behind
+ * these: their places plus one, 0: there is none. */
+static void find(const struct stay_tree *tree, uint32_t begun, uint64_t address, uint32_t *last,
+                 uint32_t *next)
+{
+    *last = 0;
+    *next = 0;
+    size_t leaf = tree->leaf_count ? bounds_up_to(tree, address) : 0;
     if (leaf == 0 || leaf > tree->leaf_count) {
-        return 0;
+        return;
     }
-    uint32_t best = 0;
     for (size_t node = leaf - 1 + tree->leaf_count; node >= 1; node /= 2) {
         size_t low = tree->first[node];
         size_t end = tree->first[node + 1];
@@ -140,16 +246,39 @@ uint32_t stay_tree_last(const struct stay_tree *tree, uint32_t begun, uint64_t a
                 end = middle;
             }
         }
-        if (low > tree->first[node] && tree->lists[low - 1] + 1 > best) {
-            best = tree->lists[low - 1] + 1;
+        if (low > tree->first[node] && tree->lists[low - 1] + 1 > *last) {
+            *last = tree->lists[low - 1] + 1;
+        }
+        if (low < tree->first[node + 1] && (*next == 0 || tree->lists[low] + 1 < *next)) {
+            *next = tree->lists[low] + 1;
+        }
+    }
+}
+
+const struct code_stay *stay_forest_at(const struct stay_forest *forest, uint64_t address,
+                                       uint64_t time, uint64_t *until)
+{
+    const struct code_stay *best = NULL;
+    *until = UINT64_MAX;
+    for (uint32_t i = 0; i < forest->count; i++) {
+        const struct stay_tree *tree = &forest->trees[i];
+        uint32_t last;
+        uint32_t next;
+        find(tree, begun_at(tree, time), address, &last, &next);
+        if (last && (!best || by_time(&tree->stays[last - 1], &best) > 0)) {
+            best = tree->stays[last - 1];
+        }
+        if (next && tree->stays[next - 1]->from < *until) {
+            *until = tree->stays[next - 1]->from;
         }
     }
     return best;
 }
 
-void stay_tree_free(struct stay_tree *tree)
+void stay_forest_free(struct stay_forest *forest)
 {
-    free(tree->bounds);
-    free(tree->first);
-    free(tree->lists);
+    for (uint32_t i = 0; i < forest->count; i++) {
+        free_tree(&forest->trees[i]);
+    }
+    forest->count = 0;
 }

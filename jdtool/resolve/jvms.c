@@ -278,8 +278,7 @@ static uint64_t dump_time(const struct jvm *jvm, uint64_t recording_time)
 
 static bool is_of_earlier_run(const struct jvm *jvm)
 {
-    uint32_t count = code_index_stay_count(jvm->index);
-    uint64_t last = count ? code_index_stay(jvm->index, count - 1)->from : 0;
+    uint64_t last = code_index_last_stamp(jvm->index);
     if (last == 0) { /* nothing in it, or its writer has no clock */
         return false;
     }
@@ -311,10 +310,10 @@ struct code_answer {
     uint32_t stay; /* plus one; 0: empty */
 };
 
-static int by_address(const void *left, const void *right, void *stays)
+static int by_address(const void *left, const void *right, void *index)
 {
-    uint64_t a = ((const struct code_stay *)stays)[*(const uint32_t *)left].address;
-    uint64_t b = ((const struct code_stay *)stays)[*(const uint32_t *)right].address;
+    uint64_t a = code_index_stay(index, *(const uint32_t *)left)->address;
+    uint64_t b = code_index_stay(index, *(const uint32_t *)right)->address;
     return (a > b) - (a < b);
 }
 
@@ -334,7 +333,7 @@ static int find_lone_stays(struct jvm *jvm)
         order[i] = i;
     }
     if (count) {
-        qsort_r(order, count, sizeof *order, by_address, (void *)code_index_stay(jvm->index, 0));
+        qsort_r(order, count, sizeof *order, by_address, jvm->index);
     }
     memset(jvm->lone_stays, 0xff, (count / 64 + (size_t)1) * sizeof(uint64_t));
     uint64_t end = 0;
@@ -362,9 +361,9 @@ static const struct code_stay *stay_at(const struct jvm *jvm, uint64_t address, 
         const struct code_stay *stay = code_index_stay(jvm->index, answer->stay - 1);
         return time >= stay->from && time < stay->until ? stay : NULL;
     }
-    const struct code_stay *stay = code_index_at(jvm->index, address, time);
+    const struct code_stay *stay = code_index_at(jvm->index, address, time, NULL);
     if (stay) {
-        uint32_t number = (uint32_t)(stay - code_index_stay(jvm->index, 0));
+        uint32_t number = stay->number;
         if (jvm->lone_stays[number / 64] >> (number % 64) & 1) {
             *answer = (struct code_answer){address, number + 1};
         }
@@ -486,7 +485,7 @@ bool jvms_code_at(const struct process *process, uint64_t address, uint64_t time
         if (stay) {
             *place = (struct code_place){
                 .jvm = jvm,
-                .stay = (uint32_t)(stay - code_index_stay(jvm->index, 0)),
+                .stay = stay->number,
                 .of = stay,
             };
             return true;

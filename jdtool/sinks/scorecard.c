@@ -91,7 +91,7 @@ static enum unnamed_reason why_unnamed(const struct process *process, uint64_t a
     if (jvms_code_at(process, address, UINT64_MAX - 1, &place)) {
         return UNNAMED_BEFORE_LOAD;
     }
-    uint64_t last = jvm_recording_time(jvm, code_index_stay(jvm->index, stays - 1)->from);
+    uint64_t last = jvm_recording_time(jvm, code_index_last_stamp(jvm->index));
     return time > last ? UNNAMED_AFTER_DUMP : UNNAMED_UNKNOWN;
 }
 

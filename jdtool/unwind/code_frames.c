@@ -1,16 +1,18 @@
 #include "jdtool/unwind/code_frames.h"
 
+#include "jdtool/base/chunks.h"
+
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct code_frames {
     struct code_index *index;
-    struct blob_frames *blobs; /* by blob of the index */
+    struct chunks blobs; /* of struct blob_frames, by blob of the index */
     struct code_details details;
-    uint32_t count;
-    uint32_t entry_frame; /* frame size of Continuation.enterSpecial */
-    bool entry_sought;
+    struct blob_frames nothing; /* for want of memory */
+    uint32_t entry_frame;       /* frame size of Continuation.enterSpecial; 0: not seen yet */
+    uint32_t entry_sought;      /* among so many blobs */
 };
 
 struct code_frames *code_frames_new(struct code_index *index)
@@ -20,12 +22,7 @@ struct code_frames *code_frames_new(struct code_index *index)
         return NULL;
     }
     frames->index = index;
-    frames->count = code_index_blob_count(index);
-    frames->blobs = calloc(frames->count ? frames->count : 1, sizeof *frames->blobs);
-    if (!frames->blobs) {
-        free(frames);
-        return NULL;
-    }
+    frames->blobs.element = sizeof(struct blob_frames);
     return frames;
 }
 
@@ -34,10 +31,10 @@ void code_frames_free(struct code_frames *frames)
     if (!frames) {
         return;
     }
-    for (uint32_t i = 0; i < frames->count; i++) {
-        frames_free(&frames->blobs[i].frames);
+    for (uint32_t i = 0; i < frames->blobs.count; i++) {
+        frames_free(&((struct blob_frames *)chunks_at(&frames->blobs, i))->frames);
     }
-    free(frames->blobs);
+    chunks_free(&frames->blobs);
     code_details_free(&frames->details);
     free(frames);
 }
@@ -105,24 +102,31 @@ static void work_out(struct code_frames *frames, uint32_t number, struct blob_fr
 /* The frame in which a continuation runs: that of jdk.internal.vm.Continuation.enterSpecial. */
 static void seek_entry_frame(struct code_frames *frames)
 {
-    frames->entry_sought = true;
-    for (uint32_t i = 0; i < frames->count; i++) {
-        if (is_continuation_entry(code_index_blob(frames->index, i)->name)) {
-            frames->entry_frame = code_frames_of(frames, i)->frames.frame_size;
-            return;
+    uint32_t count = code_index_blob_count(frames->index);
+    while (frames->entry_frame == 0 && frames->entry_sought < count) {
+        uint32_t blob = frames->entry_sought++;
+        if (is_continuation_entry(code_index_blob(frames->index, blob)->name)) {
+            frames->entry_frame = code_frames_of(frames, blob)->frames.frame_size;
         }
     }
 }
 
 const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t number)
 {
-    struct blob_frames *blob = &frames->blobs[number];
+    while (frames->blobs.count <= number) {
+        if (!chunks_add(&frames->blobs)) {
+            return &frames->nothing;
+        }
+    }
+    struct blob_frames *blob = chunks_at(&frames->blobs, number);
     if (!blob->ready) {
-        blob->ready = true;
         const char *name = code_index_blob(frames->index, number)->name;
-        if (!frames->entry_sought && frames_shape_of(name, -1) == FRAMES_CONTINUATION) {
+        bool in_continuation = frames_shape_of(name, -1) == FRAMES_CONTINUATION;
+        if (in_continuation) {
             seek_entry_frame(frames);
         }
+        /* Such code is worked out anew once the frame it runs in is known. */
+        blob->ready = !in_continuation || frames->entry_frame;
         work_out(frames, number, blob);
     }
     return blob;

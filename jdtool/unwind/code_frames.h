@@ -24,7 +24,7 @@ struct blob_frames {
 struct code_frames *code_frames_new(struct code_index *index);
 void code_frames_free(struct code_frames *frames); /* NULL is fine */
 
-/* Never NULL for a blob of the index. Lives as long as `frames`. */
+/* Never NULL for a blob of the index. Lives as long as `frames`; its rows until the index grows. */
 const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t blob);
 
 #endif

@@ -118,10 +118,10 @@ static void look_up(int fd)
     code_details_free(&details);
     for (uint32_t i = 0; i < code_index_stay_count(index) && i < 8; i++) {
         uint64_t end = 0;
-        code_index_map(index, code_index_stay(index, i)->from, check_entry, &end);
+        (void)code_index_map(index, code_index_stay(index, i)->from, check_entry, &end);
     }
     uint64_t end = 0;
-    code_index_map(index, UINT64_MAX, check_entry, &end);
+    (void)code_index_map(index, UINT64_MAX, check_entry, &end);
     code_index_close(index);
 }
 
