@@ -135,6 +135,22 @@ the_dump() {
     echo "${found[0]}"
 }
 
+# count_allocations: from here on JVMs started through "${counted[@]}" tell what the agent holds.
+count_allocations() {
+    # shellcheck disable=SC2034 # for the tests
+    {
+        counter=$scratch/allocations
+        counted=(env "LD_PRELOAD=$build/tests/liballoc_counter.so" "JD_ALLOC_COUNTER=$counter")
+    }
+    [ -e "$build/tests/liballoc_counter.so" ] || fail "not built: liballoc_counter.so"
+    [ -z "${JDAGENT_SANITIZE:-}" ] || skip "the counter and a sanitizer both replace malloc"
+}
+
+# held: bytes that the agent has allocated and not freed, and how often it allocated.
+held() {
+    od -A n -t d8 "$counter" | awk '{ print $1, $2 }'
+}
+
 # verify DUMP: jdtool must have nothing to say against it.
 verify() {
     local said

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Start and stop, again and again in one JVM: memory, descriptors and mappings stay flat after the
-# first ten rounds, and every dump is sound. JDAGENT_LONG=1 makes a thousand rounds.
+# Start and stop, again and again in one JVM: what the agent holds grows by less than 1 KiB a session
+# after the first ten, memory, descriptors and mappings of the JVM stay flat, and every dump is sound.
+# JDAGENT_LONG=1 makes a thousand rounds.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile Churn
+count_allocations
 
 rounds=80
 [ "$long" = 1 ] && rounds=1000
 dynamic=()
 [ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
-"$jdk/bin/java" "${dynamic[@]}" -XX:+UseSerialGC -Xms64m -Xmx64m -XX:+AlwaysPreTouch -cp "$classes" \
+"${counted[@]}" "$jdk/bin/java" "${dynamic[@]}" -XX:+UseSerialGC -Xms64m -Xmx64m -XX:+AlwaysPreTouch -cp "$classes" \
     Churn 200 wait >"$scratch/out" 2>"$scratch/err" &
 pid=$!
 children=("$pid")
@@ -31,6 +33,7 @@ for ((round = 1; round <= rounds; round++)); do
     rm -r "$dir"
     if [ "$round" -eq 10 ]; then
         read -r rss fds maps < <(look)
+        read -r held_early _ < <(held)
     fi
 done
 kill -0 "$pid" || fail "the JVM died: $(cat "$scratch/err")"
@@ -38,6 +41,10 @@ read -r rss_end fds_end maps_end < <(look)
 note "$rounds rounds, $((loads / rounds)) bytes a dump; from the tenth to the last: RSS $rss to $rss_end KiB," \
     "descriptors $fds to $fds_end, mappings $maps to $maps_end"
 [ "$loads" -gt $((rounds * 10000)) ] || fail "the dumps are empty"
+read -r held_end made < <(held)
+note "the agent holds $held_early bytes after ten sessions, $held_end after $rounds ($made allocations)"
+[ "$made" -gt $((rounds * 100)) ] || fail "the agent's allocations were not counted"
+[ "$((held_end - held_early))" -le $((1024 * (rounds - 10))) ] || fail "the agent leaks more than 1 KiB a session"
 # A KiB a round would be a leak; the JVM's own attach machinery takes some room too.
 [ "$((rss_end - rss))" -le $((8192 + rounds / 2)) ] || fail "RSS grows"
 [ "$((fds_end - fds))" -le 2 ] || fail "descriptors leak"

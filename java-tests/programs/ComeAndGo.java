@@ -4,7 +4,9 @@ import java.io.IOException;
 
 /**
  * Loads classes MadeN one after the other, each in a loader of its own, lets each work for some
- * milliseconds and drops it, so that the JVM unloads them and uses their memory again.
+ * time and drops it, so that the JVM unloads them and uses their memory again.
+ *
+ * Arguments: how many classes; how many microseconds each works (3000).
  */
 public final class ComeAndGo {
     static volatile long sink;
@@ -18,11 +20,12 @@ public final class ComeAndGo {
 
     public static void main(String[] args) throws Exception {
         int count = Integer.parseInt(args[0]);
+        long work = args.length > 1 ? Long.parseLong(args[1]) * 1000 : 3_000_000;
         for (int i = 0; i < count; i++) {
             String name = "Made" + i;
             Runnable made = (Runnable) new Loader().define(name, classFile(name))
                     .getDeclaredConstructor().newInstance();
-            long end = System.nanoTime() + 3_000_000;
+            long end = System.nanoTime() + work;
             while (System.nanoTime() < end) {
                 made.run();
             }
