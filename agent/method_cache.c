@@ -148,7 +148,7 @@ void method_cache_free(struct method_cache *cache)
 
 /* Puts the source's name in place of the Java one, where the language is one that mangles. */
 static void name_as_in_source(char name[SYMBOL_MAX], const char *class_name,
-                              const char *source_file, const char *method_name)
+                              const char *source_file, const struct fetched_method *fetched)
 {
     enum source_language language = source_language(source_file);
     if (language == SOURCE_OTHER) {
@@ -156,11 +156,15 @@ static void name_as_in_source(char name[SYMBOL_MAX], const char *class_name,
     }
     char method[SYMBOL_MAX];
     char parameters[SYMBOL_MAX];
-    symbol_text(method, sizeof(method), method_name);
+    symbol_text(method, sizeof(method), fetched->name);
     size_t before = strlen(class_name) + 1 + strlen(method); /* "pkg.Cls.m", which is cut off */
     const char *rest = before < strlen(name) ? name + before : "";
     memcpy(parameters, rest, strlen(rest) + 1);
-    source_name(name, SYMBOL_MAX, language, class_name, method, parameters);
+    source_name(name, SYMBOL_MAX, language,
+                &(struct source_method){.class_name = class_name,
+                                        .method = method,
+                                        .parameters = parameters,
+                                        .is_private_static = fetched->is_private_static});
 }
 
 void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *options,
@@ -172,7 +176,7 @@ void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *opt
     if (options->names == NAMES_SOURCE) {
         char class_name[SYMBOL_MAX];
         symbol_class_name(class_name, sizeof(class_name), options->normalize, class_signature);
-        name_as_in_source(name, class_name, source_file, fetched->name);
+        name_as_in_source(name, class_name, source_file, fetched);
     }
 }
 

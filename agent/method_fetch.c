@@ -2,6 +2,8 @@
 
 #include "writer/message.h"
 
+#include <string.h>
+
 /*
  * A class file may have any number of line tables for a method, and HotSpot makes one of all. No
  * method has more lines than bytecodes (JVMS 4.7.3: 65535) but one that is made to do harm.
@@ -51,6 +53,15 @@ bool class_fetch_of_method(jvmtiEnv *jvmti, JNIEnv *jni, jmethodID id,
     return known;
 }
 
+/* See source_name.h, and JVMS 4.6 for the bits. */
+static bool is_private_static(jvmtiEnv *jvmti, jmethodID id)
+{
+    enum { PRIVATE_STATIC = 0x0002 | 0x0008 };
+    jint modifiers = 0;
+    return fine((*jvmti)->GetMethodModifiers(jvmti, id, &modifiers), "a method's modifiers") &&
+           (modifiers & PRIVATE_STATIC) == PRIVATE_STATIC;
+}
+
 bool method_fetch(jvmtiEnv *jvmti, jmethodID id, struct fetched_method *fetched)
 {
     *fetched = (struct fetched_method){0};
@@ -59,6 +70,7 @@ bool method_fetch(jvmtiEnv *jvmti, jmethodID id, struct fetched_method *fetched)
         fetched->name = fetched->descriptor = NULL;
         return false;
     }
+    fetched->is_private_static = strchr(fetched->name, '$') && is_private_static(jvmti, id);
     jvmtiError error =
         (*jvmti)->GetLineNumberTable(jvmti, id, &fetched->line_count, &fetched->lines);
     if (error != JVMTI_ERROR_NONE) {

@@ -18,6 +18,7 @@ struct fetched_method {
     jvmtiLineNumberEntry *lines;
     jint line_count;
     bool native;
+    bool is_private_static; /* only asked of methods with a '$' in their names */
 };
 
 /* False, after a debug message, when the JVM does not even tell the class's signature. */

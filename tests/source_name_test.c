@@ -13,7 +13,8 @@ static char out[512];
 static const char *name(enum source_language language, const char *class_name, const char *method,
                         const char *parameters)
 {
-    size_t n = source_name(out, sizeof(out), language, class_name, method, parameters);
+    size_t n = source_name(out, sizeof(out), language,
+                           &(struct source_method){class_name, method, parameters, false});
     assert_int_equal(n, strlen(out));
     return out;
 }
@@ -26,6 +27,9 @@ static void languages_by_extension(void **state)
     assert_int_equal(source_language("Vec.scala"), SOURCE_SCALA);
     assert_int_equal(source_language("core.clj"), SOURCE_CLOJURE);
     assert_int_equal(source_language("core.cljc"), SOURCE_CLOJURE);
+    assert_int_equal(source_language("NO_SOURCE_FILE"), SOURCE_CLOJURE);
+    assert_int_equal(source_language("Market.groovy"), SOURCE_GROOVY);
+    assert_int_equal(source_language("build.gradle"), SOURCE_GROOVY);
     assert_int_equal(source_language("Main.java"), SOURCE_OTHER);
     assert_int_equal(source_language("kt"), SOURCE_OTHER);
     assert_int_equal(source_language(""), SOURCE_OTHER);
@@ -94,31 +98,58 @@ static void names_as_in_the_source(void **state)
 static void strange_parts(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"",          "$",
-                                        "$$",        "$$$",
-                                        "$u00",      "-impl",
-                                        "-",         "$lambda",
-                                        "access$",   "__1",
-                                        "1",         "$1",
-                                        "_",         "_GT",
-                                        "$default",  "$anon",
-                                        "Kt",        "a.",
-                                        "$anonfun$", "$u0041",
-                                        "a$lambda",  "\xc3\xa9$\xc3\xa9"};
+    static const char *const parts[] = {"",
+                                        "$",
+                                        "$$",
+                                        "$$$",
+                                        "$u00",
+                                        "-impl",
+                                        "-",
+                                        "$lambda",
+                                        "access$",
+                                        "__1",
+                                        "1",
+                                        "$1",
+                                        "_",
+                                        "_GT",
+                                        "$default",
+                                        "$anon",
+                                        "Kt",
+                                        "a.",
+                                        "_closure1",
+                                        "_a_closure1",
+                                        "__init",
+                                        "__auto__",
+                                        "lambda",
+                                        "a$lambda$",
+                                        "$_setter_$",
+                                        "a$$anonfun$",
+                                        "mcI$sp",
+                                        "package",
+                                        "lzyINIT1",
+                                        "$$anonfun$adapted$1",
+                                        "Trait$Helper",
+                                        "super$1",
+                                        "trait$super$",
+                                        "__a$get",
+                                        "$anonfun$",
+                                        "$u0041",
+                                        "a$lambda",
+                                        "\xc3\xa9$\xc3\xa9"};
     const size_t n = sizeof(parts) / sizeof(*parts);
-    for (size_t i = 0; i < n * n * 3; i++) {
-        name((enum source_language)(1 + i % 3), parts[i / 3 % n], parts[i / 3 / n], "()");
+    for (size_t i = 0; i < n * n * 4; i++) {
+        name((enum source_language)(1 + i % 4), parts[i / 4 % n], parts[i / 4 / n], "()");
     }
 }
 
 static void short_room(void **state)
 {
     (void)state;
+    const struct source_method method = {"a.\xc3\xa9", "\xe2\x82\xac", "()", false};
     const char *full = "a.\xc3\xa9.\xe2\x82\xac()";
     for (size_t room = 0; room <= 12; room++) {
         memset(out, '#', sizeof(out));
-        assert_int_equal(source_name(out, room, SOURCE_KOTLIN, "a.\xc3\xa9", "\xe2\x82\xac", "()"),
-                         10);
+        assert_int_equal(source_name(out, room, SOURCE_KOTLIN, &method), 10);
         assert_int_equal(out[room], '#');
         if (room > 0) {
             size_t length = strlen(out);
