@@ -14,9 +14,14 @@ profile=$scratch/profile
 "$jdk/bin/jcmd" "$pid" Compiler.codecache >"$scratch/codecache"
 ! grep -q "jit-$pid.dump" "/proc/$pid/maps" || fail "a dump is still mapped after the stop"
 
-rounds=$(wc -l <"$scratch/rounds")
-wait_for "$scratch/rounds" "^$((rounds + 12)) " 500
-after=$(round_time)
+# As fast afterwards as before: a neighbour's noise passes, a slower JVM stays slow.
+for attempt in 1 2 3 4; do
+    rounds=$(wc -l <"$scratch/rounds")
+    wait_for "$scratch/rounds" "^$((rounds + 12)) " 500
+    after=$(round_time)
+    ! awk "BEGIN { exit !($after <= 1.25 * $before) }" || break
+    note "attempt $attempt: a round takes $after ms instead of $before"
+done
 verify "$(the_dump "$profile")"
 read -r total named < <(leaf_names "$profile/perf.jit.data" "$scratch/codecache")
 note "attach: $named of $total leaf samples in generated code named, $(share "$named" "$total")"
@@ -24,7 +29,7 @@ note "a round took $before ms before the attach, $after ms after the stop, ratio
     "$(awk "BEGIN { printf \"%.2f\", $after / $before }")"
 [ "$total" -ge 1000 ] || fail "only $total samples in generated code"
 at_least "$named" "$total" 99.9 || fail "less than 99.9 % named"
-awk "BEGIN { exit !($after <= 3 * $before) }" || fail "the JVM stays slow after the stop"
+awk "BEGIN { exit !($after <= 1.25 * $before) }" || fail "the JVM stays slower after the stop"
 
 # The same by hand, through jcmd, which needs quotes around what has a "=" in it: a second start is a
 # polite no-op, status knows what is going on, and nothing is left open after a stop.

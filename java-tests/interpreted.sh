@@ -22,14 +22,19 @@ record() {
         --scorecard "$dir/scorecard.json" || fail "jdtool inject"
 }
 
-# field NAME KEY: a number out of the scorecard.
-field() {
-    sed -n "s/.*\"$2\": \([0-9]*\).*/\1/p" "$scratch/$1/scorecard.json" | head -n 1
+# interpreted NAME: the interpreted frames that perf shows of a result, and how many have a name:
+# "ALL NAMED". Counted here, not taken from the scorecard, which has to say the same.
+interpreted() {
+    perf script --max-stack 5000 --no-inline -i "$scratch/$1/once.data" -F ip,sym 2>/dev/null | awk '
+        /\(interpreted\)/ { all++; named++ }
+        $2 == "Interpreter" { all++ }
+        END { print all + 0, named + 0 }'
 }
 
 record xint -Xint Streams 5
-all=$(field xint interpreted_frames)
-named=$(field xint interpreted_frames_named)
+read -r all named < <(interpreted xint)
+said=$(sed -n 's/.*"interpreted_frames\(_named\)*": \([0-9]*\).*/\2/p' "$scratch/xint/scorecard.json" | xargs)
+[ "$said" = "$named $all" ] || fail "the scorecard counts $said (named, all) interpreted frames, perf shows $named, $all"
 note "-Xint: $named of $all interpreted frames named ($(share "$named" "$all"))"
 [ "$all" -gt 5000 ] || fail "only $all interpreted frames"
 at_least "$named" "$all" 99.9 || fail "too few interpreted frames have a name"
