@@ -194,6 +194,11 @@ static bool set_duration(struct options *options, const char *value)
     return true;
 }
 
+static bool set_lease(struct options *options, const char *value)
+{
+    return value[0] == '/' && set_path(options->lease, value);
+}
+
 static bool set_verbose(struct options *options, const char *value)
 {
     static const struct word words[] = {{"on", MESSAGE_INFO},
@@ -298,6 +303,7 @@ static const struct option {
     {"clock", "monotonic, tsc", set_clock, NULL, false},
     {"max", "a number of bytes, perhaps with K, M or G behind it", set_max, NULL, false},
     {"duration", "a number of seconds from 1 up", set_duration, NULL, false},
+    {"lease", "the absolute path of a file that is locked", set_lease, NULL, true},
     {"verbose", "0 to 5", set_verbose, NULL, false},
     {"strict", "on, off", set_strict, NULL, false},
     {"start", "no value", set_start, NULL, false},
@@ -440,6 +446,9 @@ static int check_together(const struct options *options, const char *given[OPTIO
 #endif
     if (options->status_path[0] &&
         options_check_path("option 'status'", options->status_path, error)) {
+        return -1;
+    }
+    if (options->lease[0] && options_check_path("option 'lease'", options->lease, error)) {
         return -1;
     }
     if (options->dir[0] && options_check_path("option 'dir'", options->dir, error)) {

@@ -44,9 +44,10 @@ struct options {
     bool samply;
     char source_path[PATH_MAX]; /* "": none */
     bool tsc;
-    uint64_t max_bytes; /* 0: no limit */
-    uint32_t duration;  /* seconds, 0: no end */
-    int verbose;        /* enum message_level */
+    uint64_t max_bytes;   /* 0: no limit */
+    uint32_t duration;    /* seconds, 0: no end */
+    char lease[PATH_MAX]; /* of agent/lease.h; "": none */
+    int verbose;          /* enum message_level */
     bool strict;
 };
 

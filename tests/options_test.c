@@ -187,6 +187,8 @@ static void wrong_options_name_the_culprit(void **state)
         {"start,stop", "'start' and 'stop' contradict each other"},
         {"stop,status", "'stop' and 'status' contradict each other"},
         {"unfold,unfoldall", "'unfold' and 'unfoldall' contradict each other"},
+        {"lease", "'lease' needs a value"},
+        {"lease=x", "option 'lease'"},
         {"stop,dir=x", "'dir' has no meaning with 'stop'"},
         {"status,mode=map", "'mode' has no meaning with 'status'"},
         {",", "an empty option"},
