@@ -164,20 +164,19 @@ static int add_members(const struct jvm *jvm, const struct code_image_options *o
         if (err) {
             break;
         }
-        uint64_t end = ELF_IMAGE_TEXT + elf->text.size;
         uint64_t address =
             elf_image_add_code(elf, details->bytes, code_index_blob(jvm->index, number)->size);
         image->offsets[number] = address;
         if (i == 0 || members[i].file != members[i - 1].file) {
             if (i > 0) {
-                dwarf_unit_end(elf->dwarf, end);
+                dwarf_unit_end(elf->dwarf);
             }
-            dwarf_unit_begin(elf->dwarf, members[i].file, address);
+            dwarf_unit_begin(elf->dwarf, members[i].file);
         }
         err = add_member(jvm, options, number, details, elf, &rows, address);
     }
     if (count) {
-        dwarf_unit_end(elf->dwarf, ELF_IMAGE_TEXT + elf->text.size);
+        dwarf_unit_end(elf->dwarf);
     }
     free(rows.rows);
     return err;

@@ -41,10 +41,13 @@ struct dwarf;
 struct dwarf *dwarf_new(struct source_path *source_path, const struct trailer_names *names);
 void dwarf_free(struct dwarf *dwarf); /* NULL is fine */
 
-/* A unit is for functions of one file, which lie one behind the other from `address` on. */
-void dwarf_unit_begin(struct dwarf *dwarf, const char *file, uint64_t address);
+/* A unit is for functions of one file (NULL: unknown), wherever they lie. */
+void dwarf_unit_begin(struct dwarf *dwarf, const char *file);
 void dwarf_add_function(struct dwarf *dwarf, const struct dwarf_function *function);
-void dwarf_unit_end(struct dwarf *dwarf, uint64_t end_address);
+void dwarf_unit_end(struct dwarf *dwarf);
+
+/* About how large the sections have become, in bytes. */
+uint64_t dwarf_size(const struct dwarf *dwarf);
 
 /* The sections; they live as long as the struct dwarf. 0, or -ENOMEM when something was lost. */
 int dwarf_sections(struct dwarf *dwarf, struct dwarf_section sections[DWARF_SECTIONS]);

@@ -231,15 +231,15 @@ static void add_methods(const struct frame_table *table, struct elf_image *image
         }
         if (first == 0 || method->file != file) {
             if (first > 0) {
-                dwarf_unit_end(image->dwarf, ELF_IMAGE_TEXT + first * FRAME_BYTES);
+                dwarf_unit_end(image->dwarf);
             }
             file = method->file;
-            dwarf_unit_begin(image->dwarf, file, ELF_IMAGE_TEXT + first * FRAME_BYTES);
+            dwarf_unit_begin(image->dwarf, file);
         }
         add_method(table, image, first, end, names, rows);
     }
     if (table->count) {
-        dwarf_unit_end(image->dwarf, ELF_IMAGE_TEXT + table->count * FRAME_BYTES);
+        dwarf_unit_end(image->dwarf);
     }
 }
 
