@@ -431,6 +431,11 @@ const char *perf_data_string(struct perf_data *data, enum perf_feature feature)
 /* Of the build-ids of all files of a machine; others have a few KB. */
 #define FEATURE_SIZE_MAX ((uint64_t)256 << 20)
 
+bool perf_data_has_feature(const struct perf_data *data, unsigned feature)
+{
+    return feature < PERF_FEATURE_BITS && has_feature(data, feature);
+}
+
 const uint8_t *perf_data_feature(struct perf_data *data, unsigned feature, size_t *size)
 {
     *size = 0;

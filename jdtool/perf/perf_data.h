@@ -109,6 +109,9 @@ const char *perf_data_string(struct perf_data *data, enum perf_feature feature);
  */
 const uint8_t *perf_data_feature(struct perf_data *data, unsigned feature, size_t *size);
 
+/* Whether it is there; some are known by their presence alone and have no bytes. */
+bool perf_data_has_feature(const struct perf_data *data, unsigned feature);
+
 /* What sample_id_all puts behind every record of the kernel. */
 struct perf_sample_id {
     bool has_time;
@@ -204,8 +207,9 @@ size_t perf_sample_encode(const struct perf_sample *sample, bool keep_user, uint
 struct perf_writer;
 
 /*
- * Starts a recording with the events and features of `source`. The file appears under `path`, mode
- * 0600, when perf_writer_finish returns 0, not before; path may be the source's own. With
+ * Starts a recording with the events and features of `source`; those that a pipe tells of later are
+ * taken as they are at perf_writer_finish. The file appears under `path`, mode 0600, when that
+ * returns 0, not before; path may be the source's own. With
  * drop_user_stacks the attributes (and the copy of them in HEADER_EVENT_DESC) say that samples hold
  * no user registers and stacks, and that their call chains have a user part. 0 or a negative errno
  * after a message.
@@ -215,6 +219,9 @@ int perf_writer_open(const char *path, struct perf_data *source, bool drop_user_
 
 /* Appends a record. An error is remembered and reported by perf_writer_finish. */
 void perf_writer_put(struct perf_writer *writer, const void *record, size_t size);
+
+/* For a caller's own errors: remembered like those of a write; err is a negative errno. */
+void perf_writer_fail(struct perf_writer *writer, int err);
 
 /*
  * Adds a file to the list of build-ids (HEADER_BUILD_ID), as perf record does for files that were

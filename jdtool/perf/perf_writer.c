@@ -1,69 +1,42 @@
 /*
- * A recording is laid out anew: header, ids, attributes, records, features. Nothing in the features
- * depends on where they stand (those that do, AUXTRACE and DIR_FORMAT, are refused by the reader),
- * so they are copied as they are but for two: HEADER_BUILD_ID gets our files, and
+ * A recording is laid out anew: header, ids and attributes as far as they are known, records,
+ * features, and the ids and attributes once more where a pipe told of further ones. Nothing in the
+ * features depends on where they stand (those that do, AUXTRACE and DIR_FORMAT, are refused by the
+ * reader), so they are copied as they are but for two: HEADER_BUILD_ID gets our files, and
  * HEADER_EVENT_DESC, a second copy of the attributes, is changed as they are.
  */
 #include "jdtool/perf/perf_data_private.h"
 
+#include "jdtool/base/bytes.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define COPY_SIZE  ((size_t)64 * 1024)
 #define USER_STATE ((uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER))
 #define NAME_ALIGN 64 /* of file names in HEADER_BUILD_ID */
 
 struct perf_writer {
     struct perf_data *source;
-    char *path;
-    char *temporary;
-    FILE *file;
+    struct output_file *file;
     bool drop_user_stacks;
     struct perf_file_header header;
-    uint64_t at; /* bytes written */
-    int error;   /* the first one, negative errno */
-    uint8_t *build_ids;
-    size_t build_ids_size;
+    uint64_t id_count; /* of the events written */
+    struct bytes build_ids;
 };
 
 void perf_writer_put(struct perf_writer *writer, const void *bytes, size_t size)
 {
-    if (writer->error || size == 0) {
-        return;
-    }
-    if (fwrite(bytes, 1, size, writer->file) != size) {
-        writer->error = errno ? -errno : -EIO;
-        return;
-    }
-    writer->at += size;
+    output_file_put(writer->file, bytes, size);
 }
 
-/* Copies [offset, offset + size) of the source. */
-static void copy(struct perf_writer *writer, uint64_t offset, uint64_t size)
+void perf_writer_fail(struct perf_writer *writer, int err)
 {
-    uint8_t *buffer = malloc(COPY_SIZE);
-    if (!buffer) {
-        writer->error = -ENOMEM;
-        return;
-    }
-    while (size > 0 && !writer->error) {
-        size_t n = size < COPY_SIZE ? (size_t)size : COPY_SIZE;
-        int err = perf_data_read(writer->source, offset, buffer, n);
-        if (err) {
-            writer->error = err;
-            break;
-        }
-        perf_writer_put(writer, buffer, n);
-        offset += n;
-        size -= n;
-    }
-    free(buffer);
+    output_file_fail(writer->file, err);
 }
 
 /* Changes an attribute, `size` bytes of it, so that it says what is in the samples now. */
@@ -81,20 +54,31 @@ static void change_attr(uint8_t *bytes, size_t size)
     memcpy(bytes, &attr, known);
 }
 
+static uint64_t count_ids(const struct perf_data *source)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < source->event_count; i++) {
+        count += source->events[i].id_count;
+    }
+    return count;
+}
+
+/* The ids of all events, then the attributes, each with where its ids are. */
 static void put_events(struct perf_writer *writer)
 {
     const struct perf_data *source = writer->source;
     size_t attr_size = source->header.attr_size;
     size_t attrs_size = source->event_count * attr_size;
-    uint8_t *attrs = malloc(attrs_size);
+    uint8_t *attrs = malloc(attrs_size + 1);
     if (!attrs) {
-        writer->error = -ENOMEM;
+        perf_writer_fail(writer, -ENOMEM);
         return;
     }
     memcpy(attrs, source->raw_attrs, attrs_size);
     for (uint32_t i = 0; i < source->event_count; i++) {
         const struct perf_event *event = &source->events[i];
-        struct perf_section ids = {writer->at, event->id_count * sizeof(uint64_t)};
+        struct perf_section ids = {output_file_tell(writer->file),
+                                   event->id_count * sizeof(uint64_t)};
         uint8_t *attr = attrs + i * attr_size;
         perf_writer_put(writer, event->ids, ids.size);
         if (writer->drop_user_stacks) {
@@ -102,60 +86,34 @@ static void put_events(struct perf_writer *writer)
         }
         memcpy(attr + attr_size - sizeof ids, &ids, sizeof ids);
     }
-    writer->header.attrs = (struct perf_section){writer->at, attrs_size};
+    writer->id_count = count_ids(source);
+    writer->header.attr_size = attr_size;
+    writer->header.attrs = (struct perf_section){output_file_tell(writer->file), attrs_size};
     perf_writer_put(writer, attrs, attrs_size);
     free(attrs);
-}
-
-static int start(struct perf_writer *writer)
-{
-    if (asprintf(&writer->temporary, "%s.XXXXXX", writer->path) < 0) {
-        writer->temporary = NULL;
-        return -ENOMEM;
-    }
-    int fd = mkstemp(writer->temporary); /* mode 0600 */
-    if (fd < 0) {
-        int err = -errno;
-        free(writer->temporary);
-        writer->temporary = NULL;
-        return err;
-    }
-    writer->file = fdopen(fd, "w");
-    if (!writer->file) {
-        int err = -errno;
-        close(fd);
-        return err;
-    }
-    writer->header = writer->source->header;
-    writer->header.event_types = (struct perf_section){0};
-    /* The reader has unpacked them. */
-    writer->header.features[PERF_FEATURE_COMPRESSED / 64] &=
-        ~(UINT64_C(1) << PERF_FEATURE_COMPRESSED % 64);
-    perf_writer_put(writer, &writer->header, sizeof writer->header);
-    put_events(writer);
-    writer->header.data = (struct perf_section){writer->at, 0};
-    return writer->error;
 }
 
 int perf_writer_open(const char *path, struct perf_data *source, bool drop_user_stacks,
                      struct perf_writer **out)
 {
-    int err = -ENOMEM;
     struct perf_writer *writer = calloc(1, sizeof *writer);
     *out = NULL;
-    if (writer) {
-        writer->source = source;
-        writer->drop_user_stacks = drop_user_stacks;
-        writer->path = strdup(path);
-        if (writer->path) {
-            err = start(writer);
-        }
+    if (!writer) {
+        error_message("failed to write %s: %s", path, strerror(ENOMEM));
+        return -ENOMEM;
     }
+    writer->source = source;
+    writer->drop_user_stacks = drop_user_stacks;
+    int err = output_file_open(path, &writer->file);
     if (err) {
-        error_message("failed to create %s: %s", path, strerror(-err));
         perf_writer_abort(writer);
         return err;
     }
+    writer->header.magic = PERF_FILE_MAGIC;
+    writer->header.size = sizeof writer->header;
+    perf_writer_put(writer, &writer->header, sizeof writer->header);
+    put_events(writer);
+    writer->header.data.offset = output_file_tell(writer->file);
     *out = writer;
     return 0;
 }
@@ -172,21 +130,16 @@ void perf_writer_add_build_id(struct perf_writer *writer, const char *path,
         .size = BUILD_ID_MAX,
     };
     if (name_size > PATH_MAX + NAME_ALIGN) {
-        writer->error = -ENAMETOOLONG;
+        perf_writer_fail(writer, -ENAMETOOLONG);
         return;
     }
     memcpy(entry.build_id, build_id, BUILD_ID_MAX);
-    uint8_t *grown = realloc(writer->build_ids, writer->build_ids_size + sizeof entry + name_size);
-    if (!grown) {
-        writer->error = -ENOMEM;
-        return;
+    uint8_t *at = bytes_grow(&writer->build_ids, sizeof entry + name_size);
+    if (at) {
+        memcpy(at, &entry, sizeof entry);
+        memset(at + sizeof entry, 0, name_size);
+        memcpy(at + sizeof entry, path, length + 1);
     }
-    writer->build_ids = grown;
-    uint8_t *at = grown + writer->build_ids_size;
-    memcpy(at, &entry, sizeof entry);
-    memset(at + sizeof entry, 0, name_size);
-    memcpy(at + sizeof entry, path, length + 1);
-    writer->build_ids_size += sizeof entry + name_size;
 }
 
 /* ---- Features ---- */
@@ -220,33 +173,25 @@ static void change_event_desc(uint8_t *section, size_t size)
     }
 }
 
-static void put_event_desc(struct perf_writer *writer, const struct perf_section *section)
-{
-    uint8_t *bytes = malloc(section->size);
-    if (!bytes) {
-        writer->error = -ENOMEM;
-        return;
-    }
-    int err = perf_data_read(writer->source, section->offset, bytes, section->size);
-    if (err) {
-        writer->error = err;
-    } else {
-        change_event_desc(bytes, section->size);
-        perf_writer_put(writer, bytes, section->size);
-    }
-    free(bytes);
-}
-
 static void put_feature(struct perf_writer *writer, unsigned feature)
 {
-    const struct perf_section *section = &writer->source->features[feature];
-    if (feature == PERF_FEATURE_EVENT_DESC && writer->drop_user_stacks && section->size) {
-        put_event_desc(writer, section);
+    size_t size;
+    const uint8_t *bytes = perf_data_feature(writer->source, feature, &size);
+    if (feature == PERF_FEATURE_EVENT_DESC && writer->drop_user_stacks && bytes) {
+        uint8_t *copy = malloc(size);
+        if (!copy) {
+            perf_writer_fail(writer, -ENOMEM);
+            return;
+        }
+        memcpy(copy, bytes, size);
+        change_event_desc(copy, size);
+        perf_writer_put(writer, copy, size);
+        free(copy);
         return;
     }
-    copy(writer, section->offset, section->size);
+    perf_writer_put(writer, bytes, size);
     if (feature == PERF_FEATURE_BUILD_ID) {
-        perf_writer_put(writer, writer->build_ids, writer->build_ids_size);
+        perf_writer_put(writer, writer->build_ids.at, writer->build_ids.size);
     }
 }
 
@@ -258,68 +203,49 @@ static void put_features(struct perf_writer *writer)
     unsigned count = 0;
     unsigned numbers[PERF_FEATURE_BITS];
 
-    if (writer->build_ids_size) {
-        bits[0] |= UINT64_C(1) << PERF_FEATURE_BUILD_ID;
-    }
     for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
-        if (bits[i / 64] >> (i % 64) & 1) {
+        bool ours = i == PERF_FEATURE_BUILD_ID && writer->build_ids.size > 0;
+        bool packed = i == PERF_FEATURE_COMPRESSED; /* the reader has unpacked the records */
+        if ((perf_data_has_feature(writer->source, i) && !packed) || ours) {
+            bits[i / 64] |= UINT64_C(1) << (i % 64);
             numbers[count++] = i;
         }
     }
-    uint64_t table_at = writer->at;
+    uint64_t table_at = output_file_tell(writer->file);
     memset(table, 0, sizeof table);
     perf_writer_put(writer, table, count * sizeof table[0]);
     for (unsigned i = 0; i < count; i++) {
-        table[i].offset = writer->at;
+        table[i].offset = output_file_tell(writer->file);
         put_feature(writer, numbers[i]);
-        table[i].size = writer->at - table[i].offset;
+        table[i].size = output_file_tell(writer->file) - table[i].offset;
     }
-    if (!writer->error && fseeko(writer->file, (off_t)table_at, SEEK_SET)) {
-        writer->error = -errno;
-    }
-    perf_writer_put(writer, table, count * sizeof table[0]);
+    output_file_put_at(writer->file, table_at, table, count * sizeof table[0]);
 }
 
 int perf_writer_finish(struct perf_writer *writer)
 {
-    writer->header.data.size = writer->at - writer->header.data.offset;
+    const struct perf_data *source = writer->source;
+    writer->header.data.size = output_file_tell(writer->file) - writer->header.data.offset;
     put_features(writer);
-    if (!writer->error && fseeko(writer->file, 0, SEEK_SET)) {
-        writer->error = -errno;
+    if (writer->header.attrs.size != source->event_count * source->header.attr_size ||
+        writer->id_count != count_ids(source)) {
+        put_events(writer);
     }
-    perf_writer_put(writer, &writer->header, sizeof writer->header);
-
-    int err = writer->error;
-    if (fclose(writer->file) && !err) {
-        err = -errno;
+    if (writer->build_ids.failed) {
+        perf_writer_fail(writer, -ENOMEM);
     }
+    output_file_put_at(writer->file, 0, &writer->header, sizeof writer->header);
+    int err = output_file_finish(writer->file);
     writer->file = NULL;
-    if (!err && rename(writer->temporary, writer->path)) {
-        err = -errno;
-    }
-    if (err) {
-        error_message("failed to write %s: %s", writer->path, strerror(-err));
-    } else {
-        free(writer->temporary);
-        writer->temporary = NULL;
-    }
     perf_writer_abort(writer);
     return err;
 }
 
 void perf_writer_abort(struct perf_writer *writer)
 {
-    if (!writer) {
-        return;
+    if (writer) {
+        output_file_abort(writer->file);
+        bytes_free(&writer->build_ids);
+        free(writer);
     }
-    if (writer->file) {
-        fclose(writer->file);
-    }
-    if (writer->temporary) {
-        unlink(writer->temporary);
-        free(writer->temporary);
-    }
-    free(writer->build_ids);
-    free(writer->path);
-    free(writer);
 }
