@@ -14,7 +14,7 @@
 
 /* Memory that lines are appended to. */
 struct report {
-    char text[SINKS_MAX * (PATH_MAX + 256)];
+    char text[(SINKS_MAX + 1) * (PATH_MAX + 256)];
     size_t length;
 };
 
@@ -48,6 +48,9 @@ static void describe(struct report *report, const struct session *session)
                  stats.failed ? "failed" : "running", session->sinks.names[i],
                  (long long)(time(NULL) - session->started), stats.records, stats.bytes,
                  stats.dropped, stats.path ? stats.path : "-");
+    }
+    if (session->options.lease[0]) {
+        add_line(report, "lease=%s\n", session->options.lease);
     }
 }
 
