@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/wait.h>
 
 #include <zstd.h>
 
@@ -354,9 +355,9 @@ static void what_we_cannot_take_is_refused(void **state)
     uint64_t pipe_header[2] = {PERF_FILE_MAGIC, 16};
     uint64_t foreign[13] = {__builtin_bswap64(PERF_FILE_MAGIC), __builtin_bswap64(104)};
     FILE *out = fopen(scratch_path(state, "refused"), "w");
-    fwrite(pipe_header, 1, sizeof pipe_header, out);
+    fwrite(pipe_header, 1, sizeof pipe_header, out); /* of a pipe, and nothing behind it */
     fclose(out);
-    assert_int_equal(open_and_read(scratch_path(state, "refused")), -ENOTSUP);
+    assert_int_equal(open_and_read(scratch_path(state, "refused")), -EINVAL);
     out = fopen(scratch_path(state, "refused"), "w");
     fwrite(foreign, 1, sizeof foreign, out);
     fclose(out);
@@ -546,6 +547,207 @@ static void a_mapping_tells_its_build_id(void **state)
     free(file.records);
 }
 
+/* What a pipe and what a file of the same records give, must be equal. */
+static void check_equal(struct perf_data *a, struct perf_data *b)
+{
+    static uint8_t bytes[PERF_RECORD_SIZE_MAX];
+    struct perf_record one;
+    struct perf_record other;
+    assert_int_equal(perf_data_event_count(a), perf_data_event_count(b));
+    for (uint32_t i = 0; i < perf_data_event_count(a); i++) {
+        const struct perf_event *event = perf_data_event(a, i);
+        assert_memory_equal(&event->attr, &perf_data_event(b, i)->attr, sizeof event->attr);
+        assert_int_equal(event->id_count, perf_data_event(b, i)->id_count);
+        assert_memory_equal(event->ids, perf_data_event(b, i)->ids, event->id_count * 8);
+    }
+    int more;
+    do {
+        more = perf_data_next(a, true, &one);
+        if (more > 0) {
+            memcpy(bytes, one.bytes, one.size);
+        }
+        assert_int_equal(perf_data_next(b, true, &other), more);
+        if (more > 0) {
+            assert_int_equal((uintptr_t)one.bytes % 8, 0);
+            assert_int_equal((uintptr_t)other.bytes % 8, 0);
+            assert_int_equal(one.size, other.size);
+            assert_memory_equal(bytes, other.bytes, one.size);
+        }
+    } while (more > 0);
+    assert_int_equal(more, 0);
+    for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
+        size_t size;
+        size_t other_size;
+        const uint8_t *feature = perf_data_feature(a, i, &size);
+        const uint8_t *other_feature = perf_data_feature(b, i, &other_size);
+        assert_int_equal(size, other_size);
+        assert_int_equal(feature != NULL, other_feature != NULL);
+        if (feature) {
+            assert_memory_equal(feature, other_feature, size);
+        }
+    }
+}
+
+static struct perf_file with_everything(void)
+{
+    static const struct {
+        uint32_t size;
+        char text[12];
+    } arch = {12, "x86_64"};
+    static uint8_t formats[3000];
+    struct perf_file file = two_events();
+    uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
+    uint64_t small[] = {101, 0x5555, 0x100000007};
+    memset(formats, 7, sizeof formats);
+    perf_file_feature(&file, PERF_FEATURE_TRACING_DATA, formats, sizeof formats);
+    perf_file_feature(&file, PERF_FEATURE_ARCH, &arch, sizeof arch);
+    for (int i = 0; i < 3000; i++) {
+        perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
+        perf_file_record(&file, PERF_RECORD_COMM, 0, comm, sizeof comm);
+        perf_file_record(&file, PERF_RECORD_SAMPLE, 1, small, sizeof small);
+    }
+    return file;
+}
+
+static void a_pipe_is_read_as_a_file_is(void **state)
+{
+    struct perf_file file = with_everything();
+    perf_file_write(&file, scratch_path(state, "file"));
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        FILE *out = fdopen(ends[1], "w");
+        close(ends[0]);
+        perf_file_write_pipe(&file, out);
+        _exit(fclose(out) ? 1 : 0);
+    }
+    close(ends[1]);
+    int saved = dup(STDIN_FILENO);
+    assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+    close(ends[0]);
+    struct perf_data *from_file;
+    struct perf_data *from_pipe;
+    assert_int_equal(perf_data_open(scratch_path(state, "file"), &from_file), 0);
+    assert_int_equal(perf_data_open("-", &from_pipe), 0);
+    assert_true(perf_data_is_live(from_pipe));
+    assert_false(perf_data_is_live(from_file));
+    check_equal(from_file, from_pipe);
+    perf_data_close(from_file);
+    perf_data_close(from_pipe);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    free(file.records);
+}
+
+static void a_kept_pipe_is_read_as_a_file_is(void **state)
+{
+    struct perf_file file = with_everything();
+    perf_file_write(&file, scratch_path(state, "file"));
+    FILE *out = fopen(scratch_path(state, "kept"), "w");
+    perf_file_write_pipe(&file, out);
+    fclose(out);
+    struct perf_data *from_file;
+    struct perf_data *kept;
+    assert_int_equal(perf_data_open(scratch_path(state, "file"), &from_file), 0);
+    assert_int_equal(perf_data_open(scratch_path(state, "kept"), &kept), 0);
+    check_equal(from_file, kept);
+    perf_data_close(from_file);
+    perf_data_close(kept);
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "kept"), &status), 0);
+    for (off_t size = 16; size < 5000; size += 4) { /* cut anywhere */
+        assert_int_equal(truncate(scratch_path(state, "kept"), 5000 - size), 0);
+        int err = open_and_read(scratch_path(state, "kept"));
+        assert_true(err == 0 || err == -EINVAL);
+    }
+    free(file.records);
+}
+
+static void build_ids_of_a_pipe_are_a_feature(void **state)
+{
+    struct perf_file file = two_events();
+    struct {
+        int32_t pid;
+        uint8_t id[20];
+        uint8_t size, reserved[3];
+        char path[64];
+    } listed = {.pid = -1, .id = {1, 2, 3}, .size = 20, .path = "/lib/somewhere.so"};
+    perf_file_record(&file, PERF_USER_BUILD_ID, 0x8002, &listed, sizeof listed);
+    perf_file_record(&file, PERF_USER_BUILD_ID, 0x8002, &listed, sizeof listed);
+    FILE *out = fopen(scratch_path(state, "kept"), "w");
+    perf_file_write_pipe(&file, out);
+    fclose(out);
+    struct perf_data *data;
+    struct perf_record record;
+    size_t size;
+    assert_int_equal(perf_data_open(scratch_path(state, "kept"), &data), 0);
+    assert_int_equal(perf_data_next(data, true, &record), 0);
+    const uint8_t *list = perf_data_feature(data, PERF_FEATURE_BUILD_ID, &size);
+    assert_int_equal(size, 2 * (8 + sizeof listed));
+    assert_memory_equal(list + 8, &listed, sizeof listed);
+    assert_memory_equal(list + 16 + sizeof listed, &listed, sizeof listed);
+    perf_data_close(data);
+    free(file.records);
+}
+
+static void events_have_names(void **state)
+{
+    struct perf_file file = two_events();
+    struct {
+        uint64_t kind, id;
+        char name[16];
+    } update = {2, 101, "sched:switch"};
+    perf_file_record(&file, PERF_USER_EVENT_UPDATE, 0, &update, sizeof update);
+    uint8_t desc[2][8 + sizeof file.attrs[0] + 16];
+    memset(desc, 0, sizeof desc);
+    uint32_t head[2] = {1, sizeof file.attrs[0]};
+    uint32_t counts[2] = {0, 8};
+    memcpy(desc, head, sizeof head);
+    memcpy(desc[0] + 8 + sizeof file.attrs[0], counts, sizeof counts);
+    memcpy(desc[0] + 16 + sizeof file.attrs[0], "cycles", 7);
+    perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, desc, sizeof desc[0]);
+    perf_file_write(&file, scratch_path(state, "named"));
+    struct perf_data *data;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "named"), &data), 0);
+    assert_string_equal(perf_data_event_name(data, 0), "cycles");
+    assert_null(perf_data_event_name(data, 1));
+    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_string_equal(perf_data_event_name(data, 1), "sched:switch");
+    perf_data_close(data);
+    free(file.records);
+}
+
+/* A sparse file of 32 GiB, all of it ids of one event; and two events that share 16 GiB. */
+static void ids_without_end_are_refused(void **state)
+{
+    for (uint32_t events = 1; events <= 2; events++) {
+        struct perf_event_attr attr = {.size = sizeof attr};
+        struct perf_section ids = {4096, (UINT64_C(32) << 30) / events};
+        struct perf_file_header header = {
+            .magic = PERF_FILE_MAGIC,
+            .size = sizeof header,
+            .attr_size = sizeof attr + sizeof ids,
+            .attrs = {sizeof header, events * (sizeof attr + sizeof ids)},
+            .data = {sizeof header, 0},
+        };
+        FILE *out = fopen(scratch_path(state, "sparse"), "w");
+        fwrite(&header, 1, sizeof header, out);
+        for (uint32_t i = 0; i < events; i++) {
+            fwrite(&attr, 1, sizeof attr, out);
+            fwrite(&ids, 1, sizeof ids, out);
+        }
+        fclose(out);
+        assert_int_equal(truncate(scratch_path(state, "sparse"), (INT64_C(32) << 30) + 4096), 0);
+        assert_int_equal(open_and_read(scratch_path(state, "sparse")), -EINVAL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -557,6 +759,11 @@ int main(void)
         cmocka_unit_test(samples_are_stepped_over),
         cmocka_unit_test(what_we_cannot_take_is_refused),
         cmocka_unit_test(packed_records_are_unpacked),
+        cmocka_unit_test(a_pipe_is_read_as_a_file_is),
+        cmocka_unit_test(a_kept_pipe_is_read_as_a_file_is),
+        cmocka_unit_test(build_ids_of_a_pipe_are_a_feature),
+        cmocka_unit_test(events_have_names),
+        cmocka_unit_test(ids_without_end_are_refused),
         cmocka_unit_test(a_mapping_tells_its_build_id),
         cmocka_unit_test(records_outlive_lost_features),
         cmocka_unit_test(a_file_cut_anywhere_does_no_harm),

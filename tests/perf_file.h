@@ -90,4 +90,38 @@ static inline void perf_file_write(const struct perf_file *file, const char *pat
     fclose(out);
 }
 
+/* The same as perf record -o - writes it; event i has the one id 100 + i. */
+static inline void perf_file_write_pipe(const struct perf_file *file, FILE *out)
+{
+    const uint64_t magic[2] = {PERF_FILE_MAGIC, 16};
+    fwrite(magic, 1, sizeof magic, out);
+    for (uint32_t i = 0; i < file->attr_count; i++) {
+        struct perf_event_header header = {PERF_USER_ATTR, 0,
+                                           sizeof header + sizeof file->attrs[0] + 8};
+        uint64_t id = 100 + (uint64_t)i;
+        fwrite(&header, 1, sizeof header, out);
+        fwrite(&file->attrs[i], 1, sizeof file->attrs[i], out);
+        fwrite(&id, 1, sizeof id, out);
+    }
+    for (uint64_t i = 0; i < 64; i++) {
+        if (!(file->feature_bits >> i & 1)) {
+            continue;
+        }
+        if (i == PERF_FEATURE_TRACING_DATA) { /* 12 bytes, then the contents */
+            struct perf_event_header header = {PERF_USER_TRACING_DATA, 0, 12};
+            uint32_t size = (uint32_t)file->features[i].size;
+            fwrite(&header, 1, sizeof header, out);
+            fwrite(&size, 1, sizeof size, out);
+        } else {
+            struct perf_event_header header = {PERF_USER_FEATURE, 0,
+                                               (uint16_t)(16 + file->features[i].size)};
+            fwrite(&header, 1, sizeof header, out);
+            fwrite(&i, 1, sizeof i, out);
+        }
+        fwrite(file->features[i].bytes, 1, file->features[i].size, out);
+    }
+    fwrite(file->records, 1, file->size, out);
+    fflush(out);
+}
+
 #endif

@@ -8,8 +8,11 @@
  * an event by its id; where the id stands depends on the event's sample_type, which perf arranges
  * to be the same for all events of a file.
  *
- * The file is taken for hostile: sizes are checked before they are believed. Nothing is mapped;
- * records go through a window, so memory does not grow with the file.
+ * In a pipe (perf record -o -), and in a file that one was kept in, attributes and features come as
+ * records before and among the others. The reader takes these in, so that both look alike.
+ *
+ * All is taken for hostile: sizes are checked before they are believed. Nothing is mapped; records
+ * go through a window, so memory does not grow with the file.
  */
 #ifndef JD_TOOL_PERF_DATA_H
 #define JD_TOOL_PERF_DATA_H
@@ -28,27 +31,36 @@
 /* Records of perf's own, behind the kernel's PERF_RECORD_*. */
 enum perf_user_record {
     PERF_USER_FIRST = 64,
+    PERF_USER_ATTR = 64,
     PERF_USER_TRACING_DATA = 66,
     PERF_USER_BUILD_ID = 67,
     PERF_USER_FINISHED_ROUND = 68,
+    PERF_USER_ID_INDEX = 69,
     PERF_USER_AUXTRACE_INFO = 70,
     PERF_USER_AUXTRACE = 71,
+    PERF_USER_EVENT_UPDATE = 78,
     PERF_USER_TIME_CONV = 79,
+    PERF_USER_FEATURE = 80,
     PERF_USER_COMPRESSED = 81,
     PERF_USER_COMPRESSED2 = 83,
 };
 
 /* Feature numbers (HEADER_* of tools/perf/util/header.h) that mean something to us. */
 enum perf_feature {
+    PERF_FEATURE_TRACING_DATA = 1,
     PERF_FEATURE_BUILD_ID = 2,
+    PERF_FEATURE_HOSTNAME = 3,
     PERF_FEATURE_OSRELEASE = 4,
     PERF_FEATURE_VERSION = 5,
     PERF_FEATURE_ARCH = 6,
+    PERF_FEATURE_NRCPUS = 7,
+    PERF_FEATURE_CPUDESC = 8,
     PERF_FEATURE_CMDLINE = 11,
     PERF_FEATURE_EVENT_DESC = 12,
     PERF_FEATURE_AUXTRACE = 18,
     PERF_FEATURE_DIR_FORMAT = 24,
     PERF_FEATURE_COMPRESSED = 27,
+    PERF_FEATURE_CLOCK_DATA = 29,
     PERF_FEATURE_BITS = 256,
 };
 
@@ -57,6 +69,7 @@ struct perf_event {
     struct perf_event_attr attr; /* what the file is too old for is zero */
     const uint64_t *ids;
     uint32_t id_count;
+    char *name; /* NULL: not known yet, see perf_data_event_name */
 };
 
 /*
@@ -73,18 +86,24 @@ struct perf_record {
 struct perf_data;
 
 /*
- * Opens a recording. 0 or a negative errno after a message; -ENOTSUP for a recording that perf can
- * read and we cannot (pipe mode, AUX area data, directory format, of the other byte
- * order): the message says which and what to do instead. Such records may also turn up later, in
+ * Opens a recording, "-" for stdin. Of a pipe it reads up to the first record that is more than a
+ * description, and waits for that. 0 or a negative errno after a message; -ENOTSUP for a recording
+ * that perf can read and we cannot (AUX area data, directory format, of the other byte order): the
+ * message says which and what to do instead. Such records may also turn up later, in
  * perf_data_next.
  */
 int perf_data_open(const char *path, struct perf_data **out);
 void perf_data_close(struct perf_data *data); /* NULL is fine */
 
 const char *perf_data_path(const struct perf_data *data);
-uint64_t perf_data_size(const struct perf_data *data); /* bytes of the record section */
+
+/* Whether it comes from a pipe, whose writer may still be at work; not from a file. */
+bool perf_data_is_live(const struct perf_data *data);
 uint32_t perf_data_event_count(const struct perf_data *data);
 const struct perf_event *perf_data_event(const struct perf_data *data, uint32_t index);
+
+/* As perf shows it: "cpu-clock:u"; NULL: not known (yet). Lives as long as data. */
+const char *perf_data_event_name(struct perf_data *data, uint32_t index);
 
 /* Does some event sample this (PERF_SAMPLE_*)? */
 bool perf_data_has(const struct perf_data *data, uint64_t sample_type);
@@ -92,9 +111,13 @@ bool perf_data_has(const struct perf_data *data, uint64_t sample_type);
 /*
  * The next record: 1, 0 behind the last one, or a negative errno after a message. A last record
  * that is cut off (perf was killed) is left out with a warning. With want_samples false, samples
- * are stepped over without being read.
+ * are stepped over. Waits for a pipe's writer; perf_data_wait says whether it would have to: true
+ * when a record (or the end) has come within so many milliseconds.
  */
 int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record *record);
+bool perf_data_wait(const struct perf_data *data, int milliseconds);
+
+/* Goes back to the first record: files only, and none in a pipe's format. */
 void perf_data_rewind(struct perf_data *data);
 
 /*

@@ -1,0 +1,190 @@
+#include "jdtool/perf/perf_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WINDOW_SIZE ((size_t)1024 * 1024)
+
+/* As much as the kernel lets an ordinary user have (fs.pipe-max-size): perf is seldom kept waiting,
+ * and what it cannot write in time it loses. */
+#define PIPE_SIZE (1024 * 1024)
+
+struct perf_input {
+    int fd;
+    bool is_file;
+    uint64_t size;   /* of a file */
+    uint64_t end;    /* of what is wanted of it */
+    uint64_t offset; /* of window[start] */
+    size_t start;    /* window[start..filled) is to be taken */
+    size_t filled;
+    _Alignas(8) uint8_t window[WINDOW_SIZE];
+};
+
+static int open_fd(const char *path)
+{
+    if (strcmp(path, "-") == 0) {
+        return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    }
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is refused, not waited for */
+}
+
+int perf_input_open(const char *path, struct perf_input **out)
+{
+    struct stat status;
+    *out = NULL;
+    int fd = open_fd(path);
+    if (fd < 0 || fstat(fd, &status)) {
+        int err = -errno;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return err;
+    }
+    bool is_file = S_ISREG(status.st_mode);
+    struct perf_input *input = NULL;
+    int err = 0;
+    if (S_ISDIR(status.st_mode)) {
+        err = -EISDIR;
+    } else if (!is_file && strcmp(path, "-") != 0) {
+        err = -EINVAL;
+    } else {
+        input = malloc(sizeof *input);
+        err = input ? 0 : -ENOMEM;
+    }
+    if (err) {
+        (void)close(fd);
+        return err;
+    }
+    input->fd = fd;
+    input->is_file = is_file;
+    input->size = is_file ? (uint64_t)status.st_size : 0;
+    perf_input_seek(input, 0, is_file ? input->size : UINT64_MAX);
+    if (!is_file) {
+        (void)fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE); /* one that stays small does, too */
+    }
+    *out = input;
+    return 0;
+}
+
+void perf_input_close(struct perf_input *input)
+{
+    if (input) {
+        (void)close(input->fd);
+        free(input);
+    }
+}
+
+bool perf_input_is_file(const struct perf_input *input)
+{
+    return input->is_file;
+}
+
+uint64_t perf_input_size(const struct perf_input *input)
+{
+    return input->size;
+}
+
+int perf_input_read_at(const struct perf_input *input, uint64_t offset, void *to, size_t size)
+{
+    uint8_t *at = to;
+    while (size > 0) {
+        ssize_t n = pread(input->fd, at, size, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? -errno : -ENODATA;
+        }
+        at += n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+void perf_input_seek(struct perf_input *input, uint64_t offset, uint64_t end)
+{
+    input->offset = offset;
+    input->end = end;
+    input->start = 0;
+    input->filled = 0;
+}
+
+/* Reads some more behind what there is. The number of bytes, 0 at the end, or a negative errno. */
+static ssize_t fill(struct perf_input *input)
+{
+    size_t room = WINDOW_SIZE - input->filled;
+    uint64_t behind = input->offset + (input->filled - input->start);
+    if (room > input->end - behind) {
+        room = (size_t)(input->end - behind);
+    }
+    ssize_t n;
+    do {
+        n = input->is_file ? pread(input->fd, input->window + input->filled, room, (off_t)behind)
+                           : read(input->fd, input->window + input->filled, room);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        return -errno;
+    }
+    input->filled += (size_t)n;
+    return n;
+}
+
+int64_t perf_input_need(struct perf_input *input, size_t size, const uint8_t **at)
+{
+    if (size > PERF_INPUT_NEED_MAX) {
+        return -E2BIG;
+    }
+    if (input->filled - input->start < size && WINDOW_SIZE - input->start < PERF_INPUT_NEED_MAX) {
+        memmove(input->window, input->window + input->start, input->filled - input->start);
+        input->filled -= input->start;
+        input->start = 0;
+    }
+    while (input->filled - input->start < size) {
+        ssize_t n = fill(input);
+        if (n < 0) {
+            return n;
+        }
+        if (n == 0) {
+            break;
+        }
+    }
+    size_t have = input->filled - input->start;
+    *at = input->window + input->start;
+    return (int64_t)(have < size ? have : size);
+}
+
+void perf_input_skip(struct perf_input *input, uint64_t size)
+{
+    size_t have = input->filled - input->start;
+    input->offset += size;
+    if (size <= have) {
+        input->start += (size_t)size;
+    } else {
+        input->start = 0; /* of a file: to be read from there */
+        input->filled = 0;
+    }
+    if (input->start == input->filled) {
+        input->start = 0;
+        input->filled = 0;
+    }
+}
+
+uint64_t perf_input_offset(const struct perf_input *input)
+{
+    return input->offset;
+}
+
+bool perf_input_wait(const struct perf_input *input, int milliseconds)
+{
+    struct pollfd poll_fd = {.fd = input->fd, .events = POLLIN};
+    if (input->is_file || input->filled > input->start) {
+        return true;
+    }
+    return poll(&poll_fd, 1, milliseconds) != 0;
+}

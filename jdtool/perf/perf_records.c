@@ -1,0 +1,319 @@
+/*
+ * The records, one after the other, unpacked; and what of a pipe's records describes the recording
+ * and is taken in here: attributes, features, the formats of tracepoints, build-ids.
+ */
+#include "jdtool/perf/perf_data_private.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/perf/perf_unpack.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void perf_data_rewind(struct perf_data *data)
+{
+    const struct perf_section *records = &data->header.data;
+    perf_input_seek(data->input, records->offset, records->offset + records->size);
+    data->has_ended = false;
+    if (data->unpack) {
+        perf_unpack_rewind(data->unpack);
+    }
+}
+
+static int check_type(const struct perf_data *data, uint32_t type)
+{
+    switch (type) {
+    case PERF_RECORD_AUX:
+    case PERF_USER_AUXTRACE_INFO:
+    case PERF_USER_AUXTRACE:
+        return perf_data_refuse(data, "it holds AUX area data (Intel PT, CoreSight, SPE)",
+                                "record another event, or use 'perf inject --itrace' first");
+    case PERF_USER_TRACING_DATA: /* only in a pipe do its contents follow the record */
+        return data->in_pipe_format ? 0 : perf_data_malformed(data, "a pipe's record is in it");
+    default:
+        return 0;
+    }
+}
+
+/* Told once, however often the file is read. */
+static int cut_off(struct perf_data *data)
+{
+    if (!data->told_cut_off) {
+        warning_message("the last record of %s, at offset %" PRIu64 ", is cut off; it is left out",
+                        data->path, perf_input_offset(data->input));
+        data->told_cut_off = true;
+    }
+    data->has_ended = true;
+    return 0;
+}
+
+static int read_failed(const struct perf_data *data, int64_t err)
+{
+    error_message("failed to read %s: %s", data->path, strerror((int)-err));
+    return (int)err;
+}
+
+/* The next record as it stands in the input. As perf_data_next. */
+static int next_in_input(struct perf_data *data, bool want_samples, struct perf_record *record)
+{
+    const uint8_t *at = NULL;
+    for (;;) {
+        struct perf_event_header header;
+        int64_t have = data->has_ended ? 0 : perf_input_need(data->input, sizeof header, &at);
+        if (have < (int64_t)sizeof header) {
+            return have < 0 ? read_failed(data, have) : have > 0 ? cut_off(data) : 0;
+        }
+        memcpy(&header, at, sizeof header);
+        if (header.size < sizeof header) {
+            error_message("failed to read %s: the record at offset %" PRIu64 " has size %u",
+                          data->path, perf_input_offset(data->input), header.size);
+            return -EINVAL;
+        }
+        int err = check_type(data, header.type);
+        if (err) {
+            return err;
+        }
+        have = perf_input_need(data->input, header.size, &at);
+        if (have < header.size) {
+            return have < 0 ? read_failed(data, have) : cut_off(data);
+        }
+        perf_input_skip(data->input, header.size);
+        if (header.type == PERF_RECORD_SAMPLE && !want_samples) {
+            continue;
+        }
+        if ((uintptr_t)at % 8) { /* not in files that perf wrote, but in its pipes */
+            memcpy(data->aligned, at, header.size);
+            at = data->aligned;
+        }
+        *record = (struct perf_record){
+            .type = header.type, .misc = header.misc, .size = header.size, .bytes = at};
+        return 1;
+    }
+}
+
+/* ---- Packed records ---- */
+
+static bool is_packed(uint32_t type)
+{
+    return type == PERF_USER_COMPRESSED || type == PERF_USER_COMPRESSED2;
+}
+
+/* Hands a packed record to the unpacker. */
+static int feed(struct perf_data *data, const struct perf_record *record)
+{
+    size_t at = sizeof(struct perf_event_header);
+    size_t end = record->size;
+    if (record->type == PERF_USER_COMPRESSED2) { /* since 6.15: padded, with the size before it */
+        uint64_t size = 0;
+        if (end - at >= sizeof size) {
+            memcpy(&size, record->bytes + at, sizeof size);
+            at += sizeof size;
+        }
+        end = size < end - at ? at + size : end;
+    }
+    if (!data->unpack) {
+        data->unpack = perf_unpack_new();
+        if (!data->unpack) {
+            return read_failed(data, -ENOMEM);
+        }
+    }
+    perf_unpack_feed(data->unpack, record->bytes + at, end - at);
+    return 0;
+}
+
+/* The next one out of packed records. As perf_data_next, but 0 means that one has to be fed. */
+static int next_unpacked(struct perf_data *data, bool want_samples, struct perf_record *record)
+{
+    int more = 0;
+    do {
+        more = data->unpack ? perf_unpack_next(data->unpack, record) : 0;
+    } while (more > 0 && record->type == PERF_RECORD_SAMPLE && !want_samples);
+    if (more < 0 ||
+        (more > 0 && (is_packed(record->type) || record->type == PERF_USER_TRACING_DATA))) {
+        return perf_data_malformed(data, "its compressed records cannot be unpacked");
+    }
+    int err = more > 0 ? check_type(data, record->type) : 0;
+    return err ? err : more;
+}
+
+static int next_record(struct perf_data *data, bool want_samples, struct perf_record *record)
+{
+    for (;;) {
+        int more = next_unpacked(data, want_samples, record);
+        if (more != 0) {
+            return more;
+        }
+        more = next_in_input(data, want_samples, record);
+        if (more == 0 && data->unpack && perf_unpack_is_cut_off(data->unpack)) {
+            more = cut_off(data);
+        }
+        if (more <= 0 || !is_packed(record->type)) {
+            return more;
+        }
+        int err = feed(data, record);
+        if (err) {
+            return err;
+        }
+    }
+}
+
+/* ---- A pipe's own records ---- */
+
+/* An attribute, as long as it says itself, then the event's ids. */
+static int take_attr(struct perf_data *data, const struct perf_record *record)
+{
+    const uint8_t *attr = record->bytes + sizeof(struct perf_event_header);
+    size_t left = record->size - sizeof(struct perf_event_header);
+    uint32_t size = 0;
+    if (data->first.type) {
+        return perf_data_malformed(data, "an event is described behind its first records");
+    }
+    if (left >= PERF_ATTR_SIZE_VER0) {
+        memcpy(&size, attr + 4, sizeof size);
+        size = size ? size : PERF_ATTR_SIZE_VER0;
+    }
+    if (size < PERF_ATTR_SIZE_VER0 || size > PERF_ATTR_SIZE_MAX || size % 8 || size > left) {
+        return perf_data_malformed(data, "it has no sound list of events");
+    }
+    uint32_t ids = (uint32_t)((left - size) / sizeof(uint64_t));
+    int err = perf_events_reserve_ids(data, ids);
+    if (err) {
+        return err;
+    }
+    memcpy(data->ids + data->id_count, attr + size, ids * sizeof(uint64_t));
+    return perf_events_add(data, attr, size, ids);
+}
+
+static int take_feature(struct perf_data *data, const struct perf_record *record)
+{
+    uint64_t feature;
+    size_t at = sizeof(struct perf_event_header);
+    if (record->size - at < sizeof feature) {
+        return 0;
+    }
+    memcpy(&feature, record->bytes + at, sizeof feature);
+    at += sizeof feature;
+    if (feature >= PERF_FEATURE_BITS || feature == PERF_FEATURE_AUXTRACE ||
+        feature == PERF_FEATURE_COMPRESSED || data->features[feature].size) {
+        return 0;
+    }
+    return perf_data_append_feature(data, (unsigned)feature, record->bytes + at, record->size - at);
+}
+
+/* A file's entry of HEADER_BUILD_ID, but for its type. */
+static int take_build_id(struct perf_data *data, const struct perf_record *record)
+{
+    uint8_t entry[PERF_RECORD_SIZE_MAX + 8];
+    if (record->size <= sizeof(struct perf_build_id_entry)) {
+        return 0;
+    }
+    struct perf_event_header header = {.misc = record->misc, .size = record->size};
+    memcpy(entry, record->bytes, record->size);
+    memcpy(entry, &header, sizeof header);
+    return perf_data_append_feature(data, PERF_FEATURE_BUILD_ID, entry, record->size);
+}
+
+/* What follows the record, as many bytes as it says. */
+static int take_tracing_data(struct perf_data *data, const struct perf_record *record)
+{
+    uint32_t size = 0;
+    if (record->size < sizeof(struct perf_event_header) + sizeof size) {
+        return perf_data_malformed(data, "its description of tracepoints is cut off");
+    }
+    memcpy(&size, record->bytes + sizeof(struct perf_event_header), sizeof size);
+    while (size > 0) {
+        const uint8_t *at;
+        size_t wanted = size < PERF_INPUT_NEED_MAX ? size : PERF_INPUT_NEED_MAX;
+        int64_t have = perf_input_need(data->input, wanted, &at);
+        if (have <= 0) {
+            return have < 0 ? read_failed(data, have) : cut_off(data);
+        }
+        int err = perf_data_append_feature(data, PERF_FEATURE_TRACING_DATA, at, (size_t)have);
+        if (err) {
+            return err;
+        }
+        perf_input_skip(data->input, (uint64_t)have);
+        size -= (uint32_t)have;
+    }
+    return 0;
+}
+
+/* 1: it was one of those, and is taken in; 0: it is for others; or a negative errno. */
+static int take_in(struct perf_data *data, const struct perf_record *record)
+{
+    int err = 0;
+    switch (record->type) {
+    case PERF_USER_ATTR:
+        err = take_attr(data, record);
+        break;
+    case PERF_USER_FEATURE:
+        err = take_feature(data, record);
+        break;
+    case PERF_USER_TRACING_DATA:
+        err = take_tracing_data(data, record);
+        break;
+    case PERF_USER_BUILD_ID:
+        err = take_build_id(data, record);
+        break;
+    default:
+        return 0;
+    }
+    return err ? err : 1;
+}
+
+static int next_of_pipe(struct perf_data *data, bool want_samples, struct perf_record *record)
+{
+    int more;
+    int taken = 0;
+    do {
+        more = next_record(data, want_samples, record);
+        taken = more > 0 ? take_in(data, record) : 0;
+    } while (taken > 0);
+    if (taken == -ENOMEM) {
+        return read_failed(data, taken);
+    }
+    return taken < 0 ? taken : more;
+}
+
+int perf_records_start_pipe(struct perf_data *data)
+{
+    struct perf_record record;
+    int more = next_of_pipe(data, true, &record);
+    if (more < 0) {
+        return more;
+    }
+    int err = perf_events_finish(data);
+    if (!err && more > 0) {
+        memmove(data->aligned, record.bytes, record.size);
+        data->first = record;
+        data->first.bytes = data->aligned;
+    }
+    return err;
+}
+
+int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record *record)
+{
+    int more = 1;
+    if (data->first.type && data->first.bytes) {
+        *record = data->first;
+        data->first.bytes = NULL;
+        if (record->type == PERF_RECORD_SAMPLE && !want_samples) {
+            return perf_data_next(data, want_samples, record);
+        }
+    } else if (data->in_pipe_format) {
+        more = next_of_pipe(data, want_samples, record);
+    } else {
+        more = next_record(data, want_samples, record);
+    }
+    if (more > 0 && record->type == PERF_USER_EVENT_UPDATE) {
+        perf_events_update(data, record);
+    }
+    return more;
+}
+
+bool perf_data_wait(const struct perf_data *data, int milliseconds)
+{
+    return data->first.bytes || perf_input_wait(data->input, milliseconds);
+}
