@@ -1,8 +1,9 @@
 #include "agent/commands.h"
 
-#include "agent/duration.h"
 #include "agent/events.h"
+#include "agent/lease.h"
 #include "agent/session.h"
+#include "agent/session_clock.h"
 #include "agent/status.h"
 #include "writer/message.h"
 
@@ -26,7 +27,7 @@ static void catch_up_table(struct session *session)
  */
 static void stop(struct session *session, bool java_thread)
 {
-    duration_cancel();
+    session_clock_cancel();
     if (java_thread) {
         catch_up_table(session);
         events_replay_stubs(session);
@@ -47,17 +48,23 @@ static void stop_current(void)
     }
 }
 
-static void stop_expired(uint64_t serial)
+static bool stop_expired(uint64_t serial, enum session_end why)
 {
     if (!session_take_control()) {
-        return;
+        return false;
     }
     struct session *session = session_current();
     if (session && session->serial == serial) {
-        message(MESSAGE_INFO, "stops: duration=%u is over", (unsigned)session->options.duration);
+        if (why == SESSION_OVER) {
+            message(MESSAGE_INFO, "stops: duration=%u is over",
+                    (unsigned)session->options.duration);
+        } else {
+            message(MESSAGE_INFO, "stops: nobody holds the lease %s", session->options.lease);
+        }
         stop(session, false);
     }
     session_release_control();
+    return true;
 }
 
 /*
@@ -101,35 +108,58 @@ static int prepare_environment(JavaVM *vm)
     return 0;
 }
 
-static int start(JavaVM *vm, const struct options *options, bool attached)
+/* Has the session end by itself, where that was asked for. 0, or -1 after a message; closes the
+ * lease then, which may be -1. */
+static int start_clock(const struct session *session, int lease)
 {
-    message_set_level(options->verbose);
-    if (prepare_environment(vm) != 0) {
+    struct session_clock clock = {
+        .seconds = session->options.duration,
+        .lease = lease,
+        .session = session->serial,
+        .expired = stop_expired,
+    };
+    int error = clock.seconds || lease >= 0 ? session_clock_start(&clock) : 0;
+    if (error) {
+        message(MESSAGE_ERROR, "failed to start the clock of duration=%u and lease=%s: %s",
+                (unsigned)clock.seconds, session->options.lease, strerror(-error));
         return -1;
     }
-    struct session *session = session_new(&jvm, options);
+    return 0;
+}
+
+static int start_session(JavaVM *vm, const struct options *options, bool attached, int lease)
+{
+    struct session *session = prepare_environment(vm) == 0 ? session_new(&jvm, options) : NULL;
     if (!session) {
+        lease_close(lease);
         return -1;
     }
     session_publish(session);
     /* Live events first: what is compiled during the replay must not be missed. */
     if (events_enable(jvm.jvmti, session->table != NULL) != 0 ||
         (attached && events_replay(session) != 0)) {
+        lease_close(lease);
         stop(session, true);
         return -1;
     }
     if (attached) {
         catch_up_table(session);
     }
-    int error =
-        options->duration ? duration_start(options->duration, stop_expired, session->serial) : 0;
-    if (error) {
-        message(MESSAGE_ERROR, "failed to start the clock of duration=%u: %s",
-                (unsigned)options->duration, strerror(-error));
+    if (start_clock(session, lease) != 0) {
         stop(session, true);
         return -1;
     }
     return 0;
+}
+
+static int start(JavaVM *vm, const struct options *options, bool attached)
+{
+    message_set_level(options->verbose);
+    int lease = -1;
+    if (options->lease[0] && (lease = lease_open(options->lease)) < 0) {
+        return -1;
+    }
+    return start_session(vm, options, attached, lease);
 }
 
 int command_start(JavaVM *vm, const struct options *options, bool attached)

@@ -6,6 +6,7 @@
 #include "scratch.h"
 #include "writer/message.h"
 
+#include <fcntl.h>
 #include <jvmti.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -307,6 +308,48 @@ static void ids_that_lead_nowhere_make_no_table(void **state)
     methods_file_close(table);
 }
 
+/* ---- Leases ---- */
+
+static int hold(const char *path)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    return fd;
+}
+
+static bool runs(void)
+{
+    assert_true(session_take_control());
+    bool is = session_current() != NULL;
+    session_release_control();
+    return is;
+}
+
+static void lives_while_its_lease_is_held(void **state)
+{
+    char more[160];
+    const char *path = scratch_path(state, "lease");
+    snprintf(more, sizeof(more), ",lease=%s", path);
+    struct options options = options_for(state, more);
+    int first = hold(path);
+    int second = hold(path);
+    assert_int_equal(command_start(&vm, &options, true), 0);
+    close(first);
+    sleep_ms(2500);
+    assert_true(runs()); /* the second one still holds it */
+    close(second);
+    double from = now();
+    while (runs()) {
+        assert_true(now() - from < 10);
+        sleep_ms(20);
+    }
+    /* And nothing is started for nobody. */
+    assert_int_equal(command_start(&vm, &options, true), -1);
+    assert_false(runs());
+}
+
 #define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
 
 int main(void)
@@ -317,6 +360,7 @@ int main(void)
         JD_TEST(failure_turns_events_off_where_it_may),
         JD_TEST(stop_waits_for_callbacks),
         JD_TEST(fork_finds_no_session),
+        JD_TEST(lives_while_its_lease_is_held),
         JD_TEST(ids_that_lead_nowhere_make_no_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
