@@ -1,0 +1,166 @@
+#include "jdtool/objects/elf_file.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Beyond this no file is looked at: nothing that runs is that large. */
+#define SIZE_MAX_ANY (UINT64_C(8) << 30)
+
+static enum object_state state_of(int error)
+{
+    return error == EACCES || error == EPERM ? OBJECT_DENIED : OBJECT_MISSING;
+}
+
+/*
+ * A descriptor that names the file and has not opened it: opening a device already does something.
+ * Below a root, links are followed as the process would (Linux 5.6; before, they are not).
+ */
+static int open_path(int root, const char *path)
+{
+    if (root < 0) {
+        return open(path, O_PATH | O_CLOEXEC);
+    }
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+        fd = openat(root, path + strspn(path, "/"), O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    }
+    return fd;
+}
+
+/* The regular file itself. A negative errno: it cannot be had. */
+static int open_regular(int root, const char *path, struct stat *status)
+{
+    int handle = open_path(root, path);
+    if (handle < 0) {
+        return -errno;
+    }
+    char name[64];
+    int fd = -EINVAL;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", handle);
+    if (fstat(handle, status) == 0 && S_ISREG(status->st_mode)) {
+        fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = fd < 0 ? -errno : fd;
+    }
+    (void)close(handle);
+    return fd;
+}
+
+/* Whether nobody can shorten it but root and us. */
+static bool stays_as_it_is(const struct stat *status)
+{
+    return (status->st_uid == 0 || status->st_uid == geteuid()) &&
+           (status->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static enum object_state begin(struct elf_file *file, Elf *elf)
+{
+    GElf_Ehdr header;
+    file->elf = elf;
+    if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header)) {
+        elf_file_close(file);
+        return OBJECT_UNSOUND;
+    }
+    file->machine = header.e_machine;
+    return OBJECT_SOUND;
+}
+
+enum object_state elf_file_open(int root, const char *path, struct elf_file *out)
+{
+    struct stat status = {0};
+    struct statfs file_system;
+    *out = ELF_FILE_NONE;
+    int fd = open_regular(root, path, &status);
+    if (fd < 0) {
+        return fd == -EINVAL ? OBJECT_UNSOUND : state_of(-fd);
+    }
+    *out = (struct elf_file){
+        .fd = fd,
+        .size = (uint64_t)status.st_size,
+        .mapped = stays_as_it_is(&status),
+        .overlay = fstatfs(fd, &file_system) == 0 && file_system.f_type == OVERLAYFS_SUPER_MAGIC,
+        .device = status.st_dev,
+        .inode = status.st_ino,
+    };
+    if (out->size > (out->mapped ? SIZE_MAX_ANY : ELF_FILE_READ_MAX)) {
+        elf_file_close(out);
+        return OBJECT_UNSOUND;
+    }
+    (void)elf_version(EV_CURRENT);
+    return begin(out, elf_begin(fd, out->mapped ? ELF_C_READ_MMAP : ELF_C_READ, NULL));
+}
+
+enum object_state elf_file_take(void *image, size_t size, struct elf_file *out)
+{
+    *out = (struct elf_file){.fd = -1, .image = image, .size = size};
+    (void)elf_version(EV_CURRENT);
+    return begin(out, elf_memory(image, size));
+}
+
+void elf_file_close(struct elf_file *file)
+{
+    if (file->elf) {
+        (void)elf_end(file->elf);
+    }
+    if (file->fd >= 0) {
+        (void)close(file->fd);
+    }
+    free(file->image);
+    *file = ELF_FILE_NONE;
+}
+
+size_t elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX])
+{
+    const void *found;
+    ssize_t size = dwelf_elf_gnu_build_id(file->elf, &found);
+    if (size <= 0) {
+        return 0;
+    }
+    if (size > OBJECT_ID_MAX) { /* perf cuts them as well */
+        size = OBJECT_ID_MAX;
+    }
+    memcpy(id, found, (size_t)size);
+    return (size_t)size;
+}
+
+Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t *size)
+{
+    size_t names;
+    if (elf_getshdrstrndx(file->elf, &names)) {
+        return NULL;
+    }
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(file->elf, section));) {
+        GElf_Shdr header;
+        if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS) {
+            continue;
+        }
+        const char *its = elf_strptr(file->elf, names, header.sh_name);
+        if (its && strcmp(its, name) == 0) {
+            *size = header.sh_size;
+            return section;
+        }
+    }
+    return NULL;
+}
+
+void build_id_text(const uint8_t *id, size_t size, char text[BUILD_ID_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < size && i < OBJECT_ID_MAX; i++) {
+        *text++ = digits[id[i] >> 4];
+        *text++ = digits[id[i] & 15];
+    }
+    *text = '\0';
+}

@@ -1,0 +1,54 @@
+/*
+ * An ELF file that was opened without trusting it: its owner may put a device, a pipe or a link in
+ * its place, lie in every header, and shorten it while we read.
+ */
+#ifndef JD_TOOL_ELF_FILE_H
+#define JD_TOOL_ELF_FILE_H
+
+#include "jdtool/objects/objects.h"
+
+#include <libelf.h>
+#include <sys/types.h>
+
+/* A file that others than root and ourselves can write is read instead of mapped (a page of a
+ * shortened file kills who touches it), which costs its size in memory: up to this one. */
+#define ELF_FILE_READ_MAX (UINT64_C(256) << 20)
+
+struct elf_file {
+    Elf *elf;      /* NULL: not open */
+    int fd;        /* -1: an image in memory */
+    void *image;   /* of one that was made in memory; freed with it */
+    uint64_t size; /* bytes of the file */
+    bool mapped;   /* its pages are the file's: they cost nothing */
+    bool overlay;  /* of a file system whose inode numbers need not be those of mappings */
+    dev_t device;
+    ino_t inode;
+    unsigned machine; /* e_machine */
+};
+
+#define ELF_FILE_NONE ((struct elf_file){.fd = -1})
+
+/*
+ * Opens the regular ELF file at `path`, below the directory `root` when it is not negative: then
+ * the path's links stay inside, too. OBJECT_SOUND, or OBJECT_MISSING, OBJECT_DENIED,
+ * OBJECT_UNSOUND.
+ */
+enum object_state elf_file_open(int root, const char *path, struct elf_file *out);
+
+/* Takes an ELF image of `size` bytes from malloc over, on failure too. OBJECT_SOUND or
+ * OBJECT_UNSOUND. */
+enum object_state elf_file_take(void *image, size_t size, struct elf_file *out);
+
+void elf_file_close(struct elf_file *file); /* one that is not open is fine */
+
+/* The build-id in its notes. Returns its size; 0: it has none. */
+size_t elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX]);
+
+/* The section of that name with its content in the file. NULL: there is none. */
+Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t *size);
+
+/* Room for the two hexadecimal digits of each byte and an end. */
+#define BUILD_ID_TEXT (OBJECT_ID_MAX * 2 + 1)
+void build_id_text(const uint8_t *id, size_t size, char text[BUILD_ID_TEXT]);
+
+#endif

@@ -1,0 +1,93 @@
+#include "jdtool/objects/elf_symbols.h"
+
+#include <gelf.h>
+#include <string.h>
+
+/* Sections by number: which hold code. */
+static bool is_code(Elf *elf, size_t index)
+{
+    GElf_Shdr header;
+    Elf_Scn *section = elf_getscn(elf, index);
+    return section && gelf_getshdr(section, &header) && (header.sh_flags & SHF_EXECINSTR);
+}
+
+/* aarch64 marks where code and data begin ($x, $d, and with a suffix). */
+static bool is_mapping_mark(const struct symbols *symbols, const struct symbol *symbol)
+{
+    const char *name = symbol_name(symbols, symbol);
+    return name[0] == '$' && (name[1] == 'x' || name[1] == 'd') &&
+           (name[2] == '\0' || name[2] == '.');
+}
+
+static bool take(const GElf_Sym *symbol, bool code)
+{
+    unsigned type = GELF_ST_TYPE(symbol->st_info);
+    if (symbol->st_shndx == SHN_UNDEF || symbol->st_name == 0) {
+        return false;
+    }
+    if (type == STT_NOTYPE) { /* a label in assembly */
+        return code && symbol->st_shndx != SHN_ABS;
+    }
+    return (type == STT_FUNC || type == STT_GNU_IFUNC) && code;
+}
+
+static bool add_table(struct symbols *symbols, Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+                      uint8_t group)
+{
+    Elf_Scn *strings_section = elf_getscn(elf, header->sh_link);
+    Elf_Data *strings = strings_section ? elf_getdata(strings_section, NULL) : NULL;
+    Elf_Data *table = elf_getdata(section, NULL);
+    if (!table || !strings || !strings->d_buf || header->sh_entsize == 0) {
+        return false;
+    }
+    symbols->names[group].bytes = strings->d_buf;
+    symbols->names[group].size = strings->d_size;
+    size_t count = table->d_size / gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+    size_t known = SHN_UNDEF; /* the section asked for last */
+    bool known_is_code = false;
+    for (size_t i = 1; i < count && i <= INT32_MAX && !symbols->cut; i++) {
+        GElf_Sym symbol;
+        if (!gelf_getsym(table, (int)i, &symbol)) {
+            break;
+        }
+        if (symbol.st_shndx != known) {
+            known = symbol.st_shndx;
+            known_is_code = known < SHN_LORESERVE && is_code(elf, known);
+        }
+        if (!take(&symbol, known_is_code)) {
+            continue;
+        }
+        struct symbol kept = {
+            .address = symbol.st_value,
+            .size = symbol.st_size < UINT32_MAX ? (uint32_t)symbol.st_size : UINT32_MAX,
+            .name = symbol.st_name,
+            .group = group,
+            .binding = GELF_ST_BIND(symbol.st_info),
+        };
+        if (!is_mapping_mark(symbols, &kept)) {
+            symbols_add(symbols, &kept);
+        }
+    }
+    return true;
+}
+
+static bool add(struct symbols *symbols, const struct elf_file *file, unsigned type, uint8_t group)
+{
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(file->elf, section));) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) && header.sh_type == type) {
+            return add_table(symbols, file->elf, section, &header, group);
+        }
+    }
+    return false;
+}
+
+bool elf_symbols_add(struct symbols *symbols, const struct elf_file *file, uint8_t group)
+{
+    return add(symbols, file, SHT_SYMTAB, group);
+}
+
+bool elf_symbols_add_dynamic(struct symbols *symbols, const struct elf_file *file, uint8_t group)
+{
+    return add(symbols, file, SHT_DYNSYM, group);
+}

@@ -1,0 +1,300 @@
+#include "jdtool/objects/find_file.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* A search while it is under way: the most telling failure is the one that is reported. */
+struct search {
+    const struct file_places *places;
+    const struct file_identity *wanted;
+    struct found_file *out;
+    enum object_state worst;
+    char what[PATH_MAX + 256]; /* of `worst`, in words */
+};
+
+int process_root(uint32_t pid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%u/root", pid);
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool elf_file_has_id(const struct elf_file *file, const uint8_t *id, size_t size)
+{
+    uint8_t its[OBJECT_ID_MAX];
+    return elf_file_build_id(file, its) == size && memcmp(its, id, size) == 0;
+}
+
+/* `where` is wrong in that way. */
+static void note(struct search *search, enum object_state state, const char *where, const char *how)
+{
+    static const int weight[OBJECT_STATES] = {
+        [OBJECT_MISSING] = 1, [OBJECT_UNSOUND] = 2, [OBJECT_DENIED] = 3, [OBJECT_REFUSED] = 4};
+    if (weight[state] > weight[search->worst]) {
+        snprintf(search->what, sizeof search->what, "%s %s", where, how);
+        search->worst = state;
+    }
+}
+
+/* A program of 32 bits may run on a machine of 64. */
+static bool fits_machine(unsigned recorded, unsigned file)
+{
+    return file == recorded || (recorded == EM_X86_64 && file == EM_386) ||
+           (recorded == EM_AARCH64 && file == EM_ARM);
+}
+
+static bool has_recorded_inode(const struct search *search, const struct elf_file *file)
+{
+    const struct file_identity *wanted = search->wanted;
+    return wanted->inode && file->inode == wanted->inode && major(file->device) == wanted->major &&
+           minor(file->device) == wanted->minor;
+}
+
+/*
+ * Whether it is the file that was mapped. Where no build-id was recorded its inode must do. That
+ * tells nothing on an overlay, whose mappings have the inode of the layer below.
+ */
+static bool is_wanted(struct search *search, const struct elf_file *file, const char *where)
+{
+    const struct file_identity *wanted = search->wanted;
+    uint8_t id[OBJECT_ID_MAX];
+    char text[BUILD_ID_TEXT];
+    char how[160];
+    if (!fits_machine(search->places->machine, file->machine)) {
+        note(search, OBJECT_UNSOUND, where, "is of another machine");
+        return false;
+    }
+    if (wanted->id_size) {
+        size_t size = elf_file_build_id(file, id);
+        if (size == wanted->id_size && memcmp(id, wanted->id, size) == 0) {
+            return true;
+        }
+        build_id_text(id, size, text);
+        snprintf(how, sizeof how, "is another file (its build-id is %s)", size ? text : "missing");
+        note(search, OBJECT_REFUSED, where, how);
+        return false;
+    }
+    if (wanted->inode && file->inode != wanted->inode && !file->overlay) {
+        snprintf(how, sizeof how,
+                 "is another file than the one that was mapped (inode %ju instead of %" PRIu64 ")",
+                 (uintmax_t)file->inode, wanted->inode);
+        note(search, OBJECT_REFUSED, where, how);
+        return false;
+    }
+    return true;
+}
+
+static bool try_path(struct search *search, int root, const char *path, const char *where)
+{
+    struct elf_file *file = &search->out->file;
+    enum object_state state = elf_file_open(root, path, file);
+    if (state == OBJECT_MISSING && root >= 0) {
+        return false; /* our own file of that name tells more */
+    }
+    if (state != OBJECT_SOUND) {
+        note(search, state, where,
+             state == OBJECT_DENIED    ? "may not be read"
+             : state == OBJECT_MISSING ? "is not there"
+                                       : "is no regular ELF file, or too large");
+        return false;
+    }
+    if (is_wanted(search, file, where)) {
+        return true;
+    }
+    elf_file_close(file);
+    return false;
+}
+
+/* The kernel's own link to what is mapped there: right even when the path has another file, or
+ * none. Only root may follow it. A listed build-id does not count against it. */
+static bool try_mapping(struct search *search)
+{
+    const struct file_identity *wanted = search->wanted;
+    struct elf_file *file = &search->out->file;
+    char path[80];
+    if (!wanted->start || (!wanted->inode && !wanted->id_size)) {
+        return false; /* the pid may be another process' by now, and nothing would tell */
+    }
+    snprintf(path, sizeof path, "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, wanted->pid,
+             wanted->start, wanted->end);
+    if (elf_file_open(-1, path, file) != OBJECT_SOUND) {
+        return false;
+    }
+    if (fits_machine(search->places->machine, file->machine) &&
+        (has_recorded_inode(search, file) ||
+         (wanted->id_size && elf_file_has_id(file, wanted->id, wanted->id_size)))) {
+        return true;
+    }
+    elf_file_close(file);
+    return false;
+}
+
+static bool keep_path(struct search *search, uint32_t pid, const char *path)
+{
+    search->out->pid = pid;
+    search->out->path = strdup(path); /* NULL: no debug file beside it is found */
+    return true;
+}
+
+static bool try_process(struct search *search, const char *path)
+{
+    uint32_t pid = search->wanted->pid;
+    if (!search->places->here || !pid) {
+        return false;
+    }
+    if (try_mapping(search)) {
+        return keep_path(search, pid, path);
+    }
+    int root = process_root(pid);
+    if (root < 0) {
+        return false;
+    }
+    char where[PATH_MAX + 32];
+    snprintf(where, sizeof where, "/proc/%u/root%s", pid, path);
+    bool found = try_path(search, root, path, where);
+    (void)close(root);
+    return found && keep_path(search, pid, path);
+}
+
+/* A file under a name that is made of the build-id. */
+static bool try_by_id(struct search *search, const char *directory, const char *name)
+{
+    char id[BUILD_ID_TEXT];
+    char path[PATH_MAX];
+    build_id_text(search->wanted->id, search->wanted->id_size, id);
+    int size = snprintf(path, sizeof path, "%s/.build-id/%.2s/%s%s", directory, id, id + 2, name);
+    return size > 0 && size < PATH_MAX && try_path(search, -1, path, path);
+}
+
+static bool try_ids(struct search *search)
+{
+    if (search->wanted->id_size < 2) {
+        return false;
+    }
+    if (try_by_id(search, search->places->build_id_dir, "/elf")) {
+        return true;
+    }
+    if (try_by_id(search, "/usr/lib", "")) { /* Fedora's links to what is installed */
+        return true;
+    }
+    search->out->only_debug = try_by_id(search, search->places->build_id_dir, "/debug") ||
+                              try_by_id(search, "/usr/lib/debug", ".debug");
+    return search->out->only_debug;
+}
+
+/* The kernel maps the same vdso into every process. */
+static bool try_own_vdso(struct search *search)
+{
+    const struct file_identity *wanted = search->wanted;
+    const char *image =
+        (const char *)getauxval(AT_SYSINFO_EHDR); /* NOLINT(performance-no-int-to-ptr) */
+    Elf64_Ehdr header;
+    if (!image || memcmp(image, ELFMAG, SELFMAG) != 0) {
+        return false;
+    }
+    memcpy(&header, image, sizeof header);
+    size_t size = header.e_shoff + (size_t)header.e_shnum * header.e_shentsize;
+    void *copy = malloc(size);
+    if (!copy) {
+        return false;
+    }
+    memcpy(copy, image, size);
+    struct elf_file *file = &search->out->file;
+    if (elf_file_take(copy, size, file) != OBJECT_SOUND) {
+        return false;
+    }
+    if (file->machine == search->places->machine &&
+        (wanted->id_size ? elf_file_has_id(file, wanted->id, wanted->id_size)
+                         : search->places->same_kernel)) {
+        return true;
+    }
+    elf_file_close(file);
+    return false;
+}
+
+static bool find_vdso(struct search *search)
+{
+    return try_own_vdso(search) || (search->wanted->id_size >= 2 &&
+                                    (try_by_id(search, search->places->build_id_dir, "/vdso") ||
+                                     try_by_id(search, search->places->build_id_dir, "/elf")));
+}
+
+static bool find_path(struct search *search)
+{
+    char path[PATH_MAX];
+    static const char deleted[] = " (deleted)";
+    int size = snprintf(path, sizeof path, "%s", search->wanted->path);
+    if (size >= PATH_MAX) {
+        return false;
+    }
+    /* The kernel's mark on a file that had no name any more when perf looked. */
+    size_t mark = sizeof deleted - 1;
+    if ((size_t)size > mark && strcmp(path + (size_t)size - mark, deleted) == 0) {
+        path[(size_t)size - mark] = '\0';
+    }
+    if (try_process(search, path)) {
+        return true;
+    }
+    if (try_path(search, -1, path, path)) {
+        return keep_path(search, 0, path);
+    }
+    return try_ids(search);
+}
+
+/* What was wrong and what would help. */
+static char *explain(const struct search *search)
+{
+    const struct file_identity *wanted = search->wanted;
+    char id[BUILD_ID_TEXT];
+    char *why = NULL;
+    int size;
+    build_id_text(wanted->id, wanted->id_size, id);
+    if (strcmp(wanted->path, "[vdso]") == 0) {
+        size = asprintf(&why, "it is another kernel's (%s) and perf record put no copy into %s",
+                        search->places->kernel ? search->places->kernel : "an unknown release",
+                        search->places->build_id_dir);
+    } else if (search->worst == OBJECT_DENIED || search->worst == OBJECT_UNSOUND) {
+        size = asprintf(&why, "%s", search->what);
+    } else if (wanted->id_size) {
+        size =
+            asprintf(&why,
+                     "%s; the recording's has the build-id %s, and no copy is in %s (perf record "
+                     "--buildid-all puts them there), nor debug symbols in /usr/lib/debug",
+                     search->what, id, search->places->build_id_dir);
+    } else {
+        size = asprintf(&why,
+                        "%s; the recording has no build-id of it (perf record --buildid-mmap "
+                        "--buildid-all notes and keeps what is needed)",
+                        search->what);
+    }
+    return size < 0 ? NULL : why;
+}
+
+enum object_state find_file(const struct file_places *places, const struct file_identity *wanted,
+                            struct found_file *out, char **why)
+{
+    struct search search = {
+        .places = places, .wanted = wanted, .out = out, .worst = OBJECT_UNTRIED};
+    *out = (struct found_file){.file = ELF_FILE_NONE};
+    *why = NULL;
+    if (strcmp(wanted->path, "[vdso]") == 0 ? find_vdso(&search) : find_path(&search)) {
+        return OBJECT_SOUND;
+    }
+    *why = explain(&search);
+    return search.worst == OBJECT_UNTRIED ? OBJECT_MISSING : search.worst;
+}
+
+void found_file_close(struct found_file *found)
+{
+    elf_file_close(&found->file);
+    free(found->path);
+    found->path = NULL;
+}

@@ -1,0 +1,52 @@
+/*
+ * Finds the file of an object: goes through the places where it may be (objects.h lists them) until
+ * one of them has the file that was recorded.
+ */
+#ifndef JD_TOOL_FIND_FILE_H
+#define JD_TOOL_FIND_FILE_H
+
+#include "jdtool/objects/elf_file.h"
+
+/* What is looked for; see struct object_place. */
+struct file_identity {
+    const char *path;
+    uint8_t id[OBJECT_ID_MAX];
+    uint8_t id_size;   /* 0: not known */
+    bool id_is_listed; /* the id is not the mapping's: the path had it when the recording ended */
+    uint32_t major;
+    uint32_t minor;
+    uint64_t inode;
+    uint32_t pid;
+    uint64_t start, end;
+};
+
+/* Where to look. */
+struct file_places {
+    unsigned machine;
+    const char *build_id_dir;
+    const char *kernel; /* the recording's release, for messages */
+    bool here;          /* pids mean something */
+    bool same_kernel;   /* our own vdso is the recorded one */
+};
+
+struct found_file {
+    struct elf_file file;
+    uint32_t pid;    /* 0: path is ours; else that process' */
+    char *path;      /* NULL: it has none that its debug file could be beside of */
+    bool only_debug; /* a separate debug file in the file's place: no code, no .eh_frame */
+};
+
+/* OBJECT_SOUND with *out filled; else why not, with *why in words (from malloc; NULL: no memory).
+ */
+enum object_state find_file(const struct file_places *places, const struct file_identity *wanted,
+                            struct found_file *out, char **why);
+void found_file_close(
+    struct found_file *found); /* one that is all zero but for file's fd is fine */
+
+/* The root directory of a process, to be closed; -1: it has ended, or is not to be looked into. */
+int process_root(uint32_t pid);
+
+/* Whether a file that is open bears that build-id. */
+bool elf_file_has_id(const struct elf_file *file, const uint8_t *id, size_t size);
+
+#endif

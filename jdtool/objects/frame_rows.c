@@ -1,0 +1,238 @@
+#include "jdtool/objects/frame_rows.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/base/hash_map.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cached_row {
+    uint64_t address;
+    struct native_row row;
+};
+
+struct frame_rows {
+    unsigned machine;
+    Dwarf_CFI *eh_frame;    /* ours */
+    Dwarf_CFI *debug_frame; /* belongs to its Dwarf */
+    bool asked;             /* for .debug_frame */
+    struct hash_map by_address;
+    struct cached_row *list;
+    uint32_t count;
+    uint32_t room;
+    Dwarf_Frame **kept; /* frames that rows with expressions point into */
+    uint32_t kept_count;
+    uint32_t kept_room;
+    struct native_row nothing;
+};
+
+struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame)
+{
+    struct frame_rows *rows = calloc(1, sizeof *rows);
+    if (rows) {
+        rows->machine = machine;
+        rows->eh_frame = eh_frame ? dwarf_getcfi_elf(eh_frame) : NULL;
+    }
+    return rows;
+}
+
+static void forget(struct frame_rows *rows)
+{
+    for (uint32_t i = 0; i < rows->kept_count; i++) {
+        free(rows->kept[i]);
+    }
+    rows->kept_count = 0;
+    rows->count = 0;
+    hash_map_clear(&rows->by_address);
+}
+
+void frame_rows_free(struct frame_rows *rows)
+{
+    if (!rows) {
+        return;
+    }
+    forget(rows);
+    if (rows->eh_frame) {
+        (void)dwarf_cfi_end(rows->eh_frame);
+    }
+    hash_map_free(&rows->by_address);
+    free(rows->kept);
+    free(rows->list);
+    free(rows);
+}
+
+static bool is_cfa(const Dwarf_Op *op)
+{
+    return op->atom == DW_OP_call_frame_cfa;
+}
+
+static bool plus(const Dwarf_Op *ops, size_t count, int32_t *offset)
+{
+    if (count == 0) {
+        *offset = 0;
+        return true;
+    }
+    /* libdw writes a negative offset as plus_uconst of its two's complement. */
+    if (count == 1 && ops->atom == DW_OP_plus_uconst) {
+        int64_t value = (int64_t)ops->number;
+        *offset = (int32_t)value;
+        return value == *offset;
+    }
+    if (count == 2 && ops[0].atom == DW_OP_consts && ops[1].atom == DW_OP_plus) {
+        int64_t value = (int64_t)ops[0].number;
+        *offset = (int32_t)value;
+        return value == *offset;
+    }
+    return false;
+}
+
+static bool reg_plus(const Dwarf_Op *op, struct native_place *place)
+{
+    uint64_t reg;
+    int64_t offset;
+    if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
+        reg = op->atom - DW_OP_breg0;
+        offset = (int64_t)op->number;
+    } else if (op->atom == DW_OP_bregx) {
+        reg = op->number;
+        offset = (int64_t)op->number2;
+    } else {
+        return false;
+    }
+    if (reg >= NATIVE_REGS || offset != (int32_t)offset) {
+        return false;
+    }
+    *place =
+        (struct native_place){.rule = NATIVE_REG, .reg = (uint8_t)reg, .offset = (int32_t)offset};
+    return true;
+}
+
+/* A rule in our words. True when it points into the frame, which has to be kept then. */
+static bool take_register(Dwarf_Frame *frame, int number, struct native_place *place)
+{
+    Dwarf_Op memory[3];
+    Dwarf_Op *ops;
+    size_t count;
+    memset(place, 0, sizeof *place);
+    if (dwarf_frame_register(frame, number, memory, &ops, &count) != 0 ||
+        (count == 0 && ops == memory)) {
+        place->rule = NATIVE_UNDEFINED;
+        return false;
+    }
+    if (count == 0) {
+        place->rule = NATIVE_SAME;
+        return false;
+    }
+    bool value = ops[count - 1].atom == DW_OP_stack_value;
+    size_t body = value ? count - 1 : count;
+    if (body && is_cfa(&ops[0]) && plus(ops + 1, body - 1, &place->offset)) {
+        place->rule = value ? NATIVE_CFA : NATIVE_AT_CFA;
+        return false;
+    }
+    if (!value && count == 1 && ops[0].atom == DW_OP_regx && ops[0].number < NATIVE_REGS) {
+        place->rule = NATIVE_REG;
+        place->reg = (uint8_t)ops[0].number;
+        return false;
+    }
+    if (!value && count == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) {
+        place->rule = NATIVE_REG;
+        place->reg = (uint8_t)(ops[0].atom - DW_OP_reg0);
+        return false;
+    }
+    if (ops == memory || count > UINT16_MAX) {
+        place->rule = NATIVE_UNDEFINED;
+        return false;
+    }
+    place->rule = value ? NATIVE_EXPRESSION : NATIVE_AT_EXPRESSION;
+    place->operations = ops;
+    place->length = (uint16_t)body;
+    return true;
+}
+
+static bool keep_frame(struct frame_rows *rows, Dwarf_Frame *frame)
+{
+    if (array_reserve(&rows->kept, rows->kept_count, &rows->kept_room, sizeof(Dwarf_Frame *)) < 0) {
+        return false;
+    }
+    rows->kept[rows->kept_count++] = frame;
+    return true;
+}
+
+static void take_frame(struct frame_rows *rows, Dwarf_Frame *frame, struct native_row *row)
+{
+    Dwarf_Op *ops;
+    size_t count;
+    bool keep = false;
+    if (dwarf_frame_cfa(frame, &ops, &count) != 0 || count == 0 || count > UINT16_MAX) {
+        free(frame);
+        return;
+    }
+    if (count != 1 || !reg_plus(ops, &row->cfa)) {
+        row->cfa = (struct native_place){
+            .rule = NATIVE_EXPRESSION, .length = (uint16_t)count, .operations = ops};
+        keep = true;
+    }
+    int return_address = dwarf_frame_info(frame, NULL, NULL, &row->signal);
+    for (unsigned i = 0; i < NATIVE_PLACES; i++) {
+        int number = (int)native_place_register(rows->machine, i);
+        if (i == NATIVE_PLACES - 1 && return_address >= 0) {
+            number = return_address;
+        }
+        keep |= take_register(frame, number, &row->places[i]);
+    }
+    row->found = true;
+    if (!keep) {
+        free(frame);
+    } else if (!keep_frame(rows, frame)) {
+        memset(row, 0, sizeof *row);
+        free(frame);
+    }
+}
+
+static void look_up(struct frame_rows *rows, uint64_t address, Dwarf *(*debug_frame)(void *context),
+                    void *context, struct native_row *row)
+{
+    Dwarf_Frame *frame = NULL;
+    memset(row, 0, sizeof *row);
+    if (rows->eh_frame && dwarf_cfi_addrframe(rows->eh_frame, address, &frame) == 0) {
+        take_frame(rows, frame, row);
+        return;
+    }
+    if (!rows->asked) {
+        rows->asked = true;
+        Dwarf *dwarf = debug_frame(context);
+        rows->debug_frame = dwarf ? dwarf_getcfi(dwarf) : NULL;
+    }
+    if (rows->debug_frame && dwarf_cfi_addrframe(rows->debug_frame, address, &frame) == 0) {
+        take_frame(rows, frame, row);
+    }
+}
+
+const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address,
+                                       Dwarf *(*debug_frame)(void *context), void *context)
+{
+    struct hash_map_cursor cursor = hash_map_start(&rows->by_address, address);
+    for (uint32_t at; (at = hash_map_next(&rows->by_address, &cursor)) != HASH_MAP_NONE;) {
+        if (rows->list[at].address == address) {
+            return &rows->list[at].row;
+        }
+    }
+    if (rows->count == FRAME_ROWS_MAX) {
+        forget(rows);
+    }
+    if (array_reserve(&rows->list, rows->count, &rows->room, sizeof *rows->list) < 0 ||
+        hash_map_add(&rows->by_address, address, rows->count)) {
+        return &rows->nothing;
+    }
+    struct cached_row *cached = &rows->list[rows->count++];
+    cached->address = address;
+    look_up(rows, address, debug_frame, context, &cached->row);
+    return &cached->row;
+}
+
+uint64_t frame_rows_bytes(const struct frame_rows *rows)
+{
+    return sizeof *rows + (uint64_t)rows->room * sizeof *rows->list +
+           rows->by_address.room * sizeof *rows->by_address.slots;
+}

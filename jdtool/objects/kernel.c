@@ -1,0 +1,306 @@
+/* The kernel as an object: its names from kallsyms or a vmlinux, and those it made at run time. */
+#include "jdtool/objects/elf_symbols.h"
+#include "jdtool/objects/object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MADE_BYTES_MAX ((size_t)16 << 20)
+
+/* The kernel that runs here tells its build-id in its notes. */
+static size_t own_id(uint8_t id[OBJECT_ID_MAX])
+{
+    uint8_t notes[4096];
+    int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? 0 : read(fd, notes, sizeof notes);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    for (size_t at = 0; size > 0 && at + 12 <= (size_t)size;) {
+        uint32_t header[3]; /* name size, content size, type */
+        memcpy(header, notes + at, sizeof header);
+        size_t name = at + 12;
+        size_t content = name + ((header[0] + 3u) & ~3u);
+        size_t next = content + ((header[1] + 3u) & ~3u);
+        if (header[0] > sizeof notes || header[1] > sizeof notes || next > (size_t)size) {
+            break;
+        }
+        if (header[2] == 3 && header[0] == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
+            header[1] <= OBJECT_ID_MAX) {
+            memcpy(id, notes + content, header[1]);
+            return header[1];
+        }
+        at = next;
+    }
+    return 0;
+}
+
+struct object *objects_kernel(struct objects *objects, const struct kernel_place *place)
+{
+    struct object *kernel = objects->kernel;
+    if (!kernel) {
+        struct object_place none = {.path = "[kernel.kallsyms]"};
+        kernel = objects->kernel = objects_find(objects, &none);
+        if (kernel->state == OBJECT_TOO_MANY) {
+            return kernel;
+        }
+        kernel->kernel = true;
+        kernel->state = OBJECT_UNTRIED;
+    }
+    if (place->id_size && place->id_size <= OBJECT_ID_MAX && !kernel->identity.id_size) {
+        memcpy(kernel->identity.id, place->id, place->id_size);
+        kernel->identity.id_size = place->id_size;
+    }
+    uint8_t own[OBJECT_ID_MAX];
+    size_t size = place->id_size ? own_id(own) : 0;
+    if (size && (size != place->id_size || memcmp(own, place->id, size) != 0)) {
+        objects->places.same_kernel = false; /* of that release, and yet another build */
+    }
+    if (place->reference && place->reference_address && !objects->kernel_reference) {
+        objects->kernel_reference = strdup(place->reference);
+        objects->kernel_reference_address = place->reference_address;
+    }
+    return kernel;
+}
+
+/* ---- Made at run time ---- */
+
+int objects_add_ksymbol(struct objects *objects, uint64_t address, uint32_t size, const char *name)
+{
+    struct kernel_functions *made = &objects->made;
+    size_t length = strlen(name) + 1;
+    if (length > MADE_BYTES_MAX - made->size || size == 0) {
+        return 0;
+    }
+    if (made->size + length > made->room) {
+        size_t room = (made->size + length) * 2;
+        char *grown = realloc(made->names, room);
+        if (!grown) {
+            return -ENOMEM;
+        }
+        made->names = grown;
+        made->room = room;
+    }
+    struct symbol symbol = {.address = address, .size = size, .name = (uint32_t)made->size};
+    memcpy(made->names + made->size, name, length);
+    made->size += length;
+    made->sorted = false;
+    symbols_add(&made->symbols, &symbol);
+    made->symbols.names[0].bytes = made->names;
+    made->symbols.names[0].size = made->size;
+    return made->symbols.failed ? -ENOMEM : 0;
+}
+
+static const struct symbol *made_at(struct kernel_functions *made, uint64_t address)
+{
+    if (!made->sorted) {
+        symbols_finish(&made->symbols, 0, true);
+        made->sorted = true;
+    }
+    return symbols_at(&made->symbols, address);
+}
+
+/* ---- Where its names are ---- */
+
+static bool is_running(const struct object *kernel)
+{
+    const struct file_identity *identity = &kernel->identity;
+    uint8_t id[OBJECT_ID_MAX];
+    size_t size = own_id(id);
+    if (identity->id_size && size) {
+        return size == identity->id_size && memcmp(id, identity->id, size) == 0;
+    }
+    return kernel->objects->places.same_kernel;
+}
+
+/* Whether it is the same boot: KASLR puts the kernel elsewhere at each. */
+static bool is_at_its_place(const struct objects *objects)
+{
+    if (!objects->kernel_reference) {
+        return true;
+    }
+    const struct symbols *symbols = &objects->kallsyms.symbols;
+    /* Several symbols share that address, and one of them is kept. */
+    const struct symbol *there = symbols_at(symbols, objects->kernel_reference_address);
+    const struct symbol *named = symbols_named(symbols, objects->kernel_reference);
+    return named ? named->address == objects->kernel_reference_address
+                 : there && there->address == objects->kernel_reference_address;
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct object *kernel, const char *format,
+                                                      ...)
+{
+    va_list args;
+    char *why = NULL;
+    va_start(args, format);
+    if (vasprintf(&why, format, args) < 0) {
+        why = NULL;
+    }
+    va_end(args);
+    free(kernel->why);
+    kernel->why = why;
+}
+
+/* False, with a reason, when these are not the names. */
+static bool try_kallsyms(struct object *kernel, const char *path)
+{
+    struct objects *objects = kernel->objects;
+    int err = kallsyms_read(path, &objects->kallsyms);
+    if (err == -EPERM) {
+        kernel->state = OBJECT_DENIED;
+        say(kernel,
+            "the kernel hides its addresses in %s from us (be root, or set "
+            "kernel.kptr_restrict to 0)",
+            path);
+        return false;
+    }
+    if (err) {
+        say(kernel, "%s: %s", path, strerror(-err));
+        return false;
+    }
+    if (!is_at_its_place(objects)) {
+        kallsyms_free(&objects->kallsyms);
+        kernel->state = OBJECT_REFUSED;
+        say(kernel, "%s is of another boot: '%s' lies elsewhere", path, objects->kernel_reference);
+        return false;
+    }
+    return true;
+}
+
+static bool try_vmlinux(struct object *kernel, const char *path)
+{
+    struct objects *objects = kernel->objects;
+    const struct file_identity *identity = &kernel->identity;
+    struct elf_file *file = &objects->vmlinux_file;
+    if (elf_file_open(-1, path, file) != OBJECT_SOUND) {
+        return false;
+    }
+    if (elf_file_has_id(file, identity->id, identity->id_size) &&
+        elf_symbols_add(&objects->vmlinux, file, 0)) {
+        symbols_finish(&objects->vmlinux, 0, false);
+        const struct symbol *reference =
+            objects->kernel_reference ? symbols_named(&objects->vmlinux, objects->kernel_reference)
+                                      : NULL;
+        objects->vmlinux_moved =
+            reference ? objects->kernel_reference_address - reference->address : 0;
+        return true;
+    }
+    symbols_free(&objects->vmlinux);
+    elf_file_close(file);
+    return false;
+}
+
+static bool try_kept(struct object *kernel)
+{
+    const struct file_identity *identity = &kernel->identity;
+    const struct objects *objects = kernel->objects;
+    char id[BUILD_ID_TEXT];
+    char path[PATH_MAX];
+    if (identity->id_size < 2) {
+        return false;
+    }
+    build_id_text(identity->id, identity->id_size, id);
+    snprintf(path, sizeof path, "%s/.build-id/%.2s/%s/kallsyms", objects->build_id_dir, id, id + 2);
+    if (access(path, R_OK) == 0 && try_kallsyms(kernel, path)) {
+        return true;
+    }
+    snprintf(path, sizeof path, "%s/.build-id/%.2s/%s/vmlinux", objects->build_id_dir, id, id + 2);
+    if (try_vmlinux(kernel, path)) {
+        return true;
+    }
+    snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
+    if (try_vmlinux(kernel, path)) {
+        return true;
+    }
+    static const char *const places[] = {
+        "/usr/lib/debug/boot/vmlinux-%s",
+        "/usr/lib/debug/lib/modules/%s/vmlinux",
+        "/lib/modules/%s/build/vmlinux",
+        "/lib/modules/%s/vmlinux",
+        "/boot/vmlinux-%s",
+    };
+    const char *release = objects->os_release;
+    if (!release || strchr(release, '/')) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const char *hole = strstr(places[i], "%s");
+        snprintf(path, sizeof path, "%.*s%s%s", (int)(hole - places[i]), places[i], release,
+                 hole + 2);
+        if (try_vmlinux(kernel, path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void kernel_open(struct object *kernel)
+{
+    if (kernel->state != OBJECT_UNTRIED) {
+        return;
+    }
+    kernel->state = OBJECT_MISSING;
+    bool running = is_running(kernel);
+    if ((running && try_kallsyms(kernel, "/proc/kallsyms")) || try_kept(kernel)) {
+        kernel->state = OBJECT_SOUND;
+        free(kernel->why);
+        kernel->why = NULL;
+        return;
+    }
+    if (!kernel->why) {
+        const char *release = kernel->objects->os_release;
+        say(kernel,
+            "the recording is of another kernel (%s), and neither perf's copy of its symbols in %s "
+            "nor its vmlinux is here",
+            release ? release : "of an unknown release", kernel->objects->build_id_dir);
+    }
+}
+
+bool kernel_symbol(struct object *kernel, uint64_t address, struct object_symbol *out)
+{
+    struct objects *objects = kernel->objects;
+    kernel_open(kernel);
+    kernel->lookups++;
+    const struct symbols *symbols = &objects->made.symbols;
+    const struct symbol *found =
+        objects->made.symbols.count ? made_at(&objects->made, address) : NULL;
+    const char *module = found ? "[bpf]" : NULL;
+    uint64_t moved = 0;
+    if (!found) {
+        moved = objects->vmlinux_moved;
+        symbols = objects->vmlinux.count ? &objects->vmlinux : &objects->kallsyms.symbols;
+        found = symbols_at(symbols, address - moved);
+        module = found && found->module ? objects->kallsyms.modules[found->module - 1] : NULL;
+    }
+    const char *name = found ? symbol_name(symbols, found) : "";
+    if (!name[0]) {
+        return false;
+    }
+    *out = (struct object_symbol){
+        .address = found->address + moved, .size = found->size, .name = name, .module = module};
+    return true;
+}
+
+uint64_t kernel_bytes(const struct objects *objects)
+{
+    return symbols_bytes(&objects->kallsyms.symbols) + symbols_bytes(&objects->vmlinux) +
+           objects->kallsyms.symbols.names[0].size + symbols_bytes(&objects->made.symbols) +
+           objects->made.room;
+}
+
+void kernel_free(struct objects *objects)
+{
+    kallsyms_free(&objects->kallsyms);
+    symbols_free(&objects->vmlinux);
+    symbols_free(&objects->made.symbols);
+    elf_file_close(&objects->vmlinux_file);
+    free(objects->made.names);
+    free(objects->kernel_reference);
+}

@@ -1,0 +1,175 @@
+/* The questions that an object answers. */
+#include "jdtool/objects/object.h"
+
+#include <string.h>
+
+bool object_open(struct object *object)
+{
+    return object_use(object) != NULL || (object->kernel && object->state == OBJECT_SOUND);
+}
+
+enum object_state object_state(const struct object *object)
+{
+    return object->state;
+}
+
+const char *object_why(const struct object *object)
+{
+    static const char *const generic[OBJECT_STATES] = {
+        [OBJECT_NONE] = "it is memory, no file",
+        [OBJECT_MISSING] = "it is not there",
+        [OBJECT_REFUSED] = "it is another file",
+        [OBJECT_DENIED] = "it may not be read",
+        [OBJECT_UNSOUND] = "it cannot be read",
+        [OBJECT_TOO_MANY] = "the recording has too many files",
+    };
+    const char *why = object->why ? object->why : generic[object->state];
+    return why ? why : "";
+}
+
+uint32_t object_id(const struct object *object)
+{
+    return object->id;
+}
+
+const char *object_path(const struct object *object)
+{
+    return object->identity.path;
+}
+
+bool object_is_kernel(const struct object *object)
+{
+    return object->kernel;
+}
+
+size_t object_build_id(const struct object *object, uint8_t id[OBJECT_ID_MAX])
+{
+    const struct file_identity *identity = &object->identity;
+    if (identity->id_size) {
+        memcpy(id, identity->id, identity->id_size);
+        return identity->id_size;
+    }
+    memcpy(id, object->found_id, object->found_id_size);
+    return object->found_id_size;
+}
+
+bool object_address(struct object *object, uint64_t file_offset, uint64_t *address)
+{
+    const struct object_file *file = object_use(object);
+    for (uint32_t i = 0; file && i < file->segment_count; i++) {
+        const struct segment *segment = &file->segments[i];
+        if (file_offset - segment->file_offset < segment->size) {
+            *address = file_offset - segment->file_offset + segment->address;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool object_symbol(struct object *object, uint64_t address, struct object_symbol *symbol)
+{
+    if (object->kernel) {
+        return kernel_symbol(object, address, symbol);
+    }
+    struct object_file *file = object_use(object);
+    if (!file) {
+        return false;
+    }
+    bool first = !file->symbols_asked;
+    const struct symbols *symbols = object_file_symbols(&object->objects->places, file);
+    if (first) {
+        object_count_bytes(object);
+    }
+    const struct symbol *found = symbols_at(symbols, address);
+    const char *name = found ? symbol_name(symbols, found) : "";
+    if (!name[0]) {
+        return false;
+    }
+    *symbol = (struct object_symbol){.address = found->address, .size = found->size, .name = name};
+    return true;
+}
+
+const char *objects_demangle(struct objects *objects, const char *name)
+{
+    return demangle(name, objects->demangled, sizeof objects->demangled) ? objects->demangled
+                                                                         : name;
+}
+
+size_t object_inlines(struct object *object, uint64_t address, const struct object_inline **inlines)
+{
+    struct object_file *file = object_use(object);
+    if (!file) {
+        return 0;
+    }
+    if (!file->lines) {
+        Dwarf *dwarf = object_file_dwarf(&object->objects->places, file);
+        file->lines = dwarf ? lines_new(dwarf) : NULL;
+    }
+    size_t count = file->lines ? lines_at(file->lines, address, inlines) : 0;
+    object_count_bytes(object);
+    return count;
+}
+
+static Dwarf *debug_frame_of(void *context)
+{
+    struct object *object = context;
+    return object_file_dwarf(&object->objects->places, object->file);
+}
+
+const struct native_row *object_row(struct object *object, uint64_t address)
+{
+    static const struct native_row nothing;
+    struct object_file *file = object_use(object);
+    if (!file || file->found.file.machine != object->objects->places.machine) {
+        return &nothing;
+    }
+    const struct native_row *row = frame_rows_at(file->rows, address, debug_frame_of, object);
+    object_count_bytes(object);
+    return row;
+}
+
+static bool is_root_symbol(const char *name)
+{
+    static const char *const names[] = {
+        "start_thread",
+        "clone",
+        "clone3",
+        "__clone",
+        "__clone3",
+        "__GI___clone",
+        "__GI___clone3",
+        "_start",
+        "thread_start",
+        "start",
+        "__libc_start_main",
+        "__libc_start_call_main",
+        "__clone_internal",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t size = strlen(names[i]);
+        if (strncmp(name, names[i], size) == 0 && (name[size] == '\0' || name[size] == '@')) {
+            return true;
+        }
+    }
+    return strncmp(name, "__libc_start_main", 17) == 0; /* _impl, _alias_1 */
+}
+
+/* The library that threads begin in. Its start_thread is a local function, so that a stripped one
+ * has no symbol there, while what it is called for has. */
+static bool is_thread_library(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    return strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0 ||
+           strncmp(name, "libpthread", 10) == 0 || strncmp(name, "ld-musl", 7) == 0;
+}
+
+bool object_is_root(struct object *object, uint64_t address)
+{
+    struct object_symbol symbol;
+    if (object->kernel) {
+        return false;
+    }
+    return object_symbol(object, address, &symbol) ? is_root_symbol(symbol.name)
+                                                   : is_thread_library(object->identity.path);
+}

@@ -1,0 +1,118 @@
+/* What the files of this room know of an object; others know struct object by its name only. */
+#ifndef JD_TOOL_OBJECT_H
+#define JD_TOOL_OBJECT_H
+
+#include "jdtool/base/hash_map.h"
+#include "jdtool/base/intern.h"
+#include "jdtool/objects/debug_file.h"
+#include "jdtool/objects/demangle.h"
+#include "jdtool/objects/frame_rows.h"
+#include "jdtool/objects/kallsyms.h"
+#include "jdtool/objects/lines.h"
+
+/* A file while it is open, with what was made of it so far. */
+struct object_file {
+    struct found_file found;
+    struct elf_file debug;  /* its separate debug file */
+    struct elf_file packed; /* its .gnu_debugdata */
+    struct elf_file shared; /* what its DWARF shares with others (dwz) */
+    struct symbols symbols;
+    struct frame_rows *rows;
+    Dwarf *dwarf; /* of whichever has it; NULL: none */
+    Dwarf *shared_dwarf;
+    struct lines *lines;
+    struct segment {
+        uint64_t file_offset;
+        uint64_t size;
+        uint64_t address;
+    } * segments;
+    uint32_t segment_count;
+    bool debug_asked, dwarf_asked, symbols_asked;
+};
+
+struct object {
+    struct objects *objects;
+    uint32_t id;
+    enum object_state state;
+    struct file_identity identity;
+    char *why;
+    uint64_t lookups;
+    bool kernel;
+    uint8_t found_id[OBJECT_ID_MAX]; /* of the file, when none was recorded */
+    uint8_t found_id_size;
+    struct object_file *file; /* NULL: closed */
+    uint64_t bytes;           /* that are counted for it */
+    struct object *newer;     /* in the order of use, while open */
+    struct object *older;
+};
+
+/* Functions that the kernel made at run time, in the order they were told; `sorted` of them are in
+ * order of their addresses. */
+struct kernel_functions {
+    struct symbols symbols;
+    char *names;
+    size_t size;
+    size_t room;
+    bool sorted;
+};
+
+struct objects {
+    struct file_places places;
+    char *build_id_dir;
+    char *os_release;
+    struct hash_map by_identity;
+    struct object **list;
+    uint32_t count;
+    uint32_t room;
+    struct object *too_many; /* what is found beyond OBJECTS_MAX */
+    struct intern paths;
+
+    struct hash_map listed_by_path;
+    struct listed_id {
+        const char *path;
+        uint8_t id[OBJECT_ID_MAX];
+        uint8_t size; /* 0: several files had this path */
+    } * listed;
+    uint32_t listed_count;
+    uint32_t listed_room;
+
+    struct object *newest; /* of the open ones */
+    struct object *oldest;
+    uint32_t open_count;
+    uint64_t bytes;
+    uint64_t opened;
+    char demangled[DEMANGLE_INPUT_MAX];
+
+    struct object *kernel;
+    struct kallsyms kallsyms;
+    struct symbols vmlinux; /* instead of kallsyms */
+    struct elf_file vmlinux_file;
+    uint64_t vmlinux_moved; /* to be added to its addresses */
+    char *kernel_reference;
+    uint64_t kernel_reference_address;
+    struct kernel_functions made;
+};
+
+/* The object's file, opened if need be, and counted as used. NULL: it cannot be read. */
+struct object_file *object_use(struct object *object);
+
+/* Counts what a file's tables take anew; closes others when it is too much. */
+void object_count_bytes(struct object *object);
+
+/* Opens and closes what is behind an object (object_file.c). */
+enum object_state object_file_open(const struct file_places *places,
+                                   const struct file_identity *identity, struct object_file **out,
+                                   char **why);
+void object_file_close(struct object_file *file);
+uint64_t object_file_bytes(const struct object_file *file);
+const struct symbols *object_file_symbols(const struct file_places *places,
+                                          struct object_file *file);
+Dwarf *object_file_dwarf(const struct file_places *places, struct object_file *file);
+
+/* The kernel's (kernel.c). */
+void kernel_open(struct object *object);
+bool kernel_symbol(struct object *object, uint64_t address, struct object_symbol *symbol);
+uint64_t kernel_bytes(const struct objects *objects);
+void kernel_free(struct objects *objects);
+
+#endif

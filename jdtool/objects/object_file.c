@@ -1,0 +1,182 @@
+#include "jdtool/objects/elf_symbols.h"
+#include "jdtool/objects/object.h"
+
+#include <elfutils/libdwelf.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEGMENTS_MAX 4096
+
+/* Where symbols' names are (symbol.group). */
+enum { NAMES_FILE, NAMES_DEBUG, NAMES_PACKED, NAMES_DYNAMIC };
+
+static void read_segments(struct object_file *file)
+{
+    Elf *elf = file->found.file.elf;
+    size_t count;
+    if (elf_getphdrnum(elf, &count) != 0 || count == 0 || count > SEGMENTS_MAX) {
+        return;
+    }
+    file->segments = calloc(count, sizeof *file->segments);
+    if (!file->segments) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr header;
+        if (gelf_getphdr(elf, (int)i, &header) && header.p_type == PT_LOAD) {
+            /* A debug file keeps the program headers, but p_filesz may be that of its own. */
+            uint64_t size = file->found.only_debug ? header.p_memsz : header.p_filesz;
+            file->segments[file->segment_count++] =
+                (struct segment){header.p_offset, size, header.p_vaddr};
+        }
+    }
+}
+
+enum object_state object_file_open(const struct file_places *places,
+                                   const struct file_identity *identity, struct object_file **out,
+                                   char **why)
+{
+    struct object_file *file = calloc(1, sizeof *file);
+    *out = NULL;
+    *why = NULL;
+    if (!file) {
+        return OBJECT_UNSOUND;
+    }
+    file->debug = file->packed = file->shared = ELF_FILE_NONE;
+    enum object_state state = find_file(places, identity, &file->found, why);
+    if (state != OBJECT_SOUND) {
+        free(file);
+        return state;
+    }
+    read_segments(file);
+    bool fits = file->found.file.machine == places->machine && !file->found.only_debug;
+    file->rows = frame_rows_new(places->machine, fits ? file->found.file.elf : NULL);
+    if (!file->rows) {
+        object_file_close(file);
+        return OBJECT_UNSOUND;
+    }
+    *out = file;
+    return OBJECT_SOUND;
+}
+
+void object_file_close(struct object_file *file)
+{
+    frame_rows_free(file->rows);
+    lines_free(file->lines);
+    symbols_free(&file->symbols);
+    if (file->dwarf) {
+        (void)dwarf_end(file->dwarf);
+    }
+    if (file->shared_dwarf) {
+        (void)dwarf_end(file->shared_dwarf);
+    }
+    elf_file_close(&file->shared);
+    elf_file_close(&file->packed);
+    elf_file_close(&file->debug);
+    found_file_close(&file->found);
+    free(file->segments);
+    free(file);
+}
+
+static uint64_t elf_bytes(const struct elf_file *file)
+{
+    return file->elf && !file->mapped ? file->size : 0;
+}
+
+uint64_t object_file_bytes(const struct object_file *file)
+{
+    return sizeof *file + elf_bytes(&file->found.file) + elf_bytes(&file->debug) +
+           elf_bytes(&file->packed) + elf_bytes(&file->shared) + symbols_bytes(&file->symbols) +
+           frame_rows_bytes(file->rows) + (file->lines ? lines_bytes(file->lines) : 0);
+}
+
+static const struct elf_file *debug_of(const struct file_places *places, struct object_file *file)
+{
+    if (!file->debug_asked) {
+        file->debug_asked = true;
+        if (!file->found.only_debug) {
+            (void)debug_file_find(places, &file->found, &file->debug);
+        }
+    }
+    return &file->debug;
+}
+
+/* The end of the code: the last function has it for an end if it tells none. */
+static uint64_t code_end(const struct object_file *file)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < file->segment_count; i++) {
+        uint64_t its = file->segments[i].address + file->segments[i].size;
+        end = its > end ? its : end;
+    }
+    return end;
+}
+
+const struct symbols *object_file_symbols(const struct file_places *places,
+                                          struct object_file *file)
+{
+    struct symbols *symbols = &file->symbols;
+    if (file->symbols_asked) {
+        return symbols;
+    }
+    file->symbols_asked = true;
+    const struct elf_file *main_file = &file->found.file;
+    if (!elf_symbols_add(symbols, main_file, NAMES_FILE) &&
+        !(debug_of(places, file)->elf && elf_symbols_add(symbols, &file->debug, NAMES_DEBUG))) {
+        /* .gnu_debugdata leaves out what .dynsym has. */
+        if (debug_file_unpack(main_file, &file->packed)) {
+            (void)elf_symbols_add(symbols, &file->packed, NAMES_PACKED);
+        }
+        (void)elf_symbols_add_dynamic(symbols, main_file, NAMES_DYNAMIC);
+    }
+    symbols_finish(symbols, code_end(file), false);
+    return symbols;
+}
+
+/* Its own, or that of its debug file. */
+static Dwarf *begin_dwarf(const struct file_places *places, struct object_file *file)
+{
+    size_t size;
+    const struct elf_file *with = &file->found.file;
+    if (!elf_file_section(with, ".debug_info", &size) &&
+        !elf_file_section(with, ".debug_frame", &size)) {
+        with = debug_of(places, file);
+    }
+    return with->elf ? dwarf_begin_elf(with->elf, DWARF_C_READ, NULL) : NULL;
+}
+
+/*
+ * DWARF that refers to a file which is not here would be looked for by libdw itself, by a name in
+ * the file: it is not used. False: it is such.
+ */
+static bool join_shared(const struct file_places *places, struct object_file *file)
+{
+    const char *name;
+    const void *id;
+    ssize_t size = dwelf_dwarf_gnu_debugaltlink(file->dwarf, &name, &id);
+    if (size == 0) {
+        return true;
+    }
+    if (size < 0 || !debug_file_find_shared(places, name, id, (size_t)size, &file->shared)) {
+        return false;
+    }
+    file->shared_dwarf = dwarf_begin_elf(file->shared.elf, DWARF_C_READ, NULL);
+    if (file->shared_dwarf) {
+        dwarf_setalt(file->dwarf, file->shared_dwarf);
+    }
+    return file->shared_dwarf != NULL;
+}
+
+Dwarf *object_file_dwarf(const struct file_places *places, struct object_file *file)
+{
+    if (!file->dwarf_asked) {
+        file->dwarf_asked = true;
+        file->dwarf = begin_dwarf(places, file);
+        if (file->dwarf && !join_shared(places, file)) {
+            (void)dwarf_end(file->dwarf);
+            file->dwarf = NULL;
+        }
+    }
+    return file->dwarf;
+}

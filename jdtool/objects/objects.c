@@ -1,0 +1,389 @@
+/* The set of objects: who is who, which are open, what is told of the rest. */
+#include "jdtool/objects/objects.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/base/message.h"
+#include "jdtool/objects/object.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+/* As an absolute path: the working directory is nobody's concern. */
+static char *find_directory(const char *given)
+{
+    char *path = NULL;
+    const char *home = getenv("HOME");
+    if (asprintf(&path, "%s%s", given ? given : home ? home : "", given ? "" : "/.debug") < 0) {
+        return NULL;
+    }
+    char *absolute = realpath(path, NULL);
+    if (!absolute) { /* not there: nothing will be found */
+        return path;
+    }
+    free(path);
+    return absolute;
+}
+
+static bool is_our_kernel(const char *release)
+{
+    struct utsname own;
+    return release && uname(&own) == 0 && strcmp(own.release, release) == 0;
+}
+
+int objects_new(const struct objects_options *options, struct objects **out)
+{
+    *out = NULL;
+    struct objects *objects = calloc(1, sizeof *objects);
+    if (!objects) {
+        return -ENOMEM;
+    }
+    (void)unsetenv("DEBUGINFOD_URLS");
+    objects->vmlinux_file = ELF_FILE_NONE;
+    objects->build_id_dir = find_directory(options->build_id_dir);
+    objects->os_release = options->os_release ? strdup(options->os_release) : NULL;
+    if (!objects->build_id_dir || (options->os_release && !objects->os_release)) {
+        objects_free(objects);
+        return -ENOMEM;
+    }
+    objects->places = (struct file_places){
+        .machine = options->machine,
+        .build_id_dir = objects->build_id_dir,
+        .kernel = objects->os_release,
+        .here = options->here,
+        .same_kernel = options->here && is_our_kernel(options->os_release),
+    };
+    *out = objects;
+    return 0;
+}
+
+static void free_object(struct object *object)
+{
+    if (object) {
+        if (object->file) {
+            object_file_close(object->file);
+        }
+        free(object->why);
+        free(object);
+    }
+}
+
+void objects_free(struct objects *objects)
+{
+    if (!objects) {
+        return;
+    }
+    for (uint32_t i = 0; i < objects->count; i++) {
+        free_object(objects->list[i]);
+    }
+    free_object(objects->too_many);
+    kernel_free(objects);
+    hash_map_free(&objects->by_identity);
+    hash_map_free(&objects->listed_by_path);
+    intern_free(&objects->paths);
+    free(objects->list);
+    free(objects->listed);
+    free(objects->build_id_dir);
+    free(objects->os_release);
+    free(objects);
+}
+
+/* ---- The list of build-ids ---- */
+
+static uint64_t hash_of_path(const char *interned)
+{
+    return hash_mix((uint64_t)(uintptr_t)interned);
+}
+
+static struct listed_id *find_listed(const struct objects *objects, const char *interned)
+{
+    struct hash_map_cursor cursor =
+        hash_map_start(&objects->listed_by_path, hash_of_path(interned));
+    for (uint32_t at; (at = hash_map_next(&objects->listed_by_path, &cursor)) != HASH_MAP_NONE;) {
+        if (objects->listed[at].path == interned) {
+            return &objects->listed[at];
+        }
+    }
+    return NULL;
+}
+
+int objects_list_build_id(struct objects *objects, const char *path, const uint8_t *id, size_t size)
+{
+    if (size == 0 || size > OBJECT_ID_MAX || objects->listed_count >= OBJECTS_MAX) {
+        return 0;
+    }
+    path = intern(&objects->paths, path);
+    if (!path) {
+        return -ENOMEM;
+    }
+    struct listed_id *listed = find_listed(objects, path);
+    if (listed) {
+        if (listed->size != size || memcmp(listed->id, id, size) != 0) {
+            listed->size = 0; /* which of them? */
+        }
+        return 0;
+    }
+    if (array_reserve(&objects->listed, objects->listed_count, &objects->listed_room,
+                      sizeof *objects->listed) < 0 ||
+        hash_map_add(&objects->listed_by_path, hash_of_path(path), objects->listed_count)) {
+        return -ENOMEM;
+    }
+    listed = &objects->listed[objects->listed_count++];
+    *listed = (struct listed_id){.path = path, .size = (uint8_t)size};
+    memcpy(listed->id, id, size);
+    return 0;
+}
+
+/* ---- Finding ---- */
+
+static bool has_file(const char *path)
+{
+    static const char *const memory[] = {
+        "//anon", "/memfd:", "/anon_hugepage", "/SYSV", "/dev/zero", "/dev/shm/",
+    };
+    if (strcmp(path, "[vdso]") == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
+        if (strncmp(path, memory[i], strlen(memory[i])) == 0) {
+            return false;
+        }
+    }
+    return path[0] == '/';
+}
+
+static uint64_t hash_of(const struct file_identity *identity)
+{
+    uint64_t hash = hash_of_path(identity->path);
+    for (uint8_t i = 0; i < identity->id_size; i++) {
+        hash = hash * 31 + identity->id[i];
+    }
+    return hash_pair(hash, identity->inode);
+}
+
+/* Where nothing was recorded but the path, each process may have another file there. */
+static bool same(const struct file_identity *a, const struct file_identity *b)
+{
+    bool path_only = !a->id_size && !a->inode;
+    return a->path == b->path && a->id_size == b->id_size && a->id_is_listed == b->id_is_listed &&
+           memcmp(a->id, b->id, a->id_size) == 0 && a->inode == b->inode && a->major == b->major &&
+           a->minor == b->minor && (!path_only || a->pid == b->pid);
+}
+
+static struct object *new_object(struct objects *objects, const struct file_identity *identity,
+                                 enum object_state state)
+{
+    struct object *object = calloc(1, sizeof *object);
+    if (object) {
+        object->objects = objects;
+        object->id = objects->count;
+        object->identity = *identity;
+        object->state = state;
+    }
+    return object;
+}
+
+/* Beyond the limit, and without memory, all share one. */
+static struct object *too_many(struct objects *objects)
+{
+    static struct object without_memory = {.identity.path = "", .state = OBJECT_TOO_MANY};
+    if (!objects->too_many) {
+        struct file_identity none = {.path = "[files beyond the limit]"};
+        objects->too_many = new_object(objects, &none, OBJECT_TOO_MANY);
+    }
+    return objects->too_many ? objects->too_many : &without_memory;
+}
+
+static struct object *add_object(struct objects *objects, const struct file_identity *identity)
+{
+    if (objects->count >= OBJECTS_MAX ||
+        array_reserve(&objects->list, objects->count, &objects->room, sizeof(struct object *)) <
+            0) {
+        return too_many(objects);
+    }
+    struct object *object =
+        new_object(objects, identity, has_file(identity->path) ? OBJECT_UNTRIED : OBJECT_NONE);
+    if (!object || hash_map_add(&objects->by_identity, hash_of(identity), objects->count)) {
+        free(object);
+        return too_many(objects);
+    }
+    objects->list[objects->count++] = object;
+    return object;
+}
+
+static struct object *find_identity(struct objects *objects, const struct file_identity *identity)
+{
+    struct hash_map_cursor cursor = hash_map_start(&objects->by_identity, hash_of(identity));
+    for (uint32_t at; (at = hash_map_next(&objects->by_identity, &cursor)) != HASH_MAP_NONE;) {
+        if (same(&objects->list[at]->identity, identity)) {
+            return objects->list[at];
+        }
+    }
+    return add_object(objects, identity);
+}
+
+struct object *objects_find(struct objects *objects, const struct object_place *place)
+{
+    struct file_identity identity = {
+        .path = intern(&objects->paths, place->path),
+        .major = place->major,
+        .minor = place->minor,
+        .inode = place->inode,
+        .pid = place->pid,
+        .start = place->start,
+        .end = place->end,
+    };
+    if (!identity.path) {
+        return too_many(objects);
+    }
+    const struct listed_id *listed = find_listed(objects, identity.path);
+    if (place->id_size && place->id_size <= OBJECT_ID_MAX) {
+        memcpy(identity.id, place->id, place->id_size);
+        identity.id_size = place->id_size;
+    } else if (listed && listed->size) {
+        memcpy(identity.id, listed->id, listed->size);
+        identity.id_size = listed->size;
+        identity.id_is_listed = true;
+    }
+    return find_identity(objects, &identity);
+}
+
+/* ---- Open files ---- */
+
+static void unlink_open(struct object *object)
+{
+    struct objects *objects = object->objects;
+    *(object->newer ? &object->newer->older : &objects->newest) = object->older;
+    *(object->older ? &object->older->newer : &objects->oldest) = object->newer;
+    object->newer = object->older = NULL;
+}
+
+static void link_newest(struct object *object)
+{
+    struct objects *objects = object->objects;
+    object->older = objects->newest;
+    *(objects->newest ? &objects->newest->newer : &objects->oldest) = object;
+    objects->newest = object;
+}
+
+static void close_object(struct object *object)
+{
+    unlink_open(object);
+    object_file_close(object->file);
+    object->file = NULL;
+    object->objects->bytes -= object->bytes;
+    object->objects->open_count--;
+    object->bytes = 0;
+}
+
+/* The object itself stays: its answers are in use. */
+static void close_others(struct object *object)
+{
+    struct objects *objects = object->objects;
+    while (objects->oldest != object &&
+           (objects->open_count > OBJECTS_OPEN_MAX || objects->bytes > OBJECTS_BYTES_MAX)) {
+        close_object(objects->oldest);
+    }
+}
+
+void object_count_bytes(struct object *object)
+{
+    uint64_t bytes = object_file_bytes(object->file);
+    object->objects->bytes += bytes - object->bytes;
+    object->bytes = bytes;
+    close_others(object);
+}
+
+struct object_file *object_use(struct object *object)
+{
+    struct objects *objects = object->objects;
+    object->lookups++;
+    if (object->file) {
+        if (objects->newest != object) {
+            unlink_open(object);
+            link_newest(object);
+        }
+        return object->file;
+    }
+    if ((object->state != OBJECT_UNTRIED && object->state != OBJECT_SOUND) || object->kernel) {
+        return NULL;
+    }
+    char *why;
+    object->state = object_file_open(&objects->places, &object->identity, &object->file, &why);
+    free(object->why);
+    object->why = why;
+    objects->opened++;
+    if (object->state == OBJECT_SOUND) {
+        object->found_id_size =
+            (uint8_t)elf_file_build_id(&object->file->found.file, object->found_id);
+        objects->open_count++;
+        link_newest(object);
+        object_count_bytes(object);
+    }
+    return object->file;
+}
+
+/* ---- Telling ---- */
+
+void objects_count(const struct objects *objects, struct objects_counts *counts)
+{
+    *counts = (struct objects_counts){.opened = objects->opened,
+                                      .bytes = objects->bytes + kernel_bytes(objects)};
+    for (uint32_t i = 0; i < objects->count; i++) {
+        counts->files[objects->list[i]->state]++;
+        counts->lookups[objects->list[i]->state] += objects->list[i]->lookups;
+    }
+    if (objects->too_many) {
+        counts->files[OBJECT_TOO_MANY]++;
+        counts->lookups[OBJECT_TOO_MANY] += objects->too_many->lookups;
+    }
+}
+
+static bool is_bad(const struct object *object)
+{
+    return object && object->lookups && object->state != OBJECT_SOUND &&
+           object->state != OBJECT_UNTRIED && object->state != OBJECT_NONE;
+}
+
+#define TOLD_MAX 8
+
+/* The most asked for of the bad ones that were not told yet. */
+static const struct object *worst(const struct objects *objects, const struct object *before)
+{
+    const struct object *found = NULL;
+    for (uint32_t i = 0; i <= objects->count; i++) {
+        const struct object *object = i < objects->count ? objects->list[i] : objects->too_many;
+        if (!is_bad(object) ||
+            (before && (object->lookups > before->lookups ||
+                        (object->lookups == before->lookups && object->id <= before->id)))) {
+            continue;
+        }
+        if (!found || object->lookups > found->lookups) {
+            found = object;
+        }
+    }
+    return found;
+}
+
+void objects_tell(struct objects *objects)
+{
+    uint64_t files = 0;
+    for (uint32_t i = 0; i <= objects->count; i++) {
+        files += is_bad(i < objects->count ? objects->list[i] : objects->too_many);
+    }
+    const struct object *object = NULL;
+    for (uint64_t i = 0; i < files && i < TOLD_MAX; i++) {
+        object = worst(objects, object);
+        if (!object) {
+            return;
+        }
+        warning_message("no names or frames of %s: %s", object->identity.path, object_why(object));
+    }
+    if (files > TOLD_MAX) {
+        warning_message("... and of %" PRIu64 " files more", files - TOLD_MAX);
+    }
+}

@@ -1,0 +1,883 @@
+/*
+ * Files by identity: which file an object takes and which it refuses, what it says of addresses,
+ * and that nothing it is given makes it wait, ask elsewhere or take memory without end.
+ */
+#include "jdtool/objects/frame_row.h"
+#include "jdtool/objects/objects.h"
+#include "scratch.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <link.h>
+#include <lzma.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#if defined __aarch64__
+#define MACHINE EM_AARCH64
+#else
+#define MACHINE EM_X86_64
+#endif
+
+static char directory[] = "/tmp/jdagent-objects-XXXXXX";
+
+static int make_directory(void **state)
+{
+    (void)state;
+    memcpy(directory + sizeof directory - 7, "XXXXXX", 6);
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+__attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
+{
+    char command[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(command, sizeof command, format, args);
+    va_end(args);
+    return system(command); /* NOLINT(cert-env33-c) */
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    return run("rm -rf '%s'", directory);
+}
+
+/* Below the test's directory; valid until the eighth next call. */
+static const char *in_directory(const char *name)
+{
+    static char paths[8][256];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", directory, name);
+    return path;
+}
+
+static struct objects *new_objects(bool here)
+{
+    static struct utsname own;
+    struct objects *objects;
+    uname(&own);
+    struct objects_options options = {.machine = MACHINE,
+                                      .build_id_dir = in_directory("cache"),
+                                      .os_release = here ? own.release : "6.1.0-other",
+                                      .here = here};
+    assert_int_equal(objects_new(&options, &objects), 0);
+    return objects;
+}
+
+static void copy(const char *from, const char *to)
+{
+    assert_int_equal(run("cp -f --remove-destination '%s' '%s'", from, to), 0);
+}
+
+struct id {
+    uint8_t bytes[OBJECT_ID_MAX];
+    uint8_t size;
+    char text[OBJECT_ID_MAX * 2 + 1];
+};
+
+static struct id id_of(const char *path)
+{
+    struct id id = {.size = 0};
+    struct objects *objects = new_objects(true);
+    struct object_place place = {.path = path};
+    struct object *object = objects_find(objects, &place);
+    assert_true(object_open(object));
+    id.size = (uint8_t)object_build_id(object, id.bytes);
+    assert_int_equal(id.size, 20);
+    for (int i = 0; i < 20; i++) {
+        snprintf(id.text + i * 2, 3, "%02x", id.bytes[i]);
+    }
+    objects_free(objects);
+    return id;
+}
+
+/* Puts a file into the build-id cache, as perf record does. */
+static void put_into_cache(const char *file, const struct id *id, const char *name)
+{
+    assert_int_equal(run("mkdir -p '%s/cache/.build-id/%.2s/%s' && cp '%s' "
+                         "'%s/cache/.build-id/%.2s/%s/%s'",
+                         directory, id->text, id->text + 2, file, directory, id->text, id->text + 2,
+                         name),
+                     0);
+}
+
+/* The executable mapping of a library in this process, as perf would record it. */
+struct mapped {
+    char path[256];
+    struct object_place place;
+    uint64_t file_offset;
+    void *handle;
+};
+
+static void map_library(const char *path, struct mapped *mapped)
+{
+    char line[512];
+    memset(mapped, 0, sizeof *mapped);
+    snprintf(mapped->path, sizeof mapped->path, "%s", path);
+    mapped->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(mapped->handle);
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (fgets(line, sizeof line, maps)) {
+        struct object_place *place = &mapped->place;
+        char protection[8];
+        char name[256] = "";
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %255s",
+                   &place->start, &place->end, protection, &mapped->file_offset, &place->major,
+                   &place->minor, &place->inode, name) == 8 &&
+            strcmp(name, path) == 0 && protection[2] == 'x') {
+            break;
+        }
+    }
+    fclose(maps);
+    mapped->place.path = mapped->path;
+    mapped->place.pid = (uint32_t)getpid();
+}
+
+static uint64_t address_of(struct object *object, const struct mapped *mapped, const char *symbol)
+{
+    uint64_t address = 0;
+    uint64_t at = (uint64_t)(uintptr_t)dlsym(mapped->handle, symbol);
+    assert_true(at >= mapped->place.start && at < mapped->place.end);
+    assert_true(object_address(object, at - mapped->place.start + mapped->file_offset, &address));
+    return address;
+}
+
+static void check_name(struct object *object, const struct mapped *mapped, const char *name)
+{
+    struct object_symbol symbol;
+    uint64_t address = address_of(object, mapped, name);
+    assert_true(object_symbol(object, address + 1, &symbol));
+    assert_string_equal(symbol.name, name);
+    assert_true(symbol.address == address);
+    assert_true(symbol.size > 1);
+    assert_null(symbol.module);
+    assert_true(object_row(object, address + 1)->found);
+}
+
+/* The library is replaced while the process lives: what it runs is the old one. */
+static void a_replaced_library_is_read_as_it_was_mapped(void **state)
+{
+    (void)state;
+    const char *path = in_directory("lib.so");
+    struct mapped mapped;
+    copy(LIBRARY_OLD, path);
+    map_library(path, &mapped);
+    copy(LIBRARY_NEW, path);
+    struct objects *objects = new_objects(true);
+    struct object *object = objects_find(objects, &mapped.place);
+    if (geteuid() == 0) { /* others may not follow map_files */
+        check_name(object, &mapped, "library_work");
+        check_name(object, &mapped, "library_root");
+        assert_int_equal(object_state(object), OBJECT_SOUND);
+    } else {
+        assert_false(object_open(object));
+        assert_int_equal(object_state(object), OBJECT_REFUSED);
+    }
+    /* The same with perf's list, made when the new file was there already. */
+    struct id listed = id_of(LIBRARY_NEW);
+    assert_int_equal(objects_list_build_id(objects, path, listed.bytes, listed.size), 0);
+    struct object *listed_object = objects_find(objects, &mapped.place);
+    assert_ptr_not_equal(listed_object, object);
+    if (geteuid() == 0) {
+        check_name(listed_object, &mapped, "library_work");
+    }
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+/* It was replaced, and the process has ended: perf's copy has the old one. */
+static void a_replaced_library_is_found_in_the_cache(void **state)
+{
+    (void)state;
+    const char *path = in_directory("lib.so");
+    struct mapped mapped;
+    copy(LIBRARY_OLD, path);
+    struct id id = id_of(path);
+    map_library(path, &mapped);
+    copy(LIBRARY_NEW, path);
+    mapped.place.pid = 0x7fffffff;
+    mapped.place.inode = 0;
+    mapped.place.id = id.bytes;
+    mapped.place.id_size = id.size;
+    struct objects *objects = new_objects(true);
+    struct object *object = objects_find(objects, &mapped.place);
+    assert_false(object_open(object));
+    assert_int_equal(object_state(object), OBJECT_REFUSED);
+    assert_non_null(strstr(object_why(object), id.text));
+    assert_non_null(strstr(object_why(object), id_of(LIBRARY_NEW).text));
+    assert_non_null(strstr(object_why(object), "--buildid-all"));
+    objects_free(objects);
+
+    put_into_cache(LIBRARY_OLD, &id, "elf");
+    objects = new_objects(true);
+    object = objects_find(objects, &mapped.place);
+    check_name(object, &mapped, "library_work");
+    /* The list of the recording serves mappings without an id. */
+    assert_int_equal(objects_list_build_id(objects, path, id.bytes, id.size), 0);
+    mapped.place.id_size = 0;
+    check_name(objects_find(objects, &mapped.place), &mapped, "library_root");
+    objects_free(objects);
+
+    /* A copy that lies under a wrong name is no use. */
+    put_into_cache(LIBRARY_NEW, &id, "elf");
+    objects = new_objects(true);
+    mapped.place.id_size = id.size;
+    assert_false(object_open(objects_find(objects, &mapped.place)));
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+static void an_inode_must_do_where_no_id_is_known(void **state)
+{
+    (void)state;
+    const char *path = in_directory("lib.so");
+    struct mapped mapped;
+    copy(LIBRARY_OLD, path);
+    map_library(path, &mapped);
+    mapped.place.pid = 0x7fffffff;
+    struct objects *objects = new_objects(true);
+    check_name(objects_find(objects, &mapped.place), &mapped, "library_work");
+    objects_free(objects);
+    struct stat status;
+    assert_int_equal(rename(path, in_directory("kept.so")), 0); /* its inode stays in use */
+    copy(LIBRARY_NEW, path);
+    assert_int_equal(stat(path, &status), 0);
+    objects = new_objects(true);
+    struct object *object = objects_find(objects, &mapped.place);
+    assert_false(object_open(object));
+    assert_int_equal(object_state(object), OBJECT_REFUSED);
+    assert_non_null(strstr(object_why(object), "inode"));
+    objects_tell(objects);
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+static void one_object_for_one_file(void **state)
+{
+    (void)state;
+    struct objects *objects = new_objects(true);
+    uint8_t ids[2][OBJECT_ID_MAX] = {{1}, {2}};
+    struct object_place place = {.path = "/no/lib.so", .id = ids[0], .id_size = 20, .pid = 1};
+    struct object *first = objects_find(objects, &place);
+    place.pid = 2; /* another process: by its id it is the same */
+    place.start = 4096;
+    assert_ptr_equal(objects_find(objects, &place), first);
+    place.id = ids[1];
+    struct object *second = objects_find(objects, &place);
+    assert_ptr_not_equal(second, first);
+    assert_int_equal(object_id(first), 0);
+    assert_int_equal(object_id(second), 1);
+    place.id_size = 0;
+    place.inode = 7;
+    struct object *third = objects_find(objects, &place);
+    place.pid = 3;
+    assert_ptr_equal(objects_find(objects, &place), third);
+    place.inode = 8;
+    assert_ptr_not_equal(objects_find(objects, &place), third);
+    place.inode = 0; /* a path alone: each process may have another file there */
+    struct object *fourth = objects_find(objects, &place);
+    place.pid = 4;
+    assert_ptr_not_equal(objects_find(objects, &place), fourth);
+    /* A path with two ids serves none. */
+    assert_int_equal(objects_list_build_id(objects, "/no/two.so", ids[0], 20), 0);
+    assert_int_equal(objects_list_build_id(objects, "/no/two.so", ids[1], 20), 0);
+    place.path = "/no/two.so";
+    uint8_t id[OBJECT_ID_MAX];
+    assert_int_equal(object_build_id(objects_find(objects, &place), id), 0);
+    objects_free(objects);
+}
+
+static void memory_is_no_file(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"//anon", "[heap]",      "/memfd:x (deleted)", "[stack]",
+                                        "",       "relative.so", "/anon_hugepage"};
+    struct objects *objects = new_objects(true);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct object_place place = {.path = paths[i]};
+        struct object *object = objects_find(objects, &place);
+        struct object_symbol symbol;
+        assert_int_equal(object_state(object), OBJECT_NONE);
+        assert_false(object_symbol(object, 1, &symbol));
+        assert_false(object_row(object, 1)->found);
+    }
+    objects_free(objects);
+}
+
+static struct object *vdso(struct objects *objects, const struct id *id)
+{
+    struct object_place place = {.path = "[vdso]"};
+    if (id) {
+        place.id = id->bytes;
+        place.id_size = id->size;
+    }
+    return objects_find(objects, &place);
+}
+
+static bool has_clock_gettime(struct object *object)
+{
+    struct object_symbol symbol;
+    for (uint64_t address = 0; address < 0x4000; address += 8) {
+        if (object_symbol(object, address, &symbol) && strstr(symbol.name, "clock_gettime")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The vdso is the kernel's, and ours is that of our kernel. */
+static void a_foreign_vdso_is_not_ours(void **state)
+{
+    (void)state;
+    if (!getauxval(AT_SYSINFO_EHDR)) {
+        skip(); /* no vdso here (qemu) */
+    }
+    struct objects *objects = new_objects(true);
+    struct object *own = vdso(objects, NULL);
+    assert_true(has_clock_gettime(own));
+    struct id id = {.size = 0};
+    id.size = (uint8_t)object_build_id(own, id.bytes);
+    assert_int_equal(id.size, 20);
+    assert_true(has_clock_gettime(vdso(objects, &id)));
+    id.bytes[3] ^= 1;
+    struct object *other = vdso(objects, &id);
+    assert_false(has_clock_gettime(other));
+    assert_non_null(strstr(object_why(other), "another kernel"));
+    objects_free(objects);
+
+    objects = new_objects(false);
+    assert_false(has_clock_gettime(vdso(objects, NULL)));
+    objects_free(objects);
+
+    /* perf record put a copy aside. */
+    id.bytes[3] ^= 1;
+    for (int i = 0; i < 20; i++) {
+        snprintf(id.text + i * 2, 3, "%02x", id.bytes[i]);
+    }
+    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)image;
+    FILE *file = fopen(in_directory("vdso"), "we");
+    fwrite(image, 1, header->e_shoff + (size_t)header->e_shnum * header->e_shentsize, file);
+    fclose(file);
+    struct id library = id_of(LIBRARY_OLD);
+    put_into_cache(LIBRARY_OLD, &library, "vdso");
+    put_into_cache(in_directory("vdso"), &id, "vdso");
+    objects = new_objects(false);
+    assert_true(has_clock_gettime(vdso(objects, &id)));
+    assert_true(object_open(vdso(objects, &library))); /* any file, by its id */
+    objects_free(objects);
+}
+
+/* The symbols of a stripped file: beside it, in a cache, packed into it. */
+static void a_stripped_file_has_its_symbols_elsewhere(void **state)
+{
+    (void)state;
+    if (run("command -v objcopy >/dev/null")) {
+        skip(); /* binutils are not installed */
+    }
+    const char *path = in_directory("lib.so");
+    struct mapped mapped;
+    copy(LIBRARY_OLD, path);
+    map_library(LIBRARY_OLD, &mapped);
+    mapped.place.path = path;
+    mapped.place.inode = 0;
+    mapped.place.pid = 0;
+    assert_int_equal(run("cd '%s' && objcopy --only-keep-debug lib.so lib.debug && "
+                         "objcopy -S -R .comment lib.so stripped && "
+                         "objcopy --add-gnu-debuglink=lib.debug stripped lib.so",
+                         directory),
+                     0);
+    struct objects *objects = new_objects(true);
+    struct object *object = objects_find(objects, &mapped.place);
+    uint64_t address = address_of(object, &mapped, "library_work");
+    struct object_symbol symbol;
+    const struct object_inline *inlines;
+    check_name(object, &mapped, "library_work"); /* .dynsym has it, too */
+    assert_true(object_inlines(object, address, &inlines) > 0);
+    objects_free(objects);
+
+    /* A link to a file of another build. */
+    assert_int_equal(
+        run("cd '%s' && objcopy --only-keep-debug '%s' lib.debug", directory, LIBRARY_NEW), 0);
+    objects = new_objects(true);
+    object = objects_find(objects, &mapped.place);
+    check_name(object, &mapped, "library_work");
+    assert_int_equal(object_inlines(object, address, &inlines), 0);
+    objects_free(objects);
+
+    /* In the cache of perf record. */
+    struct id id = id_of(LIBRARY_OLD);
+    assert_int_equal(
+        run("cd '%s' && objcopy --only-keep-debug '%s' lib.debug", directory, LIBRARY_OLD), 0);
+    put_into_cache(in_directory("lib.debug"), &id, "debug");
+    assert_int_equal(unlink(in_directory("lib.debug")), 0);
+    objects = new_objects(true);
+    object = objects_find(objects, &mapped.place);
+    assert_true(object_inlines(object, address, &inlines) > 0);
+    objects_free(objects);
+    /* Alone, without the file: names, no frames. */
+    assert_int_equal(unlink(path), 0);
+    mapped.place.id = id.bytes;
+    mapped.place.id_size = id.size;
+    objects = new_objects(true);
+    object = objects_find(objects, &mapped.place);
+    assert_true(object_symbol(object, address, &symbol));
+    assert_string_equal(symbol.name, "library_work");
+    assert_false(object_row(object, address)->found);
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+/* Fedora's .gnu_debugdata. */
+static void packed_symbols_are_unpacked(void **state)
+{
+    (void)state;
+    if (run("command -v objcopy >/dev/null")) {
+        skip(); /* binutils are not installed */
+    }
+    size_t size = 0;
+    size_t packed_size = 0;
+    /* -K would need a list; the whole symbol table will do. */
+    assert_int_equal(run("cd '%s' && cp '%s' lib.so && objcopy --only-keep-debug "
+                         "-R '.debug*' lib.so mini",
+                         directory, LIBRARY_OLD),
+                     0);
+    uint8_t *plain = scratch_read(in_directory("mini"), &size);
+    uint8_t *packed = malloc(size + 4096);
+    assert_int_equal(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, plain, size, packed,
+                                             &packed_size, size + 4096),
+                     LZMA_OK);
+    FILE *file = fopen(in_directory("mini.xz"), "we");
+    fwrite(packed, 1, packed_size, file);
+    fclose(file);
+    assert_int_equal(run("cd '%s' && objcopy -S lib.so stripped && objcopy "
+                         "--add-section .gnu_debugdata=mini.xz stripped lib.so",
+                         directory),
+                     0);
+    struct objects *objects = new_objects(true);
+    struct object_place place = {.path = in_directory("lib.so")};
+    struct object *object = objects_find(objects, &place);
+    struct object_symbol symbol;
+    bool found = false; /* a function of the start-up code, local to the file */
+    for (uint64_t address = 0x1000; address < 0x2000 && !found; address++) {
+        found = object_symbol(object, address, &symbol) && strcmp(symbol.name, "frame_dummy") == 0;
+    }
+    assert_true(found);
+    objects_free(objects);
+
+    /* 200 MB of zeroes in a few kilobytes: refused, and .dynsym serves. */
+    size_t bomb = (size_t)200 << 20;
+    free(plain);
+    plain = calloc(1, bomb);
+    packed_size = 0;
+    packed = realloc(packed, (size_t)1 << 20);
+    assert_int_equal(lzma_easy_buffer_encode(0, LZMA_CHECK_CRC64, NULL, plain, bomb, packed,
+                                             &packed_size, (size_t)1 << 20),
+                     LZMA_OK);
+    file = fopen(in_directory("mini.xz"), "we");
+    fwrite(packed, 1, packed_size, file);
+    fclose(file);
+    assert_int_equal(
+        run("cd '%s' && objcopy --add-section .gnu_debugdata=mini.xz stripped lib.so", directory),
+        0);
+    objects = new_objects(true);
+    object = objects_find(objects, &place);
+    assert_true(object_open(object));
+    struct objects_counts counts;
+    for (uint64_t address = 0x1000; address < 0x2000; address++) {
+        (void)object_symbol(object, address, &symbol);
+    }
+    objects_count(objects, &counts);
+    assert_true(counts.bytes < (1 << 20));
+    objects_free(objects);
+    free(plain);
+    free(packed);
+}
+
+static void inlined_functions_and_lines(void **state)
+{
+    (void)state;
+    struct mapped mapped;
+    map_library(LIBRARY_OLD, &mapped);
+    struct objects *objects = new_objects(true);
+    struct object *object = objects_find(objects, &mapped.place);
+    struct object_symbol symbol;
+    uint64_t address = address_of(object, &mapped, "library_work");
+    assert_true(object_symbol(object, address, &symbol));
+    bool found = false;
+    for (uint64_t at = address; at < address + symbol.size; at++) {
+        const struct object_inline *inlines;
+        size_t count = object_inlines(object, at, &inlines);
+        assert_true(count >= 1);
+        assert_string_equal(inlines[count - 1].name, "library_work");
+        assert_int_equal(inlines[count - 1].first_line, 33);
+        if (count == 3) {
+            found = true;
+            assert_string_equal(inlines[0].name, "innermost");
+            assert_int_equal(inlines[0].line, 25);
+            assert_string_equal(inlines[1].name, "between");
+            assert_int_equal(inlines[1].line, 30);
+            assert_int_equal(inlines[2].line, 35);
+            assert_non_null(strstr(inlines[1].file, "library.c"));
+        }
+    }
+    assert_true(found);
+    const struct object_inline *inlines;
+    assert_int_equal(object_inlines(object, 1, &inlines), 0);
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+static void names_are_demangled_as_perf_does(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"_ZN11G1Allocator21unsafe_max_tlab_allocEv", "G1Allocator::unsafe_max_tlab_alloc"},
+        {"_ZN3foo3barEi.constprop.0", "foo::bar"},
+        {"_ZNK3FoocvbEv", "Foo::operator bool"},
+        {"_Z3addIiET_S0_S0_", "add<int>"},
+        {"_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"},
+        {"JVM_Sleep", "JVM_Sleep"},
+        {"_Zebra", "_Zebra"},
+        {"", ""},
+    };
+    struct objects *objects = new_objects(true);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_string_equal(objects_demangle(objects, names[i][0]), names[i][1]);
+    }
+    /* Each S_ doubles what stands before: a short name for gigabytes. */
+    char name[512] = "_Z1fI";
+    for (int i = 0; i < 24; i++) {
+        char *end = name + strlen(name);
+        if (i == 0) {
+            strcpy(end, "1AIiiE");
+        } else {
+            snprintf(end, sizeof name - (size_t)(end - name), "1AIS%c_S%c_E",
+                     i == 1 ? '0' : (char)(i - 1 < 10 ? '0' + i - 1 : 'A' + i - 11),
+                     i == 1 ? '0' : (char)(i - 1 < 10 ? '0' + i - 1 : 'A' + i - 11));
+        }
+    }
+    strcat(name, "EvT_");
+    assert_true(strlen(objects_demangle(objects, name)) < 4096);
+    objects_free(objects);
+}
+
+/* What others can put in a file's place. */
+static void hostile_files_are_refused_at_once(void **state)
+{
+    (void)state;
+    const char *names[] = {"fifo", "directory", "empty", "text", "loop", "header", "device", "cut"};
+    assert_int_equal(run("cd '%s' && mkfifo fifo && mkdir directory && : >empty && echo text >text "
+                         "&& ln -s loop loop && head -c 64 '%s' >header && ln -s /dev/zero device "
+                         "&& head -c 3000 '%s' >cut",
+                         directory, LIBRARY_OLD, LIBRARY_OLD),
+                     0);
+    struct objects *objects = new_objects(true);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct object_place place = {.path = in_directory(names[i])};
+        struct object *object = objects_find(objects, &place);
+        struct object_symbol symbol;
+        const struct object_inline *inlines;
+        uint64_t address;
+        for (uint64_t at = 0; at < 0x3000; at += 256) {
+            assert_false(object_symbol(object, at, &symbol));
+            assert_int_equal(object_inlines(object, at, &inlines), 0);
+            (void)object_address(object, at, &address);
+            (void)object_row(object, at);
+        }
+        if (i < 5) {
+            assert_int_not_equal(object_state(object), OBJECT_SOUND);
+            assert_string_not_equal(object_why(object), "");
+        }
+    }
+    objects_free(objects);
+}
+
+/* A file that others can shorten is not mapped. */
+static void a_file_of_others_may_shrink(void **state)
+{
+    (void)state;
+    struct mapped mapped;
+    struct object_symbol symbol;
+    const struct object_inline *inlines;
+    const char *path = in_directory("lib.so");
+    map_library(LIBRARY_OLD, &mapped);
+    copy(LIBRARY_OLD, path);
+    assert_int_equal(chmod(path, 0666), 0);
+    struct objects *objects = new_objects(true);
+    struct object_place place = {.path = path};
+    struct object *object = objects_find(objects, &place);
+    uint64_t address = address_of(object, &mapped, "library_work");
+    assert_int_equal(truncate(path, 4096), 0);
+    (void)object_symbol(object, address, &symbol);
+    (void)object_inlines(object, address, &inlines);
+    (void)object_row(object, address);
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+static void few_files_are_open_at_a_time(void **state)
+{
+    (void)state;
+    enum { FILES = OBJECTS_OPEN_MAX + 40 };
+    struct objects *objects = new_objects(true);
+    struct mapped mapped;
+    map_library(LIBRARY_OLD, &mapped);
+    static struct object *all[FILES];
+    for (int i = 0; i < FILES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "lib%d.so", i);
+        assert_int_equal(link(i ? in_directory("lib0.so") : LIBRARY_OLD, in_directory(name)) == 0 ||
+                             run("cp '%s' '%s'", LIBRARY_OLD, in_directory(name)) == 0,
+                         true);
+        struct object_place place = {.path = in_directory(name)};
+        all[i] = objects_find(objects, &place);
+    }
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < FILES; i++) {
+            check_name(all[i], &mapped, "library_work");
+        }
+    }
+    struct objects_counts counts;
+    objects_count(objects, &counts);
+    assert_int_equal(counts.files[OBJECT_SOUND], FILES);
+    assert_true(counts.opened > FILES);
+    DIR *open_files = opendir("/proc/self/fd");
+    int count = 0;
+    while (readdir(open_files)) {
+        count++;
+    }
+    closedir(open_files);
+    assert_true(count < OBJECTS_OPEN_MAX + 40);
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+static void endless_files_share_one_object(void **state)
+{
+    (void)state;
+    struct objects *objects = new_objects(true);
+    struct object *last = NULL;
+    for (uint64_t i = 0; i < OBJECTS_MAX + 10; i++) {
+        struct object_place place = {.path = "/no/such.so", .inode = i + 1};
+        last = objects_find(objects, &place);
+    }
+    assert_int_equal(object_state(last), OBJECT_TOO_MANY);
+    assert_false(object_open(last));
+    objects_tell(objects);
+    objects_free(objects);
+}
+
+/* J9: with DEBUGINFOD_URLS set, libdw would ask there for the debug file of a stripped one. */
+static void nothing_is_asked_over_the_network(void **state)
+{
+    (void)state;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    char url[64];
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
+    setenv("DEBUGINFOD_URLS", url, 1);
+    setenv("DEBUGINFOD_CACHE_PATH", directory, 1);
+    setenv("DEBUGINFOD_TIMEOUT", "1", 1);
+    assert_int_equal(run("cp '%s' '%s'", LIBRARY_OLD, in_directory("lib.so")), 0);
+    (void)run("strip -S -x '%s'", in_directory("lib.so"));
+    struct objects *objects = new_objects(true);
+    assert_null(getenv("DEBUGINFOD_URLS"));
+    struct object_place place = {.path = in_directory("lib.so")};
+    struct object *object = objects_find(objects, &place);
+    for (uint64_t at = 0x1000; at < 0x1400; at += 16) {
+        const struct object_inline *inlines;
+        (void)object_is_root(object, at);
+        (void)object_inlines(object, at, &inlines);
+        (void)object_row(object, at);
+    }
+    objects_free(objects);
+    struct pollfd asked = {.fd = listener, .events = POLLIN};
+    assert_int_equal(poll(&asked, 1, 0), 0);
+    close(listener);
+    unsetenv("DEBUGINFOD_CACHE_PATH");
+}
+
+/* ---- The kernel ---- */
+
+static const struct kernel_place nowhere;
+
+static void the_running_kernel_is_named(void **state)
+{
+    (void)state;
+    struct objects *objects = new_objects(true);
+    struct object *kernel = objects_kernel(objects, &nowhere);
+    assert_true(object_is_kernel(kernel));
+    FILE *file = fopen("/proc/kallsyms", "re");
+    char line[512];
+    uint64_t address = 0;
+    char name[256] = "";
+    while (fgets(line, sizeof line, file)) {
+        char type;
+        if (sscanf(line, "%" SCNx64 " %c %255s", &address, &type, name) == 3 && type == 'T' &&
+            strcmp(name, "do_exit") == 0) {
+            break;
+        }
+        name[0] = '\0';
+    }
+    fclose(file);
+    struct object_symbol symbol;
+    if (address && name[0]) {
+        assert_true(object_symbol(kernel, address + 4, &symbol));
+        assert_string_equal(symbol.name, "do_exit");
+        assert_true(symbol.address == address);
+        assert_int_equal(object_state(kernel), OBJECT_SOUND);
+    } else {
+        assert_false(object_symbol(kernel, 0xffffffff81000000, &symbol));
+        assert_non_null(strstr(object_why(kernel), "kptr_restrict"));
+    }
+    objects_free(objects);
+}
+
+static const char kallsyms[] = "ffffffff81000000 T _stext\n"
+                               "ffffffff81000000 T _text\n"
+                               "ffffffff81000100 t first\n"
+                               "ffffffff81000200 D data\n"
+                               "ffffffff81000300 W second\n"
+                               "ffffffffc0000000 t in_module\t[mod]\n"
+                               "ffffffffc0000040 t other\t[second_mod]\n";
+
+static struct object *kernel_from_cache(struct objects *objects, const struct id *id,
+                                        const char *reference, uint64_t at)
+{
+    struct kernel_place place = {
+        .id = id->bytes, .id_size = id->size, .reference = reference, .reference_address = at};
+    return objects_kernel(objects, &place);
+}
+
+/* The kernel of a recording from elsewhere is in perf's cache. */
+static void another_kernel_is_read_from_the_cache(void **state)
+{
+    (void)state;
+    struct id id = {.bytes = {0xab, 0xcd}, .size = 20};
+    struct object_symbol symbol;
+    for (int i = 0; i < 20; i++) {
+        snprintf(id.text + i * 2, 3, "%02x", id.bytes[i]);
+    }
+    struct objects *objects = new_objects(false);
+    struct object *kernel = kernel_from_cache(objects, &id, NULL, 0);
+    assert_false(object_symbol(kernel, 0xffffffff81000110, &symbol));
+    assert_non_null(strstr(object_why(kernel), "another kernel"));
+    objects_free(objects);
+
+    FILE *file = fopen(in_directory("kallsyms"), "we");
+    fputs(kallsyms, file);
+    fclose(file);
+    put_into_cache(in_directory("kallsyms"), &id, "kallsyms");
+    objects = new_objects(true);
+    kernel = kernel_from_cache(objects, &id, "_text", 0xffffffff81000000);
+    assert_true(object_symbol(kernel, 0xffffffff81000110, &symbol));
+    assert_string_equal(symbol.name, "first");
+    assert_true(symbol.size == 0x200); /* data is no function */
+    assert_null(symbol.module);
+    assert_true(object_symbol(kernel, 0xffffffff81000000, &symbol));
+    assert_string_equal(symbol.name, "_text");
+    assert_true(object_symbol(kernel, 0xffffffffc0000004, &symbol));
+    assert_string_equal(symbol.module, "[mod]");
+    assert_true(object_symbol(kernel, 0xffffffffc0000041, &symbol));
+    assert_string_equal(symbol.module, "[second_mod]");
+    assert_false(object_symbol(kernel, 0xffffffffc0010000, &symbol));
+    /* What it made at run time. */
+    assert_int_equal(objects_add_ksymbol(objects, 0xffffffffc0020000, 64, "bpf_prog_1234_x"), 0);
+    assert_true(object_symbol(kernel, 0xffffffffc0020010, &symbol));
+    assert_string_equal(symbol.name, "bpf_prog_1234_x");
+    assert_int_equal(objects_add_ksymbol(objects, 0xffffffffc0001000, 64, "bpf_prog_0_y"), 0);
+    assert_true(object_symbol(kernel, 0xffffffffc0001010, &symbol));
+    assert_string_equal(symbol.name, "bpf_prog_0_y");
+    assert_false(object_symbol(kernel, 0xffffffffc0020040, &symbol));
+    objects_free(objects);
+
+    /* Of another boot: the kernel lies elsewhere. */
+    objects = new_objects(false);
+    kernel = kernel_from_cache(objects, &id, "_text", 0xffffffff9a000000);
+    assert_false(object_symbol(kernel, 0xffffffff9a000110, &symbol));
+    assert_non_null(strstr(object_why(kernel), "another boot"));
+    objects_free(objects);
+
+    static const char *const broken[] = {"", "0000000000000000 T _text\n", "what is this\n",
+                                         "ffffffff81000000\n", "ffffffff81000000 T"};
+    for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+        file = fopen(in_directory("kallsyms"), "we");
+        fputs(broken[i], file);
+        fclose(file);
+        put_into_cache(in_directory("kallsyms"), &id, "kallsyms");
+        objects = new_objects(false);
+        kernel = kernel_from_cache(objects, &id, NULL, 0);
+        assert_false(object_symbol(kernel, 0xffffffff81000110, &symbol));
+        assert_string_not_equal(object_why(kernel), "");
+        objects_free(objects);
+    }
+}
+
+static void stacks_end_in_start_routines(void **state)
+{
+    (void)state;
+    struct objects *objects = new_objects(true);
+    struct mapped mapped;
+    map_library(LIBRARY_OLD, &mapped);
+    struct object *object = objects_find(objects, &mapped.place);
+    assert_false(object_is_root(object, address_of(object, &mapped, "library_work")));
+    Dl_info info;
+    assert_int_not_equal(dladdr((void *)(uintptr_t)&fork, &info), 0);
+    char path[PATH_MAX];
+    struct object_place place = {.path = realpath(info.dli_fname, path)};
+    struct object *libc = objects_find(objects, &place);
+    uint64_t clone_at = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "clone");
+    uint64_t fork_at = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "getpwnam");
+    uint64_t base = (uint64_t)(uintptr_t)info.dli_fbase;
+    assert_true(object_is_root(libc, clone_at - base + 1));
+    assert_false(object_is_root(libc, fork_at - base + 1));
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, make_directory, remove_directory)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_replaced_library_is_read_as_it_was_mapped),
+        TEST(a_replaced_library_is_found_in_the_cache),
+        TEST(an_inode_must_do_where_no_id_is_known),
+        TEST(one_object_for_one_file),
+        TEST(memory_is_no_file),
+        TEST(a_foreign_vdso_is_not_ours),
+        TEST(a_stripped_file_has_its_symbols_elsewhere),
+        TEST(packed_symbols_are_unpacked),
+        TEST(inlined_functions_and_lines),
+        TEST(names_are_demangled_as_perf_does),
+        TEST(hostile_files_are_refused_at_once),
+        TEST(a_file_of_others_may_shrink),
+        TEST(few_files_are_open_at_a_time),
+        TEST(endless_files_share_one_object),
+        TEST(nothing_is_asked_over_the_network),
+        TEST(the_running_kernel_is_named),
+        TEST(another_kernel_is_read_from_the_cache),
+        TEST(stacks_end_in_start_routines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
