@@ -7,6 +7,8 @@
 
 #include "agent/hash_table.h"
 #include "agent/method_fetch.h"
+#include "agent/source_map.h"
+#include "agent/symbol_name.h"
 #include "writer/code.h"
 
 struct class_cache {
@@ -19,11 +21,13 @@ struct known_class {
     struct hash_table_entry entry; /* key: see class_new */
     uint32_t references;
     struct known_file *known_file;
-    struct source_file *file; /* NULL: unknown; the same object for all classes of one path */
-    const char *name;         /* "java.util.Map$Entry", as symbol_class_name gives it */
-    const char *signature;    /* JVMTI's */
-    const char *source_file;  /* the JVM's word for it; NULL: unknown */
-    const char *path;         /* the file's; NULL: unknown */
+    struct source_file *file;      /* NULL: unknown; the same object for all classes of one path */
+    const char *name;              /* "java.util.Map$Entry", as symbol_class_name gives it */
+    const char *signature;         /* JVMTI's */
+    const char *source_file;       /* the JVM's word for it; NULL: unknown */
+    const char *path;              /* the file's; NULL: unknown */
+    struct source_map *map;        /* NULL: its lines are where the line tables have them */
+    struct known_file **map_files; /* of the map's places; NULL: none */
     char strings[];
 };
 
@@ -35,7 +39,8 @@ void class_cache_init(struct class_cache *cache);
  * class has as long as this one is cached; NULL: nothing is known, and it is not going to be found.
  * NULL: no memory.
  */
-struct known_class *class_new(const void *key, bool normalize, const struct fetched_class *fetched);
+struct known_class *class_new(const void *key, enum name_style names, bool normalize,
+                              const struct fetched_class *fetched);
 
 /* The class of that key, with a reference for the caller. NULL: not known. */
 struct known_class *class_cache_find(struct class_cache *cache, const void *key);

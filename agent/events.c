@@ -317,6 +317,12 @@ int events_prepare(jvmtiEnv *jvmti, void (*death)(void))
                "get the JVMTI capabilities for compiled methods")) {
         return -1;
     }
+    /* Not worth a start that fails: Kotlin's inlined lines are as the line tables have them then.
+     */
+    const jvmtiCapabilities maps = {.can_get_source_debug_extension = 1};
+    if ((*jvmti)->AddCapabilities(jvmti, &maps) != JVMTI_ERROR_NONE) {
+        message(MESSAGE_DEBUG, "this JVM does not give the source maps of classes");
+    }
     return failed(jvmti, (*jvmti)->SetEventCallbacks(jvmti, &callbacks, (jint)sizeof(callbacks)),
                   "set the JVMTI callbacks");
 }

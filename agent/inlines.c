@@ -13,6 +13,8 @@
  */
 #include "agent/inlines.h"
 
+#include "agent/source_map.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +37,9 @@ struct growing_node {
 struct path_frame {
     struct _jmethodID *id;
     int32_t bci;
-    uint32_t node;
-    uint32_t line;
+    uint32_t own;  /* the method's node */
+    uint32_t node; /* the same, or what the compiler of its language inlined into it there */
+    uint32_t line; /* in that one's file */
 };
 
 struct inline_builder {
@@ -185,9 +188,12 @@ static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32
     return index;
 }
 
-/* The node of a method called at `call_line` of `parent`; NONE when the method is unknown. */
+/*
+ * The node of a method called at `call_line` of `parent`; NONE when the method is unknown. `method`
+ * is NULL where the id has to tell it.
+ */
 static uint32_t child_node(struct inline_builder *builder, uint32_t parent, uint32_t call_line,
-                           struct _jmethodID *id)
+                           struct _jmethodID *id, const struct java_method *method)
 {
     const struct growing_node *nodes = builder->growing;
     for (uint32_t slot = slot_of(builder, parent, id, call_line); builder->slots[slot] != NONE;
@@ -198,7 +204,9 @@ static uint32_t child_node(struct inline_builder *builder, uint32_t parent, uint
             return index;
         }
     }
-    const struct java_method *method = builder->resolve(builder->context, id);
+    if (!method) {
+        method = builder->resolve(builder->context, id);
+    }
     return method ? new_node(builder, parent, call_line, id, method) : NONE;
 }
 
@@ -262,6 +270,23 @@ static void add_range(struct inline_builder *builder, uint32_t offset, uint32_t 
         (struct inline_range){.offset = offset, .node = node, .line = line};
 }
 
+/* A frame's line, and the node that it is in: see source_map.h. */
+static void locate(struct inline_builder *builder, struct path_frame *frame)
+{
+    const struct java_method *method = builder->growing[frame->own].method;
+    struct source_line at = source_map_find(method->map, java_method_line(method, frame->bci));
+    frame->node = frame->own;
+    frame->line = at.line;
+    if (at.inlined && builder->depth != INLINE_OFF) {
+        uint32_t node = child_node(builder, frame->own, at.line,
+                                   (struct _jmethodID *)(uintptr_t)at.inlined, at.inlined);
+        if (node != NONE) {
+            frame->node = node;
+            frame->line = at.inlined_line;
+        }
+    }
+}
+
 /* Brings `path` to the stack given; frames of unknown methods, and what they called, are left out.
  */
 static void follow(struct inline_builder *builder, struct _jmethodID *const *methods,
@@ -282,9 +307,9 @@ static void follow(struct inline_builder *builder, struct _jmethodID *const *met
         struct _jmethodID *id = methods[n - 1 - depth];
         uint32_t node = 0;
         if (same_node) {
-            node = path[depth].node;
+            node = path[depth].own;
         } else if (depth > 0) {
-            node = child_node(builder, path[depth - 1].node, path[depth - 1].line, id);
+            node = child_node(builder, path[depth - 1].node, path[depth - 1].line, id, NULL);
         } else if (id != builder->growing[0].id) {
             node = NONE; /* not a stack of this method's */
         }
@@ -292,11 +317,8 @@ static void follow(struct inline_builder *builder, struct _jmethodID *const *met
             return;
         }
         same_node = false;
-        path[depth] = (struct path_frame){
-            .id = id,
-            .bci = bcis[n - 1 - depth],
-            .node = node,
-            .line = java_method_line(builder->growing[node].method, bcis[n - 1 - depth])};
+        path[depth] = (struct path_frame){.id = id, .bci = bcis[n - 1 - depth], .own = node};
+        locate(builder, &path[depth]);
         builder->path_count = depth + 1;
     }
 }

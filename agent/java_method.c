@@ -1,7 +1,14 @@
 #include "agent/java_method.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+uint32_t java_method_new_id(void)
+{
+    static atomic_uint last_id;
+    return atomic_fetch_add(&last_id, 1) + 1;
+}
 
 static bool is_sorted(const struct line_entry *lines, uint32_t count)
 {

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct source_map;
+
 /* Bytecodes from `bci` up to the next entry's belong to this line. */
 struct line_entry {
     uint32_t bci;
@@ -20,8 +22,12 @@ struct java_method {
     struct method method;
     struct line_entry *lines; /* in the order of line_table_sort */
     uint32_t line_count;
+    const struct source_map *map; /* its class's, for what the line table says; NULL: none */
     bool native;
 };
+
+/* A number for struct method's id that no other has. */
+uint32_t java_method_new_id(void);
 
 /*
  * Puts a class file's entries, which may stand in any order, into the order that look-ups need, and
@@ -29,7 +35,10 @@ struct java_method {
  */
 uint32_t line_table_sort(struct line_entry *lines, uint32_t count);
 
-/* The line of a bytecode, by the rule of HotSpot's own stack traces; 0 when it is not known. */
+/*
+ * The line table's line of a bytecode, by the rule of HotSpot's own stack traces; 0 when it is not
+ * known. Where it really is, the map says.
+ */
 uint32_t java_method_line(const struct java_method *method, int32_t bci);
 
 #endif

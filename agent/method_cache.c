@@ -36,7 +36,6 @@
 #include "writer/source_text.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,7 +184,6 @@ static struct cached_method *describe(const struct method_cache_options *options
                                       struct known_class *known_class,
                                       const struct fetched_method *fetched)
 {
-    static atomic_uint last_id;
     char name[SYMBOL_MAX];
     method_symbol(name, options, known_class->signature, known_class->source_file, fetched);
     size_t name_bytes = strlen(name) + 1;
@@ -202,10 +200,12 @@ static struct cached_method *describe(const struct method_cache_options *options
         .method = {.name = memcpy((char *)method->lines + lines_bytes, name, name_bytes),
                    .class_name = known_class->name,
                    .file = known_class->file,
-                   .first_line = count ? method->lines[0].line : 0,
-                   .id = atomic_fetch_add(&last_id, 1) + 1},
+                   .first_line =
+                       count ? source_map_find(known_class->map, method->lines[0].line).line : 0,
+                   .id = java_method_new_id()},
         .lines = method->lines,
         .line_count = count,
+        .map = known_class->map,
         .native = fetched->native,
     };
     return method;
@@ -228,7 +228,7 @@ static struct known_class *get_class(const struct method_set *set, jmethodID id)
     if (known || !class_fetch_of_method(set->jvmti, set->jni, id, &fetched)) {
         return known;
     }
-    known = class_new(key, options->normalize, &fetched);
+    known = class_new(key, options->names, options->normalize, &fetched);
     class_fetch_free(set->jvmti, &fetched);
     if (known) {
         pthread_mutex_lock(&cache->lock);

@@ -35,6 +35,14 @@ bool class_fetch(jvmtiEnv *jvmti, jclass klass, struct fetched_class *fetched)
             fine(error, "a source file's name");
         }
     }
+    error = (*jvmti)->GetSourceDebugExtension(jvmti, klass, &fetched->source_map);
+    if (error != JVMTI_ERROR_NONE) {
+        fetched->source_map = NULL;
+        if (error != JVMTI_ERROR_ABSENT_INFORMATION &&
+            error != JVMTI_ERROR_MUST_POSSESS_CAPABILITY) {
+            fine(error, "a source map");
+        }
+    }
     return true;
 }
 
@@ -112,6 +120,7 @@ void class_fetch_free(jvmtiEnv *jvmti, struct fetched_class *fetched)
 {
     give_back(jvmti, fetched->signature);
     give_back(jvmti, fetched->source_file);
+    give_back(jvmti, fetched->source_map);
     *fetched = (struct fetched_class){0};
 }
 

@@ -12,6 +12,7 @@
 struct fetched_class {
     char *signature;
     char *source_file; /* NULL: unknown */
+    char *source_map;  /* the SourceDebugExtension; NULL: none */
 };
 struct fetched_method {
     char *name, *descriptor;

@@ -6,6 +6,7 @@
  */
 #include "agent/methods_file.h"
 
+#include "agent/source_map.h"
 #include "format/methods.h"
 #include "writer/buffer.h"
 #include "writer/message.h"
@@ -44,8 +45,9 @@ struct builder {
     jvmtiEnv *jvmti;
     JNIEnv *jni;
     struct buffer record;
-    uint64_t previous; /* Method of the record's last method */
-    uint64_t *methods; /* those of the record */
+    struct source_map *map; /* of the class, NULL: none */
+    uint64_t previous;      /* Method of the record's last method */
+    uint64_t *methods;      /* those of the record */
     size_t count;
     char name[SYMBOL_MAX];
 };
@@ -127,6 +129,10 @@ static void put_lines(struct builder *builder, const struct fetched_method *fetc
     buffer_put_uleb(&builder->record, count);
     struct line_entry last = {0};
     for (uint32_t i = 0; i < count; i++) {
+        /* A frame has one line here: of inlined code that of its call, which is in the class's
+         * file. One that is not known goes on with the line before. */
+        uint32_t line = source_map_find(builder->map, lines[i].line).line;
+        lines[i].line = line ? line : last.line;
         buffer_put_uleb(&builder->record, lines[i].bci - last.bci);
         buffer_put_sleb(&builder->record, (int64_t)lines[i].line - last.line);
         last = lines[i];
@@ -204,7 +210,9 @@ static void write_record(struct builder *builder, enum methods_record_id id)
 static void put_source_path(struct builder *builder, const struct fetched_class *klass)
 {
     builder->name[0] = 0;
-    if (klass->source_file) {
+    if (klass->source_file && builder->map && !builder->map->inlines) {
+        source_map_path(builder->name, sizeof builder->name, builder->map);
+    } else if (klass->source_file) {
         symbol_source_path(builder->name, sizeof builder->name, klass->signature,
                            klass->source_file);
     }
@@ -238,6 +246,7 @@ static void add_class(struct builder *builder, jclass klass, enum methods_record
     builder->methods = count > 0 ? malloc((size_t)count * sizeof *builder->methods) : NULL;
     if (builder->methods && (id == METHODS_PREPARED || has_news(builder, ids, count)) &&
         class_fetch(jvmti, klass, &fetched)) {
+        builder->map = source_map_new(fetched.source_map, fetched.signature);
         buffer_clear(&builder->record);
         (void)buffer_extend(&builder->record, sizeof(struct methods_record));
         builder->previous = 0;
@@ -249,6 +258,8 @@ static void add_class(struct builder *builder, jclass klass, enum methods_record
         if (builder->count) {
             write_record(builder, id);
         }
+        source_map_free(builder->map);
+        builder->map = NULL;
         class_fetch_free(jvmti, &fetched);
     }
     free(builder->methods);

@@ -93,6 +93,12 @@ runs() {
 }
 runs kotlin market.ShopKt
 [ "$seen" -ge 30 ] || fail "only $seen of Kotlin's"
+# What Kotlin inlined, of its library and of another file, has the lines of these.
+"$jdtool" dump "$(the_dump "$scratch/run/kotlin.market.ShopKt")" >"$scratch/kotlin.dump"
+for place in 'kotlin.collections.{inline _Arrays.kt} (kotlin/collections/_Arrays.kt)' \
+    'market.{inline Discount.kt} (market/Discount.kt)'; do
+    grep -qF "$place, called by node 0 at line" "$scratch/kotlin.dump" || fail "Kotlin: no $place"
+done
 [ ! -d "$scratch/scala2" ] || runs scala2 geometry.Main
 runs scala3 geometry.Main
 runs scala3 geometry3.three

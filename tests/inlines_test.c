@@ -1,4 +1,5 @@
 #include "agent/inlines.h"
+#include "agent/source_map.h"
 
 #include "tests/random.h"
 
@@ -426,10 +427,67 @@ static int free_builder(void **state)
     return 0;
 }
 
+/*
+ * A's and B's lines are Kotlin's: 102 is line 5 of a function in X.kt, called from line 90; 103
+ * line 6 there; 203 is line 7 of Y.kt, called from 91.
+ */
+static void what_another_compiler_inlined(void **state)
+{
+    (void)state;
+    static const char text[] = "SMAP\na\nKotlin\n*S Kotlin\n*F\n+ 1 a\np/A\n+ 2 X.kt\np/X\n"
+                               "+ 3 Y.kt\np/Y\n*L\n1#1,101:1\n5#2,2:102\n7#3:203\n*S KotlinDebug\n"
+                               "*F\n+ 1 a\np/A\n*L\n90#1:102,2\n91#1:203\n*E\n";
+    struct source_map *map = source_map_new(text, "Lp/A;");
+    assert_non_null(map);
+    struct source_file x = {.path = "X.kt", .id = 100};
+    struct source_file y = {.path = "Y.kt", .id = 101};
+    map->places[1].method.method = (struct method){.name = "p.X.{inline}", .file = &x, .id = 100};
+    map->places[2].method.method = (struct method){.name = "p.Y.{inline}", .file = &y, .id = 101};
+    methods[0].map = methods[1].map = map;
+
+    begin(INLINE_FULL, 60);
+    add(10, "A0");
+    add(20, "A20");        /* X.kt:5 */
+    add(30, "A30 B0");     /* B is called in X.kt:6 */
+    add(40, "A30 B30 C0"); /* and C in what B inlined of Y.kt */
+    add(50, "A20");
+    add(60, "A0");
+    finish();
+    assert_int_equal(code.node_count, 5);
+    assert_node(0, "A", 0, 0);
+    assert_node(1, "p.X.{inline}", 0, 90);
+    assert_node(2, "B", 1, 6);
+    assert_node(3, "p.Y.{inline}", 2, 91);
+    assert_node(4, "C", 3, 7);
+    assert_int_equal(code.range_count, 6);
+    assert_range(1, 10, 1, 5);
+    assert_range(2, 20, 2, 200);
+    assert_range(3, 30, 4, 300);
+    assert_range(4, 40, 1, 5);
+    assert_range(5, 50, 0, 100);
+    assert_row(1, 10, "X.kt", 5);
+    assert_row(3, 30, "C", 300);
+
+    begin(INLINE_LEAF, 60);
+    add(20, "A20");
+    finish();
+    assert_row(0, 0, "X.kt", 5);
+
+    begin(INLINE_OFF, 60); /* the compiled method's own lines: where the call is */
+    add(20, "A20");
+    add(30, "A30 B0");
+    finish();
+    assert_row(0, 0, "A", 90);
+    assert_int_equal(code.rows[code.row_count - 1].line, 100);
+    methods[0].map = methods[1].map = NULL;
+    source_map_free(map);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pc_ends_its_range),
+        cmocka_unit_test(what_another_compiler_inlined),
         cmocka_unit_test(neighbours_share_rows_ranges_and_nodes),
         cmocka_unit_test(nodes_come_depth_first),
         cmocka_unit_test(lines_that_are_unknown),

@@ -1,5 +1,6 @@
 /* The cache of methods against a JVM that is played here: its ids die, come back, change. */
 #include "agent/method_cache.h"
+#include "agent/source_map.h"
 
 #include "tests/random.h"
 
@@ -20,6 +21,7 @@ struct id {
     const void *vm_method;
     char name[16];
     char source[16]; /* "": none */
+    const char *map; /* of its class's source; NULL: none */
     jint line;       /* 0: no table */
     bool native, broken;
     jint more_lines;
@@ -104,6 +106,17 @@ static jvmtiError JNICALL get_source_file(jvmtiEnv *env, jclass klass, char **so
     return JVMTI_ERROR_NONE;
 }
 
+static jvmtiError JNICALL get_source_map(jvmtiEnv *env, jclass klass, char **map)
+{
+    (void)env;
+    const char *text = ((const struct id *)(void *)klass)->map;
+    if (!text) {
+        return JVMTI_ERROR_ABSENT_INFORMATION;
+    }
+    *map = give_string(text);
+    return JVMTI_ERROR_NONE;
+}
+
 static jvmtiError JNICALL get_lines(jvmtiEnv *env, jmethodID id, jint *count,
                                     jvmtiLineNumberEntry **lines)
 {
@@ -128,6 +141,7 @@ static const struct jvmtiInterface_1_ functions = {
     .GetMethodDeclaringClass = get_declaring_class,
     .GetClassSignature = get_class_signature,
     .GetSourceFileName = get_source_file,
+    .GetSourceDebugExtension = get_source_map,
     .GetLineNumberTable = get_lines,
 };
 static jvmtiEnv jvmti = &functions;
@@ -202,6 +216,42 @@ static void a_method_is_described(void **state)
     assert_null(other->method.file);
     assert_int_equal(other->method.first_line, 0);
     assert_false(other->native);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
+static void lines_are_where_the_source_map_has_them(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id id = {
+        .vm_method = &id,
+        .name = "m",
+        .source = "C.kt",
+        .line = 7,
+        .map = "SMAP\nC.kt\nKotlin\n*S Kotlin\n*F\n+ 1 C.kt\np/C\n+ 2 Util.kt\nq/UtilKt\n*L\n"
+               "1#1,7:1\n30#2:8\n*S KotlinDebug\n*F\n+ 1 C.kt\np/C\n*L\n5#1:8\n*E\n"};
+    const struct java_method *method = load(cache, 1, &id);
+    assert_non_null(method);
+    struct source_line line = source_map_find(method->map, java_method_line(method, 5));
+    assert_int_equal(line.line, 5);
+    assert_int_equal(line.inlined_line, 30);
+    assert_non_null(line.inlined);
+    assert_string_equal(line.inlined->method.name, "q.UtilKt.{inline}");
+    assert_string_equal(line.inlined->method.class_name, "q.UtilKt");
+    assert_string_equal(line.inlined->method.file->path, "q/Util.kt");
+    assert_int_not_equal(line.inlined->method.id, 0);
+    assert_int_not_equal(line.inlined->method.id, method->method.id);
+
+    struct id page = {.vm_method = &page,
+                      .name = "page",
+                      .source = "a_jsp.java",
+                      .line = 8,
+                      .map = "SMAP\na_jsp.java\nJSP\n*S JSP\n*F\n+ 0 a.jsp\nshop/a.jsp\n*L\n"
+                             "3:8,2\n*E\n"};
+    method = load(cache, 2, &page);
+    assert_string_equal(method->method.file->path, "shop/a.jsp");
+    assert_int_equal(method->method.first_line, 3);
     method_cache_free(cache);
     assert_int_equal(memory, 0);
 }
@@ -466,6 +516,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_method_is_described),
+        cmocka_unit_test(lines_are_where_the_source_map_has_them),
         cmocka_unit_test(the_jvm_is_asked_once_while_code_lives),
         cmocka_unit_test(an_id_used_again_is_another_method),
         cmocka_unit_test(code_in_the_place_of_other_code),

@@ -2,6 +2,7 @@
 """Lists the methods of class files, as a JVM would tell of them to an agent.
 
 usage: class_files.py DIRECTORY...
+       class_files.py --map FILE.class TEXT    gives a class file a source map (SourceDebugExtension)
 
 One line a method that has code, parted by tabs: SourceFile, class signature, name, descriptor and
 "private static" or "-".
@@ -26,6 +27,7 @@ class ClassFile:
         self.members()  # fields
         self.methods = [(self.text(name), self.text(kind), flags) for flags, name, kind, attributes in self.members()
                         if "Code" in attributes]
+        self.attributes_at = self.at
         attributes = self.attributes()
         source = attributes.get("SourceFile")
         self.source = self.text(struct.unpack(">H", source)[0]) if source else ""
@@ -52,6 +54,7 @@ class ClassFile:
             else:
                 self.at += sizes[tag]
             i += 2 if tag in (5, 6) else 1
+        self.pool_end = self.at
 
     def text(self, index):
         return self.pool[index].decode("utf-8", "replace")
@@ -74,7 +77,24 @@ class ClassFile:
         return found
 
 
+def add_map(path, text):
+    """One constant and one attribute more, each behind the others of its kind."""
+    with open(path, "rb") as file:
+        read = ClassFile(file.read())
+    name = b"SourceDebugExtension"
+    count, = struct.unpack_from(">H", read.data, read.attributes_at)
+    with open(path, "wb") as file:
+        file.write(read.data[:8] + struct.pack(">H", len(read.pool) + 1) + read.data[10:read.pool_end])
+        file.write(struct.pack(">BH", 1, len(name)) + name)
+        file.write(read.data[read.pool_end:read.attributes_at] + struct.pack(">H", count + 1))
+        file.write(read.data[read.attributes_at + 2:])
+        file.write(struct.pack(">HI", len(read.pool), len(text)) + text)
+
+
 def main():
+    if sys.argv[1:2] == ["--map"]:
+        add_map(sys.argv[2], sys.argv[3].encode())
+        return
     lines = []
     for top in sys.argv[1:]:
         for directory, _, names in os.walk(top):
