@@ -4,7 +4,7 @@
 # shellcheck disable=SC2034 # The lists are read by whoever sources this.
 
 # To build the agent and jdtool.
-PACKAGES_BUILD=(gcc libc6-dev make cmake pkg-config libelf-dev libdw-dev libzstd-dev liblzma-dev libiberty-dev
+PACKAGES_BUILD=(gcc libc6-dev make cmake pkg-config libelf-dev libdw-dev libzstd-dev zlib1g-dev liblzma-dev libiberty-dev
     libzydis-dev)
 
 # To record and look at a profile: perf, what `perf annotate` and source lines call (binutils), the

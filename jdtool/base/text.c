@@ -4,15 +4,19 @@
 #include "format/samply.h"
 
 #include <elf.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* Bytes of the valid UTF-8 sequence that starts here; 0: none does. */
-static size_t sequence(const unsigned char *at)
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+size_t text_utf8_size(const char *text, size_t room)
 {
-    if (at[0] < 0x80) {
-        return 1;
+    const unsigned char *at = (const unsigned char *)text;
+    if (room == 0 || at[0] < 0x80) {
+        return room > 0;
     }
     size_t size = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    if (at[0] < 0xc2 || at[0] > 0xf4) {
+    if (at[0] < 0xc2 || at[0] > 0xf4 || size > room) {
         return 0;
     }
     for (size_t i = 1; i < size; i++) {
@@ -26,6 +30,12 @@ static size_t sequence(const unsigned char *at)
     return overlong || surrogate || too_large ? 0 : size;
 }
 
+/* The same in a string that ends with a NUL, which ends no sequence. */
+static size_t sequence(const unsigned char *at)
+{
+    return text_utf8_size((const char *)at, SIZE_MAX);
+}
+
 bool text_is_utf8(const char *string)
 {
     const unsigned char *at = (const unsigned char *)string;
@@ -37,6 +47,25 @@ bool text_is_utf8(const char *string)
         at += size;
     }
     return true;
+}
+
+char *text_mended(const char *string)
+{
+    size_t size = strlen(string);
+    char *mended = malloc(size * (sizeof REPLACEMENT - 1) + 1);
+    char *to = mended;
+    for (size_t at = 0; mended && at < size;) {
+        size_t length = text_utf8_size(string + at, size - at);
+        const char *from = length ? string + at : REPLACEMENT;
+        size_t copied = length ? length : sizeof REPLACEMENT - 1;
+        memcpy(to, from, copied);
+        to += copied;
+        at += length ? length : 1;
+    }
+    if (mended) {
+        *to = '\0';
+    }
+    return mended;
 }
 
 /* C0 and DEL, and C1, which some terminals obey as well. */

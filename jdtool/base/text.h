@@ -6,11 +6,18 @@
 #define JD_TOOL_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
+/* Bytes of the valid UTF-8 sequence that starts here, in at most `room` bytes; 0: none does. */
+size_t text_utf8_size(const char *text, size_t room);
+
 /* Whether it is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 bool text_is_utf8(const char *string);
+
+/* A copy in which U+FFFD stands for what is no UTF-8; the caller frees. NULL: no memory. */
+char *text_mended(const char *string);
 
 /* Prints it with control characters and invalid UTF-8 as \xNN. */
 void text_print(FILE *out, const char *string);

@@ -163,7 +163,7 @@ check_jdtool() {
     if [[ ! -x $JDPERF_TOOL ]]; then
         poor "not found at $JDPERF_TOOL: perf inject --jit has to serve, without inlined frames" "$JDPERF_MISSING"
     elif ! "$JDPERF_TOOL" --help >/dev/null 2>&1; then
-        poor "does not run: $("$JDPERF_TOOL" --help 2>&1 | head -n 1)" "apt-get install libelf1 libdw1 libzstd1 liblzma5 libzydis4.0"
+        poor "does not run: $("$JDPERF_TOOL" --help 2>&1 | head -n 1)" "apt-get install libelf1 libdw1 libzstd1 zlib1g liblzma5 libzydis4.0"
     else
         good "$JDPERF_TOOL"
     fi

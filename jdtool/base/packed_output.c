@@ -1,0 +1,233 @@
+#include "jdtool/base/packed_output.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#define BUFFER_SIZE ((size_t)64 * 1024)
+
+/*
+ * Exports are repetitive: level 6 makes a Firefox profile 9 % smaller than level 4 does, and takes
+ * twice its time.
+ */
+#define GZIP_LEVEL  4
+#define GZIP_WINDOW (15 + 16) /* zlib: the largest window, and gzip's header */
+
+struct packed_output {
+    struct output_file *file; /* NULL: memory or standard output */
+    bool is_memory;
+    uint8_t *memory;
+    size_t memory_size, memory_room;
+    bool gzip;
+    z_stream zip;
+    int error; /* the first one, negative errno */
+    uint64_t put;
+    size_t used;
+    uint8_t buffer[BUFFER_SIZE];
+    uint8_t packed[BUFFER_SIZE];
+};
+
+static int start(const char *path, bool gzip, struct packed_output **out)
+{
+    struct packed_output *output = malloc(sizeof *output);
+    if (!output) {
+        error_message("failed to write %s: %s", path, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    memset(output, 0, offsetof(struct packed_output, buffer));
+    output->gzip = gzip;
+    if (gzip && deflateInit2(&output->zip, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8,
+                             Z_DEFAULT_STRATEGY) != Z_OK) {
+        free(output);
+        error_message("failed to write %s: gzip cannot start", path);
+        return -ENOMEM;
+    }
+    *out = output;
+    return 0;
+}
+
+int packed_output_open(const char *path, bool gzip, struct packed_output **out)
+{
+    int err = start(path, gzip, out);
+    if (!err && strcmp(path, "-") != 0) {
+        err = output_file_open(path, &(*out)->file);
+        if (err) {
+            packed_output_abort(*out);
+            *out = NULL;
+        }
+    }
+    return err;
+}
+
+int packed_output_open_memory(bool gzip, struct packed_output **out)
+{
+    int err = start("memory", gzip, out);
+    if (!err) {
+        (*out)->is_memory = true;
+    }
+    return err;
+}
+
+void packed_output_fail(struct packed_output *output, int err)
+{
+    if (!output->error) {
+        output->error = err;
+    }
+}
+
+static void keep(struct packed_output *output, const uint8_t *bytes, size_t size)
+{
+    if (size > output->memory_room - output->memory_size) {
+        size_t room = output->memory_room ? output->memory_room : BUFFER_SIZE;
+        while (room - output->memory_size < size) {
+            room *= 2;
+        }
+        uint8_t *grown = realloc(output->memory, room);
+        if (!grown) {
+            packed_output_fail(output, -ENOMEM);
+            return;
+        }
+        output->memory = grown;
+        output->memory_room = room;
+    }
+    memcpy(output->memory + output->memory_size, bytes, size);
+    output->memory_size += size;
+}
+
+static void deliver(struct packed_output *output, const uint8_t *bytes, size_t size)
+{
+    if (output->error || size == 0) {
+        return;
+    }
+    if (output->file) {
+        output_file_put(output->file, bytes, size);
+    } else if (output->is_memory) {
+        keep(output, bytes, size);
+    } else if (fwrite(bytes, 1, size, stdout) != size) {
+        packed_output_fail(output, errno ? -errno : -EIO);
+    }
+}
+
+/* Lets everything that was gathered go; last: and what gzip has to say at its end. */
+static void flush(struct packed_output *output, bool last)
+{
+    if (!output->gzip) {
+        deliver(output, output->buffer, output->used);
+        output->used = 0;
+        return;
+    }
+    output->zip.next_in = output->buffer;
+    output->zip.avail_in = (uInt)output->used;
+    int status;
+    do {
+        output->zip.next_out = output->packed;
+        output->zip.avail_out = (uInt)sizeof output->packed;
+        status = deflate(&output->zip, last ? Z_FINISH : Z_NO_FLUSH);
+        if (status == Z_STREAM_ERROR) {
+            packed_output_fail(output, -EIO);
+            break;
+        }
+        deliver(output, output->packed, sizeof output->packed - output->zip.avail_out);
+    } while (output->zip.avail_out == 0 || (last && status != Z_STREAM_END));
+    output->used = 0;
+}
+
+void packed_output_put(struct packed_output *output, const void *bytes, size_t size)
+{
+    const uint8_t *from = bytes;
+    output->put += size;
+    while (size > 0) {
+        size_t fits = BUFFER_SIZE - output->used;
+        size_t n = size < fits ? size : fits;
+        memcpy(output->buffer + output->used, from, n);
+        output->used += n;
+        from += n;
+        size -= n;
+        if (output->used == BUFFER_SIZE) {
+            flush(output, false);
+        }
+    }
+}
+
+void packed_output_text(struct packed_output *output, const char *text)
+{
+    packed_output_put(output, text, strlen(text));
+}
+
+void packed_output_printf(struct packed_output *output, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= sizeof text) {
+        packed_output_fail(output, -EOVERFLOW);
+        return;
+    }
+    packed_output_put(output, text, (size_t)size);
+}
+
+uint64_t packed_output_size(const struct packed_output *output)
+{
+    return output->put;
+}
+
+static void release(struct packed_output *output)
+{
+    if (output->gzip) {
+        deflateEnd(&output->zip);
+    }
+    free(output->memory);
+    free(output);
+}
+
+int packed_output_finish(struct packed_output *output)
+{
+    flush(output, true);
+    int err = output->error;
+    if (output->file) {
+        if (err) {
+            output_file_fail(output->file, err);
+        }
+        err = output_file_finish(output->file);
+    } else {
+        if (!err && !output->is_memory && fflush(stdout) != 0) {
+            err = -errno;
+        }
+        if (err) {
+            error_message("failed to write the output: %s", strerror(-err));
+        }
+    }
+    release(output);
+    return err;
+}
+
+int packed_output_take(struct packed_output *output, uint8_t **bytes, size_t *size)
+{
+    flush(output, true);
+    int err = output->error;
+    if (err) {
+        error_message("failed to write into memory: %s", strerror(-err));
+    } else {
+        *bytes = output->memory;
+        *size = output->memory_size;
+        output->memory = NULL;
+    }
+    release(output);
+    return err;
+}
+
+void packed_output_abort(struct packed_output *output)
+{
+    if (output) {
+        output_file_abort(output->file);
+        release(output);
+    }
+}

@@ -1,0 +1,54 @@
+/*
+ * The exports: what each format is called, how it is written from a profile, and the sink that
+ * gathers the profile and has it written when the recording ends.
+ */
+#ifndef JD_TOOL_EXPORT_H
+#define JD_TOOL_EXPORT_H
+
+#include "jdtool/base/packed_output.h"
+#include "jdtool/sinks/profile.h"
+
+struct source_texts;
+
+struct export_settings {
+    const char *path;    /* of the result; "-": standard output */
+    const char *service; /* OTLP's service.name; NULL: each process' own name */
+    bool suffixes;       /* collapsed: FlameGraph's marks _[j], _[i], _[k], … behind the names */
+    bool weights;        /* collapsed: weights, not numbers of samples */
+    struct source_texts *sources; /* Java sources that go into the result; NULL: none do */
+};
+
+struct export_format {
+    const char *name;
+    const char *about; /* a few words for --help */
+    bool keeps_times;
+    bool gzip; /* always; others are gzipped where the path ends in .gz */
+    /* 0 or a negative errno; -ENOMEM without a message, errors of the output stay in it. */
+    int (*write)(const struct profile *profile, const struct export_settings *settings,
+                 struct packed_output *output);
+};
+
+extern const struct export_format *const export_formats[]; /* ends with NULL */
+
+/* NULL: there is none of that name. */
+const struct export_format *export_format_of(const char *name);
+
+/* settings are kept, not copied. 0 or a negative errno after a message. */
+int export_sink_new(const struct export_format *format, const struct export_settings *settings,
+                    struct sample_sink **out);
+
+/* What a format calls an event: "cpu" of clocks; else letters, digits and '_' alone, because
+ * servers refuse others. Into text, cut at its size. */
+void export_event_name(const struct recorded_event *event, char *text, size_t size);
+
+/* The time between two samples in the event's unit; 0: not known. */
+uint64_t export_event_period(const struct recorded_event *event);
+
+/* A module's build-id as hexadecimal digits, "" when it is not known. */
+#define EXPORT_BUILD_ID_MAX (2 * MODULE_BUILD_ID_MAX + 1)
+void export_build_id(const struct module *module, char text[EXPORT_BUILD_ID_MAX]);
+
+/* A time of the recording as ns since 1970; without its clock's data it is as recorded. */
+uint64_t export_wall_time(const struct profile *profile, uint64_t time);
+
+#endif

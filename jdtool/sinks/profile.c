@@ -1,0 +1,229 @@
+#include "jdtool/sinks/profile.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/sinks/profile_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct profile *profile_new(bool keep_times)
+{
+    struct profile *profile = calloc(1, sizeof *profile);
+    struct profile_private *private = calloc(1, sizeof *private);
+    if (!profile || !private) {
+        free(profile);
+        free(private);
+        return NULL;
+    }
+    private->unknown_function = PROFILE_NONE;
+    profile->keeps_times = keep_times;
+    profile->private = private;
+    return profile;
+}
+
+void profile_free(struct profile *profile)
+{
+    if (!profile) {
+        return;
+    }
+    struct profile_private *private = profile->private;
+    intern_free(&private->strings);
+    hash_map_free(&private->functions);
+    hash_map_free(&private->locations);
+    hash_map_free(&private->nodes);
+    hash_map_free(&private->threads);
+    hash_map_free(&private->tracks);
+    hash_map_free(&private->samples);
+    free(private->method_function);
+    free(private->module_function);
+    free(private->group);
+    free(private);
+    free(profile->functions);
+    free(profile->lines);
+    free(profile->locations);
+    free(profile->nodes);
+    free(profile->threads);
+    free(profile->tracks);
+    free(profile->samples);
+    free(profile->modules);
+    free(profile);
+}
+
+const char *profile_module_name(const struct module *module)
+{
+    if (!module || !module->path) {
+        return "[unknown]";
+    }
+    const char *slash = strrchr(module->path, '/');
+    return slash && slash[1] ? slash + 1 : module->path;
+}
+
+/* ---- Stacks ---- */
+
+/* Sets *id to the child; PROFILE_NONE: there is no room for a further one. */
+static int intern_node(struct profile *profile, struct profile_node wanted, uint32_t *id)
+{
+    struct profile_private *private = profile->private;
+    uint64_t hash = (uint64_t)wanted.parent << 32 | wanted.location;
+    struct hash_map_cursor cursor = hash_map_start(&private->nodes, hash);
+    while ((*id = hash_map_next(&private->nodes, &cursor)) != HASH_MAP_NONE) {
+        const struct profile_node *known = &profile->nodes[*id];
+        if (known->parent == wanted.parent && known->location == wanted.location) {
+            return 0;
+        }
+    }
+    if (profile->node_count >= PROFILE_NODES_MAX) {
+        *id = PROFILE_NONE;
+        return 0;
+    }
+    if (array_reserve(&profile->nodes, profile->node_count, &private->node_room,
+                      sizeof *profile->nodes) ||
+        hash_map_add(&private->nodes, hash, profile->node_count)) {
+        return -ENOMEM;
+    }
+    *id = profile->node_count++;
+    profile->nodes[*id] = wanted;
+    return 0;
+}
+
+static int stack_of(struct profile *profile, const struct resolved_sample *sample, uint32_t *node)
+{
+    *node = PROFILE_NONE;
+    /* From the root in: [first, end) are the frames of one machine address. */
+    for (uint32_t end = sample->frame_count; end > 0;) {
+        uint32_t first = end - 1;
+        while (first > 0 && sample->frames[first - 1].kind == RESOLVED_INLINED) {
+            first--;
+        }
+        struct profile_node wanted = {.parent = *node};
+        uint32_t child;
+        int err =
+            profile_location_of(profile, &sample->frames[first], end - first, &wanted.location);
+        if (!err) {
+            err = intern_node(profile, wanted, &child);
+        }
+        if (err) {
+            return err;
+        }
+        if (child == PROFILE_NONE) {
+            profile->cut_stacks++;
+            return 0;
+        }
+        *node = child;
+        end = first;
+    }
+    return 0;
+}
+
+/* ---- Threads ---- */
+
+static int track_of(struct profile *profile, uint32_t pid, uint32_t tid, uint32_t *id)
+{
+    struct profile_private *private = profile->private;
+    uint64_t hash = (uint64_t)pid << 32 | tid;
+    struct hash_map_cursor cursor = hash_map_start(&private->tracks, hash);
+    while ((*id = hash_map_next(&private->tracks, &cursor)) != HASH_MAP_NONE) {
+        if (profile->tracks[*id].pid == pid && profile->tracks[*id].tid == tid) {
+            return 0;
+        }
+    }
+    if (array_reserve(&profile->tracks, profile->track_count, &private->track_room,
+                      sizeof *profile->tracks) ||
+        hash_map_add(&private->tracks, hash, profile->track_count)) {
+        return -ENOMEM;
+    }
+    *id = profile->track_count++;
+    profile->tracks[*id] = (struct profile_track){.pid = pid, .tid = tid};
+    return 0;
+}
+
+static int thread_of(struct profile *profile, const struct resolved_thread *wanted, uint32_t *id)
+{
+    struct profile_private *private = profile->private;
+    struct profile_thread thread = {
+        .pid = wanted->pid,
+        .tid = wanted->tid,
+        .comm = intern(&private->strings, wanted->comm ? wanted->comm : ""),
+        .process_name = intern(&private->strings, wanted->process_name ? wanted->process_name : ""),
+    };
+    if (!thread.comm || !thread.process_name) {
+        return -ENOMEM;
+    }
+    int err = track_of(profile, thread.pid, thread.tid, &thread.track);
+    if (err) {
+        return err;
+    }
+    uint64_t hash = hash_pair(thread.track, (uintptr_t)thread.comm);
+    struct hash_map_cursor cursor = hash_map_start(&private->threads, hash);
+    while ((*id = hash_map_next(&private->threads, &cursor)) != HASH_MAP_NONE) {
+        struct profile_thread *known = &profile->threads[*id];
+        if (known->track == thread.track && known->comm == thread.comm) {
+            known->process_name = thread.process_name; /* the last one it had */
+            break;
+        }
+    }
+    if (*id == HASH_MAP_NONE) {
+        if (array_reserve(&profile->threads, profile->thread_count, &private->thread_room,
+                          sizeof *profile->threads) ||
+            hash_map_add(&private->threads, hash, profile->thread_count)) {
+            return -ENOMEM;
+        }
+        *id = profile->thread_count++;
+        profile->threads[*id] = thread;
+    }
+    profile->tracks[thread.track].thread = *id;
+    return 0;
+}
+
+/* ---- Samples ---- */
+
+static int keep_sample(struct profile *profile, const struct profile_sample *sample)
+{
+    struct profile_private *private = profile->private;
+    uint64_t hash = 0;
+    if (!profile->keeps_times) {
+        hash = hash_pair((uint64_t)sample->thread << 32 | sample->node, sample->event);
+        struct hash_map_cursor cursor = hash_map_start(&private->samples, hash);
+        uint32_t id;
+        while ((id = hash_map_next(&private->samples, &cursor)) != HASH_MAP_NONE) {
+            struct profile_sample *known = &profile->samples[id];
+            if (known->node == sample->node && known->thread == sample->thread &&
+                known->event == sample->event) {
+                known->weight += sample->weight;
+                known->count++;
+                return 0;
+            }
+        }
+    }
+    if (array_reserve(&profile->samples, profile->sample_count, &private->sample_room,
+                      sizeof *profile->samples) ||
+        (!profile->keeps_times && hash_map_add(&private->samples, hash, profile->sample_count))) {
+        return -ENOMEM;
+    }
+    profile->samples[profile->sample_count++] = *sample;
+    return 0;
+}
+
+int profile_add(struct profile *profile, const struct resolved_sample *sample)
+{
+    struct profile_sample made = {
+        .time = sample->time, .weight = sample->weight, .count = 1, .event = sample->event->id};
+    int err = thread_of(profile, &sample->thread, &made.thread);
+    if (!err) {
+        err = stack_of(profile, sample, &made.node);
+    }
+    if (!err) {
+        err = keep_sample(profile, &made);
+    }
+    if (err) {
+        return err;
+    }
+    if (profile->total_count == 0 || sample->time < profile->from) {
+        profile->from = sample->time;
+    }
+    if (sample->time > profile->until) {
+        profile->until = sample->time;
+    }
+    profile->total_count++;
+    return 0;
+}

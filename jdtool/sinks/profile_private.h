@@ -1,0 +1,28 @@
+/* Between the files that fill a profile. */
+#ifndef JD_TOOL_PROFILE_PRIVATE_H
+#define JD_TOOL_PROFILE_PRIVATE_H
+
+#include "jdtool/base/hash_map.h"
+#include "jdtool/base/intern.h"
+#include "jdtool/sinks/profile.h"
+
+struct profile_private {
+    struct intern
+        strings; /* names that do not live as long as the recording, or have many owners */
+    struct hash_map functions, locations, nodes, threads, tracks, samples;
+    uint32_t *method_function; /* by method id; PROFILE_NONE: not seen yet */
+    uint32_t *module_function; /* by module id, for what has no method; the same */
+    uint32_t method_room, module_function_room;
+    uint32_t unknown_function;
+    uint32_t function_room, line_room, location_room, node_room;
+    uint32_t thread_room, track_room, sample_room, module_room;
+    struct profile_line *group; /* the lines of the location that is being looked up */
+    uint32_t group_room;
+};
+
+/* Sets *id to the location of frames[0, count), which share a machine address; count is from 1. 0
+ * or -ENOMEM. */
+int profile_location_of(struct profile *profile, const struct resolved_frame *frames,
+                        uint32_t count, uint32_t *id);
+
+#endif

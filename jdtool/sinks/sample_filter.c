@@ -1,0 +1,260 @@
+#include "jdtool/sinks/sample_filter.h"
+
+#include "jdtool/base/message.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INCLUDES, EXCLUDES, SIDES };
+
+/* What is known of a method's name, by method id, two bits a side. */
+enum { NOT_TRIED = 0, NO_MATCH = 1, MATCH = 2 };
+
+struct sample_filter {
+    struct sample_sink sink;
+    struct sample_sink *behind;
+    const struct sample_filter_options *options;
+    const struct recording *recorded;
+    struct recording recording; /* as the sink behind sees it */
+    struct recorded_event event;
+    regex_t patterns[SIDES][SAMPLE_FILTER_WORDS_MAX];
+    uint32_t pattern_counts[SIDES];
+    uint8_t *tried[SIDES];
+    uint32_t tried_room;
+    bool has_first;
+    uint64_t first; /* sample's time */
+};
+
+int sample_filter_time(const char *text, uint64_t *time)
+{
+    static const struct {
+        const char *name;
+        double scale;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 60e9}};
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end == text || errno || !(value >= 0)) {
+        return -EINVAL;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].name) == 0) {
+            double wanted = value * units[i].scale;
+            *time = wanted < 1e18 ? (uint64_t)(wanted + 0.5) : UINT64_C(1000000000000000000);
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+/* ---- Which samples ---- */
+
+static bool fits(const struct sample_filter_words *words, const char *name, uint32_t number)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%" PRIu32, number);
+    for (uint32_t i = 0; i < words->count; i++) {
+        if (strcmp(words->list[i], text) == 0 || (name && fnmatch(words->list[i], name, 0) == 0)) {
+            return true;
+        }
+    }
+    return words->count == 0;
+}
+
+static bool is_event(const char *name, const char *wanted)
+{
+    size_t size = strlen(wanted);
+    return name && strncmp(name, wanted, size) == 0 && (name[size] == '\0' || name[size] == ':');
+}
+
+static bool matches(struct sample_filter *filter, int side, const struct resolved_method *method)
+{
+    uint8_t *tried = method->id < filter->tried_room ? &filter->tried[side][method->id] : NULL;
+    if (tried && *tried != NOT_TRIED) {
+        return *tried == MATCH;
+    }
+    bool found = false;
+    for (uint32_t i = 0; i < filter->pattern_counts[side] && !found; i++) {
+        found = regexec(&filter->patterns[side][i], method->name, 0, NULL, 0) == 0;
+    }
+    if (tried) {
+        *tried = found ? MATCH : NO_MATCH;
+    }
+    return found;
+}
+
+/* Without memory for them, answers are found again each time. */
+static void make_room(struct sample_filter *filter, uint32_t id)
+{
+    if (id < filter->tried_room || id > UINT32_MAX / 4) {
+        return;
+    }
+    uint32_t room = 2 * id + 1024;
+    for (int side = 0; side < SIDES; side++) {
+        uint8_t *grown = realloc(filter->tried[side], room);
+        if (!grown) {
+            return;
+        }
+        memset(grown + filter->tried_room, NOT_TRIED, room - filter->tried_room);
+        filter->tried[side] = grown;
+    }
+    filter->tried_room = room;
+}
+
+static bool has_frame(struct sample_filter *filter, int side, const struct resolved_sample *sample)
+{
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
+        const struct resolved_method *method = sample->frames[i].method;
+        if (method) {
+            make_room(filter, method->id);
+            if (matches(filter, side, method)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool passes(struct sample_filter *filter, const struct resolved_sample *sample)
+{
+    const struct sample_filter_options *options = filter->options;
+    uint64_t behind = sample->time > filter->first ? sample->time - filter->first : 0;
+    return behind >= options->from && (!options->until || behind < options->until) &&
+           (!options->event || is_event(sample->event->name, options->event)) &&
+           fits(&options->pids, NULL, sample->thread.pid) &&
+           fits(&options->comms, sample->thread.process_name, sample->thread.pid) &&
+           fits(&options->threads, sample->thread.comm, sample->thread.tid) &&
+           (!options->includes.count || has_frame(filter, INCLUDES, sample)) &&
+           (!options->excludes.count || !has_frame(filter, EXCLUDES, sample));
+}
+
+/* ---- The sink ---- */
+
+/* Of a pipe, what describes it comes late: the sink behind is shown it when it comes. */
+static void show_recording(struct sample_filter *filter)
+{
+    filter->recording = *filter->recorded;
+    if (filter->options->event) {
+        filter->recording.events = &filter->event;
+        filter->recording.event_count = 1;
+    }
+}
+
+static int begin(struct sample_sink *base, const struct recording *recording)
+{
+    struct sample_filter *filter = (struct sample_filter *)base;
+    filter->recorded = recording;
+    if (filter->options->event) {
+        uint32_t i = 0;
+        while (i < recording->event_count &&
+               !is_event(recording->events[i].name, filter->options->event)) {
+            i++;
+        }
+        if (i == recording->event_count) {
+            error_message("failed to find event %s in %s", filter->options->event, recording->path);
+            return -EINVAL;
+        }
+        filter->event = recording->events[i];
+        filter->event.id = 0;
+    }
+    show_recording(filter);
+    return filter->behind->ops->begin(filter->behind, &filter->recording);
+}
+
+static int pass_record(struct sample_sink *base, const struct perf_record *record, bool superseded)
+{
+    struct sample_filter *filter = (struct sample_filter *)base;
+    return filter->behind->ops->record
+               ? filter->behind->ops->record(filter->behind, record, superseded)
+               : 0;
+}
+
+static int pass_sample(struct sample_sink *base, const struct resolved_sample *sample)
+{
+    struct sample_filter *filter = (struct sample_filter *)base;
+    if (!filter->has_first) {
+        filter->has_first = true;
+        filter->first = sample->time;
+    }
+    if (!passes(filter, sample)) {
+        return 0;
+    }
+    if (!filter->options->event) {
+        return filter->behind->ops->sample(filter->behind, sample);
+    }
+    struct resolved_sample passed = *sample;
+    passed.event = &filter->event;
+    return filter->behind->ops->sample(filter->behind, &passed);
+}
+
+static void release(struct sample_filter *filter)
+{
+    for (int side = 0; side < SIDES; side++) {
+        for (uint32_t i = 0; i < filter->pattern_counts[side]; i++) {
+            regfree(&filter->patterns[side][i]);
+        }
+        free(filter->tried[side]);
+    }
+    free(filter);
+}
+
+static int end(struct sample_sink *base)
+{
+    struct sample_filter *filter = (struct sample_filter *)base;
+    show_recording(filter);
+    int err = filter->behind->ops->end(filter->behind);
+    release(filter);
+    return err;
+}
+
+static void give_up(struct sample_sink *base)
+{
+    struct sample_filter *filter = (struct sample_filter *)base;
+    filter->behind->ops->abort(filter->behind);
+    release(filter);
+}
+
+static int compile(struct sample_filter *filter, int side, const struct sample_filter_words *words)
+{
+    for (uint32_t i = 0; i < words->count; i++) {
+        char reason[128];
+        int status = regcomp(&filter->patterns[side][i], words->list[i], REG_EXTENDED | REG_NOSUB);
+        if (status != 0) {
+            regerror(status, &filter->patterns[side][i], reason, sizeof reason);
+            error_message("failed to understand the regular expression '%s': %s", words->list[i],
+                          reason);
+            return -EINVAL;
+        }
+        filter->pattern_counts[side]++;
+    }
+    return 0;
+}
+
+int sample_filter_new(const struct sample_filter_options *options, struct sample_sink *behind,
+                      struct sample_sink **out)
+{
+    static const struct sample_sink_ops ops = {
+        .begin = begin, .record = pass_record, .sample = pass_sample, .end = end, .abort = give_up};
+    struct sample_filter *filter = calloc(1, sizeof *filter);
+    if (!filter) {
+        error_message("failed to filter samples: %s", strerror(ENOMEM));
+        behind->ops->abort(behind);
+        return -ENOMEM;
+    }
+    filter->sink.ops = &ops;
+    filter->behind = behind;
+    filter->options = options;
+    int err = compile(filter, INCLUDES, &options->includes);
+    err = err ? err : compile(filter, EXCLUDES, &options->excludes);
+    if (err) {
+        give_up(&filter->sink);
+        return err;
+    }
+    *out = &filter->sink;
+    return 0;
+}

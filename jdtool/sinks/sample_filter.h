@@ -1,0 +1,39 @@
+/*
+ * A sink in front of another one that lets only some samples through: a stretch of time, threads,
+ * processes, an event, stacks with or without certain frames.
+ */
+#ifndef JD_TOOL_SAMPLE_FILTER_H
+#define JD_TOOL_SAMPLE_FILTER_H
+
+#include "jdtool/sinks/sample_sink.h"
+
+#define SAMPLE_FILTER_WORDS_MAX 16 /* of each kind */
+
+/* The words of one option; a sample passes if one of them fits, or there are none. */
+struct sample_filter_words {
+    const char *list[SAMPLE_FILTER_WORDS_MAX];
+    uint32_t count;
+};
+
+/* Zero one to let everything through. */
+struct sample_filter_options {
+    uint64_t from, until;                /* ns behind the first sample; until 0: no end */
+    struct sample_filter_words threads;  /* names, which may have * and ?, or numbers */
+    struct sample_filter_words comms;    /* names of processes, the same */
+    struct sample_filter_words pids;     /* numbers */
+    struct sample_filter_words includes; /* regular expressions: some frame's name has it */
+    struct sample_filter_words excludes; /* no frame's name has it */
+    const char *event;                   /* its name, modifiers left out or not; NULL: all */
+};
+
+/* Takes "1.5", "300ms", "2m" (seconds if there is no unit) as nanoseconds. 0 or -EINVAL. */
+int sample_filter_time(const char *text, uint64_t *time);
+
+/*
+ * behind is the filter's from now on, on failure, too. options are kept, not copied. 0 or a
+ * negative errno after a message: -EINVAL is a regular expression that is none.
+ */
+int sample_filter_new(const struct sample_filter_options *options, struct sample_sink *behind,
+                      struct sample_sink **out);
+
+#endif

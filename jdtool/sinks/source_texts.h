@@ -1,0 +1,26 @@
+/*
+ * The text of Java source files: below the directories of a source path, or else in the src.zip of
+ * a JDK that was recorded. Names of files come from dumps: none leads out of these directories.
+ */
+#ifndef JD_TOOL_SOURCE_TEXTS_H
+#define JD_TOOL_SOURCE_TEXTS_H
+
+#include "jdtool/resolve/frame.h"
+
+struct source_texts;
+
+/* directories: as of source_path_open; NULL: none. 0 or a negative errno after a message. */
+int source_texts_open(const char *directories, struct source_texts **out);
+void source_texts_close(struct source_texts *texts); /* NULL is fine */
+
+/* If the module is a JDK's libjvm.so, that JDK's sources are used as well, where it has them. 0 or
+ * -ENOMEM. */
+int source_texts_add_jdk(struct source_texts *texts, const struct module *module);
+
+/*
+ * The text of a file as methods name it ("java/util/HashMap.java"). *text has a NUL behind it and
+ * is the caller's to free; NULL: not found, or not readable. 0 or -ENOMEM.
+ */
+int source_texts_read(struct source_texts *texts, const char *file, char **text, size_t *size);
+
+#endif

@@ -1,0 +1,47 @@
+"""check.py DIR [--names]: whether all exports in DIR (files called by their format) tell the same.
+
+--names: threads may have been renamed, so only stacks are compared. With DIR/truth.json each is held against that, too.
+"""
+import collections
+import json
+import os
+import sys
+
+import stacks
+
+directory = sys.argv[1]
+threads = "--names" not in sys.argv
+truth = stacks.collapsed(f"{directory}/collapsed", threads)
+total = sum(truth.values())
+stacks.check(total > 0, "no samples")
+for name, reader in stacks.READERS.items():
+    path = f"{directory}/{name}"
+    if not os.path.exists(path):
+        continue
+    samples = reader(path)
+    stacks.same(stacks.collapsed_text(samples, threads), truth, f"{name} tells other stacks than collapsed")
+    print(f"{name}: {sum(sample.count for sample in samples)} samples, {os.path.getsize(path)} bytes")
+
+if os.path.exists(f"{directory}/truth.json"):
+    KERNEL, UNKNOWN = 1, 0
+    with open(f"{directory}/truth.json", encoding="utf-8") as file:
+        told = json.load(file)
+
+    def name_of(frame):
+        if frame[0] is not None:
+            return frame[0]
+        return {KERNEL: "[kernel.kallsyms]", UNKNOWN: "[unknown]"}.get(frame[1], "[libno names.so]")
+
+    expected = [stacks.Sample(sample["comm"], tuple(name_of(frame) for frame in reversed(sample["frames"])), 1,
+                              sample["weight"], sample["event"], sample["time"]) for sample in told]
+    stacks.same(stacks.collapsed_text(expected), truth, "collapsed tells other stacks than there were")
+    offset = 1790000000000000000
+    times = collections.Counter(sample.time + offset for sample in expected)
+    stacks.same(collections.Counter(sample.time for sample in stacks.otlp(f"{directory}/otlp")), times, "otlp's times")
+    times = collections.Counter(round((sample.time - expected[0].time) / 1e6, 6) for sample in expected)
+    stacks.same(collections.Counter(sample.time for sample in stacks.firefox(f"{directory}/firefox")), times, "firefox' times")
+    weights = sum(sample.weight for sample in expected)
+    for name, reader in stacks.READERS.items():
+        if name != "firefox": # has no weights of events that are no clocks
+            stacks.check(sum(sample.weight for sample in reader(f"{directory}/{name}")) == weights, f"{name}'s weights")
+print(f"all tell the same {len(truth)} stacks of {total} samples")
