@@ -48,7 +48,12 @@ struct jitdump_record {
     uint64_t timestamp;
 };
 
-/* Behind it: the name with its NUL, then code_size bytes of code (none when total_size says so). */
+/*
+ * Behind it: the name with its NUL, then code_size bytes of code, at the record's end. Where the
+ * code was left out they are zero: perf counts back from the end without looking at total_size, so a
+ * record without them makes it take other memory for code. (Some writers leave them out all the
+ * same.)
+ */
 struct jitdump_load {
     struct jitdump_record prefix;
     uint32_t pid;

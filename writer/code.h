@@ -75,7 +75,7 @@ struct code_facts {
 struct code {
     uint64_t address;
     uint64_t size;     /* bytes; 0 is allowed */
-    const void *bytes; /* size bytes; NULL: leave them out of the dump */
+    const void *bytes; /* size bytes; NULL: leave them out of the dump, which gets a hole */
     const char *name;  /* the symbol */
     bool replayed;     /* told of again (GenerateEvents): dropped where the sink knows it already */
     struct method *method; /* NULL for stubs */

@@ -172,13 +172,7 @@ static void put_debug_info(struct jitdump_sink *dump, const struct code *code, u
     finish(group, start, &record, sizeof(record));
 }
 
-/* How many bytes of code are to stand in the dump. */
-static uint64_t bytes_of(const struct code *code)
-{
-    return code->bytes ? code->size : 0;
-}
-
-/* Up to the code itself. */
+/* Up to the code itself. Readers look for it at the record's end, so there it is, or a hole. */
 static void put_load(struct jitdump_sink *dump, const struct code *code, uint64_t stamp,
                      uint64_t code_index)
 {
@@ -186,7 +180,7 @@ static void put_load(struct jitdump_sink *dump, const struct code *code, uint64_
     size_t start = begin(group, sizeof(struct jitdump_load));
     buffer_put_string(group, code->name);
     const struct jitdump_load record = {
-        .prefix = {JIT_CODE_LOAD, size_since(group, start) + (uint32_t)bytes_of(code), stamp},
+        .prefix = {JIT_CODE_LOAD, size_since(group, start) + (uint32_t)code->size, stamp},
         .pid = dump->pid,
         .tid = (uint32_t)process_thread_id(),
         .vma = code->address,
@@ -206,8 +200,8 @@ static int write_close_record(struct jitdump_sink *dump)
 }
 
 /*
- * Writes what is in dump->group and the code behind it, or ends the dump when it would grow beyond
- * `max`.
+ * Writes what is in dump->group and the code behind it (NULL: a hole), or ends the dump when it
+ * would grow beyond `max`.
  */
 static int write_group(struct jitdump_sink *dump, const void *code, uint64_t code_size)
 {
@@ -226,7 +220,9 @@ static int write_group(struct jitdump_sink *dump, const void *code, uint64_t cod
         dump->gate.failed = true;
         return -EFBIG;
     }
-    int error = output_file_append_two(&dump->file, group->bytes, group->size, code, code_size);
+    int error =
+        code ? output_file_append_two(&dump->file, group->bytes, group->size, code, code_size)
+             : output_file_append_hole(&dump->file, group->bytes, group->size, code_size);
     if (error) {
         dump->gate.failed = true;
         return error;
@@ -247,7 +243,7 @@ static int load_one(struct jitdump_sink *dump, const struct code *code)
         put_debug_info(dump, code, stamp);
     }
     put_load(dump, code, stamp, code_index);
-    return write_group(dump, code->bytes, bytes_of(code));
+    return write_group(dump, code->bytes, code->size);
 }
 
 /* Loads the parts of a replayed stub in which nothing else is known to live. */

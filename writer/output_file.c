@@ -136,6 +136,7 @@ int output_file_create(struct output_file *file, const char *path)
 struct pieces {
     struct iovec list[2];
     int count;
+    uint64_t hole; /* bytes of zero behind them, at the file's end */
 };
 
 /* Leaves out the first n bytes. */
@@ -167,7 +168,7 @@ static int write_all(const struct output_file *file, uint64_t offset, struct pie
         offset += (uint64_t)n;
         skip(&pieces, (size_t)n);
     }
-    return 0;
+    return pieces.hole && ftruncate(file->fd, (off_t)(offset + pieces.hole)) != 0 ? -errno : 0;
 }
 
 /*
@@ -212,15 +213,25 @@ static int write_or_close(struct output_file *file, uint64_t offset, struct piec
     return error;
 }
 
+static int append(struct output_file *file, const struct pieces *pieces)
+{
+    int error = write_or_close(file, file->size, *pieces);
+    if (!error) {
+        file->size += pieces->list[0].iov_len + pieces->list[1].iov_len + pieces->hole;
+    }
+    return error;
+}
+
 int output_file_append_two(struct output_file *file, const void *record, size_t size,
                            const void *rest, size_t rest_size)
 {
-    const struct pieces pieces = {{{(void *)record, size}, {(void *)rest, rest_size}}, 2};
-    int error = write_or_close(file, file->size, pieces);
-    if (!error) {
-        file->size += size + rest_size;
-    }
-    return error;
+    return append(file, &(struct pieces){{{(void *)record, size}, {(void *)rest, rest_size}}, 2, 0});
+}
+
+int output_file_append_hole(struct output_file *file, const void *record, size_t size,
+                            uint64_t hole)
+{
+    return append(file, &(struct pieces){{{(void *)record, size}, {NULL, 0}}, 2, hole});
 }
 
 int output_file_append(struct output_file *file, const void *record, size_t size)
@@ -230,7 +241,7 @@ int output_file_append(struct output_file *file, const void *record, size_t size
 
 int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes, size_t size)
 {
-    return write_or_close(file, offset, (struct pieces){{{(void *)bytes, size}}, 1});
+    return write_or_close(file, offset, (struct pieces){{{(void *)bytes, size}}, 1, 0});
 }
 
 int output_file_replace(struct output_file *file, struct output_file *by)

@@ -42,6 +42,11 @@ int output_file_append(struct output_file *file, const void *record, size_t size
 int output_file_append_two(struct output_file *file, const void *record, size_t size,
                            const void *rest, size_t rest_size);
 
+/* The same for a record that ends in `hole` bytes of zero, which take no room on the disk where they
+ * fill whole blocks of it. */
+int output_file_append_hole(struct output_file *file, const void *record, size_t size,
+                            uint64_t hole);
+
 /* Writes over bytes that are there already, [offset, offset + size). Returns and fails as append,
  * but cannot take back what was written until then. */
 int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes,

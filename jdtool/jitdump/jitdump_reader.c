@@ -281,6 +281,12 @@ void jitdump_reader_seek(struct jitdump_reader *reader, uint64_t offset)
     reader->offset = offset < reader->file_size ? offset : reader->file_size;
 }
 
+/* Whether a writer has left the code out: no processor runs zeros alone. */
+static bool is_hole(const uint8_t *bytes, uint64_t size)
+{
+    return size > 0 && bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0;
+}
+
 static int parse_load(struct jitdump_reader *reader, const uint8_t *bytes,
                       struct jitdump_record_view *record)
 {
@@ -314,7 +320,7 @@ static int parse_load(struct jitdump_reader *reader, const uint8_t *bytes,
         set_error(reader, "the LOAD's code runs over the end of the address space");
         return -1;
     }
-    record->load.bytes = left ? nul + 1 : NULL;
+    record->load.bytes = left && !is_hole(nul + 1, record->load.code_size) ? nul + 1 : NULL;
     record->load.excess = left ? left - (size_t)record->load.code_size : 0;
     return 0;
 }

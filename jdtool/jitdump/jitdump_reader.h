@@ -42,7 +42,7 @@ struct jitdump_record_view {
             uint64_t code_size;
             uint64_t code_index;
             const char *name;     /* NUL-terminated inside the record */
-            const uint8_t *bytes; /* code_size bytes; NULL: the record holds none */
+            const uint8_t *bytes; /* code_size bytes; NULL: none, or all of them zero */
             size_t excess;        /* bytes behind the code that belong to nothing */
         } load;
         struct {
