@@ -1,9 +1,14 @@
+/*
+ * A path is walked component by component, each opened relative to the one before, so what was
+ * checked is what is used, whoever moves things meanwhile.
+ */
 #include "agent/dump_directory.h"
 
 #include "agent/options.h"
 #include "writer/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,68 +17,204 @@
 #include <time.h>
 #include <unistd.h>
 
-static int make(const char *path)
+/* As many symbolic links as the kernel itself follows on one path. */
+enum { LINKS_MAX = 40 };
+
+/* A walk: the directory that was reached, and where it is. */
+struct walk {
+    int fd;
+    char path[PATH_MAX]; /* without symbolic links; "" is the root */
+    char rest[PATH_MAX]; /* of the way, relative to it */
+    unsigned links;
+};
+
+static int fail(const char *what, const char *path, const char *why)
 {
-    if (mkdir(path, 0700) == 0) {
+    message(MESSAGE_ERROR, "failed to %s the directory %s: %s", what, path, why);
+    return -1;
+}
+
+static long read_number(const char *path)
+{
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return n > 0 ? strtol(text, NULL, 10) : -1;
+}
+
+/* Whether this user namespace knows every user. One that does not shows strangers, the real root
+ * among them, all as the same "overflow" user. */
+static bool knows_all_users(void)
+{
+    FILE *map = fopen("/proc/self/uid_map", "re");
+    unsigned long inside = 0;
+    unsigned long outside = 0;
+    unsigned long count = 0;
+    char line[128] = "";
+    if (map) {
+        if (!fgets(line, sizeof(line), map)) {
+            line[0] = '\0';
+        }
+        fclose(map);
+    }
+    char *end = line;
+    inside = strtoul(end, &end, 10);
+    outside = strtoul(end, &end, 10);
+    count = strtoul(end, &end, 10);
+    return !map || (inside == 0 && outside == 0 && count == UINT32_MAX);
+}
+
+static bool is_trusted(uid_t owner)
+{
+    if (owner == 0 || owner == geteuid()) {
+        return true;
+    }
+    return (long)owner == read_number("/proc/sys/kernel/overflowuid") && !knows_all_users();
+}
+
+static int check_owner(const char *what, const char *path, const char *name, uid_t owner)
+{
+    if (is_trusted(owner)) {
         return 0;
     }
-    struct stat status;
-    if (errno == EEXIST && stat(path, &status) == 0) {
-        if (S_ISDIR(status.st_mode)) {
-            return 0;
-        }
-        errno = ENOTDIR;
-    }
-    message(MESSAGE_ERROR, "failed to make the directory %s: %s", path, strerror(errno));
+    message(
+        MESSAGE_ERROR,
+        "failed to use the %s %s/%s: it belongs to user %lu, who could lead the dump elsewhere; "
+        "only root's and those of user %lu are used",
+        what, path, name, (unsigned long)owner, (unsigned long)geteuid());
     return -1;
 }
 
-/* Whether a session of this process, as the dump's name has it, may have left a dump there. */
-static bool has_own_dump(const char *directory)
-{
-    char path[PATH_MAX];
-    struct stat status;
-    snprintf(path, sizeof(path), "%s/jit-%ld.dump", directory, (long)getpid());
-    return lstat(path, &status) == 0;
-}
-
-static int use_given(const char *given, char out[PATH_MAX])
-{
-    static bool used; /* commands come one at a time */
-    bool first = !used;
-    used = true;
-    if (make(given) != 0) {
-        return -1;
-    }
-    snprintf(out, PATH_MAX, "%s", given);
-    if (first || !has_own_dump(given)) {
-        return 0; /* what stands there now can only be a dead process's that had our pid */
-    }
-    for (unsigned number = 2; number < 1000000; number++) {
-        snprintf(out, PATH_MAX, "%s/session-%u", given, number);
-        if (mkdir(out, 0700) == 0) {
-            return 0;
-        }
-        if (errno != EEXIST) {
-            break;
-        }
-    }
-    message(MESSAGE_ERROR, "failed to make the directory %s: %s", out, strerror(errno));
-    return -1;
-}
-
-/* Appends to a path that options_check_path has found short enough. */
-static void append(char path[PATH_MAX], const char *more)
+/* Appends a component to a path. False: there is no room. */
+static bool append(char path[PATH_MAX], const char *name)
 {
     size_t n = strlen(path);
-    snprintf(path + n, PATH_MAX - n, "%s", more);
+    int more = snprintf(path + n, PATH_MAX - n, "/%s", name);
+    return more >= 0 && (size_t)more < PATH_MAX - n;
 }
 
-int dump_directory_make(const char *given, char out[PATH_MAX])
+/* Takes the next component off the way. False: it is at its end. */
+static bool next_name(struct walk *walk, char name[NAME_MAX + 1])
 {
-    if (given[0]) {
-        return use_given(given, out);
+    size_t skip = strspn(walk->rest, "/");
+    size_t length = strcspn(walk->rest + skip, "/");
+    if (length == 0) {
+        return false;
     }
+    snprintf(name, NAME_MAX + 1, "%.*s", (int)length, walk->rest + skip);
+    memmove(walk->rest, walk->rest + skip + length, strlen(walk->rest + skip + length) + 1);
+    return true;
+}
+
+static int start_at_root(struct walk *walk)
+{
+    if (walk->fd >= 0) {
+        close(walk->fd);
+    }
+    walk->path[0] = '\0';
+    walk->fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return walk->fd < 0 ? fail("open", "/", strerror(errno)) : 0;
+}
+
+/* Puts what a link says in its place on the way. */
+static int follow(struct walk *walk, const char *name)
+{
+    char target[PATH_MAX];
+    char rest[PATH_MAX];
+    ssize_t n = readlinkat(walk->fd, name, target, sizeof(target) - 1);
+    if (n < 0) {
+        return fail("follow", name, strerror(errno));
+    }
+    target[n] = '\0';
+    int length = snprintf(rest, sizeof(rest), "%s/%s", target, walk->rest);
+    if (++walk->links > LINKS_MAX || length < 0 || (size_t)length >= sizeof(rest)) {
+        return fail("follow", name, strerror(ELOOP));
+    }
+    memcpy(walk->rest, rest, (size_t)length + 1);
+    return target[0] == '/' ? start_at_root(walk) : 0;
+}
+
+/* Up one directory, for a link's "..": the path has none left but what was walked down. */
+static int go_up(struct walk *walk)
+{
+    char way[PATH_MAX * 2];
+    char *last = strrchr(walk->path, '/');
+    if (last) {
+        *last = '\0';
+    }
+    int length = snprintf(way, sizeof(way), "%s/%s", walk->path, walk->rest);
+    if (length < 0 || length >= PATH_MAX) {
+        return fail("open", walk->path, strerror(ENAMETOOLONG));
+    }
+    memcpy(walk->rest, way, (size_t)length + 1);
+    return start_at_root(walk);
+}
+
+/* Goes into a component; the last one is made when it is missing. */
+static int enter(struct walk *walk, const char *name)
+{
+    struct stat status;
+    bool last = strspn(walk->rest, "/") == strlen(walk->rest);
+    if (last && mkdirat(walk->fd, name, 0700) != 0 && errno != EEXIST) {
+        append(walk->path, name);
+        return fail("make", walk->path, strerror(errno));
+    }
+    if (fstatat(walk->fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode)) {
+        return check_owner("symbolic link", walk->path, name, status.st_uid) == 0
+                   ? follow(walk, name)
+                   : -1;
+    }
+    int fd = openat(walk->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) != 0) {
+        int error = errno;
+        append(walk->path, name);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return fail("open", walk->path, strerror(error));
+    }
+    close(walk->fd);
+    walk->fd = fd;
+    if (check_owner("directory", walk->path, name, status.st_uid) != 0) {
+        return -1;
+    }
+    return append(walk->path, name) ? 0 : fail("open", walk->path, strerror(ENAMETOOLONG));
+}
+
+/* Walks to a directory. Its descriptor, or -1 after a message; `out` is where it is. */
+static int walk_to(const char *path, char out[PATH_MAX])
+{
+    struct walk walk = {.fd = -1};
+    char here[PATH_MAX] = "";
+    if (path[0] != '/' && !getcwd(here, sizeof(here))) {
+        return fail("find", ".", strerror(errno));
+    }
+    int length = snprintf(walk.rest, sizeof(walk.rest), "%s/%s", here, path);
+    int result = length < 0 || (size_t)length >= sizeof(walk.rest)
+                     ? fail("open", path, strerror(ENAMETOOLONG))
+                     : start_at_root(&walk);
+    char name[NAME_MAX + 1];
+    while (result == 0 && next_name(&walk, name)) {
+        if (strcmp(name, ".") == 0) {
+            continue;
+        }
+        result = strcmp(name, "..") == 0 ? go_up(&walk) : enter(&walk, name);
+    }
+    if (result != 0) {
+        if (walk.fd >= 0) {
+            close(walk.fd);
+        }
+        return -1;
+    }
+    snprintf(out, PATH_MAX, "%s", walk.path[0] ? walk.path : "/");
+    return walk.fd;
+}
+
+static int make_default(char out[PATH_MAX])
+{
     const char *what = "the environment variable JITDUMPDIR";
     const char *base = getenv("JITDUMPDIR");
     if (!base || !*base) {
@@ -89,25 +230,35 @@ int dump_directory_make(const char *given, char out[PATH_MAX])
         message(MESSAGE_ERROR, "%s", error);
         return -1;
     }
-    snprintf(out, PATH_MAX, "%s", base);
-    static const char *const parts[] = {"", "/.debug", "/jit"};
+    char path[PATH_MAX];
+    static const char *const parts[] = {"", "/.debug", "/.debug/jit"};
+    int directory = -1;
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-        append(out, parts[i]);
-        if (make(out) != 0) {
+        if (directory >= 0) {
+            close(directory);
+        }
+        snprintf(path, sizeof(path), "%s%s", base, parts[i]);
+        directory = walk_to(path, out);
+        if (directory < 0) {
             return -1;
         }
     }
+    close(directory);
     time_t now = time(NULL);
     struct tm day;
-    char name[64] = "/java-jit-XXXXXXXX";
+    char name[64] = "java-jit-XXXXXXXX";
     if (localtime_r(&now, &day)) {
-        strftime(name, sizeof(name), "/java-jit-%Y%m%d.XXXXXXXX", &day);
+        strftime(name, sizeof(name), "java-jit-%Y%m%d.XXXXXXXX", &day);
     }
-    append(out, name);
-    if (!mkdtemp(out)) {
-        message(MESSAGE_ERROR, "failed to make a directory in %s/.debug/jit: %s", base,
-                strerror(errno));
-        return -1;
+    snprintf(path, sizeof(path), "%s", out);
+    if (!append(out, name) || !mkdtemp(out)) {
+        return fail("make a directory in", path, strerror(errno));
     }
-    return 0;
+    directory = open(out, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return directory < 0 ? fail("open", out, strerror(errno)) : directory;
+}
+
+int dump_directory_make(const char *given, char out[PATH_MAX])
+{
+    return given[0] ? walk_to(given, out) : make_default(out);
 }

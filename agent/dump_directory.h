@@ -7,16 +7,18 @@
 #include <limits.h>
 
 /*
- * Makes the directory of a session's dump, mode 0700, and puts its name into `out`.
+ * Makes the directory of a session's dump, mode 0700, and puts its absolute name, without symbolic
+ * links, into `out`.
  *
- * `given` (the option `dir`, "" for none) is used as it is, and made when it is missing. When this
- * process has left a dump of an earlier session in it already, the new one goes to its
- * subdirectory session-2, session-3…, so that nothing is overwritten.
+ * `given` (the option `dir`, "" for none) is used as it is, and made when it is missing.
  *
  * Otherwise it is .debug/jit/java-jit-YYYYMMDD.XXXXXXXX, always a new one, in $JITDUMPDIR, else
  * $HOME, else the current directory: where perf's own agent puts its dumps.
  *
- * Returns 0 or -1, after a message.
+ * From the root down every directory, and every symbolic link on the way, has to belong to us or to
+ * root: whoever else owns one could lead us elsewhere.
+ *
+ * Returns a descriptor of the directory for the caller to close, or -1 after a message.
  */
 int dump_directory_make(const char *given, char out[PATH_MAX]);
 

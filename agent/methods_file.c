@@ -13,6 +13,7 @@
 #include "writer/output_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -356,7 +357,8 @@ int methods_file_open(const struct methods_file_options *options, struct methods
     table->tsc = options->tsc;
     table->max_bytes = options->max_bytes;
     pthread_mutex_init(&table->lock, NULL);
-    if (output_file_create(&table->file, path) != 0 || write_header(table) != 0) {
+    if (output_file_create(&table->file, AT_FDCWD, path, OUTPUT_FILE_REFUSE) != 0 ||
+        write_header(table) != 0) {
         methods_file_close(table);
         return -1;
     }

@@ -5,21 +5,27 @@
 #include "writer/jitdump_sink.h"
 #include "writer/perf_map_sink.h"
 
+#include <unistd.h>
+
 static int open_jitdump(const struct options *options, struct sink **out)
 {
     char directory[PATH_MAX];
-    if (dump_directory_make(options->dir, directory) != 0) {
+    int fd = dump_directory_make(options->dir, directory);
+    if (fd < 0) {
         return -1;
     }
     const struct jitdump_sink_options sink = {
         .directory = directory,
+        .directory_fd = fd,
         .tsc = options->tsc,
         .samply = options->samply,
         .source_path = options->source_path[0] ? options->source_path : NULL,
         .no_debug_info = !options->lines,
         .max_bytes = options->max_bytes,
     };
-    return jitdump_sink_open(&sink, out);
+    int error = jitdump_sink_open(&sink, out);
+    close(fd);
+    return error;
 }
 
 static int open_map(const struct options *options, struct sink **out)

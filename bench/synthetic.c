@@ -5,6 +5,7 @@
  */
 #include "writer/jitdump_sink.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ int main(int argc, char **argv)
     unsigned char *heap = mmap(NULL, blobs * ROOM, PROT_READ | PROT_WRITE | PROT_EXEC,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct sink *sink = NULL;
-    struct jitdump_sink_options options = {.directory = argv[1]};
+    struct jitdump_sink_options options = {.directory = argv[1], .directory_fd = AT_FDCWD};
     if (blobs == 0 || heap == MAP_FAILED || jitdump_sink_open(&options, &sink) != 0) {
         return 1;
     }

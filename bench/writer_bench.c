@@ -5,6 +5,7 @@
  */
 #include "writer/jitdump_sink.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +110,7 @@ int main(int argc, char **argv)
             .first_line = 10,
             .id = i + 1};
     }
-    struct jitdump_sink_options options = {.directory = argv[1]};
+    struct jitdump_sink_options options = {.directory = argv[1], .directory_fd = AT_FDCWD};
     if (jitdump_sink_open(&options, &sink) != 0) {
         return 1;
     }

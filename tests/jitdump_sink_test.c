@@ -38,7 +38,7 @@ static const char *path_of_pid(void **state, pid_t pid)
 
 static struct sink *open_dump(void **state)
 {
-    const struct jitdump_sink_options options = {.directory = *state};
+    const struct jitdump_sink_options options = {.directory = *state, .directory_fd = AT_FDCWD};
     struct sink *sink;
     assert_int_equal(jitdump_sink_open(&options, &sink), 0);
     return sink;
@@ -288,6 +288,7 @@ static void trailer_defines_each_method_once_a_dump(void **state)
         assert_false(decoded_section(trailer, JITDUMP_TRAILER_METHODS, &section));
         check_inlines(trailer);
         decoded_dump_free(&dump);
+        assert_int_equal(unlink(path_of_pid(state, getpid())), 0);
     }
 }
 
@@ -398,6 +399,7 @@ static void indices_are_unique_in_the_process(void **state)
         read_dump(&dump, state);
         indices[session] = u64_at(dump.records[0].at + 48);
         decoded_dump_free(&dump);
+        assert_int_equal(unlink(path_of_pid(state, getpid())), 0);
     }
     assert_true(indices[0] < indices[1]);
 }
@@ -501,7 +503,8 @@ static void bad_disk_leaves_whole_groups(void **state)
 
 static void max_is_kept_at_a_record_boundary(void **state)
 {
-    const struct jitdump_sink_options options = {.directory = *state, .max_bytes = 5000};
+    const struct jitdump_sink_options options = {
+        .directory = *state, .directory_fd = AT_FDCWD, .max_bytes = 5000};
     struct sink *sink;
     assert_int_equal(jitdump_sink_open(&options, &sink), 0);
     int error = 0;
@@ -544,17 +547,53 @@ static void giant_is_left_out_and_its_definitions_come_later(void **state)
 
 static void open_says_what_is_wrong(void **state)
 {
-    struct jitdump_sink_options options = {.directory = scratch_path(state, "missing")};
+    struct jitdump_sink_options options = {.directory = scratch_path(state, "missing"),
+                                           .directory_fd = AT_FDCWD};
     struct sink *sink;
     assert_int_equal(jitdump_sink_open(&options, &sink), -ENOENT);
     const char *path = path_of_pid(state, getpid());
     assert_int_equal(symlink("/dev/null", path), 0);
     options.directory = *state;
-    assert_int_equal(jitdump_sink_open(&options, &sink), -EEXIST);
+    assert_int_equal(jitdump_sink_open(&options, &sink), -EISDIR);
     assert_int_equal(unlink(path), 0);
     faulty_disk.error = ENOSPC;
     assert_int_equal(jitdump_sink_open(&options, &sink), -ENOSPC);
     assert_int_equal(access(path, F_OK), -1);
+}
+
+/* As of a JVM of the same number, in another container, on the same volume. */
+static void dump_of_another_process_is_left_alone(void **state)
+{
+    const char *path = path_of_pid(state, getpid());
+    scratch_write(path, "another's");
+    for (int i = 2; i < 4; i++) {
+        struct sink *sink = open_dump(state);
+        struct sink_stats stats;
+        sink_stats(sink, &stats);
+        char expected[256];
+        snprintf(expected, sizeof(expected), "%s/session-%d/jit-%d.dump", (const char *)*state, i,
+                 getpid());
+        assert_string_equal(stats.path, expected);
+        sink_close(sink);
+        struct decoded_dump dump;
+        decoded_dump_read(&dump, expected);
+        decoded_dump_free(&dump);
+        assert_int_equal(unlink(expected), 0);
+    }
+    char *text = (char *)scratch_read(path, NULL);
+    assert_string_equal(text, "another's");
+    free(text);
+    /* Nor is a table of methods taken to be ours. */
+    assert_int_equal(unlink(path), 0);
+    char table[64];
+    snprintf(table, sizeof(table), "jit-%d.methods", getpid());
+    scratch_write(scratch_path(state, table), "another's");
+    struct sink *sink = open_dump(state);
+    assert_int_equal(access(path, F_OK), -1);
+    struct sink_stats stats;
+    sink_stats(sink, &stats);
+    assert_int_equal(unlink(stats.path), 0);
+    sink_close(sink);
 }
 
 static void fork_writes_nothing(void **state)
@@ -594,7 +633,8 @@ static void fork_writes_nothing(void **state)
 static void tsc_is_the_processors_clock(void **state)
 {
 #ifdef __x86_64__
-    const struct jitdump_sink_options options = {.directory = *state, .tsc = true};
+    const struct jitdump_sink_options options = {
+        .directory = *state, .directory_fd = AT_FDCWD, .tsc = true};
     struct sink *sink;
     uint64_t before = __builtin_ia32_rdtsc();
     assert_int_equal(jitdump_sink_open(&options, &sink), 0);
@@ -676,6 +716,7 @@ int main(void)
         JD_TEST(max_is_kept_at_a_record_boundary),
         JD_TEST(giant_is_left_out_and_its_definitions_come_later),
         JD_TEST(open_says_what_is_wrong),
+        JD_TEST(dump_of_another_process_is_left_alone),
         JD_TEST(fork_writes_nothing),
         JD_TEST(tsc_is_the_processors_clock),
         JD_TEST(kill_loses_no_group_that_was_written),

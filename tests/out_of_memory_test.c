@@ -120,7 +120,7 @@ static void a_dump_stays_sound(void **state)
     unsigned complete = 0;
     for (int n = 1; n < 80; n++) {
         comes_back = n % 2 == 0;
-        const struct jitdump_sink_options options = {.directory = *state};
+        const struct jitdump_sink_options options = {.directory = *state, .directory_fd = AT_FDCWD};
         struct sink *sink;
         allocations_left = (n + 1) / 2;
         int error = jitdump_sink_open(&options, &sink);
@@ -136,6 +136,7 @@ static void a_dump_stays_sound(void **state)
         allocations_left = -1;
         complete += loaded == 600;
         check_dump(scratch_path(state, name), loaded);
+        assert_int_equal(unlink(scratch_path(state, name)), 0);
     }
     assert_true(opened > complete && complete > 0); /* both kinds were there */
 }

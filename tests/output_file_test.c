@@ -38,7 +38,7 @@ static void file_is_private(void **state)
         const char *path = scratch_path(state, "file");
         mode_t before = umask(umasks[i]);
         struct output_file file;
-        assert_int_equal(output_file_create(&file, path), 0);
+        assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
         umask(before);
         struct stat there;
         assert_int_equal(stat(path, &there), 0);
@@ -55,7 +55,7 @@ static void stale_file_is_replaced_not_written_to(void **state)
     scratch_write(path, "stale");
     assert_int_equal(link(path, other_name), 0);
     struct output_file file;
-    assert_int_equal(output_file_create(&file, path), 0);
+    assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
     assert_int_equal(output_file_append(&file, "new", 3), 0);
     output_file_release(&file);
     assert_file_is(path, "new");
@@ -67,10 +67,10 @@ static void file_that_is_written_is_not_stale(void **state)
 {
     const char *path = scratch_path(state, "file");
     struct output_file file;
-    assert_int_equal(output_file_create(&file, path), 0);
+    assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
     assert_int_equal(output_file_append(&file, "one", 3), 0);
     struct output_file other;
-    assert_int_equal(output_file_create(&other, path), -EBUSY);
+    assert_int_equal(output_file_create(&other, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), -EBUSY);
     assert_int_equal(other.fd, -1);
     assert_int_equal(output_file_append(&file, "two", 3), 0);
     assert_file_is(path, "onetwo");
@@ -78,7 +78,7 @@ static void file_that_is_written_is_not_stale(void **state)
     /* A child that has it open keeps nobody away. */
     int fd = dup(file.fd);
     output_file_release(&file);
-    assert_int_equal(output_file_create(&other, path), 0);
+    assert_int_equal(output_file_create(&other, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
     output_file_release(&other);
     close(fd);
 }
@@ -88,7 +88,7 @@ static void assert_refused(const char *path)
     struct stat before;
     assert_int_equal(lstat(path, &before), 0);
     struct output_file file;
-    assert_int_equal(output_file_create(&file, path), -EEXIST);
+    assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), -EEXIST);
     assert_int_equal(file.fd, -1);
     struct stat after;
     assert_int_equal(lstat(path, &after), 0);
@@ -145,7 +145,9 @@ static void files_of_others_are_refused(void **state)
 static void missing_directory_is_an_error(void **state)
 {
     struct output_file file;
-    assert_int_equal(output_file_create(&file, scratch_path(state, "no/file")), -ENOENT);
+    assert_int_equal(output_file_create(&file, AT_FDCWD, scratch_path(state, "no/file"),
+                                        OUTPUT_FILE_REPLACE_STALE),
+                     -ENOENT);
     output_file_release(&file);
 }
 
@@ -157,8 +159,8 @@ static void descriptors_of_stdio_are_left_alone(void **state)
         close(STDOUT_FILENO);
         close(STDERR_FILENO);
         struct output_file file;
-        bool good = output_file_create(&file, path) == 0 && file.fd > STDERR_FILENO &&
-                    write(STDERR_FILENO, "stray", 5) < 0;
+        bool good = output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE) == 0 &&
+                    file.fd > STDERR_FILENO && write(STDERR_FILENO, "stray", 5) < 0;
         _exit(good ? 0 : 1);
     }
     int status;
@@ -171,7 +173,7 @@ static void short_and_interrupted_writes_are_continued(void **state)
 {
     const char *path = scratch_path(state, "file");
     struct output_file file;
-    assert_int_equal(output_file_create(&file, path), 0);
+    assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
     faulty_disk.chunk = 3;
     faulty_disk.interrupt = true;
     assert_int_equal(output_file_append(&file, "first record,", 13), 0);
@@ -187,7 +189,7 @@ static void record_that_does_not_fit_is_cut_back(void **state)
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         const char *path = scratch_path(state, "file");
         struct output_file file;
-        assert_int_equal(output_file_create(&file, path), 0);
+        assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
         assert_int_equal(output_file_append(&file, "first,", 6), 0);
         faulty_disk.error = errors[i];
         faulty_disk.room = 4;
@@ -212,7 +214,7 @@ static void size_limit_does_not_kill(void **state)
         setrlimit(RLIMIT_FSIZE, &limit);
         struct output_file file;
         char record[64] = "";
-        int error = output_file_create(&file, path);
+        int error = output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE);
         while (!error) {
             error = output_file_append(&file, record, sizeof(record));
         }
@@ -234,11 +236,11 @@ static void discarding_removes_the_file(void **state)
 {
     const char *path = scratch_path(state, "file");
     struct output_file file;
-    assert_int_equal(output_file_create(&file, path), 0);
+    assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
     output_file_discard(&file);
     assert_int_equal(access(path, F_OK), -1);
     /* Somebody else may have removed it before. */
-    assert_int_equal(output_file_create(&file, path), 0);
+    assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(output_file_append(&file, "lost", 4), 0);
     output_file_release(&file);
@@ -249,9 +251,11 @@ static void replacing_takes_over_the_path(void **state)
     const char *path = scratch_path(state, "file");
     struct output_file file;
     struct output_file fresh;
-    assert_int_equal(output_file_create(&file, path), 0);
+    assert_int_equal(output_file_create(&file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE), 0);
     assert_int_equal(output_file_append(&file, "old", 3), 0);
-    assert_int_equal(output_file_create(&fresh, scratch_path(state, "fresh")), 0);
+    assert_int_equal(output_file_create(&fresh, AT_FDCWD, scratch_path(state, "fresh"),
+                                        OUTPUT_FILE_REPLACE_STALE),
+                     0);
     assert_int_equal(output_file_append(&fresh, "fresh", 5), 0);
     assert_int_equal(output_file_replace(&file, &fresh), 0);
     assert_string_equal(file.path, path);

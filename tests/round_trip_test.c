@@ -329,7 +329,8 @@ static void compare_with_samply(const char *path, struct code_index *index)
 static void round_trip(void **state, bool samply)
 {
     uint64_t seed = random_seed() + samply;
-    struct jitdump_sink_options options = {.directory = *state, .samply = samply};
+    struct jitdump_sink_options options = {
+        .directory = *state, .directory_fd = AT_FDCWD, .samply = samply};
     struct sink *sink;
     assert_int_equal(jitdump_sink_open(&options, &sink), 0);
     make_methods(&seed);

@@ -2,8 +2,8 @@
 #ifndef JD_TESTS_SCRATCH_H
 #define JD_TESTS_SCRATCH_H
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,19 +19,19 @@ static inline int scratch_create(void **state)
     return path && mkdtemp(path) ? 0 : -1;
 }
 
+static inline int scratch_remove_one(const char *path, const struct stat *status, int kind,
+                                     struct FTW *where)
+{
+    (void)status;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
 static inline int scratch_remove(void **state)
 {
     char *path = *state;
-    DIR *directory = opendir(path);
-    if (directory) {
-        struct dirent *entry;
-        while ((entry = readdir(directory))) {
-            unlinkat(dirfd(directory), entry->d_name, 0);
-            unlinkat(dirfd(directory), entry->d_name, AT_REMOVEDIR);
-        }
-        closedir(directory);
-    }
-    int error = rmdir(path);
+    int error = nftw(path, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
     free(path);
     return error;
 }

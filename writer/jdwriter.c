@@ -6,6 +6,7 @@
 #include "writer/perf_map_sink.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static int open_sinks(struct jdwriter *writer, const struct jdwriter_options *op
     if (options->outputs & JDWRITER_JITDUMP) {
         struct jitdump_sink_options dump = {
             .directory = options->directory ? options->directory : ".",
+            .directory_fd = AT_FDCWD,
             .max_bytes = options->max_bytes,
         };
         error = jitdump_sink_open(&dump, &writer->dump);

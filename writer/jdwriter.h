@@ -43,9 +43,11 @@ enum jdwriter_output {
 };
 
 struct jdwriter_options {
-    unsigned outputs;      /* JDWRITER_JITDUMP, JDWRITER_MAP or both */
-    const char *directory; /* of the dump, which has to exist; NULL: the current one */
-    uint64_t max_bytes;    /* end the dump before it grows beyond this; 0: no limit */
+    unsigned outputs; /* JDWRITER_JITDUMP, JDWRITER_MAP or both */
+    /* Of the dump, which has to exist; NULL: the current one. Where it has a dump of this process's
+     * number already, ours goes to its subdirectory session-2, session-3… */
+    const char *directory;
+    uint64_t max_bytes; /* end the dump before it grows beyond this; 0: no limit */
 };
 
 /* Code from `offset` up to the next row's comes from this line. */

@@ -11,6 +11,7 @@
 #include "writer/jitdump_sink.h"
 
 #include "writer/buffer.h"
+#include "writer/dump_place.h"
 #include "writer/gate.h"
 #include "writer/message.h"
 #include "writer/output_file.h"
@@ -406,18 +407,6 @@ static int write_header(struct jitdump_sink *dump, bool tsc)
     return output_file_append(&dump->file, &header, sizeof(header));
 }
 
-static int create_file(struct jitdump_sink *dump, const char *directory)
-{
-    char *path;
-    if (asprintf(&path, "%s/jit-%u.dump", directory, dump->pid) < 0) {
-        message(MESSAGE_ERROR, "failed to create a dump in %s: out of memory", directory);
-        return -ENOMEM;
-    }
-    int error = output_file_create(&dump->file, path);
-    free(path);
-    return error;
-}
-
 static const struct sink_ops jitdump_ops = {
     .load = jitdump_load,
     .move = jitdump_move,
@@ -457,7 +446,8 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
             return -ENOMEM;
         }
     }
-    int error = create_file(dump, options->directory);
+    int error =
+        dump_place_create(options->directory_fd, options->directory, dump->pid, &dump->file);
     if (!error) {
         error = write_header(dump, options->tsc);
     }

@@ -8,6 +8,7 @@
 
 struct jitdump_sink_options {
     const char *directory;   /* an existing directory; the file in it is jit-PID.dump */
+    int directory_fd;        /* a descriptor of it, or AT_FDCWD: its name is all there is */
     bool tsc;                /* stamps are the TSC, the header says ARCH_TIMESTAMP; x86-64 only */
     bool samply;             /* samply's record extensions ahead of each LOAD */
     const char *source_path; /* samply: directories with Java sources, separated by ':'; or NULL */
@@ -16,10 +17,11 @@ struct jitdump_sink_options {
 };
 
 /*
- * Creates the file (0600, O_EXCL; a stale regular file of our own in its place is removed first,
- * anything else is refused), writes the header and maps the file's first page PROT_EXEC, which is
- * the event that perf looks for; the mapping stays until close. On success *out is the sink and 0
- * is returned, else a negative errno after one message.
+ * Creates the file (0600, O_EXCL), writes the header and maps the file's first page PROT_EXEC,
+ * which is the event that perf looks for; the mapping stays until close. A file of an earlier
+ * session or of another process with our number is left alone: where there is one, ours goes to the
+ * subdirectory session-2, session-3… On success *out is the sink and 0 is returned, else a negative
+ * errno after one message.
  */
 int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **out);
 

@@ -18,15 +18,16 @@
 enum { PRIVATE_MODE = 0600 };
 
 /* Why a path is refused, as the end of a message. */
-static const char *what_is_in_place(const char *path)
+static const char *what_is_in_place(int directory, const char *name)
 {
     struct stat there;
-    if (lstat(path, &there) != 0) {
+    if (fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) != 0) {
         return "something was in its place";
     }
     switch (there.st_mode & S_IFMT) {
     case S_IFREG:
-        return "somebody else's file is in its place";
+        return there.st_uid == geteuid() ? "a file is in its place; remove it, then try again"
+                                         : "somebody else's file is in its place";
     case S_IFLNK:
         return "a symbolic link is in its place; remove it, then try again";
     case S_IFDIR:
@@ -53,18 +54,18 @@ static bool lock(int fd)
  * another thing there between the look and the removal; unlink follows no link, and O_EXCL refuses
  * whatever is there afterwards.
  */
-static int remove_stale(const char *path)
+static int remove_stale(int directory, const char *name)
 {
     struct stat there;
-    if (lstat(path, &there) != 0) {
+    if (fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) != 0) {
         return errno == ENOENT ? 0 : -errno;
     }
     if (!S_ISREG(there.st_mode) || there.st_uid != geteuid()) {
         return -EEXIST;
     }
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool in_use = fd >= 0 && !lock(fd);
-    int error = in_use ? -EBUSY : unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+    int error = in_use ? -EBUSY : unlinkat(directory, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
     if (fd >= 0) {
         close(fd);
     }
@@ -84,9 +85,10 @@ static int above_stderr(int fd)
     return higher;
 }
 
-static int open_new(const char *path)
+static int open_new(int directory, const char *name)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PRIVATE_MODE);
+    int fd =
+        openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PRIVATE_MODE);
     fd = above_stderr(fd);
     if (fd >= 0) {
         (void)lock(fd);
@@ -94,28 +96,33 @@ static int open_new(const char *path)
     return fd;
 }
 
-static int open_private(const char *path)
+static int open_private(int directory, const char *name, enum output_file_in_place in_place)
 {
-    int fd = open_new(path);
-    if (fd < 0 && errno == EEXIST) {
-        int error = remove_stale(path);
+    int fd = open_new(directory, name);
+    if (fd < 0 && errno == EEXIST && in_place == OUTPUT_FILE_REPLACE_STALE) {
+        int error = remove_stale(directory, name);
         if (error) {
             return error;
         }
-        fd = open_new(path);
+        fd = open_new(directory, name);
     }
     return fd < 0 ? -errno : fd;
 }
 
-int output_file_create(struct output_file *file, const char *path)
+int output_file_create(struct output_file *file, int directory, const char *path,
+                       enum output_file_in_place in_place)
 {
     *file = (struct output_file){.fd = -1, .owner = getpid(), .path = strdup(path)};
-    int fd = file->path ? open_private(path) : -ENOMEM;
+    const char *slash = strrchr(path, '/');
+    const char *name = directory != AT_FDCWD && slash ? slash + 1 : path;
+    int fd = file->path ? open_private(directory, name, in_place) : -ENOMEM;
     if (fd < 0) {
-        const char *why = fd == -EEXIST  ? what_is_in_place(path)
+        const char *why = fd == -EEXIST  ? what_is_in_place(directory, name)
                           : fd == -EBUSY ? "it is being written, by another copy of the agent"
                                          : strerror(-fd);
-        message(MESSAGE_ERROR, "failed to create %s: %s", path, why);
+        if (fd != -EEXIST || in_place != OUTPUT_FILE_REFUSE_QUIETLY) {
+            message(MESSAGE_ERROR, "failed to create %s: %s", path, why);
+        }
         output_file_release(file);
         return fd;
     }
@@ -225,7 +232,8 @@ static int append(struct output_file *file, const struct pieces *pieces)
 int output_file_append_two(struct output_file *file, const void *record, size_t size,
                            const void *rest, size_t rest_size)
 {
-    return append(file, &(struct pieces){{{(void *)record, size}, {(void *)rest, rest_size}}, 2, 0});
+    return append(file,
+                  &(struct pieces){{{(void *)record, size}, {(void *)rest, rest_size}}, 2, 0});
 }
 
 int output_file_append_hole(struct output_file *file, const void *record, size_t size,

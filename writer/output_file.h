@@ -27,13 +27,22 @@ struct output_file {
     bool size_limited; /* RLIMIT_FSIZE was set when the file was opened */
 };
 
+/* What becomes of a file that stands in the new one's place. */
+enum output_file_in_place {
+    OUTPUT_FILE_REFUSE,         /* it stays, whatever it is */
+    OUTPUT_FILE_REFUSE_QUIETLY, /* the same without a message, for who takes another place then */
+    /* A stale regular file of our own is removed; a symbolic link, a FIFO, a directory, anything of
+     * another user's is refused, and so is a file that some struct output_file, in this process or
+     * another, is writing to. */
+    OUTPUT_FILE_REPLACE_STALE,
+};
+
 /*
- * Creates the file with mode 0600. A stale regular file of our own in its place is removed first;
- * a symbolic link, a FIFO, a directory, anything of another user's is refused, and so is a file
- * that some struct output_file, in this process or another, is writing to. 0, or a negative errno
- * after one message.
+ * Creates the file with mode 0600. `directory` is a descriptor of the directory that the path leads
+ * to, or AT_FDCWD: then the path is all that is known. 0, or a negative errno after one message.
  */
-int output_file_create(struct output_file *file, const char *path);
+int output_file_create(struct output_file *file, int directory, const char *path,
+                       enum output_file_in_place in_place);
 
 /* Appends one record. 0, a negative errno when this one failed, -EPIPE when an earlier one did. */
 int output_file_append(struct output_file *file, const void *record, size_t size);
@@ -42,8 +51,8 @@ int output_file_append(struct output_file *file, const void *record, size_t size
 int output_file_append_two(struct output_file *file, const void *record, size_t size,
                            const void *rest, size_t rest_size);
 
-/* The same for a record that ends in `hole` bytes of zero, which take no room on the disk where they
- * fill whole blocks of it. */
+/* The same for a record that ends in `hole` bytes of zero, which take no room on the disk where
+ * they fill whole blocks of it. */
 int output_file_append_hole(struct output_file *file, const void *record, size_t size,
                             uint64_t hole);
 

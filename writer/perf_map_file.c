@@ -3,6 +3,7 @@
 #include "writer/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ int perf_map_file_create(struct perf_map_file *map, const char *path)
         message(MESSAGE_ERROR, "failed to start %s: out of memory", path);
         return -ENOMEM;
     }
-    int error = output_file_create(&map->file, path);
+    int error = output_file_create(&map->file, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE);
     if (error) {
         perf_map_file_abandon(map);
     }
@@ -262,7 +263,7 @@ static int compact(struct perf_map_file *map)
         return -ENOMEM;
     }
     struct output_file fresh;
-    int error = output_file_create(&fresh, path);
+    int error = output_file_create(&fresh, AT_FDCWD, path, OUTPUT_FILE_REPLACE_STALE);
     free(path);
     if (error) {
         return error;

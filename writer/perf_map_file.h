@@ -30,7 +30,8 @@ struct perf_map_file {
     uint64_t compact_at; /* blank bytes that make the next compaction worth trying */
 };
 
-/* Creates the map under the rules of output_file_create. 0 or a negative errno after a message. */
+/* Creates the map, in the place of a stale one: readers know it by this name alone, and one that is
+ * nobody's any more would be taken for ours. 0 or a negative errno after a message. */
 int perf_map_file_create(struct perf_map_file *map, const char *path);
 
 /*

@@ -1,0 +1,146 @@
+/* Whom the way to the dump may lead through. */
+#include "agent/dump_directory.h"
+#include "scratch.h"
+#include "writer/message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { NOBODY = 65534 };
+
+static int set_up(void **state)
+{
+    message_set_level(-1);
+    return scratch_create(state);
+}
+
+/* Whether a path is used, and then for what. */
+static bool leads_to(const char *path, const char *expected)
+{
+    char out[PATH_MAX] = "";
+    int fd = dump_directory_make(path, out);
+    if (fd < 0) {
+        return false;
+    }
+    struct stat by_name;
+    struct stat by_fd;
+    assert_int_equal(stat(out, &by_name), 0);
+    assert_int_equal(fstat(fd, &by_fd), 0);
+    assert_int_equal(by_name.st_ino, by_fd.st_ino);
+    assert_string_equal(out, expected);
+    close(fd);
+    return true;
+}
+
+static void need_root(void)
+{
+    if (geteuid() != 0) {
+        print_message("skipped: only root can make something of somebody else's\n");
+        skip();
+    }
+}
+
+static void given_one_is_made_and_used_as_it_is(void **state)
+{
+    const char *path = scratch_path(state, "new");
+    assert_true(leads_to(path, path));
+    struct stat made;
+    assert_int_equal(stat(path, &made), 0);
+    assert_int_equal(made.st_mode, S_IFDIR | 0700);
+    assert_true(leads_to(path, path));
+    assert_false(leads_to(scratch_path(state, "missing/new"), ""));
+    scratch_write(scratch_path(state, "file"), "");
+    assert_false(leads_to(scratch_path(state, "file"), ""));
+}
+
+static void links_of_our_own_are_followed(void **state)
+{
+    const char *real = scratch_path(state, "real");
+    assert_int_equal(mkdir(real, 0700), 0);
+    const char *relative = scratch_path(state, "relative");
+    assert_int_equal(symlink("./real/../real", relative), 0);
+    assert_true(leads_to(relative, real));
+    const char *absolute = scratch_path(state, "absolute");
+    assert_int_equal(symlink(relative, absolute), 0);
+    assert_true(leads_to(absolute, real));
+    const char *loop = scratch_path(state, "loop");
+    assert_int_equal(symlink("loop", loop), 0);
+    assert_false(leads_to(loop, ""));
+}
+
+static void relative_paths_start_here(void **state)
+{
+    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(chdir(*state), 0);
+    assert_true(leads_to("sub", scratch_path(state, "sub")));
+    assert_true(leads_to(".", *state));
+    assert_int_equal(fchdir(here), 0);
+    close(here);
+}
+
+static void directories_of_others_are_refused(void **state)
+{
+    need_root();
+    const char *theirs = scratch_path(state, "theirs");
+    assert_int_equal(mkdir(theirs, 0777), 0);
+    assert_int_equal(chown(theirs, NOBODY, NOBODY), 0);
+    assert_false(leads_to(theirs, ""));
+    const char *below = scratch_path(state, "theirs/below");
+    assert_false(leads_to(below, ""));
+    assert_int_equal(access(below, F_OK), -1);
+    /* Ours below theirs is no better: they can put another one in its place. */
+    assert_int_equal(mkdir(below, 0700), 0);
+    assert_false(leads_to(below, ""));
+    setenv("JITDUMPDIR", theirs, 1);
+    assert_false(leads_to("", ""));
+    unsetenv("JITDUMPDIR");
+    assert_int_equal(rmdir(below), 0);
+}
+
+static void links_of_others_are_refused(void **state)
+{
+    need_root();
+    const char *link = scratch_path(state, "link");
+    assert_int_equal(symlink("/tmp", link), 0);
+    assert_true(leads_to(link, "/tmp"));
+    assert_int_equal(lchown(link, NOBODY, NOBODY), 0);
+    assert_false(leads_to(link, ""));
+    assert_false(leads_to(scratch_path(state, "link/sub"), ""));
+}
+
+static void default_is_always_new(void **state)
+{
+    setenv("JITDUMPDIR", *state, 1);
+    char first[PATH_MAX] = "";
+    char second[PATH_MAX] = "";
+    int fd = dump_directory_make("", first);
+    assert_true(fd >= 0);
+    close(fd);
+    fd = dump_directory_make("", second);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_string_not_equal(first, second);
+    assert_int_equal(strncmp(first, scratch_path(state, ".debug/jit/java-jit-"),
+                             strlen(*state) + strlen("/.debug/jit/java-jit-")),
+                     0);
+    assert_int_equal(rmdir(first), 0);
+    assert_int_equal(rmdir(second), 0);
+    assert_int_equal(rmdir(scratch_path(state, ".debug/jit")), 0);
+    unsetenv("JITDUMPDIR");
+}
+
+#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        JD_TEST(given_one_is_made_and_used_as_it_is), JD_TEST(links_of_our_own_are_followed),
+        JD_TEST(relative_paths_start_here),           JD_TEST(directories_of_others_are_refused),
+        JD_TEST(links_of_others_are_refused),         JD_TEST(default_is_always_new),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
