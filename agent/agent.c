@@ -50,6 +50,9 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
         message(MESSAGE_ERROR, "failed to attach: the JVM has not finished starting; try again");
         return JNI_EDETACHED;
     }
+    if (options.verbose >= 0) {
+        message_set_level(options.verbose);
+    }
     switch (options.command) {
     case COMMAND_START:
         return command_start(vm, &options, true) == 0 ? JNI_OK : JNI_ERR;

@@ -21,6 +21,20 @@ static void catch_up_table(struct session *session)
     }
 }
 
+/* What the places had no room for, told once, at the end: the status goes with the JVM. */
+static void tell_dropped(const struct session *session)
+{
+    for (unsigned i = 0; i < session->sinks.count; i++) {
+        struct sink_stats stats;
+        sink_stats(session->sinks.sinks[i], &stats);
+        if (stats.dropped > 0 && !stats.failed) { /* of a failure it has been told */
+            message(MESSAGE_WARNING, "%s: %llu pieces of code could not be written to %s",
+                    session->sinks.names[i], (unsigned long long)stats.dropped,
+                    stats.path ? stats.path : "it");
+        }
+    }
+}
+
 /*
  * Takes the session from the callbacks and then apart; control is held. On a thread that the JVM
  * does not know, events stay on: the next callback that finds no session turns them off.
@@ -34,6 +48,7 @@ static void stop(struct session *session, bool java_thread)
         events_disable(jvm.jvmti);
     }
     if (session_withdraw()) {
+        tell_dropped(session);
         session_free(session);
     } else {
         message(MESSAGE_WARNING, "a JVM thread did not leave the agent: the dump has no end mark");
@@ -48,23 +63,33 @@ static void stop_current(void)
     }
 }
 
+/*
+ * On the clock's thread, which becomes one of the JVM's for as long as it takes to ask for the
+ * stubs once more. Before control is taken: a JVM that ends keeps new threads waiting for good.
+ */
 static bool stop_expired(uint64_t serial, enum session_end why)
 {
-    if (!session_take_control()) {
-        return false;
-    }
-    struct session *session = session_current();
-    if (session && session->serial == serial) {
-        if (why == SESSION_OVER) {
-            message(MESSAGE_INFO, "stops: duration=%u is over",
-                    (unsigned)session->options.duration);
-        } else {
-            message(MESSAGE_INFO, "stops: nobody holds the lease %s", session->options.lease);
+    void *jni = NULL;
+    JavaVMAttachArgs name = {.version = JNI_VERSION_1_6, .name = "jdagent clock"};
+    bool attached = (*jvm.vm)->AttachCurrentThreadAsDaemon(jvm.vm, &jni, &name) == JNI_OK;
+    bool in_control = session_take_control();
+    if (in_control) {
+        struct session *session = session_current();
+        if (session && session->serial == serial) {
+            if (why == SESSION_OVER) {
+                message(MESSAGE_INFO, "stops: duration=%u is over",
+                        (unsigned)session->options.duration);
+            } else {
+                message(MESSAGE_INFO, "stops: nobody holds the lease %s", session->options.lease);
+            }
+            stop(session, attached);
         }
-        stop(session, false);
+        session_release_control();
     }
-    session_release_control();
-    return true;
+    if (attached) {
+        (*jvm.vm)->DetachCurrentThread(jvm.vm);
+    }
+    return in_control;
 }
 
 /*
@@ -144,6 +169,14 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
     }
     if (attached) {
         catch_up_table(session);
+        /* A disk that was full before everything was told: no session for anybody to count on. */
+        if (atomic_load(&session->failed) ||
+            (options->strict && sinks_any_failed(&session->sinks))) {
+            message(MESSAGE_INFO, "the session has ended before it told of everything");
+            lease_close(lease);
+            stop(session, true);
+            return -1;
+        }
     }
     if (start_clock(session, lease) != 0) {
         stop(session, true);

@@ -381,14 +381,26 @@ int options_check_path(const char *what, const char *path, char error[OPTIONS_ER
     return 0;
 }
 
+/* Appends to a message, as far as there is room. */
+static void add(char error[OPTIONS_ERROR_MAX], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(char error[OPTIONS_ERROR_MAX], const char *format, ...)
+{
+    size_t length = strlen(error);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error + length, OPTIONS_ERROR_MAX - length, format, args);
+    va_end(args);
+}
+
 static int unknown_option(const char *key, char error[OPTIONS_ERROR_MAX])
 {
-    int n = snprintf(error, OPTIONS_ERROR_MAX, "unknown option '%.40s'; allowed are", key);
+    (void)fail(error, "unknown option '%.40s'; allowed are", key);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        n +=
-            snprintf(error + n, OPTIONS_ERROR_MAX - (size_t)n, "%s %s", i ? "," : "", table[i].key);
+        add(error, "%s %s", i ? "," : "", table[i].key);
     }
-    snprintf(error + n, OPTIONS_ERROR_MAX - (size_t)n, " (a value cannot contain a comma)");
+    add(error, " (a value cannot contain a comma)");
     return -1;
 }
 
@@ -426,6 +438,16 @@ static int apply(char *pair, struct options *options, const char *given[OPTION_C
                     table[row].allowed);
     }
     return 0;
+}
+
+static bool is_given(const char *given[OPTION_COUNT], const char *key)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (given[i] && strcmp(given[i], key) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* What one row cannot see alone. */
@@ -492,5 +514,8 @@ int options_parse(const char *text, struct options *options, char error[OPTIONS_
         result = apply(pair, options, given, error);
     }
     free(copy);
+    if (options->command != COMMAND_START && !is_given(given, "verbose")) {
+        options->verbose = -1;
+    }
     return result ? result : check_together(options, given, error);
 }

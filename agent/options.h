@@ -47,12 +47,12 @@ struct options {
     uint64_t max_bytes;   /* 0: no limit */
     uint32_t duration;    /* seconds, 0: no end */
     char lease[PATH_MAX]; /* of agent/lease.h; "": none */
-    int verbose;          /* enum message_level */
+    int verbose;          /* enum message_level; -1: as it is, of commands that start nothing */
     bool strict;
 };
 
 /* Room for the longest error message, its NUL included. */
-#define OPTIONS_ERROR_MAX 512
+#define OPTIONS_ERROR_MAX 1024
 
 /*
  * Reads `text` (NULL is ""; else NUL-terminated, of any length and contents) into *options, which

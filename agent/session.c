@@ -150,6 +150,13 @@ struct session *session_new(const struct session_jvm *jvm, const struct options 
     session->generation = process_generation(); /* which the sinks watch */
     if (options->methods) {
         open_table(session, &methods);
+        if (!session->table && options->strict) {
+            session_free(session);
+            return NULL;
+        }
+    }
+    if (options->tier && !jvm->hotspot) {
+        message(MESSAGE_WARNING, "tier=on: this JVM does not tell tiers; names go without");
     }
     return session;
 }

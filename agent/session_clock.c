@@ -98,10 +98,11 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* The JVM's signals (suspension, stack dumps, SIGTERM) are for threads that it knows. */
+/* The JVM's signals (suspension, stack dumps, SIGTERM) are for threads that it knows. The stack is
+ * one for Java code, which runs where the JVM gets to know a thread. */
 static int create_thread(struct running *running)
 {
-    enum { STACK_BYTES = 256 * 1024 };
+    enum { STACK_BYTES = 1024 * 1024 };
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all;

@@ -70,17 +70,26 @@ int sinks_open(struct sinks *sinks, const struct options *options)
     return sinks->count > 0 ? 0 : -1;
 }
 
-/* After an error: whether there is still one that works. */
-static bool any_works(const struct sinks *sinks)
+static unsigned count_failed(const struct sinks *sinks)
 {
+    unsigned failed = 0;
     for (unsigned i = 0; i < sinks->count; i++) {
         struct sink_stats stats;
         sink_stats(sinks->sinks[i], &stats);
-        if (!stats.failed) {
-            return true;
-        }
+        failed += stats.failed;
     }
-    return false;
+    return failed;
+}
+
+bool sinks_any_failed(const struct sinks *sinks)
+{
+    return count_failed(sinks) > 0;
+}
+
+/* After an error: whether there is still one that works. */
+static bool any_works(const struct sinks *sinks)
+{
+    return count_failed(sinks) < sinks->count;
 }
 
 bool sinks_load(struct sinks *sinks, const struct code *code)

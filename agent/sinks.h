@@ -24,6 +24,9 @@ struct sinks {
  */
 int sinks_open(struct sinks *sinks, const struct options *options);
 
+/* Whether some have failed, for good. */
+bool sinks_any_failed(const struct sinks *sinks);
+
 /* As sink_load and sink_unload, for each. False: every sink has failed, for good. */
 bool sinks_load(struct sinks *sinks, const struct code *code);
 bool sinks_unload(struct sinks *sinks, uint64_t address);

@@ -20,8 +20,10 @@
 
 static jvmtiEventCallbacks callbacks;
 static bool enabled[JVMTI_MAX_EVENT_TYPE_VAL + 1];
-static atomic_int calls;      /* of a JVMTI function that not every callback may call */
-static void (*replay)(void);  /* what a replay of compiled methods does */
+static atomic_int calls;     /* of a JVMTI function that not every callback may call */
+static void (*replay)(void); /* what a replay of compiled methods does */
+static atomic_int stub_replays;
+static atomic_int attached_threads;
 static const char code[4096]; /* "generated" */
 
 static double now(void)
@@ -76,6 +78,7 @@ static jvmtiError JNICALL get_version(jvmtiEnv *env, jint *version)
 static jvmtiError JNICALL generate(jvmtiEnv *env, jvmtiEvent event)
 {
     (void)env;
+    stub_replays += event == JVMTI_EVENT_DYNAMIC_CODE_GENERATED;
     if (event == JVMTI_EVENT_COMPILED_METHOD_LOAD && replay) {
         replay();
     }
@@ -119,7 +122,27 @@ static jint JNICALL get_env(JavaVM *vm, void **env, jint version)
     return *env ? JNI_OK : JNI_EVERSION;
 }
 
-static const struct JNIInvokeInterface_ invoke = {.GetEnv = get_env};
+static jint JNICALL attach_thread(JavaVM *vm, void **env, void *args)
+{
+    (void)vm;
+    (void)args;
+    *env = NULL;
+    attached_threads++;
+    return JNI_OK;
+}
+
+static jint JNICALL detach_thread(JavaVM *vm)
+{
+    (void)vm;
+    attached_threads--;
+    return JNI_OK;
+}
+
+static const struct JNIInvokeInterface_ invoke = {
+    .GetEnv = get_env,
+    .AttachCurrentThreadAsDaemon = attach_thread,
+    .DetachCurrentThread = detach_thread,
+};
 static JavaVM vm = &invoke;
 
 static void compiled(void)
@@ -252,6 +275,45 @@ static void failure_turns_events_off_where_it_may(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+static void replay_much(void)
+{
+    for (size_t i = 0; i < sizeof(code) / 16; i++) {
+        stub(16 * i);
+    }
+}
+
+/* Nobody is to believe that he has a profile. */
+static void attach_fails_where_the_session_dies_in_the_replay(void **state)
+{
+    replay = replay_much;
+    const struct options options = options_for(state, ",max=4K");
+    assert_int_equal(command_start(&vm, &options, true), -1);
+    replay = NULL;
+    assert_true(session_try_control());
+    assert_null(session_current());
+    session_release_control();
+    assert_false(enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD]);
+}
+
+/* As every other end of a session does; some stubs are told of at no other time. */
+static void duration_asks_for_the_stubs_once_more(void **state)
+{
+    char path[PATH_MAX];
+    start(state, ",duration=1", false);
+    dump_path(path);
+    atomic_store(&stub_replays, 0);
+    for (double since = now(); enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD] && now() - since < 30;) {
+        sleep_ms(10);
+    }
+    command_stop(); /* waits until the clock's thread is done */
+    assert_int_equal(atomic_load(&stub_replays), 1);
+    for (double since = now(); atomic_load(&attached_threads) && now() - since < 30;) {
+        sleep_ms(1);
+    }
+    assert_int_equal(atomic_load(&attached_threads), 0);
+    assert_ended(path);
+}
+
 static atomic_bool left;
 
 static void *stay_for_a_while(void *unused)
@@ -358,6 +420,8 @@ int main(void)
         JD_TEST(stop_ends_the_dump),
         JD_TEST(death_does_not_wait_for_a_replay),
         JD_TEST(failure_turns_events_off_where_it_may),
+        JD_TEST(attach_fails_where_the_session_dies_in_the_replay),
+        JD_TEST(duration_asks_for_the_stubs_once_more),
         JD_TEST(stop_waits_for_callbacks),
         JD_TEST(fork_finds_no_session),
         JD_TEST(lives_while_its_lease_is_held),

@@ -122,6 +122,7 @@ static void commands(void **state)
     accept("stop");
     assert_int_equal(options.command, COMMAND_STOP);
     accept("status,verbose=3");
+    assert_int_equal(options.verbose, 3);
     assert_int_equal(options.command, COMMAND_STATUS);
     assert_string_equal(options.status_path, "");
     accept("status=/tmp/answer");
@@ -129,6 +130,8 @@ static void commands(void **state)
     assert_string_equal(options.status_path, "/tmp/answer");
     accept("start,dir=x");
     assert_int_equal(options.command, COMMAND_START);
+    accept("stop"); /* and leaves the session's messages as they are */
+    assert_int_equal(options.verbose, -1);
 }
 
 static void wrong_options_name_the_culprit(void **state)
