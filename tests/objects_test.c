@@ -7,10 +7,12 @@
 #include "scratch.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <link.h>
 #include <lzma.h>
 #include <poll.h>
