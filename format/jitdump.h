@@ -50,8 +50,8 @@ struct jitdump_record {
 
 /*
  * Behind it: the name with its NUL, then code_size bytes of code, at the record's end. Where the
- * code was left out they are zero: perf counts back from the end without looking at total_size, so a
- * record without them makes it take other memory for code. (Some writers leave them out all the
+ * code was left out they are zero: perf counts back from the end without looking at total_size, so
+ * a record without them makes it take other memory for code. (Some writers leave them out all the
  * same.)
  */
 struct jitdump_load {
