@@ -6,7 +6,6 @@
 
 #include "writer/message.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +15,8 @@
 /* What the default directory and the file's name append to a path. */
 #define ROOM_FOR_NAMES 128
 
-static int fail(char error[OPTIONS_ERROR_MAX], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static int fail(char error[OPTIONS_ERROR_MAX], const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, OPTIONS_ERROR_MAX, format, args);
-    va_end(args);
-    return -1;
-}
+/* Writes the message, for `return FAIL(error, ...)`. */
+#define FAIL(error, ...) (snprintf(error, OPTIONS_ERROR_MAX, __VA_ARGS__), -1)
 
 /* A word of a value and what it stands for. */
 struct word {
@@ -353,10 +343,10 @@ static int check_characters(const char *what, const char *text, char error[OPTIO
         size_t at = (size_t)(p - (const unsigned char *)text);
         n = utf8_length(p);
         if (n == 0) {
-            return fail(error, "%s: byte 0x%02x at position %zu is not valid UTF-8", what, *p, at);
+            return FAIL(error, "%s: byte 0x%02x at position %zu is not valid UTF-8", what, *p, at);
         }
         if (*p < 0x20 || *p == 0x7f) {
-            return fail(error, "%s: control character 0x%02x at position %zu (%s)", what, *p, at,
+            return FAIL(error, "%s: control character 0x%02x at position %zu (%s)", what, *p, at,
                         *p == '\n' ? "a newline" : "none is allowed");
         }
     }
@@ -366,7 +356,7 @@ static int check_characters(const char *what, const char *text, char error[OPTIO
 int options_check_path(const char *what, const char *path, char error[OPTIONS_ERROR_MAX])
 {
     if (strlen(path) >= PATH_MAX - ROOM_FOR_NAMES) {
-        return fail(error, "%s: the path of %zu bytes is longer than %d", what, strlen(path),
+        return FAIL(error, "%s: the path of %zu bytes is longer than %d", what, strlen(path),
                     PATH_MAX - ROOM_FOR_NAMES - 1);
     }
     if (check_characters(what, path, error)) {
@@ -375,30 +365,25 @@ int options_check_path(const char *what, const char *path, char error[OPTIONS_ER
     for (const char *p = path; p; p = strchr(p, '/')) {
         p += *p == '/';
         if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == '\0')) {
-            return fail(error, "%s: '..' is not allowed in the path '%.200s'", what, path);
+            return FAIL(error, "%s: '..' is not allowed in the path '%.200s'", what, path);
         }
     }
     return 0;
 }
 
 /* Appends to a message, as far as there is room. */
-static void add(char error[OPTIONS_ERROR_MAX], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void add(char error[OPTIONS_ERROR_MAX], const char *format, ...)
+static void add(char error[OPTIONS_ERROR_MAX], const char *text)
 {
     size_t length = strlen(error);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error + length, OPTIONS_ERROR_MAX - length, format, args);
-    va_end(args);
+    snprintf(error + length, OPTIONS_ERROR_MAX - length, "%s", text);
 }
 
 static int unknown_option(const char *key, char error[OPTIONS_ERROR_MAX])
 {
-    (void)fail(error, "unknown option '%.40s'; allowed are", key);
+    (void)FAIL(error, "unknown option '%.40s'; allowed are", key);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        add(error, "%s %s", i ? "," : "", table[i].key);
+        add(error, i ? ", " : " ");
+        add(error, table[i].key);
     }
     add(error, " (a value cannot contain a comma)");
     return -1;
@@ -409,7 +394,7 @@ static int apply(char *pair, struct options *options, const char *given[OPTION_C
                  char error[OPTIONS_ERROR_MAX])
 {
     if (*pair == '\0') {
-        return fail(error, "an empty option: two commas in a row, or one at the end");
+        return FAIL(error, "an empty option: two commas in a row, or one at the end");
     }
     char *value = strchr(pair, '=');
     if (value) {
@@ -425,16 +410,16 @@ static int apply(char *pair, struct options *options, const char *given[OPTION_C
     const char **mark = &given[family(row)];
     if (*mark) {
         return strcmp(*mark, table[row].key) == 0
-                   ? fail(error, "option '%s' is given twice", *mark)
-                   : fail(error, "options '%s' and '%s' contradict each other", *mark,
+                   ? FAIL(error, "option '%s' is given twice", *mark)
+                   : FAIL(error, "options '%s' and '%s' contradict each other", *mark,
                           table[row].key);
     }
     *mark = table[row].key;
     if ((!value && table[row].needs_value) || !table[row].set(options, value ? value : "on")) {
         if (!value) {
-            return fail(error, "option '%s' needs a value: %s", pair, table[row].allowed);
+            return FAIL(error, "option '%s' needs a value: %s", pair, table[row].allowed);
         }
-        return fail(error, "wrong value '%.100s' for option '%s'; allowed: %s", value, pair,
+        return FAIL(error, "wrong value '%.100s' for option '%s'; allowed: %s", value, pair,
                     table[row].allowed);
     }
     return 0;
@@ -457,13 +442,13 @@ static int check_together(const struct options *options, const char *given[OPTIO
     for (size_t i = 0; options->command != COMMAND_START && i < OPTION_COUNT; i++) {
         bool fits = table[i].set == set_start || table[i].set == set_verbose;
         if (given[i] && !fits) {
-            return fail(error, "option '%s' has no meaning with '%s'; allowed: verbose", given[i],
+            return FAIL(error, "option '%s' has no meaning with '%s'; allowed: verbose", given[i],
                         options->command == COMMAND_STOP ? "stop" : "status");
         }
     }
 #ifndef __x86_64__
     if (options->tsc) {
-        return fail(error, "clock=tsc works on x86-64 only; allowed here: monotonic");
+        return FAIL(error, "clock=tsc works on x86-64 only; allowed here: monotonic");
     }
 #endif
     if (options->status_path[0] &&
@@ -495,14 +480,14 @@ int options_parse(const char *text, struct options *options, char error[OPTIONS_
     }
     size_t length = strnlen(text, MAX_TEXT + 1);
     if (length > MAX_TEXT) {
-        return fail(error, "the options are longer than %zu bytes", MAX_TEXT);
+        return FAIL(error, "the options are longer than %zu bytes", MAX_TEXT);
     }
     if (check_characters("the options", text, error)) {
         return -1;
     }
     char *copy = strdup(text);
     if (!copy) {
-        return fail(error, "no memory for the options");
+        return FAIL(error, "no memory for the options");
     }
     const char *given[OPTION_COUNT] = {NULL};
     int result = 0;
