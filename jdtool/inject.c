@@ -19,6 +19,7 @@
 #include "jdtool/sinks/scorecard.h"
 #include "jdtool/unwind/stack_copies.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ struct run {
     struct perf_data *data;
     struct processes *processes;
     struct jvms jvms;
+    struct native_code *native;
     struct source_path *source_path;
     struct stack_counts stack_counts; /* of the survey */
     struct stack_copies *stacks;      /* NULL: samples have no copies, or those are to stay */
@@ -262,7 +264,7 @@ static int prepare(struct run *run, bool expand)
         err = perf_data_open(options->input, &run->data);
     }
     if (!err) {
-        err = processes_read(run->data, options->build_id_dir, &run->processes);
+        err = processes_read(run->data, &run->processes);
     }
     if (!err) {
         err = jvms_find(run->data, run->processes, &jvms_options, &run->jvms);
@@ -271,17 +273,21 @@ static int prepare(struct run *run, bool expand)
         return err;
     }
     run->chains = call_chains_new(&run->jvms, &chains_options);
-    run->scorecard = scorecard_new();
+    unsigned machine = stack_copies_machine(run->data, &run->jvms);
+    if (native_code_new(run->data, machine, options->build_id_dir, &run->native)) {
+        return no_memory(run);
+    }
+    run->scorecard = scorecard_new(run->native);
     if (!run->chains || !run->scorecard) {
         return no_memory(run);
     }
     bool has_copies = perf_data_has(run->data, PERF_SAMPLE_STACK_USER);
-    if (has_copies && !options->keep_stacks && !stack_copies_are_known(run->data, &run->jvms)) {
+    if (has_copies && !options->keep_stacks && machine == EM_NONE) {
         warning_message("the stack copies of %s are of a machine that is neither x86-64 nor "
                         "aarch64; they are left as they are",
                         options->input);
     } else if (has_copies && !options->keep_stacks) {
-        run->stacks = stack_copies_new(run->data, &run->jvms);
+        run->stacks = stack_copies_new(machine, &run->jvms, run->native);
         if (!run->stacks) {
             return no_memory(run);
         }
@@ -316,6 +322,9 @@ static int run_all(struct run *run)
     if (!err) {
         err = write_scorecard(run);
     }
+    if (!options->quiet) {
+        objects_tell(native_code_objects(run->native));
+    }
     return err ? err : check_dumps(run);
 }
 
@@ -327,6 +336,7 @@ static void clean_up(struct run *run)
     call_chains_free(run->chains);
     stack_copies_free(run->stacks);
     scorecard_free(run->scorecard);
+    native_code_free(run->native);
     jvms_free(&run->jvms);
     processes_free(run->processes);
     perf_data_close(run->data);

@@ -836,72 +836,6 @@ static void copies_of_other_machines_are_left_alone(void **state)
     free(file.records);
 }
 
-/* HEADER_BUILD_ID of two files; the second name is that of two different ones. */
-static size_t put_build_ids(uint8_t *section)
-{
-    static const char *const names[] = {"/no/libone.so", "/no/libtwo.so", "/no/libtwo.so"};
-    uint8_t *at = section;
-    for (int i = 0; i < 3; i++) {
-        struct perf_build_id_entry entry = {
-            .header = {.misc = PERF_RECORD_MISC_USER | PERF_BUILD_ID_SIZE,
-                       .size = sizeof entry + 64},
-            .pid = -1,
-            .build_id = {0xab, 0xcd, (uint8_t)i},
-            .size = 3,
-        };
-        memcpy(at, &entry, sizeof entry);
-        memset(at + sizeof entry, 0, 64);
-        memcpy(at + sizeof entry, names[i], strlen(names[i]));
-        at += entry.header.size;
-    }
-    return (size_t)(at - section);
-}
-
-/* Files of a container that is gone are found where perf record has put copies of them. */
-static void files_are_found_in_the_build_id_cache(void **state)
-{
-    static const char *const parts[] = {".build-id", ".build-id/ab", ".build-id/ab/cd00",
-                                        ".build-id/ab/cd01", ".build-id/ab/cd02"};
-    static const char *const files[] = {".build-id/ab/cd00/elf", ".build-id/ab/cd01/elf",
-                                        ".build-id/ab/cd02/elf"};
-    static const char *const mapped[] = {"/no/libone.so", "/no/libtwo.so", "/no/libthree.so"};
-    for (int i = 0; i < 5; i++) {
-        mkdir(scratch_path(state, parts[i]), 0700);
-    }
-    for (int i = 0; i < 3; i++) {
-        write_nothing(state, files[i]);
-    }
-    struct perf_file file = recording();
-    uint8_t ids[512];
-    for (int i = 0; i < 3; i++) {
-        put_mmap2(&file, 0x7fffffff, 0, 0x7f0000000000 + i * INT64_C(0x1000), 0x1000,
-                  PROT_READ | PROT_EXEC, mapped[i]);
-    }
-    for (size_t size = put_build_ids(ids), cut = 0; cut < 2; cut++) {
-        perf_file_feature(&file, PERF_FEATURE_BUILD_ID, ids, cut ? 90 : size);
-        perf_file_write(&file, scratch_path(state, "p.data"));
-        struct perf_data *data;
-        struct processes *processes;
-        assert_int_equal(perf_data_open(scratch_path(state, "p.data"), &data), 0);
-        assert_int_equal(processes_read(data, *state, &processes), 0);
-        const struct process *process = processes_get(processes, 0);
-        assert_int_equal(process->mapping_count, 3);
-        assert_string_equal(process->mappings[0].file,
-                            cut ? mapped[0] : scratch_path(state, files[0]));
-        assert_string_equal(process->mappings[1].file, mapped[1]); /* which of them? */
-        assert_string_equal(process->mappings[2].file, mapped[2]);
-        processes_free(processes);
-        perf_data_close(data);
-    }
-    for (int i = 0; i < 3; i++) {
-        unlink(scratch_path(state, files[i]));
-    }
-    for (int i = 5; i-- > 0;) {
-        rmdir(scratch_path(state, parts[i]));
-    }
-    free(file.records);
-}
-
 /* clock=tsc: the recording's clock is perf's own, and it tells how to convert. */
 static void processor_time_stamps_are_converted(void **state)
 {
@@ -1022,7 +956,6 @@ int main(void)
         cmocka_unit_test(the_return_barrier_is_no_return_address),
         cmocka_unit_test(late_call_chains_are_rewritten),
         cmocka_unit_test(a_replaced_dump_is_not_taken_for_the_first_ones),
-        cmocka_unit_test(files_are_found_in_the_build_id_cache),
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),
         cmocka_unit_test(only_a_file_is_replaced),

@@ -1,3 +1,4 @@
+#include "jdtool/perf/build_ids.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/perf/processes.h"
 #include "tests/perf_file.h"
@@ -748,6 +749,53 @@ static void ids_without_end_are_refused(void **state)
     }
 }
 
+/* HEADER_BUILD_ID, whole and cut off in the second entry. */
+static int take_listed(void *context, const struct listed_build_id *listed)
+{
+    uint32_t *count = context;
+    static const char *const paths[] = {"/lib/one.so", "[kernel.kallsyms]", "/lib/two.so"};
+    assert_true(*count < 3);
+    assert_string_equal(listed->path, paths[*count]);
+    assert_int_equal(listed->kernel, *count == 1);
+    assert_int_equal(listed->id_size, *count == 2 ? BUILD_ID_MAX : 3);
+    assert_int_equal(listed->id[2], *count);
+    return ++*count == 3 ? -ECANCELED : 0;
+}
+
+static void the_list_of_build_ids_is_read(void **state)
+{
+    static const char *const paths[] = {"/lib/one.so", "[kernel.kallsyms]", "/lib/two.so"};
+    struct {
+        struct perf_build_id_entry entry;
+        char path[28];
+    } list[3] = {0};
+    for (uint8_t i = 0; i < 3; i++) {
+        uint32_t misc = i == 1 ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER;
+        list[i].entry = (struct perf_build_id_entry){
+            .header = {.misc = (uint16_t)(misc | (i < 2 ? PERF_BUILD_ID_SIZE : 0)),
+                       .size = sizeof list[i]},
+            .pid = -1,
+            .build_id = {0xab, 0xcd, i},
+            .size = 3,
+        };
+        strcpy(list[i].path, paths[i]);
+    }
+    for (int cut = 0; cut < 2; cut++) {
+        struct perf_file file = two_events();
+        uint64_t small[] = {101, 0x5555, 0x100000007};
+        perf_file_record(&file, PERF_RECORD_SAMPLE, 1, small, sizeof small);
+        perf_file_feature(&file, PERF_FEATURE_BUILD_ID, list, cut ? 100 : sizeof list);
+        perf_file_write(&file, scratch_path(state, "listed"));
+        struct perf_data *data;
+        uint32_t count = 0;
+        assert_int_equal(perf_data_open(scratch_path(state, "listed"), &data), 0);
+        assert_int_equal(perf_data_build_ids(data, take_listed, &count), cut ? 0 : -ECANCELED);
+        assert_int_equal(count, cut ? 1 : 3);
+        perf_data_close(data);
+        free(file.records);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -765,6 +813,7 @@ int main(void)
         cmocka_unit_test(events_have_names),
         cmocka_unit_test(ids_without_end_are_refused),
         cmocka_unit_test(a_mapping_tells_its_build_id),
+        cmocka_unit_test(the_list_of_build_ids_is_read),
         cmocka_unit_test(records_outlive_lost_features),
         cmocka_unit_test(a_file_cut_anywhere_does_no_harm),
     };

@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -242,7 +244,7 @@ struct own_mapping {
 struct own_process {
     struct own_mapping mappings[512];
     int count;
-    struct native_files *files;
+    struct objects *objects;
 };
 
 static void read_own_mappings(struct own_process *own)
@@ -270,8 +272,12 @@ static void find_own(void *context, uint64_t address, struct unwind_place *place
         const struct own_mapping *mapping = &own->mappings[i];
         if (address >= mapping->start && address < mapping->end) {
             place->mapped = true;
-            place->file = native_file_open(own->files, mapping->path);
-            place->file_offset = address - mapping->start + mapping->offset;
+            struct object_place of = {.path = mapping->path, .pid = (uint32_t)getpid()};
+            struct object *object = objects_find(own->objects, &of);
+            place->object = object_address(object, address - mapping->start + mapping->offset,
+                                           &place->file_address)
+                                ? object
+                                : NULL;
         }
     }
 }
@@ -293,8 +299,7 @@ __attribute__((noinline)) static int innermost(struct own_process *own)
     extern char **environ;
     sample.stack = (const uint8_t *)(uintptr_t)sample.sp;
     sample.stack_size = (size_t)((const uint8_t *)environ - sample.stack);
-    struct unwind_process native = {
-        .find = find_own, .context = own, .files = own->files, .machine = EM_X86_64};
+    struct unwind_process native = {.find = find_own, .context = own, .machine = EM_X86_64};
     return (int)unwind(&native, &sample, frames, WORDS, &count);
 }
 
@@ -310,7 +315,11 @@ static void test_own_stack(void **state)
     (void)state;
     static struct own_process own;
     own.count = 0;
-    own.files = native_files_new(EM_X86_64);
+    struct utsname kernel;
+    assert_int_equal(uname(&kernel), 0);
+    struct objects_options options = {
+        .machine = EM_X86_64, .os_release = kernel.release, .here = true};
+    assert_int_equal(objects_new(&options, &own.objects), 0);
     read_own_mappings(&own);
     assert_int_equal(outer(&own), UNWIND_ROOT);
     assert_true(count >= 5); /* innermost, outer, the test, cmocka, main, libc, _start */
@@ -320,7 +329,7 @@ static void test_own_stack(void **state)
     uint32_t first = count;
     assert_int_equal(outer(&own), UNWIND_ROOT);
     assert_int_equal(count, first);
-    native_files_free(own.files);
+    objects_free(own.objects);
 }
 #endif
 

@@ -53,6 +53,7 @@ struct recording {
     struct perf_data *data;
     struct processes *processes;
     struct jvms jvms;
+    struct native_code *native;
     struct stack_copies *stacks;
 };
 
@@ -60,11 +61,15 @@ static int open_recording(const char *path, struct recording *recording)
 {
     struct jvms_options options = {.suffixes = {"", ""}};
     if (perf_data_open(path, &recording->data) != 0 ||
-        processes_read(recording->data, NULL, &recording->processes) != 0 ||
+        processes_read(recording->data, &recording->processes) != 0 ||
         jvms_find(recording->data, recording->processes, &options, &recording->jvms) != 0) {
         return -1;
     }
-    recording->stacks = stack_copies_new(recording->data, &recording->jvms);
+    unsigned machine = stack_copies_machine(recording->data, &recording->jvms);
+    if (native_code_new(recording->data, machine, NULL, &recording->native)) {
+        return -1;
+    }
+    recording->stacks = stack_copies_new(machine, &recording->jvms, recording->native);
     perf_data_rewind(recording->data);
     return recording->stacks ? 0 : -1;
 }
@@ -72,6 +77,7 @@ static int open_recording(const char *path, struct recording *recording)
 static void close_recording(struct recording *recording)
 {
     stack_copies_free(recording->stacks);
+    native_code_free(recording->native);
     jvms_free(&recording->jvms);
     processes_free(recording->processes);
     perf_data_close(recording->data);

@@ -3,7 +3,6 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
-#include "jdtool/objects/build_id_cache.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -271,43 +270,6 @@ static int replay(struct processes *processes, const struct event *event)
     return 0;
 }
 
-/*
- * A process in a container sees other files under the same names, or has names that are none here.
- * While it lives its root directory can be reached, later what perf record put aside of it. The
- * inode tells whether this machine's own file is the right one.
- */
-static const char *find_file(struct processes *processes, const struct process *process,
-                             const struct build_id_cache *cache, const struct mapping *mapping)
-{
-    struct stat here;
-    struct stat inside;
-    char path[PATH_MAX];
-    bool is_here = stat(mapping->path, &here) == 0;
-    if (is_here && mapping->inode && here.st_ino == mapping->inode) {
-        return mapping->path;
-    }
-    int size = snprintf(path, sizeof path, "/proc/%u/root%s", process->pid, mapping->path);
-    if (size < PATH_MAX && stat(path, &inside) == 0 && S_ISREG(inside.st_mode)) {
-        if (is_here && inside.st_dev == here.st_dev && inside.st_ino == here.st_ino) {
-            return mapping->path;
-        }
-    } else if (!build_id_cache_find(cache, mapping->path, path, sizeof path)) {
-        return mapping->path;
-    }
-    const char *kept = intern(&processes->paths, path);
-    return kept ? kept : mapping->path;
-}
-
-static void find_files(struct processes *processes, struct process *process,
-                       const struct build_id_cache *cache)
-{
-    for (uint32_t i = 0; i < process->mapping_count; i++) {
-        struct mapping *mapping = &process->mappings[i];
-        bool has_file = mapping->path[0] == '/' && !mapping->anonymous;
-        mapping->file = has_file ? find_file(processes, process, cache, mapping) : mapping->path;
-    }
-}
-
 static int by_time(const void *left, const void *right)
 {
     const struct event *a = left;
@@ -328,7 +290,7 @@ static int by_pid(const void *left, const void *right)
     return (a->from > b->from) - (a->from < b->from);
 }
 
-static int replay_all(struct processes *processes, const struct build_id_cache *cache)
+static int replay_all(struct processes *processes)
 {
     processes->slot_count = 64;
     while (processes->slot_count < processes->event_count * UINT64_C(2)) {
@@ -353,7 +315,6 @@ static int replay_all(struct processes *processes, const struct build_id_cache *
         if (process->mapping_count > ANSWERS_PAY) {
             process->answers = calloc(ANSWERS, sizeof *process->answers); /* NULL: slower */
         }
-        find_files(processes, process, cache);
     }
     free(processes->events);
     free(processes->slots);
@@ -362,28 +323,25 @@ static int replay_all(struct processes *processes, const struct build_id_cache *
     return err;
 }
 
-int processes_read(struct perf_data *data, const char *build_id_dir, struct processes **out)
+int processes_read(struct perf_data *data, struct processes **out)
 {
     struct processes *processes = calloc(1, sizeof *processes);
-    struct build_id_cache *cache = NULL;
     struct perf_record record;
-    int err = processes ? build_id_cache_open(data, build_id_dir, &cache) : -ENOMEM;
+    int err = processes ? 0 : -ENOMEM;
     *out = NULL;
     perf_data_rewind(data);
     while (!err) {
         int more = perf_data_next(data, false, &record);
         if (more < 0) {
-            build_id_cache_close(cache);
             processes_free(processes);
             return more;
         }
         if (more == 0) {
-            err = replay_all(processes, cache);
+            err = replay_all(processes);
             break;
         }
         err = add_record(processes, data, &record);
     }
-    build_id_cache_close(cache);
     if (err) {
         error_message("failed to read %s: %s", perf_data_path(data), strerror(-err));
         processes_free(processes);

@@ -55,11 +55,8 @@ struct time_conversion {
 
 struct processes;
 
-/*
- * Reads all records but the samples, from the beginning. build_id_dir: where perf record left
- * copies of files; NULL: where it does by default. 0 or a negative errno after a message.
- */
-int processes_read(struct perf_data *data, const char *build_id_dir, struct processes **out);
+/* Reads all records but the samples, from the beginning. 0 or a negative errno after a message. */
+int processes_read(struct perf_data *data, struct processes **out);
 void processes_free(struct processes *processes); /* NULL is fine */
 
 uint32_t processes_count(const struct processes *processes);

@@ -2,7 +2,6 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
-#include "jdtool/objects/thread_root.h"
 #include "jdtool/sinks/safepoint_lines.h"
 
 #include <errno.h>
@@ -32,7 +31,7 @@ static const struct reason {
 };
 
 struct scorecard {
-    struct thread_roots *roots;
+    struct native_code *native;
     uint64_t samples;      /* all */
     uint64_t jvm_samples;  /* in processes that are JVMs */
     uint64_t java_samples; /* whose own address is in generated code */
@@ -47,25 +46,18 @@ struct scorecard {
     uint64_t stacks_short; /* not rooted, and two user frames or less */
 };
 
-struct scorecard *scorecard_new(void)
+struct scorecard *scorecard_new(struct native_code *native)
 {
     struct scorecard *scorecard = calloc(1, sizeof *scorecard);
     if (scorecard) {
-        scorecard->roots = thread_roots_new();
-        if (!scorecard->roots) {
-            free(scorecard);
-            return NULL;
-        }
+        scorecard->native = native;
     }
     return scorecard;
 }
 
 void scorecard_free(struct scorecard *scorecard)
 {
-    if (scorecard) {
-        thread_roots_free(scorecard->roots);
-        free(scorecard);
-    }
+    free(scorecard);
 }
 
 /* ---- Counting ---- */
@@ -114,7 +106,13 @@ static bool is_root(struct scorecard *scorecard, const struct process *process, 
                     uint64_t time)
 {
     const struct mapping *mapping = process_mapping_at(process, address, time);
-    return mapping && !mapping->anonymous && thread_roots_has(scorecard->roots, mapping, address);
+    struct object *object;
+    uint64_t file_address = 0;
+    if (!mapping || mapping->anonymous) {
+        return false;
+    }
+    (void)native_code_at(scorecard->native, process, mapping, address, &object, &file_address);
+    return object_is_root(object, file_address);
 }
 
 static void add_stack(struct scorecard *scorecard, const struct process *process,

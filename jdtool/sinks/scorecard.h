@@ -34,7 +34,8 @@ enum unnamed_reason {
 
 struct scorecard;
 
-struct scorecard *scorecard_new(void); /* NULL: no memory */
+/* The native code must live longer. NULL: no memory. */
+struct scorecard *scorecard_new(struct native_code *native);
 void scorecard_free(struct scorecard *scorecard);
 
 /* Counts a sample as recorded (or unwound), before inlined frames are added. */

@@ -15,7 +15,7 @@ struct stack_copies {
         struct code_frames *code;   /* NULL: not needed yet */
         struct method_names *names; /* NULL: there is no table */
     } * tables;                     /* by jvm */
-    struct native_files *files;
+    struct native_code *native;
     unsigned machine;
     struct stack_counts counts;
     struct unwind_frame frames[FRAMES_MAX];
@@ -27,18 +27,13 @@ struct stack_copies {
     bool frozen;
 };
 
-/* EM_NONE: none whose stacks we know. A recording that was killed does not tell; then its dumps do.
- */
-static unsigned machine_of(struct perf_data *data, const struct jvms *jvms)
+/* A recording that was killed does not tell; then its dumps do. */
+unsigned stack_copies_machine(struct perf_data *data, const struct jvms *jvms)
 {
-    const char *arch = perf_data_string(data, PERF_FEATURE_ARCH);
-    unsigned machine = EM_NONE;
-    if (arch) {
-        machine = strcmp(arch, "aarch64") == 0 || strcmp(arch, "arm64") == 0 ? EM_AARCH64
-                  : strcmp(arch, "x86_64") == 0                              ? EM_X86_64
-                                                                             : EM_NONE;
-        return machine;
+    if (perf_data_string(data, PERF_FEATURE_ARCH)) {
+        return native_code_machine(data);
     }
+    unsigned machine = EM_NONE;
     for (uint32_t i = 0; i < jvms->count && machine == EM_NONE; i++) {
         const struct code_index *index = jvms->list[i]->index;
         machine = index ? code_index_header(index)->elf_mach : EM_NONE;
@@ -51,11 +46,6 @@ static unsigned machine_of(struct perf_data *data, const struct jvms *jvms)
 #endif
     }
     return machine == EM_AARCH64 || machine == EM_X86_64 ? machine : EM_NONE;
-}
-
-bool stack_copies_are_known(struct perf_data *data, const struct jvms *jvms)
-{
-    return machine_of(data, jvms) != EM_NONE;
 }
 
 static uint64_t recording_time(const void *jvm, uint64_t stamp)
@@ -78,17 +68,18 @@ static void open_names(const struct jvm *jvm, struct method_names **names)
     }
 }
 
-struct stack_copies *stack_copies_new(struct perf_data *data, const struct jvms *jvms)
+struct stack_copies *stack_copies_new(unsigned machine, const struct jvms *jvms,
+                                      struct native_code *native)
 {
     struct stack_copies *copies = calloc(1, sizeof *copies);
     if (!copies) {
         return NULL;
     }
     copies->jvms = jvms;
-    copies->machine = machine_of(data, jvms);
+    copies->machine = machine;
+    copies->native = native;
     copies->tables = calloc(jvms->count + (size_t)1, sizeof *copies->tables);
-    copies->files = native_files_new(copies->machine);
-    if (!copies->tables || !copies->files) {
+    if (!copies->tables) {
         stack_copies_free(copies);
         return NULL;
     }
@@ -110,7 +101,6 @@ void stack_copies_free(struct stack_copies *copies)
         method_names_close(copies->tables[i].names);
     }
     free(copies->tables);
-    native_files_free(copies->files);
     free(copies);
 }
 
@@ -146,8 +136,11 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
     bool vdso = mapping && strcmp(mapping->path, "[vdso]") == 0;
     if (mapping && (!mapping->anonymous || vdso)) {
         place->mapped = true;
-        place->file = native_file_open(copies->files, mapping->file);
-        place->file_offset = address - mapping->start + mapping->file_offset;
+        struct object *object;
+        if (native_code_at(copies->native, copies->process, mapping, address, &object,
+                           &place->file_address)) {
+            place->object = object;
+        }
     }
 }
 
@@ -266,7 +259,7 @@ void stack_copies_unwind(struct stack_copies *copies, const struct process *proc
     copies->process = process;
     copies->time = sample->time;
     struct unwind_process surroundings = {
-        .find = find, .context = copies, .files = copies->files, .machine = copies->machine};
+        .find = find, .context = copies, .machine = copies->machine};
     uint32_t frames;
     enum unwind_end ended = unwind(&surroundings, &walk, copies->frames, FRAMES_MAX, &frames);
     enum stack_end end = (enum stack_end)ended;

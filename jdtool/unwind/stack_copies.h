@@ -6,6 +6,7 @@
 #define JD_TOOL_STACK_COPIES_H
 
 #include "jdtool/resolve/jvms.h"
+#include "jdtool/resolve/native_code.h"
 #include "jdtool/unwind/interpreter.h"
 #include "jdtool/unwind/unwind.h"
 
@@ -32,11 +33,13 @@ struct stack_counts {
 
 struct stack_copies;
 
-/* Whether the recording is of a machine whose stacks can be unwound here (x86-64, aarch64). */
-bool stack_copies_are_known(struct perf_data *data, const struct jvms *jvms);
+/* The machine of a recording, as e_machine; EM_NONE: none whose stacks can be unwound here. */
+unsigned stack_copies_machine(struct perf_data *data, const struct jvms *jvms);
 
-/* For such a recording. The jvms must live longer. NULL: no memory. */
-struct stack_copies *stack_copies_new(struct perf_data *data, const struct jvms *jvms);
+/* For a recording of such a machine. The jvms and the native code must live longer. NULL: no
+ * memory. */
+struct stack_copies *stack_copies_new(unsigned machine, const struct jvms *jvms,
+                                      struct native_code *native);
 void stack_copies_free(struct stack_copies *copies); /* NULL is fine */
 
 /*

@@ -435,9 +435,9 @@ static bool step(struct walk *walk, struct unwind_frame *frame)
         }
         caller = place.code->shape != FRAMES_JUMPED_TO;
         more = step_generated(walk, &place, address);
-    } else if (place.file) {
+    } else if (place.object) {
         frame->kind = UNWIND_NATIVE;
-        const struct native_row *row = native_row_at(place.file, place.file_offset);
+        const struct native_row *row = object_row(place.object, place.file_address);
         caller = !row->signal;
         more = step_native(walk, row);
     } else if (place.mapped) {

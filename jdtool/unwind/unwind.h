@@ -10,7 +10,8 @@
 #ifndef JD_TOOL_UNWIND_H
 #define JD_TOOL_UNWIND_H
 
-#include "jdtool/objects/native_frames.h"
+#include "jdtool/objects/frame_row.h"
+#include "jdtool/objects/objects.h"
 #include "jdtool/unwind/code_frames.h"
 
 #include <stdbool.h>
@@ -61,16 +62,15 @@ struct unwind_place {
     uint64_t code_start;
     uint64_t code_size;
     /* A file. */
-    struct native_file *file; /* NULL: none that can be read */
-    uint64_t file_offset;
-    bool mapped; /* a file is mapped there, readable or not */
+    struct object *object; /* NULL: none that can be read */
+    uint64_t file_address; /* in the object */
+    bool mapped;           /* a file is mapped there, readable or not */
 };
 
 struct unwind_process {
     /* Fills *place (zeroed before) for an address at the time of the sample. */
     void (*find)(void *context, uint64_t address, struct unwind_place *place);
     void *context;
-    struct native_files *files;
     unsigned machine; /* e_machine: EM_X86_64, EM_AARCH64 */
 };
 
