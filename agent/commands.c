@@ -35,6 +35,15 @@ static void tell_dropped(const struct session *session)
     }
 }
 
+/* At the JVM's start the VMInit event does it. */
+static void prove_hotspot(void)
+{
+    JNIEnv *jni = NULL;
+    if ((*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
+        hotspot_prove(jvm.hotspot, jvm.jvmti, jni);
+    }
+}
+
 /*
  * Takes the session from the callbacks and then apart; control is held. On a thread that the JVM
  * does not know, events stay on: the next callback that finds no session turns them off.
@@ -125,8 +134,8 @@ static int prepare_environment(JavaVM *vm)
         (*jvmti)->DisposeEnvironment(jvmti);
         return -1;
     }
-    jvm = (struct session_jvm){
-        .vm = vm, .jvmti = jvmti, .hotspot = hotspot_new(vm), .major = events_jvm_major(jvmti)};
+    jvm = (struct session_jvm){.vm = vm, .jvmti = jvmti, .major = events_jvm_major(jvmti)};
+    jvm.hotspot = hotspot_new(vm, jvm.major);
     if (!jvm.hotspot) {
         message(MESSAGE_INFO, "this JVM does not tell tiers and frame sizes");
     }
@@ -160,6 +169,9 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
         return -1;
     }
     session_publish(session);
+    if (attached) {
+        prove_hotspot();
+    }
     /* Live events first: what is compiled during the replay must not be missed. */
     if (events_enable(jvm.jvmti, session->table != NULL) != 0 ||
         (attached && events_replay(session) != 0)) {

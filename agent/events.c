@@ -74,16 +74,42 @@ static uint32_t offset_of(const void *pc, const void *address, jint size)
     return at - start > (uintptr_t)size ? (uint32_t)size : (uint32_t)(at - start);
 }
 
-/* HotSpot's pcs end their range: the record holds for the code from the previous pc up to this one.
+/* The frames of the place that an inline builder is being told of. */
+struct place {
+    struct method_set *set;
+    const method_key *keys; /* HotSpot's Methods, or the ids themselves */
+    const jmethodID *ids;
+    jint count;
+};
+
+static const struct java_method *resolve(void *context, method_key key)
+{
+    const struct place *place = context;
+    for (jint i = 0; i < place->count; i++) {
+        if (place->keys[i] == key) {
+            return method_set_get(place->set, place->ids[i],
+                                  place->keys == place->ids ? NULL : (const void *)key);
+        }
+    }
+    return NULL;
+}
+
+/*
+ * HotSpot's pcs end their range: the record holds for the code from the previous pc up to this one.
+ * `methods` are those of all places, one behind the other; NULL: only the ids are known.
  */
-static void add_inline_record(struct inline_builder *builder,
+static void add_inline_record(struct inline_builder *builder, struct place *place,
                               const jvmtiCompiledMethodLoadInlineRecord *record,
-                              const void *address, jint size)
+                              const method_key *methods, const void *address, jint size)
 {
     for (jint i = 0; i < record->numpcs; i++) {
         const PCStackInfo *info = &record->pcinfo[i];
-        inline_builder_add(builder, offset_of(info->pc, address, size), info->methods, info->bcis,
+        place->ids = info->methods;
+        place->keys = methods ? methods : info->methods;
+        place->count = info->numstackframes;
+        inline_builder_add(builder, offset_of(info->pc, address, size), place->keys, info->bcis,
                            info->numstackframes);
+        methods = methods ? methods + info->numstackframes : NULL;
     }
 }
 
@@ -116,11 +142,6 @@ static const char *symbol_of(const struct session *session, struct scratch *scra
     return scratch->name;
 }
 
-static const struct java_method *resolve(void *set, jmethodID id)
-{
-    return method_set_get(set, id);
-}
-
 static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint size,
                                          const void *address, jint map_length,
                                          const jvmtiAddrLocationMap *map, const void *compile_info)
@@ -146,9 +167,9 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         .replayed = is_replay(session),
         .facts = CODE_FACTS_UNKNOWN,
     };
-    const void *vm_method =
-        hotspot_compiled_facts(session->jvm.hotspot, address, code.size, &code.facts);
-    const struct java_method *root = method_set_get_compiled(&scratch->methods, method, vm_method);
+    struct hotspot_nmethod nmethod;
+    hotspot_compiled_facts(session->jvm.hotspot, address, code.size, &code.facts, &nmethod);
+    const struct java_method *root = method_set_get(&scratch->methods, method, nmethod.method);
     if (root) {
         code.method = (struct method *)&root->method;
         code.facts.kind = root->native ? JITDUMP_KIND_NATIVE_WRAPPER : JITDUMP_KIND_NMETHOD;
@@ -156,10 +177,14 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
     code.name = symbol_of(session, scratch, root, &code.facts);
     if (root && session->options.lines) {
         const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
-        inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size, method,
-                             root, resolve, &scratch->methods);
+        struct place place = {.set = &scratch->methods};
+        bool scopes = record && hotspot_scopes_read(session->jvm.hotspot, &nmethod, address, record,
+                                                    &scratch->scopes);
+        inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size,
+                             scopes ? (method_key)nmethod.method : method, root, resolve, &place);
         if (record) {
-            add_inline_record(scratch->inlines, record, address, size);
+            add_inline_record(scratch->inlines, &place, record,
+                              scopes ? scratch->scopes.methods : NULL, address, size);
         } else if (map) {
             add_location_map(scratch->inlines, method, map, map_length, address, size);
         }
@@ -237,6 +262,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
     (void)thread;
     struct session *session = session_enter();
     if (session) {
+        hotspot_prove(session->jvm.hotspot, jvmti, jni);
         if (session->table) {
             methods_file_catch_up(session->table, jvmti, jni);
         }

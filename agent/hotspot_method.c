@@ -1,106 +1,425 @@
-#include "agent/hotspot_fields.h"
+/*
+ * Methods, read many at a time: each step follows the pointers of all of them at once.
+ *
+ *   Method -> ConstMethod, access flags
+ *   ConstMethod -> ConstantPool, sizes, numbers of name and descriptor, and in the same piece of
+ *       memory the bytecodes and behind them the line table
+ *   ConstantPool -> class that it belongs to; its entries stand behind it, two of them Symbols
+ *   Symbol -> text
+ *
+ * A method's name is in the ConstantPool of the version of its class that it is of, so all this is
+ * right for methods of a class that was redefined, which JVMTI cannot tell of.
+ */
+#include "agent/hotspot_workspace.h"
+
+#include "format/fnv1a.h"
 
 #include <stdlib.h>
 
-/* So many methods are looked at with care; if ids were something else, it would have shown. */
-enum { METHODS_TO_CHECK = 64 };
+enum {
+    ACC_NATIVE = 0x100, /* JVMS 4.6 */
+    /* JVMS 4.7.3: code_length is less than 65536. Line tables are compressed. */
+    CONST_METHOD_MAX = 4 << 20,
+    LINES_MAX = 2 * 65536, /* as in agent/method_fetch.c */
+};
 
-bool hotspot_knows_methods(const struct hotspot *hotspot)
+struct hotspot_workspace *hotspot_workspace(struct hotspot_methods *methods)
 {
-    return hotspot && hotspot->const_method > 0 && hotspot->places[METHOD_CONST].known &&
-           hotspot->places[CONST_CODE_SIZE].known;
+    if (!methods->workspace) {
+        methods->workspace = calloc(1, sizeof(*methods->workspace));
+    }
+    return methods->workspace;
+}
+
+void hotspot_methods_free(struct hotspot_methods *methods)
+{
+    struct hotspot_workspace *space = methods->workspace;
+    if (space) {
+        free(space->methods);
+        free(space->raw);
+        free(space->pieces);
+        free(space->small);
+        free((void *)space->array);
+        free(space->copies);
+        free(space->text);
+        free(space->lines);
+        free(space);
+    }
+    *methods = (struct hotspot_methods){0};
+}
+
+/* Room for so many methods. On failure what is there stays. */
+static bool reserve_methods(struct hotspot_workspace *space, size_t count)
+{
+    if (count <= space->room) {
+        return true;
+    }
+    /* Two pieces a method at most. */
+    void *methods = realloc(space->methods, count * sizeof(*space->methods));
+    space->methods = methods ? methods : space->methods;
+    void *raw = realloc(space->raw, count * sizeof(*space->raw));
+    space->raw = raw ? raw : space->raw;
+    void *pieces = realloc(space->pieces, 2 * count * sizeof(*space->pieces));
+    space->pieces = pieces ? pieces : space->pieces;
+    void *small = realloc(space->small, 2 * count * SMALL_PIECE);
+    space->small = small ? small : space->small;
+    if (!methods || !raw || !pieces || !small) {
+        return false;
+    }
+    space->room = count;
+    return true;
+}
+
+static bool reserve_bytes(char **bytes, size_t *room, size_t size)
+{
+    if (size > *room) {
+        char *grown = realloc(*bytes, size);
+        if (!grown) {
+            return false;
+        }
+        *bytes = grown;
+        *room = size;
+    }
+    return true;
+}
+
+/* Copies `size` bytes of each method's object into its small piece. */
+static bool read_small(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count,
+                       const char *(*object)(const struct raw_method *), size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *from = object(&space->raw[i]);
+        if (!from) {
+            return false;
+        }
+        space->pieces[i] = (struct memory_piece){from, space->small + i * SMALL_PIECE, size};
+    }
+    return size <= SMALL_PIECE && memory_read_pieces(hotspot->memory, space->pieces, count);
+}
+
+static const char *the_method(const struct raw_method *raw)
+{
+    return raw->address;
+}
+
+static const char *the_const_method(const struct raw_method *raw)
+{
+    return raw->const_method;
+}
+
+static const char *the_pool(const struct raw_method *raw)
+{
+    return raw->pool;
+}
+
+/* How many bytes of an object these two fields take. */
+static size_t reach(const struct hotspot *hotspot, enum field one, enum field other)
+{
+    size_t a = hotspot->places[one].offset + hotspot->places[one].width;
+    size_t b = hotspot->places[other].offset + hotspot->places[other].width;
+    return a > b ? a : b;
+}
+
+/* Method -> ConstMethod. */
+static bool read_heads(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count)
+{
+    size_t size = reach(hotspot, METHOD_CONST, METHOD_ACCESS);
+    if (!read_small(hotspot, space, count, the_method, size)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct raw_method *raw = &space->raw[i];
+        const char *copy = space->small + i * SMALL_PIECE;
+        raw->const_method = hotspot_pointer(hotspot, copy, size, METHOD_CONST);
+        if (!hotspot_integer(hotspot, copy, size, METHOD_ACCESS, &raw->access)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The whole ConstMethods. */
+static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_workspace *space,
+                               size_t count)
+{
+    size_t total = 0;
+    if (!read_small(hotspot, space, count, the_const_method, hotspot->const_method)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int64_t words = 0;
+        int64_t code = 0;
+        const char *copy = space->small + i * SMALL_PIECE;
+        (void)hotspot_integer(hotspot, copy, hotspot->const_method, CONST_SIZE, &words);
+        (void)hotspot_integer(hotspot, copy, hotspot->const_method, CONST_CODE_SIZE, &code);
+        if (words <= 0 || words > CONST_METHOD_MAX / (int64_t)sizeof(void *) || code < 0 ||
+            code > UINT16_MAX ||
+            (size_t)words * sizeof(void *) < hotspot->const_method + (size_t)code) {
+            return false;
+        }
+        space->raw[i].size = (size_t)words * sizeof(void *);
+        total += space->raw[i].size;
+    }
+    if (!reserve_bytes(&space->copies, &space->copies_room, total)) {
+        return false;
+    }
+    char *copy = space->copies;
+    for (size_t i = 0; i < count; i++) {
+        struct raw_method *raw = &space->raw[i];
+        raw->copy = copy;
+        space->pieces[i] = (struct memory_piece){raw->const_method, copy, raw->size};
+        copy += raw->size;
+    }
+    return memory_read_pieces(hotspot->memory, space->pieces, count);
+}
+
+/* ConstMethod -> ConstantPool -> Symbols. */
+static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace *space,
+                         size_t count, const char *klass)
+{
+    static const enum field numbers[2] = {CONST_NAME, CONST_SIGNATURE};
+    size_t size = reach(hotspot, POOL_LENGTH, POOL_HOLDER);
+    for (size_t i = 0; i < count; i++) {
+        struct raw_method *raw = &space->raw[i];
+        raw->pool = hotspot_pointer(hotspot, raw->copy, raw->size, CONST_POOL);
+    }
+    if (!read_small(hotspot, space, count, the_pool, size)) {
+        return false;
+    }
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct raw_method *raw = &space->raw[i];
+        const char *copy = space->small + i * SMALL_PIECE;
+        const char *holder = hotspot_pointer(hotspot, copy, size, POOL_HOLDER);
+        int64_t length = 0;
+        (void)hotspot_integer(hotspot, copy, size, POOL_LENGTH, &length);
+        if (!holder || (klass && holder != klass)) {
+            return false;
+        }
+        for (int k = 0; k < 2; k++) {
+            int64_t number = 0;
+            if (!hotspot_integer(hotspot, raw->copy, raw->size, numbers[k], &number) ||
+                number < 1 || number >= length) {
+                return false;
+            }
+            space->pieces[used++] =
+                (struct memory_piece){raw->pool + hotspot->pool + (size_t)number * sizeof(char *),
+                                      &raw->symbols[k], sizeof(raw->symbols[k])};
+        }
+    }
+    return memory_read_pieces(hotspot->memory, space->pieces, used);
+}
+
+/* Symbol -> text, NUL-terminated. */
+static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count)
+{
+    const struct place *length = &hotspot->places[SYMBOL_LENGTH];
+    size_t total = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (int k = 0; k < 2; k++, used++) {
+            space->pieces[used] =
+                (struct memory_piece){space->raw[i].symbols[k] + length->offset,
+                                      space->small + used * sizeof(int64_t), length->width};
+        }
+    }
+    if (!memory_read_pieces(hotspot->memory, space->pieces, used)) {
+        return false;
+    }
+    used = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (int k = 0; k < 2; k++, used++) {
+            int64_t bytes =
+                hotspot_load_integer(space->small + used * sizeof(int64_t), length->width, false);
+            if (bytes < 0 || bytes > UINT16_MAX) { /* JVMS 4.4.7 */
+                return false;
+            }
+            space->raw[i].lengths[k] = bytes;
+            total += (size_t)bytes + 1;
+        }
+    }
+    if (!reserve_bytes(&space->text, &space->text_room, total)) {
+        return false;
+    }
+    char *text = space->text;
+    used = 0;
+    if (!text) {
+        return false; /* it is not: there are two NULs at least */
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct raw_method *raw = &space->raw[i];
+        struct hotspot_method *method = &space->methods[i];
+        for (int k = 0; k < 2; k++, used++) {
+            size_t bytes = (size_t)raw->lengths[k];
+            space->pieces[used] = (struct memory_piece){
+                raw->symbols[k] + hotspot->places[SYMBOL_BODY].offset, text, bytes};
+            *(k == 0 ? &method->name : &method->descriptor) = text;
+            text[bytes] = '\0';
+            text += bytes + 1;
+        }
+    }
+    return memory_read_pieces(hotspot->memory, space->pieces, used);
+}
+
+/* ---- Line tables: CompressedLineNumberReadStream (oops/method.hpp) ---- */
+
+/* As in hotspot_scopes.c. */
+static bool get_number(const uint8_t **at, const uint8_t *end, unsigned excluded, uint32_t *number)
+{
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        if (*at == end || **at < excluded) {
+            return false;
+        }
+        uint32_t byte = *(*at)++;
+        sum += (byte - excluded) << (6 * i);
+        if (byte < 192) {
+            break;
+        }
+    }
+    *number = sum;
+    return true;
+}
+
+static int32_t unfold(uint32_t number)
+{
+    return (int32_t)(number >> 1) ^ -(int32_t)(number & 1);
 }
 
 /*
- * To JDK 25 a jmethodID is the address of a pointer to the Method. It is to become a number, which
- * is seen by its being too small for an address, or by there being no memory where it points to.
+ * A byte an entry: 5 bits of bytecodes and 3 of lines to go on by; 255: both follow as signed
+ * numbers; 0 ends the table. It stands behind the bytecodes.
  */
-bool hotspot_method(struct hotspot *hotspot, jmethodID id, struct hotspot_method *method)
+static bool decode_lines(const struct hotspot *hotspot, const struct raw_method *raw,
+                         size_t code_size, struct hotspot_workspace *space, uint32_t *count)
 {
-    const char *at = (const char *)id;
-    if ((uintptr_t)at < 65536 || (uintptr_t)at % sizeof(char *) != 0) {
-        return false;
+    const uint8_t *at = (const uint8_t *)raw->copy + hotspot->const_method + code_size;
+    const uint8_t *end = (const uint8_t *)raw->copy + raw->size;
+    const unsigned excluded = hotspot->major >= 20;
+    int64_t bci = 0;
+    int64_t line = 0;
+    *count = 0;
+    while (at < end && *at != 0) {
+        uint8_t byte = *at++;
+        if (byte == 255) {
+            uint32_t bci_by = 0;
+            uint32_t line_by = 0;
+            if (!get_number(&at, end, excluded, &bci_by) ||
+                !get_number(&at, end, excluded, &line_by)) {
+                return false;
+            }
+            bci += unfold(bci_by);
+            line += unfold(line_by);
+        } else {
+            bci += byte >> 3;
+            line += byte & 7;
+        }
+        if (bci < 0 || bci > UINT16_MAX || line < 0 || line > UINT16_MAX ||
+            *count == LINES_MAX) { /* JVMS 4.7.12: 16 bits each */
+            return false;
+        }
+        if (space->line_count == space->line_room) {
+            size_t room = space->line_room ? 2 * space->line_room : 1024;
+            struct line_entry *grown = realloc(space->lines, room * sizeof(*grown));
+            if (!grown) {
+                return false;
+            }
+            space->lines = grown;
+            space->line_room = room;
+        }
+        space->lines[space->line_count++] =
+            (struct line_entry){.bci = (uint32_t)bci, .line = (uint32_t)line};
+        ++*count;
     }
-    bool check = atomic_load(&hotspot->methods_checked) < METHODS_TO_CHECK;
-    if (check && !hotspot_is_mapped(at)) {
-        return false;
+    return at < end;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+/* Of all that is told of a method. The bytecodes are not: the interpreter rewrites them. */
+static uint64_t identity_of(const struct hotspot_method *method)
+{
+    uint64_t hash = fnv1a(fnv1a(FNV1A_START, method->name), method->descriptor);
+    hash = mix(hash, method->bytecodes);
+    hash = mix(hash, method->bytecode_size | (uint64_t)method->native << 32);
+    for (uint32_t i = 0; i < method->line_count; i++) {
+        hash = mix(hash, (uint64_t)method->lines[i].bci << 32 | method->lines[i].line);
     }
-    const char *address = hotspot_load(at);
-    if (!address || (check && !hotspot_is_mapped(address))) {
-        return false;
+    return hash;
+}
+
+/* The rest, out of the copies. */
+static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count)
+{
+    space->line_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct raw_method *raw = &space->raw[i];
+        struct hotspot_method *method = &space->methods[i];
+        int64_t code = 0;
+        int64_t flags = 0;
+        (void)hotspot_integer(hotspot, raw->copy, raw->size, CONST_CODE_SIZE, &code);
+        method->address = (uint64_t)(uintptr_t)raw->address;
+        method->bytecodes = (uint64_t)(uintptr_t)raw->const_method + hotspot->const_method;
+        method->bytecode_size = (uint32_t)code;
+        method->native = (raw->access & ACC_NATIVE) != 0;
+        method->line_count = 0;
+        if (hotspot_integer(hotspot, raw->copy, raw->size, CONST_FLAGS, &flags) &&
+            (flags & hotspot->has_lines) &&
+            !decode_lines(hotspot, raw, (size_t)code, space, &method->line_count)) {
+            return false;
+        }
     }
-    const char *const_method = hotspot_pointer(hotspot, address, METHOD_CONST);
-    int64_t size = 0;
-    if (!const_method || (check && !hotspot_is_mapped(const_method)) ||
-        !hotspot_integer(hotspot, const_method, CONST_CODE_SIZE, &size) || size < 0 ||
-        size > UINT16_MAX) { /* JVMS 4.7.3: code_length is less than 65536 */
-        return false;
+    /* Only now are the lines where they stay. */
+    struct line_entry *lines = space->lines;
+    for (size_t i = 0; i < count; i++) {
+        struct hotspot_method *method = &space->methods[i];
+        uint32_t all = method->line_count;
+        method->lines = lines;
+        method->line_count = all ? line_table_sort(lines, all) : 0;
+        method->identity = identity_of(method);
+        lines += all;
     }
-    if (check) {
-        atomic_fetch_add(&hotspot->methods_checked, 1);
-    }
-    *method = (struct hotspot_method){
-        .address = (uint64_t)(uintptr_t)address,
-        .bytecodes = (uint64_t)(uintptr_t)const_method + hotspot->const_method,
-        .bytecode_size = (uint32_t)size,
-        .constant_pool = hotspot->places[CONST_POOL].known
-                             ? hotspot_pointer(hotspot, const_method, CONST_POOL)
-                             : NULL,
-    };
     return true;
 }
 
-/* A symbol's text, not NUL-terminated, and its length; NULL: it cannot be told. */
-static const char *symbol_text_of(const struct hotspot *hotspot, const char *const_method,
-                                  const char *pool, enum field index_field, size_t *length)
+bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses, size_t count,
+                          const char *klass, struct hotspot_methods *methods)
 {
-    int64_t entries = 0;
-    int64_t index = 0;
-    int64_t bytes = 0;
-    if (!hotspot_integer(hotspot, pool, POOL_LENGTH, &entries) ||
-        !hotspot_integer(hotspot, const_method, index_field, &index) || index < 1 ||
-        index >= entries) {
-        return NULL;
+    static const enum field needed[] = {
+        METHOD_CONST,  METHOD_ACCESS,   CONST_SIZE,  CONST_CODE_SIZE, CONST_POOL,
+        CONST_NAME,    CONST_SIGNATURE, CONST_FLAGS, POOL_LENGTH,     POOL_HOLDER,
+        SYMBOL_LENGTH, SYMBOL_BODY,     FIELD_COUNT};
+    struct hotspot_workspace *space = hotspot_workspace(methods);
+    methods->count = 0;
+    if (count == 0) {
+        return true;
     }
-    const char *entry = pool + hotspot->pool + (size_t)index * sizeof(char *);
-    const char *symbol = hotspot_is_mapped(entry) ? hotspot_load(entry) : NULL;
-    if (!hotspot_is_mapped(symbol) || !hotspot_integer(hotspot, symbol, SYMBOL_LENGTH, &bytes) ||
-        bytes < 0 || bytes > UINT16_MAX) {
-        return NULL;
+    if (!space || !hotspot_has_fields(hotspot, needed) || hotspot->const_method == 0 ||
+        hotspot->const_method > SMALL_PIECE || hotspot->pool == 0 || hotspot->has_lines == 0 ||
+        !reserve_methods(space, count)) {
+        return false;
     }
-    const char *text = symbol + hotspot->places[SYMBOL_BODY].offset;
-    *length = (size_t)bytes;
-    return hotspot_is_mapped(text + *length) ? text : NULL;
+    for (size_t i = 0; i < count; i++) {
+        space->raw[i] = (struct raw_method){.address = addresses[i]};
+    }
+    if (!read_heads(hotspot, space, count) || !read_const_methods(hotspot, space, count) ||
+        !read_symbols(hotspot, space, count, klass) || !read_text(hotspot, space, count) ||
+        !finish(hotspot, space, count)) {
+        return false;
+    }
+    methods->methods = space->methods;
+    methods->count = count;
+    return true;
 }
 
-/* For few methods, so every pointer is looked at with care. */
-bool hotspot_names(const struct hotspot *hotspot, const void *method, struct hotspot_names *names)
+bool hotspot_one_method(struct hotspot *hotspot, const void *method,
+                        struct hotspot_methods *methods)
 {
-    if (!hotspot_knows_methods(hotspot) || hotspot->pool == 0 ||
-        !hotspot->places[CONST_POOL].known || !hotspot->places[SYMBOL_BODY].known ||
-        !hotspot_is_mapped(method)) {
-        return false;
-    }
-    const char *const_method = hotspot_pointer(hotspot, method, METHOD_CONST);
-    const char *pool =
-        hotspot_is_mapped(const_method) ? hotspot_pointer(hotspot, const_method, CONST_POOL) : NULL;
-    if (!hotspot_is_mapped(pool)) {
-        return false;
-    }
-    size_t name_size = 0;
-    size_t descriptor_size = 0;
-    const char *name = symbol_text_of(hotspot, const_method, pool, CONST_NAME, &name_size);
-    const char *descriptor =
-        symbol_text_of(hotspot, const_method, pool, CONST_SIGNATURE, &descriptor_size);
-    char *memory = name && descriptor ? malloc(name_size + descriptor_size + 2) : NULL;
-    if (!memory) {
-        return false;
-    }
-    memcpy(memory, name, name_size);
-    memory[name_size] = '\0';
-    char *second = memory + name_size + 1;
-    memcpy(second, descriptor, descriptor_size);
-    second[descriptor_size] = '\0';
-    *names = (struct hotspot_names){.name = memory, .descriptor = second};
-    return true;
+    const char *address = method;
+    return hotspot_knows_methods(hotspot) &&
+           hotspot_read_methods(hotspot, &address, 1, NULL, methods);
 }

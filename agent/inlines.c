@@ -22,7 +22,7 @@
 
 /* A node while the tree grows. */
 struct growing_node {
-    struct _jmethodID *id;
+    method_key key;
     const struct java_method *method;
     uint32_t parent;
     uint32_t call_line;
@@ -35,7 +35,7 @@ struct growing_node {
 
 /* One frame of the stack of the last place. */
 struct path_frame {
-    struct _jmethodID *id;
+    method_key key;
     int32_t bci;
     uint32_t own;  /* the method's node */
     uint32_t node; /* the same, or what the compiler of its language inlined into it there */
@@ -110,10 +110,10 @@ void inline_builder_free(struct inline_builder *builder)
     free(builder);
 }
 
-static uint32_t slot_of(const struct inline_builder *builder, uint32_t parent,
-                        const struct _jmethodID *id, uint32_t call_line)
+static uint32_t slot_of(const struct inline_builder *builder, uint32_t parent, method_key key,
+                        uint32_t call_line)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)id * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= (((uint64_t)parent << 32) | call_line) * UINT64_C(0xc2b2ae3d27d4eb4f);
     hash ^= hash >> 29;
     return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (builder->slot_count - 1);
@@ -122,7 +122,7 @@ static uint32_t slot_of(const struct inline_builder *builder, uint32_t parent,
 static void insert_slot(struct inline_builder *builder, uint32_t index)
 {
     struct growing_node *node = &builder->growing[index];
-    uint32_t slot = slot_of(builder, node->parent, node->id, node->call_line);
+    uint32_t slot = slot_of(builder, node->parent, node->key, node->call_line);
     while (builder->slots[slot] != NONE) {
         slot = (slot + 1) & (builder->slot_count - 1);
     }
@@ -151,7 +151,7 @@ static bool reserve_slots(struct inline_builder *builder)
 }
 
 static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32_t call_line,
-                         struct _jmethodID *id, const struct java_method *method)
+                         method_key key, const struct java_method *method)
 {
     uint32_t index = builder->growing_count;
     if (!RESERVE(builder, growing, growing_room, index + 1) || !reserve_slots(builder)) {
@@ -159,7 +159,7 @@ static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32
         return NONE;
     }
     struct growing_node *nodes = builder->growing;
-    nodes[index] = (struct growing_node){.id = id,
+    nodes[index] = (struct growing_node){.key = key,
                                          .method = method,
                                          .parent = parent,
                                          .call_line = call_line,
@@ -190,28 +190,28 @@ static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32
 
 /*
  * The node of a method called at `call_line` of `parent`; NONE when the method is unknown. `method`
- * is NULL where the id has to tell it.
+ * is NULL where the key has to tell it.
  */
 static uint32_t child_node(struct inline_builder *builder, uint32_t parent, uint32_t call_line,
-                           struct _jmethodID *id, const struct java_method *method)
+                           method_key key, const struct java_method *method)
 {
     const struct growing_node *nodes = builder->growing;
-    for (uint32_t slot = slot_of(builder, parent, id, call_line); builder->slots[slot] != NONE;
+    for (uint32_t slot = slot_of(builder, parent, key, call_line); builder->slots[slot] != NONE;
          slot = (slot + 1) & (builder->slot_count - 1)) {
         uint32_t index = builder->slots[slot];
-        if (nodes[index].parent == parent && nodes[index].id == id &&
+        if (nodes[index].parent == parent && nodes[index].key == key &&
             nodes[index].call_line == call_line) {
             return index;
         }
     }
     if (!method) {
-        method = builder->resolve(builder->context, id);
+        method = builder->resolve(builder->context, key);
     }
-    return method ? new_node(builder, parent, call_line, id, method) : NONE;
+    return method ? new_node(builder, parent, call_line, key, method) : NONE;
 }
 
 void inline_builder_begin(struct inline_builder *builder, enum inline_depth depth, uint32_t size,
-                          struct _jmethodID *root_id, const struct java_method *root,
+                          method_key root_key, const struct java_method *root,
                           method_resolver resolve, void *context)
 {
     builder->depth = depth;
@@ -229,7 +229,7 @@ void inline_builder_begin(struct inline_builder *builder, enum inline_depth dept
     builder->path_count = 0;
     builder->row_count = 0;
     builder->range_count = 0;
-    new_node(builder, NONE, 0, root_id, root);
+    new_node(builder, NONE, 0, root_key, root);
 }
 
 static void add_row(struct inline_builder *builder, uint32_t offset, struct source_file *file,
@@ -278,8 +278,8 @@ static void locate(struct inline_builder *builder, struct path_frame *frame)
     frame->node = frame->own;
     frame->line = at.line;
     if (at.inlined && builder->depth != INLINE_OFF) {
-        uint32_t node = child_node(builder, frame->own, at.line,
-                                   (struct _jmethodID *)(uintptr_t)at.inlined, at.inlined);
+        uint32_t node =
+            child_node(builder, frame->own, at.line, (method_key)(uintptr_t)at.inlined, at.inlined);
         if (node != NONE) {
             frame->node = node;
             frame->line = at.inlined_line;
@@ -289,42 +289,42 @@ static void locate(struct inline_builder *builder, struct path_frame *frame)
 
 /* Brings `path` to the stack given; frames of unknown methods, and what they called, are left out.
  */
-static void follow(struct inline_builder *builder, struct _jmethodID *const *methods,
-                   const int32_t *bcis, uint32_t n)
+static void follow(struct inline_builder *builder, const method_key *methods, const int32_t *bcis,
+                   uint32_t n)
 {
     struct path_frame *path = builder->path;
     uint32_t known = n < builder->path_count ? n : builder->path_count;
     uint32_t depth = 0;
-    while (depth < known && path[depth].id == methods[n - 1 - depth] &&
+    while (depth < known && path[depth].key == methods[n - 1 - depth] &&
            path[depth].bci == bcis[n - 1 - depth]) {
         depth++;
     }
     /* The first frame that differs is still the same node if it only went on to another bytecode.
      */
-    bool same_node = depth < known && path[depth].id == methods[n - 1 - depth];
+    bool same_node = depth < known && path[depth].key == methods[n - 1 - depth];
     builder->path_count = depth;
     for (; depth < n; depth++) {
-        struct _jmethodID *id = methods[n - 1 - depth];
+        method_key key = methods[n - 1 - depth];
         uint32_t node = 0;
         if (same_node) {
             node = path[depth].own;
         } else if (depth > 0) {
-            node = child_node(builder, path[depth - 1].node, path[depth - 1].line, id, NULL);
-        } else if (id != builder->growing[0].id) {
+            node = child_node(builder, path[depth - 1].node, path[depth - 1].line, key, NULL);
+        } else if (key != builder->growing[0].key) {
             node = NONE; /* not a stack of this method's */
         }
         if (node == NONE) {
             return;
         }
         same_node = false;
-        path[depth] = (struct path_frame){.id = id, .bci = bcis[n - 1 - depth], .own = node};
+        path[depth] = (struct path_frame){.key = key, .bci = bcis[n - 1 - depth], .own = node};
         locate(builder, &path[depth]);
         builder->path_count = depth + 1;
     }
 }
 
-void inline_builder_add(struct inline_builder *builder, uint32_t end,
-                        struct _jmethodID *const *methods, const int32_t *bcis, int32_t n)
+void inline_builder_add(struct inline_builder *builder, uint32_t end, const method_key *methods,
+                        const int32_t *bcis, int32_t n)
 {
     uint32_t offset = builder->end;
     if (end > builder->size) {

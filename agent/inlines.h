@@ -1,6 +1,7 @@
 /*
  * From the JVM's debug information, a stack of (method, bytecode) for each of many places in the
- * code, to line rows and an inline tree (writer/code.h). Knows the JVM's method ids, but no JVM.
+ * code, to line rows and an inline tree (writer/code.h). Knows keys of the JVM's methods, but no
+ * JVM.
  *
  * A builder is scratch: it keeps its memory from one piece of code to the next. What it hands out
  * lives until the next inline_builder_begin. One thread at a time.
@@ -10,7 +11,12 @@
 
 #include "agent/java_method.h"
 
-struct _jmethodID; /* jni.h: a jmethodID points to one */
+/*
+ * What stands for a method in a piece of code: its jmethodID, or whatever else is one for one. It
+ * is never followed.
+ */
+struct _jmethodID; /* jni.h */
+typedef struct _jmethodID *method_key;
 
 enum inline_depth {
     INLINE_FULL, /* rows and the tree */
@@ -18,8 +24,8 @@ enum inline_depth {
     INLINE_OFF,  /* rows with the lines of the compiled method itself; no tree */
 };
 
-/* Tells the method of an id, or NULL where it cannot be known. */
-typedef const struct java_method *(*method_resolver)(void *context, struct _jmethodID *id);
+/* Tells the method of a key, or NULL where it cannot be known. */
+typedef const struct java_method *(*method_resolver)(void *context, method_key key);
 
 struct inline_builder;
 
@@ -27,9 +33,9 @@ struct inline_builder;
 struct inline_builder *inline_builder_new(void);
 void inline_builder_free(struct inline_builder *builder);
 
-/* Starts on `size` bytes of code compiled for the method `root` that goes by `root_id`. */
+/* Starts on `size` bytes of code compiled for the method `root` that goes by `root_key`. */
 void inline_builder_begin(struct inline_builder *builder, enum inline_depth depth, uint32_t size,
-                          struct _jmethodID *root_id, const struct java_method *root,
+                          method_key root_key, const struct java_method *root,
                           method_resolver resolve, void *context);
 
 /*
@@ -37,8 +43,8 @@ void inline_builder_begin(struct inline_builder *builder, enum inline_depth dept
  * innermost frame, methods[n - 1] the compiled method. A range that is empty or lies behind the
  * code is left out.
  */
-void inline_builder_add(struct inline_builder *builder, uint32_t end,
-                        struct _jmethodID *const *methods, const int32_t *bcis, int32_t n);
+void inline_builder_add(struct inline_builder *builder, uint32_t end, const method_key *methods,
+                        const int32_t *bcis, int32_t n);
 
 /*
  * Sets the rows, nodes and ranges of *code. Code behind the last range gets a row of the compiled

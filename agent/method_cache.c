@@ -12,17 +12,13 @@
  * cannot know more than the code cache does.
  *
  * Within that time one thing can still change: a class is redefined, and its ids go over to methods
- * with other line tables. Where an id can be followed to HotSpot's Method, a method is only the
- * same while that is (methods.h, ids_are_pointers); the old one stays for the code that was
- * compiled from it.
- *
- * And an id may stand for another method than the one that code was compiled from. The method
- * handle intrinsics (invokeBasic, linkToStatic..., native methods of MethodHandle that are in no
- * class file, one for each signature) have one id, with which JVMTI describes the one that was
- * first to be given it; and code of a redefined class comes with the id that the new method has
- * now. So the method that code was compiled from is the one that HotSpot's nmethod has. Where the
- * id has another one, names are read from HotSpot's, and the lines, which would be the other one's,
- * are left out.
+ * with other line tables, while old code is still there, and may be told of once more. And the
+ * method handle intrinsics (invokeBasic, linkToStatic..., native methods of MethodHandle that are
+ * in no class file, one for each signature) have one id, with which JVMTI describes the one that
+ * was first to be given it. So a method is what HotSpot's nmethod says it was compiled from or has
+ * inlined, its Method, wherever that can be had. Where an id means another one (hotspot_bond),
+ * names and lines are read from HotSpot's; where they cannot be, the names are the other one's and
+ * the lines, which would be wrong, are left out.
  *
  * The lock is never held while the JVM is asked something. Two threads may then ask for the same
  * method; the second one's answer is thrown away.
@@ -81,16 +77,7 @@ static uint64_t key_of_id(jmethodID id)
     return (uint64_t)(uintptr_t)id;
 }
 
-static const void *vm_method_of(const struct method_cache *cache, jmethodID id)
-{
-    const void *method = NULL;
-    if (cache->options.ids_are_pointers) {
-        memcpy(&method, id, sizeof(method));
-    }
-    return method;
-}
-
-/* The method that the id stands for now, with a reference for the caller; the lock is held. */
+/* The method, with a reference for the caller; the lock is held. */
 static struct cached_method *take_known(struct method_cache *cache, jmethodID id,
                                         const void *vm_method)
 {
@@ -179,20 +166,31 @@ void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *opt
     }
 }
 
-/* Our own description of what the JVM told; the class's reference is its. NULL: no memory. */
+/*
+ * Our own description of what the JVM told, with HotSpot's lines instead where `own` is not NULL;
+ * the class's reference is its. NULL: no memory.
+ */
 static struct cached_method *describe(const struct method_cache_options *options, jmethodID id,
                                       struct known_class *known_class,
-                                      const struct fetched_method *fetched)
+                                      const struct fetched_method *fetched,
+                                      const struct hotspot_method *own)
 {
     char name[SYMBOL_MAX];
     method_symbol(name, options, known_class->signature, known_class->source_file, fetched);
     size_t name_bytes = strlen(name) + 1;
-    size_t lines_bytes = (size_t)fetched->line_count * sizeof(struct line_entry);
+    size_t lines_bytes =
+        (own ? own->line_count : (size_t)fetched->line_count) * sizeof(struct line_entry);
     struct cached_method *method = malloc(sizeof(*method) + lines_bytes + name_bytes);
     if (!method) {
         return NULL;
     }
-    uint32_t count = method_fetch_lines(fetched, method->lines);
+    uint32_t count = 0;
+    if (!own) {
+        count = method_fetch_lines(fetched, method->lines);
+    } else if (own->line_count) {
+        count = own->line_count;
+        memcpy(method->lines, own->lines, lines_bytes);
+    }
     method->entry = (struct hash_table_entry){.key = key_of_id(id)};
     method->references = 1;
     method->known_class = known_class;
@@ -211,13 +209,22 @@ static struct cached_method *describe(const struct method_cache_options *options
     return method;
 }
 
-/* The class that a method belongs to, with a reference for the caller. NULL: it is not to be had.
+static enum hotspot_bond bond_of(const struct method_cache_options *options, const void *vm_method,
+                                 jmethodID id, const void **class_key)
+{
+    *class_key = NULL;
+    return options->bond && vm_method ? options->bond(options->context, vm_method, id, class_key)
+                                      : HOTSPOT_UNKNOWN;
+}
+
+/*
+ * The class that a method belongs to, with a reference for the caller; `key` is as for class_new.
+ * NULL: it is not to be had.
  */
-static struct known_class *get_class(const struct method_set *set, jmethodID id)
+static struct known_class *get_class(const struct method_set *set, jmethodID id, const void *key)
 {
     struct method_cache *cache = set->cache;
     const struct method_cache_options *options = &cache->options;
-    const void *key = options->class_key ? options->class_key(options->context, id) : NULL;
     struct known_class *known = NULL;
     if (key) {
         pthread_mutex_lock(&cache->lock);
@@ -245,36 +252,24 @@ static bool wants_listing(const struct method_cache_options *options,
            !(known_class->path && source_text_exists(options->source_path, known_class->path));
 }
 
-/*
- * Whether the JVM's answer about an id is about another method than HotSpot's; *names are that
- * one's then, where they can be told. Where ids are no pointers, only other names show it.
- */
-static bool is_about_another(const struct method_cache *cache, jmethodID id, const void *vm_method,
-                             const struct fetched_method *fetched, struct hotspot_names *names)
-{
-    const struct method_cache_options *options = &cache->options;
-    if (!vm_method || vm_method == vm_method_of(cache, id)) {
-        return false;
-    }
-    bool told = options->names_of && options->names_of(options->context, vm_method, names);
-    return options->ids_are_pointers ||
-           (told && (strcmp(names->name, fetched->name) != 0 ||
-                     strcmp(names->descriptor, fetched->descriptor) != 0));
-}
-
-/* The JVM's answer, made one about the method of those names. */
+/* HotSpot's Method, where the JVM's answer about the id is about another one. */
 static struct cached_method *describe_other(const struct method_cache_options *options,
-                                            jmethodID id, const struct hotspot_names *names,
+                                            jmethodID id, const void *vm_method,
                                             struct known_class *known_class,
                                             const struct fetched_method *fetched)
 {
+    struct hotspot_methods methods = {0};
     struct fetched_method other = *fetched;
+    const struct hotspot_method *own = NULL;
     other.line_count = 0;
-    if (names->name) {
-        other.name = names->name;
-        other.descriptor = (char *)names->descriptor;
+    if (options->read && options->read(options->context, vm_method, &methods)) {
+        own = &methods.methods[0];
+        other.name = (char *)own->name;
+        other.descriptor = (char *)own->descriptor;
     }
-    return describe(options, id, known_class, &other);
+    struct cached_method *method = describe(options, id, known_class, &other, own);
+    hotspot_methods_free(&methods);
+    return method;
 }
 
 /* Asks the JVM; the answer holds a reference to its class, and is not in the cache as yet. */
@@ -282,20 +277,23 @@ static struct cached_method *fetch(const struct method_set *set, jmethodID id,
                                    const void *vm_method)
 {
     const struct method_cache_options *options = &set->cache->options;
-    struct known_class *known_class = get_class(set, id);
-    if (!known_class) {
+    struct fetched_method fetched;
+    if (!method_fetch(set->jvmti, id, &fetched)) {
         return NULL;
     }
+    /* Behind the JVM's answer: what is the id's now was it then, for what is not never comes back.
+     */
+    const void *class_key;
+    bool is_other = bond_of(options, vm_method, id, &class_key) == HOTSPOT_ANOTHER;
+    struct known_class *known_class = get_class(set, id, class_key);
     struct cached_method *method = NULL;
-    struct fetched_method fetched;
-    bool is_other = false;
-    if (method_fetch(set->jvmti, id, &fetched)) {
-        struct hotspot_names names = {0};
-        is_other = is_about_another(set->cache, id, vm_method, &fetched, &names);
-        method = is_other ? describe_other(options, id, &names, known_class, &fetched)
-                          : describe(options, id, known_class, &fetched);
-        free(names.name);
-        method_fetch_free(set->jvmti, &fetched);
+    if (known_class) {
+        method = is_other ? describe_other(options, id, vm_method, known_class, &fetched)
+                          : describe(options, id, known_class, &fetched, NULL);
+    }
+    method_fetch_free(set->jvmti, &fetched);
+    if (!known_class) {
+        return NULL;
     }
     if (!method) {
         pthread_mutex_lock(&set->cache->lock);
@@ -351,9 +349,10 @@ static bool grow_set(struct method_set *set)
     return true;
 }
 
-static const struct java_method *get(struct method_set *set, jmethodID id, const void *vm_method)
+const struct java_method *method_set_get(struct method_set *set, jmethodID id,
+                                         const void *vm_method)
 {
-    if (!grow_set(set)) {
+    if (!id || !grow_set(set)) {
         return NULL;
     }
     pthread_mutex_lock(&set->cache->lock);
@@ -368,18 +367,6 @@ static const struct java_method *get(struct method_set *set, jmethodID id, const
     }
     set->methods[set->count++] = method;
     return &method->known;
-}
-
-/* The id's Method is taken before the JVM is asked: one redefined in between is another one. */
-const struct java_method *method_set_get(struct method_set *set, jmethodID id)
-{
-    return id ? get(set, id, vm_method_of(set->cache, id)) : NULL;
-}
-
-const struct java_method *method_set_get_compiled(struct method_set *set, jmethodID id,
-                                                  const void *vm_method)
-{
-    return id && vm_method ? get(set, id, vm_method) : method_set_get(set, id);
 }
 
 /* Gives back what the code at an address holds, if there is any; the lock is held. */

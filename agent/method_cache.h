@@ -33,18 +33,12 @@ struct method_cache_options {
     bool listings;           /* bytecodes as text, for methods whose source is not in source_path */
     const char *source_path; /* "": none; has to live as long as the cache */
     /*
-     * A jmethodID is HotSpot's "Method **" (to JDK 25): a class that was redefined keeps its ids,
-     * but the methods behind them are others, with other lines, and this is how it shows.
+     * What HotSpot's own structures tell of its Methods, see hotspot_bond and hotspot_one_method.
+     * NULL: nothing, and the JVM is asked for each method's class.
      */
-    bool ids_are_pointers;
-    /*
-     * Something that the methods of one class have in common, and those of no other class, for as
-     * long as code mentions one of them; it is called with the id of such a method. NULL, the
-     * function or its answer: nothing is known, and every method's class is asked for.
-     */
-    const void *(*class_key)(void *context, jmethodID id);
-    /* The names of HotSpot's Method, see hotspot_names. NULL: cannot be told. */
-    bool (*names_of)(void *context, const void *vm_method, struct hotspot_names *names);
+    enum hotspot_bond (*bond)(void *context, const void *vm_method, jmethodID id,
+                              const void **class_key);
+    bool (*read)(void *context, const void *vm_method, struct hotspot_methods *methods);
     void *context;
 };
 
@@ -64,17 +58,13 @@ void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiE
                       JNIEnv *jni);
 
 /*
- * The method of an id, from the set, the cache or the JVM; it is in the set from then on. NULL when
- * the JVM does not tell or memory ran out. Only inside of a JVMTI callback that vouches for the id.
+ * The method that code was compiled from or has inlined, from the set, the cache or the JVM; it is
+ * in the set from then on. `id` is JVMTI's word for it, which may stand for another one by now,
+ * `vm_method` HotSpot's (NULL: unknown). NULL when the JVM does not tell or memory ran out. Only
+ * inside of a JVMTI callback that vouches for the id.
  */
-const struct java_method *method_set_get(struct method_set *set, jmethodID id);
-
-/*
- * The same for the method that code was compiled from: `vm_method` is HotSpot's word for it (NULL:
- * unknown), and the id may stand for another one.
- */
-const struct java_method *method_set_get_compiled(struct method_set *set, jmethodID id,
-                                                  const void *vm_method);
+const struct java_method *method_set_get(struct method_set *set, jmethodID id,
+                                         const void *vm_method);
 
 /* The code at `address` mentions these methods: they live as long as it does. Empties the set. */
 void method_set_hold(struct method_set *set, uint64_t address);

@@ -1,8 +1,10 @@
 /*
  * A record is built without a lock, in memory of the callback that builds it; the lock is held for
- * the write and for the set of methods told of. The set is what keeps catching up from telling of a
- * class twice; it holds addresses, which the JVM uses again, so it grows with the classes that are
- * there at a time, not with those that come and go.
+ * the write and for the map of methods told of. The map is what keeps catching up from telling of a
+ * class twice: what was told last of each address. Classes go without a word and their memory is
+ * used again, for new classes, which have an event of their own, and for the methods that a
+ * redefinition brings, which have none; so what an address means is compared, not only whether it
+ * is known. Catching up sees all classes there are, and forgets what it has not seen.
  */
 #include "agent/methods_file.h"
 
@@ -27,6 +29,13 @@
 /* The largest record: a class with thousands of methods takes some hundred KB. */
 #define RECORD_MAX ((size_t)16 << 20)
 
+/* A method that has been told of. */
+struct told {
+    uint64_t address;  /* 0: the slot is free */
+    uint64_t identity; /* hotspot_method's */
+    uint32_t round;    /* of catching up, in which it was still there */
+};
+
 struct methods_file {
     struct method_cache_options names;
     struct hotspot *hotspot;
@@ -34,9 +43,10 @@ struct methods_file {
     uint64_t max_bytes;
     pthread_mutex_t lock;
     struct output_file file;
-    uint64_t *seen; /* open addressing, a power of two; 0: free */
-    size_t seen_count;
-    size_t seen_room;
+    struct told *told; /* open addressing, a power of two */
+    size_t told_count;
+    size_t told_room;
+    uint32_t round;     /* of catching up, the one under way or the last */
     atomic_bool closed; /* after a fault */
 };
 
@@ -46,10 +56,9 @@ struct builder {
     jvmtiEnv *jvmti;
     JNIEnv *jni;
     struct buffer record;
-    struct source_map *map; /* of the class, NULL: none */
-    uint64_t previous;      /* Method of the record's last method */
-    uint64_t *methods;      /* those of the record */
-    size_t count;
+    struct source_map *map;         /* of the class, NULL: none */
+    struct hotspot_methods methods; /* of the class */
+    uint64_t previous;              /* Method of the record's last method */
     char name[SYMBOL_MAX];
 };
 
@@ -67,109 +76,118 @@ static uint64_t stamp(const struct methods_file *table)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* ---- The set of methods told of; under the lock ---- */
+/* ---- The map of methods told of; under the lock ---- */
 
-static size_t slot_of(const struct methods_file *table, uint64_t method)
+static struct told *slot_of(struct told *slots, size_t room, uint64_t address)
 {
-    size_t mask = table->seen_room - 1;
-    size_t slot = (size_t)(method * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
-    while (table->seen[slot] && table->seen[slot] != method) {
+    size_t mask = room - 1;
+    size_t slot = (size_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+    while (slots[slot].address && slots[slot].address != address) {
         slot = (slot + 1) & mask;
     }
-    return slot;
+    return &slots[slot];
 }
 
-static bool is_seen(const struct methods_file *table, uint64_t method)
+/* Moves the entries to other slots, those of earlier rounds than `round` excepted. */
+static bool rebuild(struct methods_file *table, size_t room, uint32_t round)
 {
-    return table->seen_room && table->seen[slot_of(table, method)];
+    struct told *slots = calloc(room, sizeof *slots);
+    if (!slots) {
+        return false;
+    }
+    table->told_count = 0;
+    for (size_t i = 0; i < table->told_room; i++) {
+        const struct told *told = &table->told[i];
+        if (told->address && told->round >= round) {
+            *slot_of(slots, room, told->address) = *told;
+            table->told_count++;
+        }
+    }
+    free(table->told);
+    table->told = slots;
+    table->told_room = room;
+    return true;
+}
+
+/* Has this very method been told of? If so, it is still there. */
+static bool is_told(struct methods_file *table, const struct hotspot_method *method)
+{
+    if (!table->told_room) {
+        return false;
+    }
+    struct told *told = slot_of(table->told, table->told_room, method->address);
+    if (!told->address || told->identity != method->identity) {
+        return false;
+    }
+    told->round = table->round;
+    return true;
 }
 
 /* Without memory the method is forgotten, and perhaps told of once more. */
-static void remember(struct methods_file *table, uint64_t method)
+static void remember(struct methods_file *table, const struct hotspot_method *method)
 {
-    if (table->seen_count * 2 >= table->seen_room) {
-        struct methods_file bigger = {.seen_room = table->seen_room ? table->seen_room * 2 : 4096};
-        bigger.seen = calloc(bigger.seen_room, sizeof *bigger.seen);
-        if (!bigger.seen) {
-            return;
-        }
-        for (size_t i = 0; i < table->seen_room; i++) {
-            if (table->seen[i]) {
-                bigger.seen[slot_of(&bigger, table->seen[i])] = table->seen[i];
-            }
-        }
-        free(table->seen);
-        table->seen = bigger.seen;
-        table->seen_room = bigger.seen_room;
+    if (table->told_count * 2 >= table->told_room &&
+        !rebuild(table, table->told_room ? table->told_room * 2 : 4096, 0)) {
+        return;
     }
-    size_t slot = slot_of(table, method);
-    table->seen_count += table->seen[slot] == 0;
-    table->seen[slot] = method;
+    struct told *told = slot_of(table->told, table->told_room, method->address);
+    table->told_count += told->address == 0;
+    *told = (struct told){
+        .address = method->address, .identity = method->identity, .round = table->round};
+}
+
+/* What was not there in the last round is gone. */
+static void forget_the_gone(struct methods_file *table)
+{
+    size_t room = 4096;
+    size_t there = 0;
+    for (size_t i = 0; i < table->told_room; i++) {
+        there += table->told[i].address && table->told[i].round >= table->round;
+    }
+    while (room < 4 * there) {
+        room *= 2;
+    }
+    (void)rebuild(table, room, table->round);
 }
 
 /* ---- Records ---- */
 
-static void give_back(const struct builder *builder, void *memory)
+static void put_lines(struct builder *builder, const struct hotspot_method *method)
 {
-    if (memory) {
-        (*builder->jvmti)->Deallocate(builder->jvmti, memory);
-    }
-}
-
-static void put_lines(struct builder *builder, const struct fetched_method *fetched)
-{
-    struct line_entry stack[256];
-    struct line_entry *lines = stack;
-    uint32_t count = 0;
-    if (fetched->line_count > 256) {
-        lines = malloc((size_t)fetched->line_count * sizeof *lines);
-    }
-    if (lines) {
-        count = method_fetch_lines(fetched, lines);
-    }
-    buffer_put_uleb(&builder->record, count);
     struct line_entry last = {0};
-    for (uint32_t i = 0; i < count; i++) {
+    buffer_put_uleb(&builder->record, method->line_count);
+    for (uint32_t i = 0; i < method->line_count; i++) {
+        struct line_entry entry = method->lines[i];
         /* A frame has one line here: of inlined code that of its call, which is in the class's
          * file. One that is not known goes on with the line before. */
-        uint32_t line = source_map_find(builder->map, lines[i].line).line;
-        lines[i].line = line ? line : last.line;
-        buffer_put_uleb(&builder->record, lines[i].bci - last.bci);
-        buffer_put_sleb(&builder->record, (int64_t)lines[i].line - last.line);
-        last = lines[i];
-    }
-    if (lines != stack) {
-        free(lines);
+        uint32_t line = source_map_find(builder->map, entry.line).line;
+        entry.line = line ? line : last.line;
+        buffer_put_uleb(&builder->record, entry.bci - last.bci);
+        buffer_put_sleb(&builder->record, (int64_t)entry.line - last.line);
+        last = entry;
     }
 }
 
-static void put_method(struct builder *builder, const struct hotspot_method *method,
-                       const struct fetched_class *klass, const struct fetched_method *fetched)
+/* Abstract methods never run. */
+static bool can_run(const struct hotspot_method *method)
+{
+    return method->native || method->bytecode_size > 0;
+}
+
+static void put_method(struct builder *builder, const struct fetched_class *klass,
+                       const struct hotspot_method *method)
 {
     struct buffer *record = &builder->record;
+    const struct fetched_method names = {.name = (char *)method->name,
+                                         .descriptor = (char *)method->descriptor};
     method_symbol(builder->name, &builder->table->names, klass->signature, klass->source_file,
-                  fetched);
+                  &names);
     buffer_put_sleb(record, (int64_t)(method->address - builder->previous));
     buffer_put_sleb(record, (int64_t)(method->bytecodes - method->address));
-    buffer_put_uleb(record, fetched->native ? 0 : method->bytecode_size);
+    buffer_put_uleb(record, method->native ? 0 : method->bytecode_size);
     buffer_put_string(record, builder->name);
-    put_lines(builder, fetched);
+    put_lines(builder, method);
     builder->previous = method->address;
-    builder->methods[builder->count++] = method->address;
-}
-
-static void add_method(struct builder *builder, const struct fetched_class *klass, jmethodID id)
-{
-    struct hotspot_method method;
-    struct fetched_method fetched;
-    if (!hotspot_method(builder->table->hotspot, id, &method) ||
-        !method_fetch(builder->jvmti, id, &fetched)) {
-        return;
-    }
-    if (fetched.native || method.bytecode_size > 0) { /* abstract methods never run */
-        put_method(builder, &method, klass, &fetched);
-    }
-    method_fetch_free(builder->jvmti, &fetched);
 }
 
 /* Closes the table for good; the lock is held. The reason has been told. */
@@ -201,8 +219,8 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     } else if (output_file_append(&table->file, record->bytes, record->size) != 0) {
         give_up(table);
     } else {
-        for (size_t i = 0; i < builder->count; i++) {
-            remember(table, builder->methods[i]);
+        for (size_t i = 0; i < builder->methods.count; i++) {
+            remember(table, &builder->methods.methods[i]);
         }
     }
     pthread_mutex_unlock(&table->lock);
@@ -220,15 +238,14 @@ static void put_source_path(struct builder *builder, const struct fetched_class 
     buffer_put_string(&builder->record, builder->name);
 }
 
-/* Has any of these methods not been told of? */
-static bool has_news(const struct builder *builder, const jmethodID *ids, jint count)
+/* Has any of the class's methods not been told of? Marks all those that have been. */
+static bool has_news(struct builder *builder)
 {
     bool news = false;
-    struct hotspot_method method;
     pthread_mutex_lock(&builder->table->lock);
-    for (jint i = 0; i < count && !news; i++) {
-        news = hotspot_method(builder->table->hotspot, ids[i], &method) &&
-               method.bytecode_size > 0 && !is_seen(builder->table, method.address);
+    for (size_t i = 0; i < builder->methods.count; i++) {
+        const struct hotspot_method *method = &builder->methods.methods[i];
+        news |= !is_told(builder->table, method) && can_run(method);
     }
     pthread_mutex_unlock(&builder->table->lock);
     return news;
@@ -236,35 +253,40 @@ static bool has_news(const struct builder *builder, const jmethodID *ids, jint c
 
 static void add_class(struct builder *builder, jclass klass, enum methods_record_id id)
 {
-    jvmtiEnv *jvmti = builder->jvmti;
+    const struct hotspot_methods *methods = &builder->methods;
     struct fetched_class fetched;
-    jmethodID *ids = NULL;
-    jint count = 0;
-    /* Classes that are not prepared yet fail here; their event is still to come. */
-    if ((*jvmti)->GetClassMethods(jvmti, klass, &count, &ids) != JVMTI_ERROR_NONE) {
+    if (!hotspot_class_methods(builder->table->hotspot, builder->jni, klass, &builder->methods) ||
+        (id == METHODS_FOUND && !has_news(builder)) ||
+        !class_fetch(builder->jvmti, klass, &fetched)) {
         return;
     }
-    builder->methods = count > 0 ? malloc((size_t)count * sizeof *builder->methods) : NULL;
-    if (builder->methods && (id == METHODS_PREPARED || has_news(builder, ids, count)) &&
-        class_fetch(jvmti, klass, &fetched)) {
-        builder->map = source_map_new(fetched.source_map, fetched.signature);
-        buffer_clear(&builder->record);
-        (void)buffer_extend(&builder->record, sizeof(struct methods_record));
-        builder->previous = 0;
-        builder->count = 0;
-        put_source_path(builder, &fetched);
-        for (jint i = 0; i < count; i++) {
-            add_method(builder, &fetched, ids[i]);
+    bool any = false;
+    builder->map = source_map_new(fetched.source_map, fetched.signature);
+    buffer_clear(&builder->record);
+    (void)buffer_extend(&builder->record, sizeof(struct methods_record));
+    builder->previous = 0;
+    put_source_path(builder, &fetched);
+    for (size_t i = 0; i < methods->count; i++) {
+        if (can_run(&methods->methods[i])) {
+            put_method(builder, &fetched, &methods->methods[i]);
+            any = true;
         }
-        if (builder->count) {
-            write_record(builder, id);
-        }
-        source_map_free(builder->map);
-        builder->map = NULL;
-        class_fetch_free(jvmti, &fetched);
     }
-    free(builder->methods);
-    give_back(builder, ids);
+    if (any) {
+        write_record(builder, id);
+    }
+    source_map_free(builder->map);
+    builder->map = NULL;
+    class_fetch_free(builder->jvmti, &fetched);
+}
+
+/* Whether a loaded class has methods that can run: it is prepared, and no array. */
+static bool is_ready(jvmtiEnv *jvmti, jclass klass)
+{
+    jint status = 0;
+    return (*jvmti)->GetClassStatus(jvmti, klass, &status) == JVMTI_ERROR_NONE &&
+           (status & JVMTI_CLASS_STATUS_PREPARED) != 0 &&
+           (status & (JVMTI_CLASS_STATUS_ARRAY | JVMTI_CLASS_STATUS_PRIMITIVE)) == 0;
 }
 
 static struct builder *new_builder(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni)
@@ -281,6 +303,7 @@ static struct builder *new_builder(struct methods_file *table, jvmtiEnv *jvmti, 
 
 static void free_builder(struct builder *builder)
 {
+    hotspot_methods_free(&builder->methods);
     buffer_free(&builder->record);
     free(builder);
 }
@@ -302,14 +325,23 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
     if (!builder) {
         return;
     }
+    pthread_mutex_lock(&table->lock);
+    table->round++; /* before the JVM lists its classes: those that come meanwhile are of this round
+                     */
+    pthread_mutex_unlock(&table->lock);
     if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) == JVMTI_ERROR_NONE) {
+        /* -Xcheck:jni warns of more local references than were announced; this is that late. */
+        (void)(*jni)->EnsureLocalCapacity(jni, count + 32);
         for (jint i = 0; i < count; i++) {
-            if (!atomic_load(&table->closed)) {
+            if (!atomic_load(&table->closed) && is_ready(jvmti, classes[i])) {
                 add_class(builder, classes[i], METHODS_FOUND);
             }
             (*jni)->DeleteLocalRef(jni, classes[i]);
         }
-        give_back(builder, classes);
+        (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+        pthread_mutex_lock(&table->lock);
+        forget_the_gone(table);
+        pthread_mutex_unlock(&table->lock);
     }
     free_builder(builder);
 }
@@ -335,7 +367,7 @@ int methods_file_open(const struct methods_file_options *options, struct methods
     char path[PATH_MAX];
     size_t stem = strlen(options->dump);
     size_t suffix = sizeof dump_suffix - 1;
-    if (!options->names.ids_are_pointers || !hotspot_knows_methods(options->hotspot)) {
+    if (!hotspot_may_know_methods(options->hotspot)) {
         message(MESSAGE_WARNING, "failed to start the table of methods: this JVM does not tell "
                                  "where it keeps them; interpreted frames stay unnamed");
         return -1;
@@ -371,7 +403,7 @@ void methods_file_close(struct methods_file *table)
     if (table) {
         output_file_release(&table->file);
         pthread_mutex_destroy(&table->lock);
-        free(table->seen);
+        free(table->told);
         free(table);
     }
 }

@@ -106,31 +106,28 @@ static void open_table(struct session *session, const struct method_cache_option
     }
 }
 
-/* The methods of a class, and only they, lead to its constant pool. */
-static const void *class_key(void *vm, jmethodID id)
+static enum hotspot_bond bond(void *hotspot, const void *vm_method, jmethodID id,
+                              const void **class_key)
 {
-    struct hotspot_method method;
-    return hotspot_method(vm, id, &method) ? method.constant_pool : NULL;
+    return hotspot_bond(hotspot, vm_method, id, class_key);
 }
 
-static bool names_of(void *vm, const void *vm_method, struct hotspot_names *names)
+static bool read_method(void *hotspot, const void *vm_method, struct hotspot_methods *methods)
 {
-    return hotspot_names(vm, vm_method, names);
+    return hotspot_one_method(hotspot, vm_method, methods);
 }
 
 struct session *session_new(const struct session_jvm *jvm, const struct options *options)
 {
     struct session *session = calloc(1, sizeof(*session));
     bool listings = options->samply && options->modes & MODE_JITDUMP;
-    bool ids_are_pointers = jvm->hotspot && jvm->major <= 25;
     const struct method_cache_options methods = {
         .names = options->names,
         .normalize = options->normalize,
         .listings = listings && method_listing_prepare(jvm->jvmti),
         .source_path = session ? session->options.source_path : NULL,
-        .ids_are_pointers = ids_are_pointers,
-        .class_key = ids_are_pointers && hotspot_knows_methods(jvm->hotspot) ? class_key : NULL,
-        .names_of = names_of,
+        .bond = bond,
+        .read = read_method,
         .context = jvm->hotspot,
     };
     if (!session || !(session->methods = method_cache_new(&methods))) {
@@ -166,6 +163,7 @@ static void free_scratch(struct scratch *scratch)
     if (scratch) {
         inline_builder_free(scratch->inlines);
         method_set_destroy(&scratch->methods);
+        hotspot_scopes_free(&scratch->scopes);
         free(scratch);
     }
 }

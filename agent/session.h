@@ -23,6 +23,7 @@
 struct scratch {
     struct inline_builder *inlines;
     struct method_set methods;
+    struct hotspot_scopes scopes;
     char name[SYMBOL_MAX + 32]; /* a symbol with its suffixes */
 };
 

@@ -148,28 +148,38 @@ static jvmtiEnv jvmti = &functions;
 
 static const int any_context;
 
-static const void *pool_of(void *context, jmethodID id)
+/* HotSpot's view: an id is bound to one of its methods, and others are read as they are. */
+static enum hotspot_bond bond(void *context, const void *vm_method, jmethodID id,
+                              const void **class_key)
 {
     assert_ptr_equal(context, &any_context);
-    return of_id(id)->pool;
+    *class_key = of_id(id)->pool;
+    return vm_method == of_id(id)->vm_method ? HOTSPOT_SAME : HOTSPOT_ANOTHER;
 }
 
-/* What the JVM's own structures say of a method that no id leads to. */
-static bool names_of(void *context, const void *vm_method, struct hotspot_names *names)
+/* What the JVM's own structures say of a method that no id leads to; its name is where it is. */
+static bool read_method(void *context, const void *vm_method, struct hotspot_methods *methods)
 {
+    static struct line_entry lines[] = {{.bci = 0, .line = 1007}, {.bci = 4, .line = 1008}};
+    static struct hotspot_method method;
     assert_ptr_equal(context, &any_context);
-    names->name = strdup(vm_method);
-    assert_non_null(names->name);
-    names->descriptor = strcmp(vm_method, "invokeBasic") == 0 ? "(J)V" : "(I)V";
-    return true;
+    method = (struct hotspot_method){
+        .name = vm_method,
+        .descriptor = strcmp(vm_method, "invokeBasic") == 0 ? "(J)V" : "(I)V",
+        .lines = lines,
+        .line_count = 2,
+    };
+    methods->methods = &method;
+    methods->count = 1;
+    return strcmp(vm_method, "unreadable") != 0;
 }
 
-static struct method_cache *new_cache(bool ids_are_pointers)
+/* Of a JVM that shows its structures, or of one that does not. */
+static struct method_cache *new_cache(bool open)
 {
     const struct method_cache_options options = {.names = NAMES_JAVA,
-                                                 .ids_are_pointers = ids_are_pointers,
-                                                 .class_key = pool_of,
-                                                 .names_of = names_of,
+                                                 .bond = open ? bond : NULL,
+                                                 .read = open ? read_method : NULL,
                                                  .context = (void *)&any_context};
     struct method_cache *cache = method_cache_new(&options);
     assert_non_null(cache);
@@ -183,7 +193,7 @@ static const struct java_method *load(struct method_cache *cache, uint64_t addre
 {
     struct method_set set = {0};
     method_set_begin(&set, cache, &jvmti, NULL);
-    const struct java_method *method = method_set_get(&set, id_of(id));
+    const struct java_method *method = method_set_get(&set, id_of(id), id->vm_method);
     method_set_hold(&set, address);
     method_set_destroy(&set);
     return method;
@@ -274,7 +284,7 @@ static void the_jvm_is_asked_once_while_code_lives(void **state)
 static void an_id_used_again_is_another_method(void **state)
 {
     (void)state;
-    struct method_cache *cache = new_cache(false);
+    struct method_cache *cache = new_cache(true);
     struct id id = {.vm_method = &id, .name = "old", .source = "C.java", .line = 7};
     load(cache, 1, &id);
     load(cache, 2, &id);
@@ -342,29 +352,32 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     struct id id = {.vm_method = first, .name = "linkToStatic", .source = "C.java", .line = 7};
     struct method_set set = {0};
     method_set_begin(&set, cache, &jvmti, NULL);
-    const struct java_method *a = method_set_get_compiled(&set, id_of(&id), first);
-    const struct java_method *b = method_set_get_compiled(&set, id_of(&id), second);
+    const struct java_method *a = method_set_get(&set, id_of(&id), first);
+    const struct java_method *b = method_set_get(&set, id_of(&id), second);
+    const struct java_method *c = method_set_get(&set, id_of(&id), "unreadable");
     assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
     assert_int_equal(a->line_count, 2);
     assert_string_equal(b->method.name, "p.C.invokeBasic(long)");
-    assert_int_equal(b->line_count, 0);
-    assert_ptr_equal(method_set_get_compiled(&set, id_of(&id), second), b);
-    assert_ptr_equal(method_set_get_compiled(&set, id_of(&id), NULL), a); /* it is not told */
-    assert_ptr_equal(method_set_get(&set, id_of(&id)), a);
-    assert_int_equal(names_asked, 2);
+    assert_int_equal(b->method.first_line, 1007); /* its own lines, not those of the id's */
+    assert_int_equal(java_method_line(b, 5), 1008);
+    assert_string_equal(c->method.name, "p.C.linkToStatic(int)");
+    assert_int_equal(c->line_count, 0);
+    assert_ptr_equal(method_set_get(&set, id_of(&id), second), b);
+    assert_ptr_equal(method_set_get(&set, id_of(&id), first), a);
+    assert_int_equal(names_asked, 3);
     method_set_empty(&set);
     method_set_destroy(&set);
     method_cache_free(cache);
     assert_int_equal(memory, 0);
 
-    /* An id that is no pointer says nothing of its method, but the names do. */
+    /* Where the structures say nothing, what the JVM says is taken. */
     cache = new_cache(false);
     method_set_begin(&set, cache, &jvmti, NULL);
-    a = method_set_get_compiled(&set, id_of(&id), first);
-    b = method_set_get_compiled(&set, id_of(&id), second);
+    a = method_set_get(&set, id_of(&id), first);
+    b = method_set_get(&set, id_of(&id), NULL);
     assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
     assert_int_equal(a->line_count, 2);
-    assert_string_equal(b->method.name, "p.C.invokeBasic(long)");
+    assert_string_equal(b->method.name, "p.C.linkToStatic(int)");
     method_set_empty(&set);
     method_set_destroy(&set);
     method_cache_free(cache);
@@ -377,8 +390,7 @@ static void no_id_is_no_method(void **state)
     struct method_cache *cache = new_cache(true);
     struct method_set set = {0};
     method_set_begin(&set, cache, &jvmti, NULL);
-    assert_null(method_set_get(&set, NULL));
-    assert_null(method_set_get_compiled(&set, NULL, NULL));
+    assert_null(method_set_get(&set, NULL, NULL));
     method_set_destroy(&set);
     method_cache_free(cache);
 }
@@ -446,7 +458,7 @@ static void a_set_can_be_emptied(void **state)
     for (size_t i = 0; i < 200; i++) {
         ids[i] = (struct id){.vm_method = &ids[i], .line = 1};
         snprintf(ids[i].name, sizeof(ids[i].name), "m%zu", i);
-        assert_non_null(method_set_get(&set, id_of(&ids[i])));
+        assert_non_null(method_set_get(&set, id_of(&ids[i]), &ids[i]));
     }
     method_set_empty(&set);
     method_set_empty(&set);
@@ -472,7 +484,7 @@ static void *churn(void *argument)
         method_set_begin(&set, cache, &jvmti, NULL);
         for (uint32_t n = random_below(&random, 6); n > 0; n--) {
             struct id *id = &shared_ids[random_below(&random, IDS)];
-            const struct java_method *method = method_set_get(&set, id_of(id));
+            const struct java_method *method = method_set_get(&set, id_of(id), id);
             if (!method || !strstr(method->method.name, id->name)) {
                 return (void *)"a wrong method";
             }

@@ -1,0 +1,354 @@
+/*
+ * From a class to its methods, without a jmethodID
+ *
+ * A java.lang.Class holds, as a field that Java does not see, the address of its Klass; where, is
+ * told by java_lang_Class::_klass_offset. The object moves, so the JVM has to read the field for
+ * us. JNI's GetLongField does, given HotSpot's own form of a field id
+ * (runtime/jfieldIDWorkaround.hpp): the offset above two bits, the upper of which says "instance
+ * field". In JDK 28 the form is another one. And -Xcheck:jni looks into such an id, finds that the
+ * field is not declared, and ends the JVM. In both cases the JDK's own Unsafe reads the field, ten
+ * times slower.
+ *
+ * The Klass has the array of the class's methods. Redefinition, in a safepoint, puts another array
+ * in its place, and frees the old one some time; so whoever has read it looks whether it is still
+ * the one.
+ */
+#include "agent/hotspot_workspace.h"
+
+#include "agent/method_fetch.h"
+#include "writer/message.h"
+
+#include <stdlib.h>
+
+/* What a redefinition has come between is read so often; two in a row are rare. */
+enum { TRIES = 4 };
+
+static const char no_names[] = "methods of a class; interpreted frames stay unnamed";
+
+/* ---- The Klass ---- */
+
+static bool clear_exception(JNIEnv *jni)
+{
+    bool pending = (*jni)->ExceptionCheck(jni);
+    if (pending) {
+        (*jni)->ExceptionClear(jni);
+    }
+    return pending;
+}
+
+/* The JDK's Unsafe, for klass_of. False: there is none. */
+static bool find_unsafe(struct hotspot *hotspot, JNIEnv *jni)
+{
+    static const char *const classes[] = {"jdk/internal/misc/Unsafe", "sun/misc/Unsafe"};
+    static const char *const types[] = {"Ljdk/internal/misc/Unsafe;", "Lsun/misc/Unsafe;"};
+    for (int i = hotspot->major < 9; i < 2 && !hotspot->unsafe; i++) {
+        jclass klass = (*jni)->FindClass(jni, classes[i]);
+        if (clear_exception(jni) || !klass) {
+            continue;
+        }
+        jfieldID field = (*jni)->GetStaticFieldID(jni, klass, "theUnsafe", types[i]);
+        if (!clear_exception(jni) && field) {
+            jobject unsafe = (*jni)->GetStaticObjectField(jni, klass, field);
+            hotspot->get_long =
+                (*jni)->GetMethodID(jni, klass, "getLong", "(Ljava/lang/Object;J)J");
+            if (!clear_exception(jni) && unsafe && hotspot->get_long) {
+                hotspot->unsafe = (*jni)->NewGlobalRef(jni, unsafe);
+            }
+            (*jni)->DeleteLocalRef(jni, unsafe);
+        }
+        (*jni)->DeleteLocalRef(jni, klass);
+    }
+    return hotspot->unsafe != NULL;
+}
+
+/* The address of a class's Klass; NULL: not to be had. */
+static const char *klass_of(const struct hotspot *hotspot, JNIEnv *jni, jclass klass)
+{
+    jlong value = 0;
+    if (!hotspot->by_unsafe) {
+        uintptr_t id = (uintptr_t)hotspot->klass_offset << 2 | 2;
+        value = (*jni)->GetLongField(jni, klass, (jfieldID)id); // NOLINT: an id, no pointer
+    } else if (hotspot->unsafe && !(*jni)->ExceptionCheck(jni)) {
+        value = (*jni)->CallLongMethod(jni, hotspot->unsafe, hotspot->get_long, klass,
+                                       (jlong)hotspot->klass_offset);
+        value = clear_exception(jni) ? 0 : value;
+    }
+    return (const char *)(intptr_t)value;
+}
+
+/* Whether the JVM's flag of that name is on, as far as can be told; else what is said here. */
+static bool flag_is_on(const struct hotspot *hotspot, const char *name, bool otherwise)
+{
+    static const enum field needed[] = {FLAGS, FLAG_COUNT, FLAG_NAME, FLAG_ADDRESS, FIELD_COUNT};
+    enum { MOST = 10000 };
+    static const size_t name_room = 16;
+    int64_t array = 0;
+    int64_t count = 0;
+    size_t size = hotspot->flag;
+    size_t length = strlen(name) + 1;
+    if (!hotspot_has_fields(hotspot, needed) || size == 0 || length > name_room ||
+        !hotspot_read_static(hotspot, FLAGS, &array) ||
+        !hotspot_read_static(hotspot, FLAG_COUNT, &count) || count < 1 || count > MOST) {
+        return otherwise;
+    }
+    bool on = otherwise;
+    char *flags = malloc((size_t)count * size);
+    char *names = malloc((size_t)count * name_room);
+    struct memory_piece *pieces = calloc((size_t)count, sizeof(*pieces));
+    if (flags && names && pieces &&
+        memory_read(hotspot->memory, (const void *)(intptr_t)array, flags, (size_t)count * size)) {
+        size_t used = 0;
+        for (size_t i = 0; i < (size_t)count; i++) {
+            const char *at = hotspot_pointer(hotspot, flags + i * size, size, FLAG_NAME);
+            if (at) { /* the last one has none */
+                pieces[used++] = (struct memory_piece){at, names + i * name_room, length};
+            } else {
+                names[i * name_room] = '\0';
+            }
+        }
+        bool read = memory_read_pieces(hotspot->memory, pieces, used);
+        for (size_t i = 0; i < (size_t)count && read; i++) {
+            if (memcmp(names + i * name_room, name, length) == 0) {
+                const char *at = hotspot_pointer(hotspot, flags + i * size, size, FLAG_ADDRESS);
+                char value = 0;
+                on = memory_read(hotspot->memory, at, &value, 1) ? value != 0 : otherwise;
+                break;
+            }
+        }
+    }
+    free(flags);
+    free(names);
+    free(pieces);
+    return on;
+}
+
+/* ---- Its methods ---- */
+
+/* The addresses of the methods in an Array<Method*>. False: there is no such array. */
+static bool read_array(const struct hotspot *hotspot, const char *array,
+                       struct hotspot_workspace *space, size_t *count)
+{
+    const struct place *place = &hotspot->places[METHODS_LENGTH];
+    char copy[sizeof(int64_t)];
+    if (!array || !memory_read(hotspot->memory, array + place->offset, copy, place->width)) {
+        return false;
+    }
+    int64_t length = hotspot_load_integer(copy, place->width, true);
+    if (length < 0 || length > 2 * (int64_t)UINT16_MAX) { /* JVMS 4.1, and overpass methods */
+        return false;
+    }
+    if ((size_t)length > space->array_room) {
+        const char **grown = realloc((void *)space->array, (size_t)length * sizeof(*grown));
+        if (!grown) {
+            return false;
+        }
+        space->array = grown;
+        space->array_room = (size_t)length;
+    }
+    *count = (size_t)length;
+    return length == 0 || memory_read(hotspot->memory, array + hotspot->places[METHODS_DATA].offset,
+                                      (void *)space->array, (size_t)length * sizeof(char *));
+}
+
+static bool read_class(struct hotspot *hotspot, JNIEnv *jni, jclass mirror,
+                       struct hotspot_methods *methods)
+{
+    struct hotspot_workspace *space = hotspot_workspace(methods);
+    const char *klass = klass_of(hotspot, jni, mirror);
+    if (!space || !klass) {
+        return false;
+    }
+    for (int i = 0; i < TRIES; i++) {
+        const char *array = NULL;
+        const char *later = NULL;
+        size_t count = 0;
+        bool read = hotspot_read_pointer(hotspot, klass, KLASS_METHODS, &array) &&
+                    read_array(hotspot, array, space, &count) &&
+                    hotspot_read_methods(hotspot, space->array, count, klass, methods);
+        if (!hotspot_read_pointer(hotspot, klass, KLASS_METHODS, &later)) {
+            return false;
+        }
+        if (array == later) {
+            return read;
+        }
+    }
+    return false;
+}
+
+bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
+                           struct hotspot_methods *methods)
+{
+    return hotspot_knows_methods(hotspot) && read_class(hotspot, jni, klass, methods);
+}
+
+/* ---- Which method is an id's ---- */
+
+/*
+ * The class keeps its methods' ids in an array: how many there is room for, then the id of the
+ * method whose number is 0, and so on. Of the methods of an old version, whose ConstantPool belongs
+ * to a Klass of its own, there are none; and method handle intrinsics, which are in no class file,
+ * have no number.
+ */
+static enum hotspot_bond read_bond(const struct hotspot *hotspot, const void *method, jmethodID id,
+                                   const void **class_key)
+{
+    const struct place *number_place = &hotspot->places[CONST_IDNUM];
+    const char *const_method = NULL;
+    const char *pool = NULL;
+    const char *klass = NULL;
+    const char *ids = NULL;
+    char copy[sizeof(int64_t)];
+    if (!hotspot_read_pointer(hotspot, method, METHOD_CONST, &const_method) || !const_method) {
+        return HOTSPOT_UNKNOWN;
+    }
+    const struct memory_piece pieces[] = {
+        {const_method + hotspot->places[CONST_POOL].offset, &pool, sizeof(pool)},
+        {const_method + number_place->offset, copy, number_place->width},
+    };
+    if (!memory_read_pieces(hotspot->memory, pieces, 2) ||
+        !hotspot_read_pointer(hotspot, pool, POOL_HOLDER, &klass) ||
+        !hotspot_read_pointer(hotspot, klass, KLASS_IDS, &ids)) {
+        return HOTSPOT_UNKNOWN;
+    }
+    int64_t number = hotspot_load_integer(copy, number_place->width, false);
+    *class_key = pool;
+    /* When the array is another one by now the class has been redefined just now, or has got more
+     * ids, and what was read may be anything. */
+    const char *before = NULL;
+    for (int i = 0; i < TRIES && ids != before; i++) {
+        uintptr_t size = 0;
+        jmethodID found = NULL;
+        if (ids && !memory_read(hotspot->memory, ids, &size, sizeof(size))) {
+            size = 0;
+        }
+        if ((uintptr_t)number < size) {
+            (void)memory_read(hotspot->memory, ids + ((size_t)number + 1) * sizeof(void *), &found,
+                              sizeof(void *));
+        }
+        if (found == id) {
+            return HOTSPOT_SAME;
+        }
+        before = ids;
+        if (!hotspot_read_pointer(hotspot, klass, KLASS_IDS, &ids)) {
+            return HOTSPOT_UNKNOWN;
+        }
+    }
+    return HOTSPOT_ANOTHER;
+}
+
+enum hotspot_bond hotspot_bond(struct hotspot *hotspot, const void *method, jmethodID id,
+                               const void **class_key)
+{
+    *class_key = NULL;
+    return hotspot_knows_methods(hotspot) && method ? read_bond(hotspot, method, id, class_key)
+                                                    : HOTSPOT_UNKNOWN;
+}
+
+/* ---- The proof ---- */
+
+bool hotspot_knows_methods(const struct hotspot *hotspot)
+{
+    return hotspot && atomic_load(&hotspot->methods) == TRUST_PROVEN;
+}
+
+bool hotspot_may_know_methods(const struct hotspot *hotspot)
+{
+    static const enum field needed[] = {MIRROR_KLASS,   KLASS_METHODS, KLASS_IDS,  CONST_IDNUM,
+                                        METHODS_LENGTH, METHODS_DATA,  FIELD_COUNT};
+    return hotspot && atomic_load(&hotspot->methods) != TRUST_BROKEN &&
+           hotspot_has_fields(hotspot, needed);
+}
+
+/* Whether we have of this method what JVMTI has. */
+static bool is_as_told(const struct hotspot *hotspot, const struct hotspot_method *method,
+                       const struct fetched_method *fetched, jmethodID id, jlong end)
+{
+    const void *class_key = NULL;
+    const void *address = (const void *)(uintptr_t)method->address; // NOLINT: HotSpot's
+    bool same = method->native == fetched->native && method->bytecode_size == (uint32_t)(end + 1) &&
+                read_bond(hotspot, address, id, &class_key) == HOTSPOT_SAME;
+    struct line_entry *lines = malloc(((size_t)fetched->line_count + 1) * sizeof(*lines));
+    uint32_t count = lines ? method_fetch_lines(fetched, lines) : 0;
+    same = same && lines && count == method->line_count;
+    for (uint32_t i = 0; same && i < count; i++) {
+        same = lines[i].bci == method->lines[i].bci && lines[i].line == method->lines[i].line;
+    }
+    free(lines);
+    return same;
+}
+
+/* Whether what JVMTI says of the method of this id is said of one of ours, too. */
+static bool is_known(const struct hotspot *hotspot, const struct hotspot_methods *methods,
+                     jvmtiEnv *jvmti, jmethodID id)
+{
+    struct fetched_method fetched;
+    jlong start = 0;
+    jlong end = -1;
+    if (!method_fetch(jvmti, id, &fetched)) {
+        return false;
+    }
+    bool known = false;
+    if ((*jvmti)->GetMethodLocation(jvmti, id, &start, &end) != JVMTI_ERROR_NONE) {
+        end = -1; /* a native method */
+    }
+    for (size_t i = 0; i < methods->count && !known; i++) {
+        const struct hotspot_method *method = &methods->methods[i];
+        known = strcmp(method->name, fetched.name) == 0 &&
+                strcmp(method->descriptor, fetched.descriptor) == 0 &&
+                is_as_told(hotspot, method, &fetched, id, end);
+    }
+    method_fetch_free(jvmti, &fetched);
+    return known;
+}
+
+/* Holds one class against JVMTI. */
+static bool prove_class(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni, jclass klass)
+{
+    struct hotspot_methods methods = {0};
+    jmethodID *ids = NULL;
+    jint count = 0;
+    /* The ids are made here, if they have not been. */
+    if ((*jvmti)->GetClassMethods(jvmti, klass, &count, &ids) != JVMTI_ERROR_NONE) {
+        return false;
+    }
+    bool proven = count > 0 && read_class(hotspot, jni, klass, &methods);
+    for (jint i = 0; i < count && proven; i++) {
+        proven = is_known(hotspot, &methods, jvmti, ids[i]);
+    }
+    hotspot_methods_free(&methods);
+    (*jvmti)->Deallocate(jvmti, (unsigned char *)ids);
+    return proven;
+}
+
+void hotspot_prove(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni)
+{
+    enum {
+        FARTHEST = 1024, /* java.lang.Class is a tenth of that */
+        LAST_JDK_OF_THE_FORM = 27,
+    };
+    if (!hotspot_may_know_methods(hotspot) || atomic_load(&hotspot->methods) != TRUST_UNPROVEN ||
+        (*jni)->ExceptionCheck(jni)) {
+        return;
+    }
+    int64_t offset = 0;
+    bool proven = hotspot_read_static(hotspot, MIRROR_KLASS, &offset) && offset > 0 &&
+                  offset < FARTHEST && offset % (int64_t)sizeof(void *) == 0;
+    hotspot->klass_offset = offset;
+    hotspot->by_unsafe =
+        hotspot->major > LAST_JDK_OF_THE_FORM || flag_is_on(hotspot, "CheckJNICalls", true);
+    if (proven && hotspot->by_unsafe) {
+        proven = find_unsafe(hotspot, jni);
+    }
+    /* A class with all kinds of methods, which is there in every JVM. */
+    jclass klass = proven ? (*jni)->FindClass(jni, "java/lang/Throwable") : NULL;
+    proven = !clear_exception(jni) && klass && prove_class(hotspot, jvmti, jni, klass);
+    if (klass) {
+        (*jni)->DeleteLocalRef(jni, klass);
+    }
+    int unproven = TRUST_UNPROVEN;
+    if (!proven) {
+        hotspot_distrust(hotspot, &hotspot->methods, no_names);
+    } else {
+        (void)atomic_compare_exchange_strong(&hotspot->methods, &unproven, TRUST_PROVEN);
+    }
+}

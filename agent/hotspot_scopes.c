@@ -1,0 +1,197 @@
+/*
+ * Which Method each inlined frame is of
+ *
+ * JVMTI's inline record has jmethodIDs, and an id stands for what the method is now: of a class
+ * that was redefined the new one, also in code that was compiled from the old. The nmethod itself
+ * has the Methods. It describes each place of its code by a PcDesc (code/pcDesc.hpp), which leads
+ * to a row of scopes, from the innermost frame to the compiled method:
+ *
+ *   sender    where the next scope starts; 0: there is none
+ *   method    its number in the nmethod's metadata, from 1 on
+ *   bci + 1
+ *
+ * each an UNSIGNED5 number (utilities/unsigned5.hpp). JVMTI's record was made from just these (see
+ * create_inline_record in prims/jvmtiExport.cpp), leaving out PcDescs without a scope: so the two
+ * must agree in everything they both say, and what does not is not believed.
+ */
+#include "agent/hotspot_fields.h"
+
+#include <stdlib.h>
+
+/* Larger nmethods than any there is room for in a code cache's heap. */
+#define DATA_MAX ((size_t)64 << 20)
+
+/* A piece of memory to decode from. */
+struct cursor {
+    const uint8_t *bytes;
+    size_t size;
+    size_t at;
+};
+
+/*
+ * A byte below 192 ends the number, and so does the fifth. From JDK 20 on bytes stand for what they
+ * are minus 1, because 0 is never written. False: the bytes end first, or a 0.
+ */
+static bool get_number(struct cursor *cursor, unsigned excluded, uint32_t *number)
+{
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        if (cursor->at >= cursor->size || cursor->bytes[cursor->at] < excluded) {
+            return false;
+        }
+        uint32_t byte = cursor->bytes[cursor->at++];
+        sum += (byte - excluded) << (6 * i);
+        if (byte < 192) {
+            break;
+        }
+    }
+    *number = sum;
+    return true;
+}
+
+static bool reserve(struct hotspot_scopes *scopes, size_t methods, size_t bytes)
+{
+    if (methods > scopes->room) {
+        method_key *grown = realloc(scopes->methods, methods * sizeof(void *));
+        if (!grown) {
+            return false;
+        }
+        scopes->methods = grown;
+        scopes->room = methods;
+    }
+    if (bytes > scopes->copy_room) {
+        char *grown = realloc(scopes->copy, bytes);
+        if (!grown) {
+            return false;
+        }
+        scopes->copy = grown;
+        scopes->copy_room = bytes;
+    }
+    return true;
+}
+
+void hotspot_scopes_free(struct hotspot_scopes *scopes)
+{
+    free(scopes->methods);
+    free(scopes->copy);
+    *scopes = (struct hotspot_scopes){0};
+}
+
+/* What is being decoded: the copies of hotspot_nmethod's parts. */
+struct decoder {
+    const struct hotspot *hotspot;
+    const struct hotspot_nmethod *nmethod;
+    const char *data;
+    const char *metadata;
+    unsigned excluded;
+};
+
+/* The Methods of one place's frames, as they must be by JVMTI's record. */
+static bool decode_place(const struct decoder *decoder, uint32_t scope, const PCStackInfo *info,
+                         method_key *methods)
+{
+    const struct hotspot_nmethod *nmethod = decoder->nmethod;
+    struct cursor cursor = {.bytes = (const uint8_t *)decoder->data + nmethod->scopes_at,
+                            .size = nmethod->data_size - nmethod->scopes_at};
+    for (jint depth = 0; depth < info->numstackframes; depth++) {
+        uint32_t sender = 0;
+        uint32_t method = 0;
+        uint32_t bci = 0;
+        cursor.at = scope;
+        if (scope == 0 || !get_number(&cursor, decoder->excluded, &sender) ||
+            !get_number(&cursor, decoder->excluded, &method) ||
+            !get_number(&cursor, decoder->excluded, &bci) || method == 0 ||
+            method > nmethod->metadata_count || (jint)(bci - 1) != info->bcis[depth]) {
+            return false;
+        }
+        memcpy(&methods[depth], decoder->metadata + (method - 1) * sizeof(void *), sizeof(void *));
+        scope = sender;
+    }
+    return scope == 0 && info->numstackframes > 0 &&
+           methods[info->numstackframes - 1] == (method_key)nmethod->method;
+}
+
+/* All of them, PcDesc by PcDesc and place by place. */
+static bool decode(const struct decoder *decoder, const char *address,
+                   const jvmtiCompiledMethodLoadInlineRecord *record, struct hotspot_scopes *scopes)
+{
+    const struct hotspot *hotspot = decoder->hotspot;
+    const struct hotspot_nmethod *nmethod = decoder->nmethod;
+    size_t end = nmethod->scopes_at > nmethod->pcs_at ? nmethod->scopes_at : nmethod->data_size;
+    jint place = 0;
+    scopes->count = 0;
+    for (size_t at = nmethod->pcs_at; at + hotspot->pc <= end; at += hotspot->pc) {
+        int64_t offset = 0;
+        int64_t scope = 0;
+        if (!hotspot_integer(hotspot, decoder->data + at, hotspot->pc, PC_OFFSET, &offset) ||
+            !hotspot_integer(hotspot, decoder->data + at, hotspot->pc, PC_SCOPE, &scope)) {
+            return false;
+        }
+        if (scope == 0) {
+            continue;
+        }
+        const PCStackInfo *info = place < record->numpcs ? &record->pcinfo[place] : NULL;
+        if (!info || (const char *)info->pc != address + offset || scope < 0 ||
+            scope > UINT32_MAX ||
+            !decode_place(decoder, (uint32_t)scope, info, scopes->methods + scopes->count)) {
+            return false;
+        }
+        scopes->count += (size_t)info->numstackframes;
+        place++;
+    }
+    return place == record->numpcs;
+}
+
+/* How many frames the record has in all; 0: not the record of any nmethod. */
+static size_t count_frames(const jvmtiCompiledMethodLoadInlineRecord *record)
+{
+    size_t frames = 0;
+    for (jint i = 0; i < record->numpcs; i++) {
+        jint depth = record->pcinfo[i].numstackframes;
+        if (depth < 1) {
+            return 0;
+        }
+        frames += (size_t)depth;
+    }
+    return frames;
+}
+
+bool hotspot_scopes_read(struct hotspot *hotspot, const struct hotspot_nmethod *nmethod,
+                         const void *address, const jvmtiCompiledMethodLoadInlineRecord *record,
+                         struct hotspot_scopes *scopes)
+{
+    enum { FIRST_JDK_WITHOUT_ZEROES = 20 };
+    size_t frames = count_frames(record);
+    size_t metadata_size = nmethod->metadata_count * sizeof(void *);
+    if (!hotspot || !nmethod->data || !nmethod->method || frames == 0 ||
+        atomic_load(&hotspot->scopes) == TRUST_BROKEN || hotspot->pc == 0 ||
+        !hotspot->places[PC_OFFSET].known || !hotspot->places[PC_SCOPE].known) {
+        return false;
+    }
+    bool good = nmethod->data_size <= DATA_MAX && metadata_size <= DATA_MAX;
+    if (good && !reserve(scopes, frames, nmethod->data_size + metadata_size)) {
+        return false;
+    }
+    const struct memory_piece pieces[] = {
+        {nmethod->data, scopes->copy, nmethod->data_size},
+        {nmethod->metadata, scopes->copy + nmethod->data_size, metadata_size},
+    };
+    const struct decoder decoder = {
+        .hotspot = hotspot,
+        .nmethod = nmethod,
+        .data = scopes->copy,
+        .metadata = scopes->copy + nmethod->data_size,
+        .excluded = hotspot->major >= FIRST_JDK_WITHOUT_ZEROES,
+    };
+    good = good && memory_read_pieces(hotspot->memory, pieces, 2) &&
+           decode(&decoder, address, record, scopes);
+    if (good) {
+        int unproven = TRUST_UNPROVEN;
+        (void)atomic_compare_exchange_strong(&hotspot->scopes, &unproven, TRUST_PROVEN);
+    } else if (atomic_load(&hotspot->scopes) == TRUST_UNPROVEN) {
+        hotspot_distrust(hotspot, &hotspot->scopes,
+                         "scopes of inlined methods; code inlined from a class that is redefined "
+                         "may get the lines of its other version");
+    }
+    return good;
+}
