@@ -9,16 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct export_format format_collapsed, format_firefox, format_otlp, format_otlp_json,
-    format_pprof, format_speedscope;
+extern const struct export_format format_collapsed, format_firefox, format_flame, format_otlp,
+    format_otlp_json, format_pprof, format_report, format_speedscope;
 
-const struct export_format *const export_formats[] = {&format_pprof,
-                                                      &format_firefox,
-                                                      &format_speedscope,
-                                                      &format_collapsed,
-                                                      &format_otlp,
-                                                      &format_otlp_json,
-                                                      NULL};
+const struct export_format *const export_formats[] = {
+    &format_pprof,     &format_firefox, &format_speedscope,
+    &format_collapsed, &format_otlp,    &format_otlp_json,
+    &format_flame,     &format_report,  NULL};
 
 const struct export_format *export_format_of(const char *name)
 {

@@ -44,4 +44,40 @@ if os.path.exists(f"{directory}/truth.json"):
     for name, reader in stacks.READERS.items():
         if name != "firefox": # has no weights of events that are no clocks
             stacks.check(sum(sample.weight for sample in reader(f"{directory}/{name}")) == weights, f"{name}'s weights")
+
+def report_of(samples):
+    """Own and total samples by method, as the simplest reader counts them."""
+    own, total = collections.Counter(), collections.Counter()
+    callers = collections.Counter()
+    for sample in samples:
+        if sample.stack:
+            own[sample.stack[-1]] += sample.count
+        for name in set(sample.stack):
+            total[name] += sample.count
+        for pair in set(zip(sample.stack, sample.stack[1:])):
+            callers[pair] += sample.weight
+    return own, total, callers
+
+
+if os.path.exists(f"{directory}/report"):
+    with open(f"{directory}/report", encoding="utf-8") as file:
+        report = json.load(file)
+    samples = stacks.pprof(f"{directory}/pprof")
+    own, total, callers = report_of(samples)
+    told_own, told_total, told_callers = collections.Counter(), collections.Counter(), collections.Counter()
+    for method in report["methods"]:
+        told_own[method["name"]] += method["self_samples"]
+        told_total[method["name"]] += method["total_samples"]
+        for caller in method["callers"]:
+            told_callers[report["methods"][caller["method"]]["name"], method["name"]] += sum(caller["total"])
+        stacks.check(all(sum(line["self"]) <= sum(method["self"]) for line in method["lines"]), "a line has more than its method")
+    stacks.same(+told_own, own, "report's own samples")
+    # Functions of one name in two files are two; their totals can count a stack twice.
+    names = collections.Counter(method["name"] for method in report["methods"])
+    alone = [name for name in names if names[name] == 1]
+    stacks.same({name: told_total[name] for name in alone}, {name: total[name] for name in alone}, "report's total samples")
+    stacks.same({pair: value for pair, value in told_callers.items() if pair[0] in alone and pair[1] in alone},
+                {pair: value for pair, value in callers.items() if pair[0] in alone and pair[1] in alone}, "report's callers")
+    stacks.check(report["samples"] == sum(sample.count for sample in samples), "report's samples")
+    print(f"report: {len(report['methods'])} methods")
 print(f"all tell the same {len(truth)} stacks of {total} samples")

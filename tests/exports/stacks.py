@@ -407,6 +407,6 @@ READERS = {
 
 def same(first, second, what):
     if first != second:
-        for line in list((first - second).items())[:3] + list((second - first).items())[:3]:
+        for line in sorted(set(first.items()) ^ set(second.items()), key=str)[:6]:
             print("  only in one:", line)
         check(False, what)
