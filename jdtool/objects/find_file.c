@@ -264,15 +264,12 @@ static char *explain(const struct search *search)
     } else if (search->worst == OBJECT_DENIED || search->worst == OBJECT_UNSOUND) {
         size = asprintf(&why, "%s", search->what);
     } else if (wanted->id_size) {
-        size =
-            asprintf(&why,
-                     "%s; the recording's has the build-id %s, and no copy is in %s (perf record "
-                     "--buildid-all puts them there), nor debug symbols in /usr/lib/debug",
-                     search->what, id, search->places->build_id_dir);
-    } else {
         size = asprintf(&why,
-                        "%s; the recording has no build-id of it (perf record --buildid-mmap "
-                        "--buildid-all notes and keeps what is needed)",
+                        "%s; the recording's has the build-id %s, and no copy is in %s ('perf "
+                        "buildid-cache --add FILE' puts one there), nor its debug file here",
+                        search->what, id, search->places->build_id_dir);
+    } else {
+        size = asprintf(&why, "%s; record with --buildid-mmap, so that a copy can be told",
                         search->what);
     }
     return size < 0 ? NULL : why;

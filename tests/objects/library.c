@@ -5,6 +5,7 @@
 int library_root(int n);
 int library_work(int n);
 int library_only_new(int n);
+int library_deep(int depth, int n);
 
 static volatile int value;
 
@@ -20,22 +21,37 @@ int library_only_new(int n)
 #endif
 
 /* objects_test knows these lines. */
+#line 100
 static inline __attribute__((always_inline)) int innermost(int n)
 {
-    return value * n; /* line 25 */
+    return value * n;
 }
 
 static inline __attribute__((always_inline)) int between(int n)
 {
-    return innermost(n + 1) + 5; /* line 30 */
+    return innermost(n + 1) + 5;
 }
 
 __attribute__((noinline)) int library_work(int n)
 {
-    return between(n) ^ 1; /* line 35 */
+    return between(n) ^ 1;
 }
 
 __attribute__((noinline)) int library_root(int n)
 {
     return library_work(n) + library_work(n + 1);
+}
+
+/* Goes down and burns time there: stacks of that depth. */
+__attribute__((noinline)) int library_deep(int depth, int n)
+{
+    volatile char room[64];
+    room[depth % 64] = (char)n;
+    if (depth > 0) {
+        return library_deep(depth - 1, n) + room[depth % 64];
+    }
+    for (int i = 0; i < n; i++) {
+        value = value * 3 + i;
+    }
+    return value;
 }
