@@ -1,3 +1,4 @@
+/* Bytecodes as text, as javap has them. */
 #include "agent/bytecodes.h"
 
 #include "tests/random.h"

@@ -1,3 +1,4 @@
+/* Which code was at an address at a time, against a model that remembers everything. */
 #include "dump_builder.h"
 #include "random.h"
 

@@ -1,3 +1,4 @@
+/* Equal images have equal build-ids, others do not. */
 #include "jdtool/sinks/content_hash.h"
 
 #include <setjmp.h>

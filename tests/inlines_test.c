@@ -1,3 +1,4 @@
+/* Inline trees and line rows out of what HotSpot tells of a compiled method. */
 #include "agent/inlines.h"
 #include "agent/source_map.h"
 

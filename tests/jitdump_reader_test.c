@@ -1,3 +1,4 @@
+/* Dumps as they should not be: cut, torn, of the other byte order, with sizes that lie. */
 #include "dump_builder.h"
 
 #include "jdtool/base/text.h"

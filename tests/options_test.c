@@ -1,3 +1,4 @@
+/* Every option and value, and what is said of wrong ones. */
 #include "agent/options.h"
 
 #include "writer/message.h"

@@ -1,3 +1,4 @@
+/* A dump's file on a disk with faults: full, slow, failing, cut off. */
 #include "faulty_disk.h"
 #include "scratch.h"
 

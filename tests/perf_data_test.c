@@ -1,3 +1,4 @@
+/* Recordings read and written: records, samples, processes, and files that lie. */
 #include "jdtool/perf/build_ids.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/perf/processes.h"

@@ -1,3 +1,4 @@
+/* Perf maps without overlaps while code comes and goes, byte for byte against a model. */
 #include "random.h"
 #include "scratch.h"
 

@@ -1,3 +1,4 @@
+/* Regions of inlined code for Intel's API, nested and without gaps. */
 #include "writer/regions.h"
 
 #include "tests/inlined_code.h"

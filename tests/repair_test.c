@@ -1,3 +1,4 @@
+/* Broken dumps become sound ones that keep every record that was whole. */
 #include "dump_builder.h"
 #include "random.h"
 

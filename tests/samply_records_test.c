@@ -1,3 +1,4 @@
+/* Samply's records, field by field, from the document. */
 #include "writer/samply_records.h"
 
 #include "format/samply.h"

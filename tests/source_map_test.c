@@ -1,3 +1,4 @@
+/* Source maps (JSR 45) taken apart: which line of which file a line of a class file stands for. */
 #include "agent/source_map.h"
 
 #include "tests/random.h"

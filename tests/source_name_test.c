@@ -1,3 +1,4 @@
+/* Names as Kotlin, Scala, Clojure and Groovy sources have them. */
 #include "agent/source_name.h"
 
 #include <setjmp.h>

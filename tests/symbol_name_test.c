@@ -1,3 +1,4 @@
+/* Methods' names in each style, from descriptors and modified UTF-8, cut at their limits. */
 #include "agent/symbol_name.h"
 
 #include <setjmp.h>

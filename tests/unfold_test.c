@@ -1,3 +1,4 @@
+/* Inlined ranges as entries of a perf map, in each of its ways. */
 #include "writer/unfold.h"
 
 #include "tests/inlined_code.h"
