@@ -11,7 +11,7 @@ before=$(round_time)
 profile=$scratch/profile
 "$jdperf" record -o "$profile" -p "$pid" -d 8 -e cpu-clock -F 1999 --stacks none >"$scratch/said" 2>&1 ||
     fail "jdperf record -p: $(tail -n 5 "$scratch/said")"
-"$jdk/bin/jcmd" "$pid" Compiler.codecache >"$scratch/codecache"
+code_cache "$pid" >"$scratch/codecache"
 ! grep -q "jit-$pid.dump" "/proc/$pid/maps" || fail "a dump is still mapped after the stop"
 
 # As fast afterwards as before: a neighbour's noise passes, a slower JVM stays slow.
@@ -24,7 +24,7 @@ for attempt in 1 2 3 4; do
 done
 verify "$(the_dump "$profile")"
 read -r total named < <(leaf_names "$profile/perf.jit.data" "$scratch/codecache")
-note "attach: $named of $total leaf samples in generated code named, $(share "$named" "$total")"
+claim "attached: named samples" "$(share "$named" "$total") of $total"
 note "a round took $before ms before the attach, $after ms after the stop, ratio" \
     "$(awk "BEGIN { printf \"%.2f\", $after / $before }")"
 [ "$total" -ge 1000 ] || fail "only $total samples in generated code"
@@ -33,10 +33,17 @@ awk "BEGIN { exit !($after <= 1.25 * $before) }" || fail "the JVM stays slower a
 
 # The same by hand, through jcmd, which needs quotes around what has a "=" in it: a second start is a
 # polite no-op, status knows what is going on, and nothing is left open after a stop.
+# JDK 8's jcmd cannot load agents.
+by_hand() {
+    if [ "$jdk_major" -ge 9 ]; then
+        "$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "\"$1\""
+    else
+        attach "$pid" "$1"
+    fi
+}
 mkdir "$scratch/dump"
 for command in "start,dir=$scratch/dump" "start,dir=$scratch/dump" status stop; do
-    "$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "\"$command\"" >"$scratch/said" 2>&1 ||
-        fail "$command: $(cat "$scratch/said")"
+    by_hand "$command" >"$scratch/said" 2>&1 || fail "$command: $(cat "$scratch/said")"
 done
 grep -q "^jdagent: .*$scratch/dump/jit-$pid.dump" "$scratch/warm.err" || fail "status: $(cat "$scratch/warm.err")"
 ! find "/proc/$pid/fd" -lname "$scratch/dump/*" | grep -q . || fail "the dump is still open after stop"

@@ -32,15 +32,36 @@ begin() {
     jdk=${1:?usage: $0 JDK-HOME}
     [ -x "$jdk/bin/javac" ] || skip "no JDK at $jdk"
     [[ -e $agent && -e $jdtool ]] || fail "not built: $agent, $jdtool"
-    jdk_major=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$jdk/release")
+    jdk_major=$(jdk_number)
+    [ -n "$jdk_major" ] || fail "$jdk/bin/java does not tell its version"
+    findings=${JDAGENT_FINDINGS:+$JDAGENT_FINDINGS/$(basename "$0" .sh).$jdk_major}
+    [ -z "$findings" ] || : >"$findings"
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/jdagent-test.XXXXXX")
     children=()
     trap finish EXIT
     note "JDK $jdk_major at $jdk"
 }
 
+# The JDK's number, by its own word: Debian's 8 has no release file, and calls itself "1.8.0_…".
+jdk_number() {
+    "$jdk/bin/java" -version 2>&1 | sed -n 's/.* version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
+}
+
+# claim WHAT VALUE: a promise of ours and what the test found of it, for the table of
+# scripts/matrix.sh. A test that fails behind it says so there as well.
+claim() {
+    note "$1: $2"
+    [ -z "$findings" ] || printf '%s\t%s\n' "$1" "$2" >>"$findings"
+}
+
 finish() {
-    local child
+    local status=$? child
+    if [[ -n $findings && $status != 0 ]]; then
+        case $status in
+        77) printf '%s\tskipped\n' "$(basename "$0" .sh)" >"$findings" ;;
+        *) printf '%s\tFAILED\n' "$(basename "$0" .sh)" >>"$findings" ;;
+        esac
+    fi
     for child in "${children[@]}"; do
         kill -KILL "$child" 2>/dev/null || true
     done
@@ -84,8 +105,9 @@ compile() {
 javac_workload() {
     local zip=$jdk/lib/src.zip version
     [ -e "$zip" ] || zip=/usr/lib/jvm/openjdk-$jdk_major/lib/src.zip
+    [ -e "$zip" ] || zip=$jdk/src.zip # JDK 8
     [ -e "$zip" ] || skip "no src.zip of JDK $jdk_major (Debian: openjdk-$jdk_major-source)"
-    version=$(sed -n 's/^JAVA_RUNTIME_VERSION="\(.*\)"/\1/p' "$jdk/release" | tr -c 'A-Za-z0-9.\n' _)
+    version=$("$jdk/bin/java" -version 2>&1 | sed -n '2s/.*(build \(.*\)).*/\1/p' | tr -c 'A-Za-z0-9.\n' _)
     workload=$build/java-tests/sources/$version
     mkdir -p "$build/java-tests/sources"
     (
@@ -94,19 +116,35 @@ javac_workload() {
             rm -rf "$workload"
             mkdir -p "$workload"
             cd "$workload"
-            "$jdk/bin/jar" xf "$(readlink -f "$zip")" java.xml
+            unpack_java_xml "$(readlink -f "$zip")"
             find java.xml -name '*.java' >files.new
             mv files.new files
         fi
     ) 9>"$build/java-tests/sources/.lock"
-    local files
+    local files as_module=()
+    [ "$jdk_major" -lt 9 ] || as_module=(--patch-module "java.xml=$workload/java.xml")
     files=$(wc -l <"$workload/files")
     [ "$files" -ge 1000 ] || fail "the workload has only $files files"
     sed "s|^|$workload/|" "$workload/files" >"$scratch/files"
     # shellcheck disable=SC2034 # for the tests
     javac_args=(-nowarn -Xlint:none -XDignore.symbol.file -d "$scratch/out"
-        --patch-module "java.xml=$workload/java.xml" "@$scratch/files")
+        "${as_module[@]}" "@$scratch/files")
+    mkdir -p "$scratch/out" # JDK 8's javac does not
     note "javac over $files files"
+}
+
+# unpack_java_xml ZIP: the sources of the module java.xml into ./java.xml; of JDK 8, which has no
+# modules, those of the same packages.
+unpack_java_xml() {
+    local packages=(com/sun/org/apache com/sun/java_cup com/sun/xml/internal/stream javax/xml/datatype
+        javax/xml/namespace javax/xml/parsers javax/xml/stream javax/xml/transform javax/xml/validation
+        javax/xml/xpath org/w3c/dom org/xml/sax)
+    if [ "$jdk_major" -ge 9 ]; then
+        "$jdk/bin/jar" xf "$1" java.xml
+        return
+    fi
+    mkdir java.xml
+    (cd java.xml && "$jdk/bin/jar" xf "$1" "${packages[@]}")
 }
 
 # javac_recording: sets recording to a directory with the dump of javac over its workload, and `oracle`,
@@ -226,7 +264,18 @@ wait_for() {
     wait_until "${3:-300}" "'$2' in $1" grep -q -e "$2" "$1"
 }
 
-# attach PID COMMAND-OR-OPTIONS: through jattach, else jcmd. Prints what the JVM answers.
+# code_cache PID: of a JVM that runs, what code_ranges takes. JDK 8 has no command for it; there the
+# code cache is what can be written to and executed.
+code_cache() {
+    if [ "$jdk_major" -ge 9 ]; then
+        "$jdk/bin/jcmd" "$1" Compiler.codecache
+    else
+        sed -n 's/^\([0-9a-f]*\)-\([0-9a-f]*\) rwxp .* 0 *$/bounds [0x\1, 0x\2, 0x\2]/p' "/proc/$1/maps"
+    fi
+}
+
+# attach PID COMMAND-OR-OPTIONS: through jattach, else jcmd (from JDK 9 on). Prints what the JVM
+# answers.
 attach() {
     if command -v jattach >/dev/null; then
         jattach "$1" load "$agent" true "$2"

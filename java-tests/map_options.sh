@@ -5,13 +5,16 @@ source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile Unfold
 
+# JDK 8's C1 does not inline what is excluded from compilation.
+[ "$jdk_major" -ge 9 ] || only='*'
+
 # run FLAG OPTIONS: sets map and dump of a run in which `outer` is compiled once, its calls inlined.
 run() {
     local pid
     rm -rf "$scratch/dump"
     mkdir "$scratch/dump"
     "$jdk/bin/java" "$1" -XX:-BackgroundCompilation -XX:CompileCommand=quiet \
-        -XX:CompileCommand=compileonly,Unfold.outer -XX:CompileCommand=inline,Unfold.middle \
+        "-XX:CompileCommand=compileonly,Unfold.${only:-outer}" -XX:CompileCommand=inline,Unfold.middle \
         -XX:CompileCommand=inline,Unfold.leaf \
         "-agentpath:$agent=mode=jitdump+map,dir=$scratch/dump${2:+,$2}" -cp "$classes" Unfold \
         >"$scratch/out" 2>&1 &

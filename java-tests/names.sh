@@ -7,30 +7,6 @@ begin "$@"
 compile Handles
 compile Churn
 
-dynamic=()
-[ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
-mkfifo "$scratch/in"
-sleep 600 >"$scratch/in" &
-children=("$!")
-"$jdk/bin/java" "-agentpath:$agent=dir=$scratch/start,names=jvm" "${dynamic[@]}" -XX:+UseSerialGC \
-    -cp "$classes" Handles <"$scratch/in" >"$scratch/out" 2>"$scratch/err" &
-pid=$!
-children+=("$pid")
-wait_for "$scratch/out" ready
-"$jdk/bin/jcmd" "$pid" Compiler.codelist >"$scratch/list"
-sleep 1 # events are late
-attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
-attach "$pid" "start,dir=$scratch/attached,names=jvm" >"$scratch/said" 2>&1 ||
-    fail "start: $(cat "$scratch/said")"
-attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
-
-# "ID TIER STATE CLASS.METHODDESCRIPTOR [START, CODE - END]": CODE and the name, its separators alike.
-sed -n 's|^ *[0-9]* *-\{0,1\}[0-9]* *[0-9]* *\([^ ]*\) *\[0x[0-9a-f]*, 0x\([0-9a-f]*\) - .*|\2 \1|p' "$scratch/list" |
-    tr '/+' '..' | sed 's/^0*//' | sort >"$scratch/expected"
-[ "$(wc -l <"$scratch/expected")" -gt 100 ] || fail "no list of code: $(head -n 3 "$scratch/list")"
-[ "$(grep -c 'MethodHandle\.link\|MethodHandle\.invokeBasic' "$scratch/expected")" -gt 3 ] ||
-    fail "no method handle intrinsics"
-
 # compare NAME PERCENT: the names in NAME.names with those expected.
 compare() {
     local same wrong total
@@ -43,30 +19,60 @@ compare() {
     at_least "$same" "$total" "$2" || fail "$1: too few names"
 }
 
-for name in start attached; do
-    dump=$(the_dump "$scratch/$name")
-    verify "$dump"
-    "$jdtool" map "$dump" |
-        sed -n 's|^0*\([0-9a-f]*\) [0-9a-f]* L\([^;]*\);\(.*\)|\1 \2.\3|p' |
-        tr '/+' '..' | sort >"$scratch/$name.names"
-    compare "$name" 95
-done
+# by_list: JDK 8's jcmd has no list of code.
+by_list() {
+    dynamic=()
+    [ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
+    mkfifo "$scratch/in"
+    sleep 600 >"$scratch/in" &
+    children=("$!")
+    "$jdk/bin/java" "-agentpath:$agent=dir=$scratch/start,names=jvm" "${dynamic[@]}" -XX:+UseSerialGC \
+        -cp "$classes" Handles <"$scratch/in" >"$scratch/out" 2>"$scratch/err" &
+    pid=$!
+    children+=("$pid")
+    wait_for "$scratch/out" ready
+    "$jdk/bin/jcmd" "$pid" Compiler.codelist >"$scratch/list"
+    sleep 1 # events are late
+    attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
+    attach "$pid" "start,dir=$scratch/attached,names=jvm" >"$scratch/said" 2>&1 ||
+        fail "start: $(cat "$scratch/said")"
+    attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
 
-# Some blobs HotSpot makes in silence, and only a replay tells of them: the session that was there from
-# the start knows them, too. (A stub may be made between the two sessions.)
-ranges() {
-    "$jdtool" map "$(the_dump "$scratch/$1")" | grep -v '^[0-9a-f]* [0-9a-f]* L[^;]*;' |
-        while read -r start size name; do
-            printf '%d %d %s %s\n' "0x$start" "0x$size" "$1" "$name"
-        done
+    # "ID TIER STATE CLASS.METHODDESCRIPTOR [START, CODE - END]": CODE and the name, its separators alike.
+    sed -n 's|^ *[0-9]* *-\{0,1\}[0-9]* *[0-9]* *\([^ ]*\) *\[0x[0-9a-f]*, 0x\([0-9a-f]*\) - .*|\2 \1|p' "$scratch/list" |
+        tr '/+' '..' | sed 's/^0*//' | sort >"$scratch/expected"
+    [ "$(wc -l <"$scratch/expected")" -gt 100 ] || fail "no list of code: $(head -n 3 "$scratch/list")"
+    [ "$(grep -c 'MethodHandle\.link\|MethodHandle\.invokeBasic' "$scratch/expected")" -gt 3 ] ||
+        fail "no method handle intrinsics"
+
+    for name in start attached; do
+        dump=$(the_dump "$scratch/$name")
+        verify "$dump"
+        "$jdtool" map "$dump" |
+            sed -n 's|^0*\([0-9a-f]*\) [0-9a-f]* L\([^;]*\);\(.*\)|\1 \2.\3|p' |
+            tr '/+' '..' | sort >"$scratch/$name.names"
+        compare "$name" 95
+    done
+
+    # Some blobs HotSpot makes in silence, and only a replay tells of them: the session that was there from
+    # the start knows them, too. (A stub may be made between the two sessions.)
+    ranges() {
+        "$jdtool" map "$(the_dump "$scratch/$1")" | grep -v '^[0-9a-f]* [0-9a-f]* L[^;]*;' |
+            while read -r start size name; do
+                printf '%d %d %s %s\n' "0x$start" "0x$size" "$1" "$name"
+            done
+    }
+    { ranges start; ranges attached; } | sort -k 1,1n -k 3,3r >"$scratch/blobs"
+    silent=$(awk '
+        $3 == "start" { if ($1 + $2 > end) { end = $1 + $2 } }
+        $3 == "attached" && $1 >= end { print }' "$scratch/blobs")
+    note "blobs of the replay: $(grep -c ' attached ' "$scratch/blobs"), unknown before: $(grep -c . <<<"$silent" || true)"
+    [ "$(grep -c . <<<"$silent" || true)" -le 3 ] || fail "made in silence: $(head -n 5 <<<"$silent")"
+    [ "$(grep -c ' attached ' "$scratch/blobs")" -gt 100 ] || fail "the replay has no blobs"
 }
-{ ranges start; ranges attached; } | sort -k 1,1n -k 3,3r >"$scratch/blobs"
-silent=$(awk '
-    $3 == "start" { if ($1 + $2 > end) { end = $1 + $2 } }
-    $3 == "attached" && $1 >= end { print }' "$scratch/blobs")
-note "blobs of the replay: $(grep -c ' attached ' "$scratch/blobs"), unknown before: $(grep -c . <<<"$silent" || true)"
-[ "$(grep -c . <<<"$silent" || true)" -le 3 ] || fail "made in silence: $(head -n 5 <<<"$silent")"
-[ "$(grep -c ' attached ' "$scratch/blobs")" -gt 100 ] || fail "the replay has no blobs"
+if [ "$jdk_major" -ge 9 ]; then
+    by_list
+fi
 
 "$jdk/bin/java" "-agentpath:$agent=dir=$scratch/churn,names=jvm" -XX:+UnlockDiagnosticVMOptions \
     -XX:+LogCompilation "-XX:LogFile=$scratch/log" -XX:+UseSerialGC -Xmx64m \

@@ -107,12 +107,22 @@ public final class Calls {
         in.readInt();
         in.readInt();
         readConstants(in);
-        in.skipNBytes(6);
-        in.skipNBytes(2L * in.readUnsignedShort());
+        skip(in, 6);
+        skip(in, 2L * in.readUnsignedShort());
         for (int members = 0; members < 2; members++) {
             for (int left = in.readUnsignedShort(); left > 0; left--) {
                 readMember(in);
             }
+        }
+    }
+
+    private static void skip(DataInputStream in, long bytes) throws IOException {
+        for (long left = bytes; left > 0;) {
+            int skipped = in.skipBytes((int) Math.min(left, Integer.MAX_VALUE));
+            if (skipped <= 0) {
+                throw new IOException("the class file ends too soon");
+            }
+            left -= skipped;
         }
     }
 
@@ -146,11 +156,11 @@ public final class Calls {
                 in.readInt();
                 byte[] bytes = new byte[in.readInt()];
                 in.readFully(bytes);
-                in.skipNBytes(size - 8 - bytes.length);
+                skip(in, size - 8 - bytes.length);
                 code.computeIfAbsent(name + parameters(descriptor), key -> new ArrayList<>())
                         .add(bytes);
             } else {
-                in.skipNBytes(size);
+                skip(in, size);
             }
         }
     }
@@ -173,7 +183,9 @@ public final class Calls {
                 String[] names = {"byte", "char", "double", "float", "int", "long", "short", "boolean"};
                 out.append(names[letters.indexOf(descriptor.charAt(at++))]);
             }
-            out.append("[]".repeat(dimensions));
+            for (; dimensions > 0; dimensions--) {
+                out.append("[]");
+            }
         }
         return out.append(')').toString();
     }

@@ -44,15 +44,21 @@ public class Churn {
         }
         System.out.println("sum " + sum);
         switch (ending) {
-        case "exit" -> other(() -> System.exit(3));
-        case "halt" -> other(() -> Runtime.getRuntime().halt(4));
-        case "exec" -> exec();
-        case "wait" -> {
+        case "exit":
+            other(() -> System.exit(3));
+            break;
+        case "halt":
+            other(() -> Runtime.getRuntime().halt(4));
+            break;
+        case "exec":
+            exec();
+            break;
+        case "wait":
             System.out.println("ready");
             TimeUnit.DAYS.sleep(1);
-        }
-        default -> {
-        }
+            break;
+        default:
+            break;
         }
     }
 
@@ -69,7 +75,11 @@ public class Churn {
             System.out.println("exec failed, as it must");
         }
         Process child = new ProcessBuilder("ls", "-l", "/proc/self/fd").start();
-        System.out.write(child.getInputStream().readAllBytes());
+        try (java.io.InputStream in = child.getInputStream()) {
+            for (int b = in.read(); b >= 0; b = in.read()) {
+                System.out.write(b);
+            }
+        }
         System.out.println("child " + child.waitFor());
     }
 }

@@ -1,3 +1,4 @@
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.Constructor;
@@ -21,7 +22,11 @@ final class Copies {
     Copies(String name) throws IOException {
         this.name = name;
         try (InputStream in = Copies.class.getResourceAsStream(name + "_xxxxxx.class")) {
-            template = in.readAllBytes();
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            for (int b = in.read(); b >= 0; b = in.read()) {
+                bytes.write(b);
+            }
+            template = bytes.toByteArray();
         }
     }
 

@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -32,7 +33,7 @@ public class Forker {
             return;
         }
         long result = parentsOwnWork(1);
-        List<String> command = new ArrayList<>(List.of(args).subList(1, args.length));
+        List<String> command = new ArrayList<>(Arrays.asList(args).subList(1, args.length));
         Process child = new ProcessBuilder(command).inheritIO().start();
         result += parentsOwnWork(seconds);
         System.out.println(result + child.waitFor());

@@ -10,7 +10,13 @@ public class Handles {
         int area(int scale);
     }
 
-    record Square(int side) implements Shape {
+    static final class Square implements Shape {
+        private final int side;
+
+        Square(int side) {
+            this.side = side;
+        }
+
         public int area(int scale) {
             return side * scale;
         }

@@ -1,7 +1,7 @@
 import java.lang.instrument.ClassDefinition;
 import java.lang.instrument.Instrumentation;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.Paths;
 
 /**
  * Runs Hot until it is compiled, puts the class file of args[0] in its place, and runs it again. The
@@ -24,7 +24,7 @@ public class Redefine {
 
     public static void main(String[] args) throws Exception {
         int before = run();
-        byte[] other = Files.readAllBytes(Path.of(args[0]));
+        byte[] other = Files.readAllBytes(Paths.get(args[0]));
         instrumentation.redefineClasses(new ClassDefinition(Hot.class, other));
         System.out.println(before == run() ? "same" : "different");
     }

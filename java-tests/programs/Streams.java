@@ -11,7 +11,28 @@ import java.util.stream.IntStream;
  * Collections, lambdas and streams: code of which most is inlined. Usage: Streams SECONDS
  */
 public class Streams {
-    record Order(int customer, String product, long cents) {
+    static final class Order {
+        private final int customer;
+        private final String product;
+        private final long cents;
+
+        Order(int customer, String product, long cents) {
+            this.customer = customer;
+            this.product = product;
+            this.cents = cents;
+        }
+
+        int customer() {
+            return customer;
+        }
+
+        String product() {
+            return product;
+        }
+
+        long cents() {
+            return cents;
+        }
     }
 
     private static List<Order> orders(int count) {
