@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_dump, &verb_verify, &verb_stat, &verb_map, &verb_repair, &verb_inject, &verb_unwind, NULL,
+    &verb_dump,   &verb_verify, &verb_stat, &verb_map, &verb_repair,
+    &verb_inject, &verb_unwind, &verb_live, NULL,
 };
 
 static void usage(FILE *out)
@@ -21,7 +22,7 @@ static void usage(FILE *out)
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0 && !verb->has_verbs; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             printf("usage: jdtool %s %s\n%s", verb->name, verb->usage, verb->help);
             return finish_output();

@@ -5,12 +5,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+static const char *program = "jdtool";
+
+void message_program(const char *name)
+{
+    program = name;
+}
+
 static void print(const char *kind, const char *format, va_list args)
 {
     fflush(stdout);  /* so that the two streams stay in order on a terminal */
     char text[4096]; /* paths and names in it may be from a hostile file */
     vsnprintf(text, sizeof text, format, args);
-    fprintf(stderr, "jdtool: %s", kind);
+    fprintf(stderr, "%s: %s", program, kind);
     text_print(stderr, text);
     fputc('\n', stderr);
 }
@@ -29,4 +36,24 @@ void warning_message(const char *format, ...)
     va_start(args, format);
     print("warning: ", format, args);
     va_end(args);
+}
+
+void info_message(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print("", format, args);
+    va_end(args);
+}
+
+void detail_message(const char *prefix, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "    %s", prefix);
+    text_print(stderr, text);
+    fputc('\n', stderr);
 }

@@ -5,6 +5,8 @@
 #ifndef JD_TOOL_VERB_H
 #define JD_TOOL_VERB_H
 
+#include <stdbool.h>
+
 enum exit_status {
     STATUS_DONE = 0,
     STATUS_FAILED = 1,
@@ -18,6 +20,7 @@ struct verb {
     int (*run)(int argc, char **argv);
     const char *usage; /* the arguments, in one line */
     const char *help;  /* what it does and each option, ending in a newline */
+    bool has_verbs;    /* it has verbs of its own, which answer --help */
 };
 
 extern const struct verb verb_dump;
@@ -27,6 +30,7 @@ extern const struct verb verb_map;
 extern const struct verb verb_repair;
 extern const struct verb verb_inject;
 extern const struct verb verb_unwind;
+extern const struct verb verb_live;
 
 /* Says what is wrong with the arguments and how they go; returns STATUS_USAGE. */
 int wrong_usage(const struct verb *verb, const char *format, ...)

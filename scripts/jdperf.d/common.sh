@@ -4,6 +4,7 @@
 
 JDPERF_VERSION=0.1.0
 JDPERF_VERBS='record inject report script annotate flame bundle attach stop status map doctor clean'
+JDPERF_LIVE_VERBS='attach stop status map'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 # Names out of profiles may be in it: no control character of theirs reaches the terminal.

@@ -47,7 +47,13 @@ says 'unknown option: --frobnicate (options of perf script stand behind --)'
 run 2 "$JDPERF" annotate one method --source-path
 says '--source-path needs a value'
 run 2 "$JDPERF" attach --
-says 'unknown option: --'
+says 'to which JVM?'
+run 2 "$JDPERF" attach --frobnicate
+says 'attach: unknown option: --frobnicate'
+run 2 "$JDPERF" attach 1 -o
+says '-o needs a value'
+run 2 "$JDPERF" attach 1 -o --agent-options
+says '-o needs a value, not --agent-options'
 run 2 "$JDPERF" attach ''
 says 'to which JVM?'
 run 2 "$JDPERF" map 1 --follow 2

@@ -30,7 +30,7 @@ echo "== another user's JVM"
 setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
 jvm=$!
 wait_for_jvm
-run 0 "$JDPERF" record -o p -p "$jvm" -d 4 --stacks fp
+run 0 "$JDPERF" record -o p -p "$jvm" -d 4
 named
 [[ $(stat -c %u "p/jit-$jvm.dump") == 0 ]] || fail "the dump in root's profile is not root's"
 [[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
@@ -70,7 +70,7 @@ done
 [[ $jvm ]] || fail "the JVM in the namespaces did not start: $(cat jvm.out)"
 wait_for_jvm
 [[ $(awk '/^NSpid:/ { print $NF }' "/proc/$jvm/status") == 1 ]] || fail "it does not see itself as 1"
-run 0 "$JDPERF" record -o p -p "$jvm" -d 4 --stacks fp
+run 0 "$JDPERF" record -o p -p "$jvm" -d 4
 named
 [[ -f p/jit-1.dump ]] || fail "the dump was not fetched"
 [[ -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "a staging directory was left behind"
@@ -123,8 +123,8 @@ kill "$jvm"
 wait "$jvm" 2>/dev/null || :
 # One that ends while it is recorded leaves nothing there.
 start_noexec /tmp
-(sleep 3; kill "$jvm") &
-run 0 "$JDPERF" record -o p -p "$jvm" -d 60 --stacks fp
+(wait_until 60 recording grep -qs 'recording ' output; sleep 2; kill "$jvm") &
+run 0 "$JDPERF" record -o p -p "$jvm" -d 60
 [[ -z $(find /var/tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
 start_noexec /tmp /var/tmp /dev/shm
 run 1 "$JDPERF" record -o q -p "$jvm" -d 1

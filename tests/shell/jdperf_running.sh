@@ -63,7 +63,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     says "unknown option 'frobnicate'"
 
     # All in one.
-    run 0 "$JDPERF" record -o "p" -p "$jvm" -d 4 --stacks fp
+    run 0 "$JDPERF" record -o "p" -p "$jvm" -d 4
     share_named p || fail "unnamed samples"
     [[ -f p/jit-$jvm.dump ]] || fail "the dump is not in the profile"
     run 1 "$JDPERF" status "$jvm"
@@ -107,12 +107,12 @@ fi
 
 # A JVM that ends while it is recorded leaves a profile; so does Ctrl-C, and the JVM lives on.
 start_jvm java -cp classes Market 8
-run 0 "$JDPERF" record -o p -p "$jvm" --stacks fp
+run 0 "$JDPERF" record -o p -p "$jvm"
 share_named p || fail "unnamed samples"
 wait "$jvm" || fail "the JVM did not end well"
 start_jvm java -cp classes Market 600
 : >output
-env --default-signal=INT setsid "$JDPERF" record -o p -p "$jvm" --stacks fp >output 2>&1 </dev/null &
+env --default-signal=INT setsid "$JDPERF" record -o p -p "$jvm" >output 2>&1 </dev/null &
 session=$!
 for ((i = 0; i < 600; i++)); do
     grep -q 'Ctrl-C ends' output && break
@@ -132,7 +132,7 @@ stop_jvm
 export WORK
 start_jvm java -cp classes Market 600
 : >output
-"$JDPERF" record -o k -p "$jvm" -d 2 --stacks fp --agent-options duration=6 >output 2>&1 </dev/null &
+"$JDPERF" record -o k -p "$jvm" -d 2 --agent-options duration=6 >output 2>&1 </dev/null &
 session=$!
 for ((i = 0; i < 600; i++)); do
     grep -q 'recording' output && break
@@ -163,7 +163,7 @@ if jattach=$(command -v jattach); then
 "$jattach" "$@" || exit
 [[ $* != *dir=* ]] || { touch "$WORK/loaded"; sleep 2; }
 END
-    "$JDPERF" record -o q -p "$jvm" --stacks fp >output 2>&1 </dev/null &
+    "$JDPERF" record -o q -p "$jvm" >output 2>&1 </dev/null &
     session=$!
     for ((i = 0; i < 600; i++)); do
         [[ ! -e loaded ]] || break

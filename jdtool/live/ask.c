@@ -1,0 +1,340 @@
+#include "jdtool/live/ask.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/live/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* Who has not answered a question that costs nothing by then is silent. */
+enum { SILENCE_MS = 4000 };
+
+/* ---- The tools ---- */
+
+static bool is_program(const char *path)
+{
+    return access(path, X_OK) == 0;
+}
+
+static bool in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    char *copy = strdup(path ? path : "/usr/bin:/bin");
+    bool found = false;
+    for (char *rest = copy, *directory; copy && !found && (directory = strsep(&rest, ":"));) {
+        char candidate[PATH_MAX];
+        snprintf(candidate, sizeof candidate, "%s/%s", *directory ? directory : ".", name);
+        found = is_program(candidate);
+    }
+    free(copy);
+    return found;
+}
+
+/* A jcmd that can speak with the target: its own JDK's, ours. */
+static bool find_jcmd(const struct target *target, char path[PATH_MAX + 16])
+{
+    if (!target->same_files) {
+        return false;
+    }
+    const char *home = getenv("JAVA_HOME");
+    snprintf(path, PATH_MAX + 16, "%s/bin/jcmd", target->java_home);
+    if (target->java_home[0] && is_program(path)) {
+        return true;
+    }
+    snprintf(path, PATH_MAX + 16, "%s/bin/jcmd", home ? home : "");
+    if (home && is_program(path)) {
+        return true;
+    }
+    snprintf(path, PATH_MAX + 16, "jcmd");
+    return in_path(path);
+}
+
+int ask_prepare(const struct target *target)
+{
+    char jcmd[PATH_MAX + 16];
+    if (in_path("jattach") || find_jcmd(target, jcmd)) {
+        return 0;
+    }
+    error_message("failed to find jattach or jcmd: apt-get install jattach");
+    return -ENOENT;
+}
+
+/* ---- Reasons ---- */
+
+static bool tmp_is_read_only(const struct target *target)
+{
+    struct statvfs status;
+    int fd = target_open_directory(target, "/tmp");
+    bool is = fd >= 0 && fstatvfs(fd, &status) == 0 && (status.f_flag & ST_RDONLY);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is;
+}
+
+static bool is_deaf(const struct target *target)
+{
+    return process_has_argument(&target->process, "-XX:+DisableAttachMechanism");
+}
+
+/* Why the target does not answer, and the remedy. */
+static void tell_silence(const struct target *target)
+{
+    int pid = (int)target->process.pid;
+    if (process_is_stopped(&target->process)) {
+        info_message("  it is stopped (SIGSTOP, or a debugger): kill -CONT %d", pid);
+    } else if (is_deaf(target)) {
+        info_message("  it runs with -XX:+DisableAttachMechanism: only a restart with the agent "
+                     "helps: jdperf record -- java …");
+    } else if (tmp_is_read_only(target)) {
+        info_message("  its /tmp is read-only, where it would listen: mount one that it can write "
+                     "to (docker: --tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with "
+                     "the agent");
+    } else {
+        info_message("  it hangs, or has not the time to answer; jattach %d threaddump asks it "
+                     "again. If nothing helps: jdperf record -- java …",
+                     pid);
+    }
+}
+
+/* ---- Asking ---- */
+
+struct answer {
+    char text[16384];
+    int status;
+};
+
+/*
+ * Runs `arguments` until it ends. After a while it is said that we wait. 0 with an answer, -ESRCH
+ * when the JVM has ended meanwhile, -ETIMEDOUT, -EINTR.
+ */
+static int talk(const struct target *target, char *const *arguments, bool as_user,
+                struct waiting *waiting, int64_t ms, struct answer *answer)
+{
+    char still[128];
+    snprintf(still, sizeof still,
+             "process %d has not answered for 3 s: still waiting (Ctrl-C gives up)",
+             (int)target->process.pid);
+    struct child_options options = {
+        .arguments = arguments,
+        .still = still,
+        .drop = as_user && geteuid() == 0 && target->uid != 0,
+        .uid = target->uid,
+        .gid = target->gid,
+    };
+    int err = child_talk(&options, waiting, deadline_in(ms), answer->text, sizeof answer->text,
+                         &answer->status);
+    return err && err != -EINTR && !process_lives(&target->process) ? -ESRCH : err;
+}
+
+int ask_flag(const struct target *target, const char *name, struct waiting *waiting)
+{
+    struct answer *answer = calloc(1, sizeof *answer);
+    char pid[16];
+    char jcmd[PATH_MAX + 16];
+    char on[128];
+    snprintf(pid, sizeof pid, "%d", (int)target->process.pid);
+    int err = answer ? 0 : -ENOMEM;
+    if (err) {
+        return err;
+    }
+    if (is_deaf(target)) {
+        err = -ECONNREFUSED;
+    } else if (in_path("jattach")) {
+        char *const arguments[] = {"jattach", pid, "printflag", (char *)name, NULL};
+        err = talk(target, arguments, false, waiting, SILENCE_MS, answer);
+    } else if (find_jcmd(target, jcmd)) {
+        char *const arguments[] = {jcmd, pid, "VM.flags", "-all", NULL};
+        err = talk(target, arguments, true, waiting, SILENCE_MS, answer);
+    } else {
+        err = -ENOENT;
+    }
+    if (!err && answer->status != 0) {
+        /* JDK 8 and a flag that is locked: an answer, too. */
+        err = strstr(answer->text, "Connected") || strstr(answer->text, name) ? -ENOENT : -ENOTCONN;
+    }
+    if (!err) {
+        snprintf(on, sizeof on, "-XX:+%s", name);
+        const char *line = strstr(answer->text, name);
+        const char *end = line ? strchrnul(line, '\n') : NULL;
+        const char *value = line ? strstr(line, "= true") : NULL;
+        if (strstr(answer->text, on) || (value && value < end)) {
+            err = 1;
+        } else if (!line) {
+            err = -ENOENT;
+        }
+    }
+    free(answer);
+    return err;
+}
+
+int ask_whether_it_answers(const struct target *target, struct waiting *waiting)
+{
+    int pid = (int)target->process.pid;
+    int found = ask_flag(target, "DisableAttachMechanism", waiting);
+    switch (found) {
+    case -EINTR:
+        error_message("interrupted while process %d was asked", pid);
+        return found;
+    case -ESRCH:
+        error_message("process %d has ended", pid);
+        return found;
+    case -ECONNREFUSED:
+    case -ENOTCONN:
+        error_message("process %d refused to be attached to", pid);
+        tell_silence(target);
+        return -ECONNREFUSED;
+    case -ETIMEDOUT:
+        error_message("process %d does not answer, though it was given %d s", pid,
+                      SILENCE_MS / 1000);
+        tell_silence(target);
+        return found;
+    default:
+        return 0;
+    }
+}
+
+/* ---- Loading the agent ---- */
+
+/* Where the JVM's standard error can be read along: a regular file of its user's. */
+struct errors {
+    int file;
+    off_t from;
+};
+
+static void watch_errors(const struct target *target, struct errors *errors)
+{
+    struct stat status;
+    char path[64];
+    errors->file = -1;
+    /* What it is first: opening a device or a FIFO does something. */
+    int found = openat(target->process.directory, "fd/2", O_PATH | O_CLOEXEC);
+    if (found >= 0 && fstat(found, &status) == 0 && S_ISREG(status.st_mode)) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", found);
+        errors->file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    }
+    if (found >= 0) {
+        close(found);
+    }
+    errors->from = errors->file >= 0 ? lseek(errors->file, 0, SEEK_END) : 0;
+}
+
+static bool tell_lines(const char *text, const char *only, const char *prefix)
+{
+    static const char *const noise[] = {"Connected to remote JVM", "JVM response code = 0"};
+    bool told = false;
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\n");
+        bool wanted = length > 0 && (!only || strncmp(line, only, strlen(only)) == 0);
+        size_t digits = strspn(line, "0123456789");
+        wanted = wanted && !(digits > 0 && digits + 1 == length && line[digits] == ':');
+        for (size_t i = 0; i < sizeof noise / sizeof *noise; i++) {
+            wanted = wanted && (length != strlen(noise[i]) || strncmp(line, noise[i], length) != 0);
+        }
+        if (wanted) {
+            detail_message(prefix, "%.*s", (int)(length > 1000 ? 1000 : length), line);
+            told = true;
+        }
+        line += length + (line[length] == '\n');
+    }
+    return told;
+}
+
+static bool tell_errors(const struct errors *errors)
+{
+    char text[8192];
+    ssize_t n = errors->file >= 0 ? pread(errors->file, text, sizeof text - 1, errors->from) : 0;
+    text[n > 0 ? n : 0] = '\0';
+    return tell_lines(text, "jdagent:", "");
+}
+
+static void tell_refusal(const struct target *target, const char *options,
+                         const struct answer *answer, const struct errors *errors)
+{
+    error_message("process %d refused: %s", (int)target->process.pid, options);
+    tell_lines(answer->text, NULL, "JVM: ");
+    if (!tell_errors(errors) && errors->file < 0 && strstr(answer->text, "return code:")) {
+        info_message("  the agent's reason stands on the JVM's standard error");
+    }
+    if (strstr(answer->text, "Dynamic agent loading is not enabled")) {
+        info_message("  the JVM runs with -XX:-EnableDynamicAgentLoading: start it with "
+                     "-XX:+EnableDynamicAgentLoading, or with the agent: jdperf record -- java …");
+    } else if (strstr(answer->text, "DisableAttachMechanism") ||
+               strstr(answer->text, "not open socket") ||
+               strstr(answer->text, "Could not start attach mechanism")) {
+        tell_silence(target);
+    }
+}
+
+/* What the agent's Agent_OnAttach has returned, or the tool's own status. */
+static int result_of(const struct answer *answer)
+{
+    const char *code = strstr(answer->text, "return code:");
+    int status = code ? (int)strtol(code + strlen("return code:"), NULL, 10) : answer->status;
+    /* JDK 21 and later say so with a status of 0. */
+    return status == 0 && strstr(answer->text, "Dynamic agent loading is not enabled") ? 1 : status;
+}
+
+/* Asks once. Says after some seconds that it waits. */
+static int load_once(const struct target *target, const char *agent, const char *options,
+                     struct waiting *waiting, int64_t ms, struct answer *answer)
+{
+    char pid[16];
+    char quoted[3 * PATH_MAX];
+    char jcmd[PATH_MAX + 16];
+    snprintf(pid, sizeof pid, "%d", (int)target->process.pid);
+    /* jcmd reads key=value as an argument of its own unless it is quoted. */
+    snprintf(quoted, sizeof quoted, "\"%s\"", options);
+    char *const with_jattach[] = {"jattach",       pid, "load", (char *)agent, "true",
+                                  (char *)options, NULL};
+    char *const with_jcmd[] = {jcmd, pid, "JVMTI.agent_load", (char *)agent, quoted, NULL};
+    if (in_path("jattach")) {
+        return talk(target, with_jattach, false, waiting, ms, answer);
+    }
+    return find_jcmd(target, jcmd) ? talk(target, with_jcmd, true, waiting, ms, answer) : -ENOENT;
+}
+
+int ask_to_load(const struct target *target, const char *agent, const char *options,
+                struct waiting *waiting, int64_t ms)
+{
+    enum { JNI_EDETACHED = -2 }; /* it listens before it has finished starting */
+    struct errors errors;
+    struct answer *answer = calloc(1, sizeof *answer);
+    int pid = (int)target->process.pid;
+    int err = answer ? 0 : -ENOMEM;
+    int result = 0;
+    watch_errors(target, &errors);
+    for (int tries = 0; !err && tries < 20; tries++) {
+        err = load_once(target, agent, options, waiting, ms, answer);
+        result = err ? 0 : result_of(answer);
+        if (result != JNI_EDETACHED) {
+            break;
+        }
+        err = wait_ms(waiting, 500);
+    }
+    if (err == -ETIMEDOUT) {
+        error_message("process %d has not answered for %d s: %s", pid, (int)(ms / 1000), options);
+        tell_silence(target);
+    } else if (err == -EINTR) {
+        error_message("interrupted while process %d was asked: %s", pid, options);
+    } else if (err == -ESRCH || (result && !process_lives(&target->process))) {
+        error_message("process %d has ended", pid);
+        err = -ESRCH;
+    } else if (err) {
+        error_message("failed to ask process %d: %s", pid, strerror(-err));
+    } else if (result) {
+        tell_refusal(target, options, answer, &errors);
+        err = -ECONNREFUSED;
+    }
+    if (errors.file >= 0) {
+        close(errors.file);
+    }
+    free(answer);
+    return err;
+}

@@ -1,0 +1,104 @@
+#include "jdtool/live/guard.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/live/profile_dir.h"
+#include "jdtool/live/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- In the guardian ---- */
+
+static void leave_session(struct guarded *shared, const struct target *target)
+{
+    struct waiting waiting = {.signals = -1};
+    struct live_session session;
+    struct guarded_session *note = &shared->session;
+    enum guarded_kind kind = atomic_load(&note->kind);
+    if (!target || kind == GUARD_NOTHING) {
+        return;
+    }
+    session_init(&session, target, &waiting, NULL, "");
+    memcpy(session.agent, note->agent, sizeof session.agent);
+    session_adopt(&session, note->staging, note->leased, kind == GUARD_SESSION);
+    (void)session_leave(&session);
+}
+
+static void watch(int theirs, struct guarded *shared, const struct target *target)
+{
+    char byte;
+    prctl(PR_SET_NAME, "jdperf-guardian");
+    while (read(theirs, &byte, 1) < 0 && errno == EINTR) {
+    }
+    if (!atomic_load(&shared->done)) {
+        leave_session(shared, target);
+        profile_undo(&shared->profile);
+    }
+    _exit(0);
+}
+
+/* ---- In us ---- */
+
+/* Descriptors of the terminal or a pipe would keep whoever reads them from seeing our end. */
+static void let_go_of_streams(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int i = 0; i < 3 && null >= 0; i++) {
+        dup2(null, i);
+    }
+}
+
+int guard_start(struct guardian *guardian, const struct target *target)
+{
+    int ends[2] = {-1, -1};
+    *guardian = (struct guardian){.ours = -1, .child = NO_CHILD};
+    void *memory = mmap(NULL, sizeof(struct guarded), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int err = memory == MAP_FAILED || pipe2(ends, O_CLOEXEC) != 0 ? -errno : 0;
+    if (!err) {
+        guardian->shared = memory;
+        guardian->child.pid = fork();
+        err = guardian->child.pid < 0 ? -errno : 0;
+    }
+    if (!err && guardian->child.pid == 0) {
+        setsid();
+        close(ends[1]);
+        let_go_of_streams();
+        watch(ends[0], memory, target);
+    }
+    if (ends[0] >= 0) {
+        close(ends[0]);
+    }
+    if (err) {
+        error_message("failed to start a guardian: %s", strerror(-err));
+        if (ends[1] >= 0) {
+            close(ends[1]);
+        }
+        return err;
+    }
+    guardian->ours = ends[1];
+    guardian->child.pidfd = (int)syscall(SYS_pidfd_open, guardian->child.pid, 0);
+    return 0;
+}
+
+void guard_end(struct guardian *guardian)
+{
+    if (!guardian->shared) {
+        return;
+    }
+    atomic_store(&guardian->shared->done, true);
+    close(guardian->ours);
+    if (guardian->child.pidfd >= 0) {
+        struct waiting patient = {.signals = -1};
+        child_wait(&guardian->child, &patient, deadline_in(1000), false);
+    }
+    child_end(&guardian->child);
+    munmap(guardian->shared, sizeof *guardian->shared);
+    guardian->shared = NULL;
+}

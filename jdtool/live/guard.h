@@ -1,0 +1,61 @@
+/*
+ * The guardian: a process of our own that does nothing but wait for our end. When we are killed it
+ * does what we would have done: leaves the session, removes the staging directory, undoes a profile
+ * that was only begun. It is in a session of its own, so that neither Ctrl-C nor the terminal's end
+ * reaches it, and it ends with us.
+ *
+ * What it would have to do stands in memory that both share, written before each step that leaves
+ * something behind.
+ */
+#ifndef JD_TOOL_LIVE_GUARD_H
+#define JD_TOOL_LIVE_GUARD_H
+
+#include "jdtool/live/child.h"
+#include "jdtool/live/target.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* How a profile that was begun is undone (profile_dir.h). */
+struct guarded_profile {
+    atomic_bool unsettled;
+    char path[PATH_MAX];
+    char earlier[PATH_MAX];
+    char older[PATH_MAX];
+    bool made;   /* the directory itself is ours */
+    bool inside; /* what is in it is */
+};
+
+enum guarded_kind {
+    GUARD_NOTHING,
+    GUARD_STAGING, /* there is a staging directory, or is about to be */
+    GUARD_SESSION, /* and a session that is ours to leave */
+};
+
+struct guarded_session {
+    _Atomic(enum guarded_kind) kind;
+    bool leased;
+    char staging[64];     /* as the JVM sees it; "": none */
+    char agent[PATH_MAX]; /* as the JVM loads it */
+};
+
+struct guarded {
+    struct guarded_session session;
+    struct guarded_profile profile;
+    atomic_bool done; /* we have ended by ourselves */
+};
+
+struct guardian {
+    struct guarded *shared;
+    int ours; /* what it watches: closed by the kernel when we die */
+    struct child child;
+};
+
+/* Starts it. The target (NULL: none) stays open in it. 0 or a negative errno after a message. */
+int guard_start(struct guardian *guardian, const struct target *target);
+
+/* We end by ourselves, and everything is done: it goes. */
+void guard_end(struct guardian *guardian);
+
+#endif

@@ -1,0 +1,314 @@
+#include "jdtool/live/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+int process_open(pid_t pid, struct live_process *process)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    *process = (struct live_process){.pid = pid, .pidfd = -1, .directory = -1};
+    process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int err = process->pidfd < 0 ? -errno : 0;
+    if (!err) {
+        process->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        err = process->directory < 0 ? -ESRCH : 0;
+    }
+    /* Alive behind both, so both are of the same process. EINVAL: a thread that leads none. */
+    if (!err && !process_lives(process)) {
+        err = -ESRCH;
+    }
+    if (err) {
+        process_close(process);
+    }
+    return err == -EINVAL ? -ESRCH : err;
+}
+
+void process_close(struct live_process *process)
+{
+    if (process->pidfd >= 0) {
+        close(process->pidfd);
+    }
+    if (process->directory >= 0) {
+        close(process->directory);
+    }
+    process->pidfd = process->directory = -1;
+}
+
+bool process_lives(const struct live_process *process)
+{
+    struct pollfd poll_pid = {.fd = process->pidfd, .events = POLLIN};
+    return poll(&poll_pid, 1, 0) == 0;
+}
+
+ssize_t process_read(const struct live_process *process, const char *name, char *buffer,
+                     size_t size)
+{
+    int fd = openat(process->directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    size_t used = 0;
+    ssize_t n = 0;
+    while (used < size - 1 && (n = read(fd, buffer + used, size - 1 - used)) > 0) {
+        used += (size_t)n;
+    }
+    int err = n < 0 ? -errno : 0;
+    close(fd);
+    buffer[used] = '\0';
+    return err && used == 0 ? err : (ssize_t)used;
+}
+
+char *process_read_all(const struct live_process *process, const char *name, size_t limit,
+                       size_t *size)
+{
+    size_t room = limit < 65536 ? limit : 65536;
+    char *buffer = NULL;
+    for (;;) {
+        char *grown = realloc(buffer, room + 1);
+        ssize_t n = grown ? process_read(process, name, grown, room + 1) : -ENOMEM;
+        buffer = grown ? grown : buffer;
+        if (n < 0) {
+            free(buffer);
+            return NULL;
+        }
+        *size = (size_t)n;
+        if ((size_t)n < room || room == limit) {
+            return buffer;
+        }
+        room = room * 4 < limit ? room * 4 : limit;
+    }
+}
+
+unsigned long long process_status(const struct live_process *process, const char *key, bool last,
+                                  int base)
+{
+    char text[8192];
+    size_t length = strlen(key);
+    if (process_read(process, "status", text, sizeof text) <= 0) {
+        return 0;
+    }
+    for (char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) != 0 || line[length] != ':') {
+            continue;
+        }
+        char *at = line + length + 1;
+        char *end = at;
+        unsigned long long value = strtoull(at, &end, base);
+        while (last && *end == '\t') {
+            at = end;
+            value = strtoull(at, &end, base);
+        }
+        return value;
+    }
+    return 0;
+}
+
+bool process_is_stopped(const struct live_process *process)
+{
+    char text[1024];
+    /* Behind the last ')': the name before it may have any characters. */
+    char *state = process_read(process, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    return state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+}
+
+/* ---- Arguments ---- */
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += length) {
+        bool begins = at == text || at[-1] == ' ' || at[-1] == '\t';
+        if (begins && (at[length] == '\0' || at[length] == ' ' || at[length] == '\t')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_options_variable(const char *text)
+{
+    static const char *const names[] = {
+        "JAVA_TOOL_OPTIONS=", "JDK_JAVA_OPTIONS=", "_JAVA_OPTIONS="};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strncmp(text, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool process_has_argument(const struct live_process *process, const char *argument)
+{
+    enum { LIMIT = 1024 * 1024 };
+    bool found = false;
+    size_t size = 0;
+    char *text = process_read_all(process, "cmdline", LIMIT, &size);
+    for (size_t at = 0; text && !found && at < size; at += strlen(text + at) + 1) {
+        found = strcmp(text + at, argument) == 0;
+    }
+    free(text);
+    text = found ? NULL : process_read_all(process, "environ", LIMIT, &size);
+    for (size_t at = 0; text && !found && at < size; at += strlen(text + at) + 1) {
+        const char *value = strchr(text + at, '=');
+        found = value && is_options_variable(text + at) && has_word(value + 1, argument);
+    }
+    free(text);
+    return found;
+}
+
+/* ---- Mappings ---- */
+
+static bool name_fits(const char *path, const struct mapped_name *name)
+{
+    const char *slash = strrchr(path, '/');
+    size_t prefix = strlen(name->prefix);
+    if (!slash || strncmp(slash + 1, name->prefix, prefix) != 0) {
+        return false;
+    }
+    const char *rest = slash + 1 + prefix;
+    if (name->digits) {
+        size_t digits = strspn(rest, "0123456789");
+        rest += digits;
+        if (digits == 0) {
+            return false;
+        }
+    }
+    return strcmp(rest, name->suffix) == 0;
+}
+
+/* One line of maps: "start-end perms offset dev inode   path". */
+struct mapping_line {
+    bool executable;
+    dev_t device;
+    ino_t inode;
+    char *path; /* "": none */
+};
+
+static bool parse_mapping(char *line, struct mapping_line *out)
+{
+    char *words[5];
+    char *at = line;
+    for (int i = 0; i < 5; i++) {
+        words[i] = at + strspn(at, " ");
+        at = words[i] + strcspn(words[i], " ");
+        if (at == words[i]) {
+            return false;
+        }
+        if (*at) {
+            *at++ = '\0';
+        }
+    }
+    char *colon = NULL;
+    unsigned long major_number = strtoul(words[3], &colon, 16);
+    if (*colon != ':') {
+        return false;
+    }
+    out->executable = strlen(words[1]) >= 3 && words[1][2] == 'x';
+    out->device = makedev(major_number, strtoul(colon + 1, NULL, 16));
+    out->inode = (ino_t)strtoull(words[4], NULL, 10);
+    out->path = at + strspn(at, " ");
+    return true;
+}
+
+/* Reads the maps a line at a time; a line ends with a NUL, and true goes on. */
+static void read_mappings(const struct live_process *process,
+                          bool (*take)(void *context, struct mapping_line *line), void *context)
+{
+    int fd = openat(process->directory, "maps", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    FILE *maps = fd >= 0 ? fdopen(fd, "re") : NULL;
+    if (!maps) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    bool more = true;
+    while (more && (length = getline(&line, &room, maps)) > 0) {
+        struct mapping_line mapping;
+        if (line[length - 1] == '\n') {
+            line[length - 1] = '\0';
+        }
+        more = !parse_mapping(line, &mapping) || take(context, &mapping);
+    }
+    free(line);
+    fclose(maps);
+}
+
+struct path_search {
+    const struct mapped_name *name;
+    char *path;
+    bool found;
+};
+
+static bool take_path(void *context, struct mapping_line *line)
+{
+    static const char deleted[] = " (deleted)";
+    struct path_search *search = context;
+    size_t length = strlen(line->path);
+    if (length > sizeof deleted - 1 &&
+        strcmp(line->path + length - (sizeof deleted - 1), deleted) == 0) {
+        length -= sizeof deleted - 1;
+        line->path[length] = '\0';
+    }
+    /* A library that failed to load may leave a mapping behind, but none that can be executed. */
+    if (!line->executable || line->path[0] != '/' || length >= PATH_MAX ||
+        !name_fits(line->path, search->name)) {
+        return true;
+    }
+    memcpy(search->path, line->path, length + 1);
+    search->found = true;
+    return search->name->last;
+}
+
+bool process_mapped(const struct live_process *process, const struct mapped_name *name,
+                    char path[PATH_MAX])
+{
+    struct path_search search = {.name = name, .path = path};
+    read_mappings(process, take_path, &search);
+    if (!search.found) {
+        return false;
+    }
+    /* The kernel puts the directory that a process was chrooted to in front. */
+    char root[PATH_MAX];
+    ssize_t length = readlinkat(process->directory, "root", root, sizeof root - 1);
+    if (length > 1) {
+        root[length] = '\0';
+        if (strncmp(path, root, (size_t)length) == 0 && path[length] == '/') {
+            memmove(path, path + length, strlen(path + length) + 1);
+        }
+    }
+    return true;
+}
+
+struct inode_search {
+    dev_t device;
+    ino_t inode;
+    bool found;
+};
+
+static bool take_inode(void *context, struct mapping_line *line)
+{
+    struct inode_search *search = context;
+    search->found = line->inode == search->inode && line->device == search->device;
+    return !search->found;
+}
+
+bool process_maps_inode(const struct live_process *process, dev_t device, ino_t inode)
+{
+    struct inode_search search = {.device = device, .inode = inode};
+    read_mappings(process, take_inode, &search);
+    return search.found;
+}

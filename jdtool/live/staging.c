@@ -1,0 +1,321 @@
+#include "jdtool/live/staging.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/live/lease.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The first that the JVM may run code from is taken, for the agent has to be mapped. */
+const char *const staging_places[] = {"/tmp", "/var/tmp", "/dev/shm", NULL};
+
+#define RANDOM_LETTERS 8
+
+/* ---- Choosing ---- */
+
+static void choose_name(char name[STAGING_NAME_MAX], pid_t pid)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    uint8_t random[RANDOM_LETTERS] = {0};
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        int64_t now = now_ms();
+        memcpy(random, &now, sizeof random);
+    }
+    int length = snprintf(name, STAGING_NAME_MAX, "jdperf-%d.", (int)pid);
+    for (int i = 0; i < RANDOM_LETTERS; i++) {
+        name[length + i] = letters[random[i] % (sizeof letters - 1)];
+    }
+    name[length + RANDOM_LETTERS] = '\0';
+}
+
+bool staging_is_name(const char *name)
+{
+    static const char prefix[] = "jdperf-";
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) {
+        return false;
+    }
+    const char *at = name + sizeof prefix - 1;
+    size_t digits = strspn(at, "0123456789");
+    at += digits;
+    size_t letters = 0;
+    while (*at == '.' && isalnum((unsigned char)at[1 + letters])) {
+        letters++;
+    }
+    return digits > 0 && *at == '.' && letters == RANDOM_LETTERS && at[1 + letters] == '\0';
+}
+
+/* A place that the JVM can write to: a directory, no link, not mounted read-only. */
+static int open_place(const struct target *target, const char *path, bool *noexec)
+{
+    struct statvfs status;
+    int fd = target_open_directory(target, path);
+    if (fd >= 0 && (fstatvfs(fd, &status) != 0 || (status.f_flag & ST_RDONLY))) {
+        close(fd);
+        fd = -EROFS;
+    }
+    if (fd >= 0) {
+        *noexec = (status.f_flag & ST_NOEXEC) != 0;
+    }
+    return fd;
+}
+
+static int plan_in(struct staging *staging, const struct target *target, const char *place)
+{
+    bool noexec = false;
+    int fd = open_place(target, place, &noexec);
+    if (fd < 0 || (staging->place >= 0 && noexec)) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return -1; /* none, or no better than what we have */
+    }
+    if (staging->place >= 0) {
+        close(staging->place);
+    }
+    staging->place = fd;
+    staging->noexec = noexec;
+    snprintf(staging->path, sizeof staging->path, "%s/%s", place, staging->name);
+    return noexec ? 1 : 0;
+}
+
+int staging_plan(struct staging *staging, const struct target *target, const char *path)
+{
+    *staging = NO_STAGING;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (slash && strlen(slash + 1) < STAGING_NAME_MAX) {
+        memcpy(staging->name, slash + 1, strlen(slash + 1) + 1);
+    } else {
+        choose_name(staging->name, target->ns_pid);
+    }
+    for (const char *const *place = staging_places; *place; place++) {
+        bool is_there =
+            slash && strncmp(path, *place, strlen(*place)) == 0 && path + strlen(*place) == slash;
+        if ((!path || is_there) && plan_in(staging, target, *place) == 0) {
+            return 0;
+        }
+    }
+    if (staging->place >= 0) {
+        return 0; /* it has a place at least for what is not run */
+    }
+    error_message("process %d can write to none of /tmp /var/tmp /dev/shm: mount a /tmp in it "
+                  "(docker: --tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with the "
+                  "agent",
+                  (int)target->process.pid);
+    return -EROFS;
+}
+
+/* ---- Making ---- */
+
+static int fail(const struct staging *staging, const struct target *target, const char *what,
+                int err)
+{
+    error_message("failed to %s %s of process %d: %s", what, staging->path,
+                  (int)target->process.pid, strerror(-err));
+    return err;
+}
+
+int staging_open(struct staging *staging)
+{
+    struct open_how how = {
+        .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+    };
+    staging->directory = (int)syscall(SYS_openat2, staging->place, staging->name, &how, sizeof how);
+    return staging->directory < 0 ? -errno : 0;
+}
+
+static bool is_empty(int directory)
+{
+    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    int count = 0;
+    while (entries && count <= 2 && readdir(entries)) {
+        count++;
+    }
+    if (entries) {
+        closedir(entries);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return count == 2;
+}
+
+int staging_make(struct staging *staging, const struct target *target)
+{
+    struct stat status;
+    struct timespec before;
+    clock_gettime(CLOCK_REALTIME_COARSE, &before);
+    if (mkdirat(staging->place, staging->name, 0700) != 0) {
+        return fail(staging, target, "make the directory", -errno);
+    }
+    int err = staging_open(staging);
+    if (!err && fstat(staging->directory, &status) != 0) {
+        err = -errno;
+    }
+    /* Where its /tmp is not sticky, another directory of root's might have been put in its place,
+     * and would be given away with all that is in it. */
+    if (!err && (status.st_uid != geteuid() || (status.st_mode & 07777) != 0700 ||
+                 status.st_ctim.tv_sec < before.tv_sec || !is_empty(staging->directory))) {
+        err = -EPERM;
+    }
+    if (err) {
+        fail(staging, target, "open the directory", err);
+        staging_remove(staging);
+    }
+    return err;
+}
+
+int staging_make_lease(const struct staging *staging, const struct target *target)
+{
+    int fd = openat(staging->directory, LEASE_NAME,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int err = fd < 0 ? -errno : lease_take(fd);
+    if (!err && target->uid != geteuid() && fchown(fd, target->uid, target->gid) != 0) {
+        err = -errno;
+    }
+    if (err) {
+        fail(staging, target, "make a lease in", err);
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    return err ? err : fd;
+}
+
+static int copy(int from, int to)
+{
+    struct stat status;
+    if (fstat(from, &status) != 0 || !S_ISREG(status.st_mode)) {
+        return -EINVAL;
+    }
+    for (off_t at = 0; at < status.st_size;) {
+        ssize_t n = sendfile(to, from, &at, (size_t)(status.st_size - at));
+        if (n <= 0) {
+            return n < 0 ? -errno : -EIO;
+        }
+    }
+    return 0;
+}
+
+int staging_add_agent(const struct staging *staging, const struct target *target, const char *agent)
+{
+    if (staging->noexec) {
+        error_message("process %d cannot load the agent from /tmp /var/tmp /dev/shm: they are "
+                      "mounted noexec; mount one without (in a container: --tmpfs /tmp:exec), or "
+                      "start the JVM with the agent",
+                      (int)target->process.pid);
+        return -EACCES;
+    }
+    int from = open(agent, O_RDONLY | O_CLOEXEC);
+    int to = openat(staging->directory, "libjdagent.so",
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0500);
+    int err = from < 0 || to < 0 ? -errno : copy(from, to);
+    if (!err && target->uid != geteuid() && fchown(to, target->uid, target->gid) != 0) {
+        err = -errno;
+    }
+    if (from >= 0) {
+        close(from);
+    }
+    if (to >= 0 && close(to) != 0 && !err) {
+        err = -errno;
+    }
+    return err ? fail(staging, target, "copy the agent to", err) : 0;
+}
+
+int staging_give(struct staging *staging, const struct target *target)
+{
+    if (staging->given || target->uid == geteuid()) {
+        return 0;
+    }
+    if (fchown(staging->directory, target->uid, target->gid) != 0) {
+        return fail(staging, target, "give away", -errno);
+    }
+    staging->given = true;
+    return 0;
+}
+
+/* ---- Removing ---- */
+
+enum { DEPTH_MAX = 64 };
+
+static int remove_below(int parent, const char *name, int depth);
+
+static int empty(int directory, int depth)
+{
+    DIR *entries = fdopendir(directory);
+    struct dirent *entry;
+    int err = 0;
+    if (!entries) {
+        err = -errno;
+        close(directory);
+        return err;
+    }
+    while ((entry = readdir(entries))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            int failed = remove_below(dirfd(entries), entry->d_name, depth);
+            err = err ? err : failed;
+        }
+    }
+    closedir(entries);
+    return err;
+}
+
+static int remove_below(int parent, const char *name, int depth)
+{
+    struct open_how how = {
+        .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+    };
+    if (unlinkat(parent, name, 0) == 0) {
+        return 0;
+    }
+    if (errno != EISDIR && errno != EPERM) {
+        return -errno;
+    }
+    int directory = (int)syscall(SYS_openat2, parent, name, &how, sizeof how);
+    if (directory < 0) {
+        return -errno;
+    }
+    int err = depth == 0 ? -ELOOP : empty(directory, depth - 1);
+    if (depth == 0) {
+        close(directory);
+    }
+    return unlinkat(parent, name, AT_REMOVEDIR) == 0 ? 0 : (err ? err : -errno);
+}
+
+int remove_tree(int place, const char *name)
+{
+    return remove_below(place, name, DEPTH_MAX);
+}
+
+void staging_close(struct staging *staging)
+{
+    if (staging->directory >= 0) {
+        close(staging->directory);
+    }
+    if (staging->place >= 0) {
+        close(staging->place);
+    }
+    staging->directory = staging->place = -1;
+}
+
+void staging_remove(struct staging *staging)
+{
+    if (staging->place >= 0) {
+        (void)remove_tree(staging->place, staging->name);
+    }
+    staging_close(staging);
+}

@@ -1,0 +1,74 @@
+/*
+ * The staging directory: what a JVM has to read or write for us is put into a directory of its own
+ * in the JVM's /tmp (or another place that it can write to), which we reach from its root
+ * directory.
+ *
+ *     lease            locked by everybody who uses the session (agent/lease.h)
+ *     libjdagent.so    where the JVM does not see ours
+ *     jit-PID.dump …   where it cannot write into the profile
+ *     status.N         an answer of the agent's
+ *
+ * Root fills the directory while it is root's own, and gives it to the JVM's user last. From then
+ * on anything may be in it: files are opened as target.h has it, and nothing is made in it by us.
+ */
+#ifndef JD_TOOL_LIVE_STAGING_H
+#define JD_TOOL_LIVE_STAGING_H
+
+#include "jdtool/live/target.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+#define STAGING_NAME_MAX 48
+
+struct staging {
+    int place;                        /* the directory that it is in; -1: there is no staging */
+    int directory;                    /* itself */
+    char name[STAGING_NAME_MAX];      /* jdperf-PID.XXXXXXXX */
+    char path[STAGING_NAME_MAX + 16]; /* as the JVM sees it */
+    bool given;                       /* to the JVM's user */
+    bool noexec;                      /* no agent can be loaded from it */
+};
+
+#define NO_STAGING ((struct staging){.place = -1, .directory = -1})
+
+/* Chooses where the directory will be, and its name, and makes nothing. 0 or a negative errno after
+ * a message. `name`: of an earlier choice (a guardian's), or NULL. */
+int staging_plan(struct staging *staging, const struct target *target, const char *path);
+
+/* Makes it, still ours. 0 or a negative errno after a message. */
+int staging_make(struct staging *staging, const struct target *target);
+
+/* Opens one that was made (the guardian's, another's). 0 or a negative errno without a message. */
+int staging_open(struct staging *staging);
+
+/* Makes the lease in it and takes it. A descriptor, or a negative errno after a message. */
+int staging_make_lease(const struct staging *staging, const struct target *target);
+
+/* Copies the agent into it. 0 or a negative errno after a message. */
+int staging_add_agent(const struct staging *staging, const struct target *target,
+                      const char *agent);
+
+/* Gives it to the JVM's user, the last thing before the JVM is told of it. 0 or a negative errno
+ * after a message. */
+int staging_give(struct staging *staging, const struct target *target);
+
+/* Removes it with all that is in it. Does nothing where there is none. */
+void staging_remove(struct staging *staging);
+
+/* Forgets it and leaves it where it is. */
+void staging_close(struct staging *staging);
+
+/* ---- For clean ---- */
+
+/* The places where one may be, as a JVM sees them; NULL behind the last. */
+extern const char *const staging_places[];
+
+/* Whether a name is that of a staging directory. */
+bool staging_is_name(const char *name);
+
+/* Removes the directory `name` in `place` with all that is in it, on its own file system, through
+ * no link. 0 or a negative errno. */
+int remove_tree(int place, const char *name);
+
+#endif

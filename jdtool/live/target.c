@@ -1,0 +1,408 @@
+#include "jdtool/live/target.h"
+
+#include "jdtool/base/message.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const struct mapped_name libjvm = {.prefix = "libjvm", .suffix = ".so"};
+
+/* ---- Its files ---- */
+
+static int open_below(int directory, const char *path, uint64_t flags, uint64_t resolve)
+{
+    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+    while (*path == '/') {
+        path++;
+    }
+    int fd = (int)syscall(SYS_openat2, directory, *path ? path : ".", &how, sizeof how);
+    return fd < 0 ? -errno : fd;
+}
+
+int target_open_directory(const struct target *target, const char *path)
+{
+    return open_below(target->root, path, O_PATH | O_DIRECTORY,
+                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+int open_file_below(int directory, const char *path, uid_t owner, int flags)
+{
+    struct stat status;
+    int fd = open_below(directory, path, (uint64_t)flags | O_NONBLOCK | O_NOCTTY,
+                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = fstat(fd, &status) != 0 ? -errno : 0;
+    if (!err && !S_ISREG(status.st_mode)) {
+        err = -EINVAL;
+    }
+    if (!err && status.st_uid != owner && status.st_uid != geteuid()) {
+        err = -EPERM;
+    }
+    if (err) {
+        close(fd);
+    }
+    return err ? err : fd;
+}
+
+int target_open_file(const struct target *target, const char *path)
+{
+    return open_file_below(target->root, path, target->uid, O_RDONLY);
+}
+
+/* ---- What is to know of it ---- */
+
+bool target_is_like_us(const struct target *target)
+{
+    return target->same_files && target->uid == geteuid();
+}
+
+static bool same_namespace(const struct live_process *process, const char *path)
+{
+    struct stat theirs;
+    struct stat ours;
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/%s", path);
+    return fstatat(process->directory, path, &theirs, 0) == 0 && stat(self, &ours) == 0 &&
+           theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+/* From the `release` file in its home: JAVA_VERSION="17.0.9". A JDK 8 says "1.8.0". */
+static void find_version(struct target *target)
+{
+    static const char key[] = "JAVA_VERSION=\"";
+    char path[PATH_MAX + 16];
+    char text[4096];
+    snprintf(path, sizeof path, "%s/release", target->java_home);
+    /* A link of a package's is followed, inside of its root. */
+    int fd = open_below(target->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, RESOLVE_IN_ROOT);
+    struct stat status;
+    ssize_t n = 0;
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        n = read(fd, text, sizeof text - 1);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strstr(text, key);
+    if (at) {
+        at += sizeof key - 1;
+        at += strncmp(at, "1.", 2) == 0 ? 2 : 0;
+        target->java = (int)strtol(at, NULL, 10);
+    }
+}
+
+static void find_home(struct target *target)
+{
+    static const char *const places[] = {"/lib/server/", "/lib/amd64/server/",
+                                         "/lib/aarch64/server/"};
+    char path[PATH_MAX];
+    if (!process_mapped(&target->process, &libjvm, path)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char *at = strstr(path, places[i]);
+        if (at) {
+            *at = '\0';
+            memcpy(target->java_home, path, strlen(path) + 1);
+            find_version(target);
+            return;
+        }
+    }
+}
+
+static int describe(struct target *target)
+{
+    struct live_process *process = &target->process;
+    target->ns_pid = (pid_t)process_status(process, "NSpid", true, 10);
+    target->ns_pid = target->ns_pid ? target->ns_pid : process->pid;
+    struct stat status;
+    /* Uid: real, effective, saved, file system; the third and fourth may be set apart by none. */
+    char text[8192];
+    unsigned uids[2] = {0};
+    unsigned gids[2] = {0};
+    if (process_read(process, "status", text, sizeof text) <= 0) {
+        return -ESRCH;
+    }
+    const char *uid = strstr(text, "\nUid:");
+    const char *gid = strstr(text, "\nGid:");
+    if (!uid || !gid || sscanf(uid, "\nUid: %u %u", &uids[0], &uids[1]) != 2 || /* NOLINT */
+        sscanf(gid, "\nGid: %u %u", &gids[0], &gids[1]) != 2) {                 /* NOLINT */
+        return -EINVAL;
+    }
+    target->uid = uids[1];
+    target->gid = gids[1];
+    target->root = openat(process->directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (target->root < 0) {
+        return -errno;
+    }
+    struct stat here;
+    target->same_files = same_namespace(process, "ns/mnt") && fstat(target->root, &status) == 0 &&
+                         stat("/", &here) == 0 && status.st_dev == here.st_dev &&
+                         status.st_ino == here.st_ino;
+    find_home(target);
+    return 0;
+}
+
+int target_open(struct target *target, pid_t pid)
+{
+    char path[PATH_MAX];
+    *target = (struct target){.root = -1};
+    int err = process_open(pid, &target->process);
+    if (!err && !process_mapped(&target->process, &libjvm, path)) {
+        err = -ENOEXEC;
+    }
+    if (!err) {
+        err = describe(target);
+    }
+    if (err) {
+        target_close(target);
+    }
+    return err;
+}
+
+void target_close(struct target *target)
+{
+    if (target->root >= 0) {
+        close(target->root);
+    }
+    target->root = -1;
+    process_close(&target->process);
+}
+
+bool target_agent(const struct target *target, char path[PATH_MAX])
+{
+    static const struct mapped_name name = {.prefix = "libjdagent", .suffix = ".so"};
+    return process_mapped(&target->process, &name, path);
+}
+
+bool target_dump(const struct target *target, char path[PATH_MAX])
+{
+    static const struct mapped_name name = {
+        .prefix = "jit-", .digits = true, .suffix = ".dump", .last = true};
+    return process_mapped(&target->process, &name, path);
+}
+
+/* Attaching begins with SIGQUIT, which ends a JVM that does not catch it yet: one that has just
+ * been started. (One with -Xrs never does, but has its socket from the start.) */
+bool target_listens(const struct target *target)
+{
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof path, "/tmp/.java_pid%d", (int)target->ns_pid);
+    int fd =
+        open_below(target->root, path, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    bool socket = fd >= 0 && fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return socket || (process_status(&target->process, "SigCgt", false, 16) & 4) != 0;
+}
+
+/* ---- By name ---- */
+
+/* The command line behind java and its options: "Main args", "/path/app.jar args". */
+static void name_of(const struct live_process *process, char *name, size_t size)
+{
+    static const char *const with_value[] = {
+        "-cp",           "-classpath",  "--class-path",  "-p",          "--module-path",
+        "--add-modules", "--add-opens", "--add-exports", "--add-reads", "--source"};
+    char text[4096];
+    ssize_t length = process_read(process, "cmdline", text, sizeof text);
+    const char *end = text + (length > 0 ? length : 0);
+    const char *at = text + strlen(text) + 1;
+    while (at < end && *at == '-') {
+        bool last = strcmp(at, "-jar") == 0 || strcmp(at, "-m") == 0;
+        for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++) {
+            if (strcmp(at, with_value[i]) == 0) {
+                at += strlen(at) + 1;
+                break;
+            }
+        }
+        at += at < end ? strlen(at) + 1 : 0;
+        if (last) {
+            break;
+        }
+    }
+    at = at < end ? at : text;
+    size_t used = 0;
+    for (; at < end && used + 1 < size; at++) {
+        name[used] = *at;
+        if (!name[used]) {
+            name[used] = ' ';
+        }
+        used++;
+    }
+    name[used] = '\0';
+}
+
+void target_walk(bool (*take)(void *context, pid_t pid, const char *name), void *context)
+{
+    DIR *processes = opendir("/proc");
+    struct dirent *entry;
+    bool more = true;
+    while (processes && more && (entry = readdir(processes))) {
+        char *end = NULL;
+        long pid = strtol(entry->d_name, &end, 10);
+        struct live_process process;
+        if (*end || pid <= 0 || process_open((pid_t)pid, &process) != 0) {
+            continue;
+        }
+        char path[PATH_MAX];
+        char name[2048];
+        if (process_mapped(&process, &libjvm, path)) {
+            name_of(&process, name, sizeof name);
+            more = take(context, (pid_t)pid, name);
+        }
+        process_close(&process);
+    }
+    if (processes) {
+        closedir(processes);
+    }
+}
+
+struct name_search {
+    const char *word;
+    unsigned count;
+    pid_t pid;
+    bool tell;
+};
+
+static bool take_name(void *context, pid_t pid, const char *name)
+{
+    struct name_search *search = context;
+    if (strstr(name, search->word)) {
+        search->count++;
+        search->pid = pid;
+        if (search->tell) {
+            detail_message("", "%d %.110s", (int)pid, name);
+        }
+    }
+    return true;
+}
+
+static int find_by_name(const char *word, pid_t *pid)
+{
+    struct name_search search = {.word = word};
+    target_walk(take_name, &search);
+    if (search.count == 0) {
+        error_message("no JVM's name contains '%s'; jcmd -l and ps show what runs", word);
+        return -ESRCH;
+    }
+    if (search.count > 1) {
+        error_message("'%s' is part of %u JVMs' names; give a pid, or more of the name:", word,
+                      search.count);
+        search.tell = true;
+        target_walk(take_name, &search);
+        return -EINVAL;
+    }
+    *pid = search.pid;
+    return 0;
+}
+
+/* ---- Finding one ---- */
+
+static const char *user_name(uid_t uid)
+{
+    static char number[32];
+    const struct passwd *user = getpwuid(uid);
+    snprintf(number, sizeof number, "uid %u", (unsigned)uid);
+    return user ? user->pw_name : number;
+}
+
+/* Says why the process of that pid is none that we can work with. */
+static int refuse(pid_t pid, int err)
+{
+    struct live_process process;
+    struct stat status;
+    char byte[2];
+    if (process_open(pid, &process) != 0) {
+        error_message("there is no process %d", (int)pid);
+        return -ESRCH;
+    }
+    if (fstatat(process.directory, "", &status, AT_EMPTY_PATH) == 0 &&
+        process_read(&process, "maps", byte, sizeof byte) < 0) {
+        char *owner = strdup(user_name(status.st_uid));
+        error_message("process %d belongs to %s and the kernel lets %s not look into it: be that "
+                      "user, or root",
+                      (int)pid, owner ? owner : "?", user_name(geteuid()));
+        free(owner);
+        err = -EPERM;
+    } else if (err == -ENOEXEC) {
+        error_message("process %d is no HotSpot JVM: it has no libjvm.so loaded", (int)pid);
+    } else {
+        error_message("failed to look into process %d: %s", (int)pid, strerror(-err));
+    }
+    process_close(&process);
+    return err;
+}
+
+static int wait_until_it_listens(const struct target *target, struct waiting *waiting)
+{
+    int pid = (int)target->process.pid;
+    int64_t deadline = deadline_in(4000);
+    while (!target_listens(target)) {
+        struct pollfd ends = {.fd = target->process.pidfd, .events = POLLIN};
+        int64_t soon = deadline_in(50);
+        if (now_ms() >= deadline) {
+            error_message("process %d does not listen to requests to attach, which would end it: "
+                          "it is starting still, or its signals are blocked; try again later",
+                          pid);
+            return -EAGAIN;
+        }
+        int err = wait_for(waiting, &ends, 1, soon, true);
+        if (err == 0) {
+            error_message("process %d has ended", pid);
+            return -ESRCH;
+        }
+        if (err == -EINTR) {
+            error_message("interrupted before process %d listened", pid);
+            return err;
+        }
+    }
+    return 0;
+}
+
+int target_find(struct target *target, const char *word, struct waiting *waiting)
+{
+    char *end = NULL;
+    pid_t pid = (pid_t)strtol(word, &end, 10);
+    *target = (struct target){.root = -1, .process = {.pidfd = -1, .directory = -1}};
+    if (*end || end == word || pid <= 0) {
+        int err = find_by_name(word, &pid);
+        if (err) {
+            return err;
+        }
+    }
+    int err = target_open(target, pid);
+    if (err) {
+        return refuse(pid, err);
+    }
+    if (process_is_stopped(&target->process)) {
+        error_message("process %d is stopped (SIGSTOP, or a debugger) and cannot answer: kill "
+                      "-CONT %d",
+                      (int)pid, (int)pid);
+        err = -EAGAIN;
+    } else if (!target->same_files && geteuid() != 0) {
+        error_message("process %d lives in a container: only root can attach to it from outside",
+                      (int)pid);
+        err = -EPERM;
+    } else {
+        err = wait_until_it_listens(target, waiting);
+    }
+    if (err) {
+        target_close(target);
+    }
+    return err;
+}

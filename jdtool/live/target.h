@@ -1,0 +1,67 @@
+/*
+ * A JVM that runs already: who it is, where it lives, and how its files are reached. It may be
+ * another user's and in other namespaces: then it sees other pids and other files.
+ *
+ * Its files are reached from its root directory, downwards and through no symbolic link (openat2),
+ * opened without waiting for whoever is at the other end, and only read when they turn out to be
+ * regular files of its user's: it may have put anything there.
+ */
+#ifndef JD_TOOL_LIVE_TARGET_H
+#define JD_TOOL_LIVE_TARGET_H
+
+#include "jdtool/live/process.h"
+#include "jdtool/live/wait.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+struct target {
+    struct live_process process;
+    pid_t ns_pid; /* as it sees itself */
+    uid_t uid;    /* its effective ones, as we see them */
+    gid_t gid;
+    bool same_files;          /* it sees the files that we see */
+    int root;                 /* its root directory */
+    char java_home[PATH_MAX]; /* as it sees it; "": not known */
+    int java;                 /* major version, 0: not known */
+};
+
+/*
+ * Finds the JVM that `word` means: a pid, or a part of the name of exactly one JVM. 0 or a negative
+ * errno after a message that says what is in the way; waits until a JVM that is just starting
+ * listens, some seconds at most.
+ */
+int target_find(struct target *target, const char *word, struct waiting *waiting);
+
+/* The JVM of that pid, without waiting. Negative errno without a message: it is none, or cannot be
+ * looked into. */
+int target_open(struct target *target, pid_t pid);
+
+void target_close(struct target *target);
+
+/* Whether we can simply give it paths: it sees what we see, with our user's rights. */
+bool target_is_like_us(const struct target *target);
+
+/* Whether it would answer a request to attach rather than die of it, SIGQUIT. */
+bool target_listens(const struct target *target);
+
+/* The agent that is loaded, and the dump that is being written, as it sees them. False: none. */
+bool target_agent(const struct target *target, char path[PATH_MAX]);
+bool target_dump(const struct target *target, char path[PATH_MAX]);
+
+/*
+ * Opens a path of its, as it sees it: O_PATH for a directory, else a regular file to read, which
+ * has to be its user's or ours. A descriptor or a negative errno without a message.
+ */
+int target_open_directory(const struct target *target, const char *path);
+int target_open_file(const struct target *target, const char *path);
+
+/* The same for a file in a directory that is open already; `owner` or we have to be its owner.
+ * `flags`: O_RDONLY or O_RDWR. */
+int open_file_below(int directory, const char *path, uid_t owner, int flags);
+
+/* Calls take for every process that has libjvm.so mapped and that we may look into, with its name:
+ * the main class or jar and its arguments. Stops when take returns false. */
+void target_walk(bool (*take)(void *context, pid_t pid, const char *name), void *context);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The verbs of `jdtool live`, which are jdperf's: it hands its command line over. A verb is a
+ * struct live_verb in a file jdtool/verb_live_*.c and a line in verb_live.c's table.
+ */
+#ifndef JD_TOOL_LIVE_VERBS_H
+#define JD_TOOL_LIVE_VERBS_H
+
+#include "jdtool/base/verb.h"
+#include "jdtool/live/wait.h"
+
+#include <getopt.h>
+
+/* The profile is there, but bad (the scorecard's verdict). */
+#define STATUS_BAD_PROFILE 3
+
+struct live_verb {
+    const char *name;
+    /* argv[0] is the verb's name. An exit status. */
+    int (*run)(const struct live_verb *verb, int argc, char **argv);
+    const char *help; /* from "usage:" on */
+    const char *hint; /* behind "unknown option: X"; "": none */
+};
+
+extern const struct live_verb live_attach;
+extern const struct live_verb live_status;
+extern const struct live_verb live_stop;
+extern const struct live_verb live_map;
+
+/* Where the agent is: --agent, or beside jdtool. */
+const char *live_agent(void);
+
+/*
+ * getopt_long for these verbs, with messages as jdperf's scripts have them. Returns the option's
+ * letter, -1 behind the last one, or '?' after a message. `letters` as getopt's: a leading '+' ends
+ * at the first word.
+ */
+int live_option(const struct live_verb *verb, int argc, char **argv, const char *letters,
+                const struct option *options);
+
+/* Says what is wrong with the command line: "VERB: ", `before`, `word`, `after`. STATUS_USAGE. */
+int live_wrong_usage(const struct live_verb *verb, const char *before, const char *word,
+                     const char *after);
+
+/* The one word that is left, "which JVM"; NULL after a message. `question` as "to which JVM". */
+const char *live_one_jvm(const struct live_verb *verb, int argc, char **argv, const char *question);
+
+#endif
