@@ -21,7 +21,8 @@ record() {
 rooted() {
     local all root cut
     read -r all root cut < <("$check" ends "$scratch/$1/perf.data")
-    note "$1: $root of $((all - cut)) stacks reach the root ($(share "$root" $((all - cut)))), $cut cut by the kernel"
+    claim "stacks rooted, $1" "$(share "$root" $((all - cut))) of $((all - cut))"
+    note "$1: $cut stacks cut by the kernel"
     at_least "$root" $((all - cut)) "$2" || fail "$1: too few stacks reach the root"
 }
 
@@ -43,13 +44,22 @@ chains() {
         END { judge(); print all + 0, exact + 0 }'
 }
 
+# A perf that unwinds by libdw does so with dumps in /tmp alone, see jdtool/unwind/unwind_dump.c.
 deep=$scratch/deep
-record deep "$jdk/bin/java" -XX:MaxInlineLevel=0 -XX:-Inline "-agentpath:$agent=dir=$deep,methods=on" \
+dumps=$deep
+case $(perf version --build-options 2>/dev/null | grep '^ *libunwind:') in
+*OFF*) dumps=/tmp ;;
+esac
+record deep "$jdk/bin/java" -XX:MaxInlineLevel=0 -XX:-Inline "-agentpath:$agent=dir=$dumps,methods=on" \
     -cp "$classes" DeepChain 6
+dump=$(perf script -i "$deep/perf.data" --show-mmap-events 2>/dev/null | grep -o '/[^ ]*jit-[0-9]*\.dump' | sort -u)
+if [ "$dumps" = /tmp ]; then
+    trap 'rm -f "${dump%.dump}".* "${dump%/*}/jitted-$(basename "$dump" .dump | tr -dc 0-9)"-*.so; finish' EXIT
+fi
 rooted deep 99.5
 "$jdtool" inject -q -i "$deep/perf.data" -o "$deep/once.data" || fail "jdtool inject"
 read -r all exact < <(chains "$deep/once.data")
-note "deep: $exact of $all chains exactly the program's"
+claim "deep chains exact" "$(share "$exact" "$all") of $all"
 [ "$all" -gt 200 ] || fail "only $all samples in the chain's end"
 [ "$all" -eq "$exact" ] || fail "not every chain is the program's"
 raw=$(stat -c %s "$deep/perf.data")
@@ -61,13 +71,13 @@ if perf script -i "$deep/once.data" -F ip 2>&1 | grep -q 'stack.*unwind\|libunwi
 fi
 
 # perf's own way, with the information put into the dump.
-dump=$(the_dump "$deep")
 "$jdtool" unwind "$dump" -o "$dump" >"$scratch/unwind.log" || fail "jdtool unwind"
 verify "$dump"
 perf --buildid-dir "$scratch/buildid" inject --jit -i "$deep/perf.data" -o "$deep/stock.data" \
     >"$scratch/inject.log" 2>&1 || fail "perf inject --jit: $(tail -n 1 "$scratch/inject.log")"
 read -r all exact < <(chains "$deep/stock.data")
-note "deep, unwound by perf: $exact of $all chains exactly the program's"
+note "$(cat "$scratch/unwind.log")"
+claim "deep chains exact, unwound by perf" "$(share "$exact" "$all") of $all"
 at_least "$exact" "$all" 97 || fail "perf's own unwinder does not get through"
 
 # Frames of parked virtual threads are in the heap; those on the stack go on to the carrier's.

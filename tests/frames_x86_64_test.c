@@ -558,6 +558,14 @@ static void test_shapes_by_name(void **state)
     assert_int_equal(frames_shape_of("java.lang.Object.hashCode()", -1), FRAMES_COMPILED);
     assert_int_equal(frames_shape_of("call_stub", -1), FRAMES_STUB);
     assert_true(frames_is_return_barrier("cont_returnBarrier"));
+    /* As JDK 21, 26 and 27 call them. */
+    assert_true(frames_is_return_barrier("Cont thaw return barrier"));
+    assert_true(frames_is_return_barrier("Stub Generator cont_returnBarrier_stub"));
+    assert_true(frames_is_return_barrier("cont_returnBarrier_stub (stub gen)"));
+    assert_false(frames_is_return_barrier("Cont thaw"));
+    assert_int_equal(frames_shape_of("Cont thaw", 3), FRAMES_CONTINUATION);
+    assert_int_equal(frames_shape_of("Stub Generator cont_thaw_stub", 3), FRAMES_CONTINUATION);
+    assert_int_equal(frames_shape_of("cont_thaw_stub (stub gen)", 3), FRAMES_CONTINUATION);
     assert_false(frames_is_return_barrier("cont_thaw"));
 }
 

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The shell takes the variable's value as one word, whatever is in it. */
+#define PERF "\"${PERF:-perf}\" "
+
 int perf_major_version(void)
 {
     int major = 0;
-    /* The shell takes the variable's value as one word, whatever is in it. */
-    FILE *perf = popen("\"${PERF:-perf}\" --version 2>/dev/null", "re"); /* NOLINT(cert-env33-c) */
+    FILE *perf = popen(PERF "--version 2>/dev/null", "re"); /* NOLINT(cert-env33-c) */
     if (!perf) {
         return 0;
     }
@@ -19,4 +21,24 @@ int perf_major_version(void)
     }
     pclose(perf);
     return major;
+}
+
+bool perf_has_libunwind(void)
+{
+    bool has = true;
+    /* NOLINTNEXTLINE(cert-env33-c) */
+    FILE *perf = popen(PERF "version --build-options 2>/dev/null", "re");
+    if (!perf) {
+        return has;
+    }
+    char line[256];
+    while (fgets(line, sizeof line, perf)) {
+        /* "libunwind: [ on ]"; another line is about libunwind for other architectures. */
+        const char *option = line + strspn(line, " ");
+        if (strncmp(option, "libunwind:", strlen("libunwind:")) == 0) {
+            has = strstr(option, "[ on") != NULL;
+        }
+    }
+    pclose(perf);
+    return has;
 }

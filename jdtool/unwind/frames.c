@@ -11,6 +11,29 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
+/*
+ * The stubs of continuations: "Cont thaw" and "Cont thaw return barrier" in JDK 21 to 23,
+ * "cont_thaw" and "cont_returnBarrier" to 25, "Stub Generator cont_thaw_stub" in 26 and
+ * "cont_thaw_stub (stub gen)" from 27 on.
+ */
+static const char *without_generator(const char *name)
+{
+    static const char generator[] = "Stub Generator ";
+    return begins(name, generator) ? name + sizeof generator - 1 : name;
+}
+
+bool frames_is_return_barrier(const char *name)
+{
+    const char *stub = without_generator(name);
+    return begins(stub, "cont_returnBarrier") || begins(stub, "Cont thaw return barrier");
+}
+
+static bool is_thaw(const char *name)
+{
+    const char *stub = without_generator(name);
+    return begins(stub, "cont_thaw") || begins(stub, "Cont thaw");
+}
+
 enum frames_shape frames_shape_of(const char *name, int64_t kind)
 {
     if (kind == JITDUMP_KIND_INTERPRETER || strcmp(name, "Interpreter") == 0) {
@@ -22,7 +45,7 @@ enum frames_shape frames_shape_of(const char *name, int64_t kind)
     if (begins(name, "I2C/C2I adapters")) {
         return FRAMES_ADAPTER;
     }
-    if (begins(name, "cont_thaw") || begins(name, "cont_returnBarrier")) {
+    if (is_thaw(name) || frames_is_return_barrier(name)) {
         return FRAMES_CONTINUATION;
     }
     /* SharedRuntime::generate_handler_blob and OptoRuntime::generate_exception_blob */
@@ -35,11 +58,6 @@ enum frames_shape frames_shape_of(const char *name, int64_t kind)
         return FRAMES_COMPILED;
     }
     return FRAMES_STUB;
-}
-
-bool frames_is_return_barrier(const char *name)
-{
-    return begins(name, "cont_returnBarrier");
 }
 
 const struct frame_row *frames_at(const struct frames *frames, uint32_t offset)

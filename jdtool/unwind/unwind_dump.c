@@ -1,19 +1,27 @@
 /*
  * jdtool unwind: a dump with call-frame information in it, for perf's own unwinder.
  *
- * What stands in the way is how perf 6.1 finds the information (tools/perf/util/jitdump.c and
- * unwind-libunwind-local.c): jitted-PID-N.so holds it behind the code, and libunwind reads it
- * through the process's mappings, so it needs a mapped range behind the code, where in a code cache
- * the next method is. So each LOAD is told of at an address where nothing else is, code and
- * information together, and a MOVE of the same moment maps the code alone where it really runs; the
- * information is written for the real address. perf takes a file's lowest mapping as the one to
- * count from, so that place has to be below the code, and the 32-bit distances of the tables allow
- * 2 GB.
+ * What stands in the way is how perf finds the information that `perf inject --jit` puts behind the
+ * code into jitted-PID-N.so (tools/perf/util/jitdump.c). There are two forms, for the two libraries
+ * that perf is built with.
+ *
+ * libunwind (perf 6.1, unwind-libunwind-local.c) reads it through the process's mappings, so it
+ * needs a mapped range behind the code, where in a code cache the next method is. So each LOAD is
+ * told of at an address where nothing else is, code and information together, and a MOVE of the
+ * same moment maps the code alone where it really runs; the information is written for the real
+ * address. perf takes a file's lowest mapping as the one to count from, so that place has to be
+ * below the code, and the 32-bit distances of the tables allow 2 GB.
+ *
+ * libdw (perf 7, unwind-libdw.c) reads it from the file, so each LOAD stays where it is and the
+ * information need not be mapped (mapped_size 0). But perf takes a mapping's start as its file's
+ * base only where the file is called /tmp/jitted-*: the dump, beside which perf puts these files,
+ * has to be in /tmp itself. A MOVE makes perf inject crash there (7.2, jit_repipe_code_move).
  */
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/jitdump/jitdump_reader.h"
+#include "jdtool/perf/perf_version.h"
 #include "jdtool/unwind/code_frames.h"
 #include "jdtool/unwind/eh_frame.h"
 
@@ -31,7 +39,14 @@
 /* How far below the highest code the tables go: a little less than the 2 GB limit. */
 #define SCRATCH_DISTANCE UINT64_C(0x7c000000)
 
+enum unwinder {
+    UNWINDER_LIBUNWIND,
+    UNWINDER_LIBDW,
+    UNWINDER_OF_PERF, /* whichever perf has */
+};
+
 struct unwind_dump {
+    enum unwinder unwinder;
     struct code_index *index;
     struct code_frames *frames;
     struct jitdump_reader *reader;  /* the records, one after the other */
@@ -100,7 +115,7 @@ static void put_unwinding_info(struct unwind_dump *dump, uint64_t timestamp)
         .prefix = {.id = JIT_CODE_UNWINDING_INFO, .timestamp = timestamp},
         .unwind_data_size = dump->table.size,
         .eh_frame_hdr_size = dump->table.hdr_size,
-        .mapped_size = dump->table.size,
+        .mapped_size = dump->unwinder == UNWINDER_LIBDW ? 0 : dump->table.size,
     };
     uint32_t bytes = (uint32_t)(sizeof info + dump->table.size);
     uint32_t padding = (8 - bytes % 8) % 8; /* as V8 and perf's specification have it */
@@ -163,29 +178,47 @@ static int put_belonging(struct unwind_dump *dump, uint64_t offset, uint64_t by)
     return 0;
 }
 
-/* Rows for the code of a LOAD as a table, at the address it will have. False: there are none. */
+/* Where a LOAD is told to be. False: there is no room for it. */
+static bool place(const struct unwind_dump *dump, const struct jitdump_record_view *record,
+                  uint64_t *address)
+{
+    *address = record->load.code_addr;
+    if (dump->unwinder == UNWINDER_LIBDW) {
+        return true;
+    }
+    if (*address < dump->scratch_end ||
+        record->load.code_size > dump->scratch_end - dump->scratch) {
+        return false;
+    }
+    *address = dump->scratch;
+    return true;
+}
+
+/* Rows for the code of a LOAD as a table, which stands behind it. False: there are none. */
 static bool make_table(struct unwind_dump *dump, const struct jitdump_record_view *record,
-                       uint32_t blob)
+                       uint32_t blob, uint64_t *address)
 {
     const struct blob_frames *rows = code_frames_of(dump->frames, blob);
     uint64_t size = record->load.code_size;
-    if (rows->frames.count == 0 || record->load.code_addr < dump->scratch_end ||
-        size > dump->scratch_end - dump->scratch) {
+    if (rows->frames.count == 0 || !place(dump, record, address)) {
         return false;
     }
-    uint64_t table = dump->scratch + ((size + 7) & ~UINT64_C(7));
+    uint64_t table = *address + ((size + 7) & ~UINT64_C(7));
     return eh_frame_build(dump->machine, &rows->frames, record->load.code_addr, size, table,
                           &dump->table) == 0 &&
-           dump->table.size < dump->scratch_end - table;
+           (dump->unwinder == UNWINDER_LIBDW || dump->table.size < dump->scratch_end - table);
 }
 
 static int put_group(struct unwind_dump *dump, const struct jitdump_record_view *record)
 {
     uint32_t number = dump->blob++;
     const struct code_blob *blob = code_index_blob(dump->index, number);
-    bool unwound = make_table(dump, record, number);
-    uint64_t address = unwound ? dump->scratch : record->load.code_addr;
+    uint64_t address = 0;
+    bool unwound = make_table(dump, record, number, &address);
     int error = 0;
+    if (!unwound) {
+        address = record->load.code_addr;
+    }
     if (blob->debug_offset) {
         error = put_belonging(dump, blob->debug_offset, address - record->load.code_addr);
     }
@@ -198,13 +231,11 @@ static int put_group(struct unwind_dump *dump, const struct jitdump_record_view 
         error = put_belonging(dump, blob->unwinding_offset, 0);
     }
     put_load(dump, record, address);
-    if (unwound) {
+    if (unwound && dump->unwinder == UNWINDER_LIBUNWIND) {
         put_move(dump, record, address);
         dump->scratch += (record->load.code_size + dump->table.size + 31) & ~UINT64_C(15);
-        dump->done++;
-    } else {
-        dump->left++;
     }
+    *(unwound ? &dump->done : &dump->left) += 1;
     return error;
 }
 
@@ -283,9 +314,25 @@ static int write_dump(struct unwind_dump *dump, const char *path)
     return error;
 }
 
-static int unwind_dump(const char *from, const char *to)
+/* perf looks for what it is to unwind by libdw in /tmp alone. */
+static void check_directory(const char *to)
 {
-    struct unwind_dump dump = {0};
+    char *real = realpath(to, NULL);
+    const char *name = real ? strrchr(real, '/') : NULL;
+    if (name && (name - real != 4 || strncmp(real, "/tmp", 4) != 0)) {
+        warning_message("%s: perf, built with libdw, unwinds code of dumps in /tmp only: record "
+                        "with dir=/tmp",
+                        to);
+    }
+    free(real);
+}
+
+static int unwind_dump(const char *from, const char *to, enum unwinder unwinder)
+{
+    struct unwind_dump dump = {.unwinder = unwinder};
+    if (unwinder == UNWINDER_OF_PERF) {
+        dump.unwinder = perf_has_libunwind() ? UNWINDER_LIBUNWIND : UNWINDER_LIBDW;
+    }
     int error = output_path_check(to);
     error = error ? error : code_index_open(from, &dump.index);
     error = error ? error : jitdump_reader_open(from, &dump.reader);
@@ -313,8 +360,12 @@ static int unwind_dump(const char *from, const char *to)
         error = write_dump(&dump, to);
     }
     if (!error) {
-        printf("%" PRIu32 " pieces of code with call-frame information, %" PRIu32 " without\n",
-               dump.done, dump.left);
+        printf("%" PRIu32 " pieces of code with call-frame information for %s, %" PRIu32
+               " without\n",
+               dump.done, dump.unwinder == UNWINDER_LIBDW ? "libdw" : "libunwind", dump.left);
+        if (dump.unwinder == UNWINDER_LIBDW) {
+            check_directory(to);
+        }
     }
     eh_frame_free(&dump.table);
     code_frames_free(dump.frames);
@@ -328,15 +379,24 @@ static int run(int argc, char **argv)
 {
     static const struct option options[] = {
         {"output", required_argument, NULL, 'o'},
+        {"unwinder", required_argument, NULL, 'u'},
         {0},
     };
     const char *output = NULL;
+    enum unwinder unwinder = UNWINDER_OF_PERF;
     int letter;
     while ((letter = next_option(&verb_unwind, argc, argv, "o:", options)) != -1) {
-        if (letter != 'o') {
+        if (letter == 'o') {
+            output = optarg;
+        } else if (letter != 'u') {
             return STATUS_USAGE;
+        } else if (strcmp(optarg, "libunwind") == 0) {
+            unwinder = UNWINDER_LIBUNWIND;
+        } else if (strcmp(optarg, "libdw") == 0) {
+            unwinder = UNWINDER_LIBDW;
+        } else {
+            return wrong_usage(&verb_unwind, "--unwinder takes libunwind or libdw, not %s", optarg);
         }
-        output = optarg;
     }
     if (argc - optind != 1) {
         return wrong_usage(&verb_unwind, "one FILE is needed");
@@ -344,17 +404,19 @@ static int run(int argc, char **argv)
     if (!output) {
         return wrong_usage(&verb_unwind, "-o FILE is needed");
     }
-    return unwind_dump(argv[optind], output) == 0 ? finish_output() : STATUS_FAILED;
+    return unwind_dump(argv[optind], output, unwinder) == 0 ? finish_output() : STATUS_FAILED;
 }
 
 const struct verb verb_unwind = {
     .name = "unwind",
     .run = run,
-    .usage = "FILE -o FILE",
+    .usage = "FILE -o FILE [--unwinder NAME]",
     .help =
         "Writes the dump FILE with call-frame information for all of its code, so that perf's own\n"
         "unwinder walks the stacks of a `perf record --call-graph dwarf` recording after\n"
         "`perf inject --jit`. perf finds a dump by the name it had in the recording: put the\n"
         "result in its place. (jdtool inject needs no such preparation.)\n"
-        "  -o, --output FILE   the new dump; may be FILE itself\n",
+        "  -o, --output FILE   the new dump; may be FILE itself\n"
+        "      --unwinder NAME libunwind or libdw: what perf unwinds by (default: what perf\n"
+        "                      here says it does). For libdw the dump has to be in /tmp.\n",
 };
