@@ -10,12 +10,11 @@
 #include <string.h>
 
 extern const struct export_format format_collapsed, format_firefox, format_flame, format_otlp,
-    format_otlp_json, format_pprof, format_report, format_speedscope;
+    format_otlp_json, format_pprof, format_regions, format_report, format_speedscope;
 
 const struct export_format *const export_formats[] = {
-    &format_pprof,     &format_firefox, &format_speedscope,
-    &format_collapsed, &format_otlp,    &format_otlp_json,
-    &format_flame,     &format_report,  NULL};
+    &format_pprof,     &format_firefox, &format_speedscope, &format_collapsed, &format_otlp,
+    &format_otlp_json, &format_flame,   &format_report,     &format_regions,   NULL};
 
 const struct export_format *export_format_of(const char *name)
 {

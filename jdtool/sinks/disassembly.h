@@ -1,0 +1,29 @@
+/* Machine code as text, in Intel's syntax. x86-64 only: Zydis knows no other machine. */
+#ifndef JD_TOOL_DISASSEMBLY_H
+#define JD_TOOL_DISASSEMBLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INSTRUCTION_TEXT_MAX 192
+
+struct instruction {
+    uint32_t offset; /* in the code */
+    uint32_t size;
+    char text[INSTRUCTION_TEXT_MAX];
+    uint64_t target; /* of a branch or call whose address is known; 0: none */
+};
+
+/*
+ * The instruction at bytes[offset], which stands at `address` + offset; offset is below size. What
+ * is none becomes a ".byte" of one. arch is uname's name of the machine, NULL: this one's; of other
+ * machines than x86-64 instructions are ".word"s of four bytes.
+ */
+struct instruction disassemble(const char *arch, const uint8_t *bytes, size_t size, uint32_t offset,
+                               uint64_t address);
+
+/* Whether machine code of that machine can be told as text. */
+bool disassembly_knows(const char *arch);
+
+#endif
