@@ -133,6 +133,52 @@ static void test_interpreted_frames(void **state)
     assert_false(interpreter_name(names, &unknown, 1, &out));
 }
 
+/* JDK 8 has no slot for the mirror, so its bcp is one word further up (frame_x86.hpp). */
+static void test_interpreted_frames_of_jdk_8(void **state)
+{
+    build();
+    assert_int_equal(open_built(*state), 0);
+    struct interpreted_frame out;
+    struct unwind_frame caller = {
+        .caller = true, .method = 0x1000, .bcp = 0x7ffc00001000, .bcp_above = 0x9006};
+    assert_true(interpreter_name(names, &caller, 1, &out));
+    assert_string_equal(out.method->name, "java.lang.Object.wait()");
+    assert_int_equal(out.bci, 6);
+    caller.bcp_above = 0x9014;
+    assert_false(interpreter_name(names, &caller, 1, &out));
+    /* What is there from JDK 9 on does not get into the way. */
+    caller.bcp = 0x9004;
+    caller.bcp_above = 0x7ffc00001000;
+    assert_true(interpreter_name(names, &caller, 1, &out));
+    assert_int_equal(out.bci, 4);
+}
+
+/* A class is gone, and where its method was a redefinition put another one: nobody tells when. */
+static void test_redefined_in_a_dead_class_s_place(void **state)
+{
+    build();
+    methods_begin(&builder, METHODS_FOUND, 9000, "Hot.java");
+    methods_add(&builder, 0x2000, 0xc000, 10, "Hot.redefined()", NULL);
+    methods_end(&builder);
+    assert_int_equal(open_built(*state), 0);
+    struct interpreted_frame out;
+    struct unwind_frame frame = {.caller = true, .method = 0x2000, .bcp = 0xb001};
+    assert_true(interpreter_name(names, &frame, 5000, &out));
+    assert_string_equal(out.method->name, "B.second()");
+    frame.bcp = 0xc003;
+    assert_true(interpreter_name(names, &frame, 5000, &out));
+    assert_string_equal(out.method->name, "Hot.redefined()");
+    assert_int_equal(out.bci, 3);
+    frame.caller = false;
+    assert_true(interpreter_name(names, &frame, 5000, &out));
+    assert_string_equal(out.method->name, "Hot.redefined()");
+    frame.bcp = 0xd003; /* nobody's: a leaf on its way in is the one that the time says */
+    assert_true(interpreter_name(names, &frame, 5000, &out));
+    assert_string_equal(out.method->name, "B.second()");
+    frame.caller = true;
+    assert_false(interpreter_name(names, &frame, 5000, &out));
+}
+
 static void test_torn_tail_keeps_the_rest(void **state)
 {
     build();
@@ -173,6 +219,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_an_address_meant, scratch_create, close_all),
         cmocka_unit_test_setup_teardown(test_lines_and_files, scratch_create, close_all),
         cmocka_unit_test_setup_teardown(test_interpreted_frames, scratch_create, close_all),
+        cmocka_unit_test_setup_teardown(test_interpreted_frames_of_jdk_8, scratch_create,
+                                        close_all),
+        cmocka_unit_test_setup_teardown(test_redefined_in_a_dead_class_s_place, scratch_create,
+                                        close_all),
         cmocka_unit_test_setup_teardown(test_torn_tail_keeps_the_rest, scratch_create, close_all),
         cmocka_unit_test_setup_teardown(test_broken_records, scratch_create, close_all),
         cmocka_unit_test_setup_teardown(test_not_a_table, scratch_create, close_all),

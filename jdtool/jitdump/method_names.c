@@ -417,6 +417,19 @@ struct named_method *method_names_at(struct method_names *names, uint64_t addres
     return first->found ? first : NULL;
 }
 
+struct named_method *method_names_found_after(struct method_names *names,
+                                              const struct named_method *found)
+{
+    const struct method_place *place = place_at(names, found->address);
+    for (uint32_t i = 0; place && i + 1 < place->count; i++) {
+        if (place->methods[i] == found->number) {
+            struct named_method *next = method(names, place->methods[i + 1]);
+            return next->found ? next : NULL;
+        }
+    }
+    return NULL;
+}
+
 /* Methods lie apart, but over time several may have begun near one address: so many are looked at.
  */
 #define NEIGHBOURS 64

@@ -68,6 +68,13 @@ uint32_t method_names_count(const struct method_names *names);
  */
 struct named_method *method_names_at(struct method_names *names, uint64_t address, uint64_t time);
 
+/*
+ * The method that was found at the same address after that one, nobody knows since when: perhaps
+ * earlier than it was found. NULL: the next one there, if there is one, came at a known time.
+ */
+struct named_method *method_names_found_after(struct method_names *names,
+                                              const struct named_method *method);
+
 /* The method that had a bytecode at this address at that time, or NULL. */
 struct named_method *method_names_by_bytecode(struct method_names *names, uint64_t bcp,
                                               uint64_t time);

@@ -401,6 +401,7 @@ static void fill_interpreted(struct walk *walk, const struct unwind_place *place
         if (known(walk, machine->fp)) {
             (void)read_word(walk, fp + (uint64_t)(int64_t)METHOD_SLOT, &frame->method);
             (void)read_word(walk, fp + (uint64_t)(int64_t)machine->bcp_slot, &frame->bcp);
+            (void)read_word(walk, fp + (uint64_t)(int64_t)machine->bcp_slot + 8, &frame->bcp_above);
         }
     }
     walk->end = UNWIND_END_COUNT;

@@ -40,6 +40,7 @@ struct unwind_frame {
      */
     uint64_t method;
     uint64_t bcp;
+    uint64_t bcp_above; /* the word above: that is where JDK 8 keeps it */
     uint64_t bcp_register;
     uint64_t method_register;
 };
