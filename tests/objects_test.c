@@ -554,6 +554,7 @@ static void names_are_demangled_as_perf_does(void **state)
         {"_ZNK3FoocvbEv", "Foo::operator bool"},
         {"_Z3addIiET_S0_S0_", "add<int>"},
         {"_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"},
+        {"_ZN3foo3barEi@plt", "foo::bar@plt"},
         {"JVM_Sleep", "JVM_Sleep"},
         {"_Zebra", "_Zebra"},
         {"", ""},

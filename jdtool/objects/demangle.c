@@ -45,6 +45,7 @@ static void drop_rust_hash(char *name)
 
 bool demangle(const char *name, char *out, size_t room)
 {
+    static const char plt[] = "@plt";
     struct text text = {.out = out, .room = room};
     if (strncmp(name, "_Z", 2) != 0 || strnlen(name, DEMANGLE_INPUT_MAX) == DEMANGLE_INPUT_MAX) {
         return false;
@@ -55,5 +56,11 @@ bool demangle(const char *name, char *out, size_t room)
     }
     out[text.size] = '\0';
     drop_rust_hash(out);
+    /* What stands behind a mangled name is dropped, but not this mark of ours. */
+    size_t size = strlen(name);
+    if (size >= sizeof plt && strcmp(name + size - (sizeof plt - 1), plt) == 0 &&
+        strlen(out) + sizeof plt <= room) {
+        strcat(out, plt);
+    }
     return true;
 }

@@ -1,6 +1,9 @@
 #include "jdtool/objects/elf_symbols.h"
 
+#include "jdtool/base/bytes.h"
+
 #include <gelf.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Sections by number: which hold code. */
@@ -90,4 +93,77 @@ bool elf_symbols_add(struct symbols *symbols, const struct elf_file *file, uint8
 bool elf_symbols_add_dynamic(struct symbols *symbols, const struct elf_file *file, uint8_t group)
 {
     return add(symbols, file, SHT_DYNSYM, group);
+}
+
+/* Where the entries are: behind a header in .plt, or without one in .plt.sec, which Intel's CET has
+ * calls go to. False: there is none that is known. */
+static bool find_plt(const struct elf_file *file, uint64_t *address, uint64_t *size)
+{
+    size_t bytes;
+    GElf_Shdr header;
+    Elf_Scn *section = elf_file_section(file, ".plt.sec", &bytes);
+    bool second = section != NULL;
+    if (!second) {
+        section = elf_file_section(file, ".plt", &bytes);
+    }
+    if (!section || !gelf_getshdr(section, &header)) {
+        return false;
+    }
+    uint64_t skip = second ? 0 : file->machine == EM_AARCH64 ? 32 : 16;
+    *address = header.sh_addr + skip;
+    *size = header.sh_size > skip ? header.sh_size - skip : 0;
+    return file->machine == EM_X86_64 || file->machine == EM_AARCH64;
+}
+
+static Elf_Data *table_of(Elf_Scn *section, GElf_Shdr *header)
+{
+    return section && gelf_getshdr(section, header) ? elf_getdata(section, NULL) : NULL;
+}
+
+#define PLT_ENTRY 16
+
+void elf_symbols_add_plt(struct symbols *symbols, const struct elf_file *file, uint8_t group,
+                         char **names)
+{
+    Elf *elf = file->elf;
+    size_t bytes;
+    uint64_t address;
+    uint64_t size;
+    GElf_Shdr relocations_header;
+    GElf_Shdr symbols_header;
+    struct bytes text = {0};
+    *names = NULL;
+    Elf_Data *relocations =
+        table_of(elf_file_section(file, ".rela.plt", &bytes), &relocations_header);
+    Elf_Data *dynamic =
+        relocations ? table_of(elf_getscn(elf, relocations_header.sh_link), &symbols_header) : NULL;
+    if (!dynamic || relocations_header.sh_type != SHT_RELA || !find_plt(file, &address, &size)) {
+        return;
+    }
+    bytes_u8(&text, 0);
+    for (int i = 0; i < (int)(size / PLT_ENTRY) && i < UINT16_MAX; i++) {
+        GElf_Rela relocation;
+        GElf_Sym symbol;
+        if (!gelf_getrela(relocations, i, &relocation)) {
+            break;
+        }
+        size_t number = GELF_R_SYM(relocation.r_info);
+        const char *name =
+            number && number <= INT32_MAX && gelf_getsym(dynamic, (int)number, &symbol)
+                ? elf_strptr(elf, symbols_header.sh_link, symbol.st_name)
+                : NULL;
+        if (name && name[0]) { /* those without are resolved by a function (IFUNC) */
+            struct symbol entry = {.address = address + (uint64_t)i * PLT_ENTRY,
+                                   .size = PLT_ENTRY,
+                                   .name = (uint32_t)text.size,
+                                   .group = group,
+                                   .binding = STB_GLOBAL};
+            bytes_put(&text, name, strnlen(name, SYMBOL_NAME_MAX - 8));
+            bytes_string(&text, "@plt");
+            symbols_add(symbols, &entry);
+        }
+    }
+    symbols->names[group].bytes = (char *)text.at;
+    symbols->names[group].size = text.failed ? 0 : text.size;
+    *names = (char *)text.at;
 }

@@ -17,6 +17,7 @@ struct object_file {
     struct elf_file packed; /* its .gnu_debugdata */
     struct elf_file shared; /* what its DWARF shares with others (dwz) */
     struct symbols symbols;
+    char *plt_names; /* of some of them */
     struct frame_rows *rows;
     Dwarf *dwarf; /* of whichever has it; NULL: none */
     Dwarf *shared_dwarf;

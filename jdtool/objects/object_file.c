@@ -9,7 +9,7 @@
 #define SEGMENTS_MAX 4096
 
 /* Where symbols' names are (symbol.group). */
-enum { NAMES_FILE, NAMES_DEBUG, NAMES_PACKED, NAMES_DYNAMIC };
+enum { NAMES_FILE, NAMES_DEBUG, NAMES_PACKED, NAMES_DYNAMIC, NAMES_PLT };
 
 static void read_segments(struct object_file *file)
 {
@@ -76,6 +76,7 @@ void object_file_close(struct object_file *file)
     elf_file_close(&file->debug);
     found_file_close(&file->found);
     free(file->segments);
+    free(file->plt_names);
     free(file);
 }
 
@@ -130,6 +131,7 @@ const struct symbols *object_file_symbols(const struct file_places *places,
         }
         (void)elf_symbols_add_dynamic(symbols, main_file, NAMES_DYNAMIC);
     }
+    elf_symbols_add_plt(symbols, main_file, NAMES_PLT, &file->plt_names);
     symbols_finish(symbols, code_end(file), false);
     return symbols;
 }

@@ -20,7 +20,7 @@ struct symbol {
 };
 
 #define SYMBOLS_MAX     (UINT32_C(4) << 20) /* beyond this they are left out, and `cut` is set */
-#define SYMBOL_GROUPS   4
+#define SYMBOL_GROUPS   5
 #define SYMBOL_NAME_MAX 65536 /* longer ones are not believed */
 
 struct symbols {
