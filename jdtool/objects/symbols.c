@@ -43,11 +43,15 @@ static size_t underscores(const char *name)
     return strspn(name, "_");
 }
 
-/* perf's order among the names of one place (choose_best_symbol in tools/perf/util/symbol.c). */
+/* perf's order among the names of one place (choose_best_symbol in tools/perf/util/symbol.c, and
+ * symbols__fixup_end before it); b came first. */
 static bool is_better(const struct symbols *symbols, const struct symbol *a, const struct symbol *b)
 {
     if ((a->size == 0) != (b->size == 0)) {
         return a->size != 0;
+    }
+    if (a->size == 0) {
+        return true; /* only the last of them gets a size there, which then counts */
     }
     if ((a->binding == STB_WEAK) != (b->binding == STB_WEAK)) {
         return b->binding == STB_WEAK;
