@@ -58,9 +58,10 @@ bool demangle(const char *name, char *out, size_t room)
     drop_rust_hash(out);
     /* What stands behind a mangled name is dropped, but not this mark of ours. */
     size_t size = strlen(name);
+    size_t end = strlen(out);
     if (size >= sizeof plt && strcmp(name + size - (sizeof plt - 1), plt) == 0 &&
-        strlen(out) + sizeof plt <= room) {
-        strcat(out, plt);
+        end + sizeof plt <= room) {
+        memcpy(out + end, plt, sizeof plt);
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /*
- * names [BUILD-ID-DIR]: reads what `perf script -F ip,sym,dso` prints, asks the objects for the same
- * names, and tells how many frames of files and of the kernel are named alike, which are not, and
- * what it cost. A frame that neither can name is alike, too.
+ * names [BUILD-ID-DIR]: reads what `perf script -F ip,sym,dso` prints, asks the objects for the
+ * same names, and tells how many frames of files and of the kernel are named alike, which are not,
+ * and what it cost. A frame that neither can name is alike, too.
  */
 #include "jdtool/objects/objects.h"
 
@@ -62,6 +62,13 @@ static const char *look_up(struct objects *objects, struct object *kernel, uint6
                                                    : "[unknown]";
 }
 
+/* A perf without libiberty prints C++ functions with their parameters. */
+static bool same_name(const char *perfs, const char *ours)
+{
+    size_t size = strlen(ours);
+    return strncmp(perfs, ours, size) == 0 && (perfs[size] == '\0' || perfs[size] == '(');
+}
+
 int main(int argc, char **argv)
 {
     struct utsname own;
@@ -93,7 +100,7 @@ int main(int argc, char **argv)
         const char *ours = look_up(objects, kernel, address, file);
         spent += now() - start;
         frames++;
-        if (strcmp(ours, name) == 0) {
+        if (same_name(name, ours)) {
             equal++;
         } else {
             printf("differ %" PRIx64 " %s: perf %s, we %s\n", address, file, name, ours);
