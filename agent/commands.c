@@ -26,7 +26,7 @@ static void tell_dropped(const struct session *session)
 {
     for (unsigned i = 0; i < session->sinks.count; i++) {
         struct sink_stats stats;
-        sink_stats(session->sinks.sinks[i], &stats);
+        occupancy_stats(session->sinks.occupancy, i, &stats);
         if (stats.dropped > 0 && !stats.failed) { /* of a failure it has been told */
             message(MESSAGE_WARNING, "%s: %llu pieces of code could not be written to %s",
                     session->sinks.names[i], (unsigned long long)stats.dropped,

@@ -142,6 +142,52 @@ static const char *symbol_of(const struct session *session, struct scratch *scra
     return scratch->name;
 }
 
+/* Finds the method that code was compiled from, and its name. True: nothing else tells this code
+ * from other code at its place. */
+static bool name_code(struct session *session, struct scratch *scratch, jvmtiEnv *jvmti,
+                      jmethodID method, const struct hotspot_nmethod *nmethod, struct code *code)
+{
+    JNIEnv *jni = NULL;
+    (*session->jvm.vm)->GetEnv(session->jvm.vm, (void **)&jni, JNI_VERSION_1_6);
+    method_set_begin(&scratch->methods, session->methods, jvmti, jni);
+    scratch->root = method_set_get(&scratch->methods, method, nmethod->method);
+    if (scratch->root) {
+        code->method = &scratch->root->method;
+        code->facts.kind =
+            scratch->root->native ? JITDUMP_KIND_NATIVE_WRAPPER : JITDUMP_KIND_NMETHOD;
+    }
+    code->name = symbol_of(session, scratch, scratch->root, &code->facts);
+    return code->facts.compile_id < 0;
+}
+
+/* Builds the rows and the inline tree. */
+static void add_lines(struct session *session, struct scratch *scratch, jmethodID method,
+                      const struct hotspot_nmethod *nmethod, struct code *code, jint map_length,
+                      const jvmtiAddrLocationMap *map, const void *compile_info)
+{
+    if (!scratch->root || !session->options.lines) {
+        return;
+    }
+    const void *address = (const void *)(uintptr_t)code->address;
+    const jint size = (jint)code->size;
+    const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
+    struct place place = {.set = &scratch->methods};
+    bool scopes = record && hotspot_scopes_read(session->jvm.hotspot, nmethod, address, record,
+                                                &scratch->scopes);
+    inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size,
+                         scopes ? (method_key)nmethod->method : method, scratch->root, resolve,
+                         &place);
+    if (record) {
+        add_inline_record(scratch->inlines, &place, record, scopes ? scratch->scopes.methods : NULL,
+                          address, size);
+    } else if (map) {
+        add_location_map(scratch->inlines, method, map, map_length, address, size);
+    }
+    if (inline_builder_finish(scratch->inlines, code) != 0) {
+        message(MESSAGE_DEBUG, "no memory for the lines of %s", code->name);
+    }
+}
+
 static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint size,
                                          const void *address, jint map_length,
                                          const jvmtiAddrLocationMap *map, const void *compile_info)
@@ -156,60 +202,43 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         session_leave();
         return;
     }
-    JNIEnv *jni = NULL;
-    (*session->jvm.vm)->GetEnv(session->jvm.vm, (void **)&jni, JNI_VERSION_1_6);
-    method_set_begin(&scratch->methods, session->methods, jvmti, jni);
-
     struct code code = {
         .address = (uint64_t)(uintptr_t)address,
         .size = (uint64_t)size,
         .bytes = session->options.code ? address : NULL,
         .replayed = is_replay(session),
+        .owner = method,
         .facts = CODE_FACTS_UNKNOWN,
     };
     struct hotspot_nmethod nmethod;
     hotspot_compiled_facts(session->jvm.hotspot, address, code.size, &code.facts, &nmethod);
-    const struct java_method *root = method_set_get(&scratch->methods, method, nmethod.method);
-    if (root) {
-        code.method = (struct method *)&root->method;
-        code.facts.kind = root->native ? JITDUMP_KIND_NATIVE_WRAPPER : JITDUMP_KIND_NMETHOD;
+    /* Once by the compilation's number alone, before anything is looked up, and where there is none
+     * by the name. */
+    if (!session_knows(session, &code) &&
+        !(name_code(session, scratch, jvmti, method, &nmethod, &code) &&
+          session_knows(session, &code))) {
+        add_lines(session, scratch, method, &nmethod, &code, map_length, map, compile_info);
+        message(MESSAGE_EVENT, "load %p, %d bytes: %s", address, (int)size, code.name);
+        session_load(session, &code);
+        method_set_hold(&scratch->methods, code.address);
     }
-    code.name = symbol_of(session, scratch, root, &code.facts);
-    if (root && session->options.lines) {
-        const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
-        struct place place = {.set = &scratch->methods};
-        bool scopes = record && hotspot_scopes_read(session->jvm.hotspot, &nmethod, address, record,
-                                                    &scratch->scopes);
-        inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size,
-                             scopes ? (method_key)nmethod.method : method, root, resolve, &place);
-        if (record) {
-            add_inline_record(scratch->inlines, &place, record,
-                              scopes ? scratch->scopes.methods : NULL, address, size);
-        } else if (map) {
-            add_location_map(scratch->inlines, method, map, map_length, address, size);
-        }
-        if (inline_builder_finish(scratch->inlines, &code) != 0) {
-            message(MESSAGE_DEBUG, "no memory for the lines of %s", code.name);
-        }
-    }
-    message(MESSAGE_EVENT, "load %p, %d bytes: %s", address, (int)size, code.name);
-    session_load(session, &code);
-    method_set_hold(&scratch->methods, code.address);
+    method_set_empty(&scratch->methods);
     session_give_scratch(session, scratch);
     session_leave();
 }
 
 static void JNICALL compiled_method_unload(jvmtiEnv *jvmti, jmethodID method, const void *address)
 {
-    (void)method; /* dead, perhaps, by now */
     struct session *session = session_enter();
     if (!session) {
         stray_event(jvmti);
         return;
     }
     message(MESSAGE_EVENT, "unload %p", address);
-    session_unload(session, (uint64_t)(uintptr_t)address);
-    method_cache_release(session->methods, (uint64_t)(uintptr_t)address);
+    /* The method is dead, perhaps, by now; its id still tells whose code this was. */
+    if (session_unload(session, (uint64_t)(uintptr_t)address, method)) {
+        method_cache_release(session->methods, (uint64_t)(uintptr_t)address);
+    }
     session_leave();
 }
 
@@ -219,7 +248,7 @@ static void JNICALL garbage_collection_finish(jvmtiEnv *jvmti)
     (void)jvmti;
     struct session *session = session_enter();
     if (session) {
-        sinks_swept(&session->sinks);
+        occupancy_swept(session->sinks.occupancy);
         session_leave();
     }
 }

@@ -232,7 +232,7 @@ void inline_builder_begin(struct inline_builder *builder, enum inline_depth dept
     new_node(builder, NONE, 0, root_key, root);
 }
 
-static void add_row(struct inline_builder *builder, uint32_t offset, struct source_file *file,
+static void add_row(struct inline_builder *builder, uint32_t offset, const struct source_file *file,
                     uint32_t line)
 {
     if (line == 0 || !file) {
@@ -345,7 +345,7 @@ void inline_builder_add(struct inline_builder *builder, uint32_t end, const meth
     builder->end = end;
 
     const struct java_method *root = builder->growing[0].method;
-    struct source_file *file = root->method.file;
+    const struct source_file *file = root->method.file;
     uint32_t line = root->method.first_line;
     for (uint32_t depth = builder->path_count; depth-- > 0;) {
         const struct java_method *method = builder->growing[builder->path[depth].node].method;
@@ -394,11 +394,10 @@ static bool finish_nodes(struct inline_builder *builder)
     }
     const struct growing_node *growing = builder->growing;
     for (uint32_t i = 0; i < builder->growing_count; i++) {
-        builder->nodes[growing[i].number] = (struct inline_node){
-            .method =
-                (struct method *)&growing[i].method->method, /* sinks note in it, see code.h */
-            .parent = i ? growing[growing[i].parent].number : 0,
-            .call_line = growing[i].call_line};
+        builder->nodes[growing[i].number] =
+            (struct inline_node){.method = &growing[i].method->method,
+                                 .parent = i ? growing[growing[i].parent].number : 0,
+                                 .call_line = growing[i].call_line};
     }
     return true;
 }

@@ -95,14 +95,10 @@ static void open_table(struct session *session, const struct method_cache_option
         .tsc = session->options.tsc,
         .max_bytes = session->options.max_bytes,
     };
-    for (unsigned i = 0; i < session->sinks.count && !session->table; i++) {
-        struct sink_stats stats;
-        sink_stats(session->sinks.sinks[i], &stats);
-        if (strcmp(session->sinks.names[i], "jitdump") == 0 && stats.path) {
-            options.dump = stats.path;
-            (void)methods_file_open(&options, &session->table);
-            return;
-        }
+    struct sink_stats stats;
+    if (sinks_stats_of(&session->sinks, "jitdump", &stats) && stats.path) {
+        options.dump = stats.path;
+        (void)methods_file_open(&options, &session->table);
     }
 }
 
@@ -206,18 +202,22 @@ void session_leave(void)
     atomic_fetch_sub(&inside, 1);
 }
 
+bool session_knows(struct session *session, const struct code *code)
+{
+    return occupancy_knows(session->sinks.occupancy, code);
+}
+
 void session_load(struct session *session, const struct code *code)
 {
-    if (!sinks_load(&session->sinks, code)) {
+    struct occupancy *occupancy = session->sinks.occupancy;
+    if (occupancy_load(occupancy, code) != 0 && occupancy_is_dead(occupancy)) {
         atomic_store(&session->failed, true);
     }
 }
 
-void session_unload(struct session *session, uint64_t address)
+bool session_unload(struct session *session, uint64_t address, const void *owner)
 {
-    if (!sinks_unload(&session->sinks, address)) {
-        atomic_store(&session->failed, true);
-    }
+    return occupancy_unload(session->sinks.occupancy, address, owner);
 }
 
 struct scratch *session_take_scratch(struct session *session)

@@ -24,7 +24,8 @@ struct scratch {
     struct inline_builder *inlines;
     struct method_set methods;
     struct hotspot_scopes scopes;
-    char name[SYMBOL_MAX + 32]; /* a symbol with its suffixes */
+    const struct java_method *root; /* that the code was compiled from; NULL: unknown */
+    char name[SYMBOL_MAX + 32];     /* a symbol with its suffixes */
 };
 
 /* The JVM that we live in. */
@@ -91,9 +92,14 @@ void session_end_soon(void);
 struct session *session_enter(void);
 void session_leave(void);
 
+/* Whether the sinks know this very code already (occupancy.h). */
+bool session_knows(struct session *session, const struct code *code);
+
 /* Sends an event to every sink; where that was the last one that worked, the session has failed. */
 void session_load(struct session *session, const struct code *code);
-void session_unload(struct session *session, uint64_t address);
+
+/* Whose code it was, by its method's id. False: other code has come into its place, and stays. */
+bool session_unload(struct session *session, uint64_t address, const void *owner);
 
 /* Scratch memory, to be given back; NULL: no memory. */
 struct scratch *session_take_scratch(struct session *session);

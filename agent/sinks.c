@@ -3,11 +3,13 @@
 #include "agent/dump_directory.h"
 #include "writer/itt_sink.h"
 #include "writer/jitdump_sink.h"
+#include "writer/message.h"
 #include "writer/perf_map_sink.h"
 
+#include <string.h>
 #include <unistd.h>
 
-static int open_jitdump(const struct options *options, struct sink **out)
+static int open_jitdump(const struct options *options, uint64_t start, struct sink **out)
 {
     char directory[PATH_MAX];
     int fd = dump_directory_make(options->dir, directory);
@@ -17,6 +19,7 @@ static int open_jitdump(const struct options *options, struct sink **out)
     const struct jitdump_sink_options sink = {
         .directory = directory,
         .directory_fd = fd,
+        .start = start,
         .tsc = options->tsc,
         .samply = options->samply,
         .source_path = options->source_path[0] ? options->source_path : NULL,
@@ -28,14 +31,16 @@ static int open_jitdump(const struct options *options, struct sink **out)
     return error;
 }
 
-static int open_map(const struct options *options, struct sink **out)
+static int open_map(const struct options *options, uint64_t start, struct sink **out)
 {
+    (void)start;
     const struct perf_map_sink_options sink = {.style = options->unfold};
     return perf_map_sink_open(&sink, out);
 }
 
-static int open_itt(const struct options *options, struct sink **out)
+static int open_itt(const struct options *options, uint64_t start, struct sink **out)
 {
+    (void)start;
     (void)options;
     const struct itt_sink_options sink = {.method_module = "Java", .stub_module = "JVM"};
     return itt_sink_open(&sink, out);
@@ -45,82 +50,65 @@ static int open_itt(const struct options *options, struct sink **out)
 static const struct {
     enum mode mode;
     const char *name;
-    int (*open)(const struct options *options, struct sink **out);
+    int (*open)(const struct options *options, uint64_t start, struct sink **out);
 } places[] = {
     {MODE_JITDUMP, "jitdump", open_jitdump},
     {MODE_MAP, "map", open_map},
     {MODE_ITT, "itt", open_itt},
 };
-_Static_assert(sizeof(places) / sizeof(*places) <= SINKS_MAX, "room for every sink");
+_Static_assert(sizeof(places) / sizeof(*places) <= OCCUPANCY_SINKS_MAX, "room for every sink");
 
 int sinks_open(struct sinks *sinks, const struct options *options)
 {
     *sinks = (struct sinks){0};
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+    if (occupancy_new(options->tsc, &sinks->occupancy) != 0) {
+        message(MESSAGE_ERROR, "failed to start: no memory");
+        return -1;
+    }
+    bool failed = false;
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !(failed && options->strict); i++) {
+        struct sink *sink;
         if (!(options->modes & places[i].mode)) {
             continue;
         }
-        if (places[i].open(options, &sinks->sinks[sinks->count]) == 0) {
+        if (places[i].open(options, occupancy_start(sinks->occupancy), &sink) == 0) {
+            occupancy_add(sinks->occupancy, sink);
             sinks->names[sinks->count++] = places[i].name;
-        } else if (options->strict) {
-            sinks_close(sinks);
-            return -1;
+        } else {
+            failed = true;
         }
     }
-    return sinks->count > 0 ? 0 : -1;
-}
-
-static unsigned count_failed(const struct sinks *sinks)
-{
-    unsigned failed = 0;
-    for (unsigned i = 0; i < sinks->count; i++) {
-        struct sink_stats stats;
-        sink_stats(sinks->sinks[i], &stats);
-        failed += stats.failed;
+    if (sinks->count == 0 || (failed && options->strict)) {
+        sinks_close(sinks);
+        return -1;
     }
-    return failed;
+    return 0;
 }
 
 bool sinks_any_failed(const struct sinks *sinks)
 {
-    return count_failed(sinks) > 0;
-}
-
-/* After an error: whether there is still one that works. */
-static bool any_works(const struct sinks *sinks)
-{
-    return count_failed(sinks) < sinks->count;
-}
-
-bool sinks_load(struct sinks *sinks, const struct code *code)
-{
-    int error = 0;
+    bool any = false;
     for (unsigned i = 0; i < sinks->count; i++) {
-        error |= sink_load(sinks->sinks[i], code);
+        struct sink_stats stats;
+        occupancy_stats(sinks->occupancy, i, &stats);
+        any = any || stats.failed;
     }
-    return !error || any_works(sinks);
+    return any;
 }
 
-bool sinks_unload(struct sinks *sinks, uint64_t address)
-{
-    int error = 0;
-    for (unsigned i = 0; i < sinks->count; i++) {
-        error |= sink_unload(sinks->sinks[i], address);
-    }
-    return !error || any_works(sinks);
-}
-
-void sinks_swept(struct sinks *sinks)
+bool sinks_stats_of(const struct sinks *sinks, const char *name, struct sink_stats *stats)
 {
     for (unsigned i = 0; i < sinks->count; i++) {
-        sink_swept(sinks->sinks[i]);
+        if (strcmp(sinks->names[i], name) == 0) {
+            occupancy_stats(sinks->occupancy, i, stats);
+            return true;
+        }
     }
+    return false;
 }
 
 void sinks_close(struct sinks *sinks)
 {
-    for (unsigned i = 0; i < sinks->count; i++) {
-        sink_close(sinks->sinks[i]);
-    }
-    sinks->count = 0;
+    occupancy_close(sinks->occupancy);
+    *sinks = (struct sinks){0};
 }

@@ -5,15 +5,13 @@
 #define JD_AGENT_SINKS_H
 
 #include "agent/options.h"
-#include "writer/sink.h"
+#include "writer/occupancy.h"
 
 #include <stdbool.h>
 
-enum { SINKS_MAX = 4 };
-
 struct sinks {
-    struct sink *sinks[SINKS_MAX];
-    const char *names[SINKS_MAX]; /* as `mode` has them */
+    struct occupancy *occupancy;            /* which they all hang on */
+    const char *names[OCCUPANCY_SINKS_MAX]; /* as `mode` has them */
     unsigned count;
 };
 
@@ -27,14 +25,9 @@ int sinks_open(struct sinks *sinks, const struct options *options);
 /* Whether some have failed, for good. */
 bool sinks_any_failed(const struct sinks *sinks);
 
-/* As sink_load and sink_unload, for each. False: every sink has failed, for good. */
-bool sinks_load(struct sinks *sinks, const struct code *code);
-bool sinks_unload(struct sinks *sinks, uint64_t address);
+/* How the sink of that name in `mode` stands. False: there is none. */
+bool sinks_stats_of(const struct sinks *sinks, const char *name, struct sink_stats *stats);
 
-/* As sink_swept, for each. */
-void sinks_swept(struct sinks *sinks);
-
-/* As sink_close, for each. */
 void sinks_close(struct sinks *sinks);
 
 #endif

@@ -14,7 +14,7 @@
 
 /* Memory that lines are appended to. */
 struct report {
-    char text[(SINKS_MAX + 1) * (PATH_MAX + 256)];
+    char text[(OCCUPANCY_SINKS_MAX + 1) * (PATH_MAX + 256)];
     size_t length;
 };
 
@@ -41,7 +41,7 @@ static void describe(struct report *report, const struct session *session)
     }
     for (unsigned i = 0; i < session->sinks.count; i++) {
         struct sink_stats stats;
-        sink_stats(session->sinks.sinks[i], &stats);
+        occupancy_stats(session->sinks.occupancy, i, &stats);
         add_line(report,
                  "state=%s mode=%s seconds=%lld records=%" PRIu64 " bytes=%" PRIu64
                  " dropped=%" PRIu64 " file=%s\n",

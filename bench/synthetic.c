@@ -3,7 +3,7 @@
  * pieces of machine code, describes each through the writer, and runs them in turns for a while.
  * Recorded with perf, it gives a perf.data and a dump of any size that belong together.
  */
-#include "writer/jitdump_sink.h"
+#include "tests/one_sink.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,9 +41,9 @@ int main(int argc, char **argv)
     double seconds = strtod(argv[3], NULL);
     unsigned char *heap = mmap(NULL, blobs * ROOM, PROT_READ | PROT_WRITE | PROT_EXEC,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct sink *sink = NULL;
+    struct occupancy *sink = NULL;
     struct jitdump_sink_options options = {.directory = argv[1], .directory_fd = AT_FDCWD};
-    if (blobs == 0 || heap == MAP_FAILED || jitdump_sink_open(&options, &sink) != 0) {
+    if (blobs == 0 || heap == MAP_FAILED || open_jitdump(&options, &sink) != 0) {
         return 1;
     }
     struct source_file *files = calloc(blobs / 10 + 1, sizeof *files);
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
                             .range_count = ROWS,
                             .ranges_end = (uint32_t)size};
         code.facts.kind = JITDUMP_KIND_NMETHOD;
-        if (sink_load(sink, &code) != 0) {
+        if (occupancy_load(sink, &code) != 0) {
             return 1;
         }
     }
@@ -96,6 +96,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; now() < until; i = (i + 7919) % blobs) {
         ((void (*)(void))(void *)(heap + i * ROOM))();
     }
-    sink_close(sink);
+    occupancy_close(sink);
     return 0;
 }

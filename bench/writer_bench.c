@@ -3,7 +3,7 @@
  * records of an ordinary method (1.8 KB of code, 40 rows, an inline tree of 12 nodes) into a dump,
  * METHODS distinct ones taking turns, and prints "RECORDS SECONDS BYTES".
  */
-#include "writer/jitdump_sink.h"
+#include "tests/one_sink.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #define NODES     12
 #define INLINED   64 /* methods that get inlined everywhere */
 
-static struct sink *sink;
+static struct occupancy *sink;
 static struct source_file *files;
 static struct method *methods;
 static uint32_t method_count;
@@ -65,7 +65,7 @@ static void *work(void *argument)
                             .ranges_end = CODE_SIZE};
         code.facts.kind = JITDUMP_KIND_NMETHOD;
         code.facts.tier = 4;
-        if (sink_load(sink, &code) != 0) {
+        if (occupancy_load(sink, &code) != 0) {
             exit(1);
         }
     }
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
             .id = i + 1};
     }
     struct jitdump_sink_options options = {.directory = argv[1], .directory_fd = AT_FDCWD};
-    if (jitdump_sink_open(&options, &sink) != 0) {
+    if (open_jitdump(&options, &sink) != 0) {
         return 1;
     }
     pthread_t handles[64];
@@ -126,8 +126,8 @@ int main(int argc, char **argv)
     }
     double time = now() - start;
     struct sink_stats stats;
-    sink_stats(sink, &stats);
+    occupancy_stats(sink, 0, &stats);
     printf("%lu %.6f %llu\n", per_thread * threads, time, (unsigned long long)stats.bytes);
-    sink_close(sink);
+    occupancy_close(sink);
     return 0;
 }

@@ -179,7 +179,7 @@ static void dump_path(char path[PATH_MAX])
 {
     assert_true(session_try_control());
     struct sink_stats stats;
-    sink_stats(session_current()->sinks.sinks[0], &stats);
+    occupancy_stats(session_current()->sinks.occupancy, 0, &stats);
     snprintf(path, PATH_MAX, "%s", stats.path);
     session_release_control();
 }

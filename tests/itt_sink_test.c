@@ -1,5 +1,5 @@
 /* The sink against the checking collector (itt_collector.c), whose log tells what arrived. */
-#include "writer/itt_sink.h"
+#include "one_sink.h"
 
 #include "tests/inlined_code.h"
 
@@ -54,14 +54,14 @@ static int in_process(int (*body)(void), const char *collector)
 
 static int reports_a_tree(void)
 {
-    struct sink *sink;
-    if (itt_sink_open(&options, &sink) != 0) {
+    struct occupancy *sink = NULL;
+    if (open_itt(&options, &sink) != 0) {
         return 1;
     }
-    int failed = sink_load(sink, &inlined_code) != 0;
-    failed |= sink_unload(sink, inlined_code.address) != 0;
-    failed |= sink_unload(sink, 0xdead) != 0;
-    sink_close(sink);
+    int failed = occupancy_load(sink, &inlined_code) != 0;
+    failed |= !occupancy_unload(sink, inlined_code.address, NULL);
+    failed |= !occupancy_unload(sink, 0xdead, NULL);
+    occupancy_close(sink);
     return failed;
 }
 
@@ -95,8 +95,8 @@ static void tree_reaches_the_collector(void **state)
 
 static int reports_rows_and_stubs(void)
 {
-    struct sink *sink;
-    if (itt_sink_open(&options, &sink) != 0) {
+    struct occupancy *sink = NULL;
+    if (open_itt(&options, &sink) != 0) {
         return 1;
     }
     static const struct code_row rows[] = {
@@ -115,18 +115,18 @@ static int reports_rows_and_stubs(void)
         .facts = CODE_FACTS_UNKNOWN, .address = 0x2000, .size = 32, .name = "StubRoutines (1)"};
     struct code empty = {
         .facts = CODE_FACTS_UNKNOWN, .address = 0x3000, .size = 0, .name = "empty"};
-    int failed = sink_load(sink, &method) != 0 || sink_load(sink, &stub) != 0 ||
-                 sink_load(sink, &empty) != 0;
+    int failed = occupancy_load(sink, &method) != 0 || occupancy_load(sink, &stub) != 0 ||
+                 occupancy_load(sink, &empty) != 0;
     struct sink_stats stats;
-    sink_stats(sink, &stats);
+    occupancy_stats(sink, 0, &stats);
     failed |= stats.records != 2 || stats.dropped != 1 || stats.path || stats.failed;
 
     /* Known already; another name at the address is news, and invalidates what was there. */
     stub.replayed = true;
-    failed |= sink_load(sink, &stub) != 0;
+    failed |= occupancy_load(sink, &stub) != 0;
     stub.replayed = false;
     stub.name = "StubRoutines (2)";
-    failed |= sink_load(sink, &stub) != 0;
+    failed |= occupancy_load(sink, &stub) != 0;
 
     /* Of a compilation with a number, being told once more is nothing new, replay or not. */
     struct code numbered = {.facts = CODE_FACTS_UNKNOWN,
@@ -135,9 +135,9 @@ static int reports_rows_and_stubs(void)
                             .name = "numbered",
                             .method = &outer_method};
     numbered.facts.compile_id = 17;
-    failed |= sink_load(sink, &numbered) != 0 || sink_load(sink, &numbered) != 0;
+    failed |= occupancy_load(sink, &numbered) != 0 || occupancy_load(sink, &numbered) != 0;
     numbered.facts.compile_id = 18;
-    failed |= sink_load(sink, &numbered) != 0;
+    failed |= occupancy_load(sink, &numbered) != 0;
 
     /* The blob around a known stub, replayed: only what the stub has left. */
     struct code blob = {.facts = CODE_FACTS_UNKNOWN,
@@ -145,16 +145,16 @@ static int reports_rows_and_stubs(void)
                         .size = 64,
                         .name = "blob",
                         .replayed = true};
-    failed |= sink_load(sink, &blob) != 0;
-    sink_close(sink);
+    failed |= occupancy_load(sink, &blob) != 0;
+    occupancy_close(sink);
 
     /* A second session: ids go on. */
-    if (itt_sink_open(&options, &sink) != 0) {
+    if (open_itt(&options, &sink) != 0) {
         return 1;
     }
-    failed |= sink_load(sink, &stub) != 0;
-    failed |= sink_move(sink, 0x2000, 0x5000, 32) == 0;
-    sink_close(sink);
+    failed |= occupancy_load(sink, &stub) != 0;
+    failed |= occupancy_move(sink, 0x2000, 0x5000, 32) == 0;
+    occupancy_close(sink);
     return failed;
 }
 
@@ -183,17 +183,17 @@ static void rows_stubs_and_replays(void **state)
 /* Many addresses, with unloads in between: the table grows, shrinks and finds everything. */
 static int reports_many(void)
 {
-    struct sink *sink;
-    if (itt_sink_open(&options, &sink) != 0) {
+    struct occupancy *sink = NULL;
+    if (open_itt(&options, &sink) != 0) {
         return 1;
     }
     int failed = 0;
     for (uint64_t i = 0; i < 6000; i++) {
         struct code code = {
             .facts = CODE_FACTS_UNKNOWN, .address = 0x10000 + i * 64, .size = 64, .name = "many"};
-        failed |= sink_load(sink, &code) != 0;
+        failed |= occupancy_load(sink, &code) != 0;
         if (i % 3 == 2) {
-            failed |= sink_unload(sink, 0x10000 + (i - 1) * 64) != 0;
+            failed |= !occupancy_unload(sink, 0x10000 + (i - 1) * 64, NULL);
         }
     }
     for (uint64_t i = 0; i < 6000; i++) {
@@ -202,12 +202,12 @@ static int reports_many(void)
                             .size = 64,
                             .name = "many",
                             .replayed = true};
-        failed |= sink_load(sink, &code) != 0;
+        failed |= occupancy_load(sink, &code) != 0;
     }
     for (uint64_t i = 0; i < 6000; i++) {
-        failed |= sink_unload(sink, 0x10000 + i * 64) != 0;
+        failed |= !occupancy_unload(sink, 0x10000 + i * 64, NULL);
     }
-    sink_close(sink);
+    occupancy_close(sink);
     return failed;
 }
 
@@ -231,8 +231,8 @@ static void many_are_known_and_unloaded(void **state)
 
 static int opens(void)
 {
-    struct sink *sink = NULL;
-    return -itt_sink_open(&options, &sink);
+    struct occupancy *sink = NULL;
+    return -open_itt(&options, &sink);
 }
 
 static int opens_idle(void)

@@ -4,7 +4,7 @@
 #include "random.h"
 #include "scratch.h"
 
-#include "writer/jitdump_sink.h"
+#include "one_sink.h"
 #include "writer/message.h"
 
 #include <elf.h>
@@ -36,11 +36,11 @@ static const char *path_of_pid(void **state, pid_t pid)
     return scratch_path(state, name);
 }
 
-static struct sink *open_dump(void **state)
+static struct occupancy *open_dump(void **state)
 {
     const struct jitdump_sink_options options = {.directory = *state, .directory_fd = AT_FDCWD};
-    struct sink *sink;
-    assert_int_equal(jitdump_sink_open(&options, &sink), 0);
+    struct occupancy *sink = NULL;
+    assert_int_equal(open_jitdump(&options, &sink), 0);
     return sink;
 }
 
@@ -71,7 +71,7 @@ static uint64_t monotonic_now(void)
 static void header_is_there_at_once_and_mapped(void **state)
 {
     uint64_t before = monotonic_now();
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(dump.size, 40);
@@ -94,7 +94,7 @@ static void header_is_there_at_once_and_mapped(void **state)
     assert_non_null(strstr(line, " r-xp 00000000 "));
     free(maps);
 
-    sink_close(sink);
+    occupancy_close(sink);
     maps = (char *)scratch_read("/proc/self/maps", NULL);
     assert_null(strstr(maps, (const char *)*state));
     free(maps);
@@ -102,10 +102,10 @@ static void header_is_there_at_once_and_mapped(void **state)
 
 static void load_has_every_field(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x7f1122334450, 5, "java.lang.String.hashCode()");
     code.bytes = "\x55\x48\0\xc3\x90";
-    assert_int_equal(sink_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code), 0);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(dump.count, 1);
@@ -122,7 +122,7 @@ static void load_has_every_field(void **state)
     assert_memory_equal(load + 56, "java.lang.String.hashCode()\0\x55\x48\0\xc3\x90", 33);
     decoded_dump_free(&dump);
 
-    sink_close(sink);
+    occupancy_close(sink);
     read_dump(&dump, state);
     assert_int_equal(dump.count, 2);
     assert_int_equal(dump.records[1].id, DECODED_CLOSE);
@@ -132,13 +132,13 @@ static void load_has_every_field(void **state)
 
 static void code_may_be_empty_or_left_out(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code empty = plain_code(0x1000, 0, "empty");
     struct code bare = plain_code(0x2000, 0x100, "bare");
     bare.bytes = NULL;
-    assert_int_equal(sink_load(sink, &empty), 0);
-    assert_int_equal(sink_load(sink, &bare), 0);
-    sink_close(sink);
+    assert_int_equal(occupancy_load(sink, &empty), 0);
+    assert_int_equal(occupancy_load(sink, &bare), 0);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(dump.records[0].size, 56 + 6);
@@ -196,10 +196,10 @@ static struct code inlined_code(uint64_t address)
 
 static void debug_info_has_rows_up_to_the_end(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x40000);
-    assert_int_equal(sink_load(sink, &code), 0);
-    sink_close(sink);
+    assert_int_equal(occupancy_load(sink, &code), 0);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     decoded_dump_check_groups(&dump);
@@ -264,12 +264,12 @@ static void check_inlines(struct decoded_bytes trailer)
 static void trailer_defines_each_method_once_a_dump(void **state)
 {
     for (int session = 0; session < 2; session++) {
-        struct sink *sink = open_dump(state);
+        struct occupancy *sink = open_dump(state);
         struct code first = inlined_code(0x40000);
         struct code second = inlined_code(0x50000);
-        assert_int_equal(sink_load(sink, &first), 0);
-        assert_int_equal(sink_load(sink, &second), 0);
-        sink_close(sink);
+        assert_int_equal(occupancy_load(sink, &first), 0);
+        assert_int_equal(occupancy_load(sink, &second), 0);
+        occupancy_close(sink);
 
         struct decoded_dump dump;
         read_dump(&dump, state);
@@ -294,11 +294,11 @@ static void trailer_defines_each_method_once_a_dump(void **state)
 
 static void stub_has_a_trailer_without_entries(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x1000, 16, "stub");
     code.facts.kind = JITDUMP_KIND_STUB;
-    assert_int_equal(sink_load(sink, &code), 0);
-    sink_close(sink);
+    assert_int_equal(occupancy_load(sink, &code), 0);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     struct decoded_entry entries[1];
@@ -313,12 +313,12 @@ static void stub_has_a_trailer_without_entries(void **state)
 
 static void move_tells_whose_code_it_is(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x1000, 0x100, "mover");
-    sink_load(sink, &code);
-    assert_int_equal(sink_move(sink, 0x1000, 0x3000, 0x100), 0);
-    assert_int_equal(sink_move(sink, 0x1000, 0x5000, 0x100), -ENOENT);
-    sink_close(sink);
+    occupancy_load(sink, &code);
+    assert_int_equal(occupancy_move(sink, 0x1000, 0x3000, 0x100), 0);
+    assert_int_equal(occupancy_move(sink, 0x1000, 0x5000, 0x100), -ENOENT);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(dump.count, 3);
@@ -338,16 +338,16 @@ static void move_tells_whose_code_it_is(void **state)
 
 static void code_counts_from_when_its_range_was_given_up(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code old = plain_code(0x1000, 0x100, "old");
     struct code new = plain_code(0x1080, 0x100, "new");
-    sink_load(sink, &old);
+    occupancy_load(sink, &old);
     uint64_t before = monotonic_now();
-    sink_unload(sink, 0x1000);
+    occupancy_unload(sink, 0x1000, NULL);
     uint64_t behind = monotonic_now();
-    sink_load(sink, &new);
-    sink_load(sink, &old); /* reaches into the new one, which nobody reported as gone */
-    sink_close(sink);
+    occupancy_load(sink, &new);
+    occupancy_load(sink, &old); /* reaches into the new one, which nobody reported as gone */
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(dump.count, 4);
@@ -358,22 +358,22 @@ static void code_counts_from_when_its_range_was_given_up(void **state)
 
 static void replay_and_events_do_not_double(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code method = inlined_code(0x1000);
     struct code stub = plain_code(0x8000, 0x100, "stub");
-    sink_load(sink, &method);
-    sink_load(sink, &stub);
+    occupancy_load(sink, &method);
+    occupancy_load(sink, &stub);
     method.replayed = true;
     stub.replayed = true;
-    sink_load(sink, &method);
-    sink_load(sink, &stub);
+    occupancy_load(sink, &method);
+    occupancy_load(sink, &stub);
     method.replayed = false;
-    sink_load(sink, &method); /* the same compilation: the event of what was replayed before */
+    occupancy_load(sink, &method); /* the same compilation: the event of what was replayed before */
     struct code around = plain_code(0x7f80, 0x200, "stubs");
     around.replayed = true;
     around.facts.kind = JITDUMP_KIND_STUB;
-    sink_load(sink, &around);
-    sink_close(sink);
+    occupancy_load(sink, &around);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(decoded_dump_check_groups(&dump), 4);
@@ -391,10 +391,10 @@ static void indices_are_unique_in_the_process(void **state)
 {
     uint64_t indices[2];
     for (int session = 0; session < 2; session++) {
-        struct sink *sink = open_dump(state);
+        struct occupancy *sink = open_dump(state);
         struct code code = plain_code(0x1000, 8, "x");
-        sink_load(sink, &code);
-        sink_close(sink);
+        occupancy_load(sink, &code);
+        occupancy_close(sink);
         struct decoded_dump dump;
         read_dump(&dump, state);
         indices[session] = u64_at(dump.records[0].at + 48);
@@ -410,7 +410,7 @@ enum { THREADS = 8, LOADS_PER_THREAD = 2000 };
 
 struct loader {
     pthread_t thread;
-    struct sink *sink;
+    struct occupancy *sink;
     uint64_t base;
 };
 
@@ -421,9 +421,9 @@ static void *load_many(void *argument)
         struct code code = inlined_code(loader->base + i % 500 * 4096);
         code.facts.compile_id = (int32_t)(loader->base + i);
         if (i % 3 == 0) {
-            sink_unload(loader->sink, code.address);
+            occupancy_unload(loader->sink, code.address, NULL);
         }
-        if (sink_load(loader->sink, &code) != 0) {
+        if (occupancy_load(loader->sink, &code) != 0) {
             return "failed";
         }
     }
@@ -432,7 +432,7 @@ static void *load_many(void *argument)
 
 static void groups_stay_whole_with_many_threads(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct loader loaders[THREADS];
     for (size_t i = 0; i < THREADS; i++) {
         loaders[i] = (struct loader){.sink = sink, .base = (i + 1) << 24};
@@ -440,17 +440,17 @@ static void groups_stay_whole_with_many_threads(void **state)
     }
     struct sink_stats stats;
     for (size_t i = 0; i < THREADS; i++) {
-        sink_stats(sink, &stats);
+        occupancy_stats(sink, 0, &stats);
         void *result;
         pthread_join(loaders[i].thread, &result);
         assert_null(result);
     }
-    sink_stats(sink, &stats);
+    occupancy_stats(sink, 0, &stats);
     assert_int_equal(stats.records, THREADS * LOADS_PER_THREAD);
     assert_int_equal(stats.dropped, 0);
     assert_string_equal(stats.path, path_of_pid(state, getpid()));
     uint64_t bytes = stats.bytes;
-    sink_close(sink);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(dump.size, bytes + 16);
@@ -474,26 +474,26 @@ static void groups_stay_whole_with_many_threads(void **state)
 
 static void bad_disk_leaves_whole_groups(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x10000);
     faulty_disk.chunk = 7;
     faulty_disk.interrupt = true;
-    assert_int_equal(sink_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code), 0);
     faulty_disk.chunk = 0;
     faulty_disk.error = ENOSPC;
     faulty_disk.room = 900; /* the DEBUG_INFO and a part of the LOAD */
     code = inlined_code(0x20000);
-    assert_int_equal(sink_load(sink, &code), -ENOSPC);
+    assert_int_equal(occupancy_load(sink, &code), -ENOSPC);
     faulty_disk.error = 0;
-    assert_int_equal(sink_load(sink, &code), -EPIPE);
-    assert_int_equal(sink_unload(sink, 0x10000), -EPIPE);
-    assert_int_equal(sink_move(sink, 0x10000, 0x30000, 1000), -EPIPE);
+    assert_int_equal(occupancy_load(sink, &code), -EPIPE);
+    assert_true(occupancy_is_dead(sink));
+    assert_int_equal(occupancy_move(sink, 0x10000, 0x30000, 1000), -EPIPE);
     struct sink_stats stats;
-    sink_stats(sink, &stats);
+    occupancy_stats(sink, 0, &stats);
     assert_true(stats.failed);
     assert_int_equal(stats.records, 1);
-    assert_int_equal(stats.dropped, 4);
-    sink_close(sink);
+    assert_int_equal(stats.dropped, 2);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_false(dump.torn);
@@ -505,19 +505,19 @@ static void max_is_kept_at_a_record_boundary(void **state)
 {
     const struct jitdump_sink_options options = {
         .directory = *state, .directory_fd = AT_FDCWD, .max_bytes = 5000};
-    struct sink *sink;
-    assert_int_equal(jitdump_sink_open(&options, &sink), 0);
+    struct occupancy *sink = NULL;
+    assert_int_equal(open_jitdump(&options, &sink), 0);
     int error = 0;
     for (uint64_t i = 0; i < 10 && !error; i++) {
         struct code code = inlined_code(0x10000 + i * 0x1000);
         code.facts.compile_id = (int32_t)i;
-        error = sink_load(sink, &code);
+        error = occupancy_load(sink, &code);
     }
     assert_int_equal(error, -EFBIG);
     struct sink_stats stats;
-    sink_stats(sink, &stats);
+    occupancy_stats(sink, 0, &stats);
     assert_true(stats.failed);
-    sink_close(sink);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_true(dump.size <= 5000 && dump.size > 5000 - 1500);
@@ -528,13 +528,13 @@ static void max_is_kept_at_a_record_boundary(void **state)
 
 static void giant_is_left_out_and_its_definitions_come_later(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code giant = inlined_code(0x10000);
     giant.size = UINT64_C(1) << 40;
-    assert_int_equal(sink_load(sink, &giant), -ENOMEM);
+    assert_int_equal(occupancy_load(sink, &giant), -ENOMEM);
     struct code code = inlined_code(0x10000);
-    assert_int_equal(sink_load(sink, &code), 0);
-    sink_close(sink);
+    assert_int_equal(occupancy_load(sink, &code), 0);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(decoded_dump_check_groups(&dump), 1);
@@ -549,15 +549,15 @@ static void open_says_what_is_wrong(void **state)
 {
     struct jitdump_sink_options options = {.directory = scratch_path(state, "missing"),
                                            .directory_fd = AT_FDCWD};
-    struct sink *sink;
-    assert_int_equal(jitdump_sink_open(&options, &sink), -ENOENT);
+    struct occupancy *sink = NULL;
+    assert_int_equal(open_jitdump(&options, &sink), -ENOENT);
     const char *path = path_of_pid(state, getpid());
     assert_int_equal(symlink("/dev/null", path), 0);
     options.directory = *state;
-    assert_int_equal(jitdump_sink_open(&options, &sink), -EISDIR);
+    assert_int_equal(open_jitdump(&options, &sink), -EISDIR);
     assert_int_equal(unlink(path), 0);
     faulty_disk.error = ENOSPC;
-    assert_int_equal(jitdump_sink_open(&options, &sink), -ENOSPC);
+    assert_int_equal(open_jitdump(&options, &sink), -ENOSPC);
     assert_int_equal(access(path, F_OK), -1);
 }
 
@@ -567,14 +567,14 @@ static void dump_of_another_process_is_left_alone(void **state)
     const char *path = path_of_pid(state, getpid());
     scratch_write(path, "another's");
     for (int i = 2; i < 4; i++) {
-        struct sink *sink = open_dump(state);
+        struct occupancy *sink = open_dump(state);
         struct sink_stats stats;
-        sink_stats(sink, &stats);
+        occupancy_stats(sink, 0, &stats);
         char expected[256];
         snprintf(expected, sizeof(expected), "%s/session-%d/jit-%d.dump", (const char *)*state, i,
                  getpid());
         assert_string_equal(stats.path, expected);
-        sink_close(sink);
+        occupancy_close(sink);
         struct decoded_dump dump;
         decoded_dump_read(&dump, expected);
         decoded_dump_free(&dump);
@@ -588,28 +588,28 @@ static void dump_of_another_process_is_left_alone(void **state)
     char table[64];
     snprintf(table, sizeof(table), "jit-%d.methods", getpid());
     scratch_write(scratch_path(state, table), "another's");
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     assert_int_equal(access(path, F_OK), -1);
     struct sink_stats stats;
-    sink_stats(sink, &stats);
+    occupancy_stats(sink, 0, &stats);
     assert_int_equal(unlink(stats.path), 0);
-    sink_close(sink);
+    occupancy_close(sink);
 }
 
 static void fork_writes_nothing(void **state)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x10000);
-    assert_int_equal(sink_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code), 0);
     pid_t child = fork();
     if (child == 0) {
         struct code other = inlined_code(0x20000);
-        bool refused = sink_load(sink, &other) == -EPIPE && sink_unload(sink, 0x10000) == -EPIPE;
-        sink_close(sink);
+        bool refused = occupancy_load(sink, &other) == -EPIPE && occupancy_is_dead(sink);
+        occupancy_close(sink);
         /* A session of the child's own has its own thread id. */
-        struct sink *own = open_dump(state);
-        refused = refused && sink_load(own, &other) == 0;
-        sink_close(own);
+        struct occupancy *own = open_dump(state);
+        refused = refused && occupancy_load(own, &other) == 0;
+        occupancy_close(own);
         _exit(refused ? 0 : 1);
     }
     int status;
@@ -626,8 +626,8 @@ static void fork_writes_nothing(void **state)
     decoded_dump_free(&dump);
 
     struct code more = inlined_code(0x30000);
-    assert_int_equal(sink_load(sink, &more), 0);
-    sink_close(sink);
+    assert_int_equal(occupancy_load(sink, &more), 0);
+    occupancy_close(sink);
 }
 
 static void tsc_is_the_processors_clock(void **state)
@@ -635,10 +635,10 @@ static void tsc_is_the_processors_clock(void **state)
 #ifdef __x86_64__
     const struct jitdump_sink_options options = {
         .directory = *state, .directory_fd = AT_FDCWD, .tsc = true};
-    struct sink *sink;
+    struct occupancy *sink = NULL;
     uint64_t before = __builtin_ia32_rdtsc();
-    assert_int_equal(jitdump_sink_open(&options, &sink), 0);
-    sink_close(sink);
+    assert_int_equal(open_jitdump(&options, &sink), 0);
+    occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(u64_at(dump.bytes + 32), 1);
@@ -655,11 +655,11 @@ static void tsc_is_the_processors_clock(void **state)
 
 static void load_until_killed(void **state, atomic_uint *done)
 {
-    struct sink *sink = open_dump(state);
+    struct occupancy *sink = open_dump(state);
     for (uint64_t i = 1;; i++) {
         struct code code = inlined_code(i % 1000 * 4096);
         code.facts.compile_id = (int32_t)i;
-        sink_load(sink, &code);
+        occupancy_load(sink, &code);
         atomic_store(done, (unsigned)i);
     }
 }

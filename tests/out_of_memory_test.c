@@ -6,9 +6,8 @@
 #include "decoded_dump.h"
 #include "scratch.h"
 
-#include "writer/jitdump_sink.h"
+#include "one_sink.h"
 #include "writer/message.h"
-#include "writer/perf_map_sink.h"
 #include "writer/range_map.h"
 
 #include <errno.h>
@@ -65,7 +64,7 @@ static const uint8_t bytes[20000];
 
 /* Code enough to make every buffer grow, some of it in the place of other code. Returns how much
  * of it arrived. */
-static unsigned load_all(struct sink *sink)
+static unsigned load_all(struct occupancy *sink)
 {
     const struct code_row rows[] = {{0, 1, &file}, {8, 2, &file}};
     const struct inline_node nodes[] = {{.method = &outer}, {.method = &inner, .call_line = 1}};
@@ -87,9 +86,9 @@ static unsigned load_all(struct sink *sink)
             .range_count = 2,
             .ranges_end = 4000,
         };
-        loaded += sink_load(sink, &code) == 0;
+        loaded += occupancy_load(sink, &code) == 0;
         if (i % 7 == 0) {
-            sink_unload(sink, code.address);
+            occupancy_unload(sink, code.address, NULL);
         }
     }
     return loaded;
@@ -121,9 +120,9 @@ static void a_dump_stays_sound(void **state)
     for (int n = 1; n < 80; n++) {
         comes_back = n % 2 == 0;
         const struct jitdump_sink_options options = {.directory = *state, .directory_fd = AT_FDCWD};
-        struct sink *sink;
+        struct occupancy *sink = NULL;
         allocations_left = (n + 1) / 2;
-        int error = jitdump_sink_open(&options, &sink);
+        int error = open_jitdump(&options, &sink);
         if (error) {
             allocations_left = -1;
             assert_int_equal(error, -ENOMEM);
@@ -132,7 +131,7 @@ static void a_dump_stays_sound(void **state)
         }
         opened++;
         unsigned loaded = load_all(sink);
-        sink_close(sink);
+        occupancy_close(sink);
         allocations_left = -1;
         complete += loaded == 600;
         check_dump(scratch_path(state, name), loaded);
@@ -177,9 +176,9 @@ static void a_map_stays_sound(void **state)
         comes_back = n % 2 == 0;
         const struct perf_map_sink_options options = {.path = scratch_path(state, "map"),
                                                       .style = {.mode = UNFOLD_LEAF}};
-        struct sink *sink;
+        struct occupancy *sink = NULL;
         allocations_left = (n + 1) / 2;
-        int error = perf_map_sink_open(&options, &sink);
+        int error = open_perf_map(&options, &sink);
         if (error) {
             allocations_left = -1;
             assert_int_equal(error, -ENOMEM);
@@ -187,7 +186,7 @@ static void a_map_stays_sound(void **state)
         }
         opened++;
         unsigned loaded = load_all(sink);
-        sink_close(sink);
+        occupancy_close(sink);
         allocations_left = -1;
         complete += loaded == 600;
         check_map(options.path);

@@ -2,7 +2,7 @@
 #include "random.h"
 #include "scratch.h"
 
-#include "writer/perf_map_sink.h"
+#include "one_sink.h"
 #include "writer/range_map.h"
 
 #include <pthread.h>
@@ -18,22 +18,23 @@
 
 #include <cmocka.h>
 
-static struct sink *open_map(const char *path)
+static struct occupancy *open_map(const char *path)
 {
     struct perf_map_sink_options options = {.path = path};
-    struct sink *sink;
-    assert_int_equal(perf_map_sink_open(&options, &sink), 0);
+    struct occupancy *sink = NULL;
+    assert_int_equal(open_perf_map(&options, &sink), 0);
     return sink;
 }
 
-static int load(struct sink *sink, uint64_t address, uint64_t size, const char *name, bool replayed)
+static int load(struct occupancy *sink, uint64_t address, uint64_t size, const char *name,
+                bool replayed)
 {
     struct code code = {.address = address,
                         .size = size,
                         .name = name,
                         .facts = CODE_FACTS_UNKNOWN,
                         .replayed = replayed};
-    return sink_load(sink, &code);
+    return occupancy_load(sink, &code);
 }
 
 static void assert_map_is(const char *path, const char *expected)
@@ -47,13 +48,13 @@ static void assert_map_is(const char *path, const char *expected)
 static void lines_are_there_when_the_call_returns(void **state)
 {
     const char *path = scratch_path(state, "map");
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     assert_int_equal(load(sink, 0x7f0010, 0x40, "java.util.HashMap.get(java.lang.Object)", false),
                      0);
     assert_map_is(path, "7f0010 40 java.util.HashMap.get(java.lang.Object)\n");
     assert_int_equal(load(sink, 0x7f0100, 0xa, "Stub", false), 0);
     assert_map_is(path, "7f0010 40 java.util.HashMap.get(java.lang.Object)\n7f0100 a Stub\n");
-    sink_close(sink);
+    occupancy_close(sink);
     struct stat file;
     assert_int_equal(stat(path, &file), 0);
     assert_int_equal(file.st_mode & 07777, 0600);
@@ -62,38 +63,38 @@ static void lines_are_there_when_the_call_returns(void **state)
 static void a_name_is_one_line(void **state)
 {
     const char *path = scratch_path(state, "map");
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     load(sink, 0x1000, 1, "evil\n2000 10 fake\r\x7f", false);
     load(sink, 0x3000, 1, "gr\xc3\xbc\xc3\x9f", false);
     load(sink, 0x4000, 0, "empty", false);
-    sink_close(sink);
+    occupancy_close(sink);
     assert_map_is(path, "1000 1 evil?2000 10 fake??\n3000 1 gr\xc3\xbc\xc3\x9f\n");
 }
 
 static void unloaded_code_keeps_its_line_until_reuse(void **state)
 {
     const char *path = scratch_path(state, "map");
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     load(sink, 0x1000, 0x100, "first", false);
-    assert_int_equal(sink_unload(sink, 0x1000), 0);
+    assert_true(occupancy_unload(sink, 0x1000, NULL));
     assert_map_is(path, "1000 100 first\n");
     load(sink, 0x1040, 0x40, "second", false);
     assert_map_is(path, "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
                         "1000 40 first\n1080 80 first\n1040 40 second\n");
-    sink_close(sink);
+    occupancy_close(sink);
     assert_map_is(path, "1000 40 first\n1040 40 second\n1080 80 first\n");
 }
 
 static void replay_does_not_repeat_what_is_known(void **state)
 {
     const char *path = scratch_path(state, "map");
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     load(sink, 0x1010, 0x10, "stub a", false);
     load(sink, 0x1040, 0x10, "stub b", true);
     load(sink, 0x1010, 0x10, "stub a", true);
     load(sink, 0x1000, 0x100, "blob around", true);
     load(sink, 0x1000, 0x100, "blob around", true);
-    sink_close(sink);
+    occupancy_close(sink);
     assert_map_is(path, "1010 10 stub a\n1040 10 stub b\n1000 10 blob around\n"
                         "1020 20 blob around\n1050 b0 blob around\n");
 }
@@ -101,13 +102,13 @@ static void replay_does_not_repeat_what_is_known(void **state)
 static void moved_code_takes_its_name_along(void **state)
 {
     const char *path = scratch_path(state, "map");
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     load(sink, 0x1000, 0x100, "wanderer", false);
     load(sink, 0x1180, 0x100, "settler", false);
-    assert_int_equal(sink_move(sink, 0x1000, 0x1080, 0x100), 0);
-    assert_int_not_equal(sink_move(sink, 0x1000, 0x2000, 0x100), 0);
-    assert_int_equal(sink_move(sink, 0x1180, 0x1190, 0x100), 0);
-    sink_close(sink);
+    assert_int_equal(occupancy_move(sink, 0x1000, 0x1080, 0x100), 0);
+    assert_int_not_equal(occupancy_move(sink, 0x1000, 0x2000, 0x100), 0);
+    assert_int_equal(occupancy_move(sink, 0x1180, 0x1190, 0x100), 0);
+    occupancy_close(sink);
     assert_map_is(path, "1080 100 wanderer\n1190 100 settler\n");
 }
 
@@ -142,10 +143,10 @@ static const char *name_of(uint32_t number)
     return name;
 }
 
-static void apply(struct sink *sink, const struct operation *operation)
+static void apply(struct occupancy *sink, const struct operation *operation)
 {
     if (operation->unload) {
-        sink_unload(sink, BASE + operation->at);
+        occupancy_unload(sink, BASE + operation->at, NULL);
     } else {
         assert_int_equal(
             load(sink, BASE + operation->at, operation->size, name_of(operation->number), false),
@@ -213,7 +214,7 @@ static void random_operations_leave_the_last_occupants(void **state)
     const char *path = scratch_path(state, "map");
     uint64_t seed = random_seed();
     print_message("JDAGENT_SEED=%llu\n", (unsigned long long)seed);
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     uint32_t model[SPACE] = {0};
     uint32_t cells[SPACE];
     off_t largest = 0;
@@ -232,7 +233,7 @@ static void random_operations_leave_the_last_occupants(void **state)
     }
     /* Some 50 lines of 250 bytes on average; the rest is blanks, and they have a bound. */
     assert_true(largest < 250000);
-    sink_close(sink);
+    occupancy_close(sink);
     assert_int_equal(read_map(path, cells), 0);
     assert_memory_equal(cells, model, sizeof(model));
     char *text = (char *)scratch_read(path, NULL);
@@ -243,7 +244,7 @@ static void random_operations_leave_the_last_occupants(void **state)
 /* Runs operations until it is killed, telling how many are done. */
 static void run_until_killed(const char *path, uint64_t seed, atomic_uint *done)
 {
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     for (uint32_t number = 1;; number++) {
         struct operation operation = next_operation(&seed, number);
         apply(sink, &operation);
@@ -306,7 +307,7 @@ static void a_kill_at_any_moment_leaves_a_true_map(void **state)
 
 struct loader {
     pthread_t thread;
-    struct sink *sink;
+    struct occupancy *sink;
     uint64_t seed;
     bool failed;
 };
@@ -318,7 +319,7 @@ static void *load_many(void *argument)
         struct operation operation = next_operation(&loader->seed, number);
         static const char name[] = "code 500 "; /* one that read_line takes for whole */
         if (operation.unload) {
-            sink_unload(loader->sink, BASE + operation.at);
+            occupancy_unload(loader->sink, BASE + operation.at, NULL);
         } else if (load(loader->sink, BASE + operation.at, operation.size, name, false) != 0) {
             loader->failed = true;
         }
@@ -330,7 +331,7 @@ static void many_threads_never_overlap(void **state)
 {
     enum { THREADS = 8 };
     const char *path = scratch_path(state, "map");
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     struct loader loaders[THREADS];
     for (size_t i = 0; i < THREADS; i++) {
         loaders[i] = (struct loader){.sink = sink, .seed = i};
@@ -341,24 +342,24 @@ static void many_threads_never_overlap(void **state)
         assert_false(loaders[i].failed);
     }
     struct sink_stats stats;
-    sink_stats(sink, &stats);
+    occupancy_stats(sink, 0, &stats);
     assert_false(stats.failed);
     assert_true(stats.records > 500);
     uint32_t cells[SPACE];
     assert_int_equal(read_map(path, cells), 0);
-    sink_close(sink);
+    occupancy_close(sink);
     assert_int_equal(read_map(path, cells), 0);
 }
 
 static void a_fork_leaves_the_map_alone(void **state)
 {
     const char *path = scratch_path(state, "map");
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     load(sink, 0x1000, 0x10, "parent", false);
     pid_t child = fork();
     if (child == 0) {
         bool refused = load(sink, 0x1000, 0x10, "child", false) != 0;
-        sink_close(sink);
+        occupancy_close(sink);
         _exit(refused ? 0 : 1);
     }
     int status;
@@ -366,7 +367,7 @@ static void a_fork_leaves_the_map_alone(void **state)
     assert_int_equal(status, 0);
     assert_map_is(path, "1000 10 parent\n");
     assert_int_equal(load(sink, 0x1000, 0x10, "parent again", false), 0);
-    sink_close(sink);
+    occupancy_close(sink);
     assert_map_is(path, "1000 10 parent again\n");
 }
 
@@ -374,7 +375,7 @@ static void a_failed_compaction_costs_nothing(void **state)
 {
     const char *path = scratch_path(state, "map");
     assert_int_equal(mkdir(scratch_path(state, "map.new"), 0700), 0);
-    struct sink *sink = open_map(path);
+    struct occupancy *sink = open_map(path);
     uint64_t seed = random_seed();
     uint32_t model[SPACE] = {0};
     for (uint32_t number = 1; number <= 3000; number++) {
@@ -382,7 +383,7 @@ static void a_failed_compaction_costs_nothing(void **state)
         apply(sink, &operation);
         apply_to_model(model, &operation);
     }
-    sink_close(sink);
+    occupancy_close(sink);
     uint32_t cells[SPACE];
     assert_int_equal(read_map(path, cells), 0);
     assert_memory_equal(cells, model, sizeof(model));

@@ -5,7 +5,7 @@
 #include "jdtool/inspect/repair.h"
 #include "jdtool/inspect/verify.h"
 #include "jdtool/jitdump/code_index.h"
-#include "writer/jitdump_sink.h"
+#include "one_sink.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -331,17 +331,17 @@ static void round_trip(void **state, bool samply)
     uint64_t seed = random_seed() + samply;
     struct jitdump_sink_options options = {
         .directory = *state, .directory_fd = AT_FDCWD, .samply = samply};
-    struct sink *sink;
-    assert_int_equal(jitdump_sink_open(&options, &sink), 0);
+    struct occupancy *sink = NULL;
+    assert_int_equal(open_jitdump(&options, &sink), 0);
     make_methods(&seed);
     for (uint32_t i = 0; i < CODES; i++) {
         make_sample(&samples[i], i, &seed);
         if (random_below(&seed, 2)) {
-            sink_unload(sink, samples[i].code.address);
+            occupancy_unload(sink, samples[i].code.address, NULL);
         }
-        assert_int_equal(sink_load(sink, &samples[i].code), 0);
+        assert_int_equal(occupancy_load(sink, &samples[i].code), 0);
     }
-    sink_close(sink);
+    occupancy_close(sink);
 
     char name[64];
     snprintf(name, sizeof(name), "jit-%d.dump", getpid());

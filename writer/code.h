@@ -3,8 +3,7 @@
  * JVM event; every sink takes it from there. Nothing here knows a JVM.
  *
  * Strings are NUL-terminated, valid UTF-8, without newlines. All pointers belong to the caller and
- * have to live until the sink's call returns, but for struct method and struct source_file, see
- * there.
+ * have to live until the sink's call returns.
  */
 #ifndef JD_WRITER_CODE_H
 #define JD_WRITER_CODE_H
@@ -15,39 +14,35 @@
 #include <stdint.h>
 
 /*
- * Source files and methods are described in a dump once and referred to by id afterwards, so the
- * sink must be able to recognize them: `id` is unique in the process and never used again (1 and
- * up; 0: the caller numbers nothing, and the sink leaves it out of the trailer), `defined_in` is
- * the sink's own note of the dump that already has the definition. Set it to 0 at first, touch it
- * never again; sinks read and write it under their lock.
+ * Source files and methods are described in a dump once and referred to by id afterwards: `id` is
+ * unique in the process and never used again (1 and up; 0: the caller numbers nothing, and the sink
+ * leaves it out of the trailer).
  */
 struct source_file {
     const char *path; /* package path + SourceFile: "java/util/HashMap.java" */
     uint32_t id;
-    uint32_t defined_in;
 };
 
 struct method {
-    const char *name;         /* as symbols show it, in the style that `names` asks for */
-    struct source_file *file; /* NULL: unknown */
-    const char *class_name;   /* "java.util.HashMap"; NULL: unknown */
-    uint32_t first_line;      /* of its line table, 0: unknown */
+    const char *name;               /* as symbols show it, in the style that `names` asks for */
+    const struct source_file *file; /* NULL: unknown */
+    const char *class_name;         /* "java.util.HashMap"; NULL: unknown */
+    uint32_t first_line;            /* of its line table, 0: unknown */
     uint32_t id;
-    uint32_t defined_in;
     char *listing; /* its bytecodes as text, for samply's records; malloc's. The sink that has
                     * embedded it frees it and sets NULL, under its lock; NULL: none is wanted */
 };
 
 /* Code from `offset` up to the next row's belongs to this line. */
 struct code_row {
-    uint32_t offset;          /* from the code's start, in bytes */
-    uint32_t line;            /* 1 and up */
-    struct source_file *file; /* never NULL */
+    uint32_t offset;                /* from the code's start, in bytes */
+    uint32_t line;                  /* 1 and up */
+    const struct source_file *file; /* never NULL */
 };
 
 /* One method at one place of the inline tree. Node 0 is the compiled method, without a parent. */
 struct inline_node {
-    struct method *method;
+    const struct method *method;
     uint32_t parent;    /* index of an earlier node */
     uint32_t call_line; /* of the call, in the parent's file; 0: unknown */
 };
@@ -77,8 +72,9 @@ struct code {
     uint64_t size;     /* bytes; 0 is allowed */
     const void *bytes; /* size bytes; NULL: leave them out of the dump, which gets a hole */
     const char *name;  /* the symbol */
-    bool replayed;     /* told of again (GenerateEvents): dropped where the sink knows it already */
-    struct method *method; /* NULL for stubs */
+    bool replayed;     /* told of again (GenerateEvents): dropped when it is known already */
+    const void *owner; /* whatever the caller tells apart whose code it is with; NULL: nothing */
+    const struct method *method; /* NULL for stubs */
     struct code_facts facts;
 
     /*

@@ -25,16 +25,12 @@ int gate_enter(struct gate *gate)
         return -EPIPE;
     }
     pthread_mutex_lock(&gate->lock);
-    return gate->failed ? gate_leave(gate, -EPIPE) : 0;
+    return 0;
 }
 
-int gate_leave(struct gate *gate, int error)
+void gate_leave(struct gate *gate)
 {
-    if (error) {
-        gate->dropped++;
-    }
     pthread_mutex_unlock(&gate->lock);
-    return error;
 }
 
 void gate_destroy(struct gate *gate)

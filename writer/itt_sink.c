@@ -2,7 +2,6 @@
 
 #include "format/itt.h"
 #include "writer/buffer.h"
-#include "writer/gate.h"
 #include "writer/message.h"
 #include "writer/range_map.h"
 #include "writer/regions.h"
@@ -19,7 +18,6 @@ static atomic_uint next_method_id = ITT_FIRST_METHOD_ID;
 /* Code that was reported and, as far as the collector knows, is still there. */
 struct reported {
     struct range range;
-    uint64_t identity;
     uint32_t method_id;
 };
 
@@ -30,7 +28,6 @@ struct itt_sink {
     struct sink sink;
     struct itt_sink_options options;
     itt_notify_function notify;
-    struct gate gate;           /* of all below, and so that the events of a load stay together */
     struct range_map *reported; /* struct reported */
     struct regions regions;
     struct buffer region_ids; /* uint32_t: the method id of each region */
@@ -193,19 +190,7 @@ static void remember(struct itt_sink *itt, const struct code *code, uint32_t met
         range_map_remove(itt->reported, old);
     }
     struct reported *reported = range_map_insert(itt->reported, range);
-    reported->identity = code_identity(code);
     reported->method_id = method_id;
-}
-
-/* Whether this very code is there already: a name alone says so only of code told of again. */
-static bool knows(const struct itt_sink *itt, const struct code *code)
-{
-    if (!code->replayed && code->facts.compile_id < 0) {
-        return false;
-    }
-    const struct reported *known = range_map_at(itt->reported, code->address);
-    return known && known->range.start == code->address &&
-           known->range.end == code->address + code->size && known->identity == code_identity(code);
 }
 
 static int report(struct itt_sink *itt, const struct code *code)
@@ -223,94 +208,52 @@ static int report(struct itt_sink *itt, const struct code *code)
     return 0;
 }
 
-/* Stubs are replayed one by one and then the blob around them, which is to overwrite none. */
-static int report_gaps(struct itt_sink *itt, const struct code *code)
+static int itt_load(struct sink *sink, const struct code *code, const struct stay *stay)
 {
-    uint64_t end = code->address + code->size;
-    struct code gap = *code;
-    int status = 0;
-    for (uint64_t at = code->address; at < end && status == 0;) {
-        const struct reported *next = range_map_at(itt->reported, at);
-        uint64_t gap_end = next && next->range.start < end ? next->range.start : end;
-        uint64_t next_at = next && next->range.start < end ? next->range.end : end;
-        if (gap_end > at) {
-            gap.address = at;
-            gap.size = gap_end - at;
-            status = report(itt, &gap);
-        }
-        at = next_at;
-    }
-    return status;
-}
-
-static int load_inside(struct itt_sink *itt, const struct code *code)
-{
+    (void)stay;
+    struct itt_sink *itt = (struct itt_sink *)sink;
     if (code->size == 0 || code->size > UINT32_MAX || code->address + code->size < code->address) {
         itt->empty++; /* nothing that the API could tell, and nothing wrong */
         return 0;
     }
-    if (code->replayed && !code->method) {
-        return report_gaps(itt, code);
-    }
-    return knows(itt, code) ? 0 : report(itt, code);
-}
-
-static int itt_load(struct sink *sink, const struct code *code)
-{
-    struct itt_sink *itt = (struct itt_sink *)sink;
-    int error = gate_enter(&itt->gate);
-    if (error) {
-        return error;
-    }
-    error = load_inside(itt, code);
+    int error = report(itt, code);
     if (error && !itt->told) {
         itt->told = true;
         message(MESSAGE_ERROR, "failed to report %s to the collector: %s; more may be missing",
                 code->name, error == -ENOMEM ? "out of memory" : "no method ids are left");
     }
-    return gate_leave(&itt->gate, error);
+    return error;
 }
 
-static int itt_unload(struct sink *sink, uint64_t address)
+static void itt_unload(struct sink *sink, uint64_t address)
 {
     struct itt_sink *itt = (struct itt_sink *)sink;
-    int error = gate_enter(&itt->gate);
-    if (error) {
-        return error;
-    }
     struct reported *known = range_map_at(itt->reported, address);
     if (known && known->range.start == address) {
         struct itt_method_id data = {.method_id = known->method_id};
         itt->notify(ITT_METHOD_UNLOAD_START, &data);
         range_map_remove(itt->reported, known);
     }
-    return gate_leave(&itt->gate, 0);
 }
 
-static int itt_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size)
+static int itt_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size,
+                    const struct stay *stay)
 {
     (void)to;
     (void)size;
-    int error = itt_unload(sink, from);
-    return error ? error : -ENOTSUP;
+    (void)stay;
+    itt_unload(sink, from);
+    return -ENOTSUP;
 }
 
-static void itt_stats(struct sink *sink, struct sink_stats *stats)
+static void itt_stats(const struct sink *sink, struct sink_stats *stats)
 {
-    struct itt_sink *itt = (struct itt_sink *)sink;
-    *stats = (struct sink_stats){.failed = true};
-    if (gate_is_ours(&itt->gate) && gate_enter(&itt->gate) == 0) {
-        *stats = (struct sink_stats){
-            .records = itt->records,
-            .dropped = itt->gate.dropped + itt->empty,
-        };
-        gate_leave(&itt->gate, 0);
-    }
+    const struct itt_sink *itt = (const struct itt_sink *)sink;
+    *stats = (struct sink_stats){.records = itt->records, .dropped = itt->empty};
 }
 
 static void itt_free(struct itt_sink *itt)
 {
-    gate_destroy(&itt->gate);
     range_map_free(itt->reported);
     regions_free(&itt->regions);
     buffer_free(&itt->region_ids);
@@ -318,10 +261,10 @@ static void itt_free(struct itt_sink *itt)
     free(itt);
 }
 
-static void itt_close(struct sink *sink)
+static void itt_close(struct sink *sink, bool in_fork)
 {
     struct itt_sink *itt = (struct itt_sink *)sink;
-    if (gate_is_ours(&itt->gate)) {
+    if (!in_fork) {
         /* The library stays loaded: a collector may have threads in it. */
         itt->notify(ITT_SHUTDOWN, NULL);
     }
@@ -373,9 +316,8 @@ int itt_sink_open(const struct itt_sink_options *options, struct sink **out)
     }
     struct itt_sink *itt = calloc(1, sizeof(*itt));
     struct range_map *reported = itt ? range_map_new(sizeof(struct reported)) : NULL;
-    if (!reported || gate_init(&itt->gate) < 0) {
+    if (!reported) {
         message(MESSAGE_ERROR, "failed to start mode itt: out of memory");
-        range_map_free(reported);
         free(itt);
         return -ENOMEM;
     }

@@ -3,34 +3,45 @@
 
 #include "writer/jitdump_sink.h"
 #include "writer/message.h"
+#include "writer/occupancy.h"
 #include "writer/perf_map_sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 
 struct jdwriter {
-    struct sink *dump; /* NULL: not wanted */
-    struct sink *map;
+    struct occupancy *occupancy;
+    bool has_dump; /* as its first sink */
 };
 
 static int open_sinks(struct jdwriter *writer, const struct jdwriter_options *options)
 {
+    struct sink *sink;
     int error = 0;
     if (options->outputs & JDWRITER_JITDUMP) {
         struct jitdump_sink_options dump = {
             .directory = options->directory ? options->directory : ".",
             .directory_fd = AT_FDCWD,
+            .start = occupancy_start(writer->occupancy),
             .max_bytes = options->max_bytes,
         };
-        error = jitdump_sink_open(&dump, &writer->dump);
+        error = jitdump_sink_open(&dump, &sink);
+        if (!error) {
+            writer->has_dump = true;
+            occupancy_add(writer->occupancy, sink);
+        }
     }
     if (!error && options->outputs & JDWRITER_MAP) {
         struct perf_map_sink_options map = {0};
-        error = perf_map_sink_open(&map, &writer->map);
+        error = perf_map_sink_open(&map, &sink);
+        if (!error) {
+            occupancy_add(writer->occupancy, sink);
+        }
     }
     return error;
 }
@@ -46,7 +57,8 @@ PUBLIC int jdwriter_open(const struct jdwriter_options *options, struct jdwriter
     if (!opened) {
         return -ENOMEM;
     }
-    int error = open_sinks(opened, options);
+    int error = occupancy_new(false, &opened->occupancy);
+    error = error ? error : open_sinks(opened, options);
     if (error) {
         jdwriter_close(opened);
         return error;
@@ -84,13 +96,6 @@ static int64_t convert_rows(const struct jdwriter_code *code, struct code_row *r
     return count;
 }
 
-static int load_in_sinks(struct jdwriter *writer, const struct code *code)
-{
-    int dump_error = writer->dump ? sink_load(writer->dump, code) : 0;
-    int map_error = writer->map ? sink_load(writer->map, code) : 0;
-    return dump_error ? dump_error : map_error;
-}
-
 PUBLIC int jdwriter_load(struct jdwriter *writer, const struct jdwriter_code *code)
 {
     if (!code->name || !*code->name || strchr(code->name, '\n') || code->size > UINT32_MAX ||
@@ -105,7 +110,7 @@ PUBLIC int jdwriter_load(struct jdwriter *writer, const struct jdwriter_code *co
         .facts = CODE_FACTS_UNKNOWN,
     };
     if (code->row_count == 0) {
-        return load_in_sinks(writer, &described);
+        return occupancy_load(writer->occupancy, &described);
     }
     struct code_row *rows = malloc(code->row_count * sizeof(*rows));
     struct source_file *files = malloc(code->row_count * sizeof(*files));
@@ -115,7 +120,7 @@ PUBLIC int jdwriter_load(struct jdwriter *writer, const struct jdwriter_code *co
         if (count >= 0) {
             described.rows = rows;
             described.row_count = (uint32_t)count;
-            error = load_in_sinks(writer, &described);
+            error = occupancy_load(writer->occupancy, &described);
         } else {
             error = (int)count;
         }
@@ -127,26 +132,20 @@ PUBLIC int jdwriter_load(struct jdwriter *writer, const struct jdwriter_code *co
 
 PUBLIC int jdwriter_move(struct jdwriter *writer, const void *from, const void *to, size_t size)
 {
-    uintptr_t a = (uintptr_t)from;
-    uintptr_t b = (uintptr_t)to;
-    int dump_error = writer->dump ? sink_move(writer->dump, a, b, size) : 0;
-    int map_error = writer->map ? sink_move(writer->map, a, b, size) : 0;
-    return dump_error ? dump_error : map_error;
+    return occupancy_move(writer->occupancy, (uintptr_t)from, (uintptr_t)to, size);
 }
 
 PUBLIC int jdwriter_unload(struct jdwriter *writer, const void *address)
 {
-    uintptr_t a = (uintptr_t)address;
-    int dump_error = writer->dump ? sink_unload(writer->dump, a) : 0;
-    int map_error = writer->map ? sink_unload(writer->map, a) : 0;
-    return dump_error ? dump_error : map_error;
+    (void)occupancy_unload(writer->occupancy, (uintptr_t)address, NULL);
+    return occupancy_is_dead(writer->occupancy) ? -EPIPE : 0;
 }
 
 PUBLIC const char *jdwriter_dump_path(const struct jdwriter *writer)
 {
     struct sink_stats stats = {0};
-    if (writer->dump) {
-        sink_stats(writer->dump, &stats);
+    if (writer->has_dump) {
+        occupancy_stats(writer->occupancy, 0, &stats);
     }
     return stats.path;
 }
@@ -154,8 +153,7 @@ PUBLIC const char *jdwriter_dump_path(const struct jdwriter *writer)
 PUBLIC void jdwriter_close(struct jdwriter *writer)
 {
     if (writer) {
-        sink_close(writer->dump);
-        sink_close(writer->map);
+        occupancy_close(writer->occupancy);
         free(writer);
     }
 }

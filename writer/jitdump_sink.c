@@ -1,35 +1,27 @@
 /*
- * How a piece of code gets into the dump:
- *
- * Everything that belongs to one LOAD (DEBUG_INFO with rows and trailer, then the LOAD itself) is
- * laid out in one buffer that is used again and again, but for the code itself, which is the end of
- * the LOAD and is taken from where the JVM has it; all leaves in one write. Readers bind a
- * DEBUG_INFO to the next LOAD without looking at an address, so nothing may get in between: layout,
- * stamp and write happen under one lock. The clock is read inside it, so that events have the order
- * in which they are written; the stamp of a LOAD is what the timeline makes of that time.
+ * How a piece of code gets into the dump: everything that belongs to one LOAD (DEBUG_INFO with rows
+ * and trailer, then the LOAD itself) is laid out in one buffer that is used again and again, but
+ * for the code itself, which is the end of the LOAD and is taken from where the JVM has it; all
+ * leaves in one write. Readers bind a DEBUG_INFO to the next LOAD without looking at an address, so
+ * nothing may get in between.
  */
 #include "writer/jitdump_sink.h"
 
 #include "writer/buffer.h"
 #include "writer/dump_place.h"
-#include "writer/gate.h"
 #include "writer/message.h"
 #include "writer/output_file.h"
 #include "writer/process.h"
 #include "writer/samply_records.h"
-#include "writer/timeline.h"
 #include "writer/trailer_encoder.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A group larger than this is left out: no JVM makes one, and memory has to have a bound. */
@@ -37,16 +29,12 @@ enum { GROUP_LIMIT = 64 * 1024 * 1024 };
 
 struct jitdump_sink {
     struct sink sink;
-    struct gate gate; /* to everything below */
     uint32_t pid;
     struct output_file file;
     struct buffer group;
     struct trailer_encoder trailer;
     struct samply_records *samply; /* NULL: not wanted */
-    struct timeline *timeline;
-    uint64_t (*clock)(void);
     uint64_t last_stamp;
-    atomic_uint_least64_t swept; /* when sink_swept was called last; 0: never */
     uint64_t max_bytes;
     bool no_debug_info;
     void *marker; /* the mapping that perf looks for */
@@ -57,38 +45,6 @@ struct jitdump_sink {
 static struct jitdump_sink *jitdump_of(struct sink *sink)
 {
     return (struct jitdump_sink *)sink;
-}
-
-static uint64_t monotonic_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t processor_clock(void)
-{
-#ifdef __x86_64__
-    return __builtin_ia32_rdtsc();
-#else
-    return 0;
-#endif
-}
-
-/* The time, later than any this dump has seen: two events in one tick still have an order. */
-static uint64_t next_stamp(struct jitdump_sink *dump)
-{
-    uint64_t now = dump->clock();
-    dump->last_stamp = now > dump->last_stamp ? now : dump->last_stamp + 1;
-    return dump->last_stamp;
-}
-
-/* perf names the ELF file that it makes of a LOAD after the index, so it is unique even when a
- * second session of this process writes a dump into the same directory. */
-static uint64_t next_code_index(void)
-{
-    static atomic_uint_least64_t last;
-    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
 /* Our own machine, out of the ELF header that the linker leaves at the start of our image. */
@@ -174,20 +130,19 @@ static void put_debug_info(struct jitdump_sink *dump, const struct code *code, u
 }
 
 /* Up to the code itself. Readers look for it at the record's end, so there it is, or a hole. */
-static void put_load(struct jitdump_sink *dump, const struct code *code, uint64_t stamp,
-                     uint64_t code_index)
+static void put_load(struct jitdump_sink *dump, const struct code *code, const struct stay *stay)
 {
     struct buffer *group = &dump->group;
     size_t start = begin(group, sizeof(struct jitdump_load));
     buffer_put_string(group, code->name);
     const struct jitdump_load record = {
-        .prefix = {JIT_CODE_LOAD, size_since(group, start) + (uint32_t)code->size, stamp},
+        .prefix = {JIT_CODE_LOAD, size_since(group, start) + (uint32_t)code->size, stay->from},
         .pid = dump->pid,
         .tid = (uint32_t)process_thread_id(),
         .vma = code->address,
         .code_addr = code->address,
         .code_size = code->size,
-        .code_index = code_index,
+        .code_index = stay->index,
     };
     finish(group, start, &record, sizeof(record));
 }
@@ -195,7 +150,7 @@ static void put_load(struct jitdump_sink *dump, const struct code *code, uint64_
 static int write_close_record(struct jitdump_sink *dump)
 {
     const struct jitdump_close record = {
-        .prefix = {JIT_CODE_CLOSE, sizeof(record), next_stamp(dump)},
+        .prefix = {JIT_CODE_CLOSE, sizeof(record), dump->last_stamp},
     };
     return output_file_append(&dump->file, &record, sizeof(record));
 }
@@ -218,132 +173,69 @@ static int write_group(struct jitdump_sink *dump, const void *code, uint64_t cod
                 dump->file.path, (unsigned long long)dump->max_bytes);
         write_close_record(dump);
         output_file_close(&dump->file);
-        dump->gate.failed = true;
+        dump->sink.failed = true;
         return -EFBIG;
     }
     int error =
         code ? output_file_append_two(&dump->file, group->bytes, group->size, code, code_size)
              : output_file_append_hole(&dump->file, group->bytes, group->size, code_size);
     if (error) {
-        dump->gate.failed = true;
+        dump->sink.failed = true;
         return error;
     }
     dump->records++;
     return 0;
 }
 
-static int load_one(struct jitdump_sink *dump, const struct code *code)
+/* Stamps go back in time where code is told of late. */
+static void note_stamp(struct jitdump_sink *dump, uint64_t stamp)
 {
-    uint64_t code_index = next_code_index();
-    uint64_t stamp = timeline_load(dump->timeline, code, code_index, next_stamp(dump));
+    dump->last_stamp = stamp > dump->last_stamp ? stamp : dump->last_stamp;
+}
+
+static int jitdump_load(struct sink *sink, const struct code *code, const struct stay *stay)
+{
+    struct jitdump_sink *dump = jitdump_of(sink);
+    note_stamp(dump, stay->from);
     buffer_clear(&dump->group);
     if (dump->samply) {
-        samply_records_put(dump->samply, &dump->group, code, stamp);
+        samply_records_put(dump->samply, &dump->group, code, stay->from);
     }
     if (!dump->no_debug_info) {
-        put_debug_info(dump, code, stamp);
+        put_debug_info(dump, code, stay->from);
     }
-    put_load(dump, code, stamp, code_index);
+    put_load(dump, code, stay);
     return write_group(dump, code->bytes, code->size);
 }
 
-/* Loads the parts of a replayed stub in which nothing else is known to live. */
-static int load_gaps(struct jitdump_sink *dump, const struct code *code)
-{
-    uint64_t end = code->address + code->size;
-    struct code gap = *code;
-    uint64_t gap_end = code->address;
-    int error = 0;
-    while (!error && timeline_next_gap(dump->timeline, gap_end, end, &gap.address, &gap_end)) {
-        gap.size = gap_end - gap.address;
-        if (gap.size != code->size) { /* offsets are from the start of the whole */
-            gap.facts = CODE_FACTS_UNKNOWN;
-            gap.facts.kind = code->facts.kind;
-        }
-        if (code->bytes) {
-            gap.bytes = (const char *)code->bytes + (gap.address - code->address);
-        }
-        error = load_one(dump, &gap);
-    }
-    return error;
-}
-
-static int jitdump_load(struct sink *sink, const struct code *code)
+static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size,
+                        const struct stay *stay)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    int error = gate_enter(&dump->gate);
-    if (error) {
-        return error;
-    }
-    if (code->replayed && !code->method) {
-        error = load_gaps(dump, code);
-    } else if (!timeline_knows(dump->timeline, code)) {
-        error = load_one(dump, code);
-    }
-    return gate_leave(&dump->gate, error);
-}
-
-static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size)
-{
-    struct jitdump_sink *dump = jitdump_of(sink);
-    int error = gate_enter(&dump->gate);
-    if (error) {
-        return error;
-    }
-    uint64_t now = next_stamp(dump);
-    uint64_t code_index;
-    if (!timeline_move(dump->timeline, from, to, now, &code_index)) {
-        return gate_leave(&dump->gate, -ENOENT);
-    }
+    note_stamp(dump, stay->from);
     const struct jitdump_move record = {
-        .prefix = {JIT_CODE_MOVE, sizeof(record), now},
+        .prefix = {JIT_CODE_MOVE, sizeof(record), stay->from},
         .pid = dump->pid,
         .tid = (uint32_t)process_thread_id(),
         .vma = to,
         .old_code_addr = from,
         .new_code_addr = to,
         .code_size = size,
-        .code_index = code_index,
+        .code_index = stay->index,
     };
     buffer_clear(&dump->group);
     buffer_put(&dump->group, &record, sizeof(record));
-    return gate_leave(&dump->gate, write_group(dump, NULL, 0));
+    return write_group(dump, NULL, 0);
 }
 
-static int jitdump_unload(struct sink *sink, uint64_t address)
+static void jitdump_stats(const struct sink *sink, struct sink_stats *stats)
 {
-    struct jitdump_sink *dump = jitdump_of(sink);
-    int error = gate_enter(&dump->gate);
-    if (error) {
-        return error;
-    }
-    uint64_t swept = atomic_load_explicit(&dump->swept, memory_order_relaxed);
-    timeline_unload(dump->timeline, address, swept ? swept : next_stamp(dump));
-    return gate_leave(&dump->gate, 0);
-}
-
-static void jitdump_swept(struct sink *sink)
-{
-    struct jitdump_sink *dump = jitdump_of(sink);
-    atomic_store_explicit(&dump->swept, dump->clock(), memory_order_relaxed);
-}
-
-static void jitdump_stats(struct sink *sink, struct sink_stats *stats)
-{
-    struct jitdump_sink *dump = jitdump_of(sink);
-    if (!gate_is_ours(&dump->gate)) {
-        *stats = (struct sink_stats){.failed = true};
-        return;
-    }
-    pthread_mutex_lock(&dump->gate.lock);
+    const struct jitdump_sink *dump = (const struct jitdump_sink *)sink;
     *stats = (struct sink_stats){
         .records = dump->records,
         .bytes = dump->file.size,
-        .dropped = dump->gate.dropped,
         .path = dump->file.path,
-        .failed = dump->gate.failed,
     };
-    pthread_mutex_unlock(&dump->gate.lock);
 }
 
 static void free_dump(struct jitdump_sink *dump)
@@ -352,18 +244,16 @@ static void free_dump(struct jitdump_sink *dump)
         munmap(dump->marker, dump->marker_size);
     }
     output_file_release(&dump->file);
-    timeline_free(dump->timeline);
     trailer_encoder_free(&dump->trailer);
     samply_records_free(dump->samply);
     buffer_free(&dump->group);
-    gate_destroy(&dump->gate);
     free(dump);
 }
 
-static void jitdump_close(struct sink *sink)
+static void jitdump_close(struct sink *sink, bool in_fork)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    if (gate_is_ours(&dump->gate) && !dump->gate.failed) {
+    if (!in_fork && !sink->failed) {
         write_close_record(dump);
     }
     free_dump(dump);
@@ -386,22 +276,15 @@ static int map_marker(struct jitdump_sink *dump)
     return 0;
 }
 
-/* Nothing in the dump counts from before the header's stamp. */
 static int write_header(struct jitdump_sink *dump, bool tsc)
 {
-    uint64_t start = next_stamp(dump);
-    dump->timeline = timeline_new(start);
-    if (!dump->timeline) {
-        message(MESSAGE_ERROR, "failed to start %s: out of memory", dump->file.path);
-        return -ENOMEM;
-    }
     const struct jitdump_header header = {
         .magic = JITDUMP_MAGIC,
         .version = JITDUMP_VERSION,
         .total_size = sizeof(header),
         .elf_mach = own_machine(),
         .pid = dump->pid,
-        .timestamp = start,
+        .timestamp = dump->last_stamp,
         .flags = tsc ? JITDUMP_FLAGS_ARCH_TIMESTAMP : 0,
     };
     return output_file_append(&dump->file, &header, sizeof(header));
@@ -410,8 +293,6 @@ static int write_header(struct jitdump_sink *dump, bool tsc)
 static const struct sink_ops jitdump_ops = {
     .load = jitdump_load,
     .move = jitdump_move,
-    .unload = jitdump_unload,
-    .swept = jitdump_swept,
     .stats = jitdump_stats,
     .close = jitdump_close,
 };
@@ -425,8 +306,7 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     }
 #endif
     struct jitdump_sink *dump = calloc(1, sizeof(*dump));
-    if (!dump || gate_init(&dump->gate) != 0) {
-        free(dump);
+    if (!dump) {
         message(MESSAGE_ERROR, "failed to start a dump in %s: out of memory", options->directory);
         return -ENOMEM;
     }
@@ -435,7 +315,7 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     dump->file.fd = -1;
     dump->group = BUFFER_INIT(GROUP_LIMIT);
     trailer_encoder_init(&dump->trailer);
-    dump->clock = options->tsc ? processor_clock : monotonic_clock;
+    dump->last_stamp = options->start;
     dump->max_bytes = options->max_bytes;
     dump->no_debug_info = options->no_debug_info;
     if (options->samply) {

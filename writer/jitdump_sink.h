@@ -9,7 +9,8 @@
 struct jitdump_sink_options {
     const char *directory;   /* an existing directory; the file in it is jit-PID.dump */
     int directory_fd;        /* a descriptor of it, or AT_FDCWD: its name is all there is */
-    bool tsc;                /* stamps are the TSC, the header says ARCH_TIMESTAMP; x86-64 only */
+    uint64_t start;          /* nothing counts from before this stamp */
+    bool tsc;                /* stamps are the TSC, and the header says so (ARCH_TIMESTAMP) */
     bool samply;             /* samply's record extensions ahead of each LOAD */
     const char *source_path; /* samply: directories with Java sources, separated by ':'; or NULL */
     bool no_debug_info;      /* no lines, no trailer */

@@ -449,7 +449,7 @@ static void put_sources(struct samply_records *records, struct buffer *buffer, u
 }
 
 /* The bytecodes of a method without a source, named so that no other has the name. */
-static void put_listing(struct buffer *buffer, struct method *method, uint64_t timestamp)
+static void put_listing(struct buffer *buffer, const struct method *method, uint64_t timestamp)
 {
     char *path;
     if (!method || !method->listing) {
@@ -460,7 +460,7 @@ static void put_listing(struct buffer *buffer, struct method *method, uint64_t t
         free(path);
     }
     free(method->listing);
-    method->listing = NULL;
+    ((struct method *)method)->listing = NULL;
 }
 
 void samply_records_put(struct samply_records *records, struct buffer *buffer,

@@ -1,18 +1,23 @@
 /*
- * A sink is a place where code is reported: a jitdump, a perf map, Intel's JIT Profiling API. One
- * interface, so that the agent sends each event to every open one and knows none of them.
+ * A sink is a place where code is reported: a jitdump, a perf map, Intel's JIT Profiling API. It
+ * only encodes: what is told, to which part of a range, and from when it counts, has been decided
+ * above it, in one place for all sinks (writer/occupancy.h), which alone calls what is declared
+ * here, from one thread at a time, and never in a fork of the process.
  *
- * All functions may be called from any thread at the same time, but for close, which must be the
- * last call. Each returns 0 or a negative errno. A sink that fails in mid-run says so once, through
- * message.h, closes itself at a record boundary and answers -EPIPE from then on: a failure costs
- * the profile, never the process.
+ * Each function returns 0 or a negative errno. A sink that fails for good says so once, through
+ * message.h, closes itself at a record boundary, sets `failed`, and is not called again but for
+ * stats and close: a failure costs the profile, never the process.
  */
 #ifndef JD_WRITER_SINK_H
 #define JD_WRITER_SINK_H
 
 #include "writer/code.h"
 
-struct sink;
+/* A piece of code's stay at one address. */
+struct stay {
+    uint64_t from;  /* when it began; later than any other's that overlapped it */
+    uint64_t index; /* unique in the process, and rising: perf names files after it */
+};
 
 struct sink_stats {
     uint64_t records; /* loads and moves written */
@@ -22,40 +27,28 @@ struct sink_stats {
     bool failed;
 };
 
-/* What each kind of sink brings; only sink.c and the sinks themselves look inside. */
+struct sink;
+
 struct sink_ops {
-    int (*load)(struct sink *sink, const struct code *code);
-    int (*move)(struct sink *sink, uint64_t from, uint64_t to, uint64_t size);
-    int (*unload)(struct sink *sink, uint64_t address);
-    void (*swept)(struct sink *sink); /* NULL: of no interest */
-    void (*stats)(struct sink *sink, struct sink_stats *stats);
-    void (*close)(struct sink *sink);
+    /* Code is there now. What it overlaps is gone. An error: this piece is not told of. */
+    int (*load)(struct sink *sink, const struct code *code, const struct stay *stay);
+    /* The code of `stay`, told of before, went from one address to another. */
+    int (*move)(struct sink *sink, uint64_t from, uint64_t to, uint64_t size,
+                const struct stay *stay);
+    /* The code that starts at `address` is gone. NULL: of no interest. */
+    void (*unload)(struct sink *sink, uint64_t address);
+    void (*stats)(const struct sink *sink, struct sink_stats *stats);
+    /*
+     * Writes what has to be written at the end, closes the file, frees the sink. In a fork of the
+     * process (`in_fork`) the file is not ours to write to or close neatly.
+     */
+    void (*close)(struct sink *sink, bool in_fork);
 };
 
 /* The first member of every sink. */
 struct sink {
     const struct sink_ops *ops;
+    bool failed;
 };
-
-/* Reports code that is there now. */
-int sink_load(struct sink *sink, const struct code *code);
-
-/* Reports that `size` bytes of code went from one address to another. */
-int sink_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size);
-
-/* Reports that the code that starts at `address` is no longer there. Unknown addresses are fine. */
-int sink_unload(struct sink *sink, uint64_t address);
-
-/*
- * Code that will be reported as unloaded from now on, up to the next call, has not run since this
- * moment. For a JVM that frees code in garbage collections: it tells of the end of code late, when
- * other code may already run at its place. Takes no lock.
- */
-void sink_swept(struct sink *sink);
-
-void sink_stats(struct sink *sink, struct sink_stats *stats);
-
-/* Writes what has to be written at the end, closes the file, frees the sink. NULL is fine. */
-void sink_close(struct sink *sink);
 
 #endif

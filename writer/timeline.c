@@ -15,8 +15,10 @@ enum { RANGES_PER_LOAD = 2 };
 struct occupant {
     struct range code; /* all of it, also where others overlap it now */
     uint64_t identity;
+    const void *owner;
     uint64_t code_index;
-    uint64_t from; /* what timeline_load returned */
+    uint64_t from;  /* what timeline_load returned */
+    bool forgotten; /* see timeline_forget */
 };
 
 struct span {
@@ -80,25 +82,52 @@ static struct span *first_span(const struct timeline *timeline, uint64_t address
                : NULL;
 }
 
+/* The same, if it is just this code. */
+static struct span *span_of(const struct timeline *timeline, const struct code *code)
+{
+    struct span *span = first_span(timeline, code->address);
+    return span && span->occupant.code.end == code->address + code->size &&
+                   span->occupant.identity == code_identity(code)
+               ? span
+               : NULL;
+}
+
 bool timeline_knows(const struct timeline *timeline, const struct code *code)
 {
     if (!code->replayed && code->facts.compile_id < 0) {
         return false;
     }
-    const struct span *span = first_span(timeline, code->address);
-    return span && span->occupant.code.end == code->address + code->size &&
-           span->occupant.identity == code_identity(code);
+    const struct span *span = span_of(timeline, code);
+    return span && !span->occupant.forgotten;
+}
+
+static bool is_taken(const struct span *span)
+{
+    return span->live && !span->occupant.forgotten;
+}
+
+void timeline_forget(struct timeline *timeline, uint64_t address)
+{
+    struct span *span = first_span(timeline, address);
+    const struct occupant *occupant = span ? &span->occupant : NULL;
+    uint64_t end = span ? occupant->code.end : 0;
+    uint64_t code_index = span ? occupant->code_index : 0;
+    for (; span && span->range.start < end; span = span_behind(timeline, span)) {
+        if (span->live && span->occupant.code_index == code_index) {
+            span->occupant.forgotten = true;
+        }
+    }
 }
 
 bool timeline_next_gap(const struct timeline *timeline, uint64_t from, uint64_t end,
                        uint64_t *gap_start, uint64_t *gap_end)
 {
     const struct span *span = span_at(timeline, from);
-    while (span && span->live && span->range.start <= from) {
+    while (span && is_taken(span) && span->range.start <= from) {
         from = span->range.end;
         span = span_behind(timeline, span);
     }
-    while (span && !span->live) {
+    while (span && !is_taken(span)) {
         span = span_behind(timeline, span);
     }
     *gap_start = from;
@@ -165,10 +194,18 @@ uint64_t timeline_load(struct timeline *timeline, const struct code *code, uint6
     const struct occupant occupant = {
         .code = {code->address, code->address + code->size},
         .identity = code_identity(code),
+        .owner = code->owner,
         .code_index = code_index,
     };
     if (occupant.code.end <= occupant.code.start) {
         return now; /* empty, or around the end of the address space: it occupies nothing */
+    }
+    struct span *forgotten = span_of(timeline, code);
+    if (forgotten && forgotten->occupant.forgotten && forgotten->range.end == occupant.code.end) {
+        uint64_t from = forgotten->occupant.from;
+        forgotten->occupant = occupant;
+        forgotten->occupant.from = from;
+        return from;
     }
     return occupy(timeline, &occupant, now);
 }
@@ -207,16 +244,20 @@ static void retire_occupant(struct timeline *timeline, struct span *first, uint6
     }
 }
 
-bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t left)
+enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t address,
+                                       const void *owner, uint64_t left)
 {
     struct span *first = first_span(timeline, address);
     if (!first) {
-        return false;
+        return TIMELINE_UNKNOWN;
+    }
+    if (owner && first->occupant.owner && first->occupant.owner != owner) {
+        return TIMELINE_SUPERSEDED;
     }
     /* Loads at one address have to have rising stamps, also when both came too late. */
     uint64_t earliest = first->occupant.from + 1;
     retire_occupant(timeline, first, left > earliest ? left : earliest);
-    return true;
+    return TIMELINE_GONE;
 }
 
 bool timeline_move(struct timeline *timeline, uint64_t from, uint64_t to, uint64_t now,

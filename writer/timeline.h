@@ -37,6 +37,12 @@ void timeline_free(struct timeline *timeline);
 bool timeline_knows(const struct timeline *timeline, const struct code *code);
 
 /*
+ * The code that starts at the address could not be written down: it counts as not known, when it is
+ * told of again, but keeps the time from which it counted.
+ */
+void timeline_forget(struct timeline *timeline, uint64_t address);
+
+/*
  * Finds the first part of [from, end) in which nothing is known to live. False: there is none.
  * HotSpot replays stubs one by one and then the blob around them as well, which is to name only
  * what the stubs have left.
@@ -51,12 +57,21 @@ bool timeline_next_gap(const struct timeline *timeline, uint64_t from, uint64_t 
 uint64_t timeline_load(struct timeline *timeline, const struct code *code, uint64_t code_index,
                        uint64_t now);
 
+enum timeline_unloaded {
+    TIMELINE_GONE,
+    TIMELINE_UNKNOWN,    /* nobody was known there */
+    TIMELINE_SUPERSEDED, /* by other code, which stays */
+};
+
 /*
  * The code that starts at the address is gone, and has not run since `left`: an earlier moment when
  * that is known, else now. One from before its LOAD's stamp tells that the stamp is late, for the
- * events are; it then counts as gone right behind it. False: none is known there.
+ * events are; it then counts as gone right behind it. `owner` is whose it was (struct code; NULL:
+ * whoever is there): a replay may tell of code before the end of the one before it in its place has
+ * been told.
  */
-bool timeline_unload(struct timeline *timeline, uint64_t address, uint64_t left);
+enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t address,
+                                       const void *owner, uint64_t left);
 
 /* The code that starts at `from` is now at `to`. False: none is known there. */
 bool timeline_move(struct timeline *timeline, uint64_t from, uint64_t to, uint64_t now,

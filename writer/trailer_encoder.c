@@ -1,19 +1,10 @@
 #include "writer/trailer_encoder.h"
 
-#include <stdatomic.h>
-
 enum { SECTION_LIMIT = 16 * 1024 * 1024 };
-
-static uint32_t next_dump(void)
-{
-    static atomic_uint_least32_t last;
-    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-}
 
 void trailer_encoder_init(struct trailer_encoder *encoder)
 {
     *encoder = (struct trailer_encoder){
-        .dump = next_dump(),
         .files = BUFFER_INIT(SECTION_LIMIT),
         .methods = BUFFER_INIT(SECTION_LIMIT),
         .inlines = BUFFER_INIT(SECTION_LIMIT),
@@ -23,6 +14,8 @@ void trailer_encoder_init(struct trailer_encoder *encoder)
 
 void trailer_encoder_free(struct trailer_encoder *encoder)
 {
+    id_set_free(&encoder->defined_files);
+    id_set_free(&encoder->defined_methods);
     buffer_free(&encoder->files);
     buffer_free(&encoder->methods);
     buffer_free(&encoder->inlines);
@@ -31,30 +24,29 @@ void trailer_encoder_free(struct trailer_encoder *encoder)
 
 void trailer_encoder_forget(struct trailer_encoder *encoder)
 {
-    encoder->dump = next_dump();
+    id_set_clear(&encoder->defined_files);
+    id_set_clear(&encoder->defined_methods);
 }
 
 /* Returns the id to refer to a file with, having defined it if this is the first time. */
-static uint32_t file_id(struct trailer_encoder *encoder, struct source_file *file)
+static uint32_t file_id(struct trailer_encoder *encoder, const struct source_file *file)
 {
     if (!file || file->id == 0) {
         return 0;
     }
-    if (file->defined_in != encoder->dump) {
-        file->defined_in = encoder->dump;
+    if (id_set_add(&encoder->defined_files, file->id)) {
         buffer_put_uleb(&encoder->files, file->id);
         buffer_put_string(&encoder->files, file->path);
     }
     return file->id;
 }
 
-static uint32_t method_id(struct trailer_encoder *encoder, struct method *method)
+static uint32_t method_id(struct trailer_encoder *encoder, const struct method *method)
 {
     if (!method || method->id == 0) {
         return 0;
     }
-    if (method->defined_in != encoder->dump) {
-        method->defined_in = encoder->dump;
+    if (id_set_add(&encoder->defined_methods, method->id)) {
         uint32_t file = file_id(encoder, method->file);
         buffer_put_uleb(&encoder->methods, method->id);
         buffer_put_uleb(&encoder->methods, file);

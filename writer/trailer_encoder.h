@@ -1,17 +1,18 @@
 /*
  * Writes the trailer of a DEBUG_INFO record (format/jitdump.h): the inline tree and what else the
  * JVM knows of a piece of code. One encoder goes along with a dump from its first record to its
- * last, for it knows what the dump has defined. Not thread-safe; the dump's lock guards it, and the
- * `defined_in` of all methods and files as well.
+ * last, for it knows what the dump has defined. Not thread-safe.
  */
 #ifndef JD_WRITER_TRAILER_ENCODER_H
 #define JD_WRITER_TRAILER_ENCODER_H
 
 #include "writer/buffer.h"
 #include "writer/code.h"
+#include "writer/id_set.h"
 
 struct trailer_encoder {
-    uint32_t dump; /* what `defined_in` is set to; unique in the process */
+    struct id_set defined_files;
+    struct id_set defined_methods;
     /* The sections of one trailer, whose lengths stand before them. */
     struct buffer files;
     struct buffer methods;
@@ -27,7 +28,7 @@ void trailer_encode(struct trailer_encoder *encoder, const struct code *code, st
 
 /*
  * Takes back that anything has been defined: for when trailers that trailer_encode made did not
- * reach the dump. What is needed again is defined again.
+ * reach the dump, or another dump begins. What is needed again is defined again.
  */
 void trailer_encoder_forget(struct trailer_encoder *encoder);
 

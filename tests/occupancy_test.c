@@ -1,0 +1,231 @@
+/* One room for several sinks: what each of them gets to hear. */
+#include "writer/occupancy.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* A sink that takes note. */
+struct notes {
+    struct sink sink;
+    unsigned loads, moves, unloads;
+    uint64_t address, size, from, index;
+    int error; /* what the next load answers */
+    bool dies; /* with it */
+    bool *closed;
+};
+
+static int note_load(struct sink *sink, const struct code *code, const struct stay *stay)
+{
+    struct notes *notes = (struct notes *)sink;
+    notes->loads++;
+    notes->address = code->address;
+    notes->size = code->size;
+    notes->from = stay->from;
+    notes->index = stay->index;
+    sink->failed = notes->dies;
+    return notes->error;
+}
+
+static int note_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size,
+                     const struct stay *stay)
+{
+    struct notes *notes = (struct notes *)sink;
+    (void)from;
+    notes->moves++;
+    notes->address = to;
+    notes->size = size;
+    notes->from = stay->from;
+    notes->index = stay->index;
+    return 0;
+}
+
+static void note_unload(struct sink *sink, uint64_t address)
+{
+    struct notes *notes = (struct notes *)sink;
+    notes->unloads++;
+    notes->address = address;
+}
+
+static void note_stats(const struct sink *sink, struct sink_stats *stats)
+{
+    *stats = (struct sink_stats){.records = ((const struct notes *)sink)->loads};
+}
+
+static void note_close(struct sink *sink, bool in_fork)
+{
+    struct notes *notes = (struct notes *)sink;
+    *notes->closed = !in_fork;
+    free(notes);
+}
+
+static const struct sink_ops ops = {note_load, note_move, note_unload, note_stats, note_close};
+
+static bool closed[2];
+
+static struct occupancy *open_two(struct notes *notes[2])
+{
+    struct occupancy *occupancy = NULL;
+    assert_int_equal(occupancy_new(false, &occupancy), 0);
+    for (int i = 0; i < 2; i++) {
+        notes[i] = calloc(1, sizeof(*notes[i]));
+        assert_non_null(notes[i]);
+        notes[i]->sink.ops = &ops;
+        notes[i]->closed = &closed[i];
+        closed[i] = false;
+        occupancy_add(occupancy, &notes[i]->sink);
+    }
+    return occupancy;
+}
+
+static struct code code_at(uint64_t address, int32_t compile_id)
+{
+    struct code code = {.address = address, .size = 64, .name = "x", .facts = CODE_FACTS_UNKNOWN};
+    code.facts.compile_id = compile_id;
+    return code;
+}
+
+static void all_get_the_same_stamp_and_index(void **state)
+{
+    (void)state;
+    struct notes *notes[2];
+    struct occupancy *occupancy = open_two(notes);
+    struct code code = code_at(0x1000, 1);
+    assert_int_equal(occupancy_load(occupancy, &code), 0);
+    assert_int_equal(notes[0]->from, occupancy_start(occupancy));
+    assert_int_equal(notes[0]->index, notes[1]->index);
+    uint64_t index = notes[0]->index;
+    assert_int_equal(occupancy_load(occupancy, &code), 0); /* known */
+    assert_int_equal(notes[0]->loads, 1);
+    assert_int_equal(occupancy_move(occupancy, 0x1000, 0x2000, 64), 0);
+    assert_int_equal(occupancy_move(occupancy, 0x1000, 0x3000, 64), -ENOENT);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(notes[i]->moves, 1);
+        assert_int_equal(notes[i]->index, index);
+        assert_true(notes[i]->from > occupancy_start(occupancy));
+    }
+    assert_true(occupancy_unload(occupancy, 0x2000, NULL));
+    assert_true(occupancy_unload(occupancy, 0x2000, NULL));
+    assert_int_equal(notes[0]->unloads, 1);
+    occupancy_close(occupancy);
+    assert_true(closed[0] && closed[1]);
+}
+
+static void known_by_number_alone_before_anything_is_looked_up(void **state)
+{
+    (void)state;
+    struct notes *notes[2];
+    struct occupancy *occupancy = open_two(notes);
+    struct code code = code_at(0x1000, 7);
+    occupancy_load(occupancy, &code);
+    code.name = NULL;
+    assert_true(occupancy_knows(occupancy, &code));
+    code.facts.compile_id = 8;
+    assert_false(occupancy_knows(occupancy, &code));
+    code.facts.compile_id = -1;
+    code.replayed = true;
+    assert_false(occupancy_knows(occupancy, &code));
+    code.name = "x";
+    assert_false(occupancy_knows(occupancy, &code)); /* it had a number then */
+    occupancy_close(occupancy);
+}
+
+static void what_one_could_not_write_is_told_of_again(void **state)
+{
+    (void)state;
+    struct notes *notes[2];
+    struct occupancy *occupancy = open_two(notes);
+    struct code code = code_at(0x1000, 1);
+    notes[1]->error = -ENOBUFS;
+    assert_int_equal(occupancy_load(occupancy, &code), -ENOBUFS);
+    uint64_t from = notes[0]->from;
+    assert_false(occupancy_knows(occupancy, &code));
+    struct sink_stats stats;
+    occupancy_stats(occupancy, 1, &stats);
+    assert_int_equal(stats.dropped, 1);
+    occupancy_stats(occupancy, 0, &stats);
+    assert_int_equal(stats.dropped, 0);
+    notes[1]->error = 0;
+    assert_int_equal(occupancy_load(occupancy, &code), 0);
+    assert_int_equal(notes[1]->loads, 2);
+    assert_int_equal(notes[1]->from, from);
+    assert_true(occupancy_knows(occupancy, &code));
+    /* A piece of a blob, too: the rest of what a replay tells of once more. */
+    struct code blob = code_at(0xfc0, -1);
+    blob.size = 192;
+    blob.replayed = true;
+    notes[0]->error = -ENOBUFS;
+    assert_int_equal(occupancy_load(occupancy, &blob), -ENOBUFS);
+    notes[0]->error = 0;
+    assert_int_equal(notes[0]->loads, 3);
+    assert_int_equal(occupancy_load(occupancy, &blob), 0);
+    assert_int_equal(notes[0]->loads, 5);
+    assert_int_equal(occupancy_load(occupancy, &blob), 0);
+    assert_int_equal(notes[0]->loads, 5);
+    occupancy_close(occupancy);
+}
+
+static void a_dead_sink_is_left_alone(void **state)
+{
+    (void)state;
+    struct notes *notes[2];
+    struct occupancy *occupancy = open_two(notes);
+    struct code code = code_at(0x1000, 1);
+    notes[0]->error = -EIO;
+    notes[0]->dies = true;
+    assert_int_equal(occupancy_load(occupancy, &code), -EIO);
+    assert_true(occupancy_knows(occupancy, &code)); /* nobody is waiting for it */
+    code = code_at(0x2000, 2);
+    assert_int_equal(occupancy_load(occupancy, &code), -EPIPE);
+    assert_int_equal(notes[0]->loads, 1);
+    assert_int_equal(notes[1]->loads, 2);
+    assert_false(occupancy_is_dead(occupancy));
+    notes[1]->error = -EIO;
+    notes[1]->dies = true;
+    code = code_at(0x3000, 3);
+    assert_int_not_equal(occupancy_load(occupancy, &code), 0);
+    assert_true(occupancy_is_dead(occupancy));
+    assert_int_equal(occupancy_load(occupancy, &code), -EPIPE);
+    assert_int_equal(occupancy_move(occupancy, 0x1000, 0x5000, 64), -EPIPE);
+    occupancy_close(occupancy);
+}
+
+static void a_fork_hears_nothing(void **state)
+{
+    (void)state;
+    struct notes *notes[2];
+    struct occupancy *occupancy = open_two(notes);
+    pid_t child = fork();
+    if (child == 0) {
+        struct code code = code_at(0x1000, 1);
+        bool silent = occupancy_load(occupancy, &code) == -EPIPE &&
+                      occupancy_move(occupancy, 1, 2, 3) == -EPIPE &&
+                      occupancy_unload(occupancy, 0x1000, NULL) && occupancy_is_dead(occupancy) &&
+                      notes[0]->loads == 0;
+        occupancy_close(occupancy);
+        _exit(silent && !closed[0] && !closed[1] ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    occupancy_close(occupancy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_get_the_same_stamp_and_index),
+        cmocka_unit_test(known_by_number_alone_before_anything_is_looked_up),
+        cmocka_unit_test(what_one_could_not_write_is_told_of_again),
+        cmocka_unit_test(a_dead_sink_is_left_alone),
+        cmocka_unit_test(a_fork_hears_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+#include "writer/occupancy.h"
+
+#include "writer/gate.h"
+#include "writer/timeline.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct occupancy {
+    struct gate gate; /* to everything below but `swept` */
+    struct timeline *timeline;
+    uint64_t (*clock)(void);
+    uint64_t start;
+    uint64_t last_stamp;
+    atomic_uint_least64_t swept; /* when occupancy_swept was called last; 0: never */
+    struct {
+        struct sink *sink;
+        uint64_t dropped;
+    } places[OCCUPANCY_SINKS_MAX];
+    unsigned count;
+};
+
+static uint64_t monotonic_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t processor_clock(void)
+{
+#ifdef __x86_64__
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/* The time, later than any before: two events in one tick still have an order. */
+static uint64_t next_stamp(struct occupancy *occupancy)
+{
+    uint64_t now = occupancy->clock();
+    occupancy->last_stamp = now > occupancy->last_stamp ? now : occupancy->last_stamp + 1;
+    return occupancy->last_stamp;
+}
+
+/* perf names the ELF file that it makes of a LOAD after the index, so it is unique even when a
+ * second session of this process writes a dump into the same directory. */
+static uint64_t next_index(void)
+{
+    static atomic_uint_least64_t last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+int occupancy_new(bool tsc, struct occupancy **out)
+{
+    struct occupancy *occupancy = calloc(1, sizeof(*occupancy));
+    if (!occupancy || gate_init(&occupancy->gate) != 0) {
+        free(occupancy);
+        return -ENOMEM;
+    }
+    occupancy->clock = tsc ? processor_clock : monotonic_clock;
+    occupancy->start = next_stamp(occupancy);
+    occupancy->timeline = timeline_new(occupancy->start);
+    if (!occupancy->timeline) {
+        gate_destroy(&occupancy->gate);
+        free(occupancy);
+        return -ENOMEM;
+    }
+    *out = occupancy;
+    return 0;
+}
+
+uint64_t occupancy_start(const struct occupancy *occupancy)
+{
+    return occupancy->start;
+}
+
+void occupancy_add(struct occupancy *occupancy, struct sink *sink)
+{
+    occupancy->places[occupancy->count++].sink = sink;
+}
+
+/* Whether any sink works; the lock is held. */
+static bool any_works(const struct occupancy *occupancy)
+{
+    for (unsigned i = 0; i < occupancy->count; i++) {
+        if (!occupancy->places[i].sink->failed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Hands one piece to every sink. A piece that one of them could not write is not known: when it is
+ * told of again, all get it again. */
+static int load_one(struct occupancy *occupancy, const struct code *code)
+{
+    struct stay stay = {.index = next_index()};
+    stay.from = timeline_load(occupancy->timeline, code, stay.index, next_stamp(occupancy));
+    int first_error = 0;
+    for (unsigned i = 0; i < occupancy->count; i++) {
+        struct sink *sink = occupancy->places[i].sink;
+        int error = sink->failed ? -EPIPE : sink->ops->load(sink, code, &stay);
+        if (error) {
+            occupancy->places[i].dropped++;
+            first_error = first_error ? first_error : error;
+            if (!sink->failed) {
+                timeline_forget(occupancy->timeline, code->address);
+            }
+        }
+    }
+    return first_error;
+}
+
+/* Loads the parts of a replayed stub in which nothing else is known to live. */
+static int load_gaps(struct occupancy *occupancy, const struct code *code)
+{
+    uint64_t end = code->address + code->size;
+    struct code gap = *code;
+    uint64_t gap_end = code->address;
+    int error = 0;
+    while (!error && timeline_next_gap(occupancy->timeline, gap_end, end, &gap.address, &gap_end)) {
+        gap.size = gap_end - gap.address;
+        if (gap.size != code->size) { /* offsets are from the start of the whole */
+            gap.facts = CODE_FACTS_UNKNOWN;
+            gap.facts.kind = code->facts.kind;
+        }
+        if (code->bytes) {
+            gap.bytes = (const char *)code->bytes + (gap.address - code->address);
+        }
+        error = load_one(occupancy, &gap);
+    }
+    return error;
+}
+
+bool occupancy_knows(struct occupancy *occupancy, const struct code *code)
+{
+    if (gate_enter(&occupancy->gate) != 0) {
+        return false;
+    }
+    bool known =
+        (code->facts.compile_id >= 0 || code->name) && timeline_knows(occupancy->timeline, code);
+    gate_leave(&occupancy->gate);
+    return known;
+}
+
+int occupancy_load(struct occupancy *occupancy, const struct code *code)
+{
+    int error = gate_enter(&occupancy->gate);
+    if (error) {
+        return error;
+    }
+    if (!any_works(occupancy)) {
+        error = -EPIPE;
+        for (unsigned i = 0; i < occupancy->count; i++) {
+            occupancy->places[i].dropped++;
+        }
+    } else if (code->replayed && !code->method) {
+        error = load_gaps(occupancy, code);
+    } else if (!timeline_knows(occupancy->timeline, code)) {
+        error = load_one(occupancy, code);
+    }
+    gate_leave(&occupancy->gate);
+    return error;
+}
+
+/* The lock is held. */
+static int move_inside(struct occupancy *occupancy, uint64_t from, uint64_t to, uint64_t size)
+{
+    struct stay stay = {.from = next_stamp(occupancy)};
+    if (!timeline_move(occupancy->timeline, from, to, stay.from, &stay.index)) {
+        return -ENOENT;
+    }
+    int first_error = 0;
+    for (unsigned i = 0; i < occupancy->count; i++) {
+        struct sink *sink = occupancy->places[i].sink;
+        int error = sink->failed ? -EPIPE : sink->ops->move(sink, from, to, size, &stay);
+        occupancy->places[i].dropped += error != 0;
+        first_error = first_error ? first_error : error;
+    }
+    return first_error;
+}
+
+int occupancy_move(struct occupancy *occupancy, uint64_t from, uint64_t to, uint64_t size)
+{
+    int error = gate_enter(&occupancy->gate);
+    if (!error) {
+        error = any_works(occupancy) ? move_inside(occupancy, from, to, size) : -EPIPE;
+        gate_leave(&occupancy->gate);
+    }
+    return error;
+}
+
+bool occupancy_unload(struct occupancy *occupancy, uint64_t address, const void *owner)
+{
+    if (gate_enter(&occupancy->gate) != 0) {
+        return true;
+    }
+    uint64_t swept = atomic_load_explicit(&occupancy->swept, memory_order_relaxed);
+    enum timeline_unloaded unloaded =
+        timeline_unload(occupancy->timeline, address, owner, swept ? swept : next_stamp(occupancy));
+    for (unsigned i = 0; unloaded == TIMELINE_GONE && i < occupancy->count; i++) {
+        struct sink *sink = occupancy->places[i].sink;
+        if (!sink->failed && sink->ops->unload) {
+            sink->ops->unload(sink, address);
+        }
+    }
+    gate_leave(&occupancy->gate);
+    return unloaded != TIMELINE_SUPERSEDED;
+}
+
+void occupancy_swept(struct occupancy *occupancy)
+{
+    atomic_store_explicit(&occupancy->swept, occupancy->clock(), memory_order_relaxed);
+}
+
+bool occupancy_is_dead(struct occupancy *occupancy)
+{
+    if (gate_enter(&occupancy->gate) != 0) {
+        return true;
+    }
+    bool dead = !any_works(occupancy);
+    gate_leave(&occupancy->gate);
+    return dead;
+}
+
+void occupancy_stats(struct occupancy *occupancy, unsigned sink, struct sink_stats *stats)
+{
+    *stats = (struct sink_stats){.failed = true};
+    if (gate_enter(&occupancy->gate) == 0) {
+        const struct sink *asked = occupancy->places[sink].sink;
+        asked->ops->stats(asked, stats);
+        stats->dropped += occupancy->places[sink].dropped;
+        stats->failed = asked->failed;
+        gate_leave(&occupancy->gate);
+    }
+}
+
+void occupancy_close(struct occupancy *occupancy)
+{
+    if (!occupancy) {
+        return;
+    }
+    bool in_fork = !gate_is_ours(&occupancy->gate);
+    for (unsigned i = 0; i < occupancy->count; i++) {
+        struct sink *sink = occupancy->places[i].sink;
+        sink->ops->close(sink, in_fork);
+    }
+    timeline_free(occupancy->timeline);
+    gate_destroy(&occupancy->gate);
+    free(occupancy);
+}
