@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,31 +17,29 @@ struct report {
     size_t length;
 };
 
-static void add_line(struct report *report, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void add_line(struct report *report, const char *format, ...)
+/* What snprintf wrote, or would have written, becomes part of the text. */
+static void added(struct report *report, int n)
 {
     size_t room = sizeof(report->text) - report->length;
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(report->text + report->length, room, format, args);
-    va_end(args);
     if (n > 0) {
         report->length += (size_t)n < room ? (size_t)n : room - 1;
     }
 }
 
+#define ADD_LINE(report, ...)                                                                      \
+    added(report, snprintf((report)->text + (report)->length,                                      \
+                           sizeof((report)->text) - (report)->length, __VA_ARGS__))
+
 static void describe(struct report *report, const struct session *session)
 {
     if (!session) {
-        add_line(report, "state=stopped\n");
+        ADD_LINE(report, "state=stopped\n");
         return;
     }
     for (unsigned i = 0; i < session->sinks.count; i++) {
         struct sink_stats stats;
         occupancy_stats(session->sinks.occupancy, i, &stats);
-        add_line(report,
+        ADD_LINE(report,
                  "state=%s mode=%s seconds=%lld records=%" PRIu64 " bytes=%" PRIu64
                  " dropped=%" PRIu64 " file=%s\n",
                  stats.failed ? "failed" : "running", session->sinks.names[i],
@@ -50,7 +47,7 @@ static void describe(struct report *report, const struct session *session)
                  stats.dropped, stats.path ? stats.path : "-");
     }
     if (session->options.lease[0]) {
-        add_line(report, "lease=%s\n", session->options.lease);
+        ADD_LINE(report, "lease=%s\n", session->options.lease);
     }
 }
 
