@@ -63,22 +63,27 @@ static void put_name(struct dwarf *dwarf, const char *name)
 
 /* ---- Abbreviations ---- */
 
-/* Attributes and forms of entries that come with and without children. */
+/*
+ * Attributes and forms of entries that come with and without children. The columns tell entries
+ * apart that have one address and one line: Java has none, and KDAB hotspot takes a function for
+ * another one that agrees with it in all of these.
+ */
 #define NAMES DW_AT_name, DW_FORM_strp, DW_AT_linkage_name, DW_FORM_strp
 #define PLACE                                                                                      \
     DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4, DW_AT_external, DW_FORM_flag_present
 #define DECLARATION DW_AT_decl_file, DW_FORM_udata, DW_AT_decl_line, DW_FORM_udata
+#define COLUMN      DW_AT_decl_column, DW_FORM_udata
 #define CALL                                                                                       \
     DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_call_file, DW_FORM_udata, DW_AT_call_line,          \
-        DW_FORM_udata
+        DW_FORM_udata, DW_AT_call_column, DW_FORM_udata, COLUMN
 #define ONE_PIECE CALL, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4
-#define PIECES    CALL, DW_AT_ranges, DW_FORM_sec_offset
+#define PIECES    CALL, DW_AT_entry_pc, DW_FORM_addr, DW_AT_ranges, DW_FORM_sec_offset
 
 static void put_abbreviations(struct bytes *out)
 {
     static const struct {
         uint8_t code, tag, children;
-        uint8_t attributes[18]; /* pairs of attribute and form; none needs two bytes */
+        uint8_t attributes[20]; /* pairs of attribute and form; none needs two bytes */
     } table[] = {
         {ABBREV_UNIT,
          DW_TAG_compile_unit,
@@ -91,8 +96,11 @@ static void put_abbreviations(struct bytes *out)
          DW_CHILDREN_yes,
          {DW_AT_language, DW_FORM_data1, DW_AT_name, DW_FORM_strp, DW_AT_low_pc, DW_FORM_addr,
           DW_AT_ranges, DW_FORM_sec_offset, DW_AT_stmt_list, DW_FORM_sec_offset}},
-        {ABBREV_FUNCTION, DW_TAG_subprogram, DW_CHILDREN_yes, {NAMES, PLACE, DECLARATION}},
-        {ABBREV_LEAF_FUNCTION, DW_TAG_subprogram, DW_CHILDREN_no, {NAMES, PLACE, DECLARATION}},
+        {ABBREV_FUNCTION, DW_TAG_subprogram, DW_CHILDREN_yes, {NAMES, PLACE, DECLARATION, COLUMN}},
+        {ABBREV_LEAF_FUNCTION,
+         DW_TAG_subprogram,
+         DW_CHILDREN_no,
+         {NAMES, PLACE, DECLARATION, COLUMN}},
         {ABBREV_ABSTRACT,
          DW_TAG_subprogram,
          DW_CHILDREN_no,
@@ -263,6 +271,7 @@ void dwarf_add_function(struct dwarf *dwarf, const struct dwarf_function *functi
     bytes_u32(&dwarf->info, (uint32_t)function->size);
     bytes_uleb(&dwarf->info, 1); /* the unit's file is the table's first */
     bytes_uleb(&dwarf->info, function->line);
+    bytes_uleb(&dwarf->info, function->layer * DWARF_LAYER_COLUMNS);
     if (has_tree) {
         dwarf_put_inlines(dwarf, function);
         bytes_u8(&dwarf->info, 0);

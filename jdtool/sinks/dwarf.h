@@ -27,6 +27,7 @@ struct dwarf_function {
     const struct dwarf_row *rows; /* ascending offsets below size */
     uint32_t row_count;
     const struct trailer *inlines; /* NULL: none */
+    uint32_t layer;                /* tells it from code that was at its place before */
 };
 
 struct dwarf_section {

@@ -94,8 +94,9 @@ static void put_origin(struct dwarf *dwarf, uint64_t method)
     bytes_u32(&dwarf->info, 0);
 }
 
+/* depth: how many entries it is in. */
 static void put_inlined(struct dwarf *dwarf, const struct dwarf_function *function, uint32_t index,
-                        bool has_children)
+                        uint32_t depth, bool has_children)
 {
     static const uint8_t abbreviations[2][2] = {
         {ABBREV_LEAF_INLINED, ABBREV_INLINED},
@@ -111,11 +112,14 @@ static void put_inlined(struct dwarf *dwarf, const struct dwarf_function *functi
     put_origin(dwarf, node->method);
     bytes_uleb(&dwarf->info, dwarf_file_number(dwarf, caller->file));
     bytes_uleb(&dwarf->info, node->call_line);
+    bytes_uleb(&dwarf->info, function->layer * DWARF_LAYER_COLUMNS + 2 * depth);
+    bytes_uleb(&dwarf->info, function->layer * DWARF_LAYER_COLUMNS + 2 * depth + 1);
     if (!piece->next) {
         bytes_u64(&dwarf->info, function->address + piece->start);
         bytes_u32(&dwarf->info, piece->end - piece->start);
         return;
     }
+    bytes_u64(&dwarf->info, function->address + piece->start);
     bytes_u32(&dwarf->info, (uint32_t)dwarf->ranges.size);
     for (;;) {
         bytes_u64(&dwarf->ranges, function->address + piece->start);
@@ -157,7 +161,7 @@ void dwarf_put_inlines(struct dwarf *dwarf, const struct dwarf_function *functio
             next++;
         }
         bool has_children = next < tree->node_count && tree->nodes[next].parent == i;
-        put_inlined(dwarf, function, i, has_children);
+        put_inlined(dwarf, function, i, depth, has_children);
         if (has_children) {
             open[++depth] = i;
         }

@@ -38,38 +38,52 @@ uint32_t dwarf_file_number(struct dwarf *dwarf, const char *file)
     return number;
 }
 
+/* A row for the code from `step` bytes behind the last row's on. */
+static void put_row(struct bytes *program, uint32_t step, int64_t line_step)
+{
+    if (line_step < LINE_BASE || line_step >= LINE_BASE + LINE_RANGE) {
+        bytes_u8(program, DW_LNS_advance_line);
+        bytes_sleb(program, line_step);
+        line_step = 0;
+    }
+    if (step > (255 - OPCODE_BASE - (LINE_RANGE - 1)) / LINE_RANGE) {
+        bytes_u8(program, DW_LNS_advance_pc);
+        bytes_uleb(program, step);
+        step = 0;
+    }
+    bytes_u8(program, (uint8_t)(line_step - LINE_BASE + LINE_RANGE * (int64_t)step + OPCODE_BASE));
+}
+
 void dwarf_put_rows(struct dwarf *dwarf, const struct dwarf_function *function)
 {
+    static const struct dwarf_row no_line = {0};
     struct bytes *program = &dwarf->unit.line_program;
+    const struct dwarf_row *rows = function->rows;
+    uint32_t count = function->row_count;
     uint32_t offset = 0;
     int64_t line = 1;
     uint32_t file = 1;
+    if (count == 0 && function->layer) { /* for its column */
+        rows = &no_line;
+        count = 1;
+    }
     bytes_u8(program, 0);
     bytes_uleb(program, 9);
     bytes_u8(program, DW_LNE_set_address);
     bytes_u64(program, function->address);
-    for (uint32_t i = 0; i < function->row_count; i++) {
-        const struct dwarf_row *row = &function->rows[i];
+    if (function->layer) {
+        bytes_u8(program, DW_LNS_set_column);
+        bytes_uleb(program, function->layer);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct dwarf_row *row = &rows[i];
         uint32_t number = row->file ? dwarf_file_number(dwarf, row->file) : file;
-        int64_t line_step = row->line - line;
-        uint32_t step = row->offset - offset;
         if (number != file) {
             bytes_u8(program, DW_LNS_set_file);
             bytes_uleb(program, number);
             file = number;
         }
-        if (line_step < LINE_BASE || line_step >= LINE_BASE + LINE_RANGE) {
-            bytes_u8(program, DW_LNS_advance_line);
-            bytes_sleb(program, line_step);
-            line_step = 0;
-        }
-        if (step > (255 - OPCODE_BASE - (LINE_RANGE - 1)) / LINE_RANGE) {
-            bytes_u8(program, DW_LNS_advance_pc);
-            bytes_uleb(program, step);
-            step = 0;
-        }
-        bytes_u8(program,
-                 (uint8_t)(line_step - LINE_BASE + LINE_RANGE * (int64_t)step + OPCODE_BASE));
+        put_row(program, row->offset - offset, row->line - line);
         offset = row->offset;
         line = row->line;
     }

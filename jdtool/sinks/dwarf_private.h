@@ -24,6 +24,9 @@ enum dwarf_abbreviation {
 /* For classes that name no source file, which compilers and the JDK make at run time, and stubs. */
 #define UNKNOWN_FILE "(generated)"
 
+/* Columns that a function and those inlined into it may use: more than two for each level. */
+#define DWARF_LAYER_COLUMNS 1024
+
 /* From pointers or ids to 32-bit values. Zero one to start. */
 struct dwarf_table {
     struct hash_map map;
