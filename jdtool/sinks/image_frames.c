@@ -18,7 +18,7 @@
 /* A block has room for so many lines; that a method goes into a second one is rare, and shows as a
  * second symbol of its name. */
 #define BLOCK_LINES 256
-#define BLOCK_BYTES (BLOCK_LINES * FRAME_BYTES)
+#define BLOCK_BYTES (UINT64_C(1) * BLOCK_LINES * FRAME_BYTES)
 #define BLOCKS_MAX  ((uint32_t)((IMAGE_FRAMES_SPACE - IMAGE_ELF_TEXT) / BLOCK_BYTES) - 1)
 
 /* Answers given before: chains hold the same frames again and again. */
@@ -98,7 +98,7 @@ uint64_t image_frames_lost(const struct image_frames *frames)
 
 static uint64_t offset_of(uint32_t block, uint32_t slot)
 {
-    return IMAGE_ELF_TEXT + (uint64_t)block * BLOCK_BYTES + slot * (uint64_t)FRAME_BYTES;
+    return IMAGE_ELF_TEXT + block * BLOCK_BYTES + slot * (uint64_t)FRAME_BYTES;
 }
 
 /* Makes a block. HASH_MAP_NONE: no room, or no memory. */

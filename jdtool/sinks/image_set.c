@@ -226,8 +226,9 @@ struct jvm_images *image_set_of(struct image_set *set, const struct recording *r
         return images;
     }
     images = new_images(set, recording, module);
-    if (!images || reach(&set->by_module, module->id, &set->module_room, sizeof images) < 0 ||
-        array_reserve(&set->list, set->count, &set->room, sizeof images) < 0) {
+    if (!images ||
+        reach(&set->by_module, module->id, &set->module_room, sizeof(struct jvm_images *)) < 0 ||
+        array_reserve(&set->list, set->count, &set->room, sizeof(struct jvm_images *)) < 0) {
         free_images(images);
         (void)no_memory(set);
         return NULL;
