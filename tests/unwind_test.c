@@ -4,6 +4,7 @@
  */
 #include "jdtool/unwind/unwind.h"
 #include "random.h"
+#include "unwind_places.h"
 
 #include <elf.h>
 #include <inttypes.h>
@@ -73,7 +74,15 @@ static int set_up(void **state)
     return 0;
 }
 
-static const struct unwind_process process = {.find = find_piece, .machine = EM_X86_64};
+static const struct unwind_place *piece_at(void *context, uint64_t pc, bool caller)
+{
+    struct unwind_place *place = next_place();
+    unwind_place_of(find_piece, context, pc, caller, place);
+    return place;
+}
+
+static const struct unwind_process process = {
+    .find = piece_at, .row = test_row, .machine = EM_X86_64};
 
 static uint64_t at(int word)
 {
@@ -282,6 +291,13 @@ static void find_own(void *context, uint64_t address, struct unwind_place *place
     }
 }
 
+static const struct unwind_place *own_at(void *context, uint64_t pc, bool caller)
+{
+    struct unwind_place *place = next_place();
+    unwind_place_of(find_own, context, pc, caller, place);
+    return place;
+}
+
 __attribute__((noinline)) static int innermost(struct own_process *own)
 {
     ucontext_t context;
@@ -299,7 +315,8 @@ __attribute__((noinline)) static int innermost(struct own_process *own)
     extern char **environ;
     sample.stack = (const uint8_t *)(uintptr_t)sample.sp;
     sample.stack_size = (size_t)((const uint8_t *)environ - sample.stack);
-    struct unwind_process native = {.find = find_own, .context = own, .machine = EM_X86_64};
+    struct unwind_process native = {
+        .find = own_at, .row = test_row, .context = own, .machine = EM_X86_64};
     return (int)unwind(&native, &sample, frames, WORDS, &count);
 }
 

@@ -525,9 +525,15 @@ const struct method_detail *method_names_detail(struct method_names *names,
 
 uint32_t method_detail_line(const struct method_detail *detail, uint32_t bci)
 {
-    uint32_t line = 0;
-    for (uint32_t i = 0; i < detail->line_count && detail->lines[i].bci <= bci; i++) {
-        line = detail->lines[i].line;
+    uint32_t low = 0;
+    uint32_t high = detail->line_count;
+    while (low < high) { /* the first row that is behind */
+        uint32_t middle = low + (high - low) / 2;
+        if (detail->lines[middle].bci <= bci) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
     }
-    return line;
+    return low ? detail->lines[low - 1].line : 0;
 }

@@ -178,6 +178,7 @@ struct perf_sample {
     uint32_t pid, tid; /* -1 when not sampled */
     uint64_t time;
     uint64_t period;
+    uint32_t cpu;
 
     const uint64_t *chain; /* with PERF_CONTEXT_* markers, innermost first */
     uint64_t chain_count;

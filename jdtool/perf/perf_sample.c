@@ -258,8 +258,10 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
     if (type & PERF_SAMPLE_TIME) {
         sample->time = take_word(&cursor);
     }
-    skip_words(&cursor, type & (PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
-                                PERF_SAMPLE_CPU));
+    skip_words(&cursor, type & (PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID));
+    if (type & PERF_SAMPLE_CPU) {
+        sample->cpu = (uint32_t)take_word(&cursor);
+    }
     if (type & PERF_SAMPLE_PERIOD) {
         sample->period = take_word(&cursor);
     }

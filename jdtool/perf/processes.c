@@ -61,89 +61,6 @@ struct mapping_answer {
 
 /* ---- Records ---- */
 
-static uint32_t u32_at(const struct perf_record *record, size_t offset)
-{
-    uint32_t value = 0;
-    if (offset + sizeof value <= record->size) {
-        memcpy(&value, record->bytes + offset, sizeof value);
-    }
-    return value;
-}
-
-static uint64_t u64_at(const struct perf_record *record, size_t offset)
-{
-    uint64_t value = 0;
-    if (offset + sizeof value <= record->size) {
-        memcpy(&value, record->bytes + offset, sizeof value);
-    }
-    return value;
-}
-
-/* A NUL-terminated string from an offset on, or NULL. */
-static const char *string_at(const struct perf_record *record, size_t offset)
-{
-    if (offset >= record->size || !memchr(record->bytes + offset, '\0', record->size - offset)) {
-        return NULL;
-    }
-    return (const char *)record->bytes + offset;
-}
-
-/* The names the kernel and perf give to memory without a file (map__new in tools/perf/util/map.c);
- * code caches of large pages (-XX:+UseLargePages) have names of their own. */
-static bool is_anonymous(const char *path)
-{
-    static const char *const starts[] = {
-        "//anon", "[anon:", "/memfd:", "/anon_hugepage", "/SYSV", "/dev/zero",
-    };
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-        if (strncmp(path, starts[i], strlen(starts[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool mapping_decode(const struct perf_data *data, const struct perf_record *record,
-                    struct mapping *mapping, uint32_t *pid)
-{
-    bool extended = record->type == PERF_RECORD_MMAP2;
-    if (!extended && record->type != PERF_RECORD_MMAP) {
-        return false;
-    }
-    if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER) {
-        return false;
-    }
-    const char *path = string_at(record, extended ? 72 : 40);
-    uint64_t start = u64_at(record, 16);
-    uint64_t size = u64_at(record, 24);
-    if (!path || size == 0 || size > UINT64_MAX - start) {
-        return false;
-    }
-    bool has_id = extended && record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
-    bool has_inode = extended && !has_id;
-    *pid = u32_at(record, 8);
-    *mapping = (struct mapping){
-        .start = start,
-        .end = start + size,
-        .file_offset = u64_at(record, 32),
-        .from = perf_record_id(data, record).time,
-        .inode = has_inode ? u64_at(record, 48) : 0,
-        .major = has_inode ? u32_at(record, 40) : 0,
-        .minor = has_inode ? u32_at(record, 44) : 0,
-        .path = path,
-        .executable = extended ? (u32_at(record, 64) & PROT_EXEC) != 0
-                               : !(record->misc & PERF_RECORD_MISC_MMAP_DATA),
-        .anonymous = is_anonymous(path),
-    };
-    /* A byte with the size, three reserved ones, the id. */
-    uint8_t id_size = has_id ? record->bytes[40] : 0;
-    if (id_size > 0 && id_size <= BUILD_ID_MAX) {
-        memcpy(mapping->build_id, record->bytes + 44, id_size);
-        mapping->build_id_size = id_size;
-    }
-    return true;
-}
-
 static int add_event(struct processes *processes, struct event event)
 {
     int err = array_reserve(&processes->events, processes->event_count, &processes->event_room,
@@ -174,27 +91,29 @@ static int add_record(struct processes *processes, const struct perf_data *data,
         return event.mapping.path ? add_event(processes, event) : -ENOMEM;
     case PERF_RECORD_FORK:
         event.kind = EVENT_FORK;
-        event.time = u64_at(record, 24);
-        event.pid = u32_at(record, 8);
-        event.parent = record->misc & FORK_EXEC ? UINT32_MAX : u32_at(record, 12);
-        return event.pid == u32_at(record, 12) ? 0 : add_event(processes, event); /* a thread */
+        event.time = perf_record_u64(record, 24);
+        event.pid = perf_record_u32(record, 8);
+        event.parent = record->misc & FORK_EXEC ? UINT32_MAX : perf_record_u32(record, 12);
+        return event.pid == perf_record_u32(record, 12)
+                   ? 0
+                   : add_event(processes, event); /* a thread */
     case PERF_RECORD_COMM:
         event.kind = EVENT_EXEC;
         event.time = perf_record_id(data, record).time;
-        event.pid = u32_at(record, 8);
+        event.pid = perf_record_u32(record, 8);
         return record->misc & PERF_RECORD_MISC_COMM_EXEC ? add_event(processes, event) : 0;
     case PERF_RECORD_LOST:
-        processes->losses.records += u64_at(record, 16);
+        processes->losses.records += perf_record_u64(record, 16);
         return 0;
     case PERF_RECORD_LOST_SAMPLES:
-        processes->losses.samples += u64_at(record, 8);
+        processes->losses.samples += perf_record_u64(record, 8);
         return 0;
     case PERF_USER_TIME_CONV:
         processes->conversion = (struct time_conversion){
-            .known = u64_at(record, 16) > 0 && u64_at(record, 8) < 64,
-            .shift = u64_at(record, 8),
-            .mult = u64_at(record, 16),
-            .zero = u64_at(record, 24),
+            .known = perf_record_u64(record, 16) > 0 && perf_record_u64(record, 8) < 64,
+            .shift = perf_record_u64(record, 8),
+            .mult = perf_record_u64(record, 16),
+            .zero = perf_record_u64(record, 24),
         };
         return 0;
     default:

@@ -8,24 +8,7 @@
 #ifndef JD_TOOL_PROCESSES_H
 #define JD_TOOL_PROCESSES_H
 
-#include "jdtool/perf/perf_data.h"
-
-/* A mapping; processes know the executable ones. */
-struct mapping {
-    uint64_t start;
-    uint64_t end;
-    uint64_t file_offset; /* of start */
-    uint64_t from;        /* time; 0 when it was there before the recording */
-    uint64_t inode;       /* 0: not recorded */
-    uint32_t major;       /* of its device */
-    uint32_t minor;
-    uint8_t build_id[BUILD_ID_MAX]; /* in place of the inode (perf record --buildid-mmap) */
-    uint8_t build_id_size;          /* 0: not recorded */
-    const char *path;               /* as the process sees it; lives as long as the processes */
-    const char *file;               /* where it is to be read here; mapping_decode leaves it NULL */
-    bool executable;
-    bool anonymous; /* memory without a file: where JVMs put the code they generate */
-};
+#include "jdtool/perf/mapping.h"
 
 struct process {
     uint32_t pid; /* as perf sees it, outside all namespaces */
@@ -71,10 +54,5 @@ const struct mapping *process_mapping_at(const struct process *process, uint64_t
 
 struct losses processes_losses(const struct processes *processes);
 struct time_conversion processes_time_conversion(const struct processes *processes);
-
-/* Does this record map memory into a process, and what? Fills *mapping (its path points into the
- * record) and *pid. */
-bool mapping_decode(const struct perf_data *data, const struct perf_record *record,
-                    struct mapping *mapping, uint32_t *pid);
 
 #endif

@@ -38,10 +38,13 @@ enum module_kind {
     MODULE_JVM,    /* the generated code of one JVM: there is one such module for each dump */
 };
 
-/* Why a frame in generated code has no name. */
+/*
+ * Why a frame in generated code has no name. UNNAMED_NO_DUMP is said of any process, for it may map
+ * its dump later; whether it did (the frame was then before it) is known at the end.
+ */
 enum unnamed_reason {
     UNNAMED_NOT,         /* it has one, or is no generated code */
-    UNNAMED_NO_DUMP,     /* the JVM had no dump, or none that can be used */
+    UNNAMED_NO_DUMP,     /* the process had no dump until then, or none that can be used */
     UNNAMED_BEFORE_DUMP, /* sampled before the agent was there */
     UNNAMED_AFTER_DUMP,  /* sampled behind the last record: the dump ended, or was torn */
     UNNAMED_BEFORE_LOAD, /* the code's record bears a later time */

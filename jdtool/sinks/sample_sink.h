@@ -52,7 +52,7 @@ struct recording_counts {
     uint64_t let_go_early;     /* samples of a living JVM that could not wait for its dump */
     uint64_t late;             /* records that came later than order could be kept for */
     uint64_t frames_cut;       /* left out of stacks that were too deep (STACK_CUT) */
-    uint64_t inlines_cut;      /* inlined frames left out of one address, of a hostile dump */
+    uint64_t inlines_cut;      /* addresses with too many inlined methods: the outermost are gone */
     uint64_t mappings_cut;     /* mappings and processes beyond the limits */
 };
 

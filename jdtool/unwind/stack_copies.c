@@ -144,6 +144,19 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
     }
 }
 
+static const struct unwind_place *find_place(void *context, uint64_t pc, bool caller)
+{
+    static struct unwind_place place;
+    unwind_place_of(find, context, pc, caller, &place);
+    return &place;
+}
+
+static const struct native_row *find_row(void *context, const struct unwind_place *place)
+{
+    (void)context;
+    return object_row(place->object, place->file_address);
+}
+
 static bool is_barrier(struct stack_copies *copies, const struct unwind_frame *frame)
 {
     struct code_place code;
@@ -259,7 +272,7 @@ void stack_copies_unwind(struct stack_copies *copies, const struct process *proc
     copies->process = process;
     copies->time = sample->time;
     struct unwind_process surroundings = {
-        .find = find, .context = copies, .machine = copies->machine};
+        .find = find_place, .row = find_row, .context = copies, .machine = copies->machine};
     uint32_t frames;
     enum unwind_end ended = unwind(&surroundings, &walk, copies->frames, FRAMES_MAX, &frames);
     enum stack_end end = (enum stack_end)ended;

@@ -19,9 +19,6 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-/* HotSpot keeps exception, deoptimization and call stubs behind the code that JVMTI reports. */
-#define STUB_SECTION_MAX 512
-
 struct machine {
     uint8_t sp;
     uint8_t fp;
@@ -216,16 +213,16 @@ static bool step_row(struct walk *walk, const struct frame_row *row)
     return step_to(walk, pc, cfa, &regs);
 }
 
+static const struct unwind_place *find(const struct walk *walk, uint64_t pc, bool caller)
+{
+    return walk->process->find(walk->process->context, pc, caller);
+}
+
 /* Whether the word at an address is a return address into generated code. */
 static bool returns_to_code(struct walk *walk, uint64_t address)
 {
-    struct unwind_place place = {0};
     uint64_t pc;
-    if (!read_word(walk, address, &pc) || pc == 0) {
-        return false;
-    }
-    walk->process->find(walk->process->context, pc - 1, &place);
-    return place.code != NULL;
+    return read_word(walk, address, &pc) && pc != 0 && find(walk, pc, true)->code != NULL;
 }
 
 /* A thawed frame may lie this much below the frame of enterSpecial, for alignment and arguments. */
@@ -351,44 +348,37 @@ static bool step_native(struct walk *walk, const struct native_row *row)
     return step_to(walk, pc, cfa, &regs);
 }
 
-/* The method whose stub section an address lies in: nothing is in between. */
-static bool in_stub_section(const struct walk *walk, uint64_t address, struct unwind_place *place)
+/* In the stub section the frame is the method's, set up. */
+static bool step_stub_section(struct walk *walk, const struct unwind_place *place)
 {
-    for (uint64_t back = 16; back <= STUB_SECTION_MAX && back < address; back += 16) {
-        memset(place, 0, sizeof *place);
-        walk->process->find(walk->process->context, address - back, place);
-        if (place->code) {
-            return place->code->shape == FRAMES_COMPILED && place->code->frames.frame_size != 0;
-        }
-        if (place->mapped) {
-            return false;
-        }
-    }
-    return false;
+    struct frame_row body = {.cfa = FRAME_CFA_SP,
+                             .cfa_offset = (int32_t)place->code->frames.frame_size,
+                             .ra = FRAME_AT_CFA,
+                             .ra_offset = -8,
+                             .fp = FRAME_AT_CFA,
+                             .fp_offset = -16};
+    return step_row(walk, &body);
 }
 
-static bool step_generated(struct walk *walk, const struct unwind_place *place, uint64_t address)
+static bool step_generated(struct walk *walk, const struct unwind_place *place)
 {
-    const struct blob_frames *code = place->code;
-    uint64_t offset = address - place->code_start;
-    bool barrier = code->return_barrier && walk->caller && offset == UINT64_MAX;
-    const struct frame_row *row = frames_at(&code->frames, barrier ? 0 : (uint32_t)offset);
-    if (!row) {
+    if (place->stub_section) {
+        return step_stub_section(walk, place);
+    }
+    if (!place->row) {
         walk->end = UNWIND_NO_FRAME_INFO;
         return false;
     }
-    if (barrier || (code->continuation_entry && walk->caller)) {
-        return step_continuation_entry(walk, row);
+    if (place->barrier || (place->code->continuation_entry && walk->caller)) {
+        return step_continuation_entry(walk, place->row);
     }
-    return step_row(walk, row);
+    return step_row(walk, place->row);
 }
 
-static void fill_interpreted(struct walk *walk, const struct unwind_place *place, uint64_t address,
+static void fill_interpreted(struct walk *walk, const struct unwind_place *place,
                              struct unwind_frame *frame)
 {
     const struct machine *machine = walk->machine;
-    const struct frame_row *row =
-        frames_at(&place->code->frames, (uint32_t)(address - place->code_start));
     frame->kind = UNWIND_INTERPRETED;
     if (!walk->caller && known(walk, machine->bcp)) {
         frame->bcp_register = value_of(walk, machine->bcp);
@@ -396,7 +386,7 @@ static void fill_interpreted(struct walk *walk, const struct unwind_place *place
     if (!walk->caller && known(walk, machine->method)) {
         frame->method_register = value_of(walk, machine->method);
     }
-    if (row && row->cfa == FRAME_CFA_INTERPRETER) {
+    if (place->row && place->row->cfa == FRAME_CFA_INTERPRETER) {
         uint64_t fp = value_of(walk, machine->fp);
         if (known(walk, machine->fp)) {
             (void)read_word(walk, fp + (uint64_t)(int64_t)METHOD_SLOT, &frame->method);
@@ -410,52 +400,27 @@ static void fill_interpreted(struct walk *walk, const struct unwind_place *place
 /* Steps over one frame; false at the end, with walk->end set. */
 static bool step(struct walk *walk, struct unwind_frame *frame)
 {
-    uint64_t address = walk->pc - walk->caller;
-    *frame = (struct unwind_frame){.ip = address, .caller = walk->caller};
-    struct unwind_place place = {0};
-    const struct unwind_process *process = walk->process;
-    if (walk->caller) {
-        process->find(process->context, walk->pc, &place);
-        if (!place.code || !place.code->return_barrier || place.code_start != walk->pc) {
-            memset(&place, 0, sizeof place);
-        }
-    }
-    if (!place.code) {
-        process->find(process->context, address, &place);
-    } else {
-        frame->ip = walk->pc;
-    }
-
+    const struct unwind_place *place = find(walk, walk->pc, walk->caller);
+    *frame = (struct unwind_frame){.ip = place->address, .place = place, .caller = walk->caller};
     walk->end = UNWIND_END_COUNT;
     bool caller = true;
     bool more;
-    if (place.code) {
+    if (place->code) {
         frame->kind = UNWIND_GENERATED;
-        if (place.code->shape == FRAMES_INTERPRETER) {
-            fill_interpreted(walk, &place, address, frame);
+        if (place->code->shape == FRAMES_INTERPRETER && !place->stub_section) {
+            fill_interpreted(walk, place, frame);
         }
-        caller = place.code->shape != FRAMES_JUMPED_TO;
-        more = step_generated(walk, &place, address);
-    } else if (place.object) {
+        caller = place->code->shape != FRAMES_JUMPED_TO;
+        more = step_generated(walk, place);
+    } else if (place->object) {
         frame->kind = UNWIND_NATIVE;
-        const struct native_row *row = object_row(place.object, place.file_address);
+        const struct native_row *row = walk->process->row(walk->process->context, place);
         caller = !row->signal;
         more = step_native(walk, row);
-    } else if (place.mapped) {
+    } else if (place->mapped) {
         frame->kind = UNWIND_NATIVE;
         walk->end = UNWIND_NO_FRAME_INFO;
         more = false;
-    } else if (in_stub_section(walk, address, &place)) {
-        frame->kind = UNWIND_GENERATED;
-        /* Reported as the end of the method, so that it gets the method's name. */
-        frame->ip = place.code_start + place.code_size - 1;
-        struct frame_row body = {.cfa = FRAME_CFA_SP,
-                                 .cfa_offset = (int32_t)place.code->frames.frame_size,
-                                 .ra = FRAME_AT_CFA,
-                                 .ra_offset = -8,
-                                 .fp = FRAME_AT_CFA,
-                                 .fp_offset = -16};
-        more = step_row(walk, &body);
     } else {
         frame->kind = UNWIND_UNKNOWN;
         walk->end = UNWIND_UNKNOWN_CODE;

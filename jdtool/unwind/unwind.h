@@ -25,13 +25,16 @@ enum unwind_kind {
     UNWIND_UNKNOWN,     /* only as the last frame: nobody knows this address */
 };
 
+struct unwind_place;
+
 struct unwind_frame {
     /*
      * Where the frame's code was. For a caller it is the address behind the call minus one, which
      * lies in the call (as perf's own unwinder reports it), and may not be an instruction's start.
      */
     uint64_t ip;
-    uint8_t kind; /* enum unwind_kind */
+    const struct unwind_place *place; /* what `find` gave for it */
+    uint8_t kind;                     /* enum unwind_kind */
     bool caller;
     /*
      * UNWIND_INTERPRETED: HotSpot's Method* and the address of the bytecode; 0: not in the copy.
@@ -56,7 +59,10 @@ enum unwind_end {
     UNWIND_END_COUNT,
 };
 
-/* What covers an address. */
+/*
+ * What a pc is in, and how to step from there. Somebody who knows the process fills in the first
+ * part for an address; unwind_place_of works out the rest for a pc.
+ */
 struct unwind_place {
     /* Generated code. */
     const struct blob_frames *code; /* NULL: none */
@@ -66,11 +72,27 @@ struct unwind_place {
     struct object *object; /* NULL: none that can be read */
     uint64_t file_address; /* in the object */
     bool mapped;           /* a file is mapped there, readable or not */
+
+    uint64_t address;            /* of the frame, as struct unwind_frame has it */
+    const struct frame_row *row; /* of the code; NULL: it has none */
+    bool barrier;                /* the pc is a return to the start of cont_returnBarrier */
+    bool stub_section;           /* behind the code, which is a method's; see unwind.c */
 };
 
+/* Fills the first part of *place, zeroed before, for an address. */
+typedef void unwind_find_fn(void *context, uint64_t address, struct unwind_place *place);
+
+/* Fills all of *place for a pc; caller: it is a return address. The answer stays right as long as
+ * those of `find` do. */
+void unwind_place_of(unwind_find_fn *find, void *context, uint64_t pc, bool caller,
+                     struct unwind_place *place);
+
 struct unwind_process {
-    /* Fills *place (zeroed before) for an address at the time of the sample. */
-    void (*find)(void *context, uint64_t address, struct unwind_place *place);
+    /* The place of a pc at the time of the sample, as unwind_place_of makes it. Never NULL; lives
+     * until the walk's frames are done with. */
+    const struct unwind_place *(*find)(void *context, uint64_t pc, bool caller);
+    /* The row at the place's address in its object. Never NULL; lives until the next call. */
+    const struct native_row *(*row)(void *context, const struct unwind_place *place);
     void *context;
     unsigned machine; /* e_machine: EM_X86_64, EM_AARCH64 */
 };

@@ -6,6 +6,7 @@
  */
 #include "jdtool/unwind/eh_frame.h"
 #include "jdtool/unwind/unwind.h"
+#include "tests/unwind_places.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -32,6 +33,13 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
     }
 }
 
+static const struct unwind_place *place_at(void *context, uint64_t pc, bool caller)
+{
+    struct unwind_place *place = next_place();
+    unwind_place_of(find, context, pc, caller, place);
+    return place;
+}
+
 static void fail(const char *what)
 {
     fprintf(stderr, "%s\n", what);
@@ -52,7 +60,7 @@ static void check_rows(const struct frames *frames)
 static void walk(const uint8_t *registers, const uint8_t *stack, size_t size)
 {
     static struct unwind_frame frames[FRAMES];
-    struct unwind_process process = {.find = find, .machine = EM_X86_64};
+    struct unwind_process process = {.find = place_at, .row = test_row, .machine = EM_X86_64};
     struct unwind_sample sample = {.stack_size = size, .sp = STACK};
     uint8_t *exact = malloc(size ? size : 1); /* so that a read behind it is seen */
     uint32_t count;

@@ -1,0 +1,89 @@
+/*
+ * Who runs, and what is mapped where: the present state of a recording's processes, kept up to date
+ * by its records, which have to come in the order of time. Nothing is kept of the past: a process
+ * that has ended is forgotten, so memory depends on how many live at a time.
+ *
+ * A process that executes another program, and a pid that is given to another process, are new
+ * processes here. One that was forked starts with its parent's mappings; they share them until one
+ * of the two changes its own.
+ */
+#ifndef JD_TOOL_PROCESS_TABLE_H
+#define JD_TOOL_PROCESS_TABLE_H
+
+#include "jdtool/perf/mapping.h"
+
+struct object;
+
+/* What a recording may hold at a time; what is beyond is left out, and counted. */
+#define PROCESSES_MAX        (UINT32_C(1) << 20)
+#define THREADS_MAX          (UINT32_C(1) << 22)
+#define MAPPINGS_MAX         (UINT32_C(1) << 23) /* of all processes */
+#define PROCESS_MAPPINGS_MAX (UINT32_C(1) << 17) /* of one; vm.max_map_count is half of it */
+
+/* A file, or memory without one, as mappings know it: one object for all mappings of the same. */
+struct mapped_file {
+    const char *path; /* as processes see it */
+    uint64_t inode;   /* 0: not recorded, as are the others */
+    uint32_t major, minor;
+    uint8_t build_id[BUILD_ID_MAX];
+    uint8_t build_id_size;
+    bool anonymous;
+    struct object *object; /* for whoever asks what is in it; NULL at first */
+    void *module;          /* the same */
+};
+
+/* Part of an address space: [start, end) is the file's from file_offset on. */
+struct mapped {
+    uint64_t start;
+    uint64_t end;
+    uint64_t file_offset;
+    struct mapped_file *file;
+};
+
+struct process {
+    uint32_t pid;             /* as perf sees it, outside all namespaces */
+    uint32_t number;          /* unlike the pid, no other process has it, had it or will have it */
+    uint64_t from;            /* when it was forked, or began to run its program; 0: before */
+    struct space *space;      /* what is mapped */
+    struct code_source *code; /* for whoever knows of generated code; a fork has its parent's */
+    /* A fork's generated code is what its parent had then: it is as old as this. UINT64_MAX: its
+     * own, or none. */
+    uint64_t code_until;
+    bool has_jvm; /* a libjvm.so was mapped */
+};
+
+struct process_table;
+
+struct process_table *process_table_new(void); /* NULL: no memory */
+void process_table_free(struct process_table *table);
+
+/* What a record has changed. */
+struct process_change {
+    struct process *process;          /* NULL: nothing */
+    const struct mapped_file *mapped; /* it has mapped this executable, or NULL */
+    bool is_new;                      /* it was forked, or executed another program */
+};
+
+/*
+ * Takes a record into account: MMAP, MMAP2, COMM, FORK, EXIT; others change nothing. 0 or -ENOMEM.
+ * *change lives until the next call.
+ */
+int process_table_add(struct process_table *table, const struct perf_data *data,
+                      const struct perf_record *record, struct process_change *change);
+
+/* Who has this pid now; NULL: nobody known. Lives until the next call of process_table_add. */
+struct process *process_table_at(const struct process_table *table, uint32_t pid);
+
+/* The name of a thread now, "" when it is not known. Lives as long as the table. */
+const char *process_table_comm(const struct process_table *table, uint32_t tid);
+
+/* What covers an address; NULL: nothing. Lives as the process does. */
+const struct mapped *process_mapped_at(const struct process *process, uint64_t address);
+
+/* Changes whenever the process' mappings do; no two states of any processes have the same. */
+uint64_t process_mappings_state(const struct process *process);
+
+/* Processes, threads and mappings that were beyond the limits. */
+uint64_t process_table_left_out(const struct process_table *table);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * The dumps of a recording's JVMs: found as perf finds them (a file named jit-<digits>.dump, mapped
+ * executable), opened, and followed while their JVMs still write. A process may have several, one
+ * after the other (an agent stopped and started again): each is a struct code_source of its own.
+ */
+#ifndef JD_TOOL_DUMPS_H
+#define JD_TOOL_DUMPS_H
+
+#include "jdtool/base/chunks.h"
+#include "jdtool/base/hash_map.h"
+#include "jdtool/jitdump/code_index.h"
+#include "jdtool/jitdump/method_names.h"
+#include "jdtool/perf/process_table.h"
+#include "jdtool/resolve/methods.h"
+#include "jdtool/sinks/sample_sink.h"
+#include "jdtool/unwind/code_frames.h"
+
+/* The parameters of PERF_RECORD_TIME_CONV: processor's time stamps against perf's default clock. */
+struct time_conversion {
+    bool known;
+    uint64_t shift;
+    uint64_t mult;
+    uint64_t zero;
+};
+
+struct code_source {
+    struct recorded_jvm about;   /* index NULL: the dump is of no use */
+    struct code_source *earlier; /* the same process' dump before this one */
+    struct method_names *names;  /* NULL: there is no table of methods */
+    struct code_frames *frames;  /* made when first needed */
+    struct time_conversion conversion;
+    uint64_t code_start; /* what all code of the dump lies in */
+    uint64_t code_end;
+    uint32_t bounded;    /* stays that these bounds know of */
+    uint32_t generation; /* changes when the process' dumps have grown */
+    bool may_grow;       /* its JVM lives, and has not closed it */
+    char *names_path;
+    char *path;
+
+    /* pieces.c */
+    struct chunks pieces; /* of struct code_piece, by blob */
+    struct chunks codes;  /* of struct resolved_code, in the order of first use */
+    struct hash_map by_stay;
+    struct hash_map by_page; /* codes that have their own address in the module */
+    uint64_t apart;          /* bytes that the others have taken */
+    size_t piece_bytes;
+    bool unreadable; /* a piece could not be fetched, which was told */
+};
+
+struct dumps;
+
+struct dumps_options {
+    char *const *named; /* files to be used in place of those of that name, or of that JVM */
+    uint32_t named_count;
+    bool live; /* JVMs may still write */
+};
+
+/* All that is given must live longer. 0 or a negative errno after a message. */
+int dumps_new(struct perf_data *data, struct methods *methods, const struct dumps_options *options,
+              struct dumps **out);
+void dumps_free(struct dumps *dumps); /* NULL is fine */
+
+/* How processor's time stamps are to be converted: PERF_RECORD_TIME_CONV. */
+void dumps_set_conversion(struct dumps *dumps, const struct perf_record *record);
+
+/*
+ * A mapping as soon as its record is read, before its time has come: dumps with names that several
+ * JVMs use can then be told apart, and a file be opened before its process ends. 0 or -ENOMEM.
+ */
+int dumps_notice(struct dumps *dumps, uint32_t pid, const struct mapping *mapping);
+
+/* A process has mapped a file; a dump becomes its process->code. 0 or a negative errno after a
+ * message. */
+int dumps_map(struct dumps *dumps, struct process *process, const struct mapped_file *file,
+              uint64_t time);
+
+/* A process without a dump is sampled: one that options name may be its. As dumps_map. */
+int dumps_seek(struct dumps *dumps, struct process *process, uint64_t time);
+
+/* Reads what was appended since; is_all: nothing more will come. 0 or a negative errno after a
+ * message. */
+int dumps_update(struct dumps *dumps, bool is_all);
+
+/* Whether some dump may still grow. */
+bool dumps_may_grow(const struct dumps *dumps);
+
+/* Tells of dumps that options named and no process had. */
+void dumps_tell_unused(const struct dumps *dumps);
+
+/* The list of recorded_jvm, which moves when it grows. */
+const struct recorded_jvm *const *dumps_list(const struct dumps *dumps, uint32_t *count);
+
+struct code_source *const *dumps_sources(const struct dumps *dumps, uint32_t *count);
+
+/* Stamps of the dump on the recording's clock, and the other way around. */
+uint64_t code_source_recording_time(const struct code_source *source, uint64_t dump_time);
+uint64_t code_source_dump_time(const struct code_source *source, uint64_t recording_time);
+
+/* A piece of code that was found. */
+struct code_place {
+    struct code_source *source;
+    const struct code_stay *stay; /* NULL: none that a dump tells of */
+    uint64_t until;               /* the answer holds until then, as far as is known */
+};
+
+/* The code at an address of a process at a time. */
+struct code_place dumps_code_at(const struct process *process, uint64_t address, uint64_t time);
+
+/* Why there is none, where generated code is. */
+enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t address,
+                                      uint64_t time);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * The pieces of a dump's code that samples touch, each fetched from the dump once: its method, and
+ * which methods are inlined where.
+ */
+#ifndef JD_TOOL_PIECES_H
+#define JD_TOOL_PIECES_H
+
+#include "jdtool/base/arena.h"
+#include "jdtool/resolve/dumps.h"
+
+/* Inlined methods of one address beyond this many are left out, the outermost of them, which is
+ * counted: only a hostile dump has more (HotSpot's -XX:MaxInlineLevel is 15). */
+#define INLINE_DEPTH_MAX 256
+
+/* Inline trees of one dump in memory; beyond it they are fetched anew. */
+#define PIECE_BYTES_MAX ((size_t)64 << 20)
+
+/* What all look-ups share. */
+struct piece_context {
+    struct methods *methods;
+    struct code_details details; /* of the last fetch */
+    uint64_t inlines_cut;
+};
+
+/* For dumps.c: a source's own part. */
+void pieces_start(struct code_source *source);
+void pieces_free(struct code_source *source);
+
+/* The code of a stay; always the same one. NULL: no memory. */
+const struct resolved_code *piece_code(struct piece_context *context, struct code_source *source,
+                                       const struct code_stay *stay);
+
+/*
+ * The frames of an address in that code, innermost first, the compiled method last: *count of them,
+ * in the arena. What depends on the sample (the addresses, is_caller) is left zero. NULL: no
+ * memory.
+ */
+const struct resolved_frame *piece_frames(struct piece_context *context, struct code_source *source,
+                                          const struct resolved_code *code, uint64_t address,
+                                          struct arena *arena, uint32_t *count);
+
+#endif

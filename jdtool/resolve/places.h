@@ -1,0 +1,74 @@
+/*
+ * What is at an address of a process, looked up once and kept: frames, and how to step to the
+ * caller from there. A hot address costs one look into a hash map, until its process maps something
+ * or its dump grows.
+ */
+#ifndef JD_TOOL_PLACES_H
+#define JD_TOOL_PLACES_H
+
+#include "jdtool/objects/objects.h"
+#include "jdtool/resolve/pieces.h"
+#include "jdtool/unwind/unwind.h"
+
+struct place {
+    struct unwind_place unwind; /* the first member */
+
+    /* For whom, and for when. */
+    uint64_t pc;
+    uint32_t process; /* its number; 0: the kernel's */
+    bool caller;
+    uint32_t generation;
+    uint64_t mappings_state;
+    uint64_t from;
+    uint64_t until;
+
+    const struct resolved_frame *frames; /* without what depends on the sample */
+    uint32_t frame_count;
+    int8_t is_root;                     /* a thread begins here; -1: not asked yet */
+    const struct code_source *source;   /* NULL: no generated code */
+    const struct resolved_code *code;   /* the same */
+    const struct resolved_code *behind; /* that of the pc, where it is another one; NULL: none */
+    const struct module *module;        /* NULL: in none */
+    uint64_t module_address;
+    const struct native_row *row; /* kept here; NULL: to be asked for */
+};
+
+struct places;
+
+struct places_options {
+    struct methods *methods;
+    struct objects *objects;
+    bool symbolize; /* name native functions */
+    bool unwind;    /* work out how to step to callers */
+};
+
+struct places *places_new(const struct places_options *options); /* NULL: no memory */
+void places_free(struct places *places);                         /* NULL is fine */
+
+/* Before each sample: what was found may be thrown away for want of room. */
+void places_make_room(struct places *places);
+
+/*
+ * What is at a pc of a process at a time; caller: the pc is a return address, and what is before it
+ * counts. process NULL: nothing is known. Lives until places_make_room. Without memory a place
+ * where nothing is.
+ */
+struct place *places_at(struct places *places, struct process *process, uint64_t time, uint64_t pc,
+                        bool caller);
+
+/* The same for the kernel, whose object is given. */
+struct place *places_at_kernel(struct places *places, uint64_t pc, struct object *kernel,
+                               const struct module *module);
+
+/* Whether threads begin at this place. */
+bool place_is_root(struct place *place);
+
+/* The row for unwind(). */
+const struct native_row *places_row(struct places *places, const struct place *place);
+
+struct piece_context *places_pieces(struct places *places);
+
+/* Whether there was no memory for a place. */
+bool places_failed(const struct places *places);
+
+#endif

@@ -1,0 +1,23 @@
+/* What a recording says of itself, for struct recording. */
+#ifndef JD_TOOL_RECORDING_H
+#define JD_TOOL_RECORDING_H
+
+#include "jdtool/perf/perf_data.h"
+#include "jdtool/sinks/sample_sink.h"
+
+struct recording_facts {
+    struct recording recording;
+    struct recorded_event *events;
+    char *command_line;
+};
+
+/* Start zeroed. May be called again when a pipe has told more. 0 or -ENOMEM. */
+int recording_describe(struct recording_facts *facts, struct perf_data *data);
+void recording_forget(struct recording_facts *facts);
+
+/* The event of a sample, and what the sample weighs. */
+const struct recorded_event *recording_event(const struct recording_facts *facts,
+                                             const struct perf_sample *sample);
+uint64_t recording_weight(const struct perf_sample *sample);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * From a sample as it was recorded to its frames: each address is looked up once, a stack copy is
+ * unwound once, and how the stack ends is judged, here and nowhere else.
+ *
+ * Records and samples are given in the order of their times; the resolver's knowledge of processes
+ * is that of the last record.
+ */
+#ifndef JD_TOOL_RESOLVER_H
+#define JD_TOOL_RESOLVER_H
+
+#include "jdtool/sinks/sample_sink.h"
+
+#include "jdtool/perf/perf_data.h"
+
+/* What a sample may have, inlined ones included; what is further out is left out, and counted. A
+ * stack copy has room for 8,191 return addresses. */
+#define RESOLVED_FRAMES_MAX (UINT32_C(1) << 16)
+
+struct resolver;
+
+struct resolver_options {
+    const char *build_id_dir; /* where perf record left copies of files; NULL: its default */
+    char *const *dumps;       /* to be used in place of those of that name, or of that JVM */
+    uint32_t dump_count;
+    bool symbolize; /* name native and kernel functions */
+    bool unwind;    /* stack copies, where they are of a machine we know */
+};
+
+/* The data must live longer. 0 or a negative errno after a message. */
+int resolver_new(struct perf_data *data, const struct resolver_options *options,
+                 struct resolver **out);
+void resolver_free(struct resolver *resolver); /* NULL is fine */
+
+/* Whether stack copies are unwound. */
+bool resolver_unwinds(const struct resolver *resolver);
+
+/* Any record as soon as it is read, before its time has come. 0 or a negative errno after a
+ * message. */
+int resolver_notice(struct resolver *resolver, const struct perf_record *record);
+
+/* A record that is no sample, at its time. *superseded: as sample sinks want to know it. 0 or a
+ * negative errno after a message. */
+int resolver_record(struct resolver *resolver, const struct perf_record *record, bool *superseded);
+
+/*
+ * Fills *out but for event and weight. What it points to lives until the next call; the sample gets
+ * its call chain where that was made here. 0 or a negative errno after a message.
+ */
+int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
+                    struct resolved_sample *out);
+
+/*
+ * Each piece of code that dumps tell of and that was not given before, up to that time of the
+ * recording's clock. 0 or what `take` returned.
+ */
+int resolver_codes(struct resolver *resolver, uint64_t until,
+                   int (*take)(void *context, const struct resolved_code *code), void *context);
+
+/* Reads what dumps have grown by; is_all: nothing more will come. 0 or a negative errno after a
+ * message. */
+int resolver_update(struct resolver *resolver, bool is_all);
+
+/* Whether the process has a dump that may still grow. */
+bool resolver_may_grow(const struct resolver *resolver, uint32_t pid);
+
+/* Takes over what the resolver counted, and the list of JVMs. */
+void resolver_report(const struct resolver *resolver, struct recording *recording);
+
+/* Tells of what could not be used, at the end. */
+void resolver_tell(struct resolver *resolver);
+
+#endif

@@ -1,0 +1,434 @@
+/*
+ * The way of a record: read (perf_data_next), put in order (record_queue), waited for, resolved,
+ * given to the sinks. A sample's stack copy is most of a recording, and of the copy often only the
+ * first part is valid: the rest is not kept while the sample waits.
+ */
+#include "jdtool/stream.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/perf/record_queue.h"
+#include "jdtool/resolve/recording.h"
+#include "jdtool/resolve/resolver.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What may wait. perf's own buffers have a few MB a processor, and two rounds of them wait. */
+#define BUDGET ((size_t)192 << 20)
+
+/* So long a living JVM has to tell of code after it was sampled, in ns. */
+#define TELLS_WITHIN (UINT64_C(500) * 1000 * 1000)
+
+/* While somebody waits for more, this often what can go goes, in ms. */
+#define WAKE_EVERY 100
+
+/* PERF_RECORD_MISC_LOST_SAMPLES_BPF: dropped by a filter, as wanted. */
+#define LOST_BPF (1u << 15)
+
+enum queued_kind {
+    QUEUED_RECORD,
+    QUEUED_SAMPLE,
+    QUEUED_COPY, /* a struct perf_sample, and the bytes it points to */
+};
+
+struct stream {
+    const struct stream_options *options;
+    struct sample_sink *const *sinks;
+    uint32_t sink_count;
+    uint32_t begun; /* sinks that were */
+    struct perf_data *data;
+    struct resolver *resolver;
+    struct record_queue *queue;
+    struct recording_facts facts;
+    bool live;
+    bool wants_codes;
+    uint64_t updated; /* when dumps were last asked */
+};
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+static int no_memory(const struct stream *stream)
+{
+    error_message("failed to read %s: %s", stream->options->input, strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+/* ---- To the sinks ---- */
+
+static int give_record(struct stream *stream, const struct perf_record *record, bool superseded)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
+        struct sample_sink *sink = stream->sinks[i];
+        err = sink->ops->record ? sink->ops->record(sink, record, superseded) : 0;
+    }
+    return err;
+}
+
+static int give_code(void *context, const struct resolved_code *code)
+{
+    const struct stream *stream = context;
+    int err = 0;
+    for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
+        struct sample_sink *sink = stream->sinks[i];
+        err = sink->ops->code ? sink->ops->code(sink, code) : 0;
+    }
+    return err;
+}
+
+static int deliver_record(struct stream *stream, const struct perf_record *record)
+{
+    bool superseded;
+    int err = resolver_record(stream->resolver, record, &superseded);
+    return err ? err : give_record(stream, record, superseded);
+}
+
+static int deliver_sample(struct stream *stream, struct perf_sample *sample)
+{
+    struct recording *recording = &stream->facts.recording;
+    struct resolved_sample resolved;
+    int err =
+        stream->wants_codes ? resolver_codes(stream->resolver, sample->time, give_code, stream) : 0;
+    if (!err) {
+        err = resolver_sample(stream->resolver, sample, &resolved);
+    }
+    if (err) {
+        return err;
+    }
+    resolved.event = recording_event(&stream->facts, sample);
+    resolved.weight = recording_weight(sample);
+    resolved.cpu = sample->cpu;
+    if (!resolved.is_late_part) {
+        recording->from = recording->counts.samples == 0 || sample->time < recording->from
+                              ? sample->time
+                              : recording->from;
+        recording->until = sample->time > recording->until ? sample->time : recording->until;
+        recording->counts.samples++;
+    }
+    resolver_report(stream->resolver, recording); /* JVMs may have been found */
+    for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
+        err = stream->sinks[i]->ops->sample(stream->sinks[i], &resolved);
+    }
+    return err;
+}
+
+static int deliver(struct stream *stream, const struct queued_record *queued)
+{
+    struct perf_sample sample;
+    if (queued->kind == QUEUED_COPY) {
+        memcpy(&sample, queued->bytes, sizeof sample);
+        return deliver_sample(stream, &sample);
+    }
+    struct perf_event_header header;
+    memcpy(&header, queued->bytes, sizeof header);
+    const struct perf_record record = {
+        .type = header.type, .misc = header.misc, .size = header.size, .bytes = queued->bytes};
+    if (queued->kind == QUEUED_SAMPLE) {
+        (void)perf_sample_decode(stream->data, &record, &sample); /* it could be, before */
+        return deliver_sample(stream, &sample);
+    }
+    return deliver_record(stream, &record);
+}
+
+/* ---- Waiting ---- */
+
+/* Until when a record has to wait for its JVM; 0: it has not. */
+static uint64_t waits_until(const struct stream *stream, const struct queued_record *queued)
+{
+    if (!stream->live || queued->kind == QUEUED_RECORD ||
+        !resolver_may_grow(stream->resolver, queued->pid)) {
+        return 0;
+    }
+    return queued->arrival + TELLS_WITHIN;
+}
+
+static void sleep_until(uint64_t moment)
+{
+    struct timespec time = {.tv_sec = (time_t)(moment / UINT64_C(1000000000)),
+                            .tv_nsec = (long)(moment % UINT64_C(1000000000))};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR) {
+    }
+}
+
+/* Gives away what is due. at_end: all of it, as soon as it may go. */
+static int release(struct stream *stream, bool at_end)
+{
+    const struct queued_record *first;
+    int err = 0;
+    while (!err && (first = record_queue_first(stream->queue)) != NULL) {
+        uint64_t until = waits_until(stream, first);
+        if (until && until > now()) {
+            if (at_end) {
+                sleep_until(until);
+            } else if (record_queue_is_full(stream->queue)) {
+                stream->facts.recording.counts.let_go_early++;
+            } else {
+                break;
+            }
+        }
+        if (until && stream->updated < until) { /* or it is let go early */
+            stream->updated = now();
+            err = resolver_update(stream->resolver, false);
+        }
+        if (!err) {
+            struct queued_record queued = *first;
+            record_queue_pop(stream->queue);
+            err = deliver(stream, &queued);
+        }
+    }
+    return err;
+}
+
+/* ---- From the recording ---- */
+
+static const void *moved(const void *pointer, const uint8_t *from, const uint8_t *to)
+{
+    return pointer ? to + ((const uint8_t *)pointer - from) : NULL;
+}
+
+/* Keeps a sample without the invalid part of its stack copy. 0 or -ENOMEM. */
+static int queue_copy(struct stream *stream, struct queued_record *queued,
+                      const struct perf_record *record, const struct perf_sample *sample)
+{
+    const uint8_t *from = record->bytes;
+    size_t first = (size_t)(sample->stack - from) + sample->stack_dyn_size;
+    size_t at = (sizeof *sample + 15) & ~(size_t)15;
+    queued->kind = QUEUED_COPY;
+    queued->size = (uint32_t)(at + first + sample->tail.size);
+    uint8_t *kept = record_queue_put(stream->queue, queued);
+    if (!kept) {
+        return -ENOMEM;
+    }
+    uint8_t *to = kept + at;
+    struct perf_sample copy = *sample;
+    memcpy(to, from, first);
+    if (sample->tail.size) {
+        memcpy(to + first, sample->tail.at, sample->tail.size);
+    }
+    copy.chain = moved(sample->chain, from, to);
+    copy.branches = moved(sample->branches, from, to);
+    copy.regs = moved(sample->regs, from, to);
+    copy.stack = moved(sample->stack, from, to);
+    copy.head.at = moved(sample->head.at, from, to);
+    copy.middle.at = moved(sample->middle.at, from, to);
+    copy.user = (struct perf_bytes){0};
+    copy.tail.at = to + first;
+    memcpy(kept, &copy, sizeof copy);
+    return 0;
+}
+
+static int queue_record(struct stream *stream, struct queued_record *queued,
+                        const struct perf_record *record)
+{
+    queued->size = record->size;
+    void *kept = record_queue_put(stream->queue, queued);
+    if (!kept) {
+        return -ENOMEM;
+    }
+    memcpy(kept, record->bytes, record->size);
+    return 0;
+}
+
+static void count_losses(struct stream *stream, const struct perf_record *record)
+{
+    struct recording_counts *counts = &stream->facts.recording.counts;
+    uint64_t words[2] = {0};
+    size_t size = record->size - sizeof(struct perf_event_header);
+    memcpy(words, record->bytes + sizeof(struct perf_event_header),
+           size < sizeof words ? size : sizeof words);
+    if (record->type == PERF_RECORD_LOST) {
+        counts->lost_records += words[1];
+    } else if (record->type == PERF_RECORD_LOST_SAMPLES) {
+        *(record->misc & LOST_BPF ? &counts->filtered_samples : &counts->lost_samples) += words[0];
+    }
+}
+
+static int take_sample(struct stream *stream, const struct perf_record *record)
+{
+    struct perf_sample sample;
+    if (perf_sample_decode(stream->data, record, &sample)) {
+        stream->facts.recording.counts.malformed++; /* perf, too, makes nothing of one */
+        return 0;
+    }
+    struct queued_record queued = {.time = sample.time,
+                                   .arrival = stream->live ? now() : 0,
+                                   .kind = QUEUED_SAMPLE,
+                                   .pid = sample.pid};
+    bool has_copy = sample.stack && resolver_unwinds(stream->resolver);
+    return has_copy ? queue_copy(stream, &queued, record, &sample)
+                    : queue_record(stream, &queued, record);
+}
+
+/* Records of perf's own have no time; those of the kernel may have none. */
+static int take_record(struct stream *stream, const struct perf_record *record)
+{
+    if (record->type == PERF_USER_FINISHED_ROUND) {
+        record_queue_round(stream->queue);
+        return 0;
+    }
+    if (record->type >= PERF_USER_FIRST) {
+        return deliver_record(stream, record);
+    }
+    count_losses(stream, record);
+    int err = resolver_notice(stream->resolver, record);
+    if (err) {
+        return err;
+    }
+    uint64_t time = perf_record_id(stream->data, record).time;
+    struct queued_record queued = {.time = time == UINT64_MAX ? 0 : time, .kind = QUEUED_RECORD};
+    return queue_record(stream, &queued, record) ? no_memory(stream) : 0;
+}
+
+static int take(struct stream *stream, const struct perf_record *record)
+{
+    stream->facts.recording.counts.records++;
+    if (!perf_record_has_sample(record)) {
+        return take_record(stream, record);
+    }
+    return take_sample(stream, record) ? no_memory(stream) : 0;
+}
+
+static int read_all(struct stream *stream)
+{
+    struct perf_record record;
+    int err = 0;
+    for (;;) {
+        if (stream->live && !perf_data_wait(stream->data, WAKE_EVERY)) {
+            err = release(stream, false);
+            if (err) {
+                return err;
+            }
+            continue;
+        }
+        int more = perf_data_next(stream->data, true, &record);
+        if (more <= 0) {
+            return more;
+        }
+        bool is_round = record.type == PERF_USER_FINISHED_ROUND;
+        err = take(stream, &record);
+        if (!err && (is_round || record_queue_is_full(stream->queue))) {
+            err = release(stream, false);
+        }
+        if (err) {
+            return err;
+        }
+    }
+}
+
+/* ---- All of it ---- */
+
+static int begin(struct stream *stream)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
+        struct sample_sink *sink = stream->sinks[i];
+        stream->wants_codes |= sink->ops->code != NULL;
+        err = sink->ops->begin(sink, &stream->facts.recording);
+    }
+    return err;
+}
+
+static int finish(struct stream *stream)
+{
+    record_queue_finish(stream->queue);
+    int err = release(stream, true);
+    if (!err) {
+        err = resolver_update(stream->resolver, true);
+    }
+    if (!err && stream->wants_codes) {
+        err = resolver_codes(stream->resolver, UINT64_MAX, give_code, stream);
+    }
+    if (!err && recording_describe(&stream->facts, stream->data)) { /* a pipe has told more */
+        err = no_memory(stream);
+    }
+    stream->facts.recording.counts.late = record_queue_late(stream->queue);
+    resolver_report(stream->resolver, &stream->facts.recording);
+    return err;
+}
+
+static int open_stream(struct stream *stream)
+{
+    const struct stream_options *options = stream->options;
+    const struct resolver_options resolver = {.build_id_dir = options->build_id_dir,
+                                              .dumps = options->dumps,
+                                              .dump_count = options->dump_count,
+                                              .symbolize = options->symbolize,
+                                              .unwind = !options->keep_stacks};
+    int err = perf_data_open(options->input, &stream->data);
+    if (!err) {
+        stream->live = perf_data_is_live(stream->data);
+        err = resolver_new(stream->data, &resolver, &stream->resolver);
+    }
+    if (err) {
+        return err;
+    }
+    stream->queue = record_queue_new(BUDGET);
+    if (!stream->queue || recording_describe(&stream->facts, stream->data)) {
+        return no_memory(stream);
+    }
+    struct recording *recording = &stream->facts.recording;
+    resolver_report(stream->resolver, recording);
+    if (recording->has_copies && !recording->unwound && !options->keep_stacks) {
+        warning_message("the stack copies of %s are of a machine that is neither x86-64 nor "
+                        "aarch64; they are left as they are",
+                        options->input);
+    }
+    return 0;
+}
+
+/* Ends all sinks, or from the first that fails on gives them up. */
+static int end_sinks(struct stream *stream, int err)
+{
+    for (uint32_t i = 0; i < stream->sink_count; i++) {
+        struct sample_sink *sink = stream->sinks[i];
+        if (err) {
+            sink->ops->abort(sink);
+        } else {
+            err = sink->ops->end(sink);
+        }
+    }
+    return err;
+}
+
+static void count_jvms(const struct recording *recording, struct stream_result *result)
+{
+    result->jvms = recording->jvm_count;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        result->usable += recording->jvms[i]->index != NULL;
+    }
+}
+
+int stream_run(const struct stream_options *options, struct sample_sink *const *sinks,
+               uint32_t count, struct stream_result *result)
+{
+    struct stream stream = {.options = options, .sinks = sinks, .sink_count = count};
+    *result = (struct stream_result){0};
+    int err = open_stream(&stream);
+    if (!err) {
+        err = begin(&stream);
+    }
+    if (!err) {
+        err = read_all(&stream);
+    }
+    if (!err) {
+        err = finish(&stream);
+    }
+    if (!err) {
+        resolver_tell(stream.resolver);
+        count_jvms(&stream.facts.recording, result);
+    }
+    err = end_sinks(&stream, err);
+    record_queue_free(stream.queue);
+    resolver_free(stream.resolver);
+    recording_forget(&stream.facts);
+    perf_data_close(stream.data);
+    return err;
+}

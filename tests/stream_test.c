@@ -1,0 +1,463 @@
+/*
+ * A recording's way to the sinks: what of the made-up recording reaches them, in which order, and
+ * as which frames.
+ */
+#include "jdtool/perf/perf_data.h"
+#include "jdtool/stream.h"
+#include "tests/methods_builder.h"
+#include "tests/recording_builder.h"
+#include "tests/scratch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+/* ---- A sink that writes all down ---- */
+
+struct text_sink {
+    struct sample_sink sink; /* the first member */
+    char text[1 << 16];
+    size_t size;
+    struct recording_counts counts;
+    const struct recording *recording;
+    uint32_t samples;
+    uint32_t frames; /* the most of a sample */
+    uint32_t codes;
+    uint32_t fail_at; /* sample; 0: never */
+    bool ended;
+    bool aborted;
+};
+
+static __attribute__((format(printf, 2, 3))) void say(struct text_sink *sink, const char *format,
+                                                      ...)
+{
+    va_list args;
+    va_start(args, format);
+    size_t room = sizeof sink->text - sink->size;
+    int size = vsnprintf(sink->text + sink->size, room, format, args);
+    va_end(args);
+    sink->size += size > 0 && (size_t)size < room ? (size_t)size : 0;
+}
+
+static int text_begin(struct sample_sink *base, const struct recording *recording)
+{
+    struct text_sink *sink = (struct text_sink *)base;
+    sink->recording = recording;
+    sink->size = 0;
+    sink->text[0] = '\0';
+    return 0;
+}
+
+static int text_record(struct sample_sink *base, const struct perf_record *record, bool superseded)
+{
+    struct text_sink *sink = (struct text_sink *)base;
+    if (record->type == PERF_RECORD_MMAP2) {
+        say(sink, "map %s%s\n", strrchr((const char *)record->bytes + 72, '/') + 1,
+            superseded ? " superseded" : "");
+    }
+    return 0;
+}
+
+static int text_code(struct sample_sink *base, const struct resolved_code *code)
+{
+    struct text_sink *sink = (struct text_sink *)base;
+    sink->codes++;
+    say(sink, "code %s\n", code->symbol);
+    return 0;
+}
+
+static int text_sample(struct sample_sink *base, const struct resolved_sample *sample)
+{
+    struct text_sink *sink = (struct text_sink *)base;
+    static const char kinds[RESOLVED_KINDS] = {'?', 'k', 'n', 's', 'c', 'i', 'I'};
+    sink->samples++;
+    sink->frames = sample->frame_count > sink->frames ? sample->frame_count : sink->frames;
+    if (sink->samples == sink->fail_at) {
+        return -EIO;
+    }
+    say(sink, "%" PRIu64 " end %d", sample->time, sample->end);
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
+        const struct resolved_frame *frame = &sample->frames[i];
+        assert_true(frame->kind < RESOLVED_KINDS);
+        say(sink, " %c:%s:%u", kinds[frame->kind], frame->method ? frame->method->name : "-",
+            frame->line);
+        if (frame->unnamed) {
+            say(sink, "!%u", frame->unnamed);
+        }
+    }
+    say(sink, "\n");
+    return 0;
+}
+
+static int text_end(struct sample_sink *base)
+{
+    struct text_sink *sink = (struct text_sink *)base;
+    sink->counts = sink->recording->counts;
+    sink->ended = true;
+    return 0;
+}
+
+static void text_abort(struct sample_sink *base)
+{
+    ((struct text_sink *)base)->aborted = true;
+}
+
+static struct text_sink text;
+
+static int run_with(const char *input, bool want_codes)
+{
+    static const struct sample_sink_ops ops = {.begin = text_begin,
+                                               .record = text_record,
+                                               .sample = text_sample,
+                                               .end = text_end,
+                                               .abort = text_abort};
+    static const struct sample_sink_ops ops_codes = {.begin = text_begin,
+                                                     .record = text_record,
+                                                     .code = text_code,
+                                                     .sample = text_sample,
+                                                     .end = text_end,
+                                                     .abort = text_abort};
+    uint32_t fail_at = text.fail_at;
+    memset(&text, 0, sizeof text);
+    text.fail_at = fail_at;
+    text.sink.ops = want_codes ? &ops_codes : &ops;
+    struct sample_sink *sink = &text.sink;
+    struct stream_options options = {.input = input};
+    struct stream_result result;
+    return stream_run(&options, &sink, 1, &result);
+}
+
+static int run(void **state, const struct perf_file *file)
+{
+    perf_file_write(file, scratch_path(state, "p.data"));
+    return run_with(scratch_path(state, "p.data"), false);
+}
+
+static void write_dump(void **state, struct dump_builder *dump, const char *name)
+{
+    write_bytes(scratch_path(state, name), dump->bytes, dump->size);
+    dump_free(dump);
+}
+
+static void write_simple_dump(void **state)
+{
+    struct dump_builder dump = {0};
+    build_simple_dump(&dump);
+    write_dump(state, &dump, "jit-4242.dump");
+}
+
+static void put_marker(struct perf_file *file, void **state)
+{
+    put_mmap2(file, PID, 1000050, 0x7f0000000000, 4096, scratch_path(state, "jit-4242.dump"));
+}
+
+/* ---- Tests ---- */
+
+static void samples_come_by_time_with_their_frames(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_mmap2(&file, PID, 1000010, CODE, 0x20000, "//anon");
+    put_marker(&file, state);
+    put_mmap2(&file, PID, 1000060, CODE, 0x20000, "//anon");
+    uint64_t later[] = {PERF_CONTEXT_USER, CODE + 1};
+    uint64_t stub[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER, CODE + 64,
+                       CODE + 5};
+    uint64_t first[] = {PERF_CONTEXT_USER, CODE + 1, CODE + 4};
+    put_sample(&file, PID, 1000550, later, 2);
+    put_sample(&file, PID, 1000400, stub, 5);
+    put_sample(&file, PID, 1000200, first, 3);
+    put_round(&file);
+    assert_int_equal(run(state, &file), 0);
+    assert_true(text.ended);
+    assert_string_equal(text.text, "map anon\n"
+                                   "map jit-4242.dump superseded\n"
+                                   "map anon superseded\n"
+                                   "1000200 end 5 c:a.A.m():10 c:a.A.m():10\n"
+                                   "1000400 end 5 k:-:0 s:stub:0 i:b.B.inlined():11 c:a.A.m():10\n"
+                                   "1000550 end 5 c:a.A.later():0\n");
+    assert_int_equal(text.counts.samples, 3);
+    assert_int_equal(text.counts.late, 0);
+    free(file.records);
+}
+
+static void all_code_is_told_of_before_it_can_be_sampled(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    put_sample(&file, PID, 1000400, chain, 2);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(run_with(scratch_path(state, "p.data"), true), 0);
+    assert_string_equal(text.text, "map jit-4242.dump superseded\n"
+                                   "code a.A.m()\n"
+                                   "code stub\n"
+                                   "1000400 end 5 c:a.A.m():10\n"
+                                   "code a.A.later()\n"
+                                   "code untouched\n");
+    free(file.records);
+}
+
+/* perf's rounds: a record that comes in one is not older than the newest before the last but one.
+ */
+static void rounds_keep_the_order(void **state)
+{
+    struct perf_file file = recording();
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    uint64_t expected = 0;
+    for (uint64_t round = 0; round < 50; round++) {
+        for (uint64_t i = 0; i < 20;
+             i++) { /* each reaches back to the beginning of the one before */
+            uint64_t time = 905 + round * 100 + i * 37 % 20 * 10;
+            put_sample(&file, PID, time, chain, 2);
+            expected++;
+        }
+        put_round(&file);
+    }
+    assert_int_equal(run(state, &file), 0);
+    assert_int_equal(text.samples, expected);
+    assert_int_equal(text.counts.late, 0);
+    uint64_t last = 0;
+    for (const char *line = text.text; *line; line = strchr(line, '\n') + 1) {
+        uint64_t time = strtoull(line, NULL, 10);
+        assert_true(time >= last);
+        last = time;
+    }
+    free(file.records);
+}
+
+static void a_sink_that_fails_ends_it(void **state)
+{
+    struct perf_file file = recording();
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    put_sample(&file, PID, 1000400, chain, 2);
+    put_sample(&file, PID, 1000401, chain, 2);
+    text.fail_at = 2;
+    assert_int_equal(run(state, &file), -EIO);
+    text.fail_at = 0;
+    assert_true(text.aborted);
+    assert_false(text.ended);
+    assert_int_equal(run_with(scratch_path(state, "absent"), false), -ENOENT);
+    assert_true(text.aborted);
+    free(file.records);
+}
+
+static void losses_are_counted(void **state)
+{
+    struct perf_file file = recording();
+    uint64_t lost[] = {1, 7, 0, 0};
+    uint64_t samples[] = {11, 0, 0};
+    perf_file_record(&file, PERF_RECORD_LOST, 0, lost, sizeof lost);
+    perf_file_record(&file, PERF_RECORD_LOST_SAMPLES, 0, samples, sizeof samples);
+    /* What a BPF filter dropped was to be dropped. */
+    perf_file_record(&file, PERF_RECORD_LOST_SAMPLES, 1u << 15, samples, sizeof samples);
+    perf_file_record(&file, PERF_RECORD_SAMPLE, 0, samples, 8);
+    assert_int_equal(run(state, &file), 0);
+    assert_int_equal(text.counts.lost_records, 7);
+    assert_int_equal(text.counts.lost_samples, 11);
+    assert_int_equal(text.counts.filtered_samples, 11);
+    assert_int_equal(text.counts.malformed, 1);
+    free(file.records);
+}
+
+/* A tree as deep as the dump is long: frames to a limit, and it is told. */
+static void a_deep_inline_tree_is_cut(void **state)
+{
+    enum { DEPTH = 100000 };
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_begin_debug(&dump, 1000100, CODE, 0);
+    dump_begin_trailer(&dump);
+    struct dump_builder section = {0};
+    dump_method(&section, 1, 0, 0, "a.A.deep()");
+    dump_section(&dump, JITDUMP_TRAILER_METHODS, &section);
+    dump_uleb(&section, DEPTH);
+    dump_uleb(&section, 1);
+    for (uint64_t i = 1; i < DEPTH; i++) {
+        dump_uleb(&section, 1);
+        dump_uleb(&section, i - 1);
+        dump_uleb(&section, 7);
+    }
+    for (uint64_t i = 0; i < 1024; i++) {
+        dump_uleb(&section, 1);
+        dump_uleb(&section, DEPTH - 1 - i);
+        dump_sleb(&section, 0);
+    }
+    dump_section(&dump, JITDUMP_TRAILER_INLINES, &section);
+    dump_end_trailer(&dump);
+    dump_end(&dump);
+    dump_load(&dump, 1000100, CODE, 1024, 1, "a.A.deep()");
+    write_dump(state, &dump, "jit-4242.dump");
+    struct perf_file file = recording();
+    put_marker(&file, state);
+    for (uint64_t i = 0; i < 1000; i++) {
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE + i};
+        put_sample(&file, PID, 1000400 + i, chain, 2);
+    }
+    assert_int_equal(run(state, &file), 0);
+    assert_int_equal(text.samples, 1000);
+    assert_int_equal(text.frames, 257);
+    assert_int_equal(text.counts.inlines_cut, 1000);
+    free(file.records);
+}
+
+/* More frames than a sample may have are left out at the outer end, and told. */
+static void a_deep_stack_is_cut(void **state)
+{
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_begin_debug(&dump, 1000100, CODE, 0);
+    dump_begin_trailer(&dump);
+    struct dump_builder section = {0};
+    dump_method(&section, 1, 0, 0, "a.A.deep()");
+    dump_section(&dump, JITDUMP_TRAILER_METHODS, &section);
+    dump_uleb(&section, 200);
+    dump_uleb(&section, 1);
+    for (uint64_t i = 1; i < 200; i++) {
+        dump_uleb(&section, 1);
+        dump_uleb(&section, i - 1);
+        dump_uleb(&section, 7);
+    }
+    dump_uleb(&section, 16);
+    dump_uleb(&section, 199);
+    dump_sleb(&section, 0);
+    dump_section(&dump, JITDUMP_TRAILER_INLINES, &section);
+    dump_end_trailer(&dump);
+    dump_end(&dump);
+    dump_load(&dump, 1000100, CODE, 16, 1, "a.A.deep()");
+    write_dump(state, &dump, "jit-4242.dump");
+    struct perf_file file = recording();
+    put_marker(&file, state);
+    uint64_t chain[500] = {PERF_CONTEXT_USER};
+    for (int i = 1; i < 500; i++) {
+        chain[i] = CODE + 5;
+    }
+    put_sample(&file, PID, 1000400, chain, 500);
+    assert_int_equal(run(state, &file), 0);
+    assert_int_equal(text.frames, 65536);
+    assert_int_equal(text.counts.frames_cut, 499 * 200 - 65536);
+    assert_non_null(strstr(text.text, "1000400 end 6 "));
+    free(file.records);
+}
+
+/* What a fork runs before it executes something else is its parent's code as of then. */
+static void a_fork_has_its_parents_code(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    put_task(&file, PERF_RECORD_FORK, PID + 1, PID, PID + 1, 1000450);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    put_sample(&file, PID + 1, 1000700, chain, 2);
+    put_sample(&file, PID, 1000700, chain, 2);
+    put_comm(&file, PID + 1, PID + 1, 1000800, "sh", true);
+    put_sample(&file, PID + 1, 1000900, chain, 2);
+    assert_int_equal(run(state, &file), 0);
+    assert_string_equal(text.text, "map jit-4242.dump superseded\n"
+                                   "1000700 end 5 c:a.A.m():10\n"
+                                   "1000700 end 5 c:a.A.later():0\n"
+                                   "1000900 end 3 ?:-:0\n");
+    free(file.records);
+}
+
+static void what_has_no_name_says_why(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_mmap2(&file, PID, 0, CODE, 0x20000, "//anon");
+    put_mmap2(&file, PID + 7, 0, CODE, 0x20000, "//anon");
+    put_mmap2(&file, PID + 7, 0, 0x7f0000200000, 0x1000, "/no/libjvm.so");
+    put_marker(&file, state);
+    static const struct {
+        uint32_t pid;
+        uint64_t time;
+        uint64_t address;
+    } samples[] = {
+        {PID, 999000, CODE},         /* before the dump */
+        {PID, 1000200, CODE + 64},   /* before its LOAD */
+        {PID, 1000201, CODE + 1024}, /* never heard of */
+        {PID + 7, 1000202, CODE},    /* a JVM without a dump */
+        {PID + 8, 1000203, CODE},    /* no JVM at all */
+        {PID, 1000700, CODE + 1024}, /* behind the dump's last record */
+    };
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
+        uint64_t chain[] = {PERF_CONTEXT_USER, samples[i].address};
+        put_sample(&file, samples[i].pid, samples[i].time, chain, 2);
+    }
+    assert_int_equal(run(state, &file), 0);
+    assert_string_equal(strstr(text.text, "999000"), "999000 end 3 ?:-:0!1\n"
+                                                     "map jit-4242.dump superseded\n"
+                                                     "1000200 end 3 ?:-:0!4\n"
+                                                     "1000201 end 3 ?:-:0!5\n"
+                                                     "1000202 end 3 ?:-:0!1\n"
+                                                     "1000203 end 3 ?:-:0\n"
+                                                     "1000700 end 3 ?:-:0!3\n");
+    free(file.records);
+}
+
+/* A pipe whose JVM (this test) is alive: the code is told of after the sample has come. */
+static void a_sample_waits_for_its_dump(void **state)
+{
+    struct perf_file file = recording();
+    struct dump_builder dump = {0};
+    struct timespec clock;
+    clock_gettime(CLOCK_MONOTONIC, &clock);
+    uint64_t now = (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec;
+    uint32_t pid = (uint32_t)getpid();
+    dump_header(&dump);
+    size_t header = dump.size;
+    dump_load(&dump, now - 1000, CODE, 16, 1, "a.A.told_late()");
+    write_bytes(scratch_path(state, "jit-1.dump"), dump.bytes, header + 20); /* and part of it */
+    put_mmap2(&file, pid, now - 2000, 0x7f0000000000, 4096, scratch_path(state, "jit-1.dump"));
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    put_sample(&file, pid, now, chain, 2);
+    put_round(&file);
+    put_round(&file);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    FILE *out = fdopen(ends[1], "w");
+    perf_file_write_pipe(&file, out);
+    pid_t child = fork();
+    if (child == 0) { /* perf goes on for a while; the JVM tells */
+        usleep(100000);
+        write_bytes(scratch_path(state, "jit-1.dump"), dump.bytes, dump.size);
+        usleep(100000);
+        _exit(0);
+    }
+    fclose(out);
+    int saved = dup(STDIN_FILENO);
+    dup2(ends[0], STDIN_FILENO);
+    close(ends[0]);
+    int err = run_with("-", false);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(err, 0);
+    assert_non_null(strstr(text.text, "c:a.A.told_late():0\n"));
+    assert_int_equal(text.counts.let_go_early, 0);
+    dump_free(&dump);
+    free(file.records);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_come_by_time_with_their_frames),
+        cmocka_unit_test(all_code_is_told_of_before_it_can_be_sampled),
+        cmocka_unit_test(rounds_keep_the_order),
+        cmocka_unit_test(a_sink_that_fails_ends_it),
+        cmocka_unit_test(losses_are_counted),
+        cmocka_unit_test(a_deep_inline_tree_is_cut),
+        cmocka_unit_test(a_deep_stack_is_cut),
+        cmocka_unit_test(a_fork_has_its_parents_code),
+        cmocka_unit_test(what_has_no_name_says_why),
+        cmocka_unit_test(a_sample_waits_for_its_dump),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}
