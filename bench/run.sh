@@ -4,7 +4,9 @@
 #
 # usage: bench/run.sh [OPTIONS] [PART...]     parts: replay live readable growth writer inject; all by default
 #   --jdk HOME    the JDK (default: that of javac on PATH)
-#   --peer        also perf's own agent, built from Debian's linux-source-6.1
+#   --peer [perf] also perf's own agent, built from Debian's linux-source-6.1
+#   --peer async-profiler
+#                 its own parts: truth and cost; async-profiler comes from Maven Central
 #   --rounds N    rounds of each measurement (default 7)
 #   --small       little work, for a look whether it all runs
 #   -o DIR        where results.tsv, results.json and table.txt go (default: build/bench/results)
@@ -18,24 +20,31 @@ floor=$build/bench/libbench-floor.so
 driver=$build/bench/libbench-driver.so
 peer_agent=$build/bench/libperf-jvmti.so
 out=$build/bench/results
-rounds=7 small=0 peer=0 jdk="" parts=()
+rounds=7 small=0 peer=0 peer_async=0 jdk="" parts=()
 
 usage() {
-    sed -n 's/^# \{0,1\}//; 4,12p' "$0" >&2
+    sed -n 's/^# \{0,1\}//; 4,14p' "$0" >&2
     exit 2
 }
 while [ $# -gt 0 ]; do
     case $1 in
     --jdk) jdk=$2 && shift ;;
-    --peer) peer=1 ;;
+    --peer)
+        case ${2:-} in
+        async-profiler) peer_async=1 && shift ;;
+        perf) peer=1 && shift ;;
+        *) peer=1 ;;
+        esac
+        ;;
     --rounds) rounds=$2 && shift ;;
     --small) small=1 rounds=2 ;;
     -o) out=$2 && shift ;;
-    replay | live | readable | growth | writer | inject) parts+=("$1") ;;
+    replay | live | readable | growth | writer | inject | truth | cost) parts+=("$1") ;;
     *) usage ;;
     esac
     shift
 done
+[ ${#parts[@]} -gt 0 ] || [ "$peer_async" = 0 ] || parts=(truth cost)
 [ ${#parts[@]} -gt 0 ] || parts=(replay live readable growth writer inject)
 [ -n "$jdk" ] || jdk=$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")")
 
@@ -116,8 +125,15 @@ build_peer() {
 . "$here/parts/writer.sh"
 # shellcheck source=bench/parts/inject.sh
 . "$here/parts/inject.sh"
+# shellcheck source=bench/async_profiler.sh
+. "$here/async_profiler.sh"
+# shellcheck source=bench/parts/truth.sh
+. "$here/parts/truth.sh"
+# shellcheck source=bench/parts/cost.sh
+. "$here/parts/cost.sh"
 
 [ "$peer" = 0 ] || build_peer
+[ "$peer_async" = 0 ] || build_async_profiler
 for part in "${parts[@]}"; do
     "part_$part"
 done
