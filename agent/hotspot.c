@@ -227,13 +227,14 @@ static int32_t address_fact(const struct hotspot *hotspot, const struct blob *bl
 static bool is_absurd(const struct hotspot *hotspot, const struct blob *blob)
 {
     int64_t value = 0;
-    /* CompLevel (compiler/compilerDefinitions.hpp) ends with 4. */
+    /* CompLevel (compiler/compilerDefinitions.hpp) ends with 4; the entry of code that was entered
+     * in mid-method and is not any more is InvalidOSREntryBci, -2. */
     return (hotspot_integer(hotspot, blob->copy, blob->size, NMETHOD_TIER, &value) &&
             (value < 0 || value > 4)) ||
            (hotspot_integer(hotspot, blob->copy, blob->size, NMETHOD_COMPILE_ID, &value) &&
             value < 0) ||
            (hotspot_integer(hotspot, blob->copy, blob->size, NMETHOD_ENTRY_BCI, &value) &&
-            (value < -1 || value > UINT16_MAX));
+            (value < -2 || value > UINT16_MAX));
 }
 
 static void nmethod_facts(const struct hotspot *hotspot, const struct blob *blob, const char *code,
@@ -255,9 +256,10 @@ static void nmethod_facts(const struct hotspot *hotspot, const struct blob *blob
 /*
  * To JDK 22 all is in the blob, one behind the other: metadata, scopes, PcDescs, dependencies. From
  * 25 on PcDescs and then scopes are in the immutable data, and the metadata is behind the
- * relocations in the mutable data. What was in between is gone, and stays unknown to us.
+ * relocations in the mutable data. What was in between is gone, and stays unknown to us. False:
+ * what is said of them cannot be.
  */
-static void find_scopes(const struct hotspot *hotspot, const struct blob *blob,
+static bool find_scopes(const struct hotspot *hotspot, const struct blob *blob,
                         struct hotspot_nmethod *nmethod)
 {
     const char *copy = blob->copy;
@@ -270,14 +272,14 @@ static void find_scopes(const struct hotspot *hotspot, const struct blob *blob,
     const char *base = hotspot_pointer(hotspot, copy, size, NMETHOD_IMMUTABLE_DATA);
     const char *mutable_data = hotspot_pointer(hotspot, copy, size, BLOB_MUTABLE_DATA);
     if (!hotspot_integer(hotspot, copy, size, NMETHOD_PCS_OFFSET, &pcs)) {
-        return;
+        return true;
     }
     if (base && mutable_data) {
         if (!hotspot_integer(hotspot, copy, size, NMETHOD_SCOPES_OFFSET, &scopes) ||
             !hotspot_integer(hotspot, copy, size, NMETHOD_IMMUTABLE_SIZE, &end) ||
             !hotspot_integer(hotspot, copy, size, BLOB_RELOCATION_SIZE, &metadata) ||
             !hotspot_integer(hotspot, copy, size, BLOB_MUTABLE_SIZE, &metadata_end)) {
-            return;
+            return true;
         }
     } else if (!base && !mutable_data) {
         const char *data = hotspot_pointer(hotspot, copy, size, NMETHOD_SCOPES);
@@ -285,19 +287,19 @@ static void find_scopes(const struct hotspot *hotspot, const struct blob *blob,
         if (data) {
             scopes = data - base;
         } else if (!hotspot_integer(hotspot, copy, size, NMETHOD_SCOPES_OFFSET, &scopes)) {
-            return;
+            return true;
         }
         if (!hotspot_integer(hotspot, copy, size, NMETHOD_DEPENDENCIES_OFFSET, &end) ||
             !hotspot_integer(hotspot, copy, size, NMETHOD_METADATA_OFFSET, &metadata)) {
-            return;
+            return true;
         }
         metadata_end = scopes;
     } else {
-        return;
+        return true;
     }
     int64_t first = pcs < scopes ? pcs : scopes;
     if (first < 0 || end < pcs || end < scopes || metadata < 0 || metadata_end < metadata) {
-        return;
+        return false;
     }
     nmethod->data = base + first;
     nmethod->data_size = (size_t)(end - first);
@@ -305,6 +307,7 @@ static void find_scopes(const struct hotspot *hotspot, const struct blob *blob,
     nmethod->scopes_at = (size_t)(scopes - first);
     nmethod->metadata = mutable_data + metadata;
     nmethod->metadata_count = (size_t)(metadata_end - metadata) / sizeof(void *);
+    return true;
 }
 
 /* Copies the blob whose code is that, and fills in what is known of every blob. */
@@ -344,5 +347,7 @@ void hotspot_compiled_facts(struct hotspot *hotspot, const void *address, uint64
     }
     nmethod_facts(hotspot, &blob, address, size, facts);
     nmethod->method = hotspot_pointer(hotspot, blob.copy, blob.size, NMETHOD_METHOD);
-    find_scopes(hotspot, &blob, nmethod);
+    if (!find_scopes(hotspot, &blob, nmethod)) {
+        hotspot_scopes_broken(hotspot);
+    }
 }

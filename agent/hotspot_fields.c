@@ -11,6 +11,7 @@
 #include "writer/message.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Instead of a type: any integer; a field whose type the tables leave out or that is our business.
@@ -87,6 +88,41 @@ static const struct {
     {FLAG_ADDRESS, "JVMFlag", "_addr", ANY},
     {FLAG_ADDRESS, "Flag", "_addr", ANY},
 };
+
+/* The types whose sizes we take, and the constants. */
+enum other {
+    HEAP_BLOCK,
+    CONST_METHOD,
+    CONSTANT_POOL,
+    PC_DESC,
+    JVM_FLAG,
+    JVM_FLAG_8, /* JDK 8 */
+    HAS_LINES,
+    HAS_LINES_20, /* to JDK 20 */
+    OTHER_COUNT,
+};
+
+static const char *const others[OTHER_COUNT] = {
+    [HEAP_BLOCK] = "HeapBlock",
+    [CONST_METHOD] = "ConstMethod",
+    [CONSTANT_POOL] = "ConstantPool",
+    [PC_DESC] = "PcDesc",
+    [JVM_FLAG] = "JVMFlag",
+    [JVM_FLAG_8] = "Flag",
+    [HAS_LINES] = "ConstMethodFlags::_misc_has_linenumber_table",
+    [HAS_LINES_20] = "ConstMethod::_has_linenumber_table",
+};
+
+const char *hotspot_wanted_name(size_t i)
+{
+    static _Thread_local char name[128];
+    size_t fields = sizeof(wanted) / sizeof(*wanted);
+    if (i >= fields) {
+        return i - fields < OTHER_COUNT ? others[i - fields] : NULL;
+    }
+    snprintf(name, sizeof(name), "%s::%s", wanted[i].owner, wanted[i].name);
+    return name;
+}
 
 /* The tables themselves. */
 struct tables {
@@ -305,15 +341,14 @@ bool hotspot_find_fields(struct hotspot *hotspot, JavaVM *vm)
              entry += tables.struct_stride) {
             find_field(hotspot, &tables, entry);
         }
-        hotspot->block_header = size_of(&tables, "HeapBlock");
-        hotspot->const_method = size_of(&tables, "ConstMethod");
-        hotspot->pool = size_of(&tables, "ConstantPool");
-        hotspot->pc = size_of(&tables, "PcDesc");
-        size_t flag = size_of(&tables, "JVMFlag");
-        hotspot->flag = flag ? flag : size_of(&tables, "Flag");
-        int64_t has_lines = find_constant(&tables, "ConstMethodFlags::_misc_has_linenumber_table");
-        hotspot->has_lines =
-            has_lines ? has_lines : find_constant(&tables, "ConstMethod::_has_linenumber_table");
+        hotspot->block_header = size_of(&tables, others[HEAP_BLOCK]);
+        hotspot->const_method = size_of(&tables, others[CONST_METHOD]);
+        hotspot->pool = size_of(&tables, others[CONSTANT_POOL]);
+        hotspot->pc = size_of(&tables, others[PC_DESC]);
+        size_t flag = size_of(&tables, others[JVM_FLAG]);
+        hotspot->flag = flag ? flag : size_of(&tables, others[JVM_FLAG_8]);
+        int64_t has_lines = find_constant(&tables, others[HAS_LINES]);
+        hotspot->has_lines = has_lines ? has_lines : find_constant(&tables, others[HAS_LINES_20]);
         hotspot->head = head_of(hotspot);
     }
     dlclose(tables.libjvm); /* the JVM keeps it for as long as we live */

@@ -129,6 +129,10 @@ struct hotspot {
 /* Finds the fields. False: what the code cache takes is not among them. */
 bool hotspot_find_fields(struct hotspot *hotspot, JavaVM *vm);
 
+/* For tests: the i-th field, type or constant that is looked for, as the tables call it
+ * ("CodeBlob::_size", "PcDesc"). NULL: there are no more. */
+const char *hotspot_wanted_name(size_t i);
+
 /* Whether all these are known; the list ends with FIELD_COUNT. */
 bool hotspot_has_fields(const struct hotspot *hotspot, const enum field *fields);
 
@@ -152,6 +156,9 @@ bool hotspot_read_pointer(const struct hotspot *hotspot, const void *object, enu
 
 /* The value of a static field that is an integer or a pointer, read with care. */
 bool hotspot_read_static(const struct hotspot *hotspot, enum field field, int64_t *value);
+
+/* Gives up the scopes. */
+void hotspot_scopes_broken(struct hotspot *hotspot);
 
 /* Gives up a part of what we know, telling the user once what for. */
 void hotspot_distrust(struct hotspot *hotspot, atomic_int *part, const char *what);

@@ -156,6 +156,13 @@ static size_t count_frames(const jvmtiCompiledMethodLoadInlineRecord *record)
     return frames;
 }
 
+void hotspot_scopes_broken(struct hotspot *hotspot)
+{
+    hotspot_distrust(hotspot, &hotspot->scopes,
+                     "scopes of inlined methods; code inlined from a class that is redefined may "
+                     "get the lines of its other version");
+}
+
 bool hotspot_scopes_read(struct hotspot *hotspot, const struct hotspot_nmethod *nmethod,
                          const void *address, const jvmtiCompiledMethodLoadInlineRecord *record,
                          struct hotspot_scopes *scopes)
@@ -189,9 +196,7 @@ bool hotspot_scopes_read(struct hotspot *hotspot, const struct hotspot_nmethod *
         int unproven = TRUST_UNPROVEN;
         (void)atomic_compare_exchange_strong(&hotspot->scopes, &unproven, TRUST_PROVEN);
     } else if (atomic_load(&hotspot->scopes) == TRUST_UNPROVEN) {
-        hotspot_distrust(hotspot, &hotspot->scopes,
-                         "scopes of inlined methods; code inlined from a class that is redefined "
-                         "may get the lines of its other version");
+        hotspot_scopes_broken(hotspot);
     }
     return good;
 }

@@ -1,0 +1,316 @@
+/*
+ * An agent that makes the layout tables of its JVM lie: libfalse_layout.so=OWNER::FIELD,CHANGE
+ * tells of one field what is not so, for whoever looks at the tables later; with `all` it looks
+ * itself, in VMInit, through the code of our own agent, once for every field that this reads and
+ * every lie. What is to be seen is that the JVM lives, and what is said: a line "-- OWNER::FIELD
+ * CHANGE" on stderr comes before each attempt, and behind it come that attempt's messages.
+ */
+#include "agent/hotspot_fields.h"
+
+#include "writer/message.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What is told instead of an offset, a size or a constant. */
+static const struct {
+    const char *name;
+    enum { ADD, SET, RETYPE, REMOVE } kind;
+    int64_t by;
+} changes[] = {
+    {"+8", ADD, 8},         {"+4", ADD, 4},      {"-8", ADD, -8},       {"+64", ADD, 64},
+    {"+4096", ADD, 4096},   {"0", SET, 0},       {"far", SET, 1 << 15}, {"absurd", SET, 1L << 40},
+    {"negative", SET, -16}, {"type", RETYPE, 0}, {"gone", REMOVE, 0},
+};
+enum { CHANGES = sizeof(changes) / sizeof(*changes) };
+
+/* An entry of one of the tables, and how it was. */
+struct entry {
+    char *at;
+    size_t name, other_name, value, type, is_static, address; /* offsets in it; 0: has none */
+    char before[256];
+    size_t size;
+};
+
+static JavaVM *the_vm;
+static void *libjvm;
+static int major;
+
+static size_t number(const char *name)
+{
+    const uint64_t *symbol = (const uint64_t *)dlsym(libjvm, name);
+    return symbol ? (size_t)*symbol : 0;
+}
+
+static char *pointer_at(const char *at)
+{
+    char *value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+
+static bool is_called(const char *at, const char *name)
+{
+    return pointer_at(at) && strcmp(pointer_at(at), name) == 0;
+}
+
+/* Finds OWNER::FIELD among the fields, else NAME among the types, else among the constants. */
+static bool find(const char *what, struct entry *entry)
+{
+    char owner[128];
+    const char *field = strrchr(what, ':');
+    snprintf(owner, sizeof(owner), "%.*s", field ? (int)(field - 1 - what) : 0, what);
+    char *at = pointer_at((char *)dlsym(libjvm, "gHotSpotVMStructs"));
+    *entry = (struct entry){.size = number("gHotSpotVMStructEntryArrayStride"),
+                            .name = number("gHotSpotVMStructEntryTypeNameOffset"),
+                            .other_name = number("gHotSpotVMStructEntryFieldNameOffset"),
+                            .value = number("gHotSpotVMStructEntryOffsetOffset"),
+                            .type = number("gHotSpotVMStructEntryTypeStringOffset"),
+                            .is_static = number("gHotSpotVMStructEntryIsStaticOffset"),
+                            .address = number("gHotSpotVMStructEntryAddressOffset")};
+    for (; field && pointer_at(at + entry->name); at += entry->size) {
+        if (is_called(at + entry->name, owner) && is_called(at + entry->other_name, field + 1)) {
+            entry->at = at;
+            return true;
+        }
+    }
+    at = pointer_at((char *)dlsym(libjvm, "gHotSpotVMTypes"));
+    *entry = (struct entry){.size = number("gHotSpotVMTypeEntryArrayStride"),
+                            .name = number("gHotSpotVMTypeEntryTypeNameOffset"),
+                            .value = number("gHotSpotVMTypeEntrySizeOffset")};
+    for (; pointer_at(at + entry->name); at += entry->size) {
+        if (is_called(at + entry->name, what)) {
+            entry->at = at;
+            return true;
+        }
+    }
+    at = pointer_at((char *)dlsym(libjvm, "gHotSpotVMIntConstants"));
+    *entry = (struct entry){.size = number("gHotSpotVMIntConstantEntryArrayStride"),
+                            .name = number("gHotSpotVMIntConstantEntryNameOffset"),
+                            .value = number("gHotSpotVMIntConstantEntryValueOffset")};
+    for (; pointer_at(at + entry->name); at += entry->size) {
+        if (is_called(at + entry->name, what)) {
+            entry->at = at;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void make_writable(struct entry *entry)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *start = entry->at - (uintptr_t)entry->at % page;
+    if (mprotect(start, (size_t)(entry->at - start) + entry->size, PROT_READ | PROT_WRITE) != 0 ||
+        entry->size > sizeof(entry->before)) {
+        fprintf(stderr, "false_layout: the tables cannot be changed\n");
+        exit(1);
+    }
+}
+
+static void lie(struct entry *entry, int change)
+{
+    static const char *nonsense = "nonsense";
+    int is_static = 0;
+    int64_t value = 0;
+    if (entry->is_static) {
+        memcpy(&is_static, entry->at + entry->is_static, sizeof(is_static));
+    }
+    char *at = entry->at + (is_static ? entry->address : entry->value);
+    make_writable(entry);
+    memcpy(entry->before, entry->at, entry->size);
+    switch (changes[change].kind) {
+    case ADD:
+        memcpy(&value, at, sizeof(int32_t)); /* a constant has no more */
+        if (is_static) {
+            memcpy(&value, at, sizeof(value));
+        }
+        value += changes[change].by;
+        memcpy(at, &value, is_static || entry->is_static ? 8 : 4);
+        break;
+    case SET:
+        value = changes[change].by;
+        memcpy(at, &value, is_static || entry->is_static ? 8 : 4);
+        break;
+    case RETYPE:
+        if (entry->type) {
+            memcpy(entry->at + entry->type, &nonsense, sizeof(nonsense));
+        }
+        break;
+    case REMOVE:
+        memcpy(entry->at + entry->name, &nonsense, sizeof(nonsense));
+        break;
+    }
+}
+
+static void tell_the_truth(const struct entry *entry)
+{
+    memcpy(entry->at, entry->before, entry->size);
+}
+
+/* ---- All of them ---- */
+
+static struct hotspot *hotspot; /* of the attempt */
+static struct hotspot_scopes scopes;
+static struct {
+    unsigned long codes, facts, methods, scoped, same, classes, named;
+} counts;
+
+static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint size,
+                                         const void *address, jint map_length,
+                                         const jvmtiAddrLocationMap *map, const void *info)
+{
+    (void)jvmti;
+    (void)map_length;
+    (void)map;
+    struct code_facts facts = CODE_FACTS_UNKNOWN;
+    struct hotspot_nmethod nmethod;
+    const void *class_key;
+    hotspot_compiled_facts(hotspot, address, (uint64_t)size, &facts, &nmethod);
+    counts.codes++;
+    counts.facts += facts.tier >= 0;
+    counts.methods += nmethod.method != NULL;
+    counts.same += hotspot_bond(hotspot, nmethod.method, id, &class_key) == HOTSPOT_SAME;
+    struct hotspot_methods methods = {0};
+    (void)hotspot_one_method(hotspot, nmethod.method, &methods);
+    hotspot_methods_free(&methods);
+    for (const jvmtiCompiledMethodLoadRecordHeader *record = info; record; record = record->next) {
+        if (record->kind == JVMTI_CMLR_INLINE_INFO) {
+            counts.scoped +=
+                hotspot_scopes_read(hotspot, &nmethod, address,
+                                    (const jvmtiCompiledMethodLoadInlineRecord *)record, &scopes);
+        }
+    }
+}
+
+static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, const void *address,
+                                           jint length)
+{
+    (void)jvmti;
+    (void)name;
+    struct code_facts facts = CODE_FACTS_UNKNOWN;
+    hotspot_facts(hotspot, address, (uint64_t)length, &facts);
+}
+
+/* Everything that the agent would do, with what the tables say now. */
+static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_count)
+{
+    memset(&counts, 0, sizeof(counts));
+    hotspot = hotspot_new(the_vm, major);
+    hotspot_prove(hotspot, jvmti, jni);
+    struct hotspot_methods methods = {0};
+    for (jint i = 0; i < class_count; i++) {
+        if (hotspot_class_methods(hotspot, jni, classes[i], &methods)) {
+            counts.classes++;
+            counts.named += methods.count;
+        }
+    }
+    hotspot_methods_free(&methods);
+    (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
+    (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
+    hotspot_free(hotspot);
+    hotspot = NULL;
+    fprintf(stderr,
+            "   codes %lu facts %lu methods %lu same %lu scoped %lu classes %lu named %lu\n",
+            counts.codes, counts.facts, counts.methods, counts.same, counts.scoped, counts.classes,
+            counts.named);
+}
+
+/* Some classes that can be looked at. */
+static jint choose_classes(jvmtiEnv *jvmti, jclass *classes, jint count)
+{
+    enum { WANTED = 200 };
+    jint chosen = 0;
+    for (jint i = 0; i < count && chosen < WANTED; i++) {
+        jint status = 0;
+        if ((*jvmti)->GetClassStatus(jvmti, classes[i], &status) == JVMTI_ERROR_NONE &&
+            (status & JVMTI_CLASS_STATUS_PREPARED) != 0 &&
+            (status & (JVMTI_CLASS_STATUS_ARRAY | JVMTI_CLASS_STATUS_PRIMITIVE)) == 0) {
+            classes[chosen++] = classes[i];
+        }
+    }
+    return chosen;
+}
+
+/* The main thread's end: the program has run, and there are still events (from JDK 26 on VMDeath is
+ * too late for them). */
+static void JNICALL thread_end(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
+{
+    jvmtiThreadInfo info;
+    if ((*jvmti)->GetThreadInfo(jvmti, thread, &info) != JVMTI_ERROR_NONE ||
+        strcmp(info.name, "main") != 0) {
+        return;
+    }
+    jclass *classes = NULL;
+    jint count = 0;
+    if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) != JVMTI_ERROR_NONE) {
+        return;
+    }
+    count = choose_classes(jvmti, classes, count);
+    fprintf(stderr, "-- truth\n");
+    attempt(jvmti, jni, classes, count);
+    size_t names = 0;
+    const char *name;
+    while ((name = hotspot_wanted_name(names++))) {
+        struct entry entry;
+        for (int change = 0; change < CHANGES && find(name, &entry); change++) {
+            fprintf(stderr, "-- %s %s\n", name, changes[change].name);
+            lie(&entry, change);
+            attempt(jvmti, jni, classes, count);
+            tell_the_truth(&entry);
+        }
+    }
+    fprintf(stderr, "-- truth again\n");
+    attempt(jvmti, jni, classes, count);
+    hotspot_scopes_free(&scopes);
+    (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+}
+
+JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
+{
+    (void)reserved;
+    Dl_info info;
+    jvmtiEnv *jvmti = NULL;
+    jint version = 0;
+    void *function = NULL;
+    the_vm = vm;
+    memcpy(&function, (const char *)*vm + offsetof(struct JNIInvokeInterface_, GetEnv),
+           sizeof(function));
+    if (!dladdr(function, &info) || !(libjvm = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) ||
+        (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1) != JNI_OK ||
+        (*jvmti)->GetVersionNumber(jvmti, &version) != JVMTI_ERROR_NONE) {
+        return JNI_ERR;
+    }
+    major = (version & JVMTI_VERSION_MASK_MAJOR) >> JVMTI_VERSION_SHIFT_MAJOR;
+    major = major == 1 ? 8 : major;
+    if (strcmp(options, "all") != 0) {
+        static struct entry entry;
+        char name[128];
+        const char *comma = strrchr(options, ',');
+        snprintf(name, sizeof(name), "%.*s", comma ? (int)(comma - options) : 0, options);
+        for (int change = 0; change < CHANGES; change++) {
+            if (comma && strcmp(comma + 1, changes[change].name) == 0 && find(name, &entry)) {
+                lie(&entry, change);
+                return JNI_OK;
+            }
+        }
+        fprintf(stderr, "false_layout: no such field or change: %s\n", options);
+        return JNI_ERR;
+    }
+    const jvmtiCapabilities capabilities = {.can_generate_compiled_method_load_events = 1,
+                                            .can_get_source_file_name = 1,
+                                            .can_get_line_numbers = 1};
+    const jvmtiEventCallbacks callbacks = {.ThreadEnd = thread_end,
+                                           .CompiledMethodLoad = compiled_method_load,
+                                           .DynamicCodeGenerated = dynamic_code_generated};
+    (*jvmti)->AddCapabilities(jvmti, &capabilities);
+    (*jvmti)->SetEventCallbacks(jvmti, &callbacks, (jint)sizeof(callbacks));
+    (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, JVMTI_EVENT_THREAD_END, NULL);
+    (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, JVMTI_EVENT_COMPILED_METHOD_LOAD, NULL);
+    (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
+                                       NULL);
+    return JNI_OK;
+}
