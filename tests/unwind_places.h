@@ -20,4 +20,10 @@ static inline const struct native_row *test_row(void *context, const struct unwi
     return object_row(place->object, place->file_address);
 }
 
+static inline const struct frame_row *test_code_row(void *context, const struct unwind_place *place)
+{
+    (void)context;
+    return unwind_place_row(place);
+}
+
 #endif

@@ -82,7 +82,7 @@ static const struct unwind_place *piece_at(void *context, uint64_t pc, bool call
 }
 
 static const struct unwind_process process = {
-    .find = piece_at, .row = test_row, .machine = EM_X86_64};
+    .find = piece_at, .row = test_row, .code_row = test_code_row, .machine = EM_X86_64};
 
 static uint64_t at(int word)
 {
@@ -315,8 +315,11 @@ __attribute__((noinline)) static int innermost(struct own_process *own)
     extern char **environ;
     sample.stack = (const uint8_t *)(uintptr_t)sample.sp;
     sample.stack_size = (size_t)((const uint8_t *)environ - sample.stack);
-    struct unwind_process native = {
-        .find = own_at, .row = test_row, .context = own, .machine = EM_X86_64};
+    struct unwind_process native = {.find = own_at,
+                                    .row = test_row,
+                                    .code_row = test_code_row,
+                                    .context = own,
+                                    .machine = EM_X86_64};
     return (int)unwind(&native, &sample, frames, WORDS, &count);
 }
 

@@ -149,6 +149,7 @@ static bool fetch(struct piece_context *context, struct code_source *source, uin
         trailer_clear(&details->trailer);
         details->entry_count = 0;
     }
+    (void)code_frames_facts(source->frames, number, details);
     if (!piece->known && !name_piece(context, source, blob, piece)) {
         return false;
     }
@@ -173,6 +174,13 @@ static struct code_piece *fetched_piece(struct piece_context *context, struct co
     }
     struct code_piece *piece = piece_at(source, blob);
     return piece->fetched || fetch(context, source, blob, piece) ? piece : NULL;
+}
+
+const struct blob_frames *piece_shape(struct piece_context *context, struct code_source *source,
+                                      uint32_t blob)
+{
+    (void)fetched_piece(context, source, blob);
+    return code_frames_facts(source->frames, blob, NULL);
 }
 
 /* ---- Codes ---- */

@@ -26,6 +26,10 @@ struct piece_context {
 void pieces_start(struct code_source *source);
 void pieces_free(struct code_source *source);
 
+/* How the code's frames look, as far as the dump tells; always the same object. */
+const struct blob_frames *piece_shape(struct piece_context *context, struct code_source *source,
+                                      uint32_t blob);
+
 /* The code of a stay; always the same one. NULL: no memory. */
 const struct resolved_code *piece_code(struct piece_context *context, struct code_source *source,
                                        const struct code_stay *stay);

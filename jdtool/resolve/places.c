@@ -28,9 +28,6 @@ struct places {
     struct resolved_frame unknown;
 };
 
-static const struct blob_frames no_rows;
-static const struct blob_frames barrier_without_rows = {.return_barrier = true};
-
 struct places *places_new(const struct places_options *options)
 {
     struct places *places = calloc(1, sizeof *places);
@@ -75,13 +72,14 @@ bool places_failed(const struct places *places)
 
 /* ---- Finding out ---- */
 
-static const struct blob_frames *rows_of(struct places *places, const struct code_place *code)
+/* Of a method whose frame size the dump does not tell, code behind it can be told by its rows. */
+static const struct blob_frames *shape_of(struct places *places, const struct code_place *code)
 {
-    if (places->options.unwind) {
-        return code_frames_of(code->source->frames, code->stay->blob);
-    }
-    const char *name = code_index_blob(code->source->about.index, code->stay->blob)->name;
-    return frames_is_return_barrier(name) ? &barrier_without_rows : &no_rows;
+    struct code_source *source = code->source;
+    uint32_t blob = code->stay->blob;
+    const struct blob_frames *shape = piece_shape(&places->pieces, source, blob);
+    bool unknown = shape->shape == FRAMES_COMPILED && shape->told_frame_size <= 0;
+    return places->options.unwind && unknown ? code_frames_of(source->frames, blob) : shape;
 }
 
 static struct object *object_of(struct places *places, const struct mapped *mapped)
@@ -125,7 +123,7 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
     }
     if (code.stay) {
         places->found = code;
-        place->code = rows_of(places, &code);
+        place->code = shape_of(places, &code);
         place->code_start = code.stay->address;
         place->code_size = code.stay->size;
         return;
@@ -242,6 +240,16 @@ const struct native_row *places_row(struct places *places, const struct place *p
     return place->row ? place->row : object_row(place->unwind.object, place->unwind.file_address);
 }
 
+const struct frame_row *places_code_row(struct place *place)
+{
+    if (!place->has_code_row && place->code) {
+        (void)code_frames_of(place->source->frames, place->code->blob);
+        place->code_row = unwind_place_row(&place->unwind);
+        place->has_code_row = true;
+    }
+    return place->code_row;
+}
+
 /* Keeps the row where it is whole in itself; expressions belong to a file that may be closed. */
 static void keep_row(struct places *places, struct place *place)
 {
@@ -327,8 +335,7 @@ static bool is_unchanged(struct places *places, struct process *process, uint64_
         piece_code(&places->pieces, now.source, now.stay) != place->code) {
         return false;
     }
-    unwind->row =
-        frames_at(&unwind->code->frames, (uint32_t)(unwind->address - unwind->code_start));
+    place->has_code_row = false; /* rows live until the index grows */
     place->until = now.until;
     return true;
 }

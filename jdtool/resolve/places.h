@@ -30,7 +30,9 @@ struct place {
     const struct resolved_code *behind; /* that of the pc, where it is another one; NULL: none */
     const struct module *module;        /* NULL: in none */
     uint64_t module_address;
-    const struct native_row *row; /* kept here; NULL: to be asked for */
+    const struct native_row *row;     /* kept here; NULL: to be asked for */
+    const struct frame_row *code_row; /* once it was asked for */
+    bool has_code_row;
 };
 
 struct places;
@@ -63,8 +65,9 @@ struct place *places_at_kernel(struct places *places, uint64_t pc, struct object
 /* Whether threads begin at this place. */
 bool place_is_root(struct place *place);
 
-/* The row for unwind(). */
+/* The rows for unwind(). */
 const struct native_row *places_row(struct places *places, const struct place *place);
+const struct frame_row *places_code_row(struct place *place);
 
 struct piece_context *places_pieces(struct places *places);
 

@@ -475,6 +475,12 @@ static const struct native_row *find_row(void *context, const struct unwind_plac
     return places_row(resolver->places, (const struct place *)place);
 }
 
+static const struct frame_row *find_code_row(void *context, const struct unwind_place *place)
+{
+    (void)context;
+    return places_code_row((struct place *)place);
+}
+
 /* The method of a detail, which stays the same. NULL: no memory. */
 static const struct resolved_method *interpreted_method(struct resolver *resolver,
                                                         const struct method_detail *detail,
@@ -555,8 +561,11 @@ static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum
         return true;
     }
     (void)add_kernel_part(resolver, sample);
-    struct unwind_process surroundings = {
-        .find = find_place, .row = find_row, .context = resolver, .machine = resolver->machine};
+    struct unwind_process surroundings = {.find = find_place,
+                                          .row = find_row,
+                                          .code_row = find_code_row,
+                                          .context = resolver,
+                                          .machine = resolver->machine};
     uint32_t count;
     enum unwind_end ended = unwind(&surroundings, &walk, resolver->unwound, UNWOUND_MAX, &count);
     *end = end_of(ended, sample);

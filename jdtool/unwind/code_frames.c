@@ -64,20 +64,29 @@ static void add_barrier_row(struct blob_frames *blob, const struct frames_code *
     }
 }
 
+static void take_facts(const struct code_blob *about, const struct code_details *details,
+                       struct blob_frames *blob)
+{
+    const int64_t *facts = details ? details->trailer.facts : NULL;
+    blob->shape = frames_shape_of(about->name, facts ? facts[JITDUMP_CODE_KIND] : -1);
+    blob->told_frame_size = facts ? facts[JITDUMP_CODE_FRAME_SIZE] : -1;
+    blob->continuation_entry = is_continuation_entry(about->name);
+    blob->return_barrier = frames_is_return_barrier(about->name);
+    blob->known = true;
+}
+
 static void work_out(struct code_frames *frames, uint32_t number, struct blob_frames *blob)
 {
     const struct code_blob *about = code_index_blob(frames->index, number);
-    blob->shape = frames_shape_of(about->name, -1);
-    blob->told_frame_size = -1;
-    blob->continuation_entry = is_continuation_entry(about->name);
-    blob->return_barrier = frames_is_return_barrier(about->name);
     if (!about->has_bytes || about->size > FRAMES_CODE_MAX ||
         code_index_fetch(frames->index, number, &frames->details) != 0 || !frames->details.bytes) {
+        if (!blob->known) {
+            take_facts(about, NULL, blob);
+        }
         return;
     }
+    take_facts(about, &frames->details, blob);
     const int64_t *facts = frames->details.trailer.facts;
-    blob->shape = frames_shape_of(about->name, facts[JITDUMP_CODE_KIND]);
-    blob->told_frame_size = facts[JITDUMP_CODE_FRAME_SIZE];
     struct frames_code code = {
         .bytes = frames->details.bytes,
         .size = (uint32_t)about->size,
@@ -111,14 +120,39 @@ static void seek_entry_frame(struct code_frames *frames)
     }
 }
 
-const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t number)
+static struct blob_frames *blob_at(struct code_frames *frames, uint32_t number)
 {
     while (frames->blobs.count <= number) {
         if (!chunks_add(&frames->blobs)) {
-            return &frames->nothing;
+            return NULL;
         }
     }
-    struct blob_frames *blob = chunks_at(&frames->blobs, number);
+    return chunks_at(&frames->blobs, number);
+}
+
+const struct blob_frames *code_frames_facts(struct code_frames *frames, uint32_t number,
+                                            const struct code_details *details)
+{
+    struct blob_frames *blob = blob_at(frames, number);
+    if (!blob) {
+        return &frames->nothing;
+    }
+    if (!blob->known) {
+        const struct code_blob *about = code_index_blob(frames->index, number);
+        if (!details && code_index_fetch(frames->index, number, &frames->details) == 0) {
+            details = &frames->details;
+        }
+        take_facts(about, details, blob);
+    }
+    return blob;
+}
+
+const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t number)
+{
+    struct blob_frames *blob = blob_at(frames, number);
+    if (!blob) {
+        return &frames->nothing;
+    }
     if (!blob->ready) {
         const char *name = code_index_blob(frames->index, number)->name;
         bool in_continuation = frames_shape_of(name, -1) == FRAMES_CONTINUATION;

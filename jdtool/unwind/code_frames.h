@@ -9,22 +9,38 @@
 
 struct code_frames;
 
-/* Rows of one piece of code. Without bytes in the dump, or on a processor we do not know, `rows` is
- * empty. */
+/*
+ * What is known of one piece of code. The facts are there at once; the rows, which cost an analysis
+ * of the code, when they are asked for. Without bytes in the dump, or on a processor we do not
+ * know, `frames` is empty.
+ */
 struct blob_frames {
     struct frames frames;
     enum frames_shape shape;
     int64_t told_frame_size; /* by the JVM, in the trailer; -1: not told */
     bool return_barrier;     /* frames_is_return_barrier */
     bool continuation_entry; /* Continuation.enterSpecial */
-    bool ready;
+    bool known;              /* the facts */
+    bool ready;              /* the rows */
 };
 
 /* For an index that has to outlive it. NULL: no memory. */
 struct code_frames *code_frames_new(struct code_index *index);
 void code_frames_free(struct code_frames *frames); /* NULL is fine */
 
-/* Never NULL for a blob of the index. Lives as long as `frames`; its rows until the index grows. */
+/* The facts alone. details: of the blob, where somebody has fetched them already; NULL: they are
+ * fetched. Never NULL for a blob of the index, and always the same object. */
+const struct blob_frames *code_frames_facts(struct code_frames *frames, uint32_t blob,
+                                            const struct code_details *details);
+
+/* The same with the rows, which live until the index grows. */
 const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t blob);
+
+/* The size of the frame in a method's body, return address included; 0: not known. */
+static inline uint32_t blob_frame_size(const struct blob_frames *blob)
+{
+    bool told = blob->told_frame_size > 0 && blob->told_frame_size <= INT32_MAX;
+    return told ? (uint32_t)blob->told_frame_size : blob->frames.frame_size;
+}
 
 #endif

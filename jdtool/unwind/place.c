@@ -15,7 +15,7 @@ static bool find_stub_section(unwind_find_fn *find, void *context, uint64_t addr
         memset(&before, 0, sizeof before);
         find(context, address - back, &before);
         if (before.code) {
-            if (before.code->shape != FRAMES_COMPILED || before.code->frames.frame_size == 0) {
+            if (before.code->shape != FRAMES_COMPILED || blob_frame_size(before.code) == 0) {
                 return false;
             }
             *place = before;
@@ -40,7 +40,6 @@ void unwind_place_of(unwind_find_fn *find, void *context, uint64_t pc, bool call
     }
     if (place->barrier) {
         place->address = pc;
-        place->row = frames_at(&place->code->frames, 0);
         return;
     }
     memset(place, 0, sizeof *place);
@@ -51,7 +50,10 @@ void unwind_place_of(unwind_find_fn *find, void *context, uint64_t pc, bool call
         return;
     }
     place->address = address;
-    if (place->code) {
-        place->row = frames_at(&place->code->frames, (uint32_t)(address - place->code_start));
-    }
+}
+
+const struct frame_row *unwind_place_row(const struct unwind_place *place)
+{
+    uint64_t offset = place->barrier ? 0 : place->address - place->code_start;
+    return frames_at(&place->code->frames, (uint32_t)offset);
 }

@@ -157,6 +157,12 @@ static const struct native_row *find_row(void *context, const struct unwind_plac
     return object_row(place->object, place->file_address);
 }
 
+static const struct frame_row *find_code_row(void *context, const struct unwind_place *place)
+{
+    (void)context;
+    return unwind_place_row(place);
+}
+
 static bool is_barrier(struct stack_copies *copies, const struct unwind_frame *frame)
 {
     struct code_place code;
@@ -271,8 +277,11 @@ void stack_copies_unwind(struct stack_copies *copies, const struct process *proc
     }
     copies->process = process;
     copies->time = sample->time;
-    struct unwind_process surroundings = {
-        .find = find_place, .row = find_row, .context = copies, .machine = copies->machine};
+    struct unwind_process surroundings = {.find = find_place,
+                                          .row = find_row,
+                                          .code_row = find_code_row,
+                                          .context = copies,
+                                          .machine = copies->machine};
     uint32_t frames;
     enum unwind_end ended = unwind(&surroundings, &walk, copies->frames, FRAMES_MAX, &frames);
     enum stack_end end = (enum stack_end)ended;

@@ -44,7 +44,8 @@ struct walk {
     const struct machine *machine;
     struct native_regs regs;
     uint64_t pc;
-    bool caller; /* pc is a return address */
+    bool caller;      /* pc is a return address */
+    bool called_java; /* of a call that Java code makes of Java code */
     const uint8_t *stack;
     uint64_t stack_start;
     size_t stack_size;
@@ -348,11 +349,16 @@ static bool step_native(struct walk *walk, const struct native_row *row)
     return step_to(walk, pc, cfa, &regs);
 }
 
-/* In the stub section the frame is the method's, set up. */
-static bool step_stub_section(struct walk *walk, const struct unwind_place *place)
+/*
+ * A method's frame, set up. Where Java code has called Java code, HotSpot itself finds the caller
+ * by no more than the frame size (frame::sender_for_compiled_frame), so that what the instructions
+ * in front of the call did need not be known. A call of a stub or of native code may have registers
+ * pushed (those of a garbage collector's barriers do).
+ */
+static bool step_body(struct walk *walk, const struct blob_frames *code)
 {
     struct frame_row body = {.cfa = FRAME_CFA_SP,
-                             .cfa_offset = (int32_t)place->code->frames.frame_size,
+                             .cfa_offset = (int32_t)blob_frame_size(code),
                              .ra = FRAME_AT_CFA,
                              .ra_offset = -8,
                              .fp = FRAME_AT_CFA,
@@ -362,17 +368,21 @@ static bool step_stub_section(struct walk *walk, const struct unwind_place *plac
 
 static bool step_generated(struct walk *walk, const struct unwind_place *place)
 {
-    if (place->stub_section) {
-        return step_stub_section(walk, place);
+    const struct blob_frames *code = place->code;
+    bool in_body = walk->caller && walk->called_java && code->shape == FRAMES_COMPILED &&
+                   code->told_frame_size > 0 && !code->continuation_entry;
+    if (place->stub_section || in_body) {
+        return step_body(walk, code);
     }
-    if (!place->row) {
+    const struct frame_row *row = walk->process->code_row(walk->process->context, place);
+    if (!row) {
         walk->end = UNWIND_NO_FRAME_INFO;
         return false;
     }
-    if (place->barrier || (place->code->continuation_entry && walk->caller)) {
-        return step_continuation_entry(walk, place->row);
+    if (place->barrier || (code->continuation_entry && walk->caller)) {
+        return step_continuation_entry(walk, row);
     }
-    return step_row(walk, place->row);
+    return step_row(walk, row);
 }
 
 static void fill_interpreted(struct walk *walk, const struct unwind_place *place,
@@ -386,7 +396,8 @@ static void fill_interpreted(struct walk *walk, const struct unwind_place *place
     if (!walk->caller && known(walk, machine->method)) {
         frame->method_register = value_of(walk, machine->method);
     }
-    if (place->row && place->row->cfa == FRAME_CFA_INTERPRETER) {
+    const struct frame_row *row = walk->process->code_row(walk->process->context, place);
+    if (row && row->cfa == FRAME_CFA_INTERPRETER) {
         uint64_t fp = value_of(walk, machine->fp);
         if (known(walk, machine->fp)) {
             (void)read_word(walk, fp + (uint64_t)(int64_t)METHOD_SLOT, &frame->method);
@@ -404,13 +415,16 @@ static bool step(struct walk *walk, struct unwind_frame *frame)
     *frame = (struct unwind_frame){.ip = place->address, .place = place, .caller = walk->caller};
     walk->end = UNWIND_END_COUNT;
     bool caller = true;
+    bool is_java = false;
     bool more;
     if (place->code) {
+        enum frames_shape shape = place->code->shape;
         frame->kind = UNWIND_GENERATED;
-        if (place->code->shape == FRAMES_INTERPRETER && !place->stub_section) {
+        if (shape == FRAMES_INTERPRETER && !place->stub_section) {
             fill_interpreted(walk, place, frame);
         }
-        caller = place->code->shape != FRAMES_JUMPED_TO;
+        caller = shape != FRAMES_JUMPED_TO;
+        is_java = shape == FRAMES_COMPILED || shape == FRAMES_INTERPRETER;
         more = step_generated(walk, place);
     } else if (place->object) {
         frame->kind = UNWIND_NATIVE;
@@ -427,6 +441,7 @@ static bool step(struct walk *walk, struct unwind_frame *frame)
         more = false;
     }
     walk->caller = caller;
+    walk->called_java = is_java;
     return more;
 }
 

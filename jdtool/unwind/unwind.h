@@ -73,10 +73,9 @@ struct unwind_place {
     uint64_t file_address; /* in the object */
     bool mapped;           /* a file is mapped there, readable or not */
 
-    uint64_t address;            /* of the frame, as struct unwind_frame has it */
-    const struct frame_row *row; /* of the code; NULL: it has none */
-    bool barrier;                /* the pc is a return to the start of cont_returnBarrier */
-    bool stub_section;           /* behind the code, which is a method's; see unwind.c */
+    uint64_t address;  /* of the frame, as struct unwind_frame has it */
+    bool barrier;      /* the pc is a return to the start of cont_returnBarrier */
+    bool stub_section; /* behind the code, which is a method's; see unwind.c */
 };
 
 /* Fills the first part of *place, zeroed before, for an address. */
@@ -87,12 +86,18 @@ typedef void unwind_find_fn(void *context, uint64_t address, struct unwind_place
 void unwind_place_of(unwind_find_fn *find, void *context, uint64_t pc, bool caller,
                      struct unwind_place *place);
 
+/* The row at a place in code whose rows are known; NULL: none. */
+const struct frame_row *unwind_place_row(const struct unwind_place *place);
+
 struct unwind_process {
     /* The place of a pc at the time of the sample, as unwind_place_of makes it. Never NULL; lives
      * until the walk's frames are done with. */
     const struct unwind_place *(*find)(void *context, uint64_t pc, bool caller);
     /* The row at the place's address in its object. Never NULL; lives until the next call. */
     const struct native_row *(*row)(void *context, const struct unwind_place *place);
+    /* The row at the place's address in its code, NULL: it has none; lives as the place does. Not
+     * asked where the method's frame size tells all, so that most code need not be analysed. */
+    const struct frame_row *(*code_row)(void *context, const struct unwind_place *place);
     void *context;
     unsigned machine; /* e_machine: EM_X86_64, EM_AARCH64 */
 };

@@ -60,7 +60,8 @@ static void check_rows(const struct frames *frames)
 static void walk(const uint8_t *registers, const uint8_t *stack, size_t size)
 {
     static struct unwind_frame frames[FRAMES];
-    struct unwind_process process = {.find = place_at, .row = test_row, .machine = EM_X86_64};
+    struct unwind_process process = {
+        .find = place_at, .row = test_row, .code_row = test_code_row, .machine = EM_X86_64};
     struct unwind_sample sample = {.stack_size = size, .sp = STACK};
     uint8_t *exact = malloc(size ? size : 1); /* so that a read behind it is seen */
     uint32_t count;
