@@ -15,10 +15,11 @@
 struct object;
 
 /* What a recording may hold at a time; what is beyond is left out, and counted. */
-#define PROCESSES_MAX        (UINT32_C(1) << 20)
-#define THREADS_MAX          (UINT32_C(1) << 22)
-#define MAPPINGS_MAX         (UINT32_C(1) << 23) /* of all processes */
-#define PROCESS_MAPPINGS_MAX (UINT32_C(1) << 17) /* of one; vm.max_map_count is half of it */
+#define PROCESSES_MAX (UINT32_C(1) << 20)
+#define THREADS_MAX   (UINT32_C(1) << 22)
+#define MAPPINGS_MAX  (UINT32_C(1) << 23) /* of all processes */
+#define PROCESS_MAPPINGS_MAX                                                                       \
+    (UINT32_C(1) << 16) /* executable ones of one process; HotSpot has hundreds */
 
 /* A file, or memory without one, as mappings know it: one object for all mappings of the same. */
 struct mapped_file {

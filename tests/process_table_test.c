@@ -1,0 +1,245 @@
+/*
+ * Who runs and what is mapped where, as records tell of it in the order of time; and how much
+ * memory that takes.
+ */
+#include "jdtool/perf/process_table.h"
+#include "tests/random.h"
+#include "tests/recording_builder.h"
+#include "tests/scratch.h"
+
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct process_table *table;
+static struct perf_data *data;
+static struct process_change change;
+
+/* A recording without records, which tells how records look. */
+static int set_up(void **state)
+{
+    struct perf_file file = recording();
+    if (scratch_create(state)) {
+        return -1;
+    }
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    return perf_data_open(scratch_path(state, "p.data"), &data);
+}
+
+static int tear_down(void **state)
+{
+    perf_data_close(data);
+    return scratch_remove(state);
+}
+
+static int new_table(void **state)
+{
+    (void)state;
+    table = process_table_new();
+    return table ? 0 : -1;
+}
+
+static int free_table(void **state)
+{
+    (void)state;
+    process_table_free(table);
+    return 0;
+}
+
+/* Takes in the record that was put into the file last, and empties it. */
+static void take(struct perf_file *file)
+{
+    struct perf_event_header header;
+    memcpy(&header, file->records, sizeof header);
+    const struct perf_record record = {
+        .type = header.type, .misc = header.misc, .size = header.size, .bytes = file->records};
+    assert_int_equal(process_table_add(table, data, &record, &change), 0);
+    file->size = 0;
+}
+
+static void map(uint32_t pid, uint64_t start, uint64_t end, uint64_t offset, const char *path)
+{
+    static struct perf_file file;
+    put_mmap2_of(&file, pid, 1000, start, end - start, offset, path);
+    take(&file);
+}
+
+static void task(uint32_t type, uint32_t pid, uint32_t parent, uint32_t tid, uint64_t time)
+{
+    static struct perf_file file;
+    put_task(&file, type, pid, parent, tid, time);
+    take(&file);
+}
+
+static void comm(uint32_t pid, uint32_t tid, const char *name, bool exec)
+{
+    static struct perf_file file;
+    put_comm(&file, pid, tid, 2000, name, exec);
+    take(&file);
+}
+
+/* "path+offset", "-": nothing is there. */
+static const char *at(uint32_t pid, uint64_t address)
+{
+    static char text[64];
+    const struct process *process = process_table_at(table, pid);
+    const struct mapped *mapped = process ? process_mapped_at(process, address) : NULL;
+    if (!mapped) {
+        return "-";
+    }
+    snprintf(text, sizeof text, "%s+%llx", mapped->file->path,
+             (unsigned long long)(address - mapped->start + mapped->file_offset));
+    return text;
+}
+
+static void later_mappings_cut_earlier_ones(void **state)
+{
+    (void)state;
+    map(7, 0x1000, 0x9000, 0x100, "/a");
+    map(7, 0x3000, 0x4000, 0, "/b"); /* in the middle: two pieces are left */
+    assert_string_equal(at(7, 0x2fff), "/a+20ff");
+    assert_string_equal(at(7, 0x3000), "/b+0");
+    assert_string_equal(at(7, 0x4000), "/a+3100");
+    map(7, 0x3800, 0x5000, 0, "/c"); /* over the end of one and the beginning of another */
+    assert_string_equal(at(7, 0x37ff), "/b+7ff");
+    assert_string_equal(at(7, 0x3800), "/c+0");
+    assert_string_equal(at(7, 0x5000), "/a+4100");
+    map(7, 0x800, 0xa000, 0, "/d"); /* over all of them */
+    assert_string_equal(at(7, 0x3000), "/d+2800");
+    assert_string_equal(at(7, 0x7ff), "-");
+    assert_string_equal(at(7, 0xa000), "-");
+    assert_string_equal(at(8, 0x1000), "-");
+}
+
+static void random_mappings_are_those_of_an_array(void **state)
+{
+    (void)state;
+    uint64_t seed = random_seed();
+    static struct {
+        int file; /* plus one */
+        uint64_t offset;
+    } page[64];
+    for (int step = 0; step < 3000; step++) {
+        uint64_t first = random_below(&seed, 60);
+        uint64_t count = 1 + random_below(&seed, (uint32_t)(64 - first));
+        char path[8];
+        snprintf(path, sizeof path, "/%d", step % 10);
+        map(9, first << 12, (first + count) << 12, 0x5000, path);
+        for (uint64_t i = 0; i < count; i++) {
+            page[first + i].file = step % 10 + 1;
+            page[first + i].offset = 0x5000 + (i << 12);
+        }
+        for (uint64_t i = 0; i < 64; i++) {
+            char expected[64] = "-";
+            if (page[i].file) {
+                snprintf(expected, sizeof expected, "/%d+%llx", page[i].file - 1,
+                         (unsigned long long)page[i].offset + 5);
+            }
+            assert_string_equal(at(9, (i << 12) + 5), expected);
+        }
+    }
+}
+
+static void a_fork_keeps_what_its_parent_had(void **state)
+{
+    (void)state;
+    map(1, 0x1000, 0x2000, 0, "/a");
+    task(PERF_RECORD_FORK, 2, 1, 2, 5);
+    assert_true(change.is_new);
+    assert_int_equal(change.process->pid, 2);
+    uint64_t shared = process_mappings_state(change.process);
+    assert_int_equal(process_mappings_state(process_table_at(table, 1)), shared);
+    map(1, 0x1000, 0x2000, 0, "/b");
+    assert_string_equal(at(2, 0x1000), "/a+0");
+    assert_string_equal(at(1, 0x1000), "/b+0");
+    assert_int_equal(process_mappings_state(process_table_at(table, 2)), shared);
+    map(2, 0x1800, 0x2000, 0, "/c");
+    assert_string_equal(at(2, 0x1000), "/a+0");
+    assert_string_equal(at(2, 0x1800), "/c+0");
+    comm(2, 2, "program", true); /* it runs another one */
+    assert_string_equal(at(2, 0x1000), "-");
+    assert_string_equal(process_table_comm(table, 2), "program");
+    assert_string_equal(process_table_comm(table, 3), "");
+}
+
+static void a_process_ends_with_its_last_thread(void **state)
+{
+    (void)state;
+    map(1, 0x1000, 0x2000, 0, "/a");
+    task(PERF_RECORD_FORK, 1, 1, 11, 5);
+    task(PERF_RECORD_EXIT, 1, 0, 1, 6);
+    for (uint32_t i = 100; i < 1000; i++) { /* others that come and go */
+        task(PERF_RECORD_FORK, i, 1, i, 7);
+        task(PERF_RECORD_EXIT, i, 1, i, 8);
+    }
+    assert_string_equal(at(1, 0x1000), "/a+0");
+    assert_null(process_table_at(table, 100));    /* forgotten */
+    assert_string_equal(at(999, 0x1000), "/a+0"); /* not yet: samples may be late */
+    task(PERF_RECORD_EXIT, 1, 0, 11, 9);
+    for (uint32_t i = 100; i < 1000; i++) {
+        task(PERF_RECORD_FORK, i, 1, i, 10);
+        task(PERF_RECORD_EXIT, i, 1, i, 11);
+    }
+    assert_null(process_table_at(table, 1));
+}
+
+static void a_pid_is_given_again(void **state)
+{
+    (void)state;
+    map(5, 0x1000, 0x2000, 0, "/old");
+    uint32_t number = process_table_at(table, 5)->number;
+    task(PERF_RECORD_FORK, 5, 1, 5, 100);
+    assert_string_equal(at(5, 0x1000), "-");
+    assert_int_not_equal(process_table_at(table, 5)->number, number);
+    assert_int_equal(process_table_at(table, 5)->from, 100);
+}
+
+/* As a build machine has them: 200,000 short processes, each with a dozen mappings. */
+static void many_short_processes_take_little_memory(void **state)
+{
+    (void)state;
+    enum { PROCESSES = 200000, MAPPINGS = 12 };
+    for (int ends = 1; ends >= 0; ends--) {
+        size_t before = mallinfo2().uordblks;
+        for (uint32_t pid = 1000; pid < 1000 + PROCESSES; pid++) {
+            task(PERF_RECORD_FORK, pid, 1, pid, pid);
+            comm(pid, pid, "sh", true);
+            for (uint64_t i = 0; i < MAPPINGS; i++) {
+                map(pid, (i + 1) << 20, ((i + 1) << 20) + 0x1000, 0, "/usr/lib/libsome.so");
+            }
+            if (ends) {
+                task(PERF_RECORD_EXIT, pid, 1, pid, pid);
+            }
+        }
+        size_t taken = mallinfo2().uordblks - before;
+        assert_true(taken < (ends ? (size_t)1 << 20 : (size_t)200 << 20));
+        assert_int_equal(process_table_left_out(table), 0);
+    }
+}
+
+static void limits_are_told(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < PROCESS_MAPPINGS_MAX + 10; i++) {
+        map(3, (i + 1) * 0x2000, (i + 1) * 0x2000 + 0x1000, 0, "/a");
+    }
+    assert_int_equal(process_table_left_out(table), 10);
+    assert_string_equal(at(3, 0x2000), "/a+0");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_table, free_table)
+    const struct CMUnitTest tests[] = {
+        TEST(later_mappings_cut_earlier_ones),
+        TEST(random_mappings_are_those_of_an_array),
+        TEST(a_fork_keeps_what_its_parent_had),
+        TEST(a_process_ends_with_its_last_thread),
+        TEST(a_pid_is_given_again),
+        TEST(many_short_processes_take_little_memory),
+        TEST(limits_are_told),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,140 @@
+/* Records that come out by time, whatever the order they came in, in bounded memory. */
+#include "jdtool/perf/record_queue.h"
+#include "tests/random.h"
+
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint8_t *put(struct record_queue *queue, uint64_t time, uint32_t size)
+{
+    const struct queued_record record = {.time = time, .size = size, .kind = 3, .pid = 4};
+    uint8_t *bytes = record_queue_put(queue, &record);
+    assert_non_null(bytes);
+    assert_int_equal((uintptr_t)bytes % 16, 0);
+    memset(bytes, (int)(time & 0xff), size);
+    return bytes;
+}
+
+/* The time of the next one, 0: none is due. */
+static uint64_t take(struct record_queue *queue)
+{
+    const struct queued_record *first = record_queue_first(queue);
+    if (!first) {
+        return 0;
+    }
+    struct queued_record record = *first;
+    record_queue_pop(queue);
+    for (uint32_t i = 0; i < record.size; i++) {
+        assert_int_equal(((const uint8_t *)record.bytes)[i], record.time & 0xff);
+    }
+    assert_int_equal(record.kind, 3);
+    assert_int_equal(record.pid, 4);
+    return record.time;
+}
+
+static void rounds_let_go(void **state)
+{
+    (void)state;
+    struct record_queue *queue = record_queue_new(1 << 20);
+    put(queue, 30, 10);
+    put(queue, 10, 10);
+    assert_int_equal(take(queue), 0);
+    record_queue_round(queue);
+    assert_int_equal(take(queue), 0); /* what comes may still be older than 30 */
+    put(queue, 40, 10);
+    put(queue, 20, 10);
+    record_queue_round(queue);
+    assert_int_equal(take(queue), 10);
+    assert_int_equal(take(queue), 20);
+    assert_int_equal(take(queue), 30);
+    assert_int_equal(take(queue), 0);
+    put(queue, 40, 5); /* as old as another one: behind it */
+    record_queue_finish(queue);
+    const struct queued_record *first = record_queue_first(queue);
+    assert_int_equal(first->size, 10);
+    assert_int_equal(take(queue), 40);
+    assert_int_equal(take(queue), 40);
+    assert_int_equal(record_queue_late(queue), 0);
+    record_queue_free(queue);
+}
+
+static void what_has_no_time_comes_first(void **state)
+{
+    (void)state;
+    struct record_queue *queue = record_queue_new(1 << 20);
+    put(queue, 30, 10);
+    put(queue, 0, 10);
+    const struct queued_record *first = record_queue_first(queue);
+    assert_non_null(first);
+    assert_int_equal(first->time, 0);
+    record_queue_pop(queue);
+    assert_null(record_queue_first(queue));
+    record_queue_free(queue);
+}
+
+static void random_records_come_out_in_order(void **state)
+{
+    (void)state;
+    uint64_t seed = random_seed();
+    struct record_queue *queue = record_queue_new((size_t)64 << 20);
+    uint64_t count = 0;
+    uint64_t last = 0;
+    for (uint64_t round = 1; round < 200; round++) {
+        uint32_t records = random_below(&seed, 300);
+        for (uint32_t i = 0; i < records; i++) {
+            put(queue, round * 1000 + random_below(&seed, 2000), random_below(&seed, 9000));
+            count++;
+        }
+        record_queue_round(queue);
+        for (uint64_t time; (time = take(queue)) != 0; count--) {
+            assert_true(time >= last);
+            last = time;
+        }
+    }
+    record_queue_finish(queue);
+    for (uint64_t time; (time = take(queue)) != 0; count--) {
+        assert_true(time >= last);
+        last = time;
+    }
+    assert_int_equal(count, 0);
+    assert_int_equal(record_queue_late(queue), 0);
+    record_queue_free(queue);
+}
+
+/* Without rounds the oldest go when there are too many, and a straggler is counted. */
+static void a_budget_is_kept(void **state)
+{
+    (void)state;
+    enum { BUDGET = 4 << 20 };
+    struct record_queue *queue = record_queue_new(BUDGET);
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    for (uint64_t time = 1000; time < 101000; time++) {
+        put(queue, time, 1000);
+        if (record_queue_is_full(queue)) {
+            assert_true(take(queue) != 0);
+        }
+        size_t taken = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+        assert_true(taken < 2 * BUDGET);
+    }
+    assert_int_equal(record_queue_late(queue), 0);
+    put(queue, 1, 100);
+    assert_int_equal(record_queue_late(queue), 1);
+    put(queue, 200000, 3 << 20); /* larger than a block */
+    record_queue_free(queue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_let_go),
+        cmocka_unit_test(what_has_no_time_comes_first),
+        cmocka_unit_test(random_records_come_out_in_order),
+        cmocka_unit_test(a_budget_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
