@@ -35,7 +35,7 @@ record xint -Xint Streams 5
 read -r all named < <(interpreted xint)
 said=$(sed -n 's/.*"interpreted_frames\(_named\)*": \([0-9]*\).*/\2/p' "$scratch/xint/scorecard.json" | xargs)
 [ "$said" = "$named $all" ] || fail "the scorecard counts $said (named, all) interpreted frames, perf shows $named, $all"
-note "-Xint: $named of $all interpreted frames named ($(share "$named" "$all"))"
+claim "interpreted named" "$(share "$named" "$all") of $all"
 [ "$all" -gt 5000 ] || fail "only $all interpreted frames"
 at_least "$named" "$all" 99.9 || fail "too few interpreted frames have a name"
 
@@ -44,6 +44,7 @@ at_least "$named" "$all" 99.9 || fail "too few interpreted frames have a name"
 "$jdk/bin/java" -cp "$classes" Calls <"$scratch/calls" >"$scratch/checked"
 read -r checked right skipped <<<"$(tail -n 1 "$scratch/checked")"
 note "$right of $checked callers stand at an invocation of their callee ($(share "$right" "$checked")); $skipped lambda forms and the like left out"
+claim "callers at their call" "$(share "$right" "$checked") of $checked"
 [ "$checked" -gt 2000 ] || fail "only $checked calls to check"
 at_least "$right" "$checked" 99.5 || fail "callers that call somebody else: $(head -n 5 "$scratch/checked")"
 
@@ -67,6 +68,7 @@ perf script --max-stack 1000 --no-inline -i "$scratch/come_and_go/once.data" -F 
     { frame[++depth] = $2 }
     END { judge(); print pairs + 0, wrong + 0, unnamed + 0, frames + 0 }' >"$scratch/pairs"
 read -r pairs wrong unnamed frames <"$scratch/pairs"
+claim "classes come and go: wrong" "$wrong of $pairs"
 note "2,000 classes: $pairs pairs of frames in them, $wrong wrong; $unnamed of $frames frames unnamed"
 [ "$pairs" -gt 300 ] || fail "only $pairs pairs"
 [ "$wrong" -eq 0 ] || fail "frames have the names of other classes"

@@ -17,7 +17,7 @@ verify "$(the_dump "$profile")"
 named() {
     local total named
     read -r total named < <(leaf_names "$2" "$scratch/codecache")
-    note "$1: $named of $total leaf samples in generated code named, $(share "$named" "$total")"
+    claim "$1: named" "$(share "$named" "$total") of $total"
     [ "$total" -ge 3000 ] || fail "only $total samples in generated code"
     at_least "$named" "$total" 99.9 || fail "$1: less than 99.9 % named"
 }

@@ -15,6 +15,7 @@ compare() {
     same=$(awk '$2 == $3' "$scratch/joined" | wc -l)
     wrong=$(awk '$2 != $3' "$scratch/joined" | wc -l)
     note "$1: $same of $total names are HotSpot's, $wrong are others"
+    claim "names by HotSpot's own, wrong, $1" "$wrong of $((same + wrong))"
     [ "$wrong" -eq 0 ] || fail "$1: $(awk '$2 != $3 { print $3 " is " $2 }' "$scratch/joined" | head -n 3)"
     at_least "$same" "$total" "$2" || fail "$1: too few names"
 }

@@ -43,5 +43,6 @@ for run in 1 2 3 4; do
     all=$((all + total)) wrong=$((wrong + unnamed + misnamed))
     [ "$all" -lt 20000 ] || break
 done
+claim "churn: samples wrong" "$wrong of $all"
 [ "$((wrong * 10000))" -le "$all" ] || fail "more than 1 in 10,000 wrong"
 [ "$all" -ge 20000 ] || fail "only $all samples in generated code in four runs"

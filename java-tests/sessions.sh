@@ -40,6 +40,7 @@ kill -0 "$pid" || fail "the JVM died: $(cat "$scratch/err")"
 read -r rss_end fds_end maps_end < <(look)
 note "$rounds rounds, $((loads / rounds)) bytes a dump; from the tenth to the last: RSS $rss to $rss_end KiB," \
     "descriptors $fds to $fds_end, mappings $maps to $maps_end"
+claim "sessions flat" "$rounds: $((rss_end - rss)) KiB, $((fds_end - fds)) fds, $((maps_end - maps)) maps"
 [ "$loads" -gt $((rounds * 10000)) ] || fail "the dumps are empty"
 read -r held_end made < <(held)
 note "the agent holds $held_early bytes after ten sessions, $held_end after $rounds ($made allocations)"
