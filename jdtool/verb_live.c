@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 static const struct live_verb *const verbs[] = {
-    &live_attach, &live_status, &live_stop, &live_map, NULL,
+    &live_attach, &live_status, &live_stop,  &live_map, &live_record,
+    &live_clean,  &live_inject, &live_probe, NULL,
 };
 
 static char agent[PATH_MAX];
@@ -42,13 +43,19 @@ int live_wrong_usage(const struct live_verb *verb, const char *before, const cha
 int live_option(const struct live_verb *verb, int argc, char **argv, const char *letters,
                 const struct option *options)
 {
+    return live_option_at(verb, argc, argv, letters, options, NULL);
+}
+
+int live_option_at(const struct live_verb *verb, int argc, char **argv, const char *letters,
+                   const struct option *options, int *index)
+{
     /* ':' tells a missing value from an unknown option, and keeps getopt silent; it stands behind
      * a '+'. */
     char silent[64];
     snprintf(silent, sizeof silent, "%s:%s", *letters == '+' ? "+" : "",
              letters + (*letters == '+'));
     int before = optind;
-    int letter = getopt_long(argc, argv, silent, options, NULL);
+    int letter = getopt_long(argc, argv, silent, options, index);
     if (letter == ':') {
         live_wrong_usage(verb, "", argv[optind - 1], " needs a value");
         return '?';

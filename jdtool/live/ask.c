@@ -17,25 +17,6 @@ enum { SILENCE_MS = 4000 };
 
 /* ---- The tools ---- */
 
-static bool is_program(const char *path)
-{
-    return access(path, X_OK) == 0;
-}
-
-static bool in_path(const char *name)
-{
-    const char *path = getenv("PATH");
-    char *copy = strdup(path ? path : "/usr/bin:/bin");
-    bool found = false;
-    for (char *rest = copy, *directory; copy && !found && (directory = strsep(&rest, ":"));) {
-        char candidate[PATH_MAX];
-        snprintf(candidate, sizeof candidate, "%s/%s", *directory ? directory : ".", name);
-        found = is_program(candidate);
-    }
-    free(copy);
-    return found;
-}
-
 /* A jcmd that can speak with the target: its own JDK's, ours. */
 static bool find_jcmd(const struct target *target, char path[PATH_MAX + 16])
 {
@@ -44,21 +25,21 @@ static bool find_jcmd(const struct target *target, char path[PATH_MAX + 16])
     }
     const char *home = getenv("JAVA_HOME");
     snprintf(path, PATH_MAX + 16, "%s/bin/jcmd", target->java_home);
-    if (target->java_home[0] && is_program(path)) {
+    if (target->java_home[0] && program_exists(path)) {
         return true;
     }
     snprintf(path, PATH_MAX + 16, "%s/bin/jcmd", home ? home : "");
-    if (home && is_program(path)) {
+    if (home && program_exists(path)) {
         return true;
     }
     snprintf(path, PATH_MAX + 16, "jcmd");
-    return in_path(path);
+    return program_exists(path);
 }
 
 int ask_prepare(const struct target *target)
 {
     char jcmd[PATH_MAX + 16];
-    if (in_path("jattach") || find_jcmd(target, jcmd)) {
+    if (program_exists("jattach") || find_jcmd(target, jcmd)) {
         return 0;
     }
     error_message("failed to find jattach or jcmd: apt-get install jattach");
@@ -146,7 +127,7 @@ int ask_flag(const struct target *target, const char *name, struct waiting *wait
     }
     if (is_deaf(target)) {
         err = -ECONNREFUSED;
-    } else if (in_path("jattach")) {
+    } else if (program_exists("jattach")) {
         char *const arguments[] = {"jattach", pid, "printflag", (char *)name, NULL};
         err = talk(target, arguments, false, waiting, SILENCE_MS, answer);
     } else if (find_jcmd(target, jcmd)) {
@@ -294,7 +275,7 @@ static int load_once(const struct target *target, const char *agent, const char 
     char *const with_jattach[] = {"jattach",       pid, "load", (char *)agent, "true",
                                   (char *)options, NULL};
     char *const with_jcmd[] = {jcmd, pid, "JVMTI.agent_load", (char *)agent, quoted, NULL};
-    if (in_path("jattach")) {
+    if (program_exists("jattach")) {
         return talk(target, with_jattach, false, waiting, ms, answer);
     }
     return find_jcmd(target, jcmd) ? talk(target, with_jcmd, true, waiting, ms, answer) : -ENOENT;

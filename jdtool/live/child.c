@@ -7,8 +7,11 @@
 #include <grp.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +19,26 @@
 #ifndef P_PIDFD
 #define P_PIDFD 3
 #endif
+
+static bool is_program(const char *path)
+{
+    struct stat status;
+    return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool program_exists(const char *name)
+{
+    const char *path = getenv("PATH");
+    bool found = strchr(name, '/') && is_program(name);
+    char *copy = strchr(name, '/') ? NULL : strdup(path ? path : "/usr/bin:/bin");
+    for (char *rest = copy, *directory; copy && !found && (directory = strsep(&rest, ":"));) {
+        char candidate[PATH_MAX];
+        int n = snprintf(candidate, sizeof candidate, "%s/%s", *directory ? directory : ".", name);
+        found = n < PATH_MAX && is_program(candidate);
+    }
+    free(copy);
+    return found;
+}
 
 /* ---- In the child ---- */
 

@@ -7,6 +7,7 @@
 
 #include "jdtool/live/wait.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -36,6 +37,9 @@ struct child_options {
     int (*prepare)(void *context);
     void *context;
 };
+
+/* Whether there is such a program: a path, or a name to be found in PATH. */
+bool program_exists(const char *name);
 
 /* Starts it. 0 or a negative errno without a message: -ENOENT there is no such program. */
 int child_start(struct child *child, const struct child_options *options);

@@ -116,6 +116,14 @@ static void guard_forget(struct live_session *session)
     }
 }
 
+static void close_lease(struct live_session *session)
+{
+    if (session->lease >= 0) {
+        close(session->lease);
+    }
+    session->lease = -1;
+}
+
 /* Makes the staging directory, with what is to be in it, and gives it to the JVM. */
 static int make_staging(struct live_session *session, bool copy_agent, bool leased)
 {
@@ -132,7 +140,7 @@ static int make_staging(struct live_session *session, bool copy_agent, bool leas
     if (!err && copy_agent) {
         err = staging_add_agent(staging, session->target, session->agent_here);
     }
-    if (!err && leased) {
+    if (!err) {
         session->lease = staging_make_lease(staging, session->target);
         err = session->lease < 0 ? session->lease : 0;
     }
@@ -239,6 +247,7 @@ int session_status(struct live_session *session, struct session_status *status)
         error_message("the agent in process %d does not answer", (int)session->target->process.pid);
     }
     if (own_staging) {
+        close_lease(session);
         staging_remove(&session->staging);
         guard_forget(session);
     }
@@ -335,6 +344,15 @@ static void add_path(char *options, const char *key, const char *path)
     }
 }
 
+void session_compose_options(char *text, const char *options, const char *dir, const char *more)
+{
+    add_options(text, options);
+    if (dir) {
+        add_path(text, "dir", dir);
+    }
+    add_options(text, more);
+}
+
 int session_start(struct live_session *session, const char *dir, bool leased, const char *options,
                   const char *more)
 {
@@ -350,13 +368,11 @@ int session_start(struct live_session *session, const char *dir, bool leased, co
         free(text);
         return err;
     }
-    add_options(text, options);
-    if (here) {
-        add_path(text, "dir", dir);
-    } else if (elsewhere) {
-        add_path(text, "dir", session->staging.path);
-    }
-    add_options(text, more);
+    session_compose_options(text, options,
+                            here        ? dir
+                            : elsewhere ? session->staging.path
+                                        : NULL,
+                            more);
     if (leased) {
         char path[sizeof session->staging.path + sizeof "/" LEASE_NAME];
         snprintf(path, sizeof path, "%s/%s", session->staging.path, LEASE_NAME);
@@ -400,10 +416,7 @@ int session_leave(struct live_session *session)
     } else {
         staging_close(&session->staging);
     }
-    if (session->lease >= 0) {
-        close(session->lease);
-    }
-    session->lease = -1;
+    close_lease(session);
     session->leave = false;
     guard_forget(session);
     return err;
@@ -421,6 +434,7 @@ void session_adopt(struct live_session *session, const char *staging, bool lease
 
 void session_keep(struct live_session *session, bool staging_needed)
 {
+    close_lease(session);
     if (staging_needed) {
         staging_close(&session->staging);
     } else {

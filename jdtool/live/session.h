@@ -67,6 +67,11 @@ int session_join(struct live_session *session, const struct session_status *stat
 int session_start(struct live_session *session, const char *dir, bool leased, const char *options,
                   const char *more);
 
+/* Composes the agent's options in `text`, which has SESSION_OPTIONS_MAX bytes and is empty: the
+ * user's, and of dir=DIR (NULL: none) and `more` those whose keys the user has not given, for the
+ * agent takes no key twice. */
+void session_compose_options(char *text, const char *options, const char *dir, const char *more);
+
 /*
  * Gives the session up: the last one to do so stops it and removes its staging directory. 0, or a
  * negative errno after a message: the JVM did not answer, and ends it by itself. Safe to call

@@ -3,7 +3,7 @@
  * in the JVM's /tmp (or another place that it can write to), which we reach from its root
  * directory.
  *
- *     lease            locked by everybody who uses the session (agent/lease.h)
+ *     lease            locked by everybody who uses the directory, or the session (agent/lease.h)
  *     libjdagent.so    where the JVM does not see ours
  *     jit-PID.dump …   where it cannot write into the profile
  *     status.N         an answer of the agent's

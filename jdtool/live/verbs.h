@@ -25,6 +25,10 @@ extern const struct live_verb live_attach;
 extern const struct live_verb live_status;
 extern const struct live_verb live_stop;
 extern const struct live_verb live_map;
+extern const struct live_verb live_record;
+extern const struct live_verb live_clean;
+extern const struct live_verb live_inject;
+extern const struct live_verb live_probe;
 
 /* Where the agent is: --agent, or beside jdtool. */
 const char *live_agent(void);
@@ -36,6 +40,10 @@ const char *live_agent(void);
  */
 int live_option(const struct live_verb *verb, int argc, char **argv, const char *letters,
                 const struct option *options);
+
+/* The same, and *index is that of a long option's row, or is not touched. */
+int live_option_at(const struct live_verb *verb, int argc, char **argv, const char *letters,
+                   const struct option *options, int *index);
 
 /* Says what is wrong with the command line: "VERB: ", `before`, `word`, `after`. STATUS_USAGE. */
 int live_wrong_usage(const struct live_verb *verb, const char *before, const char *word,

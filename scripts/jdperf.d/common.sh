@@ -4,7 +4,7 @@
 
 JDPERF_VERSION=0.1.0
 JDPERF_VERBS='record inject report script annotate flame bundle attach stop status map doctor clean'
-JDPERF_LIVE_VERBS='attach stop status map'
+JDPERF_LIVE_VERBS='record attach stop status map clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 # Names out of profiles may be in it: no control character of theirs reaches the terminal.
@@ -81,8 +81,8 @@ need_writable() {
     reason=$( { : >>"$1"; } 2>&1) || die "failed to write $1: ${reason##*: }"
 }
 
-need_agent() {
-    [[ -r $JDPERF_AGENT ]] || die "failed to find the agent at $JDPERF_AGENT: $JDPERF_MISSING"
+need_tool() {
+    [[ -x $JDPERF_TOOL ]] || die "failed to find jdtool at $JDPERF_TOOL: $JDPERF_MISSING"
 }
 
 # A file that lives as long as this jdperf. SCRATCH is removed at exit.
@@ -121,45 +121,6 @@ human_size() {
     numfmt --to=iec --suffix=B "$1"
 }
 
-# with_progress TEXT COMMAND…: says what is going on and, while it takes its time, for how long.
-# The command's own words go to stderr when it failed. Ctrl-C ends it and us, unless it is meant for
-# a recorded command (HELD) that goes on still.
-with_progress() {
-    local text=$1 log status=0 start=$SECONDS pid
-    shift
-    make_scratch
-    log=$(mktemp "$SCRATCH/log.XXXXXXXX")
-    (
-        if [[ -z ${HELD:-} ]] || ! kill -0 "$HELD" 2>/dev/null; then
-            trap - INT
-        fi
-        "$@"
-    ) >"$log" 2>&1 &
-    pid=$!
-    if [[ -t 2 ]]; then
-        while kill -0 "$pid" 2>/dev/null; do
-            printf '\rjdperf: %s … %d s' "$text" $((SECONDS - start)) >&2
-            sleep 0.2
-        done
-        printf '\r\033[K' >&2
-    fi
-    while :; do
-        status=0
-        wait "$pid" || status=$?
-        # A trapped signal ends a wait, too.
-        kill -0 "$pid" 2>/dev/null || break
-    done
-    ((status != 130)) || die "interrupted; jdperf inject $PROFILE does the rest"
-    PROGRESS_OUTPUT=$(<"$log")
-    if ((status)); then
-        say "failed to finish this step: $text"
-        [[ -z $PROGRESS_OUTPUT ]] || printf '%s\n' "$PROGRESS_OUTPUT" | tail -n 20 | sed 's/^/    /' >&2
-    else
-        say "$text: done in $((SECONDS - start)) s"
-    fi
-    return "$status"
-}
-
 # The directory of a profile:
 #   profile          what it is: key=value lines. Its presence makes the directory ours
 #   perf.data        as recorded            perf.jit.data    with the generated code in it
@@ -176,78 +137,6 @@ profile_get() {
 
 profile_set() {
     printf '%s=%s\n' "$2" "${3//$'\n'/ }" >>"$1/profile"
-}
-
-# Makes the new directory $1 and sets PROFILE to its absolute path. An earlier profile there is kept
-# as $1.old, as perf does; an empty directory is taken; anything else is left alone. Unless
-# settle_profile is called, all is as it was when jdperf ends.
-create_profile() {
-    local dir=${1%%+(/)} parent
-    [[ $dir ]] || wrong_usage "the output directory cannot be /"
-    EARLIER='' OLDER='' MADE='' UNSETTLED=yes
-    if [[ -e $dir || -L $dir ]]; then
-        if [[ ! -d $dir || -L $dir ]] || ! is_profile_or_empty "$dir"; then
-            die "$dir exists and is no profile of jdperf: it is left alone; use another -o DIR"
-        fi
-        PROFILE=$(cd "$dir" && pwd -P)
-    else
-        parent=$(cd "$(dirname "$dir")" 2>/dev/null && pwd -P) ||
-            die "failed to make $dir: there is no directory $(dirname "$dir")"
-        PROFILE=${parent%/}/${dir##*/}
-    fi
-    # Commas part the agent's options, '=' HotSpot's -agentpath.
-    case $PROFILE in
-    *[,\"\']* | *$'\n'*) wrong_usage "the agent cannot be given a directory with a comma or a quote in its path: $PROFILE" ;;
-    esac
-    at_exit undo_profile
-    if is_profile "$PROFILE"; then
-        create_profile_put_aside
-    fi
-    if [[ -d $PROFILE ]]; then
-        chmod 0700 "$PROFILE" || die "failed to take over the empty directory $dir"
-        MADE=inside
-    else
-        mkdir -m 0700 "$PROFILE" 2>/dev/null ||
-            die "failed to make $dir: $(dirname "$PROFILE") is not writable for $(id -un); use -o with a directory that is"
-        MADE=yes
-    fi
-    printf 'jdperf-profile=1\n' 2>/dev/null >"$PROFILE/profile" ||
-        die "failed to write into $dir: is the disk full? Use -o with a directory that has room"
-    profile_set "$PROFILE" created "$(date +%Y-%m-%dT%H:%M:%S%z)"
-}
-
-is_profile_or_empty() {
-    is_profile "$1" || [[ -r $1 && -z $(find "$1" -mindepth 1 -print -quit 2>/dev/null) ]]
-}
-
-create_profile_put_aside() {
-    local earlier=$PROFILE.old older=$PROFILE.old.$$
-    if [[ -e $earlier ]]; then
-        is_profile "$earlier" ||
-            die "failed to move the earlier profile away: $earlier exists and is no profile; remove it or use another -o DIR"
-        mv "$earlier" "$older" || die "failed to rename $earlier"
-        OLDER=$older
-    fi
-    mv "$PROFILE" "$earlier" || die "failed to rename $PROFILE to $earlier"
-    EARLIER=$earlier
-}
-
-# The recording goes: now the new profile takes the place of an earlier one.
-settle_profile() {
-    UNSETTLED=''
-    [[ -z $OLDER ]] || rm -rf "$OLDER"
-    [[ -z $EARLIER ]] || say "the earlier profile is now $EARLIER"
-}
-
-# Removes nothing but what create_profile has made.
-undo_profile() {
-    [[ ${UNSETTLED:-} ]] || return 0
-    case $MADE in
-    yes) rm -rf "$PROFILE" ;;
-    inside) find "$PROFILE" -mindepth 1 -delete ;;
-    esac
-    [[ -z $EARLIER ]] || mv "$EARLIER" "$PROFILE"
-    [[ -z $OLDER ]] || mv "$OLDER" "$PROFILE.old"
 }
 
 # Sets PROFILE to the absolute path of an existing profile.

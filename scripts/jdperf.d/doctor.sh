@@ -6,10 +6,6 @@
 
 # shellcheck source=scripts/jdperf.d/perf.sh
 . "$JDPERF_LIB/perf.sh"
-# shellcheck source=scripts/jdperf.d/target.sh
-. "$JDPERF_LIB/target.sh"
-# shellcheck source=scripts/jdperf.d/leftovers.sh
-. "$JDPERF_LIB/leftovers.sh"
 
 # What the kernel tells; a test has other things told.
 PROC=${JDPERF_PROC:-/proc}
@@ -43,7 +39,7 @@ verb_doctor() {
         "check_$check"
     done
     if (($#)); then
-        # Not to attach is an answer here, so what target_find says is shown as a check.
+        # Not to attach is an answer here, so what jdtool says is shown as a check.
         CHECK=process
         check_process "$1" && for check in attach dynamic_loading frame_pointers exact_lines libjvm libc session jvm_space; do
             CHECK=${check//_/ }
@@ -239,7 +235,8 @@ check_build_id_cache() {
 
 check_leftovers() {
     local count
-    count=$({ leftover_staging; leftover_scratch; leftover_maps; leftover_dumps; } | tr -cd '\0' | wc -c)
+    [[ -x $JDPERF_TOOL ]] || return 0
+    count=$({ "$JDPERF_TOOL" live clean -n --all 2>/dev/null || :; } | wc -l)
     if ((count)); then
         poor "$count perf maps, dumps and directories of JVMs that have ended" "jdperf clean --all (-n lists them)"
     else
@@ -247,55 +244,62 @@ check_leftovers() {
     fi
 }
 
-# In a subshell first, for target_find ends jdperf where it finds none.
+# Sets JVM to what jdtool tells of the JVM, by key, and JVM[silence] to its words where it does not
+# answer.
 check_process() {
-    local answer where=''
-    if ! answer=$( (target_find "$1") 2>&1); then
-        bad "${answer#jdperf: }" "give the pid of a JVM that is yours, or be root"
+    local line words answer status=0
+    declare -gA JVM=()
+    [[ -x $JDPERF_TOOL ]] || { bad "cannot be looked at without jdtool" "see above"; return 1; }
+    make_scratch
+    words=$SCRATCH/probe.words
+    answer=$("$JDPERF_TOOL" live --agent "$JDPERF_AGENT" probe "$1" 2>"$words") || status=$?
+    while IFS= read -r line; do
+        [[ $line != *=* ]] || JVM[${line%%=*}]=${line#*=}
+    done <<<"$answer"
+    JVM[silence]=$(sed -e 's/^jdperf: *//' "$words" | tail -n 1)
+    if ((status)); then
+        bad "$(sed -e 's/^jdperf: *//' "$words" | head -n 1)" "give the pid of a JVM that is yours, or be root"
         return 1
     fi
-    target_find "$1"
-    [[ $TARGET_SAME_FILES ]] || where=", in namespaces of its own as $TARGET_NSPID"
-    good "$TARGET is a JVM (JDK ${TARGET_JAVA:-?}) of $(id -un "$TARGET_UID" 2>/dev/null || echo "uid $TARGET_UID")$where"
+    good "${JVM[pid]} is a JVM (JDK ${JVM[java]}) of ${JVM[user]}${JVM[elsewhere]:+, in namespaces of its own as ${JVM[elsewhere]}}"
 }
 
 check_attach() {
-    if [[ $TARGET_UID != "$EUID" && $EUID != 0 ]]; then
-        bad "the JVM is another user's" "be $(id -un "$TARGET_UID" 2>/dev/null || echo "uid $TARGET_UID"), or root"
-    elif ! command -v jattach >/dev/null && ! target_jcmd >/dev/null; then
-        TARGET_SILENT=yes
-        bad "neither jattach nor a jcmd that can reach it" "apt-get install jattach"
-    elif ! target_flag DisableAttachMechanism; then
-        bad "the JVM does not answer" "$(target_silence)"
-    else
+    if [[ ${JVM[user]} != "$(id -un)" && $EUID != 0 ]]; then
+        bad "the JVM is another user's" "be ${JVM[user]}, or root"
+    elif [[ ${JVM[answers]:-} ]]; then
         good "the JVM answers"
+    elif [[ ${JVM[silence]} == *jattach*jcmd* ]]; then
+        bad "neither jattach nor a jcmd that can reach it" "apt-get install jattach"
+    else
+        bad "the JVM does not answer" "${JVM[silence]}"
     fi
 }
 
 check_dynamic_loading() {
-    target_flag EnableDynamicAgentLoading || { unknown; return; }
-    if [[ $FLAG == false ]]; then
+    [[ ${JVM[answers]:-} ]] || { unknown; return; }
+    if [[ ${JVM[EnableDynamicAgentLoading]} == false ]]; then
         bad "the JVM runs with -XX:-EnableDynamicAgentLoading" "start it with -XX:+EnableDynamicAgentLoading, or with the agent: jdperf record -- java …"
-    elif [[ ${TARGET_JAVA:-0} -ge 21 ]] && ! target_arguments | has -x -e '-XX:+EnableDynamicAgentLoading'; then
-        poor "JDK $TARGET_JAVA prints a warning when an agent is loaded" "harmless; started with -XX:+EnableDynamicAgentLoading it prints none"
+    elif [[ ${JVM[java]} =~ ^[0-9]+$ && ${JVM[java]} -ge 21 && ! ${JVM[loading_allowed_by_argument]} ]]; then
+        poor "JDK ${JVM[java]} prints a warning when an agent is loaded" "harmless; started with -XX:+EnableDynamicAgentLoading it prints none"
     else
         good "agents may be loaded"
     fi
 }
 
 check_frame_pointers() {
-    target_flag PreserveFramePointer || { unknown; return; }
-    if [[ $FLAG == true ]]; then
-        good "PreserveFramePointer is on: --stacks fp"
+    [[ ${JVM[answers]:-} ]] || { unknown; return; }
+    if [[ ${JVM[PreserveFramePointer]} == true ]]; then
+        good "PreserveFramePointer is on: --stacks fp works, too"
     else
-        poor "PreserveFramePointer is off: stacks have to be copied (--stacks dwarf, which record chooses by itself)" "start the JVM with -XX:+PreserveFramePointer for smaller recordings"
+        good "PreserveFramePointer is off: stacks are copied and unwound as they arrive, as by default"
     fi
 }
 
 check_exact_lines() {
     # A diagnostic flag: a JVM that has these locked does not know it.
-    target_flag DebugNonSafepoints || { unknown; return; }
-    if [[ $FLAG == true ]]; then
+    [[ ${JVM[answers]:-} ]] || { unknown; return; }
+    if [[ ${JVM[DebugNonSafepoints]} == true ]]; then
         good "DebugNonSafepoints is on: every instruction has its line"
     else
         poor "DebugNonSafepoints is off: code compiled before the agent comes has lines at calls and loop ends only" "start the JVM with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
@@ -303,13 +307,12 @@ check_exact_lines() {
 }
 
 check_libjvm() {
-    local file
+    local file=${JVM[root]}${JVM[libjvm]:-}
     command -v readelf >/dev/null || { good "not looked at: no readelf"; return; }
-    file=$TARGET_ROOT$(target_mapped '/libjvm\.so' | sed -n 1p)
     if ! readelf -W --dyn-syms "$file" 2>/dev/null | has gHotSpotVMStructs; then
         poor "libjvm.so tells nothing of its structures: no tiers, no frame sizes, interpreted frames stay nameless" "use a HotSpot JVM of JDK 8 or later"
     elif ! readelf -SW "$file" 2>/dev/null | has -E '\.symtab|\.gnu_debuglink'; then
-        poor "libjvm.so is stripped: the JVM's own frames (compiler, GC) have no names" "install its debug symbols (Debian: openjdk-${TARGET_JAVA:-17}-dbg)"
+        poor "libjvm.so is stripped: the JVM's own frames (compiler, GC) have no names" "install its debug symbols (Debian: openjdk-${JVM[java]}-dbg)"
     else
         good "its structures and symbols are there"
     fi
@@ -318,12 +321,12 @@ check_libjvm() {
 check_libc() {
     local machine
     machine=$(readelf -h "$JDPERF_AGENT" 2>/dev/null | sed -n 's/^ *Machine: *//p') || :
-    if grep -qs '/ld-musl-' "$PROC/$TARGET/maps"; then
+    if grep -qs '/ld-musl-' "$PROC/${JVM[pid]}/maps"; then
         if readelf -d "$JDPERF_AGENT" 2>/dev/null | has 'NEEDED.*libc\.so\.6'; then
             bad "the JVM runs on musl, the agent was built for glibc" "build the agent with musl-gcc (CC=musl-gcc cmake …)"
             return
         fi
-    elif [[ $machine && $machine != "$(readelf -h "/proc/$TARGET/exe" 2>/dev/null | sed -n 's/^ *Machine: *//p')" ]]; then
+    elif [[ $machine && $machine != "$(readelf -h "/proc/${JVM[pid]}/exe" 2>/dev/null | sed -n 's/^ *Machine: *//p')" ]]; then
         bad "the JVM's machine is not that of the agent ($machine)" "build the agent for it"
         return
     fi
@@ -331,21 +334,20 @@ check_libc() {
 }
 
 check_session() {
-    [[ -z ${TARGET_SILENT:-} ]] || { unknown; return; }
-    target_status 2>/dev/null || { poor "the agent in it does not answer" "try again; another command may be at work"; return; }
-    target_drop_staging
-    if [[ $STATUS_LINES == *state=failed* ]]; then
-        poor "a session failed: ${STATUS_LINES%%$'\n'*}" "jdperf stop $TARGET"
+    [[ ${JVM[answers]:-} ]] || { unknown; return; }
+    [[ ${JVM[session]:-} ]] || { poor "the agent in it does not answer" "try again; another command may be at work"; return; }
+    if [[ ${JVM[session]} == *state=failed* ]]; then
+        poor "a session failed: ${JVM[session]}" "jdperf stop ${JVM[pid]}"
     else
-        good "${STATUS_LINES%%$'\n'*}"
+        good "${JVM[session]}"
     fi
 }
 
 check_jvm_space() {
     CHECK='space for it'
-    if target_is_like_us; then
+    if [[ ${JVM[like_us]} ]]; then
         good "its dump goes into the profile's directory"
     else
-        tell_space "$TARGET_ROOT/tmp"
+        tell_space "${JVM[root]}/tmp"
     fi
 }

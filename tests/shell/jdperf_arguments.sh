@@ -33,7 +33,7 @@ run 2 "$JDPERF" record --agent-options mode=map -- true
 says 'mode=map writes no dump'
 run 2 "$JDPERF" record --stack-size 65536 -- true
 says '65536'
-run 2 "$JDPERF" record --injector=magic -- true
+run 2 "$JDPERF" inject --injector=magic
 says 'unknown injector: magic'
 run 2 "$JDPERF" record --frobnicate -- true
 says 'unknown option: --frobnicate'

@@ -14,16 +14,20 @@ END
 agent=-agentpath:$JDAGENT_BUILD/libjdagent.so=dir=$WORK
 
 # A java command: as its first arguments.
-run 0 "$JDPERF" record -o p -- java -Xmx1g Main x
-says "argument: $agent/p"
+run 0 "$JDPERF" record -o p --stacks fp -- java -Xmx1g Main x
+says "argument: $agent/p,methods=off"
 says 'argument: -XX:+PreserveFramePointer'
+grep -q -- '-k mono -e cpu-clock -F 997.* --call-graph fp' perf.arguments || fail "perf's arguments for fp"
+run 0 "$JDPERF" record -o p -- java -Xmx1g Main x
+says "argument: $agent/p,methods=on"
+says_not PreserveFramePointer
 says 'argument: -XX:+DebugNonSafepoints'
 says_not "tool options: -"
 awk '/argument: -XX:\+UnlockDiagnosticVMOptions/ { u = NR } /DebugNonSafepoints/ { d = NR }
     /argument: -agentpath/ { a = NR } /argument: -Xmx1g/ { x = NR }
     END { exit !(u && u < d && d < a && a < x) }' output || fail "the order of the arguments"
 says 'sampling the timer cpu-clock instead'
-grep -q -- '-k mono -e cpu-clock -F 997' perf.arguments || fail "perf's arguments"
+grep -q -- '-k mono -e cpu-clock -F 199' perf.arguments || fail "perf's arguments"
 grep -q -- "--buildid-dir $WORK/p/buildid record" perf.arguments || fail "the build-id directory"
 
 run 0 "$JDPERF" record -o p -- "$WORK/bin/java" @arguments
@@ -39,7 +43,7 @@ says 'tool options: -XX:+UnlockDiagnosticVMOptions'
 JAVA_TOOL_OPTIONS='-Dmine=1' run 0 "$JDPERF" record -o p -- mvn
 says 'tool options: -Dmine=1 -XX:+Unlock'
 run 0 "$JDPERF" record -o 'a b' -- mvn
-says "\"$agent/a b\""
+says "\"$agent/a b,"
 
 # Stacks, events, options.
 run 0 "$JDPERF" record -o p --stacks dwarf -- java Main
@@ -54,8 +58,11 @@ run 0 "$JDPERF" record -o p -e page-faults -F 50 -- java Main
 grep -q -- '-e page-faults -F 50' perf.arguments || fail "event and frequency"
 PERF_RECORD_FREQ=77 run 0 "$JDPERF" record -o p -- java Main
 grep -q -- '-F 77' perf.arguments || fail "PERF_RECORD_FREQ"
-FAKE_COUNTERS=yes run 0 "$JDPERF" record -o p -- java Main
-says 'recording cycles'
+run 0 "$JDPERF" record -o p -c 100000 -C 0,1 --cgroup=a,b -b --per-thread --all-user -- java Main
+grep -q -- '-c 100000 .*-C0,1 --cgroup=a,b -b --per-thread --all-user' perf.arguments || fail "perf's own options: $(tail -n 1 perf.arguments)"
+! tail -n 1 perf.arguments | grep -q -- ' -F ' || fail "a frequency beside a period"
+run 2 "$JDPERF" record -o p --overwrite -- java Main
+says 'unknown option: --overwrite'
 
 # The command's status is told; its standard input and signals are its own.
 run 5 "$JDPERF" record -o p -- sh -c 'exit 5'
@@ -89,38 +96,3 @@ wait "$session" || status=$?
 says told
 says 'interrupted'
 says 'look at it with'
-
-# A jdtool that fails, or cannot inject: perf inject --jit serves.
-# shellcheck disable=SC2016
-failing='#!/bin/sh\n[ "$1" = --help ] && echo "  jdtool inject" && exit\n'
-mkdir broken
-cp "$JDAGENT_BUILD/libjdagent.so" broken/
-printf '%b' "$failing"'echo cannot do that >&2\nexit 1\n' >broken/jdtool
-chmod +x broken/jdtool
-JDAGENT_BUILD=$WORK/broken run 0 "$JDPERF" record -o p -- true
-says 'cannot do that'
-says 'falling back to perf inject --jit'
-grep -q 'inject --jit -i' perf.arguments || fail "perf inject did not run"
-printf '#!/bin/sh\nexit 0\n' >broken/jdtool
-JDAGENT_BUILD=$WORK/broken run 0 "$JDPERF" record -o p -- true
-says 'using perf inject --jit'
-rm broken/jdtool
-JDAGENT_BUILD=$WORK/broken run 0 "$JDPERF" record -o p -- true
-says 'using perf inject --jit'
-
-# Ctrl-C while the code is being named ends that; the recording is kept.
-printf '%b' "$failing"'touch injecting\nexec sleep 60\n' >broken/jdtool
-chmod +x broken/jdtool
-JDAGENT_BUILD=$WORK/broken env --default-signal=INT setsid "$JDPERF" record -o c -- true >output 2>&1 </dev/null &
-session=$!
-for ((i = 0; i < 600; i++)); do
-    [[ -e injecting ]] && break
-    sleep 0.1
-done
-kill -INT -- "-$session"
-status=0
-wait "$session" || status=$?
-((status == 1)) || fail "status $status after Ctrl-C while injecting"
-says 'jdperf inject'
-[[ -s c/perf.data ]] || fail "the recording is gone"
-! pgrep -s "$session" >/dev/null || fail "something goes on: $(pgrep -as "$session")"

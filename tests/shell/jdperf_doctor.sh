@@ -224,7 +224,7 @@ kill "$jvm"
 start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Market 600
 doctor 1 "$jvm"
 state BAD 'dynamic loading'
-state poor 'frame pointers' '--stacks dwarf'
+state ok 'frame pointers' 'copied'
 state poor 'exact lines' 'DebugNonSafepoints'
 kill "$jvm"
 

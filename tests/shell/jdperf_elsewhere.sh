@@ -3,6 +3,7 @@
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile
+export PERF_RECORD_FREQ=997 # many samples in a short time
 ((EUID == 0)) || skip "only root can profile other users' JVMs"
 unshare --pid --fork --mount --mount-proc true 2>/dev/null || skip "unshare cannot make namespaces here"
 compile_sample

@@ -23,9 +23,14 @@ says 'perf cannot sample'
 says 'perf said:'
 [[ ! -e refused ]] || fail "a directory was left behind"
 
-# No agent.
+# No agent, no jdtool.
+mkdir nowhere
+ln -s "$JDAGENT_BUILD/jdtool" nowhere/
 JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" record -- true
 says "failed to find the agent at $WORK/nowhere/libjdagent.so"
+rm nowhere/jdtool
+JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" record -- true
+says "failed to find jdtool at $WORK/nowhere/jdtool"
 
 # The output directory.
 run 1 "$JDPERF" record -o no/such/place -- true

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v cmake >/dev/null || skip "cmake is not installed"
 need_real_profile
+export PERF_RECORD_FREQ=997 # many samples in a short time
 compile_sample
 cmake --install "$JDAGENT_BUILD" --prefix "$WORK/a b/usr" >install.log 2>&1 || fail "cmake --install: $(tail -n 5 install.log)"
 for text in share/man/man7/libjdagent.7 share/man/man1/jdtool.1 share/doc/jdagent/README.md; do

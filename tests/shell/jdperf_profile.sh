@@ -3,6 +3,7 @@
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile
+export PERF_RECORD_FREQ=997 # many samples in a short time
 export HOME=$WORK/home
 mkdir "$HOME"
 compile_sample

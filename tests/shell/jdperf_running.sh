@@ -3,6 +3,7 @@
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile
+export PERF_RECORD_FREQ=997 # many samples in a short time
 command -v jattach >/dev/null || command -v jcmd >/dev/null || skip "neither jattach nor jcmd is installed"
 compile_sample
 
@@ -70,9 +71,9 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     says 'state=stopped'
     run 0 "$JDPERF" report p
     says 'Market.takeOrders()'
-    # Without frame pointers in the JVM, auto means dwarf.
+    # Stacks are copied, with or without frame pointers in the JVM.
     run 0 "$JDPERF" record -o p -p "$jvm" -d 1
-    says 'copying stacks'
+    says 'stacks: dwarf'
 
     # A perf map: a snapshot, then followed.
     run 0 "$JDPERF" map "$jvm" --agent-options names=short
@@ -132,7 +133,7 @@ stop_jvm
 export WORK
 start_jvm java -cp classes Market 600
 : >output
-"$JDPERF" record -o k -p "$jvm" -d 2 --agent-options duration=6 >output 2>&1 </dev/null &
+"$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
 session=$!
 for ((i = 0; i < 600; i++)); do
     grep -q 'recording' output && break
@@ -146,11 +147,56 @@ for ((i = 0; i < 100; i++)); do
     sleep 0.1
 done
 ! kill -0 "$recorder" 2>/dev/null || fail "perf goes on"
+is_over() {
+    [[ $("$JDPERF" status "$jvm" 2>&1 || :) == *state=stopped* ]]
+}
+is_stopped() {
+    is_over && [[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]]
+}
+wait_until 10 'end of the session' is_stopped
+stop_jvm
+
+# With its guardian killed first, the JVM itself ends the session; clean knows what lives.
+start_jvm java -cp classes Market 600
+: >output
+"$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
+session=$!
+wait_until 60 recording grep -q 'recording ' output
+guardian=$(pgrep -P "$session" -f 'live.* record')
 run 0 "$JDPERF" clean
-says "/jdperf.$session."
-sleep 5
+says_not "/jdperf-$jvm."
+run 0 "$JDPERF" status "$jvm"
+says "lease=/tmp/jdperf-$jvm."
+kill -9 "$guardian" "$session"
+wait "$session" 2>/dev/null || :
+wait_until 20 'end of the session' is_over
+run 0 "$JDPERF" clean
+says "/tmp/jdperf-$jvm."
+stop_jvm
+
+# Two recordings of one JVM: neither ends the other's session, the last one ends it.
+start_jvm java -cp classes Market 600
+"$JDPERF" record -o one -p "$jvm" >one.log 2>&1 </dev/null &
+first=$!
+wait_until 60 recording grep -q 'recording ' one.log
+"$JDPERF" record -o two -p "$jvm" >two.log 2>&1 </dev/null &
+second=$!
+wait_until 60 'second recording' grep -q 'recording ' two.log
+grep -q 'a session runs' two.log || fail "the second recording is not told of the first: $(cat two.log)"
+kill -TERM "$first"
+wait "$first" || fail "the first recording: $(cat one.log)"
+run 0 "$JDPERF" status "$jvm"
+says 'state=running'
+size=$(stat -c %s one/jit-*.dump)
+kill -TERM "$second"
+wait "$second" || fail "the second recording: $(cat two.log)"
 run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
+[[ $(stat -c %s one/jit-*.dump) == "$size" ]] || fail "the first profile's dump grew after its end"
+for profile in one two; do
+    [[ -s $profile/jit-$jvm.dump && -s $profile/jit-$jvm.methods ]] || fail "$profile has no dump"
+done
+[[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
 stop_jvm
 
 # Ended while the JVM is being attached to, it takes the session back.

@@ -60,6 +60,32 @@ commands_but() {
     (cd "$WORK/few" && rm -f "$@")
 }
 
+# little_endian BYTES NUMBER: for printf %b.
+little_endian() {
+    local i number=$2
+    for ((i = 0; i < $1; i++)); do
+        printf '\\x%02x' $((number & 255))
+        number=$((number >> 8))
+    done
+}
+
+# A recording without a sample, as a file and as perf writes it into a pipe: one event, cpu-clock, on
+# CLOCK_MONOTONIC.
+make_empty_recording() {
+    local zeros attr
+    zeros=$(printf '%64s' '' | sed 's/ /\\x00/g')
+    # type, size, config, frequency, sample_type (IP, TID, TIME, PERIOD), read_format, flags (sample_id_all,
+    # use_clockid), then the clock's number 92 bytes from the start.
+    attr=$(little_endian 4 1)$(little_endian 4 112)$(little_endian 8 0)$(little_endian 8 199)
+    attr+=$(little_endian 8 $((0x107)))$(little_endian 8 0)$(little_endian 8 $((1 << 18 | 1 << 25)))
+    attr+=${zeros:0:176}$(little_endian 4 1)${zeros:0:64}
+    printf '%b' "PERFILE2$(little_endian 8 104)$(little_endian 8 128)$(little_endian 8 104)$(little_endian 8 128)" \
+        "$(little_endian 8 232)$(little_endian 8 0)$zeros${zeros:64}" >"$WORK/empty.data"
+    truncate -s 104 "$WORK/empty.data"
+    printf '%b' "$attr${zeros:0:64}" >>"$WORK/empty.data"
+    printf '%b' "PERFILE2$(little_endian 8 16)$(little_endian 4 64)$(little_endian 2 0)$(little_endian 2 120)$attr" >"$WORK/empty.pipe"
+}
+
 # A perf that records nothing, but as the real one does: answers pings, ends at SIGINT, and notes
 # its arguments in perf.arguments.
 fake_perf() {
@@ -72,19 +98,23 @@ while (($#)); do
     stat) [[ ${FAKE_COUNTERS:-} ]] && echo "12345,,cycles,1,100,," >&2 || echo '<not supported>,,cycles,0,100.00,,' >&2; exit 0 ;;
     -o) output=$2; shift ;;
     -p) pid=$2; shift ;;
-    --control) control=${2#fifo:}; shift ;;
+    --control) control=${2#fd:}; shift ;;
     esac
     shift
 done
 [[ ! ${FAKE_FAILURE:-} ]] || { echo "$FAKE_FAILURE" >&2; exit 255; }
-[[ ! $output ]] || echo data >"$output"
-[[ ! ${FAKE_COMPLAINT:-} || ! $control ]] || echo "$FAKE_COMPLAINT"
+case $output in
+'') ;;
+-) cat "$WORK/empty.pipe" ;;
+*) cat "$WORK/empty.data" >"$output" ;;
+esac
+[[ ! ${FAKE_COMPLAINT:-} || ! $control ]] || echo "$FAKE_COMPLAINT" >&2
 [[ $control ]] || exit 0
-exec 8<>"${control%,*}" 9<>"${control#*,}"
 trap 'exit 0' INT TERM
-read -r -u 8 _ && echo ack >&9
+read -r -u "${control%,*}" _ && echo ack >&"${control#*,}"
 while [[ ! $pid ]] || kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
 END
+    make_empty_recording
     export WORK
 }
 

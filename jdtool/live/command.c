@@ -1,0 +1,193 @@
+#include "jdtool/live/command.h"
+
+#include "jdtool/base/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+int command_check(char *const *arguments)
+{
+    const char *name = arguments[0];
+    if (program_exists(name)) {
+        return 0;
+    }
+    bool is_java = strcmp(last_part(name), "java") == 0 || strcmp(last_part(name), "javac") == 0;
+    error_message("failed to run %s: no such command%s", name,
+                  is_java ? ": apt-get install openjdk-17-jdk-headless, or give the path of a java"
+                          : "");
+    return -ENOENT;
+}
+
+/* ---- The agent in it ---- */
+
+/* `env A=B java …` runs java too: where java stands, or count. */
+static unsigned java_at(char *const *arguments, unsigned count)
+{
+    unsigned i = 0;
+    if (strcmp(last_part(arguments[0]), "env") == 0) {
+        for (i = 1; i < count && strchr(arguments[i], '='); i++) {
+        }
+    }
+    return i < count && strcmp(last_part(arguments[i]), "java") == 0 ? i : count;
+}
+
+static int add_to_arguments(struct command *command, char *const *arguments, unsigned count,
+                            unsigned java)
+{
+    command->arguments = calloc(count + 5, sizeof *command->arguments);
+    if (!command->arguments) {
+        return -ENOMEM;
+    }
+    unsigned used = 0;
+    for (unsigned i = 0; i < count; i++) {
+        command->arguments[used++] = arguments[i];
+        for (unsigned word = 0; i == java && word < 4 && command->option_words[word]; word++) {
+            command->arguments[used++] = command->option_words[word];
+        }
+    }
+    return 0;
+}
+
+/* HotSpot parts JAVA_TOOL_OPTIONS at white space, but for what stands in quotes. */
+static int add_to_environment(struct command *command, char *const *arguments, unsigned count)
+{
+    const char *before = getenv("JAVA_TOOL_OPTIONS");
+    char *text = strdup(before ? before : "");
+    for (unsigned i = 0; text && i < 4 && command->option_words[i]; i++) {
+        const char *word = command->option_words[i];
+        const char *quote = strpbrk(word, " \t") ? "\"" : "";
+        char *longer = NULL;
+        int n = asprintf(&longer, "%s%s%s%s%s", text, *text ? " " : "", quote, word, quote);
+        free(text);
+        text = n < 0 ? NULL : longer;
+    }
+    if (!text) {
+        return -ENOMEM;
+    }
+    command->tool_options = text;
+    info_message("giving the agent to every JVM that %s starts, through JAVA_TOOL_OPTIONS",
+                 last_part(arguments[0]));
+    return add_to_arguments(command, arguments, count, count);
+}
+
+static int add_agent(struct command *command, char *const *arguments, const char *agent,
+                     const char *agent_options, bool frame_pointers)
+{
+    unsigned words = 0;
+    unsigned count = 0;
+    char *agent_word = NULL;
+    if (!arguments[0]) {
+        return -EINVAL;
+    }
+    if (asprintf(&agent_word, "-agentpath:%s=%s", agent, agent_options) < 0) {
+        return -ENOMEM;
+    }
+    /* An attached agent cannot switch DebugNonSafepoints on for code that is there already, and a
+     * user's own later -XX:-… still wins. */
+    command->option_words[words++] = strdup("-XX:+UnlockDiagnosticVMOptions");
+    command->option_words[words++] = strdup("-XX:+DebugNonSafepoints");
+    if (frame_pointers) {
+        command->option_words[words++] = strdup("-XX:+PreserveFramePointer");
+    }
+    command->option_words[words++] = agent_word;
+    for (unsigned i = 0; i < words; i++) {
+        if (!command->option_words[i]) {
+            return -ENOMEM;
+        }
+    }
+    while (arguments[count]) {
+        count++;
+    }
+    unsigned java = java_at(arguments, count);
+    return java < count ? add_to_arguments(command, arguments, count, java)
+                        : add_to_environment(command, arguments, count);
+}
+
+/* ---- Holding it ---- */
+
+struct hold {
+    int read_end, write_end;
+    const char *tool_options;
+};
+
+/* In the child: waits for the word. Its end means that we have died. */
+static int wait_for_go(void *context)
+{
+    const struct hold *hold = context;
+    char word = 0;
+    close(hold->write_end);
+    while (read(hold->read_end, &word, 1) < 0 && errno == EINTR) {
+    }
+    if (hold->tool_options && setenv("JAVA_TOOL_OPTIONS", hold->tool_options, 1) != 0) {
+        return 125;
+    }
+    return word == 'g' ? 0 : 125;
+}
+
+int command_start(struct command *command, char *const *arguments, const char *agent,
+                  const char *agent_options, bool frame_pointers)
+{
+    int go[2];
+    *command = (struct command){.child = NO_CHILD, .go = -1};
+    int err = add_agent(command, arguments, agent, agent_options, frame_pointers);
+    if (!err && pipe2(go, O_CLOEXEC) != 0) {
+        err = -errno;
+    } else if (!err) {
+        struct hold hold = {go[0], go[1], command->tool_options};
+        struct child_options options = {
+            .arguments = command->arguments,
+            .in = STDIN_FILENO,
+            .out = STDOUT_FILENO,
+            .err = STDERR_FILENO,
+            .prepare = wait_for_go,
+            .context = &hold,
+        };
+        err = child_start(&command->child, &options);
+        close(go[0]);
+        command->go = go[1];
+    }
+    if (err) {
+        error_message("failed to start %s: %s", arguments[0], strerror(-err));
+        command_free(command);
+    }
+    return err;
+}
+
+void command_let_go(struct command *command)
+{
+    (void)!write(command->go, "g", 1);
+    close(command->go);
+    command->go = -1;
+}
+
+void command_free(struct command *command)
+{
+    if (command->go >= 0) {
+        close(command->go);
+        command->go = -1;
+        if (command->child.pidfd >= 0) {
+            struct waiting patient = {.signals = -1};
+            (void)child_wait(&command->child, &patient, deadline_in(2000), false);
+            child_end(&command->child);
+        }
+    }
+    if (command->child.pidfd >= 0) {
+        close(command->child.pidfd);
+    }
+    free(command->arguments);
+    free(command->tool_options);
+    for (unsigned i = 0; i < 4; i++) {
+        free(command->option_words[i]);
+    }
+    *command = (struct command){.child = NO_CHILD, .go = -1};
+}

@@ -1,0 +1,40 @@
+/* Bringing a JVM's dump and its table of methods into the profile. */
+#ifndef JD_TOOL_LIVE_FETCH_H
+#define JD_TOOL_LIVE_FETCH_H
+
+#include "jdtool/live/target.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* The two files, held open from when they are found: then they can be had even when the JVM and its
+ * file system are gone, or somebody has removed them. */
+struct fetch {
+    int dump, methods; /* -1: not there (yet) */
+    int directory;     /* of both */
+    char name[64];     /* of the dump: "jit-PID.dump" */
+    pid_t pid;         /* as we see it */
+    bool in_profile;   /* it is written there */
+    uid_t owner;
+};
+
+#define NO_FETCH ((struct fetch){.dump = -1, .methods = -1, .directory = -1})
+
+/* Finds them: `dump` as the JVM sees it. 0 or a negative errno without a message. */
+int fetch_find(struct fetch *fetch, const struct target *target, const char *dump,
+               const char *profile);
+
+/* Takes hold of the table of methods, which may come later than the dump. Before the session's end,
+ * with which its directory may go. */
+void fetch_find_methods(struct fetch *fetch);
+
+/*
+ * Copies them into the profile, below a directory of its own where another JVM's dump has that name
+ * already; what is written there already becomes a copy of its own when `detach`. 0 or a negative
+ * errno after a message.
+ */
+int fetch_copy(struct fetch *fetch, const char *profile, bool detach);
+
+void fetch_close(struct fetch *fetch);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The JVMs of the whole machine that write dumps (jdperf record -a), and the dumps that a profile
+ * has in its directory.
+ */
+#ifndef JD_TOOL_LIVE_MACHINE_H
+#define JD_TOOL_LIVE_MACHINE_H
+
+#include "jdtool/live/fetch.h"
+
+#include <stddef.h>
+
+struct machine {
+    struct fetch *dumps;
+    size_t count, room;
+};
+
+/* Takes hold of the dumps that are being written now, beside those that it has already. */
+void machine_look(struct machine *machine, const char *profile);
+
+/* Copies them into the profile. What cannot be had is told of. */
+void machine_fetch(struct machine *machine, const char *profile);
+
+void machine_free(struct machine *machine);
+
+/* The dumps in a profile, allocated. */
+struct dump_list {
+    char **paths;
+    size_t count;
+};
+
+/* 0 or a negative errno after a message; to be freed in any case. */
+int dump_list_read(struct dump_list *list, const char *profile);
+void dump_list_free(struct dump_list *list);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * perf record at work: its arguments, its start, when it samples, and what it says.
+ */
+#ifndef JD_TOOL_LIVE_PERF_RUN_H
+#define JD_TOOL_LIVE_PERF_RUN_H
+
+#include "jdtool/live/child.h"
+#include "jdtool/live/record.h"
+
+#include <stddef.h>
+
+#define PERF_ARGUMENTS_MAX 256
+
+struct perf_run {
+    struct child child;
+    int says; /* its standard error, a file in memory; -1: none */
+    int control, ack;
+    char *arguments[PERF_ARGUMENTS_MAX + 1]; /* each allocated */
+    unsigned count;
+    int failed; /* an argument could not be added */
+};
+
+/* The perf to run: PERF, or "perf". */
+const char *perf_program(void);
+
+/* 0, or -ENOENT after a message: there is none. */
+int perf_check(void);
+
+/*
+ * Chooses what to sample on when `event` is NULL, or cycles that the machine does not count: the
+ * event's name, for the caller to free; NULL: no memory. Says what is not as asked for.
+ */
+char *perf_choose_event(const char *event);
+
+/* Adds arguments, up to a NULL. */
+void perf_add(struct perf_run *run, ...) __attribute__((sentinel));
+
+/* Starts it with its standard output going to `out`. 0 or a negative errno after a message. */
+int perf_start(struct perf_run *run, int out);
+
+/*
+ * Waits until it samples. 0; -ECHILD: it has ended instead, -EINTR: a signal has come, without a
+ * message.
+ */
+int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting);
+
+/* Asks it to end (as Ctrl-C does), and waits: the first signal to us has it hurry, after that it is
+ * killed. */
+void perf_end(struct perf_run *run, struct waiting *waiting);
+
+/* What it has said, NUL-terminated, for the caller to free. NULL: nothing, or no memory. */
+char *perf_words(const struct perf_run *run);
+
+/* Says why it cannot sample, after it has failed with these words. Returns an exit status. */
+int perf_explain_failure(const char *words, const char *event);
+
+/* Passes on what it says beside its usual two lines: no space left, chunks lost, throttled. */
+void perf_tell_words(const struct perf_run *run);
+
+void perf_free(struct perf_run *run);
+
+#endif

@@ -1,0 +1,343 @@
+/* The command line of jdperf record. */
+#include "jdtool/base/message.h"
+#include "jdtool/live/record.h"
+#include "jdtool/live/verbs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Options of perf record that are handed on. What would end in another file, at another time or on
+ * another clock than ours is not among them.
+ */
+enum { HANDED_ON = 1000 };
+
+static const struct option handed_on[] = {
+    {"count", required_argument, NULL, 'c'}, /* of which -F is left out */
+    {"cpu", required_argument, NULL, HANDED_ON},
+    {"cgroup", required_argument, NULL, HANDED_ON},
+    {"branch-any", no_argument, NULL, HANDED_ON},
+    {"branch-filter", required_argument, NULL, HANDED_ON},
+    {"per-thread", no_argument, NULL, HANDED_ON},
+    {"no-inherit", no_argument, NULL, HANDED_ON},
+    {"filter", required_argument, NULL, HANDED_ON},
+    {"uid", required_argument, NULL, HANDED_ON},
+    {"realtime", required_argument, NULL, HANDED_ON},
+    {"weight", no_argument, NULL, HANDED_ON},
+    {"data", no_argument, NULL, HANDED_ON},
+    {"phys-data", no_argument, NULL, HANDED_ON},
+    {"data-page-size", no_argument, NULL, HANDED_ON},
+    {"code-page-size", no_argument, NULL, HANDED_ON},
+    {"sample-cpu", no_argument, NULL, HANDED_ON},
+    {"raw-samples", no_argument, NULL, HANDED_ON},
+    {"transaction", no_argument, NULL, HANDED_ON},
+    {"all-kernel", no_argument, NULL, HANDED_ON},
+    {"all-user", no_argument, NULL, HANDED_ON},
+    {"kernel-callchains", no_argument, NULL, HANDED_ON},
+    {"user-callchains", no_argument, NULL, HANDED_ON},
+    {"strict-freq", no_argument, NULL, HANDED_ON},
+    {"switch-events", no_argument, NULL, HANDED_ON},
+    {"off-cpu", no_argument, NULL, HANDED_ON},
+    {"exclude-perf", no_argument, NULL, HANDED_ON},
+    {"proc-map-timeout", required_argument, NULL, HANDED_ON},
+    {"compression-level", required_argument, NULL, HANDED_ON},
+    {"num-thread-synthesize", required_argument, NULL, HANDED_ON},
+    {"mmap-flush", required_argument, NULL, HANDED_ON},
+    {"affinity", required_argument, NULL, HANDED_ON},
+    {"intr-regs", required_argument, NULL, HANDED_ON},
+    {"group", no_argument, NULL, HANDED_ON},
+};
+#define HANDED_ON_COUNT (sizeof handed_on / sizeof *handed_on)
+
+/* Their short forms. */
+static const char short_forms[] = "c:C:G:bj:ir:WRu:";
+
+static const struct option ours[] = {
+    {"output", required_argument, NULL, 'o'},     {"duration", required_argument, NULL, 'd'},
+    {"frequency", required_argument, NULL, 'F'},  {"event", required_argument, NULL, 'e'},
+    {"pid", required_argument, NULL, 'p'},        {"all", no_argument, NULL, 'a'},
+    {"stacks", required_argument, NULL, 'S'},     {"stack-size", required_argument, NULL, 's'},
+    {"mmap-pages", required_argument, NULL, 'm'}, {"agent-options", required_argument, NULL, 'A'},
+    {"no-inject", no_argument, NULL, 'N'},        {"keep-raw", no_argument, NULL, 'K'},
+    {"discard-raw", no_argument, NULL, 'D'},
+};
+#define OURS_COUNT (sizeof ours / sizeof *ours)
+
+struct parse {
+    const struct live_verb *verb;
+    struct record_options options;
+    unsigned perf_count;
+};
+
+/* ---- Values ---- */
+
+static int parse_number(const struct parse *parse, const char *what, const char *text,
+                        unsigned *number)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value == 0 || value > INT_MAX) {
+        error_message("%s: the %s, a whole one from 1 on: %s", parse->verb->name, what, text);
+        return STATUS_USAGE;
+    }
+    *number = (unsigned)value;
+    return STATUS_DONE;
+}
+
+static int parse_duration(struct parse *parse, const char *text)
+{
+    return parse_number(parse, "duration must be a number of seconds", text,
+                        &parse->options.duration);
+}
+
+static int parse_frequency(struct parse *parse, const char *text)
+{
+    return parse_number(parse, "frequency must be a number", text, &parse->options.frequency);
+}
+
+static int parse_stack_size(struct parse *parse, const char *text)
+{
+    char *end = NULL;
+    unsigned long size = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || size == 0 || size > 65528 || size % 8) {
+        return live_wrong_usage(parse->verb,
+                                "the stack size must be a multiple of 8 up to 65528: ", text, "");
+    }
+    parse->options.stack_size = (unsigned)size;
+    return STATUS_DONE;
+}
+
+static int parse_stacks(struct parse *parse, const char *text)
+{
+    static const char *const names[] = {[STACKS_AUTO] = "auto",
+                                        [STACKS_DWARF] = "dwarf",
+                                        [STACKS_FP] = "fp",
+                                        [STACKS_NONE] = "none"};
+    for (int i = STACKS_AUTO; i <= STACKS_NONE; i++) {
+        if (strcmp(names[i], text) == 0) {
+            parse->options.stacks = (enum stacks)i;
+            return STATUS_DONE;
+        }
+    }
+    return live_wrong_usage(parse->verb, "unknown kind of stacks: ", text,
+                            " (auto, fp, dwarf, none)");
+}
+
+static int parse_buffer(struct parse *parse, const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || (text[digits] && (!strchr("BKMG", text[digits]) || text[digits + 1]))) {
+        return live_wrong_usage(
+            parse->verb, "the buffer must be a number of pages, or a size as 8M: ", text, "");
+    }
+    parse->options.buffer = text;
+    return STATUS_DONE;
+}
+
+/* A recording needs a dump. */
+static int check_mode(const struct parse *parse)
+{
+    static const char key[] = "mode=";
+    const char *at = parse->options.agent_options;
+    while (*at && strncmp(at, key, sizeof key - 1) != 0) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    if (!*at) {
+        return STATUS_DONE;
+    }
+    at += sizeof key - 1;
+    size_t length = strcspn(at, ",");
+    for (const char *word = at; word < at + length; word += strcspn(word, "+,") + 1) {
+        if (strncmp(word, "jitdump", 7) == 0 && strchr("+,", word[7])) {
+            return STATUS_DONE;
+        }
+    }
+    error_message("%s: mode=%.*s writes no dump, which a recording needs: leave it out, or "
+                  "mode=jitdump+%.*s",
+                  parse->verb->name, (int)length, at, (int)length, at);
+    return STATUS_USAGE;
+}
+
+/* ---- Options ---- */
+
+static int hand_on(struct parse *parse, int letter, int index)
+{
+    char **list = parse->options.perf_options;
+    char *word = NULL;
+    int n;
+    if (index >= 0 && optarg) {
+        n = asprintf(&word, "--%s=%s", handed_on[index].name, optarg);
+    } else if (index >= 0) {
+        n = asprintf(&word, "--%s", handed_on[index].name);
+    } else {
+        n = asprintf(&word, "-%c%s", letter, optarg ? optarg : "");
+    }
+    if (n < 0) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    list[parse->perf_count++] = word;
+    return STATUS_DONE;
+}
+
+static int take(struct parse *parse, int letter, int index)
+{
+    struct record_options *options = &parse->options;
+    switch (letter) {
+    case 'o':
+        options->out = optarg;
+        return STATUS_DONE;
+    case 'd':
+        return parse_duration(parse, optarg);
+    case 'F':
+        return parse_frequency(parse, optarg);
+    case 'e':
+        options->event = optarg;
+        return STATUS_DONE;
+    case 'p':
+        options->jvm = optarg;
+        return STATUS_DONE;
+    case 'a':
+        options->all = true;
+        return STATUS_DONE;
+    case 'S':
+        return parse_stacks(parse, optarg);
+    case 's':
+        return parse_stack_size(parse, optarg);
+    case 'm':
+        return parse_buffer(parse, optarg);
+    case 'A':
+        options->agent_options = optarg;
+        return STATUS_DONE;
+    case 'N':
+        options->no_inject = true;
+        return STATUS_DONE;
+    case 'K':
+        options->keep_raw = true;
+        return STATUS_DONE;
+    case 'D':
+        options->discard_raw = true;
+        return STATUS_DONE;
+    case 'c':
+        options->period = optarg;
+        return STATUS_DONE;
+    case '?':
+        return STATUS_USAGE;
+    default:
+        return hand_on(parse, letter, index);
+    }
+}
+
+static int parse_environment(struct parse *parse)
+{
+    const char *seconds = getenv("PERF_RECORD_SECONDS");
+    const char *frequency = getenv("PERF_RECORD_FREQ");
+    int status = seconds && *seconds ? parse_duration(parse, seconds) : STATUS_DONE;
+    return status || !frequency || !*frequency ? status : parse_frequency(parse, frequency);
+}
+
+static int parse_all(struct parse *parse, int argc, char **argv)
+{
+    struct option table[OURS_COUNT + HANDED_ON_COUNT + 1] = {0};
+    char letters[64];
+    memcpy(table, ours, sizeof ours);
+    memcpy(table + OURS_COUNT, handed_on, sizeof handed_on);
+    snprintf(letters, sizeof letters, "+o:d:F:e:p:am:%s", short_forms);
+    int status = parse_environment(parse);
+    int letter;
+    int index = -1;
+    while (!status &&
+           (letter = live_option_at(parse->verb, argc, argv, letters, table, &index)) != -1) {
+        int at = index - (int)OURS_COUNT;
+        status = take(parse, letter, index >= 0 && at >= 0 ? at : -1);
+        index = -1;
+    }
+    parse->options.command = argv + optind;
+    return status ? status : check_mode(parse);
+}
+
+static int check_together(const struct parse *parse)
+{
+    const struct record_options *options = &parse->options;
+    if (!options->command[0] && !options->all && !options->jvm) {
+        return live_wrong_usage(parse->verb, "what shall be recorded? Give a command, -p PID or -a",
+                                "", "");
+    }
+    if (options->jvm && (options->command[0] || options->all)) {
+        return live_wrong_usage(parse->verb, "-p stands alone, without a command or -a", "", "");
+    }
+    return STATUS_DONE;
+}
+
+static int run(const struct live_verb *verb, int argc, char **argv)
+{
+    struct parse parse = {
+        .verb = verb,
+        .options = {.out = "jdperf.profile", .stack_size = 65528, .agent_options = ""},
+    };
+    parse.options.perf_options = calloc((size_t)argc + 1, sizeof(char *));
+    if (!parse.options.perf_options) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    int status = parse_all(&parse, argc, argv);
+    status = status ? status : check_together(&parse);
+    status = status ? status : record(&parse.options);
+    for (unsigned i = 0; i < parse.perf_count; i++) {
+        free(parse.options.perf_options[i]);
+    }
+    free(parse.options.perf_options);
+    return status;
+}
+
+const struct live_verb live_record = {
+    .name = "record",
+    .run = run,
+    .hint = " (jdperf record --help lists them)",
+    .help = "usage: jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]\n"
+            "       jdperf record [OPTION…] -p PID [-d SECONDS]\n"
+            "       jdperf record [OPTION…] -a [-d SECONDS]\n"
+            "\n"
+            "Runs COMMAND with the agent in its JVMs and perf watching, names the generated\n"
+            "code and says how good the profile is. A java command gets the agent as\n"
+            "arguments; any other command (mvn, a start script) through JAVA_TOOL_OPTIONS,\n"
+            "which all JVMs it starts take up. Ctrl-C ends the recording, not the work on it.\n"
+            "With -p it is a JVM that runs already: the agent is attached, and stopped\n"
+            "afterwards; PID may be a unique part of a JVM's main class or arguments.\n"
+            "\n"
+            "  -o DIR              where everything of this profile goes (default:\n"
+            "                      jdperf.profile; an earlier profile is kept as DIR.old)\n"
+            "  -d, --duration SECONDS  stop recording after that time; the command goes on\n"
+            "  -F, --frequency HZ  samples a second and processor (default: 199; 997 with\n"
+            "                      --stacks fp or none)\n"
+            "  -e, --event EVENT   what to sample on (default: cycles; cpu-clock where the\n"
+            "                      machine has no counters)\n"
+            "  -p, --pid PID       a JVM that runs already\n"
+            "  -a, --all           the whole machine; JVMs in it have to have the agent\n"
+            "                      (jdperf attach PID)\n"
+            "      --stacks KIND   auto (default) and dwarf copy stacks and unwind them as they\n"
+            "                      arrive; fp follows frame pointers, which a JVM that jdperf\n"
+            "                      starts then keeps; none\n"
+            "      --stack-size N  bytes of stack copied (default: 65528)\n"
+            "      --keep-raw      keep perf.data, the recording with the copied stacks\n"
+            "  -m, --mmap-pages SIZE  perf's buffer for each processor, pages or a size as 8M:\n"
+            "                      what it cannot take is lost (default: 4M with copied\n"
+            "                      stacks for root, else perf's own)\n"
+            "      --agent-options LIST  key=value,… for the agent, see its options\n"
+            "      --no-inject     leave the naming to jdperf inject (keeps perf.data)\n"
+            "      --discard-raw   remove perf.data once a good perf.jit.data is made\n"
+            "  -c, --count PERIOD  and these of perf record are handed on: -C, --cgroup, -b,\n"
+            "                      -j, --per-thread, --filter, --weight, --all-user and others\n"
+            "                      that change what is sampled, not where it goes\n"
+            "\n"
+            "The environment's PERF_RECORD_SECONDS and PERF_RECORD_FREQ are defaults for -d\n"
+            "and -F; PERF is the perf to run.\n"
+            "Exit status: the command's own, as perf record passes it on; else 0 done, 1 failed,\n"
+            "2 wrong usage, 3 the profile was taken, but it is bad: too many frames without a\n"
+            "name, or too few stacks that reach their root.\n",
+};
