@@ -47,7 +47,7 @@ static void test_json(void **state)
     size_t size;
     assert_int_equal(packed_output_take(output, &bytes, &size), 0);
     const char *expected =
-        "{\n\"a\":[\"q\\\"\\\\\\n\\u0001\\ufffd\xc3\xa9\",null,-9223372036854775808,"
+        "{\n\"a\":[\"q\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa9\",null,-9223372036854775808,"
         "18446744073709551615,true,0,0.000001,-1.5,1790000000123.456789,12],"
         "\n\"n\":[null,null],\n\"e\":{}}";
     assert_int_equal(size, strlen(expected));

@@ -29,6 +29,9 @@ extern const struct verb verb_stat;
 extern const struct verb verb_map;
 extern const struct verb verb_repair;
 extern const struct verb verb_inject;
+extern const struct verb verb_export;
+extern const struct verb verb_annotate;
+extern const struct verb verb_view;
 extern const struct verb verb_unwind;
 extern const struct verb verb_live;
 

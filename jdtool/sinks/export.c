@@ -115,7 +115,8 @@ static int write_profile(struct export_sink *sink)
     const struct profile *profile = sink->profile;
     struct packed_output *output;
     if (profile->total_count == 0) {
-        error_message("failed to write %s: there are no samples in it", sink->settings->path);
+        error_message("failed to write %s: there are no samples, or no samples that were chosen",
+                      sink->settings->path);
         return -ENODATA;
     }
     if (profile->cut_stacks) {

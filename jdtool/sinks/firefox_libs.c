@@ -18,11 +18,6 @@ void firefox_put_or_null(struct json_writer *json, bool has, uint64_t value)
     }
 }
 
-uint64_t firefox_module_base(const struct module *module, const struct module_extent *extent)
-{
-    return module->kind == MODULE_FILE ? 0 : extent->start;
-}
-
 void firefox_debug_id(const struct module *module, char text[FIREFOX_DEBUG_ID_SIZE])
 {
     uint8_t id[16] = {0};
@@ -68,13 +63,21 @@ void firefox_put_libs(struct firefox *f)
     json_end(&f->json);
 }
 
-int64_t firefox_address(const struct firefox *f, const struct module *module, uint64_t address)
+int64_t firefox_address(const struct firefox *f, const struct module *module,
+                        const struct resolved_code *code, uint64_t address)
 {
+    uint64_t relative = UINT64_MAX;
     if (!module) {
         return -1;
     }
-    uint64_t base = firefox_module_base(module, &f->extents[module->id]);
-    return address >= base && address - base <= ADDRESS_MAX ? (int64_t)(address - base) : -1;
+    if (module->kind == MODULE_FILE) {
+        relative = address;
+    } else if (module->kind == MODULE_KERNEL) {
+        relative = address - f->extents[module->id].start;
+    } else if (code && code_places_of(&f->codes, code) != UINT64_MAX) {
+        relative = code_places_of(&f->codes, code) + (address - code->module_address);
+    }
+    return relative <= ADDRESS_MAX ? (int64_t)relative : -1;
 }
 
 static int find_symbol(struct firefox *f, struct hash_map *map, uint32_t id)
@@ -86,13 +89,14 @@ static int find_symbol(struct firefox *f, struct hash_map *map, uint32_t id)
     struct firefox_symbol symbol = {0};
     f->symbols[id] = PROFILE_NONE;
     if (location->code) {
-        symbol = (struct firefox_symbol){location->module->id, location->code->module_address,
-                                         location->code->size, location->code->symbol};
+        symbol = (struct firefox_symbol){location->module->id, location->code,
+                                         location->code->module_address, location->code->size,
+                                         location->code->symbol};
     } else if (method && location->module && method->module == location->module && method->size) {
-        symbol = (struct firefox_symbol){location->module->id, method->address, method->size,
+        symbol = (struct firefox_symbol){location->module->id, NULL, method->address, method->size,
                                          method->name};
     }
-    if (!symbol.name || firefox_address(f, location->module, symbol.address) < 0) {
+    if (!symbol.name || firefox_address(f, location->module, symbol.code, symbol.address) < 0) {
         return 0;
     }
     uint64_t hash = hash_pair(symbol.module, symbol.address);
@@ -124,6 +128,7 @@ int firefox_prepare(struct firefox *f)
     if (!f->extents || !f->libs || !f->stack_of_node || !f->symbols) {
         return -ENOMEM;
     }
+    int err = code_places_make(profile, &f->codes);
     uint32_t count = 0;
     for (uint32_t i = 0; i < profile->module_count; i++) {
         f->libs[i] = profile->modules[i] && f->extents[i].limit ? count++ : PROFILE_NONE;
@@ -134,7 +139,6 @@ int firefox_prepare(struct firefox *f)
         f->stack_of_node[i] = row - 1;
     }
     struct hash_map map = {0};
-    int err = 0;
     for (uint32_t i = 0; !err && i < profile->location_count; i++) {
         err = find_symbol(f, &map, i);
     }
@@ -145,6 +149,7 @@ int firefox_prepare(struct firefox *f)
 void firefox_release(struct firefox *f)
 {
     free(f->extents);
+    code_places_free(&f->codes);
     free(f->libs);
     free(f->stack_of_node);
     free(f->symbols);
@@ -193,8 +198,9 @@ void firefox_put_native_symbols(struct firefox *f)
     json_array(json, "address");
     for (uint32_t i = 0; i < f->symbol_count; i++) {
         const struct firefox_symbol *symbol = &f->symbol_list[i];
-        json_int(json, NULL,
-                 firefox_address(f, f->profile->modules[symbol->module], symbol->address));
+        json_int(
+            json, NULL,
+            firefox_address(f, f->profile->modules[symbol->module], symbol->code, symbol->address));
     }
     json_end(json);
     json_array(json, "name");

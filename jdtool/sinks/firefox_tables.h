@@ -2,6 +2,7 @@
 #ifndef JD_TOOL_FIREFOX_TABLES_H
 #define JD_TOOL_FIREFOX_TABLES_H
 
+#include "jdtool/sinks/code_places.h"
 #include "jdtool/sinks/export.h"
 #include "jdtool/sinks/json_writer.h"
 #include "jdtool/sinks/module_extents.h"
@@ -9,6 +10,7 @@
 
 struct firefox_symbol {
     uint32_t module; /* its id */
+    const struct resolved_code *code;
     uint64_t address, size;
     const char *name;
 };
@@ -19,6 +21,7 @@ struct firefox {
     const struct export_settings *settings;
     uint32_t first_event; /* of the first track */
     struct module_extent *extents;
+    struct code_places codes;
     uint32_t *libs;          /* by module id: its place in the list; PROFILE_NONE: not in it */
     uint32_t *stack_of_node; /* a node's innermost row in the stack table */
     uint32_t *symbols;       /* by location: its native symbol; PROFILE_NONE: none */
@@ -32,8 +35,10 @@ struct firefox {
 int firefox_prepare(struct firefox *f);
 void firefox_release(struct firefox *f);
 
-/* An address in a module as the file has it; -1: it does not fit, or there is no module. */
-int64_t firefox_address(const struct firefox *f, const struct module *module, uint64_t address);
+/* An address in a module as the file has it; code: the piece of generated code that it lies in.
+ * -1: it does not fit, or there is no module. */
+int64_t firefox_address(const struct firefox *f, const struct module *module,
+                        const struct resolved_code *code, uint64_t address);
 
 /* An element of a column: null where there is no value. */
 void firefox_put_or_null(struct json_writer *json, bool has, uint64_t value);
@@ -51,8 +56,5 @@ int firefox_put_shared(struct firefox *f);
  * sends back: its debugId, 33 hexadecimal digits. */
 #define FIREFOX_DEBUG_ID_SIZE 34
 void firefox_debug_id(const struct module *module, char text[FIREFOX_DEBUG_ID_SIZE]);
-
-/* Where a module's addresses in the file are counted from. */
-uint64_t firefox_module_base(const struct module *module, const struct module_extent *extent);
 
 #endif

@@ -23,7 +23,7 @@ static void put_quoted(struct json_writer *json, const char *text, size_t size)
         }
         packed_output_put(json->output, text + plain, at - plain);
         if (length == 0) {
-            packed_output_put(json->output, "\\ufffd", 6);
+            packed_output_put(json->output, "\xef\xbf\xbd", 3);
         } else if (c == '\n') {
             packed_output_put(json->output, "\\n", 2);
         } else if (c < 0x20) {

@@ -13,13 +13,9 @@ struct module_extent *module_extents(const struct profile *profile)
             continue;
         }
         struct module_extent *extent = &extents[location->module->id];
-        uint64_t lowest = location->code ? location->code->module_address : location->address;
         uint64_t page = location->address & ~(PAGE - 1);
         uint64_t limit = page > UINT64_MAX - PAGE ? UINT64_MAX : page + PAGE;
-        lowest = (lowest < page ? lowest : page) & ~(PAGE - 1);
-        if (location->module->kind == MODULE_FILE) {
-            lowest = 0;
-        }
+        uint64_t lowest = location->module->kind == MODULE_FILE ? 0 : page;
         if (extent->limit == 0 || lowest < extent->start) {
             extent->start = lowest;
         }

@@ -6,7 +6,7 @@
 
 struct module_extent {
     /* Whole pages; limit 0: no location lies in it. A file begins at 0, the kernel and a JVM's
-     * code, which have addresses of their own, where the lowest location or piece of code does. */
+     * code, which have addresses of their own, where the lowest location does. */
     uint64_t start, limit;
     bool has_lines, has_inlined; /* some location there has a line, an inlined method */
 };

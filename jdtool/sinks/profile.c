@@ -143,8 +143,8 @@ static int thread_of(struct profile *profile, const struct resolved_thread *want
     struct profile_thread thread = {
         .pid = wanted->pid,
         .tid = wanted->tid,
-        .comm = intern(&private->strings, wanted->comm ? wanted->comm : ""),
-        .process_name = intern(&private->strings, wanted->process_name ? wanted->process_name : ""),
+        .comm = profile_text(profile, wanted->comm ? wanted->comm : ""),
+        .process_name = profile_text(profile, wanted->process_name ? wanted->process_name : ""),
     };
     if (!thread.comm || !thread.process_name) {
         return -ENOMEM;
@@ -204,16 +204,14 @@ static int keep_sample(struct profile *profile, const struct profile_sample *sam
     return 0;
 }
 
-int profile_add(struct profile *profile, const struct resolved_sample *sample)
+int profile_intern(struct profile *profile, const struct resolved_sample *sample,
+                   struct profile_sample *made)
 {
-    struct profile_sample made = {
+    *made = (struct profile_sample){
         .time = sample->time, .weight = sample->weight, .count = 1, .event = sample->event->id};
-    int err = thread_of(profile, &sample->thread, &made.thread);
+    int err = thread_of(profile, &sample->thread, &made->thread);
     if (!err) {
-        err = stack_of(profile, sample, &made.node);
-    }
-    if (!err) {
-        err = keep_sample(profile, &made);
+        err = stack_of(profile, sample, &made->node);
     }
     if (err) {
         return err;
@@ -226,4 +224,11 @@ int profile_add(struct profile *profile, const struct resolved_sample *sample)
     }
     profile->total_count++;
     return 0;
+}
+
+int profile_add(struct profile *profile, const struct resolved_sample *sample)
+{
+    struct profile_sample made;
+    int err = profile_intern(profile, sample, &made);
+    return err ? err : keep_sample(profile, &made);
 }

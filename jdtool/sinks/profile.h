@@ -44,6 +44,7 @@ struct profile_location {
     uint64_t address;                 /* in the module; without one, and in the kernel, as it was */
     uint32_t first_line;              /* index of its innermost line */
     uint32_t line_count;              /* from 1 */
+    bool is_caller;                   /* see struct resolved_frame; of the first that was seen */
 };
 
 struct profile_node {
@@ -99,6 +100,10 @@ void profile_free(struct profile *profile); /* NULL is fine */
 
 /* Adds a sample. 0 or -ENOMEM; the profile can only be freed then. */
 int profile_add(struct profile *profile, const struct resolved_sample *sample);
+
+/* Adds all that it needs, but keeps the sample itself in *made alone. The same. */
+int profile_intern(struct profile *profile, const struct resolved_sample *sample,
+                   struct profile_sample *made);
 
 /* The last part of a module's path; "[unknown]" of NULL. */
 const char *profile_module_name(const struct module *module);

@@ -1,5 +1,6 @@
 /* A profile's functions and locations: what a frame has in common with others. */
 #include "jdtool/base/array.h"
+#include "jdtool/base/text.h"
 #include "jdtool/sinks/profile_private.h"
 
 #include <errno.h>
@@ -33,23 +34,35 @@ static uint32_t *place_of(uint32_t **array, uint32_t *room, uint32_t id)
     return &(*array)[id];
 }
 
-/* Methods of one name and file are one function: an interpreted and a compiled one, or the method
- * of several JVMs. Sets *id. */
+const char *profile_text(struct profile *profile, const char *text)
+{
+    if (text_is_utf8(text)) {
+        return intern(&profile->private->strings, text);
+    }
+    char *mended = text_mended(text);
+    const char *kept = mended ? intern(&profile->private->strings, mended) : NULL;
+    free(mended);
+    return kept;
+}
+
+/* Methods of one name are one function: an interpreted and a compiled one, or the method of several
+ * JVMs; but not those of different files. Sets *id. */
 static int intern_function(struct profile *profile, const struct profile_function *function,
                            uint32_t *id)
 {
     struct profile_private *private = profile->private;
     struct profile_function made = *function;
-    made.name = intern(&private->strings, function->name);
-    made.file = function->file ? intern(&private->strings, function->file) : NULL;
+    made.name = profile_text(profile, function->name);
+    made.file = function->file ? profile_text(profile, function->file) : NULL;
     if (!made.name || (function->file && !made.file)) {
         return -ENOMEM;
     }
-    uint64_t hash = hash_pair((uintptr_t)made.name, (uintptr_t)made.file);
+    uint64_t hash = (uintptr_t)made.name;
     struct hash_map_cursor cursor = hash_map_start(&private->functions, hash);
     while ((*id = hash_map_next(&private->functions, &cursor)) != HASH_MAP_NONE) {
         struct profile_function *known = &profile->functions[*id];
-        if (known->name == made.name && known->file == made.file) {
+        if (known->name == made.name && (known->file == made.file || !known->file || !made.file)) {
+            known->file = known->file ? known->file : made.file;
             known->first_line = known->first_line ? known->first_line : made.first_line;
             return 0;
         }
@@ -76,7 +89,7 @@ static const char *system_name_of(struct profile *profile, const struct resolved
     if (size < 0 || (size_t)size >= sizeof text) {
         return method->name;
     }
-    return intern(&profile->private->strings, text);
+    return profile_text(profile, text);
 }
 
 static int function_of(struct profile *profile, const struct resolved_frame *frame, uint32_t *id)
@@ -201,8 +214,11 @@ int profile_location_of(struct profile *profile, const struct resolved_frame *fr
 {
     struct profile_private *private = profile->private;
     const struct resolved_frame *own = &frames[count - 1];
-    struct profile_location location = {
-        .module = own->module, .code = own->code, .line_count = count, .address = own->address};
+    struct profile_location location = {.module = own->module,
+                                        .code = own->code,
+                                        .line_count = count,
+                                        .address = own->address,
+                                        .is_caller = own->is_caller};
     if (own->module && own->module->kind != MODULE_KERNEL) {
         location.address = own->module_address;
     }

@@ -20,6 +20,10 @@ struct profile_private {
     uint32_t group_room;
 };
 
+/* The text, kept once; what is no UTF-8 in it becomes U+FFFD, which all formats demand. NULL: no
+ * memory. */
+const char *profile_text(struct profile *profile, const char *text);
+
 /* Sets *id to the location of frames[0, count), which share a machine address; count is from 1. 0
  * or -ENOMEM. */
 int profile_location_of(struct profile *profile, const struct resolved_frame *frames,

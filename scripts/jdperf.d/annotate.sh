@@ -1,21 +1,18 @@
 # shellcheck shell=bash
 # jdperf annotate: a method's machine code with Java source beside it.
-#
-# perf asks objdump, and objdump looks for "java/util/HashMap.java" below the working directory or
-# the image's comp_dir: both are PROFILE/src, so the sources a method is made of (inlining brings in
-# others' files) are copied there first, out of the user's directories or the JDK's src.zip.
 
-# shellcheck source=scripts/jdperf.d/view.sh
-. "$JDPERF_LIB/view.sh"
+# shellcheck source=scripts/jdperf.d/samples.sh
+. "$JDPERF_LIB/samples.sh"
 
 annotate_usage() {
     cat <<END
-usage: jdperf annotate [DIR] METHOD [OPTION…] [-- PERF-ANNOTATE-OPTION…]
+usage: jdperf annotate [DIR] METHOD [OPTION…]
+       jdperf annotate --perf [DIR] METHOD [OPTION…] [-- PERF-ANNOTATE-OPTION…]
 
 Prints the machine code of the hottest method whose name is METHOD, or else
-contains it, each instruction with its share of the samples, beside the Java
-source it was made from. Of a method that was inlined everywhere it is the code
-of what it was inlined into.
+contains it: each instruction with its share of the samples, a column for each
+event, and the Java lines it was made of, those of inlined methods indented. Of a
+method that was inlined everywhere it is the code of what it was inlined into.
 
       --source-path DIRS  where sources are, directories parted by ':' (the
                       roots of packages: DIR/java/util/HashMap.java). The
@@ -24,13 +21,16 @@ of what it was inlined into.
       --no-source     machine code only
       --all           all code of that name, not only the hottest (the JVM
                       compiles a method more than once)
+      --perf          what perf annotate makes of it, native code included
+$SAMPLES_USAGE
 END
 }
 
 verb_annotate() {
-    local source_path='' source=yes all='' root slashes directory directories
-    read_options annotate 'source_path --source-path' 'source= --no-source' 'all=yes --all' \
-        '-- options of perf annotate stand behind --' : "$@"
+    local SOURCE_PATH='' source=yes all='' perf='' arguments=() status=0
+    take_filters "$@"
+    read_options annotate 'SOURCE_PATH --source-path' 'source= --no-source' 'all=yes --all' 'perf=yes --perf' \
+        '-- options of perf annotate stand behind --' : "${REST[@]}"
     case ${#WORDS[@]} in
     1)
         ! is_profile "${WORDS[0]}" || wrong_usage "annotate: which method of ${WORDS[0]}? (jdperf annotate DIR METHOD)"
@@ -39,163 +39,19 @@ verb_annotate() {
     2) ;;
     *) wrong_usage "annotate: which method? (jdperf annotate DIR METHOD)" ;;
     esac
-    IFS=: read -ra directories <<<"$source_path"
-    for directory in "${directories[@]}"; do
-        [[ -d ${directory:-.} ]] || wrong_usage "annotate: there is no directory $directory (--source-path)"
-    done
-    command -v objdump >/dev/null || die "failed to find objdump, which perf annotate needs: apt-get install binutils"
-    view_profile "${WORDS[0]}"
-    annotate_choose "${WORDS[1]}"
-    [[ -z $source ]] || annotate_fetch_sources "$source_path"
-    mkdir -p "$PROFILE/src"
-    cd "$PROFILE/src" || exit 1
-    [[ $source ]] || MORE+=(--no-source)
-    # A profile that was moved: the image names its files by where it was.
-    root=$(profile_get "$PROFILE" source_root)
-    if [[ $root && $root != "$PROFILE/src" ]]; then
-        slashes=${root//[^\/]/}
-        MORE+=(--prefix "$PROFILE/src" --prefix-strip "${#slashes}")
+    check_directories "$SOURCE_PATH"
+    if [[ $perf ]]; then
+        # shellcheck source=scripts/jdperf.d/annotate_perf.sh
+        . "$JDPERF_LIB/annotate_perf.sh"
+        ((${#FILTERS[@]} == 0)) || wrong_usage "annotate: perf annotate has no option ${FILTERS[0]%%=*}"
+        annotate_with_perf "${WORDS[@]}"
+        return
     fi
+    ((${#MORE[@]} == 0)) || wrong_usage "annotate: options of perf annotate are for --perf: ${MORE[0]}"
+    open_samples "${WORDS[0]}"
+    [[ $source ]] || arguments+=(--no-source)
+    [[ -z $all ]] || arguments+=(--all)
     # 141: whoever read our output has seen enough.
-    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${MORE[@]}" 2>"$PROFILE/annotate.log" |
-        awk -v all="$all" '/^ *Percent *\|/ && pieces++ && !all { exit } { print }' || (($? == 141)) || { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
-    rm -f "$PROFILE/annotate.log"
-}
-
-# Prints "percent<TAB>dso<TAB>symbol<TAB>pieces" for all user code that was sampled, hottest first. Code of one name
-# that was compiled several times has as many pieces.
-annotate_symbols() {
-    view_perf report --stdio -g none --no-children -s 'overhead,dso,sym' -t $'\t' 2>/dev/null |
-        awk -F '\t' -v OFS='\t' '!/^#/ && sub(/^\[\.\] /, "", $3) {
-            gsub(/[ %]/, "", $1)
-            sub(/ +$/, "", $2)
-            name = $2 OFS $3
-            percent[name] += $1
-            pieces[name]++
-        }
-        END { for (name in pieces) printf "%.2f\t%s\t%d\n", percent[name], name, pieces[name] }' | sort -rn
-}
-
-# What became of the methods whose names contain $1 on the sampled stacks, most frequent first:
-#   SAMPLES inlined METHOD       METHOD is what it was inlined into
-#   SAMPLES compiled METHOD      it has code of its own
-#   SAMPLES interpreted METHOD
-annotate_frames() {
-    view_perf script --no-inline -F ip,sym 2>/dev/null | awk -v name="$1" -v OFS='\t' '
-        function tell(kind) { if (!seen[kind, $0]++) count[kind OFS $0]++ }
-        NF == 0 { split("", seen); inlined = 0; next }
-        {
-            sub(/^[ \t]*[0-9a-f]+ /, "")
-            here = index($0, name)
-            if (/ \(inlined\)$/) { inlined = inlined || here; next }
-            if (inlined) tell("inlined")
-            if (here) tell(/ \(interpreted\)$/ ? "interpreted" : "compiled")
-            inlined = 0
-        }
-        END { for (line in count) print count[line], line }' | sort -rn
-}
-
-# Sets SYMBOL and DSO to the hottest match; where all of it was inlined, to what it was inlined into.
-annotate_choose() {
-    local symbols matches frames inlined percent pieces
-    symbols=$(annotate_symbols)
-    matches=$(awk -F '\t' -v name="$1" '$3 == name' <<<"$symbols")
-    [[ $matches ]] || matches=$(awk -F '\t' -v name="$1" 'index("." $3 "(", "." name "(")' <<<"$symbols")
-    [[ $matches ]] || matches=$(awk -F '\t' -v name="$1" 'index($3, name)' <<<"$symbols")
-    frames=$(annotate_frames "$1")
-    inlined=$(awk -F '\t' '$2 == "inlined"' <<<"$frames")
-    if [[ -z $matches && $inlined ]]; then
-        matches=$(awk -F '\t' 'NR == FNR { if ($2 == "inlined") host[$3]; next } $3 in host' <(echo "$inlined") <(echo "$symbols"))
-        [[ -z $matches ]] || say "'$1' was inlined wherever it was sampled; this is the code of what it was inlined into:"
-    fi
-    [[ $matches ]] || annotate_no_match "$1"
-    IFS=$'\t' read -r percent DSO SYMBOL pieces <<<"$matches"
-    if ((pieces == 1)); then
-        pieces=""
-    else
-        pieces=", in $pieces pieces of code"
-        [[ $all ]] || pieces+="; this is the hottest, --all shows all"
-    fi
-    say "$SYMBOL: $percent % of the samples$pieces"
-    if [[ $matches == *$'\n'* ]]; then
-        say "also matching:"
-        tail -n +2 <<<"$matches" | head -n 5 | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
-    fi
-    inlined=$(awk -F '\t' -v symbol="$SYMBOL" 'NF && $3 != symbol { printf "    %7d  %s\n", $1, $3 }' <<<"$inlined")
-    if [[ $inlined && $matches == *"$1"* ]]; then
-        say "'$1' is also on that many stacks as a part of these, into which it was inlined:"
-        head -n 5 <<<"$inlined" >&2
-    fi
-}
-
-annotate_no_match() {
-    case $frames in
-    *$'\tinlined\t'*) say "'$1' was inlined, into methods of which only what they call was sampled. The hottest are:" ;;
-    *$'\tcompiled\t'*) say "of '$1' only what it calls was sampled, which jdperf flame shows. The hottest are:" ;;
-    *$'\tinterpreted\t'*) say "'$1' was interpreted whenever it was sampled: it has no machine code. The hottest are:" ;;
-    *) say "no sampled method's name contains '$1'. The hottest are:" ;;
-    esac
-    head -n 10 <<<"$symbols" | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
-    exit 1
-}
-
-# Prints the source files that the code of SYMBOL in the file $1 was made from, relative ones. The
-# JVM compiles a method more than once, so there may be several pieces of code of that name.
-annotate_source_files() {
-    local address size file root
-    root=$(profile_get "$PROFILE" source_root)
-    # perf inject's files hold one function each; an image of jdtool's holds all.
-    readelf -sW "$1" 2>/dev/null | awk -v name="$SYMBOL" '
-        $4 != "FUNC" { next }
-        {
-            last = $2 " " $3
-            count++
-            symbol = $0
-            for (column = 1; column < 8; column++) sub(/^ *[^ ]+ +/, "", symbol)
-        }
-        symbol == name { print $2, $3; found++ }
-        END { if (!found && count == 1) print last }' |
-        while read -r address size; do
-            objdump -dl --no-show-raw-insn --start-address="0x$address" \
-                --stop-address="$((16#$address + size))" "$1" 2>/dev/null
-        done | sed -n -E 's/^(.*\.(java|kt|scala|groovy|clj)):[0-9]+( \(.*\))?$/\1/p' | sort -u |
-        while IFS= read -r file; do
-            file=${file#"$root"/}
-            [[ $file == /* ]] || printf '%s\n' "$file"
-        done
-}
-
-# The homes of the JDKs that were recorded.
-annotate_jdks() {
-    view_perf buildid-list 2>/dev/null | sed -n 's|^[0-9a-f]* \(/.*\)/lib/\(amd64/\|aarch64/\)\{0,1\}server/libjvm\.so$|\1|p'
-}
-
-annotate_fetch_sources() {
-    local file from directory archive entry missing=0
-    [[ -r $PROFILE/$DSO ]] || return 0
-    while IFS= read -r file; do
-        [[ $file && $file != *..* && ! -r $PROFILE/src/$file ]] || continue
-        from=''
-        IFS=: read -ra directories <<<"$1"
-        for directory in "${directories[@]}"; do
-            [[ -z $from && -r $directory/$file ]] && from=$directory/$file
-        done
-        mkdir -p "$PROFILE/src/$(dirname "$file")"
-        if [[ $from ]]; then
-            cp "$from" "$PROFILE/src/$file"
-            continue
-        fi
-        while IFS= read -r directory && [[ ! -s $PROFILE/src/$file ]]; do
-            for archive in "$directory/lib/src.zip" "$directory/src.zip"; do
-                if [[ ! -r $archive ]] || ! command -v unzip >/dev/null; then
-                    continue
-                fi
-                # JDK 9 and later put the module's name in front.
-                entry=$(unzip -Z1 "$archive" "*/$file" "$file" 2>/dev/null | head -n 1) || :
-                [[ -z $entry ]] || unzip -p "$archive" "$entry" >"$PROFILE/src/$file"
-            done
-        done < <(annotate_jdks)
-        [[ -s $PROFILE/src/$file ]] || { rm -f "$PROFILE/src/$file"; missing=$((missing + 1)); MISSING_SOURCE=$file; }
-    done < <(annotate_source_files "$PROFILE/$DSO")
-    ((missing == 0)) || say "no source for $missing of its files, as $MISSING_SOURCE: give --source-path, or install the JDK's sources (Debian: apt-get install openjdk-17-source)"
+    samples_to annotate "${arguments[@]}" -- "${WORDS[1]}" || status=$?
+    ((status == 0 || status == 141)) || exit "$status"
 }

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # jdperf bundle: one file of a profile, for another machine.
 
-# shellcheck source=scripts/jdperf.d/view.sh
-. "$JDPERF_LIB/view.sh"
+# shellcheck source=scripts/jdperf.d/perf_view.sh
+. "$JDPERF_LIB/perf_view.sh"
 
 bundle_usage() {
     cat <<END
@@ -29,11 +29,12 @@ verb_bundle() {
     esac
     need_writable "$out"
     bundle_collect_files
+    bundle_save_samples
     bundle_how_to "$name" >"$PROFILE/HOW-TO-OPEN"
-    for item in HOW-TO-OPEN perf.jit.data profile scorecard.json flamegraph.html src buildid; do
+    for item in HOW-TO-OPEN perf.jit.data samples.saved profile scorecard.json flamegraph.html src buildid; do
         [[ ! -e $PROFILE/$item ]] || items+=("$name/$item")
     done
-    for item in "$PROFILE"/perf.jit*.so; do
+    for item in "$PROFILE"/perf.jit*.so "$PROFILE"/jit-*.dump; do
         items+=("$name/${item##*/}")
     done
     # 1: a file has changed meanwhile. perf makes hard links to libraries, so another recording that
@@ -53,6 +54,13 @@ bundle_collect_files() {
     done < <(view_perf buildid-list 2>/dev/null)
 }
 
+# What flame, view, annotate and export read where the recording is not.
+bundle_save_samples() {
+    [[ ! -e $PROFILE/samples.saved && -r $PROFILE/perf.data && -x $JDPERF_TOOL ]] || return 0
+    "$JDPERF_TOOL" export -i "$PROFILE" --buildid-dir "$PROFILE/buildid" --format saved -o "$PROFILE/samples.saved" ||
+        say "without saved samples, flame, view, export and annotate do not work there"
+}
+
 bundle_how_to() {
     cat <<END
 A profile of a Java program, taken with jdperf. To look at it, in the directory
@@ -67,6 +75,6 @@ work without --buildid-dir:
     perf annotate -i $1/perf.jit.data
     perf script -i $1/perf.jit.data --max-stack 1000
 
-Where jdperf is installed: jdperf report $1, jdperf flame $1.
+Where jdperf is installed: jdperf report $1, jdperf flame $1, jdperf view $1.
 END
 }

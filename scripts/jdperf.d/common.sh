@@ -3,7 +3,7 @@
 # What every verb needs: messages, options, the directory of a profile.
 
 JDPERF_VERSION=0.1.0
-JDPERF_VERBS='record inject report script annotate flame bundle attach stop status map doctor clean'
+JDPERF_VERBS='record inject report script annotate flame diff export view bundle attach stop status map doctor clean'
 JDPERF_LIVE_VERBS='record attach stop status map clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
@@ -126,6 +126,7 @@ human_size() {
 #   perf.data        as recorded            perf.jit.data    with the generated code in it
 #   jit-PID.dump     the dumps              buildid/         what perf looks binaries up in
 #   scorecard.json   how good it is         src/             Java sources that annotate shows
+#   samples.saved    samples with names, for export, flame, view, annotate
 
 is_profile() {
     [[ -f $1/profile && $(head -n 1 "$1/profile") == jdperf-profile=1 ]]
@@ -145,7 +146,7 @@ open_profile() {
     is_profile "$1" || wrong_usage "$1 is no profile of jdperf (no file 'profile' in it)"
     PROFILE=$(cd "$1" && pwd -P)
     profile_stays_inside
-    [[ -r $PROFILE/perf.data || -r $PROFILE/perf.jit.data ]] ||
+    [[ -r $PROFILE/perf.data || -r $PROFILE/perf.jit.data || -r $PROFILE/samples.saved ]] ||
         die "the profile $1 holds no perf.data: the recording has failed"
 }
 

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # jdperf script: every sample with its stack.
 
-# shellcheck source=scripts/jdperf.d/view.sh
-. "$JDPERF_LIB/view.sh"
+# shellcheck source=scripts/jdperf.d/perf_view.sh
+. "$JDPERF_LIB/perf_view.sh"
 
 script_usage() {
     cat <<END

@@ -12,8 +12,8 @@ import stacks
 directory = sys.argv[1]
 threads = "--names" not in sys.argv
 truth = stacks.collapsed(f"{directory}/collapsed", threads)
-total = sum(truth.values())
-stacks.check(total > 0, "no samples")
+sample_count = sum(truth.values())
+stacks.check(sample_count > 0, "no samples")
 for name, reader in stacks.READERS.items():
     path = f"{directory}/{name}"
     if not os.path.exists(path):
@@ -80,4 +80,4 @@ if os.path.exists(f"{directory}/report"):
                 {pair: value for pair, value in callers.items() if pair[0] in alone and pair[1] in alone}, "report's callers")
     stacks.check(report["samples"] == sum(sample.count for sample in samples), "report's samples")
     print(f"report: {len(report['methods'])} methods")
-print(f"all tell the same {len(truth)} stacks of {total} samples")
+print(f"all tell the same {len(truth)} stacks of {sample_count} samples")

@@ -391,7 +391,6 @@ def collapsed(path, threads=True):
         stack, count = line.rsplit(" ", 1)
         if not threads:
             stack = stack.split(";", 1)[1] if ";" in stack else ""
-        check(threads is False or stack not in lines, f"a stack has two lines: {stack}")
         lines[stack] += int(count)
     return lines
 

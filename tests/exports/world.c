@@ -1,9 +1,10 @@
 /*
  * export-world DIR SEED COUNT: writes COUNT made-up samples in every export format into DIR, and
- * into truth.json what they are, for check.py to hold against each other.
+ * into truth.json what they are, for check.py to hold against each other; and as samples.saved.
  */
 #include "jdtool/base/text.h"
 #include "jdtool/sinks/export.h"
+#include "jdtool/sinks/saved_sink.h"
 #include "tests/resolved_samples.h"
 
 #include <inttypes.h>
@@ -60,6 +61,11 @@ int main(int argc, char **argv)
         snprintf(paths[count], sizeof paths[0], "%s/%s", argv[1], export_formats[count]->name);
         settings[count] = (struct export_settings){.path = paths[count]};
         err = export_sink_new(export_formats[count], &settings[count], &sinks[count]);
+    }
+    if (!err) {
+        snprintf(paths[count], sizeof paths[0], "%s/samples.saved", argv[1]);
+        err = saved_sink_new(paths[count], &sinks[count]);
+        count++;
     }
     for (uint32_t i = 0; !err && i < count; i++) {
         err = sinks[i]->ops->begin(sinks[i], &world.recording);

@@ -12,6 +12,25 @@ for count in 1 800; do
     run 0 "$JDAGENT_BUILD/tests/export-world" "$count" "$seed" "$count"
     run 0 python3 "$SOURCE/tests/exports/check.py" "$count"
     cat output
+    # From saved samples it is the same again; where no module is named, byte by byte.
+    mkdir "$count/again"
+    for format in pprof firefox speedscope collapsed otlp otlp-json flame report; do
+        run 0 "$JDAGENT_BUILD/jdtool" export -i "$count" --format "$format" -o "$count/again/$format"
+    done
+    for format in speedscope collapsed flame; do
+        cmp "$count/$format" "$count/again/$format" || fail "$format of saved samples differs"
+    done
+    cp "$count/truth.json" "$count/again"
+    run 0 python3 "$SOURCE/tests/exports/check.py" "$count/again"
+done
+
+# Cut anywhere, saved samples are refused.
+size=$(stat -c %s 800/samples.saved)
+for part in 1 9 30 50 80 99; do
+    head -c $((size * part / 100)) 800/samples.saved >cut.saved
+    run 1 "$JDAGENT_BUILD/jdtool" export -i cut.saved --format collapsed -o cut.collapsed
+    says failed
+    [[ ! -e cut.collapsed ]] || fail "a result of a cut file"
 done
 
 # The checks can fail: a sample less, a name changed, an address out of its mapping.

@@ -1,100 +1,118 @@
-"""Opens a flame graph in headless Chromium, through chromedriver's WebDriver protocol, and uses it."""
-import json
-import subprocess
+"""Uses a flame graph in headless Chromium as its reader does: flame_browser.py PAGE METHOD."""
+import os
 import sys
-import time
-import urllib.error
-import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from browser import Browser, check  # noqa: E402
 
 page, method = sys.argv[1:3]
-driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+
+# The widest frame of a method that is drawn, and where.
+PLACE = """
+    const found = [];
+    for (const row of jdflame.graph.rows) for (const cell of row) if (cell.frame.name.includes(arguments[0])) found.push(cell);
+    found.sort((a, b) => b.width - a.width);
+    return found.length ? jdflame.graph.place(found[0].frame) : null;
+"""
+WEIGHTS = "return jdflame.view.sides.map(side => side.weights.all)"
+SAMPLES = "return jdflame.view.sides.map(side => side.weights.samples)"
 
 
-def call(verb, path, body=None):
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}{path}", method=verb,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)["value"]
+def whole(view="jdflame.view"):
+    """Own weights of all frames added up are the whole, in every view."""
+    own, all_of_it = browser.run(f"""
+        const view = {view};
+        let own = 0;
+        const walk = frame => {{
+          if (view.mode === 'stacks' && frame.parent) own += frame.selfs[0];
+          if (view.mode === 'inverted' && frame.depth === 1) own += frame.weights[0];
+          const kids = view.mode === 'inverted' && frame.depth === 1 ? [] : view.children(frame);
+          kids.forEach(walk);
+        }};
+        walk(view.root);
+        return [own, view.root.weights[0]];
+    """)
+    check(abs(own - all_of_it) < 1e-6 * all_of_it, f"own weights are {own} of {all_of_it}")
 
 
-def run(script, *arguments):
-    return call("POST", f"{session}/execute/sync", {"script": script, "args": list(arguments)})
-
-
-def check(condition, what):
-    if not condition:
-        raise SystemExit(f"FAILED: {what}")
-
-
-session = None
-try:
-    for line in driver.stdout:
-        if "successfully on port" in line:
-            port = int(line.rstrip().rstrip(".").split()[-1])
-            break
-    try:
-        session = "/session/" + call("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "goog:loggingPrefs": {"browser": "ALL"},
-            "goog:chromeOptions": {"args": ["--headless", "--no-sandbox", "--disable-gpu",
-                                            "--disable-dev-shm-usage", "--window-size=1400,900"]}}}})["sessionId"]
-    except urllib.error.HTTPError as error: # before our page comes into it
-        print("SKIPPED: Chromium does not start here:", json.load(error)["value"]["message"].split("\n")[0])
-        sys.exit(77)
-    call("POST", f"{session}/url", {"url": f"file://{page}"})
-
-    frames = run("return document.querySelectorAll('#chart g.frame').length")
-    check(frames > 50, f"only {frames} frames are drawn")
-    faults = [entry for entry in call("POST", f"{session}/se/log", {"type": "browser"}) if entry["level"] == "SEVERE"]
-    check(not faults, f"the page has faults: {faults}")
-    requests = run("return performance.getEntriesByType('resource').map(entry => entry.name)")
+with Browser() as browser:
+    browser.open(f"file://{page}")
+    browser.wait("return document.body.dataset.ready", "page")
+    check(not browser.faults(), f"the page has faults: {browser.faults()}")
+    requests = [name for name in browser.run("return performance.getEntriesByType('resource').map(entry => entry.name)")
+                if not name.startswith("data:")]
     check(not requests, f"the page asks the network for {requests}")
-    legend = run("return document.getElementById('legend').innerText")
-    for kind in ("compiled Java", "inlined Java", "interpreted Java", "native", "kernel"):
+    frames = browser.run("return jdflame.graph.rows.reduce((sum, row) => sum + row.length, 0)")
+    check(frames > 50, f"only {frames} frames are drawn")
+    legend = browser.run("return document.getElementById('legend').innerText")
+    for kind in ("compiled Java", "inlined Java", "native", "kernel"):
         check(kind in legend, f"the legend lacks {kind}: {legend}")
+    whole()
 
-    # Search: typed and sent as a user does.
-    field = list(call("POST", f"{session}/element", {"using": "css selector", "value": "#term"}).values())[0]
-    call("POST", f"{session}/element/{field}/value", {"text": method + "\n"})
-    found = run("return document.getElementById('details').innerText")
-    check("frames found" in found, f"the search for {method} says: {found}")
-    marked = run("return [...document.querySelectorAll('#chart rect')].filter("
-                 "rect => rect.getAttribute('fill') === '#e600e6').length")
-    check(marked > 0, "the search marks nothing")
+    # Search: typed and sent as a user does, marks on the canvas.
+    browser.type("#term", method + "\n")
+    found = browser.run("return document.getElementById('details').innerText")
+    check("found in" in found and "%" in found, f"the search for {method} says: {found}")
+    place = browser.run(PLACE, method)
+    check(place, f"no frame of {method}")
+    colour = browser.run("""
+        const canvas = jdflame.graph.canvas, bounds = canvas.getBoundingClientRect(), scale = canvas.width / bounds.width;
+        return [...canvas.getContext('2d').getImageData((arguments[0] - bounds.left) * scale, (arguments[1] - bounds.top) * scale, 1, 1).data];
+    """, place["x"] + place["width"] - 2, place["y"] + 2)
+    check(colour[:3] == [230, 0, 230], f"the search marks nothing: the colour is {colour}")
 
-    # A click on the widest frame of the method zooms it to the full width.
-    widest = """
-        const frames = [...document.querySelectorAll('#chart g.frame')]
-            .filter(frame => frame.getAttribute('name').includes(arguments[0]));
-        frames.sort((a, b) => b.getBoundingClientRect().width - a.getBoundingClientRect().width);
-        return """
-    before = run(widest + "frames[0].querySelector('rect').getBoundingClientRect().width", method)
-    check(before > 0, f"no frame of {method}")
-    run(widest + "frames[0].scrollIntoView({block: 'center'})", method)
-    box = run(widest + "frames[0].querySelector('rect').getBoundingClientRect()", method)
-    call("POST", f"{session}/actions", {"actions": [{
-        "type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [
-            {"type": "pointerMove", "x": int(box["x"] + box["width"] / 2), "y": int(box["y"] + box["height"] / 2)},
-            {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]}]})
-    full = run("return document.getElementById('chart').clientWidth - 2")
-    for _ in range(50):
-        after = run(widest + "frames[0].querySelector('rect').getBoundingClientRect().width", method)
-        if after > 0.98 * full:
-            break
-        time.sleep(0.1)
-    check(after > 0.98 * full and after > before, f"a click widened the frame from {before} to {after} of {full}")
-    reset = list(call("POST", f"{session}/element", {"using": "css selector", "value": "#reset"}).values())[0]
-    call("POST", f"{session}/element/{reset}/click", {})
-    for _ in range(50):
-        again = run(widest + "frames[0].querySelector('rect').getBoundingClientRect().width", method)
-        if abs(again - before) < 2:
-            break
-        time.sleep(0.1)
-    check(abs(again - before) < 2, f"reset leaves a width of {again}, not {before}")
-    print(f"{frames} frames; {found}; zoomed from {before:.0f} to {after:.0f} pixels")
-finally:
-    if session:
-        call("DELETE", session)
-    driver.terminate()
-    driver.wait()
+    # The mouse on a frame tells its source line; a click zooms it to the full width.
+    centre = (place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    browser.drag(centre)
+    details = browser.run("return document.getElementById('details').innerText")
+    check(method in details and ".java:" in details, f"the details are: {details}")
+    full = browser.run("return jdflame.graph.box.clientWidth")
+    zoomed = browser.run(PLACE, method)
+    check(zoomed["width"] > 0.98 * full and zoomed["width"] > place["width"], f"a click widened the frame from {place['width']} to {zoomed['width']} of {full}")
+    browser.click("#reset")
+    check(abs(browser.run(PLACE, method)["width"] - place["width"]) < 1, "reset does not")
+
+    # Keys: Escape ends the search, arrows go from frame to frame, i inverts, d makes it dark.
+    browser.press(["\ue00c", "\ue013"])
+    check(browser.run("return document.getElementById('term').value") == "", "Escape leaves the search")
+    check(browser.run("return jdflame.graph.frame.depth") == 1, "the arrow up selects no callee")
+    browser.press(["i"])
+    check(browser.run("return jdflame.view.mode") == "inverted", "i does not invert")
+    whole()
+    browser.press(["i", "d"])
+    theme = browser.run("return document.body.dataset.theme")
+    browser.press(["d"])
+    check(browser.run("return document.body.dataset.theme") != theme, "d does not change the theme")
+
+    # Roots: by thread, by process, none; the sums stay.
+    before = browser.run(WEIGHTS)
+    for roots in ("thread", "process", "none", "name"):
+        browser.run("const roots = document.getElementById('roots'); roots.value = arguments[0]; roots.dispatchEvent(new Event('change'))", roots)
+        check(browser.run(WEIGHTS) == before, f"roots {roots} change the sum")
+        whole()
+
+    # The heat map: a part that is dragged over has the samples of that time, counted apart.
+    heat = browser.run("const box = jdflame.maps[0].canvas.getBoundingClientRect(); return [box.x, box.y, box.width, box.height]")
+    columns = browser.run("return [jdflame.maps[0].columns, jdflame.maps[0].wide]")
+    middle = columns[0] // 2
+    browser.drag((heat[0] + columns[1] * (middle - 1) + 1, heat[1] + heat[3] - 1), (heat[0] + columns[1] * middle + 1, heat[1] + 1))
+    chosen = browser.run("return jdflame.maps[0].range")
+    check(chosen == [(middle - 1) * 50, middle * 50 + 49], f"dragging chose {chosen}")
+    counted = browser.run("""
+        const map = jdflame.maps[0], profile = jdflame.profiles[0], event = jdflame.events[0];
+        const from = map.range[0] * map.cellSeconds, until = (map.range[1] + 1) * map.cellSeconds;
+        let samples = 0;
+        for (let i = event.first; i < event.end; i++) {
+          const time = profile.time[i] * profile.seconds;
+          if (time >= from && time < until) samples++;
+        }
+        return samples;
+    """)
+    shown = browser.run(SAMPLES)[0]
+    check(0 < shown < browser.run("return jdflame.events[0].samples") and shown == counted, f"the graph has {shown} samples, not {counted}")
+    whole()
+    browser.click("#all")
+    check(browser.run(WEIGHTS) == before, "all of the time is not")
+    if len(sys.argv) > 3:
+        browser.screenshot(sys.argv[3])
+    print(f"{frames} frames; {found}; zoomed from {place['width']:.0f} to {zoomed['width']:.0f} pixels; {shown} samples chosen")

@@ -43,7 +43,17 @@ says 'lots'
 run 2 "$JDPERF" flame --output=x one two
 says 'flame: one profile at a time: two'
 run 2 "$JDPERF" flame --frobnicate
-says 'unknown option: --frobnicate (options of perf script stand behind --)'
+says 'flame: unknown option: --frobnicate'
+run 2 "$JDPERF" diff one
+says 'which two profiles?'
+run 2 "$JDPERF" export one
+says 'unknown format: one'
+run 2 "$JDPERF" export
+says 'as what?'
+run 2 "$JDPERF" view one two
+says 'view: one profile at a time: two'
+run 2 "$JDPERF" view nowhere --from
+says '--from needs a value'
 run 2 "$JDPERF" annotate one method --source-path
 says '--source-path needs a value'
 run 2 "$JDPERF" attach --

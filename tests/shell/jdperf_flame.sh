@@ -10,11 +10,11 @@ compile_sample
 run 0 "$JDPERF" record -o p -- java -cp classes Market 4
 run 0 "$JDPERF" flame p
 says "$WORK/p/flamegraph.html"
-run 0 "$JDPERF" flame p -o only.html --title '</title><script>alert(1)</script>' -- --comm java
+run 0 "$JDPERF" flame p -o only.html --title '</title><script>alert(1)</script>' --comm java
 grep -q '<title>&lt;/title&gt;' only.html || fail "the title is not escaped"
 run 1 "$JDPERF" flame p -o "$WORK/no/such/place.html"
 says 'failed to write'
-run 1 "$JDPERF" flame p -- --comm no-such-thread
+run 1 "$JDPERF" flame p --comm no-such-process
 says 'no samples'
 
 status=0

@@ -52,6 +52,8 @@ make_profile() {
 hostile_verb() {
     [[ $1 != annotate || $# -gt 2 ]] || set -- "$@" touch
     [[ $1 != diff ]] || set -- "$@" "$2"
+    [[ $1 != export ]] || set -- "$@" firefox
+    [[ $1 != view ]] || set -- "$@" --idle 1
     [[ ! -d fresh ]] || { rm -rf p; cp -r fresh p; }
     timeout 120 "$JDPERF" "$@" >output 2>&1 </dev/null || :
     [[ ! -e $PWNED ]] || fail "jdperf $* ran a command out of the profile"
@@ -69,11 +71,12 @@ done
 hostile_verb report p --lines
 make_profile fresh "/a[b|c"
 hostile_verb annotate p touch --source-path "$WORK"
+hostile_verb annotate p touch --perf --source-path "$WORK"
 rm -rf fresh
 
 # Links in it that lead out of it: nothing there is overwritten.
 mkdir precious
-for name in perf.jit.data perf.data profile flamegraph.html HOW-TO-OPEN annotate.log scorecard.json src buildid before; do
+for name in perf.jit.data perf.data profile flamegraph.html profile.firefox.json.gz samples.saved HOW-TO-OPEN annotate.log scorecard.json src buildid before; do
     make_profile q /
     rm -rf "q/$name"
     if [[ $name == src || $name == buildid || $name == before ]]; then
@@ -88,7 +91,7 @@ for name in perf.jit.data perf.data profile flamegraph.html HOW-TO-OPEN annotate
     esac
     before=$(cksum <precious/file)
     ln -s "$target" "q/$name"
-    for verb in report annotate flame bundle inject; do
+    for verb in report annotate flame export bundle inject; do
         hostile_verb "$verb" q
     done
     [[ $(cksum <precious/file) == "$before" && $(ls precious) == file ]] || fail "through the link $name somebody's file was written to"

@@ -53,10 +53,12 @@ run 2 "$JDPERF" report p -s magic
 says "Unknown --sort key: \`magic'"
 run 2 "$JDPERF" script p --frobnicate
 says "unknown option \`frobnicate'"
-run 2 "$JDPERF" flame p -- --frobnicate
-says "unknown option \`frobnicate'"
-run 1 "$JDPERF" flame p -- --tid 1
-says 'no samples to draw that match --tid 1'
+run 2 "$JDPERF" flame p --from noon
+says "not 'noon'"
+run 1 "$JDPERF" flame p --thread 1
+says 'no samples that were chosen'
+run 1 "$JDPERF" flame p --include '('
+says 'regular expression'
 run 1 "$JDPERF" bundle p -o nowhere/p.tar
 says 'failed to write nowhere/p.tar: No such file'
 
@@ -69,13 +71,32 @@ says 'which method of p?'
 run 2 "$JDPERF" annotate p takeOrders --source-path nowhere
 says 'no directory nowhere'
 run 0 "$JDPERF" annotate p price
-says 'jdperf: Market.price(int): '
+says 'jdtool: Market.price(int): '
 says_not 'also matching'
 run 0 "$JDPERF" annotate p ArrayList.add
 says 'Market.takeOrders()'
 run 1 "$JDPERF" annotate p noSuchMethod
 says 'The hottest are:'
 says 'Market.takeOrders()'
+# Own disassembly: offsets, inlined methods' lines below their callers', columns.
+run 0 "$JDPERF" annotate p price --source-path "$SOURCE/scripts/sample"
+grep -qE '^ +[0-9.]+ \| +[0-9a-f]+ \| (\| )?[a-z]+ ' output || fail "no instruction has a share: $(head -n 30 output)"
+grep -qE '\| \| Market\.drift:5[89] +.*(trend|Math)' output || fail "no line of the inlined method: $(head -n 30 output)"
+run 0 "$JDPERF" annotate --perf p takeOrders --source-path "$SOURCE/scripts/sample"
+says 'double trend = price * 0.0001;'
+run 0 "$JDPERF" annotate --perf p price
+says 'jdperf: Market.price(int): '
+
+run 0 "$JDPERF" report p --json
+python3 - output <<'END' || fail "report --json"
+import json, sys
+with open(sys.argv[1]) as file:
+    text = file.read()
+report = json.loads(text[text.index("{"):])
+price = next(method for method in report["methods"] if method["name"] == "Market.price(int)")
+assert price["total_samples"] >= price["self_samples"] > 0 and price["lines"] and price["file"] == "Market.java"
+assert any(report["methods"][caller["method"]]["name"] == "Market.takeOrders()" for caller in price["callers"])
+END
 
 run 0 "$JDPERF" script p
 says 'Market.takeOrders()+0x'

@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # What is set here is read by the verbs.
+# What report, script, annotate --perf share: opening a profile and calling perf on it.
+
+# shellcheck source=scripts/jdperf.d/inject.sh
+. "$JDPERF_LIB/inject.sh"
+
+# view_profile DIR: sets PROFILE and DATA, the perf.data to look at; injects first if need be.
+view_profile() {
+    need_perf
+    open_profile "$1"
+    DATA=$PROFILE/perf.jit.data
+    [[ -r $DATA ]] || inject_profile || (($? == 3)) || exit 1
+    view_quick_lines
+}
+
+# view_words VERB "$@": sets DIR to the first word, unless that is an option, and OPTIONS to the rest, for
+# perf. Which of perf's options take a value we do not know, so a profile is not looked for behind them.
+view_words() {
+    local verb=$1 word
+    shift
+    DIR=$JDPERF_DEFAULT_DIR
+    if (($#)) && [[ $1 != -* ]]; then
+        DIR=$1
+        shift
+    fi
+    OPTIONS=("$@")
+    for word; do
+        [[ $word == -* ]] || ! is_profile "$word" ||
+            wrong_usage "$verb: the profile comes first: jdperf $verb $word …"
+    done
+}
+
+# view_perf VERB ARGUMENT…: inlined frames make stacks longer than perf's default limit of 127.
+view_perf() {
+    local verb=$1
+    shift
+    case $verb in
+    report | script) set -- --max-stack 1000 "$@" ;;
+    esac
+    perf_in_profile "$verb" -i "$DATA" "$@"
+}
+
+# view_show VERB ARGUMENT…: the same for the user. Of an option that perf does not know he sees the
+# name, not perf's whole help.
+view_show() {
+    local status=0 said
+    make_scratch
+    view_perf "$@" 2>"$SCRATCH/said" || status=$?
+    said=$(view_complaint "$SCRATCH/said")
+    [[ -z $said ]] || wrong_usage "$1: perf $1 says: $said ($PERF $1 -h lists its options)"
+    cat "$SCRATCH/said" >&2
+    return "$status"
+}
+
+# What perf complains about in its words in $1, when it goes on with its usage.
+view_complaint() {
+    ! grep -q '^ *Usage: perf' "$1" || sed -n '/^ *Error: *$/d; /[^ ]/ { s/^ *Error: *//; p; q }' "$1"
+}
+
+# perf asks addr2line for every address, which takes some 20 ms for each in a libjvm.so that has no
+# line information at all. Such a file is answered for at once.
+view_quick_lines() {
+    local real
+    real=$(command -v addr2line) || return 0
+    make_scratch
+    mkdir -p "$SCRATCH/bin"
+    cat >"$SCRATCH/bin/addr2line" <<END
+#!/bin/sh
+if [ "\$1" = -e ] && ! readelf -SW "\$2" 2>/dev/null | grep -q '\\.z\\{0,1\\}debug_line'; then
+    while read -r address; do printf '??\\n??:0\\n'; done
+    exit 0
+fi
+exec '$real' "\$@"
+END
+    chmod +x "$SCRATCH/bin/addr2line"
+    PATH=$SCRATCH/bin:$PATH
+}
