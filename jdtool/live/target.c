@@ -117,6 +117,9 @@ static void find_home(struct target *target)
             *at = '\0';
             memcpy(target->java_home, path, strlen(path) + 1);
             find_version(target);
+            if (target->java == 0 && i > 0) {
+                target->java = 8; /* Debian's has no such file; the later ones' places are others */
+            }
             return;
         }
     }

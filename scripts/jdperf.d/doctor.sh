@@ -41,7 +41,7 @@ verb_doctor() {
     if (($#)); then
         # Not to attach is an answer here, so what jdtool says is shown as a check.
         CHECK=process
-        check_process "$1" && for check in attach dynamic_loading frame_pointers exact_lines libjvm libc session jvm_space; do
+        check_process "$1" && for check in jdk attach dynamic_loading frame_pointers exact_lines libjvm libc session jvm_space; do
             CHECK=${check//_/ }
             "check_$check"
         done
@@ -303,6 +303,24 @@ check_exact_lines() {
         good "DebugNonSafepoints is on: every instruction has its line"
     else
         poor "DebugNonSafepoints is off: code compiled before the agent comes has lines at calls and loop ends only" "start the JVM with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
+    fi
+}
+
+# Those whose every claim scripts/matrix.sh has tried, see docs/jdks.md.
+TESTED_JDKS=' 8 11 17 21 25 26 27 '
+
+check_jdk() {
+    local jdk=${JVM[java]:-}
+    if grep -qs '/libj9vm[0-9]*\.so' "/proc/${JVM[pid]}/maps"; then
+        poor "OpenJ9: names and lines of compiled code are what its JVMTI tells; no tiers, no inlined methods, interpreted frames stay nameless" "use a HotSpot JVM for those"
+    elif [[ ! $jdk =~ ^[0-9]+$ || $jdk == 0 ]]; then
+        poor "its JDK does not say which one it is" "see docs/jdks.md for what holds on which"
+    elif [[ $TESTED_JDKS == *" $jdk "* ]]; then
+        good "JDK $jdk, on which every claim has been tried"
+    elif ((jdk > 27)); then
+        poor "JDK $jdk is newer than 27, the newest that was tried: names and lines are JVMTI's and hold; tiers, interpreted frames and whole stacks hold if the agent says nothing" "look for 'jdagent: this JVM'\''s structures' on the JVM's stderr"
+    else
+        good "JDK $jdk; tried on those around it"
     fi
 }
 

@@ -184,7 +184,7 @@ start_jvm() {
 start_jvm java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints \
     -XX:+EnableDynamicAgentLoading -cp classes Market 600
 doctor 0 "$jvm"
-for check in process attach 'dynamic loading' 'frame pointers' 'exact lines' libjvm libc session 'space for it'; do
+for check in process jdk attach 'dynamic loading' 'frame pointers' 'exact lines' libjvm libc session 'space for it'; do
     state ok "$check"
 done
 state ok session state=absent
