@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/wait.h>
@@ -27,6 +28,7 @@ struct text_sink {
     uint32_t samples;
     uint32_t frames; /* the most of a sample */
     uint32_t codes;
+    size_t most_memory;
     uint32_t fail_at; /* sample; 0: never */
     bool ended;
     bool aborted;
@@ -74,6 +76,8 @@ static int text_sample(struct sample_sink *base, const struct resolved_sample *s
 {
     struct text_sink *sink = (struct text_sink *)base;
     static const char kinds[RESOLVED_KINDS] = {'?', 'k', 'n', 's', 'c', 'i', 'I'};
+    size_t memory = mallinfo2().uordblks + mallinfo2().hblkhd;
+    sink->most_memory = memory > sink->most_memory ? memory : sink->most_memory;
     sink->samples++;
     sink->frames = sample->frame_count > sink->frames ? sample->frame_count : sink->frames;
     if (sink->samples == sink->fail_at) {
@@ -345,6 +349,135 @@ static void a_deep_stack_is_cut(void **state)
     free(file.records);
 }
 
+/* ---- Stack copies ---- */
+
+/* push rbp; sub rsp,16; nop...; add rsp,16; pop rbp; ret: a frame of 32 bytes. */
+static void put_frame_code(struct dump_builder *dump, const char *name)
+{
+    static const uint8_t code[] = {0x55, 0x48, 0x83, 0xec, 0x10, 0x90, 0x90, 0x90, 0x90, 0x90,
+                                   0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3};
+    dump_begin(dump, JIT_CODE_LOAD, 1000100);
+    dump_load_fields(dump, CODE, sizeof code, 1);
+    dump_string(dump, name);
+    dump_bytes(dump, code, sizeof code);
+    dump_end(dump);
+}
+
+static struct perf_file recording_of_copies(void **state)
+{
+    struct perf_file file = recording();
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    put_frame_code(&dump, "a.A.m()");
+    write_dump(state, &dump, "jit-4242.dump");
+    file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    file.attrs[0].sample_regs_user = 0x1c0; /* bp, sp, ip of x86-64 */
+    put_marker(&file, state);
+    return file;
+}
+
+/* In the method's body; `frames` return addresses into it, and behind them 0. */
+static void put_copy(struct perf_file *file, uint64_t time, int frames, uint64_t size,
+                     uint64_t valid)
+{
+    uint64_t payload[600] = {CODE + 6,
+                             PID | (uint64_t)PID << 32,
+                             time,
+                             0,
+                             PERF_SAMPLE_REGS_ABI_64,
+                             0,
+                             0x7ffd00001000,
+                             CODE + 6,
+                             size};
+    for (int i = 0; i < frames; i++) {
+        payload[9 + i * 4 + 3] = CODE + 9;
+    }
+    payload[9 + size / 8] = valid;
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (10 * 8) + size);
+}
+
+static void a_stack_copy_says_how_it_ended(void **state)
+{
+    struct perf_file file = recording_of_copies(state);
+    put_copy(&file, 1000201, 2, 128, 128);
+    put_copy(&file, 1000202, 4, 128, 128); /* the fifth frame lies behind the copy */
+    put_copy(&file, 1000203, 2, 128, 64);  /* the kernel copied less than was asked for */
+    put_copy(&file, 1000204, 0, 0, 0);
+    assert_int_equal(run(state, &file), 0);
+    assert_string_equal(strchr(text.text, '\n') + 1,
+                        "1000201 end 5 c:a.A.m():0 c:a.A.m():0 c:a.A.m():0\n"
+                        "1000202 end 1 c:a.A.m():0 c:a.A.m():0 c:a.A.m():0 c:a.A.m():0 "
+                        "c:a.A.m():0\n"
+                        "1000203 end 2 c:a.A.m():0 c:a.A.m():0 c:a.A.m():0\n"
+                        "1000204 end 1 c:a.A.m():0\n");
+    free(file.records);
+}
+
+/* What is behind the valid part of a copy does not wait with it. */
+static void copies_wait_without_what_is_not_valid(void **state)
+{
+    struct perf_file file = recording_of_copies(state);
+    for (uint64_t i = 0; i < 10000; i++) { /* 45 MB, 3 MB of them valid */
+        put_copy(&file, 1000200 + i, 2, 4608, 128);
+    }
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    text.most_memory = 0;
+    assert_int_equal(run_with(scratch_path(state, "p.data"), false), 0);
+    assert_int_equal(text.samples, 10000);
+    assert_true(text.most_memory > before);
+    assert_true(text.most_memory - before < (size_t)24 << 20);
+    free(file.records);
+}
+
+/* --call-graph lbr: the user's frames are the calls that the processor remembers. */
+static void branch_stacks_are_call_chains(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    file.attrs[0].sample_type |= PERF_SAMPLE_BRANCH_STACK;
+    file.attrs[0].branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+    put_marker(&file, state);
+    uint64_t payload[] = {CODE + 66,
+                          PID | (uint64_t)PID << 32,
+                          1000350,
+                          4,
+                          PERF_CONTEXT_KERNEL,
+                          0xffffffff81000000,
+                          PERF_CONTEXT_USER,
+                          CODE + 66,
+                          2,
+                          CODE + 5,
+                          CODE + 64,
+                          0,
+                          CODE + 2,
+                          CODE + 4,
+                          0};
+    perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, sizeof payload);
+    assert_int_equal(run(state, &file), 0);
+    assert_string_equal(strchr(text.text, '\n') + 1,
+                        "1000350 end 5 k:-:0 s:stub:0 i:b.B.inlined():11 c:a.A.m():10 "
+                        "c:a.A.m():10\n");
+    free(file.records);
+}
+
+/* An address where nothing can be is no frame of the interpreter's, nor has it a name. */
+static void garbage_addresses_have_no_names(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, UINT64_C(0x1000000000000004),
+                        UINT64_C(0x1000000100000008), 0};
+    put_sample(&file, PID, 1000200, chain, 5);
+    assert_int_equal(run(state, &file), 0);
+    assert_string_equal(strchr(text.text, '\n') + 1,
+                        "1000200 end 3 c:a.A.m():10 ?:-:0 ?:-:0 ?:-:0\n");
+    free(file.records);
+}
+
+/* ---- Processes, and what cannot be named ---- */
+
 /* What a fork runs before it executes something else is its parent's code as of then. */
 static void a_fork_has_its_parents_code(void **state)
 {
@@ -455,6 +588,10 @@ int main(void)
         cmocka_unit_test(losses_are_counted),
         cmocka_unit_test(a_deep_inline_tree_is_cut),
         cmocka_unit_test(a_deep_stack_is_cut),
+        cmocka_unit_test(a_stack_copy_says_how_it_ended),
+        cmocka_unit_test(copies_wait_without_what_is_not_valid),
+        cmocka_unit_test(branch_stacks_are_call_chains),
+        cmocka_unit_test(garbage_addresses_have_no_names),
         cmocka_unit_test(a_fork_has_its_parents_code),
         cmocka_unit_test(what_has_no_name_says_why),
         cmocka_unit_test(a_sample_waits_for_its_dump),
