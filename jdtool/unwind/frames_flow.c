@@ -156,6 +156,24 @@ static bool join(struct flow_state *into, const struct flow_state *other)
     return changed;
 }
 
+/* Whether no register but sp and fp tells of the caller. It stays so: what joins gives nothing. */
+static bool is_plain(const struct flow_state *state)
+{
+    return state->alias == FLOW_UNKNOWN && state->ra_copy == FLOW_NO_REG &&
+           state->ra != FRAME_IN_REG && !state->interpreted;
+}
+
+static void decode(const struct flow *flow, struct reached *there)
+{
+    const struct flow_arch *arch = flow->arch;
+    const struct frames_code *code = flow->code;
+    uint32_t offset = there->offset;
+    if (!arch->skim || !is_plain(&there->state) ||
+        !arch->skim(code->bytes + offset, code->size - offset, offset, &there->insn)) {
+        arch->decode(flow->context, code, offset, &there->insn);
+    }
+}
+
 /* A path arrives at an offset with a state. */
 static int arrive(struct flow *flow, int64_t offset, const struct flow_state *state)
 {
@@ -184,7 +202,7 @@ static int arrive(struct flow *flow, int64_t offset, const struct flow_state *st
     there->offset = (uint32_t)offset;
     there->state = *state;
     there->guessed = flow->guessing;
-    flow->arch->decode(flow->context, flow->code, (uint32_t)offset, &there->insn);
+    decode(flow, there);
     flow->index[offset] = ++flow->count;
     return queue(flow, flow->count - 1);
 }

@@ -74,6 +74,9 @@ struct flow_arch {
     /* Fills *insn for the instruction at offset; FLOW_INVALID when there is none. */
     void (*decode)(void *context, const struct frames_code *code, uint32_t offset,
                    struct flow_insn *insn);
+    /* The same for common instructions, quickly, where no register but sp and fp matters. False: it
+     * is none of these. NULL: there is no such function. */
+    bool (*skim)(const uint8_t *bytes, uint32_t size, uint32_t offset, struct flow_insn *insn);
 };
 
 struct flow;

@@ -15,6 +15,7 @@
  */
 #include "jdtool/unwind/frames.h"
 #include "jdtool/unwind/frames_flow.h"
+#include "jdtool/unwind/skim_x86_64.h"
 
 #include <Zydis/Zydis.h>
 #include <errno.h>
@@ -251,6 +252,7 @@ static const struct flow_arch arch = {
               .ra_offset = -8,
               .fp_place = FRAME_SAME},
     .decode = decode,
+    .skim = skim_x86_64,
 };
 
 static bool bytes_are(const struct frames_code *code, uint32_t offset, const char *bytes,
