@@ -101,10 +101,15 @@ static bool is_of_this_machine(struct perf_data *data)
 
 static int take_listed(void *context, const struct listed_build_id *listed)
 {
-    const struct resolver *resolver = context;
-    return listed->kernel ? 0
-                          : objects_list_build_id(resolver->objects, listed->path, listed->id,
-                                                  listed->id_size);
+    struct resolver *resolver = context;
+    if (!listed->kernel) {
+        return objects_list_build_id(resolver->objects, listed->path, listed->id, listed->id_size);
+    }
+    if (strcmp(listed->path, "[kernel.kallsyms]") == 0) { /* by it another machine's is found */
+        struct kernel_place place = {.id = listed->id, .id_size = listed->id_size};
+        (void)objects_kernel(resolver->objects, &place);
+    }
+    return 0;
 }
 
 static int make_parts(struct resolver *resolver)
@@ -268,6 +273,8 @@ int resolver_record(struct resolver *resolver, const struct perf_record *record,
         dumps_set_conversion(resolver->dumps, record);
     } else if (record->type == PERF_RECORD_KSYMBOL) {
         return add_ksymbol(resolver, record) ? no_memory(resolver) : 0;
+    } else if (record->type == PERF_USER_BUILD_ID) {
+        return perf_record_build_id(record, take_listed, resolver) ? no_memory(resolver) : 0;
     } else if (mapping_decode_kernel(resolver->data, record, &mapping)) {
         return add_kernel_mapping(resolver, &mapping);
     }
