@@ -125,12 +125,22 @@ static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const
             hosted[code] += a->codes[code].code == location->code ? sample->weight : 0;
         }
     }
-    hash_map_free(&by_code);
     for (uint32_t i = 0; i < a->code_count; i++) {
         if (hosted[order[i]]) {
             picked[count++] = order[i];
         }
     }
+    /* Of a method that calls, only what it called may have been sampled. */
+    for (uint32_t i = 0; count == 0 && i < profile->location_count; i++) {
+        struct hash_map_cursor cursor =
+            hash_map_start(&by_code, (uintptr_t)profile->locations[i].code);
+        uint32_t code;
+        if (has_inlined(profile, &profile->locations[i], wanted) &&
+            (code = hash_map_next(&by_code, &cursor)) != HASH_MAP_NONE) {
+            picked[count++] = code;
+        }
+    }
+    hash_map_free(&by_code);
     return count;
 }
 

@@ -40,6 +40,7 @@ verb_annotate() {
     *) wrong_usage "annotate: which method? (jdperf annotate DIR METHOD)" ;;
     esac
     check_directories "$SOURCE_PATH"
+    annotate_has_code "${WORDS[0]}" || perf=yes
     if [[ $perf ]]; then
         # shellcheck source=scripts/jdperf.d/annotate_perf.sh
         . "$JDPERF_LIB/annotate_perf.sh"
@@ -54,4 +55,13 @@ verb_annotate() {
     # 141: whoever read our output has seen enough.
     samples_to annotate "${arguments[@]}" -- "${WORDS[1]}" || status=$?
     ((status == 0 || status == 141)) || exit "$status"
+}
+
+# A bundle has the images that perf reads, not the dumps.
+annotate_has_code() {
+    local dumps=("$1"/jit-*.dump)
+    [[ $perf || ${#dumps[@]} -gt 0 ]] || ! is_profile "$1" || [[ ! -r $1/perf.jit.data ]] || {
+        say "the dumps are not in this profile: this is what perf annotate makes of it"
+        return 1
+    }
 }

@@ -34,7 +34,7 @@ verb_bundle() {
     for item in HOW-TO-OPEN perf.jit.data samples.saved profile scorecard.json flamegraph.html src buildid; do
         [[ ! -e $PROFILE/$item ]] || items+=("$name/$item")
     done
-    for item in "$PROFILE"/perf.jit*.so "$PROFILE"/jit-*.dump; do
+    for item in "$PROFILE"/perf.jit*.so; do
         items+=("$name/${item##*/}")
     done
     # 1: a file has changed meanwhile. perf makes hard links to libraries, so another recording that

@@ -74,7 +74,7 @@ run 0 "$JDPERF" annotate p price
 says 'jdtool: Market.price(int): '
 says_not 'also matching'
 run 0 "$JDPERF" annotate p ArrayList.add
-says 'Market.takeOrders()'
+says 'inlined'
 run 1 "$JDPERF" annotate p noSuchMethod
 says 'The hottest are:'
 says 'Market.takeOrders()'
