@@ -21,7 +21,7 @@ for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
     says 'Market.takeOrders()'
 done
 run 0 ./jdperf annotate 'a profile' takeOrders --source-path "$SOURCE/scripts/sample"
-says 'double trend'
+says 'List<Order> orders = new ArrayList<>();'
 run 0 ./jdperf flame 'a profile'
 run 0 ./jdperf bundle 'a profile' -o 'a bundle.tar'
 # Through the environment the path has a blank in it, too.

@@ -63,9 +63,9 @@ run 1 "$JDPERF" bundle p -o nowhere/p.tar
 says 'failed to write nowhere/p.tar: No such file'
 
 run 0 "$JDPERF" annotate p takeOrders --source-path "$SOURCE/scripts/sample"
-says 'double trend = price * 0.0001;'
+says 'List<Order> orders = new ArrayList<>();'
 run 0 "$JDPERF" annotate p takeOrders --no-source
-says_not 'double trend'
+says_not 'List<Order>'
 run 2 "$JDPERF" annotate p
 says 'which method of p?'
 run 2 "$JDPERF" annotate p takeOrders --source-path nowhere
