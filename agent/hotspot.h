@@ -100,7 +100,7 @@ struct hotspot_method {
     const char *descriptor;
     struct line_entry *lines; /* in the order of line_table_sort */
     uint32_t line_count;
-    uint64_t identity; /* a hash of all the above: another method at the address has another one */
+    uint64_t identity; /* a hash: another method at the address has another one */
 };
 
 /* What has been read; it keeps its memory from one call to the next. Set it to all zeroes at first.
@@ -117,6 +117,10 @@ struct hotspot_methods {
  */
 bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
                            struct hotspot_methods *methods);
+
+/* The same for no more than their addresses and identities, in a fraction of the time. */
+bool hotspot_class_identities(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
+                              struct hotspot_methods *methods);
 
 /* Reads one method that is kept alive by code that was compiled from it. False: not to be had. */
 bool hotspot_one_method(struct hotspot *hotspot, const void *method,

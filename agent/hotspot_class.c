@@ -150,7 +150,7 @@ static bool read_array(const struct hotspot *hotspot, const char *array,
                                       (void *)space->array, (size_t)length * sizeof(char *));
 }
 
-static bool read_class(struct hotspot *hotspot, JNIEnv *jni, jclass mirror,
+static bool read_class(struct hotspot *hotspot, JNIEnv *jni, jclass mirror, bool brief,
                        struct hotspot_methods *methods)
 {
     struct hotspot_workspace *space = hotspot_workspace(methods);
@@ -164,7 +164,7 @@ static bool read_class(struct hotspot *hotspot, JNIEnv *jni, jclass mirror,
         size_t count = 0;
         bool read = hotspot_read_pointer(hotspot, klass, KLASS_METHODS, &array) &&
                     read_array(hotspot, array, space, &count) &&
-                    hotspot_read_methods(hotspot, space->array, count, klass, methods);
+                    hotspot_read_methods(hotspot, space->array, count, klass, brief, methods);
         if (!hotspot_read_pointer(hotspot, klass, KLASS_METHODS, &later)) {
             return false;
         }
@@ -178,7 +178,13 @@ static bool read_class(struct hotspot *hotspot, JNIEnv *jni, jclass mirror,
 bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
                            struct hotspot_methods *methods)
 {
-    return hotspot_knows_methods(hotspot) && read_class(hotspot, jni, klass, methods);
+    return hotspot_knows_methods(hotspot) && read_class(hotspot, jni, klass, false, methods);
+}
+
+bool hotspot_class_identities(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
+                              struct hotspot_methods *methods)
+{
+    return hotspot_knows_methods(hotspot) && read_class(hotspot, jni, klass, true, methods);
 }
 
 /* ---- Which method is an id's ---- */
@@ -311,7 +317,7 @@ static bool prove_class(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni, j
     if ((*jvmti)->GetClassMethods(jvmti, klass, &count, &ids) != JVMTI_ERROR_NONE) {
         return false;
     }
-    bool proven = count > 0 && read_class(hotspot, jni, klass, &methods);
+    bool proven = count > 0 && read_class(hotspot, jni, klass, false, &methods);
     for (jint i = 0; i < count && proven; i++) {
         proven = is_known(hotspot, &methods, jvmti, ids[i]);
     }

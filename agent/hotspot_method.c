@@ -12,8 +12,6 @@
  */
 #include "agent/hotspot_workspace.h"
 
-#include "format/fnv1a.h"
-
 #include <stdlib.h>
 
 enum {
@@ -138,11 +136,35 @@ static bool read_heads(const struct hotspot *hotspot, struct hotspot_workspace *
     return true;
 }
 
-/* The whole ConstMethods. */
-static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_workspace *space,
-                               size_t count)
+static uint64_t mix(uint64_t hash, uint64_t value)
 {
-    size_t total = 0;
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+/*
+ * Of what tells a method from another one that is at its address later: where its ConstMethod and
+ * its ConstantPool are, and the numbers of its names in that. All that can be had without reading
+ * more than the ConstMethod's head, a copy of which this takes.
+ */
+static uint64_t identity_of(const struct hotspot *hotspot, const struct raw_method *raw,
+                            const char *head)
+{
+    static const enum field fields[] = {CONST_POOL, CONST_SIZE,      CONST_CODE_SIZE,
+                                        CONST_NAME, CONST_SIGNATURE, CONST_IDNUM};
+    uint64_t hash = mix(0, (uint64_t)(uintptr_t)raw->const_method);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        int64_t value = 0;
+        (void)hotspot_integer(hotspot, head, hotspot->const_method, fields[i], &value);
+        hash = mix(hash, (uint64_t)value);
+    }
+    return hash;
+}
+
+/* The ConstMethods' heads, and what they tell. */
+static bool read_const_heads(const struct hotspot *hotspot, struct hotspot_workspace *space,
+                             size_t count)
+{
     if (!read_small(hotspot, space, count, the_const_method, hotspot->const_method)) {
         return false;
     }
@@ -150,6 +172,10 @@ static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_wor
         int64_t words = 0;
         int64_t code = 0;
         const char *copy = space->small + i * SMALL_PIECE;
+        space->methods[i] = (struct hotspot_method){
+            .address = (uint64_t)(uintptr_t)space->raw[i].address,
+            .identity = identity_of(hotspot, &space->raw[i], copy),
+        };
         (void)hotspot_integer(hotspot, copy, hotspot->const_method, CONST_SIZE, &words);
         (void)hotspot_integer(hotspot, copy, hotspot->const_method, CONST_CODE_SIZE, &code);
         if (words <= 0 || words > CONST_METHOD_MAX / (int64_t)sizeof(void *) || code < 0 ||
@@ -158,6 +184,16 @@ static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_wor
             return false;
         }
         space->raw[i].size = (size_t)words * sizeof(void *);
+    }
+    return true;
+}
+
+/* The whole ConstMethods. */
+static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_workspace *space,
+                               size_t count)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) {
         total += space->raw[i].size;
     }
     if (!reserve_bytes(&space->copies, &space->copies_room, total)) {
@@ -334,24 +370,6 @@ static bool decode_lines(const struct hotspot *hotspot, const struct raw_method 
     return at < end;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
-/* Of all that is told of a method. The bytecodes are not: the interpreter rewrites them. */
-static uint64_t identity_of(const struct hotspot_method *method)
-{
-    uint64_t hash = fnv1a(fnv1a(FNV1A_START, method->name), method->descriptor);
-    hash = mix(hash, method->bytecodes);
-    hash = mix(hash, method->bytecode_size | (uint64_t)method->native << 32);
-    for (uint32_t i = 0; i < method->line_count; i++) {
-        hash = mix(hash, (uint64_t)method->lines[i].bci << 32 | method->lines[i].line);
-    }
-    return hash;
-}
-
 /* The rest, out of the copies. */
 static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count)
 {
@@ -362,7 +380,6 @@ static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *spac
         int64_t code = 0;
         int64_t flags = 0;
         (void)hotspot_integer(hotspot, raw->copy, raw->size, CONST_CODE_SIZE, &code);
-        method->address = (uint64_t)(uintptr_t)raw->address;
         method->bytecodes = (uint64_t)(uintptr_t)raw->const_method + hotspot->const_method;
         method->bytecode_size = (uint32_t)code;
         method->native = (raw->access & ACC_NATIVE) != 0;
@@ -380,14 +397,13 @@ static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *spac
         uint32_t all = method->line_count;
         method->lines = lines;
         method->line_count = all ? line_table_sort(lines, all) : 0;
-        method->identity = identity_of(method);
         lines += all;
     }
     return true;
 }
 
 bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses, size_t count,
-                          const char *klass, struct hotspot_methods *methods)
+                          const char *klass, bool brief, struct hotspot_methods *methods)
 {
     static const enum field needed[] = {
         METHOD_CONST,  METHOD_ACCESS,   CONST_SIZE,  CONST_CODE_SIZE, CONST_POOL,
@@ -406,9 +422,12 @@ bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
     for (size_t i = 0; i < count; i++) {
         space->raw[i] = (struct raw_method){.address = addresses[i]};
     }
-    if (!read_heads(hotspot, space, count) || !read_const_methods(hotspot, space, count) ||
-        !read_symbols(hotspot, space, count, klass) || !read_text(hotspot, space, count) ||
-        !finish(hotspot, space, count)) {
+    if (!read_heads(hotspot, space, count) || !read_const_heads(hotspot, space, count)) {
+        return false;
+    }
+    if (!brief && (!read_const_methods(hotspot, space, count) ||
+                   !read_symbols(hotspot, space, count, klass) ||
+                   !read_text(hotspot, space, count) || !finish(hotspot, space, count))) {
         return false;
     }
     methods->methods = space->methods;
@@ -421,5 +440,5 @@ bool hotspot_one_method(struct hotspot *hotspot, const void *method,
 {
     const char *address = method;
     return hotspot_knows_methods(hotspot) &&
-           hotspot_read_methods(hotspot, &address, 1, NULL, methods);
+           hotspot_read_methods(hotspot, &address, 1, NULL, false, methods);
 }

@@ -42,7 +42,7 @@ enum { SMALL_PIECE = 96 };
  * constant pools belong to; NULL: any. False: one of them is not to be had, or no memory.
  */
 bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses, size_t count,
-                          const char *klass, struct hotspot_methods *methods);
+                          const char *klass, bool brief, struct hotspot_methods *methods);
 
 /* The workspace, made at the first use; NULL: no memory. */
 struct hotspot_workspace *hotspot_workspace(struct hotspot_methods *methods);

@@ -58,6 +58,7 @@ struct builder {
     struct buffer record;
     struct source_map *map;         /* of the class, NULL: none */
     struct hotspot_methods methods; /* of the class */
+    bool first;                     /* no class has been told of before */
     uint64_t previous;              /* Method of the record's last method */
     char name[SYMBOL_MAX];
 };
@@ -197,6 +198,14 @@ static void give_up(struct methods_file *table)
     output_file_close(&table->file);
 }
 
+/* The class's methods, which have been told of; the lock is held. */
+static void remember_all(const struct builder *builder)
+{
+    for (size_t i = 0; i < builder->methods.count; i++) {
+        remember(builder->table, &builder->methods.methods[i]);
+    }
+}
+
 static void write_record(struct builder *builder, enum methods_record_id id)
 {
     struct methods_file *table = builder->table;
@@ -219,9 +228,7 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     } else if (output_file_append(&table->file, record->bytes, record->size) != 0) {
         give_up(table);
     } else {
-        for (size_t i = 0; i < builder->methods.count; i++) {
-            remember(table, &builder->methods.methods[i]);
-        }
+        remember_all(builder);
     }
     pthread_mutex_unlock(&table->lock);
 }
@@ -239,13 +246,20 @@ static void put_source_path(struct builder *builder, const struct fetched_class 
 }
 
 /* Has any of the class's methods not been told of? Marks all those that have been. */
-static bool has_news(struct builder *builder)
+static bool has_news(struct builder *builder, jclass klass)
 {
     bool news = false;
+    if (builder->first) {
+        return true;
+    }
+    if (!hotspot_class_identities(builder->table->hotspot, builder->jni, klass,
+                                  &builder->methods)) {
+        return false;
+    }
     pthread_mutex_lock(&builder->table->lock);
     for (size_t i = 0; i < builder->methods.count; i++) {
         const struct hotspot_method *method = &builder->methods.methods[i];
-        news |= !is_told(builder->table, method) && can_run(method);
+        news |= !is_told(builder->table, method);
     }
     pthread_mutex_unlock(&builder->table->lock);
     return news;
@@ -255,8 +269,8 @@ static void add_class(struct builder *builder, jclass klass, enum methods_record
 {
     const struct hotspot_methods *methods = &builder->methods;
     struct fetched_class fetched;
-    if (!hotspot_class_methods(builder->table->hotspot, builder->jni, klass, &builder->methods) ||
-        (id == METHODS_FOUND && !has_news(builder)) ||
+    if ((id == METHODS_FOUND && !has_news(builder, klass)) ||
+        !hotspot_class_methods(builder->table->hotspot, builder->jni, klass, &builder->methods) ||
         !class_fetch(builder->jvmti, klass, &fetched)) {
         return;
     }
@@ -274,6 +288,10 @@ static void add_class(struct builder *builder, jclass klass, enum methods_record
     }
     if (any) {
         write_record(builder, id);
+    } else {
+        pthread_mutex_lock(&builder->table->lock);
+        remember_all(builder); /* all of them abstract: nothing to tell */
+        pthread_mutex_unlock(&builder->table->lock);
     }
     source_map_free(builder->map);
     builder->map = NULL;
@@ -326,6 +344,7 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
         return;
     }
     pthread_mutex_lock(&table->lock);
+    builder->first = table->told_count == 0;
     table->round++; /* before the JVM lists its classes: those that come meanwhile are of this round
                      */
     pthread_mutex_unlock(&table->lock);
