@@ -3,7 +3,7 @@
 
 part_truth() {
     [ "$peer_async" = 1 ] || return 0
-    local modes=(compiled lines deep interpreted jni kernel gc churn virtual) mode who round seconds=20 times=$rounds
+    local modes=(compiled lines deep interpreted jni kernel gc churn virtual) mode who round seconds=${TRUTH_SECONDS:-20} times=$rounds
     [ "$small" = 0 ] || seconds=3 times=1
     [ "$times" -le 3 ] || times=3
     local major
