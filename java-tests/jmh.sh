@@ -24,7 +24,7 @@ jar=("$scratch"/jmh/target/jmh-jdagent-*.jar)
 # benchmark NAME PROFILER-OPTIONS: its output in $scratch/out.
 benchmark() {
     JDAGENT_HOME=$build "$jdk/bin/java" -cp "${jar[0]}:$(cat "$scratch/path")" org.openjdk.jmh.Main \
-        "org.openjdk.jmh.samples.$1\$" -f 1 -wi 2 -w 1 -i 3 -r 1 -foe true -prof "jdagent:$2" \
+        "org.openjdk.jmh.samples.$1\$" -f 1 -wi 3 -w 2 -i 3 -r 1 -foe true -prof "jdagent:$2" \
         >"$scratch/out" 2>&1
 }
 
