@@ -27,8 +27,8 @@ struct client {
     size_t received;
     bool is_answering;
     struct http_response response;
-    char head[HEAD_MAX];
     size_t head_size, sent; /* sent: of the head, then of the body */
+    char head[HEAD_MAX];    /* the last one: it is not cleared for the next client */
 };
 
 struct server {
