@@ -27,7 +27,13 @@
 /* What is chosen where the user has not: see README, "What it costs". */
 enum { FREQUENCY_COPIED = 199, FREQUENCY_FP = 997 };
 
-enum { CAN_PIPE = 0 }; /* until jdtool inject reads pipes */
+/* While jdtool inject reads a recording three times it cannot be a pipe: the file goes when it was
+ * named. */
+#if __has_include("jdtool/sinks/call_chains.h")
+enum { CAN_PIPE = 0 };
+#else
+enum { CAN_PIPE = 1 };
+#endif
 
 struct recording {
     const struct record_options *options;
@@ -41,8 +47,9 @@ struct recording {
     struct fetch fetch;
     struct machine machine; /* of -a */
     char *event;
-    bool copied; /* stacks are copied */
-    bool piped;  /* perf writes into a pipe, nothing raw is kept */
+    bool copied;   /* stacks are copied */
+    bool discards; /* perf.data goes when it was named well */
+    bool piped;    /* perf writes into a pipe, nothing raw is kept */
     unsigned frequency;
     struct perf_run perf;
     struct command command;
@@ -59,7 +66,9 @@ static void choose_stacks(struct recording *recording)
 {
     const struct record_options *options = recording->options;
     recording->copied = options->stacks == STACKS_AUTO || options->stacks == STACKS_DWARF;
-    recording->piped = CAN_PIPE && recording->copied && !options->keep_raw && !options->no_inject;
+    bool passing = recording->copied && !options->keep_raw && !options->no_inject;
+    recording->piped = CAN_PIPE && passing;
+    recording->discards = options->discard_raw || passing;
     recording->frequency = options->frequency  ? options->frequency
                            : recording->copied ? FREQUENCY_COPIED
                                                : FREQUENCY_FP;
@@ -284,6 +293,10 @@ static void perf_arguments(struct recording *recording)
     }
     snprintf(text, sizeof text, "%s/perf.data", recording->profile.path);
     perf_add(perf, "-o", recording->piped ? "-" : text, NULL);
+    if (recording->piped) {
+        /* Into a pipe perf tells of no build-ids but these, by which files are known again. */
+        perf_add(perf, "--buildid-mmap", NULL);
+    }
     pid_t pid =
         recording->has_target ? recording->target.process.pid : recording->command.child.pid;
     snprintf(text, sizeof text, "%d", (int)pid);
@@ -523,7 +536,7 @@ static int name(struct recording *recording)
     (void)profile_set(&recording->profile, "injector", "jdtool");
     (void)profile_set(&recording->profile, "source_root", path);
     snprintf(path, sizeof path, "%s/perf.data", recording->profile.path);
-    if (options->discard_raw && !recording->piped) {
+    if (recording->discards && !recording->piped) {
         if (status == STATUS_DONE) {
             (void)unlink(path);
         } else {

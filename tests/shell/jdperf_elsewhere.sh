@@ -71,7 +71,7 @@ done
 [[ $jvm ]] || fail "the JVM in the namespaces did not start: $(cat jvm.out)"
 wait_for_jvm
 [[ $(awk '/^NSpid:/ { print $NF }' "/proc/$jvm/status") == 1 ]] || fail "it does not see itself as 1"
-run 0 "$JDPERF" record -o p -p "$jvm" -d 4
+run 0 "$JDPERF" record -o p --keep-raw -p "$jvm" -d 4
 named
 [[ -f p/jit-1.dump ]] || fail "the dump was not fetched"
 [[ -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "a staging directory was left behind"

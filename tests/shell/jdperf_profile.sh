@@ -8,7 +8,7 @@ export HOME=$WORK/home
 mkdir "$HOME"
 compile_sample
 
-run 0 "$JDPERF" record -o p -- java -cp classes Market 4
+run 0 "$JDPERF" record -o p --keep-raw -- java -cp classes Market 4
 says 'customers and statements'
 ls p/jit-*.dump >/dev/null || fail "there is no dump in the profile"
 [[ $(stat -c %a p) == 700 ]] || fail "the profile is open to others"
@@ -102,6 +102,12 @@ run 0 "$JDPERF" script p
 says 'Market.takeOrders()+0x'
 says 'start_thread+0x'
 
+# Nothing raw is left on the disk.
+run 0 "$JDPERF" record -o r -- java -cp classes Market 2
+[[ ! -e r/perf.data && -s r/perf.jit.data ]] || fail "perf.data was kept"
+run 1 "$JDPERF" inject r
+says 'was discarded'
+
 # A script and the JVMs it starts; -d ends the recording first; names as asked for.
 printf '#!/bin/sh\njava -cp classes Market 3\njava -cp classes Market 1\n' >start
 chmod +x start
@@ -124,7 +130,7 @@ if ((EUID == 0)); then
 fi
 
 # A dump that ends early: the profile is made, and called bad.
-run 3 "$JDPERF" record -o b --discard-raw --agent-options max=300K -- java -cp classes Market 3
+run 3 "$JDPERF" record -o b --keep-raw --discard-raw --agent-options max=300K -- java -cp classes Market 3
 says 'too many frames without a name'
 says 'perf.data is kept'
 [[ -e b/perf.data ]] || fail "what may be injected again is gone"
