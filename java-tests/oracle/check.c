@@ -264,10 +264,12 @@ static uint32_t dump_stack(uint64_t offset, struct frame *stack, uint64_t *end)
     return depth;
 }
 
+/* Without a line the file says nothing; of JDK 11's anonymous classes each has its own word for it.
+ */
 static bool same_frame(const struct frame *ours, const struct frame *theirs)
 {
     return ours->line == theirs->line && same_name(ours->method, theirs->method) &&
-           strcmp(ours->file, theirs->file) == 0;
+           (ours->line == 0 || strcmp(ours->file, theirs->file) == 0);
 }
 
 static void check_stack(const struct code_blob *blob, uint64_t from, uint64_t to,
