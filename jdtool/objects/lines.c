@@ -362,7 +362,7 @@ static void look_up(struct lines *lines, uint64_t address)
 static size_t give(const struct lines *lines, const struct answer *answer,
                    const struct object_inline **inlines)
 {
-    *inlines = lines->inlines + answer->first;
+    *inlines = answer->count ? lines->inlines + answer->first : NULL;
     return answer->count;
 }
 

@@ -1,6 +1,7 @@
 /*
- * Makes the seeds of the inject fuzzer: recordings with samples of different shapes, with a dump.
- * usage: make_inject_corpus DIRECTORY
+ * Makes the seeds of the inject and the pipe fuzzer: recordings with samples of different shapes,
+ * with a dump.
+ * usage: make_inject_corpus DIRECTORY [pipe]
  */
 #include "../dump_builder.h"
 #include "../perf_file.h"
@@ -9,13 +10,21 @@
 
 #define CODE UINT64_C(0x7f0000010000)
 
+static int pipes; /* as perf record -o - writes them */
+
 static void save(const char *directory, const char *name, uint8_t options,
                  const struct perf_file *file, struct dump_builder *dump)
 {
     char path[4096], part[4096];
     snprintf(path, sizeof path, "%s/%s.bin", directory, name);
     snprintf(part, sizeof part, "%s/%s.part", directory, name);
-    perf_file_write(file, part);
+    if (pipes) {
+        FILE *made = fopen(part, "we");
+        perf_file_write_pipe(file, made);
+        fclose(made);
+    } else {
+        perf_file_write(file, part);
+    }
     static uint8_t bytes[65536];
     FILE *in = fopen(part, "re");
     FILE *out = fopen(path, "we");
@@ -92,9 +101,10 @@ static struct dump_builder dump(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
+    if (argc != 2 && argc != 3) {
         return 2;
     }
+    pipes = argc == 3;
     struct dump_builder code = dump();
     struct perf_file file = recording(0);
     put_mapping(&file, "/x/jit-4242.dump");

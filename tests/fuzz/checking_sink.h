@@ -1,0 +1,197 @@
+/*
+ * For fuzz targets that run a stream: a sink that looks at everything it is told, and what a
+ * fuzzer needs instead of the machine: files in memory, no messages, no waiting.
+ */
+#ifndef JD_FUZZ_CHECKING_SINK_H
+#define JD_FUZZ_CHECKING_SINK_H
+
+#include "jdtool/base/message.h"
+#include "jdtool/resolve/resolver.h"
+#include "jdtool/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* In the place of message.c's: nearly every input is an error, and nobody reads them. */
+void error_message(const char *format, ...)
+{
+    (void)format;
+}
+
+void warning_message(const char *format, ...)
+{
+    (void)format;
+}
+
+static void fault(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    abort();
+}
+
+static void require(bool holds, const char *what)
+{
+    if (!holds) {
+        fault(what);
+    }
+}
+
+static char directory[] = "/dev/shm/stream-fuzz-XXXXXX";
+
+static void leave(void)
+{
+    if (chdir("/") == 0) {
+        char command[64];
+        snprintf(command, sizeof command, "rm -rf %s", directory);
+        (void)!system(command);
+    }
+}
+
+static void enter(void)
+{
+    if (!mkdtemp(directory) || chdir(directory)) {
+        abort();
+    }
+    atexit(leave);
+}
+
+static void write_file(const char *name, int flags, const void *data, size_t size)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
+        abort();
+    }
+    close(fd);
+}
+
+/* ---- The sink ---- */
+
+static uint64_t consumed; /* so that nothing is left unread */
+
+static void read_string(const char *string)
+{
+    consumed += string ? strlen(string) : 0;
+}
+
+static void check_method(const struct resolved_method *method)
+{
+    require(method->kind < RESOLVED_KINDS && method->name, "a method without kind or name");
+    require(!method->class_name == !method->method_name, "a class without a method");
+    read_string(method->name);
+    read_string(method->class_name);
+    read_string(method->method_name);
+    read_string(method->descriptor);
+    read_string(method->file);
+}
+
+static void check_code(const struct resolved_code *code)
+{
+    require(code->method && code->module && code->symbol && code->index, "code that is nobody's");
+    require(code->module->kind == MODULE_JVM, "code in no JVM");
+    read_string(code->symbol);
+    check_method(code->method);
+}
+
+static void check_frame(const struct resolved_frame *frame, const struct resolved_frame *next)
+{
+    require(frame->kind < RESOLVED_KINDS, "a frame of no kind");
+    require(frame->kind != RESOLVED_INLINED || (next && next->address == frame->address),
+            "an inlined frame without one it is inlined into");
+    require(!frame->unnamed || frame->kind == RESOLVED_UNKNOWN, "a named frame without a name");
+    bool generated = frame->kind == RESOLVED_STUB || frame->kind == RESOLVED_COMPILED ||
+                     frame->kind == RESOLVED_INTERPRETED;
+    require(!generated || (frame->code && frame->method), "generated code without code");
+    if (frame->code) {
+        check_code(frame->code);
+        require(frame->address - frame->code->address < frame->code->size, "beside its code");
+        require(frame->module == frame->code->module, "in another module than its code");
+    }
+    if (frame->method) {
+        check_method(frame->method);
+    }
+    if (frame->module) {
+        read_string(frame->module->path);
+    }
+}
+
+static int check_begin(struct sample_sink *sink, const struct recording *recording)
+{
+    (void)sink;
+    for (uint32_t i = 0; i < recording->event_count; i++) {
+        read_string(recording->events[i].name);
+    }
+    read_string(recording->command_line);
+    return 0;
+}
+
+static int check_record(struct sample_sink *sink, const struct perf_record *record, bool superseded)
+{
+    (void)sink;
+    consumed += superseded;
+    for (uint32_t i = 0; i < record->size; i++) {
+        consumed += record->bytes[i];
+    }
+    return 0;
+}
+
+static int check_told(struct sample_sink *sink, const struct resolved_code *code)
+{
+    (void)sink;
+    check_code(code);
+    return 0;
+}
+
+static int check_sample(struct sample_sink *sink, const struct resolved_sample *sample)
+{
+    (void)sink;
+    require(sample->frame_count <= RESOLVED_FRAMES_MAX, "too many frames");
+    require(sample->end < STACK_ENDS && sample->event && sample->recorded, "half a sample");
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
+        bool is_last = i + 1 == sample->frame_count;
+        const struct resolved_frame *frame = &sample->frames[i];
+        if (is_last && frame->kind == RESOLVED_INLINED) {
+            require(sample->frame_count == RESOLVED_FRAMES_MAX, "an inlined frame at the end");
+        } else {
+            check_frame(frame, is_last ? NULL : frame + 1);
+        }
+    }
+    for (uint32_t i = 0; i < sample->touched_count; i++) {
+        check_code(sample->touched[i]);
+    }
+    read_string(sample->thread.comm);
+    read_string(sample->thread.process_name);
+    return 0;
+}
+
+static int check_end(struct sample_sink *sink)
+{
+    (void)sink;
+    return 0;
+}
+
+static void check_abort(struct sample_sink *sink)
+{
+    (void)sink;
+}
+
+static int run_stream(const struct stream_options *options)
+{
+    static const struct sample_sink_ops ops = {.begin = check_begin,
+                                               .record = check_record,
+                                               .code = check_told,
+                                               .sample = check_sample,
+                                               .end = check_end,
+                                               .abort = check_abort};
+    struct sample_sink sink = {&ops};
+    struct sample_sink *const sinks[] = {&sink};
+    struct stream_result result;
+    return stream_run(options, sinks, 1, &result);
+}
+
+#endif
