@@ -11,6 +11,8 @@
  */
 #include "jdtool/inject.h"
 
+#include "jdtool/save.h"
+
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/perf/perf_version.h"
@@ -352,6 +354,9 @@ int inject(const struct inject_options *options)
     }
     run->options = options;
     int err = run_all(run);
+    if (!err && options->save) {
+        err = save_samples(options);
+    }
     if (err && !run->has_result) {
         images_remove(run->files, run->jvms.count);
     }

@@ -17,6 +17,7 @@ struct inject_options {
     const char *source_path;
     const char *scorecard;
     const char *build_id_dir; /* NULL: perf's default */
+    const char *save;         /* the samples with their names (sinks/saved_format.h); NULL: no */
     char **dumps;
     uint32_t dump_count;
     enum inline_mode inline_mode;

@@ -38,6 +38,7 @@ static int parse(int argc, char **argv, struct inject_options *options)
         {"keep-all", no_argument, NULL, 'k'},
         {"keep-stacks", no_argument, NULL, 'K'},
         {"scorecard", required_argument, NULL, 'c'},
+        {"save", required_argument, NULL, 'V'},
         {"quiet", no_argument, NULL, 'q'},
         {0},
     };
@@ -81,6 +82,9 @@ static int parse(int argc, char **argv, struct inject_options *options)
             break;
         case 'c':
             options->scorecard = optarg;
+            break;
+        case 'V':
+            options->save = optarg;
             break;
         case 'q':
             options->quiet = true;
@@ -144,5 +148,7 @@ const struct verb verb_inject = {
         "perf\n"
         "                            to unwind; default: each is unwound once, here\n"
         "      --scorecard FILE      how good the profile is, as JSON\n"
+        "      --save FILE           the samples with their names, for jdtool export, annotate, "
+        "view\n"
         "  -q, --quiet               do not print the scorecard\n",
 };

@@ -79,6 +79,8 @@ int naming_start(struct naming *naming, const struct naming_options *options)
     add(&words, "%s/buildid", profile);
     add(&words, "--scorecard", NULL);
     add(&words, "%s/scorecard.json", profile);
+    add(&words, "--save", NULL);
+    add(&words, "%s/samples.saved", profile);
     for (size_t i = 0; i < options->dump_count; i++) {
         add(&words, "--dump=%s", options->dumps[i]);
     }
