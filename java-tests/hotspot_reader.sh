@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# What KDAB hotspot makes of our results, by its hotspot-perfparser, which needs no display: every
+# frame in an image has a name, also where code took the place of other code, and the frames are
+# those that perf script shows, inlined ones included, which hotspot takes from our debugging
+# information and perf from the call chains.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+parser=
+for candidate in /usr/lib/*/libexec/hotspot-perfparser /usr/libexec/hotspot-perfparser; do
+    [ ! -x "$candidate" ] || parser=$candidate
+done
+[ -n "$parser" ] || skip "KDAB hotspot is not installed (Debian: hotspot)"
+compile Streams
+compile ComeAndGo
+
+# judge NAME PERF-OPTIONS -- COMMAND
+judge() {
+    local name=$1
+    local dir=$scratch/$name
+    shift
+    mkdir -p "$dir"
+    JAVA_TOOL_OPTIONS="-XX:+PreserveFramePointer -agentpath:$agent=dir=$dir,methods=on" \
+        perf_record -k mono -e cpu-clock -o "$dir/perf.data" "$@" >"$dir/log" 2>&1 ||
+        fail "$name: $(tail -n 3 "$dir/log")"
+    for mode in expand dwarf; do
+        "$jdtool" inject -q -i "$dir/perf.data" -o "$dir/$mode.data" --inline "$mode" ||
+            fail "$name: jdtool inject"
+    done
+    python3 "$tests_dir/readers/hotspot.py" "$parser" "$dir/dwarf.data" "$dir/expand.data" \
+        >"$dir/said" 2>&1 || fail "$name: $(head -c 3000 "$dir/said")"
+    note "$name: $(head -n 2 "$dir/said" | paste -sd ';')"
+    # With the inlined methods in the chains, too, everything has a name.
+    python3 "$tests_dir/readers/hotspot.py" "$parser" "$dir/expand.data" >"$dir/said" 2>&1 ||
+        fail "$name: expanded: $(head -c 3000 "$dir/said")"
+}
+
+judge streams -F 499 -g -- "$jdk/bin/java" -cp "$classes" Streams 4
+judge copied -F 199 --call-graph dwarf,16384 -- "$jdk/bin/java" -cp "$classes" Streams 3
+judge reused -F 1999 -g -- "$jdk/bin/java" -cp "$classes" ComeAndGo 500
+[ -e "$scratch/reused/dwarf-java.2.so" ] || fail "no code took the place of other code"
+if [ "$long" = 1 ]; then
+    javac_workload
+    judge javac -F 499 -g -- "$jdk/bin/javac" "${javac_args[@]}"
+fi
