@@ -4,15 +4,13 @@
 #ifndef JD_TOOL_INJECT_H
 #define JD_TOOL_INJECT_H
 
-#include "jdtool/sinks/frame_table.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
 enum inline_mode { INLINE_AUTO, INLINE_EXPAND, INLINE_DWARF, INLINE_OFF };
 
 struct inject_options {
-    const char *input;
+    const char *input; /* "-": stdin */
     const char *output;
     const char *source_path;
     const char *scorecard;
@@ -21,7 +19,8 @@ struct inject_options {
     char **dumps;
     uint32_t dump_count;
     enum inline_mode inline_mode;
-    const char *suffixes[FRAME_KINDS];
+    const char *inlined_suffix;
+    const char *interpreted_suffix;
     bool leaf;
     bool keep_all;
     bool keep_stacks;

@@ -95,10 +95,10 @@ static int deliver_sample(struct stream *stream, struct perf_sample *sample)
 {
     struct recording *recording = &stream->facts.recording;
     struct resolved_sample resolved;
-    int err =
-        stream->wants_codes ? resolver_codes(stream->resolver, sample->time, give_code, stream) : 0;
-    if (!err) {
-        err = resolver_sample(stream->resolver, sample, &resolved);
+    int err = resolver_sample(stream->resolver, sample, &resolved);
+    resolver_report(stream->resolver, recording); /* JVMs may have been found */
+    if (!err && stream->wants_codes) {
+        err = resolver_codes(stream->resolver, sample->time, give_code, stream);
     }
     if (err) {
         return err;
@@ -113,7 +113,6 @@ static int deliver_sample(struct stream *stream, struct perf_sample *sample)
         recording->until = sample->time > recording->until ? sample->time : recording->until;
         recording->counts.samples++;
     }
-    resolver_report(stream->resolver, recording); /* JVMs may have been found */
     for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
         err = stream->sinks[i]->ops->sample(stream->sinks[i], &resolved);
     }

@@ -60,10 +60,10 @@ static int parse(int argc, char **argv, struct inject_options *options)
             }
             break;
         case 'S':
-            options->suffixes[FRAME_INLINED] = optarg;
+            options->inlined_suffix = optarg;
             break;
         case 'T':
-            options->suffixes[FRAME_INTERPRETED] = optarg;
+            options->interpreted_suffix = optarg;
             break;
         case 'l':
             options->leaf = true;
@@ -107,7 +107,8 @@ static int parse(int argc, char **argv, struct inject_options *options)
 
 static int run_verb(int argc, char **argv)
 {
-    struct inject_options options = {.suffixes = {" (inlined)", " (interpreted)"}};
+    struct inject_options options = {.inlined_suffix = " (inlined)",
+                                     .interpreted_suffix = " (interpreted)"};
     options.dumps = calloc((size_t)argc + 1, sizeof *options.dumps);
     if (!options.dumps) {
         error_message("failed to inject: %s", strerror(ENOMEM));
@@ -128,7 +129,7 @@ const struct verb verb_inject = {
     .help =
         "Names a recording's frames in generated code. Dumps are found as perf finds them; each\n"
         "JVM's code goes into one ELF file beside the result, inlined methods become frames.\n"
-        "  -i, --input FILE          what perf record wrote\n"
+        "  -i, --input FILE          what perf record wrote; -: from a pipe (perf record -o -)\n"
         "  -o, --output FILE         the result, for perf report, script, annotate\n"
         "      --dump FILE           use this dump for its JVM (may be repeated)\n"
         "      --inline MODE         expand: put inlined methods into the call chains; dwarf: "

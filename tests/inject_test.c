@@ -4,8 +4,7 @@
  */
 #include "jdtool/base/verb.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/perf/processes.h"
-#include "jdtool/sinks/call_chains.h"
+#include "jdtool/sinks/image_frames.h"
 #include "tests/dump_builder.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"
@@ -27,6 +26,11 @@
 #define PID        BUILDER_PID
 #define CODE       UINT64_C(0x7f0000010000) /* of the dump's code */
 #define OTHER_CODE UINT64_C(0x7f0000020000)
+
+static bool is_frame(uint64_t address)
+{
+    return address >= IMAGE_FRAMES_BASE && address < IMAGE_FRAMES_BASE * 2;
+}
 
 /* ---- A recording ---- */
 
@@ -182,6 +186,20 @@ static uint32_t read_result(const char *path, struct seen *all, uint32_t room)
     return count;
 }
 
+/* The nth record of that type, from 0; of mappings those of code in images. */
+static const struct seen *nth(const struct seen *seen, uint32_t count, uint32_t type, uint32_t n)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool counts = seen[i].type == type && (type != PERF_RECORD_MMAP2 || seen[i].offset > 0);
+        if (counts && n-- == 0) {
+            return &seen[i];
+        }
+    }
+    return NULL;
+}
+#define MAPPING(n) nth(seen, count, PERF_RECORD_MMAP2, n)
+#define SAMPLE(n)  nth(seen, count, PERF_RECORD_SAMPLE, n)
+
 /* The name of the symbol over a file offset of an image, "" when there is none. */
 static const char *symbol_at(const char *path, uint64_t offset)
 {
@@ -235,7 +253,7 @@ static int line_at(const char *path, uint64_t offset, char *source, size_t room)
 
 /* ---- Tests ---- */
 
-static void mappings_come_before_the_end_of_their_round(void **state)
+static void code_is_mapped_when_it_is_touched(void **state)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -261,20 +279,19 @@ static void mappings_come_before_the_end_of_their_round(void **state)
     static const struct {
         uint32_t type;
         uint64_t time;
-        const char *symbol; /* of mappings: what is at their start */
+        const char *symbol; /* of mappings: what is at their start, "" the image's own start */
     } expected[] = {
         {PERF_RECORD_MMAP2, 1000010, NULL}, /* before the dump: kept, as perf does */
         {PERF_RECORD_MMAP2, 1000061, NULL},
         {PERF_RECORD_MMAP2, 1000062, NULL}, /* another process' */
-        {PERF_USER_FINISHED_ROUND, 0, NULL},
+        {PERF_RECORD_MMAP2, 1000200, ""},
+        {PERF_RECORD_MMAP2, 1000200, "a.A.m()"},
         {PERF_RECORD_SAMPLE, 1000200, NULL},
-        {PERF_RECORD_MMAP2, 1000100, "a.A.m()"},
-        {PERF_USER_FINISHED_ROUND, 0, NULL},
-        {PERF_RECORD_SAMPLE, 1000550, NULL},
+        {PERF_RECORD_MMAP2, 1000400, "stub"},
         {PERF_RECORD_SAMPLE, 1000400, NULL},
-        {PERF_RECORD_MMAP2, 1000300, "stub"},
-        {PERF_RECORD_MMAP2, 1000500, "a.A.later()"},
-        {PERF_USER_FINISHED_ROUND, 0, NULL},
+        {PERF_RECORD_MMAP2, 1000550, ""}, /* code that took a place over is in another image */
+        {PERF_RECORD_MMAP2, 1000550, "a.A.later()"},
+        {PERF_RECORD_SAMPLE, 1000550, NULL},
     };
     assert_int_equal(count, sizeof expected / sizeof expected[0]);
     for (uint32_t i = 0; i < count; i++) {
@@ -286,9 +303,10 @@ static void mappings_come_before_the_end_of_their_round(void **state)
         }
     }
     /* Nothing touched it. */
-    assert_string_equal(symbol_at(scratch_path(state, "r-java.so"), seen[5].offset), "a.A.m()");
-    for (uint64_t offset = 0x1000; offset < 0x1100; offset++) {
-        assert_string_not_equal(symbol_at(scratch_path(state, "r-java.so"), offset), "untouched");
+    for (uint64_t offset = 0; offset < 0x100; offset++) {
+        assert_string_not_equal(symbol_at(scratch_path(state, "r-java.so"),
+                                          seen[4].offset + (OTHER_CODE - CODE) + offset),
+                                "untouched");
     }
     free(file.records);
 }
@@ -305,9 +323,13 @@ static void keep_all_keeps_all(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", "--keep-all", NULL), STATUS_DONE);
     struct seen seen[32];
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
-    assert_int_equal(count, 6); /* what is later than the last round comes at the end */
-    assert_int_equal(seen[2].type, PERF_USER_FINISHED_ROUND);
-    assert_string_equal(symbol_at(seen[5].path, seen[5].offset), "untouched");
+    static const char *const names[] = {"a.A.m()", "stub", "a.A.later()", "untouched"};
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_non_null(MAPPING(i));
+        assert_string_equal(symbol_at(MAPPING(i)->path, MAPPING(i)->offset), names[i]);
+    }
+    assert_null(MAPPING(4));
+    assert_true(SAMPLE(0) < MAPPING(1)); /* by time */
     free(file.records);
 }
 
@@ -328,21 +350,20 @@ static void inlined_methods_are_frames(void **state)
     struct seen seen[32];
     assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", NULL), STATUS_DONE);
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
-    assert_int_equal(seen[0].type, PERF_RECORD_SAMPLE);
-    assert_int_equal(seen[0].chain_count, 6);
-    uint64_t frame = seen[0].chain[3];
+    assert_int_equal(SAMPLE(0)->chain_count, 6);
+    uint64_t frame = SAMPLE(0)->chain[3];
     assert_true(is_frame(frame));
-    assert_true(seen[0].chain[4] == CODE + 4);
-    assert_int_equal(seen[0].address, leaf[1]);
-    assert_int_equal(seen[1].chain_count, 5);
-    assert_true(seen[1].chain[2] == CODE + 3); /* in the call */
-    assert_true(seen[1].chain[3] == frame);
-    assert_true(seen[1].chain[4] == CODE + 4);
+    assert_true(SAMPLE(0)->chain[4] == CODE + 4);
+    assert_int_equal(SAMPLE(0)->address, leaf[1]);
+    assert_int_equal(SAMPLE(1)->chain_count, 5);
+    assert_true(SAMPLE(1)->chain[2] == CODE + 3); /* in the call */
+    assert_true(SAMPLE(1)->chain[3] == frame);
+    assert_true(SAMPLE(1)->chain[4] == CODE + 4);
 
     bool mapped = false;
     char source[64];
     for (uint32_t i = 0; i < count; i++) {
-        if (seen[i].type == PERF_RECORD_MMAP2 && seen[i].address == FRAME_BASE) {
+        if (seen[i].type == PERF_RECORD_MMAP2 && seen[i].address == IMAGE_FRAMES_BASE) {
             uint64_t offset = frame - seen[i].address + seen[i].offset;
             assert_string_equal(symbol_at(seen[i].path, offset), "b.B.inlined() (inlined)");
             assert_int_equal(line_at(seen[i].path, offset, source, sizeof source), 11);
@@ -390,11 +411,10 @@ static void debugging_information_tells_of_inlined_methods(void **state)
                      STATUS_DONE);
     struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
-    assert_int_equal(count, 2);
-    assert_int_equal(seen[0].chain_count, 2);
-    uint64_t address = seen[1].offset;
+    assert_int_equal(SAMPLE(0)->chain_count, 2);
+    uint64_t address = MAPPING(0)->offset;
 
-    int fd = open(seen[1].path, O_RDONLY | O_CLOEXEC);
+    int fd = open(MAPPING(0)->path, O_RDONLY | O_CLOEXEC);
     Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
     Dwarf_Die unit;
     Dwarf_Die *scopes;
@@ -440,17 +460,11 @@ static void the_build_id_is_that_of_code_names_and_lines(void **state)
         assert_int_equal(inject(state, "p.data", "r.data", "--inline", modes[i], NULL),
                          STATUS_DONE);
         struct perf_data *data;
-        struct perf_record record;
+        size_t size;
         assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
-        assert_int_equal(perf_data_next(data, false, &record), 1);
-        assert_true(record.misc & PERF_RECORD_MISC_MMAP_BUILD_ID);
-        assert_int_equal(record.bytes[40], BUILD_ID_MAX);
-        memcpy(ids[i], record.bytes + 44, BUILD_ID_MAX);
-        uint8_t entry[36];
-        const struct perf_section *section = &data->features[PERF_FEATURE_BUILD_ID];
-        assert_true(section->size >= sizeof entry);
-        assert_int_equal(perf_data_read(data, section->offset, entry, sizeof entry), 0);
-        assert_memory_equal(entry + 12, ids[i], BUILD_ID_MAX);
+        const uint8_t *entry = perf_data_feature(data, PERF_FEATURE_BUILD_ID, &size);
+        assert_true(entry && size >= 36);
+        memcpy(ids[i], entry + 12, BUILD_ID_MAX);
         perf_data_close(data);
         free(file.records);
     }
@@ -472,10 +486,10 @@ static void a_fork_has_its_parents_code(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", NULL), STATUS_DONE);
     struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
-    assert_int_equal(count, 5);
-    assert_int_equal(seen[1].chain_count, 3);
-    assert_string_equal(symbol_at(seen[3].path, seen[3].offset), "a.A.m()");
-    assert_int_equal(seen[3].pid, PID); /* perf gives the fork its parent's mappings */
+    assert_int_equal(SAMPLE(0)->chain_count, 3);
+    assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "a.A.m()");
+    assert_int_equal(MAPPING(0)->pid, PID + 1); /* its parent has not touched it */
+    assert_null(MAPPING(1));
     free(file.records);
 }
 
@@ -493,6 +507,7 @@ static void the_scorecard_tells_why(void **state)
     write_simple_dump(state);
     put_mmap2(&file, PID, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
     put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, PROT_READ | PROT_EXEC, "/no/libc.so.6");
+    put_mmap2(&file, PID, 0, 0x7f0000300000, 0x1000, PROT_READ | PROT_EXEC, "/no/libjvm.so");
     put_mmap2(&file, PID + 7, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "/anon_hugepage (deleted)");
     put_mmap2(&file, PID + 7, 0, 0x7f0000200000, 0x1000, PROT_READ | PROT_EXEC, "/no/libjvm.so");
     put_marker(&file, state);
@@ -582,8 +597,9 @@ static void an_empty_dump_costs_its_own_names_only(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
     assert_int_equal(inject(state, "p.data", "r.data", "--dump", empty, NULL), STATUS_DONE);
     struct seen seen[8] = {0};
-    assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), 3);
-    assert_string_equal(symbol_at(seen[2].path, seen[2].offset), "a.A.m()");
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "a.A.m()");
+    assert_null(MAPPING(1));
 
     /* With no other dump it is a failure; one that is not there was named by mistake. */
     write_nothing(state, "jit-4242.dump");
@@ -622,11 +638,12 @@ static void dumps_of_one_name_go_to_their_own_jvms(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", "--dump", path[0], "--dump", path[1], NULL),
                      STATUS_DONE);
     struct seen seen[8] = {0};
-    assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), 4);
-    for (int i = 2; i < 4; i++) {
-        assert_string_equal(symbol_at(seen[i].path, seen[i].offset),
-                            seen[i].pid == PID ? "early" : "late");
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_string_equal(symbol_at(MAPPING(i)->path, MAPPING(i)->offset),
+                            MAPPING(i)->pid == PID ? "early" : "late");
     }
+    assert_null(MAPPING(2));
     for (int i = 0; i < 2; i++) {
         unlink(path[i]);
         rmdir(scratch_path(state, names[i]));
@@ -686,8 +703,8 @@ static void a_replaced_dump_is_not_taken_for_the_first_ones(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
     struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
-    assert_int_equal(count, 4); /* the first one's marker, two samples, one mapping */
-    assert_int_equal(seen[3].pid, PID + 1);
+    assert_int_equal(count, 5); /* the first one's marker, two samples, an image and its code */
+    assert_int_equal(MAPPING(0)->pid, PID + 1);
     free(file.records);
 }
 
@@ -707,9 +724,9 @@ static void a_named_dump_goes_to_the_process_of_its_time(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", "--dump", dump, NULL), STATUS_DONE);
     struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
-    assert_int_equal(count, 5); /* one mapping, of the first process */
-    assert_int_equal(seen[4].time, 1000100);
-    assert_string_equal(symbol_at(seen[4].path, seen[4].offset), "a.A.m()");
+    assert_int_equal(MAPPING(0)->time, 1000200);
+    assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "a.A.m()");
+    assert_null(MAPPING(1)); /* the second process has none */
     free(file.records);
 }
 
@@ -729,10 +746,10 @@ static void the_return_barrier_is_no_return_address(void **state)
     perf_file_write(&file, scratch_path(state, "p.data"));
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
     struct seen seen[8] = {0};
-    read_result(scratch_path(state, "r.data"), seen, 8);
-    assert_true(seen[0].chain[1] == CODE + 40);
-    assert_true(seen[0].chain[2] == CODE + 16);
-    assert_true(seen[0].chain[3] == CODE + 31); /* a call as the last instruction */
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    assert_true(SAMPLE(0)->chain[1] == CODE + 40);
+    assert_true(SAMPLE(0)->chain[2] == CODE + 16);
+    assert_true(SAMPLE(0)->chain[3] == CODE + 31); /* a call as the last instruction */
     free(file.records);
 }
 
@@ -759,10 +776,9 @@ static void late_call_chains_are_rewritten(void **state)
     struct perf_data *data;
     struct perf_record record;
     assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
-    assert_int_equal(perf_data_next(data, true, &record), 1);
-    assert_int_equal(record.type, PERF_RECORD_SAMPLE);
-    assert_int_equal(perf_data_next(data, true, &record), 1);
-    assert_int_equal(record.type, PERF_RECORD_CALLCHAIN_DEFERRED);
+    do {
+        assert_int_equal(perf_data_next(data, true, &record), 1);
+    } while (record.type != PERF_RECORD_CALLCHAIN_DEFERRED);
     uint64_t words[8];
     assert_int_equal(record.size, 8 + sizeof words);
     memcpy(words, record.bytes + 8, sizeof words);
@@ -858,11 +874,10 @@ static void processor_time_stamps_are_converted(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
     struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
-    assert_int_equal(count, 5);
-    assert_int_equal(seen[3].time, 1500500);
-    assert_string_equal(symbol_at(seen[3].path, seen[3].offset), "first");
-    assert_int_equal(seen[4].time, 2500500);
-    assert_string_equal(symbol_at(seen[4].path, seen[4].offset), "second");
+    assert_int_equal(MAPPING(0)->time, 1500600);
+    assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "first");
+    assert_int_equal(MAPPING(1)->time, 2500600);
+    assert_string_equal(symbol_at(MAPPING(1)->path, MAPPING(1)->offset), "second");
     free(file.records);
 }
 
@@ -896,10 +911,10 @@ static void a_second_dump_takes_over(void **state)
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
     struct seen seen[8] = {0};
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
-    assert_int_equal(count, 5);
-    assert_string_equal(symbol_at(seen[3].path, seen[3].offset), "old");
-    assert_string_equal(symbol_at(seen[4].path, seen[4].offset), "new");
-    assert_string_not_equal(seen[3].path, seen[4].path);
+    assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "old");
+    assert_string_equal(symbol_at(MAPPING(1)->path, MAPPING(1)->offset), "new");
+    assert_string_not_equal(MAPPING(0)->path, MAPPING(1)->path);
+    assert_null(MAPPING(2));
     unlink(scratch_path(state, "2/jit-4242.dump"));
     rmdir(scratch_path(state, "2"));
     free(file.records);
@@ -939,7 +954,7 @@ static void wrong_usage_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mappings_come_before_the_end_of_their_round),
+        cmocka_unit_test(code_is_mapped_when_it_is_touched),
         cmocka_unit_test(keep_all_keeps_all),
         cmocka_unit_test(inlined_methods_are_frames),
         cmocka_unit_test(debugging_information_tells_of_inlined_methods),

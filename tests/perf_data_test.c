@@ -1,7 +1,7 @@
 /* Recordings read and written: records, samples, processes, and files that lie. */
 #include "jdtool/perf/build_ids.h"
+#include "jdtool/perf/mapping.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/perf/processes.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"
 

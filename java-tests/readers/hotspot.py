@@ -114,8 +114,6 @@ def main():
         chains.append((tid, time, chain))
     lost = sum(missing.values())
     print(f"{len(profile.samples)} samples, {named} frames in images, {lost} without a name")
-    for code, text in profile.errors:
-        print(f"hotspot-perfparser: error {code}: {text}")
     bad = lost > 0 or named == 0 or any(code == 1 for code, _ in profile.errors)
 
     if len(sys.argv) > 3:
@@ -132,6 +130,8 @@ def main():
         for tid, time, chain, candidates in different[:3]:
             print(f"thread {tid} at {time}:\n  hotspot {chain}\n  perf    {candidates}")
         bad = bad or different or not same
+    for code, text in profile.errors:
+        print(f"hotspot-perfparser: error {code}: {text}")
     return 1 if bad else 0
 
 

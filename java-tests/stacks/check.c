@@ -8,9 +8,8 @@
  * many reach the root or were cut off by the kernel
  */
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/perf/processes.h"
+#include "jdtool/stream.h"
 #include "jdtool/unwind/code_frames.h"
-#include "jdtool/unwind/stack_copies.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,103 +48,91 @@ static int check_frames(const char *path)
     return told == 0 || differ || undecodable;
 }
 
-struct recording {
-    struct perf_data *data;
-    struct processes *processes;
-    struct jvms jvms;
-    struct native_code *native;
-    struct stack_copies *stacks;
+/* ---- Stacks: a sample sink ---- */
+
+struct checker {
+    struct sample_sink sink;
+    bool calls;
+    uint64_t stacks; /* with frames in Java code */
+    uint64_t rooted;
+    uint64_t cut; /* by the kernel */
 };
 
-static int open_recording(const char *path, struct recording *recording)
+static int begin(struct sample_sink *sink, const struct recording *recording)
 {
-    struct jvms_options options = {.suffixes = {"", ""}};
-    if (perf_data_open(path, &recording->data) != 0 ||
-        processes_read(recording->data, &recording->processes) != 0 ||
-        jvms_find(recording->data, recording->processes, &options, &recording->jvms) != 0) {
-        return -1;
-    }
-    unsigned machine = stack_copies_machine(recording->data, &recording->jvms);
-    if (native_code_new(recording->data, machine, NULL, &recording->native)) {
-        return -1;
-    }
-    recording->stacks = stack_copies_new(machine, &recording->jvms, recording->native);
-    perf_data_rewind(recording->data);
-    return recording->stacks ? 0 : -1;
-}
-
-static void close_recording(struct recording *recording)
-{
-    stack_copies_free(recording->stacks);
-    native_code_free(recording->native);
-    jvms_free(&recording->jvms);
-    processes_free(recording->processes);
-    perf_data_close(recording->data);
+    (void)sink;
+    (void)recording;
+    return 0;
 }
 
 /* The name of a frame in Java code; NULL: it is none. */
-static const char *java_name(struct recording *recording, const struct process *process,
-                             uint64_t time, const struct unwind_frame *frame)
+static const char *java_name(const struct resolved_frame *frame)
 {
-    struct interpreted_frame named;
-    struct code_place place;
-    if (frame->kind == UNWIND_INTERPRETED) {
-        return stack_copies_interpreted(recording->stacks, frame, &named) ? named.method->name
-                                                                          : NULL;
+    if (frame->kind == RESOLVED_INTERPRETED) {
+        return frame->method->kind == RESOLVED_INTERPRETED ? frame->method->name : NULL;
     }
-    if (frame->kind != UNWIND_GENERATED || !jvms_code_at(process, frame->ip, time, &place)) {
-        return NULL;
-    }
-    const char *name = code_index_blob(place.jvm->index, place.of->blob)->name;
-    return strchr(name, '.') ? name : NULL;
+    return frame->code && strchr(frame->code->symbol, '.') ? frame->code->symbol : NULL;
 }
 
-static void print_calls(struct recording *recording, const struct process *process, uint64_t time)
+static void print_calls(const struct resolved_sample *sample)
 {
-    uint32_t count;
-    struct interpreted_frame caller;
-    const struct unwind_frame *frames = stack_copies_frames(recording->stacks, &count);
-    for (uint32_t i = 1; i < count; i++) {
-        if (frames[i].kind == UNWIND_INTERPRETED &&
-            stack_copies_interpreted(recording->stacks, &frames[i], &caller) && caller.bci >= 0) {
-            const char *callee = java_name(recording, process, time, &frames[i - 1]);
-            if (callee) {
-                printf("%s\t%" PRId64 "\t%s\n", caller.method->name, caller.bci, callee);
-            }
+    const struct resolved_frame *callee = NULL;
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
+        const struct resolved_frame *frame = &sample->frames[i];
+        if (frame->kind == RESOLVED_INLINED || frame->kind == RESOLVED_KERNEL) {
+            continue;
         }
+        if (callee && frame->kind == RESOLVED_INTERPRETED && java_name(frame) && frame->bci >= 0 &&
+            java_name(callee)) {
+            printf("%s\t%" PRId32 "\t%s\n", java_name(frame), frame->bci, java_name(callee));
+        }
+        callee = frame;
     }
+}
+
+static int take_sample(struct sample_sink *sink, const struct resolved_sample *sample)
+{
+    struct checker *checker = (struct checker *)sink;
+    bool java = false;
+    if (!sample->recorded->unwound) {
+        return 0;
+    }
+    if (checker->calls) {
+        print_calls(sample);
+    }
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
+        java |= sample->frames[i].code || sample->frames[i].kind == RESOLVED_INTERPRETED;
+    }
+    checker->stacks += java;
+    checker->rooted += java && (sample->end == STACK_ROOT || sample->end == STACK_FROZEN);
+    checker->cut += java && sample->end == STACK_COPY_CUT;
+    return 0;
+}
+
+static int end(struct sample_sink *sink)
+{
+    struct checker *checker = (struct checker *)sink;
+    if (!checker->calls) {
+        printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", checker->stacks, checker->rooted,
+               checker->cut);
+    }
+    return 0;
+}
+
+static void abort_checker(struct sample_sink *sink)
+{
+    (void)sink;
 }
 
 static int read_samples(const char *path, bool calls)
 {
-    struct recording recording = {0};
-    struct perf_record record;
-    struct perf_sample sample;
-    int more = -1;
-    if (open_recording(path, &recording) == 0) {
-        while ((more = perf_data_next(recording.data, true, &record)) > 0) {
-            if (record.type == PERF_RECORD_SAMPLE &&
-                perf_sample_decode(recording.data, &record, &sample) == 0 && sample.stack) {
-                const struct process *process =
-                    processes_at(recording.processes, sample.pid, sample.time);
-                stack_copies_unwind(recording.stacks, process, &sample);
-                if (calls && sample.unwound) {
-                    print_calls(&recording, process, sample.time);
-                }
-            }
-        }
-        if (!calls) {
-            const struct stack_counts *counts = stack_copies_counts(recording.stacks);
-            uint64_t stacks = 0;
-            for (int i = 0; i < STACK_ENDS; i++) {
-                stacks += counts->java_stacks[i];
-            }
-            printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", stacks, counts->java_stacks[STACK_ROOT],
-                   counts->java_stacks[STACK_COPY_CUT]);
-        }
-    }
-    close_recording(&recording);
-    return more < 0;
+    static const struct sample_sink_ops ops = {
+        .begin = begin, .sample = take_sample, .end = end, .abort = abort_checker};
+    struct checker checker = {.sink = {&ops}, .calls = calls};
+    struct sample_sink *const sinks[] = {&checker.sink};
+    const struct stream_options options = {.input = path};
+    struct stream_result result;
+    return stream_run(&options, sinks, 1, &result) != 0;
 }
 
 int main(int argc, char **argv)

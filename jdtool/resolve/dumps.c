@@ -189,21 +189,25 @@ static int read_named(struct dumps *dumps)
     return 0;
 }
 
-/* Whether a dump can have been mapped at that time, by what its header says. */
-static bool fits(const struct named_dump *named, uint64_t from)
+/* How far from its beginning, by its header, a dump would have been mapped at that time; 0: nobody
+ * can tell. */
+static uint64_t distance_of(const struct named_dump *named, uint64_t from)
 {
     uint64_t began = named->header.timestamp;
-    uint64_t distance = began > from ? began - from : from - began;
-    return !named->readable || from == 0 || (named->header.flags & JITDUMP_FLAGS_ARCH_TIMESTAMP) ||
-           distance <= MAPS_WITHIN;
+    if (!named->readable || from == 0 || (named->header.flags & JITDUMP_FLAGS_ARCH_TIMESTAMP)) {
+        return 0;
+    }
+    return began > from ? began - from : from - began;
 }
 
-/* The one for a marker: of this very file, of this name and time, or with this pid. NULL: none. */
+/* The one for a marker: this very file, of this name and the nearest in time, or with this pid.
+ * NULL: none. */
 static struct named_dump *named_for(const struct dumps *dumps, const struct marker *marker,
                                     uint64_t from)
 {
     struct named_dump *by_name = NULL;
     struct named_dump *by_pid = NULL;
+    uint64_t least = MAPS_WITHIN;
     for (uint32_t i = 0; i < dumps->options.named_count; i++) {
         struct named_dump *named = &dumps->named[i];
         if (named->used) {
@@ -213,8 +217,10 @@ static struct named_dump *named_for(const struct dumps *dumps, const struct mark
             if (marker->inode && marker->inode == named->inode) {
                 return named;
             }
-            if (!by_name && fits(named, from)) {
+            uint64_t distance = distance_of(named, from);
+            if (distance <= least && (!by_name || distance < least)) {
                 by_name = named;
+                least = distance;
             }
         } else if (!by_pid && named->readable && named->header.pid == marker->pid) {
             by_pid = named;

@@ -266,7 +266,7 @@ static void use_file(struct places *places, struct place *place, const struct ma
 {
     struct unwind_place *unwind = &place->unwind;
     struct resolved_frame frame = {.kind = RESOLVED_NATIVE, .bci = -1};
-    (void)object_of(places, mapped);
+    place->file = object_of(places, mapped);
     place->module = module_of(places, mapped->file);
     place->module_address = unwind->object ? unwind->file_address : 0;
     frame.module = place->module;
@@ -442,8 +442,7 @@ struct place *places_at_kernel(struct places *places, uint64_t pc, struct object
 bool place_is_root(struct place *place)
 {
     if (place->is_root < 0) {
-        bool is_root = place->unwind.object &&
-                       object_is_root(place->unwind.object, place->unwind.file_address);
+        bool is_root = place->file && object_is_root(place->file, place->unwind.file_address);
         place->is_root = is_root ? 1 : 0;
     }
     return place->is_root == 1;

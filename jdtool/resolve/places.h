@@ -25,6 +25,7 @@ struct place {
     const struct resolved_frame *frames; /* without what depends on the sample */
     uint32_t frame_count;
     int8_t is_root;                     /* a thread begins here; -1: not asked yet */
+    struct object *file;                /* what is mapped there, found or not; NULL: no file */
     const struct code_source *source;   /* NULL: no generated code */
     const struct resolved_code *code;   /* the same */
     const struct resolved_code *behind; /* that of the pc, where it is another one; NULL: none */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Code that is further apart is in different sections: a disassembler reads whole ones. There are
  * not too many of them, whatever the distances. */
@@ -426,6 +427,9 @@ int image_elf_finish(struct image_elf *elf, struct dwarf *dwarf, uint8_t build_i
     if (err) {
         output_file_fail(elf->file, err);
     }
+    /* ext4 writes a file to the disk at once that replaces another one, seconds for one with holes;
+     * and the recording that an earlier image belongs to is about to go, too. */
+    (void)unlink(elf->path);
     err = output_file_finish(elf->file);
     elf->file = NULL;
     image_elf_abort(elf);

@@ -74,15 +74,17 @@ static char *stem_of(const struct image_set *set, const struct recording *record
                      const struct module *module)
 {
     uint32_t number = 0;
+    uint32_t usable = 0;
     for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        usable += recording->jvms[i]->index != NULL;
         if (recording->jvms[i]->module == module) {
             number = recording->jvms[i]->number;
         }
     }
     char *stem = NULL;
-    int size = set->count == 0 ? asprintf(&stem, "%s-java", set->place)
-               : number == 0   ? asprintf(&stem, "%s-%u", set->place, module->pid)
-                               : asprintf(&stem, "%s-%u-%u", set->place, module->pid, number + 1);
+    int size = set->count == 0 && usable < 2 ? asprintf(&stem, "%s-java", set->place)
+               : number == 0                 ? asprintf(&stem, "%s-%u", set->place, module->pid)
+                             : asprintf(&stem, "%s-%u-%u", set->place, module->pid, number + 1);
     return size < 0 ? NULL : stem;
 }
 
@@ -191,20 +193,16 @@ static int reach(void *array_pointer, uint32_t index, uint32_t *room, size_t ele
 }
 
 static struct jvm_images *new_images(const struct image_set *set, const struct recording *recording,
-                                     const struct module *module)
+                                     const struct resolved_code *code)
 {
     struct jvm_images *images = calloc(1, sizeof *images);
     if (images) {
-        images->module = module;
+        images->module = code->module;
+        images->index = code->index;
         images->number = set->count;
-        images->stem = stem_of(set, recording, module);
+        images->stem = stem_of(set, recording, code->module);
         images->layout = image_layout_new();
         images->frames = image_frames_new(set->count);
-        for (uint32_t i = 0; i < recording->jvm_count; i++) {
-            if (recording->jvms[i]->module == module) {
-                images->index = recording->jvms[i]->index;
-            }
-        }
     }
     if (!images || !images->stem || !images->layout || !images->frames) {
         free_images(images);
@@ -213,27 +211,22 @@ static struct jvm_images *new_images(const struct image_set *set, const struct r
     return images;
 }
 
-struct jvm_images *image_set_find(const struct image_set *set, const struct module *module)
-{
-    return module->id < set->module_room ? set->by_module[module->id] : NULL;
-}
-
 struct jvm_images *image_set_of(struct image_set *set, const struct recording *recording,
-                                const struct module *module)
+                                const struct resolved_code *code)
 {
-    struct jvm_images *images = image_set_find(set, module);
-    if (images) {
-        return images;
+    uint32_t module = code->module->id;
+    if (module < set->module_room && set->by_module[module]) {
+        return set->by_module[module];
     }
-    images = new_images(set, recording, module);
+    struct jvm_images *images = new_images(set, recording, code);
     if (!images ||
-        reach(&set->by_module, module->id, &set->module_room, sizeof(struct jvm_images *)) < 0 ||
+        reach(&set->by_module, module, &set->module_room, sizeof(struct jvm_images *)) < 0 ||
         array_reserve(&set->list, set->count, &set->room, sizeof(struct jvm_images *)) < 0) {
         free_images(images);
         (void)no_memory(set);
         return NULL;
     }
-    set->by_module[module->id] = images;
+    set->by_module[module] = images;
     set->list[set->count++] = images;
     return images;
 }
@@ -360,6 +353,20 @@ int image_set_write(struct image_set *set, written_fn *written, void *context)
         image_set_remove(set);
     }
     return err;
+}
+
+void image_set_tell(struct image_set *set,
+                    void (*tell)(void *context, const struct module *module, const char *path),
+                    void *context)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct jvm_images *images = set->list[i];
+        const char *path =
+            image_layout_file_count(images->layout) ? image_set_path(images, 0) : NULL;
+        if (path) {
+            tell(context, images->module, path);
+        }
+    }
 }
 
 void image_set_remove(struct image_set *set)

@@ -4,9 +4,8 @@
  *
  *     perf.jit.data  ->  perf.jit-java.so, perf.jit-java-frames.so
  *
- * and further layers as perf.jit-java.2.so and so on. Of several JVMs the first one that a sample
- * touches is "java", so that perf diff finds the same files in two results; the others go by their
- * pid.
+ * and further layers as perf.jit-java.2.so and so on. "java" is the JVM that is the only one when it
+ * is first touched, so that perf diff finds the same files in two results; others go by their pid.
  *
  * What goes into them is gathered while samples come; they are written at the end, from the dumps.
  */
@@ -58,12 +57,9 @@ int image_set_open(const struct image_set_options *options, struct image_set **o
 /* Frees it; what was written stays. NULL is fine. */
 void image_set_close(struct image_set *set);
 
-/* The images of the JVM with that module, made when there are none. NULL after a message. */
+/* The images of the JVM whose code that is, made when there are none. NULL after a message. */
 struct jvm_images *image_set_of(struct image_set *set, const struct recording *recording,
-                                const struct module *module);
-
-/* The same, NULL when there are none. */
-struct jvm_images *image_set_find(const struct image_set *set, const struct module *module);
+                                const struct resolved_code *code);
 
 /*
  * The piece of a code in the layout of its JVM's images; *is_new: it was not met before. `lowest`
@@ -84,6 +80,11 @@ const char *image_set_frames_path(struct jvm_images *images);
 int image_set_write(struct image_set *set,
                     void (*written)(void *context, const char *path,
                                     const uint8_t build_id[BUILD_ID_MAX]),
+                    void *context);
+
+/* Calls `tell` for each JVM with code in an image, with its module and the first image's path. */
+void image_set_tell(struct image_set *set,
+                    void (*tell)(void *context, const struct module *module, const char *path),
                     void *context);
 
 /* Removes what image_set_write wrote: there will be no result. */

@@ -106,22 +106,22 @@ static int put_ip(struct perf_data_sink *sink, uint64_t ip)
     return 0;
 }
 
-/* Has it an address in the image of frames? */
+/* Has it an address in the image of frames? Such a frame knows the code it ran in, the
+ * interpreter's or the compiled method's. */
 static bool is_without_code(const struct resolved_frame *frame)
 {
-    return frame->kind == RESOLVED_INLINED ||
-           (frame->kind == RESOLVED_INTERPRETED && frame->method &&
-            frame->method->kind == RESOLVED_INTERPRETED);
+    return frame->code && (frame->kind == RESOLVED_INLINED ||
+                           (frame->kind == RESOLVED_INTERPRETED && frame->method &&
+                            frame->method->kind == RESOLVED_INTERPRETED));
 }
 
 static int put_frame_without_code(struct perf_data_sink *sink, const struct resolved_sample *sample,
                                   const struct resolved_frame *frame)
 {
-    const struct module *module = frame->module ? frame->module : sample->thread.jvm;
-    struct jvm_images *images = module ? image_set_of(sink->images, sink->recording, module) : NULL;
+    struct jvm_images *images = image_set_of(sink->images, sink->recording, frame->code);
     int err = 0;
     if (!images) {
-        return module ? -ENOMEM : 0;
+        return -ENOMEM;
     }
     uint64_t address = image_frames_address(images->frames, frame, &err);
     if (err) {
@@ -144,7 +144,9 @@ static int put_address(struct perf_data_sink *sink, const struct resolved_sample
     int err = 0;
     while (*next < sample->frame_count && sample->frames[*next].kind == RESOLVED_INLINED && !err) {
         const struct resolved_frame *frame = &sample->frames[(*next)++];
-        err = sink->options.expand ? put_frame_without_code(sink, sample, frame) : 0;
+        err = sink->options.expand && is_without_code(frame)
+                  ? put_frame_without_code(sink, sample, frame)
+                  : 0;
     }
     if (err) {
         return err;
@@ -259,7 +261,7 @@ static int take_sample(struct sample_sink *base, const struct resolved_sample *s
     int err = 0;
     for (uint32_t i = 0; i < sample->touched_count && !err; i++) {
         const struct resolved_code *code = sample->touched[i];
-        struct jvm_images *images = image_set_of(sink->images, sink->recording, code->module);
+        struct jvm_images *images = image_set_of(sink->images, sink->recording, code);
         err = images ? image_maps_touch(sink->maps, images, sample->thread.pid, sample->time, code)
                      : -ENOMEM;
     }
@@ -276,7 +278,7 @@ static int take_sample(struct sample_sink *base, const struct resolved_sample *s
 static int take_code(struct sample_sink *base, const struct resolved_code *code)
 {
     struct perf_data_sink *sink = self(base);
-    struct jvm_images *images = image_set_of(sink->images, sink->recording, code->module);
+    struct jvm_images *images = image_set_of(sink->images, sink->recording, code);
     uint64_t time = code->from > sink->time ? code->from : sink->time;
     return images ? image_maps_touch(sink->maps, images, code->module->pid, time, code) : -ENOMEM;
 }
@@ -299,6 +301,9 @@ static int end(struct sample_sink *base)
             image_set_remove(sink->images);
         }
     }
+    if (!err && sink->options.written) {
+        image_set_tell(sink->images, sink->options.written, sink->options.written_context);
+    }
     if (!err && sink->cut_samples) {
         warning_message("%llu samples have more frames than a record has room for; %llu of their "
                         "outermost ones are not in %s",
@@ -312,13 +317,6 @@ static int end(struct sample_sink *base)
 static void abort_sink(struct sample_sink *base)
 {
     close_sink(self(base));
-}
-
-const char *perf_data_sink_image(const struct sample_sink *base, const struct module *module)
-{
-    const struct perf_data_sink *sink = (const struct perf_data_sink *)base;
-    struct jvm_images *images = image_set_find(sink->images, module);
-    return images && image_layout_file_count(images->layout) ? image_set_path(images, 0) : NULL;
 }
 
 struct sample_sink *perf_data_sink_new(const struct perf_data_sink_options *options)

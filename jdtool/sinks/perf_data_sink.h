@@ -27,12 +27,12 @@ struct perf_data_sink_options {
     const char *inlined_suffix; /* behind such methods' names */
     const char *interpreted_suffix;
     struct source_path *source_path; /* never NULL */
+    /* Told at the end where the code of each JVM is: the first of its images. NULL: nobody. */
+    void (*written)(void *context, const struct module *module, const char *path);
+    void *written_context;
 };
 
 /* What it is given must live longer. NULL after a message. */
 struct sample_sink *perf_data_sink_new(const struct perf_data_sink_options *options);
-
-/* The path of the image with a JVM's code; NULL: it has none. Lives until the sink's end. */
-const char *perf_data_sink_image(const struct sample_sink *sink, const struct module *module);
 
 #endif
