@@ -4,8 +4,9 @@
  *
  *     perf.jit.data  ->  perf.jit-java.so, perf.jit-java-frames.so
  *
- * and further layers as perf.jit-java.2.so and so on. "java" is the JVM that is the only one when it
- * is first touched, so that perf diff finds the same files in two results; others go by their pid.
+ * and further layers as perf.jit-java.2.so and so on. "java" is the JVM that is the only one when
+ * it is first touched, so that perf diff finds the same files in two results; others go by their
+ * pid.
  *
  * What goes into them is gathered while samples come; they are written at the end, from the dumps.
  */
