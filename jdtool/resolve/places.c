@@ -10,12 +10,19 @@
 #define PLACES_MAX      (UINT32_C(1) << 17)
 #define FRAME_BYTES_MAX ((size_t)24 << 20)
 
+/* Most questions are of a few thousand addresses. A power of two. */
+#define FRONT 2048
+
 struct places {
     struct places_options options;
     struct piece_context pieces;
     struct chunks list; /* of struct place */
     struct hash_map by_pc;
-    struct arena arena; /* their frames and rows */
+    struct front {
+        uint64_t hash;
+        struct place *place; /* NULL: none */
+    } front[FRONT];          /* those that were asked for last */
+    struct arena arena;      /* frames and rows */
     bool failed;
 
     /* The place that is being made. */
@@ -56,6 +63,7 @@ void places_make_room(struct places *places)
     if (places->list.count > PLACES_MAX || places->arena.size > FRAME_BYTES_MAX) {
         chunks_free(&places->list);
         hash_map_clear(&places->by_pc);
+        memset(places->front, 0, sizeof places->front);
         arena_clear(&places->arena);
     }
 }
@@ -142,16 +150,11 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
 
 /* ---- Frames ---- */
 
-static void use_frame(struct places *places, struct place *place, const struct resolved_frame *one)
+static void use_frame(struct place *place, const struct resolved_frame *one)
 {
-    struct resolved_frame *kept = arena_take(&places->arena, sizeof *kept);
-    place->frames = kept ? kept : &places->unknown;
-    place->frame_count = 1;
-    if (kept) {
-        *kept = *one;
-    } else {
-        places->failed = true;
-    }
+    place->own = *one;
+    place->frame_count = 1; /* see finish_frames */
+    place->frames = NULL;
 }
 
 static void use_code(struct places *places, struct place *place, const struct code_place *found)
@@ -168,8 +171,7 @@ static void use_code(struct places *places, struct place *place, const struct co
     }
     if (!code || !place->frames) {
         places->failed = true;
-        place->frames = &places->unknown;
-        place->frame_count = 1;
+        use_frame(place, &places->unknown);
     }
 }
 
@@ -180,7 +182,7 @@ static void symbolize(struct places *places, struct place *place, struct object 
     struct object_symbol symbol;
     struct resolved_frame frame = {.kind = (uint8_t)kind, .bci = -1, .module = place->module};
     if (!object_symbol(object, address, &symbol)) {
-        use_frame(places, place, &frame);
+        use_frame(place, &frame);
         return;
     }
     struct method_facts facts = {
@@ -215,8 +217,7 @@ static void symbolize(struct places *places, struct place *place, struct object 
     frame.method = facts.name ? methods_of(places->options.methods, &facts) : NULL;
     places->failed |= !frame.method || !frames;
     if (!frames) {
-        place->frames = &places->unknown;
-        place->frame_count = 1;
+        use_frame(place, &places->unknown);
         return;
     }
     frames[depth] = frame;
@@ -273,7 +274,7 @@ static void use_file(struct places *places, struct place *place, const struct ma
     if (places->options.symbolize && unwind->object) {
         symbolize(places, place, unwind->object, unwind->file_address, RESOLVED_NATIVE);
     } else {
-        use_frame(places, place, &frame);
+        use_frame(place, &frame);
     }
     if (places->options.unwind && unwind->object) {
         keep_row(places, place);
@@ -291,7 +292,7 @@ static void use_nothing(struct places *places, struct place *place, const struct
             places->until = places->time; /* it depends on the time: not for the next sample */
         }
     }
-    use_frame(places, place, &frame);
+    use_frame(place, &frame);
 }
 
 static void make(struct places *places, struct place *place)
@@ -340,6 +341,22 @@ static bool is_unchanged(struct places *places, struct process *process, uint64_
     return true;
 }
 
+/* A place that has come to where it stays: its frames are told their addresses. */
+static void finish_frames(struct place *place)
+{
+    struct resolved_frame *frames = (struct resolved_frame *)place->frames;
+    if (!frames) {
+        frames = &place->own;
+        place->frames = frames;
+    }
+    place->is_caller = place->caller && !place->unwind.barrier && !place->unwind.stub_section;
+    for (uint32_t i = 0; i < place->frame_count; i++) {
+        frames[i].address = place->unwind.address;
+        frames[i].module_address = place->module_address;
+        frames[i].is_caller = place->is_caller;
+    }
+}
+
 /* ---- Looking up ---- */
 
 static uint64_t hash_of(uint32_t process, uint64_t pc, bool caller)
@@ -347,17 +364,27 @@ static uint64_t hash_of(uint32_t process, uint64_t pc, bool caller)
     return (pc << 1 | caller) * UINT64_C(0x9e3779b97f4a7c15) + process;
 }
 
+static bool is_of(const struct place *place, uint32_t process, uint64_t pc, bool caller)
+{
+    return place->pc == pc && place->process == process && place->caller == caller;
+}
+
 /* The place of these, made when there is none (and then with pc 0). NULL: no memory. */
 static struct place *find_place(struct places *places, uint32_t process, uint64_t pc, bool caller,
                                 bool *is_new)
 {
     uint64_t hash = hash_of(process, pc, caller);
+    struct front *front = &places->front[hash >> 32 & (FRONT - 1)];
+    *is_new = false;
+    if (front->hash == hash && front->place && is_of(front->place, process, pc, caller)) {
+        return front->place;
+    }
     struct hash_map_cursor cursor = hash_map_start(&places->by_pc, hash);
     uint32_t at;
-    *is_new = false;
     while ((at = hash_map_next(&places->by_pc, &cursor)) != HASH_MAP_NONE) {
         struct place *place = chunks_at(&places->list, at);
-        if (place->pc == pc && place->process == process && place->caller == caller) {
+        if (is_of(place, process, pc, caller)) {
+            *front = (struct front){hash, place};
             return place;
         }
     }
@@ -379,8 +406,9 @@ static struct place *nowhere(struct places *places, uint64_t pc, bool caller)
     *place = (struct place){.pc = pc,
                             .caller = caller,
                             .unwind = {.address = pc - caller},
-                            .frames = &places->unknown,
+                            .own = places->unknown,
                             .frame_count = 1};
+    finish_frames(place);
     return place;
 }
 
@@ -413,6 +441,7 @@ struct place *places_at(struct places *places, struct process *process, uint64_t
         places->time = time;
         make(places, &fresh);
         *place = fresh;
+        finish_frames(place);
     }
     return place;
 }
@@ -433,8 +462,9 @@ struct place *places_at_kernel(struct places *places, uint64_t pc, struct object
         if (places->options.symbolize && kernel) {
             symbolize(places, place, kernel, pc, RESOLVED_KERNEL);
         } else {
-            use_frame(places, place, &frame);
+            use_frame(place, &frame);
         }
+        finish_frames(place);
     }
     return place;
 }

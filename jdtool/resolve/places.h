@@ -10,31 +10,42 @@
 #include "jdtool/resolve/pieces.h"
 #include "jdtool/unwind/unwind.h"
 
-struct place {
-    struct unwind_place unwind; /* the first member */
+#include <stddef.h>
 
+/* What every sample's frame looks at stands first, in one line of the processor's cache. */
+struct place {
     /* For whom, and for when. */
     uint64_t pc;
-    uint32_t process; /* its number; 0: the kernel's */
-    bool caller;
-    uint32_t generation;
-    uint64_t mappings_state;
     uint64_t from;
     uint64_t until;
+    uint64_t mappings_state;
+    uint32_t process; /* its number; 0: the kernel's */
+    uint32_t generation;
+    bool caller;
 
-    const struct resolved_frame *frames; /* without what depends on the sample */
+    bool is_caller; /* of its frames */
+    bool has_code_row;
+    int8_t is_root; /* a thread begins here; -1: not asked yet */
     uint32_t frame_count;
-    int8_t is_root;                     /* a thread begins here; -1: not asked yet */
+    const struct resolved_frame *frames; /* without what depends on the sample */
+    uint64_t module_address;
+
+    struct resolved_frame own; /* of a place with one frame */
+    struct unwind_place unwind;
     struct object *file;                /* what is mapped there, found or not; NULL: no file */
     const struct code_source *source;   /* NULL: no generated code */
     const struct resolved_code *code;   /* the same */
     const struct resolved_code *behind; /* that of the pc, where it is another one; NULL: none */
     const struct module *module;        /* NULL: in none */
-    uint64_t module_address;
-    const struct native_row *row;     /* kept here; NULL: to be asked for */
-    const struct frame_row *code_row; /* once it was asked for */
-    bool has_code_row;
+    const struct native_row *row;       /* kept here; NULL: to be asked for */
+    const struct frame_row *code_row;   /* once it was asked for */
 };
+
+/* The place whose `unwind` it is. */
+static inline struct place *place_of(const struct unwind_place *unwind)
+{
+    return (struct place *)((char *)unwind - offsetof(struct place, unwind));
+}
 
 struct places;
 

@@ -336,12 +336,10 @@ static struct resolved_frame *add_place(struct resolver *resolver, struct place 
 {
     uint32_t count = reserve_frames(resolver, place->frame_count);
     struct resolved_frame *frames = resolver->frames + resolver->frame_count;
-    bool is_caller = place->caller && !place->unwind.barrier && !place->unwind.stub_section;
-    for (uint32_t i = 0; i < count; i++) {
-        frames[i] = place->frames[i];
-        frames[i].address = place->unwind.address;
-        frames[i].module_address = place->module_address;
-        frames[i].is_caller = is_caller;
+    if (count == 1) {
+        frames[0] = place->frames[0];
+    } else if (count) {
+        memcpy(frames, place->frames, count * sizeof *frames);
     }
     resolver->frame_count += count;
     touch(resolver, place->code);
@@ -479,13 +477,13 @@ static const struct unwind_place *find_place(void *context, uint64_t pc, bool ca
 static const struct native_row *find_row(void *context, const struct unwind_place *place)
 {
     const struct resolver *resolver = context;
-    return places_row(resolver->places, (const struct place *)place);
+    return places_row(resolver->places, place_of(place));
 }
 
 static const struct frame_row *find_code_row(void *context, const struct unwind_place *place)
 {
     (void)context;
-    return places_code_row((struct place *)place);
+    return places_code_row(place_of(place));
 }
 
 /* The method of a detail, which stays the same. NULL: no memory. */
@@ -578,7 +576,7 @@ static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum
     *end = end_of(ended, sample);
     for (uint32_t i = 0; i < count; i++) {
         const struct unwind_frame *unwound = &resolver->unwound[i];
-        struct place *place = (struct place *)unwound->place;
+        struct place *place = place_of(unwound->place);
         struct resolved_frame *frame = add_user_place(resolver, place);
         if (frame && unwound->kind == UNWIND_INTERPRETED) {
             name_interpreted(resolver, place, unwound, frame);
