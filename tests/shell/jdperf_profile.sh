@@ -8,7 +8,7 @@ export HOME=$WORK/home
 mkdir "$HOME"
 compile_sample
 
-run 0 "$JDPERF" record -o p --keep-raw -- java -cp classes Market 4
+run 0 "$JDPERF" record -o p --keep-raw -- java -cp classes Market 8
 says 'customers and statements'
 ls p/jit-*.dump >/dev/null || fail "there is no dump in the profile"
 [[ $(stat -c %a p) == 700 ]] || fail "the profile is open to others"
