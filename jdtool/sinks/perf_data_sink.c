@@ -341,7 +341,8 @@ struct sample_sink *perf_data_sink_new(const struct perf_data_sink_options *opti
         error_message("failed to write %s: %s", options->output, strerror(ENOMEM));
         return NULL;
     }
-    sink->sink.ops = options->keep_all ? &ops_all : &ops;
+    /* Which code a copy of a stack shows is known when somebody unwinds it. */
+    sink->sink.ops = options->keep_all || options->keep_stacks ? &ops_all : &ops;
     sink->options = *options;
     struct image_set_options images = {
         .result = options->output,
