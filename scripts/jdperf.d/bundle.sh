@@ -44,14 +44,25 @@ verb_bundle() {
     say "$out: $(human_size "$(stat -c %s "$out")"); another machine opens it with: tar xf ${out##*/} && perf --buildid-dir $name/buildid report -i $name/perf.jit.data"
 }
 
-# Everything that samples hit has to be in the profile's build-id directory; perf record has put most
-# of it there, perf inject --jit nothing of what it made.
+# Everything that samples hit has to be in the profile's build-id directory. perf record has put most of
+# it there when it wrote a file; of a pipe nothing is, and of what perf inject --jit made neither.
 bundle_collect_files() {
     local id file
     while read -r id file; do
-        [[ $file == /* && -r $file && ! -e $PROFILE/buildid/.build-id/${id:0:2}/${id:2} ]] || continue
-        perf_in_profile buildid-cache --add "$file" >/dev/null 2>&1 || :
-    done < <(view_perf buildid-list 2>/dev/null)
+        [[ $id =~ ^[0-9a-f]{8,40}$ && ! -e $PROFILE/buildid/.build-id/${id:0:2}/${id:2} ]] || continue
+        case $file in
+        '[kernel.kallsyms]') bundle_collect_kernel "$id" ;;
+        /*) [[ ! -r $file ]] || perf_in_profile buildid-cache --add "$file" >/dev/null 2>&1 || : ;;
+        esac
+    done < <(view_perf buildid-list --with-hits 2>/dev/null)
+}
+
+# The symbols of the kernel that runs here, where perf looks for those of the one with that build-id.
+bundle_collect_kernel() {
+    local place="$PROFILE/buildid/[kernel.kallsyms]/$1"
+    [[ $(od -A n -v -t x1 /sys/kernel/notes 2>/dev/null | tr -d ' \n') == *"$1"* ]] || return 0
+    mkdir -p "$place" "$PROFILE/buildid/.build-id/${1:0:2}" && cat /proc/kallsyms >"$place/kallsyms" &&
+        ln -s "../../[kernel.kallsyms]/$1" "$PROFILE/buildid/.build-id/${1:0:2}/${1:2}"
 }
 
 # What flame, view, annotate and export read where the recording is not.

@@ -152,8 +152,8 @@ state poor leftovers 'jdperf clean --all'
 # With a /tmp of one's own there is nothing left behind. The checkout itself may lie below the old one.
 if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
     # shellcheck disable=SC2016
-    unshare --mount sh -c 'mount --bind "$1" /mnt && mount -t tmpfs tmpfs /tmp && cd / &&
-        HOME=/nonexistent exec /mnt/jdperf doctor' sh "${JDPERF%/*}" >output 2>&1 || :
+    unshare --mount sh -c 'mount --bind "$1" /mnt && mount --bind "$2" /media && mount -t tmpfs tmpfs /tmp && cd / &&
+        JDAGENT_BUILD=/media HOME=/nonexistent exec /mnt/jdperf doctor' sh "${JDPERF%/*}" "$JDAGENT_BUILD" >output 2>&1 || :
     state ok leftovers
 fi
 
