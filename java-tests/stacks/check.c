@@ -1,11 +1,13 @@
 /*
  * Two looks at what jdtool builds stacks on, for the tests:
  *
- *   stack-check frames DUMP     is every reachable instruction decoded, and does the frame size
- * that the analysis finds agree with the JVM's own for every method? stack-check calls DATA the
- * calls of interpreted methods that the stacks of a recording show, each once: caller, bci, callee,
- * and how often stack-check ends DATA       how many stacks with Java frames there are, and how
- * many reach the root or were cut off by the kernel
+ *   stack-check frames DUMP   is every reachable instruction decoded, and does the frame size that
+ *                             the analysis finds agree with the JVM's own for every method?
+ *   stack-check calls DATA    the calls of interpreted methods that the stacks of a recording show,
+ *                             each once: caller, bci, callee, and how often
+ *   stack-check ends DATA     how many stacks with Java frames there are, and how many reach the
+ *                             root or were cut off by the kernel
+ *   stack-check stacks DATA   every sample, one in a line; "-" is a pipe, as for jdtool inject
  */
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/stream.h"
@@ -109,6 +111,28 @@ static int take_sample(struct sample_sink *sink, const struct resolved_sample *s
     return 0;
 }
 
+/* One sample in a line: thread, time, how the stack ends, and the frames. */
+static int print_stack(struct sample_sink *sink, const struct resolved_sample *sample)
+{
+    (void)sink;
+    printf("%u %u %" PRIu64 " %d", sample->thread.pid, sample->thread.tid, sample->time,
+           sample->end);
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
+        const struct resolved_frame *frame = &sample->frames[i];
+        const char *where = frame->module ? frame->module->path : "?";
+        printf("\t%d %" PRIx64 " %s:%u", frame->kind, frame->address,
+               frame->method ? frame->method->name : where, frame->line);
+    }
+    putchar('\n');
+    return 0;
+}
+
+static int end_printing(struct sample_sink *sink)
+{
+    (void)sink;
+    return 0;
+}
+
 static int end(struct sample_sink *sink)
 {
     struct checker *checker = (struct checker *)sink;
@@ -124,11 +148,9 @@ static void abort_checker(struct sample_sink *sink)
     (void)sink;
 }
 
-static int read_samples(const char *path, bool calls)
+static int read_samples(const char *path, const struct sample_sink_ops *ops, bool calls)
 {
-    static const struct sample_sink_ops ops = {
-        .begin = begin, .sample = take_sample, .end = end, .abort = abort_checker};
-    struct checker checker = {.sink = {&ops}, .calls = calls};
+    struct checker checker = {.sink = {ops}, .calls = calls};
     struct sample_sink *const sinks[] = {&checker.sink};
     const struct stream_options options = {.input = path};
     struct stream_result result;
@@ -137,15 +159,22 @@ static int read_samples(const char *path, bool calls)
 
 int main(int argc, char **argv)
 {
+    static const struct sample_sink_ops check = {
+        .begin = begin, .sample = take_sample, .end = end, .abort = abort_checker};
+    static const struct sample_sink_ops print = {
+        .begin = begin, .sample = print_stack, .end = end_printing, .abort = abort_checker};
     if (argc == 3 && strcmp(argv[1], "frames") == 0) {
         return check_frames(argv[2]);
     }
     if (argc == 3 && strcmp(argv[1], "calls") == 0) {
-        return read_samples(argv[2], true);
+        return read_samples(argv[2], &check, true);
     }
     if (argc == 3 && strcmp(argv[1], "ends") == 0) {
-        return read_samples(argv[2], false);
+        return read_samples(argv[2], &check, false);
     }
-    fputs("usage: stack-check frames DUMP | calls DATA | ends DATA\n", stderr);
+    if (argc == 3 && strcmp(argv[1], "stacks") == 0) {
+        return read_samples(argv[2], &print, false);
+    }
+    fputs("usage: stack-check frames DUMP | calls|ends|stacks DATA\n", stderr);
     return 2;
 }
