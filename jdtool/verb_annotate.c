@@ -121,7 +121,7 @@ static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const
         }
         struct hash_map_cursor cursor = hash_map_start(&by_code, (uintptr_t)location->code);
         uint32_t code;
-        while ((code = hash_map_next(&by_code, &cursor)) != HASH_MAP_NONE) {
+        while (location->code && (code = hash_map_next(&by_code, &cursor)) != HASH_MAP_NONE) {
             hosted[code] += a->codes[code].code == location->code ? sample->weight : 0;
         }
     }
@@ -131,7 +131,7 @@ static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const
         }
     }
     /* Of a method that calls, only what it called may have been sampled. */
-    for (uint32_t i = 0; count == 0 && i < profile->location_count; i++) {
+    for (uint32_t i = 0; profile->locations && count == 0 && i < profile->location_count; i++) {
         struct hash_map_cursor cursor =
             hash_map_start(&by_code, (uintptr_t)profile->locations[i].code);
         uint32_t code;

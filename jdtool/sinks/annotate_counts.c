@@ -91,10 +91,14 @@ static int count(struct annotation *a, struct hash_map maps[2], const struct pro
         return err;
     }
     a->totals[sample->event] += sample->weight;
-    if (place != PROFILE_NONE && a->codes && a->codes[code].weights) {
-        a->codes[code].weights[sample->event] += sample->weight;
+    if (place != PROFILE_NONE && a->codes && a->places) {
+        uint64_t *of_code = a->codes[code].weights;
+        uint64_t *of_place = a->places[place].weights;
         a->codes[code].samples += sample->count;
-        a->places[place].weights[sample->event] += sample->weight;
+        if (of_code && of_place) {
+            of_code[sample->event] += sample->weight;
+            of_place[sample->event] += sample->weight;
+        }
     }
     return 0;
 }
