@@ -190,10 +190,42 @@ bool hotspot_class_identities(struct hotspot *hotspot, JNIEnv *jni, jclass klass
 /* ---- Which method is an id's ---- */
 
 /*
+ * Whether a method is one of its class's. Method handle intrinsics are in no class file and in no
+ * class's array; their number is 0, as they were made, so all of them share the id of the method
+ * that has it.
+ */
+static bool is_in_class(const struct hotspot *hotspot, const char *klass, const void *method)
+{
+    const struct place *place = &hotspot->places[METHODS_LENGTH];
+    const char *array = NULL;
+    const char *some[256];
+    char copy[sizeof(int64_t)];
+    if (!hotspot_read_pointer(hotspot, klass, KLASS_METHODS, &array) || !array ||
+        !memory_read(hotspot->memory, array + place->offset, copy, place->width)) {
+        return false;
+    }
+    int64_t length = hotspot_load_integer(copy, place->width, true);
+    const int64_t most = (int64_t)(sizeof(some) / sizeof(*some));
+    array += hotspot->places[METHODS_DATA].offset;
+    for (int64_t at = 0; at < length && at <= 2 * (int64_t)UINT16_MAX; at += most) {
+        int64_t count = length - at < most ? length - at : most;
+        if (!memory_read(hotspot->memory, array + at * (int64_t)sizeof(*some), (void *)some,
+                         (size_t)count * sizeof(*some))) {
+            return false;
+        }
+        for (int64_t i = 0; i < count; i++) {
+            if (some[i] == method) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/*
  * The class keeps its methods' ids in an array: how many there is room for, then the id of the
  * method whose number is 0, and so on. Of the methods of an old version, whose ConstantPool belongs
- * to a Klass of its own, there are none; and method handle intrinsics, which are in no class file,
- * have no number.
+ * to a Klass of its own, there are none.
  */
 static enum hotspot_bond read_bond(const struct hotspot *hotspot, const void *method, jmethodID id,
                                    const void **class_key)
@@ -232,7 +264,8 @@ static enum hotspot_bond read_bond(const struct hotspot *hotspot, const void *me
                               sizeof(void *));
         }
         if (found == id) {
-            return HOTSPOT_SAME;
+            return number != 0 || is_in_class(hotspot, klass, method) ? HOTSPOT_SAME
+                                                                      : HOTSPOT_ANOTHER;
         }
         before = ids;
         if (!hotspot_read_pointer(hotspot, klass, KLASS_IDS, &ids)) {
