@@ -24,16 +24,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* What is chosen where the user has not: see README, "What it costs". */
+/* What is chosen where the user has not: docs/benchmarks.md tells the cost. */
 enum { FREQUENCY_COPIED = 199, FREQUENCY_FP = 997 };
-
-/* While jdtool inject reads a recording three times it cannot be a pipe: the file goes when it was
- * named. */
-#if __has_include("jdtool/sinks/call_chains.h")
-enum { CAN_PIPE = 0 };
-#else
-enum { CAN_PIPE = 1 };
-#endif
 
 struct recording {
     const struct record_options *options;
@@ -66,9 +58,8 @@ static void choose_stacks(struct recording *recording)
 {
     const struct record_options *options = recording->options;
     recording->copied = options->stacks == STACKS_AUTO || options->stacks == STACKS_DWARF;
-    bool passing = recording->copied && !options->keep_raw && !options->no_inject;
-    recording->piped = CAN_PIPE && passing;
-    recording->discards = options->discard_raw || passing;
+    recording->piped = recording->copied && !options->keep_raw && !options->no_inject;
+    recording->discards = options->discard_raw || recording->piped;
     recording->frequency = options->frequency  ? options->frequency
                            : recording->copied ? FREQUENCY_COPIED
                                                : FREQUENCY_FP;
