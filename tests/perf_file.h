@@ -15,6 +15,7 @@ struct perf_file {
     uint32_t attr_count;
     uint8_t *records;
     size_t size;
+    size_t room;
     uint64_t feature_bits;
     struct {
         const void *bytes;
@@ -24,7 +25,10 @@ struct perf_file {
 
 static inline void perf_file_put(struct perf_file *file, const void *bytes, size_t size)
 {
-    file->records = realloc(file->records, file->size + size);
+    if (file->room - file->size < size) { /* by halves: a sanitizer's realloc copies */
+        file->room += file->room / 2 + size + 1024;
+        file->records = realloc(file->records, file->room);
+    }
     if (size) {
         memcpy(file->records + file->size, bytes, size);
     }
