@@ -35,6 +35,14 @@ static inline void perf_file_put(struct perf_file *file, const void *bytes, size
     file->size += size;
 }
 
+/* fwrite must not be given NULL, not even for no bytes. */
+static inline void perf_file_write_bytes(FILE *out, const void *bytes, size_t size)
+{
+    if (size) {
+        fwrite(bytes, 1, size, out);
+    }
+}
+
 /* Appends a record with the given payload. */
 static inline void perf_file_record(struct perf_file *file, uint32_t type, uint16_t misc,
                                     const void *payload, size_t size)
@@ -76,7 +84,7 @@ static inline void perf_file_write(const struct perf_file *file, const char *pat
         fwrite(&file->attrs[i], 1, sizeof file->attrs[i], out);
         fwrite(&ids, 1, sizeof ids, out);
     }
-    fwrite(file->records, 1, file->size, out);
+    perf_file_write_bytes(out, file->records, file->size);
     uint64_t at = header.data.offset + header.data.size +
                   (uint64_t)__builtin_popcountll(file->feature_bits) * sizeof(struct perf_section);
     for (unsigned i = 0; i < 64; i++) {
@@ -88,7 +96,7 @@ static inline void perf_file_write(const struct perf_file *file, const char *pat
     }
     for (unsigned i = 0; i < 64; i++) {
         if (file->feature_bits >> i & 1) {
-            fwrite(file->features[i].bytes, 1, file->features[i].size, out);
+            perf_file_write_bytes(out, file->features[i].bytes, file->features[i].size);
         }
     }
     fclose(out);
@@ -122,9 +130,9 @@ static inline void perf_file_write_pipe(const struct perf_file *file, FILE *out)
             fwrite(&header, 1, sizeof header, out);
             fwrite(&i, 1, sizeof i, out);
         }
-        fwrite(file->features[i].bytes, 1, file->features[i].size, out);
+        perf_file_write_bytes(out, file->features[i].bytes, file->features[i].size);
     }
-    fwrite(file->records, 1, file->size, out);
+    perf_file_write_bytes(out, file->records, file->size);
     fflush(out);
 }
 
