@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 static jvmtiEventCallbacks callbacks;
-static bool enabled[JVMTI_MAX_EVENT_TYPE_VAL + 1];
+static _Atomic bool enabled[JVMTI_MAX_EVENT_TYPE_VAL + 1];
 static atomic_int calls;     /* of a JVMTI function that not every callback may call */
 static void (*replay)(void); /* what a replay of compiled methods does */
 static atomic_int stub_replays;
