@@ -111,22 +111,6 @@ int naming_start(struct naming *naming, const struct naming_options *options)
 
 /* ---- Its end ---- */
 
-static char *words_of(const struct naming *naming)
-{
-    enum { LIMIT = 256 * 1024 };
-    struct stat status;
-    if (naming->says < 0 || fstat(naming->says, &status) != 0) {
-        return NULL;
-    }
-    size_t size = status.st_size > LIMIT ? LIMIT : (size_t)status.st_size;
-    char *words = malloc(size + 1);
-    ssize_t n = words ? pread(naming->says, words, size, 0) : 0;
-    if (words) {
-        words[n > 0 ? n : 0] = '\0';
-    }
-    return words;
-}
-
 static void tell(const char *words)
 {
     for (const char *line = words; *line;) {
@@ -256,7 +240,7 @@ int naming_finish(struct naming *naming, struct waiting *waiting, struct child *
         return status;
     }
     if (wait_for_end(naming, waiting, others) == 0) {
-        char *words = words_of(naming);
+        char *words = perf_words(naming->says);
         status = judge(naming, words ? words : "", from, quietly);
         free(words);
     } else {

@@ -193,16 +193,16 @@ void perf_end(struct perf_run *run, struct waiting *waiting)
 
 /* ---- What it says ---- */
 
-char *perf_words(const struct perf_run *run)
+char *perf_words(int says)
 {
     enum { LIMIT = 256 * 1024 };
     struct stat status;
-    if (run->says < 0 || fstat(run->says, &status) != 0) {
+    if (says < 0 || fstat(says, &status) != 0) {
         return NULL;
     }
     size_t size = status.st_size > LIMIT ? LIMIT : (size_t)status.st_size;
     char *words = malloc(size + 1);
-    ssize_t n = words ? pread(run->says, words, size, 0) : 0;
+    ssize_t n = words ? pread(says, words, size, 0) : 0;
     if (words) {
         words[n > 0 ? n : 0] = '\0';
     }
@@ -225,7 +225,7 @@ static void tell_lines(const char *words, const char *prefix, unsigned most, boo
 
 void perf_tell_words(const struct perf_run *run)
 {
-    char *words = perf_words(run);
+    char *words = perf_words(run->says);
     if (words && strstr(words, "No space left")) {
         info_message("the disk is full: the recording ended early");
     }

@@ -48,8 +48,9 @@ int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting);
  * killed. */
 void perf_end(struct perf_run *run, struct waiting *waiting);
 
-/* What it has said, NUL-terminated, for the caller to free. NULL: nothing, or no memory. */
-char *perf_words(const struct perf_run *run);
+/* What a child has said into the file `says` (-1: none), NUL-terminated, at most 256 KiB, for the
+ * caller to free. NULL: nothing, or no memory. */
+char *perf_words(int says);
 
 /* Says why it cannot sample, after it has failed with these words. Returns an exit status. */
 int perf_explain_failure(const char *words, const char *event);

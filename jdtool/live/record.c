@@ -388,7 +388,7 @@ static int start_perf(struct recording *recording)
     }
     if (err) {
         perf_end(&recording->perf, &recording->waiting);
-        char *words = perf_words(&recording->perf);
+        char *words = perf_words(recording->perf.says);
         if (recording->has_target && !process_lives(&recording->target.process)) {
             error_message("process %d has ended before the recording began",
                           (int)recording->target.process.pid);
@@ -460,7 +460,7 @@ static int end_perf(struct recording *recording)
     perf_end(&recording->perf, &recording->waiting);
     snprintf(path, sizeof path, "%s/perf.data", recording->profile.path);
     if (!recording->piped && (stat(path, &status) != 0 || status.st_size == 0)) {
-        char *words = perf_words(&recording->perf);
+        char *words = perf_words(recording->perf.says);
         int explained = perf_explain_failure(words, recording->event);
         free(words);
         return explained;
