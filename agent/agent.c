@@ -55,9 +55,9 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
     }
     switch (options.command) {
     case COMMAND_START:
-        return command_start(vm, &options, true) == 0 ? JNI_OK : JNI_ERR;
+        return command_start(vm, &options, true);
     case COMMAND_STOP:
-        command_stop();
+        command_stop(options.lease);
         break;
     case COMMAND_STATUS:
         return command_status(options.status_path) == 0 ? JNI_OK : JNI_ERR;

@@ -207,13 +207,13 @@ static int start(JavaVM *vm, const struct options *options, bool attached)
     return start_session(vm, options, attached, lease);
 }
 
-int command_start(JavaVM *vm, const struct options *options, bool attached)
+jint command_start(JavaVM *vm, const struct options *options, bool attached)
 {
     if (!session_take_control()) {
         message(MESSAGE_ERROR, "failed to start: another command is still at work");
-        return -1;
+        return JNI_ERR;
     }
-    int result = 0;
+    jint result = JNI_OK;
     struct session *running = session_current();
     if (running && atomic_load(&running->failed)) {
         stop(running, true); /* nothing left of it but its memory */
@@ -222,17 +222,21 @@ int command_start(JavaVM *vm, const struct options *options, bool attached)
     if (running) {
         message(MESSAGE_WARNING, "is running already, and goes on as it is; stop it first to start "
                                  "anew");
+        result = options->lease[0] ? JNI_EEXIST : JNI_OK;
     } else {
-        result = start(vm, options, attached);
+        result = start(vm, options, attached) == 0 ? JNI_OK : JNI_ERR;
     }
     session_release_control();
     return result;
 }
 
-void command_stop(void)
+void command_stop(const char *lease)
 {
     if (session_take_control()) {
-        stop_current();
+        const struct session *session = session_current();
+        if (session && (!*lease || strcmp(lease, session->options.lease) == 0)) {
+            stop_current();
+        }
         session_release_control();
     }
 }

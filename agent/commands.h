@@ -11,16 +11,18 @@
 
 /*
  * Starts a session; when one is running, says so and leaves it alone. `attached`: in a JVM that
- * runs already, so what it has compiled is asked for. Returns 0 or -1, after a message; the JVM is
- * then as it was.
+ * runs already, so what it has compiled is asked for. Returns JNI_OK; JNI_EEXIST when a session of
+ * its own was asked for (with a lease) and another is running; or JNI_ERR, after a message. The JVM
+ * is then as it was.
  */
-int command_start(JavaVM *vm, const struct options *options, bool attached);
+jint command_start(JavaVM *vm, const struct options *options, bool attached);
 
 /*
  * Stops the session that is running, if there is one: events off, callbacks drained, sinks closed,
- * memory freed. In any phase.
+ * memory freed. In any phase. Unless `lease` is "", only a session of that lease: who began one
+ * that has ended since must not end the next one.
  */
-void command_stop(void);
+void command_stop(const char *lease);
 
 /*
  * Says how the session stands, a line for each place it reports to: on stderr, or in a new file at

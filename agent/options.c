@@ -440,10 +440,12 @@ static int check_together(const struct options *options, const char *given[OPTIO
                           char error[OPTIONS_ERROR_MAX])
 {
     for (size_t i = 0; options->command != COMMAND_START && i < OPTION_COUNT; i++) {
-        bool fits = table[i].set == set_start || table[i].set == set_verbose;
+        bool stops = options->command == COMMAND_STOP;
+        bool fits = table[i].set == set_start || table[i].set == set_verbose ||
+                    (stops && table[i].set == set_lease);
         if (given[i] && !fits) {
-            return FAIL(error, "option '%s' has no meaning with '%s'; allowed: verbose", given[i],
-                        options->command == COMMAND_STOP ? "stop" : "status");
+            return FAIL(error, "option '%s' has no meaning with '%s'; allowed: verbose%s", given[i],
+                        stops ? "stop" : "status", stops ? ", lease" : "");
         }
     }
 #ifndef __x86_64__

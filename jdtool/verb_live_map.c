@@ -57,25 +57,6 @@ static int show(struct work *work)
     return STATUS_DONE;
 }
 
-static int own_session(struct work *work, const char *options)
-{
-    char text[SESSION_OPTIONS_MAX];
-    session_announce_warning(&work->target);
-    snprintf(text, sizeof text, "mode=map%s%s", *options ? "," : "", options);
-    if (session_start(&work->session, NULL, true, text, NULL)) {
-        return STATUS_FAILED;
-    }
-    int status = show(work);
-    if (session_leave(&work->session)) {
-        status = STATUS_FAILED;
-    }
-    /* What the agent has written at its end. */
-    if (process_lives(&work->target.process)) {
-        (void)perf_map_publish(&work->target);
-    }
-    return status;
-}
-
 static int others_session(struct work *work)
 {
     int pid = (int)work->target.process.pid;
@@ -95,6 +76,29 @@ static int others_session(struct work *work)
     }
     int status = show(work);
     (void)session_leave(&work->session);
+    return status;
+}
+
+static int own_session(struct work *work, const char *options)
+{
+    char text[SESSION_OPTIONS_MAX];
+    session_announce_warning(&work->target);
+    snprintf(text, sizeof text, "mode=map%s%s", *options ? "," : "", options);
+    int err = session_start(&work->session, NULL, true, text, NULL);
+    if (err == -EEXIST) { /* begun since we have asked */
+        return session_status(&work->session, &work->status) ? STATUS_FAILED : others_session(work);
+    }
+    if (err) {
+        return STATUS_FAILED;
+    }
+    int status = show(work);
+    if (session_leave(&work->session)) {
+        status = STATUS_FAILED;
+    }
+    /* What the agent has written at its end. */
+    if (process_lives(&work->target.process)) {
+        (void)perf_map_publish(&work->target);
+    }
     return status;
 }
 

@@ -204,7 +204,7 @@ static void stop_ends_the_dump(void **state)
     assert_true(enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD]);
     stub(0);
     compiled();
-    command_stop();
+    command_stop("");
     assert_false(enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD]);
     assert_ended(path);
 }
@@ -271,7 +271,7 @@ static void failure_turns_events_off_where_it_may(void **state)
     assert_true(enabled[JVMTI_EVENT_DYNAMIC_CODE_GENERATED]);
     char path[PATH_MAX];
     dump_path(path);
-    command_stop();
+    command_stop("");
     assert_int_equal(unlink(path), 0);
 }
 
@@ -305,7 +305,7 @@ static void duration_asks_for_the_stubs_once_more(void **state)
     for (double since = now(); enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD] && now() - since < 30;) {
         sleep_ms(10);
     }
-    command_stop(); /* waits until the clock's thread is done */
+    command_stop(""); /* waits until the clock's thread is done */
     assert_int_equal(atomic_load(&stub_replays), 1);
     for (double since = now(); atomic_load(&attached_threads) && now() - since < 30;) {
         sleep_ms(1);
@@ -334,7 +334,7 @@ static void stop_waits_for_callbacks(void **state)
     while (!atomic_load(&replaying)) {
         sleep_ms(1);
     }
-    command_stop();
+    command_stop("");
     assert_true(atomic_load(&left));
     pthread_join(thread, NULL);
 }
@@ -351,7 +351,7 @@ static void fork_finds_no_session(void **state)
     assert_int_equal(status, 0);
     assert_non_null(session_enter());
     session_leave();
-    command_stop();
+    command_stop("");
 }
 
 /* Said at once, not by a table that stays empty. */
@@ -404,6 +404,10 @@ static void lives_while_its_lease_is_held(void **state)
     int first = hold(path);
     int second = hold(path);
     assert_int_equal(command_start(&vm, &options, true), 0);
+    /* Not for one who brings his own, and who cannot end it either. */
+    assert_int_equal(command_start(&vm, &options, true), JNI_EEXIST);
+    command_stop("/tmp/another/lease");
+    assert_true(runs());
     close(first);
     sleep_ms(2500);
     assert_true(runs()); /* the second one still holds it */
@@ -416,6 +420,11 @@ static void lives_while_its_lease_is_held(void **state)
     /* And nothing is started for nobody. */
     assert_int_equal(command_start(&vm, &options, true), -1);
     assert_false(runs());
+    first = hold(path);
+    assert_int_equal(command_start(&vm, &options, true), 0);
+    command_stop(path);
+    assert_false(runs());
+    close(first);
 }
 
 #define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)

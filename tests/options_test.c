@@ -194,6 +194,7 @@ static void wrong_options_name_the_culprit(void **state)
         {"lease", "'lease' needs a value"},
         {"lease=x", "option 'lease'"},
         {"stop,dir=x", "'dir' has no meaning with 'stop'"},
+        {"status,lease=/x", "'lease' has no meaning with 'status'"},
         {"status,mode=map", "'mode' has no meaning with 'status'"},
         {",", "an empty option"},
         {"tier,", "an empty option"},

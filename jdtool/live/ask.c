@@ -257,7 +257,9 @@ static void tell_refusal(const struct target *target, const char *options,
 static int result_of(const struct answer *answer)
 {
     const char *code = strstr(answer->text, "return code:");
-    int status = code ? (int)strtol(code + strlen("return code:"), NULL, 10) : answer->status;
+    /* JDK 8 gives the bare number, which jattach makes its status, a byte. */
+    int status =
+        code ? (int)strtol(code + strlen("return code:"), NULL, 10) : (int8_t)answer->status;
     /* JDK 21 and later say so with a status of 0. */
     return status == 0 && strstr(answer->text, "Dynamic agent loading is not enabled") ? 1 : status;
 }
@@ -284,7 +286,8 @@ static int load_once(const struct target *target, const char *agent, const char 
 int ask_to_load(const struct target *target, const char *agent, const char *options,
                 struct waiting *waiting, int64_t ms)
 {
-    enum { JNI_EDETACHED = -2 }; /* it listens before it has finished starting */
+    /* It listens before it has finished starting; agent/commands.h. */
+    enum { JNI_EDETACHED = -2, JNI_EEXIST = -5 };
     struct errors errors;
     struct answer *answer = calloc(1, sizeof *answer);
     int pid = (int)target->process.pid;
@@ -309,6 +312,8 @@ int ask_to_load(const struct target *target, const char *agent, const char *opti
         err = -ESRCH;
     } else if (err) {
         error_message("failed to ask process %d: %s", pid, strerror(-err));
+    } else if (result == JNI_EEXIST) {
+        err = -EEXIST;
     } else if (result) {
         tell_refusal(target, options, answer, &errors);
         err = -ECONNREFUSED;

@@ -20,7 +20,8 @@ int ask_whether_it_answers(const struct target *target, struct waiting *waiting)
 /* A large code cache is described before the agent answers, on a loaded machine slowly. */
 #define ASK_LOAD_MS 120000
 
-/* Has the JVM load the agent (its path as the JVM sees it) with these options, within `ms`. 0, or a
+/* Has the JVM load the agent (its path as the JVM sees it) with these options, within `ms`. 0; or
+ * -EEXIST without a message: a session of its own was asked for, and another is running; or another
  * negative errno after a message with the JVM's and the agent's own words. */
 int ask_to_load(const struct target *target, const char *agent, const char *options,
                 struct waiting *waiting, int64_t ms);

@@ -186,7 +186,8 @@ static int use_running_session(struct recording *recording, const struct session
     return STATUS_DONE;
 }
 
-/* 0, or -EAGAIN: the session that was found is just being ended by its last user. */
+/* 0, or -EAGAIN: the session that was found is just being ended by its last user, or that which was
+ * not there has begun meanwhile. */
 static int join_or_start(struct recording *recording, struct session_status *status)
 {
     struct live_session *session = &recording->session;
@@ -204,8 +205,9 @@ static int join_or_start(struct recording *recording, struct session_status *sta
     recording->joined = false;
     session_announce_warning(&recording->target);
     agent_options(recording, more, sizeof more);
-    return session_start(session, recording->profile.path, true, recording->options->agent_options,
-                         more);
+    err = session_start(session, recording->profile.path, true, recording->options->agent_options,
+                        more);
+    return err == -EEXIST ? -EAGAIN : err;
 }
 
 static int attach(struct recording *recording)

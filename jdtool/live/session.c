@@ -156,6 +156,13 @@ static int make_staging(struct live_session *session, bool copy_agent, bool leas
     return err;
 }
 
+/* How the session is known that is ours to end. */
+static void remember_lease(struct live_session *session, const char *staging)
+{
+    snprintf(session->lease_path, sizeof session->lease_path, "%.*s/" LEASE_NAME,
+             STAGING_PATH_MAX - 1, staging);
+}
+
 /* ---- Asking ---- */
 
 /* The value of " key=" in a line, up to a blank, or to the line's end for a path. */
@@ -295,6 +302,7 @@ int session_join(struct live_session *session, const struct session_status *stat
     }
     session->staging = staging;
     session->lease = lease;
+    remember_lease(session, staging.path);
     session->joined = true;
     session->leave = true;
     bool copy;
@@ -373,10 +381,9 @@ int session_start(struct live_session *session, const char *dir, bool leased, co
                             : elsewhere ? session->staging.path
                                         : NULL,
                             more);
-    if (leased) {
-        char path[sizeof session->staging.path + sizeof "/" LEASE_NAME];
-        snprintf(path, sizeof path, "%s/%s", session->staging.path, LEASE_NAME);
-        add_path(text, "lease", path);
+    if (leased && !has_key(text, "lease", strlen("lease"))) {
+        remember_lease(session, session->staging.path);
+        add_path(text, "lease", session->lease_path);
     }
     /* Before the answer: the JVM acts on the request even if we are ended while it is under way. */
     session->leave = true;
@@ -392,8 +399,10 @@ int session_start(struct live_session *session, const char *dir, bool leased, co
 
 /* ---- Leaving ---- */
 
-int session_stop(struct live_session *session)
+/* `lease`: of the session that is meant, "": whichever runs. */
+static int stop(struct live_session *session, const char *lease)
 {
+    char options[sizeof "stop,lease=" + sizeof session->lease_path];
     /* Not broken off by the signal that makes us stop; a JVM that is silent does not keep us. */
     struct waiting patient = {.signals = -1};
     bool copy;
@@ -401,7 +410,13 @@ int session_stop(struct live_session *session)
     if (err || copy) {
         return err;
     }
-    return ask_to_load(session->target, session->agent, "stop", &patient, 10000);
+    snprintf(options, sizeof options, "stop%s%s", *lease ? ",lease=" : "", lease);
+    return ask_to_load(session->target, session->agent, options, &patient, 10000);
+}
+
+int session_stop(struct live_session *session)
+{
+    return stop(session, "");
 }
 
 int session_leave(struct live_session *session)
@@ -409,7 +424,7 @@ int session_leave(struct live_session *session)
     int err = 0;
     bool last = session->lease < 0 ? !session->joined : lease_take_over(session->lease);
     if (last && session->leave && process_lives(&session->target->process)) {
-        err = session_stop(session);
+        err = stop(session, session->lease_path);
     }
     if (last) {
         staging_remove(&session->staging);
@@ -429,6 +444,9 @@ void session_adopt(struct live_session *session, const char *staging, bool lease
         staging_open(&session->staging) == 0 && leased) {
         session->lease =
             open_file_below(session->staging.directory, LEASE_NAME, session->target->uid, O_RDWR);
+    }
+    if (staging[0] && leased) {
+        remember_lease(session, staging);
     }
 }
 

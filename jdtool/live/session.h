@@ -9,6 +9,7 @@
 #ifndef JD_TOOL_LIVE_SESSION_H
 #define JD_TOOL_LIVE_SESSION_H
 
+#include "jdtool/live/lease.h"
 #include "jdtool/live/staging.h"
 #include "jdtool/live/target.h"
 #include "jdtool/live/wait.h"
@@ -28,9 +29,10 @@ struct live_session {
     const char *agent_here;  /* the agent as we see it */
     char agent[PATH_MAX];    /* as the JVM has loaded it, or is to; "": not decided */
     struct staging staging;
-    int lease;   /* -1: none */
-    bool joined; /* somebody else has started it */
-    bool leave;  /* whether session_leave has something to end */
+    char lease_path[STAGING_PATH_MAX + sizeof "/" LEASE_NAME]; /* as the JVM knows it; "": none */
+    int lease;                                                 /* -1: none */
+    bool joined;                                               /* somebody else has started it */
+    bool leave; /* whether session_leave has something to end */
 };
 
 /* What the agent tells of itself. */
@@ -61,7 +63,8 @@ int session_join(struct live_session *session, const struct session_status *stat
  * Starts one with these options (as agent/options.h has them) in `dir` (absolute; NULL: the agent's
  * own place), or in the staging directory where the JVM is another user's or sees other files.
  * `leased`: for as long as we are there; else until somebody stops it. What `options` does not have
- * of `more` ("key=value,…") is added. 0 or a negative errno after a message; the JVM is then as it
+ * of `more` ("key=value,…") is added. 0; -EEXIST without a message: a leased one was asked for, and
+ * another has begun meanwhile; or another negative errno after a message; the JVM is then as it
  * was.
  */
 int session_start(struct live_session *session, const char *dir, bool leased, const char *options,
@@ -73,7 +76,8 @@ int session_start(struct live_session *session, const char *dir, bool leased, co
 void session_compose_options(char *text, const char *options, const char *dir, const char *more);
 
 /*
- * Gives the session up: the last one to do so stops it and removes its staging directory. 0, or a
+ * Gives the session up: the last one to do so stops it, but no other than that which was started or
+ * joined, and removes its staging directory. 0, or a
  * negative errno after a message: the JVM did not answer, and ends it by itself. Safe to call
  * again, and when nothing was started.
  */

@@ -20,14 +20,15 @@
 #include <stdbool.h>
 
 #define STAGING_NAME_MAX 48
+#define STAGING_PATH_MAX (STAGING_NAME_MAX + 16)
 
 struct staging {
-    int place;                        /* the directory that it is in; -1: there is no staging */
-    int directory;                    /* itself */
-    char name[STAGING_NAME_MAX];      /* jdperf-PID.XXXXXXXX */
-    char path[STAGING_NAME_MAX + 16]; /* as the JVM sees it */
-    bool given;                       /* to the JVM's user */
-    bool noexec;                      /* no agent can be loaded from it */
+    int place;                   /* the directory that it is in; -1: there is no staging */
+    int directory;               /* itself */
+    char name[STAGING_NAME_MAX]; /* jdperf-PID.XXXXXXXX */
+    char path[STAGING_PATH_MAX]; /* as the JVM sees it */
+    bool given;                  /* to the JVM's user */
+    bool noexec;                 /* no agent can be loaded from it */
 };
 
 #define NO_STAGING ((struct staging){.place = -1, .directory = -1})

@@ -257,20 +257,9 @@ if command -v cc >/dev/null && cc -o sleeper Sleeper.c -ldl; then
 fi
 
 # A JVM that cannot be attached to says so, and soon.
-start_jvm java -XX:+DisableAttachMechanism -cp classes Market 600
-run 1 timeout 4 "$JDPERF" attach "$jvm"
-says 'refused'
-says '-XX:+DisableAttachMechanism'
-run 1 timeout 4 "$JDPERF" record -o q -p "$jvm"
-says '-XX:+DisableAttachMechanism'
-stop_jvm
 start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Market 600
 run 1 "$JDPERF" record -o q -p "$jvm" -d 5
 says 'start it with -XX:+EnableDynamicAgentLoading'
-kill -STOP "$jvm"
-run 1 "$JDPERF" record -o q -p "$jvm" -d 5
-says "kill -CONT $jvm"
-kill -CONT "$jvm"
 stop_jvm
 [[ ! -e q ]] || fail "a directory of nothing was left behind"
 run 1 "$JDPERF" attach no-such-jvm-anywhere

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# JVMs that are another user's, in namespaces of their own, stopped, started without an attach mechanism,
+# or silent: jdperf gives the right result, or says by name why not, within 5 s.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_real_profile
+((EUID == 0)) || skip "only root can be asked about other users' JVMs"
+for tool in jattach perl setpriv; do
+    command -v "$tool" >/dev/null || skip "$tool is not installed"
+done
+unshare --pid --fork --mount --mount-proc true 2>/dev/null || skip "unshare cannot make namespaces here"
+compile_sample
+chmod 755 "$WORK"
+# A user can read these wherever the build is.
+cp "$JDAGENT_BUILD/jdtool" "$JDAGENT_BUILD/libjdagent.so" "$WORK/"
+cp -r "$SOURCE/scripts/jdperf" "$SOURCE/scripts/jdperf.d" "$WORK/"
+
+jvm='' socket=''
+stop_jvm() {
+    [[ -z $jvm ]] || kill -9 "$jvm" 2>/dev/null || :
+    [[ -z $socket ]] || kill -9 "$socket" 2>/dev/null || :
+    rm -f "/tmp/perf-$jvm.map" "/tmp/.java_pid$jvm"
+    wait 2>/dev/null || :
+    jvm='' socket=''
+}
+trap 'stop_jvm; rm -rf "$WORK"' EXIT
+listens() {
+    (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$jvm/status") & 4))
+}
+
+# within STATUS COMMAND…: in 5 s; where others have the processors, in 20.
+slowest=0
+within() {
+    local from=${EPOCHREALTIME/./} limit=5000 load
+    read -r load _ </proc/loadavg
+    ((${load%.*} < $(nproc))) || limit=20000
+    run "$@"
+    local took=$(((${EPOCHREALTIME/./} - from) / 1000))
+    ((took <= slowest)) || slowest=$took
+    ((took < limit)) || fail "it took $took ms: ${*:2}"
+}
+
+# answers: every verb does what it is for.
+answers() {
+    within 1 "$JDPERF" status "$jvm"
+    says 'state='
+    within 0 "$JDPERF" attach "$jvm"
+    says 'state=running'
+    within 0 "$JDPERF" status "$jvm"
+    says 'state=running'
+    within 0 "$JDPERF" stop "$jvm"
+    says 'state=stopped'
+    run 0 "$JDPERF" clean
+}
+
+# refuses WORDS VERB…: none works, and each says why; none leaves anything behind.
+refuses() {
+    local words=$1 verb
+    for verb in "${@:2}"; do
+        # shellcheck disable=SC2086 # words are meant
+        within 1 "$JDPERF" $verb "$jvm"
+        says "$words"
+        [[ ! -e profile ]] || fail "$verb left a profile"
+    done
+    [[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory is left"
+    ! pgrep -f "jattach $jvm" >/dev/null || fail "a jattach is left"
+}
+
+record='record -o profile -d 1 -p'
+for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
+    java=$jdk/bin/java
+    [[ -x $java ]] || continue
+    echo "== $jdk"
+    setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+    jvm=$!
+    wait_until 60 JVM listens
+    answers
+    # For one to whom it is another user's, and who is not root.
+    within 1 setpriv --reuid=65533 --regid=65533 --clear-groups -- env JDAGENT_BUILD="$WORK" "$WORK/jdperf" status "$jvm"
+    says 'belongs to'
+    stop_jvm
+
+    # shellcheck disable=SC2016
+    unshare --pid --fork --mount --mount-proc sh -c 'mount -t tmpfs tmpfs /tmp && cp -r classes /tmp/ && exec "$0" -cp /tmp/classes Market 600' \
+        "$java" >jvm.out 2>&1 </dev/null &
+    outer=$!
+    inside() { jvm=$(pgrep -P "$outer") && listens; }
+    wait_until 60 'JVM in namespaces' inside
+    answers
+    kill -9 "$jvm"
+    stop_jvm
+
+    "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+    jvm=$!
+    wait_until 60 JVM listens
+    kill -STOP "$jvm"
+    stopped() { grep -q '^State:[[:space:]]*T' "/proc/$jvm/status"; }
+    wait_until 10 'stop of the JVM' stopped
+    refuses 'is stopped (SIGSTOP' status attach stop map "$record"
+    kill -CONT "$jvm"
+    answers
+    stop_jvm
+
+    "$java" -XX:+DisableAttachMechanism -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+    jvm=$!
+    wait_until 60 JVM listens
+    refuses 'DisableAttachMechanism' status attach stop map "$record"
+    stop_jvm
+
+    # Nobody reads what is said to its socket.
+    "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+    jvm=$!
+    wait_until 60 JVM listens
+    perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Local => shift, Listen => 8) or die $!; sleep 600' "/tmp/.java_pid$jvm" &
+    socket=$!
+    wait_until 10 socket test -S "/tmp/.java_pid$jvm"
+    refuses 'does not answer' attach "$record" # each waits for 4 s
+    stop_jvm
+done
+note "the slowest took $slowest ms"
