@@ -7,6 +7,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/perf/record_queue.h"
+#include "jdtool/perf/waits.h"
 #include "jdtool/resolve/recording.h"
 #include "jdtool/resolve/resolver.h"
 
@@ -18,6 +19,9 @@
 
 /* What may wait. perf's own buffers have a few MB a processor, and two rounds of them wait. */
 #define BUDGET ((size_t)192 << 20)
+
+/* What samples of threads that wait may take, in bytes: a stack copy for each. */
+#define WAITS_BUDGET ((size_t)256 << 20)
 
 /* So long a living JVM has to tell of code after it was sampled, in ns. */
 #define TELLS_WITHIN (UINT64_C(500) * 1000 * 1000)
@@ -42,6 +46,8 @@ struct stream {
     struct perf_data *data;
     struct resolver *resolver;
     struct record_queue *queue;
+    struct waits *waits;
+    uint64_t time; /* of the latest record or sample */
     struct recording_facts facts;
     bool live;
     bool wants_codes;
@@ -84,18 +90,12 @@ static int give_code(void *context, const struct resolved_code *code)
     return err;
 }
 
-static int deliver_record(struct stream *stream, const struct perf_record *record)
-{
-    bool superseded;
-    int err = resolver_record(stream->resolver, record, &superseded);
-    return err ? err : give_record(stream, record, superseded);
-}
-
-static int deliver_sample(struct stream *stream, struct perf_sample *sample)
+static int deliver_sample(struct stream *stream, struct perf_sample *sample,
+                          const struct event_facts *event)
 {
     struct recording *recording = &stream->facts.recording;
     struct resolved_sample resolved;
-    int err = resolver_sample(stream->resolver, sample, &resolved);
+    int err = resolver_sample(stream->resolver, sample, event, &resolved);
     resolver_report(stream->resolver, recording); /* JVMs may have been found */
     if (!err && stream->wants_codes) {
         err = resolver_codes(stream->resolver, sample->time, give_code, stream);
@@ -104,8 +104,12 @@ static int deliver_sample(struct stream *stream, struct perf_sample *sample)
         return err;
     }
     resolved.event = recording_event(&stream->facts, sample);
-    resolved.weight = recording_weight(sample);
+    resolved.weight = event->weight;
+    resolved.left_out = event->left_out;
     resolved.cpu = sample->cpu;
+    if (event->kind != EVENT_SAMPLED) {
+        sample->period = event->weight;
+    }
     if (!resolved.is_late_part) {
         recording->from = recording->counts.samples == 0 || sample->time < recording->from
                               ? sample->time
@@ -119,22 +123,107 @@ static int deliver_sample(struct stream *stream, struct perf_sample *sample)
     return err;
 }
 
-static int deliver(struct stream *stream, const struct queued_record *queued)
+static void decode(const struct stream *stream, const struct queued_record *queued,
+                   struct perf_sample *sample)
 {
-    struct perf_sample sample;
     if (queued->kind == QUEUED_COPY) {
-        memcpy(&sample, queued->bytes, sizeof sample);
-        return deliver_sample(stream, &sample);
+        memcpy(sample, queued->bytes, sizeof *sample);
+        return;
     }
     struct perf_event_header header;
     memcpy(&header, queued->bytes, sizeof header);
     const struct perf_record record = {
         .type = header.type, .misc = header.misc, .size = header.size, .bytes = queued->bytes};
-    if (queued->kind == QUEUED_SAMPLE) {
-        (void)perf_sample_decode(stream->data, &record, &sample); /* it could be, before */
-        return deliver_sample(stream, &sample);
+    (void)perf_sample_decode(stream->data, &record, sample); /* it could be, before */
+}
+
+/* ---- Waits ---- */
+
+/*
+ * The sample of a thread that waits is told when the wait is over, as of that moment: what it was
+ * called from is still there then, and only now it is known how long it took.
+ */
+static int deliver_wait(struct stream *stream, const struct queued_record *queued, uint64_t until)
+{
+    struct perf_sample sample;
+    decode(stream, queued, &sample);
+    struct event_facts event = {.kind = EVENT_OFF_CPU,
+                                .weight = until > sample.time ? until - sample.time : 0};
+    sample.time = until > sample.time ? until : sample.time;
+    return deliver_sample(stream, &sample, &event);
+}
+
+/* A thread has got a processor: that ends its wait, if it had one. */
+static int take_switch(struct stream *stream, const struct perf_record *record)
+{
+    bool is_in = !(record->misc & PERF_RECORD_MISC_SWITCH_OUT);
+    bool is_switch =
+        record->type == PERF_RECORD_SWITCH || record->type == PERF_RECORD_SWITCH_CPU_WIDE;
+    struct queued_record queued;
+    if (!is_switch || !is_in) {
+        return 0;
     }
-    return deliver_record(stream, &record);
+    struct perf_sample_id id = perf_record_id(stream->data, record);
+    return waits_take(stream->waits, id.tid, &queued) ? deliver_wait(stream, &queued, id.time) : 0;
+}
+
+static void keep_wait(struct stream *stream, const struct queued_record *queued,
+                      const struct perf_sample *sample)
+{
+    uint8_t *kept = waits_add(stream->waits, sample->tid, queued);
+    if (kept && queued->kind == QUEUED_COPY) {
+        struct perf_sample copy = *sample;
+        perf_sample_move(&copy, queued->bytes, kept);
+        memcpy(kept, &copy, sizeof copy);
+    }
+}
+
+/* Threads that wait still when the recording ends. */
+static int deliver_unfinished(struct stream *stream)
+{
+    struct queued_record queued;
+    int err = 0;
+    while (!err && waits_take_any(stream->waits, &queued)) {
+        err = deliver_wait(stream, &queued, stream->time);
+    }
+    stream->facts.recording.counts.waits_lost = waits_lost(stream->waits);
+    return err;
+}
+
+/* ---- In the order of time ---- */
+
+static int deliver_record(struct stream *stream, const struct perf_record *record)
+{
+    bool superseded;
+    int err = resolver_record(stream->resolver, record, &superseded);
+    err = err ? err : give_record(stream, record, superseded);
+    return err ? err : take_switch(stream, record);
+}
+
+static int deliver(struct stream *stream, const struct queued_record *queued)
+{
+    stream->time = queued->time > stream->time ? queued->time : stream->time;
+    if (queued->kind == QUEUED_RECORD) {
+        struct perf_event_header header;
+        memcpy(&header, queued->bytes, sizeof header);
+        const struct perf_record record = {
+            .type = header.type, .misc = header.misc, .size = header.size, .bytes = queued->bytes};
+        return deliver_record(stream, &record);
+    }
+    struct perf_sample sample;
+    decode(stream, queued, &sample);
+    enum event_kind kind = recording_kind(&stream->facts, &sample);
+    if (kind == EVENT_OFF_CPU && sample.type == PERF_RECORD_SAMPLE) {
+        if (event_is_wait(&sample)) {
+            keep_wait(stream, queued, &sample);
+        }
+        return 0;
+    }
+    struct event_facts event = {.kind = EVENT_SAMPLED, .weight = recording_weight(&sample)};
+    if (kind != EVENT_SAMPLED && sample.type == PERF_RECORD_SAMPLE) {
+        event_facts_read(kind, &sample, &event);
+    }
+    return deliver_sample(stream, &sample, &event);
 }
 
 /* ---- Waiting ---- */
@@ -188,11 +277,6 @@ static int release(struct stream *stream, bool at_end)
 
 /* ---- From the recording ---- */
 
-static const void *moved(const void *pointer, const uint8_t *from, const uint8_t *to)
-{
-    return pointer ? to + ((const uint8_t *)pointer - from) : NULL;
-}
-
 /* Keeps a sample without the invalid part of its stack copy. 0 or -ENOMEM. */
 static int queue_copy(struct stream *stream, struct queued_record *queued,
                       const struct perf_record *record, const struct perf_sample *sample)
@@ -212,12 +296,7 @@ static int queue_copy(struct stream *stream, struct queued_record *queued,
     if (sample->tail.size) {
         memcpy(to + first, sample->tail.at, sample->tail.size);
     }
-    copy.chain = moved(sample->chain, from, to);
-    copy.branches = moved(sample->branches, from, to);
-    copy.regs = moved(sample->regs, from, to);
-    copy.stack = moved(sample->stack, from, to);
-    copy.head.at = moved(sample->head.at, from, to);
-    copy.middle.at = moved(sample->middle.at, from, to);
+    perf_sample_move(&copy, from, to);
     copy.user = (struct perf_bytes){0};
     copy.tail.at = to + first;
     memcpy(kept, &copy, sizeof copy);
@@ -339,6 +418,7 @@ static int finish(struct stream *stream)
 {
     record_queue_finish(stream->queue);
     int err = release(stream, true);
+    err = err ? err : deliver_unfinished(stream);
     if (!err) {
         err = resolver_update(stream->resolver, true);
     }
@@ -370,7 +450,8 @@ static int open_stream(struct stream *stream)
         return err;
     }
     stream->queue = record_queue_new(BUDGET);
-    if (!stream->queue || recording_describe(&stream->facts, stream->data)) {
+    stream->waits = waits_new(WAITS_BUDGET);
+    if (!stream->queue || !stream->waits || recording_describe(&stream->facts, stream->data)) {
         return no_memory(stream);
     }
     struct recording *recording = &stream->facts.recording;
@@ -426,6 +507,7 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
     }
     err = end_sinks(&stream, err);
     record_queue_free(stream.queue);
+    waits_free(stream.waits);
     resolver_free(stream.resolver);
     recording_forget(&stream.facts);
     perf_data_close(stream.data);

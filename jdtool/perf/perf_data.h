@@ -187,6 +187,10 @@ struct perf_sample {
     const struct perf_branch_entry *branches;
     uint64_t branch_count;
 
+    /* What a tracepoint or a probe tells (PERF_SAMPLE_RAW), behind its size. NULL: none. */
+    const uint8_t *raw;
+    uint32_t raw_size;
+
     /* Registers of the set bits of event->attr.sample_regs_user, in their order. NULL: none. */
     uint64_t regs_abi; /* PERF_SAMPLE_REGS_ABI_* */
     const uint64_t *regs;
@@ -202,8 +206,13 @@ struct perf_sample {
     struct perf_bytes middle; /* raw data and branches */
     struct perf_bytes user;   /* user registers and stack */
     struct perf_bytes tail;   /* the rest */
-    size_t ip_at;             /* of the ip in head */
+    size_t ip_at;             /* of the ip in head; so of the next two */
+    size_t time_at;
+    size_t period_at;
 };
+
+/* The bytes that it points to have been copied: what stood at `from` is now at `to`. */
+void perf_sample_move(struct perf_sample *sample, const uint8_t *from, const uint8_t *to);
 
 /* Whether it is a record that perf_sample_decode takes. */
 static inline bool perf_record_has_sample(const struct perf_record *record)

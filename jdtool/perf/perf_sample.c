@@ -255,6 +255,7 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
             memcpy(&sample->tid, at + 4, 4);
         }
     }
+    sample->time_at = (size_t)(cursor.at - start);
     if (type & PERF_SAMPLE_TIME) {
         sample->time = take_word(&cursor);
     }
@@ -262,6 +263,7 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
     if (type & PERF_SAMPLE_CPU) {
         sample->cpu = (uint32_t)take_word(&cursor);
     }
+    sample->period_at = (size_t)(cursor.at - start);
     if (type & PERF_SAMPLE_PERIOD) {
         sample->period = take_word(&cursor);
     }
@@ -282,7 +284,8 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
         if (at) {
             memcpy(&size, at, sizeof size);
         }
-        (void)take(&cursor, size);
+        sample->raw = take(&cursor, size);
+        sample->raw_size = sample->raw ? size : 0;
     }
     if (type & PERF_SAMPLE_BRANCH_STACK) {
         take_branches(&cursor, sample);
@@ -294,6 +297,24 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
     sample->user = (struct perf_bytes){from, (size_t)(cursor.at - from)};
     sample->tail = (struct perf_bytes){cursor.at, (size_t)(cursor.end - cursor.at)};
     return cursor.failed ? -1 : 0;
+}
+
+static const void *moved(const void *pointer, const uint8_t *from, const uint8_t *to)
+{
+    return pointer ? to + ((const uint8_t *)pointer - from) : NULL;
+}
+
+void perf_sample_move(struct perf_sample *sample, const uint8_t *from, const uint8_t *to)
+{
+    sample->chain = moved(sample->chain, from, to);
+    sample->branches = moved(sample->branches, from, to);
+    sample->raw = moved(sample->raw, from, to);
+    sample->regs = moved(sample->regs, from, to);
+    sample->stack = moved(sample->stack, from, to);
+    sample->head.at = moved(sample->head.at, from, to);
+    sample->middle.at = moved(sample->middle.at, from, to);
+    sample->user.at = moved(sample->user.at, from, to);
+    sample->tail.at = moved(sample->tail.at, from, to);
 }
 
 static uint8_t *put(uint8_t *at, struct perf_bytes bytes)
@@ -321,6 +342,12 @@ size_t perf_sample_encode(const struct perf_sample *sample, bool keep_user, uint
     uint8_t *at = put(out + sizeof header, sample->head);
     if (sample->has & PERF_SAMPLE_IP) {
         memcpy(out + sizeof header + sample->ip_at, &sample->ip, sizeof sample->ip);
+    }
+    if (sample->has & PERF_SAMPLE_TIME && sample->type == PERF_RECORD_SAMPLE) {
+        memcpy(out + sizeof header + sample->time_at, &sample->time, sizeof sample->time);
+    }
+    if (sample->has & PERF_SAMPLE_PERIOD) {
+        memcpy(out + sizeof header + sample->period_at, &sample->period, sizeof sample->period);
     }
     if (has_chain) {
         memcpy(at, &sample->chain_count, 8);

@@ -29,6 +29,7 @@ enum resolved_kind {
     RESOLVED_COMPILED,    /* a method that the JVM compiled */
     RESOLVED_INLINED,     /* a method inlined into the compiled one that follows */
     RESOLVED_INTERPRETED, /* a method that the interpreter was running */
+    RESOLVED_SUBJECT,     /* no frame of the machine: what an event is about, such as a class */
     RESOLVED_KINDS,
 };
 

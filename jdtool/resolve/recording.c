@@ -70,23 +70,42 @@ static bool counts_time(const struct perf_event_attr *attr)
            (attr->config == PERF_COUNT_SW_CPU_CLOCK || attr->config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
+/* Whether it tells when threads get and lose a processor. */
+static bool has_switches(const struct perf_data *data)
+{
+    for (uint32_t i = 0; i < perf_data_event_count(data); i++) {
+        if (perf_data_event(data, i)->attr.context_switch) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int recording_describe(struct recording_facts *facts, struct perf_data *data)
 {
     struct recording *recording = &facts->recording;
     uint32_t count = perf_data_event_count(data);
     if (!facts->events) {
         facts->events = calloc(count, sizeof *facts->events);
-        if (!facts->events) {
+        facts->rules = calloc(count, sizeof *facts->rules);
+        if (!facts->events || !facts->rules) {
             return -ENOMEM;
         }
     }
+    bool switches = has_switches(data);
     for (uint32_t i = 0; i < count; i++) {
         const struct perf_event_attr *attr = &perf_data_event(data, i)->attr;
         const char *name = perf_data_event_name(data, i);
+        facts->rules[i] = event_rule_of(name, switches);
+        const struct event_rule *rule = &facts->rules[i];
         facts->events[i] = (struct recorded_event){
             .id = i,
-            .name = name ? name : "event",
-            .unit = counts_time(attr) ? "nanoseconds" : "count",
+            .name = rule->name ? rule->name
+                    : name     ? name
+                               : "event",
+            .unit = rule->unit          ? rule->unit
+                    : counts_time(attr) ? "nanoseconds"
+                                        : "count",
             .frequency = attr->freq ? attr->sample_freq : 0,
             .period = attr->freq ? 0 : attr->sample_period,
         };
@@ -114,6 +133,7 @@ int recording_describe(struct recording_facts *facts, struct perf_data *data)
 void recording_forget(struct recording_facts *facts)
 {
     free(facts->events);
+    free(facts->rules);
     free(facts->command_line);
     *facts = (struct recording_facts){0};
 }
@@ -123,6 +143,13 @@ const struct recorded_event *recording_event(const struct recording_facts *facts
 {
     const struct perf_event *first = perf_data_event(facts->recording.data, 0);
     return &facts->events[sample->event - first];
+}
+
+enum event_kind recording_kind(const struct recording_facts *facts,
+                               const struct perf_sample *sample)
+{
+    const struct perf_event *first = perf_data_event(facts->recording.data, 0);
+    return facts->rules[sample->event - first].kind;
 }
 
 uint64_t recording_weight(const struct perf_sample *sample)

@@ -3,6 +3,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/perf/build_ids.h"
+#include "jdtool/resolve/event_frames.h"
 #include "jdtool/resolve/places.h"
 #include "jdtool/unwind/interpreter.h"
 
@@ -640,6 +641,59 @@ static enum stack_end judge(struct resolver *resolver, const struct perf_sample 
     return copy_end == STACK_ROOT ? STACK_BROKEN : copy_end;
 }
 
+/* ---- What events are about ---- */
+
+/* Puts a frame that stands for no code in at `at`. */
+static void put_subject(struct resolver *resolver, uint32_t at, const char *name)
+{
+    struct method_facts facts = {.kind = RESOLVED_SUBJECT, .name = name};
+    const struct resolved_method *method = methods_of(resolver->methods, &facts);
+    if (!method) {
+        resolver->failed = true;
+        return;
+    }
+    if (reserve_frames(resolver, 1)) {
+        struct resolved_frame *frames = resolver->frames;
+        memmove(frames + at + 1, frames + at, (resolver->frame_count - at) * sizeof *frames);
+        frames[at] = (struct resolved_frame){.kind = RESOLVED_SUBJECT, .bci = -1, .method = method};
+        resolver->frame_count++;
+    }
+}
+
+/* Leaves out the JVM's frames on the way to its event, and our callback's. Where there is no Java
+ * frame behind them they stay: they are all there is. */
+static void cut_inner_frames(struct resolver *resolver)
+{
+    uint32_t count = resolver->frame_count;
+    uint32_t first = event_frames_java(resolver->frames, count);
+    if (first < count) {
+        memmove(resolver->frames, resolver->frames + first,
+                (count - first) * sizeof *resolver->frames);
+        resolver->frame_count -= first;
+    }
+}
+
+static void shape_event(struct resolver *resolver, struct perf_sample *sample,
+                        const struct event_facts *facts)
+{
+    const char *subject = facts->subject;
+    if (facts->kind == EVENT_OFF_CPU) {
+        const char *comm = process_table_comm(resolver->table, sample->tid);
+        if (event_frames_idle(resolver->frames, resolver->frame_count, comm)) {
+            put_subject(resolver, resolver->frame_count, EVENT_IDLE);
+        }
+    } else {
+        if (facts->kind == EVENT_EXCEPTION) {
+            subject = event_frames_exception(resolver->frames, resolver->frame_count);
+        }
+        cut_inner_frames(resolver);
+        if (subject && *subject) {
+            put_subject(resolver, 0, subject);
+        }
+    }
+    sample->unwound = true; /* its chain is made of the frames */
+}
+
 /* ---- Samples ---- */
 
 static void touch_branches(struct resolver *resolver, const struct perf_sample *sample)
@@ -668,7 +722,7 @@ static void fill_thread(const struct resolver *resolver, const struct perf_sampl
 }
 
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
-                    struct resolved_sample *out)
+                    const struct event_facts *facts, struct resolved_sample *out)
 {
     uint64_t frames_cut = resolver->frames_cut;
     enum stack_end copy_end = STACK_ENDS; /* there is no copy */
@@ -697,6 +751,10 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
     if (sample->branch_count) {
         touch_branches(resolver, sample);
     }
+    enum stack_end end = judge(resolver, sample, copy_end, frames_cut);
+    if (facts->kind != EVENT_SAMPLED) {
+        shape_event(resolver, sample, facts);
+    }
     if (resolver->failed || places_failed(resolver->places)) {
         return no_memory(resolver);
     }
@@ -704,7 +762,7 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
         .time = sample->time,
         .frames = resolver->frames,
         .frame_count = resolver->frame_count,
-        .end = judge(resolver, sample, copy_end, frames_cut),
+        .end = end,
         .is_late_part = sample->type != PERF_RECORD_SAMPLE,
         .touched = resolver->touched,
         .touched_count = resolver->touched_count,

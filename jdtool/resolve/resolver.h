@@ -11,6 +11,7 @@
 #include "jdtool/sinks/sample_sink.h"
 
 #include "jdtool/perf/perf_data.h"
+#include "jdtool/resolve/event_rule.h"
 
 /* What a sample may have, inlined ones included; what is further out is left out, and counted. A
  * stack copy has room for 8,191 return addresses. */
@@ -44,10 +45,12 @@ int resolver_record(struct resolver *resolver, const struct perf_record *record,
 
 /*
  * Fills *out but for event and weight. What it points to lives until the next call; the sample gets
- * its call chain where that was made here. 0 or a negative errno after a message.
+ * its call chain where that was made here. Of an event that the facts tell of, the stack begins
+ * with what it is about and goes on with the program's own frames. 0 or a negative errno after a
+ * message.
  */
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
-                    struct resolved_sample *out);
+                    const struct event_facts *facts, struct resolved_sample *out);
 
 /*
  * Each piece of code that dumps tell of and that was not given before, up to that time of the

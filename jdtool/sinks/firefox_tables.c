@@ -16,6 +16,7 @@ enum category {
     CATEGORY_JVM,
     CATEGORY_NATIVE,
     CATEGORY_KERNEL,
+    CATEGORY_SUBJECT,
     CATEGORIES,
 };
 
@@ -36,6 +37,7 @@ void firefox_put_categories(struct json_writer *json)
         [CATEGORY_JVM] = {"JVM", "purple"},
         [CATEGORY_NATIVE] = {"Native", "blue"},
         [CATEGORY_KERNEL] = {"Kernel", "orange"},
+        [CATEGORY_SUBJECT] = {"What an event is about", "magenta"},
     };
     json_array(json, "categories");
     for (size_t i = 0; i < CATEGORIES; i++) {
@@ -58,6 +60,8 @@ static enum category category_of(const struct profile_location *location,
     switch (own->kind) {
     case RESOLVED_KERNEL:
         return CATEGORY_KERNEL;
+    case RESOLVED_SUBJECT:
+        return CATEGORY_SUBJECT;
     case RESOLVED_STUB:
         return CATEGORY_STUB;
     case RESOLVED_INTERPRETED:

@@ -168,8 +168,8 @@ static int prepare(struct flame *f)
 static void put_kinds(struct json_writer *json)
 {
     /* As enum resolved_kind, then C1's code, then what stands for no stack. */
-    static const char *const kinds[] = {"unknown",  "kernel",  "native",      "stub",
-                                        "compiled", "inlined", "interpreted", "c1"};
+    static const char *const kinds[] = {"unknown", "kernel",      "native",  "stub", "compiled",
+                                        "inlined", "interpreted", "subject", "c1"};
     json_array(json, "kinds");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         json_text(json, NULL, kinds[i]);

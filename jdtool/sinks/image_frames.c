@@ -226,7 +226,8 @@ static void add_block_to(const struct image_frames *frames, uint32_t number,
                          struct dwarf *dwarf)
 {
     const struct block *block = &frames->blocks[number];
-    const char *suffix = suffixes[block->kind == RESOLVED_INTERPRETED];
+    const char *suffix =
+        block->kind == RESOLVED_SUBJECT ? "" : suffixes[block->kind == RESOLVED_INTERPRETED];
     struct dwarf_row rows[BLOCK_LINES];
     uint32_t count = 0;
     char *text = NULL;

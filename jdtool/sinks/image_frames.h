@@ -25,10 +25,10 @@ struct image_frames *image_frames_new(uint32_t number);
 void image_frames_free(struct image_frames *frames); /* NULL is fine */
 
 /*
- * The address for an INLINED frame, or an INTERPRETED one with a method of its own, as a chain is
- * to have it. The same method, kind and line have the same address. Where there is no room for a
- * further line it is that of another line of the method; 0: there is none for a further method
- * (more than a million), which is counted, or no memory, then *err is -ENOMEM.
+ * The address for an INLINED frame, a SUBJECT, or an INTERPRETED one with a method of its own, as a
+ * chain is to have it. The same method, kind and line have the same address. Where there is no room
+ * for a further line it is that of another line of the method; 0: there is none for a further
+ * method (more than a million), which is counted, or no memory, then *err is -ENOMEM.
  */
 uint64_t image_frames_address(struct image_frames *frames, const struct resolved_frame *frame,
                               int *err);

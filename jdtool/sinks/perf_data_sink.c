@@ -134,6 +134,23 @@ static int put_frame_without_code(struct perf_data_sink *sink, const struct reso
     return err ? err : put_ip(sink, address);
 }
 
+/* What an event is about has an address in the image of frames of the JVM whose code is in the
+ * stack; without such code perf is not told of it. */
+static int put_subject(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                       const struct resolved_frame *frame)
+{
+    const struct resolved_code *code = NULL;
+    for (uint32_t i = 0; i < sample->frame_count && !code; i++) {
+        code = sample->frames[i].code;
+    }
+    if (!code) {
+        return 0;
+    }
+    struct resolved_frame placed = *frame;
+    placed.code = code;
+    return put_frame_without_code(sink, sample, &placed);
+}
+
 /*
  * The frames of one address, which are at *next and behind it. `ip` is what the chain had; the
  * frames of an unwound stack have none.
@@ -155,6 +172,9 @@ static int put_address(struct perf_data_sink *sink, const struct resolved_sample
         return ip ? put_ip(sink, *ip) : 0;
     }
     const struct resolved_frame *frame = &sample->frames[(*next)++];
+    if (frame->kind == RESOLVED_SUBJECT) {
+        return put_subject(sink, sample, frame);
+    }
     if (is_without_code(frame)) {
         return put_frame_without_code(sink, sample, frame);
     }

@@ -126,7 +126,7 @@ static const char *const kind_names[RESOLVED_KINDS] = {
     [RESOLVED_UNKNOWN] = "unknown",         [RESOLVED_KERNEL] = "kernel",
     [RESOLVED_NATIVE] = "native",           [RESOLVED_STUB] = "stub",
     [RESOLVED_COMPILED] = "compiled",       [RESOLVED_INLINED] = "inlined",
-    [RESOLVED_INTERPRETED] = "interpreted",
+    [RESOLVED_INTERPRETED] = "interpreted", [RESOLVED_SUBJECT] = "subject",
 };
 
 static void put_weights(struct report *r, const char *key, const uint64_t *weights)

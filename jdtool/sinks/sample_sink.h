@@ -54,6 +54,7 @@ struct recording_counts {
     uint64_t frames_cut;       /* left out of stacks that were too deep (STACK_CUT) */
     uint64_t inlines_cut;      /* addresses with too many inlined methods: the outermost are gone */
     uint64_t mappings_cut;     /* mappings and processes beyond the limits */
+    uint64_t waits_lost;       /* of threads whose return was lost, or for which was no room */
 };
 
 /* What is known of the recording as a whole. Strings live as long as it and may be NULL. */
@@ -88,6 +89,7 @@ struct resolved_sample {
     const struct recorded_event *event;
     uint64_t time;   /* the recording's clock, ns */
     uint64_t weight; /* in the event's unit: the period, or what a rule for the event made of it */
+    uint64_t left_out; /* events like it that a limit left out; its weight stands for them, too */
     uint32_t cpu;
     struct resolved_thread thread;
     const struct resolved_frame *frames; /* innermost first; lives until `sample` returns */
@@ -103,7 +105,7 @@ struct resolved_sample {
      * For the perf.data sink alone: the sample as it was recorded. Each entry of its chain that is
      * no PERF_CONTEXT_* has its frames here in the same order: inlined ones, then one that is not.
      * Where `unwound` is set, this holds for the kernel's part of the chain only, and the other
-     * frames are the user's part.
+     * frames are the user's part. Its time and period are this sample's time and weight.
      */
     const struct perf_sample *recorded;
 };

@@ -19,6 +19,7 @@ static void free_scorecard(struct scorecard *scorecard)
         free(scorecard->images[i].path);
     }
     hash_map_free(&scorecard->by_pid);
+    free(scorecard->events);
     free(scorecard->images);
     free(scorecard->processes);
     free(scorecard);
@@ -32,8 +33,10 @@ static int no_memory(void)
 
 static int begin(struct sample_sink *sink, const struct recording *recording)
 {
-    self(sink)->recording = recording;
-    return 0;
+    struct scorecard *scorecard = self(sink);
+    scorecard->recording = recording;
+    scorecard->events = calloc((size_t)recording->event_count + 1, sizeof *scorecard->events);
+    return scorecard->events ? 0 : no_memory();
 }
 
 /* ---- Counting ---- */
@@ -68,10 +71,12 @@ static int count_without_dump(struct scorecard *scorecard, uint32_t pid)
     return 0;
 }
 
-static int count_frame(struct scorecard *scorecard, const struct resolved_frame *frame,
-                       uint32_t pid)
+static int count_frame(struct scorecard *scorecard, struct scorecard_event *event,
+                       const struct resolved_frame *frame, uint32_t pid)
 {
     scorecard->frames++;
+    event->frames++;
+    event->frames_named += frame->unnamed == UNNAMED_NOT;
     if (frame->unnamed == UNNAMED_NO_DUMP) {
         return count_without_dump(scorecard, pid);
     }
@@ -88,12 +93,18 @@ static int count_frame(struct scorecard *scorecard, const struct resolved_frame 
     return 0;
 }
 
-static void count_stack(struct scorecard *scorecard, enum stack_end end, uint32_t user_frames)
+static void count_stack(struct scorecard *scorecard, struct scorecard_event *event,
+                        enum stack_end end, uint32_t user_frames)
 {
     scorecard->stacks++;
     scorecard->ends[end]++;
-    if (end == STACK_ROOT || end == STACK_FROZEN) {
+    event->stacks++;
+    event->stacks_rooted += end == STACK_ROOT;
+    event->stacks_frozen += end == STACK_FROZEN;
+    if (end == STACK_ROOT) {
         scorecard->stacks_rooted++;
+    } else if (end == STACK_FROZEN) {
+        scorecard->stacks_frozen++;
     } else if (end != STACK_CUT && user_frames <= 2) {
         scorecard->stacks_short++;
     }
@@ -104,33 +115,40 @@ static int take_sample(struct sample_sink *sink, const struct resolved_sample *s
 {
     struct scorecard *scorecard = self(sink);
     const struct perf_sample *recorded = sample->recorded;
+    struct scorecard_event *event = &scorecard->events[sample->event->id];
     bool in_user = (recorded->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    /* An event's own place is the JVM's, and cut off. */
+    bool has_subject = sample->frame_count && sample->frames[0].kind == RESOLVED_SUBJECT;
     uint32_t user_frames = 0;
     bool has_java = false;
     int err = 0;
     scorecard->samples += !sample->is_late_part;
+    event->samples += !sample->is_late_part;
+    event->weight += sample->weight;
+    event->left_out += sample->left_out;
     if (!sample->thread.is_jvm) {
         return 0;
     }
     scorecard->jvm_samples += !sample->is_late_part;
     for (uint32_t i = 0; i < sample->frame_count && !err; i++) {
         const struct resolved_frame *frame = &sample->frames[i];
-        if (frame->kind == RESOLVED_INLINED || frame->kind == RESOLVED_KERNEL) {
+        if (frame->kind == RESOLVED_INLINED || frame->kind == RESOLVED_KERNEL ||
+            frame->kind == RESOLVED_SUBJECT) {
             continue;
         }
         bool generated = is_generated(frame);
-        if (generated && user_frames == 0 && in_user && !sample->is_late_part) {
+        if (generated && user_frames == 0 && in_user && !has_subject && !sample->is_late_part) {
             scorecard->java_samples++;
             scorecard->java_samples_named += frame->unnamed == UNNAMED_NOT;
         }
         user_frames++;
         if (generated) {
             has_java = true;
-            err = count_frame(scorecard, frame, sample->thread.pid);
+            err = count_frame(scorecard, event, frame, sample->thread.pid);
         }
     }
     if (has_java && sample->end != STACK_NONE) {
-        count_stack(scorecard, sample->end, user_frames);
+        count_stack(scorecard, event, sample->end, user_frames);
     }
     return err;
 }

@@ -5,7 +5,9 @@
  * As JSON it is what scripts read:
  *   verdict                "good", "bad", or "empty" when no frame is in generated code
  *   unnamed_frames_share   of all frames in generated code; above SCORECARD_UNNAMED_LIMIT it is bad
- *   rooted_share           of all stacks with such frames; below SCORECARD_ROOTED_LIMIT it is bad
+ *   rooted_share           of all stacks with such frames but the frozen ones of virtual threads,
+ *                          whose callers lie in the heap; below SCORECARD_ROOTED_LIMIT it is bad
+ *   events                 samples, weight, frames and stacks of each event
  *   warnings               what is wrong and the remedy, each a sentence
  * and the counts these are made of.
  */

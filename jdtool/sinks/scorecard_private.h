@@ -23,8 +23,17 @@ struct scorecard {
     uint64_t unnamed[UNNAMED_REASONS];
     uint64_t stacks; /* with a frame in generated code */
     uint64_t stacks_rooted;
+    uint64_t stacks_frozen;    /* of parked virtual threads: neither rooted nor broken */
     uint64_t stacks_short;     /* not rooted, and two user frames or less */
     uint64_t ends[STACK_ENDS]; /* of those stacks */
+
+    /* The same for each event of the recording, by its id. */
+    struct scorecard_event {
+        uint64_t samples, weight;
+        uint64_t left_out; /* by a limit on how many are told */
+        uint64_t frames, frames_named;
+        uint64_t stacks, stacks_rooted, stacks_frozen;
+    } * events;
 
     /* Frames with UNNAMED_NO_DUMP by process: it may have mapped its dump later. */
     struct scorecard_process {

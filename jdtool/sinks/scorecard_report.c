@@ -56,20 +56,24 @@ static double unnamed_share(const struct scorecard *card)
     return share(card->frames - card->frames_named, card->frames);
 }
 
+/* Stacks that could reach their root: those of parked virtual threads cannot. */
+static uint64_t judged(const struct scorecard *card)
+{
+    return card->stacks - card->stacks_frozen;
+}
+
+static double rooted_share(const struct scorecard *card)
+{
+    return share(card->stacks_rooted, judged(card));
+}
+
 static const char *verdict(const struct scorecard *card)
 {
     if (card->frames == 0) {
         return "empty";
     }
-    bool rooted =
-        card->stacks == 0 || share(card->stacks_rooted, card->stacks) >= SCORECARD_ROOTED_LIMIT;
+    bool rooted = judged(card) == 0 || rooted_share(card) >= SCORECARD_ROOTED_LIMIT;
     return unnamed_share(card) > SCORECARD_UNNAMED_LIMIT || !rooted ? "bad" : "good";
-}
-
-/* A frozen virtual thread's stack reaches the root of its carrier. */
-static uint64_t ended(const struct scorecard *card, enum stack_end end)
-{
-    return card->ends[end] + (end == STACK_ROOT ? card->ends[STACK_FROZEN] : 0);
 }
 
 /* ---- What is wrong ---- */
@@ -143,11 +147,18 @@ static uint32_t copy_size(const struct recording *recording)
 static void warn_of_stacks(const struct scorecard *card, const struct warnings *to)
 {
     const struct recording *recording = card->recording;
-    uint64_t unrooted = card->stacks - card->stacks_rooted;
+    uint64_t unrooted = judged(card) - card->stacks_rooted;
     if (!recording->has_chains) {
         warn(to, "samples have no stacks; record with -g");
     }
-    if (share(unrooted, card->stacks) <= UNROOTED_LIMIT) {
+    if (card->stacks_frozen) {
+        warn(to,
+             "%" PRIu64 " stacks are of virtual threads that were parked before: HotSpot puts back "
+             "only their innermost frames, the callers lie in the heap, where no copy of a stack "
+             "has them",
+             card->stacks_frozen);
+    }
+    if (share(unrooted, judged(card)) <= UNROOTED_LIMIT) {
         return;
     }
     if (!recording->unwound) {
@@ -175,6 +186,20 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
     }
 }
 
+/* The agent tells one of several where there are too many; weights make up for it. */
+static void warn_of_limits(const struct scorecard *card, const struct warnings *to)
+{
+    for (uint32_t i = 0; i < card->recording->event_count; i++) {
+        const struct scorecard_event *event = &card->events[i];
+        if (event->left_out) {
+            warn(to,
+                 "of %" PRIu64 " events %s the agent told %" PRIu64 ", by chance, to keep the JVM "
+                 "fast; their weights stand for all",
+                 event->samples + event->left_out, card->recording->events[i].name, event->samples);
+        }
+    }
+}
+
 static void warn_of_losses(const struct scorecard *card, const struct warnings *to)
 {
     const struct recording_counts *counts = &card->recording->counts;
@@ -196,6 +221,14 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
              "(-F) or larger buffers (-m)",
              counts->lost_samples, counts->lost_records);
     }
+    if (counts->waits_lost) {
+        warn(to,
+             "%" PRIu64
+             " waits have no length, for the thread's return was lost, and are left out; "
+             "record with larger buffers (-m)",
+             counts->waits_lost);
+    }
+    warn_of_limits(card, to);
     if (counts->frames_cut) {
         warn(to,
              "%" PRIu64 " outermost frames of stacks that are too deep were left out; what is "
@@ -287,7 +320,7 @@ static void put_unwound(FILE *out, const struct scorecard *card)
     fputs("  \"stack_copies_unwound\": {", out);
     for (size_t i = 0; i < END_COUNT; i++) {
         fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", stack_ends[i].key,
-                ended(card, stack_ends[i].end));
+                card->ends[stack_ends[i].end]);
     }
     fprintf(out, ", \"above_frozen_frames\": %" PRIu64 "},\n", card->ends[STACK_FROZEN]);
     put_count(out, "interpreted_frames", card->interpreted + card->interpreted_stubs);
@@ -315,15 +348,36 @@ static void put_stacks(FILE *out, const struct scorecard *card)
     uint64_t cut = card->ends[STACK_CUT];
     put_count(out, "stacks", card->stacks);
     put_count(out, "stacks_rooted", card->stacks_rooted);
-    fprintf(out, "  \"rooted_share\": %.6f,\n  \"rooted_limit\": %.2f,\n",
-            share(card->stacks_rooted, card->stacks), SCORECARD_ROOTED_LIMIT);
+    fprintf(out, "  \"rooted_share\": %.6f,\n  \"rooted_limit\": %.2f,\n", rooted_share(card),
+            SCORECARD_ROOTED_LIMIT);
+    put_count(out, "stacks_frozen", card->stacks_frozen);
     fprintf(out,
             "  \"stacks_not_rooted\": {\"as_deep_as_the_kernel_records\": %" PRIu64
             ", \"of_two_frames_or_less\": %" PRIu64 ", \"other\": %" PRIu64 "},\n",
-            cut, card->stacks_short, card->stacks - card->stacks_rooted - cut - card->stacks_short);
+            cut, card->stacks_short, judged(card) - card->stacks_rooted - cut - card->stacks_short);
     if (card->recording->unwound) {
         put_unwound(out, card);
     }
+}
+
+static void put_events(FILE *out, const struct scorecard *card)
+{
+    const struct recording *recording = card->recording;
+    fputs("  \"events\": [", out);
+    for (uint32_t i = 0; i < recording->event_count; i++) {
+        const struct scorecard_event *event = &card->events[i];
+        fputs(i ? ",\n    {\"name\": " : "\n    {\"name\": ", out);
+        put_string(out, recording->events[i].name);
+        fputs(", \"unit\": ", out);
+        put_string(out, recording->events[i].unit);
+        fprintf(out,
+                ", \"samples\": %" PRIu64 ", \"weight\": %" PRIu64 ", \"left_out\": %" PRIu64
+                ", \"frames\": %" PRIu64 ", \"frames_named\": %" PRIu64 ", \"stacks\": %" PRIu64
+                ", \"stacks_rooted\": %" PRIu64 ", \"stacks_frozen\": %" PRIu64 "}",
+                event->samples, event->weight, event->left_out, event->frames, event->frames_named,
+                event->stacks, event->stacks_rooted, event->stacks_frozen);
+    }
+    fputs("\n  ],\n", out);
 }
 
 static void put_json(FILE *out, const struct scorecard *card)
@@ -340,6 +394,8 @@ static void put_json(FILE *out, const struct scorecard *card)
     fputs(",\n", out);
     put_frames(out, card);
     put_stacks(out, card);
+    put_events(out, card);
+    put_count(out, "waits_lost", counts->waits_lost);
     put_count(out, "lost_samples", counts->lost_samples);
     put_count(out, "lost_records", counts->lost_records);
     put_count(out, "filtered_samples", counts->filtered_samples);
@@ -395,6 +451,23 @@ static void print_line(FILE *out, const char *text, uint64_t count, uint64_t who
     fprintf(out, "    %-24s%10" PRIu64 "  %6.2f %%\n", text, count, 100 * share(count, whole));
 }
 
+/* Of one event the lines above tell all. */
+static void print_events(FILE *out, const struct scorecard *card)
+{
+    const struct recording *recording = card->recording;
+    for (uint32_t i = 0; recording->event_count > 1 && i < recording->event_count; i++) {
+        const struct scorecard_event *event = &card->events[i];
+        if (event->samples) {
+            fprintf(out,
+                    "  %-24s  %10" PRIu64 " samples, %" PRIu64
+                    " %s, names %.2f %%, rooted %.2f %%\n",
+                    recording->events[i].name, event->samples, event->weight,
+                    recording->events[i].unit, 100 * share(event->frames_named, event->frames),
+                    100 * share(event->stacks_rooted, event->stacks - event->stacks_frozen));
+        }
+    }
+}
+
 static void print(FILE *out, const struct scorecard *card)
 {
     fprintf(out, "%" PRIu64 " samples, %" PRIu64 " in JVMs, %" PRIu64 " in generated code\n",
@@ -410,8 +483,12 @@ static void print(FILE *out, const struct scorecard *card)
         fprintf(out, "  stacks with such frames   %10" PRIu64 "\n", card->stacks);
         print_line(out, "that reach the root", card->stacks_rooted, card->stacks);
     }
+    if (card->stacks_frozen) {
+        print_line(out, "callers frozen in heap", card->stacks_frozen, card->stacks);
+    }
+    print_events(out, card);
     for (size_t i = 1; card->recording->unwound && i < END_COUNT; i++) {
-        uint64_t count = ended(card, stack_ends[i].end);
+        uint64_t count = card->ends[stack_ends[i].end];
         if (count) {
             print_line(out, stack_ends[i].text, count, card->stacks);
         }

@@ -4,7 +4,7 @@
 const KINDS = {
   root: ['all', 0, 0], thread: ['thread', 220, 14],
   compiled: ['compiled Java', 105, 55], c1: ['compiled Java, C1', 140, 40], inlined: ['inlined Java', 178, 52],
-  interpreted: ['interpreted Java', 62, 62], stub: ['JVM stub', 45, 60],
+  interpreted: ['interpreted Java', 62, 62], subject: ['what the event is about', 300, 45], stub: ['JVM stub', 45, 60],
   native: ['native (JVM, libraries)', 12, 72], kernel: ['kernel', 32, 85], unknown: ['no name', 0, 0],
 };
 

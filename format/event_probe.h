@@ -1,0 +1,50 @@
+/*
+ * Events of the JVM as perf samples: the agent's JVMTI callback calls an empty function that it
+ * exports, jdperf puts a uprobe on that function, and perf takes a sample there with the thread's
+ * whole stack. What the function is given comes with the sample, by the definition that jdperf
+ * writes; here is what both sides and the reader have to agree on.
+ *
+ * The functions begin with a nop of five bytes (of aarch64 with one of four): the kernel emulates
+ * that, while it single-steps most other instructions, at ten times the cost. They are protected,
+ * so that calls do not go through a linkage table, where a search by name would find a second one.
+ */
+#ifndef JD_FORMAT_EVENT_PROBE_H
+#define JD_FORMAT_EVENT_PROBE_H
+
+#include <stdint.h>
+
+/* The group of a recording's probes: this and the recorder's pid. */
+#define EVENT_PROBE_GROUP "jdagent_"
+
+/* The events of a group. */
+#define EVENT_PROBE_ALLOC     "alloc"
+#define EVENT_PROBE_LOCK      "lock"
+#define EVENT_PROBE_EXCEPTION "exception"
+
+/* What the agent exports: void f(uint64_t value, uint64_t base, uint32_t scale, const char *name).
+ */
+#define EVENT_PROBE_ALLOC_FUNCTION "jdagent_event_alloc"
+#define EVENT_PROBE_LOCK_FUNCTION  "jdagent_event_lock"
+
+/* What libjvm.so exports: Throwable.fillInStackTrace comes here, whoever throws. */
+#define EVENT_PROBE_EXCEPTION_FUNCTION "JVM_FillInStackTrace"
+
+/*
+ * A sample's raw data (PERF_SAMPLE_RAW): the kernel's head of a trace entry and of a uprobe's, then
+ * the arguments in the order of the definition, without padding. Little-endian as the machines are.
+ * An exception's has none behind `ip`.
+ */
+struct event_probe_raw {
+    uint16_t type; /* of the tracepoint */
+    uint8_t flags;
+    uint8_t preempt_count;
+    int32_t pid;
+    uint64_t ip;
+    uint64_t value; /* alloc: the object's bytes; lock: nanoseconds waited */
+    uint64_t base;  /* alloc: mean bytes between samples; lock: what is always told, in ns */
+    uint32_t scale; /* the agent tells one of so many, when there are too many */
+    uint32_t name;  /* __data_loc: where the string stands, from `type` on, and its size << 16 */
+};
+_Static_assert(sizeof(struct event_probe_raw) == 40, "event_probe_raw");
+
+#endif

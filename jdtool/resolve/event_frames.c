@@ -1,0 +1,143 @@
+#include "jdtool/resolve/event_frames.h"
+
+#include <string.h>
+
+static bool is_java(const struct resolved_frame *frame)
+{
+    switch (frame->kind) {
+    case RESOLVED_COMPILED:
+    case RESOLVED_INLINED:
+    case RESOLVED_INTERPRETED:
+        return true;
+    case RESOLVED_STUB: /* by frame pointers alone interpreted methods have no names */
+        return frame->method && strcmp(frame->method->name, "Interpreter") == 0;
+    default:
+        return false;
+    }
+}
+
+uint32_t event_frames_java(const struct resolved_frame *frames, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && !is_java(&frames[i])) {
+        i++;
+    }
+    return i;
+}
+
+/* ---- Exceptions ---- */
+
+static bool is_method(const struct resolved_frame *frame, const char *name)
+{
+    const struct resolved_method *method = frame->method;
+    return method && method->method_name && strcmp(method->method_name, name) == 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text);
+    size_t length = strlen(end);
+    return size >= length && strcmp(text + size - length, end) == 0;
+}
+
+static bool is_named_so(const char *class_name)
+{
+    return ends_with(class_name, "Exception") || ends_with(class_name, "Error") ||
+           ends_with(class_name, "Throwable") || ends_with(class_name, "Failure");
+}
+
+const char *event_frames_exception(const struct resolved_frame *frames, uint32_t count)
+{
+    const char *found = NULL;
+    uint32_t i = event_frames_java(frames, count);
+    while (i < count && is_method(&frames[i], "fillInStackTrace")) {
+        i++;
+    }
+    for (; i < count && is_method(&frames[i], "<init>"); i++) {
+        const char *name = frames[i].method->class_name;
+        if (name && (!found || is_named_so(name))) {
+            found = name;
+        }
+    }
+    return found;
+}
+
+/* ---- Idle waits ---- */
+
+/* Threads of HotSpot's own, by the 15 bytes that the kernel keeps of their names. */
+static const char *const jvm_threads[] = {
+    "GC Thread#",
+    "G1 ",
+    "VM Thread",
+    "VM Periodic Tas",
+    "C1 CompilerThre",
+    "C2 CompilerThre",
+    "Sweeper thread",
+    "Signal Dispatch",
+    "Service Thread",
+    "Monitor Deflati",
+    "Notification Th",
+    "ZWorker",
+    "ZDriver",
+    "ZDirector",
+    "ZStat",
+    "Shenandoah",
+    "ParGC Thread",
+    "StringDedupProc",
+    "JFR ",
+    "Attach Listener",
+    "jdagent clock",
+};
+
+/* What waits for work, a connection or a moment: the class and the method. */
+static const struct {
+    const char *class_name;
+    const char *method;
+} waiters[] = {
+    {"java.util.concurrent.ThreadPoolExecutor", "getTask"},
+    {"java.util.concurrent.ForkJoinPool", "awaitWork"},
+    {"java.util.concurrent.ThreadPerTaskExecutor", "awaitTermination"},
+    {"java.util.concurrent.CompletableFuture$Delayer", "run"},
+    {"java.util.TimerThread", "mainLoop"},
+    {"java.lang.ref.Reference$ReferenceHandler", "run"},
+    {"java.lang.ref.Finalizer$FinalizerThread", "run"},
+    {"jdk.internal.ref.CleanerImpl", "run"},
+    {"sun.nio.ch.EPollSelectorImpl", "doSelect"},
+    {"sun.nio.ch.EPollPoller", "poll"},
+    {"sun.nio.ch.Net", "accept"},
+    {"sun.nio.ch.NioSocketImpl", "accept"},
+    {"java.net.PlainSocketImpl", "socketAccept"},
+};
+
+static bool is_waiter(const struct resolved_frame *frame)
+{
+    const struct resolved_method *method = frame->method;
+    if (!method || !method->class_name || !method->method_name) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof waiters / sizeof *waiters; i++) {
+        if (strcmp(method->method_name, waiters[i].method) == 0 &&
+            strcmp(method->class_name, waiters[i].class_name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool event_frames_idle(const struct resolved_frame *frames, uint32_t count, const char *comm)
+{
+    for (size_t i = 0; i < sizeof jvm_threads / sizeof *jvm_threads; i++) {
+        if (strncmp(comm, jvm_threads[i], strlen(jvm_threads[i])) == 0) {
+            return true;
+        }
+    }
+    bool has_java = false;
+    for (uint32_t i = 0; i < count; i++) {
+        has_java |= is_java(&frames[i]);
+        if (is_waiter(&frames[i])) {
+            return true;
+        }
+    }
+    /* The launcher's first thread waits for the one that runs main. */
+    return !has_java && strcmp(comm, "java") == 0;
+}

@@ -1,0 +1,163 @@
+#include "jdtool/resolve/event_rule.h"
+
+#include "format/event_probe.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+struct event_rule event_rule_of(const char *name, bool has_switches)
+{
+    static const struct {
+        const char *name;
+        struct event_rule rule;
+    } probes[] = {
+        {EVENT_PROBE_ALLOC, {EVENT_ALLOC, "alloc", "bytes"}},
+        {EVENT_PROBE_LOCK, {EVENT_LOCK, "lock", "nanoseconds"}},
+        {EVENT_PROBE_EXCEPTION, {EVENT_EXCEPTION, "exception", "count"}},
+    };
+    const struct event_rule sampled = {EVENT_SAMPLED, NULL, NULL};
+    if (!name) {
+        return sampled;
+    }
+    if (strcmp(name, "sched:sched_switch") == 0 && has_switches) {
+        return (struct event_rule){EVENT_OFF_CPU, "off-cpu", "nanoseconds"};
+    }
+    const char *event = strchr(name, ':');
+    if (!event || strncmp(name, EVENT_PROBE_GROUP, sizeof EVENT_PROBE_GROUP - 1) != 0) {
+        return sampled;
+    }
+    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
+        if (strcmp(event + 1, probes[i].name) == 0) {
+            return probes[i].rule;
+        }
+    }
+    return sampled;
+}
+
+/* ---- The class ---- */
+
+static const char *primitive(char letter)
+{
+    switch (letter) {
+    case 'Z':
+        return "boolean";
+    case 'B':
+        return "byte";
+    case 'C':
+        return "char";
+    case 'S':
+        return "short";
+    case 'I':
+        return "int";
+    case 'J':
+        return "long";
+    case 'F':
+        return "float";
+    case 'D':
+        return "double";
+    default:
+        return NULL;
+    }
+}
+
+/* "[[Ljava/lang/String;" as "java.lang.String[][]". What is no signature stays as it is. */
+static void put_class(const char *signature, size_t size, char out[EVENT_SUBJECT_MAX])
+{
+    size_t arrays = 0;
+    while (arrays < size && signature[arrays] == '[') {
+        arrays++;
+    }
+    const char *name = signature + arrays;
+    size_t length = size - arrays;
+    const char *word = length == 1 ? primitive(*name) : NULL;
+    if (word) {
+        name = word;
+        length = strlen(word);
+    } else if (length > 2 && *name == 'L' && name[length - 1] == ';') {
+        name++;
+        length -= 2;
+    }
+    size_t most = EVENT_SUBJECT_MAX - 1;
+    size_t at = length < most ? length : most;
+    for (size_t i = 0; i < at; i++) {
+        out[i] = name[i];
+        if (name[i] == '/') {
+            out[i] = '.';
+        } else if ((unsigned char)name[i] < ' ') {
+            out[i] = '?';
+        }
+    }
+    for (; arrays > 0 && at + 2 <= most; arrays--) {
+        out[at++] = '[';
+        out[at++] = ']';
+    }
+    out[at] = '\0';
+}
+
+static void read_subject(const struct perf_sample *sample, uint32_t place,
+                         char out[EVENT_SUBJECT_MAX])
+{
+    uint32_t at = place & 0xffff;
+    uint32_t size = place >> 16;
+    if (at > sample->raw_size || size > sample->raw_size - at) {
+        return;
+    }
+    const char *text = (const char *)sample->raw + at;
+    put_class(text, strnlen(text, size), out);
+}
+
+/* ---- Weights ---- */
+
+/*
+ * HotSpot samples an allocation of s bytes with probability 1 - e^(-s/R), where R is the mean
+ * distance of samples (JEP 331), so each stands for s / (1 - e^(-s/R)) bytes.
+ */
+static double bytes_of(uint64_t size, uint64_t mean)
+{
+    double s = (double)size;
+    double share = mean ? -expm1(-s / (double)mean) : 1;
+    return share > 0 ? s / share : (double)mean;
+}
+
+/* A wait of less than T is told with probability duration/T, and then stands for T. */
+static double wait_of(uint64_t duration, uint64_t always)
+{
+    return (double)(duration > always ? duration : always);
+}
+
+void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
+                      struct event_facts *facts)
+{
+    struct event_probe_raw raw;
+    facts->kind = kind;
+    facts->weight = 1;
+    facts->left_out = 0;
+    facts->subject[0] = '\0';
+    if ((kind != EVENT_ALLOC && kind != EVENT_LOCK) || !sample->raw ||
+        sample->raw_size < sizeof raw) {
+        return;
+    }
+    memcpy(&raw, sample->raw, sizeof raw);
+    double each =
+        kind == EVENT_ALLOC ? bytes_of(raw.value, raw.base) : wait_of(raw.value, raw.base);
+    uint32_t scale = raw.scale ? raw.scale : 1;
+    double weight = each * scale;
+    facts->weight = weight < 1e18 ? (uint64_t)(weight + 0.5) : UINT64_C(1000000000000000000);
+    facts->left_out = scale - 1;
+    read_subject(sample, raw.name, facts->subject);
+}
+
+bool event_is_wait(const struct perf_sample *sample)
+{
+    /* The head of a trace entry, prev_comm, prev_pid, prev_prio, prev_state (a long). */
+    enum { STATE_AT = 8 + 16 + 4 + 4 };
+    const uint64_t dead = 0x10 | 0x20 | 0x40 | 0x80; /* and parked kernel threads */
+    uint64_t state;
+    if (!sample->raw || sample->raw_size < STATE_AT + sizeof state) {
+        return true;
+    }
+    memcpy(&state, sample->raw + STATE_AT, sizeof state);
+    return (state & dead) == 0;
+}

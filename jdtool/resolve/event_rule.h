@@ -1,0 +1,51 @@
+/*
+ * Events that are more than a clock's ticks: what a sample of one weighs, and what it is about. An
+ * allocation weighs the bytes it stands for, a wait its nanoseconds.
+ */
+#ifndef JD_TOOL_EVENT_RULE_H
+#define JD_TOOL_EVENT_RULE_H
+
+#include "jdtool/perf/perf_data.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum event_kind {
+    EVENT_SAMPLED, /* by a clock, a counter, or a tracepoint we know nothing of */
+    EVENT_ALLOC,   /* format/event_probe.h; so the next two */
+    EVENT_LOCK,
+    EVENT_EXCEPTION,
+    EVENT_OFF_CPU, /* sched:sched_switch in a recording that tells when threads come back */
+};
+
+struct event_rule {
+    enum event_kind kind;
+    const char *name; /* what people call it; NULL: as perf does */
+    const char *unit; /* of its weights; NULL: as of any event */
+};
+
+/* The rule for an event by its name, which may be NULL; has_switches: the recording has
+ * PERF_RECORD_SWITCH. */
+struct event_rule event_rule_of(const char *name, bool has_switches);
+
+#define EVENT_SUBJECT_MAX 512
+
+/* What one sample tells. */
+struct event_facts {
+    enum event_kind kind;
+    uint64_t weight;
+    uint64_t left_out;               /* events like it that the agent did not tell of */
+    char subject[EVENT_SUBJECT_MAX]; /* the class, as Java writes it; "": none is told */
+};
+
+/*
+ * Reads a sample of an event of that kind. Where its raw data are not what they should be it is a
+ * sample of weight 1 without a subject, and of an off-CPU sample the weight is still to come.
+ */
+void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
+                      struct event_facts *facts);
+
+/* Of a sample of sched:sched_switch: whether the thread will come back, and so has a wait. */
+bool event_is_wait(const struct perf_sample *sample);
+
+#endif

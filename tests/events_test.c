@@ -1,0 +1,221 @@
+/* Events that weigh bytes or time: what is read of their samples, what their stacks are about, and
+ * how long threads waited. */
+#include "format/event_probe.h"
+#include "jdtool/perf/waits.h"
+#include "jdtool/resolve/event_frames.h"
+#include "jdtool/resolve/event_rule.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- Rules and facts ---- */
+
+static void test_rules_go_by_name(void **state)
+{
+    (void)state;
+    assert_int_equal(event_rule_of("jdagent_12:alloc", false).kind, EVENT_ALLOC);
+    assert_string_equal(event_rule_of("jdagent_12:alloc", false).unit, "bytes");
+    assert_int_equal(event_rule_of("jdagent_12:lock", false).kind, EVENT_LOCK);
+    assert_int_equal(event_rule_of("jdagent_12:exception", false).kind, EVENT_EXCEPTION);
+    assert_int_equal(event_rule_of("jdagent_12:other", false).kind, EVENT_SAMPLED);
+    assert_int_equal(event_rule_of("other_12:alloc", false).kind, EVENT_SAMPLED);
+    assert_int_equal(event_rule_of("cpu-clock", true).kind, EVENT_SAMPLED);
+    assert_int_equal(event_rule_of(NULL, true).kind, EVENT_SAMPLED);
+    /* Without the switches nobody knows when a thread came back. */
+    assert_int_equal(event_rule_of("sched:sched_switch", true).kind, EVENT_OFF_CPU);
+    assert_int_equal(event_rule_of("sched:sched_switch", false).kind, EVENT_SAMPLED);
+}
+
+static struct event_facts read_probe(enum event_kind kind, uint64_t value, uint64_t base,
+                                     uint32_t scale, const char *name, size_t cut)
+{
+    uint8_t bytes[4096];
+    size_t size = strlen(name) + 1;
+    struct event_probe_raw raw = {
+        .value = value,
+        .base = base,
+        .scale = scale,
+        .name = (uint32_t)(sizeof raw | size << 16),
+    };
+    memcpy(bytes, &raw, sizeof raw);
+    memcpy(bytes + sizeof raw, name, size);
+    struct perf_sample sample = {.raw = bytes, .raw_size = (uint32_t)(sizeof raw + size - cut)};
+    struct event_facts facts;
+    event_facts_read(kind, &sample, &facts);
+    return facts;
+}
+
+static void test_an_allocation_stands_for_many_bytes(void **state)
+{
+    (void)state;
+    const uint64_t mean = 512 * 1024;
+    /* A small object is met once in `mean` bytes; of a huge one each is met. */
+    struct event_facts small = read_probe(EVENT_ALLOC, 16, mean, 1, "Ljava/lang/String;", 0);
+    assert_in_range(small.weight, mean, mean + 16);
+    assert_string_equal(small.subject, "java.lang.String");
+    assert_int_equal(small.left_out, 0);
+    struct event_facts huge = read_probe(EVENT_ALLOC, 64 << 20, mean, 1, "[B", 0);
+    assert_int_equal(huge.weight, 64 << 20);
+    assert_string_equal(huge.subject, "byte[]");
+    /* s = R: s / (1 - 1/e). */
+    struct event_facts same = read_probe(EVENT_ALLOC, mean, mean, 1, "[[Lp/Q;", 0);
+    assert_in_range(same.weight, 829408, 829430);
+    assert_string_equal(same.subject, "p.Q[][]");
+    /* One of four was told. */
+    struct event_facts scaled = read_probe(EVENT_ALLOC, 64 << 20, mean, 4, "[I", 0);
+    assert_int_equal(scaled.weight, UINT64_C(4) * (64 << 20));
+    assert_int_equal(scaled.left_out, 3);
+    /* Every allocation is told. */
+    assert_int_equal(read_probe(EVENT_ALLOC, 24, 0, 1, "[I", 0).weight, 24);
+}
+
+static void test_a_wait_stands_for_its_time(void **state)
+{
+    (void)state;
+    assert_int_equal(read_probe(EVENT_LOCK, 5000000, 1000000, 1, "Lp/Q;", 0).weight, 5000000);
+    assert_int_equal(read_probe(EVENT_LOCK, 10, 1000000, 1, "Lp/Q;", 0).weight, 1000000);
+    assert_int_equal(read_probe(EVENT_LOCK, 10, 1000000, 8, "Lp/Q;", 0).weight, 8000000);
+}
+
+static void test_raw_data_may_be_anything(void **state)
+{
+    (void)state;
+    /* The string is cut off: no class, but what is there counts. */
+    struct event_facts cut = read_probe(EVENT_LOCK, 7, 5, 1, "Lp/Q;", 2);
+    assert_int_equal(cut.weight, 7);
+    assert_string_equal(cut.subject, "");
+    /* Shorter than its head. */
+    struct event_facts none = read_probe(EVENT_ALLOC, 7, 5, 1, "", 1 + 8);
+    assert_int_equal(none.weight, 1);
+    char name[2048];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    struct event_facts longest = read_probe(EVENT_ALLOC, UINT64_MAX, 1, UINT32_MAX, name, 0);
+    assert_int_equal(strlen(longest.subject), EVENT_SUBJECT_MAX - 1);
+    assert_true(longest.weight <= UINT64_C(1000000000000000000));
+    assert_string_equal(read_probe(EVENT_LOCK, 1, 1, 1, "La\nb;", 0).subject, "a?b");
+}
+
+/* ---- Stacks ---- */
+
+static struct resolved_method methods[16];
+static uint32_t method_count;
+
+static struct resolved_frame frame(enum resolved_kind kind, const char *class_name,
+                                   const char *name)
+{
+    struct resolved_method *method = &methods[method_count++ % 16];
+    *method = (struct resolved_method){.kind = kind, .name = name, .class_name = class_name};
+    method->method_name = class_name ? name : NULL;
+    return (struct resolved_frame){.kind = (uint8_t)kind, .method = method};
+}
+
+static void test_what_the_jvm_did_for_it_is_left_out(void **state)
+{
+    (void)state;
+    struct resolved_frame frames[] = {
+        frame(RESOLVED_NATIVE, NULL, "jdagent_event_alloc"),
+        frame(RESOLVED_NATIVE, NULL, "OptoRuntime::new_instance_C"),
+        frame(RESOLVED_STUB, NULL, "_new_instance_Java"),
+        frame(RESOLVED_INLINED, "p.Q", "make"),
+    };
+    assert_int_equal(event_frames_java(frames, 4), 3);
+    assert_int_equal(event_frames_java(frames, 3), 3);
+    frames[2] = frame(RESOLVED_STUB, NULL, "Interpreter");
+    assert_int_equal(event_frames_java(frames, 4), 2);
+}
+
+static void test_an_exception_is_of_its_outermost_constructor(void **state)
+{
+    (void)state;
+    struct resolved_frame frames[] = {
+        frame(RESOLVED_NATIVE, NULL, "JVM_FillInStackTrace"),
+        frame(RESOLVED_COMPILED, "java.lang.Throwable", "fillInStackTrace"),
+        frame(RESOLVED_INLINED, "java.lang.Throwable", "fillInStackTrace"),
+        frame(RESOLVED_INLINED, "java.lang.Throwable", "<init>"),
+        frame(RESOLVED_INLINED, "java.lang.Exception", "<init>"),
+        frame(RESOLVED_INLINED, "p.OwnException", "<init>"),
+        frame(RESOLVED_COMPILED, "p.Thrower", "<init>"),
+        frame(RESOLVED_COMPILED, "p.Main", "main"),
+    };
+    assert_string_equal(event_frames_exception(frames, 8), "p.OwnException");
+    assert_string_equal(event_frames_exception(frames, 4), "java.lang.Throwable");
+    assert_null(event_frames_exception(frames, 3));
+}
+
+static void test_pools_wait_for_work(void **state)
+{
+    (void)state;
+    struct resolved_frame pool[] = {
+        frame(RESOLVED_COMPILED, "jdk.internal.misc.Unsafe", "park"),
+        frame(RESOLVED_COMPILED, "java.util.concurrent.ThreadPoolExecutor", "getTask"),
+    };
+    struct resolved_frame own[] = {
+        frame(RESOLVED_COMPILED, "jdk.internal.misc.Unsafe", "park"),
+        frame(RESOLVED_COMPILED, "p.Own", "getTask"),
+    };
+    struct resolved_frame native[] = {frame(RESOLVED_NATIVE, NULL, "pthread_join")};
+    assert_true(event_frames_idle(pool, 2, "pool-1-thread-1"));
+    assert_false(event_frames_idle(own, 2, "pool-1-thread-1"));
+    assert_true(event_frames_idle(native, 1, "java"));
+    assert_true(event_frames_idle(native, 1, "G1 Conc#0"));
+    assert_false(event_frames_idle(native, 1, "worker"));
+    assert_false(event_frames_idle(own, 2, "java"));
+}
+
+/* ---- Waits ---- */
+
+static void test_a_wait_is_kept_until_the_thread_is_back(void **state)
+{
+    (void)state;
+    struct waits *waits = waits_new(64);
+    struct queued_record queued = {.time = 100, .bytes = "first", .size = 6, .kind = 3};
+    struct queued_record back;
+    assert_non_null(waits);
+    assert_false(waits_take(waits, 7, &back));
+    assert_non_null(waits_add(waits, 7, &queued));
+    queued = (struct queued_record){.time = 50, .bytes = "second", .size = 7};
+    assert_non_null(waits_add(waits, 8, &queued));
+    assert_true(waits_take(waits, 7, &back));
+    assert_int_equal(back.time, 100);
+    assert_int_equal(back.kind, 3);
+    assert_string_equal((const char *)back.bytes, "first");
+    assert_false(waits_take(waits, 7, &back));
+    /* Its return was lost: the later one counts. */
+    queued.time = 60;
+    assert_non_null(waits_add(waits, 8, &queued));
+    assert_int_equal(waits_lost(waits), 1);
+    /* There is no room for this one. */
+    queued = (struct queued_record){.time = 1, .bytes = methods, .size = 60};
+    assert_null(waits_add(waits, 9, &queued));
+    assert_int_equal(waits_lost(waits), 2);
+    queued.size = 40;
+    assert_non_null(waits_add(waits, 9, &queued));
+    assert_true(waits_take_any(waits, &back));
+    assert_int_equal(back.time, 1);
+    assert_true(waits_take_any(waits, &back));
+    assert_int_equal(back.time, 60);
+    assert_false(waits_take_any(waits, &back));
+    waits_free(waits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules_go_by_name),
+        cmocka_unit_test(test_an_allocation_stands_for_many_bytes),
+        cmocka_unit_test(test_a_wait_stands_for_its_time),
+        cmocka_unit_test(test_raw_data_may_be_anything),
+        cmocka_unit_test(test_what_the_jvm_did_for_it_is_left_out),
+        cmocka_unit_test(test_an_exception_is_of_its_outermost_constructor),
+        cmocka_unit_test(test_pools_wait_for_work),
+        cmocka_unit_test(test_a_wait_is_kept_until_the_thread_is_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
