@@ -253,6 +253,16 @@ static void JNICALL garbage_collection_finish(jvmtiEnv *jvmti)
     }
 }
 
+/*
+ * A stub that another thread is making (C2's come with its first thread) is in the list that a
+ * replay goes through, but its end is NULL yet (HotSpot: StubCodeMark), and the length what is left
+ * of a difference in 32 bits. It is told of once more when it is whole.
+ */
+static bool is_unfinished(const void *address, jint length)
+{
+    return (uint32_t)(uintptr_t)address + (uint32_t)length == 0;
+}
+
 static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, const void *address,
                                            jint length)
 {
@@ -261,7 +271,7 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
     if (!session) {
         return;
     }
-    if (length >= 0) {
+    if (length >= 0 && !is_unfinished(address, length)) {
         char text[MAX_STUB_NAME];
         symbol_text(text, sizeof(text), name ? name : "unknown stub");
         struct code code = {

@@ -209,6 +209,30 @@ static void stop_ends_the_dump(void **state)
     assert_ended(path);
 }
 
+/* As HotSpot tells of one whose end is still NULL: nothing of it may be read, nor be missed. */
+static void a_stub_in_the_making_is_left_for_later(void **state)
+{
+    const uintptr_t starts[] = {UINT64_C(0x7ffffffff000), UINT64_C(0x7f90b49fed00)};
+    char path[PATH_MAX];
+    start(state, "", false);
+    dump_path(path);
+    for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+        jint length = (jint)(0 - (uint32_t)starts[i]);
+        assert_true(length > 0);
+        callbacks.DynamicCodeGenerated(&jvmti, "half a stub", (const void *)starts[i], length);
+    }
+    stub(0);
+    assert_true(session_try_control());
+    struct sink_stats stats;
+    occupancy_stats(session_current()->sinks.occupancy, 0, &stats);
+    session_release_control();
+    assert_false(stats.failed);
+    assert_int_equal(stats.dropped, 0);
+    assert_int_equal(stats.records, 1);
+    command_stop();
+    assert_ended(path);
+}
+
 static atomic_bool replaying;
 static atomic_int replayed;
 
@@ -433,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         JD_TEST(stop_ends_the_dump),
+        JD_TEST(a_stub_in_the_making_is_left_for_later),
         JD_TEST(death_does_not_wait_for_a_replay),
         JD_TEST(failure_turns_events_off_where_it_may),
         JD_TEST(attach_fails_where_the_session_dies_in_the_replay),
