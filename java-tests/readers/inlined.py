@@ -7,7 +7,9 @@ For every address of every chain of the recording where the oracle knows code, t
 be that of the code that was there (what was told of last before the sample, or first behind it, for
 HotSpot tells late). Where that is a compiled method, the frames that the result has before it must be
 the oracle's stack for that address, innermost first: the first PCStackInfo whose pc is above it (above
-the call, for a caller), method and line of each frame.
+the call, for a caller), method and line of each frame. C code that keeps no frame pointer (the JVM and
+our agent, which handle addresses of code) leaves anything there for a return address: where it is the
+start of a piece of code, the frame is not judged, but one in a thousand must not be exceeded.
 Prints the figures and the first differences; exits 1 when one name or one frame is wrong.
 """
 import bisect
@@ -16,6 +18,7 @@ import re
 import subprocess
 import sys
 
+GENERATED = re.compile(r"//anon|\[anon|\[unknown\]|/memfd:|/tmp/perf-\d+\.map")
 PRIMITIVES = {"B": "byte", "C": "char", "D": "double", "F": "float", "I": "int", "J": "long",
               "S": "short", "Z": "boolean", "V": "void"}
 
@@ -155,11 +158,15 @@ def main():
                 sys.exit(f"at {time}: the chain of {len(raw)} frames ends early")
             name = plain(expanded[at][1])
             at += 1
-            if not re.match(r"//anon|\[anon|\[unknown\]|/memfd:|/tmp/perf-\d+\.map", image):
+            if not GENERATED.match(image):
                 continue  # of a file
-            look = address if index == 0 or raw[index - 1][2] == "[kernel.kallsyms]" else address - 1
-            if any(m.address == address for m in pages.get(address >> 12, [])):
-                look = address  # nothing returns to where code begins: the thread was stopped there
+            above = raw[index - 1][2] if index else "[kernel.kallsyms]"
+            look = address if above == "[kernel.kallsyms]" else address - 1
+            if look < address and any(m.address == address for m in pages.get(address >> 12, [])):
+                if not GENERATED.match(above):
+                    count["no return addresses"] += 1
+                    continue  # nothing returns to where code begins: it is in the frame pointer of C code
+                look = address  # the thread was stopped there
             there = [m for m in pages.get(look >> 12, []) if m.address <= look < m.address + m.size]
             there = [m for m in there if m.time <= time][-1:] + [m for m in there if m.time > time][:1]
             if not there:
@@ -186,6 +193,8 @@ def main():
         print("-- misnamed:", *where, sep="\n     ")
     for difference in differences[:5]:
         print("-- wrong:", *difference, sep="\n     ")
+    if count["no return addresses"] * 1000 > count["addresses in compiled methods"]:
+        sys.exit(f"{count['no return addresses']} callers are where code begins")
     if misnamed:
         sys.exit(f"{len(misnamed)} addresses in compiled methods have another name than the JVM's")
     if count["right"] != count["addresses in compiled methods"] or count["inlined frames"] < 200:
