@@ -8,10 +8,10 @@ compile Churn
 dynamic=()
 [ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
 "$jdk/bin/java" "-agentpath:$oracle=$scratch/log,log" "${dynamic[@]}" -XX:+UseSerialGC -Xmx64m \
-    -XX:ReservedCodeCacheSize=16m -cp "$classes" Churn 400 wait >"$scratch/out" 2>"$scratch/err" &
+    -XX:ReservedCodeCacheSize=16m -XX:+PrintCompilation -cp "$classes" Churn 400 wait >"$scratch/out" 2>"$scratch/err" &
 pid=$!
 children=("$pid")
-wait_for "$scratch/out" ready
+wait_for "$scratch/out" '^ready$'
 sleep 2 # deferred events are delivered by then
 mkdir "$scratch/dump"
 attach "$pid" "start,dir=$scratch/dump" >"$scratch/said" 2>&1 || fail "start: $(cat "$scratch/said")"
@@ -22,4 +22,12 @@ attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
 kill -KILL "$pid" # a shutdown would run, and compile, more
 dump=$(the_dump "$scratch/dump")
 verify "$dump"
-"$oracle_check" --live "$dump" "$scratch/log" "$then" || fail "the replay and the JVM's life disagree"
+# JDK 9 to 19: a replay leaves out code that was made not entrant and is on no stack any more, which is
+# unloaded when the sweeper comes by, a while later (nmethod::post_compiled_method_load_event). Nothing
+# will run it, but the oracle has not heard of its end.
+: >"$scratch/retired"
+if [[ $jdk_major -lt 20 ]]; then
+    sed -n 's/.* \([^ ]*\)::\([^ ]*\) ([0-9]* bytes) *made not entrant.*/\1.\2/p' "$scratch/out" >"$scratch/retired"
+    [ -s "$scratch/retired" ] || fail "nothing was made not entrant"
+fi
+"$oracle_check" --live "$dump" "$scratch/log" "$then" "$scratch/retired" || fail "the replay and the JVM's life disagree"

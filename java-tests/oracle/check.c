@@ -1,8 +1,9 @@
 /*
  * oracle-check DUMP ORACLE: holds a dump against what the oracle wrote down in the same JVM.
  * oracle-check --held DUMP LOG: the dump holds every blob of the oracle's log.
- * oracle-check --live DUMP LOG TIME: the dump holds the blobs that live at its start or came later:
- * all that the log has alive at that time, ns, and none that was gone before the dump.
+ * oracle-check --live DUMP LOG TIME [EXCUSES]: the dump holds the blobs that live at its start or
+ * came later: all that the log has alive at that time, ns, and none that was gone before the dump.
+ * A line CLASS.METHOD of EXCUSES lets one piece of this method be missing.
  *
  * Rows: for every byte of every compiled method up to its last PCStackInfo, the dump's row must
  * give the file and line of the innermost frame of the first PCStackInfo whose pc is above the
@@ -481,17 +482,51 @@ static int check_held(void)
     return stay_count > 0 && lost == 0 ? 0 : 1;
 }
 
+/* The names CLASS.METHOD in a file, of code that may be missing: each excuses one piece. */
+static struct {
+    char (*names)[512];
+    size_t count;
+} excuses;
+
+static void read_excuses(FILE *list)
+{
+    char line[512];
+    while (fgets(line, sizeof line, list) != NULL) {
+        excuses.names = realloc(excuses.names, (excuses.count + 1) * sizeof *excuses.names);
+        if (excuses.names == NULL) {
+            exit(1);
+        }
+        line[strcspn(line, "\n")] = '\0';
+        memcpy(excuses.names[excuses.count++], line, sizeof line);
+    }
+}
+
+static bool is_excused(const struct stay *stay)
+{
+    size_t size = strcspn(stay->name, "(");
+    for (size_t i = 0; stay->method && i < excuses.count; i++) {
+        if (strlen(excuses.names[i]) == size && strncmp(excuses.names[i], stay->name, size) == 0) {
+            excuses.names[i][0] = '\0';
+            return true;
+        }
+    }
+    return false;
+}
+
 static int check_live(uint64_t then)
 {
     uint64_t start = code_index_header(dump)->timestamp;
     uint64_t live = 0;
     uint64_t lost = 0;
+    uint64_t excused = 0;
     uint64_t dead = 0;
     uint64_t stubs = 0;
     for (size_t i = 0; i < stay_count; i++) {
         if (stays[i].from <= then && stays[i].until > then) {
             live++;
-            if (!held(&stays[i])) {
+            if (!held(&stays[i]) && is_excused(&stays[i])) {
+                excused++;
+            } else if (!held(&stays[i])) {
                 lost++;
                 if (show('l')) {
                     printf("lost: %s at 0x%" PRIx64 "\n", stays[i].name, stays[i].address);
@@ -518,10 +553,10 @@ static int check_live(uint64_t then)
             }
         }
     }
-    printf("live: %" PRIu64 " blobs, %" PRIu64 " of them not in the dump; the dump has %u, "
-           "%" PRIu64
+    printf("live: %" PRIu64 " blobs, %" PRIu64 " of them not in the dump, %" PRIu64
+           " excused; the dump has %u, %" PRIu64
            " stubs among them that the JVM tells of in a replay only; not alive: %" PRIu64 "\n",
-           live, lost, place_count, stubs, dead);
+           live, lost, excused, place_count, stubs, dead);
     return live > 0 && lost == 0 && dead == 0 ? 0 : 1;
 }
 
@@ -555,10 +590,10 @@ static int check_truth(FILE *oracle)
 int main(int argc, char **argv)
 {
     bool only_held = argc == 4 && strcmp(argv[1], "--held") == 0;
-    bool live = argc == 5 && strcmp(argv[1], "--live") == 0;
+    bool live = (argc == 5 || argc == 6) && strcmp(argv[1], "--live") == 0;
     if (argc != 3 && !only_held && !live) {
-        fprintf(stderr,
-                "usage: oracle-check DUMP ORACLE | --held DUMP LOG | --live DUMP LOG TIME\n");
+        fprintf(stderr, "usage: oracle-check DUMP ORACLE | --held DUMP LOG | --live DUMP LOG TIME "
+                        "[EXCUSES]\n");
         return 2;
     }
     char **files = argc == 3 ? argv + 1 : argv + 2;
@@ -586,11 +621,17 @@ int main(int argc, char **argv)
         status = check_truth(oracle);
     } else {
         read_log(oracle);
+        FILE *list = argc == 6 ? fopen(argv[5], "re") : NULL;
+        if (list != NULL) {
+            read_excuses(list);
+            fclose(list);
+        }
         status = only_held ? check_held() : check_live(strtoull(argv[4], NULL, 10));
     }
     code_details_free(&details);
     code_index_close(dump);
     free(places);
+    free(excuses.names);
     fclose(oracle);
     return status;
 }
