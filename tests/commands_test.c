@@ -229,7 +229,7 @@ static void a_stub_in_the_making_is_left_for_later(void **state)
     assert_false(stats.failed);
     assert_int_equal(stats.dropped, 0);
     assert_int_equal(stats.records, 1);
-    command_stop();
+    command_stop("");
     assert_ended(path);
 }
 
