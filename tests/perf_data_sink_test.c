@@ -10,6 +10,7 @@
 #include "tests/perf_file.h"
 #include "tests/scratch.h"
 
+#include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -470,6 +471,75 @@ static void without_expansion_inlined_frames_are_left_out(void **state)
     close(fd);
 }
 
+static uint64_t number_of(Dwarf_Die *die, unsigned name)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word number;
+    assert_non_null(dwarf_attr(die, name, &attribute));
+    assert_int_equal(dwarf_formudata(&attribute, &number), 0);
+    return number;
+}
+
+/* The columns of whatever can begin at one address. Returns how many. */
+static unsigned columns_at(const char *path, uint64_t offset, uint64_t *columns)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
+    Dwarf_Die unit;
+    Dwarf_Die *found, *scopes;
+    unsigned count = 0;
+    int column;
+    assert_non_null(dwarf);
+    assert_non_null(dwarf_addrdie(dwarf, offset, &unit));
+    assert_true(dwarf_getscopes(&unit, offset, &found) > 1);
+    int depth = dwarf_getscopes_die(&found[0], &scopes);
+    for (int i = 0; i + 1 < depth; i++) {
+        if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine) {
+            columns[count++] = number_of(&scopes[i], DW_AT_call_column);
+        }
+        columns[count++] = number_of(&scopes[i], DW_AT_decl_column);
+    }
+    Dwarf_Line *line = dwarf_getsrc_die(&unit, offset);
+    assert_non_null(line);
+    assert_int_equal(dwarf_linecol(line, &column), 0);
+    columns[count++] = (uint64_t)column;
+    free(found);
+    free(scopes);
+    dwarf_end(dwarf);
+    close(fd);
+    return count;
+}
+
+/* KDAB hotspot knows a place by its address, file, line and column: a sample at the first byte of
+ * an inlined method, or of a function, must not be taken for the call or the function itself. */
+static void what_begins_at_one_address_has_columns_of_its_own(void **state)
+{
+    struct world world;
+    struct seen seen[16];
+    uint64_t columns[16];
+    open_world(&world, state);
+    start(&world, state, (struct perf_data_sink_options){.inlines = true});
+    tell_of(&world, PID, 1000200, M);
+    tell_of(&world, PID, 1000550, LATER);
+    finish(&world);
+    uint32_t count = read_result(state, seen, 16);
+    unsigned total = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (seen[i].type == PERF_RECORD_MMAP2 && seen[i].address == CODE &&
+            strstr(seen[i].path, "-java.")) {
+            total +=
+                columns_at(seen[i].path, seen[i].offset + (total == 0 ? 4 : 0), columns + total);
+        }
+    }
+    /* a.A.m(), the call of b.B.inlined() and its code, a.A.later(), and a row of each image. */
+    assert_int_equal(total, 6);
+    for (unsigned i = 0; i < total; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            assert_int_not_equal(columns[i], columns[j]);
+        }
+    }
+}
+
 static void note_image(void *context, const struct module *module, const char *path)
 {
     struct world *world = context;
@@ -567,6 +637,7 @@ int main(void)
         TEST(code_is_mapped_when_touched_with_one_difference_a_file),
         TEST(what_hides_code_has_it_mapped_again),
         TEST(frames_without_code_are_addresses_of_their_image),
+        TEST(what_begins_at_one_address_has_columns_of_its_own),
         TEST(without_expansion_inlined_frames_are_left_out),
         TEST(features_stay_and_build_ids_come_in),
         TEST(an_aborted_sink_leaves_nothing),

@@ -63,11 +63,7 @@ static void put_name(struct dwarf *dwarf, const char *name)
 
 /* ---- Abbreviations ---- */
 
-/*
- * Attributes and forms of entries that come with and without children. The columns tell entries
- * apart that have one address and one line: Java has none, and KDAB hotspot takes a function for
- * another one that agrees with it in all of these.
- */
+/* Attributes and forms of entries that come with and without children. */
 #define NAMES DW_AT_name, DW_FORM_strp, DW_AT_linkage_name, DW_FORM_strp
 #define PLACE                                                                                      \
     DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4, DW_AT_external, DW_FORM_flag_present
@@ -271,7 +267,7 @@ void dwarf_add_function(struct dwarf *dwarf, const struct dwarf_function *functi
     bytes_u32(&dwarf->info, (uint32_t)function->size);
     bytes_uleb(&dwarf->info, 1); /* the unit's file is the table's first */
     bytes_uleb(&dwarf->info, function->line);
-    bytes_uleb(&dwarf->info, function->layer * DWARF_LAYER_COLUMNS);
+    bytes_uleb(&dwarf->info, dwarf_column(function->layer, DWARF_COLUMN_FUNCTION));
     if (has_tree) {
         dwarf_put_inlines(dwarf, function);
         bytes_u8(&dwarf->info, 0);

@@ -112,8 +112,8 @@ static void put_inlined(struct dwarf *dwarf, const struct dwarf_function *functi
     put_origin(dwarf, node->method);
     bytes_uleb(&dwarf->info, dwarf_file_number(dwarf, caller->file));
     bytes_uleb(&dwarf->info, node->call_line);
-    bytes_uleb(&dwarf->info, function->layer * DWARF_LAYER_COLUMNS + 2 * depth);
-    bytes_uleb(&dwarf->info, function->layer * DWARF_LAYER_COLUMNS + 2 * depth + 1);
+    bytes_uleb(&dwarf->info, dwarf_column(function->layer, DWARF_COLUMN_INLINED + 2 * depth));
+    bytes_uleb(&dwarf->info, dwarf_column(function->layer, DWARF_COLUMN_INLINED + 2 * depth + 1));
     if (!piece->next) {
         bytes_u64(&dwarf->info, function->address + piece->start);
         bytes_u32(&dwarf->info, piece->end - piece->start);

@@ -73,7 +73,7 @@ void dwarf_put_rows(struct dwarf *dwarf, const struct dwarf_function *function)
     bytes_u64(program, function->address);
     if (function->layer) {
         bytes_u8(program, DW_LNS_set_column);
-        bytes_uleb(program, function->layer);
+        bytes_uleb(program, dwarf_column(function->layer, DWARF_COLUMN_ROW));
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct dwarf_row *row = &rows[i];

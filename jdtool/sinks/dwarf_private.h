@@ -24,8 +24,25 @@ enum dwarf_abbreviation {
 /* For classes that name no source file, which compilers and the JDK make at run time, and stubs. */
 #define UNKNOWN_FILE "(generated)"
 
-/* Columns that a function and those inlined into it may use: more than two for each level. */
-#define DWARF_LAYER_COLUMNS 1024
+/*
+ * Java has no columns; ours tell places apart that have one address, file and line, since KDAB
+ * hotspot takes what agrees in all of these for one place: a row of the line table, the function,
+ * the call of each inlined method and that method where the code of several begins, and all of
+ * these in code that took another's place. Each layer has columns of its own.
+ */
+enum {
+    DWARF_COLUMN_ROW,
+    DWARF_COLUMN_FUNCTION,
+    DWARF_COLUMN_INLINED, /* of the outermost: its call, then its declaration; then the next one's
+                           */
+    DWARF_LAYER_COLUMNS = 1024, /* more than two for each level of inlined methods */
+};
+
+/* A column of a layer. */
+static inline uint64_t dwarf_column(uint32_t layer, uint32_t column)
+{
+    return (uint64_t)layer * DWARF_LAYER_COLUMNS + column;
+}
 
 /* From pointers or ids to 32-bit values. Zero one to start. */
 struct dwarf_table {

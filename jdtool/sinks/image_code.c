@@ -14,8 +14,14 @@
 /* Debugging information beyond that is left out: its offsets are 32 bits wide. */
 #define DWARF_SIZE_MAX (UINT64_C(1) << 30)
 
+/* A piece of code in the image. */
+struct member {
+    const struct resolved_code *code;
+    const char *file; /* the method's own source file; "": the dump does not tell */
+};
+
 struct code_writer {
-    const struct resolved_code **members; /* by source file */
+    struct member *members; /* by source file */
     uint32_t count;
     struct code_index *index;
     uint32_t file;
@@ -37,11 +43,11 @@ struct code_writer {
 
 static int by_file(const void *left, const void *right)
 {
-    const struct resolved_code *a = *(const struct resolved_code *const *)left;
-    const struct resolved_code *b = *(const struct resolved_code *const *)right;
-    const char *file = a->method->file ? a->method->file : "";
-    int order = strcmp(file, b->method->file ? b->method->file : "");
-    return order ? order : (a->address > b->address) - (a->address < b->address);
+    const struct member *a = left;
+    const struct member *b = right;
+    int order = strcmp(a->file, b->file);
+    return order ? order
+                 : (a->code->address > b->code->address) - (a->code->address < b->code->address);
 }
 
 static int list_members(const struct jvm_images *images, uint32_t file, struct code_writer *writer)
@@ -52,7 +58,9 @@ static int list_members(const struct jvm_images *images, uint32_t file, struct c
     }
     for (uint32_t piece = 0; piece < images->code_count; piece++) {
         if (image_layout_file_of(images->layout, piece) == file) {
-            writer->members[writer->count++] = images->codes[piece];
+            const struct resolved_code *code = images->codes[piece];
+            const char *source = code->method->file;
+            writer->members[writer->count++] = (struct member){code, source ? source : ""};
         }
     }
     if (writer->count) {
@@ -129,7 +137,7 @@ static int add_members(struct code_writer *writer)
     bool in_unit = false;
     int err = 0;
     for (uint32_t i = 0; i < writer->count && !err; i++) {
-        const struct resolved_code *code = writer->members[i];
+        const struct resolved_code *code = writer->members[i].code;
         uint64_t offset = code->address - writer->base;
         err = code_index_fetch(writer->index, code->blob, &writer->details);
         if (err) {
@@ -182,7 +190,7 @@ static int add_frame_info(struct code_writer *writer)
     uint64_t at = image_elf_frame_offset(writer->elf);
     int err = frames ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < writer->count && !err; i++) {
-        const struct resolved_code *code = writer->members[i];
+        const struct resolved_code *code = writer->members[i].code;
         const struct blob_frames *blob = code_frames_of(frames, code->blob);
         if (blob->frames.count == 0 || writer->eh_frame.size > DWARF_SIZE_MAX) {
             continue;
