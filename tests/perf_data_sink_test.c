@@ -33,6 +33,7 @@ struct world {
     struct module module;
     struct resolved_method m, inlined, interpreted, stub, later;
     struct resolved_code codes[CODES];
+    const struct resolved_code *also_touched; /* NULL: none */
     struct recorded_jvm jvm;
     const struct recorded_jvm *jvms[1];
     struct recording recording;
@@ -86,14 +87,16 @@ static void open_world(struct world *world, void **state)
     static const uint64_t places[CODES][2] = {{CODE, 16}, {CODE, 32}, {CODE + 0x10000, 16}};
     const struct resolved_method *methods[CODES] = {&world->m, &world->later, &world->stub};
     for (uint32_t i = 0; i < CODES; i++) {
-        world->codes[i] = (struct resolved_code){.id = i,
-                                                 .address = places[i][0],
-                                                 .size = places[i][1],
-                                                 .symbol = methods[i]->name,
-                                                 .method = methods[i],
-                                                 .module = &world->module,
-                                                 .index = world->index,
-                                                 .blob = i};
+        world->codes[i] =
+            (struct resolved_code){.id = i,
+                                   .address = places[i][0],
+                                   .size = places[i][1],
+                                   .from = code_index_blob(world->index, i)->timestamp,
+                                   .symbol = methods[i]->name,
+                                   .method = methods[i],
+                                   .module = &world->module,
+                                   .index = world->index,
+                                   .blob = i};
     }
     world->jvm = (struct recorded_jvm){.pid = PID, .module = &world->module, .index = world->index};
     world->jvms[0] = &world->jvm;
@@ -142,6 +145,7 @@ static void tell(struct world *world, uint32_t pid, uint64_t time, const uint64_
                  uint32_t chain_count, const struct resolved_frame *frames, uint32_t frame_count,
                  uint32_t code, bool unwound)
 {
+    const struct resolved_code *touched[] = {&world->codes[code], world->also_touched};
     uint64_t words[64] = {chain[1], pid | (uint64_t)pid << 32, time, chain_count};
     memcpy(words + 4, chain, chain_count * sizeof *chain);
     uint64_t at = 4 + chain_count;
@@ -159,13 +163,12 @@ static void tell(struct world *world, uint32_t pid, uint64_t time, const uint64_
     struct perf_sample recorded;
     assert_int_equal(perf_sample_decode(world->data, &record, &recorded), 0);
     recorded.unwound = unwound;
-    const struct resolved_code *touched[] = {&world->codes[code]};
     struct resolved_sample sample = {.time = time,
                                      .thread = {.pid = pid, .tid = pid, .jvm = &world->module},
                                      .frames = frames,
                                      .frame_count = frame_count,
                                      .touched = touched,
-                                     .touched_count = 1,
+                                     .touched_count = world->also_touched ? 2 : 1,
                                      .recorded = &recorded};
     assert_int_equal(world->sink->ops->sample(world->sink, &sample), 0);
 }
@@ -348,6 +351,27 @@ static void code_is_mapped_when_touched_with_one_difference_a_file(void **state)
     assert_true(seen[1].address < CODE - 0x8000);
     assert_true(seen[8].address == seen[1].address && seen[8].size > seen[1].size);
     assert_string_not_equal(seen[5].path, seen[1].path);
+}
+
+/* A sample may touch code and what is left of older code in its place: the younger one shows. */
+static void what_is_left_of_older_code_hides_nothing(void **state)
+{
+    struct world world;
+    struct seen seen[32];
+    open_world(&world, state);
+    start(&world, state, (struct perf_data_sink_options){0});
+    tell_of(&world, PID, 1000510, LATER);
+    world.also_touched = &world.codes[M];
+    tell_of(&world, PID, 1000520, LATER);
+    tell_of(&world, PID, 1000530, LATER);
+    finish(&world);
+    uint32_t count = read_result(state, seen, 32);
+    for (uint32_t i = 0; i < count; i++) {
+        if (seen[i].type == PERF_RECORD_SAMPLE) {
+            assert_string_equal(name_at(seen, i, PID, CODE + 5), "a.A.later()");
+            assert_string_equal(name_at(seen, i, PID, CODE + 20), "a.A.later()");
+        }
+    }
 }
 
 static void what_hides_code_has_it_mapped_again(void **state)
@@ -635,6 +659,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
         TEST(code_is_mapped_when_touched_with_one_difference_a_file),
+        TEST(what_is_left_of_older_code_hides_nothing),
         TEST(what_hides_code_has_it_mapped_again),
         TEST(frames_without_code_are_addresses_of_their_image),
         TEST(what_begins_at_one_address_has_columns_of_its_own),

@@ -315,9 +315,6 @@ static void make(struct places *places, struct place *place)
     } else {
         use_nothing(places, place, mapped);
     }
-    if (at_pc.stay && !unwind->barrier && (!unwind->code || at_pc.stay != places->found.stay)) {
-        place->behind = piece_code(&places->pieces, at_pc.source, at_pc.stay);
-    }
     place->is_root = -1;
     place->from = places->time;
     place->until = places->until;

@@ -32,13 +32,12 @@ struct place {
 
     struct resolved_frame own; /* of a place with one frame */
     struct unwind_place unwind;
-    struct object *file;                /* what is mapped there, found or not; NULL: no file */
-    const struct code_source *source;   /* NULL: no generated code */
-    const struct resolved_code *code;   /* the same */
-    const struct resolved_code *behind; /* that of the pc, where it is another one; NULL: none */
-    const struct module *module;        /* NULL: in none */
-    const struct native_row *row;       /* kept here; NULL: to be asked for */
-    const struct frame_row *code_row;   /* once it was asked for */
+    struct object *file;              /* what is mapped there, found or not; NULL: no file */
+    const struct code_source *source; /* NULL: no generated code */
+    const struct resolved_code *code; /* the same */
+    const struct module *module;      /* NULL: in none */
+    const struct native_row *row;     /* kept here; NULL: to be asked for */
+    const struct frame_row *code_row; /* once it was asked for */
 };
 
 /* The place whose `unwind` it is. */

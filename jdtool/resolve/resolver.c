@@ -344,7 +344,6 @@ static struct resolved_frame *add_place(struct resolver *resolver, struct place 
     }
     resolver->frame_count += count;
     touch(resolver, place->code);
-    touch(resolver, place->behind);
     return count && count == place->frame_count ? &frames[count - 1] : NULL;
 }
 

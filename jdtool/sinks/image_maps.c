@@ -298,6 +298,25 @@ static struct mapped_images *get_images(struct image_maps *maps, struct jvm_imag
     return *process ? images_in(*process, images) : NULL;
 }
 
+static bool has_code(const struct mapped_images *mapped, const struct resolved_code *code)
+{
+    const struct jvm_images *images = mapped->images;
+    return code->id < images->piece_room && images->pieces[code->id] &&
+           is_mapped(mapped, images->pieces[code->id] - 1);
+}
+
+bool image_maps_has(struct image_maps *maps, struct jvm_images *images, uint32_t pid,
+                    const struct resolved_code *code)
+{
+    const struct mapped_process *process = find_process(maps, pid);
+    for (uint32_t i = 0; process && i < process->count; i++) {
+        if (process->images[i].images == images) {
+            return has_code(&process->images[i], code);
+        }
+    }
+    return false;
+}
+
 int image_maps_touch(struct image_maps *maps, struct jvm_images *images, uint32_t pid,
                      uint64_t time, const struct resolved_code *code)
 {
@@ -306,8 +325,7 @@ int image_maps_touch(struct image_maps *maps, struct jvm_images *images, uint32_
     if (!mapped) {
         return no_memory();
     }
-    if (code->id < images->piece_room && images->pieces[code->id] &&
-        is_mapped(mapped, images->pieces[code->id] - 1)) {
+    if (has_code(mapped, code)) {
         return 0;
     }
     struct surroundings around = {process, images->index};

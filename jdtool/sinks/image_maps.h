@@ -27,7 +27,11 @@ void image_maps_free(struct image_maps *maps); /* NULL is fine */
 int image_maps_touch(struct image_maps *maps, struct jvm_images *images, uint32_t pid,
                      uint64_t time, const struct resolved_code *code);
 
-/* The same for frames without code. */
+/* Whether it has, and no other mapping has hidden any of it since. */
+bool image_maps_has(struct image_maps *maps, struct jvm_images *images, uint32_t pid,
+                    const struct resolved_code *code);
+
+/* The same as image_maps_touch for frames without code. */
 int image_maps_touch_frames(struct image_maps *maps, struct jvm_images *images, uint32_t pid,
                             uint64_t time);
 

@@ -16,6 +16,12 @@
  */
 #define ROUND_SIZE (UINT64_C(4) << 20)
 
+/* Code that a sample touches. */
+struct touched {
+    const struct resolved_code *code;
+    struct jvm_images *images;
+};
+
 struct perf_data_sink {
     struct sample_sink sink;
     struct perf_data_sink_options options;
@@ -27,6 +33,8 @@ struct perf_data_sink {
     uint64_t time;  /* of the latest record */
     uint64_t round; /* bytes since the last end of one */
 
+    struct touched *touched; /* by a sample */
+    uint32_t touched_room;
     uint64_t *chain; /* the one being made */
     uint32_t chain_count;
     uint32_t chain_room;
@@ -45,6 +53,7 @@ static void close_sink(struct perf_data_sink *sink)
     perf_writer_abort(sink->writer);
     image_maps_free(sink->maps);
     image_set_close(sink->images);
+    free(sink->touched);
     free(sink->chain);
     free(sink);
 }
@@ -274,17 +283,53 @@ static void put_sample(struct perf_data_sink *sink, struct perf_sample *sample)
     put(sink, sink->record, size);
 }
 
+/* ---- Code ---- */
+
+static int by_age(const void *left, const void *right)
+{
+    const struct touched *a = left;
+    const struct touched *b = right;
+    return (a->code->from > b->code->from) - (a->code->from < b->code->from);
+}
+
+/*
+ * Maps the code that a sample touches, where it is not mapped already. The youngest comes last: a
+ * stack may also show what is left of code that other code took a part of, and where both are
+ * mapped, the other one must not be hidden.
+ */
+static int touch_codes(struct perf_data_sink *sink, const struct resolved_sample *sample)
+{
+    uint32_t pid = sample->thread.pid;
+    bool has_all = true;
+    for (uint32_t i = 0; i < sample->touched_count; i++) {
+        const struct resolved_code *code = sample->touched[i];
+        struct jvm_images *images = image_set_of(sink->images, sink->recording, code);
+        if (!images) {
+            return -ENOMEM;
+        }
+        if (array_reserve(&sink->touched, i, &sink->touched_room, sizeof *sink->touched) < 0) {
+            return no_memory(sink);
+        }
+        sink->touched[i] = (struct touched){code, images};
+        has_all = has_all && image_maps_has(sink->maps, images, pid, code);
+    }
+    if (has_all) {
+        return 0;
+    }
+    int err = 0;
+    qsort(sink->touched, sample->touched_count, sizeof *sink->touched, by_age);
+    for (uint32_t i = 0; i < sample->touched_count && !err; i++) {
+        const struct touched *touched = &sink->touched[i];
+        err = image_maps_touch(sink->maps, touched->images, pid, sample->time, touched->code);
+    }
+    return err;
+}
+
 static int take_sample(struct sample_sink *base, const struct resolved_sample *sample)
 {
     struct perf_data_sink *sink = self(base);
     struct perf_sample out = *sample->recorded;
-    int err = 0;
-    for (uint32_t i = 0; i < sample->touched_count && !err; i++) {
-        const struct resolved_code *code = sample->touched[i];
-        struct jvm_images *images = image_set_of(sink->images, sink->recording, code);
-        err = images ? image_maps_touch(sink->maps, images, sample->thread.pid, sample->time, code)
-                     : -ENOMEM;
-    }
+    int err = touch_codes(sink, sample);
     if (!err) {
         err = rewrite(sink, sample, &out);
     }

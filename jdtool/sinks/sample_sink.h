@@ -97,8 +97,7 @@ struct resolved_sample {
     enum stack_end end;
     /* A user part that the kernel recorded late (--call-graph fp,defer): no sample of its own. */
     bool is_late_part;
-    /* All generated code that the sample touches: its frames', that of the unchanged addresses (a
-     * return address may lie behind the code that called), that of branch records. */
+    /* All generated code that the sample touches: its frames', that of branch records. */
     const struct resolved_code *const *touched;
     uint32_t touched_count;
     /*
