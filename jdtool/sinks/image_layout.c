@@ -13,6 +13,13 @@
 /* Room below the lowest code known, for code that comes later. */
 #define REGION_SLACK (UINT64_C(4) << 20)
 
+/*
+ * So far below it are the bases, which files are mapped at as well: Linux maps downwards, so a
+ * library that the JVM loads later comes to lie right below the code cache, and libdwfl takes one
+ * of two files at one address for the other. Not more, for images are as long (and sparse).
+ */
+#define BASES_BELOW (UINT64_C(256) << 20)
+
 /* No region begins below: layers' bases need the room, and no JIT's code is there. */
 #define LOWEST_START (LAYERS_MAX * IMAGE_BASE_ROOM + REGION_SLACK)
 
@@ -129,7 +136,7 @@ static bool add_region(struct image_layout *layout, uint64_t address, uint64_t s
     if (start < LOWEST_START) {
         return false;
     }
-    start -= REGION_SLACK;
+    start -= start < LOWEST_START + BASES_BELOW ? REGION_SLACK : BASES_BELOW;
     for (uint32_t i = 0; i < layout->region_count; i++) {
         uint64_t other = layout->regions[i].start;
         if (start - bases < other && other - bases < start) {
