@@ -13,11 +13,11 @@
 static struct session_jvm jvm;
 
 /* Tells the table of classes that no event has told of; on a thread of the JVM's. */
-static void catch_up_table(struct session *session)
+static void catch_up_table(struct session *session, bool patient)
 {
     JNIEnv *jni = NULL;
     if (session->table && (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
-        methods_file_catch_up(session->table, jvm.jvmti, jni);
+        methods_file_catch_up(session->table, jvm.jvmti, jni, patient);
     }
 }
 
@@ -28,7 +28,8 @@ static void tell_dropped(const struct session *session)
         struct sink_stats stats;
         occupancy_stats(session->sinks.occupancy, i, &stats);
         if (stats.dropped > 0 && !stats.failed) { /* of a failure it has been told */
-            message(MESSAGE_WARNING, "%s: %llu pieces of code could not be written to %s",
+            message(stats.has_paused ? MESSAGE_INFO : MESSAGE_WARNING,
+                    "%s: %llu times a piece of code could not be written to %s",
                     session->sinks.names[i], (unsigned long long)stats.dropped,
                     stats.path ? stats.path : "it");
         }
@@ -52,7 +53,7 @@ static void stop(struct session *session, bool java_thread)
 {
     session_clock_cancel();
     if (java_thread) {
-        catch_up_table(session);
+        catch_up_table(session, false);
         events_replay_stubs(session);
         events_disable(jvm.jvmti);
     }
@@ -99,6 +100,53 @@ static bool stop_expired(uint64_t serial, enum session_end why)
         (*jvm.vm)->DetachCurrentThread(jvm.vm);
     }
     return in_control;
+}
+
+/* ---- What a slow disk had to leave out, and what a new segment's table begins with ---- */
+
+static atomic_uint wants; /* 1 << enum record_log_want; not 0: a thread is about to see to it */
+
+/* Control is held. */
+static void tell_again(struct session *session, unsigned wanted)
+{
+    if (session->table && wanted & 1U << RECORD_LOG_WANTS_TABLE) {
+        methods_file_forget(session->table);
+    }
+    if (wanted & 1U << RECORD_LOG_WANTS_ALL) {
+        message(MESSAGE_INFO, "asks the JVM once more for what could not be written");
+        (void)events_replay(session, true);
+    }
+    catch_up_table(session, true);
+}
+
+/* A thread of its own, which becomes one of the JVM's for as long as it takes. */
+static void *run_healer(void *unused)
+{
+    void *jni = NULL;
+    JavaVMAttachArgs name = {.version = JNI_VERSION_1_6, .name = "jdagent healer"};
+    bool attached = (*jvm.vm)->AttachCurrentThreadAsDaemon(jvm.vm, &jni, &name) == JNI_OK;
+    unsigned wanted;
+    while ((wanted = atomic_exchange(&wants, 0)) != 0) {
+        if (attached && session_take_control()) {
+            struct session *session = session_current();
+            if (session) {
+                tell_again(session, wanted);
+            }
+            session_release_control();
+        }
+    }
+    if (attached) {
+        (*jvm.vm)->DetachCurrentThread(jvm.vm);
+    }
+    return unused;
+}
+
+/* On the log's thread, which must not wait for the JVM. */
+static void heal(void *unused, enum record_log_want want)
+{
+    if (atomic_fetch_or(&wants, 1U << want) == 0 && session_clock_thread(run_healer, unused) != 0) {
+        atomic_store(&wants, 0);
+    }
 }
 
 /*
@@ -168,23 +216,25 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
         lease_close(lease);
         return -1;
     }
+    if (session->sinks.log) {
+        record_log_on_want(session->sinks.log, heal, NULL);
+    }
     session_publish(session);
     if (attached) {
         prove_hotspot();
     }
     /* Live events first: what is compiled during the replay must not be missed. */
     if (events_enable(jvm.jvmti, session->table != NULL) != 0 ||
-        (attached && events_replay(session) != 0)) {
+        (attached && events_replay(session, true) != 0)) {
         lease_close(lease);
         stop(session, true);
         return -1;
     }
     if (attached) {
-        catch_up_table(session);
+        catch_up_table(session, true);
         /* A disk that was full before everything was told: no session for anybody to count on. */
-        if (atomic_load(&session->failed) ||
-            (options->strict && sinks_any_failed(&session->sinks))) {
-            message(MESSAGE_INFO, "the session has ended before it told of everything");
+        if (!sinks_stand(&session->sinks, options->strict)) {
+            message(MESSAGE_INFO, "the session could not tell of everything, and is given up");
             lease_close(lease);
             stop(session, true);
             return -1;

@@ -202,11 +202,13 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         session_leave();
         return;
     }
+    const bool replayed = is_replay(session);
     struct code code = {
         .address = (uint64_t)(uintptr_t)address,
         .size = (uint64_t)size,
         .bytes = session->options.code ? address : NULL,
-        .replayed = is_replay(session),
+        .replayed = replayed,
+        .patient = replayed && session->patient,
         .owner = method,
         .facts = CODE_FACTS_UNKNOWN,
     };
@@ -274,12 +276,14 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
     if (length >= 0 && !is_unfinished(address, length)) {
         char text[MAX_STUB_NAME];
         symbol_text(text, sizeof(text), name ? name : "unknown stub");
+        const bool replayed = is_replay(session);
         struct code code = {
             .address = (uint64_t)(uintptr_t)address,
             .size = (uint64_t)length,
             .bytes = session->options.code ? address : NULL,
             .name = text,
-            .replayed = is_replay(session),
+            .replayed = replayed,
+            .patient = replayed && session->patient,
             .facts = CODE_FACTS_UNKNOWN,
         };
         code.facts.kind =
@@ -303,9 +307,9 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
     if (session) {
         hotspot_prove(session->jvm.hotspot, jvmti, jni);
         if (session->table) {
-            methods_file_catch_up(session->table, jvmti, jni);
+            methods_file_catch_up(session->table, jvmti, jni, false);
         }
-        events_replay(session);
+        events_replay(session, false);
         session_leave();
     }
 }
@@ -436,9 +440,13 @@ static jvmtiError replay(struct session *session, jvmtiEvent event)
     return error;
 }
 
-int events_replay(struct session *session)
+int events_replay(struct session *session, bool patient)
 {
     jvmtiEnv *jvmti = session->jvm.jvmti;
+    if (atomic_flag_test_and_set(&session->replay_taken)) {
+        return 0;
+    }
+    session->patient = patient;
     /* Stubs first: some of them lie inside of blobs that are reported as a whole later on. */
     int result = failed(jvmti, replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED),
                         "have the JVM tell of its stubs");
@@ -446,10 +454,15 @@ int events_replay(struct session *session)
         result = failed(jvmti, replay(session, JVMTI_EVENT_COMPILED_METHOD_LOAD),
                         "have the JVM tell of its compiled methods");
     }
+    atomic_flag_clear(&session->replay_taken);
     return result;
 }
 
 void events_replay_stubs(struct session *session)
 {
-    (void)replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
+    if (!atomic_flag_test_and_set(&session->replay_taken)) {
+        session->patient = false;
+        (void)replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
+        atomic_flag_clear(&session->replay_taken);
+    }
 }

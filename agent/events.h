@@ -27,8 +27,9 @@ int events_enable(jvmtiEnv *jvmti, bool classes);
 /* Asks for none any more. On a thread of the JVM's; does nothing in phases that do not allow it. */
 void events_disable(jvmtiEnv *jvmti);
 
-/* Has the JVM tell of all the code it has. 0, or -1 after a message. Live phase only. */
-int events_replay(struct session *session);
+/* Has the JVM tell of all the code it has; `patient`: this thread can wait for a slow disk. Does
+ * nothing where another thread is at it. 0, or -1 after a message. Live phase only. */
+int events_replay(struct session *session, bool patient);
 
 /*
  * The same for stubs alone, at a session's end: HotSpot drops the event of a vtable or itable stub

@@ -12,18 +12,13 @@
 #include "format/methods.h"
 #include "writer/buffer.h"
 #include "writer/message.h"
-#include "writer/output_file.h"
+#include "writer/stamp.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The largest record: a class with thousands of methods takes some hundred KB. */
@@ -40,9 +35,8 @@ struct methods_file {
     struct method_cache_options names;
     struct hotspot *hotspot;
     bool tsc;
-    uint64_t max_bytes;
     pthread_mutex_t lock;
-    struct output_file file;
+    struct record_log *log;
     struct told *told; /* open addressing, a power of two */
     size_t told_count;
     size_t told_room;
@@ -59,23 +53,10 @@ struct builder {
     struct source_map *map;         /* of the class, NULL: none */
     struct hotspot_methods methods; /* of the class */
     bool first;                     /* no class has been told of before */
+    bool patient;                   /* can wait for a slow disk */
     uint64_t previous;              /* Method of the record's last method */
     char name[SYMBOL_MAX];
 };
-
-static uint64_t stamp(const struct methods_file *table)
-{
-#ifdef __x86_64__
-    if (table->tsc) {
-        return __builtin_ia32_rdtsc();
-    }
-#else
-    (void)table;
-#endif
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- The map of methods told of; under the lock ---- */
 
@@ -191,13 +172,6 @@ static void put_method(struct builder *builder, const struct fetched_class *klas
     builder->previous = method->address;
 }
 
-/* Closes the table for good; the lock is held. The reason has been told. */
-static void give_up(struct methods_file *table)
-{
-    atomic_store(&table->closed, true);
-    output_file_close(&table->file);
-}
-
 /* The class's methods, which have been told of; the lock is held. */
 static void remember_all(const struct builder *builder)
 {
@@ -214,21 +188,19 @@ static void write_record(struct builder *builder, enum methods_record_id id)
         message(MESSAGE_DEBUG, "no memory for the methods of a class");
         return;
     }
+    record_log_make_room(table->log, builder->patient); /* without the lock */
     pthread_mutex_lock(&table->lock);
     struct methods_record prefix = {
-        .id = id, .total_size = (uint32_t)record->size, .timestamp = stamp(table)};
+        .id = id, .total_size = (uint32_t)record->size, .timestamp = stamp_now(table->tsc)};
     memcpy(record->bytes, &prefix, sizeof prefix);
-    if (atomic_load(&table->closed)) {
-        /* nothing */
-    } else if (table->max_bytes && table->file.size + record->size > table->max_bytes) {
-        message(MESSAGE_WARNING,
-                "%s stops at max=%" PRIu64 ": later interpreted frames stay unnamed",
-                table->file.path, table->max_bytes);
-        give_up(table);
-    } else if (output_file_append(&table->file, record->bytes, record->size) != 0) {
-        give_up(table);
-    } else {
+    struct iovec piece = {record->bytes, record->size};
+    int error = atomic_load(&table->closed)
+                    ? -EPIPE
+                    : record_log_append(table->log, RECORD_LOG_TABLE, 0, 0, &piece, 1, 0);
+    if (!error) {
         remember_all(builder);
+    } else if (error != -ENOBUFS) {
+        atomic_store(&table->closed, true); /* which has been told */
     }
     pthread_mutex_unlock(&table->lock);
 }
@@ -335,7 +307,14 @@ void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
     }
 }
 
-void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni)
+void methods_file_forget(struct methods_file *table)
+{
+    pthread_mutex_lock(&table->lock);
+    (void)rebuild(table, 4096, UINT32_MAX);
+    pthread_mutex_unlock(&table->lock);
+}
+
+void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient)
 {
     jint count = 0;
     jclass *classes = NULL;
@@ -343,6 +322,7 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
     if (!builder) {
         return;
     }
+    builder->patient = patient;
     pthread_mutex_lock(&table->lock);
     builder->first = table->told_count == 0;
     table->round++; /* before the JVM lists its classes: those that come meanwhile are of this round
@@ -367,49 +347,34 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
 
 /* ---- The file ---- */
 
-static int write_header(struct methods_file *table)
-{
-    struct methods_header header = {
-        .magic = METHODS_MAGIC,
-        .version = METHODS_VERSION,
-        .total_size = sizeof header,
-        .pid = (uint32_t)getpid(),
-        .timestamp = stamp(table),
-        .flags = table->tsc ? METHODS_FLAGS_ARCH_TIMESTAMP : 0,
-    };
-    return output_file_append(&table->file, &header, sizeof header);
-}
-
 int methods_file_open(const struct methods_file_options *options, struct methods_file **out)
 {
-    static const char dump_suffix[] = ".dump";
-    char path[PATH_MAX];
-    size_t stem = strlen(options->dump);
-    size_t suffix = sizeof dump_suffix - 1;
     if (!hotspot_may_know_methods(options->hotspot)) {
         message(MESSAGE_WARNING, "failed to start the table of methods: this JVM does not tell "
                                  "where it keeps them; interpreted frames stay unnamed");
         return -1;
     }
-    if (stem > suffix && strcmp(options->dump + stem - suffix, dump_suffix) == 0) {
-        stem -= suffix;
-    }
-    if (snprintf(path, sizeof path, "%.*s.methods", (int)stem, options->dump) >= (int)sizeof path) {
-        message(MESSAGE_ERROR, "failed to start the table of methods: the path is too long");
-        return -1;
-    }
     struct methods_file *table = calloc(1, sizeof *table);
     if (!table) {
-        message(MESSAGE_ERROR, "failed to start %s: no memory", path);
+        message(MESSAGE_ERROR, "failed to start the table of methods: no memory");
         return -1;
     }
     table->names = options->names;
     table->hotspot = options->hotspot;
     table->tsc = options->tsc;
-    table->max_bytes = options->max_bytes;
+    table->log = options->log;
     pthread_mutex_init(&table->lock, NULL);
-    if (output_file_create(&table->file, AT_FDCWD, path, OUTPUT_FILE_REFUSE) != 0 ||
-        write_header(table) != 0) {
+    const struct methods_header head = {
+        .magic = METHODS_MAGIC,
+        .version = METHODS_VERSION,
+        .total_size = sizeof head,
+        .pid = (uint32_t)getpid(),
+        .timestamp = stamp_now(table->tsc),
+        .flags = table->tsc ? METHODS_FLAGS_ARCH_TIMESTAMP : 0,
+    };
+    struct record_log_header header = {.size = sizeof head};
+    memcpy(header.bytes, &head, sizeof head);
+    if (record_log_add_table(table->log, &header) != 0) {
         methods_file_close(table);
         return -1;
     }
@@ -420,7 +385,6 @@ int methods_file_open(const struct methods_file_options *options, struct methods
 void methods_file_close(struct methods_file *table)
 {
     if (table) {
-        output_file_release(&table->file);
         pthread_mutex_destroy(&table->lock);
         free(table->told);
         free(table);

@@ -7,17 +7,17 @@
 
 #include "agent/hotspot.h"
 #include "agent/method_cache.h"
+#include "writer/record_log.h"
 
 #include <jvmti.h>
 
 struct methods_file;
 
 struct methods_file_options {
-    const char *dump; /* path of the dump that the table goes beside */
+    struct record_log *log; /* of the dump that the table goes beside; lives longer */
     struct method_cache_options names;
     struct hotspot *hotspot;
-    bool tsc;           /* stamp as the dump does */
-    uint64_t max_bytes; /* 0: no limit */
+    bool tsc; /* stamp as the dump does */
 };
 
 /* 0 or -1 after a message: where HotSpot does not tell of its methods, too. */
@@ -29,10 +29,14 @@ void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
 /*
  * Tells of all loaded classes with methods that it has not told of yet: those from before the
  * session, and methods that redefinition brought. In the live phase; does nothing in others.
+ * `patient`: this thread can wait for a slow disk.
  */
-void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni);
+void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient);
 
-/* Closes the file and frees the table; no call may be under way. NULL is fine. */
+/* The file has begun anew: nothing has been told of. */
+void methods_file_forget(struct methods_file *table);
+
+/* Frees the table; no call may be under way. The file ends with its log. NULL is fine. */
 void methods_file_close(struct methods_file *table);
 
 #endif

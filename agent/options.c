@@ -4,6 +4,7 @@
  */
 #include "agent/options.h"
 
+#include "writer/disk_room.h"
 #include "writer/message.h"
 
 #include <stdio.h>
@@ -12,6 +13,8 @@
 
 /* More than every option at its longest; what is longer is a mistake. */
 #define MAX_TEXT ((size_t)3 * PATH_MAX)
+/* A segment has to hold what is told once in each, and then some. */
+#define SEGMENT_MIN (UINT64_C(64) << 10)
 /* What the default directory and the file's name append to a path. */
 #define ROOM_FOR_NAMES 128
 
@@ -163,14 +166,44 @@ static bool set_clock(struct options *options, const char *value)
     return true;
 }
 
-static bool set_max(struct options *options, const char *value)
+static bool parse_size(const char *value, uint64_t *bytes)
 {
     static const struct word units[] = {{"", 0},   {"K", 10}, {"k", 10}, {"M", 20},
                                         {"m", 20}, {"G", 30}, {"g", 30}, {NULL, 0}};
     const char *unit = NULL;
     int shift = 0;
-    return parse_number(value, UINT64_MAX >> 30, &options->max_bytes, &unit) &&
-           find_word(units, unit, &shift) && (options->max_bytes <<= shift) > 0;
+    if (!parse_number(value, UINT64_MAX >> 31, bytes, &unit) || !find_word(units, unit, &shift)) {
+        return false;
+    }
+    *bytes <<= shift;
+    return true;
+}
+
+static bool set_max(struct options *options, const char *value)
+{
+    return parse_size(value, &options->max_bytes) && options->max_bytes > 0;
+}
+
+static bool set_segment(struct options *options, const char *value)
+{
+    return parse_size(value, &options->segment) && options->segment >= SEGMENT_MIN;
+}
+
+/* A bare number counts segments, one with a unit their bytes. */
+static bool set_keep(struct options *options, const char *value)
+{
+    uint64_t number = 0;
+    const char *end = NULL;
+    if (parse_number(value, INT32_MAX, &number, &end) && !*end) {
+        options->keep = (uint32_t)number;
+        return number > 0;
+    }
+    return parse_size(value, &options->keep_bytes) && options->keep_bytes > 0;
+}
+
+static bool set_reserve(struct options *options, const char *value)
+{
+    return parse_size(value, &options->reserve);
 }
 
 static bool set_duration(struct options *options, const char *value)
@@ -292,6 +325,10 @@ static const struct option {
     {"source-path", "directories joined by ':'", set_source_path, NULL, true},
     {"clock", "monotonic, tsc", set_clock, NULL, false},
     {"max", "a number of bytes, perhaps with K, M or G behind it", set_max, NULL, false},
+    {"segment", "a number of bytes from 64K up, perhaps with K, M or G behind it", set_segment,
+     NULL, true},
+    {"keep", "a number of segments, or of bytes with K, M or G behind it", set_keep, NULL, true},
+    {"reserve", "a number of bytes, perhaps with K, M or G behind it", set_reserve, NULL, true},
     {"duration", "a number of seconds from 1 up", set_duration, NULL, false},
     {"lease", "the absolute path of a file that is locked", set_lease, NULL, true},
     {"verbose", "0 to 5", set_verbose, NULL, false},
@@ -448,6 +485,15 @@ static int check_together(const struct options *options, const char *given[OPTIO
                         stops ? "stop" : "status", stops ? ", lease" : "");
         }
     }
+    if (is_given(given, "keep") && !options->segment) {
+        return FAIL(error, "option 'keep' needs 'segment'");
+    }
+    if (options->segment && options->max_bytes) {
+        return FAIL(error, "options 'segment' and 'max' contradict each other");
+    }
+    if (options->segment && options->samply) {
+        return FAIL(error, "options 'segment' and 'samply' contradict each other");
+    }
 #ifndef __x86_64__
     if (options->tsc) {
         return FAIL(error, "clock=tsc works on x86-64 only; allowed here: monotonic");
@@ -474,6 +520,7 @@ int options_parse(const char *text, struct options *options, char error[OPTIONS_
         .lines = true,
         .code = true,
         .verbose = MESSAGE_WARNING,
+        .reserve = DISK_ROOM_DEFAULT,
         .tsc = arch_timestamp && strcmp(arch_timestamp, "1") == 0,
     };
     error[0] = '\0';

@@ -45,6 +45,10 @@ struct options {
     char source_path[PATH_MAX]; /* "": none */
     bool tsc;
     uint64_t max_bytes;   /* 0: no limit */
+    uint64_t segment;     /* bytes; 0: one file */
+    uint32_t keep;        /* segments; 0: any number */
+    uint64_t keep_bytes;  /* of segments; 0: any number */
+    uint64_t reserve;     /* bytes; writer/disk_room.h */
     uint32_t duration;    /* seconds, 0: no end */
     char lease[PATH_MAX]; /* of agent/lease.h; "": none */
     int verbose;          /* enum message_level; -1: as it is, of commands that start nothing */

@@ -93,11 +93,9 @@ static void open_table(struct session *session, const struct method_cache_option
         .names = *names,
         .hotspot = session->jvm.hotspot,
         .tsc = session->options.tsc,
-        .max_bytes = session->options.max_bytes,
+        .log = session->sinks.log,
     };
-    struct sink_stats stats;
-    if (sinks_stats_of(&session->sinks, "jitdump", &stats) && stats.path) {
-        options.dump = stats.path;
+    if (options.log) {
         (void)methods_file_open(&options, &session->table);
     }
 }
@@ -134,6 +132,7 @@ struct session *session_new(const struct session_jvm *jvm, const struct options 
     static uint64_t last_serial;
     session->serial = ++last_serial;
     session->started = time(NULL);
+    atomic_flag_clear(&session->replay_taken);
     session->options = *options;
     session->jvm = *jvm;
     if (sinks_open(&session->sinks, &session->options) != 0) {

@@ -49,7 +49,9 @@ struct session {
     atomic_bool failed;              /* every sink is closed */
     atomic_bool ending;              /* about to be stopped: what is still to come is left out */
     atomic_bool replaying;
-    pthread_t replayer; /* the thread in GenerateEvents, while `replaying` */
+    pthread_t replayer;       /* the thread in GenerateEvents, while `replaying` */
+    bool patient;             /* it can wait for a slow disk */
+    atomic_flag replay_taken; /* by who is to set these */
 };
 
 /* ---- For the commands ---- */

@@ -100,7 +100,7 @@ static void *run(void *argument)
 
 /* The JVM's signals (suspension, stack dumps, SIGTERM) are for threads that it knows. The stack is
  * one for Java code, which runs where the JVM gets to know a thread. */
-static int create_thread(struct running *running)
+int session_clock_thread(void *(*start)(void *argument), void *argument)
 {
     enum { STACK_BYTES = 1024 * 1024 };
     pthread_attr_t attributes;
@@ -112,7 +112,7 @@ static int create_thread(struct running *running)
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, &attributes, run, running);
+    int error = pthread_create(&thread, &attributes, start, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return -error;
@@ -130,7 +130,7 @@ int session_clock_start(const struct session_clock *clock)
         pthread_mutex_lock(&lock);
         running->number = ++current;
         pthread_mutex_unlock(&lock);
-        error = create_thread(running);
+        error = session_clock_thread(run, running);
     }
     if (error) {
         free(running);

@@ -25,6 +25,12 @@ static int open_jitdump(const struct options *options, uint64_t start, struct si
         .source_path = options->source_path[0] ? options->source_path : NULL,
         .no_debug_info = !options->lines,
         .max_bytes = options->max_bytes,
+        .thread = true,
+        .waits = true,
+        .reserve = options->reserve,
+        .segment = options->segment,
+        .keep = options->keep,
+        .keep_bytes = options->keep_bytes,
     };
     int error = jitdump_sink_open(&sink, out);
     close(fd);
@@ -74,6 +80,9 @@ int sinks_open(struct sinks *sinks, const struct options *options)
         if (places[i].open(options, occupancy_start(sinks->occupancy), &sink) == 0) {
             occupancy_add(sinks->occupancy, sink);
             sinks->names[sinks->count++] = places[i].name;
+            if (places[i].mode == MODE_JITDUMP) {
+                sinks->log = jitdump_sink_log(sink);
+            }
         } else {
             failed = true;
         }
@@ -85,15 +94,16 @@ int sinks_open(struct sinks *sinks, const struct options *options)
     return 0;
 }
 
-bool sinks_any_failed(const struct sinks *sinks)
+bool sinks_stand(const struct sinks *sinks, bool all)
 {
-    bool any = false;
+    unsigned standing = 0;
+    bool settled = occupancy_settle(sinks->occupancy);
     for (unsigned i = 0; i < sinks->count; i++) {
         struct sink_stats stats;
         occupancy_stats(sinks->occupancy, i, &stats);
-        any = any || stats.failed;
+        standing += !stats.failed && !stats.paused;
     }
-    return any;
+    return settled && (all ? standing == sinks->count : standing > 0);
 }
 
 bool sinks_stats_of(const struct sinks *sinks, const char *name, struct sink_stats *stats)

@@ -6,6 +6,7 @@
 
 #include "agent/options.h"
 #include "writer/occupancy.h"
+#include "writer/record_log.h"
 
 #include <stdbool.h>
 
@@ -13,6 +14,7 @@ struct sinks {
     struct occupancy *occupancy;            /* which they all hang on */
     const char *names[OCCUPANCY_SINKS_MAX]; /* as `mode` has them */
     unsigned count;
+    struct record_log *log; /* of the jitdump, NULL: there is none */
 };
 
 /*
@@ -22,8 +24,9 @@ struct sinks {
  */
 int sinks_open(struct sinks *sinks, const struct options *options);
 
-/* Whether some have failed, for good. */
-bool sinks_any_failed(const struct sinks *sinks);
+/* Whether what was told is where it belongs, and the sinks, all or at least one of them, go on:
+ * have neither failed nor run out of room. Waits for a disk that is no slower than slow. */
+bool sinks_stand(const struct sinks *sinks, bool all);
 
 /* How the sink of that name in `mode` stands. False: there is none. */
 bool sinks_stats_of(const struct sinks *sinks, const char *name, struct sink_stats *stats);

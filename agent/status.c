@@ -41,10 +41,12 @@ static void describe(struct report *report, const struct session *session)
         occupancy_stats(session->sinks.occupancy, i, &stats);
         ADD_LINE(report,
                  "state=%s mode=%s seconds=%lld records=%" PRIu64 " bytes=%" PRIu64
-                 " dropped=%" PRIu64 " file=%s\n",
-                 stats.failed ? "failed" : "running", session->sinks.names[i],
-                 (long long)(time(NULL) - session->started), stats.records, stats.bytes,
-                 stats.dropped, stats.path ? stats.path : "-");
+                 " dropped=%" PRIu64 " segments=%" PRIu64 " file=%s\n",
+                 stats.failed   ? "failed"
+                 : stats.paused ? "paused"
+                                : "running",
+                 session->sinks.names[i], (long long)(time(NULL) - session->started), stats.records,
+                 stats.bytes, stats.dropped, stats.segments, stats.path ? stats.path : "-");
     }
     if (session->options.lease[0]) {
         ADD_LINE(report, "lease=%s\n", session->options.lease);

@@ -381,12 +381,14 @@ static void fork_finds_no_session(void **state)
 /* Said at once, not by a table that stays empty. */
 static void a_jvm_that_hides_its_methods_makes_no_table(void **state)
 {
-    (void)state;
     static const enum field needed[] = {MIRROR_KLASS, KLASS_METHODS,  KLASS_IDS,
                                         CONST_IDNUM,  METHODS_LENGTH, METHODS_DATA};
     struct hotspot hotspot = {0};
-    const char *path = scratch_path(state, "jit-1.dump");
-    struct methods_file_options options = {.dump = path, .hotspot = &hotspot};
+    const struct record_log_options log_options = {
+        .directory = *state, .directory_fd = AT_FDCWD, .pid = 1};
+    const struct record_log_header header = {.size = 40};
+    struct methods_file_options options = {.hotspot = &hotspot};
+    assert_int_equal(record_log_open(&log_options, &header, &options.log), 0);
     struct methods_file *table = NULL;
     assert_int_equal(methods_file_open(&options, &table), -1);
     assert_null(table);
@@ -398,6 +400,7 @@ static void a_jvm_that_hides_its_methods_makes_no_table(void **state)
     table = NULL;
     options.hotspot = NULL;
     assert_int_equal(methods_file_open(&options, &table), -1);
+    record_log_close(options.log);
 }
 
 /* ---- Leases ---- */

@@ -6,6 +6,7 @@
 #define JD_TESTS_FAULTY_DISK_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -17,6 +18,7 @@ static struct {
     uint64_t room;  /* bytes that the disk has left when `error` is set */
     int error;      /* what a write beyond them fails with; 0: there is always room */
     unsigned calls;
+    atomic_bool hangs; /* while it is set */
 } faulty_disk;
 
 ssize_t __real_pwritev(int fd, const struct iovec *parts, int count, off_t offset);
@@ -24,9 +26,12 @@ ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t offse
 
 ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
 {
-    struct iovec taken[8];
+    struct iovec taken[256];
     size_t size = 0;
-    if (count < 1 || count > 8) {
+    while (atomic_load(&faulty_disk.hangs)) {
+        usleep(1000);
+    }
+    if (count < 1 || count > 256) {
         errno = EINVAL;
         return -1;
     }

@@ -54,7 +54,7 @@ static void note_unload(struct sink *sink, uint64_t address)
     notes->address = address;
 }
 
-static void note_stats(const struct sink *sink, struct sink_stats *stats)
+static void note_stats(struct sink *sink, struct sink_stats *stats)
 {
     *stats = (struct sink_stats){.records = ((const struct notes *)sink)->loads};
 }
@@ -66,7 +66,11 @@ static void note_close(struct sink *sink, bool in_fork)
     free(notes);
 }
 
-static const struct sink_ops ops = {note_load, note_move, note_unload, note_stats, note_close};
+static const struct sink_ops ops = {.load = note_load,
+                                    .move = note_move,
+                                    .unload = note_unload,
+                                    .stats = note_stats,
+                                    .close = note_close};
 
 static bool closed[2];
 

@@ -94,6 +94,15 @@ static void values_in_all_their_forms(void **state)
     assert_int_equal(options.max_bytes, 10240);
     accept("max=3M");
     assert_int_equal(options.max_bytes, 3 << 20);
+    accept("segment=64K");
+    assert_int_equal(options.segment, 65536);
+    accept("segment=1G,keep=3");
+    assert_int_equal(options.keep, 3);
+    accept("segment=8M,keep=64M");
+    assert_int_equal(options.keep, 0);
+    assert_int_equal(options.keep_bytes, 64 << 20);
+    accept("reserve=0");
+    assert_int_equal(options.reserve, 0);
     accept("verbose");
     assert_int_equal(options.verbose, MESSAGE_INFO);
     accept("verbose=0");
@@ -169,6 +178,16 @@ static void wrong_options_name_the_culprit(void **state)
         {"unfoldall=off", "option 'unfoldall'"},
         {"clock=rdtsc", "option 'clock'; allowed: monotonic, tsc"},
         {"max=0", "option 'max'"},
+        {"segment=63K", "option 'segment'"},
+        {"segment", "option 'segment' needs a value"},
+        {"segment=1M,keep=0", "option 'keep'"},
+        {"segment=1M,keep=0M", "option 'keep'"},
+        {"segment=1M,keep=-1", "option 'keep'"},
+        {"keep=3", "option 'keep' needs 'segment'"},
+        {"segment=1M,max=2M", "contradict"},
+        {"segment=1M,samply", "contradict"},
+        {"reserve=much", "option 'reserve'"},
+        {"reserve", "option 'reserve' needs a value"},
         {"max=-1", "option 'max'"},
         {"max=2GB", "option 'max'"},
         {"max=99999999999999999999", "option 'max'"},

@@ -72,6 +72,7 @@ struct code {
     uint64_t size;     /* bytes; 0 is allowed */
     const void *bytes; /* size bytes; NULL: leave them out of the dump, which gets a hole */
     const char *name;  /* the symbol */
+    bool patient;      /* whoever tells of it can wait for a slow disk */
     bool replayed;     /* told of again (GenerateEvents): dropped when it is known already */
     const void *owner; /* whatever the caller tells apart whose code it is with; NULL: nothing */
     const struct method *method; /* NULL for stubs */

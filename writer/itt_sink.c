@@ -246,7 +246,7 @@ static int itt_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size
     return -ENOTSUP;
 }
 
-static void itt_stats(const struct sink *sink, struct sink_stats *stats)
+static void itt_stats(struct sink *sink, struct sink_stats *stats)
 {
     const struct itt_sink *itt = (const struct itt_sink *)sink;
     *stats = (struct sink_stats){.records = itt->records, .dropped = itt->empty};

@@ -2,15 +2,13 @@
  * How a piece of code gets into the dump: everything that belongs to one LOAD (DEBUG_INFO with rows
  * and trailer, then the LOAD itself) is laid out in one buffer that is used again and again, but
  * for the code itself, which is the end of the LOAD and is taken from where the JVM has it; all
- * leaves in one write. Readers bind a DEBUG_INFO to the next LOAD without looking at an address, so
- * nothing may get in between.
+ * goes to the log (record_log.h) as one. Readers bind a DEBUG_INFO to the next LOAD without looking
+ * at an address, so nothing may get in between.
  */
 #include "writer/jitdump_sink.h"
 
 #include "writer/buffer.h"
-#include "writer/dump_place.h"
 #include "writer/message.h"
-#include "writer/output_file.h"
 #include "writer/process.h"
 #include "writer/samply_records.h"
 #include "writer/trailer_encoder.h"
@@ -18,10 +16,9 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* A group larger than this is left out: no JVM makes one, and memory has to have a bound. */
@@ -30,15 +27,14 @@ enum { GROUP_LIMIT = 64 * 1024 * 1024 };
 struct jitdump_sink {
     struct sink sink;
     uint32_t pid;
-    struct output_file file;
+    struct record_log *log;
+    char path[PATH_MAX]; /* of the file at the last look */
     struct buffer group;
     struct trailer_encoder trailer;
     struct samply_records *samply; /* NULL: not wanted */
-    uint64_t last_stamp;
-    uint64_t max_bytes;
+    uint64_t lost;                 /* records, at the last look */
     bool no_debug_info;
-    void *marker; /* the mapping that perf looks for */
-    size_t marker_size;
+    bool segments; /* each record has to be understood by itself */
     uint64_t records;
 };
 
@@ -147,56 +143,62 @@ static void put_load(struct jitdump_sink *dump, const struct code *code, const s
     finish(group, start, &record, sizeof(record));
 }
 
-static int write_close_record(struct jitdump_sink *dump)
-{
-    const struct jitdump_close record = {
-        .prefix = {JIT_CODE_CLOSE, sizeof(record), dump->last_stamp},
-    };
-    return output_file_append(&dump->file, &record, sizeof(record));
-}
-
-/*
- * Writes what is in dump->group and the code behind it (NULL: a hole), or ends the dump when it
- * would grow beyond `max`.
- */
-static int write_group(struct jitdump_sink *dump, const void *code, uint64_t code_size)
+/* Hands over what is in dump->group and the code behind it (NULL: a hole). */
+static int write_group(struct jitdump_sink *dump, const struct code *of, const void *code,
+                       uint64_t code_size)
 {
     struct buffer *group = &dump->group;
     if (group->failed || code_size > GROUP_LIMIT - group->size) {
         trailer_encoder_forget(&dump->trailer);
         return -ENOMEM; /* this one only */
     }
-    if (dump->max_bytes &&
-        dump->file.size + group->size + code_size + sizeof(struct jitdump_close) >
-            dump->max_bytes) {
-        message(MESSAGE_WARNING, "stopped writing %s: it has reached max=%llu bytes",
-                dump->file.path, (unsigned long long)dump->max_bytes);
-        write_close_record(dump);
-        output_file_close(&dump->file);
-        dump->sink.failed = true;
-        return -EFBIG;
-    }
-    int error =
-        code ? output_file_append_two(&dump->file, group->bytes, group->size, code, code_size)
-             : output_file_append_hole(&dump->file, group->bytes, group->size, code_size);
+    struct iovec pieces[] = {{group->bytes, group->size},
+                             {(void *)code, code ? (size_t)code_size : 0}};
+    int error = record_log_append(dump->log, RECORD_LOG_DUMP, of ? of->address : 0,
+                                  of ? of->size : 0, pieces, 2, code ? 0 : code_size);
     if (error) {
-        dump->sink.failed = true;
+        trailer_encoder_forget(&dump->trailer);
+        dump->sink.failed = error != -ENOBUFS;
         return error;
     }
     dump->records++;
     return 0;
 }
 
-/* Stamps go back in time where code is told of late. */
-static void note_stamp(struct jitdump_sink *dump, uint64_t stamp)
+/* What was defined in records that are not in the dump has to be defined again. */
+static void look_for_losses(struct jitdump_sink *dump)
 {
-    dump->last_stamp = stamp > dump->last_stamp ? stamp : dump->last_stamp;
+    struct record_log_stats stats;
+    if (dump->segments) {
+        trailer_encoder_forget(&dump->trailer);
+        return;
+    }
+    record_log_stats(dump->log, RECORD_LOG_DUMP, &stats);
+    if (stats.lost != dump->lost) {
+        dump->lost = stats.lost;
+        trailer_encoder_forget(&dump->trailer);
+    }
+}
+
+static void jitdump_make_room(struct sink *sink, bool patient)
+{
+    record_log_make_room(jitdump_of(sink)->log, patient);
+}
+
+static bool jitdump_settle(struct sink *sink)
+{
+    return record_log_settle(jitdump_of(sink)->log);
+}
+
+static void jitdump_unload(struct sink *sink, uint64_t address)
+{
+    record_log_unload(jitdump_of(sink)->log, address);
 }
 
 static int jitdump_load(struct sink *sink, const struct code *code, const struct stay *stay)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    note_stamp(dump, stay->from);
+    look_for_losses(dump);
     buffer_clear(&dump->group);
     if (dump->samply) {
         samply_records_put(dump->samply, &dump->group, code, stay->from);
@@ -205,14 +207,13 @@ static int jitdump_load(struct sink *sink, const struct code *code, const struct
         put_debug_info(dump, code, stay->from);
     }
     put_load(dump, code, stay);
-    return write_group(dump, code->bytes, code->size);
+    return write_group(dump, code, code->bytes, code->size);
 }
 
 static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size,
                         const struct stay *stay)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    note_stamp(dump, stay->from);
     const struct jitdump_move record = {
         .prefix = {JIT_CODE_MOVE, sizeof(record), stay->from},
         .pid = dump->pid,
@@ -225,25 +226,29 @@ static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t 
     };
     buffer_clear(&dump->group);
     buffer_put(&dump->group, &record, sizeof(record));
-    return write_group(dump, NULL, 0);
+    return write_group(dump, NULL, NULL, 0);
 }
 
-static void jitdump_stats(const struct sink *sink, struct sink_stats *stats)
+static void jitdump_stats(struct sink *sink, struct sink_stats *stats)
 {
-    const struct jitdump_sink *dump = (const struct jitdump_sink *)sink;
+    struct jitdump_sink *dump = jitdump_of(sink);
+    struct record_log_stats log;
+    record_log_stats(dump->log, RECORD_LOG_DUMP, &log);
+    record_log_path(dump->log, dump->path);
     *stats = (struct sink_stats){
-        .records = dump->records,
-        .bytes = dump->file.size,
-        .path = dump->file.path,
+        .records = dump->records - log.lost,
+        .dropped = log.lost,
+        .bytes = log.bytes,
+        .path = dump->path,
+        .segments = log.segments,
+        .failed = log.failed,
+        .paused = log.paused,
+        .has_paused = log.has_paused,
     };
 }
 
 static void free_dump(struct jitdump_sink *dump)
 {
-    if (dump->marker) {
-        munmap(dump->marker, dump->marker_size);
-    }
-    output_file_release(&dump->file);
     trailer_encoder_free(&dump->trailer);
     samply_records_free(dump->samply);
     buffer_free(&dump->group);
@@ -253,47 +258,50 @@ static void free_dump(struct jitdump_sink *dump)
 static void jitdump_close(struct sink *sink, bool in_fork)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
-    if (!in_fork && !sink->failed) {
-        write_close_record(dump);
+    if (in_fork) {
+        record_log_abandon(dump->log);
+    } else {
+        record_log_close(dump->log);
     }
     free_dump(dump);
 }
 
-/* perf learns of the dump from the event of this mapping; nobody reads or runs what it maps. */
-static int map_marker(struct jitdump_sink *dump)
+static int open_log(struct jitdump_sink *dump, const struct jitdump_sink_options *options)
 {
-    size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    void *marker = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, dump->file.fd, 0);
-    if (marker == MAP_FAILED) {
-        int error = errno;
-        message(MESSAGE_ERROR, "failed to map %s executable, which is how perf finds it: %s%s",
-                dump->file.path, strerror(error),
-                error == EPERM ? "; is its file system mounted noexec?" : "");
-        return -error;
-    }
-    dump->marker = marker;
-    dump->marker_size = size;
-    return 0;
-}
-
-static int write_header(struct jitdump_sink *dump, bool tsc)
-{
-    const struct jitdump_header header = {
+    const struct jitdump_header dump_header = {
         .magic = JITDUMP_MAGIC,
         .version = JITDUMP_VERSION,
-        .total_size = sizeof(header),
+        .total_size = sizeof(dump_header),
         .elf_mach = own_machine(),
         .pid = dump->pid,
-        .timestamp = dump->last_stamp,
-        .flags = tsc ? JITDUMP_FLAGS_ARCH_TIMESTAMP : 0,
+        .timestamp = options->start,
+        .flags = options->tsc ? JITDUMP_FLAGS_ARCH_TIMESTAMP : 0,
     };
-    return output_file_append(&dump->file, &header, sizeof(header));
+    struct record_log_header header = {.size = sizeof(dump_header)};
+    memcpy(header.bytes, &dump_header, sizeof(dump_header));
+    const struct record_log_options log = {
+        .start = options->start,
+        .directory = options->directory,
+        .directory_fd = options->directory_fd,
+        .pid = dump->pid,
+        .thread = options->thread,
+        .waits = options->waits,
+        .reserve = options->reserve,
+        .max_bytes = options->max_bytes,
+        .segment = options->segment,
+        .keep = options->keep,
+        .keep_bytes = options->keep_bytes,
+    };
+    return record_log_open(&log, &header, &dump->log);
 }
 
 static const struct sink_ops jitdump_ops = {
+    .make_room = jitdump_make_room,
     .load = jitdump_load,
     .move = jitdump_move,
+    .unload = jitdump_unload,
     .stats = jitdump_stats,
+    .settle = jitdump_settle,
     .close = jitdump_close,
 };
 
@@ -312,11 +320,9 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     }
     dump->sink.ops = &jitdump_ops;
     dump->pid = (uint32_t)getpid();
-    dump->file.fd = -1;
     dump->group = BUFFER_INIT(GROUP_LIMIT);
     trailer_encoder_init(&dump->trailer);
-    dump->last_stamp = options->start;
-    dump->max_bytes = options->max_bytes;
+    dump->segments = options->segment > 0;
     dump->no_debug_info = options->no_debug_info;
     if (options->samply) {
         dump->samply = samply_records_new(options->source_path);
@@ -326,19 +332,16 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
             return -ENOMEM;
         }
     }
-    int error =
-        dump_place_create(options->directory_fd, options->directory, dump->pid, &dump->file);
-    if (!error) {
-        error = write_header(dump, options->tsc);
-    }
-    if (!error) {
-        error = map_marker(dump);
-    }
+    int error = open_log(dump, options);
     if (error) {
-        output_file_discard(&dump->file);
         free_dump(dump);
         return error;
     }
     *out = &dump->sink;
     return 0;
+}
+
+struct record_log *jitdump_sink_log(struct sink *sink)
+{
+    return jitdump_of(sink)->log;
 }

@@ -4,6 +4,7 @@
 #ifndef JD_WRITER_JITDUMP_SINK_H
 #define JD_WRITER_JITDUMP_SINK_H
 
+#include "writer/record_log.h"
 #include "writer/sink.h"
 
 struct jitdump_sink_options {
@@ -15,6 +16,12 @@ struct jitdump_sink_options {
     const char *source_path; /* samply: directories with Java sources, separated by ':'; or NULL */
     bool no_debug_info;      /* no lines, no trailer */
     uint64_t max_bytes;      /* stop at a record boundary before this size; 0: no limit */
+    bool thread;             /* record_log.h tells of these */
+    bool waits;
+    uint64_t reserve;
+    uint64_t segment;
+    uint32_t keep;
+    uint64_t keep_bytes;
 };
 
 /*
@@ -25,5 +32,8 @@ struct jitdump_sink_options {
  * errno after one message.
  */
 int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **out);
+
+/* The log that a jitdump's sink writes to, for the table of methods, too. */
+struct record_log *jitdump_sink_log(struct sink *sink);
 
 #endif

@@ -1,17 +1,17 @@
 #include "writer/occupancy.h"
 
 #include "writer/gate.h"
+#include "writer/stamp.h"
 #include "writer/timeline.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct occupancy {
     struct gate gate; /* to everything below but `swept` */
     struct timeline *timeline;
-    uint64_t (*clock)(void);
+    bool tsc;
     uint64_t start;
     uint64_t last_stamp;
     atomic_uint_least64_t swept; /* when occupancy_swept was called last; 0: never */
@@ -22,26 +22,10 @@ struct occupancy {
     unsigned count;
 };
 
-static uint64_t monotonic_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t processor_clock(void)
-{
-#ifdef __x86_64__
-    return __builtin_ia32_rdtsc();
-#else
-    return 0;
-#endif
-}
-
 /* The time, later than any before: two events in one tick still have an order. */
 static uint64_t next_stamp(struct occupancy *occupancy)
 {
-    uint64_t now = occupancy->clock();
+    uint64_t now = stamp_now(occupancy->tsc);
     occupancy->last_stamp = now > occupancy->last_stamp ? now : occupancy->last_stamp + 1;
     return occupancy->last_stamp;
 }
@@ -61,7 +45,7 @@ int occupancy_new(bool tsc, struct occupancy **out)
         free(occupancy);
         return -ENOMEM;
     }
-    occupancy->clock = tsc ? processor_clock : monotonic_clock;
+    occupancy->tsc = tsc;
     occupancy->start = next_stamp(occupancy);
     occupancy->timeline = timeline_new(occupancy->start);
     if (!occupancy->timeline) {
@@ -147,8 +131,29 @@ bool occupancy_knows(struct occupancy *occupancy, const struct code *code)
     return known;
 }
 
+static void make_room(struct occupancy *occupancy, bool patient)
+{
+    for (unsigned i = 0; gate_is_ours(&occupancy->gate) && i < occupancy->count; i++) {
+        struct sink *sink = occupancy->places[i].sink;
+        if (sink->ops->make_room) {
+            sink->ops->make_room(sink, patient);
+        }
+    }
+}
+
+bool occupancy_settle(struct occupancy *occupancy)
+{
+    bool settled = gate_is_ours(&occupancy->gate);
+    for (unsigned i = 0; settled && i < occupancy->count; i++) {
+        struct sink *sink = occupancy->places[i].sink;
+        settled = !sink->ops->settle || sink->ops->settle(sink);
+    }
+    return settled;
+}
+
 int occupancy_load(struct occupancy *occupancy, const struct code *code)
 {
+    make_room(occupancy, code->patient); /* without the lock, which others wait for */
     int error = gate_enter(&occupancy->gate);
     if (error) {
         return error;
@@ -214,7 +219,7 @@ bool occupancy_unload(struct occupancy *occupancy, uint64_t address, const void 
 
 void occupancy_swept(struct occupancy *occupancy)
 {
-    atomic_store_explicit(&occupancy->swept, occupancy->clock(), memory_order_relaxed);
+    atomic_store_explicit(&occupancy->swept, stamp_now(occupancy->tsc), memory_order_relaxed);
 }
 
 bool occupancy_is_dead(struct occupancy *occupancy)
@@ -231,10 +236,10 @@ void occupancy_stats(struct occupancy *occupancy, unsigned sink, struct sink_sta
 {
     *stats = (struct sink_stats){.failed = true};
     if (gate_enter(&occupancy->gate) == 0) {
-        const struct sink *asked = occupancy->places[sink].sink;
+        struct sink *asked = occupancy->places[sink].sink;
         asked->ops->stats(asked, stats);
         stats->dropped += occupancy->places[sink].dropped;
-        stats->failed = asked->failed;
+        stats->failed |= asked->failed;
         gate_leave(&occupancy->gate);
     }
 }

@@ -60,6 +60,10 @@ bool occupancy_unload(struct occupancy *occupancy, uint64_t address, const void 
  */
 void occupancy_swept(struct occupancy *occupancy);
 
+/* Waits, not for ever, until all that was told is where it belongs, a disk for the most part.
+ * False: it is not. */
+bool occupancy_settle(struct occupancy *occupancy);
+
 /* Whether every sink has failed, for good; also in a fork. */
 bool occupancy_is_dead(struct occupancy *occupancy);
 

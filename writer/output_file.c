@@ -141,7 +141,7 @@ int output_file_create(struct output_file *file, int directory, const char *path
 
 /* What one record is made of, in the order in which it stands in the file. */
 struct pieces {
-    struct iovec list[2];
+    struct iovec *list; /* used up */
     int count;
     uint64_t hole; /* bytes of zero behind them, at the file's end */
 };
@@ -149,14 +149,14 @@ struct pieces {
 /* Leaves out the first n bytes. */
 static void skip(struct pieces *pieces, size_t n)
 {
-    while (pieces->count > 0 && n >= pieces->list[0].iov_len) {
-        n -= pieces->list[0].iov_len;
-        pieces->list[0] = pieces->list[1];
+    while (pieces->count > 0 && n >= pieces->list->iov_len) {
+        n -= pieces->list->iov_len;
+        pieces->list++;
         pieces->count--;
     }
     if (pieces->count > 0) {
-        pieces->list[0].iov_base = (char *)pieces->list[0].iov_base + n;
-        pieces->list[0].iov_len -= n;
+        pieces->list->iov_base = (char *)pieces->list->iov_base + n;
+        pieces->list->iov_len -= n;
     }
 }
 
@@ -212,7 +212,11 @@ static int write_or_close(struct output_file *file, uint64_t offset, struct piec
     int error = file->size_limited ? write_all_limited(file, offset, pieces)
                                    : write_all(file, offset, pieces);
     if (error) {
+        bool is_full = error == -ENOSPC || error == -EDQUOT;
         bool cut = ftruncate(file->fd, (off_t)file->size) == 0;
+        if (cut && is_full && file->outlives_full_disk) {
+            return error;
+        }
         message(MESSAGE_ERROR, "failed to write %s: %s; it ends here%s", file->path,
                 strerror(-error), cut ? "" : ", with a record that is not whole");
         output_file_close(file);
@@ -220,26 +224,30 @@ static int write_or_close(struct output_file *file, uint64_t offset, struct piec
     return error;
 }
 
-static int append(struct output_file *file, const struct pieces *pieces)
+int output_file_append_pieces(struct output_file *file, struct iovec *pieces, int count,
+                              uint64_t hole)
 {
-    int error = write_or_close(file, file->size, *pieces);
-    if (!error) {
-        file->size += pieces->list[0].iov_len + pieces->list[1].iov_len + pieces->hole;
+    uint64_t size = hole;
+    for (int i = 0; i < count; i++) {
+        size += pieces[i].iov_len;
     }
+    int error = write_or_close(file, file->size, (struct pieces){pieces, count, hole});
+    file->size += error ? 0 : size;
     return error;
 }
 
 int output_file_append_two(struct output_file *file, const void *record, size_t size,
                            const void *rest, size_t rest_size)
 {
-    return append(file,
-                  &(struct pieces){{{(void *)record, size}, {(void *)rest, rest_size}}, 2, 0});
+    struct iovec pieces[] = {{(void *)record, size}, {(void *)rest, rest_size}};
+    return output_file_append_pieces(file, pieces, 2, 0);
 }
 
 int output_file_append_hole(struct output_file *file, const void *record, size_t size,
                             uint64_t hole)
 {
-    return append(file, &(struct pieces){{{(void *)record, size}, {NULL, 0}}, 2, hole});
+    struct iovec piece = {(void *)record, size};
+    return output_file_append_pieces(file, &piece, 1, hole);
 }
 
 int output_file_append(struct output_file *file, const void *record, size_t size)
@@ -249,7 +257,8 @@ int output_file_append(struct output_file *file, const void *record, size_t size
 
 int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes, size_t size)
 {
-    return write_or_close(file, offset, (struct pieces){{{(void *)bytes, size}}, 1, 0});
+    struct iovec piece = {(void *)bytes, size};
+    return write_or_close(file, offset, (struct pieces){&piece, 1, 0});
 }
 
 int output_file_replace(struct output_file *file, struct output_file *by)

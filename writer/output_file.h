@@ -18,13 +18,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 struct output_file {
     int fd;      /* -1: closed */
     pid_t owner; /* a fork of it shares the file */
     char *path;
-    uint64_t size;     /* bytes in whole records */
-    bool size_limited; /* RLIMIT_FSIZE was set when the file was opened */
+    uint64_t size;           /* bytes in whole records */
+    bool size_limited;       /* RLIMIT_FSIZE was set when the file was opened */
+    bool outlives_full_disk; /* ENOSPC and EDQUOT cost one record, without a message; false at first
+                              */
 };
 
 /* What becomes of a file that stands in the new one's place. */
@@ -55,6 +58,11 @@ int output_file_append_two(struct output_file *file, const void *record, size_t 
  * they fill whole blocks of it. */
 int output_file_append_hole(struct output_file *file, const void *record, size_t size,
                             uint64_t hole);
+
+/* The same for a record, or several, made of pieces, which are used up; then `hole` bytes of zero.
+ */
+int output_file_append_pieces(struct output_file *file, struct iovec *pieces, int count,
+                              uint64_t hole);
 
 /* Writes over bytes that are there already, [offset, offset + size). Returns and fails as append,
  * but cannot take back what was written until then. */

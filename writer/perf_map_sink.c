@@ -67,7 +67,7 @@ static int perf_map_move(struct sink *base, uint64_t from, uint64_t to, uint64_t
     return commit(sink, perf_map_file_move(&sink->map, (struct range){from, from + size}, to));
 }
 
-static void perf_map_stats(const struct sink *base, struct sink_stats *stats)
+static void perf_map_stats(struct sink *base, struct sink_stats *stats)
 {
     const struct perf_map_sink *sink = (const struct perf_map_sink *)base;
     *stats = (struct sink_stats){

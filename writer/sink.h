@@ -20,16 +20,24 @@ struct stay {
 };
 
 struct sink_stats {
-    uint64_t records; /* loads and moves written */
-    uint64_t bytes;   /* in the file, where there is one */
-    uint64_t dropped; /* loads that did not get written */
-    const char *path; /* of the file, NULL where there is none; lives as long as the sink */
+    uint64_t records;  /* loads and moves written */
+    uint64_t bytes;    /* in the file, where there is one */
+    uint64_t dropped;  /* loads that did not get written */
+    const char *path;  /* of the present file, NULL where there is none; until the next call */
+    uint64_t segments; /* begun until now; 0: there are none */
     bool failed;
+    bool paused;     /* for want of room on the disk … */
+    bool has_paused; /* … at some time, of which it has told */
 };
 
 struct sink;
 
 struct sink_ops {
+    /*
+     * Waits a moment where load would have to refuse what a quick disk is about to have room for;
+     * `patient`: longer. On any thread at any time, without the lock. NULL: load never refuses.
+     */
+    void (*make_room)(struct sink *sink, bool patient);
     /* Code is there now. What it overlaps is gone. An error: this piece is not told of. */
     int (*load)(struct sink *sink, const struct code *code, const struct stay *stay);
     /* The code of `stay`, told of before, went from one address to another. */
@@ -37,7 +45,10 @@ struct sink_ops {
                 const struct stay *stay);
     /* The code that starts at `address` is gone. NULL: of no interest. */
     void (*unload)(struct sink *sink, uint64_t address);
-    void (*stats)(const struct sink *sink, struct sink_stats *stats);
+    void (*stats)(struct sink *sink, struct sink_stats *stats);
+    /* Waits, not for ever, until all that was told is where it belongs. As make_room; false: it is
+     * not. NULL: it always is. */
+    bool (*settle)(struct sink *sink);
     /*
      * Writes what has to be written at the end, closes the file, frees the sink. In a fork of the
      * process (`in_fork`) the file is not ours to write to or close neatly.

@@ -467,18 +467,31 @@ static bool held(const struct stay *stay)
     return false;
 }
 
+/*
+ * The agent hands records to a thread of its own, and a killed JVM takes those with it that were
+ * told of in its last instants: so many ns, on a machine with more to do than it can.
+ */
+#define LAST_INSTANTS UINT64_C(100000000)
+
 static int check_held(void)
 {
     uint64_t lost = 0;
+    uint64_t late = 0;
+    uint64_t end = stay_count > 0 ? stays[stay_count - 1].from : 0;
     for (size_t i = 0; i < stay_count; i++) {
         if (!held(&stays[i])) {
+            if (end - stays[i].from < LAST_INSTANTS) {
+                late++;
+                continue;
+            }
             lost++;
             if (show('l')) {
                 printf("lost: %s at 0x%" PRIx64 "\n", stays[i].name, stays[i].address);
             }
         }
     }
-    printf("held: %zu blobs reported, %" PRIu64 " lost\n", stay_count, lost);
+    printf("held: %zu blobs reported, %" PRIu64 " lost, %" PRIu64 " in the last instants\n",
+           stay_count, lost, late);
     return stay_count > 0 && lost == 0 ? 0 : 1;
 }
 

@@ -1,0 +1,305 @@
+/* Segments, and disks that are slow, hang or fill, under a log with a thread and without. */
+#include "decoded_dump.h"
+#include "faulty_disk.h"
+#include "scratch.h"
+
+#include "writer/disk_room.h"
+#include "writer/message.h"
+#include "writer/record_log.h"
+#include "writer/stamp.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static int set_up(void **state)
+{
+    memset(&faulty_disk, 0, sizeof(faulty_disk));
+    message_set_level(-1);
+    return scratch_create(state);
+}
+
+static struct record_log *open_log(void **state, struct record_log_options options)
+{
+    struct record_log_header header = {.size = 40};
+    static const uint32_t words[] = {0x4A695444, 1, 40, 62, 0, 7};
+    struct record_log *log = NULL;
+    memcpy(header.bytes, words, sizeof(words));
+    options.directory = *state;
+    options.directory_fd = AT_FDCWD;
+    options.pid = 7;
+    assert_int_equal(record_log_open(&options, &header, &log), 0);
+    return log;
+}
+
+/* A record of that many bytes about code at an address. */
+static int append(struct record_log *log, uint64_t address, uint32_t size)
+{
+    static uint8_t bytes[256 * 1024];
+    const uint32_t prefix[] = {99, size};
+    uint64_t stamp = address;
+    memcpy(bytes, prefix, sizeof(prefix));
+    memcpy(bytes + 8, &stamp, sizeof(stamp));
+    struct iovec piece = {bytes, size};
+    return record_log_append(log, RECORD_LOG_DUMP, address, 64, &piece, 1, 0);
+}
+
+/* How often a dump tells of the code at an address (its stamp). */
+static unsigned tells_of(void **state, const char *name, uint64_t address)
+{
+    struct decoded_dump dump;
+    unsigned times = 0;
+    decoded_dump_read(&dump, scratch_path(state, name));
+    assert_false(dump.torn);
+    for (size_t i = 0; i < dump.count; i++) {
+        times += dump.records[i].id == 99 && dump.records[i].stamp == address;
+    }
+    decoded_dump_free(&dump);
+    return times;
+}
+
+static bool is_there(void **state, const char *name)
+{
+    return access(scratch_path(state, name), F_OK) == 0;
+}
+
+static void segments_begin_with_living_code(void **state)
+{
+    struct record_log *log = open_log(state, (struct record_log_options){.segment = 65536});
+    assert_int_equal(append(log, 0x10000, 1000), 0); /* stays */
+    assert_int_equal(append(log, 0x20000, 1000), 0); /* goes */
+    assert_int_equal(append(log, 0x30000, 1000), 0); /* is overlapped as a whole */
+    assert_int_equal(append(log, 0x40000, 1000), 0); /* in part */
+    record_log_unload(log, 0x20000);
+    assert_int_equal(append(log, 0x30000 - 8, 1000), 0);
+    assert_int_equal(append(log, 0x40000 + 32, 1000), 0);
+    assert_int_equal(append(log, 0x30000 + 8, 1000), 0);
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_int_equal(append(log, 0x900000, 1000), 0);
+    }
+    record_log_close(log);
+    assert_true(is_there(state, "segment-000001/jit-7.dump"));
+    assert_false(is_there(state, "segment-000003"));
+    for (unsigned i = 1; i <= 2; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "segment-00000%u/jit-7.dump", i);
+        struct stat status;
+        assert_int_equal(stat(scratch_path(state, name), &status), 0);
+        assert_true(status.st_size <= 65536 + 16);
+        assert_int_equal(tells_of(state, name, 0x10000), 1);
+        assert_int_equal(tells_of(state, name, 0x20000), i == 1);
+        assert_int_equal(tells_of(state, name, 0x30000), i == 1);
+        assert_int_equal(tells_of(state, name, 0x40000), 1);
+        assert_int_equal(tells_of(state, name, 0x40000 + 32), 1);
+    }
+    assert_true(tells_of(state, "segment-000002/jit-7.dump", 0x900000) > 30);
+}
+
+static void of_segments_only_so_many_are_kept(void **state)
+{
+    struct record_log *log =
+        open_log(state, (struct record_log_options){.segment = 65536, .keep = 2});
+    assert_int_equal(append(log, 0x10000, 1000), 0);
+    assert_int_equal(mkdir(scratch_path(state, "segment-000003"), 0700), 0); /* a stranger's */
+    for (uint64_t i = 0; i < 400; i++) {
+        assert_int_equal(append(log, 0x900000, 1000), 0);
+    }
+    record_log_close(log);
+    assert_false(is_there(state, "segment-000001"));
+    assert_false(is_there(state, "segment-000006"));
+    assert_true(is_there(state, "segment-000003"));
+    assert_int_equal(tells_of(state, "segment-000007/jit-7.dump", 0x10000), 1);
+    assert_int_equal(tells_of(state, "segment-000008/jit-7.dump", 0x10000), 1);
+    assert_false(is_there(state, "segment-000009"));
+    /* A later session takes nothing over, and removes nothing. */
+    log = open_log(state, (struct record_log_options){.segment = 65536, .keep_bytes = 65536});
+    for (uint64_t i = 0; i < 400; i++) {
+        assert_int_equal(append(log, 0x900000, 1000), 0);
+    }
+    record_log_close(log);
+    assert_true(is_there(state, "segment-000007/jit-7.dump"));
+    assert_false(is_there(state, "session-2/segment-000001"));
+    assert_true(is_there(state, "session-2/segment-000007/jit-7.dump"));
+}
+
+static void living_code_alone_may_fill_a_segment(void **state)
+{
+    struct record_log *log =
+        open_log(state, (struct record_log_options){.segment = 65536, .keep = 2});
+    for (uint64_t i = 0; i < 400; i++) {
+        assert_int_equal(append(log, 0x10000 + 64 * i, 1000), 0);
+    }
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_int_equal(append(log, 0x900000, 1000), 0);
+    }
+    struct record_log_stats stats;
+    record_log_stats(log, RECORD_LOG_DUMP, &stats);
+    assert_true(stats.segments < 40);
+    char path[PATH_MAX];
+    record_log_path(log, path);
+    record_log_close(log);
+    for (uint64_t i = 0; i < 400; i += 20) {
+        assert_int_equal(tells_of(state, path + strlen(*state) + 1, 0x10000 + 64 * i), 1);
+    }
+}
+
+static atomic_uint asked[2];
+
+static void note_want(void *context, enum record_log_want want)
+{
+    (void)context;
+    atomic_fetch_add(&asked[want], 1);
+}
+
+static void wait_until(bool (*met)(void))
+{
+    for (int ms = 0; !met(); ms++) {
+        assert_true(ms < 20000);
+        usleep(1000);
+    }
+}
+
+static bool asked_for_all(void)
+{
+    return atomic_load(&asked[RECORD_LOG_WANTS_ALL]) > 0;
+}
+
+static void hung_disk_holds_nobody(void **state)
+{
+    struct record_log *log =
+        open_log(state, (struct record_log_options){.thread = true, .waits = true});
+    record_log_on_want(log, note_want, NULL);
+    atomic_store(&asked[RECORD_LOG_WANTS_ALL], 0);
+    atomic_store(&faulty_disk.hangs, true);
+    uint64_t before = stamp_monotonic();
+    unsigned refused = 0;
+    unsigned taken = 0;
+    for (uint64_t i = 0; i < 200; i++) {
+        record_log_make_room(log, false);
+        int error = append(log, 0x10000 + 64 * i, 100000);
+        assert_true(error == 0 || error == -ENOBUFS);
+        refused += error != 0;
+        taken += error == 0;
+    }
+    assert_true(stamp_monotonic() - before < UINT64_C(5000000000));
+    assert_true(refused > 100 && taken > 20);
+    assert_false(record_log_settle(log));
+    assert_int_equal(atomic_load(&asked[RECORD_LOG_WANTS_ALL]), 0);
+    atomic_store(&faulty_disk.hangs, false);
+    wait_until(asked_for_all);
+    for (uint64_t i = 0; i < 200; i++) {
+        record_log_make_room(log, true);
+        assert_int_equal(append(log, 0x20000 + 64 * i, 100000), 0);
+    }
+    assert_true(record_log_settle(log));
+    record_log_close(log);
+    for (uint64_t i = 0; i < 200; i++) {
+        assert_int_equal(tells_of(state, "jit-7.dump", 0x20000 + 64 * i), 1);
+    }
+}
+
+static bool is_closed(void)
+{
+    return faulty_disk.calls > 1; /* the end, behind the record */
+}
+
+static void closing_does_not_wait_for_a_hung_disk(void **state)
+{
+    struct record_log *log =
+        open_log(state, (struct record_log_options){.thread = true, .waits = true});
+    faulty_disk.calls = 0;
+    atomic_store(&faulty_disk.hangs, true);
+    assert_int_equal(append(log, 0x10000, 1000), 0);
+    uint64_t before = stamp_monotonic();
+    record_log_close(log);
+    assert_true(stamp_monotonic() - before < UINT64_C(5000000000));
+    atomic_store(&faulty_disk.hangs, false);
+    wait_until(is_closed);
+    usleep(100000); /* the thread frees the log, which sanitizers watch */
+    assert_int_equal(tells_of(state, "jit-7.dump", 0x10000), 1);
+}
+
+static void full_disk_is_waited_for(void **state)
+{
+    struct record_log *log =
+        open_log(state, (struct record_log_options){.thread = true, .waits = true});
+    struct record_log_stats stats;
+    faulty_disk.room = 1500;
+    faulty_disk.error = ENOSPC;
+    assert_int_equal(append(log, 0x10000, 1000), 0);
+    assert_true(record_log_settle(log));
+    assert_int_equal(append(log, 0x20000, 1000), 0);
+    assert_false(record_log_settle(log));
+    record_log_stats(log, RECORD_LOG_DUMP, &stats);
+    assert_true(stats.paused && stats.has_paused && !stats.failed);
+    /* Cut back to where a record ends. */
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "jit-7.dump"), &status), 0);
+    assert_int_equal(status.st_size, 40 + 1000);
+    faulty_disk.room = SIZE_MAX;
+    for (int i = 0; !record_log_settle(log); i++) {
+        assert_true(i < 20000);
+        usleep(1000);
+    }
+    record_log_stats(log, RECORD_LOG_DUMP, &stats);
+    assert_true(!stats.paused && stats.has_paused && stats.lost == 0);
+    record_log_close(log);
+    assert_int_equal(tells_of(state, "jit-7.dump", 0x10000), 1);
+    assert_int_equal(tells_of(state, "jit-7.dump", 0x20000), 1);
+}
+
+static void reserve_is_left_to_others(void **state)
+{
+    struct record_log *log =
+        open_log(state, (struct record_log_options){.waits = true, .reserve = UINT64_MAX - 1});
+    assert_int_equal(append(log, 0x10000, 1000), -ENOBUFS);
+    record_log_close(log);
+    assert_int_equal(tells_of(state, "jit-7.dump", 0x10000), 0);
+    int fd = open("/tmp", O_RDONLY | O_CLOEXEC);
+    assert_true(disk_room(fd, DISK_ROOM_DEFAULT) <= disk_room(fd, 0));
+    assert_true(disk_room(fd, 0) - disk_room(fd, DISK_ROOM_DEFAULT) <= UINT64_C(1) << 30);
+    close(fd);
+}
+
+static void table_begins_anew_with_each_segment(void **state)
+{
+    struct record_log *log =
+        open_log(state, (struct record_log_options){.segment = 65536, .thread = true});
+    const struct record_log_header header = {.size = 32};
+    record_log_on_want(log, note_want, NULL);
+    atomic_store(&asked[RECORD_LOG_WANTS_TABLE], 0);
+    assert_int_equal(record_log_add_table(log, &header), 0);
+    static uint8_t row[1000];
+    for (uint64_t i = 0; i < 100; i++) {
+        struct iovec piece = {row, sizeof(row)};
+        assert_int_equal(record_log_append(log, RECORD_LOG_TABLE, 0, 0, &piece, 1, 0), 0);
+    }
+    record_log_close(log);
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "segment-000002/jit-7.methods"), &status), 0);
+    assert_true(status.st_size < 65536 && (status.st_size - 32) % 1000 == 0);
+    assert_int_equal(atomic_load(&asked[RECORD_LOG_WANTS_TABLE]), 1);
+    assert_true(is_there(state, "segment-000002/jit-7.dump"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(segments_begin_with_living_code, set_up, scratch_remove),
+        cmocka_unit_test_setup_teardown(of_segments_only_so_many_are_kept, set_up, scratch_remove),
+        cmocka_unit_test_setup_teardown(living_code_alone_may_fill_a_segment, set_up,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(hung_disk_holds_nobody, set_up, scratch_remove),
+        cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_hung_disk, set_up,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(full_disk_is_waited_for, set_up, scratch_remove),
+        cmocka_unit_test_setup_teardown(reserve_is_left_to_others, set_up, scratch_remove),
+        cmocka_unit_test_setup_teardown(table_begins_anew_with_each_segment, set_up,
+                                        scratch_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

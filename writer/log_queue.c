@@ -1,0 +1,248 @@
+/*
+ * Two buffers: one is filled by whoever posts, the other emptied by the thread, which exchanges
+ * them when it is through. The lock is held for copying a record, never during a write.
+ */
+#include "writer/log_queue.h"
+
+#include "writer/buffer.h"
+#include "writer/stamp.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOKS = 20, /* before the thread sleeps, */
+    LOOK_US = 100,
+    PATIENCE_MS = 500,
+    SHORT_PATIENCE_MS = 10,
+    STEP_MS = 5,
+    STOP_MS = 5000,
+};
+
+struct log_queue {
+    size_t limit;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t posted;
+    pthread_cond_t progress;
+    struct buffer waiting;
+    struct buffer taken; /* the thread's, but for `busy` */
+    bool busy;
+    bool sleeping;
+    bool stopping;
+    bool ended;
+    bool left_alone;
+    uint64_t progress_at;
+};
+
+bool log_batch_next(struct log_batch *batch, struct log_message *message)
+{
+    if (batch->at == batch->end) {
+        return false;
+    }
+    memcpy(&message->head, batch->at, sizeof(message->head));
+    message->bytes = batch->at + sizeof(message->head);
+    batch->at = message->bytes + message->head.size;
+    return true;
+}
+
+struct log_queue *log_queue_new(size_t limit)
+{
+    struct log_queue *queue = calloc(1, sizeof(*queue));
+    if (!queue) {
+        return NULL;
+    }
+    queue->limit = limit;
+    queue->waiting = BUFFER_INIT(SIZE_MAX / 4);
+    queue->taken = BUFFER_INIT(SIZE_MAX / 4);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&queue->posted, &monotonic);
+    pthread_cond_init(&queue->progress, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&queue->lock, NULL);
+    return queue;
+}
+
+void log_queue_free(struct log_queue *queue)
+{
+    if (queue) {
+        pthread_cond_destroy(&queue->posted);
+        pthread_cond_destroy(&queue->progress);
+        pthread_mutex_destroy(&queue->lock);
+        buffer_free(&queue->waiting);
+        buffer_free(&queue->taken);
+        free(queue);
+    }
+}
+
+static void wait_ms(struct log_queue *queue, pthread_cond_t *condition, unsigned ms)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += ms / 1000;
+    at.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    (void)pthread_cond_timedwait(condition, &queue->lock, &at);
+}
+
+/* The lock is held. */
+static bool append(struct log_queue *queue, struct log_head head, const struct iovec *pieces,
+                   int count)
+{
+    head.size = 0;
+    for (int i = 0; i < count; i++) {
+        head.size += pieces[i].iov_len;
+    }
+    struct buffer *waiting = &queue->waiting;
+    size_t size = sizeof(head) + (size_t)head.size;
+    if (waiting->size > 0 && waiting->size + size > queue->limit) {
+        return false;
+    }
+    uint8_t *at = buffer_extend(waiting, size);
+    if (!at) {
+        waiting->failed = false; /* what is there already is as good as before */
+        return false;
+    }
+    memcpy(at, &head, sizeof(head));
+    at += sizeof(head);
+    for (int i = 0; i < count; i++) {
+        if (pieces[i].iov_len > 0) {
+            memcpy(at, pieces[i].iov_base, pieces[i].iov_len);
+            at += pieces[i].iov_len;
+        }
+    }
+    return true;
+}
+
+bool log_queue_post(struct log_queue *queue, const struct log_head *head,
+                    const struct iovec *pieces, int count)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool posted = append(queue, *head, pieces, count);
+    bool wake = posted && queue->sleeping;
+    queue->sleeping = queue->sleeping && !wake; /* one is enough */
+    pthread_mutex_unlock(&queue->lock);
+    if (wake) {
+        pthread_cond_signal(&queue->posted);
+    }
+    return posted;
+}
+
+/* Whether the thread has been at the same thing for longer than so many milliseconds. */
+static bool is_stuck(const struct log_queue *queue, unsigned ms)
+{
+    return queue->busy && stamp_monotonic() - queue->progress_at > (uint64_t)ms * 1000000;
+}
+
+void log_queue_make_room(struct log_queue *queue, bool patient)
+{
+    unsigned patience = patient ? PATIENCE_MS : SHORT_PATIENCE_MS;
+    pthread_mutex_lock(&queue->lock);
+    while (queue->waiting.size > queue->limit / 2 && !is_stuck(queue, patience)) {
+        wait_ms(queue, &queue->progress, STEP_MS);
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool log_queue_settle(struct log_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    while ((queue->waiting.size > 0 || queue->busy) && !is_stuck(queue, PATIENCE_MS)) {
+        wait_ms(queue, &queue->progress, STEP_MS);
+    }
+    bool settled = queue->waiting.size == 0 && !queue->busy;
+    pthread_mutex_unlock(&queue->lock);
+    return settled;
+}
+
+bool log_queue_stop(struct log_queue *queue)
+{
+    uint64_t latest = stamp_monotonic() + (uint64_t)STOP_MS * 1000000;
+    pthread_mutex_lock(&queue->lock);
+    queue->stopping = true;
+    pthread_cond_signal(&queue->posted);
+    while (!queue->ended && !is_stuck(queue, PATIENCE_MS) && stamp_monotonic() < latest) {
+        wait_ms(queue, &queue->progress, STEP_MS);
+    }
+    bool ended = queue->ended;
+    queue->left_alone = !ended;
+    pthread_mutex_unlock(&queue->lock);
+    return ended;
+}
+
+/* The lock is held, but not all the time. */
+static void wait_for_records(struct log_queue *queue)
+{
+    const struct timespec look = {.tv_nsec = LOOK_US * 1000};
+    for (int i = 0; i < LOOKS && queue->waiting.size == 0 && !queue->stopping; i++) {
+        pthread_mutex_unlock(&queue->lock);
+        nanosleep(&look, NULL);
+        pthread_mutex_lock(&queue->lock);
+    }
+    while (queue->waiting.size == 0 && !queue->stopping) {
+        queue->sleeping = true;
+        pthread_cond_wait(&queue->posted, &queue->lock);
+        queue->sleeping = false;
+    }
+}
+
+bool log_queue_take(struct log_queue *queue, struct log_batch *batch)
+{
+    pthread_mutex_lock(&queue->lock);
+    wait_for_records(queue);
+    struct buffer empty = queue->taken;
+    queue->taken = queue->waiting;
+    queue->waiting = empty;
+    bool any = queue->taken.size > 0;
+    queue->busy = true; /* its end is something to do, too */
+    queue->progress_at = stamp_monotonic();
+    pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(&queue->lock);
+    *batch = (struct log_batch){queue->taken.bytes, queue->taken.bytes + queue->taken.size};
+    return any;
+}
+
+void log_queue_release(struct log_queue *queue)
+{
+    buffer_clear(&queue->taken);
+    pthread_mutex_lock(&queue->lock);
+    queue->busy = false;
+    pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void log_queue_progress(struct log_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->progress_at = stamp_monotonic();
+    pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool log_queue_nap(struct log_queue *queue, unsigned ms)
+{
+    pthread_mutex_lock(&queue->lock);
+    uint64_t end = stamp_monotonic() + (uint64_t)ms * 1000000;
+    while (!queue->stopping && stamp_monotonic() < end) {
+        queue->sleeping = false; /* records that come meanwhile have to wait */
+        wait_ms(queue, &queue->posted, ms);
+    }
+    bool go_on = !queue->stopping;
+    pthread_mutex_unlock(&queue->lock);
+    return go_on;
+}
+
+bool log_queue_ended(struct log_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->ended = true;
+    bool left_alone = queue->left_alone;
+    pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(&queue->lock);
+    return left_alone;
+}

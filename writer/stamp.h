@@ -1,0 +1,32 @@
+/*
+ * The two clocks that stamps are of.
+ */
+#ifndef JD_WRITER_STAMP_H
+#define JD_WRITER_STAMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* CLOCK_MONOTONIC in ns. */
+static inline uint64_t stamp_monotonic(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* With `tsc` the processor's own count, which only x86-64 has. */
+static inline uint64_t stamp_now(bool tsc)
+{
+#ifdef __x86_64__
+    if (tsc) {
+        return __builtin_ia32_rdtsc();
+    }
+#else
+    (void)tsc;
+#endif
+    return stamp_monotonic();
+}
+
+#endif
