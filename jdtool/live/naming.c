@@ -65,6 +65,7 @@ int naming_start(struct naming *naming, const struct naming_options *options)
     char source[PATH_MAX + 8];
     *naming = NO_NAMING;
     naming->profile = profile;
+    naming->from_pipe = options->in >= 0;
     snprintf(source, sizeof source, "%s/src", profile);
     (void)mkdir(source, 0700);
     add(&words, "/proc/self/exe", NULL);
@@ -136,6 +137,10 @@ static int wait_for_end(struct naming *naming, struct waiting *waiting, struct c
     while (err == -ETIMEDOUT) {
         err = child_wait(&naming->child, waiting, deadline_in(terminal ? 200 : 60000), false);
         if (err == -EINTR && others && others->pidfd >= 0 && !child_ended(others)) {
+            err = -ETIMEDOUT;
+        } else if (err == -EINTR && naming->from_pipe && waiting->count == 1) {
+            /* What came through a pipe cannot be named later. */
+            info_message("naming what was recorded; another Ctrl-C gives it up");
             err = -ETIMEDOUT;
         }
         if (err == -ETIMEDOUT && terminal && now_ms() - from > 400) {
@@ -244,7 +249,12 @@ int naming_finish(struct naming *naming, struct waiting *waiting, struct child *
         status = judge(naming, words ? words : "", from, quietly);
         free(words);
     } else {
-        info_message("interrupted; jdperf inject %s does the rest", naming->profile);
+        status = 128 + waiting->ended_by;
+        if (naming->from_pipe) {
+            error_message("interrupted: what was recorded is lost");
+        } else {
+            info_message("interrupted; jdperf inject %s does the rest", naming->profile);
+        }
     }
     naming_abort(naming);
     return status;

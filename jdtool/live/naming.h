@@ -26,6 +26,7 @@ struct naming {
     struct child child;
     int says; /* its words, a file in memory */
     const char *profile;
+    bool from_pipe; /* it cannot be done a second time */
 };
 
 #define NO_NAMING ((struct naming){.child = NO_CHILD, .says = -1})
@@ -35,9 +36,9 @@ int naming_start(struct naming *naming, const struct naming_options *options);
 
 /*
  * Waits for its end, and says how long it takes. A signal ends it, but not while `others` lives
- * (NULL: none), whom it is meant for. Tells what it says, and judges. An exit status: 0, 1 failed,
- * 2 its options are wrong, 3 the profile is there, but bad. `quietly`: a failure is not told, the
- * cause was.
+ * (NULL: none), whom it is meant for, and of what comes through a pipe only the second one. Tells
+ * what it says, and judges. An exit status: 0, 1 failed, 2 its options are wrong, 3 the profile is
+ * there, but bad, 128 + N ended by signal N. `quietly`: a failure is not told, the cause was.
  */
 int naming_finish(struct naming *naming, struct waiting *waiting, struct child *others,
                   bool quietly);

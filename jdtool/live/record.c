@@ -537,7 +537,7 @@ static int name(struct recording *recording)
                          options->out);
         }
     }
-    if (status != STATUS_FAILED) {
+    if (status == STATUS_DONE || status == STATUS_BAD_PROFILE) {
         char *quoted = quoted_command((char *const[]){(char *)options->out, NULL});
         bool plain = strspn(options->out, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                           "0123456789_./-+=@") == strlen(options->out);
