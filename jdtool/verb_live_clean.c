@@ -5,7 +5,6 @@
 #include "jdtool/live/staging.h"
 #include "jdtool/live/verbs.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 struct cleaning {
@@ -14,28 +13,11 @@ struct cleaning {
     uint64_t bytes;
 };
 
-/* 1.5KB, 20MB: as numfmt has it. */
-static void format_size(uint64_t bytes, char text[32])
-{
-    static const char units[] = "BKMGTP";
-    double size = (double)bytes;
-    int unit = 0;
-    while (size >= 1024 && unit < 5) {
-        size /= 1024;
-        unit++;
-    }
-    if (unit == 0) {
-        snprintf(text, 32, "%" PRIu64 "B", bytes);
-    } else {
-        snprintf(text, 32, size < 10 ? "%.1f%cB" : "%.0f%cB", size, units[unit]);
-    }
-}
-
 static void take(void *context, const struct leftover *leftover)
 {
     struct cleaning *cleaning = context;
-    char size[32];
-    format_size(leftover->bytes, size);
+    char size[TEXT_SIZE_MAX];
+    text_size(leftover->bytes, size);
     if (!cleaning->dry && remove_tree(leftover->place, leftover->name) != 0) {
         return;
     }
@@ -72,8 +54,8 @@ static int run(const struct live_verb *verb, int argc, char **argv)
         return live_wrong_usage(verb, "unknown argument: ", argv[optind], "");
     }
     leftovers_find(all, take, &cleaning);
-    char size[32];
-    format_size(cleaning.bytes, size);
+    char size[TEXT_SIZE_MAX];
+    text_size(cleaning.bytes, size);
     if (cleaning.count) {
         info_message("%u %s%s", cleaning.count, cleaning.dry ? "to remove, " : "", size);
     } else {

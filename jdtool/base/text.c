@@ -4,6 +4,7 @@
 #include "format/samply.h"
 
 #include <elf.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,5 +157,21 @@ const char *text_record_id(uint32_t id)
         return "SAMPLY_SOURCE";
     default:
         return "unknown";
+    }
+}
+
+void text_size(uint64_t bytes, char *text)
+{
+    static const char units[] = "BKMGTP";
+    double size = (double)bytes;
+    int unit = 0;
+    while (size >= 1024 && unit < 5) {
+        size /= 1024;
+        unit++;
+    }
+    if (unit == 0) {
+        snprintf(text, TEXT_SIZE_MAX, "%" PRIu64 "B", bytes);
+    } else {
+        snprintf(text, TEXT_SIZE_MAX, size < 10 ? "%.1f%cB" : "%.0f%cB", size, units[unit]);
     }
 }

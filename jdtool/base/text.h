@@ -25,6 +25,10 @@ void text_print(FILE *out, const char *string);
 /* Prints it as a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
 void text_print_json(FILE *out, const char *string);
 
+/* A number of bytes as people read it, 1.5KB or 20MB, in `text` of TEXT_SIZE_MAX bytes. */
+#define TEXT_SIZE_MAX 32
+void text_size(uint64_t bytes, char *text);
+
 /* The field's names for e_machine and a record's id; "unknown" if there is none. */
 const char *text_machine(uint32_t elf_mach);
 const char *text_record_id(uint32_t id);

@@ -26,18 +26,26 @@ static bool is_program(const char *path)
     return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-bool program_exists(const char *name)
+bool program_find(const char *name, char *found)
 {
     const char *path = getenv("PATH");
-    bool found = strchr(name, '/') && is_program(name);
-    char *copy = strchr(name, '/') ? NULL : strdup(path ? path : "/usr/bin:/bin");
-    for (char *rest = copy, *directory; copy && !found && (directory = strsep(&rest, ":"));) {
-        char candidate[PATH_MAX];
-        int n = snprintf(candidate, sizeof candidate, "%s/%s", *directory ? directory : ".", name);
-        found = n < PATH_MAX && is_program(candidate);
+    if (strchr(name, '/')) {
+        return snprintf(found, PATH_MAX, "%s", name) < PATH_MAX && is_program(name);
+    }
+    bool is = false;
+    char *copy = strdup(path ? path : "/usr/bin:/bin");
+    for (char *rest = copy, *directory; copy && !is && (directory = strsep(&rest, ":"));) {
+        int n = snprintf(found, PATH_MAX, "%s/%s", *directory ? directory : ".", name);
+        is = n < PATH_MAX && is_program(found);
     }
     free(copy);
-    return found;
+    return is;
+}
+
+bool program_exists(const char *name)
+{
+    char found[PATH_MAX];
+    return program_find(name, found);
 }
 
 /* ---- In the child ---- */

@@ -38,8 +38,10 @@ struct child_options {
     void *context;
 };
 
-/* Whether there is such a program: a path, or a name to be found in PATH. */
+/* Whether there is such a program: a path, or a name to be found in PATH; and where, in PATH_MAX
+ * bytes. */
 bool program_exists(const char *name);
+bool program_find(const char *name, char *found);
 
 /* Starts it. 0 or a negative errno without a message: -ENOENT there is no such program. */
 int child_start(struct child *child, const struct child_options *options);

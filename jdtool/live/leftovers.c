@@ -130,11 +130,16 @@ static uint64_t size_below(int place, const char *name, int depth)
     return bytes;
 }
 
+uint64_t leftover_size(int place, const char *name)
+{
+    return size_below(place, name, 16);
+}
+
 static void tell(const struct search *search, int place, const char *prefix, const char *name)
 {
     char path[2 * PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", prefix, name);
-    struct leftover leftover = {place, name, path, size_below(place, name, 16)};
+    struct leftover leftover = {place, name, path, leftover_size(place, name)};
     search->take(search->context, &leftover);
 }
 

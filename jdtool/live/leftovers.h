@@ -20,4 +20,7 @@ struct leftover {
 void leftovers_find(bool all, void (*take)(void *context, const struct leftover *leftover),
                     void *context);
 
+/* The bytes of disk that `name` in `place` takes, a directory's with all that is in it. */
+uint64_t leftover_size(int place, const char *name);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/live/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,25 +35,9 @@ int perf_check(void)
 
 /* ---- The event ---- */
 
-static long read_number(const char *path, long otherwise)
-{
-    char text[32] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return n > 0 ? strtol(text, NULL, 10) : otherwise;
-}
-
-static long paranoia(void)
-{
-    return read_number("/proc/sys/kernel/perf_event_paranoid", 0);
-}
-
-/* Whether the machine counts cycles: it says ENOENT where it has no counter, also to those whom it
+/* It says ENOENT where it has no counter, also to those whom it
  * would refuse one. */
-static bool counts_cycles(void)
+bool perf_counts_cycles(void)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_HARDWARE,
@@ -86,7 +71,7 @@ char *perf_choose_event(const char *event)
     const char *wanted = event ? event : "cycles";
     const char *modifier = cycles_modifier(wanted);
     char *chosen = NULL;
-    if (modifier && !counts_cycles()) {
+    if (modifier && !perf_counts_cycles()) {
         if (asprintf(&chosen, "cpu-clock%s", modifier) < 0) {
             return NULL;
         }
@@ -95,7 +80,7 @@ char *perf_choose_event(const char *event)
     } else {
         chosen = strdup(wanted);
     }
-    if (geteuid() != 0 && paranoia() > 1) {
+    if (geteuid() != 0 && kernel_number("perf_event_paranoid", 0) > 1) {
         info_message("only root may sample the kernel here: what the program does in it is not "
                      "seen (kernel.perf_event_paranoid)");
     }
@@ -235,19 +220,6 @@ void perf_tell_words(const struct perf_run *run)
     free(words);
 }
 
-static bool has_seccomp(void)
-{
-    char text[8192];
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[n > 0 ? n : 0] = '\0';
-    const char *at = strstr(text, "\nSeccomp:");
-    return at && strtol(at + strlen("\nSeccomp:"), NULL, 10) > 0;
-}
-
 int perf_explain_failure(const char *words, const char *event)
 {
     words = words ? words : "";
@@ -262,13 +234,13 @@ int perf_explain_failure(const char *words, const char *event)
     }
     if (strstr(words, "ermission") || strstr(words, "not permitted") || strstr(words, "paranoid") ||
         strstr(words, "ccess")) {
-        if (geteuid() != 0 && paranoia() > 2) {
+        if (geteuid() != 0 && kernel_number("perf_event_paranoid", 0) > 2) {
             error_message("perf cannot sample: kernel.perf_event_paranoid is %ld, and you are not "
                           "root",
-                          paranoia());
+                          kernel_number("perf_event_paranoid", 0));
             info_message("  run jdperf as root, or as root allow it until the next boot: sysctl "
                          "kernel.perf_event_paranoid=1");
-        } else if (has_seccomp()) {
+        } else if (kernel_filters()) {
             error_message("perf cannot sample: a seccomp filter is on, as in containers, and "
                           "refuses perf_event_open");
             info_message("  record from the host with jdperf record -p PID, or start the container "

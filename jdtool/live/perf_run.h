@@ -23,6 +23,9 @@ struct perf_run {
 /* The perf to run: PERF, or "perf". */
 const char *perf_program(void);
 
+/* Whether the machine has a counter for cycles. */
+bool perf_counts_cycles(void);
+
 /* 0, or -ENOENT after a message: there is none. */
 int perf_check(void);
 

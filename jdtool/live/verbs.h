@@ -28,7 +28,7 @@ extern const struct live_verb live_map;
 extern const struct live_verb live_record;
 extern const struct live_verb live_clean;
 extern const struct live_verb live_inject;
-extern const struct live_verb live_probe;
+extern const struct live_verb live_doctor;
 
 /* Where the agent is: --agent, or beside jdtool. */
 const char *live_agent(void);

@@ -4,7 +4,7 @@
 
 JDPERF_VERSION=0.1.0
 JDPERF_VERBS='record inject report script annotate flame diff export view bundle attach stop status map doctor clean'
-JDPERF_LIVE_VERBS='record attach stop status map clean'
+JDPERF_LIVE_VERBS='record attach stop status map doctor clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 # Names out of profiles may be in it: no control character of theirs reaches the terminal.
@@ -71,10 +71,6 @@ one_word() {
     ((${#WORDS[@]} < 2)) || wrong_usage "$1: one $2 at a time: ${WORDS[1]}"
 }
 
-is_number() {
-    [[ $1 =~ ^[0-9]+$ ]] && ((10#$1 > 0))
-}
-
 # need_writable FILE: before the work is done that would fill it.
 need_writable() {
     local reason
@@ -110,11 +106,6 @@ run_at_exit() {
     for function in "${AT_EXIT[@]}"; do
         "$function" || :
     done
-}
-
-# grep -q for the end of a pipe: reads it to its end, lest the writer fail at a closed pipe.
-has() {
-    grep "$@" >/dev/null
 }
 
 human_size() {

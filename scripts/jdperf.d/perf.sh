@@ -15,13 +15,3 @@ need_perf() {
 perf_in_profile() {
     command "$PERF" --buildid-dir "$PROFILE/buildid" "$@"
 }
-
-perf_major_minor() {
-    "$PERF" --version 2>/dev/null | sed -n 's/^perf version \([0-9]*\.[0-9]*\).*/\1/p'
-}
-
-has_counters() {
-    local count
-    count=$("$PERF" stat -x, -e "$1" -- true 2>&1 | tail -n 1) || return 1
-    [[ $count =~ ^[0-9] ]]
-}

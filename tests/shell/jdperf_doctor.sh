@@ -39,19 +39,18 @@ touch jdk/lib/src.zip
 for tool in jattach objdump addr2line; do
     fake $tool </dev/null
 done
-fake df <<<'printf "x\nx 1 1 99999999 1 /\n"'
 cp -r jdk jdk-without-sources
 rm jdk-without-sources/lib/src.zip
 export JAVA_HOME=$WORK/jdk
-FAKE_COUNTERS=yes doctor 0
-for check in perf sampling counters clock 'stack depth' 'kernel symbols' agent jdtool java 'attach tool' \
-    disassembler space 'build id cache'; do
+doctor 0
+for check in perf sampling clock 'stack depth' 'kernel symbols' agent jdtool java 'attach tool' \
+    disassembler 'build id cache'; do
     state ok "$check"
 done
+# As the machine is.
+grep -qE '^ok +counters ' output || state poor counters 'cpu-clock'
 
 # And each thing out of order.
-doctor 0
-state poor counters 'cpu-clock'
 told perf_event_max_stack 127
 told kptr_restrict 2
 doctor 0
@@ -101,14 +100,18 @@ state BAD perf 'apt-get install linux-perf'
 state BAD sampling
 
 JDAGENT_BUILD=$WORK/nowhere doctor 1
+says 'failed to find jdtool at'
+mkdir bare
+cp "$JDAGENT_BUILD/jdtool" bare/
+JDAGENT_BUILD=$WORK/bare doctor 1
 state BAD agent
-state poor jdtool
 mkdir broken
 ln -s "$JDAGENT_BUILD/libjdagent.so" broken/
 printf '#!/bin/sh\necho error while loading shared libraries; exit 127\n' >broken/jdtool
 chmod +x broken/jdtool
-JDAGENT_BUILD=$WORK/broken doctor 0
-state poor jdtool 'error while loading'
+JDAGENT_BUILD=$WORK/broken doctor 1
+says 'error while loading'
+says 'libelf1'
 
 JAVA_HOME=$WORK/jdk-without-sources doctor 0
 state poor java 'openjdk-17-source'
@@ -132,19 +135,21 @@ mv few-perf few/perf
     state poor 'attach tool' 'jcmd, which'
 )
 
-fake df <<<'printf "x\nx 1 1 1000000 1 /\n"'
-doctor 0
-state poor space
-fake df <<<'printf "x\nx 1 1 1000 1 /\n"'
-doctor 1
-state BAD space
-fake df <<<'printf "x\nx 1 1 99999999 1 /\n"'
+# on_disk SIZE STATUS: with a working directory on a disk of that size.
+on_disk() {
+    mkdir -p disk
+    # shellcheck disable=SC2016
+    run "$2" unshare --mount sh -c 'mount -t tmpfs -o "size=$1" tmpfs disk && cd disk && exec "$2" doctor' sh "$1" "$JDPERF"
+}
+if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+    on_disk 50M 1
+    state BAD space 'make room'
+    on_disk 1G 0
+    state poor space 'max=500M'
+    on_disk 4G 0
+    state ok space
+fi
 
-mkdir -p "$HOME/.debug"
-fake du <<<'printf "2000000\tx\n"'
-doctor 0
-state poor 'build id cache' 'jdperf clean --all'
-rm bin/du
 mkdir -p "$HOME/.debug/jit/java-jit-20200101.abcdefgh"
 doctor 0
 state poor leftovers 'jdperf clean --all'
@@ -189,15 +194,7 @@ for check in process jdk attach 'dynamic loading' 'frame pointers' 'exact lines'
 done
 state ok session state=absent
 
-# The same JVM with a libjvm and a libc of another kind.
-fakes
-fake readelf <<<'[[ "$*" != *--dyn-syms* ]] || echo gHotSpotVMStructs'
-doctor 0 "$jvm"
-state poor libjvm 'debug symbols'
-fake readelf <<<'exit 0'
-doctor 0 "$jvm"
-state poor libjvm 'tells nothing'
-rm bin/readelf
+# The same JVM with a libc of another kind.
 cp -r proc musl
 mkdir "musl/$jvm"
 echo '7f0-7f1 r-xp 0 0 0 /lib/ld-musl-x86_64.so.1' >"musl/$jvm/maps"
@@ -244,8 +241,36 @@ done
 
 if ((EUID == 0)) && command -v setpriv >/dev/null; then
     start_jvm setpriv --reuid=65534 --regid=65534 --clear-groups java -cp classes Market 600
-    fake df <<<'printf "x\nx 1 1 1000 1 /\n"'
-    doctor 1 "$jvm"
-    state BAD 'space for it'
+    doctor 0 "$jvm"
+    state ok 'space for it' '/tmp'
     kill "$jvm"
+fi
+
+# What has a libjvm.so, and is none that helps.
+if command -v cc >/dev/null; then
+    cat >keeper.c <<'END'
+#include <dlfcn.h>
+#include <signal.h>
+#include <unistd.h>
+static void quit(int number) { (void)number; }
+int main(int argc, char **argv)
+{
+    signal(SIGQUIT, quit);
+    for (void *library = argc == 2 ? dlopen(argv[1], RTLD_LAZY) : 0; library;) sleep(600);
+    return 1;
+}
+END
+    cc -o keeper keeper.c -ldl
+    mkdir nothing stripped
+    echo 'int x;' | cc -shared -fPIC -o nothing/libjvm.so -x c -
+    echo 'void *gHotSpotVMStructs;' | cc -shared -fPIC -s -o stripped/libjvm.so -x c -
+    start_jvm ./keeper nothing/libjvm.so
+    doctor 1 "$jvm"
+    state BAD attach
+    state poor libjvm 'tells nothing'
+    kill -9 "$jvm"
+    start_jvm ./keeper stripped/libjvm.so
+    doctor 1 "$jvm"
+    state poor libjvm 'debug symbols'
+    kill -9 "$jvm"
 fi

@@ -95,7 +95,6 @@ output='' control='' pid=''
 while (($#)); do
     case $1 in
     --version) echo 'perf version 6.1.192'; exit ;;
-    stat) [[ ${FAKE_COUNTERS:-} ]] && echo "12345,,cycles,1,100,," >&2 || echo '<not supported>,,cycles,0,100.00,,' >&2; exit 0 ;;
     -o) output=$2; shift ;;
     -p) pid=$2; shift ;;
     --control) control=${2#fd:}; shift ;;

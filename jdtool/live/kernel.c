@@ -1,0 +1,43 @@
+#include "jdtool/live/kernel.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void kernel_path(const char *name, char *path)
+{
+    const char *given = getenv("JDPERF_PROC");
+    snprintf(path, PATH_MAX, "%s/%s", given && *given ? given : "/proc", name);
+}
+
+/* Reads the beginning of such a file; false: it cannot be read. */
+static bool read_file(const char *name, char *text, size_t size)
+{
+    char path[PATH_MAX];
+    kernel_path(name, path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+long kernel_number(const char *name, long otherwise)
+{
+    char path[128];
+    char text[32];
+    snprintf(path, sizeof path, "sys/kernel/%s", name);
+    return read_file(path, text, sizeof text) ? strtol(text, NULL, 10) : otherwise;
+}
+
+bool kernel_filters(void)
+{
+    static const char key[] = "Seccomp:";
+    char text[8192];
+    const char *at = read_file("self/status", text, sizeof text) ? strstr(text, key) : NULL;
+    return at && strtol(at + sizeof key - 1, NULL, 10) > 0;
+}

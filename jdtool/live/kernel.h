@@ -1,0 +1,17 @@
+/* What the kernel allows, as it tells in /proc; in JDPERF_PROC for a test. */
+#ifndef JD_TOOL_LIVE_KERNEL_H
+#define JD_TOOL_LIVE_KERNEL_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* The path of a file there, "self/status", in `path` of PATH_MAX bytes. */
+void kernel_path(const char *name, char *path);
+
+/* The setting kernel.NAME; `otherwise`: there is none. */
+long kernel_number(const char *name, long otherwise);
+
+/* Whether a seccomp filter is on for us, as in containers. */
+bool kernel_filters(void);
+
+#endif
