@@ -377,6 +377,7 @@ struct resolved_frame replayed_frame(const struct replayed *things,
         .module = location->module,
         .method = own->method,
         .code = code,
+        .origin = (uint32_t)(location - things->locations) + 1,
     };
     if (code) {
         frame.address = code->address + (location->address - code->module_address);

@@ -504,6 +504,7 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
     if (!err) {
         resolver_tell(stream.resolver);
         count_jvms(&stream.facts.recording, result);
+        resolver_settle(stream.resolver); /* sinks need memory to end */
     }
     err = end_sinks(&stream, err);
     record_queue_free(stream.queue);

@@ -6,13 +6,13 @@
 #define FIRST_ROOM 64
 
 /* Into a free slot; there is one. */
-static void put(struct hash_map *map, uint64_t mixed, uint32_t value)
+static void put(struct hash_map *map, uint32_t tag, uint32_t value)
 {
-    size_t at = (size_t)mixed & (map->room - 1);
+    size_t at = tag & (map->room - 1);
     while (map->slots[at].value != HASH_MAP_NONE) {
         at = (at + 1) & (map->room - 1);
     }
-    map->slots[at] = (struct hash_map_slot){mixed, value};
+    map->slots[at] = (struct hash_map_slot){tag, value};
 }
 
 static int grow(struct hash_map *map)
@@ -30,7 +30,7 @@ static int grow(struct hash_map *map)
     }
     for (size_t i = 0; i < old.room; i++) {
         if (old.slots[i].value != HASH_MAP_NONE) {
-            put(map, old.slots[i].hash, old.slots[i].value);
+            put(map, old.slots[i].tag, old.slots[i].value);
         }
     }
     free(old.slots);
@@ -45,7 +45,7 @@ int hash_map_add(struct hash_map *map, uint64_t hash, uint32_t value)
             return err;
         }
     }
-    put(map, hash_mix(hash), value);
+    put(map, hash_map_tag(hash), value);
     map->count++;
     return 0;
 }
@@ -56,7 +56,7 @@ static void close_gap(struct hash_map *map, size_t gap)
     size_t mask = map->room - 1;
     for (size_t at = (gap + 1) & mask; map->slots[at].value != HASH_MAP_NONE;
          at = (at + 1) & mask) {
-        size_t home = (size_t)map->slots[at].hash & mask;
+        size_t home = map->slots[at].tag & mask;
         if (((at - home) & mask) >= ((at - gap) & mask)) {
             map->slots[gap] = map->slots[at];
             gap = at;
@@ -67,14 +67,13 @@ static void close_gap(struct hash_map *map, size_t gap)
 
 bool hash_map_remove(struct hash_map *map, uint64_t hash, uint32_t value)
 {
-    uint64_t mixed = hash_mix(hash);
+    uint32_t tag = hash_map_tag(hash);
     size_t mask = map->room - 1;
     if (map->room == 0) {
         return false;
     }
-    for (size_t at = (size_t)mixed & mask; map->slots[at].value != HASH_MAP_NONE;
-         at = (at + 1) & mask) {
-        if (map->slots[at].hash == mixed && map->slots[at].value == value) {
+    for (size_t at = tag & mask; map->slots[at].value != HASH_MAP_NONE; at = (at + 1) & mask) {
+        if (map->slots[at].tag == tag && map->slots[at].value == value) {
             close_gap(map, at);
             map->count--;
             return true;

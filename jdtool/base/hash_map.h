@@ -10,6 +10,9 @@
  * Open addressing, linear probing, at most 3/4 full; removing closes the gap, so there are no
  * tombstones and a map that things come to and go from does not grow. Hashes are mixed here: weak
  * ones (an address, an id) are fine. Keys from hostile files can at worst make look-ups slow.
+ *
+ * A slot keeps 32 bits of the mixed hash, so that it takes 8 bytes: a value that is found may be
+ * one of another hash, and only the caller's comparison tells.
  */
 #ifndef JD_TOOL_HASH_MAP_H
 #define JD_TOOL_HASH_MAP_H
@@ -21,7 +24,7 @@
 #define HASH_MAP_NONE UINT32_MAX
 
 struct hash_map_slot {
-    uint64_t hash;
+    uint32_t tag;
     uint32_t value; /* HASH_MAP_NONE: the slot is free */
 };
 
@@ -33,7 +36,7 @@ struct hash_map {
 };
 
 struct hash_map_cursor {
-    uint64_t hash;
+    uint32_t tag;
     size_t slot;
 };
 
@@ -51,14 +54,20 @@ static inline uint64_t hash_pair(uint64_t first, uint64_t second)
     return hash_mix(first) * UINT64_C(0x9e3779b97f4a7c15) + second;
 }
 
+/* What of a hash is kept. */
+static inline uint32_t hash_map_tag(uint64_t hash)
+{
+    return (uint32_t)hash_mix(hash);
+}
+
 /* Before the first value of that hash. */
 static inline struct hash_map_cursor hash_map_start(const struct hash_map *map, uint64_t hash)
 {
-    uint64_t mixed = hash_mix(hash);
-    return (struct hash_map_cursor){mixed, map->room ? (size_t)mixed & (map->room - 1) : 0};
+    uint32_t tag = hash_map_tag(hash);
+    return (struct hash_map_cursor){tag, map->room ? tag & (map->room - 1) : 0};
 }
 
-/* The next value of that hash, HASH_MAP_NONE behind the last one. */
+/* The next value that may be of that hash, HASH_MAP_NONE behind the last one. */
 static inline uint32_t hash_map_next(const struct hash_map *map, struct hash_map_cursor *cursor)
 {
     while (map->room) {
@@ -67,7 +76,7 @@ static inline uint32_t hash_map_next(const struct hash_map *map, struct hash_map
             break;
         }
         cursor->slot = (cursor->slot + 1) & (map->room - 1);
-        if (slot->hash == cursor->hash) {
+        if (slot->tag == cursor->tag) {
             return slot->value;
         }
     }

@@ -263,7 +263,11 @@ static struct entry *entry_at(const struct process_table *table, uint32_t number
 static uint32_t find_pid(const struct process_table *table, uint32_t pid)
 {
     struct hash_map_cursor cursor = hash_map_start(&table->by_pid, pid);
-    return hash_map_next(&table->by_pid, &cursor); /* no other hash is the same: pids are */
+    uint32_t at;
+    do {
+        at = hash_map_next(&table->by_pid, &cursor);
+    } while (at != HASH_MAP_NONE && entry_at(table, at)->process.pid != pid);
+    return at;
 }
 
 struct process *process_table_at(const struct process_table *table, uint32_t pid)
@@ -348,16 +352,25 @@ static struct entry *new_process(struct process_table *table, uint32_t pid, uint
 
 /* ---- Threads ---- */
 
+static struct thread *thread_at(const struct process_table *table, uint32_t number)
+{
+    return chunks_at(&table->threads, number);
+}
+
 static uint32_t find_tid(const struct process_table *table, uint32_t tid)
 {
     struct hash_map_cursor cursor = hash_map_start(&table->by_tid, tid);
-    return hash_map_next(&table->by_tid, &cursor);
+    uint32_t at;
+    do {
+        at = hash_map_next(&table->by_tid, &cursor);
+    } while (at != HASH_MAP_NONE && thread_at(table, at)->tid != tid);
+    return at;
 }
 
 const char *process_table_comm(const struct process_table *table, uint32_t tid)
 {
     uint32_t at = find_tid(table, tid);
-    return at == HASH_MAP_NONE ? "" : ((const struct thread *)chunks_at(&table->threads, at))->comm;
+    return at == HASH_MAP_NONE ? "" : thread_at(table, at)->comm;
 }
 
 /* Gives a thread its name; *is_new: it was not known. 0 or -ENOMEM. */
@@ -373,7 +386,7 @@ static int name_thread(struct process_table *table, uint32_t pid, uint32_t tid, 
         }
         if (table->free_thread) {
             at = table->free_thread - 1;
-            table->free_thread = ((struct thread *)chunks_at(&table->threads, at))->tid;
+            table->free_thread = thread_at(table, at)->tid;
         } else if (chunks_add(&table->threads)) {
             at = table->threads.count - 1;
         } else {
@@ -384,7 +397,7 @@ static int name_thread(struct process_table *table, uint32_t pid, uint32_t tid, 
         }
         table->thread_count++;
     }
-    struct thread *thread = chunks_at(&table->threads, at);
+    struct thread *thread = thread_at(table, at);
     *thread = (struct thread){.tid = tid, .pid = pid, .comm = comm};
     return 0;
 }
@@ -397,7 +410,7 @@ static bool end_thread(struct process_table *table, uint32_t tid)
         return false;
     }
     (void)hash_map_remove(&table->by_tid, tid, at);
-    struct thread *thread = chunks_at(&table->threads, at);
+    struct thread *thread = thread_at(table, at);
     thread->tid = table->free_thread;
     table->free_thread = at + 1;
     table->thread_count--;

@@ -87,6 +87,7 @@ struct resolved_method {
  */
 struct resolved_code {
     uint32_t id;      /* from 0, dense in its module, in the order of first use */
+    uint32_t stay;    /* its number in the index */
     uint64_t address; /* in the process, while it was there */
     uint64_t size;
     /* In the JVM's module: unique, also after reuse. It is `address` for what was first there. */
@@ -115,6 +116,9 @@ struct resolved_frame {
      * INTERPRETED frame that the table of methods does not tell of, the interpreter's own stub. */
     const struct resolved_method *method;
     const struct resolved_code *code; /* NULL: no generated code */
+    /* Where it was looked up: the frames of one machine address share it, and in every sample with
+     * that origin they are the same. 0: of this sample alone. */
+    uint32_t origin;
 };
 
 /* How a stack ends, and what its scorecard entry is. */

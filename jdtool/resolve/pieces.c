@@ -237,10 +237,12 @@ const struct resolved_code *piece_code(struct piece_context *context, struct cod
                                        const struct code_stay *stay)
 {
     struct hash_map_cursor cursor = hash_map_start(&source->by_stay, stay->number);
-    uint32_t number =
-        hash_map_next(&source->by_stay, &cursor); /* numbers have hashes of their own */
-    if (number != HASH_MAP_NONE) {
-        return code_at(source, number);
+    uint32_t number;
+    while ((number = hash_map_next(&source->by_stay, &cursor)) != HASH_MAP_NONE) {
+        const struct resolved_code *known = code_at(source, number);
+        if (known->stay == stay->number) {
+            return known;
+        }
     }
     const struct code_piece *piece = fetched_piece(context, source, stay->blob);
     struct resolved_code *code = piece ? chunks_add(&source->codes) : NULL;
@@ -249,6 +251,7 @@ const struct resolved_code *piece_code(struct piece_context *context, struct cod
     }
     *code = (struct resolved_code){
         .id = source->codes.count - 1,
+        .stay = stay->number,
         .address = stay->address,
         .size = stay->size,
         .from = code_source_recording_time(source, stay->from),

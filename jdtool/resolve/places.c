@@ -31,6 +31,8 @@ struct places {
     struct code_place found; /* the last code that was found for it */
     uint64_t until;          /* of all that was found */
 
+    uint32_t made; /* so many, which is the origin of their frames */
+
     struct place nowhere; /* for want of memory, and of a process */
     struct resolved_frame unknown;
 };
@@ -338,8 +340,32 @@ static bool is_unchanged(struct places *places, struct process *process, uint64_
     return true;
 }
 
+/* The process has mapped something. Mostly elsewhere: the same code, or the same part of a file. */
+static bool is_mapped_as_before(struct process *process, const struct place *place)
+{
+    const struct unwind_place *unwind = &place->unwind;
+    if (place->code) {
+        return true; /* files do not hide it */
+    }
+    const struct mapped *mapped = place->file ? process_mapped_at(process, unwind->address) : NULL;
+    uint64_t address = 0;
+    if (!mapped || mapped->file->module != place->module || mapped->file->object != place->file) {
+        return false;
+    }
+    uint64_t offset = unwind->address - mapped->start + mapped->file_offset;
+    bool has_address = object_address(mapped->file->object, offset, &address);
+    return has_address == (unwind->object != NULL) &&
+           (!has_address || address == unwind->file_address);
+}
+
+static uint32_t next_origin(struct places *places)
+{
+    places->made += places->made < UINT32_MAX;
+    return places->made < UINT32_MAX ? places->made : 0;
+}
+
 /* A place that has come to where it stays: its frames are told their addresses. */
-static void finish_frames(struct place *place)
+static void finish_frames(struct place *place, uint32_t origin)
 {
     struct resolved_frame *frames = (struct resolved_frame *)place->frames;
     if (!frames) {
@@ -351,6 +377,7 @@ static void finish_frames(struct place *place)
         frames[i].address = place->unwind.address;
         frames[i].module_address = place->module_address;
         frames[i].is_caller = place->is_caller;
+        frames[i].origin = origin;
     }
 }
 
@@ -405,7 +432,7 @@ static struct place *nowhere(struct places *places, uint64_t pc, bool caller)
                             .unwind = {.address = pc - caller},
                             .own = places->unknown,
                             .frame_count = 1};
-    finish_frames(place);
+    finish_frames(place, 0);
     return place;
 }
 
@@ -422,9 +449,14 @@ struct place *places_at(struct places *places, struct process *process, uint64_t
     if (time > process->code_until) {
         time = process->code_until;
     }
-    bool holds =
-        !is_new && place->mappings_state == state && time >= place->from && time < place->until;
-    if (holds && place->generation != generation) {
+    bool holds = !is_new && time >= place->from && time < place->until;
+    bool is_mapped = place->mappings_state == state;
+    if (holds && !is_mapped) {
+        holds = is_mapped_as_before(process, place);
+        place->mappings_state = state;
+    }
+    if (holds && (!is_mapped || place->generation != generation)) {
+        /* What was mapped may be another dump. */
         holds = is_unchanged(places, process, time, place);
         place->generation = generation;
     }
@@ -438,7 +470,7 @@ struct place *places_at(struct places *places, struct process *process, uint64_t
         places->time = time;
         make(places, &fresh);
         *place = fresh;
-        finish_frames(place);
+        finish_frames(place, next_origin(places));
     }
     return place;
 }
@@ -461,7 +493,7 @@ struct place *places_at_kernel(struct places *places, uint64_t pc, struct object
         } else {
             use_frame(place, &frame);
         }
-        finish_frames(place);
+        finish_frames(place, next_origin(places));
     }
     return place;
 }

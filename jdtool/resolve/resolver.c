@@ -170,6 +170,14 @@ int resolver_new(struct perf_data *data, const struct resolver_options *options,
     return 0;
 }
 
+void resolver_settle(struct resolver *resolver)
+{
+    places_free(resolver->places);
+    objects_free(resolver->objects);
+    resolver->places = NULL;
+    resolver->objects = NULL;
+}
+
 void resolver_free(struct resolver *resolver)
 {
     if (!resolver) {
@@ -342,6 +350,9 @@ static struct resolved_frame *add_place(struct resolver *resolver, struct place 
     } else if (count) {
         memcpy(frames, place->frames, count * sizeof *frames);
     }
+    for (uint32_t i = 0; i < count && count < place->frame_count; i++) {
+        frames[i].origin = 0; /* cut, it is not what other samples have there */
+    }
     resolver->frame_count += count;
     touch(resolver, place->code);
     return count && count == place->frame_count ? &frames[count - 1] : NULL;
@@ -492,9 +503,11 @@ static const struct resolved_method *interpreted_method(struct resolver *resolve
                                                         const struct module *module)
 {
     struct hash_map_cursor cursor = hash_map_start(&resolver->by_detail, (uintptr_t)detail);
-    uint32_t at = hash_map_next(&resolver->by_detail, &cursor); /* addresses have own hashes */
-    if (at != HASH_MAP_NONE) {
-        return resolver->interpreted[at].method;
+    uint32_t at;
+    while ((at = hash_map_next(&resolver->by_detail, &cursor)) != HASH_MAP_NONE) {
+        if (resolver->interpreted[at].detail == detail) {
+            return resolver->interpreted[at].method;
+        }
     }
     struct method_facts facts = {.kind = RESOLVED_INTERPRETED,
                                  .name = detail->name,
@@ -518,6 +531,7 @@ static void name_interpreted(struct resolver *resolver, const struct place *plac
 {
     struct interpreted_frame named;
     frame->kind = RESOLVED_INTERPRETED;
+    frame->origin = 0; /* what is interpreted there depends on the sample */
     if (place->source && place->source->names &&
         interpreter_name(place->source->names, unwound, resolver->time, &named)) {
         const struct resolved_method *method =

@@ -72,4 +72,8 @@ void resolver_report(const struct resolver *resolver, struct recording *recordin
 /* Tells of what could not be used, at the end. */
 void resolver_tell(struct resolver *resolver);
 
+/* Frees what only further samples need, which cannot be resolved then; methods, modules and code
+ * stay. */
+void resolver_settle(struct resolver *resolver);
+
 #endif

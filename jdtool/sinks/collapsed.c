@@ -27,6 +27,8 @@ struct collapsed {
     uint32_t count, room;
     uint32_t *path; /* the nodes of a stack that is being written */
     uint32_t path_room;
+    char *names;       /* of all functions, each with the ';' before it */
+    size_t *name_ends; /* by function */
 };
 
 /* As FlameGraph's java palette and async-profiler know them. */
@@ -47,17 +49,53 @@ static const char *suffix_of(struct frame_tree_node node)
 }
 
 /* ';' parts frames, a line's end stacks. */
-static void put_name(struct packed_output *output, const char *name)
+static void clean(char *name)
 {
-    for (;;) {
-        size_t plain = strcspn(name, ";\n\r");
-        packed_output_put(output, name, plain);
-        if (!name[plain]) {
-            return;
-        }
-        packed_output_put(output, name[plain] == ';' ? ":" : " ", 1);
-        name += plain + 1;
+    for (; *name; name++) {
+        *name = (char)(*name == ';' ? ':' : *name == '\n' || *name == '\r' ? ' ' : *name);
     }
+}
+
+static int make_names(struct collapsed *c)
+{
+    const struct profile *profile = c->profile;
+    size_t size = 1;
+    for (uint32_t i = 0; i < profile->function_count; i++) {
+        size += strlen(profile->functions[i].name) + 1;
+    }
+    c->names = malloc(size);
+    c->name_ends = calloc((size_t)profile->function_count + 1, sizeof *c->name_ends);
+    if (!c->names || !c->name_ends) {
+        return -ENOMEM;
+    }
+    size_t at = 0;
+    for (uint32_t i = 0; i < profile->function_count; i++) {
+        size_t length = strlen(profile->functions[i].name);
+        c->names[at] = ';';
+        memcpy(c->names + at + 1, profile->functions[i].name, length + 1);
+        clean(c->names + at + 1);
+        at += 1 + length;
+        c->name_ends[i] = at;
+    }
+    return 0;
+}
+
+static void put_name(const struct collapsed *c, uint32_t function)
+{
+    size_t from = function ? c->name_ends[function - 1] : 0;
+    packed_output_put(c->output, c->names + from, c->name_ends[function] - from);
+}
+
+static int put_thread(struct collapsed *c, const char *comm)
+{
+    char *text = strdup(comm[0] ? comm : "[unknown]");
+    if (!text) {
+        return -ENOMEM;
+    }
+    clean(text);
+    packed_output_text(c->output, text);
+    free(text);
+    return 0;
 }
 
 static int put_stack(struct collapsed *c, const struct stack *stack)
@@ -69,15 +107,16 @@ static int put_stack(struct collapsed *c, const struct stack *stack)
         }
         c->path[depth++] = at;
     }
-    put_name(c->output, stack->comm[0] ? stack->comm : "[unknown]");
+    int err = put_thread(c, stack->comm);
     while (depth > 0) {
         struct frame_tree_node node = c->tree.nodes[c->path[--depth]];
-        packed_output_put(c->output, ";", 1);
-        put_name(c->output, c->profile->functions[node.function].name);
-        packed_output_text(c->output, c->suffixes ? suffix_of(node) : "");
+        put_name(c, node.function);
+        if (c->suffixes) {
+            packed_output_text(c->output, suffix_of(node));
+        }
     }
     packed_output_printf(c->output, " %" PRIu64 "\n", stack->value);
-    return 0;
+    return err;
 }
 
 static int add_up(struct collapsed *c, bool weights)
@@ -116,6 +155,9 @@ static int put_stacks(struct collapsed *c, bool weights)
     if (!err) {
         err = add_up(c, weights);
     }
+    if (!err) {
+        err = make_names(c);
+    }
     for (uint32_t i = 0; !err && i < c->count; i++) {
         err = put_stack(c, &c->stacks[i]);
     }
@@ -134,6 +176,8 @@ static int write_collapsed(const struct profile *profile, const struct export_se
     frame_tree_free(&c->tree);
     free(c->stacks);
     free(c->path);
+    free(c->names);
+    free(c->name_ends);
     free(c);
     return err;
 }

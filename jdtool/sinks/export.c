@@ -112,7 +112,7 @@ static bool wants_gzip(const struct export_sink *sink)
 
 static int write_profile(struct export_sink *sink)
 {
-    const struct profile *profile = sink->profile;
+    struct profile *profile = sink->profile;
     struct packed_output *output;
     if (profile->total_count == 0) {
         error_message("failed to write %s: there are no samples, or no samples that were chosen",
@@ -124,6 +124,7 @@ static int write_profile(struct export_sink *sink)
                         "different ones than %u nodes hold",
                         sink->settings->path, profile->cut_stacks, PROFILE_NODES_MAX);
     }
+    profile_close(profile);
     int err = packed_output_open(sink->settings->path, wants_gzip(sink), &output);
     if (err) {
         return err;

@@ -36,7 +36,9 @@ struct pprof {
     struct packed_output *output;
     struct protobuf message;
     struct string_table strings;
-    uint32_t *mapping_ids; /* by module id; 0: none */
+    uint32_t *mapping_ids;  /* by module id; 0: none */
+    struct protobuf labels; /* of each thread, one behind the other */
+    size_t *label_ends;     /* by thread: where its own end */
 };
 
 /* What is complete leaves the buffer. */
@@ -76,17 +78,37 @@ static void put_sample_types(struct pprof *p)
 
 static void put_label(struct pprof *p, const char *key, const char *text, uint64_t number)
 {
-    size_t begun = protobuf_begin(&p->message, 3);
-    protobuf_uint(&p->message, 1, string_table_add(&p->strings, key));
-    protobuf_uint(&p->message, 2, text ? string_table_add(&p->strings, text) : 0);
-    protobuf_uint(&p->message, 3, number);
-    protobuf_end(&p->message, begun);
+    size_t begun = protobuf_begin(&p->labels, 3);
+    protobuf_uint(&p->labels, 1, string_table_add(&p->strings, key));
+    protobuf_uint(&p->labels, 2, text ? string_table_add(&p->strings, text) : 0);
+    protobuf_uint(&p->labels, 3, number);
+    protobuf_end(&p->labels, begun);
+}
+
+/* All samples of a thread have the same ones. */
+static int make_labels(struct pprof *p)
+{
+    const struct profile *profile = p->profile;
+    p->label_ends = calloc((size_t)profile->thread_count + 1, sizeof *p->label_ends);
+    for (uint32_t i = 0; p->label_ends && i < profile->thread_count; i++) {
+        const struct profile_thread *thread = &profile->threads[i];
+        if (thread->comm[0]) {
+            put_label(p, "thread", thread->comm, 0);
+        }
+        if (thread->process_name[0]) {
+            put_label(p, "process", thread->process_name, 0);
+        }
+        put_label(p, "pid", NULL, thread->pid);
+        put_label(p, "tid", NULL, thread->tid);
+        p->label_ends[i] = p->labels.size;
+    }
+    return p->label_ends ? p->labels.error : -ENOMEM;
 }
 
 static void put_sample(struct pprof *p, const struct profile_sample *sample)
 {
     const struct profile *profile = p->profile;
-    const struct profile_thread *thread = &profile->threads[sample->thread];
+    size_t labels = sample->thread ? p->label_ends[sample->thread - 1] : 0;
     size_t begun = protobuf_begin(&p->message, PROFILE_SAMPLE);
     size_t list = protobuf_begin(&p->message, 1);
     for (uint32_t at = sample->node; at != PROFILE_NONE; at = profile->nodes[at].parent) {
@@ -99,14 +121,7 @@ static void put_sample(struct pprof *p, const struct profile_sample *sample)
         protobuf_packed_uint(&p->message, i == sample->event ? sample->weight : 0);
     }
     protobuf_end(&p->message, list);
-    if (thread->comm[0]) {
-        put_label(p, "thread", thread->comm, 0);
-    }
-    if (thread->process_name[0]) {
-        put_label(p, "process", thread->process_name, 0);
-    }
-    put_label(p, "pid", NULL, thread->pid);
-    put_label(p, "tid", NULL, thread->tid);
+    protobuf_raw(&p->message, p->labels.bytes + labels, p->label_ends[sample->thread] - labels);
     protobuf_end(&p->message, begun);
 }
 
@@ -209,11 +224,12 @@ static int put_all(struct pprof *p)
     put_comment(p, "command", recording->command_line);
     put_comment(p, "host", recording->hostname);
     put_comment(p, "perf", recording->perf_version);
-    for (uint32_t i = 0; i < profile->sample_count; i++) {
+    int err = make_labels(p);
+    for (uint32_t i = 0; !err && i < profile->sample_count; i++) {
         put_sample(p, &profile->samples[i]);
         flush(p);
     }
-    int err = put_mappings(p);
+    err = err ? err : put_mappings(p);
     for (uint32_t i = 0; !err && i < profile->location_count; i++) {
         put_location(p, i);
         flush(p);
@@ -235,6 +251,8 @@ static int write_pprof(const struct profile *profile, const struct export_settin
     int err = put_all(&p);
     protobuf_free(&p.message);
     string_table_free(&p.strings);
+    protobuf_free(&p.labels);
+    free(p.label_ends);
     free(p.mapping_ids);
     return err;
 }

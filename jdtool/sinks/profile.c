@@ -16,9 +16,28 @@ struct profile *profile_new(bool keep_times)
         return NULL;
     }
     private->unknown_function = PROFILE_NONE;
+    for (size_t i = 0; i < PROFILE_RECENT; i++) {
+        private->recent[i].thread = PROFILE_NONE;
+    }
     profile->keeps_times = keep_times;
     profile->private = private;
     return profile;
+}
+
+void profile_close(struct profile *profile)
+{
+    struct profile_private *private = profile->private;
+    hash_map_free(&private->functions);
+    hash_map_free(&private->locations);
+    hash_map_free(&private->nodes);
+    hash_map_free(&private->threads);
+    hash_map_free(&private->tracks);
+    hash_map_free(&private->samples);
+    for (size_t i = 0; i < PROFILE_RECENT; i++) {
+        free(private->recent[i].frames);
+        free(private->recent[i].nodes);
+        private->recent[i] = (struct profile_recent){.thread = PROFILE_NONE};
+    }
 }
 
 void profile_free(struct profile *profile)
@@ -27,13 +46,8 @@ void profile_free(struct profile *profile)
         return;
     }
     struct profile_private *private = profile->private;
+    profile_close(profile);
     intern_free(&private->strings);
-    hash_map_free(&private->functions);
-    hash_map_free(&private->locations);
-    hash_map_free(&private->nodes);
-    hash_map_free(&private->threads);
-    hash_map_free(&private->tracks);
-    hash_map_free(&private->samples);
     free(private->method_function);
     free(private->module_function);
     free(private->group);
@@ -56,63 +70,6 @@ const char *profile_module_name(const struct module *module)
     }
     const char *slash = strrchr(module->path, '/');
     return slash && slash[1] ? slash + 1 : module->path;
-}
-
-/* ---- Stacks ---- */
-
-/* Sets *id to the child; PROFILE_NONE: there is no room for a further one. */
-static int intern_node(struct profile *profile, struct profile_node wanted, uint32_t *id)
-{
-    struct profile_private *private = profile->private;
-    uint64_t hash = (uint64_t)wanted.parent << 32 | wanted.location;
-    struct hash_map_cursor cursor = hash_map_start(&private->nodes, hash);
-    while ((*id = hash_map_next(&private->nodes, &cursor)) != HASH_MAP_NONE) {
-        const struct profile_node *known = &profile->nodes[*id];
-        if (known->parent == wanted.parent && known->location == wanted.location) {
-            return 0;
-        }
-    }
-    if (profile->node_count >= PROFILE_NODES_MAX) {
-        *id = PROFILE_NONE;
-        return 0;
-    }
-    if (array_reserve(&profile->nodes, profile->node_count, &private->node_room,
-                      sizeof *profile->nodes) ||
-        hash_map_add(&private->nodes, hash, profile->node_count)) {
-        return -ENOMEM;
-    }
-    *id = profile->node_count++;
-    profile->nodes[*id] = wanted;
-    return 0;
-}
-
-static int stack_of(struct profile *profile, const struct resolved_sample *sample, uint32_t *node)
-{
-    *node = PROFILE_NONE;
-    /* From the root in: [first, end) are the frames of one machine address. */
-    for (uint32_t end = sample->frame_count; end > 0;) {
-        uint32_t first = end - 1;
-        while (first > 0 && sample->frames[first - 1].kind == RESOLVED_INLINED) {
-            first--;
-        }
-        struct profile_node wanted = {.parent = *node};
-        uint32_t child;
-        int err =
-            profile_location_of(profile, &sample->frames[first], end - first, &wanted.location);
-        if (!err) {
-            err = intern_node(profile, wanted, &child);
-        }
-        if (err) {
-            return err;
-        }
-        if (child == PROFILE_NONE) {
-            profile->cut_stacks++;
-            return 0;
-        }
-        *node = child;
-        end = first;
-    }
-    return 0;
 }
 
 /* ---- Threads ---- */
@@ -175,6 +132,36 @@ static int thread_of(struct profile *profile, const struct resolved_thread *want
     return 0;
 }
 
+/* What is remembered of the sample's thread; another's is forgotten for it. */
+static struct profile_recent *recent_of(struct profile *profile,
+                                        const struct resolved_thread *thread)
+{
+    uint64_t hash = hash_mix((uint64_t)thread->pid << 32 | thread->tid);
+    struct profile_recent *recent = &profile->private->recent[hash % PROFILE_RECENT];
+    if (recent->pid != thread->pid || recent->tid != thread->tid) {
+        recent->pid = thread->pid;
+        recent->tid = thread->tid;
+        recent->thread = PROFILE_NONE;
+        recent->count = 0;
+    }
+    return recent;
+}
+
+/* The thread, which has mostly the names that it had. */
+static int recent_thread_of(struct profile *profile, struct profile_recent *recent,
+                            const struct resolved_thread *wanted, uint32_t *id)
+{
+    const struct profile_thread *known =
+        recent->thread == PROFILE_NONE ? NULL : &profile->threads[recent->thread];
+    int err = 0;
+    if (!known || !wanted->comm || strcmp(known->comm, wanted->comm) != 0 ||
+        !wanted->process_name || strcmp(known->process_name, wanted->process_name) != 0) {
+        err = thread_of(profile, wanted, &recent->thread);
+    }
+    *id = recent->thread;
+    return err;
+}
+
 /* ---- Samples ---- */
 
 static int keep_sample(struct profile *profile, const struct profile_sample *sample)
@@ -209,9 +196,10 @@ int profile_intern(struct profile *profile, const struct resolved_sample *sample
 {
     *made = (struct profile_sample){
         .time = sample->time, .weight = sample->weight, .count = 1, .event = sample->event->id};
-    int err = thread_of(profile, &sample->thread, &made->thread);
+    struct profile_recent *recent = recent_of(profile, &sample->thread);
+    int err = recent_thread_of(profile, recent, &sample->thread, &made->thread);
     if (!err) {
-        err = stack_of(profile, sample, &made->node);
+        err = profile_stack_of(profile, recent, sample, &made->node);
     }
     if (err) {
         return err;

@@ -105,6 +105,9 @@ int profile_add(struct profile *profile, const struct resolved_sample *sample);
 int profile_intern(struct profile *profile, const struct resolved_sample *sample,
                    struct profile_sample *made);
 
+/* Frees what only further samples need: none can be added then. */
+void profile_close(struct profile *profile);
+
 /* The last part of a module's path; "[unknown]" of NULL. */
 const char *profile_module_name(const struct module *module);
 

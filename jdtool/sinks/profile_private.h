@@ -6,6 +6,25 @@
 #include "jdtool/base/intern.h"
 #include "jdtool/sinks/profile.h"
 
+/* So many threads' last samples are remembered. */
+#define PROFILE_RECENT 32
+
+struct profile_recent {
+    uint32_t pid, tid;
+    uint32_t thread;               /* under its last name; PROFILE_NONE: not known */
+    struct resolved_frame *frames; /* of the last stack, the outermost first */
+    uint32_t *nodes;               /* of each frame, that of its machine address */
+    uint32_t count, room;
+};
+
+/* So many locations are remembered by their frames' origin. A power of two. */
+#define PROFILE_ORIGINS (UINT32_C(1) << 16)
+
+struct profile_origin {
+    uint32_t origin; /* 0: none */
+    uint32_t location;
+};
+
 struct profile_private {
     struct intern
         strings; /* names that do not live as long as the recording, or have many owners */
@@ -18,6 +37,8 @@ struct profile_private {
     uint32_t thread_room, track_room, sample_room, module_room;
     struct profile_line *group; /* the lines of the location that is being looked up */
     uint32_t group_room;
+    struct profile_recent recent[PROFILE_RECENT];
+    struct profile_origin origins[PROFILE_ORIGINS];
 };
 
 /* The text, kept once; what is no UTF-8 in it becomes U+FFFD, which all formats demand. NULL: no
@@ -28,5 +49,10 @@ const char *profile_text(struct profile *profile, const char *text);
  * or -ENOMEM. */
 int profile_location_of(struct profile *profile, const struct resolved_frame *frames,
                         uint32_t count, uint32_t *id);
+
+/* Sets *node to the sample's stack, with `recent` being the last one of its thread, and then this
+ * one. 0 or -ENOMEM. */
+int profile_stack_of(struct profile *profile, struct profile_recent *recent,
+                     const struct resolved_sample *sample, uint32_t *node);
 
 #endif

@@ -89,6 +89,11 @@ void protobuf_bytes(struct protobuf *message, uint32_t field, const void *bytes,
 {
     put_key(message, field, WIRE_BYTES);
     put_varint(message, size);
+    protobuf_raw(message, bytes, size);
+}
+
+void protobuf_raw(struct protobuf *message, const void *bytes, size_t size)
+{
     uint8_t *to = reserve(message, size);
     if (to && size > 0) {
         memcpy(to, bytes, size);

@@ -28,6 +28,9 @@ void protobuf_fixed64(struct protobuf *message, uint32_t field, uint64_t value);
 /* A field of bytes or a string; also when it is empty, for an element of a repeated one. */
 void protobuf_bytes(struct protobuf *message, uint32_t field, const void *bytes, size_t size);
 
+/* Fields that were encoded elsewhere. */
+void protobuf_raw(struct protobuf *message, const void *bytes, size_t size);
+
 /* Starts a submessage or a packed list; returns what protobuf_end wants. They may nest. */
 size_t protobuf_begin(struct protobuf *message, uint32_t field);
 void protobuf_end(struct protobuf *message, size_t begun);

@@ -4,7 +4,6 @@
  */
 #include "jdtool/base/array.h"
 #include "jdtool/sinks/export.h"
-#include "jdtool/sinks/frame_tree.h"
 #include "jdtool/sinks/json_writer.h"
 #include "jdtool/sinks/tracks.h"
 
@@ -14,7 +13,6 @@
 struct speedscope {
     struct json_writer json;
     const struct profile *profile;
-    struct frame_tree tree;
     uint32_t *path;
     uint32_t path_room;
 };
@@ -42,13 +40,16 @@ static void put_frames(struct speedscope *s)
 /* The frames of a stack, the root first. */
 static int put_stack(struct speedscope *s, uint32_t node)
 {
+    const struct profile *profile = s->profile;
     uint32_t depth = 0;
-    uint32_t at = node == PROFILE_NONE ? PROFILE_NONE : s->tree.innermost[node];
-    for (; at != PROFILE_NONE; at = s->tree.nodes[at].parent) {
-        if (array_reserve(&s->path, depth, &s->path_room, sizeof *s->path)) {
-            return -ENOMEM;
+    for (uint32_t at = node; at != PROFILE_NONE; at = profile->nodes[at].parent) {
+        const struct profile_location *location = &profile->locations[profile->nodes[at].location];
+        for (uint32_t i = 0; i < location->line_count; i++) {
+            if (array_reserve(&s->path, depth, &s->path_room, sizeof *s->path)) {
+                return -ENOMEM;
+            }
+            s->path[depth++] = profile->lines[location->first_line + i].function;
         }
-        s->path[depth++] = s->tree.nodes[at].function;
     }
     json_array(&s->json, NULL);
     while (depth > 0) {
@@ -99,9 +100,7 @@ static int write_speedscope(const struct profile *profile, const struct export_s
     (void)settings;
     struct speedscope s = {.profile = profile};
     struct tracks tracks;
-    int err = frame_tree_make(profile, false, &s.tree);
-    int tracks_err = tracks_make(profile, &tracks);
-    err = err ? err : tracks_err;
+    int err = tracks_make(profile, &tracks);
     json_start(&s.json, output);
     json_object(&s.json, NULL);
     json_text(&s.json, "$schema", "https://www.speedscope.app/file-format-schema.json");
@@ -116,7 +115,6 @@ static int write_speedscope(const struct profile *profile, const struct export_s
     json_end(&s.json);
     json_end(&s.json);
     packed_output_text(output, "\n");
-    frame_tree_free(&s.tree);
     tracks_free(&tracks);
     free(s.path);
     return err;
