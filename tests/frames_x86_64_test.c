@@ -24,6 +24,15 @@ static const uint8_t c1_method[] = {
     0x90, /* 20 nop */
 };
 
+static const uint8_t c1_empty_method[] = { /* JDK 8 */
+    0x55, /* 00 push rbp */
+    0x48, 0x83, 0xec, 0x30, /* 01 sub rsp,0x30 */
+    0x48, 0x83, 0xc4, 0x30, /* 05 add rsp,0x30 */
+    0x5d, /* 09 pop rbp */
+    0x85, 0x05, 0xfa, 0x0f, 0x00, 0x00, /* 0a test DWORD PTR [rip+0xffa],eax */
+    0xc3, /* 10 ret */
+};
+
 static const uint8_t c2_method[] = {
     0x89, 0x84, 0x24, 0x00, 0xc0, 0xfe, 0xff, /* 00 mov DWORD PTR [rsp-0x14000],eax */
     0x48, 0x83, 0xec, 0x28, /* 07 sub rsp,0x28 */
@@ -323,6 +332,14 @@ static void test_prologue_and_epilogue(void **state)
     assert_int_equal(frames.undecodable, 0);
 }
 
+static void test_empty_method(void **state)
+{
+    (void)state;
+    analyse(c1_empty_method, sizeof c1_empty_method, FRAMES_COMPILED);
+    check_sp(0x05, 0x40, -16);
+    assert_int_equal(frames.frame_size, 0x40);
+}
+
 static void test_frame_without_push(void **state)
 {
     (void)state;
@@ -573,6 +590,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_prologue_and_epilogue, teardown),
+        cmocka_unit_test_teardown(test_empty_method, teardown),
         cmocka_unit_test_teardown(test_frame_without_push, teardown),
         cmocka_unit_test_teardown(test_frame_pointer, teardown),
         cmocka_unit_test_teardown(test_pushes_in_body, teardown),

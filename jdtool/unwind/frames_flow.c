@@ -555,7 +555,10 @@ static int32_t body_depth(const struct flow *flow)
         /* Outside of the frame is where the entry and the way out are, not the body. */
         bool inside = seen[k].depth != entry;
         bool best_inside = seen[by_insns].depth != entry;
-        if (inside != best_inside ? inside : seen[k].insns > seen[by_insns].insns) {
+        /* Of an empty method (JDK 8's C1) nothing is left; the frame is as deep as it gets. */
+        bool deeper =
+            seen[k].insns == 0 && seen[by_insns].insns == 0 && seen[k].depth > seen[by_insns].depth;
+        if (inside != best_inside ? inside : seen[k].insns > seen[by_insns].insns || deeper) {
             by_insns = k;
         }
         if (seen[k].calls > seen[by_calls].calls) {
