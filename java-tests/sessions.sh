@@ -7,7 +7,7 @@ begin "$@"
 compile Churn
 count_allocations
 
-rounds=80
+rounds=100
 [ "$long" = 1 ] && rounds=1000
 dynamic=()
 [ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
