@@ -16,6 +16,9 @@ warnings as errors, and runs all tests.
       --long          with the long soaks and fuzzing (JDAGENT_LONG=1)
       --no-install    leave the machine's packages alone
       --fail-fast     stop at the first failure
+      --matrix …      for every JDK and the perf of Debian's development branch
+                      instead, in a tree of its own; what follows goes to
+                      scripts/matrix.sh (--help tells)
   -h, --help          this text
 
 A test that cannot run here is skipped, and named below with its reason; one
@@ -48,6 +51,7 @@ while (($#)); do
     --long) export JDAGENT_LONG=1 ;;
     --no-install) install=no ;;
     --fail-fast) ctest_arguments+=(--stop-on-failure) ;;
+    --matrix) shift; exec "$root/scripts/matrix.sh" "$@" ;;
     -h | --help) usage; exit 0 ;;
     --) shift; ctest_arguments+=("$@"); break ;;
     *) wrong "unknown argument: $1" ;;
