@@ -1,0 +1,344 @@
+/* What jdtool live stands on: waits, children, leases, files of others, what the doctor says. */
+#include "jdtool/base/text.h"
+#include "jdtool/live/child.h"
+#include "jdtool/live/doctor.h"
+#include "jdtool/live/kernel.h"
+#include "jdtool/live/lease.h"
+#include "jdtool/live/session.h"
+#include "jdtool/live/staging.h"
+#include "jdtool/live/target.h"
+#include "jdtool/live/wait.h"
+#include "scratch.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static struct waiting waiting;
+
+/* ---- Waits ---- */
+
+static void a_wait_ends_at_its_deadline(void **state)
+{
+    (void)state;
+    struct waiting patient = {.signals = -1};
+    int64_t from = now_ms();
+    assert_int_equal(wait_for(&patient, NULL, 0, deadline_in(50), true), -ETIMEDOUT);
+    assert_true(now_ms() - from >= 50);
+    assert_int_equal(wait_for(&patient, NULL, 0, now_ms() - 1000, true), -ETIMEDOUT);
+    assert_int_equal(wait_ms(&patient, 1), 0);
+}
+
+static void a_wait_tells_which_descriptor(void **state)
+{
+    (void)state;
+    struct waiting patient = {.signals = -1};
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(write(ends[1], "x", 1), 1);
+    struct pollfd both[] = {{.fd = -1, .events = POLLIN}, {.fd = ends[0], .events = POLLIN}};
+    assert_int_equal(wait_for(&patient, both, 2, deadline_in(5000), true), 0);
+    assert_int_equal(both[0].revents, 0);
+    assert_true(both[1].revents & POLLIN);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Whether it came during the wait or before it. */
+static void a_signal_is_not_missed(void **state)
+{
+    (void)state;
+    raise(SIGTERM);
+    assert_int_equal(wait_for(&waiting, NULL, 0, deadline_in(5000), false), -EINTR);
+    assert_int_equal(waiting.ended_by, SIGTERM);
+    assert_int_equal(waiting.count, 1);
+    assert_int_equal(wait_ms(&waiting, 5000), -EINTR); /* it is remembered */
+    assert_int_equal(wait_for(&waiting, NULL, 0, deadline_in(20), false), -ETIMEDOUT);
+    raise(SIGINT);
+    assert_int_equal(wait_for(&waiting, NULL, 0, deadline_in(5000), false), -EINTR);
+    assert_int_equal(waiting.ended_by, SIGTERM); /* the first one counts */
+    assert_int_equal(waiting.count, 2);
+    waiting.ended_by = waiting.count = 0;
+}
+
+/* ---- Children ---- */
+
+static int talk(const char *program, int64_t ms, char *answer, size_t size, int *status)
+{
+    char *const arguments[] = {"sh", "-c", (char *)program, NULL};
+    struct child_options options = {.arguments = arguments};
+    return child_talk(&options, &waiting, deadline_in(ms), answer, size, status);
+}
+
+static void a_child_is_heard_to_its_end(void **state)
+{
+    (void)state;
+    char answer[32];
+    int status;
+    assert_int_equal(talk("echo one; echo two >&2; exit 7", 20000, answer, sizeof answer, &status),
+                     0);
+    assert_string_equal(answer, "one\ntwo\n");
+    assert_int_equal(status, 7);
+    /* What there is no room for is read all the same: nobody hangs in a write. */
+    assert_int_equal(talk("i=0; while [ $i -lt 20000 ]; do echo 0123456789; i=$((i+1)); done",
+                          60000, answer, sizeof answer, &status),
+                     0);
+    assert_int_equal(strlen(answer), sizeof answer - 1);
+    assert_int_equal(talk("kill -9 $$", 20000, answer, sizeof answer, &status), 0);
+    assert_int_equal(status, 128 + SIGKILL);
+}
+
+static void a_child_that_is_silent_is_killed(void **state)
+{
+    char program[PATH_MAX + 64];
+    char answer[32];
+    int status;
+    const char *file = scratch_path(state, "pid");
+    snprintf(program, sizeof program, "echo $$ >%s; exec sleep 600", file);
+    assert_int_equal(talk(program, 300, answer, sizeof answer, &status), -ETIMEDOUT);
+    FILE *pid = fopen(file, "re");
+    if (pid) { /* on a busy machine it had not the time to begin */
+        long number = 0;
+        if (fscanf(pid, "%ld", &number) == 1) { /* NOLINT(cert-err34-c) */
+            assert_int_equal(kill((pid_t)number, 0), -1);
+        }
+        (void)fclose(pid);
+    }
+    char *const arguments[] = {"/nonexistent/program", NULL};
+    struct child_options options = {.arguments = arguments};
+    assert_int_not_equal(
+        child_talk(&options, &waiting, deadline_in(5000), answer, sizeof answer, &status), 0);
+}
+
+static void programs_are_found_as_a_shell_does(void **state)
+{
+    char found[PATH_MAX];
+    assert_true(program_find("sh", found));
+    assert_int_equal(access(found, X_OK), 0);
+    assert_false(program_exists("no-such-program-anywhere"));
+    assert_false(program_exists(*state)); /* a directory */
+    assert_true(program_exists("/bin/sh"));
+}
+
+/* ---- Leases ---- */
+
+static void a_lease_lives_as_long_as_one_holds_it(void **state)
+{
+    const char *path = scratch_path(state, "lease");
+    int first = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int second = open(path, O_RDWR | O_CLOEXEC);
+    int looker = open(path, O_RDONLY | O_CLOEXEC);
+    assert_false(lease_is_held(looker));
+    assert_int_equal(lease_take(first), 0);
+    assert_int_equal(lease_take(second), 0);
+    assert_true(lease_is_held(looker));
+    assert_false(lease_take_over(first)); /* the second still has his */
+    close(second);
+    assert_true(lease_is_held(looker));
+    assert_true(lease_take_over(first)); /* the last one */
+    int late = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(lease_take(late), -EAGAIN); /* it is being ended */
+    close(first);
+    assert_false(lease_is_held(looker));
+    close(late);
+    close(looker);
+}
+
+/* ---- Files of others ---- */
+
+static void only_regular_files_are_opened_and_through_no_link(void **state)
+{
+    int directory = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    close(open(scratch_path(state, "file"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    assert_int_equal(symlink("file", scratch_path(state, "link")), 0);
+    assert_int_equal(symlink(".", scratch_path(state, "below")), 0);
+    assert_int_equal(mkfifo(scratch_path(state, "fifo"), 0600), 0);
+    int file = open_file_below(directory, "file", geteuid(), O_RDONLY);
+    assert_true(file >= 0);
+    close(file);
+    assert_int_equal(open_file_below(directory, "link", geteuid(), O_RDONLY), -ELOOP);
+    assert_int_equal(open_file_below(directory, "below/file", geteuid(), O_RDONLY), -ELOOP);
+    assert_int_equal(open_file_below(directory, "../etc/passwd", geteuid(), O_RDONLY), -EXDEV);
+    assert_int_equal(open_file_below(directory, "fifo", geteuid(), O_RDONLY), -EINVAL);
+    assert_int_equal(open_file_below(directory, ".", geteuid(), O_RDONLY), -EINVAL);
+    assert_int_equal(open_file_below(directory, "nothing", geteuid(), O_RDONLY), -ENOENT);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(scratch_path(state, "file"), 65533, 65533), 0);
+        assert_int_equal(open_file_below(directory, "file", 65534, O_RDONLY), -EPERM);
+    }
+    close(directory);
+}
+
+static void staging_directories_are_known_by_name(void **state)
+{
+    (void)state;
+    assert_true(staging_is_name("jdperf-123.abcdEF09"));
+    static const char *const others[] = {"jdperf-.abcdefgh",   "jdperf-12x.abcdefgh",
+                                         "jdperf-123.",        "jdperf-123.../../etc",
+                                         "jdperf-test.abcdef", "",
+                                         "jdperf-123.ab/defgh"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (staging_is_name(others[i])) {
+            fail_msg("taken for ours: %s", others[i]);
+        }
+    }
+}
+
+static void a_tree_is_removed_but_not_what_its_links_lead_to(void **state)
+{
+    int directory = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdir(scratch_path(state, "tree"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path(state, "kept"), 0700), 0);
+    close(open(scratch_path(state, "kept/file"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    assert_int_equal(mkdir(scratch_path(state, "tree/below"), 0700), 0);
+    assert_int_equal(symlink("../../kept", scratch_path(state, "tree/below/link")), 0);
+    assert_int_equal(remove_tree(directory, "tree"), 0);
+    assert_int_equal(access(scratch_path(state, "tree"), F_OK), -1);
+    assert_int_equal(access(scratch_path(state, "kept/file"), F_OK), 0);
+    close(directory);
+}
+
+/* ---- Options for the agent ---- */
+
+static void compose(char *text, const char *options, const char *dir, const char *more)
+{
+    memset(text, 0, SESSION_OPTIONS_MAX);
+    session_compose_options(text, options, dir, more);
+}
+
+static void the_users_options_come_first(void **state)
+{
+    (void)state;
+    static char text[SESSION_OPTIONS_MAX];
+    compose(text, "", "/p", "methods=on");
+    assert_string_equal(text, "dir=/p,methods=on");
+    compose(text, "methods=off,names=short", "/p", "methods=on,duration=3");
+    assert_string_equal(text, "methods=off,names=short,dir=/p,duration=3");
+    compose(text, "dir=/mine,methods", "/p", "methods=on");
+    assert_string_equal(text, "dir=/mine,methods");
+    compose(text, "method=x", NULL, "methods=on"); /* another key */
+    assert_string_equal(text, "method=x,methods=on");
+}
+
+/* ---- The doctor ---- */
+
+static const char *told(void (*tell)(struct doctor *doctor), bool bad)
+{
+    static char line[2048];
+    char *text = NULL;
+    size_t size = 0;
+    struct doctor doctor = {.out = open_memstream(&text, &size), .check = "check"};
+    tell(&doctor);
+    (void)fclose(doctor.out);
+    assert_int_equal(doctor.bad, bad);
+    snprintf(line, sizeof line, "%s", text);
+    free(text);
+    return line;
+}
+
+#define STARTS(text, start) assert_int_equal(strncmp(text, start, strlen(start)), 0)
+#define TELLS(name, call)                                                                          \
+    static void name(struct doctor *doctor)                                                        \
+    {                                                                                              \
+        call;                                                                                      \
+    }
+TELLS(full_disk, doctor_tell_space(doctor, 99 << 20, "/d"))
+TELLS(small_disk, doctor_tell_space(doctor, UINT64_C(2047) << 20, "/d"))
+TELLS(big_disk, doctor_tell_space(doctor, UINT64_C(2) << 30, "/d"))
+TELLS(small_cache, doctor_tell_cache(doctor, 1 << 30, "/c"))
+TELLS(big_cache, doctor_tell_cache(doctor, (UINT64_C(1) << 30) + 1, "/c"))
+TELLS(old_perf, doctor_tell_perf(doctor, "perf version 5.10.3\n"))
+TELLS(perf_6, doctor_tell_perf(doctor, "perf version 6.1.192\n"))
+TELLS(perf_7, doctor_tell_perf(doctor, "perf version 7.2\n"))
+TELLS(no_perf, doctor_tell_perf(doctor, "WARNING: perf not found for kernel 6.1\n  more\n"))
+TELLS(jdk_17, doctor_tell_jdk(doctor, 17))
+TELLS(jdk_19, doctor_tell_jdk(doctor, 19))
+TELLS(jdk_99, doctor_tell_jdk(doctor, 99))
+TELLS(jdk_unknown, doctor_tell_jdk(doctor, 0))
+TELLS(hostile, doctor_poor(doctor, "mend\033[2J it", "%s", "a\nBAD   check \033[2J"))
+
+static void the_doctor_judges(void **state)
+{
+    (void)state;
+    STARTS(told(full_disk, true), "BAD   check            99MB in /d -> make room");
+    STARTS(told(small_disk, false), "poor  check            2.0GB in /d");
+    STARTS(told(big_disk, false), "ok    check            2.0GB in /d");
+    STARTS(told(small_cache, false), "ok    check            /c holds 1.0GB\n");
+    STARTS(told(big_cache, false), "poor ");
+    STARTS(told(old_perf, true), "BAD   check            5.10 cannot tell");
+    STARTS(told(perf_6, false), "ok    check            6.1; ");
+    STARTS(told(perf_7, false), "ok    check            7.2\n");
+    STARTS(told(no_perf, false),
+           "poor  check            WARNING: perf not found for kernel 6.1: no");
+    STARTS(told(jdk_17, false), "ok    check            JDK 17, on which every claim");
+    STARTS(told(jdk_19, false), "ok    check            JDK 19; tried on those around it");
+    STARTS(told(jdk_99, false), "poor ");
+    STARTS(told(jdk_unknown, false), "poor ");
+    const char *line = told(hostile, false);
+    assert_null(strchr(line, '\033'));
+    assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+}
+
+static void what_the_kernel_tells_is_read(void **state)
+{
+    assert_int_equal(mkdir(scratch_path(state, "sys"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path(state, "sys/kernel"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path(state, "self"), 0700), 0);
+    setenv("JDPERF_PROC", *state, 1);
+    assert_int_equal(kernel_number("perf_event_paranoid", 4), 4); /* there is none */
+    FILE *file = fopen(scratch_path(state, "sys/kernel/perf_event_paranoid"), "we");
+    (void)fputs("-1\n", file);
+    (void)fclose(file);
+    assert_int_equal(kernel_number("perf_event_paranoid", 4), -1);
+    assert_false(kernel_filters());
+    file = fopen(scratch_path(state, "self/status"), "we");
+    (void)fputs("NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n", file);
+    (void)fclose(file);
+    assert_true(kernel_filters());
+    unsetenv("JDPERF_PROC");
+}
+
+static void sizes_are_readable(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } sizes[] = {
+        {0, "0B"}, {1023, "1023B"}, {1536, "1.5KB"}, {20 << 20, "20MB"}, {UINT64_MAX, "16384PB"}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char text[TEXT_SIZE_MAX];
+        text_size(sizes[i].bytes, text);
+        assert_string_equal(text, sizes[i].text);
+    }
+}
+
+#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        JD_TEST(a_wait_ends_at_its_deadline),
+        JD_TEST(a_wait_tells_which_descriptor),
+        JD_TEST(a_signal_is_not_missed),
+        JD_TEST(a_child_is_heard_to_its_end),
+        JD_TEST(a_child_that_is_silent_is_killed),
+        JD_TEST(programs_are_found_as_a_shell_does),
+        JD_TEST(a_lease_lives_as_long_as_one_holds_it),
+        JD_TEST(only_regular_files_are_opened_and_through_no_link),
+        JD_TEST(staging_directories_are_known_by_name),
+        JD_TEST(a_tree_is_removed_but_not_what_its_links_lead_to),
+        JD_TEST(the_users_options_come_first),
+        JD_TEST(the_doctor_judges),
+        JD_TEST(what_the_kernel_tells_is_read),
+        JD_TEST(sizes_are_readable),
+    };
+    if (waiting_start(&waiting)) {
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
