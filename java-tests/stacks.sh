@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Whole stacks without frame pointers: of a recording with stack copies, unwound by jdtool inject and
-# by perf's own unwinder after jdtool unwind. And the frames that this is built on.
+# by perf's own unwinder, after jdtool inject --keep-stacks and after jdtool unwind. And the frames
+# that this is built on.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -81,6 +82,15 @@ at_least "$raw" "$result" 3333 || fail "the result is more than 3 % of the recor
 if perf script -i "$deep/once.data" -F ip 2>&1 | grep -q 'stack.*unwind\|libunwind'; then
     fail "the result still has stacks to unwind"
 fi
+
+# The copies left for perf, which finds the information in the images.
+"$jdtool" inject -q --keep-stacks -i "$deep/perf.data" -o "$deep/kept.data" ||
+    fail "jdtool inject --keep-stacks"
+read -r all exact < <(chains "$deep/kept.data")
+claim "deep chains exact, unwound by perf from the images" "$(share "$exact" "$all") of $all"
+[ "$all" -gt 200 ] || fail "--keep-stacks: only $all samples in the chain's end"
+at_least "$exact" "$all" 97 || fail "perf's own unwinder does not get through the images' frames"
+rm -f "$deep/kept.data"
 
 # perf's own way, with the information put into the dump.
 "$jdtool" unwind "$dump" -o "$dump" >"$scratch/unwind.log" || fail "jdtool unwind"

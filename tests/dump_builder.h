@@ -254,6 +254,20 @@ static inline void dump_group(struct dump_builder *dump, uint64_t stamp, uint64_
     dump_load(dump, stamp, address, size, id, name);
 }
 
+/* Code of x86-64 with a frame of 32 bytes, in which it is from byte 5 on: push rbp; sub rsp,16;
+ * nop...; add rsp,16; pop rbp; ret. */
+static inline void dump_frame_code(struct dump_builder *dump, uint64_t stamp, uint64_t address,
+                                   const char *name)
+{
+    static const uint8_t code[] = {0x55, 0x48, 0x83, 0xec, 0x10, 0x90, 0x90, 0x90, 0x90, 0x90,
+                                   0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3};
+    dump_begin(dump, JIT_CODE_LOAD, stamp);
+    dump_load_fields(dump, address, sizeof code, 1);
+    dump_string(dump, name);
+    dump_bytes(dump, code, sizeof code);
+    dump_end(dump);
+}
+
 /* An open file with the first `size` bytes. */
 static inline int dump_fd_of(const uint8_t *bytes, size_t size)
 {

@@ -550,6 +550,75 @@ static void the_scorecard_tells_why(void **state)
     free(file.records);
 }
 
+/* The remedy for copies that are too short is a larger copy, as far as there is one, and not what
+ * helps stacks that the kernel walks. */
+static void short_copies_are_told_as_such(void **state)
+{
+    static const struct {
+        uint32_t asked;
+        const char *remedy;
+    } cases[] = {{16, "larger stack copy"}, {65528, "largest copy"}};
+    for (int i = 0; i < 2; i++) {
+        struct perf_file file = recording();
+        struct dump_builder dump = {0};
+        dump_header(&dump);
+        dump_frame_code(&dump, 1000100, CODE, "a.A.m()");
+        write_dump(state, &dump, "jit-4242.dump");
+        file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+        file.attrs[0].sample_regs_user = 0x1c0; /* bp, sp, ip of x86-64 */
+        file.attrs[0].sample_stack_user = cases[i].asked;
+        put_marker(&file, state);
+        uint64_t payload[] = {CODE + 6,
+                              PID | (uint64_t)PID << 32,
+                              1000200,
+                              0,
+                              PERF_SAMPLE_REGS_ABI_64,
+                              0,
+                              0x1000,
+                              CODE + 6,
+                              /* 16 bytes: */ 16,
+                              0,
+                              0,
+                              16};
+        perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, sizeof payload);
+        perf_file_write(&file, scratch_path(state, "p.data"));
+        assert_int_equal(inject(state, "p.data", "r.data", "--scorecard",
+                                scratch_path(state, "card.json"), NULL),
+                         STATUS_DONE);
+        static char text[8192];
+        read_text(scratch_path(state, "card.json"), text, sizeof text);
+        assert_non_null(strstr(text, "\"copy_too_short\": 1"));
+        assert_non_null(strstr(text, cases[i].remedy));
+        assert_null(strstr(text, "perf_event_max_stack"));
+        free(file.records);
+    }
+}
+
+/* A return address may be the first one that belongs to an inlined method: the call lies before. */
+static void callers_are_addresses_in_the_call(void **state)
+{
+    static const char *const modes[] = {"off", "dwarf", "expand"};
+    for (int i = 0; i < 3; i++) {
+        struct perf_file file = recording();
+        struct seen seen[8] = {0};
+        char source[64] = "";
+        write_simple_dump(state);
+        put_marker(&file, state);
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 2, CODE + 4};
+        put_sample(&file, PID, 1000350, chain, 3);
+        perf_file_write(&file, scratch_path(state, "p.data"));
+        assert_int_equal(inject(state, "p.data", "r.data", "--inline", modes[i], NULL),
+                         STATUS_DONE);
+        uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+        assert_int_equal(SAMPLE(0)->chain_count, 3);
+        assert_true(SAMPLE(0)->chain[1] == CODE + 2);
+        assert_true(SAMPLE(0)->chain[2] == CODE + 3);
+        assert_int_equal(line_at(MAPPING(0)->path, MAPPING(0)->offset + 3, source, sizeof source),
+                         10);
+        free(file.records);
+    }
+}
+
 /* The status is that of a failure: nothing was named. But the rest is there. */
 static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
 {
@@ -961,6 +1030,8 @@ int main(void)
         cmocka_unit_test(the_build_id_is_that_of_code_names_and_lines),
         cmocka_unit_test(a_fork_has_its_parents_code),
         cmocka_unit_test(the_scorecard_tells_why),
+        cmocka_unit_test(short_copies_are_told_as_such),
+        cmocka_unit_test(callers_are_addresses_in_the_call),
         cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
         cmocka_unit_test(an_empty_dump_costs_its_own_names_only),
         cmocka_unit_test(dumps_of_one_name_go_to_their_own_jvms),

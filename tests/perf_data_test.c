@@ -233,6 +233,29 @@ static void rewriting(void **state)
     free(file.records);
 }
 
+/* perf would make user frames of a result of --call-graph lbr from the branches, which know
+ * neither inlined nor interpreted methods. */
+static void the_chain_is_what_perf_reads_of_branch_stacks(void **state)
+{
+    struct perf_file file = two_events();
+    file.attrs[0].branch_sample_type |= PERF_SAMPLE_BRANCH_CALL_STACK;
+    perf_file_write(&file, scratch_path(state, "lbr"));
+    struct perf_data *data;
+    struct perf_writer *writer;
+    assert_int_equal(perf_data_open(scratch_path(state, "lbr"), &data), 0);
+    assert_true(data->events[0].attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK);
+    assert_int_equal(perf_writer_open(scratch_path(state, "result"), data, false, &writer), 0);
+    assert_int_equal(perf_writer_finish(writer), 0);
+    uint64_t sample_type = data->events[0].attr.sample_type;
+    perf_data_close(data);
+    assert_int_equal(perf_data_open(scratch_path(state, "result"), &data), 0);
+    assert_int_equal(data->events[0].attr.branch_sample_type,
+                     PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_HW_INDEX);
+    assert_int_equal(data->events[0].attr.sample_type, sample_type);
+    perf_data_close(data);
+    free(file.records);
+}
+
 static void a_sample_too_long_is_not_encoded(void **state)
 {
     struct perf_file file = two_events();
@@ -803,6 +826,7 @@ int main(void)
         cmocka_unit_test(every_field_is_found_and_kept),
         cmocka_unit_test(a_sample_cut_anywhere_is_malformed),
         cmocka_unit_test(rewriting),
+        cmocka_unit_test(the_chain_is_what_perf_reads_of_branch_stacks),
         cmocka_unit_test(a_sample_too_long_is_not_encoded),
         cmocka_unit_test(records_tell_their_time),
         cmocka_unit_test(samples_are_stepped_over),

@@ -351,24 +351,12 @@ static void a_deep_stack_is_cut(void **state)
 
 /* ---- Stack copies ---- */
 
-/* push rbp; sub rsp,16; nop...; add rsp,16; pop rbp; ret: a frame of 32 bytes. */
-static void put_frame_code(struct dump_builder *dump, const char *name)
-{
-    static const uint8_t code[] = {0x55, 0x48, 0x83, 0xec, 0x10, 0x90, 0x90, 0x90, 0x90, 0x90,
-                                   0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3};
-    dump_begin(dump, JIT_CODE_LOAD, 1000100);
-    dump_load_fields(dump, CODE, sizeof code, 1);
-    dump_string(dump, name);
-    dump_bytes(dump, code, sizeof code);
-    dump_end(dump);
-}
-
 static struct perf_file recording_of_copies(void **state)
 {
     struct perf_file file = recording();
     struct dump_builder dump = {0};
     dump_header(&dump);
-    put_frame_code(&dump, "a.A.m()");
+    dump_frame_code(&dump, 1000100, CODE, "a.A.m()");
     write_dump(state, &dump, "jit-4242.dump");
     file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     file.attrs[0].sample_regs_user = 0x1c0; /* bp, sp, ip of x86-64 */

@@ -39,18 +39,24 @@ void perf_writer_fail(struct perf_writer *writer, int err)
     output_file_fail(writer->file, err);
 }
 
-/* Changes an attribute, `size` bytes of it, so that it says what is in the samples now. */
-static void change_attr(uint8_t *bytes, size_t size)
+/*
+ * Changes an attribute, `size` bytes of it, so that it says what is in the samples now. Of
+ * --call-graph lbr perf would make the user's frames of the branches, and not of the chain.
+ */
+static void change_attr(const struct perf_writer *writer, uint8_t *bytes, size_t size)
 {
     struct perf_event_attr attr = {0};
     size_t known = size < sizeof attr ? size : sizeof attr;
     memcpy(&attr, bytes, known);
-    if (attr.sample_type & USER_STATE) {
-        attr.exclude_callchain_user = 0;
+    attr.branch_sample_type &= ~(uint64_t)PERF_SAMPLE_BRANCH_CALL_STACK;
+    if (writer->drop_user_stacks) {
+        if (attr.sample_type & USER_STATE) {
+            attr.exclude_callchain_user = 0;
+        }
+        attr.sample_type &= ~USER_STATE;
+        attr.sample_regs_user = 0;
+        attr.sample_stack_user = 0;
     }
-    attr.sample_type &= ~USER_STATE;
-    attr.sample_regs_user = 0;
-    attr.sample_stack_user = 0;
     memcpy(bytes, &attr, known);
 }
 
@@ -81,9 +87,7 @@ static void put_events(struct perf_writer *writer)
                                    event->id_count * sizeof(uint64_t)};
         uint8_t *attr = attrs + i * attr_size;
         perf_writer_put(writer, event->ids, ids.size);
-        if (writer->drop_user_stacks) {
-            change_attr(attr, attr_size - sizeof ids);
-        }
+        change_attr(writer, attr, attr_size - sizeof ids);
         memcpy(attr + attr_size - sizeof ids, &ids, sizeof ids);
     }
     writer->id_count = count_ids(source);
@@ -149,7 +153,7 @@ void perf_writer_add_build_id(struct perf_writer *writer, const char *path,
  * attribute, u32 number of ids, u32 bytes of the name and the name, the ids. A section that is not
  * like that is left alone.
  */
-static void change_event_desc(uint8_t *section, size_t size)
+static void change_event_desc(const struct perf_writer *writer, uint8_t *section, size_t size)
 {
     uint32_t head[2];
     if (size < sizeof head) {
@@ -162,7 +166,7 @@ static void change_event_desc(uint8_t *section, size_t size)
         if (head[1] > size - at || sizeof counts > size - at - head[1]) {
             return;
         }
-        change_attr(section + at, head[1]);
+        change_attr(writer, section + at, head[1]);
         memcpy(counts, section + at + head[1], sizeof counts);
         at += head[1] + sizeof counts;
         uint64_t rest = counts[1] + (uint64_t)counts[0] * sizeof(uint64_t);
@@ -177,14 +181,14 @@ static void put_feature(struct perf_writer *writer, unsigned feature)
 {
     size_t size;
     const uint8_t *bytes = perf_data_feature(writer->source, feature, &size);
-    if (feature == PERF_FEATURE_EVENT_DESC && writer->drop_user_stacks && bytes) {
+    if (feature == PERF_FEATURE_EVENT_DESC && bytes) {
         uint8_t *copy = malloc(size);
         if (!copy) {
             perf_writer_fail(writer, -ENOMEM);
             return;
         }
         memcpy(copy, bytes, size);
-        change_event_desc(copy, size);
+        change_event_desc(writer, copy, size);
         perf_writer_put(writer, copy, size);
         free(copy);
         return;

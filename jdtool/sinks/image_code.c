@@ -39,6 +39,7 @@ struct code_writer {
     struct image_elf_fde *fdes;
     uint32_t fde_count;
     uint32_t fde_room;
+    uint32_t without_frames; /* pieces of code for whose frames there is no room; told */
 };
 
 static int by_file(const void *left, const void *right)
@@ -182,33 +183,53 @@ static int add_entry(struct code_writer *writer, const struct eh_frame *table, u
     return writer->eh_frame.failed ? -ENOMEM : 0;
 }
 
-static int add_frame_info(struct code_writer *writer)
+/* Whether one more entry of that size fits into the room, with the terminator and the table. */
+static bool has_room(const struct code_writer *writer, size_t size)
+{
+    return writer->eh_frame.size + size + sizeof(uint64_t) + IMAGE_ELF_FRAME_ALIGN +
+               IMAGE_ELF_FRAME_HEADER(writer->fde_count + UINT64_C(1)) <=
+           IMAGE_FRAME_ROOM;
+}
+
+/* at: the offset of .eh_frame. */
+static int add_frames_of(struct code_writer *writer, struct code_frames *frames, uint64_t at,
+                         const struct resolved_code *code, struct eh_frame *table)
 {
     unsigned machine = code_index_header(writer->index)->elf_mach;
+    const struct blob_frames *blob = code_frames_of(frames, code->blob);
+    uint64_t offset = code->address - writer->base;
+    if (blob->frames.count == 0) {
+        return 0;
+    }
+    int err = eh_frame_build(machine, &blob->frames, offset, code->size, at + writer->eh_frame.size,
+                             table);
+    if (!err && has_room(writer, table->size) && offset - at <= INT32_MAX) {
+        return add_entry(writer, table, offset);
+    }
+    if (!err || err == -ERANGE) { /* further away than the format can tell */
+        writer->without_frames++;
+        return 0;
+    }
+    return err;
+}
+
+static int add_frame_info(struct code_writer *writer, const struct image_file *image)
+{
     struct code_frames *frames = code_frames_new(writer->index);
     struct eh_frame table = {0};
-    uint64_t at = image_elf_frame_offset(writer->elf);
+    uint64_t at = image->frame_room - image->base;
     int err = frames ? 0 : -ENOMEM;
-    for (uint32_t i = 0; i < writer->count && !err; i++) {
-        const struct resolved_code *code = writer->members[i].code;
-        const struct blob_frames *blob = code_frames_of(frames, code->blob);
-        if (blob->frames.count == 0 || writer->eh_frame.size > DWARF_SIZE_MAX) {
-            continue;
-        }
-        uint64_t offset = code->address - writer->base;
-        err = eh_frame_build(machine, &blob->frames, offset, code->size, at + writer->eh_frame.size,
-                             &table);
-        if (!err) {
-            err = add_entry(writer, &table, offset);
-        } else if (err == -ERANGE) { /* further away than the format can tell */
-            err = 0;
-        }
+    for (uint32_t i = 0; i < writer->count && !err && image->frame_room; i++) {
+        err = add_frames_of(writer, frames, at, writer->members[i].code, &table);
+    }
+    if (!image->frame_room) {
+        writer->without_frames = writer->count;
     }
     eh_frame_free(&table);
     code_frames_free(frames);
     if (!err && writer->fde_count) {
         bytes_u64(&writer->eh_frame, 0); /* the terminator */
-        image_elf_set_frames(writer->elf, &writer->eh_frame, writer->fdes, writer->fde_count);
+        image_elf_set_frames(writer->elf, at, &writer->eh_frame, writer->fdes, writer->fde_count);
     }
     return err;
 }
@@ -222,10 +243,11 @@ int image_code_write(struct jvm_images *images, uint32_t file,
     if (!path) {
         return -ENOMEM;
     }
+    const struct image_file *image = image_layout_file(images->layout, file);
     struct code_writer writer = {
         .index = images->index,
         .file = file,
-        .base = image_layout_file(images->layout, file)->base,
+        .base = image->base,
         .options = options,
         .dwarf = dwarf_new(options->source_path, code_index_names(images->index)),
     };
@@ -241,13 +263,18 @@ int image_code_write(struct jvm_images *images, uint32_t file,
         err = add_members(&writer);
     }
     if (!err && options->frame_info) {
-        err = add_frame_info(&writer);
+        err = add_frame_info(&writer, image);
     }
     if (err == -ENOMEM) {
         error_message("failed to write %s: %s", path, strerror(ENOMEM));
     }
     if (writer.too_large) {
         warning_message("%s has no lines for some of its code: it has too much", path);
+    }
+    if (writer.without_frames) {
+        warning_message("%s has no call-frame information for %u of %u pieces of code: there is "
+                        "no room for it",
+                        path, writer.without_frames, writer.count);
     }
     if (!err) {
         err = image_elf_finish(writer.elf, writer.dwarf, build_id);

@@ -47,6 +47,7 @@ struct image_elf {
     struct content_hash hash;
     int error;
 
+    uint64_t frames_at;
     const struct bytes *eh_frame; /* NULL: none */
     struct image_elf_fde *fdes;
     uint32_t fde_count;
@@ -143,14 +144,10 @@ void image_elf_fail(struct image_elf *elf, int err)
     elf->error = elf->error ? elf->error : err;
 }
 
-uint64_t image_elf_frame_offset(const struct image_elf *elf)
-{
-    return (elf->end + 15) / 16 * 16;
-}
-
-void image_elf_set_frames(struct image_elf *elf, const struct bytes *eh_frame,
+void image_elf_set_frames(struct image_elf *elf, uint64_t offset, const struct bytes *eh_frame,
                           struct image_elf_fde *fdes, uint32_t fde_count)
 {
+    elf->frames_at = offset;
     elf->eh_frame = eh_frame;
     elf->fdes = fdes;
     elf->fde_count = fde_count;
@@ -277,7 +274,7 @@ static void make_header(struct image_elf *elf, uint64_t at, struct bytes *out)
 {
     static const uint8_t encodings[] = {1, 0x1b /* pcrel, sdata4 */, 0x03 /* udata4 */,
                                         0x3b /* datarel, sdata4 */};
-    uint64_t eh_frame = image_elf_frame_offset(elf);
+    uint64_t eh_frame = elf->frames_at;
     if (elf->fde_count) {
         qsort(elf->fdes, elf->fde_count, sizeof *elf->fdes, by_code);
     }
@@ -290,19 +287,20 @@ static void make_header(struct image_elf *elf, uint64_t at, struct bytes *out)
     }
 }
 
-/* What is mapped behind the code. *header_at and *header_size tell of the table; 0: there is none.
- */
+/* *header_at and *header_size tell of the table; 0: there is none. */
 static void put_frames(struct image_elf *elf, uint64_t *header_at, uint64_t *header_size)
 {
     *header_at = *header_size = 0;
-    output_file_seek(elf->file, image_elf_frame_offset(elf));
     if (!elf->eh_frame) {
         return;
     }
+    output_file_seek(elf->file, elf->frames_at);
     struct bytes header = {0};
-    const Elf64_Shdr shape = {.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addralign = 8};
+    const Elf64_Shdr shape = {
+        .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addralign = IMAGE_ELF_FRAME_ALIGN};
     put_section(elf, ".eh_frame", shape, elf->eh_frame->at, elf->eh_frame->size);
-    *header_at = (output_file_tell(elf->file) + 7) / 8 * 8;
+    *header_at = (output_file_tell(elf->file) + IMAGE_ELF_FRAME_ALIGN - 1) / IMAGE_ELF_FRAME_ALIGN *
+                 IMAGE_ELF_FRAME_ALIGN;
     make_header(elf, *header_at, &header);
     *header_size = header.size;
     put_section(elf, ".eh_frame_hdr", shape, header.at, header.size);
@@ -404,6 +402,7 @@ int image_elf_finish(struct image_elf *elf, struct dwarf *dwarf, uint8_t build_i
                              .sh_size = sizeof(struct build_id_note),
                              .sh_addralign = 4});
     put_frames(elf, &header_at, &header_size);
+    output_file_seek(elf->file, (elf->end + 15) / 16 * 16); /* what follows is behind the code */
     uint64_t load_end = elf->hides_code ? IMAGE_ELF_TEXT : output_file_tell(elf->file);
     put_symbols(elf);
     int err = dwarf ? put_debug(elf, dwarf) : 0;

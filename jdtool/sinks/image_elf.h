@@ -35,20 +35,22 @@ void image_elf_add(struct image_elf *elf, uint64_t offset, uint64_t size, const 
 /* For a caller's own errors: remembered like those of a write; err is a negative errno. */
 void image_elf_fail(struct image_elf *elf, int err);
 
-/* Where call-frame information will stand: behind the last code. */
-uint64_t image_elf_frame_offset(const struct image_elf *elf);
-
 /* Where a function's entry is in the table of call-frame information. */
 struct image_elf_fde {
     uint64_t code;  /* offset of the function in the file */
-    uint64_t entry; /* offset of its FDE, from image_elf_frame_offset on */
+    uint64_t entry; /* offset of its FDE, from that of .eh_frame on */
 };
 
+/* Bytes of .eh_frame_hdr, and what it is aligned to. */
+#define IMAGE_ELF_FRAME_HEADER(fde_count) (UINT64_C(12) + UINT64_C(8) * (fde_count))
+#define IMAGE_ELF_FRAME_ALIGN             8
+
 /*
- * Call-frame information: a complete .eh_frame for image_elf_frame_offset, and where its entries
- * are, in any order. Both are taken as they are and must live until image_elf_finish.
+ * Call-frame information: a complete .eh_frame for an offset where no code is, and where its
+ * entries are, in any order; the table of these comes behind it, and no code is there either. They
+ * are taken as they are and must live until image_elf_finish.
  */
-void image_elf_set_frames(struct image_elf *elf, const struct bytes *eh_frame,
+void image_elf_set_frames(struct image_elf *elf, uint64_t offset, const struct bytes *eh_frame,
                           struct image_elf_fde *fdes, uint32_t fde_count);
 
 /*

@@ -29,6 +29,7 @@
 
 struct region {
     uint64_t start; /* below it are the bases of its layers */
+    uint64_t code;  /* from here on; between them is room for call-frame information */
     uint32_t files[LAYERS_MAX];
     uint32_t layers;
 };
@@ -121,7 +122,7 @@ static void mark_busy(void *context, uint32_t piece)
 
 static bool has(const struct region *region, uint64_t address, uint64_t size)
 {
-    return address >= region->start && address - region->start < REGION_SIZE - size;
+    return address >= region->code && address - region->code < REGION_SIZE - size;
 }
 
 /*
@@ -136,6 +137,7 @@ static bool add_region(struct image_layout *layout, uint64_t address, uint64_t s
     if (start < LOWEST_START) {
         return false;
     }
+    uint64_t code = start - REGION_SLACK;
     start -= start < LOWEST_START + BASES_BELOW ? REGION_SLACK : BASES_BELOW;
     for (uint32_t i = 0; i < layout->region_count; i++) {
         uint64_t other = layout->regions[i].start;
@@ -147,7 +149,7 @@ static bool add_region(struct image_layout *layout, uint64_t address, uint64_t s
             i = UINT32_MAX; /* again from the first one */
         }
     }
-    struct region region = {.start = start};
+    struct region region = {.start = start, .code = start < code ? code : start};
     if (!has(&region, address, size)) {
         return false;
     }
@@ -176,8 +178,10 @@ static uint32_t find_layer(struct image_layout *layout, struct region *region, i
         *err = -ENOMEM;
         return IMAGE_NONE;
     }
+    uint64_t room = region->start + region->layers * IMAGE_FRAME_ROOM;
     layout->files[layout->file_count] = (struct image_file){
-        .base = region->start - (region->layers + (uint64_t)1) * IMAGE_BASE_ROOM};
+        .base = region->start - (region->layers + (uint64_t)1) * IMAGE_BASE_ROOM,
+        .frame_room = room + IMAGE_FRAME_ROOM <= region->code ? room : 0};
     region->files[region->layers++] = layout->file_count;
     return layout->file_count++;
 }

@@ -11,6 +11,9 @@
  * cache. Code at a place where the image has other code already, which it took over, goes into a
  * further layer: another image of the same region. Layers have different bases, 64 KB apart,
  * because libdwfl cannot tell files apart that begin at one address.
+ *
+ * Between the bases and the code a file has room for call-frame information: unwinders read it
+ * through the process' mappings, and what is mapped must be so before anybody knows its size.
  */
 #ifndef JD_TOOL_IMAGE_LAYOUT_H
 #define JD_TOOL_IMAGE_LAYOUT_H
@@ -24,14 +27,18 @@
 /* Beside an image's base there is this much that no image takes. */
 #define IMAGE_BASE_ROOM UINT64_C(0x10000)
 
+/* Room of a file for call-frame information: some 60,000 pieces of code. */
+#define IMAGE_FRAME_ROOM (UINT64_C(16) << 20)
+
 #define IMAGE_NONE UINT32_MAX
 
 struct image_layout;
 
 /* One file: a layer of a region. */
 struct image_file {
-    uint64_t base; /* what stands at offset 0 */
-    uint64_t end;  /* of the code in it, an address */
+    uint64_t base;       /* what stands at offset 0 */
+    uint64_t end;        /* of the code in it, an address */
+    uint64_t frame_room; /* address of IMAGE_FRAME_ROOM bytes without code; 0: there are none */
 };
 
 struct image_layout *image_layout_new(void);         /* NULL: no memory */

@@ -277,13 +277,18 @@ static int map_piece(struct image_maps *maps, struct mapped_process *process,
                      struct jvm_images *images, uint32_t file, uint64_t time,
                      const struct resolved_code *code)
 {
-    uint64_t base = image_layout_file(images->layout, file)->base;
+    const struct image_file *image = image_layout_file(images->layout, file);
+    uint64_t base = image->base;
     const char *path = image_set_path(images, file);
     if (!path) {
         return -ENOMEM;
     }
     if (process->last_path != path && images->paths[file].bases < IMAGE_BASE_ROOM) {
         put_mapping(maps, process->pid, time, path, base, ++images->paths[file].bases, 0);
+        if (images->frame_info && image->frame_room) {
+            put_mapping(maps, process->pid, time, path, image->frame_room, IMAGE_FRAME_ROOM,
+                        image->frame_room - base);
+        }
     }
     process->last_path = path;
     put_mapping(maps, process->pid, time, path, code->address, code->size, code->address - base);

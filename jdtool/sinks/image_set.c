@@ -200,6 +200,7 @@ static struct jvm_images *new_images(const struct image_set *set, const struct r
         images->module = code->module;
         images->index = code->index;
         images->number = set->count;
+        images->frame_info = set->options.frame_info;
         images->stem = stem_of(set, recording, code->module);
         images->layout = image_layout_new();
         images->frames = image_frames_new(set->count);

@@ -32,6 +32,7 @@ struct jvm_images {
     const struct module *module;
     uint32_t number; /* from 0, in the order of first use */
     char *stem;      /* of its files' absolute paths */
+    bool frame_info; /* call-frame information is written, and has to be mapped */
     struct image_layout *layout;
     struct image_frames *frames;
     const struct resolved_code **codes; /* by piece of the layout */
