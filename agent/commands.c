@@ -2,6 +2,7 @@
 
 #include "agent/events.h"
 #include "agent/lease.h"
+#include "agent/probes.h"
 #include "agent/session.h"
 #include "agent/session_clock.h"
 #include "agent/status.h"
@@ -56,6 +57,7 @@ static void stop(struct session *session, bool java_thread)
         catch_up_table(session, false);
         events_replay_stubs(session);
         events_disable(jvm.jvmti);
+        probes_stop(session);
     }
     if (session_withdraw()) {
         tell_dropped(session);
@@ -244,6 +246,7 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
         stop(session, true);
         return -1;
     }
+    probes_enable(session);
     return 0;
 }
 

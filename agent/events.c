@@ -14,6 +14,7 @@
  */
 #include "agent/events.h"
 
+#include "agent/probes.h"
 #include "agent/symbol_name.h"
 #include "writer/message.h"
 
@@ -373,7 +374,7 @@ int events_prepare(jvmtiEnv *jvmti, void (*death)(void))
         .can_get_source_file_name = 1,
         .can_get_line_numbers = 1,
     };
-    const jvmtiEventCallbacks callbacks = {
+    jvmtiEventCallbacks callbacks = {
         .VMInit = vm_init,
         .VMDeath = vm_death,
         .ClassPrepare = class_prepare,
@@ -382,6 +383,7 @@ int events_prepare(jvmtiEnv *jvmti, void (*death)(void))
         .DynamicCodeGenerated = dynamic_code_generated,
         .GarbageCollectionFinish = collections ? garbage_collection_finish : NULL,
     };
+    probes_callbacks(&callbacks);
     if (failed(jvmti, (*jvmti)->AddCapabilities(jvmti, &capabilities),
                "get the JVMTI capabilities for compiled methods")) {
         return -1;

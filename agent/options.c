@@ -206,6 +206,40 @@ static bool set_reserve(struct options *options, const char *value)
     return parse_size(value, &options->reserve);
 }
 
+/* Bytes between samples, which JVMTI takes as a jint. */
+static bool set_alloc(struct options *options, const char *value)
+{
+    enum { DEFAULT_BYTES = 512 * 1024 }; /* HotSpot's own */
+    static const struct word units[] = {{"", 0},   {"K", 10}, {"k", 10},
+                                        {"M", 20}, {"m", 20}, {NULL, 0}};
+    const char *unit = NULL;
+    int shift = 0;
+    bool on = false;
+    if (parse_switch(value, &on)) {
+        options->alloc_bytes = on ? DEFAULT_BYTES : 0;
+        return true;
+    }
+    return parse_number(value, INT32_MAX, &options->alloc_bytes, &unit) &&
+           find_word(units, unit, &shift) && (options->alloc_bytes <<= shift) > 0 &&
+           options->alloc_bytes <= INT32_MAX;
+}
+
+static bool set_locks(struct options *options, const char *value)
+{
+    enum { DEFAULT_NS = 1000000 };
+    static const struct word units[] = {
+        {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
+    const char *unit = NULL;
+    int scale = 0;
+    bool on = false;
+    if (parse_switch(value, &on)) {
+        options->lock_ns = on ? DEFAULT_NS : 0;
+        return true;
+    }
+    return parse_number(value, INT32_MAX, &options->lock_ns, &unit) &&
+           find_word(units, unit, &scale) && (options->lock_ns *= (uint64_t)scale) > 0;
+}
+
 static bool set_duration(struct options *options, const char *value)
 {
     const char *end = NULL;
@@ -322,6 +356,8 @@ static const struct option {
     {"unfold", "off, leaf, all, simple", set_unfold, NULL, false},
     {"methods", "on, off", set_methods, NULL, false},
     {"samply", "on, off", set_samply, NULL, false},
+    {"alloc", "a number of bytes, perhaps with K or M behind it, on, off", set_alloc, NULL, false},
+    {"locks", "a duration such as 100us or 1ms, on, off", set_locks, NULL, false},
     {"source-path", "directories joined by ':'", set_source_path, NULL, true},
     {"clock", "monotonic, tsc", set_clock, NULL, false},
     {"max", "a number of bytes, perhaps with K, M or G behind it", set_max, NULL, false},

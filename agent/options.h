@@ -42,6 +42,8 @@ struct options {
     struct unfold_style unfold; /* perf maps */
     bool methods;
     bool samply;
+    uint64_t alloc_bytes;       /* mean distance of sampled allocations; 0: none are told */
+    uint64_t lock_ns;           /* waits for monitors from here on are all told; 0: none are */
     char source_path[PATH_MAX]; /* "": none */
     bool tsc;
     uint64_t max_bytes;   /* 0: no limit */

@@ -92,6 +92,15 @@ need_perf() {
     [ "$samples" -gt 5 ] || skip "perf takes no samples here ($samples of a busy loop)"
 }
 
+# Skips the test where this user or kernel has no uprobes; sets tracing.
+need_uprobes() {
+    tracing=/sys/kernel/tracing
+    [ -e "$tracing/events" ] || mount -t tracefs tracefs "$tracing" 2>/dev/null || true
+    [ -w "$tracing/uprobe_events" ] || skip "uprobes cannot be had here: $tracing/uprobe_events cannot be written"
+    # A container may have the file and no right to use it.
+    { printf '' >>"$tracing/uprobe_events"; } 2>/dev/null || skip "uprobes cannot be had here: the kernel refuses"
+}
+
 # Compiles programs/NAME.java, and what it needs of its neighbours, into $classes.
 compile() {
     classes=$scratch/classes

@@ -2,6 +2,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
 #include "jdtool/live/leftovers.h"
+#include "jdtool/live/probes.h"
 #include "jdtool/live/staging.h"
 #include "jdtool/live/verbs.h"
 
@@ -26,6 +27,17 @@ static void take(void *context, const struct leftover *leftover)
     printf(" (%s)\n", size);
     cleaning->count++;
     cleaning->bytes += leftover->bytes;
+}
+
+/* The kernel's probes of recordings that were killed together with their guardian. */
+static void take_probes(void *context, const char *group)
+{
+    struct cleaning *cleaning = context;
+    if (!cleaning->dry) {
+        probes_remove(group);
+    }
+    printf("%s the probes %s\n", cleaning->dry ? "would remove" : "removed", group);
+    cleaning->count++;
 }
 
 static int run(const struct live_verb *verb, int argc, char **argv)
@@ -54,6 +66,7 @@ static int run(const struct live_verb *verb, int argc, char **argv)
         return live_wrong_usage(verb, "unknown argument: ", argv[optind], "");
     }
     leftovers_find(all, take, &cleaning);
+    probes_find_left(take_probes, &cleaning);
     char size[TEXT_SIZE_MAX];
     text_size(cleaning.bytes, size);
     if (cleaning.count) {
@@ -72,8 +85,8 @@ const struct live_verb live_clean = {
             "\n"
             "Removes what jdperf left behind: the directories it made in /tmp for JVMs, when\n"
             "the session is over (as root: everybody's, and those in containers that run), and\n"
-            "its own when it was killed. What a recording uses is told by its lease and left\n"
-            "alone, and so are profiles (-o DIR).\n"
+            "its own when it was killed, with the kernel's probes. What a recording uses is\n"
+            "told by its lease and left alone, and so are profiles (-o DIR).\n"
             "\n"
             "  -n, --dry-run       only list it\n"
             "      --all           what others may still want, too: perf maps in /tmp and\n"

@@ -40,7 +40,6 @@ static const struct option handed_on[] = {
     {"user-callchains", no_argument, NULL, HANDED_ON},
     {"strict-freq", no_argument, NULL, HANDED_ON},
     {"switch-events", no_argument, NULL, HANDED_ON},
-    {"off-cpu", no_argument, NULL, HANDED_ON},
     {"exclude-perf", no_argument, NULL, HANDED_ON},
     {"proc-map-timeout", required_argument, NULL, HANDED_ON},
     {"compression-level", required_argument, NULL, HANDED_ON},
@@ -62,7 +61,9 @@ static const struct option ours[] = {
     {"stacks", required_argument, NULL, 'S'},     {"stack-size", required_argument, NULL, 's'},
     {"mmap-pages", required_argument, NULL, 'm'}, {"agent-options", required_argument, NULL, 'A'},
     {"no-inject", no_argument, NULL, 'N'},        {"keep-raw", no_argument, NULL, 'K'},
-    {"discard-raw", no_argument, NULL, 'D'},
+    {"discard-raw", no_argument, NULL, 'D'},      {"alloc", optional_argument, NULL, 'L'},
+    {"locks", optional_argument, NULL, 'M'},      {"exceptions", no_argument, NULL, 'X'},
+    {"off-cpu", no_argument, NULL, 'O'},          {"wakers", no_argument, NULL, 'w'},
 };
 #define OURS_COUNT (sizeof ours / sizeof *ours)
 
@@ -108,6 +109,7 @@ static int parse_stack_size(struct parse *parse, const char *text)
                                 "the stack size must be a multiple of 8 up to 65528: ", text, "");
     }
     parse->options.stack_size = (unsigned)size;
+    parse->options.stack_size_given = true;
     return STATUS_DONE;
 }
 
@@ -125,6 +127,37 @@ static int parse_stacks(struct parse *parse, const char *text)
     }
     return live_wrong_usage(parse->verb, "unknown kind of stacks: ", text,
                             " (auto, fp, dwarf, none)");
+}
+
+/* A number and a unit, both the agent's to understand (agent/options.c): what it would refuse is to
+ * be known before a JVM runs. NULL: the default. */
+static int parse_amount(const struct parse *parse, const char *text, const char *const *units,
+                        const char *what, const char **out)
+{
+    size_t digits = text ? strspn(text, "0123456789") : 0;
+    bool is_right = digits > 0 && digits < 10 && strtoul(text, NULL, 10) > 0;
+    while (is_right && *units && strcmp(text + digits, *units) != 0) {
+        units++;
+    }
+    if (text && (!is_right || !*units)) {
+        return live_wrong_usage(parse->verb, what, text, "");
+    }
+    *out = text ? text : "";
+    return STATUS_DONE;
+}
+
+static int parse_alloc(struct parse *parse, const char *text)
+{
+    static const char *const units[] = {"", "K", "M", NULL};
+    return parse_amount(parse, text, units,
+                        "--alloc takes a number of bytes, as 64K or 1M: ", &parse->options.alloc);
+}
+
+static int parse_locks(struct parse *parse, const char *text)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s", NULL};
+    return parse_amount(parse, text, units,
+                        "--locks takes a duration, as 100us or 1ms: ", &parse->options.locks);
 }
 
 static int parse_buffer(struct parse *parse, const char *text)
@@ -226,6 +259,19 @@ static int take(struct parse *parse, int letter, int index)
     case 'c':
         options->period = optarg;
         return STATUS_DONE;
+    case 'L':
+        return parse_alloc(parse, optarg);
+    case 'M':
+        return parse_locks(parse, optarg);
+    case 'X':
+        options->exceptions = true;
+        return STATUS_DONE;
+    case 'O':
+        options->off_cpu = true;
+        return STATUS_DONE;
+    case 'w':
+        options->wakers = true;
+        return STATUS_DONE;
     case '?':
         return STATUS_USAGE;
     default:
@@ -270,6 +316,21 @@ static int check_together(const struct parse *parse)
     }
     if (options->jvm && (options->command[0] || options->all)) {
         return live_wrong_usage(parse->verb, "-p stands alone, without a command or -a", "", "");
+    }
+    if (options->wakers && !options->off_cpu) {
+        return live_wrong_usage(parse->verb, "--wakers goes with --off-cpu", "", "");
+    }
+    if (options->off_cpu && options->stacks != STACKS_AUTO && options->stacks != STACKS_DWARF) {
+        return live_wrong_usage(parse->verb,
+                                "--off-cpu copies stacks: a wait is in libc, which keeps no frame "
+                                "pointers, and there is no Java frame behind it; leave --stacks "
+                                "out",
+                                "", "");
+    }
+    bool others = options->alloc || options->locks || options->exceptions || options->off_cpu;
+    if (others && options->stacks == STACKS_NONE) {
+        return live_wrong_usage(parse->verb, "events are told by their stacks: leave --stacks out",
+                                "", "");
     }
     return STATUS_DONE;
 }
@@ -317,6 +378,13 @@ const struct live_verb live_record = {
             "                      --stacks fp or none)\n"
             "  -e, --event EVENT   what to sample on (default: cycles; cpu-clock where the\n"
             "                      machine has no counters)\n"
+            "      --alloc[=BYTES] allocations as well, a sample each so many bytes (default:\n"
+            "                      512K): by class, weighing the bytes they stand for; root\n"
+            "      --locks[=TIME]  waits for contended monitors, all from that time on and a\n"
+            "                      fair share of shorter ones (default: 1ms); root\n"
+            "      --exceptions    each exception's making, by class; root\n"
+            "      --off-cpu       where threads wait, and how long; root\n"
+            "      --wakers        and who wakes them\n"
             "  -p, --pid PID       a JVM that runs already\n"
             "  -a, --all           the whole machine; JVMs in it have to have the agent\n"
             "                      (jdperf attach PID)\n"

@@ -113,7 +113,10 @@ static struct resolved_frame frame(enum resolved_kind kind, const char *class_na
     struct resolved_method *method = &methods[method_count++ % 16];
     *method = (struct resolved_method){.kind = kind, .name = name, .class_name = class_name};
     method->method_name = class_name ? name : NULL;
-    return (struct resolved_frame){.kind = (uint8_t)kind, .method = method};
+    static const struct resolved_code code;
+    bool is_java = kind == RESOLVED_COMPILED || (kind == RESOLVED_INLINED && class_name);
+    return (struct resolved_frame){
+        .kind = (uint8_t)kind, .method = method, .code = is_java ? &code : NULL};
 }
 
 static void test_what_the_jvm_did_for_it_is_left_out(void **state)
@@ -121,14 +124,15 @@ static void test_what_the_jvm_did_for_it_is_left_out(void **state)
     (void)state;
     struct resolved_frame frames[] = {
         frame(RESOLVED_NATIVE, NULL, "jdagent_event_alloc"),
+        frame(RESOLVED_INLINED, NULL, "our_own_callback"),
         frame(RESOLVED_NATIVE, NULL, "OptoRuntime::new_instance_C"),
         frame(RESOLVED_STUB, NULL, "_new_instance_Java"),
         frame(RESOLVED_INLINED, "p.Q", "make"),
     };
-    assert_int_equal(event_frames_java(frames, 4), 3);
-    assert_int_equal(event_frames_java(frames, 3), 3);
-    frames[2] = frame(RESOLVED_STUB, NULL, "Interpreter");
-    assert_int_equal(event_frames_java(frames, 4), 2);
+    assert_int_equal(event_frames_java(frames, 5), 4);
+    assert_int_equal(event_frames_java(frames, 4), 4);
+    frames[3] = frame(RESOLVED_STUB, NULL, "Interpreter");
+    assert_int_equal(event_frames_java(frames, 5), 3);
 }
 
 static void test_an_exception_is_of_its_outermost_constructor(void **state)

@@ -295,10 +295,35 @@ static void paths_of_the_environment_are_checked(void **state)
     free(text);
 }
 
+static void events_are_off_until_they_are_asked_for(void **state)
+{
+    (void)state;
+    accept("");
+    assert_int_equal(options.alloc_bytes, 0);
+    assert_int_equal(options.lock_ns, 0);
+    accept("alloc,locks");
+    assert_int_equal(options.alloc_bytes, 512 * 1024);
+    assert_int_equal(options.lock_ns, 1000000);
+    accept("alloc=64K,locks=10us");
+    assert_int_equal(options.alloc_bytes, 64 * 1024);
+    assert_int_equal(options.lock_ns, 10000);
+    accept("alloc=off,locks=off");
+    assert_int_equal(options.alloc_bytes, 0);
+    assert_int_equal(options.lock_ns, 0);
+    refuse("alloc=0", "alloc");
+    refuse("alloc=4096M", "alloc");
+    refuse("alloc=9999999999", "alloc");
+    refuse("alloc=1G", "alloc");
+    refuse("locks=0ms", "locks");
+    refuse("locks=5", "locks");
+    refuse("locks=99999999999s", "locks");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_given_means_the_defaults),
+        cmocka_unit_test(events_are_off_until_they_are_asked_for),
         cmocka_unit_test(every_key_is_understood),
         cmocka_unit_test(values_in_all_their_forms),
         cmocka_unit_test(words_of_perf_map_agent),

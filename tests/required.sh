@@ -19,6 +19,7 @@ has() {
     command:*) command -v "${1#command:}" >/dev/null ;;
     perf) command -v perf >/dev/null && can_sample ;;
     root) ((EUID == 0)) ;;
+    uprobes) [[ -w /sys/kernel/tracing/uprobe_events ]] ;;
     namespaces) unshare -m true 2>/dev/null ;;
     long) [[ ${JDAGENT_LONG:-0} == 1 ]] ;;
     network) [[ ${JDAGENT_OFFLINE:-0} != 1 ]] && command -v apt-get >/dev/null ;;

@@ -113,6 +113,54 @@ static int add_agent(struct command *command, char *const *arguments, const char
                         : add_to_environment(command, arguments, count);
 }
 
+/* Beside a java that may be a link. */
+static bool libjvm_of(const char *java, char path[PATH_MAX])
+{
+    static const char *const places[] = {"lib/server", "jre/lib/amd64/server",
+                                         "jre/lib/aarch64/server", "lib/amd64/server",
+                                         "lib/aarch64/server"};
+    char real[PATH_MAX];
+    if (!realpath(java, real)) {
+        return false;
+    }
+    for (int up = 0; up < 2; up++) { /* bin/java */
+        char *slash = strrchr(real, '/');
+        if (!slash) {
+            return false;
+        }
+        *slash = '\0';
+    }
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        int size = snprintf(path, PATH_MAX, "%s/%s/libjvm.so", real, places[i]);
+        if (size < PATH_MAX && access(path, R_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool command_libjvm(char *const *arguments, char path[PATH_MAX])
+{
+    const char *home = getenv("JAVA_HOME");
+    char java[PATH_MAX];
+    unsigned count = 0;
+    while (arguments[count]) {
+        count++;
+    }
+    unsigned at = count ? java_at(arguments, count) : 0;
+    if (at < count) {
+        return program_find(arguments[at], java) && libjvm_of(java, path);
+    }
+    if (count && program_find(arguments[0], java) && libjvm_of(java, path)) {
+        return true; /* another program of a JDK: javac */
+    }
+    if (home && *home && snprintf(java, sizeof java, "%s/bin/java", home) < PATH_MAX &&
+        libjvm_of(java, path)) {
+        return true;
+    }
+    return program_find("java", java) && libjvm_of(java, path);
+}
+
 /* ---- Holding it ---- */
 
 struct hold {

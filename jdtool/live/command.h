@@ -7,6 +7,7 @@
 
 #include "jdtool/live/child.h"
 
+#include <limits.h>
 #include <stdbool.h>
 
 struct command {
@@ -27,6 +28,10 @@ int command_check(char *const *arguments);
  */
 int command_start(struct command *command, char *const *arguments, const char *agent,
                   const char *agent_options, bool frame_pointers);
+
+/* The libjvm.so of the java that it names, else of JAVA_HOME's, else of the one in PATH: a script
+ * may still take another. False: not found. */
+bool command_libjvm(char *const *arguments, char path[PATH_MAX]);
 
 void command_let_go(struct command *command);
 

@@ -39,6 +39,9 @@ static void watch(int theirs, struct guarded *shared, const struct target *targe
     if (!atomic_load(&shared->done)) {
         leave_session(shared, target);
         profile_undo(&shared->profile);
+        if (atomic_load(&shared->has_probes)) {
+            probes_remove(shared->probes); /* perf ends by itself, and holds them until then */
+        }
     }
     _exit(0);
 }

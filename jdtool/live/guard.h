@@ -1,8 +1,8 @@
 /*
  * The guardian: a process of our own that does nothing but wait for our end. When we are killed it
- * does what we would have done: leaves the session, removes the staging directory, undoes a profile
- * that was only begun. It is in a session of its own, so that neither Ctrl-C nor the terminal's end
- * reaches it, and it ends with us.
+ * does what we would have done: leaves the session, removes the staging directory and the probes,
+ * undoes a profile that was only begun. It is in a session of its own, so that neither Ctrl-C nor
+ * the terminal's end reaches it, and it ends with us.
  *
  * What it would have to do stands in memory that both share, written before each step that leaves
  * something behind.
@@ -11,6 +11,7 @@
 #define JD_TOOL_LIVE_GUARD_H
 
 #include "jdtool/live/child.h"
+#include "jdtool/live/probes.h"
 #include "jdtool/live/target.h"
 
 #include <limits.h>
@@ -43,7 +44,9 @@ struct guarded_session {
 struct guarded {
     struct guarded_session session;
     struct guarded_profile profile;
-    atomic_bool done; /* we have ended by ourselves */
+    atomic_bool has_probes;
+    char probes[PROBES_GROUP_MAX]; /* the group of those that are to be removed */
+    atomic_bool done;              /* we have ended by ourselves */
 };
 
 struct guardian {

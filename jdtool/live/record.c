@@ -4,6 +4,7 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/live/ask.h"
 #include "jdtool/live/command.h"
+#include "jdtool/live/event_list.h"
 #include "jdtool/live/fetch.h"
 #include "jdtool/live/guard.h"
 #include "jdtool/live/machine.h"
@@ -43,6 +44,7 @@ struct recording {
     bool discards; /* perf.data goes when it was named well */
     bool piped;    /* perf writes into a pipe, nothing raw is kept */
     unsigned frequency;
+    struct event_list events; /* beside that one */
     struct perf_run perf;
     struct command command;
     struct naming naming;
@@ -160,11 +162,14 @@ static int create_profile(struct recording *recording)
 static void agent_options(const struct recording *recording, char *text, size_t size)
 {
     char duration[48] = "";
+    char events[160];
     /* The agent would go on for the command's whole life. */
     if (recording->options->duration && !recording->has_target) {
         snprintf(duration, sizeof duration, ",duration=%u", recording->options->duration + 2);
     }
-    snprintf(text, size, "%s%s", recording->copied ? "methods=on" : "methods=off", duration);
+    event_list_agent_options(&recording->events, recording->options, events, sizeof events);
+    snprintf(text, size, "%s%s%s", recording->copied ? "methods=on" : "methods=off", events,
+             duration);
 }
 
 static int use_running_session(struct recording *recording, const struct session_status *status)
@@ -182,6 +187,12 @@ static int use_running_session(struct recording *recording, const struct session
     if (*recording->options->agent_options) {
         info_message("--agent-options has no effect on it");
     }
+    if (recording->events.alloc || recording->events.locks) {
+        error_message("--alloc, --locks: the session that runs was not asked for them; left out. "
+                      "jdperf stop %d first, then record again",
+                      pid);
+        recording->events.alloc = recording->events.locks = false;
+    }
     recording->joined = true;
     return STATUS_DONE;
 }
@@ -191,7 +202,7 @@ static int use_running_session(struct recording *recording, const struct session
 static int join_or_start(struct recording *recording, struct session_status *status)
 {
     struct live_session *session = &recording->session;
-    char more[96];
+    char more[288];
     int err = session_status(session, status);
     if (err) {
         return err;
@@ -269,6 +280,78 @@ static int detach(struct recording *recording)
 
 /* ---- perf ---- */
 
+/* -F and -c are for all events, and would have perf drop most of those that are to be told each. */
+static void add_event(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    struct perf_run *perf = &recording->perf;
+    char text[16];
+    if (!event_list_is_empty(&recording->events)) {
+        char *event = event_with_rate(recording->event, recording->frequency, options->period);
+        perf->failed |= !event;
+        perf_add(perf, "-e", event ? event : recording->event, NULL);
+        free(event);
+        return;
+    }
+    perf_add(perf, "-e", recording->event, NULL);
+    if (options->period) {
+        perf_add(perf, "-c", options->period, NULL);
+    } else {
+        snprintf(text, sizeof text, "%u", recording->frequency);
+        perf_add(perf, "-F", text, NULL);
+    }
+}
+
+/* So much is enough for nearly all stacks of events, and each costs what is copied. */
+enum { EVENT_STACK_SIZE = 16384 };
+
+static void add_events(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    unsigned size = options->stack_size;
+    if (!options->stack_size_given && size > EVENT_STACK_SIZE) {
+        size = EVENT_STACK_SIZE;
+    }
+    event_list_arguments(&recording->events, &recording->perf, recording->copied ? size : 0);
+}
+
+/* Each event is to be told, also in a burst, and on a machine so busy that perf has to wait for a
+ * processor; but all buffers together take 256 MB at most. */
+static const char *buffer_size(const struct recording *recording)
+{
+    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    bool few = event_list_is_empty(&recording->events) || processors > 32;
+    return few ? "4M" : processors > 16 ? "8M" : processors > 8 ? "16M" : "32M";
+}
+
+/* Puts the kernel's probes where the JVM's files are. */
+static void define_probes(struct recording *recording)
+{
+    struct event_list *events = &recording->events;
+    struct event_files files = {.root = -1, .agent = live_agent()};
+    char agent[PATH_MAX];
+    char libjvm[PATH_MAX];
+    bool found;
+    if (event_list_is_empty(events)) {
+        return;
+    }
+    if (recording->has_target) {
+        files.root = recording->target.root;
+        if (target_agent(&recording->target, agent)) {
+            files.agent = agent;
+        }
+        found = target_libjvm(&recording->target, libjvm);
+    } else {
+        found = command_libjvm(recording->options->command, libjvm);
+    }
+    files.libjvm = found ? libjvm : NULL;
+    struct guarded *shared = recording->guardian.shared;
+    probes_name_group(events->group);
+    memcpy(shared->probes, events->group, sizeof shared->probes);
+    atomic_store(&shared->has_probes, true);
+    event_list_define(events, &files);
+}
+
 static void perf_arguments(struct recording *recording)
 {
     const struct record_options *options = recording->options;
@@ -277,13 +360,8 @@ static void perf_arguments(struct recording *recording)
     snprintf(text, sizeof text, "%s/buildid", recording->profile.path);
     perf_add(perf, perf_program(), "--buildid-dir", text, "record", NULL);
     /* A named clock is what ties samples to the stamps in the dump. */
-    perf_add(perf, "-k", "mono", "-e", recording->event, NULL);
-    snprintf(text, sizeof text, "%u", recording->frequency);
-    if (options->period) {
-        perf_add(perf, "-c", options->period, NULL);
-    } else {
-        perf_add(perf, "-F", text, NULL);
-    }
+    perf_add(perf, "-k", "mono", NULL);
+    add_event(recording);
     snprintf(text, sizeof text, "%s/perf.data", recording->profile.path);
     perf_add(perf, "-o", recording->piped ? "-" : text, NULL);
     if (recording->piped) {
@@ -315,11 +393,12 @@ static void perf_arguments(struct recording *recording)
     if (options->buffer) {
         perf_add(perf, "-m", options->buffer, NULL);
     } else if (recording->copied && geteuid() == 0) {
-        perf_add(perf, "-m", "4M", NULL);
+        perf_add(perf, "-m", buffer_size(recording), NULL);
     }
     for (char **more = options->perf_options; *more; more++) {
         perf_add(perf, *more, NULL);
     }
+    add_events(recording); /* last: a filter of the user's is for his event */
 }
 
 /* Warns where copied stacks that are kept could fill the disk. */
@@ -416,8 +495,12 @@ static void tell_what_is_recorded(const struct recording *recording)
     if (options->duration) {
         snprintf(duration, sizeof duration, ", for %u s", options->duration);
     }
-    info_message("recording %s %s, stacks: %s%s%s", recording->event, rate, stacks_name(recording),
-                 recording->piped ? " (unwound as they arrive)" : "", duration);
+    const struct event_list *events = &recording->events;
+    info_message("recording %s %s%s%s%s%s, stacks: %s%s%s", recording->event, rate,
+                 events->alloc ? ", allocations" : "", events->locks ? ", contended monitors" : "",
+                 events->exceptions ? ", exceptions" : "", events->off_cpu ? ", waits" : "",
+                 stacks_name(recording), recording->piped ? " (unwound as they arrive)" : "",
+                 duration);
     if (!options->command[0] && !options->duration) {
         info_message("Ctrl-C ends the recording");
     }
@@ -468,6 +551,7 @@ static int end_perf(struct recording *recording)
         return explained;
     }
     perf_tell_words(&recording->perf);
+    event_list_end(&recording->events);
     return STATUS_DONE;
 }
 
@@ -581,7 +665,7 @@ static int start_command(struct recording *recording)
     if (!options->command[0]) {
         return STATUS_DONE;
     }
-    char more[96];
+    char more[288];
     char *text = calloc(1, SESSION_OPTIONS_MAX);
     int err = -ENOMEM;
     if (text) {
@@ -614,6 +698,7 @@ static int begin(struct recording *recording)
         guard_start(&recording->guardian, recording->has_target ? &recording->target : NULL)) {
         return STATUS_FAILED;
     }
+    event_list_choose(&recording->events, options);
     status = create_profile(recording);
     if (!status) {
         estimate(recording);
@@ -622,6 +707,9 @@ static int begin(struct recording *recording)
     status = status ? status : attach(recording);
     if (!status && options->all) {
         machine_look(&recording->machine, recording->profile.path);
+    }
+    if (!status) {
+        define_probes(recording);
     }
     return status ? status : start_perf(recording);
 }
@@ -657,6 +745,7 @@ static int run(struct recording *recording)
 static void clean_up(struct recording *recording)
 {
     perf_free(&recording->perf);
+    event_list_end(&recording->events);
     if (recording->pipe_end >= 0) {
         close(recording->pipe_end);
     }

@@ -28,11 +28,17 @@ struct record_options {
     bool all;
     enum stacks stacks;
     unsigned stack_size;
+    bool stack_size_given;
     const char *buffer;        /* perf's -m, NULL: what fits */
     const char *agent_options; /* "": none */
     bool no_inject;
     bool keep_raw;
     bool discard_raw;
+    const char *alloc; /* bytes between samples of allocations, "": the default; NULL: none */
+    const char *locks; /* waits that are all told, as "1ms"; the same */
+    bool exceptions;
+    bool off_cpu;
+    bool wakers;
     char **perf_options; /* further ones for perf record, NULL-terminated */
     char **command;      /* NULL-terminated; the first is NULL: none */
 };

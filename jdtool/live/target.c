@@ -190,6 +190,11 @@ bool target_agent(const struct target *target, char path[PATH_MAX])
     return process_mapped(&target->process, &name, path);
 }
 
+bool target_libjvm(const struct target *target, char path[PATH_MAX])
+{
+    return process_mapped(&target->process, &libjvm, path);
+}
+
 bool target_dump(const struct target *target, char path[PATH_MAX])
 {
     static const struct mapped_name name = {

@@ -49,6 +49,9 @@ bool target_listens(const struct target *target);
 bool target_agent(const struct target *target, char path[PATH_MAX]);
 bool target_dump(const struct target *target, char path[PATH_MAX]);
 
+/* Its libjvm.so, as it sees it. False: none is mapped. */
+bool target_libjvm(const struct target *target, char path[PATH_MAX]);
+
 /*
  * Opens a path of its, as it sees it: O_PATH for a directory, else a regular file to read, which
  * has to be its user's or ours. A descriptor or a negative errno without a message.

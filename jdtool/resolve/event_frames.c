@@ -6,9 +6,10 @@ static bool is_java(const struct resolved_frame *frame)
 {
     switch (frame->kind) {
     case RESOLVED_COMPILED:
-    case RESOLVED_INLINED:
     case RESOLVED_INTERPRETED:
         return true;
+    case RESOLVED_INLINED: /* native functions are inlined, too */
+        return frame->code != NULL;
     case RESOLVED_STUB: /* by frame pointers alone interpreted methods have no names */
         return frame->method && strcmp(frame->method->name, "Interpreter") == 0;
     default:

@@ -24,6 +24,9 @@ struct event_rule event_rule_of(const char *name, bool has_switches)
     if (strcmp(name, "sched:sched_switch") == 0 && has_switches) {
         return (struct event_rule){EVENT_OFF_CPU, "off-cpu", "nanoseconds"};
     }
+    if (strcmp(name, "sched:sched_waking") == 0 && has_switches) {
+        return (struct event_rule){EVENT_WAKER, "waker", "count"};
+    }
     const char *event = strchr(name, ':');
     if (!event || strncmp(name, EVENT_PROBE_GROUP, sizeof EVENT_PROBE_GROUP - 1) != 0) {
         return sampled;
@@ -127,6 +130,16 @@ static double wait_of(uint64_t duration, uint64_t always)
     return (double)(duration > always ? duration : always);
 }
 
+/* The thread that is woken: the head of a trace entry, then its name. */
+static void read_woken(const struct perf_sample *sample, char out[EVENT_SUBJECT_MAX])
+{
+    enum { HEAD = 8, COMM = 16 };
+    if (sample->raw && sample->raw_size >= HEAD + COMM) {
+        const char *comm = (const char *)sample->raw + HEAD;
+        snprintf(out, EVENT_SUBJECT_MAX, "[wakes %.*s]", (int)strnlen(comm, COMM), comm);
+    }
+}
+
 void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
                       struct event_facts *facts)
 {
@@ -135,6 +148,9 @@ void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
     facts->weight = 1;
     facts->left_out = 0;
     facts->subject[0] = '\0';
+    if (kind == EVENT_WAKER) {
+        read_woken(sample, facts->subject);
+    }
     if ((kind != EVENT_ALLOC && kind != EVENT_LOCK) || !sample->raw ||
         sample->raw_size < sizeof raw) {
         return;

@@ -16,6 +16,7 @@ enum event_kind {
     EVENT_LOCK,
     EVENT_EXCEPTION,
     EVENT_OFF_CPU, /* sched:sched_switch in a recording that tells when threads come back */
+    EVENT_WAKER,   /* sched:sched_waking in one: who wakes a thread */
 };
 
 struct event_rule {

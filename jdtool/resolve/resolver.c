@@ -695,6 +695,10 @@ static void shape_event(struct resolver *resolver, struct perf_sample *sample,
         if (event_frames_idle(resolver->frames, resolver->frame_count, comm)) {
             put_subject(resolver, resolver->frame_count, EVENT_IDLE);
         }
+    } else if (facts->kind == EVENT_WAKER) {
+        if (*subject) {
+            put_subject(resolver, resolver->frame_count, subject);
+        }
     } else {
         if (facts->kind == EVENT_EXCEPTION) {
             subject = event_frames_exception(resolver->frames, resolver->frame_count);

@@ -30,7 +30,7 @@ verbs() {
 options() {
     "$1" "$2" --help | awk '
         function tell(word) {
-            gsub(/[][,]/, "", word)
+            gsub(/[][,]|=.*/, "", word)
             if (word ~ /^--?[A-Za-z]/) print word
         }
         /^usage:/ || /^ +jd(perf|tool) / { for (i = 1; i <= NF; i++) tell($i) }

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# Allocations, contended monitors and exceptions as events of a profile: classes, bytes, nanoseconds
+# and numbers against what the program itself counted, whole stacks without the JVM's and our own
+# frames in them, at the JVM's start and attached, and all of it gone from the kernel afterwards.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+need_uprobes
+[ "$jdk_major" -ge 11 ] || skip "JDK $jdk_major does not sample allocations"
+command -v python3 >/dev/null || skip "python3 is not installed"
+compile Events
+
+# the_event PROFILE EVENT KEY: a number of the scorecard's.
+the_event() {
+    python3 -c 'import json, sys
+for event in json.load(open(sys.argv[1] + "/scorecard.json"))["events"]:
+    if event["name"] == sys.argv[2]: print(event[sys.argv[3]])' "$scratch/$1" "$2" "$3"
+}
+
+# by_leaf PROFILE EVENT: WEIGHT CLASS THREAD, of each class.
+by_leaf() {
+    "$jdperf" export "$scratch/$1" collapsed -o - --event "$2" -- --weights 2>/dev/null |
+        awk '{ weight = $NF; sub(/ [0-9]+$/, ""); n = split($0, frames, ";"); sum[frames[n] "\t" frames[1]] += weight }
+            END { for (key in sum) printf "%d\t%s\n", sum[key], key }' | sort -rn
+}
+
+# near WHAT VALUE TRUTH PERCENT: what perf lost on a busy machine may be missing, and is said.
+near() {
+    awk -v value="$2" -v truth="$3" -v most="$4" -v lost="$lost" 'BEGIN {
+        off = truth ? 100 * (value - truth) / truth : 100
+        printf "%.0f against %.0f, %.2f %%\n", value, truth, off
+        exit off > most || (off < -most && !lost) }' >"$scratch/near" || fail "$1: $(cat "$scratch/near")"
+    note "$1: $(cat "$scratch/near")"
+}
+
+# check_stacks PROFILE: every event has whole stacks, which begin with its class and hold nothing of
+# the JVM's way to the event.
+check_stacks() {
+    local event rooted all
+    for event in alloc lock exception; do
+        all=$(the_event "$1" "$event" stacks)
+        rooted=$(the_event "$1" "$event" stacks_rooted)
+        note "$1: $event: $(the_event "$1" "$event" samples) samples, $rooted of $all stacks rooted," \
+            "left out: $(the_event "$1" "$event" left_out)"
+        [ "$all" -gt 20 ] || fail "$1: only $all stacks of $event"
+        [ $((rooted * 1000)) -ge $((all * 999)) ] || fail "$1: $event: $rooted of $all stacks are rooted"
+        "$jdperf" export "$scratch/$1" collapsed -o - --event "$event" 2>/dev/null >"$scratch/stacks"
+        ! grep -qE 'jdagent_event|JvmtiExport::post|JVM_FillInStackTrace|sampled_object_alloc|monitor_contended' "$scratch/stacks" ||
+            fail "$1: $event: the JVM's own frames: $(grep -m 1 -E 'jdagent_event|JvmtiExport|JVM_Fill' "$scratch/stacks")"
+    done
+}
+
+# check PROFILE LOG: against the program's own counts.
+check() {
+    local truths class weight share sums n
+    lost=$(sed -n 's/.*"lost_samples": \([0-9]*\).*/\1/p' "$scratch/$1/scorecard.json")
+    note "$1: samples lost by perf: $lost"
+    check_stacks "$1"
+    # Bytes: shares of the three classes. What each object takes is what the JVM says of it.
+    by_leaf "$1" alloc | awk -F'\t' '$3 == "allocator"' >"$scratch/alloc"
+    truths=$(awk '$1 == "alloc" { print $2, $3 }' "$2")
+    sums=$(awk '{ size = /byte/ ? 1024 : /int/ ? 512 : small; sum += size * $2 } END { print sum }' \
+        small="$small" <<<"$truths")
+    n=$(the_event "$1" alloc samples)
+    while read -r class number; do
+        weight=$(awk -F'\t' -v class="$class" '$2 == class { print $1 }' "$scratch/alloc")
+        [ -n "$weight" ] || fail "$1: no sample of $class: $(head -n 5 "$scratch/alloc")"
+        share=$(awk -F'\t' -v weight="$weight" '{ all += $1 } END { printf "%.4f", 100 * weight / all }' "$scratch/alloc")
+        awk -v share="$share" -v class="$class" -v number="$number" -v all="$sums" -v small="$small" -v n="$n" 'BEGIN {
+            size = class ~ /byte/ ? 1024 : class ~ /int/ ? 512 : small
+            truth = 100 * size * number / all
+            chance = 350 * sqrt(truth / 100 * (1 - truth / 100) / n) # 3.5 sigma of n samples
+            most = chance > 0.5 ? chance : 0.5
+            printf "%s: %.3f %% of bytes, really %.3f %% (%.3f; by chance up to %.2f)\n", class, share, truth, share - truth, chance
+            exit share - truth > most || truth - share > most }' >"$scratch/share" || fail "$1: $(cat "$scratch/share")"
+        note "$1: $(cat "$scratch/share")"
+    done <<<"$truths"
+    near "$1: bytes in all" "$(awk -F'\t' '{ sum += $1 } END { printf "%.0f", sum }' "$scratch/alloc")" "$sums" "$3"
+    # Waits for the monitor, of each contender.
+    by_leaf "$1" lock >"$scratch/lock"
+    while read -r _ thread truth; do
+        weight=$(awk -F'\t' -v thread="$thread" '$3 == thread && $2 == "Events$1" { print $1 }' "$scratch/lock")
+        near "$1: $thread" "${weight:-0}" "$truth" "$4"
+    done < <(grep '^lock' "$2")
+    # Exceptions: each is told.
+    by_leaf "$1" exception | awk -F'\t' '$3 == "thrower"' >"$scratch/exceptions"
+    while read -r _ class truth; do
+        weight=$(awk -F'\t' -v class="$class" '$2 == class { print $1 }' "$scratch/exceptions")
+        near "$1: $class" "${weight:-0}" "$truth" "$5"
+    done < <(grep '^exception' "$2")
+}
+
+no_probes() {
+    ! grep -q "jdagent_" "$tracing/uprobe_events" || fail "$1: probes are left: $(grep jdagent_ "$tracing/uprobe_events")"
+}
+
+# An object of two longs, with this JVM's header.
+small=32
+! "$jdk/bin/java" -XX:+PrintFlagsFinal -version 2>/dev/null | grep -q 'UseCompactObjectHeaders *= *true' || small=24
+
+seconds=4
+interval=256K
+[ "$long" = 0 ] || { seconds=60 interval=64K; }
+"$jdperf" record -o "$scratch/started" -F 49 -m 64M --alloc=$interval --locks --exceptions -- \
+    "$jdk/bin/java" -cp "$classes" Events $seconds alloc locks exceptions >"$scratch/log" 2>"$scratch/err" ||
+    fail "record: $(tail -n 5 "$scratch/err")"
+check started "$scratch/log" 3 8 2
+no_probes started
+
+# perf's own report weighs by the same numbers.
+perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --sort sym 2>/dev/null |
+    awk '/^# Samples.*:alloc/ { inside = 1 } /^# Samples/ && !/:alloc/ { inside = 0 } inside && /Event count/ { print $NF }' >"$scratch/count"
+weight=$(the_event started alloc weight)
+[ "$(cat "$scratch/count")" = "$weight" ] || fail "perf report counts $(cat "$scratch/count") bytes, we $weight"
+
+# Attached to a JVM that runs; a second time, for capabilities are had once.
+"$jdk/bin/java" -cp "$classes" Events 300 alloc locks exceptions >"$scratch/log" 2>&1 &
+pid=$!
+children+=("$pid")
+for round in 1 2; do
+    wait_until 60 "the JVM listens" "$jdk/bin/jcmd" "$pid" VM.version
+    "$jdperf" record -p "$pid" -d 2 -o "$scratch/attached$round" -F 49 -m 64M --alloc --locks --exceptions \
+        2>"$scratch/err" || fail "attached: $(tail -n 5 "$scratch/err")"
+    check_stacks "attached$round"
+    no_probes attached
+done
+
+# A session that was not asked for events has none; that is said, and the rest is recorded.
+"$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "\"dir=$scratch\"" >/dev/null
+"$jdperf" record -p "$pid" -d 1 -o "$scratch/joined" -F 49 --alloc 2>"$scratch/err" ||
+    fail "joined: $(tail -n 5 "$scratch/err")"
+grep -q 'alloc.*was not asked for' "$scratch/err" || fail "joined: nothing is said: $(cat "$scratch/err")"
+kill "$pid"
+
+# Killed: the guardian takes the probes away.
+"$jdperf" record -o "$scratch/killed" -F 49 --exceptions -- \
+    "$jdk/bin/java" -cp "$classes" Events 30 exceptions >/dev/null 2>&1 &
+recorder=$!
+wait_until 60 "probes" grep -q "jdagent_" "$tracing/uprobe_events"
+mapfile -t java < <(pgrep -P "$recorder" java || true)
+kill -KILL "$recorder"
+for child in "${java[@]}"; do kill -KILL "$child" 2>/dev/null || true; done
+gone() { ! grep -q "jdagent_" "$tracing/uprobe_events"; }
+wait_until 60 "the probes gone" gone

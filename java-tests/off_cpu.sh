@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Waits: each thread's sleeps, parks, monitor waits and blocked monitors sum up to what the program
+# itself measured, under the Java line that waits, and pools' waits for work stand apart; frame
+# pointers are refused.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+need_uprobes # and with them the scheduler's tracepoints
+command -v python3 >/dev/null || skip "python3 is not installed"
+compile Events
+source=$tests_dir/programs/Events.java
+
+# waited PROFILE THREAD METHOD WORD: nanoseconds of the thread's waits under the line of METHOD that has
+# the comment WORD.
+waited() {
+    local line
+    line=$(grep -n "// $4\$" "$source" | cut -d : -f 1)
+    "$jdperf" report "$scratch/$1" --json --event off-cpu --thread "$2" 2>/dev/null |
+        python3 -c 'import json, sys
+for method in json.load(sys.stdin)["methods"]:
+    if method["name"].startswith("Events." + sys.argv[1] + "("):
+        for line in method["lines"]:
+            if line["line"] == int(sys.argv[2]): print(line["total"][0])' "$3" "$line"
+}
+
+# All within 1 %, or the reason why not: a busy machine takes the processor from a thread that is awake,
+# which the program counts as waiting and the kernel does not. So the best of three counts.
+compare() {
+    local word thread method truth value bad=0
+    while read -r thread word; do
+        method=$thread
+        truth=$(awk -v thread="$thread" '$1 == "wait" && $2 == thread { print $3 }' "$scratch/log")
+        value=$(waited "$1" "$thread" "$method" "$word")
+        awk -v value="${value:-0}" -v truth="$truth" -v thread="$thread" -v word="$word" 'BEGIN {
+            off = 100 * (value - truth) / truth
+            printf "%s: line %s: %.3f s, really %.3f s, %.2f %%\n", thread, word, value / 1e9, truth / 1e9, off
+            exit off > 1 || off < -1 }' >"$scratch/said" || bad=1
+        note "$1: $(cat "$scratch/said")"
+    done <<END
+sleeper SLEEP
+parker PARK
+waiter WAIT
+blocked ENTER
+END
+    return "$bad"
+}
+
+right=0
+for round in 1 2 3; do
+    "$jdperf" record -o "$scratch/waits$round" -F 49 -m 64M --off-cpu --wakers -- \
+        "$jdk/bin/java" -cp "$classes" Events 5 waits >"$scratch/log" 2>"$scratch/err" ||
+        fail "record: $(tail -n 5 "$scratch/err")"
+    if compare "waits$round"; then
+        right=1
+        break
+    fi
+done
+[ "$right" = 1 ] || fail "the waits are not what they were"
+profile=$scratch/waits$round
+grep -o '"waits_lost": [0-9]*' "$profile/scorecard.json"
+python3 - "$profile/scorecard.json" <<'END' || fail "the stacks of waits have no roots"
+import json, sys
+card = json.load(open(sys.argv[1]))
+event = [e for e in card["events"] if e["name"] == "off-cpu"][0]
+print("-- off-cpu: %(samples)d samples, %(stacks_rooted)d of %(stacks)d stacks rooted" % event)
+sys.exit(event["stacks_rooted"] < 0.99 * event["stacks"])
+END
+"$jdperf" export "$profile" collapsed -o "$scratch/stacks" --event off-cpu -- --weights 2>/dev/null
+grep -q '^sleeper;[^[]' "$scratch/stacks" || fail "the sleeper's waits: $(grep -m 1 ^sleeper "$scratch/stacks")"
+! grep -q '^\(sleeper\|parker\|waiter\|blocked\);\[idle\]' "$scratch/stacks" || fail "a wait of the program's is called idle"
+grep -qE '^(C2 Compiler|C1 Compiler|VM Periodic|Common-Cleaner|Reference H).*;\[idle\];' "$scratch/stacks" ||
+    fail "no idle thread: $(cut -d ';' -f 1-2 "$scratch/stacks" | sort -u | head -n 20)"
+"$jdperf" export "$profile" collapsed -o "$scratch/wakers" --event waker 2>/dev/null
+grep -q '^holder;\[wakes blocked\];.*Events\.holder' "$scratch/wakers" ||
+    fail "nobody woke the one who was blocked"
+
+# By frame pointers there would be no Java frame.
+if "$jdperf" record -o "$scratch/fp" --stacks fp --off-cpu -- true 2>"$scratch/err"; then
+    fail "--off-cpu takes frame pointers"
+fi
+grep -q 'keeps no frame pointers' "$scratch/err" || fail "no reason: $(cat "$scratch/err")"

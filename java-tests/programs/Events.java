@@ -1,0 +1,201 @@
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits",
+ * any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
+ * exceptions.
+ */
+public class Events {
+    static volatile Object sink;
+    static volatile boolean done;
+    static final List<Thread> threads = new ArrayList<>();
+    static final List<String> truth = new ArrayList<>();
+
+    static final class Small { long a, b; } // 32 bytes with a header of 12 or 16, 24 with one of 8
+
+    static synchronized void tell(String line) {
+        truth.add(line);
+    }
+
+    static void start(String name, Runnable body) {
+        Thread thread = new Thread(body, name);
+        threads.add(thread);
+        thread.start();
+    }
+
+    // ---- Allocations: known sizes of three classes, in known numbers.
+
+    static void allocate() {
+        long bytes = 0, ints = 0, smalls = 0;
+        while (!done) {
+            for (int i = 0; i < 1000; i++) {
+                sink = makeBytes();
+                sink = makeInts();
+                for (int k = 0; k < 4; k++) sink = new Small();
+            }
+            bytes += 1000;
+            ints += 1000;
+            smalls += 4000;
+            pause(1);
+        }
+        tell("alloc byte[] " + bytes);
+        tell("alloc int[] " + ints);
+        tell("alloc Events$Small " + smalls);
+    }
+
+    static byte[] makeBytes() { return new byte[1008]; } // 1024 with a header of 16
+    static int[] makeInts() { return new int[124]; }     // 512
+
+    // ---- Contended monitors: one holds it, others wait for it.
+
+    static final Object monitor = new Object() { @Override public String toString() { return "lock"; } };
+    static long waited;
+
+    static void hold() {
+        while (!done) {
+            synchronized (monitor) {
+                spin(4_000_000);
+            }
+            pause(1);
+        }
+    }
+
+    static void contend() {
+        long sum = 0;
+        while (!done) {
+            long from = System.nanoTime();
+            synchronized (monitor) {
+                sum += System.nanoTime() - from;
+            }
+            spin(200_000);
+        }
+        tell("lock " + Thread.currentThread().getName() + " " + sum);
+    }
+
+    // ---- Exceptions.
+
+    static final class OwnException extends RuntimeException {
+        OwnException(String text) { super(text); }
+    }
+
+    static void thrower() {
+        long own = 0, state = 0;
+        while (!done) {
+            try { throwOwn(); } catch (OwnException e) { own++; }
+            if (own % 3 == 0) {
+                try { throwState(); } catch (IllegalStateException e) { state++; }
+            }
+            pause(1);
+        }
+        tell("exception Events$OwnException " + own);
+        tell("exception java.lang.IllegalStateException " + state);
+    }
+
+    static void throwOwn() { throw new OwnException("own"); }
+    static void throwState() { throw new IllegalStateException("state"); }
+
+    // ---- Waits, each on a line of its own.
+
+    static void sleeper() {
+        long sum = 0;
+        while (!done) {
+            long from = System.nanoTime();
+            pause(50); // SLEEP
+            sum += System.nanoTime() - from;
+            spin(1_000_000);
+        }
+        tell("wait sleeper " + sum);
+    }
+
+    static void parker() {
+        long sum = 0;
+        while (!done) {
+            long from = System.nanoTime();
+            LockSupport.parkNanos(40_000_000); // PARK
+            sum += System.nanoTime() - from;
+            spin(1_000_000);
+        }
+        tell("wait parker " + sum);
+    }
+
+    static final Object condition = new Object();
+
+    static void waiter() {
+        long sum = 0;
+        while (!done) {
+            synchronized (condition) {
+                long from = System.nanoTime();
+                try {
+                    condition.wait(60); // WAIT
+                } catch (InterruptedException e) {
+                    return;
+                }
+                sum += System.nanoTime() - from;
+            }
+            spin(1_000_000);
+        }
+        tell("wait waiter " + sum);
+    }
+
+    static final Object held = new Object();
+
+    static void holder() {
+        while (!done) {
+            synchronized (held) {
+                pause(30);
+            }
+            pause(5);
+        }
+    }
+
+    static void blocked() {
+        long sum = 0;
+        while (!done) {
+            long from = System.nanoTime();
+            synchronized (held) { sum += System.nanoTime() - from; } // ENTER
+            pause(2);
+        }
+        tell("wait blocked " + sum);
+    }
+
+    static void pause(long milliseconds) {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    static void spin(long nanoseconds) {
+        long until = System.nanoTime() + nanoseconds;
+        while (System.nanoTime() < until) { }
+    }
+
+    public static void main(String[] args) throws Exception {
+        for (int i = 1; i < args.length; i++) {
+            switch (args[i]) {
+            case "alloc": start("allocator", Events::allocate); break;
+            case "locks":
+                start("holder", Events::hold);
+                start("contender-1", Events::contend);
+                start("contender-2", Events::contend);
+                break;
+            case "exceptions": start("thrower", Events::thrower); break;
+            case "waits":
+                start("sleeper", Events::sleeper);
+                start("parker", Events::parker);
+                start("waiter", Events::waiter);
+                start("holder", Events::holder);
+                start("blocked", Events::blocked);
+                break;
+            default: throw new IllegalArgumentException(args[i]);
+            }
+        }
+        Thread.sleep((long) (Double.parseDouble(args[0]) * 1000));
+        done = true;
+        for (Thread thread : threads) thread.join();
+        for (String line : truth) System.out.println(line);
+    }
+}

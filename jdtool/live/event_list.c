@@ -1,0 +1,160 @@
+#include "jdtool/live/event_list.h"
+
+#include "format/event_probe.h"
+#include "jdtool/base/message.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void event_list_choose(struct event_list *events, const struct record_options *options)
+{
+    *events = (struct event_list){
+        .alloc = options->alloc != NULL,
+        .locks = options->locks != NULL,
+        .exceptions = options->exceptions,
+        .off_cpu = options->off_cpu,
+        .wakers = options->wakers,
+    };
+    if (events->alloc && probes_check("--alloc")) {
+        events->alloc = false;
+    }
+    if (events->locks && probes_check("--locks")) {
+        events->locks = false;
+    }
+    if (events->exceptions && probes_check("--exceptions")) {
+        events->exceptions = false;
+    }
+    if (events->off_cpu && probes_check_scheduler("--off-cpu")) {
+        events->off_cpu = false;
+    }
+    events->wakers &= events->off_cpu;
+}
+
+bool event_list_is_empty(const struct event_list *events)
+{
+    return !events->alloc && !events->locks && !events->exceptions && !events->off_cpu;
+}
+
+void event_list_agent_options(const struct event_list *events, const struct record_options *options,
+                              char *text, size_t size)
+{
+    char alloc[64] = "";
+    char locks[64] = "";
+    if (events->alloc) {
+        snprintf(alloc, sizeof alloc, ",alloc=%s", *options->alloc ? options->alloc : "on");
+    }
+    if (events->locks) {
+        snprintf(locks, sizeof locks, ",locks=%s", *options->locks ? options->locks : "on");
+    }
+    snprintf(text, size, "%s%s", alloc, locks);
+}
+
+void event_list_define(struct event_list *events, const struct event_files *files)
+{
+    const struct {
+        bool *wanted;
+        const char *event, *path, *function;
+        int root;
+        enum probe_arguments arguments;
+    } probes[] = {
+        {&events->alloc, EVENT_PROBE_ALLOC, files->agent, EVENT_PROBE_ALLOC_FUNCTION, files->root,
+         PROBE_EVENT},
+        {&events->locks, EVENT_PROBE_LOCK, files->agent, EVENT_PROBE_LOCK_FUNCTION, files->root,
+         PROBE_EVENT},
+        {&events->exceptions, EVENT_PROBE_EXCEPTION, files->libjvm, EVENT_PROBE_EXCEPTION_FUNCTION,
+         files->root, PROBE_NOTHING},
+    };
+    if (events->exceptions && !files->libjvm) {
+        error_message("--exceptions: failed to find the libjvm.so of the JVM that will run; left "
+                      "out. Set JAVA_HOME, or record it with jdperf record -p PID");
+        events->exceptions = false;
+    }
+    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
+        if (!*probes[i].wanted) {
+            continue;
+        }
+        if (probes_define(events->group, probes[i].event, probes[i].root, probes[i].path,
+                          probes[i].function, probes[i].arguments)) {
+            *probes[i].wanted = false;
+        } else {
+            events->defined = true;
+        }
+    }
+}
+
+/* An event of perf's, with a stack copy of its own size. */
+static void add(struct perf_run *perf, const char *group, const char *event, unsigned stack_size)
+{
+    char text[160];
+    if (stack_size) {
+        snprintf(text, sizeof text, "%s:%s/call-graph=dwarf,stack-size=%u/", group, event,
+                 stack_size);
+    } else {
+        snprintf(text, sizeof text, "%s:%s/call-graph=fp/", group, event);
+    }
+    perf_add(perf, "-e", text, NULL);
+}
+
+void event_list_arguments(const struct event_list *events, struct perf_run *perf,
+                          unsigned stack_size)
+{
+    if (events->alloc) {
+        add(perf, events->group, EVENT_PROBE_ALLOC, stack_size);
+    }
+    if (events->locks) {
+        add(perf, events->group, EVENT_PROBE_LOCK, stack_size);
+    }
+    if (events->exceptions) {
+        add(perf, events->group, EVENT_PROBE_EXCEPTION, stack_size);
+    }
+    if (events->off_cpu) {
+        /* TASK_INTERRUPTIBLE and _UNINTERRUPTIBLE: neither preempted nor about to end. */
+        add(perf, "sched", "sched_switch", stack_size);
+        perf_add(perf, "--filter", "prev_state & 3", "--switch-events", NULL);
+    }
+    if (events->wakers) {
+        add(perf, "sched", "sched_waking", stack_size);
+    }
+}
+
+void event_list_end(struct event_list *events)
+{
+    if (events->defined) {
+        probes_remove(events->group);
+        events->defined = false;
+    }
+}
+
+char *event_with_rate(const char *event, unsigned frequency, const char *period)
+{
+    char rate[256];
+    char *text = NULL;
+    int size;
+    /* Named, or it would go by all of this text. */
+    if (period) {
+        size = snprintf(rate, sizeof rate, "period=%s,name='%s'", period, event);
+    } else {
+        size = snprintf(rate, sizeof rate, "freq=%u,name='%s'", frequency, event);
+    }
+    if (size >= (int)sizeof rate || strchr(event, '/')) {
+        *strchr(rate, ',') = '\0';
+    }
+    const char *slash = strrchr(event, '/');
+    const char *colon = strrchr(event, ':');
+    if (strpbrk(event, "{}") || (strchr(event, ',') && !slash)) {
+        return strdup(event); /* of several, the first would get it */
+    }
+    if (slash) { /* "cpu/event=0x3c/u" */
+        bool is_empty = slash > event && slash[-1] == '/';
+        size = asprintf(&text, "%.*s%s%s%s", (int)(slash - event), event, is_empty ? "" : ",", rate,
+                        slash);
+    } else if (colon && strspn(colon + 1, "ukhpPGHSDI") == strlen(colon + 1)) { /* "cycles:u" */
+        size = asprintf(&text, "%.*s/%s/%s", (int)(colon - event), event, rate, colon + 1);
+    } else if (colon) { /* a tracepoint, which has no such terms */
+        return strdup(event);
+    } else {
+        size = asprintf(&text, "%s/%s/", event, rate);
+    }
+    return size < 0 ? NULL : text;
+}

@@ -1,0 +1,44 @@
+/*
+ * The kernel's probes that a recording of JVM events needs: uprobes on functions of the agent and
+ * of libjvm.so (format/event_probe.h), and whether the scheduler's tracepoints may be had.
+ *
+ * A uprobe belongs to the whole machine and outlives who defined it, so each recording has a group
+ * of its own, "jdagent_PID_RANDOM", which it removes, or its guardian, or jdperf clean. It belongs
+ * to a file, not to a path: it may be defined before a JVM maps the file, and costs nothing in
+ * processes that are not recorded.
+ */
+#ifndef JD_TOOL_LIVE_PROBES_H
+#define JD_TOOL_LIVE_PROBES_H
+
+#include <stdbool.h>
+
+#define PROBES_GROUP_MAX 48
+
+/* 0, or a negative errno after a message that begins with `what` and has the remedy: this user may
+ * define no uprobes here, or have no tracepoints. */
+int probes_check(const char *what);
+int probes_check_scheduler(const char *what);
+
+/* Chooses a group's name; nothing is made. */
+void probes_name_group(char group[PROBES_GROUP_MAX]);
+
+/* What a probe fetches. */
+enum probe_arguments {
+    PROBE_NOTHING,
+    PROBE_EVENT, /* of the agent's functions */
+};
+
+/*
+ * Defines GROUP:event on the function that the file at `path`, below the directory `root` (-1: as
+ * we see it), offers under that name. 0 or a negative errno after a message.
+ */
+int probes_define(const char *group, const char *event, int root, const char *path,
+                  const char *function, enum probe_arguments arguments);
+
+/* Removes a group's probes, once perf has let go of them: waits some seconds at most. */
+void probes_remove(const char *group);
+
+/* Calls `take` with each group that is there and whose recorder has gone. */
+void probes_find_left(void (*take)(void *context, const char *group), void *context);
+
+#endif

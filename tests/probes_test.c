@@ -1,0 +1,106 @@
+/* The agent tells of as many events as it may, by chance, and what is told stands for all; the
+ * functions that it calls for each begin with what the kernel probes cheaply. */
+#include "agent/probes.h"
+
+#include "format/event_probe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Asks `count` times in each window. Returns how many were told in the last one. */
+static uint32_t ask(struct probe_limit *limit, uint32_t windows, uint32_t count, uint64_t *sum)
+{
+    uint32_t told = 0;
+    *sum = 0;
+    for (uint32_t w = 1; w <= windows; w++) {
+        told = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t scale;
+            uint64_t now = w * PROBE_LIMIT_WINDOW + i;
+            if (probe_limit_passes(limit, now, &scale)) {
+                told++;
+                *sum += scale;
+            }
+        }
+    }
+    return told;
+}
+
+static void test_few_are_all_told(void **state)
+{
+    (void)state;
+    struct probe_limit limit = {0};
+    uint64_t sum;
+    assert_int_equal(ask(&limit, 10, PROBE_LIMIT_TOLD, &sum), PROBE_LIMIT_TOLD);
+    assert_int_equal(sum, 10 * PROBE_LIMIT_TOLD);
+}
+
+static void test_many_are_told_by_chance_and_stand_for_all(void **state)
+{
+    (void)state;
+    struct probe_limit limit = {0};
+    const uint32_t count = 100 * PROBE_LIMIT_TOLD;
+    uint64_t sum;
+    uint32_t told = ask(&limit, 100, count, &sum);
+    assert_in_range(told, 1, 3 * PROBE_LIMIT_TOLD);
+    double share = (double)sum / (100.0 * count);
+    if (share < 0.97 || share > 1.03) {
+        fail_msg("what was told stands for %.3f of all", share);
+    }
+    /* When it is quiet again all are told again. */
+    for (uint64_t w = 200; w < 240; w++) {
+        uint32_t scale;
+        (void)probe_limit_passes(&limit, w * PROBE_LIMIT_WINDOW, &scale);
+    }
+    uint32_t scale = 0;
+    assert_true(probe_limit_passes(&limit, 240 * PROBE_LIMIT_WINDOW, &scale));
+    assert_int_equal(scale, 1);
+}
+
+static void test_short_waits_are_told_in_fair_shares(void **state)
+{
+    (void)state;
+    const uint64_t always = 1000000;
+    uint64_t told = 0;
+    for (uint64_t i = 0; i < 100000; i++) {
+        told += probe_wait_passes(10000, always, i); /* one of a hundred */
+    }
+    assert_in_range(told, 900, 1100);
+    assert_true(probe_wait_passes(always, always, 7));
+    assert_false(probe_wait_passes(0, always, 7));
+}
+
+typedef void probe_function(uint64_t value, uint64_t base, uint32_t scale, const char *name);
+extern probe_function jdagent_event_alloc;
+extern probe_function jdagent_event_lock;
+
+static void test_functions_begin_with_a_nop(void **state)
+{
+    (void)state;
+    jdagent_event_alloc(1, 2, 3, "nothing happens");
+    jdagent_event_lock(1, 2, 3, "");
+#ifdef __x86_64__
+    static const uint8_t code[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3};
+    const void *functions[2];
+    probe_function *const pointers[2] = {jdagent_event_alloc, jdagent_event_lock};
+    memcpy(functions, pointers, sizeof functions);
+    assert_memory_equal(functions[0], code, sizeof code);
+    assert_memory_equal(functions[1], code, sizeof code);
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_few_are_all_told),
+        cmocka_unit_test(test_many_are_told_by_chance_and_stand_for_all),
+        cmocka_unit_test(test_short_waits_are_told_in_fair_shares),
+        cmocka_unit_test(test_functions_begin_with_a_nop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
