@@ -101,10 +101,11 @@ struct resolved_sample {
     const struct resolved_code *const *touched;
     uint32_t touched_count;
     /*
-     * For the perf.data sink alone: the sample as it was recorded. Each entry of its chain that is
-     * no PERF_CONTEXT_* has its frames here in the same order: inlined ones, then one that is not.
-     * Where `unwound` is set, this holds for the kernel's part of the chain only, and the other
-     * frames are the user's part. Its time and period are this sample's time and weight.
+     * For the perf.data sink, and for who asks what mode the processor was in: the sample as it
+     * was recorded. Each entry of its chain that is no PERF_CONTEXT_* has its frames here in the
+     * same order: inlined ones, then one that is not. Where `unwound` is set, this holds for the
+     * kernel's part of the chain only, and the other frames are the user's part. Its time and
+     * period are this sample's time and weight.
      */
     const struct perf_sample *recorded;
 };

@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/lib.sh
 source "$(dirname "$0")/../lib.sh"
 
-target=${1:?usage: run.sh dump|inject|methods|objects|options|pipe|resolve|stack}
+target=${1:?usage: run.sh dump|inject|methods|objects|options|pipe|resolve|sinks|stack}
 source=${JDAGENT_SOURCE:?}
 build=${JDAGENT_BUILD:?}/fuzz
 here=$source/tests/fuzz
