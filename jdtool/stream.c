@@ -52,6 +52,7 @@ struct stream {
     bool live;
     bool wants_codes;
     uint64_t updated; /* when dumps were last asked */
+    uint64_t next_turn;
 };
 
 static uint64_t now(void)
@@ -374,13 +375,24 @@ static int take(struct stream *stream, const struct perf_record *record)
     return take_sample(stream, record) ? no_memory(stream) : 0;
 }
 
+/* What is due goes, and who wanted to be called is. */
+static int take_turn(struct stream *stream)
+{
+    int err = release(stream, false);
+    if (!err && stream->live && stream->options->turn && now() >= stream->next_turn) {
+        stream->next_turn = now() + (uint64_t)WAKE_EVERY * 1000 * 1000;
+        err = stream->options->turn(stream->options->context);
+    }
+    return err;
+}
+
 static int read_all(struct stream *stream)
 {
     struct perf_record record;
     int err = 0;
     for (;;) {
         if (stream->live && !perf_data_wait(stream->data, WAKE_EVERY)) {
-            err = release(stream, false);
+            err = take_turn(stream);
             if (err) {
                 return err;
             }
@@ -393,7 +405,7 @@ static int read_all(struct stream *stream)
         bool is_round = record.type == PERF_USER_FINISHED_ROUND;
         err = take(stream, &record);
         if (!err && (is_round || record_queue_is_full(stream->queue))) {
-            err = release(stream, false);
+            err = take_turn(stream);
         }
         if (err) {
             return err;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 static const struct live_verb *const verbs[] = {
-    &live_attach, &live_status, &live_stop,   &live_map, &live_record,
-    &live_clean,  &live_inject, &live_doctor, NULL,
+    &live_attach, &live_status, &live_stop,  &live_map,       &live_record, &live_clean,
+    &live_inject, &live_doctor, &live_watch, &live_watch_jvm, NULL,
 };
 
 static char agent[PATH_MAX];

@@ -5,11 +5,12 @@
 
 # To build the agent and jdtool.
 PACKAGES_BUILD=(gcc libc6-dev make cmake pkg-config libelf-dev libdw-dev libzstd-dev zlib1g-dev liblzma-dev libiberty-dev
-    libzydis-dev)
+    libzydis-dev libcurl4-openssl-dev)
 
 # To record and look at a profile: perf, what `perf annotate` and source lines call (binutils), the
-# way into a running JVM (jattach), what a JDK without sources is good for otherwise (unzip).
-PACKAGES_RUN=(linux-perf binutils jattach unzip python3-minimal)
+# way into a running JVM (jattach), what a JDK without sources is good for otherwise (unzip), what
+# jdperf watch pushes with (libcurl4).
+PACKAGES_RUN=(linux-perf binutils jattach unzip python3-minimal libcurl4)
 
 # A JDK is needed to build (jvmti.h) and to run the sample; one that is there already is fine.
 PACKAGES_JDK=(openjdk-17-jdk-headless)

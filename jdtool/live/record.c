@@ -5,13 +5,12 @@
 #include "jdtool/live/ask.h"
 #include "jdtool/live/command.h"
 #include "jdtool/live/event_list.h"
-#include "jdtool/live/fetch.h"
 #include "jdtool/live/guard.h"
+#include "jdtool/live/joining.h"
 #include "jdtool/live/machine.h"
 #include "jdtool/live/naming.h"
 #include "jdtool/live/perf_run.h"
 #include "jdtool/live/profile_dir.h"
-#include "jdtool/live/session.h"
 #include "jdtool/live/verbs.h"
 
 #include <errno.h>
@@ -35,9 +34,7 @@ struct recording {
     bool has_target;
     struct guardian guardian;
     struct profile_dir profile;
-    struct live_session session;
-    bool joined; /* a session that is not ours to end */
-    struct fetch fetch;
+    struct joining joining;
     struct machine machine; /* of -a */
     char *event;
     bool copied;   /* stacks are copied */
@@ -172,85 +169,25 @@ static void agent_options(const struct recording *recording, char *text, size_t 
              duration);
 }
 
-static int use_running_session(struct recording *recording, const struct session_status *status)
-{
-    int pid = (int)recording->target.process.pid;
-    if (!status->has_dump) {
-        error_message("a session without a dump runs in process %d (mode=map?): jdperf stop %d "
-                      "first",
-                      pid, pid);
-        return STATUS_FAILED;
-    }
-    info_message("a session runs in process %d already (attached, or another recording's): its "
-                 "dump is used, and it is not stopped",
-                 pid);
-    if (*recording->options->agent_options) {
-        info_message("--agent-options has no effect on it");
-    }
-    if (recording->events.alloc || recording->events.locks) {
-        error_message("--alloc, --locks: the session that runs was not asked for them; left out. "
-                      "jdperf stop %d first, then record again",
-                      pid);
-        recording->events.alloc = recording->events.locks = false;
-    }
-    recording->joined = true;
-    return STATUS_DONE;
-}
-
-/* 0, or -EAGAIN: the session that was found is just being ended by its last user, or that which was
- * not there has begun meanwhile. */
-static int join_or_start(struct recording *recording, struct session_status *status)
-{
-    struct live_session *session = &recording->session;
-    char more[288];
-    int err = session_status(session, status);
-    if (err) {
-        return err;
-    }
-    if (status->running) {
-        err = use_running_session(recording, status) ? -EBUSY : 0;
-        int joined = err ? 0 : session_join(session, status);
-        recording->joined = true;
-        return joined == -EAGAIN ? joined : err;
-    }
-    recording->joined = false;
-    session_announce_warning(&recording->target);
-    agent_options(recording, more, sizeof more);
-    err = session_start(session, recording->profile.path, true, recording->options->agent_options,
-                        more);
-    return err == -EEXIST ? -EAGAIN : err;
-}
-
 static int attach(struct recording *recording)
 {
-    struct session_status *status = calloc(1, sizeof *status);
-    char dump[PATH_MAX];
-    if (!recording->has_target || !status) {
-        free(status);
-        return recording->has_target ? STATUS_FAILED : STATUS_DONE;
+    char more[288];
+    if (!recording->has_target) {
+        return STATUS_DONE;
     }
-    session_init(&recording->session, &recording->target, &recording->waiting,
-                 recording->guardian.shared, live_agent());
-    int err = ask_whether_it_answers(&recording->target, &recording->waiting);
-    for (int tries = 0; !err && tries < 20; tries++) {
-        err = join_or_start(recording, status);
-        if (err != -EAGAIN || tries == 19) {
-            break;
-        }
-        err = wait_ms(&recording->waiting, 250);
-    }
-    free(status);
-    if (err) {
-        return STATUS_FAILED;
-    }
-    if (!target_dump(&recording->target, dump)) {
-        error_message("the agent in process %d writes no dump", (int)recording->target.process.pid);
-        return STATUS_FAILED;
-    }
-    err = fetch_find(&recording->fetch, &recording->target, dump, recording->profile.path);
-    if (err) {
-        error_message("failed to open the dump %s of process %d: %s", dump,
-                      (int)recording->target.process.pid, strerror(-err));
+    agent_options(recording, more, sizeof more);
+    const struct joining_options options = {
+        .dir = recording->profile.path,
+        .agent_options = recording->options->agent_options,
+        .more = more,
+    };
+    int err = joining_start(&recording->joining, &recording->target, &recording->waiting,
+                            recording->guardian.shared, &options);
+    if (!err && recording->joining.joined && (recording->events.alloc || recording->events.locks)) {
+        error_message("--alloc, --locks: the session that runs was not asked for them; left out. "
+                      "jdperf stop %d first, then record again",
+                      (int)recording->target.process.pid);
+        recording->events.alloc = recording->events.locks = false;
     }
     return err ? STATUS_FAILED : STATUS_DONE;
 }
@@ -263,19 +200,19 @@ static int detach(struct recording *recording)
         return STATUS_DONE;
     }
     bool lives = process_lives(&recording->target.process);
-    if (lives && recording->joined && !target_dump(&recording->target, dump)) {
+    if (lives && recording->joining.joined && !target_dump(&recording->target, dump)) {
         info_message("the session that was used ended before the recording did: code made after "
                      "that has no name");
     }
-    fetch_find_methods(&recording->fetch);
-    if (session_leave(&recording->session)) {
+    fetch_find_methods(&recording->joining.fetch);
+    if (session_leave(&recording->joining.session)) {
         info_message("going on with what the dump holds");
     }
     /* Others may use the session still: it then writes on, but not into this profile. */
     bool writes_on =
         process_lives(&recording->target.process) && target_dump(&recording->target, dump);
-    return fetch_copy(&recording->fetch, recording->profile.path, writes_on) ? STATUS_FAILED
-                                                                             : STATUS_DONE;
+    return fetch_copy(&recording->joining.fetch, recording->profile.path, writes_on) ? STATUS_FAILED
+                                                                                     : STATUS_DONE;
 }
 
 /* ---- perf ---- */
@@ -425,7 +362,7 @@ static int start_naming(struct recording *recording, int *out)
     int ends[2];
     char dump[128];
     const char *dumps[] = {dump};
-    const struct fetch *fetch = &recording->fetch;
+    const struct fetch *fetch = &recording->joining.fetch;
     if (!recording->piped) {
         return STATUS_DONE;
     }
@@ -752,13 +689,13 @@ static void clean_up(struct recording *recording)
     naming_abort(&recording->naming);
     command_free(&recording->command);
     if (recording->has_target) {
-        (void)session_leave(&recording->session);
+        (void)session_leave(&recording->joining.session);
     }
     if (recording->guardian.shared) {
         profile_undo(&recording->guardian.shared->profile);
     }
     guard_end(&recording->guardian);
-    fetch_close(&recording->fetch);
+    fetch_close(&recording->joining.fetch);
     machine_free(&recording->machine);
     target_close(&recording->target);
     free(recording->event);
@@ -778,9 +715,7 @@ int record(const struct record_options *options)
     recording->options = options;
     recording->target.root = recording->target.process.pidfd = recording->target.process.directory =
         -1;
-    recording->session.lease = -1;
-    recording->session.staging = NO_STAGING;
-    recording->fetch = NO_FETCH;
+    recording->joining = NO_JOINING;
     recording->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
     recording->command = (struct command){.child = NO_CHILD, .go = -1};
     recording->naming = NO_NAMING;

@@ -367,8 +367,9 @@ int session_start(struct live_session *session, const char *dir, bool leased, co
     char *text = calloc(1, SESSION_OPTIONS_MAX);
     bool copy = false;
     int err = text ? choose_agent(session, &copy) : -ENOMEM;
-    bool here = dir && target_is_like_us(session->target);
-    bool elsewhere = !target_is_like_us(session->target);
+    bool staged = dir && !*dir;
+    bool here = dir && !staged && target_is_like_us(session->target);
+    bool elsewhere = staged || !target_is_like_us(session->target);
     if (!err && (copy || leased || elsewhere)) {
         err = make_staging(session, copy, leased);
     }

@@ -59,6 +59,9 @@ int session_status(struct live_session *session, struct session_status *status);
  */
 int session_join(struct live_session *session, const struct session_status *status);
 
+/* For session_start: in its staging directory, with which the dump goes. */
+#define SESSION_STAGED ""
+
 /*
  * Starts one with these options (as agent/options.h has them) in `dir` (absolute; NULL: the agent's
  * own place), or in the staging directory where the JVM is another user's or sees other files.

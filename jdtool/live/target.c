@@ -220,8 +220,7 @@ bool target_listens(const struct target *target)
 
 /* ---- By name ---- */
 
-/* The command line behind java and its options: "Main args", "/path/app.jar args". */
-static void name_of(const struct live_process *process, char *name, size_t size)
+void process_java_name(const struct live_process *process, char *name, size_t size)
 {
     static const char *const with_value[] = {
         "-cp",           "-classpath",  "--class-path",  "-p",          "--module-path",
@@ -270,7 +269,7 @@ void target_walk(bool (*take)(void *context, pid_t pid, const char *name), void 
         char path[PATH_MAX];
         char name[2048];
         if (process_mapped(&process, &libjvm, path)) {
-            name_of(&process, name, sizeof name);
+            process_java_name(&process, name, sizeof name);
             more = take(context, (pid_t)pid, name);
         }
         process_close(&process);

@@ -63,6 +63,9 @@ int target_open_file(const struct target *target, const char *path);
  * `flags`: O_RDONLY or O_RDWR. */
 int open_file_below(int directory, const char *path, uid_t owner, int flags);
 
+/* The command line behind java and its options: "Main args", "/path/app.jar args". */
+void process_java_name(const struct live_process *process, char *name, size_t size);
+
 /* Calls take for every process that has libjvm.so mapped and that we may look into, with its name:
  * the main class or jar and its arguments. Stops when take returns false. */
 void target_walk(bool (*take)(void *context, pid_t pid, const char *name), void *context);

@@ -29,6 +29,8 @@ extern const struct live_verb live_record;
 extern const struct live_verb live_clean;
 extern const struct live_verb live_inject;
 extern const struct live_verb live_doctor;
+extern const struct live_verb live_watch;
+extern const struct live_verb live_watch_jvm;
 
 /* Where the agent is: --agent, or beside jdtool. */
 const char *live_agent(void);

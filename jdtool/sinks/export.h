@@ -10,11 +10,18 @@
 
 struct source_texts;
 
+/* What is said of a process beside what its samples tell. */
+struct export_label {
+    const char *name, *value;
+};
+
 struct export_settings {
-    const char *path;    /* of the result; "-": standard output */
-    const char *service; /* OTLP's service.name; NULL: each process' own name */
-    bool suffixes;       /* collapsed: FlameGraph's marks _[j], _[i], _[k], … behind the names */
-    bool weights;        /* collapsed: weights, not numbers of samples */
+    const char *path;                  /* of the result; "-": standard output */
+    const char *service;               /* OTLP's service.name; NULL: each process' own name */
+    const struct export_label *labels; /* OTLP: further attributes of the resource */
+    uint32_t label_count;
+    bool suffixes; /* collapsed: FlameGraph's marks _[j], _[i], _[k], … behind the names */
+    bool weights;  /* collapsed: weights, not numbers of samples */
     struct source_texts *sources; /* Java sources that go into the result; NULL: none do */
 };
 

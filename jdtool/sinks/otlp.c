@@ -155,7 +155,15 @@ static void put_resource(struct otlp *o, const struct profile_thread *thread)
     put_resource_attribute(o, "service.name", service, 0);
     put_resource_attribute(o, "process.pid", NULL, thread->pid);
     put_resource_attribute(o, "process.executable.name", thread->process_name, 0);
-    put_resource_attribute(o, "host.name", recording->hostname ? recording->hostname : "", 0);
+    bool has_host = false;
+    for (uint32_t i = 0; i < o->settings->label_count; i++) {
+        has_host |= strcmp(o->settings->labels[i].name, "host.name") == 0;
+    }
+    put_resource_attribute(o, "host.name",
+                           recording->hostname && !has_host ? recording->hostname : "", 0);
+    for (uint32_t i = 0; i < o->settings->label_count; i++) {
+        put_resource_attribute(o, o->settings->labels[i].name, o->settings->labels[i].value, 0);
+    }
     message_list_end(w);
     message_end(w, begun);
 }

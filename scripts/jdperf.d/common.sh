@@ -3,8 +3,8 @@
 # What every verb needs: messages, options, the directory of a profile.
 
 JDPERF_VERSION=0.1.0
-JDPERF_VERBS='record inject report script annotate flame diff export view bundle attach stop status map doctor clean'
-JDPERF_LIVE_VERBS='record attach stop status map doctor clean'
+JDPERF_VERBS='record inject report script annotate flame diff export view bundle attach stop status map watch doctor clean'
+JDPERF_LIVE_VERBS='record attach stop status map watch doctor clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 # Names out of profiles may be in it: no control character of theirs reaches the terminal.

@@ -1,0 +1,212 @@
+#include "jdtool/watch/files.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAME_SIZE 128
+#define SUFFIX    "Z.pb.gz"
+
+struct kept {
+    uint64_t time; /* seconds since 1970 */
+    uint64_t size;
+    char *name;
+};
+
+struct slice_files {
+    const struct slice_files_options *options;
+    int directory;
+    struct kept *list; /* the oldest first; those before `first` are gone */
+    uint32_t first, count, room;
+    uint64_t bytes;
+};
+
+/* The time in "…-20261121T184500Z.pb.gz"; false: no name of ours. */
+static bool time_of(const char *name, uint64_t *seconds)
+{
+    static const char form[] = "-00000000T000000" SUFFIX;
+    size_t length = strlen(name);
+    struct tm tm = {0};
+    if (length < sizeof form || length >= NAME_SIZE) {
+        return false;
+    }
+    const char *at = name + length - (sizeof form - 1);
+    for (size_t i = 0; i < sizeof form - 1; i++) {
+        if (form[i] == '0' ? !isdigit((unsigned char)at[i]) : form[i] != at[i]) {
+            return false;
+        }
+    }
+    /* NOLINTNEXTLINE(cert-err34-c): digits, all of them, as was just seen */
+    sscanf(at, "-%4d%2d%2dT%2d%2d%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+           &tm.tm_min, &tm.tm_sec);
+    tm.tm_year -= 1900;
+    tm.tm_mon--;
+    *seconds = (uint64_t)timegm(&tm);
+    return true;
+}
+
+static int add(struct slice_files *files, const char *name, uint64_t seconds, uint64_t size)
+{
+    /* What is gone makes room first. */
+    if (files->first > 1024 && files->first > files->count / 2) {
+        memmove(files->list, files->list + files->first,
+                (files->count - files->first) * sizeof *files->list);
+        files->count -= files->first;
+        files->first = 0;
+    }
+    char *copy = strdup(name);
+    if (!copy || array_reserve(&files->list, files->count, &files->room, sizeof *files->list)) {
+        free(copy);
+        return -ENOMEM;
+    }
+    files->list[files->count++] = (struct kept){.time = seconds, .size = size, .name = copy};
+    files->bytes += size;
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct kept *first = a;
+    const struct kept *second = b;
+    return first->time < second->time ? -1 : first->time > second->time;
+}
+
+static int read_directory(struct slice_files *files)
+{
+    int fd = fcntl(files->directory, F_DUPFD_CLOEXEC, 3);
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    int err = entries ? 0 : -errno;
+    while (!err && (entry = readdir(entries))) {
+        struct stat status;
+        uint64_t seconds;
+        if (time_of(entry->d_name, &seconds) &&
+            fstatat(files->directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(status.st_mode)) {
+            err = add(files, entry->d_name, seconds, (uint64_t)status.st_size);
+        }
+    }
+    if (entries) {
+        closedir(entries);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    if (!err && files->count > 0) {
+        qsort(files->list, files->count, sizeof *files->list, compare);
+    }
+    return err;
+}
+
+int slice_files_new(const struct slice_files_options *options, struct slice_files **out)
+{
+    struct slice_files *files = calloc(1, sizeof *files);
+    int err = files ? 0 : -ENOMEM;
+    if (!err) {
+        files->options = options;
+        files->directory = -1;
+        err = mkdir(options->directory, 0700) != 0 && errno != EEXIST ? -errno : 0;
+    }
+    if (!err) {
+        files->directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        err = files->directory < 0 ? -errno : read_directory(files);
+    }
+    if (err) {
+        error_message("failed to keep profiles in %s: %s", options->directory, strerror(-err));
+        slice_files_free(files);
+        return err;
+    }
+    *out = files;
+    return 0;
+}
+
+void slice_files_free(struct slice_files *files)
+{
+    if (!files) {
+        return;
+    }
+    for (uint32_t i = files->first; i < files->count; i++) {
+        free(files->list[i].name);
+    }
+    if (files->directory >= 0) {
+        close(files->directory);
+    }
+    free(files->list);
+    free(files);
+}
+
+static void remove_old(struct slice_files *files)
+{
+    const struct slice_files_options *options = files->options;
+    uint64_t now = (uint64_t)time(NULL);
+    while (files->first < files->count) {
+        struct kept *oldest = &files->list[files->first];
+        bool too_old = options->keep_seconds && oldest->time + options->keep_seconds < now;
+        bool too_much = options->keep_bytes && files->bytes > options->keep_bytes;
+        if (!too_old && !too_much) {
+            return;
+        }
+        (void)unlinkat(files->directory, oldest->name, 0);
+        files->bytes -= oldest->size;
+        free(oldest->name);
+        oldest->name = NULL;
+        files->first++;
+    }
+}
+
+static void make_name(const struct labels *labels, int pid, time_t seconds, char name[NAME_SIZE])
+{
+    const char *service = labels_get(labels, "service_name");
+    char day[32];
+    struct tm tm;
+    strftime(day, sizeof day, "%Y%m%dT%H%M%S", gmtime_r(&seconds, &tm));
+    int n = snprintf(name, NAME_SIZE, "%.60s-%d-%s" SUFFIX, service ? service : "java", pid, day);
+    for (int i = 0; i < n && name[i]; i++) {
+        if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i])) {
+            name[i] = '_';
+        }
+    }
+    if (name[0] == '.') {
+        name[0] = '_';
+    }
+}
+
+int slice_files_give(struct slice_files *files, const struct labels *labels, int pid,
+                     uint64_t from_ns, const uint8_t *body, size_t size)
+{
+    char name[NAME_SIZE];
+    char path[PATH_MAX];
+    struct output_file *file;
+    time_t seconds = (time_t)(from_ns / UINT64_C(1000000000));
+    make_name(labels, pid, seconds, name);
+    if (snprintf(path, sizeof path, "%s/%s", files->options->directory, name) >= (int)sizeof path) {
+        return -ENAMETOOLONG;
+    }
+    int err = output_file_open(path, &file);
+    if (!err) {
+        output_file_put(file, body, size);
+        err = output_file_finish(file);
+    }
+    if (!err && add(files, name, (uint64_t)seconds, size)) {
+        error_message("failed to remember %s: %s", name, strerror(ENOMEM));
+        err = -ENOMEM;
+    }
+    remove_old(files);
+    return err;
+}
+
+void slice_files_counts(const struct slice_files *files, uint64_t *count, uint64_t *bytes)
+{
+    *count = files ? files->count - files->first : 0;
+    *bytes = files ? files->bytes : 0;
+}

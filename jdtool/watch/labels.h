@@ -1,0 +1,48 @@
+/*
+ * What a watched JVM is called, for servers that group profiles by labels. Read from outside, from
+ * what the process says of itself and the kernel says of it: nothing of it is trusted beyond its
+ * length, and control characters are replaced.
+ *
+ *     service_name   OTEL_SERVICE_NAME of its environment, else its systemd unit, else main_class
+ *     main_class     the main class or jar, without its directory
+ *     container      the first 12 digits of the container's id
+ *     pod            HOSTNAME of its environment, where the container is a pod's
+ *     unit           the systemd unit
+ *     host           this machine's name
+ *     pid            as this machine counts
+ */
+#ifndef JD_TOOL_WATCH_LABELS_H
+#define JD_TOOL_WATCH_LABELS_H
+
+#include "jdtool/live/target.h"
+#include "jdtool/sinks/export.h"
+
+#define LABELS_MAX      32
+#define LABEL_NAME_MAX  64
+#define LABEL_VALUE_MAX 256
+
+struct labels {
+    uint32_t count;
+    struct export_label list[LABELS_MAX]; /* points into the texts */
+    char names[LABELS_MAX][LABEL_NAME_MAX];
+    char values[LABELS_MAX][LABEL_VALUE_MAX];
+};
+
+/* Whether "name=value" is one: letters, digits and '_', no digit first, as Prometheus has them. */
+bool label_is_valid(const char *word);
+
+/* Sets one; an empty value removes it. What there is no room for is left out. The list's order is
+ * that of first setting. */
+void labels_set(struct labels *labels, const char *name, const char *value);
+const char *labels_get(const struct labels *labels, const char *name); /* NULL: none */
+
+/* Those of a process, and then the user's "name=value", which win; NULL-terminated. */
+void labels_of_process(struct labels *labels, const struct live_process *process,
+                       const char *const *words);
+
+/* The unit and the container that a /proc/PID/cgroup tells of; "" where it tells of none. For
+ * labels_of_process and its test. */
+void labels_from_cgroup(const char *cgroup, char unit[LABEL_VALUE_MAX], char container[16],
+                        bool *is_pod);
+
+#endif

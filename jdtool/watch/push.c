@@ -1,0 +1,415 @@
+#include "jdtool/watch/push.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/live/wait.h"
+#include "jdtool/watch/curl.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_MS 30000L
+#define PAUSE_MAX  60000
+#define URL_MAX    2048
+
+struct spooled {
+    struct spooled *next;
+    size_t size;
+    uint8_t bytes[];
+};
+
+struct server {
+    const struct push_protocol *protocol;
+    char url[URL_MAX];
+    char shown[URL_MAX];
+    struct curl_slist *headers;
+    CURL *handle;
+    struct spooled *first, **last;
+    bool sending; /* the first */
+    int64_t next_try;
+    unsigned tries;
+    char answer[256]; /* the beginning of what the server says */
+    size_t answered;
+    char trouble[400];
+    struct push_counts counts;
+};
+
+struct pusher {
+    const struct pusher_options *options;
+    const struct curl *curl;
+    CURLM *multi;
+    struct server *servers;
+    size_t count;
+};
+
+/* ---- URLs ---- */
+
+const struct push_protocol *push_protocol_of(const char *url)
+{
+    for (const struct push_protocol *protocol = push_protocols; protocol->name; protocol++) {
+        size_t length = strlen(protocol->name);
+        if (strncmp(url, protocol->name, length) == 0 && url[length] == '+' &&
+            (strncmp(url + length + 1, "http://", 7) == 0 ||
+             strncmp(url + length + 1, "https://", 8) == 0) &&
+            strlen(url) < URL_MAX - 64 && strlen(strstr(url, "://")) > 3) {
+            return protocol;
+        }
+    }
+    return NULL;
+}
+
+/* "https://user:password@host/" without what is before the '@'. */
+static void set_urls(struct server *server, const char *url)
+{
+    const char *plain = strchr(url, '+') + 1;
+    size_t length = strlen(plain);
+    while (length > 0 && plain[length - 1] == '/') {
+        length--;
+    }
+    snprintf(server->url, sizeof server->url, "%.*s%s", (int)length, plain, server->protocol->path);
+    const char *host = strstr(url, "://") + 3;
+    const char *at = memchr(host, '@', strcspn(host, "/?"));
+    snprintf(server->shown, sizeof server->shown, "%.*s%s", (int)(host - url), url,
+             at ? at + 1 : host);
+    server->counts.url = server->shown;
+    server->counts.trouble = server->trouble;
+}
+
+/* ---- The spool ---- */
+
+static void drop_first(struct server *server)
+{
+    struct spooled *first = server->first;
+    server->first = first->next;
+    if (!server->first) {
+        server->last = &server->first;
+    }
+    server->counts.waiting--;
+    server->counts.waiting_bytes -= first->size;
+    free(first);
+}
+
+/* Makes room; what is under way stays. */
+static void make_room(struct server *server, size_t spool, size_t wanted)
+{
+    while (server->first && server->counts.waiting_bytes + wanted > spool) {
+        struct spooled *oldest = server->sending ? server->first->next : server->first;
+        if (!oldest) {
+            return;
+        }
+        if (server->counts.dropped++ == 0) {
+            warning_message("the spool for %s is full: the oldest profiles are dropped",
+                            server->shown);
+        }
+        if (!server->sending) {
+            drop_first(server);
+            continue;
+        }
+        server->first->next = oldest->next;
+        if (!oldest->next) {
+            server->last = &server->first->next;
+        }
+        server->counts.waiting--;
+        server->counts.waiting_bytes -= oldest->size;
+        free(oldest);
+    }
+}
+
+static void spool(struct server *server, size_t room, const struct labels *labels,
+                  const uint8_t *profile, size_t size)
+{
+    size_t made = 0;
+    uint8_t *body = server->protocol->make(labels, profile, size, &made);
+    struct spooled *spooled = body && made <= room ? malloc(sizeof *spooled + made) : NULL;
+    if (!spooled) {
+        server->counts.dropped++;
+        free(body);
+        return;
+    }
+    make_room(server, room, made);
+    spooled->next = NULL;
+    spooled->size = made;
+    memcpy(spooled->bytes, body, made);
+    free(body);
+    *server->last = spooled;
+    server->last = &spooled->next;
+    server->counts.waiting++;
+    server->counts.waiting_bytes += made;
+}
+
+void pusher_give(struct pusher *pusher, const struct labels *labels,
+                 const struct slice_message *message, const uint8_t *const *bodies,
+                 const struct export_format *const *formats)
+{
+    for (size_t i = 0; pusher && i < pusher->count; i++) {
+        struct server *server = &pusher->servers[i];
+        for (uint32_t k = 0; k < SLICE_FORMATS_MAX; k++) {
+            if (formats[k] && bodies[k] &&
+                strcmp(formats[k]->name, server->protocol->format) == 0) {
+                spool(server, pusher->options->spool, labels, bodies[k], message->slice.sizes[k]);
+            }
+        }
+    }
+}
+
+/* ---- Requests ---- */
+
+static size_t take_answer(char *bytes, size_t size, size_t count, void *context)
+{
+    struct server *server = context;
+    size_t all = size * count;
+    size_t room = sizeof server->answer - 1 - server->answered;
+    size_t kept = all < room ? all : room;
+    memcpy(server->answer + server->answered, bytes, kept);
+    server->answered += kept;
+    return all;
+}
+
+static void begin(struct pusher *pusher, struct server *server)
+{
+    const struct curl *curl = pusher->curl;
+    CURL *handle = server->handle;
+    curl->easy_reset(handle); /* the connection stays */
+    server->answered = 0;
+    memset(server->answer, 0, sizeof server->answer);
+    curl->easy_setopt(handle, CURLOPT_URL, server->url);
+    curl->easy_setopt(handle, CURLOPT_POST, 1L);
+    curl->easy_setopt(handle, CURLOPT_POSTFIELDS, server->first->bytes);
+    curl->easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)server->first->size);
+    curl->easy_setopt(handle, CURLOPT_HTTPHEADER, server->headers);
+    curl->easy_setopt(handle, CURLOPT_USERAGENT, "jdperf");
+    curl->easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_answer);
+    curl->easy_setopt(handle, CURLOPT_WRITEDATA, server);
+    curl->easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(handle, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
+    curl->easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, TIMEOUT_MS / 3);
+    curl->easy_setopt(handle, CURLOPT_PRIVATE, server);
+    if (pusher->options->ca) {
+        curl->easy_setopt(handle, CURLOPT_CAINFO, pusher->options->ca);
+    }
+    server->sending = curl->multi_add_handle(pusher->multi, handle) == CURLM_OK;
+}
+
+/* A long outage asks once a minute; not all watches of a fleet at the same moment. */
+static void pause_server(struct server *server, int64_t asked)
+{
+    int64_t pause = INT64_C(1000) << (server->tries < 6 ? server->tries : 6);
+    pause = pause > PAUSE_MAX ? PAUSE_MAX : pause;
+    pause = asked > pause ? asked : pause;
+    pause = pause > 10 * (int64_t)PAUSE_MAX ? 10 * (int64_t)PAUSE_MAX : pause;
+    server->next_try = deadline_in(pause + random() % (pause / 4 + 1));
+    server->tries++;
+}
+
+static void note_trouble(struct server *server, const char *format, const char *words)
+{
+    bool first = !server->trouble[0];
+    snprintf(server->trouble, sizeof server->trouble, format, words); /* NOLINT */
+    for (char *at = server->trouble; *at; at++) {
+        *at = (char)(iscntrl((unsigned char)*at) ? ' ' : *at);
+    }
+    if (first) {
+        warning_message("%s does not take profiles: %s", server->shown, server->trouble);
+    }
+}
+
+static bool asks_to_wait(long code)
+{
+    return code == 408 || code == 425 || code == 429 || code >= 500;
+}
+
+static void take_result(struct pusher *pusher, struct server *server, CURLcode result)
+{
+    long code = 0;
+    curl_off_t seconds = 0;
+    char words[300];
+    (void)pusher->curl->easy_getinfo(server->handle, CURLINFO_RESPONSE_CODE, &code);
+    (void)pusher->curl->easy_getinfo(server->handle, CURLINFO_RETRY_AFTER, &seconds);
+    pusher->curl->multi_remove_handle(pusher->multi, server->handle);
+    server->sending = false;
+    if (result == CURLE_OK && code >= 200 && code < 300) {
+        if (server->trouble[0]) {
+            info_message("%s takes profiles again", server->shown);
+        }
+        server->trouble[0] = '\0';
+        server->tries = 0;
+        server->counts.sent++;
+        server->counts.sent_bytes += server->first->size;
+        drop_first(server);
+        return;
+    }
+    if (result != CURLE_OK) {
+        server->counts.failures++;
+        note_trouble(server, "%s", pusher->curl->easy_strerror(result));
+        pause_server(server, 0);
+        return;
+    }
+    snprintf(words, sizeof words, "status %ld: %s", code, server->answer);
+    note_trouble(server, "%s", words);
+    if (asks_to_wait(code)) {
+        server->counts.failures++;
+        pause_server(server, (int64_t)seconds * 1000);
+    } else {
+        server->counts.refused++;
+        drop_first(server);
+    }
+}
+
+void pusher_turn(struct pusher *pusher)
+{
+    if (!pusher) {
+        return;
+    }
+    int running;
+    int left;
+    CURLMsg *told;
+    (void)pusher->curl->multi_perform(pusher->multi, &running);
+    while ((told = pusher->curl->multi_info_read(pusher->multi, &left)) != NULL) {
+        char *server = NULL;
+        CURLcode result = told->data.result;
+        if (told->msg == CURLMSG_DONE &&
+            pusher->curl->easy_getinfo(told->easy_handle, CURLINFO_PRIVATE, &server) == CURLE_OK) {
+            take_result(pusher, (struct server *)(void *)server, result);
+        }
+    }
+    for (size_t i = 0; i < pusher->count; i++) {
+        struct server *server = &pusher->servers[i];
+        if (!server->sending && server->first && now_ms() >= server->next_try) {
+            begin(pusher, server);
+        }
+    }
+    (void)pusher->curl->multi_perform(pusher->multi, &running);
+}
+
+bool pusher_is_busy(const struct pusher *pusher)
+{
+    bool busy = false;
+    for (size_t i = 0; pusher && i < pusher->count; i++) {
+        busy |= pusher->servers[i].first != NULL;
+    }
+    return busy;
+}
+
+void pusher_poll(struct pusher *pusher, struct pollfd *descriptors, size_t count, int ms)
+{
+    bool sending = false;
+    for (size_t i = 0; pusher && i < pusher->count; i++) {
+        sending |= pusher->servers[i].sending;
+    }
+    struct curl_waitfd *all = sending ? calloc(count + 1, sizeof *all) : NULL;
+    if (!all) {
+        (void)poll(descriptors, count, ms);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        /* A negative one is none to poll(), but not to libcurl. */
+        all[i].fd = descriptors[i].fd >= 0 ? descriptors[i].fd : descriptors[0].fd;
+        all[i].events = CURL_WAIT_POLLIN;
+    }
+    (void)pusher->curl->multi_poll(pusher->multi, all, (unsigned)count, ms, NULL);
+    free(all);
+    (void)poll(descriptors, count, 0); /* which of them it was, and ends of pipes */
+}
+
+bool pusher_counts(const struct pusher *pusher, size_t number, struct push_counts *counts)
+{
+    if (!pusher || number >= pusher->count) {
+        return false;
+    }
+    *counts = pusher->servers[number].counts;
+    return true;
+}
+
+/* ---- Opening, closing ---- */
+
+static int add_header(struct pusher *pusher, struct server *server, const char *header)
+{
+    struct curl_slist *longer = pusher->curl->slist_append(server->headers, header);
+    server->headers = longer ? longer : server->headers;
+    return longer ? 0 : -ENOMEM;
+}
+
+static int open_server(struct pusher *pusher, struct server *server, const char *url)
+{
+    char type[128];
+    server->last = &server->first;
+    server->protocol = push_protocol_of(url);
+    set_urls(server, url);
+    server->handle = pusher->curl->easy_init();
+    snprintf(type, sizeof type, "Content-Type: %s", server->protocol->content_type);
+    int err = server->handle ? add_header(pusher, server, type) : -ENOMEM;
+    /* A body of some size would wait a second for a "100 Continue" that few servers send. */
+    err = err ? err : add_header(pusher, server, "Expect:");
+    if (!err && server->protocol->gzip) {
+        err = add_header(pusher, server, "Content-Encoding: gzip");
+    }
+    for (const char *const *at = pusher->options->headers; !err && *at; at++) {
+        err = add_header(pusher, server, *at);
+    }
+    return err;
+}
+
+int pusher_new(const struct pusher_options *options, struct pusher **out)
+{
+    *out = NULL;
+    if (!options->urls[0]) {
+        return 0;
+    }
+    const struct curl *curl = curl_load();
+    if (!curl) {
+        return -ENOENT;
+    }
+    struct pusher *pusher = calloc(1, sizeof *pusher);
+    size_t count = 0;
+    while (options->urls[count]) {
+        count++;
+    }
+    int err = pusher ? 0 : -ENOMEM;
+    if (!err) {
+        pusher->options = options;
+        pusher->curl = curl;
+        pusher->multi = curl->multi_init();
+        pusher->servers = calloc(count, sizeof *pusher->servers);
+        err = pusher->multi && pusher->servers ? 0 : -ENOMEM;
+    }
+    for (size_t i = 0; !err && i < count; i++) {
+        pusher->count++;
+        err = open_server(pusher, &pusher->servers[i], options->urls[i]);
+    }
+    if (err) {
+        error_message("failed to start: %s", strerror(-err));
+        pusher_free(pusher);
+        return err;
+    }
+    srandom((unsigned)now_ms());
+    *out = pusher;
+    return 0;
+}
+
+void pusher_free(struct pusher *pusher)
+{
+    if (!pusher) {
+        return;
+    }
+    for (size_t i = 0; i < pusher->count; i++) {
+        struct server *server = &pusher->servers[i];
+        if (server->sending) {
+            pusher->curl->multi_remove_handle(pusher->multi, server->handle);
+        }
+        while (server->first) {
+            drop_first(server);
+        }
+        pusher->curl->slist_free_all(server->headers);
+        if (server->handle) {
+            pusher->curl->easy_cleanup(server->handle);
+        }
+    }
+    if (pusher->multi) {
+        pusher->curl->multi_cleanup(pusher->multi);
+    }
+    free(pusher->servers);
+    free(pusher);
+}
