@@ -381,7 +381,8 @@ static int take_turn(struct stream *stream)
     int err = release(stream, false);
     if (!err && stream->live && stream->options->turn && now() >= stream->next_turn) {
         stream->next_turn = now() + (uint64_t)WAKE_EVERY * 1000 * 1000;
-        err = stream->options->turn(stream->options->context);
+        err = recording_describe(&stream->facts, stream->data) ? no_memory(stream) : 0;
+        err = err ? err : stream->options->turn(stream->options->context);
     }
     return err;
 }

@@ -36,6 +36,7 @@ static const struct option options_table[] = {
     {"ca", required_argument, NULL, 'C'},
     {"spool", required_argument, NULL, 'O'},
     {"label", required_argument, NULL, 'l'},
+    {"threads", no_argument, NULL, 't'},
     {"listen", required_argument, NULL, 'L'},
     {"status", no_argument, NULL, 'T'},
     {"name", required_argument, NULL, 'n'},
@@ -245,6 +246,9 @@ static int take_profile_option(struct parse *parse, int letter)
     case 'A':
         jvm->agent_options = optarg;
         return STATUS_DONE;
+    case 't':
+        jvm->threads = true;
+        return STATUS_DONE;
     case 'l':
         return take_label(parse, optarg);
     default:
@@ -434,6 +438,8 @@ const struct live_verb live_watch = {
             "                      the oldest profiles go when it is full\n"
             "      --label NAME=VALUE  said of each profile, beside service_name, main_class,\n"
             "                      container, pod, unit, host, pid; an empty value removes one\n"
+            "      --threads       keep threads apart in files, Pyroscope and Parca, which make\n"
+            "                      a series of each name (OpenTelemetry has them always)\n"
             "      --listen [ADDRESS:]PORT  metrics for Prometheus at /metrics (ADDRESS:\n"
             "                      127.0.0.1)\n"
             "      --max-cpu PERCENT  of one processor, for each JVM: it is not sampled for the\n"
@@ -481,6 +487,7 @@ static int run_watch_jvm(const struct live_verb *verb, int argc, char **argv)
         {"stack-size", required_argument, NULL, 'S'},
         {"mmap-pages", required_argument, NULL, 'm'},
         {"label", required_argument, NULL, 'l'},
+        {"threads", no_argument, NULL, 't'},
         {"max-cpu", required_argument, NULL, 'c'},
         {"max-memory", required_argument, NULL, 'r'},
         {"agent-options", required_argument, NULL, 'A'},

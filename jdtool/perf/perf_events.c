@@ -130,13 +130,12 @@ int perf_events_finish(struct perf_data *data)
 
 /* ---- Names ---- */
 
+/* The first name stays: whoever asked for it has it still. A pipe tells of the same name twice. */
 static void set_name(struct perf_data *data, uint32_t event, const uint8_t *text, size_t size)
 {
     size = strnlen((const char *)text, size);
-    char *name = size ? strndup((const char *)text, size) : NULL;
-    if (name) { /* without memory it stays what it was */
-        free(data->events[event].name);
-        data->events[event].name = name;
+    if (size && !data->events[event].name) {
+        data->events[event].name = strndup((const char *)text, size);
     }
 }
 
@@ -181,9 +180,7 @@ static void take_names(struct perf_data *data)
         if (rest > size - at) {
             return;
         }
-        if (!data->events[i].name) {
-            set_name(data, i, section + at, counts[1]);
-        }
+        set_name(data, i, section + at, counts[1]);
         at += rest;
     }
 }

@@ -20,8 +20,9 @@ struct export_settings {
     const char *service;               /* OTLP's service.name; NULL: each process' own name */
     const struct export_label *labels; /* OTLP: further attributes of the resource */
     uint32_t label_count;
-    bool suffixes; /* collapsed: FlameGraph's marks _[j], _[i], _[k], … behind the names */
-    bool weights;  /* collapsed: weights, not numbers of samples */
+    bool no_threads; /* pprof: samples have no labels for threads */
+    bool suffixes;   /* collapsed: FlameGraph's marks _[j], _[i], _[k], … behind the names */
+    bool weights;    /* collapsed: weights, not numbers of samples */
     struct source_texts *sources; /* Java sources that go into the result; NULL: none do */
 };
 

@@ -33,6 +33,7 @@ enum profile_field {
 
 struct pprof {
     const struct profile *profile;
+    const struct export_settings *settings;
     struct packed_output *output;
     struct protobuf message;
     struct string_table strings;
@@ -85,21 +86,27 @@ static void put_label(struct pprof *p, const char *key, const char *text, uint64
     protobuf_end(&p->labels, begun);
 }
 
+static void put_thread(struct pprof *p, const struct profile_thread *thread)
+{
+    if (thread->comm[0]) {
+        put_label(p, "thread", thread->comm, 0);
+    }
+    if (thread->process_name[0]) {
+        put_label(p, "process", thread->process_name, 0);
+    }
+    put_label(p, "pid", NULL, thread->pid);
+    put_label(p, "tid", NULL, thread->tid);
+}
+
 /* All samples of a thread have the same ones. */
 static int make_labels(struct pprof *p)
 {
     const struct profile *profile = p->profile;
     p->label_ends = calloc((size_t)profile->thread_count + 1, sizeof *p->label_ends);
     for (uint32_t i = 0; p->label_ends && i < profile->thread_count; i++) {
-        const struct profile_thread *thread = &profile->threads[i];
-        if (thread->comm[0]) {
-            put_label(p, "thread", thread->comm, 0);
+        if (!p->settings->no_threads) {
+            put_thread(p, &profile->threads[i]);
         }
-        if (thread->process_name[0]) {
-            put_label(p, "process", thread->process_name, 0);
-        }
-        put_label(p, "pid", NULL, thread->pid);
-        put_label(p, "tid", NULL, thread->tid);
         p->label_ends[i] = p->labels.size;
     }
     return p->label_ends ? p->labels.error : -ENOMEM;
@@ -246,8 +253,7 @@ static int put_all(struct pprof *p)
 static int write_pprof(const struct profile *profile, const struct export_settings *settings,
                        struct packed_output *output)
 {
-    (void)settings;
-    struct pprof p = {.profile = profile, .output = output};
+    struct pprof p = {.profile = profile, .settings = settings, .output = output};
     int err = put_all(&p);
     protobuf_free(&p.message);
     string_table_free(&p.strings);

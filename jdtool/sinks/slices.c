@@ -17,6 +17,7 @@ struct slices_sink {
     struct profile *profiles[2];
     bool wanted[2];
     uint64_t from, until; /* of the slice, on the recording's clock; 0: none has begun */
+    uint64_t given_until; /* the last one's */
     struct slice slice;
 };
 
@@ -94,9 +95,10 @@ static int give(struct slices_sink *sink)
         profile->recording = &sink->described;
         profile->from = profile->from < sink->from ? profile->from : sink->from;
         profile->until = profile->until > sink->until - 1 ? profile->until : sink->until - 1;
-        sink->slice.from = export_wall_time(profile, profile->from);
-        sink->slice.until = export_wall_time(profile, profile->until) + 1;
     }
+    sink->given_until = sink->until;
+    sink->slice.from = sink->from + (uint64_t)sink->described.wall_offset;
+    sink->slice.until = sink->until + (uint64_t)sink->described.wall_offset;
     for (uint32_t i = 0; !err && i < sink->options->format_count; i++) {
         err = write_body(sink, i, &bodies[i]);
     }
@@ -128,6 +130,18 @@ static void count_frames(struct slices_sink *sink, const struct resolved_sample 
     }
 }
 
+static int add_to(struct slices_sink *sink, bool keeps_times, const struct resolved_sample *sample)
+{
+    struct profile **profile = &sink->profiles[keeps_times];
+    if (!sink->wanted[keeps_times]) {
+        return 0;
+    }
+    if (!*profile) {
+        *profile = profile_new(keeps_times);
+    }
+    return !*profile || profile_add(*profile, sample) ? no_memory() : 0;
+}
+
 static int add_sample(struct sample_sink *base, const struct resolved_sample *sample)
 {
     struct slices_sink *sink = (struct slices_sink *)base;
@@ -140,18 +154,17 @@ static int add_sample(struct sample_sink *base, const struct resolved_sample *sa
     }
     if (!sink->until) {
         /* Slices of all JVMs begin at the same times. */
-        sink->from = sample->time - sample->time % sink->options->length;
+        uint64_t time = sample->time > sink->given_until ? sample->time : sink->given_until;
+        sink->from = time - time % sink->options->length;
         sink->until = sink->from + sink->options->length;
     }
-    for (size_t i = 0; !err && i < 2; i++) {
-        if (sink->wanted[i] && !sink->profiles[i]) {
-            sink->profiles[i] = profile_new(i == 1);
-        }
-        if (sink->wanted[i] &&
-            (!sink->profiles[i] || profile_add(sink->profiles[i], sample) != 0)) {
-            err = no_memory();
-        }
+    struct resolved_sample merged = *sample;
+    if (!sink->options->by_thread) {
+        merged.thread.tid = merged.thread.pid;
+        merged.thread.comm = merged.thread.process_name = "";
     }
+    err = err ? err : add_to(sink, false, &merged);
+    err = err ? err : add_to(sink, true, sample);
     count_frames(sink, sample);
     return err;
 }

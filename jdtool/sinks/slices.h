@@ -13,7 +13,7 @@
 #define SLICE_FORMATS_MAX 2
 
 struct slice {
-    uint64_t from, until; /* ns since 1970 */
+    uint64_t from, until; /* ns since 1970; a sample that came late may be older */
     uint64_t samples;
     uint64_t frames, unnamed; /* of all samples, and those without a name */
     uint64_t lost;            /* samples, by the kernel's count, since the recording began */
@@ -28,6 +28,9 @@ struct slices_options {
     const struct export_format *formats[SLICE_FORMATS_MAX];
     uint32_t format_count;
     const struct export_settings *settings; /* path is not used */
+    /* Of formats that merge equal stacks, keep those of different threads apart. Servers make a
+     * series of each thread's name; else pprof tells of no threads. */
+    bool by_thread;
     /* Takes each slice that has samples; 0, or a negative errno after a message, which ends the
      * stream. */
     int (*take)(void *context, const struct slice *slice);

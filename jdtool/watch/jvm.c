@@ -272,6 +272,7 @@ static int resolve(struct watched *watched)
     snprintf(dump, sizeof dump, "/proc/self/fd/%d/%s", fetch->directory, fetch->name);
     watched->settings = (struct export_settings){
         .path = "slice",
+        .no_threads = !options->threads,
         .service = labels_get(&watched->labels, "service_name"),
         .labels = watched->labels.list,
         .label_count = watched->labels.count,
@@ -281,6 +282,7 @@ static int resolve(struct watched *watched)
         .formats = {options->formats[0], options->formats[1]},
         .format_count = options->format_count,
         .settings = &watched->settings,
+        .by_thread = options->threads,
         .take = take_slice,
         .context = watched,
     };

@@ -25,6 +25,7 @@ struct watch_jvm_options {
     const char *buffer; /* perf's -m; NULL: what fits */
     unsigned stack_size;
     uint64_t memory_max;       /* bytes of its own memory, over which it ends */
+    bool threads;              /* are told apart */
     unsigned cpu_max;          /* percent of a processor, over which it pauses; 0: no limit */
     const char *agent_options; /* "": none */
     const struct export_format *formats[2];

@@ -69,6 +69,9 @@ static char **child_words(const struct watch_jvm_options *options, int out)
     add_word(words, &count, "mmap-pages", options->buffer);
     add_word(words, &count, "agent-options",
              *options->agent_options ? options->agent_options : NULL);
+    if (options->threads) {
+        words[count++] = strdup("--threads");
+    }
     for (uint32_t i = 0; i < options->format_count; i++) {
         add_word(words, &count, "format", options->formats[i]->name);
     }

@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# jdperf watch over two JVMs: every protocol's profiles arrive and are sound, a server that is away for a while gets
+# all of them later, and nothing is left behind when the watch ends or is killed.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_real_profile
+command -v jattach >/dev/null || skip "jattach is not installed"
+command -v python3 >/dev/null || skip "python3 is not installed"
+compile_sample
+
+jvms=() pids=()
+end() {
+    ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2>/dev/null || :
+    ((${#jvms[@]} == 0)) || kill "${jvms[@]}" 2>/dev/null || :
+    rm -rf "$WORK"
+}
+trap end EXIT
+
+# until SECONDS WHAT COMMAND…
+until_true() {
+    local seconds=$1 what=$2 i
+    shift 2
+    for ((i = 0; i < seconds * 10; i++)); do
+        ! "$@" || return 0
+        sleep 0.1
+    done
+    sed 's/^/    | /' watch.log >&2 || :
+    fail "not within $seconds s: $what"
+}
+
+mapfile -t jdks < <(find /usr/lib/jvm -mindepth 1 -maxdepth 1 -type d -exec test -x '{}/bin/java' \; -print | sort | sed -n '1p;$p')
+((${#jdks[@]} > 0)) || jdks=("$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")")
+for name in first second; do
+    OTEL_SERVICE_NAME=shop-$name "${jdks[-1]}/bin/java" -cp classes Market 1000000 "w$$-$name" >/dev/null 2>&1 </dev/null &
+    jvms+=($!)
+    unset 'jdks[${#jdks[@]}-1]'
+    ((${#jdks[@]} > 0)) || jdks=("$(dirname "$(dirname "$(readlink -f /proc/$!/exe)")")")
+done
+
+mkdir server secure
+tls=()
+if command -v openssl >/dev/null && openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 \
+    -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 2>/dev/null; then
+    cat cert.pem key.pem >both.pem
+    PYTHONPATH=$SOURCE/tests/exports python3 "$SOURCE/tests/exports/push_server.py" secure both.pem >port.tls 2>server.err &
+    pids+=($!)
+    until_true 20 "the TLS server's port" test -s port.tls
+    tls=(--ca cert.pem --push "pyroscope+https://127.0.0.1:$(<port.tls)/base")
+fi
+PYTHONPATH=$SOURCE/tests/exports python3 "$SOURCE/tests/exports/push_server.py" server >port 2>server.err &
+pids+=($!)
+until_true 20 "the server's port" test -s port
+port=$(<port)
+echo 'X-Scope-OrgID: tenant one' >headers
+
+start_watch() {
+    "$JDPERF" watch --match "w$$-" --name "test-$$" --slice 1 "$@" >watch.log 2>&1 </dev/null &
+    watch=$!
+}
+arrived() { # PROTOCOL COUNT
+    (($(find "${3:-server}" -name "$1-*.json" | wc -l) >= $2))
+}
+has_session() {
+    grep -q '/jit-[0-9]*\.dump' "/proc/$1/maps"
+}
+is_clean() {
+    local jvm
+    for jvm in "${jvms[@]}"; do
+        ! has_session "$jvm" && ! compgen -G "/tmp/jdperf-$jvm.*" >/dev/null || return 1
+    done
+    ! pgrep -f "live .*watch.* (--pid=${jvms[0]}|--pid=${jvms[1]}|--name test-$$)" >/dev/null &&
+        ! pgrep -f "perf record .* -p (${jvms[0]}|${jvms[1]}) " >/dev/null
+}
+
+run 2 "$JDPERF" watch --push http://127.0.0.1
+says 'pyroscope+http'
+run 1 "$JDPERF" watch --status --name "test-$$"
+says 'no watch named'
+
+start_watch --push "pyroscope+http://127.0.0.1:$port/base" --push "otlp+http://127.0.0.1:$port/" \
+    --push "parca+http://127.0.0.1:$port" "${tls[@]}" --header @headers --label env=test --label host= \
+    -o kept --keep 1h --listen 0 -F 97
+for protocol in pyroscope otlp parca; do
+    until_true 60 "profiles by $protocol" arrived $protocol 4
+done
+[[ ! ${tls[*]} ]] || until_true 20 "profiles by TLS" arrived pyroscope 2 secure
+
+# A second one of that name, and how the first stands.
+run 1 "$JDPERF" watch --match "w$$-" --name "test-$$"
+says 'runs already'
+run 0 "$JDPERF" watch --status --name "test-$$"
+says 'shop-first: '
+says 'shop-second: '
+metrics=$(sed -n 's/.*metrics on port \([0-9]*\),.*/\1/p' watch.log)
+python3 - "$metrics" <<'END' || fail "the metrics"
+import sys, urllib.request
+text = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics").read().decode()
+values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+assert values["jdperf_watch_jvms"] == "2", text
+assert float(values["jdperf_watch_samples_total"]) > 0 and float(values["jdperf_watch_cpu_seconds_total"]) > 0, text
+END
+
+# The server is away; then everything comes that it has missed.
+touch server/down
+before=$(find kept -name '*.pb.gz' | wc -l)
+more_kept() { (($(find kept -name '*.pb.gz' | wc -l) >= before + 6)); }
+until_true 30 "more files" more_kept
+"$JDPERF" watch --status --name "test-$$" | grep -q 'status 503' || fail "the status does not tell that the server is away"
+rm server/down
+kill "$watch"
+wait "$watch" || fail "the watch ended with status $?: $(tail -n 5 watch.log)"
+is_clean || fail "something is left: $(pgrep -af 'jdtool|perf record'; ls -d /tmp/jdperf-* 2>/dev/null)"
+[[ ! -e server/wrong ]] || fail "the server: $(head -n 3 server/wrong)"
+kept=$(find kept -name '*.pb.gz' | wc -l)
+for protocol in pyroscope otlp parca; do
+    got=$(find server -name "$protocol-*.json" | wc -l)
+    ((got == kept)) || fail "$got of $kept profiles came by $protocol: $(grep -v watching watch.log)"
+done
+
+python3 - server <<'END' || fail "the profiles"
+import collections, glob, json, sys
+def fail(text): raise SystemExit(text)
+for protocol in "pyroscope", "otlp", "parca":
+    service, env = ("service.name", "env") if protocol == "otlp" else ("service_name", "env")
+    totals = collections.defaultdict(collections.Counter)
+    samples = collections.Counter()
+    inlined = collections.Counter()
+    for path in glob.glob(f"{sys.argv[1]}/{protocol}-*.json"):
+        told = json.load(open(path, encoding="utf-8"))
+        labels = told["labels"]
+        if labels[env] != "test" or labels["main_class"] != "Market" or "host" in labels:
+            fail(f"{protocol}: labels {labels}")
+        totals[labels[service]].update(told["all"])
+        samples[labels[service]] += told["samples"]
+        inlined[labels[service]] += told["inlined"]
+    if set(samples) != {"shop-first", "shop-second"}:
+        fail(f"{protocol}: services {set(samples)}")
+    for name, counts in totals.items():
+        def share(what):
+            return sum(count for method, count in counts.items() if method.startswith(what)) / samples[name]
+        hot = share("Market.takeOrders") + share("Market.statements")
+        print(f"{protocol} {name}: {samples[name]} samples, hot {hot:.1%}, main {share('Market.main'):.1%}, "
+              f"unknown {share('[unknown'):.1%}, {inlined[name]} places with inlined methods")
+        if hot < 0.5 or share("Market.main") < 0.5 or share("[unknown") > 0.02 or inlined[name] < 10:
+            fail("the shares are wrong")
+END
+
+# Killed, it leaves nothing behind either.
+start_watch -o kept2
+second_kept() { compgen -G "kept2/*.pb.gz" >/dev/null; }
+until_true 60 "a file" second_kept
+kill -KILL "$watch"
+wait "$watch" 2>/dev/null || :
+until_true 40 "the end of what a killed watch has started" is_clean
+for jvm in "${jvms[@]}"; do
+    kill -0 "$jvm" || fail "a JVM has ended"
+done
+echo "all is well"
