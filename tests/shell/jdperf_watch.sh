@@ -10,7 +10,7 @@ compile_sample
 
 jvms=() pids=()
 end() {
-    ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2>/dev/null || :
+    ((${#pids[@]} == 0)) || { kill -KILL "${pids[@]}" && wait "${pids[@]}"; } 2>/dev/null || :
     ((${#jvms[@]} == 0)) || kill "${jvms[@]}" 2>/dev/null || :
     rm -rf "$WORK"
 }

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# The examples of jdperf watch are what their readers take: compose, Kubernetes, systemd; and all of them give it the
+# capabilities that docs/permissions.md tells of, and no others.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+python3 -c 'import ensurepip, venv' 2>/dev/null || skip "python3 has no venv (Debian: python3-venv)"
+python3 -m venv venv
+venv/bin/pip --quiet --disable-pip-version-check --retries 1 --timeout 20 install yamllint check-jsonschema kubernetes-validate \
+    >pip.log 2>&1 || skip "PyPI cannot be reached: $(tail -n 1 pip.log)"
+examples=$SOURCE/examples/watch
+kinds=("$examples/daemonset.yaml" "$examples/pyroscope.yaml" "$examples/service.yaml")
+
+run 0 venv/bin/yamllint --strict -c "$examples/.yamllint" "${kinds[@]}" "$examples/compose.yaml"
+run 0 venv/bin/check-jsonschema --builtin-schema vendor.compose-spec "$examples/compose.yaml"
+sed 's/cap_add:/cap_plus:/' "$examples/compose.yaml" >spoilt.yaml
+run 1 venv/bin/check-jsonschema --builtin-schema vendor.compose-spec spoilt.yaml
+for file in "${kinds[@]}"; do
+    run 0 venv/bin/kubernetes-validate --strict "$file"
+done
+sed 's/hostPID:/hostPid:/' "$examples/daemonset.yaml" >spoilt.yaml
+run 1 venv/bin/kubernetes-validate --strict spoilt.yaml
+if command -v systemd-analyze >/dev/null; then
+    mkdir unit
+    sed 's|/usr/bin/jdperf|/bin/true|' "$examples/jdperf-watch.service" >unit/jdperf-watch.service
+    run 0 systemd-analyze --man=no verify "$WORK/unit/jdperf-watch.service"
+    says_not 'Unknown key'
+fi
+
+venv/bin/python - "$SOURCE" <<'END' || fail "the examples' capabilities"
+import re, sys, yaml
+source = sys.argv[1]
+def load(name):
+    with open(f"{source}/examples/watch/{name}", encoding="utf-8") as file:
+        return list(yaml.safe_load_all(file))
+told = {
+    "compose.yaml": load("compose.yaml")[0]["services"]["watch"]["cap_add"],
+    "daemonset.yaml": load("daemonset.yaml")[1]["spec"]["template"]["spec"]["containers"][0]["securityContext"]["capabilities"]["add"],
+    "jdperf-watch.service": re.search("^CapabilityBoundingSet=(.*)$", open(f"{source}/examples/watch/jdperf-watch.service").read(),
+                                      re.M)[1].replace("CAP_", "").split(),
+    "permissions.md": re.findall(r"`CAP_(\w+)`", open(f"{source}/docs/permissions.md").read().split("## For `jdperf watch`")[1]),
+}
+for name, capabilities in told.items():
+    if len(set(capabilities)) != len(capabilities) or set(capabilities) != set(told["permissions.md"]):
+        raise SystemExit(f"{name} has {sorted(capabilities)}, not {sorted(told['permissions.md'])}")
+# What jdperf is told in them, it knows.
+known = open(f"{source}/jdtool/verb_live_watch.c").read()
+words = told and load("compose.yaml")[0]["services"]["watch"]["command"]
+words += load("daemonset.yaml")[1]["spec"]["template"]["spec"]["containers"][0]["args"]
+for word in words:
+    if word.startswith("--") and f'{{"{word[2:]}",' not in known:
+        raise SystemExit(f"jdperf watch has no {word}")
+END
+echo "all is well"
