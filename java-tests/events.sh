@@ -113,6 +113,10 @@ perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --
 weight=$(the_event started alloc weight)
 [ "$(cat "$scratch/count")" = "$weight" ] || fail "perf report counts $(cat "$scratch/count") bytes, we $weight"
 
+# And it goes by class, as we do.
+perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --sort sym 2>/dev/null >"$scratch/report"
+grep -qE '\[\.\] byte\[\]' "$scratch/report" || fail "perf report does not know classes: $(grep -v '^#' "$scratch/report" | head -n 30)"
+
 # Attached to a JVM that runs; a second time, for capabilities are had once.
 "$jdk/bin/java" -cp "$classes" Events 300 alloc locks exceptions >"$scratch/log" 2>&1 &
 pid=$!
@@ -131,6 +135,18 @@ done
     fail "joined: $(tail -n 5 "$scratch/err")"
 grep -q 'alloc.*was not asked for' "$scratch/err" || fail "joined: nothing is said: $(cat "$scratch/err")"
 kill "$pid"
+
+# Who is not root is told what is missing, and has the rest.
+other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+if [ "$EUID" = 0 ] && "${other[@]}" test -x "$jdtool" && "${other[@]}" test -r "$agent"; then
+    mkdir -m 777 "$scratch/others"
+    chmod 711 "$scratch"
+    "${other[@]}" env HOME="$scratch/others" "$jdperf" record -o "$scratch/others/profile" -e cpu-clock:u -F 49 --alloc --off-cpu \
+        -- "$jdk/bin/java" -version >/dev/null 2>"$scratch/err" || true
+    grep -q -e '--alloc: it needs uprobes.*as root' "$scratch/err" || fail "not root: $(cat "$scratch/err")"
+    grep -q -e '--off-cpu: it needs .*as root' "$scratch/err" || fail "not root: $(cat "$scratch/err")"
+    grep -q 'recording cpu-clock' "$scratch/err" || fail "not root: nothing is recorded: $(cat "$scratch/err")"
+fi
 
 # Killed: the guardian takes the probes away.
 "$jdperf" record -o "$scratch/killed" -F 49 --exceptions -- \

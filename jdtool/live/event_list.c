@@ -16,14 +16,11 @@ void event_list_choose(struct event_list *events, const struct record_options *o
         .off_cpu = options->off_cpu,
         .wakers = options->wakers,
     };
-    if (events->alloc && probes_check("--alloc")) {
-        events->alloc = false;
-    }
-    if (events->locks && probes_check("--locks")) {
-        events->locks = false;
-    }
-    if (events->exceptions && probes_check("--exceptions")) {
-        events->exceptions = false;
+    char probed[64];
+    snprintf(probed, sizeof probed, "%s%s%s", events->alloc ? ", --alloc" : "",
+             events->locks ? ", --locks" : "", events->exceptions ? ", --exceptions" : "");
+    if (*probed && probes_check(probed + 2)) {
+        events->alloc = events->locks = events->exceptions = false;
     }
     if (events->off_cpu && probes_check_scheduler("--off-cpu")) {
         events->off_cpu = false;

@@ -261,7 +261,9 @@ static int rewrite(struct perf_data_sink *sink, const struct resolved_sample *sa
     } else if (sink->options.leaf && in_user) {
         err = make_leaf(sink, sample, &leaf);
     }
-    if (sink->options.leaf && in_user && is_frame_address(leaf)) {
+    /* An event's own address is the probe's, the same for all: what it is about tells more. */
+    bool has_subject = sample->frame_count && sample->frames[0].kind == RESOLVED_SUBJECT;
+    if ((sink->options.leaf || has_subject) && in_user && is_frame_address(leaf)) {
         out->ip = leaf;
     }
     return err;
