@@ -9,8 +9,8 @@ usage: scripts/test.sh [OPTION…] [-- CTEST-ARGUMENT…]
 Installs the packages that are missing (as root), builds into build/ with
 warnings as errors, and runs all tests.
 
-  -L, --label LABEL   only tests with this label: unit, sanitized, fuzz, shell,
-                      java, lint; may be given several times
+  -L, --label LABEL   only tests with this label: unit, mutants, sanitized, fuzz,
+                      shell, java, lint; may be given several times
   -R, --tests REGEX   only tests whose name matches
   -j, --jobs N        that many at once (default: one a processor)
       --long          with the long soaks and fuzzing (JDAGENT_LONG=1)

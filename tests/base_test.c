@@ -61,6 +61,26 @@ static void test_map_against_truth(void **state)
     assert_false(hash_map_remove(&map, 1, 1));
 }
 
+/* One value under many hashes, of which one is taken away: the others stay. */
+static void test_one_value_under_many_hashes(void **state)
+{
+    (void)state;
+    enum { HASHES = 5000 };
+    static uint64_t hashes[HASHES]; /* numbers in a row would have homes of their own */
+    struct hash_map map = {0};
+    for (uint64_t i = 0; i < HASHES; i++) {
+        hashes[i] = hash_mix(hash_mix(i) >> 7) >> 5;
+        assert_int_equal(hash_map_add(&map, hashes[i], 7), 0);
+    }
+    for (size_t i = 0; i < HASHES; i++) {
+        assert_true(map_has(&map, hashes[i], 7));
+        assert_true(hash_map_remove(&map, hashes[i], 7));
+        assert_false(map_has(&map, hashes[i], 7));
+    }
+    assert_int_equal(map.count, 0);
+    hash_map_free(&map);
+}
+
 static size_t read_all(const char *path, char *bytes, size_t room)
 {
     FILE *file = fopen(path, "rb");
@@ -104,6 +124,18 @@ static void test_file_appears_when_finished(void **state)
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600);
 
+    /* The name that it would have on its way is taken. */
+    char taken[96];
+    snprintf(taken, sizeof taken, "%s.%d-0", path, (int)getpid());
+    FILE *other = fopen(taken, "wbe");
+    assert_non_null(other);
+    fclose(other);
+    assert_int_equal(output_file_open(path, &file), 0);
+    output_file_put(file, "Hello 8", 7);
+    assert_int_equal(output_file_finish(file), 0);
+    assert_int_equal(access(taken, F_OK), 0);
+    assert_int_equal(unlink(taken), 0);
+
     /* Another one in its place, given up: the first stays. */
     assert_int_equal(output_file_open(path, &file), 0);
     output_file_put(file, "no", 2);
@@ -122,6 +154,8 @@ static void test_file_appears_when_finished(void **state)
     assert_int_equal(output_file_finish(file), 0);
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_size, 1 << 20);
+    assert_int_equal(read_all(path, bytes, 2), 2);
+    assert_memory_equal(bytes, "a", 2); /* a byte, then nothing */
     assert_int_equal(files_in(directory), 1);
 
     /* A writer's own error: what was there stays. */
@@ -148,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_map_against_truth),
+        cmocka_unit_test(test_one_value_under_many_hashes),
         cmocka_unit_test(test_file_appears_when_finished),
         cmocka_unit_test(test_no_file_in_place_of_a_device),
     };

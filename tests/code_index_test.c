@@ -90,6 +90,22 @@ static void moves(void **state)
     code_index_close(index);
 }
 
+/* An index that is given twice means the later code from then on. */
+static void an_index_given_again_moves_the_later(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_load(&dump, BUILDER_START + 1, 0x1000, 0x100, 7, "first");
+    dump_load(&dump, BUILDER_START + 2, 0x2000, 0x100, 7, "second");
+    dump_move(&dump, BUILDER_START + 5, 0x2000, 0x3000, 0x100, 7);
+    struct code_index *index = open_index(&dump);
+    assert_string_equal(name_at(index, 0x3000, BUILDER_START + 6), "second");
+    assert_string_equal(name_at(index, 0x2000, BUILDER_START + 6), "-");
+    assert_string_equal(name_at(index, 0x1000, BUILDER_START + 6), "first");
+    code_index_close(index);
+}
+
 /* Writers with a lock for each record mix the groups; the address tells them apart. */
 static void mixed_groups(void **state)
 {
@@ -352,6 +368,7 @@ int main(void)
         cmocka_unit_test(later_code_hides_what_it_covers),
         cmocka_unit_test(stamps_may_go_backwards),
         cmocka_unit_test(moves),
+        cmocka_unit_test(an_index_given_again_moves_the_later),
         cmocka_unit_test(mixed_groups),
         cmocka_unit_test(fetches_details),
         cmocka_unit_test(random_stays),

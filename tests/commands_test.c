@@ -319,6 +319,48 @@ static void attach_fails_where_the_session_dies_in_the_replay(void **state)
     assert_false(enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD]);
 }
 
+/* One of two outputs is enough to go on with, unless the user said strict. */
+static void strict_wants_all_outputs(void **state)
+{
+    char map[64];
+    snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
+    replay = replay_much;
+    struct options options = options_for(state, ",max=4K,mode=jitdump+map");
+    assert_int_equal(command_start(&vm, &options, true), 0);
+    command_stop("");
+    options = options_for(state, ",max=4K,mode=jitdump+map,strict");
+    assert_int_equal(command_start(&vm, &options, true), -1);
+    replay = NULL;
+    assert_true(session_try_control());
+    assert_null(session_current());
+    session_release_control();
+    (void)unlink(map);
+}
+
+/* Code that could not be written, though the session lives, is told of when it ends. */
+static void what_was_dropped_is_told(void **state)
+{
+    char path[PATH_MAX];
+    start(state, ",code=off", false);
+    dump_path(path);
+    callbacks.DynamicCodeGenerated(&jvmti, "giant", code, INT32_MAX);
+    const char *said = scratch_path(state, "said");
+    int kept = dup(STDERR_FILENO);
+    int file = open(said, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(kept >= 0 && file >= 0);
+    message_set_level(MESSAGE_WARNING);
+    dup2(file, STDERR_FILENO);
+    command_stop("");
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(file);
+    char *text = (char *)scratch_read(said, NULL);
+    assert_non_null(text);
+    assert_non_null(strstr(text, " times a piece of code could not be written to "));
+    free(text);
+    assert_ended(path);
+}
+
 /* As every other end of a session does; some stubs are told of at no other time. */
 static void duration_asks_for_the_stubs_once_more(void **state)
 {
@@ -464,6 +506,8 @@ int main(void)
         JD_TEST(death_does_not_wait_for_a_replay),
         JD_TEST(failure_turns_events_off_where_it_may),
         JD_TEST(attach_fails_where_the_session_dies_in_the_replay),
+        JD_TEST(strict_wants_all_outputs),
+        JD_TEST(what_was_dropped_is_told),
         JD_TEST(duration_asks_for_the_stubs_once_more),
         JD_TEST(stop_waits_for_callbacks),
         JD_TEST(fork_finds_no_session),

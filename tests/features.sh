@@ -21,6 +21,7 @@ source_of() {
     shell.*) echo "tests/shell/${1#shell.}.sh" ;;
     fuzz.*) echo "tests/fuzz/${1#fuzz.}_fuzzer.c" ;;
     bench.*) echo bench/run.sh ;;
+    mutants.*) echo scripts/mutants.sh ;;
     esac
 }
 

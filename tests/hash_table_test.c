@@ -73,6 +73,26 @@ static void entries_are_found_again(void **state)
     as_a_list_would(UINT64_C(1) << 54, 0);
 }
 
+/* Entries that come and go for as long as the JVM runs do not make it grow. */
+static void what_is_gone_takes_no_room(void **state)
+{
+    (void)state;
+    struct hash_table table = {.grain = 3};
+    static struct item items[64];
+    for (uint64_t step = 0; step < 100000; step++) {
+        struct item *item = &items[step % 64];
+        if (item->in) {
+            hash_table_remove(&table, &item->entry);
+        }
+        *item = (struct item){.entry = {.key = step * 8}, .in = true};
+        assert_true(hash_table_add(&table, &item->entry));
+    }
+    assert_true(table.slot_count <= 256);
+    assert_int_equal(table.used, 64);
+    while (hash_table_drain(&table)) {
+    }
+}
+
 static void an_empty_table(void **state)
 {
     (void)state;
@@ -93,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_found_again),
+        cmocka_unit_test(what_is_gone_takes_no_room),
         cmocka_unit_test(an_empty_table),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);

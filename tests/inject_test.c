@@ -619,6 +619,37 @@ static void callers_are_addresses_in_the_call(void **state)
     }
 }
 
+static void the_verdict_wants_names_and_roots(void **state)
+{
+    static const struct {
+        uint64_t address; /* of every fourth sample */
+        uint64_t frames;  /* 3: up to libc, where threads begin */
+        const char *verdict;
+    } profiles[] = {{CODE, 3, "\"verdict\": \"good\""},
+                    {CODE, 2, "\"verdict\": \"bad\""},
+                    {CODE + 1024, 3, "\"verdict\": \"bad\""}};
+    for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
+        struct perf_file file = recording();
+        write_simple_dump(state);
+        put_mmap2(&file, PID, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+        put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, PROT_READ | PROT_EXEC, "/no/libc.so.6");
+        put_mmap2(&file, PID, 0, 0x7f0000300000, 0x1000, PROT_READ | PROT_EXEC, "/no/libjvm.so");
+        put_marker(&file, state);
+        for (uint64_t k = 0; k < 20; k++) {
+            uint64_t chain[] = {PERF_CONTEXT_USER, k % 4 ? CODE : profiles[i].address,
+                                0x7f0000100010};
+            put_sample(&file, PID, 1000200 + k, chain, profiles[i].frames);
+        }
+        perf_file_write(&file, scratch_path(state, "p.data"));
+        (void)inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"),
+                     NULL);
+        static char text[8192];
+        read_text(scratch_path(state, "card.json"), text, sizeof text);
+        assert_non_null(strstr(text, profiles[i].verdict));
+        free(file.records);
+    }
+}
+
 /* The status is that of a failure: nothing was named. But the rest is there. */
 static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
 {
@@ -1032,6 +1063,7 @@ int main(void)
         cmocka_unit_test(the_scorecard_tells_why),
         cmocka_unit_test(short_copies_are_told_as_such),
         cmocka_unit_test(callers_are_addresses_in_the_call),
+        cmocka_unit_test(the_verdict_wants_names_and_roots),
         cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
         cmocka_unit_test(an_empty_dump_costs_its_own_names_only),
         cmocka_unit_test(dumps_of_one_name_go_to_their_own_jvms),

@@ -185,6 +185,77 @@ static void nodes_come_depth_first(void **state)
     assert_range(4, 40, 6, 700);
 }
 
+/* The only node that is out of order comes back below a node that has children. */
+static void a_node_that_comes_back_is_put_in_order(void **state)
+{
+    (void)state;
+    begin(INLINE_FULL, 40);
+    add(10, "A0 B0");
+    add(20, "A0 C0");
+    add(30, "A0 B0 D0");
+    add(40, "A0 B0 E0");
+    finish();
+    assert_int_equal(code.node_count, 5);
+    assert_node(0, "A", 0, 0);
+    assert_node(1, "B", 0, 100);
+    assert_node(2, "D", 1, 200);
+    assert_node(3, "E", 1, 200);
+    assert_node(4, "C", 0, 100);
+    assert_range(1, 10, 4, 300);
+    assert_range(3, 30, 3, 500);
+    /* A second child, of a node that is not the last one's way up. */
+    begin(INLINE_FULL, 50);
+    add(10, "A0 B0");
+    add(20, "A0 B10 C0");
+    add(30, "A0 D0");
+    add(40, "A0 B10 E0");
+    finish();
+    assert_node(1, "B", 0, 100);
+    assert_node(2, "C", 1, 201);
+    assert_node(3, "E", 1, 201);
+    assert_node(4, "D", 0, 100);
+}
+
+static void rows_differ_by_their_files_too(void **state)
+{
+    (void)state;
+    lines[1][0].line = 101; /* A's line, in another file */
+    begin(INLINE_FULL, 30);
+    add(10, "A10");
+    add(20, "A10 B0");
+    add(30, "A10");
+    finish();
+    assert_int_equal(code.row_count, 3);
+    assert_row(0, 0, "A", 101);
+    assert_row(1, 10, "B", 101);
+    assert_row(2, 20, "A", 101);
+    make_methods(NULL);
+}
+
+/* The first row that is known counts from the code's start: readers look below no row. */
+static void the_first_row_is_at_the_start(void **state)
+{
+    (void)state;
+    methods[0].method.file = NULL;
+    begin(INLINE_FULL, 30);
+    add(10, "A10");
+    add(20, "A10 B0");
+    finish();
+    assert_int_equal(code.row_count, 1);
+    assert_row(0, 0, "B", 200);
+    make_methods(NULL);
+}
+
+static void no_place_is_behind_the_end(void **state)
+{
+    (void)state;
+    begin(INLINE_FULL, 30);
+    add(10, "A10");
+    add(31, "A10 B0");
+    finish();
+    assert_int_equal(code.ranges_end, 30);
+}
+
 static void lines_that_are_unknown(void **state)
 {
     (void)state;
@@ -491,6 +562,10 @@ int main(void)
         cmocka_unit_test(what_another_compiler_inlined),
         cmocka_unit_test(neighbours_share_rows_ranges_and_nodes),
         cmocka_unit_test(nodes_come_depth_first),
+        cmocka_unit_test(a_node_that_comes_back_is_put_in_order),
+        cmocka_unit_test(rows_differ_by_their_files_too),
+        cmocka_unit_test(the_first_row_is_at_the_start),
+        cmocka_unit_test(no_place_is_behind_the_end),
         cmocka_unit_test(lines_that_are_unknown),
         cmocka_unit_test(methods_that_are_unknown),
         cmocka_unit_test(places_out_of_order_or_outside),

@@ -526,6 +526,82 @@ static void max_is_kept_at_a_record_boundary(void **state)
     decoded_dump_free(&dump);
 }
 
+/* To the byte, and with room for the CLOSE. */
+static void max_counts_the_end_mark(void **state)
+{
+    /* header 40, a LOAD 56 + 2 + 16, CLOSE 16 */
+    for (uint64_t max = 40 + 74 + 15; max <= 40 + 74 + 16; max++) {
+        const struct jitdump_sink_options options = {
+            .directory = *state, .directory_fd = AT_FDCWD, .max_bytes = max};
+        struct occupancy *sink = NULL;
+        assert_int_equal(open_jitdump(&options, &sink), 0);
+        struct code code = plain_code(0x1000, 16, "x");
+        assert_int_equal(occupancy_load(sink, &code), max == 40 + 74 + 16 ? 0 : -EFBIG);
+        occupancy_close(sink);
+        struct decoded_dump dump;
+        read_dump(&dump, state);
+        assert_true(dump.size <= max);
+        assert_int_equal(dump.records[dump.count - 1].id, DECODED_CLOSE);
+        decoded_dump_free(&dump);
+        assert_int_equal(unlink(path_of_pid(state, getpid())), 0);
+    }
+}
+
+/* Readers take the CLOSE's stamp for the end of what the dump knows. */
+static void nothing_is_later_than_the_end_mark(void **state)
+{
+    struct occupancy *sink = open_dump(state);
+    for (int i = 0; i < 3; i++) { /* in the first one's place: stamped now, not at the start */
+        struct code code = plain_code(0x1000, 16, i % 2 ? "odd" : "even");
+        assert_int_equal(occupancy_load(sink, &code), 0);
+    }
+    occupancy_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    assert_int_equal(dump.count, 4);
+    assert_true(dump.records[2].stamp > u64_at(dump.bytes + 24));
+    assert_true(dump.records[3].stamp >= dump.records[2].stamp);
+    decoded_dump_free(&dump);
+}
+
+/* More than the first table of ids has room for. */
+static void thousands_of_methods_are_defined_once_each(void **state)
+{
+    enum { METHODS = 5000 };
+    static struct method methods[METHODS];
+    struct occupancy *sink = open_dump(state);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < METHODS; i++) {
+            methods[i] = (struct method){.name = "m", .id = i + 1};
+            struct inline_node node = {.method = &methods[i]};
+            struct inline_range range = {.offset = 0, .node = 0, .line = 1};
+            struct code code = plain_code(0x10000 + (uint64_t)i * 64, 16, round ? "n" : "m");
+            code.method = &methods[i];
+            code.nodes = &node;
+            code.node_count = 1;
+            code.ranges = &range;
+            code.range_count = 1;
+            code.ranges_end = 16;
+            assert_int_equal(occupancy_load(sink, &code), 0);
+        }
+    }
+    occupancy_close(sink);
+    struct decoded_dump dump;
+    read_dump(&dump, state);
+    size_t defined = 0;
+    for (size_t i = 0; i < dump.count; i++) {
+        struct decoded_entry entries[1];
+        struct decoded_bytes trailer;
+        struct decoded_bytes section;
+        if (dump.records[i].id == DECODED_DEBUG_INFO) {
+            decoded_entries(&dump.records[i], entries, 1, &trailer);
+            defined += decoded_section(trailer, JITDUMP_TRAILER_METHODS, &section);
+        }
+    }
+    assert_int_equal(defined, METHODS);
+    decoded_dump_free(&dump);
+}
+
 static void giant_is_left_out_and_its_definitions_come_later(void **state)
 {
     struct occupancy *sink = open_dump(state);
@@ -554,6 +630,10 @@ static void open_says_what_is_wrong(void **state)
     const char *path = path_of_pid(state, getpid());
     assert_int_equal(symlink("/dev/null", path), 0);
     options.directory = *state;
+    assert_int_equal(open_jitdump(&options, &sink), -EISDIR);
+    assert_int_equal(unlink(path), 0);
+    scratch_write(scratch_path(state, "theirs"), "a file of somebody's");
+    assert_int_equal(symlink("theirs", path), 0); /* nor is a link to a file followed */
     assert_int_equal(open_jitdump(&options, &sink), -EISDIR);
     assert_int_equal(unlink(path), 0);
     faulty_disk.error = ENOSPC;
@@ -714,6 +794,9 @@ int main(void)
         JD_TEST(groups_stay_whole_with_many_threads),
         JD_TEST(bad_disk_leaves_whole_groups),
         JD_TEST(max_is_kept_at_a_record_boundary),
+        JD_TEST(max_counts_the_end_mark),
+        JD_TEST(nothing_is_later_than_the_end_mark),
+        JD_TEST(thousands_of_methods_are_defined_once_each),
         JD_TEST(giant_is_left_out_and_its_definitions_come_later),
         JD_TEST(open_says_what_is_wrong),
         JD_TEST(dump_of_another_process_is_left_alone),

@@ -202,6 +202,44 @@ static void a_replaced_library_is_read_as_it_was_mapped(void **state)
     dlclose(mapped.handle);
 }
 
+static void of_several_names_the_plainest_is_shown(void **state)
+{
+    (void)state;
+    const char *path = in_directory("names.so");
+    struct mapped mapped;
+    copy(LIBRARY_OLD, path);
+    map_library(path, &mapped);
+    struct objects *objects = new_objects(true);
+    struct object *object = objects_find(objects, &mapped.place);
+    check_name(object, &mapped, "library_plain");
+    check_name(object, &mapped, "library_strong");
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
+/* A file of another processor in the place of ours tells nothing of what ran. */
+static void a_file_of_another_machine_is_refused(void **state)
+{
+    (void)state;
+    const char *path = in_directory("other.so");
+    copy(LIBRARY_OLD, path);
+    struct objects *objects = new_objects(true);
+    struct object_place place = {.path = path};
+    assert_true(object_open(objects_find(objects, &place)));
+    objects_free(objects);
+    FILE *file = fopen(path, "r+be");
+    assert_non_null(file);
+    const Elf64_Half machine = EM_PPC64;
+    assert_int_equal(fseek(file, offsetof(Elf64_Ehdr, e_machine), SEEK_SET), 0);
+    assert_int_equal(fwrite(&machine, sizeof machine, 1, file), 1);
+    fclose(file);
+    objects = new_objects(true);
+    struct object *object = objects_find(objects, &place);
+    assert_false(object_open(object));
+    assert_int_equal(object_state(object), OBJECT_UNSOUND);
+    objects_free(objects);
+}
+
 /* It was replaced, and the process has ended: perf's copy has the old one. */
 static void a_replaced_library_is_found_in_the_cache(void **state)
 {
@@ -869,6 +907,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_replaced_library_is_read_as_it_was_mapped),
         TEST(a_replaced_library_is_found_in_the_cache),
+        TEST(of_several_names_the_plainest_is_shown),
+        TEST(a_file_of_another_machine_is_refused),
         TEST(an_inode_must_do_where_no_id_is_known),
         TEST(one_object_for_one_file),
         TEST(memory_is_no_file),

@@ -8,9 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+/* The clock, 0: the real one. */
+static uint64_t frozen;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    if (!frozen) {
+        return __real_clock_gettime(clock, now);
+    }
+    *now = (struct timespec){.tv_sec = (time_t)(frozen / 1000000000),
+                             .tv_nsec = (long)(frozen % 1000000000)};
+    return 0;
+}
 
 /* A sink that takes note. */
 struct notes {
@@ -122,6 +139,48 @@ static void all_get_the_same_stamp_and_index(void **state)
     assert_true(closed[0] && closed[1]);
 }
 
+/* What happens one after the other has stamps that say so, whatever the clock's grain. */
+static void no_two_stamps_are_the_same(void **state)
+{
+    (void)state;
+    struct notes *notes[2];
+    frozen = 5000;
+    struct occupancy *occupancy = open_two(notes);
+    uint64_t last = occupancy_start(occupancy);
+    for (int32_t i = 1; i < 10; i++) {
+        struct code code = code_at(0x1000, i); /* in the place of the one before */
+        assert_int_equal(occupancy_load(occupancy, &code), 0);
+        assert_true(i == 1 || notes[0]->from > last);
+        last = notes[0]->from;
+    }
+    frozen = 4000; /* nor where it goes back */
+    assert_int_equal(occupancy_move(occupancy, 0x1000, 0x2000, 64), 0);
+    assert_true(notes[0]->from > last);
+    occupancy_close(occupancy);
+    frozen = 0;
+}
+
+/* From JDK 20 on code is gone when a collection has swept it, not when the JVM says so. */
+static void swept_code_left_when_it_was_swept(void **state)
+{
+    (void)state;
+    struct notes *notes[2];
+    frozen = 1000;
+    struct occupancy *occupancy = open_two(notes);
+    struct code code = code_at(0x1000, 1);
+    assert_int_equal(occupancy_load(occupancy, &code), 0);
+    frozen = 20000;
+    occupancy_swept(occupancy);
+    frozen = 30000;
+    assert_true(occupancy_unload(occupancy, 0x1000, NULL));
+    frozen = 40000;
+    code = code_at(0x1000, 2);
+    assert_int_equal(occupancy_load(occupancy, &code), 0);
+    assert_int_equal(notes[0]->from, 20000);
+    occupancy_close(occupancy);
+    frozen = 0;
+}
+
 static void known_by_number_alone_before_anything_is_looked_up(void **state)
 {
     (void)state;
@@ -226,6 +285,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_get_the_same_stamp_and_index),
+        cmocka_unit_test(no_two_stamps_are_the_same),
+        cmocka_unit_test(swept_code_left_when_it_was_swept),
         cmocka_unit_test(known_by_number_alone_before_anything_is_looked_up),
         cmocka_unit_test(what_one_could_not_write_is_told_of_again),
         cmocka_unit_test(a_dead_sink_is_left_alone),

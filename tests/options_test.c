@@ -103,6 +103,10 @@ static void values_in_all_their_forms(void **state)
     assert_int_equal(options.keep_bytes, 64 << 20);
     accept("reserve=0");
     assert_int_equal(options.reserve, 0);
+    accept("max=3m");
+    assert_int_equal(options.max_bytes, 3 << 20);
+    accept("max=2g");
+    assert_int_equal(options.max_bytes, UINT64_C(2) << 30);
     accept("verbose");
     assert_int_equal(options.verbose, MESSAGE_INFO);
     accept("verbose=0");

@@ -159,6 +159,61 @@ static void a_sample_cut_anywhere_is_malformed(void **state)
     }
 }
 
+/* A copy has not more valid bytes than bytes. */
+static void a_copy_that_boasts_is_malformed(void **state)
+{
+    uint64_t words[sizeof full_sample / 8];
+    memcpy(words, full_sample, sizeof words);
+    size_t at = 0;
+    while (words[at] != 0x82) {
+        at++;
+    }
+    for (uint64_t valid = 16; valid <= 17; valid++) {
+        struct perf_file file = two_events();
+        struct perf_data *data;
+        struct perf_record record;
+        struct perf_sample sample;
+        words[at + 1] = valid;
+        perf_file_record(&file, PERF_RECORD_SAMPLE, 2, words, sizeof words);
+        perf_file_write(&file, scratch_path(state, "copy"));
+        assert_int_equal(perf_data_open(scratch_path(state, "copy"), &data), 0);
+        assert_int_equal(perf_data_next(data, true, &record), 1);
+        assert_int_equal(perf_sample_decode(data, &record, &sample), valid == 16 ? 0 : -1);
+        perf_data_close(data);
+        free(file.records);
+    }
+}
+
+/* Linux 6.0 counts with each value what was lost of it. */
+static void counts_of_losses_are_stepped_over(void **state)
+{
+    for (int group = 0; group < 2; group++) {
+        const uint64_t sample_words[] = {0x1234, 0x2b0000002a,      50,  100, 3,
+                                         2,      PERF_CONTEXT_USER, 0x99};
+        const uint64_t group_words[] = {0x1234, 0x2b0000002a,      1,   50, 100, 3,
+                                        2,      PERF_CONTEXT_USER, 0x99};
+        struct perf_file file = {.attr_count = 1};
+        struct perf_data *data;
+        struct perf_record record;
+        struct perf_sample sample;
+        file.attrs[0] = (struct perf_event_attr){
+            .size = sizeof file.attrs[0],
+            .sample_type =
+                PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN,
+            .read_format = PERF_FORMAT_ID | 1u << 4 | (group ? PERF_FORMAT_GROUP : 0)};
+        perf_file_record(&file, PERF_RECORD_SAMPLE, 2, group ? group_words : sample_words,
+                         group ? sizeof group_words : sizeof sample_words);
+        perf_file_write(&file, scratch_path(state, "lost"));
+        assert_int_equal(perf_data_open(scratch_path(state, "lost"), &data), 0);
+        assert_int_equal(perf_data_next(data, true, &record), 1);
+        assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+        assert_int_equal(sample.chain_count, 2);
+        assert_true(sample.chain[1] == 0x99);
+        perf_data_close(data);
+        free(file.records);
+    }
+}
+
 /* Rewritten: without user stacks, with a longer chain; in place, features and build-ids intact. */
 static void rewriting(void **state)
 {
@@ -212,6 +267,8 @@ static void rewriting(void **state)
     assert_null(sample.regs);
     assert_null(sample.stack);
     assert_false(perf_data_has(data, PERF_SAMPLE_REGS_USER));
+    assert_int_equal(sample.event->attr.sample_stack_user, 0);
+    assert_int_equal(sample.event->attr.sample_regs_user, 0);
     assert_int_equal(sample.event->attr.exclude_callchain_user, 0);
     assert_int_equal(sample.tail.size, 11 * 8);
     assert_int_equal(perf_data_next(data, true, &record), 1);
@@ -291,6 +348,7 @@ static void records_tell_their_time(void **state)
     perf_file_record(&file, PERF_RECORD_COMM, 0, comm, sizeof comm);
     perf_file_record(&file, PERF_RECORD_COMM, 0, other, sizeof other);
     perf_file_record(&file, PERF_RECORD_COMM, 0, made_up, sizeof made_up);
+    perf_file_record(&file, PERF_RECORD_COMM, 0, comm, 16); /* too short to have any of it */
     perf_file_write(&file, scratch_path(state, "times"));
     struct perf_data *data;
     struct perf_record record;
@@ -304,6 +362,9 @@ static void records_tell_their_time(void **state)
     assert_int_equal(perf_data_next(data, false, &record), 1);
     assert_true(perf_record_id(data, &record).has_time);
     assert_int_equal(perf_record_id(data, &record).time, 0);
+    assert_int_equal(perf_data_next(data, false, &record), 1);
+    assert_false(perf_record_id(data, &record).has_time);
+    assert_int_equal(perf_record_id(data, &record).pid, UINT32_MAX);
 
     uint8_t out[PERF_SAMPLE_ID_MAX];
     assert_int_equal(perf_put_sample_id(data, 42, 43, 777, out), 48);
@@ -825,6 +886,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_is_found_and_kept),
         cmocka_unit_test(a_sample_cut_anywhere_is_malformed),
+        cmocka_unit_test(a_copy_that_boasts_is_malformed),
+        cmocka_unit_test(counts_of_losses_are_stepped_over),
         cmocka_unit_test(rewriting),
         cmocka_unit_test(the_chain_is_what_perf_reads_of_branch_stacks),
         cmocka_unit_test(a_sample_too_long_is_not_encoded),

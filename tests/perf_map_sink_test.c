@@ -99,6 +99,35 @@ static void replay_does_not_repeat_what_is_known(void **state)
                         "1020 20 blob around\n1050 b0 blob around\n");
 }
 
+/* Code whose inlined parts have entries of their own moves with all of them. */
+static void moved_code_takes_all_its_entries_along(void **state)
+{
+    static struct source_file file = {.path = "A.java", .id = 1};
+    static struct method outer = {.name = "outer", .file = &file, .first_line = 1, .id = 1};
+    static struct method inner = {.name = "inner", .file = &file, .first_line = 9, .id = 2};
+    static const struct inline_node nodes[] = {{.method = &outer}, {.method = &inner}};
+    static const struct inline_range ranges[] = {
+        {.offset = 0, .node = 0}, {.offset = 0x40, .node = 1}, {.offset = 0x60, .node = 0}};
+    const char *path = scratch_path(state, "map");
+    struct perf_map_sink_options options = {.path = path, .style = {.mode = UNFOLD_SIMPLE}};
+    struct occupancy *sink = NULL;
+    assert_int_equal(open_perf_map(&options, &sink), 0);
+    const struct code code = {.address = 0x1000,
+                              .size = 0x100,
+                              .name = "outer",
+                              .method = &outer,
+                              .nodes = (struct inline_node *)nodes,
+                              .node_count = 2,
+                              .ranges = (struct inline_range *)ranges,
+                              .range_count = 3,
+                              .ranges_end = 0x100,
+                              .facts = CODE_FACTS_UNKNOWN};
+    assert_int_equal(occupancy_load(sink, &code), 0);
+    assert_int_equal(occupancy_move(sink, 0x1000, 0x8000, 0x100), 0);
+    occupancy_close(sink);
+    assert_map_is(path, "8000 40 outer\n8040 20 inner\n8060 a0 outer\n");
+}
+
 static void moved_code_takes_its_name_along(void **state)
 {
     const char *path = scratch_path(state, "map");
@@ -399,6 +428,7 @@ int main(void)
         JD_TEST(unloaded_code_keeps_its_line_until_reuse),
         JD_TEST(replay_does_not_repeat_what_is_known),
         JD_TEST(moved_code_takes_its_name_along),
+        JD_TEST(moved_code_takes_all_its_entries_along),
         JD_TEST(random_operations_leave_the_last_occupants),
         JD_TEST(a_kill_at_any_moment_leaves_a_true_map),
         JD_TEST(many_threads_never_overlap),

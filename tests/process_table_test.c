@@ -113,6 +113,56 @@ static void later_mappings_cut_earlier_ones(void **state)
     assert_string_equal(at(8, 0x1000), "-");
 }
 
+/* A path that is given to another file is another file. */
+static void files_differ_by_their_inodes(void **state)
+{
+    (void)state;
+    static struct perf_file file;
+    for (uint64_t inode = 1; inode <= 3; inode++) {
+        put_mmap2_of(&file, 7, 1000, inode << 16, 0x1000, 0, "/a");
+        memcpy(file.records + sizeof(struct perf_event_header) + 40, &inode, sizeof inode);
+        take(&file);
+    }
+    put_mmap2_of(&file, 7, 1000, 0x40000, 0x1000, 0, "/a");
+    uint64_t first = 1;
+    memcpy(file.records + sizeof(struct perf_event_header) + 40, &first, sizeof first);
+    take(&file);
+    const struct process *process = process_table_at(table, 7);
+    const struct mapped_file *one = process_mapped_at(process, 0x10000)->file;
+    assert_int_equal(one->inode, 1);
+    assert_ptr_not_equal(process_mapped_at(process, 0x20000)->file, one);
+    assert_int_equal(process_mapped_at(process, 0x30000)->file->inode, 3);
+    assert_ptr_equal(process_mapped_at(process, 0x40000)->file, one);
+}
+
+/* Who keeps what he found there has to see that it has changed. */
+static void each_mapping_changes_the_state(void **state)
+{
+    (void)state;
+    map(7, 0x1000, 0x2000, 0, "/a");
+    uint64_t before = process_mappings_state(process_table_at(table, 7));
+    map(7, 0x3000, 0x4000, 0, "/a");
+    uint64_t behind = process_mappings_state(process_table_at(table, 7));
+    assert_true(behind != before);
+    map(7, 0x3000, 0x4000, 0, "/b");
+    assert_true(process_mappings_state(process_table_at(table, 7)) != behind);
+}
+
+/* More threads than may live at a time come and go: too many for a sanitizer's patience. */
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+static void threads_that_ended_do_not_count(void **state)
+{
+    (void)state;
+    map(1, 0x1000, 0x2000, 0, "/a");
+    for (uint32_t i = 0; i < THREADS_MAX + 10; i++) {
+        task(PERF_RECORD_FORK, 1, 1, 1000 + i % 16, 7);
+        task(PERF_RECORD_EXIT, 1, 1, 1000 + i % 16, 8);
+    }
+    comm(1, 77, "the last", false);
+    assert_string_equal(process_table_comm(table, 77), "the last");
+}
+#endif
+
 static void random_mappings_are_those_of_an_array(void **state)
 {
     (void)state;
@@ -234,6 +284,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, new_table, free_table)
     const struct CMUnitTest tests[] = {
         TEST(later_mappings_cut_earlier_ones),
+        TEST(files_differ_by_their_inodes),
+        TEST(each_mapping_changes_the_state),
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+        TEST(threads_that_ended_do_not_count),
+#endif
         TEST(random_mappings_are_those_of_an_array),
         TEST(a_fork_keeps_what_its_parent_had),
         TEST(a_process_ends_with_its_last_thread),

@@ -63,6 +63,23 @@ static void rounds_let_go(void **state)
     record_queue_free(queue);
 }
 
+static void the_same_time_keeps_the_order_they_came_in(void **state)
+{
+    (void)state;
+    struct record_queue *queue = record_queue_new(1 << 20);
+    for (uint32_t i = 0; i < 200; i++) {
+        put(queue, i % 2 ? 40 : 30, i + 1);
+    }
+    record_queue_finish(queue);
+    for (uint32_t i = 0; i < 200; i++) {
+        const struct queued_record *first = record_queue_first(queue);
+        assert_non_null(first);
+        assert_int_equal(first->size, i < 100 ? i * 2 + 1 : (i - 100) * 2 + 2);
+        assert_int_equal(take(queue), i < 100 ? 30 : 40);
+    }
+    record_queue_free(queue);
+}
+
 static void what_has_no_time_comes_first(void **state)
 {
     (void)state;
@@ -132,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_let_go),
+        cmocka_unit_test(the_same_time_keeps_the_order_they_came_in),
         cmocka_unit_test(what_has_no_time_comes_first),
         cmocka_unit_test(random_records_come_out_in_order),
         cmocka_unit_test(a_budget_is_kept),

@@ -113,6 +113,24 @@ static void sound_dump_stays(void **state)
     }
 }
 
+/* A flag that nobody has defined, a CLOSE from before the dump. */
+static void header_and_end_are_mended(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    struct repair_result result;
+    dump_header(&dump);
+    dump_patch32(&dump, offsetof(struct jitdump_header, flags), 3);
+    dump_group(&dump, T, 0x1000, 32, 2, "a");
+    dump_close(&dump, 1);
+    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    assert_int_equal(code_index_header(index)->flags, JITDUMP_FLAGS_ARCH_TIMESTAMP);
+    assert_true(code_index_is_closed(index));
+    expect_names(index, "a ");
+    code_index_close(index);
+    dump_free(&dump);
+}
+
 static struct dump_builder four_groups(size_t *ends)
 {
     struct dump_builder dump = {0};
@@ -426,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sound_dump_stays),
+        cmocka_unit_test(header_and_end_are_mended),
         cmocka_unit_test(torn_at_every_offset),
         cmocka_unit_test(hole_at_every_offset),
         cmocka_unit_test(carries_definitions_over),

@@ -26,7 +26,8 @@ struct text_sink {
     struct recording_counts counts;
     const struct recording *recording;
     uint32_t samples;
-    uint32_t frames; /* the most of a sample */
+    uint32_t of_jvms; /* samples whose process is known by its dump */
+    uint32_t frames;  /* the most of a sample */
     uint32_t codes;
     size_t most_memory;
     uint32_t fail_at; /* sample; 0: never */
@@ -79,6 +80,7 @@ static int text_sample(struct sample_sink *base, const struct resolved_sample *s
     size_t memory = mallinfo2().uordblks + mallinfo2().hblkhd;
     sink->most_memory = memory > sink->most_memory ? memory : sink->most_memory;
     sink->samples++;
+    sink->of_jvms += sample->thread.jvm != NULL && sample->thread.is_jvm;
     sink->frames = sample->frame_count > sink->frames ? sample->frame_count : sink->frames;
     if (sink->samples == sink->fail_at) {
         return -EIO;
@@ -185,6 +187,7 @@ static void samples_come_by_time_with_their_frames(void **state)
                                    "1000400 end 5 k:-:0 s:stub:0 i:b.B.inlined():11 c:a.A.m():10\n"
                                    "1000550 end 5 c:a.A.later():0\n");
     assert_int_equal(text.counts.samples, 3);
+    assert_int_equal(text.of_jvms, 3);
     assert_int_equal(text.counts.late, 0);
     free(file.records);
 }
@@ -341,11 +344,52 @@ static void a_deep_stack_is_cut(void **state)
     for (int i = 1; i < 500; i++) {
         chain[i] = CODE + 5;
     }
+    file.attrs[0].sample_max_stack = 1000; /* perf itself has cut nothing */
+    put_sample(&file, PID, 1000399, chain, 20);
     put_sample(&file, PID, 1000400, chain, 500);
     assert_int_equal(run(state, &file), 0);
     assert_int_equal(text.frames, 65536);
     assert_int_equal(text.counts.frames_cut, 499 * 200 - 65536);
     assert_non_null(strstr(text.text, "1000400 end 6 "));
+    assert_non_null(strstr(text.text, "1000399 end 5 "));
+    free(file.records);
+}
+
+/* As deep as perf was told to go, or by default the kernel goes. */
+static void a_chain_as_long_as_may_be_is_cut(void **state)
+{
+    static const struct {
+        uint16_t max_stack;
+        size_t count;
+        const char *end;
+    } chains[] = {{4, 3, "end 5 "}, {4, 4, "end 6 "}, {0, 126, "end 5 "}, {0, 127, "end 6 "}};
+    for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
+        struct perf_file file = recording();
+        write_simple_dump(state);
+        put_marker(&file, state);
+        uint64_t chain[200] = {PERF_CONTEXT_USER};
+        for (size_t k = 1; k < chains[i].count; k++) {
+            chain[k] = CODE + 1;
+        }
+        file.attrs[0].sample_max_stack = chains[i].max_stack;
+        put_sample(&file, PID, 1000400, chain, chains[i].count);
+        assert_int_equal(run(state, &file), 0);
+        assert_non_null(strstr(text.text, chains[i].end));
+        free(file.records);
+    }
+}
+
+/* What a chain says of a hypervisor or a guest is neither the kernel's nor the process'. */
+static void other_contexts_are_neither(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_HV,    0xffffffff81000000, PERF_CONTEXT_KERNEL,
+                        0xffffffff81000000, PERF_CONTEXT_USER,  CODE + 1};
+    put_sample(&file, PID, 1000200, chain, 6);
+    assert_int_equal(run(state, &file), 0);
+    assert_non_null(strstr(text.text, " ?:-:0 k:-:0 c:a.A.m():10\n"));
     free(file.records);
 }
 
@@ -398,6 +442,25 @@ static void a_stack_copy_says_how_it_ended(void **state)
                         "c:a.A.m():0\n"
                         "1000203 end 2 c:a.A.m():0 c:a.A.m():0 c:a.A.m():0\n"
                         "1000204 end 1 c:a.A.m():0\n");
+    free(file.records);
+}
+
+/* A virtual thread's stack goes on where its frozen frames are thawed: it is whole as far as it was
+ * there. */
+static void a_stack_behind_a_return_barrier_is_frozen(void **state)
+{
+    struct perf_file file = recording();
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_load(&dump, 1000100, CODE, 16, 1, "a.A.m()");
+    dump_load(&dump, 1000100, CODE + 256, 64, 2, "Stub Generator cont_returnBarrier_stub");
+    write_dump(state, &dump, "jit-4242.dump");
+    put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, CODE + 256, 0x7f0000100010};
+    put_sample(&file, PID, 1000200, chain, 4);
+    assert_int_equal(run(state, &file), 0);
+    assert_non_null(strstr(text.text, "1000200 end 7 c:a.A.m():0 s:Stub"));
     free(file.records);
 }
 
@@ -578,7 +641,10 @@ int main(void)
         cmocka_unit_test(losses_are_counted),
         cmocka_unit_test(a_deep_inline_tree_is_cut),
         cmocka_unit_test(a_deep_stack_is_cut),
+        cmocka_unit_test(a_chain_as_long_as_may_be_is_cut),
+        cmocka_unit_test(other_contexts_are_neither),
         cmocka_unit_test(a_stack_copy_says_how_it_ended),
+        cmocka_unit_test(a_stack_behind_a_return_barrier_is_frozen),
         cmocka_unit_test(copies_wait_without_what_is_not_valid),
         cmocka_unit_test(branch_stacks_are_call_chains),
         cmocka_unit_test(garbage_addresses_have_no_names),

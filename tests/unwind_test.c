@@ -211,6 +211,35 @@ static void test_reasons_to_end(void **state)
     assert_int_equal(walk(starts[COMPILED], 0), UNWIND_NO_FRAME_INFO);
 }
 
+/* Half a word of the copy is none; what lies below it was never copied. */
+static void test_edges_of_the_copy(void **state)
+{
+    (void)state;
+    stack[3] = starts[COMPILED] + 0x40;
+    struct unwind_sample sample = {
+        .pc = starts[COMPILED], .sp = STACK, .stack = (uint8_t *)stack, .stack_size = 3 * 8 + 4};
+    sample.regs.value[RSP] = STACK;
+    sample.regs.known = 1u << RSP;
+    assert_int_equal(unwind(&process, &sample, frames, WORDS, &count), UNWIND_COPY_ENDS);
+    assert_int_equal(count, 1);
+    rows[COMPILED].ra_offset = -0x28; /* below the stack pointer */
+    assert_int_equal(walk(starts[COMPILED], 0), UNWIND_BROKEN);
+    /* Nor is what lies further off than any stack is long a copy that was too short. */
+    assert_int_equal(walk(starts[INTERPRETER], STACK + (UINT64_C(1) << 33)), UNWIND_BROKEN);
+    assert_int_equal(walk(starts[INTERPRETER], STACK + (UINT64_C(1) << 30)), UNWIND_COPY_ENDS);
+}
+
+/* A register that the sample has not got is no place to go on from. */
+static void test_unknown_register_ends(void **state)
+{
+    (void)state;
+    rows[COMPILED].cfa = FRAME_CFA_REG;
+    rows[COMPILED].cfa_reg = RBX;
+    stack[3] = starts[COMPILED] + 0x40;
+    assert_int_equal(walk(starts[COMPILED], 0), UNWIND_NO_FRAME_INFO);
+    assert_int_equal(count, 1);
+}
+
 static void test_stack_that_does_not_grow_ends(void **state)
 {
     (void)state;
@@ -407,6 +436,8 @@ int main(void)
         cmocka_unit_test_setup(test_thawed_continuation, set_up),
         cmocka_unit_test_setup(test_stub_section_is_the_methods, set_up),
         cmocka_unit_test_setup(test_reasons_to_end, set_up),
+        cmocka_unit_test_setup(test_edges_of_the_copy, set_up),
+        cmocka_unit_test_setup(test_unknown_register_ends, set_up),
         cmocka_unit_test_setup(test_stack_that_does_not_grow_ends, set_up),
         cmocka_unit_test_setup(test_registers_by_mask, set_up),
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)

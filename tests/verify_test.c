@@ -156,6 +156,11 @@ static void close_is_last(void **state)
     dump_load(&dump, T, 0x1000, 4, 1, "behind");
     expect(&dump, RULE_CLOSE);
     dump = start();
+    dump_close(&dump, T);
+    dump_load(&dump, T, 0x1000, 4, 1, "behind");
+    dump_load(&dump, T, 0x2000, 4, 2, "this, too: it is told once");
+    expect(&dump, RULE_CLOSE);
+    dump = start();
     dump_begin(&dump, JIT_CODE_CLOSE, T);
     dump_u64(&dump, 0);
     dump_end(&dump);
@@ -357,6 +362,18 @@ static void trailers(void **state)
     dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 4, 1, 1));
     expect(&dump, RULE_TRAILER);
     dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 4, 0, 0x7f));
+    expect(&dump, RULE_TRAILER);
+
+    /* Ranges that together are longer than any code. */
+    section = (struct dump_builder){0};
+    dump_uleb(&section, 1);
+    dump_uleb(&section, 0);
+    for (int i = 0; i < 2; i++) {
+        dump_uleb(&section, UINT32_MAX);
+        dump_uleb(&section, 0);
+        dump_sleb(&section, 1);
+    }
+    dump = with_section(JITDUMP_TRAILER_INLINES, section);
     expect(&dump, RULE_TRAILER);
 
     /* Method 9 is not defined. */

@@ -42,6 +42,21 @@ __attribute__((noinline)) int library_root(int n)
     return library_work(n) + library_work(n + 1);
 }
 
+/* Several names of one place, of which perf shows the plainest. */
+int library_plain(int n);
+int __library_plain(int n) __attribute__((alias("library_plain")));
+__attribute__((noinline)) int library_plain(int n)
+{
+    return value + n * 17;
+}
+int library_a_weak(int n) __attribute__((weak, alias("library_strong")));
+int library_strong(int n);
+int library_z_weak_and_long(int n) __attribute__((weak, alias("library_strong")));
+__attribute__((noinline)) int library_strong(int n)
+{
+    return value + n * 19;
+}
+
 /* Goes down and burns time there: stacks of that depth. */
 __attribute__((noinline)) int library_deep(int depth, int n)
 {

@@ -54,6 +54,8 @@ run 2 "$JDPERF" view one two
 says 'view: one profile at a time: two'
 run 2 "$JDPERF" view nowhere --from
 says '--from needs a value'
+run 2 "$JDPERF" view nowhere --from --to
+says '--from needs a value, not --to'
 run 2 "$JDPERF" annotate one method --source-path
 says '--source-path needs a value'
 run 2 "$JDPERF" attach --

@@ -64,6 +64,40 @@ grep -q -- '-c 100000 .*-C0,1 --cgroup=a,b -b --per-thread --all-user' perf.argu
 run 2 "$JDPERF" record -o p --overwrite -- java Main
 says 'unknown option: --overwrite'
 
+# What -m, --no-inject and -d make of it.
+run 0 "$JDPERF" record -o p -m 7M -- java Main
+grep -qE -- ' -m 7M( |$)' perf.arguments || fail "perf's buffer: $(cat perf.arguments)"
+run 0 "$JDPERF" record -o n --no-inject --keep-raw -- java Main
+[[ -s n/perf.data && ! -e n/perf.jit.data && ! -e n/scorecard.json ]] || fail "--no-inject has named something: $(ls n)"
+# The agent ends by itself soon after, whatever becomes of jdperf.
+run 0 "$JDPERF" record -o p -d 7 -- java Main
+says "$agent/p,methods=on,duration=9"
+run 0 "$JDPERF" record -o p -- java Main
+says_not 'duration='
+
+# What was named well may go.
+run 0 "$JDPERF" record -o n --stacks fp --discard-raw -- java Main
+[[ ! -e n/perf.data && -s n/perf.jit.data ]] || fail "--discard-raw has kept the recording, or nothing: $(ls n)"
+
+# Raw recordings that may not fit are told of, others are not.
+run 0 "$JDPERF" record -o p --keep-raw -F 100000 -d 100000000 -- java Main
+says 'this may fill the disk'
+run 0 "$JDPERF" record -o p -F 100000 -d 100000000 -- java Main
+says_not 'this may fill the disk'
+run 0 "$JDPERF" record -o p --keep-raw -F 1 -d 1 -- java Main
+says_not 'this may fill the disk'
+
+# Old dumps and perf maps are others' to want: only --all takes them.
+mkdir -p home/.debug/jit/java-jit-20200101.abcdefgh home/.debug/jit/mine
+gone=$(sh -c 'echo $$')
+touch "/tmp/perf-$gone.map" home/.debug/jitted-1-2.so
+HOME=$WORK/home run 0 "$JDPERF" clean
+[[ -e home/.debug/jit/java-jit-20200101.abcdefgh && -e /tmp/perf-$gone.map ]] || fail "clean took what --all is for"
+HOME=$WORK/home run 0 "$JDPERF" clean --all
+[[ ! -e home/.debug/jit/java-jit-20200101.abcdefgh && ! -e /tmp/perf-$gone.map && ! -e home/.debug/jitted-1-2.so ]] ||
+    fail "clean --all left: $(find home/.debug) $(ls "/tmp/perf-$gone.map" 2>/dev/null)"
+[[ -e home/.debug/jit/mine ]] || fail "clean --all took what nobody's agent made"
+
 # The command's status is told; its standard input and signals are its own.
 run 5 "$JDPERF" record -o p -- sh -c 'exit 5'
 says 'the command ended with status 5'

@@ -71,8 +71,16 @@ done
 [[ $jvm ]] || fail "the JVM in the namespaces did not start: $(cat jvm.out)"
 wait_for_jvm
 [[ $(awk '/^NSpid:/ { print $NF }' "/proc/$jvm/status") == 1 ]] || fail "it does not see itself as 1"
-run 0 "$JDPERF" record -o p --keep-raw -p "$jvm" -d 4
+# Its files are not ours: perf has to note what all of them are, hit or not.
+fakes
+fake noting-perf <<'END'
+printf '%s\n' "$*" >>"$WORK/noted"
+exec perf "$@"
+END
+export WORK
+PERF=noting-perf run 0 "$JDPERF" record -o p --keep-raw -p "$jvm" -d 4
 named
+grep -q -- '--buildid-all' noted || fail "perf was not asked for all build-ids: $(cat noted)"
 [[ -f p/jit-1.dump ]] || fail "the dump was not fetched"
 [[ -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "a staging directory was left behind"
 run 0 "$JDPERF" attach "$jvm"
@@ -87,6 +95,17 @@ says 'Market.takeOrders()'
 run 0 "$JDPERF" map "$jvm"
 grep -q Market.takeOrders "/tmp/perf-$jvm.map" || fail "no map on this side"
 run 1 "$JDPERF" status "$jvm"
+# What the agent writes at its end is on this side, too: no blank lines are left in the map then.
+env --default-signal=INT "$JDPERF" map "$jvm" --follow >map.log 2>&1 &
+follower=$!
+wait_until 60 'map that is kept' grep -qs 'keeping it' map.log
+kill -STOP "$follower" # it copies nothing meanwhile
+printf '1000 10 what the last copy has to replace\n' >"/tmp/perf-$jvm.map"
+kill -INT "$follower"
+kill -CONT "$follower"
+wait "$follower" || fail "map --follow: $(cat map.log)"
+grep -q Market.takeOrders "/tmp/perf-$jvm.map" || fail "no copy of the map at its end"
+cmp "/tmp/perf-$jvm.map" "/proc/$jvm/root/tmp/perf-1.map" || fail "the last copy is not what the agent left"
 kill -9 "$jvm"
 wait "$outer" 2>/dev/null || :
 run 0 "$JDPERF" clean -n --all

@@ -76,8 +76,11 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     says 'stacks: dwarf'
 
     # A perf map: a snapshot, then followed.
+    # perf-map-agent's users part its options by blanks.
+    PERF_MAP_OPTIONS=' names=short   tier=on ' run 0 "$JDPERF" map "$jvm"
+    grep -q ' Market.takeOrders \[C[12]\]' "/tmp/perf-$jvm.map" || fail "no method in the map, or not as PERF_MAP_OPTIONS says"
     run 0 "$JDPERF" map "$jvm" --agent-options names=short
-    grep -q ' Market.takeOrders' "/tmp/perf-$jvm.map" || fail "no method in the map"
+    grep -q ' Market.takeOrders$' "/tmp/perf-$jvm.map" || fail "no method in the map"
     : >map.log # the last JDK's would say at once what is waited for
     env --default-signal=INT "$JDPERF" map "$jvm" --follow >map.log 2>&1 &
     follower=$!
