@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Stacks of the JVM's start are whole: the page that HotSpot leaves untouched in its own frames, at which
+# perf's copy of the stack would end, is there.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+
+mkdir -p "$scratch/classes"
+cat >"$scratch/Hello.java" <<'JAVA'
+public class Hello {
+    public static void main(String[] arguments) {
+        System.out.println("Hello");
+    }
+}
+JAVA
+"$jdk/bin/javac" -d "$scratch/classes" "$scratch/Hello.java"
+
+# A start has few samples: of several.
+for ((run = 0; run < 4; run++)); do
+    "$jdperf" record -o "$scratch/p" -F 1999 --stacks dwarf -e cpu-clock -- "$jdk/bin/java" -cp "$scratch/classes" Hello \
+        >"$scratch/log" 2>&1 || [ $? = 3 ] || fail "$(tail -n 3 "$scratch/log")"
+    perf script -f -i "$scratch/p/perf.jit.data" --max-stack 1000 --no-inline -F ip,sym 2>/dev/null
+done >"$scratch/samples"
+read -r all lost < <(awk '
+    NF { last = $2; next }
+    { all++; lost += last == "Threads::create_vm"; last = "" }
+    END { print all + 0, lost + 0 }' "$scratch/samples")
+note "$all samples, $lost of which end in the JVM's creation"
+[ "$all" -ge 100 ] || fail "only $all samples"
+[ $((lost * 100)) -le $((all * 10)) ] || fail "$lost of $all stacks end in the JVM's creation"
