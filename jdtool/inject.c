@@ -3,6 +3,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/inject_exports.h"
 #include "jdtool/perf/perf_version.h"
 #include "jdtool/sinks/perf_data_sink.h"
 #include "jdtool/sinks/saved_sink.h"
@@ -10,6 +11,7 @@
 #include "jdtool/stream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static bool wants_expansion(const struct inject_options *options)
 {
@@ -43,13 +45,36 @@ static int give_up(struct sample_sink *const *sinks, uint32_t count)
     return -EIO; /* told */
 }
 
+/* With the sinks that were asked for behind the first `count`, which are there. */
+static int run_sinks(const struct inject_options *options, const struct stream_options *stream,
+                     struct sample_sink **sinks, uint32_t count)
+{
+    struct inject_exports exports;
+    struct stream_result dumps;
+    uint32_t made;
+    if (options->save && saved_sink_new(options->save, &sinks[count])) {
+        return give_up(sinks, count);
+    }
+    count += options->save != NULL;
+    int err = inject_exports_open(&exports, options, &sinks[count], &made);
+    count += made;
+    if (err) {
+        (void)give_up(sinks, count);
+    } else {
+        err = stream_run(stream, sinks, count, &dumps);
+        err = err ? err : check_dumps(options, &dumps);
+    }
+    inject_exports_close(&exports);
+    return err;
+}
+
 static int run(const struct inject_options *options, struct source_path *source_path)
 {
     const struct stream_options stream = {.input = options->input,
                                           .build_id_dir = options->build_id_dir,
                                           .dumps = options->dumps,
                                           .dump_count = options->dump_count,
-                                          .symbolize = options->save != NULL,
+                                          .symbolize = options->save || options->export_count,
                                           .keep_stacks = options->keep_stacks};
     const struct scorecard_options scorecard = {
         .json = options->scorecard, .print = !options->quiet, .result = options->output};
@@ -73,14 +98,17 @@ static int run(const struct inject_options *options, struct source_path *source_
         return give_up(&card, card ? 1 : 0);
     }
     /* The result ends first: the scorecard tells where its images are. */
-    struct sample_sink *sinks[3] = {result, card, NULL};
-    uint32_t count = 2;
-    if (options->save && saved_sink_new(options->save, &sinks[count++])) {
-        return give_up(sinks, 2);
+    struct sample_sink **sinks =
+        calloc(options->export_count + (size_t)3, sizeof(struct sample_sink *));
+    if (!sinks) {
+        struct sample_sink *made[] = {result, card};
+        return give_up(made, 2);
     }
-    struct stream_result dumps;
-    int err = stream_run(&stream, sinks, count, &dumps);
-    return err ? err : check_dumps(options, &dumps);
+    sinks[0] = result;
+    sinks[1] = card;
+    int err = run_sinks(options, &stream, sinks, 2);
+    free((void *)sinks);
+    return err;
 }
 
 int inject(const struct inject_options *options)

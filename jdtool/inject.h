@@ -18,6 +18,8 @@ struct inject_options {
     const char *save;         /* the samples with their names (sinks/saved_format.h); NULL: no */
     char **dumps;
     uint32_t dump_count;
+    const char **exports; /* "FORMAT[=FILE]", as of export_choose; without FILE: beside output */
+    uint32_t export_count;
     enum inline_mode inline_mode;
     const char *inlined_suffix;
     const char *interpreted_suffix;

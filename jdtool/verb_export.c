@@ -18,19 +18,13 @@ struct export_arguments {
 
 static int choose_format(struct export_arguments *arguments, const char *name)
 {
-    char names[256] = "";
-    size_t used = 0;
+    char names[256];
     arguments->format = export_format_of(name);
     arguments->has_format = true;
     if (arguments->format || strcmp(name, "saved") == 0) {
         return STATUS_DONE;
     }
-    for (size_t i = 0; export_formats[i]; i++) {
-        int size = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
-                            export_formats[i]->name);
-        used += size > 0 ? (size_t)size : 0;
-        used = used < sizeof names ? used : sizeof names - 1;
-    }
+    export_format_names(true, names, sizeof names);
     return wrong_usage(&verb_export, "unknown format '%s' (%s, saved)", name, names);
 }
 

@@ -2,6 +2,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/inject.h"
+#include "jdtool/sinks/export.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -23,6 +24,17 @@ static int parse_inline_mode(const char *text, enum inline_mode *mode)
     return wrong_usage(&verb_inject, "--inline takes auto, expand, dwarf or off, not '%s'", text);
 }
 
+static int check_export(const char *word)
+{
+    char names[256];
+    const char *file;
+    if (export_choose(word, &file)) {
+        return STATUS_DONE;
+    }
+    export_format_names(false, names, sizeof names);
+    return wrong_usage(&verb_inject, "--export takes FORMAT[=FILE], not '%s' (%s)", word, names);
+}
+
 static int parse(int argc, char **argv, struct inject_options *options)
 {
     static const struct option table[] = {
@@ -39,6 +51,7 @@ static int parse(int argc, char **argv, struct inject_options *options)
         {"keep-stacks", no_argument, NULL, 'K'},
         {"scorecard", required_argument, NULL, 'c'},
         {"save", required_argument, NULL, 'V'},
+        {"export", required_argument, NULL, 'E'},
         {"quiet", no_argument, NULL, 'q'},
         {0},
     };
@@ -86,6 +99,12 @@ static int parse(int argc, char **argv, struct inject_options *options)
         case 'V':
             options->save = optarg;
             break;
+        case 'E':
+            if (check_export(optarg)) {
+                return STATUS_USAGE;
+            }
+            options->exports[options->export_count++] = optarg;
+            break;
         case 'q':
             options->quiet = true;
             break;
@@ -110,7 +129,10 @@ static int run_verb(int argc, char **argv)
     struct inject_options options = {.inlined_suffix = " (inlined)",
                                      .interpreted_suffix = " (interpreted)"};
     options.dumps = calloc((size_t)argc + 1, sizeof *options.dumps);
-    if (!options.dumps) {
+    options.exports = calloc((size_t)argc + 1, sizeof(char *));
+    if (!options.dumps || !options.exports) {
+        free(options.dumps);
+        free((void *)options.exports);
         error_message("failed to inject: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
@@ -119,6 +141,7 @@ static int run_verb(int argc, char **argv)
         status = STATUS_FAILED;
     }
     free(options.dumps);
+    free((void *)options.exports);
     return status == STATUS_DONE ? finish_output() : status;
 }
 
@@ -151,5 +174,8 @@ const struct verb verb_inject = {
         "      --scorecard FILE      how good the profile is, as JSON\n"
         "      --save FILE           the samples with their names, for jdtool export, annotate, "
         "view\n"
+        "      --export FORMAT[=FILE]  and in this format, in the same pass (see jdtool export; "
+        "may be\n"
+        "                            repeated); without FILE beside the result\n"
         "  -q, --quiet               do not print the scorecard\n",
 };

@@ -1,13 +1,16 @@
 /* The command line of jdperf record. */
 #include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
 #include "jdtool/live/record.h"
 #include "jdtool/live/verbs.h"
+#include "jdtool/sinks/export.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * Options of perf record that are handed on. What would end in another file, at another time or on
@@ -64,6 +67,7 @@ static const struct option ours[] = {
     {"discard-raw", no_argument, NULL, 'D'},      {"alloc", optional_argument, NULL, 'L'},
     {"locks", optional_argument, NULL, 'M'},      {"exceptions", no_argument, NULL, 'X'},
     {"off-cpu", no_argument, NULL, 'O'},          {"wakers", no_argument, NULL, 'w'},
+    {"export", required_argument, NULL, 'E'},
 };
 #define OURS_COUNT (sizeof ours / sizeof *ours)
 
@@ -71,6 +75,7 @@ struct parse {
     const struct live_verb *verb;
     struct record_options options;
     unsigned perf_count;
+    unsigned inject_count;
 };
 
 /* ---- Values ---- */
@@ -171,6 +176,42 @@ static int parse_buffer(struct parse *parse, const char *text)
     return STATUS_DONE;
 }
 
+/* A result that cannot be written is told before there is one. */
+static int check_place(const struct parse *parse, const char *file)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - file) + 1 : 1,
+             slash ? file : ".");
+    if (access(directory, W_OK | X_OK) != 0) {
+        error_message("%s: failed to write %s: %s", parse->verb->name, file, strerror(errno));
+        return STATUS_FAILED;
+    }
+    return output_path_check(file) ? STATUS_FAILED : STATUS_DONE;
+}
+
+static int parse_export(struct parse *parse, const char *text)
+{
+    char *word = NULL;
+    char names[256];
+    const char *file;
+    if (!export_choose(text, &file)) {
+        export_format_names(false, names, sizeof names);
+        error_message("%s: --export takes FORMAT[=FILE], not %s (%s)", parse->verb->name, text,
+                      names);
+        return STATUS_USAGE;
+    }
+    int status = file ? check_place(parse, file) : STATUS_DONE;
+    if (!status && asprintf(&word, "--export=%s", text) < 0) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        status = STATUS_FAILED;
+    }
+    if (!status) {
+        parse->options.inject_options[parse->inject_count++] = word;
+    }
+    return status;
+}
+
 /* A recording needs a dump. */
 static int check_mode(const struct parse *parse)
 {
@@ -256,6 +297,8 @@ static int take(struct parse *parse, int letter, int index)
     case 'D':
         options->discard_raw = true;
         return STATUS_DONE;
+    case 'E':
+        return parse_export(parse, optarg);
     case 'c':
         options->period = optarg;
         return STATUS_DONE;
@@ -332,6 +375,9 @@ static int check_together(const struct parse *parse)
         return live_wrong_usage(parse->verb, "events are told by their stacks: leave --stacks out",
                                 "", "");
     }
+    if (options->no_inject && parse->inject_count) {
+        return live_wrong_usage(parse->verb, "nothing is exported with --no-inject", "", "");
+    }
     return STATUS_DONE;
 }
 
@@ -342,7 +388,10 @@ static int run(const struct live_verb *verb, int argc, char **argv)
         .options = {.out = "jdperf.profile", .stack_size = 65528, .agent_options = ""},
     };
     parse.options.perf_options = calloc((size_t)argc + 1, sizeof(char *));
-    if (!parse.options.perf_options) {
+    parse.options.inject_options = calloc((size_t)argc + 1, sizeof(char *));
+    if (!parse.options.perf_options || !parse.options.inject_options) {
+        free(parse.options.perf_options);
+        free(parse.options.inject_options);
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
@@ -352,6 +401,10 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     for (unsigned i = 0; i < parse.perf_count; i++) {
         free(parse.options.perf_options[i]);
     }
+    for (unsigned i = 0; i < parse.inject_count; i++) {
+        free(parse.options.inject_options[i]);
+    }
+    free(parse.options.inject_options);
     free(parse.options.perf_options);
     return status;
 }
@@ -397,6 +450,9 @@ const struct live_verb live_record = {
             "                      what it cannot take is lost (default: 4M with copied\n"
             "                      stacks for root, else perf's own)\n"
             "      --agent-options LIST  key=value,… for the agent, see its options\n"
+            "      --export FORMAT[=FILE]  in the same run, for other viewers (may be repeated):\n"
+            "                      pprof, firefox, speedscope, collapsed, otlp, otlp-json; into\n"
+            "                      the profile, or to FILE\n"
             "      --no-inject     leave the naming to jdperf inject (keeps perf.data)\n"
             "      --discard-raw   remove perf.data once a good perf.jit.data is made\n"
             "  -c, --count PERIOD  and these of perf record are handed on: -C, --cgroup, -b,\n"

@@ -379,6 +379,7 @@ static int start_naming(struct recording *recording, int *out)
         .dump_count = fetch->dump >= 0,
         .keep = &fetch->directory,
         .keep_count = fetch->dump >= 0,
+        .more = recording->options->inject_options,
     };
     int err = naming_start(&recording->naming, &options);
     close(ends[0]);
@@ -504,6 +505,7 @@ static int name_from_file(struct recording *recording)
             .in = -1,
             .dumps = (const char *const *)dumps.paths,
             .dump_count = dumps.count,
+            .more = recording->options->inject_options,
         };
         status = naming_start(&recording->naming, &options) ? STATUS_FAILED : STATUS_DONE;
     }

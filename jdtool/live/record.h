@@ -39,8 +39,9 @@ struct record_options {
     bool exceptions;
     bool off_cpu;
     bool wakers;
-    char **perf_options; /* further ones for perf record, NULL-terminated */
-    char **command;      /* NULL-terminated; the first is NULL: none */
+    char **inject_options; /* further ones for jdtool inject, NULL-terminated */
+    char **perf_options;   /* further ones for perf record, NULL-terminated */
+    char **command;        /* NULL-terminated; the first is NULL: none */
 };
 
 /* An exit status: jdperf's own, or the command's. */

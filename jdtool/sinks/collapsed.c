@@ -185,6 +185,7 @@ static int write_collapsed(const struct profile *profile, const struct export_se
 extern const struct export_format format_collapsed;
 const struct export_format format_collapsed = {
     .name = "collapsed",
+    .file = "stacks.collapsed.txt",
     .about = "a line a stack, for flamegraph.pl, inferno and others",
     .write = write_collapsed,
 };

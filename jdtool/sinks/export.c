@@ -26,6 +26,32 @@ const struct export_format *export_format_of(const char *name)
     return NULL;
 }
 
+const struct export_format *export_choose(const char *word, const char **file)
+{
+    size_t size = strcspn(word, "=");
+    *file = word[size] ? word + size + 1 : NULL;
+    for (size_t i = 0; export_formats[i]; i++) {
+        const struct export_format *format = export_formats[i];
+        if (format->file && strncmp(format->name, word, size) == 0 && !format->name[size]) {
+            return *file && !**file ? NULL : format;
+        }
+    }
+    return NULL;
+}
+
+void export_format_names(bool all, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; export_formats[i] && used < size; i++) {
+        if (all || export_formats[i]->file) {
+            int length = snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                  export_formats[i]->name);
+            used += length > 0 ? (size_t)length : 0;
+        }
+    }
+}
+
 void export_event_name(const struct recorded_event *event, char *text, size_t size)
 {
     const char *name = event->name ? event->name : "event";

@@ -28,6 +28,7 @@ struct export_settings {
 
 struct export_format {
     const char *name;
+    const char *file;  /* what it is called in a profile's directory; NULL: it is for our own use */
     const char *about; /* a few words for --help */
     bool keeps_times;
     bool gzip; /* always; others are gzipped where the path ends in .gz */
@@ -40,6 +41,13 @@ extern const struct export_format *const export_formats[]; /* ends with NULL */
 
 /* NULL: there is none of that name. */
 const struct export_format *export_format_of(const char *name);
+
+/* "FORMAT[=FILE]", for a format that has a file's name: sets *file to FILE, NULL without one. NULL:
+ * there is no such format, or FILE is empty. */
+const struct export_format *export_choose(const char *word, const char **file);
+
+/* The names of those formats, or of all, with ", " between them. */
+void export_format_names(bool all, char *text, size_t size);
 
 /* settings are kept, not copied. 0 or a negative errno after a message. */
 int export_sink_new(const struct export_format *format, const struct export_settings *settings,

@@ -227,6 +227,7 @@ static int write_firefox(const struct profile *profile, const struct export_sett
 extern const struct export_format format_firefox;
 const struct export_format format_firefox = {
     .name = "firefox",
+    .file = "profile.firefox.json.gz",
     .about = "for https://profiler.firefox.com and Perfetto: threads over time, sources",
     .keeps_times = true,
     .write = write_firefox,

@@ -23,7 +23,7 @@ static int add(struct frame_tree *tree, struct hash_map *map, bool by_kind,
 {
     uint32_t beside = wanted.parent == PROFILE_NONE ? 0 : wanted.parent + 1;
     uint64_t hash =
-        hash_pair(hash_pair(wanted.parent, wanted.function), by_kind ? kind_key(&wanted) : 0);
+        hash_pair(hash_pair(wanted.function, by_kind ? kind_key(&wanted) : 0), wanted.parent);
     if (beside < tree->count) { /* as in profile_stacks.c: its first child, which no map has */
         *id = beside;
         if (is_wanted(&tree->nodes[beside], &wanted, by_kind)) {

@@ -280,12 +280,14 @@ static int write_otlp_json(const struct profile *profile, const struct export_se
 extern const struct export_format format_otlp, format_otlp_json;
 const struct export_format format_otlp = {
     .name = "otlp",
+    .file = "profile.otlp.pb",
     .about = "OpenTelemetry's profiles, for POST to /v1development/profiles",
     .keeps_times = true,
     .write = write_otlp,
 };
 const struct export_format format_otlp_json = {
     .name = "otlp-json",
+    .file = "profile.otlp.json",
     .about = "the same as JSON",
     .keeps_times = true,
     .write = write_otlp_json,

@@ -266,6 +266,7 @@ static int write_pprof(const struct profile *profile, const struct export_settin
 extern const struct export_format format_pprof;
 const struct export_format format_pprof = {
     .name = "pprof",
+    .file = "profile.pb.gz",
     .about = "for go tool pprof, Pyroscope, Parca and others",
     .gzip = true,
     .write = write_pprof,

@@ -123,6 +123,7 @@ static int write_speedscope(const struct profile *profile, const struct export_s
 extern const struct export_format format_speedscope;
 const struct export_format format_speedscope = {
     .name = "speedscope",
+    .file = "profile.speedscope.json",
     .about = "for https://www.speedscope.app, each thread over time",
     .keeps_times = true,
     .write = write_speedscope,
