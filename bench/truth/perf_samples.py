@@ -4,8 +4,8 @@
 usage: perf_samples.py DIRECTORY
 
 One sample a line: the thread, then the frames from the leaf on as NAME@LINE@KIND, parted by tabs.
-perf script gives the chains (whole ones: it cuts them at 127 frames by itself), addr2line the inlined frames and lines of the JVM's image, as perf
-itself would ask for them, but all at once.
+perf script gives the chains (whole ones: by itself it cuts them at 127 frames), addr2line the inlined
+frames and lines of the JVM's image, as perf itself would ask for them, but all at once.
 """
 import collections
 import os
@@ -18,8 +18,9 @@ FRAME = re.compile(r"^\s+([0-9a-f]+) (.*?)(?:\+0x[0-9a-f]+)? \(([^()]*)\)$")
 
 def chains(path):
     """(thread, [(address, symbol, file)]) of each sample."""
-    script = subprocess.Popen(["perf", "script", "-i", path, "--max-stack", "4000", "--no-inline", "-F", "comm,tid,event,ip,sym,dso"],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace")
+    script = subprocess.Popen(["perf", "script", "-i", path, "--max-stack", "4000", "--no-inline",
+                               "-F", "comm,tid,event,ip,sym,dso"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, errors="replace")
     thread, frames = None, []
     for line in script.stdout:
         if not line.strip():
