@@ -1,10 +1,14 @@
 /* Events that weigh bytes or time: what is read of their samples, what their stacks are about, and
  * how long threads waited. */
 #include "format/event_probe.h"
+#include "jdtool/base/verb.h"
 #include "jdtool/perf/waits.h"
 #include "jdtool/resolve/event_frames.h"
 #include "jdtool/resolve/event_rule.h"
+#include "tests/perf_file.h"
+#include "tests/scratch.h"
 
+#include <getopt.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,16 +64,16 @@ static void test_an_allocation_stands_for_many_bytes(void **state)
     assert_in_range(small.weight, mean, mean + 16);
     assert_string_equal(small.subject, "java.lang.String");
     assert_int_equal(small.left_out, 0);
-    struct event_facts huge = read_probe(EVENT_ALLOC, 64 << 20, mean, 1, "[B", 0);
-    assert_int_equal(huge.weight, 64 << 20);
+    struct event_facts huge = read_probe(EVENT_ALLOC, UINT64_C(64) << 20, mean, 1, "[B", 0);
+    assert_int_equal(huge.weight, UINT64_C(64) << 20);
     assert_string_equal(huge.subject, "byte[]");
     /* s = R: s / (1 - 1/e). */
     struct event_facts same = read_probe(EVENT_ALLOC, mean, mean, 1, "[[Lp/Q;", 0);
     assert_in_range(same.weight, 829408, 829430);
     assert_string_equal(same.subject, "p.Q[][]");
     /* One of four was told. */
-    struct event_facts scaled = read_probe(EVENT_ALLOC, 64 << 20, mean, 4, "[I", 0);
-    assert_int_equal(scaled.weight, UINT64_C(4) * (64 << 20));
+    struct event_facts scaled = read_probe(EVENT_ALLOC, UINT64_C(64) << 20, mean, 4, "[I", 0);
+    assert_int_equal(scaled.weight, UINT64_C(4) * (UINT64_C(64) << 20));
     assert_int_equal(scaled.left_out, 3);
     /* Every allocation is told. */
     assert_int_equal(read_probe(EVENT_ALLOC, 24, 0, 1, "[I", 0).weight, 24);
@@ -209,6 +213,118 @@ static void test_a_wait_is_kept_until_the_thread_is_back(void **state)
     waits_free(waits);
 }
 
+/* ---- A recording with switches, from end to end ---- */
+
+/* HEADER_EVENT_DESC: how many, an attribute's size, then each with its ids' number and its name. */
+static size_t describe_events(const struct perf_file *file, const char *const *names, uint8_t *out)
+{
+    uint32_t head[2] = {file->attr_count, sizeof file->attrs[0]};
+    uint8_t *at = (uint8_t *)mempcpy(out, head, sizeof head);
+    for (uint32_t i = 0; i < file->attr_count; i++) {
+        uint32_t counts[2] = {1, (uint32_t)strlen(names[i]) + 1};
+        uint64_t id = 100 + i;
+        at = mempcpy(at, &file->attrs[i], sizeof file->attrs[i]);
+        at = mempcpy(at, counts, sizeof counts);
+        at = mempcpy(at, names[i], counts[1]);
+        at = mempcpy(at, &id, sizeof id);
+    }
+    return (size_t)(at - out);
+}
+
+enum { SWITCHED_OUT = 101, CLOCK = 100 };
+
+/* IDENTIFIER, TID, TIME, PERIOD, and of the switch 48 raw bytes with prev_state. */
+static void put_sample(struct perf_file *file, uint64_t id, uint32_t tid, uint64_t time,
+                       uint64_t state)
+{
+    uint64_t words[11] = {id, (uint64_t)tid << 32 | 5, time, 1};
+    uint32_t raw_size = 52; /* perf has it end at a multiple of 8 */
+    uint8_t *raw = (uint8_t *)&words[4];
+    memcpy(raw, &raw_size, sizeof raw_size);
+    memcpy(raw + 4 + 32, &state, sizeof state);
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL, words,
+                     id == SWITCHED_OUT ? sizeof words : 4 * sizeof words[0]);
+}
+
+static void put_switch(struct perf_file *file, uint32_t tid, uint64_t time, bool is_out)
+{
+    uint64_t trailer[3] = {(uint64_t)tid << 32 | 5, time, SWITCHED_OUT};
+    perf_file_record(file, PERF_RECORD_SWITCH, is_out ? PERF_RECORD_MISC_SWITCH_OUT : 0, trailer,
+                     sizeof trailer);
+}
+
+static void test_a_wait_weighs_until_the_thread_is_back(void **state)
+{
+    static uint8_t events[1024];
+    static const char *const names[] = {"cpu-clock", "sched:sched_switch"};
+    struct perf_file file = {.attr_count = 2};
+    const uint64_t common =
+        PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD;
+    file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
+                                             .type = PERF_TYPE_SOFTWARE,
+                                             .sample_type = common,
+                                             .sample_id_all = 1,
+                                             .context_switch = 1};
+    file.attrs[1] = (struct perf_event_attr){.size = sizeof file.attrs[0],
+                                             .type = PERF_TYPE_TRACEPOINT,
+                                             .sample_type = common | PERF_SAMPLE_RAW,
+                                             .sample_id_all = 1};
+    perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, events,
+                      describe_events(&file, names, events));
+    put_sample(&file, SWITCHED_OUT, 7, 1000, 1);
+    put_switch(&file, 7, 1010, true);
+    put_sample(&file, CLOCK, 8, 1500, 0);
+    put_sample(&file, SWITCHED_OUT, 9, 1600, 0x20); /* it ends: nobody waits */
+    put_switch(&file, 7, 3000, false);
+    put_switch(&file, 9, 3100, false);           /* with nothing to end */
+    put_sample(&file, SWITCHED_OUT, 8, 3500, 2); /* it waits still at the end */
+    put_sample(&file, CLOCK, 7, 4000, 0);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    free(file.records);
+
+    char *arguments[] = {"inject",      "-q",
+                         "-i",          strdup(scratch_path(state, "p.data")),
+                         "-o",          strdup(scratch_path(state, "r.data")),
+                         "--scorecard", strdup(scratch_path(state, "card.json")),
+                         NULL};
+    optind = 0;
+    assert_int_equal(verb_inject.run(8, arguments), STATUS_DONE);
+    static char text[16384];
+    FILE *card = fopen(arguments[7], "r");
+    assert_non_null(card);
+    text[fread(text, 1, sizeof text - 1, card)] = '\0';
+    fclose(card);
+    assert_non_null(strstr(text, "{\"name\": \"cpu-clock\", \"unit\": \"nanoseconds\", "
+                                 "\"samples\": 2, \"weight\": 2,"));
+    assert_non_null(strstr(text, "{\"name\": \"off-cpu\", \"unit\": \"nanoseconds\", "
+                                 "\"samples\": 2, \"weight\": 2500,"));
+
+    /* And perf.data has the same, at the moment when the wait was over. */
+    struct perf_data *data;
+    struct perf_record record;
+    struct perf_sample sample;
+    uint64_t times[4];
+    uint64_t periods[4];
+    uint32_t count = 0;
+    assert_int_equal(perf_data_open(arguments[5], &data), 0);
+    while (perf_data_next(data, true, &record) == 1) {
+        if (record.type == PERF_RECORD_SAMPLE && count < 4) {
+            assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+            times[count] = sample.time;
+            periods[count++] = sample.period;
+        }
+    }
+    perf_data_close(data);
+    assert_int_equal(count, 4);
+    const uint64_t wanted_times[] = {1500, 3000, 4000, 4000};
+    const uint64_t wanted_periods[] = {1, 2000, 1, 500};
+    assert_memory_equal(times, wanted_times, sizeof times);
+    assert_memory_equal(periods, wanted_periods, sizeof periods);
+    free(arguments[3]);
+    free(arguments[5]);
+    free(arguments[7]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +336,8 @@ int main(void)
         cmocka_unit_test(test_an_exception_is_of_its_outermost_constructor),
         cmocka_unit_test(test_pools_wait_for_work),
         cmocka_unit_test(test_a_wait_is_kept_until_the_thread_is_back),
+        cmocka_unit_test_setup_teardown(test_a_wait_weighs_until_the_thread_is_back, scratch_create,
+                                        scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static int text_code(struct sample_sink *base, const struct resolved_code *code)
 static int text_sample(struct sample_sink *base, const struct resolved_sample *sample)
 {
     struct text_sink *sink = (struct text_sink *)base;
-    static const char kinds[RESOLVED_KINDS] = {'?', 'k', 'n', 's', 'c', 'i', 'I'};
+    static const char kinds[RESOLVED_KINDS] = {'?', 'k', 'n', 's', 'c', 'i', 'I', 'S'};
     size_t memory = mallinfo2().uordblks + mallinfo2().hblkhd;
     sink->most_memory = memory > sink->most_memory ? memory : sink->most_memory;
     sink->samples++;
