@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # JMH's profiler jdagent, over JMH's own samples: the hottest region and line are those that the benchmark is
-# about, the same ones when it runs again; wrong options are told. Maven fetches JMH, so only with
-# JDAGENT_LONG=1.
+# about, the same ones when it runs again, and perfasm's own where JDAGENT_HSDIS is a directory with
+# hsdis-amd64.so; wrong options are told. Maven fetches JMH, so only with JDAGENT_LONG=1.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$long" = 1 ] || skip "long: fetches JMH and builds its profiler with Maven (JDAGENT_LONG=1)"
@@ -21,10 +21,10 @@ mvn -q -B -f "$scratch" dependency:build-classpath "-Dmdep.outputFile=$scratch/p
     skip "Maven cannot fetch jmh-samples: $(grep -m 1 ERROR "$scratch/log")"
 jar=("$scratch"/jmh/target/jmh-jdagent-*.jar)
 
-# benchmark NAME PROFILER-OPTIONS: its output in $scratch/out.
+# benchmark NAME PROFILER: its output in $scratch/out.
 benchmark() {
-    JDAGENT_HOME=$build "$jdk/bin/java" -cp "${jar[0]}:$(cat "$scratch/path")" org.openjdk.jmh.Main \
-        "org.openjdk.jmh.samples.$1\$" -f 1 -wi 3 -w 2 -i 3 -r 1 -foe true -prof "jdagent:$2" \
+    LD_LIBRARY_PATH=${JDAGENT_HSDIS:-} JDAGENT_HOME=$build "$jdk/bin/java" -cp "${jar[0]}:$(cat "$scratch/path")" org.openjdk.jmh.Main \
+        "org.openjdk.jmh.samples.$1\$" -f 1 -wi 3 -w 2 -i 3 -r 1 -foe true -prof "$2" \
         >"$scratch/out" 2>&1
 }
 
@@ -33,7 +33,7 @@ hottest() {
     sed -n "/^Hottest $1:/{n;s/^ *//;p;q}" "$scratch/out"
 }
 
-if benchmark JMHSample_08_DeadCode.measureRight frequence=99; then
+if benchmark JMHSample_08_DeadCode.measureRight jdagent:frequence=99; then
     fail "a wrong option is taken"
 fi
 grep -q "unknown option 'frequence'" "$scratch/out" || fail "a wrong option is not named: $(tail -n 3 "$scratch/out")"
@@ -41,7 +41,7 @@ grep -q "unknown option 'frequence'" "$scratch/out" || fail "a wrong option is n
 # Benchmark, what its hottest region is called, and its hottest line.
 while read -r name region line; do
     for round in 1 2; do
-        benchmark "$name" "event=cpu-clock;top=1" || fail "$name failed: $(tail -n 5 "$scratch/out")"
+        benchmark "$name" "jdagent:event=cpu-clock;top=1" || fail "$name failed: $(tail -n 5 "$scratch/out")"
         read -r share kind is _ < <(hottest regions | sed 's/%  / /; s/, OSR//')
         [[ $is == *"$region"* ]] || fail "$name, round $round: the hottest region is $is"
         [ "$kind" = C2 ] || fail "$name, round $round: the hottest region is of $kind"
@@ -50,6 +50,12 @@ while read -r name region line; do
         grep -qE '^ +[0-9.]+%  0x[0-9a-f]+: [a-z]+ ' "$scratch/out" || fail "$name: no instruction with a share"
         grep -q 'jdagent.compiled' "$scratch/out" || fail "$name: no share of compiled code"
         note "$name: $(hottest regions | cut -c 1-90); $(hottest lines)"
+        [ -n "${JDAGENT_HSDIS:-}" ] || continue
+        benchmark "$name" perfasm:events=cpu-clock || fail "perfasm of $name failed: $(tail -n 5 "$scratch/out")"
+        IFS=$'\t' read -r is where share < <(awk -f "$tests_dir/readers/perfasm.awk" "$scratch/out")
+        note "perfasm: $is, $where with $share %"
+        [[ $is == *"$region"* ]] || fail "$name, round $round: perfasm's hottest region is $is"
+        [ "${where##*:}" = "${line##*:}" ] || fail "$name, round $round: perfasm's hottest line is $where"
     done
 done <<'BENCHMARKS'
 JMHSample_08_DeadCode.measureRight measureRight_avgt_jmhStub JMHSample_08_DeadCode_measureRight_jmhTest.java:192
@@ -57,5 +63,9 @@ JMHSample_11_Loops.measureWrong_1000 measureWrong_1000_avgt_jmhStub JMHSample_11
 JMHSample_37_CacheAccess.colFirst JMHSample_37_CacheAccess.colFirst JMHSample_37_CacheAccess.java:79
 BENCHMARKS
 
-benchmark JMHSample_37_CacheAccess.rowFirst "dir=$scratch/kept;export=collapsed;stacks=fp" || fail "export failed"
+benchmark JMHSample_37_CacheAccess.rowFirst "jdagent:dir=$scratch/kept;export=collapsed;stacks=dwarf;flame" ||
+    fail "export failed"
 grep -q 'JMHSample_37_CacheAccess.rowFirst' "$scratch"/kept/*.fork1/profile.collapsed || fail "no stacks exported"
+grep -q 'JMHSample_37_CacheAccess.rowFirst' "$scratch"/kept/*.fork1/flamegraph.html || fail "no flame graph"
+benchmark JMHSample_37_CacheAccess.rowFirst "jdagent:event=context-switches;stacks=none" || fail "another event failed"
+grep -q 'samples of context-switches in the measured iterations' "$scratch/out" || fail "no samples of another event"

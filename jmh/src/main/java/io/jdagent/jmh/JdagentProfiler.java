@@ -206,6 +206,9 @@ public class JdagentProfiler implements ExternalProfiler {
     public void beforeTrial(BenchmarkParams params) {
         try {
             Files.createDirectories(profile); // gone with the fork before
+            // What makes it a profile that jdperf's verbs open.
+            Files.write(profile.resolve("profile"), Arrays.asList("jdperf-profile=1", "command=JMH "
+                    + params.getBenchmark(), "event=" + event, "frequency=" + frequency, "stacks=" + stacks));
         } catch (IOException e) {
             throw new IllegalStateException("no directory for the profile: " + e.getMessage(), e);
         }
@@ -235,8 +238,7 @@ public class JdagentProfiler implements ExternalProfiler {
             }
             if (flame) {
                 Path page = profile.resolve("flamegraph.html");
-                int status = run(jdtool.resolveSibling("jdperf").toString(), "flame", profile.toString(), "-o",
-                        page.toString());
+                int status = run(jdperf(), "flame", profile.toString(), "-o", page.toString());
                 made.append(status == 0 ? page.getFileName() : "no flame graph: " + said).append(' ');
             }
             if (keep == null && export == null && !flame) {
@@ -251,6 +253,13 @@ public class JdagentProfiler implements ExternalProfiler {
         }
         results.add(new TextResult(text.toString(), "jdagent"));
         return results;
+    }
+
+    /** Installed beside jdtool, in a checkout among the scripts. */
+    private String jdperf() {
+        Path beside = jdtool.resolveSibling("jdperf");
+        Path script = jdtool.resolveSibling("../scripts/jdperf").normalize();
+        return (Files.isExecutable(beside) || !Files.isExecutable(script) ? beside : script).toString();
     }
 
     private int convert(String format, Path into, List<String> options) {
