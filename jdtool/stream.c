@@ -399,7 +399,7 @@ static int read_all(struct stream *stream)
             }
             continue;
         }
-        int more = perf_data_next(stream->data, true, &record);
+        int more = perf_data_next(stream->data, &record);
         if (more <= 0) {
             return more;
         }

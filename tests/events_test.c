@@ -307,7 +307,7 @@ static void test_a_wait_weighs_until_the_thread_is_back(void **state)
     uint64_t periods[4];
     uint32_t count = 0;
     assert_int_equal(perf_data_open(arguments[5], &data), 0);
-    while (perf_data_next(data, true, &record) == 1) {
+    while (perf_data_next(data, &record) == 1) {
         if (record.type == PERF_RECORD_SAMPLE && count < 4) {
             assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
             times[count] = sample.time;

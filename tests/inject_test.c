@@ -161,7 +161,7 @@ static uint32_t read_result(const char *path, struct seen *all, uint32_t room)
     struct perf_record record;
     uint32_t count = 0;
     assert_int_equal(perf_data_open(path, &data), 0);
-    while (perf_data_next(data, true, &record) > 0) {
+    while (perf_data_next(data, &record) > 0) {
         struct seen *seen = &all[count++];
         assert_true(count <= room);
         memset(seen, 0, sizeof *seen);
@@ -877,7 +877,7 @@ static void late_call_chains_are_rewritten(void **state)
     struct perf_record record;
     assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
     do {
-        assert_int_equal(perf_data_next(data, true, &record), 1);
+        assert_int_equal(perf_data_next(data, &record), 1);
     } while (record.type != PERF_RECORD_CALLCHAIN_DEFERRED);
     uint64_t words[8];
     assert_int_equal(record.size, 8 + sizeof words);
@@ -945,7 +945,7 @@ static void copies_of_other_machines_are_left_alone(void **state)
     struct perf_record record;
     assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
     assert_true(perf_data_has(data, PERF_SAMPLE_STACK_USER));
-    assert_int_equal(perf_data_next(data, true, &record), 1);
+    assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(record.size, file.size);
     assert_memory_equal(record.bytes, file.records, file.size);
     perf_data_close(data);

@@ -222,7 +222,7 @@ static uint32_t read_result(void **state, struct seen *all, uint32_t room)
     struct perf_record record;
     uint32_t count = 0;
     assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
-    while (perf_data_next(data, true, &record) > 0) {
+    while (perf_data_next(data, &record) > 0) {
         struct seen *seen = &all[count++];
         assert_true(count <= room);
         memset(seen, 0, sizeof *seen);
@@ -644,7 +644,7 @@ static void what_does_not_fit_is_still_named_or_told(void **state)
     struct perf_record record;
     uint32_t samples = 0;
     assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
-    while (perf_data_next(data, true, &record) > 0) {
+    while (perf_data_next(data, &record) > 0) {
         samples += record.type == PERF_RECORD_SAMPLE && record.size > 60000;
     }
     assert_int_equal(samples, 1);

@@ -181,7 +181,7 @@ static int read_file_head(struct perf_data *data)
         err = read_events(data, file_size);
     }
     if (!err) {
-        perf_data_rewind(data);
+        perf_records_start_file(data);
     }
     return err;
 }

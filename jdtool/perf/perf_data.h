@@ -110,15 +110,12 @@ bool perf_data_has(const struct perf_data *data, uint64_t sample_type);
 
 /*
  * The next record: 1, 0 behind the last one, or a negative errno after a message. A last record
- * that is cut off (perf was killed) is left out with a warning. With want_samples false, samples
- * are stepped over. Waits for a pipe's writer; perf_data_wait says whether it would have to: true
- * when a record (or the end) has come within so many milliseconds.
+ * that is cut off (perf was killed) is left out with a warning. Waits for a pipe's writer;
+ * perf_data_wait says whether it would have to: true when a record (or the end) has come within so
+ * many milliseconds.
  */
-int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record *record);
+int perf_data_next(struct perf_data *data, struct perf_record *record);
 bool perf_data_wait(const struct perf_data *data, int milliseconds);
-
-/* Goes back to the first record: files only, and none in a pipe's format. */
-void perf_data_rewind(struct perf_data *data);
 
 /*
  * A feature that is a string (PERF_FEATURE_VERSION, _ARCH, ...). Lives as long as data; NULL when

@@ -98,6 +98,9 @@ void perf_events_update(struct perf_data *data, const struct perf_record *record
 int perf_data_append_feature(struct perf_data *data, unsigned feature, const void *bytes,
                              size_t size);
 
+/* Goes to the first record of a file. */
+void perf_records_start_file(struct perf_data *data);
+
 /* Of a pipe: takes in what stands before the first record. 0 or a negative errno, -ENOMEM without a
  * message. */
 int perf_records_start_pipe(struct perf_data *data);

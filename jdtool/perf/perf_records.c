@@ -12,14 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void perf_data_rewind(struct perf_data *data)
+void perf_records_start_file(struct perf_data *data)
 {
     const struct perf_section *records = &data->header.data;
     perf_input_seek(data->input, records->offset, records->offset + records->size);
-    data->has_ended = false;
-    if (data->unpack) {
-        perf_unpack_rewind(data->unpack);
-    }
 }
 
 static int check_type(const struct perf_data *data, uint32_t type)
@@ -37,7 +33,7 @@ static int check_type(const struct perf_data *data, uint32_t type)
     }
 }
 
-/* Told once, however often the file is read. */
+/* Told once, however often the end is asked for. */
 static int cut_off(struct perf_data *data)
 {
     if (!data->told_cut_off) {
@@ -56,41 +52,36 @@ static int read_failed(const struct perf_data *data, int64_t err)
 }
 
 /* The next record as it stands in the input. As perf_data_next. */
-static int next_in_input(struct perf_data *data, bool want_samples, struct perf_record *record)
+static int next_in_input(struct perf_data *data, struct perf_record *record)
 {
     const uint8_t *at = NULL;
-    for (;;) {
-        struct perf_event_header header;
-        int64_t have = data->has_ended ? 0 : perf_input_need(data->input, sizeof header, &at);
-        if (have < (int64_t)sizeof header) {
-            return have < 0 ? read_failed(data, have) : have > 0 ? cut_off(data) : 0;
-        }
-        memcpy(&header, at, sizeof header);
-        if (header.size < sizeof header) {
-            error_message("failed to read %s: the record at offset %" PRIu64 " has size %u",
-                          data->path, perf_input_offset(data->input), header.size);
-            return -EINVAL;
-        }
-        int err = check_type(data, header.type);
-        if (err) {
-            return err;
-        }
-        have = perf_input_need(data->input, header.size, &at);
-        if (have < header.size) {
-            return have < 0 ? read_failed(data, have) : cut_off(data);
-        }
-        perf_input_skip(data->input, header.size);
-        if (header.type == PERF_RECORD_SAMPLE && !want_samples) {
-            continue;
-        }
-        if ((uintptr_t)at % 8) { /* not in files that perf wrote, but in its pipes */
-            memcpy(data->aligned, at, header.size);
-            at = data->aligned;
-        }
-        *record = (struct perf_record){
-            .type = header.type, .misc = header.misc, .size = header.size, .bytes = at};
-        return 1;
+    struct perf_event_header header;
+    int64_t have = data->has_ended ? 0 : perf_input_need(data->input, sizeof header, &at);
+    if (have < (int64_t)sizeof header) {
+        return have < 0 ? read_failed(data, have) : have > 0 ? cut_off(data) : 0;
     }
+    memcpy(&header, at, sizeof header);
+    if (header.size < sizeof header) {
+        error_message("failed to read %s: the record at offset %" PRIu64 " has size %u", data->path,
+                      perf_input_offset(data->input), header.size);
+        return -EINVAL;
+    }
+    int err = check_type(data, header.type);
+    if (err) {
+        return err;
+    }
+    have = perf_input_need(data->input, header.size, &at);
+    if (have < header.size) {
+        return have < 0 ? read_failed(data, have) : cut_off(data);
+    }
+    perf_input_skip(data->input, header.size);
+    if ((uintptr_t)at % 8) { /* not in files that perf wrote, but in its pipes */
+        memcpy(data->aligned, at, header.size);
+        at = data->aligned;
+    }
+    *record = (struct perf_record){
+        .type = header.type, .misc = header.misc, .size = header.size, .bytes = at};
+    return 1;
 }
 
 /* ---- Packed records ---- */
@@ -124,12 +115,9 @@ static int feed(struct perf_data *data, const struct perf_record *record)
 }
 
 /* The next one out of packed records. As perf_data_next, but 0 means that one has to be fed. */
-static int next_unpacked(struct perf_data *data, bool want_samples, struct perf_record *record)
+static int next_unpacked(struct perf_data *data, struct perf_record *record)
 {
-    int more = 0;
-    do {
-        more = data->unpack ? perf_unpack_next(data->unpack, record) : 0;
-    } while (more > 0 && record->type == PERF_RECORD_SAMPLE && !want_samples);
+    int more = data->unpack ? perf_unpack_next(data->unpack, record) : 0;
     if (more < 0 ||
         (more > 0 && (is_packed(record->type) || record->type == PERF_USER_TRACING_DATA))) {
         return perf_data_malformed(data, "its compressed records cannot be unpacked");
@@ -138,14 +126,14 @@ static int next_unpacked(struct perf_data *data, bool want_samples, struct perf_
     return err ? err : more;
 }
 
-static int next_record(struct perf_data *data, bool want_samples, struct perf_record *record)
+static int next_record(struct perf_data *data, struct perf_record *record)
 {
     for (;;) {
-        int more = next_unpacked(data, want_samples, record);
+        int more = next_unpacked(data, record);
         if (more != 0) {
             return more;
         }
-        more = next_in_input(data, want_samples, record);
+        more = next_in_input(data, record);
         if (more == 0 && data->unpack && perf_unpack_is_cut_off(data->unpack)) {
             more = cut_off(data);
         }
@@ -263,12 +251,12 @@ static int take_in(struct perf_data *data, const struct perf_record *record)
     return err ? err : 1;
 }
 
-static int next_of_pipe(struct perf_data *data, bool want_samples, struct perf_record *record)
+static int next_of_pipe(struct perf_data *data, struct perf_record *record)
 {
     int more;
     int taken = 0;
     do {
-        more = next_record(data, want_samples, record);
+        more = next_record(data, record);
         taken = more > 0 ? take_in(data, record) : 0;
     } while (taken > 0);
     if (taken == -ENOMEM) {
@@ -280,7 +268,7 @@ static int next_of_pipe(struct perf_data *data, bool want_samples, struct perf_r
 int perf_records_start_pipe(struct perf_data *data)
 {
     struct perf_record record;
-    int more = next_of_pipe(data, true, &record);
+    int more = next_of_pipe(data, &record);
     if (more < 0) {
         return more;
     }
@@ -293,19 +281,16 @@ int perf_records_start_pipe(struct perf_data *data)
     return err;
 }
 
-int perf_data_next(struct perf_data *data, bool want_samples, struct perf_record *record)
+int perf_data_next(struct perf_data *data, struct perf_record *record)
 {
     int more = 1;
     if (data->first.type && data->first.bytes) {
         *record = data->first;
         data->first.bytes = NULL;
-        if (record->type == PERF_RECORD_SAMPLE && !want_samples) {
-            return perf_data_next(data, want_samples, record);
-        }
     } else if (data->in_pipe_format) {
-        more = next_of_pipe(data, want_samples, record);
+        more = next_of_pipe(data, record);
     } else {
-        more = next_record(data, want_samples, record);
+        more = next_record(data, record);
     }
     if (more > 0 && record->type == PERF_USER_EVENT_UPDATE) {
         perf_events_update(data, record);

@@ -18,7 +18,7 @@ struct perf_unpack {
 
 struct perf_unpack *perf_unpack_new(void)
 {
-    struct perf_unpack *unpack = malloc(sizeof *unpack);
+    struct perf_unpack *unpack = calloc(1, sizeof *unpack);
     if (!unpack) {
         return NULL;
     }
@@ -27,7 +27,7 @@ struct perf_unpack *perf_unpack_new(void)
         free(unpack);
         return NULL;
     }
-    perf_unpack_rewind(unpack);
+    (void)ZSTD_initDStream(unpack->stream);
     return unpack;
 }
 
@@ -37,15 +37,6 @@ void perf_unpack_free(struct perf_unpack *unpack)
         (void)ZSTD_freeDStream(unpack->stream);
         free(unpack);
     }
-}
-
-void perf_unpack_rewind(struct perf_unpack *unpack)
-{
-    (void)ZSTD_initDStream(unpack->stream);
-    unpack->in = (ZSTD_inBuffer){0};
-    unpack->at = 0;
-    unpack->size = 0;
-    unpack->may_have_more = false;
 }
 
 void perf_unpack_feed(struct perf_unpack *unpack, const void *packed, size_t size)

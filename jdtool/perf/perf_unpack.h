@@ -14,9 +14,6 @@ struct perf_unpack;
 struct perf_unpack *perf_unpack_new(void);         /* NULL: no memory */
 void perf_unpack_free(struct perf_unpack *unpack); /* NULL is fine */
 
-/* Begins anew, at the stream's beginning. */
-void perf_unpack_rewind(struct perf_unpack *unpack);
-
 /* Hands in the payload of the next packed record; it must live until perf_unpack_next returns 0. */
 void perf_unpack_feed(struct perf_unpack *unpack, const void *packed, size_t size);
 

@@ -70,7 +70,7 @@ static void read_result(void)
         fprintf(stderr, "the result cannot be opened\n");
         abort();
     }
-    while ((more = perf_data_next(data, true, &record)) > 0) {
+    while ((more = perf_data_next(data, &record)) > 0) {
         (void)perf_sample_decode(data, &record, &sample);
     }
     if (more < 0) {
