@@ -58,7 +58,7 @@ static struct event_facts read_probe(enum event_kind kind, uint64_t value, uint6
 static void test_an_allocation_stands_for_many_bytes(void **state)
 {
     (void)state;
-    const uint64_t mean = 512 * 1024;
+    const uint64_t mean = UINT64_C(512) * 1024;
     /* A small object is met once in `mean` bytes; of a huge one each is met. */
     struct event_facts small = read_probe(EVENT_ALLOC, 16, mean, 1, "Ljava/lang/String;", 0);
     assert_in_range(small.weight, mean, mean + 16);
