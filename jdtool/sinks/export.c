@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +124,8 @@ static int add_sample(struct sample_sink *base, const struct resolved_sample *sa
 {
     struct export_sink *sink = (struct export_sink *)base;
     if (sample->is_late_part) {
-        return 0; /* it has been counted with its kernel part */
+        sink->profile->late_parts++; /* it has been counted with its kernel part */
+        return 0;
     }
     return profile_add(sink->profile, sample) ? no_memory(sink) : 0;
 }
@@ -145,11 +145,7 @@ static int write_profile(struct export_sink *sink)
                       sink->settings->path);
         return -ENODATA;
     }
-    if (profile->cut_stacks) {
-        warning_message("%s: %" PRIu64 " stacks are cut at their inner end: there are more "
-                        "different ones than %u nodes hold",
-                        sink->settings->path, profile->cut_stacks, PROFILE_NODES_MAX);
-    }
+    profile_tell_losses(profile, sink->settings->path);
     profile_close(profile);
     int err = packed_output_open(sink->settings->path, wants_gzip(sink), &output);
     if (err) {

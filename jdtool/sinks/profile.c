@@ -1,9 +1,11 @@
 #include "jdtool/sinks/profile.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/message.h"
 #include "jdtool/sinks/profile_private.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 struct profile *profile_new(bool keep_times)
@@ -61,6 +63,20 @@ void profile_free(struct profile *profile)
     free(profile->samples);
     free(profile->modules);
     free(profile);
+}
+
+void profile_tell_losses(const struct profile *profile, const char *path)
+{
+    if (profile->cut_stacks) {
+        warning_message("%s: %" PRIu64 " stacks are cut at their inner end: there are more "
+                        "different ones than %u nodes hold",
+                        path, profile->cut_stacks, PROFILE_NODES_MAX);
+    }
+    if (profile->late_parts) {
+        warning_message("%s: %" PRIu64 " user parts of stacks are left out, which the kernel "
+                        "recorded apart from their samples (perf record --call-graph fp,defer)",
+                        path, profile->late_parts);
+    }
 }
 
 const char *profile_module_name(const struct module *module)

@@ -91,6 +91,7 @@ struct profile {
     uint64_t total_count; /* of samples */
     uint64_t from, until; /* time of the first and the last sample; 0: there are none */
     uint64_t cut_stacks;  /* see PROFILE_NODES_MAX */
+    uint64_t late_parts;  /* whoever leaves them out counts them (is_late_part) */
     struct profile_private *private;
 };
 
@@ -107,6 +108,9 @@ int profile_intern(struct profile *profile, const struct resolved_sample *sample
 
 /* Frees what only further samples need: none can be added then. */
 void profile_close(struct profile *profile);
+
+/* Warns of what the profile lacks; path: of the result. */
+void profile_tell_losses(const struct profile *profile, const char *path);
 
 /* The last part of a module's path; "[unknown]" of NULL. */
 const char *profile_module_name(const struct module *module);

@@ -7,7 +7,6 @@
 #include "jdtool/sinks/string_table.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,7 +289,8 @@ static int add_sample(struct sample_sink *base, const struct resolved_sample *sa
     struct saved_sink *sink = (struct saved_sink *)base;
     struct profile_sample made;
     if (sample->is_late_part) {
-        return 0; /* it has been saved with its kernel part */
+        sink->profile->late_parts++; /* it has been saved with its kernel part */
+        return 0;
     }
     if (profile_intern(sink->profile, sample, &made) || put_news(sink)) {
         return no_memory(sink);
@@ -332,11 +332,7 @@ static int end(struct sample_sink *base)
     struct saved_sink *sink = (struct saved_sink *)base;
     put_end(sink);
     int err = sink->texts.error ? no_memory(sink) : 0;
-    if (sink->profile->cut_stacks) {
-        warning_message("%s: %" PRIu64 " stacks are cut at their inner end: there are more "
-                        "different ones than %u nodes hold",
-                        sink->path, sink->profile->cut_stacks, PROFILE_NODES_MAX);
-    }
+    profile_tell_losses(sink->profile, sink->path);
     if (!err) {
         err = packed_output_finish(sink->output);
         sink->output = NULL;
