@@ -211,10 +211,12 @@ if ((sample > 0)); then
     mv "$work/sample" "$work/chosen"
 fi
 
-# Runs those of $work/chosen, $jobs at once; a line of verdict each.
+# Runs those of $work/chosen, a line of verdict each: unit tests $jobs at once, what starts JVMs and looks
+# at /tmp one after the other.
 run_chosen() {
-    seq "$(wc -l <"$work/chosen")" |
-        JDAGENT_BUILD=$build xargs -P "$jobs" -n 1 "${BASH_SOURCE[0]}" --one "$work"
+    local each=(env "JDAGENT_BUILD=$build" xargs -r -n 1)
+    awk -F '\t' '$2 !~ /shell|java/ { print NR }' "$work/chosen" | "${each[@]}" -P "$jobs" "${BASH_SOURCE[0]}" --one "$work"
+    awk -F '\t' '$2 ~ /shell|java/ { print NR }' "$work/chosen" | "${each[@]}" "${BASH_SOURCE[0]}" --one "$work"
 }
 
 # A test that fails without any change notices nothing.

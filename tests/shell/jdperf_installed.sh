@@ -11,10 +11,16 @@ for text in share/man/man7/libjdagent.7 share/man/man1/jdtool.1 share/doc/jdagen
     grep -q "agentpath:$WORK/a b/usr/lib/libjdagent.so" "$WORK/a b/usr/$text" || fail "$text names another place than the agent's"
     ! grep -q '/usr/local' "$WORK/a b/usr/$text" || fail "$text names /usr/local"
 done
+# All of it says which release it is.
+version=$(sed -n 's/^project(jdagent VERSION \([0-9.]*\).*/\1/p' "$SOURCE/CMakeLists.txt")
+grep -q "^## $version\$" "$SOURCE/CHANGELOG.md" || fail "the changelog has no $version"
+grep -qrx "Version: $version" "$WORK/a b/usr/lib" --include=jdwriter.pc || fail "jdwriter.pc has another version than $version"
+grep -qr "PACKAGE_VERSION \"$version\"" "$WORK/a b/usr/lib" --include=jdwriter-config-version.cmake || fail "the CMake package has another version than $version"
 unset JDAGENT_BUILD
 ln -s "$WORK/a b/usr/bin/jdperf" jdperf
 for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
     run 0 "$jdperf" --version
+    says "jdperf $version"
     run 0 "$jdperf" record -o 'a profile' -- java -cp classes Market 6
     says 'with a name'
     run 0 "$jdperf" report 'a profile'

@@ -15,6 +15,8 @@ deb=$(echo "$scratch"/jdagent_*.deb)
 tarball=$(echo "$scratch"/jdagent-*.tar.gz)
 
 dpkg-deb -c "$deb" >"$scratch/contents"
+[[ $(dpkg-deb -f "$deb" Version) == "$(sed -n 's/^project(jdagent VERSION \([0-9.]*\).*/\1/p' "$JDAGENT_SOURCE/CMakeLists.txt")" ]] ||
+    fail "the .deb is version $(dpkg-deb -f "$deb" Version)"
 for file in bin/jdperf bin/jdtool lib/libjdagent.so lib/libjdwriter.a include/jdwriter.h \
     lib/pkgconfig/jdwriter.pc lib/cmake/jdwriter/jdwriter-config.cmake share/man/man1/jdperf.1 \
     share/man/man1/jdtool.1 share/man/man7/libjdagent.7 \
