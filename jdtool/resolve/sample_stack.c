@@ -1,0 +1,396 @@
+/* The frames of a sample, and how its stack ends. */
+#include "jdtool/base/array.h"
+#include "jdtool/resolve/resolver_private.h"
+#include "jdtool/unwind/interpreter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Marks a chain that will be completed by a PERF_RECORD_CALLCHAIN_DEFERRED; a cookie follows. */
+#define CONTEXT_USER_DEFERRED ((uint64_t)-640)
+
+/* As deep as the kernel records (kernel.perf_event_max_stack), where the event does not tell. */
+#define KERNEL_MAX_STACK 127
+
+/* ---- Frames ---- */
+
+static void touch(struct resolver *resolver, const struct resolved_code *code)
+{
+    if (!code ||
+        (resolver->touched_count && resolver->touched[resolver->touched_count - 1] == code)) {
+        return;
+    }
+    if (array_reserve(&resolver->touched, resolver->touched_count, &resolver->touched_room,
+                      sizeof(struct resolved_code *))) {
+        resolver->failed = true;
+        return;
+    }
+    resolver->touched[resolver->touched_count++] = code;
+}
+
+uint32_t sample_stack_reserve(struct resolver *resolver, uint32_t count)
+{
+    uint32_t left = RESOLVED_FRAMES_MAX - resolver->frame_count;
+    if (count > left) {
+        resolver->frames_cut += count - left;
+        count = left;
+    }
+    while (resolver->frame_count + count > resolver->frame_room) {
+        uint32_t room = resolver->frame_room ? resolver->frame_room * 2 : 1024;
+        struct resolved_frame *grown = realloc(resolver->frames, room * sizeof *grown);
+        if (!grown) {
+            resolver->failed = true;
+            return 0;
+        }
+        resolver->frames = grown;
+        resolver->frame_room = room;
+    }
+    return count;
+}
+
+/* Adds the frames of a place. The last of them, NULL: there was no room. */
+static struct resolved_frame *add_place(struct resolver *resolver, struct place *place)
+{
+    uint32_t count = sample_stack_reserve(resolver, place->frame_count);
+    struct resolved_frame *frames = resolver->frames + resolver->frame_count;
+    if (count == 1) {
+        frames[0] = place->frames[0];
+    } else if (count) {
+        memcpy(frames, place->frames, count * sizeof *frames);
+    }
+    for (uint32_t i = 0; i < count && count < place->frame_count; i++) {
+        frames[i].origin = 0; /* cut, it is not what other samples have there */
+    }
+    resolver->frame_count += count;
+    touch(resolver, place->code);
+    return count && count == place->frame_count ? &frames[count - 1] : NULL;
+}
+
+static struct resolved_frame *add_user_place(struct resolver *resolver, struct place *place)
+{
+    resolver->outermost[resolver->user_places++ % ROOT_DEPTH] = place;
+    resolver->passed_barrier |= place->unwind.barrier;
+    return add_place(resolver, place);
+}
+
+static struct place *user_place(struct resolver *resolver, uint64_t pc, bool caller)
+{
+    return places_at(resolver->places, resolver->process, resolver->time, pc, caller);
+}
+
+static void add_kernel(struct resolver *resolver, uint64_t pc)
+{
+    (void)add_place(resolver, places_at_kernel(resolver->places, pc, resolver->kernel,
+                                               resolver->kernel_module));
+}
+
+/* An address of a guest, or of a hypervisor: nothing is known of it. */
+static void add_foreign(struct resolver *resolver, uint64_t pc)
+{
+    (void)add_place(resolver, places_at(resolver->places, NULL, resolver->time, pc, false));
+}
+
+/* ---- Call chains as the kernel recorded them ---- */
+
+/* The chain up to the user's part. */
+static uint64_t add_kernel_part(struct resolver *resolver, const struct perf_sample *sample)
+{
+    bool in_kernel = (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+    uint64_t i = 0;
+    for (; i < sample->chain_count && sample->chain[i] != PERF_CONTEXT_USER; i++) {
+        uint64_t ip = sample->chain[i];
+        if (ip == CONTEXT_USER_DEFERRED) {
+            return sample->chain_count; /* only the cookie is behind it */
+        }
+        if (ip >= PERF_CONTEXT_MAX) {
+            in_kernel = ip == PERF_CONTEXT_KERNEL;
+        } else if (in_kernel) {
+            add_kernel(resolver, ip);
+        } else {
+            add_foreign(resolver, ip);
+        }
+    }
+    return i;
+}
+
+/* From the marker on. */
+static void add_user_part(struct resolver *resolver, const struct perf_sample *sample, uint64_t i)
+{
+    bool is_user = false;
+    bool is_first = true;
+    for (; i < sample->chain_count; i++) {
+        uint64_t ip = sample->chain[i];
+        if (ip >= PERF_CONTEXT_MAX) {
+            is_user = ip == PERF_CONTEXT_USER;
+        } else if (is_user) {
+            (void)add_user_place(resolver, user_place(resolver, ip, !is_first));
+            is_first = false;
+        } else {
+            add_foreign(resolver, ip);
+        }
+    }
+}
+
+/* Those that start in user mode need no marker in old recordings. */
+static void add_chain(struct resolver *resolver, const struct perf_sample *sample)
+{
+    bool in_user = (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    bool marked = sample->chain_count && sample->chain[0] >= PERF_CONTEXT_MAX;
+    if (in_user && !marked) {
+        for (uint64_t i = 0; i < sample->chain_count && sample->chain[i] < PERF_CONTEXT_MAX; i++) {
+            (void)add_user_place(resolver, user_place(resolver, sample->chain[i], i > 0));
+        }
+        uint64_t i = 0;
+        while (i < sample->chain_count && sample->chain[i] < PERF_CONTEXT_MAX) {
+            i++;
+        }
+        add_user_part(resolver, sample, i);
+        return;
+    }
+    add_user_part(resolver, sample, add_kernel_part(resolver, sample));
+}
+
+static void add_own_address(struct resolver *resolver, const struct perf_sample *sample)
+{
+    switch (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) {
+    case PERF_RECORD_MISC_USER:
+        (void)add_user_place(resolver, user_place(resolver, sample->ip, false));
+        break;
+    case PERF_RECORD_MISC_KERNEL:
+        add_kernel(resolver, sample->ip);
+        break;
+    default:
+        add_foreign(resolver, sample->ip);
+        break;
+    }
+}
+
+/*
+ * --call-graph lbr: the user's part are the calls that the processor remembers, as perf puts them
+ * together (resolve_lbr_callchain_sample in tools/perf/util/machine.c): where the last one went,
+ * then where each came from, which are the calls themselves.
+ */
+static bool has_branch_stack(const struct perf_sample *sample)
+{
+    return sample->branch_count &&
+           sample->event->attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
+}
+
+static void add_branch_stack(struct resolver *resolver, struct perf_sample *sample)
+{
+    (void)add_kernel_part(resolver, sample);
+    (void)add_user_place(resolver, user_place(resolver, sample->branches[0].to, false));
+    for (uint64_t i = 0; i < sample->branch_count; i++) {
+        (void)add_user_place(resolver, user_place(resolver, sample->branches[i].from, false));
+    }
+    sample->unwound = true;
+}
+
+/* ---- Stack copies ---- */
+
+static const struct unwind_place *find_place(void *context, uint64_t pc, bool caller)
+{
+    return &user_place(context, pc, caller)->unwind;
+}
+
+static const struct native_row *find_row(void *context, const struct unwind_place *place)
+{
+    const struct resolver *resolver = context;
+    return places_row(resolver->places, place_of(place));
+}
+
+static const struct frame_row *find_code_row(void *context, const struct unwind_place *place)
+{
+    (void)context;
+    return places_code_row(place_of(place));
+}
+
+/* The method of a detail, which stays the same. NULL: no memory. */
+static const struct resolved_method *interpreted_method(struct resolver *resolver,
+                                                        const struct method_detail *detail,
+                                                        const struct module *module)
+{
+    struct hash_map_cursor cursor = hash_map_start(&resolver->by_detail, (uintptr_t)detail);
+    uint32_t at;
+    while ((at = hash_map_next(&resolver->by_detail, &cursor)) != HASH_MAP_NONE) {
+        if (resolver->interpreted[at].detail == detail) {
+            return resolver->interpreted[at].method;
+        }
+    }
+    struct method_facts facts = {.kind = RESOLVED_INTERPRETED,
+                                 .name = detail->name,
+                                 .file = detail->file,
+                                 .first_line = detail->line_count ? detail->lines[0].line : 0,
+                                 .module = module};
+    const struct resolved_method *method = methods_of(resolver->methods, &facts);
+    if (!method ||
+        array_reserve(&resolver->interpreted, resolver->interpreted_count,
+                      &resolver->interpreted_room, sizeof *resolver->interpreted) ||
+        hash_map_add(&resolver->by_detail, (uintptr_t)detail, resolver->interpreted_count)) {
+        resolver->failed = true;
+        return NULL;
+    }
+    resolver->interpreted[resolver->interpreted_count++] = (struct interpreted){detail, method};
+    return method;
+}
+
+static void name_interpreted(struct resolver *resolver, const struct place *place,
+                             const struct unwind_frame *unwound, struct resolved_frame *frame)
+{
+    struct interpreted_frame named;
+    frame->kind = RESOLVED_INTERPRETED;
+    frame->origin = 0; /* what is interpreted there depends on the sample */
+    if (place->source && place->source->names &&
+        interpreter_name(place->source->names, unwound, resolver->time, &named)) {
+        const struct resolved_method *method =
+            interpreted_method(resolver, named.method, place->module);
+        if (method) {
+            frame->method = method;
+            frame->line = named.line;
+            frame->bci = named.bci <= INT32_MAX ? (int32_t)named.bci : -1;
+        }
+    }
+}
+
+static enum stack_end end_of(enum unwind_end ended, const struct perf_sample *sample)
+{
+    static const enum stack_end ends[UNWIND_END_COUNT] = {
+        [UNWIND_ROOT] = STACK_ROOT,
+        [UNWIND_COPY_ENDS] = STACK_COPY_ENDS,
+        [UNWIND_UNKNOWN_CODE] = STACK_UNKNOWN,
+        [UNWIND_NO_FRAME_INFO] = STACK_NO_INFO,
+        [UNWIND_BROKEN] = STACK_BROKEN,
+        [UNWIND_TOO_DEEP] = STACK_CUT,
+    };
+    if (ended == UNWIND_COPY_ENDS && sample->stack_dyn_size < sample->stack_size) {
+        return STACK_COPY_CUT;
+    }
+    return ended < UNWIND_END_COUNT ? ends[ended] : STACK_BROKEN;
+}
+
+/* False: there is no copy that can be unwound. */
+static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum stack_end *end)
+{
+    struct unwind_sample walk = {.stack = sample->stack, .stack_size = sample->stack_dyn_size};
+    if (!sample->regs) {
+        return false;
+    }
+    if (!unwind_take_registers(resolver->machine, sample->regs_abi,
+                               sample->event->attr.sample_regs_user, sample->regs,
+                               sample->reg_count, &walk)) { /* a 32-bit program's */
+        if ((sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER) {
+            return false;
+        }
+        (void)add_kernel_part(resolver, sample);
+        (void)add_user_place(resolver, user_place(resolver, sample->ip, false));
+        sample->unwound = true;
+        *end = STACK_BROKEN;
+        return true;
+    }
+    (void)add_kernel_part(resolver, sample);
+    struct unwind_process surroundings = {.find = find_place,
+                                          .row = find_row,
+                                          .code_row = find_code_row,
+                                          .context = resolver,
+                                          .machine = resolver->machine};
+    uint32_t count;
+    enum unwind_end ended = unwind(&surroundings, &walk, resolver->unwound, UNWOUND_MAX, &count);
+    *end = end_of(ended, sample);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct unwind_frame *unwound = &resolver->unwound[i];
+        struct place *place = place_of(unwound->place);
+        struct resolved_frame *frame = add_user_place(resolver, place);
+        if (frame && unwound->kind == UNWIND_INTERPRETED) {
+            name_interpreted(resolver, place, unwound, frame);
+        }
+    }
+    sample->unwound = true;
+    return true;
+}
+
+/* ---- How stacks end ---- */
+
+static bool reaches_root(struct resolver *resolver)
+{
+    for (uint32_t i = 1; i <= ROOT_DEPTH && i <= resolver->user_places; i++) {
+        if (place_is_root(resolver->outermost[(resolver->user_places - i) % ROOT_DEPTH])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct place *outermost(const struct resolver *resolver)
+{
+    return resolver->outermost[(resolver->user_places - 1) % ROOT_DEPTH];
+}
+
+/* Of a chain that the kernel made by frame pointers. */
+static enum stack_end chain_end(const struct resolver *resolver, const struct perf_sample *sample)
+{
+    uint64_t most = sample->event->attr.sample_max_stack;
+    if (!(sample->has & PERF_SAMPLE_CALLCHAIN)) {
+        return STACK_NONE;
+    }
+    if (sample->chain_count >= (most ? most : KERNEL_MAX_STACK)) {
+        return STACK_CUT;
+    }
+    const struct unwind_place *last = &outermost(resolver)->unwind;
+    return last->code || last->mapped ? STACK_BROKEN : STACK_UNKNOWN;
+}
+
+static enum stack_end judge(struct resolver *resolver, const struct perf_sample *sample,
+                            enum stack_end copy_end, uint64_t frames_cut)
+{
+    if (resolver->user_places == 0) {
+        return STACK_KERNEL_ONLY;
+    }
+    if (resolver->frames_cut > frames_cut) {
+        return STACK_CUT;
+    }
+    bool is_copy = copy_end != STACK_ENDS;
+    bool rooted = reaches_root(resolver);
+    if (is_copy && copy_end == STACK_ROOT && outermost(resolver)->unwind.object) {
+        rooted = true; /* its file says that it has no caller */
+    }
+    if (rooted && (is_copy || sample->has & PERF_SAMPLE_CALLCHAIN)) {
+        return resolver->passed_barrier ? STACK_FROZEN : STACK_ROOT;
+    }
+    if (!is_copy) {
+        return chain_end(resolver, sample);
+    }
+    return copy_end == STACK_ROOT ? STACK_BROKEN : copy_end;
+}
+
+/* ---- All of it ---- */
+
+static void touch_branches(struct resolver *resolver, const struct perf_sample *sample)
+{
+    for (uint64_t i = 0; i < sample->branch_count; i++) {
+        touch(resolver, user_place(resolver, sample->branches[i].from, false)->code);
+        touch(resolver, user_place(resolver, sample->branches[i].to, false)->code);
+    }
+}
+
+enum stack_end sample_stack(struct resolver *resolver, struct perf_sample *sample)
+{
+    uint64_t frames_cut = resolver->frames_cut;
+    enum stack_end copy_end = STACK_ENDS; /* there is no copy */
+    resolver->frame_count = 0;
+    resolver->touched_count = 0;
+    resolver->user_places = 0;
+    resolver->passed_barrier = false;
+    if (resolver->unwinds && add_copy(resolver, sample, &copy_end)) {
+        /* all there is */
+    } else if (has_branch_stack(sample)) {
+        add_branch_stack(resolver, sample);
+    } else if (sample->has & PERF_SAMPLE_CALLCHAIN) {
+        add_chain(resolver, sample);
+    } else if (sample->has & PERF_SAMPLE_IP) {
+        add_own_address(resolver, sample);
+    }
+    if (sample->branch_count) {
+        touch_branches(resolver, sample);
+    }
+    return judge(resolver, sample, copy_end, frames_cut);
+}
