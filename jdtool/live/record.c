@@ -282,6 +282,10 @@ static void define_probes(struct recording *recording)
         found = command_libjvm(recording->options->command, libjvm);
     }
     files.libjvm = found ? libjvm : NULL;
+    if (recording->options->all && (events->alloc || events->locks)) {
+        info_message("--alloc, --locks with -a: those JVMs tell whose agent has the options alloc "
+                     "and locks (jdperf attach PID --agent-options alloc,locks)");
+    }
     struct guarded *shared = recording->guardian.shared;
     probes_name_group(events->group);
     memcpy(shared->probes, events->group, sizeof shared->probes);
