@@ -24,6 +24,19 @@ for count in 1 800; do
     run 0 python3 "$SOURCE/tests/exports/check.py" "$count/again"
 done
 
+# What a filter lets through is the same in every format.
+mkdir 200
+run 0 "$JDAGENT_BUILD/tests/export-world" 200 "$seed" 200
+for filter in from to thread comm pid include exclude event; do
+    mkdir "200/$filter"
+    read -ra options < <(python3 "$SOURCE/tests/exports/chosen.py" 200 "$filter" "200/$filter")
+    ((${#options[@]})) || fail "no options of $filter"
+    for format in pprof firefox speedscope collapsed otlp otlp-json flame report; do
+        run 0 "$JDAGENT_BUILD/jdtool" export -i 200 --format "$format" -o "200/$filter/$format" "${options[@]}"
+    done
+    run 0 python3 "$SOURCE/tests/exports/check.py" "200/$filter"
+done
+
 # Cut anywhere, saved samples are refused.
 size=$(stat -c %s 800/samples.saved)
 for part in 1 9 30 50 80 99; do
