@@ -105,7 +105,7 @@ static int open_metrics(struct doors *doors)
         error_message("failed to listen on %s: %s", doors->options->listen, strerror(-err));
         return err;
     }
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t size = sizeof bound;
     if (getsockname(doors->metrics, (struct sockaddr *)&bound, &size) == 0) {
         doors->port =

@@ -59,7 +59,7 @@ static bool time_of(const char *name, uint64_t *seconds)
 static int add(struct slice_files *files, const char *name, uint64_t seconds, uint64_t size)
 {
     /* What is gone makes room first. */
-    if (files->first > 1024 && files->first > files->count / 2) {
+    if (files->list && files->first > 1024 && files->first > files->count / 2) {
         memmove(files->list, files->list + files->first,
                 (files->count - files->first) * sizeof *files->list);
         files->count -= files->first;

@@ -85,8 +85,8 @@ static char *put_base64(char *to, const uint8_t *from, size_t size)
         group |= i + 2 < size ? from[i + 2] : 0;
         *to++ = digits[group >> 18];
         *to++ = digits[group >> 12 & 63];
-        *to++ = i + 1 < size ? digits[group >> 6 & 63] : '=';
-        *to++ = i + 2 < size ? digits[group & 63] : '=';
+        *to++ = (char)(i + 1 < size ? digits[group >> 6 & 63] : '=');
+        *to++ = (char)(i + 2 < size ? digits[group & 63] : '=');
     }
     return to;
 }
