@@ -19,6 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* What a JVM leaves on its disk while it is watched: four closed segments and the one that is
+ * written. */
+#define AGENT_OPTIONS "methods=on,segment=8M,keep=4"
+
 /* perf hands over what waits in its buffers when these are half full, or when it is spoken to. */
 #define PING_EVERY_MS 1000
 
@@ -205,7 +209,7 @@ static int attach(struct watched *watched)
     }
     const struct joining_options joining = {
         .agent_options = options->agent_options,
-        .more = "methods=on",
+        .more = AGENT_OPTIONS,
     };
     return joining_start(&watched->joining, &watched->target, &watched->waiting,
                          watched->guardian.shared, &joining)
@@ -265,11 +269,7 @@ static int start_perf(struct watched *watched)
 static int resolve(struct watched *watched)
 {
     const struct watch_jvm_options *options = watched->options;
-    const struct fetch *fetch = &watched->joining.fetch;
     struct stream_result result;
-    char dump[128];
-    char *dumps[] = {dump};
-    snprintf(dump, sizeof dump, "/proc/self/fd/%d/%s", fetch->directory, fetch->name);
     watched->settings = (struct export_settings){
         .path = "slice",
         .no_threads = !options->threads,
@@ -291,8 +291,6 @@ static int resolve(struct watched *watched)
     }
     const struct stream_options stream = {
         .input = "-",
-        .dumps = dumps,
-        .dump_count = 1,
         .symbolize = true,
         .turn = turn,
         .context = watched,
