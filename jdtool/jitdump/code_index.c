@@ -1,5 +1,6 @@
 #include "jdtool/jitdump/code_index.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/chunks.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
@@ -8,6 +9,7 @@
 #include "jdtool/jitdump/stay_tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +29,10 @@ struct indexed_blob {
 };
 
 struct code_index {
-    struct jitdump_reader *reader;
+    struct jitdump_reader *reader;   /* of the last file */
+    struct jitdump_reader **earlier; /* of segments before it */
+    uint32_t earlier_count;
+    uint32_t earlier_room;
     char *path;
     struct trailer_names *names;
     struct name_chunk *name_chunks;
@@ -106,9 +111,21 @@ static int add_stay(struct code_index *index, uint32_t blob, uint64_t address, u
     return 0;
 }
 
+/* Whether an earlier segment has told of the very same stay. */
+static bool is_told_again(const struct code_index *index, const struct jitdump_record_view *record)
+{
+    uint32_t same = index->earlier_count ? blob_of(index, record->load.code_index) : HASH_MAP_NONE;
+    const struct code_blob *blob = same == HASH_MAP_NONE ? NULL : &blob_at(index, same)->blob;
+    return blob && blob->address == record->load.code_addr &&
+           blob->size == record->load.code_size && blob->timestamp == record->timestamp;
+}
+
 static int add_load(struct code_index *index, const struct jitdump_record_view *record,
                     const struct jitdump_group *group)
 {
+    if (is_told_again(index, record)) {
+        return 0;
+    }
     if (index->stays.count >= CODE_INDEX_BLOBS_MAX) {
         index->left_out++;
         return 0;
@@ -130,6 +147,7 @@ static int add_load(struct code_index *index, const struct jitdump_record_view *
         .code_index = record->load.code_index,
         .name = name,
         .has_bytes = record->load.bytes != NULL,
+        .file = index->earlier_count,
     };
     uint32_t same = blob_of(index, record->load.code_index);
     if (same != HASH_MAP_NONE) {
@@ -327,6 +345,44 @@ int code_index_update(struct code_index *index, bool is_all)
     return err ? err : index->stays.count > stays;
 }
 
+/* Opens a file that may be the next segment. NULL: it is not. */
+static struct jitdump_reader *open_next(const struct code_index *index, const char *path)
+{
+    const struct jitdump_header *own = jitdump_reader_header(index->reader);
+    struct jitdump_reader *reader = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || jitdump_reader_open_fd(fd, path, &reader) != 0) {
+        return NULL;
+    }
+    const struct jitdump_header *header = jitdump_reader_header(reader);
+    if (header->pid != own->pid || header->timestamp != own->timestamp ||
+        header->flags != own->flags) {
+        jitdump_reader_close(reader);
+        return NULL;
+    }
+    return reader;
+}
+
+int code_index_continue(struct code_index *index, const char *path, bool is_all)
+{
+    struct jitdump_reader *next = open_next(index, path);
+    if (!next) {
+        return 0;
+    }
+    if (array_reserve(&index->earlier, index->earlier_count, &index->earlier_room,
+                      sizeof(struct jitdump_reader *))) {
+        jitdump_reader_close(next);
+        error_message("failed to read %s: %s", path, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    index->earlier[index->earlier_count++] = index->reader;
+    index->reader = next;
+    index->tracker = (struct jitdump_group_tracker){0};
+    index->is_closed = false;
+    int err = take_in(index, is_all);
+    return err ? err : 1;
+}
+
 bool code_index_is_closed(const struct code_index *index)
 {
     return index->is_closed;
@@ -342,6 +398,10 @@ void code_index_close(struct code_index *index)
         free(index->name_chunks);
         index->name_chunks = next;
     }
+    for (uint32_t i = 0; i < index->earlier_count; i++) {
+        jitdump_reader_close(index->earlier[i]);
+    }
+    free(index->earlier);
     jitdump_reader_close(index->reader);
     trailer_names_free(index->names);
     free(index->path);
@@ -441,9 +501,11 @@ int code_index_map(struct code_index *index, uint64_t time,
 
 int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details)
 {
-    uint64_t next = jitdump_reader_offset(index->reader);
-    int err = code_details_read(index->reader, index->path, index->names,
-                                &blob_at(index, blob)->blob, details);
-    jitdump_reader_seek(index->reader, next); /* where an update goes on */
+    const struct code_blob *of = &blob_at(index, blob)->blob;
+    struct jitdump_reader *reader =
+        of->file < index->earlier_count ? index->earlier[of->file] : index->reader;
+    uint64_t next = jitdump_reader_offset(reader);
+    int err = code_details_read(reader, index->path, index->names, of, details);
+    jitdump_reader_seek(reader, next); /* where an update goes on */
     return err;
 }

@@ -34,6 +34,7 @@ struct code_blob {
     uint64_t code_index;
     const char *name; /* lives as long as the index */
     bool has_bytes;
+    uint32_t file; /* that the offsets are of: of segments, which one */
 };
 
 struct code_index;
@@ -83,6 +84,13 @@ int code_index_follow(const char *path, int fd, struct code_index **out);
  * is a torn tail. 1: the index has grown; 0: it has not; or a negative errno after a message.
  */
 int code_index_update(struct code_index *index, bool is_all);
+
+/*
+ * Goes on with another file: the next segment of the same session, which tells of living code once
+ * more. 1: it is that, and has been read; 0: there is none at that path; or a negative errno after
+ * a message. What the files before it hold was read with the last update.
+ */
+int code_index_continue(struct code_index *index, const char *path, bool is_all);
 
 /* Whether the writer has closed the dump (JIT_CODE_CLOSE): no code is told of any more. */
 bool code_index_is_closed(const struct code_index *index);

@@ -2,6 +2,7 @@
 
 #include "format/leb128.h"
 #include "format/methods.h"
+#include "jdtool/base/array.h"
 #include "jdtool/base/chunks.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
@@ -29,7 +30,9 @@ struct method_place {
 };
 
 struct method_names {
-    int fd;
+    int *files; /* the last one is being read; those before it are of earlier segments */
+    uint32_t file_count;
+    uint32_t file_room;
     char *path;
     uint64_t (*clock)(const void *context, uint64_t stamp);
     const void *context;
@@ -44,11 +47,12 @@ struct method_names {
 };
 
 /* Reads all of [offset, offset + size), or fails. */
-static bool read_at(const struct method_names *names, void *out, size_t size, uint64_t offset)
+static bool read_at(const struct method_names *names, uint32_t file, void *out, size_t size,
+                    uint64_t offset)
 {
     uint8_t *to = out;
     while (size) {
-        ssize_t n = pread(names->fd, to, size, (off_t)offset);
+        ssize_t n = pread(names->files[file], to, size, (off_t)offset);
         if (n <= 0) {
             if (n < 0 && errno == EINTR) {
                 continue;
@@ -93,13 +97,34 @@ static int add_place(struct method_names *names, uint64_t address, struct method
     return 0;
 }
 
-static int add(struct method_names *names, const struct named_method *added)
+/* Whether a segment before this one has told the same of the method. */
+static bool is_told_again(const struct method_names *names, const struct method_place *place,
+                          const struct named_method *added, const uint8_t *detail)
+{
+    if (!added->found || added->file == 0 || !place || place->count == 0) {
+        return false;
+    }
+    const struct named_method *last = method(names, place->methods[place->count - 1]);
+    uint8_t *bytes = NULL;
+    bool same = last->file != added->file && last->bytecodes == added->bytecodes &&
+                last->bytecode_size == added->bytecode_size &&
+                last->detail_size == added->detail_size && (bytes = malloc(last->detail_size)) &&
+                read_at(names, last->file, bytes, last->detail_size, last->detail_offset) &&
+                memcmp(bytes, detail, last->detail_size) == 0;
+    free(bytes);
+    return same;
+}
+
+static int add(struct method_names *names, const struct named_method *added, const uint8_t *detail)
 {
     if (names->methods.count >= METHOD_NAMES_MAX) {
         names->left_out++;
         return 0;
     }
     struct method_place *place = place_at(names, added->address);
+    if (is_told_again(names, place, added, detail)) {
+        return 0;
+    }
     int err = place ? 0 : add_place(names, added->address, &place);
     if (err) {
         return err;
@@ -186,8 +211,9 @@ static int take_record(struct method_names *names, const struct methods_record *
             .detail_size = (uint32_t)(at - detail),
             .detail_offset = offset + (uint64_t)(detail - bytes),
             .source_offset = offset,
+            .file = names->file_count - 1,
         };
-        int err = add(names, &added);
+        int err = add(names, &added, detail);
         if (err) {
             return err;
         }
@@ -198,13 +224,15 @@ static int take_record(struct method_names *names, const struct methods_record *
 /* From names->next up to size. */
 static int read_records(struct method_names *names, uint64_t size, bool is_all)
 {
+    const uint32_t file = names->file_count - 1;
     uint8_t *bytes = NULL;
     size_t room = 0;
     int err = 0;
     while (!err && names->next < size) {
         struct methods_record record;
         uint64_t at = names->next;
-        bool whole = size - at >= sizeof record && read_at(names, &record, sizeof record, at) &&
+        bool whole = size - at >= sizeof record &&
+                     read_at(names, file, &record, sizeof record, at) &&
                      record.total_size >= sizeof record && record.total_size <= RECORD_MAX &&
                      record.total_size <= size - at;
         if (!whole) {
@@ -223,7 +251,7 @@ static int read_records(struct method_names *names, uint64_t size, bool is_all)
             bytes = grown;
             room = payload;
         }
-        if (payload && !read_at(names, bytes, payload, at + sizeof record)) {
+        if (payload && !read_at(names, file, bytes, payload, at + sizeof record)) {
             err = errno ? -errno : -EIO;
         } else if (payload && (record.id == METHODS_PREPARED || record.id == METHODS_FOUND)) {
             err = take_record(names, &record, bytes, at + sizeof record);
@@ -284,16 +312,26 @@ static int read_table(struct method_names *names, bool is_all)
 {
     struct stat about;
     struct methods_header header;
-    if (fstat(names->fd, &about) != 0) {
+    if (fstat(names->files[names->file_count - 1], &about) != 0) {
         return -errno;
     }
     if (!S_ISREG(about.st_mode) || (uint64_t)about.st_size < sizeof header ||
-        !read_at(names, &header, sizeof header, 0) || header.magic != METHODS_MAGIC ||
-        header.version != METHODS_VERSION || header.total_size < sizeof header) {
+        !read_at(names, names->file_count - 1, &header, sizeof header, 0) ||
+        header.magic != METHODS_MAGIC || header.version != METHODS_VERSION ||
+        header.total_size < sizeof header) {
         return -EINVAL;
     }
     names->next = header.total_size;
     return read_records(names, (uint64_t)about.st_size, is_all);
+}
+
+static int add_file(struct method_names *names, int fd)
+{
+    int err = array_reserve(&names->files, names->file_count, &names->file_room, sizeof(int));
+    if (!err) {
+        names->files[names->file_count++] = fd;
+    }
+    return err;
 }
 
 static int open_table(const char *path, int fd,
@@ -302,10 +340,9 @@ static int open_table(const char *path, int fd,
 {
     struct method_names *names = calloc(1, sizeof *names);
     int err = -ENOMEM;
-    if (!names) {
+    if (!names || add_file(names, fd)) {
         (void)close(fd);
     } else {
-        names->fd = fd;
         names->clock = clock;
         names->context = context;
         names->methods.element = sizeof(struct named_method);
@@ -355,7 +392,7 @@ int method_names_update(struct method_names *names, bool is_all)
 {
     struct stat about;
     uint32_t before = names->methods.count;
-    if (fstat(names->fd, &about) != 0) {
+    if (fstat(names->files[names->file_count - 1], &about) != 0) {
         return 0;
     }
     int err = read_records(names, (uint64_t)about.st_size, is_all);
@@ -363,6 +400,29 @@ int method_names_update(struct method_names *names, bool is_all)
         error_message("failed to read the table of methods %s: %s", names->path, strerror(-err));
     }
     return err ? err : names->methods.count > before;
+}
+
+int method_names_continue(struct method_names *names, const char *path, bool is_all)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return 0;
+    }
+    if (add_file(names, fd)) {
+        (void)close(fd);
+        error_message("failed to read the table of methods %s: %s", path, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    int err = read_table(names, is_all);
+    if (err == -EINVAL) { /* none of ours */
+        (void)close(fd);
+        names->file_count--;
+        return 0;
+    }
+    if (err) {
+        error_message("failed to read the table of methods %s: %s", path, strerror(-err));
+    }
+    return err ? err : 1;
 }
 
 void method_names_close(struct method_names *names)
@@ -381,7 +441,10 @@ void method_names_close(struct method_names *names)
     hash_map_free(&names->by_address);
     free(names->by_bytecode);
     free(names->path);
-    (void)close(names->fd);
+    for (uint32_t i = 0; i < names->file_count; i++) {
+        (void)close(names->files[i]);
+    }
+    free(names->files);
     free(names);
 }
 
@@ -463,7 +526,7 @@ static void read_source(const struct method_names *names, const struct named_met
 {
     size_t have = (size_t)(method->detail_offset - method->source_offset);
     have = have < size ? have : size;
-    if (!read_at(names, out, have, method->source_offset) || !memchr(out, 0, have)) {
+    if (!read_at(names, method->file, out, have, method->source_offset) || !memchr(out, 0, have)) {
         out[0] = 0;
     }
 }
@@ -512,7 +575,7 @@ const struct method_detail *method_names_detail(struct method_names *names,
     }
     char source[SOURCE_MAX];
     uint8_t *bytes = malloc(method->detail_size);
-    if (bytes && read_at(names, bytes, method->detail_size, method->detail_offset)) {
+    if (bytes && read_at(names, method->file, bytes, method->detail_size, method->detail_offset)) {
         read_source(names, method, source, sizeof source);
         method->detail = decode_detail(bytes, method->detail_size, source);
     }

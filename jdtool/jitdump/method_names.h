@@ -27,6 +27,7 @@ struct named_method {
     uint64_t source_offset; /* of its class's source file */
     struct method_detail *detail;
     uint32_t number; /* in the file's order */
+    uint32_t file;   /* that the offsets are of: of segments, which one */
 };
 
 /* Name and lines of a method. Strings and rows live as long as the names. */
@@ -61,6 +62,10 @@ int method_names_follow(const char *path, int fd,
 /* Reads what was appended since; with is_all an end inside a record is told of. 1: it has grown; 0:
  * it has not; or a negative errno after a message. */
 int method_names_update(struct method_names *names, bool is_all);
+
+/* Goes on with the table of the next segment of the same session, which tells of the living methods
+ * once more. 1: it has been read; 0: there is none; or a negative errno after a message. */
+int method_names_continue(struct method_names *names, const char *path, bool is_all);
 
 uint32_t method_names_count(const struct method_names *names);
 

@@ -374,6 +374,85 @@ static void refuse(struct code_source *source, const char *problem)
     source->may_grow = false;
 }
 
+/* ---- Segments ---- */
+
+static const char segment_word[] = "/segment-";
+
+/* The number of the segment that a path leads to, 0: none. *parent: bytes before its directory. */
+static uint64_t segment_of(const char *path, size_t *parent)
+{
+    size_t end = (size_t)(base_name(path) - path);
+    if (end < 1) {
+        return 0;
+    }
+    size_t start = end - 1;
+    while (start > 0 && path[start - 1] != '/') {
+        start--;
+    }
+    if (start < 1 || strncmp(path + start - 1, segment_word, sizeof segment_word - 1) != 0) {
+        return 0;
+    }
+    char *behind;
+    uint64_t number = strtoull(path + start - 1 + sizeof segment_word - 1, &behind, 10);
+    *parent = start - 1;
+    return *behind == '/' ? number : 0;
+}
+
+/* Whether a path is a segment beside this dump's. */
+static bool is_beside(const char *path, const char *other)
+{
+    size_t parent = 0;
+    size_t others = 0;
+    return segment_of(path, &parent) && segment_of(other, &others) && parent == others &&
+           strncmp(path, other, parent) == 0 && strcmp(base_name(path), base_name(other)) == 0;
+}
+
+/* The path of a segment of this dump's, of its table of methods, where `table`. */
+static bool segment_path(const struct code_source *source, uint64_t number, bool table,
+                         char out[PATH_MAX])
+{
+    size_t parent = 0;
+    const char *name = base_name(source->path);
+    int stem = (int)(strrchr(name, '.') - name);
+    (void)segment_of(source->path, &parent);
+    int n = snprintf(out, PATH_MAX, "%.*s%s%06llu/%.*s.%s", (int)parent, source->path, segment_word,
+                     (unsigned long long)number, stem, name, table ? "methods" : "dump");
+    return n >= 0 && n < PATH_MAX;
+}
+
+/* Some numbers may be somebody else's, or gone. */
+#define SEGMENTS_AHEAD 16
+
+/* Reads what follows: the next segment is there before the writer closes the last. 1: some was
+ * there; 0; or a negative errno after a message. */
+static int follow_segments(struct code_source *source, bool is_all)
+{
+    char path[PATH_MAX];
+    int grown = 0;
+    uint64_t ahead = 1;
+    while (source->segment && ahead <= SEGMENTS_AHEAD &&
+           (is_all || code_index_is_closed(source->about.index))) {
+        uint64_t number = source->segment + ahead++;
+        int err = segment_path(source, number, false, path)
+                      ? code_index_continue(source->about.index, path, is_all)
+                      : 0;
+        if (err == 0) {
+            continue;
+        }
+        if (err > 0 && source->names && segment_path(source, number, true, path)) {
+            err = method_names_update(source->names, is_all);
+            err = err < 0 ? err : method_names_continue(source->names, path, is_all);
+        }
+        if (err < 0) {
+            return err;
+        }
+        source->segment = number;
+        ahead = 1;
+        grown = 1;
+    }
+    return grown;
+}
+
 static int make_usable(struct dumps *dumps, struct code_source *source,
                        const struct process *process)
 {
@@ -402,7 +481,13 @@ static int make_usable(struct dumps *dumps, struct code_source *source,
     module->pid = source->about.pid;
     source->about.module = module;
     open_names(source, source->may_grow);
-    return 0;
+    size_t parent;
+    source->segment = segment_of(source->path, &parent);
+    int grown = follow_segments(source, !dumps->options.live);
+    grow_bounds(source);
+    source->may_grow = source->may_grow || (grown > 0 && dumps->options.live &&
+                                            !code_index_is_closed(source->about.index));
+    return grown < 0 ? grown : 0;
 }
 
 /* fd: open already, -1: not. */
@@ -477,6 +562,25 @@ static int use_named(struct dumps *dumps, struct code_source *source, struct nam
     return open_source(dumps, source, named->path, -1, process);
 }
 
+/* A further segment of a dump was mapped: what is known of by then was read before, as a rule. */
+static int map_segment(struct code_source *source, struct marker *marker, const char *path)
+{
+    size_t parent;
+    uint64_t number = segment_of(path, &parent);
+    if (marker && marker->fd >= 0) {
+        (void)close(marker->fd);
+        marker->fd = -1;
+    }
+    if (number <= source->segment) {
+        return 0;
+    }
+    source->segment = number - 1; /* those between are gone */
+    int grown = follow_segments(source, true);
+    grow_bounds(source);
+    source->generation += grown > 0;
+    return grown < 0 ? grown : 0;
+}
+
 int dumps_map(struct dumps *dumps, struct process *process, const struct mapped_file *file,
               uint64_t time)
 {
@@ -485,9 +589,12 @@ int dumps_map(struct dumps *dumps, struct process *process, const struct mapped_
         return 0;
     }
     bool has_own = process->code && process->code_until == UINT64_MAX;
-    for (const struct code_source *source = has_own ? process->code : NULL; source;
+    for (struct code_source *source = has_own ? process->code : NULL; source;
          source = source->earlier) {
         const char *known = source->about.recorded ? source->about.recorded : source->about.dump;
+        if (known && source->segment && is_beside(known, file->path)) {
+            return map_segment(source, find_marker(dumps, process->pid, file->path), file->path);
+        }
         if (known &&
             (strcmp(known, file->path) == 0 ||
              (!source->about.recorded && strcmp(base_name(known), base_name(file->path)) == 0))) {
@@ -513,6 +620,11 @@ int dumps_map(struct dumps *dumps, struct process *process, const struct mapped_
     }
     if (find_file(dumps, marker, path)) {
         return open_source(dumps, source, path, -1, process);
+    }
+    size_t parent;
+    if (segment_of(file->path, &parent)) {
+        source->about.problem = "its segment has been removed";
+        return 0;
     }
     warning_message("the dump %s of process %u is not there; name it with --dump, or put it beside "
                     "the recording",
@@ -565,6 +677,11 @@ static int update(struct code_source *source, bool is_all)
         }
         grown |= named;
     }
+    int more = follow_segments(source, is_all || !was_alive);
+    if (more < 0) {
+        return more;
+    }
+    grown |= more;
     if (grown) {
         grow_bounds(source);
         for (struct code_source *s = source; s; s = s->earlier) {

@@ -34,6 +34,7 @@ struct code_source {
     uint32_t bounded;    /* stays that these bounds know of */
     uint32_t generation; /* changes when the process' dumps have grown */
     bool may_grow;       /* its JVM lives, and has not closed it */
+    uint64_t segment;    /* its number, and then that of the last one that was read; 0: none */
     char *names_path;
     char *path;
 

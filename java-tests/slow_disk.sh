@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# A disk that takes 20 ms for each write, and one that hangs: the program runs on as it would alone,
+# what found no room is told, and asked for again as soon as there is room.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+compile Churn
+slow=$build/java-tests/libslow_disk.so
+dir=$scratch/dump hang=$scratch/hang
+java=("$jdk/bin/java" -XX:+UseSerialGC -Xmx64m -cp "$classes")
+rounds=400
+
+# ms COMMAND...: how long it takes; sets took.
+ms() {
+    local from
+    from=$(date +%s%3N)
+    "$@"
+    took=$(($(date +%s%3N) - from))
+}
+disk() { env SLOW_DISK_DIR="$dir" LD_PRELOAD="$slow" "$@"; }
+
+ms "${java[@]}" Churn $rounds >"$scratch/expected"
+alone=$took
+
+mkdir "$dir"
+ms disk env SLOW_DISK_MS=20 "${java[@]}" "-agentpath:$agent=dir=$dir,methods" Churn $rounds \
+    >"$scratch/out" 2>"$scratch/err"
+cmp -s "$scratch/out" "$scratch/expected" || fail "other output: $(head -n 3 "$scratch/out" "$scratch/err")"
+note "alone $alone ms, with 20 ms a write $took ms"
+# One write for each of its some thousand records would take a minute.
+[ "$took" -le $((alone * 2 + 3000)) ] || fail "a slow disk holds the JVM: $took ms, alone $alone ms"
+verify "$(the_dump "$dir")"
+"$jdtool" dump "$(the_dump "$dir")" >"$scratch/shown"
+grep -q 'Churn.sum' "$scratch/shown" || fail "the hottest method is not in the dump"
+
+# The disk hangs once the dump has begun, and comes back when the program has done its work.
+rm -rf "$dir"
+mkdir "$dir"
+disk env SLOW_DISK_HANG="$hang" "${java[@]}" "-agentpath:$agent=dir=$dir,methods,verbose=2" Churn $rounds wait \
+    >"$scratch/out" 2>"$scratch/err" &
+child=$!
+children=("$child")
+for ((i = 0; i < 3000; i++)); do
+    [[ $(stat -c %s "$dir"/jit-*.dump 2>/dev/null || echo 0) -gt 4096 ]] && break
+    sleep 0.01
+done
+: >"$hang"
+from=$(date +%s%3N)
+wait_for "$scratch/out" ready
+took=$(($(date +%s%3N) - from))
+note "with a disk that hangs $took ms"
+[ "$took" -le $((alone * 2 + 3000)) ] || fail "a hung disk holds the JVM: $took ms, alone $alone ms"
+size=$(stat -c %s "$dir"/jit-*.dump)
+rm "$hang"
+wait_for "$scratch/err" "asks the JVM once more"
+kill -TERM "$child"
+wait "$child" 2>/dev/null || true
+dump=$(the_dump "$dir")
+verify "$dump"
+[ "$(stat -c %s "$dump")" -gt $((size + 1000000)) ] || fail "nothing was written after the disk came back"
+"$jdtool" dump "$dump" >"$scratch/shown"
+grep -q 'Churn.sum' "$scratch/shown" || fail "what lives is not in the dump"
+grep -q 'times a piece of code could not be written' "$scratch/err" || fail "nothing told of what was left out: $(cat "$scratch/err")"
+claim "hung disk" "$(grep -o '[0-9]* times a piece of code could not be written' "$scratch/err"), and asked for again"
+
+# At the end nobody waits for it either.
+rm -rf "$dir"
+mkdir "$dir"
+disk env SLOW_DISK_HANG="$hang" "${java[@]}" "-agentpath:$agent=dir=$dir" Churn 100 wait >"$scratch/out" 2>"$scratch/err" &
+child=$!
+children=("$child")
+wait_for "$scratch/out" ready
+: >"$hang"
+"$jdk/bin/jcmd" "$child" Thread.print >/dev/null # some code more
+from=$(date +%s%3N)
+kill -TERM "$child"
+wait "$child" 2>/dev/null || true
+took=$(($(date +%s%3N) - from))
+rm "$hang"
+note "the JVM's end took $took ms with a disk that hangs"
+[ "$took" -le 15000 ] || fail "a hung disk holds the JVM's end"
