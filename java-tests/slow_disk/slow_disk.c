@@ -45,7 +45,8 @@ static void take_time(int fd)
     }
 }
 
-ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t offset)
+__attribute__((visibility("default"))) ssize_t pwritev(int fd, const struct iovec *pieces,
+                                                       int count, off_t offset)
 {
     static ssize_t (*next)(int, const struct iovec *, int, off_t);
     if (!next) {
