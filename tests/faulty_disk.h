@@ -26,12 +26,12 @@ ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t offse
 
 ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
 {
-    struct iovec taken[256];
+    struct iovec taken[1024];
     size_t size = 0;
     while (atomic_load(&faulty_disk.hangs)) {
         usleep(1000);
     }
-    if (count < 1 || count > 256) {
+    if (count < 1 || count > 1024) {
         errno = EINVAL;
         return -1;
     }

@@ -17,7 +17,7 @@ enum {
     PATIENCE_MS = 500,
     SHORT_PATIENCE_MS = 10,
     STEP_MS = 5,
-    STOP_MS = 5000,
+    STOP_MS = 2000,
 };
 
 struct log_queue {

@@ -61,7 +61,7 @@ void log_queue_make_room(struct log_queue *queue, bool patient);
 bool log_queue_settle(struct log_queue *queue);
 
 /*
- * Has the other thread take what is there and end; waits for it as settle does, and five seconds at
+ * Has the other thread take what is there and end; waits for it as settle does, and two seconds at
  * most in all. False: it has not ended yet, and will get `true` of log_queue_ended.
  */
 bool log_queue_stop(struct log_queue *queue);

@@ -26,7 +26,7 @@
 enum {
     QUEUE_BYTES = 4 * 1024 * 1024,
     STACK_BYTES = 256 * 1024,
-    PIECES_AT_ONCE = 256,
+    PIECES_AT_ONCE = 1024,
     LOOK_AGAIN_MS = 500, /* for room on the disk */
     COPY_BYTES = 256 * 1024,
     WANT_AGAIN_MS = 1000, /* between two askings for everything, at least, and twice that next … */
@@ -389,6 +389,17 @@ static void index_record(struct record_log *log, const struct log_head *head, ui
 
 /* ---- The thread ---- */
 
+/* Goes to the next message for a file. False: there is none. */
+static bool next_for(struct log_batch *batch, uint32_t file, struct log_message *message)
+{
+    while (log_batch_next(batch, message)) {
+        if (message->head.file == file) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* As many records for one file as go out in one write, up to one with a hole. */
 static int collect(const struct record_log *log, struct log_batch *batch, uint32_t file,
                    struct iovec pieces[PIECES_AT_ONCE], uint64_t *hole)
@@ -398,8 +409,8 @@ static int collect(const struct record_log *log, struct log_batch *batch, uint32
     uint64_t size = bytes_now(log);
     int count = 0;
     *hole = 0;
-    while (count < PIECES_AT_ONCE && *hole == 0 && log_batch_next(&next, &message) &&
-           message.head.kind == KIND_RECORD && message.head.file == file) {
+    while (count < PIECES_AT_ONCE && *hole == 0 && next_for(&next, file, &message) &&
+           message.head.kind == KIND_RECORD) {
         size += message.head.size;
         if (log->dirs && count > 0 && size > log->full_at) {
             break;
@@ -419,8 +430,12 @@ static int write_run(struct record_log *log, struct log_batch *batch, uint32_t w
     struct file *file = &log->files[which];
     uint64_t hole;
     int count = collect(log, &behind, which, pieces, &hole);
+    uint64_t size = hole;
+    for (int i = 0; i < count; i++) {
+        size += pieces[i].iov_len;
+    }
     int error = -EPIPE;
-    if (state_of(log, file) == OPEN || file->output.fd >= 0) {
+    if (file->output.fd >= 0) {
         for (int i = 0; i < count; i++) {
             note_stamp(file, pieces[i].iov_base);
         }
@@ -431,12 +446,8 @@ static int write_run(struct record_log *log, struct log_batch *batch, uint32_t w
     }
     *batch = behind;
     struct log_message message;
-    uint64_t offset = file->output.size;
-    for (struct log_batch size = written; size.at != behind.at && !error;) {
-        (void)log_batch_next(&size, &message);
-        offset -= message.head.size + message.head.hole;
-    }
-    for (int i = 0; i < count && !error && log_batch_next(&written, &message); i++) {
+    uint64_t offset = file->output.size - size;
+    for (int i = 0; i < count && !error && next_for(&written, which, &message); i++) {
         index_record(log, &message.head, offset, message.head.size + message.head.hole);
         offset += message.head.size + message.head.hole;
     }
@@ -448,20 +459,20 @@ static int write_run(struct record_log *log, struct log_batch *batch, uint32_t w
     return error;
 }
 
-/* Takes a message of a batch, or several. 0, or why it has to be tried again. */
-static int take_some(struct record_log *log, struct log_batch *batch)
+/* Takes a message for a file, or several. 0, or why it has to be tried again. */
+static int take_some(struct record_log *log, struct log_batch *batch, uint32_t file)
 {
     struct log_batch next = *batch;
     struct log_message message;
-    (void)log_batch_next(&next, &message);
-    if (message.head.kind == KIND_RECORD) {
-        int error = write_run(log, batch, message.head.file);
+    bool any = next_for(&next, file, &message);
+    if (any && message.head.kind == KIND_RECORD) {
+        int error = write_run(log, batch, file);
         return is_full_disk(error) && log->options.waits ? error : 0;
     }
-    if (message.head.kind == KIND_UNLOAD) {
+    if (any && message.head.kind == KIND_UNLOAD) {
         living_records_remove(log->living, message.head.address);
-    } else if (log->files[message.head.file].output.fd >= 0) {
-        close_file(log, &log->files[message.head.file]);
+    } else if (any && log->files[file].output.fd >= 0) {
+        close_file(log, &log->files[file]);
     }
     *batch = next;
     return 0;
@@ -498,18 +509,28 @@ static bool wait_for_room(struct record_log *log, int error)
     return go_on;
 }
 
-/* The rest of a batch will not be in any file. */
-static void lose(struct record_log *log, struct log_batch *batch)
+/* The rest of a batch will not be in the file. */
+static void lose(struct record_log *log, struct log_batch *batch, uint32_t file)
 {
     struct log_message message;
     pthread_mutex_lock(&log->lock);
-    while (log_batch_next(batch, &message)) {
-        if (message.head.kind == KIND_RECORD) {
-            log->files[message.head.file].lost++;
-        }
+    while (next_for(batch, file, &message)) {
+        log->files[file].lost += message.head.kind == KIND_RECORD;
     }
     log->paused = true;
     pthread_mutex_unlock(&log->lock);
+}
+
+/* One file after the other: so many records go out in one write, however they came. */
+static void take_for(struct record_log *log, struct log_batch batch, uint32_t file)
+{
+    while (batch.at != batch.end) {
+        int error = take_some(log, &batch, file);
+        log_queue_progress(log->queue);
+        if (error && !wait_for_room(log, error) && take_some(log, &batch, file) != 0) {
+            lose(log, &batch, file);
+        }
+    }
 }
 
 /* Asks the owner for what is missing, where there is anything, and not too often. */
@@ -566,12 +587,8 @@ static void *run(void *argument)
     struct log_batch batch;
     pthread_setname_np(pthread_self(), "jdagent writer");
     while (log_queue_take(log->queue, &batch)) {
-        while (batch.at != batch.end) {
-            int error = take_some(log, &batch);
-            log_queue_progress(log->queue);
-            if (error && !wait_for_room(log, error) && take_some(log, &batch) != 0) {
-                lose(log, &batch);
-            }
+        for (uint32_t file = 0; file < RECORD_LOG_FILES; file++) {
+            take_for(log, batch, file);
         }
         log_queue_release(log->queue);
         ask_owner(log);
