@@ -111,16 +111,18 @@ struct hotspot_methods {
     struct hotspot_workspace *workspace;
 };
 
-/*
- * Reads the methods that a class has now, with those that no id was ever made for. The class is
- * prepared, no array and no primitive type. False: they are not to be had.
- */
-bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
-                           struct hotspot_methods *methods);
+/* So many classes are read at once at most; what costs is not the bytes but the number of reads. */
+enum { HOTSPOT_CLASSES_MAX = 32 };
 
-/* The same for no more than their addresses and identities, in a fraction of the time. */
-bool hotspot_class_identities(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
-                              struct hotspot_methods *methods);
+/*
+ * Reads the methods that classes have now, with those that no id was ever made for: those of one
+ * class behind those of another, counts[i] of them the i-th class's. The classes are prepared, no
+ * arrays and no primitive types. `brief`: no more than addresses and identities, in a fraction of
+ * the time. False: those of one of them are not to be had; each alone may tell which.
+ */
+bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, const jclass *classes,
+                           size_t count, bool brief, struct hotspot_methods *methods,
+                           size_t *counts);
 
 /* Reads one method that is kept alive by code that was compiled from it. False: not to be had. */
 bool hotspot_one_method(struct hotspot *hotspot, const void *method,

@@ -124,67 +124,122 @@ static bool flag_is_on(const struct hotspot *hotspot, const char *name, bool oth
 
 /* ---- Its methods ---- */
 
-/* The addresses of the methods in an Array<Method*>. False: there is no such array. */
-static bool read_array(const struct hotspot *hotspot, const char *array,
-                       struct hotspot_workspace *space, size_t *count)
+/* What is read of one class on the way to its methods. */
+struct class_array {
+    const char *klass;
+    const char *at;    /* the Array<Method*> */
+    const char *later; /* the same, when all has been read */
+    char length[sizeof(int64_t)];
+};
+
+static bool reserve_array(struct hotspot_workspace *space, size_t count)
 {
-    const struct place *place = &hotspot->places[METHODS_LENGTH];
-    char copy[sizeof(int64_t)];
-    if (!array || !memory_read(hotspot->memory, array + place->offset, copy, place->width)) {
-        return false;
-    }
-    int64_t length = hotspot_load_integer(copy, place->width, true);
-    if (length < 0 || length > 2 * (int64_t)UINT16_MAX) { /* JVMS 4.1, and overpass methods */
-        return false;
-    }
-    if ((size_t)length > space->array_room) {
-        const char **grown = realloc((void *)space->array, (size_t)length * sizeof(*grown));
-        if (!grown) {
+    if (count > space->array_room) {
+        const char **array = realloc((void *)space->array, count * sizeof(*array));
+        space->array = array ? array : space->array;
+        const char **holders = realloc((void *)space->holders, count * sizeof(*holders));
+        space->holders = holders ? holders : space->holders;
+        if (!array || !holders) {
             return false;
         }
-        space->array = grown;
-        space->array_room = (size_t)length;
+        space->array_room = count;
     }
-    *count = (size_t)length;
-    return length == 0 || memory_read(hotspot->memory, array + hotspot->places[METHODS_DATA].offset,
-                                      (void *)space->array, (size_t)length * sizeof(char *));
+    return true;
 }
 
-static bool read_class(struct hotspot *hotspot, JNIEnv *jni, jclass mirror, bool brief,
-                       struct hotspot_methods *methods)
+/* The addresses of the methods in the arrays. False: there is no such array. */
+static bool read_arrays(const struct hotspot *hotspot, struct class_array *arrays, size_t count,
+                        struct hotspot_workspace *space, size_t *counts, size_t *all)
 {
-    struct hotspot_workspace *space = hotspot_workspace(methods);
-    const char *klass = klass_of(hotspot, jni, mirror);
-    if (!space || !klass) {
-        return false;
-    }
-    for (int i = 0; i < TRIES; i++) {
-        const char *array = NULL;
-        const char *later = NULL;
-        size_t count = 0;
-        bool read = hotspot_read_pointer(hotspot, klass, KLASS_METHODS, &array) &&
-                    read_array(hotspot, array, space, &count) &&
-                    hotspot_read_methods(hotspot, space->array, count, klass, brief, methods);
-        if (!hotspot_read_pointer(hotspot, klass, KLASS_METHODS, &later)) {
+    const struct place *place = &hotspot->places[METHODS_LENGTH];
+    struct memory_piece pieces[HOTSPOT_CLASSES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        if (!arrays[i].at) {
             return false;
         }
-        if (array == later) {
+        pieces[i] =
+            (struct memory_piece){arrays[i].at + place->offset, arrays[i].length, place->width};
+    }
+    if (!memory_read_pieces(hotspot->memory, pieces, count)) {
+        return false;
+    }
+    *all = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t length = hotspot_load_integer(arrays[i].length, place->width, true);
+        if (length < 0 || length > 2 * (int64_t)UINT16_MAX) { /* JVMS 4.1, and overpass methods */
+            return false;
+        }
+        counts[i] = (size_t)length;
+        *all += counts[i];
+    }
+    if (!reserve_array(space, *all)) {
+        return false;
+    }
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        pieces[i] =
+            (struct memory_piece){arrays[i].at + hotspot->places[METHODS_DATA].offset,
+                                  (void *)(space->array + used), counts[i] * sizeof(char *)};
+        for (size_t k = 0; k < counts[i]; k++) {
+            space->holders[used++] = arrays[i].klass;
+        }
+    }
+    return memory_read_pieces(hotspot->memory, pieces, count);
+}
+
+/* Where the Klasses have their arrays; into `at` of each, or `later`. */
+static bool find_arrays(const struct hotspot *hotspot, struct class_array *arrays, size_t count,
+                        bool later)
+{
+    struct memory_piece pieces[HOTSPOT_CLASSES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        pieces[i] = (struct memory_piece){arrays[i].klass + hotspot->places[KLASS_METHODS].offset,
+                                          later ? &arrays[i].later : &arrays[i].at, sizeof(char *)};
+    }
+    return hotspot->places[KLASS_METHODS].known &&
+           memory_read_pieces(hotspot->memory, pieces, count);
+}
+
+static bool read_classes(struct hotspot *hotspot, JNIEnv *jni, const jclass *mirrors, size_t count,
+                         bool brief, struct hotspot_methods *methods, size_t *counts)
+{
+    struct hotspot_workspace *space = hotspot_workspace(methods);
+    struct class_array arrays[HOTSPOT_CLASSES_MAX];
+    if (!space || count > HOTSPOT_CLASSES_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        arrays[i] = (struct class_array){.klass = klass_of(hotspot, jni, mirrors[i])};
+        if (!arrays[i].klass) {
+            return false;
+        }
+    }
+    for (int i = 0; i < TRIES; i++) {
+        size_t all = 0;
+        bool read =
+            find_arrays(hotspot, arrays, count, false) &&
+            read_arrays(hotspot, arrays, count, space, counts, &all) &&
+            hotspot_read_methods(hotspot, space->array, space->holders, all, brief, methods);
+        if (!find_arrays(hotspot, arrays, count, true)) {
+            return false;
+        }
+        bool same = true;
+        for (size_t k = 0; k < count; k++) {
+            same = same && arrays[k].at == arrays[k].later;
+        }
+        if (same) {
             return read;
         }
     }
     return false;
 }
 
-bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
-                           struct hotspot_methods *methods)
+bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, const jclass *classes,
+                           size_t count, bool brief, struct hotspot_methods *methods,
+                           size_t *counts)
 {
-    return hotspot_knows_methods(hotspot) && read_class(hotspot, jni, klass, false, methods);
-}
-
-bool hotspot_class_identities(struct hotspot *hotspot, JNIEnv *jni, jclass klass,
-                              struct hotspot_methods *methods)
-{
-    return hotspot_knows_methods(hotspot) && read_class(hotspot, jni, klass, true, methods);
+    return hotspot_knows_methods(hotspot) &&
+           read_classes(hotspot, jni, classes, count, brief, methods, counts);
 }
 
 /* ---- Which method is an id's ---- */
@@ -346,11 +401,12 @@ static bool prove_class(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni, j
     struct hotspot_methods methods = {0};
     jmethodID *ids = NULL;
     jint count = 0;
+    size_t read = 0;
     /* The ids are made here, if they have not been. */
     if ((*jvmti)->GetClassMethods(jvmti, klass, &count, &ids) != JVMTI_ERROR_NONE) {
         return false;
     }
-    bool proven = count > 0 && read_class(hotspot, jni, klass, false, &methods);
+    bool proven = count > 0 && read_classes(hotspot, jni, &klass, 1, false, &methods, &read);
     for (jint i = 0; i < count && proven; i++) {
         proven = is_known(hotspot, &methods, jvmti, ids[i]);
     }

@@ -359,7 +359,14 @@ int64_t hotspot_load_integer(const void *at, size_t width, bool is_signed)
 {
     uint64_t bits = 0; /* HotSpot runs on little-endian machines, but for s390x */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    memcpy(&bits, at, width);
+    /* A start reads a hundred thousand of these two sizes: no call of a function for them. */
+    if (width == sizeof(uint64_t)) {
+        memcpy(&bits, at, sizeof(uint64_t));
+    } else if (width == sizeof(uint16_t)) {
+        memcpy(&bits, at, sizeof(uint16_t));
+    } else {
+        memcpy(&bits, at, width);
+    }
 #else
     memcpy((char *)&bits + 8 - width, at, width);
 #endif

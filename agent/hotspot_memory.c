@@ -17,9 +17,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Less than a pipe takes by default (pipe(7): 64 KiB); one that takes less is emptied more often.
- */
-enum { TURN_BYTES = 32768, TURN_PIECES = 256 };
+/* Two pages: as many as a pipe keeps for the next write (fs/pipe.c: tmp_page), so that none has to
+ * be found and charged each time. */
+enum { TURN_BYTES = 8192, TURN_PIECES = 256 };
 
 struct memory_reader {
     pthread_mutex_t lock;

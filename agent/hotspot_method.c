@@ -38,6 +38,7 @@ void hotspot_methods_free(struct hotspot_methods *methods)
         free(space->pieces);
         free(space->small);
         free((void *)space->array);
+        free((void *)space->holders);
         free(space->copies);
         free(space->text);
         free(space->lines);
@@ -103,11 +104,6 @@ static const char *the_method(const struct raw_method *raw)
 static const char *the_const_method(const struct raw_method *raw)
 {
     return raw->const_method;
-}
-
-static const char *the_pool(const struct raw_method *raw)
-{
-    return raw->pool;
 }
 
 /* How many bytes of an object these two fields take. */
@@ -209,64 +205,100 @@ static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_wor
     return memory_read_pieces(hotspot->memory, space->pieces, count);
 }
 
-/* ConstMethod -> ConstantPool -> Symbols. */
-static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace *space,
-                         size_t count, const char *klass)
+/* The heads of the ConstantPools: but for a redefined class's all methods have the same. */
+static bool read_pools(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count,
+                       size_t size)
 {
-    static const enum field numbers[2] = {CONST_NAME, CONST_SIGNATURE};
-    size_t size = reach(hotspot, POOL_LENGTH, POOL_HOLDER);
+    size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         struct raw_method *raw = &space->raw[i];
         raw->pool = hotspot_pointer(hotspot, raw->copy, raw->size, CONST_POOL);
+        if (!raw->pool) {
+            return false;
+        }
+        if (i == 0 || raw->pool != space->raw[i - 1].pool) {
+            space->pieces[used] =
+                (struct memory_piece){raw->pool, space->small + used * SMALL_PIECE, size};
+            used++;
+        }
+        raw->pool_copy = used - 1;
     }
-    if (!read_small(hotspot, space, count, the_pool, size)) {
+    return size <= SMALL_PIECE && memory_read_pieces(hotspot->memory, space->pieces, used);
+}
+
+/* ConstMethod -> ConstantPool -> Symbols. */
+static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace *space,
+                         size_t count, const char *const *holders)
+{
+    static const enum field fields[2] = {CONST_NAME, CONST_SIGNATURE};
+    size_t size = reach(hotspot, POOL_LENGTH, POOL_HOLDER);
+    if (!read_pools(hotspot, space, count, size)) {
         return false;
     }
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         struct raw_method *raw = &space->raw[i];
-        const char *copy = space->small + i * SMALL_PIECE;
+        const char *copy = space->small + raw->pool_copy * SMALL_PIECE;
         const char *holder = hotspot_pointer(hotspot, copy, size, POOL_HOLDER);
         int64_t length = 0;
+        int64_t numbers[2] = {0};
         (void)hotspot_integer(hotspot, copy, size, POOL_LENGTH, &length);
-        if (!holder || (klass && holder != klass)) {
+        if (!holder || (holders && holder != holders[i])) {
             return false;
         }
         for (int k = 0; k < 2; k++) {
-            int64_t number = 0;
-            if (!hotspot_integer(hotspot, raw->copy, raw->size, numbers[k], &number) ||
-                number < 1 || number >= length) {
+            if (!hotspot_integer(hotspot, raw->copy, raw->size, fields[k], &numbers[k]) ||
+                numbers[k] < 1 || numbers[k] >= length) {
                 return false;
             }
-            space->pieces[used++] =
-                (struct memory_piece){raw->pool + hotspot->pool + (size_t)number * sizeof(char *),
-                                      &raw->symbols[k], sizeof(raw->symbols[k])};
+        }
+        const char *entries = raw->pool + hotspot->pool;
+        bool neighbours = numbers[1] == numbers[0] + 1;
+        space->pieces[used++] =
+            (struct memory_piece){entries + (size_t)numbers[0] * sizeof(char *), raw->symbols,
+                                  (neighbours ? 2 : 1) * sizeof(char *)};
+        if (!neighbours) {
+            space->pieces[used++] = (struct memory_piece){
+                entries + (size_t)numbers[1] * sizeof(char *), &raw->symbols[1], sizeof(char *)};
         }
     }
     return memory_read_pieces(hotspot->memory, space->pieces, used);
 }
 
-/* Symbol -> text, NUL-terminated. */
+/* Copies the first `size` bytes from each symbol's length on into its small piece. */
+static bool read_lengths(const struct hotspot *hotspot, struct hotspot_workspace *space,
+                         size_t count, size_t size)
+{
+    for (size_t i = 0; i < 2 * count; i++) {
+        space->pieces[i] = (struct memory_piece){space->raw[i / 2].symbols[i % 2] +
+                                                     hotspot->places[SYMBOL_LENGTH].offset,
+                                                 space->small + i * SMALL_PIECE, size};
+    }
+    return memory_read_pieces(hotspot->memory, space->pieces, 2 * count);
+}
+
+/*
+ * Symbol -> text, NUL-terminated. Most texts are short and stand right behind their length, and
+ * what costs is the number of pieces: so they are read with it, unless that reaches beyond mapped
+ * memory.
+ */
 static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count)
 {
+    enum { AHEAD = 64 };
     const struct place *length = &hotspot->places[SYMBOL_LENGTH];
+    const size_t body = hotspot->places[SYMBOL_BODY].offset;
+    const size_t before = body - length->offset; /* of the text, in the small piece */
+    bool ahead =
+        body > length->offset && before < AHEAD && read_lengths(hotspot, space, count, AHEAD);
     size_t total = 0;
     size_t used = 0;
-    for (size_t i = 0; i < count; i++) {
-        for (int k = 0; k < 2; k++, used++) {
-            space->pieces[used] =
-                (struct memory_piece){space->raw[i].symbols[k] + length->offset,
-                                      space->small + used * sizeof(int64_t), length->width};
-        }
-    }
-    if (!memory_read_pieces(hotspot->memory, space->pieces, used)) {
+    if (!ahead && !read_lengths(hotspot, space, count, length->width)) {
         return false;
     }
-    used = 0;
     for (size_t i = 0; i < count; i++) {
         for (int k = 0; k < 2; k++, used++) {
             int64_t bytes =
-                hotspot_load_integer(space->small + used * sizeof(int64_t), length->width, false);
+                hotspot_load_integer(space->small + used * SMALL_PIECE, length->width, false);
             if (bytes < 0 || bytes > UINT16_MAX) { /* JVMS 4.4.7 */
                 return false;
             }
@@ -278,17 +310,20 @@ static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *s
         return false;
     }
     char *text = space->text;
-    used = 0;
     if (!text) {
         return false; /* it is not: there are two NULs at least */
     }
+    used = 0;
     for (size_t i = 0; i < count; i++) {
         const struct raw_method *raw = &space->raw[i];
         struct hotspot_method *method = &space->methods[i];
-        for (int k = 0; k < 2; k++, used++) {
+        for (size_t k = 0; k < 2; k++) {
             size_t bytes = (size_t)raw->lengths[k];
-            space->pieces[used] = (struct memory_piece){
-                raw->symbols[k] + hotspot->places[SYMBOL_BODY].offset, text, bytes};
+            if (ahead && bytes <= AHEAD - before) {
+                memcpy(text, space->small + (2 * i + k) * SMALL_PIECE + before, bytes);
+            } else {
+                space->pieces[used++] = (struct memory_piece){raw->symbols[k] + body, text, bytes};
+            }
             *(k == 0 ? &method->name : &method->descriptor) = text;
             text[bytes] = '\0';
             text += bytes + 1;
@@ -402,8 +437,9 @@ static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *spac
     return true;
 }
 
-bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses, size_t count,
-                          const char *klass, bool brief, struct hotspot_methods *methods)
+bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
+                          const char *const *holders, size_t count, bool brief,
+                          struct hotspot_methods *methods)
 {
     static const enum field needed[] = {
         METHOD_CONST,  METHOD_ACCESS,   CONST_SIZE,  CONST_CODE_SIZE, CONST_POOL,
@@ -426,7 +462,7 @@ bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
         return false;
     }
     if (!brief && (!read_const_methods(hotspot, space, count) ||
-                   !read_symbols(hotspot, space, count, klass) ||
+                   !read_symbols(hotspot, space, count, holders) ||
                    !read_text(hotspot, space, count) || !finish(hotspot, space, count))) {
         return false;
     }
@@ -440,5 +476,5 @@ bool hotspot_one_method(struct hotspot *hotspot, const void *method,
 {
     const char *address = method;
     return hotspot_knows_methods(hotspot) &&
-           hotspot_read_methods(hotspot, &address, 1, NULL, false, methods);
+           hotspot_read_methods(hotspot, &address, NULL, 1, false, methods);
 }

@@ -13,6 +13,7 @@ struct raw_method {
     char *copy;               /* of the ConstMethod, with bytecodes and lines */
     size_t size;              /* of the copy */
     const char *pool;         /* its ConstantPool's address */
+    size_t pool_copy;         /* the small piece that has a copy of its head */
     const char *symbols[2];   /* addresses: name, descriptor */
     int64_t lengths[2];       /* of them */
     int64_t access;           /* flags, JVMS 4.6 */
@@ -22,9 +23,10 @@ struct hotspot_workspace {
     struct hotspot_method *methods;
     struct raw_method *raw;
     struct memory_piece *pieces;
-    char *small; /* SMALL_PIECE bytes for each piece */
-    size_t room; /* methods */
-    const char **array;
+    char *small;          /* SMALL_PIECE bytes for each piece */
+    size_t room;          /* methods */
+    const char **array;   /* the Methods of classes, one class's behind another's */
+    const char **holders; /* the Klass of each */
     size_t array_room;
     char *copies; /* ConstMethods */
     size_t copies_room;
@@ -38,11 +40,12 @@ struct hotspot_workspace {
 enum { SMALL_PIECE = 96 };
 
 /*
- * Reads the methods at these addresses into methods->methods. With `klass`, it has to be what their
- * constant pools belong to; NULL: any. False: one of them is not to be had, or no memory.
+ * Reads the methods at these addresses into methods->methods. `holders` are what their constant
+ * pools have to belong to; NULL: anything. False: one of them is not to be had, or no memory.
  */
-bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses, size_t count,
-                          const char *klass, bool brief, struct hotspot_methods *methods);
+bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
+                          const char *const *holders, size_t count, bool brief,
+                          struct hotspot_methods *methods);
 
 /* The workspace, made at the first use; NULL: no memory. */
 struct hotspot_workspace *hotspot_workspace(struct hotspot_methods *methods);

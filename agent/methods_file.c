@@ -50,11 +50,13 @@ struct builder {
     jvmtiEnv *jvmti;
     JNIEnv *jni;
     struct buffer record;
-    struct source_map *map;         /* of the class, NULL: none */
-    struct hotspot_methods methods; /* of the class */
-    bool first;                     /* no class has been told of before */
-    bool patient;                   /* can wait for a slow disk */
-    uint64_t previous;              /* Method of the record's last method */
+    struct source_map *map;               /* of the class, NULL: none */
+    struct hotspot_methods memory;        /* what has been read, of some classes */
+    const struct hotspot_method *methods; /* the class's, in it */
+    size_t method_count;
+    bool first;        /* no class has been told of before */
+    bool patient;      /* can wait for a slow disk */
+    uint64_t previous; /* Method of the record's last method */
     char name[SYMBOL_MAX];
 };
 
@@ -175,8 +177,8 @@ static void put_method(struct builder *builder, const struct fetched_class *klas
 /* The class's methods, which have been told of; the lock is held. */
 static void remember_all(const struct builder *builder)
 {
-    for (size_t i = 0; i < builder->methods.count; i++) {
-        remember(builder->table, &builder->methods.methods[i]);
+    for (size_t i = 0; i < builder->method_count; i++) {
+        remember(builder->table, &builder->methods[i]);
     }
 }
 
@@ -217,44 +219,25 @@ static void put_source_path(struct builder *builder, const struct fetched_class 
     buffer_put_string(&builder->record, builder->name);
 }
 
-/* Has any of the class's methods not been told of? Marks all those that have been. */
-static bool has_news(struct builder *builder, jclass klass)
+/* Tells of the class whose methods these are. */
+static void add_methods(struct builder *builder, jclass klass, enum methods_record_id id,
+                        const struct hotspot_method *methods, size_t count)
 {
-    bool news = false;
-    if (builder->first) {
-        return true;
-    }
-    if (!hotspot_class_identities(builder->table->hotspot, builder->jni, klass,
-                                  &builder->methods)) {
-        return false;
-    }
-    pthread_mutex_lock(&builder->table->lock);
-    for (size_t i = 0; i < builder->methods.count; i++) {
-        const struct hotspot_method *method = &builder->methods.methods[i];
-        news |= !is_told(builder->table, method);
-    }
-    pthread_mutex_unlock(&builder->table->lock);
-    return news;
-}
-
-static void add_class(struct builder *builder, jclass klass, enum methods_record_id id)
-{
-    const struct hotspot_methods *methods = &builder->methods;
     struct fetched_class fetched;
-    if ((id == METHODS_FOUND && !has_news(builder, klass)) ||
-        !hotspot_class_methods(builder->table->hotspot, builder->jni, klass, &builder->methods) ||
-        !class_fetch(builder->jvmti, klass, &fetched)) {
+    bool any = false;
+    if (!class_fetch(builder->jvmti, klass, &fetched)) {
         return;
     }
-    bool any = false;
+    builder->methods = methods;
+    builder->method_count = count;
     builder->map = source_map_new(fetched.source_map, fetched.signature);
     buffer_clear(&builder->record);
     (void)buffer_extend(&builder->record, sizeof(struct methods_record));
     builder->previous = 0;
     put_source_path(builder, &fetched);
-    for (size_t i = 0; i < methods->count; i++) {
-        if (can_run(&methods->methods[i])) {
-            put_method(builder, &fetched, &methods->methods[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (can_run(&methods[i])) {
+            put_method(builder, &fetched, &methods[i]);
             any = true;
         }
     }
@@ -268,6 +251,57 @@ static void add_class(struct builder *builder, jclass klass, enum methods_record
     source_map_free(builder->map);
     builder->map = NULL;
     class_fetch_free(builder->jvmti, &fetched);
+}
+
+static void add_class(struct builder *builder, jclass klass, enum methods_record_id id)
+{
+    size_t count = 0;
+    if (hotspot_class_methods(builder->table->hotspot, builder->jni, &klass, 1, false,
+                              &builder->memory, &count)) {
+        add_methods(builder, klass, id, builder->memory.methods, count);
+    }
+}
+
+/* Which of the classes have methods that have not been told of? Marks all those that have been.
+ * The classes' methods, counts[i] each, are in builder->memory. */
+static void find_news(struct builder *builder, const size_t *counts, size_t count, bool *news)
+{
+    const struct hotspot_method *method = builder->memory.methods;
+    pthread_mutex_lock(&builder->table->lock);
+    for (size_t i = 0; i < count; i++) {
+        news[i] = false;
+        for (const struct hotspot_method *end = method + counts[i]; method < end; method++) {
+            news[i] |= !is_told(builder->table, method);
+        }
+    }
+    pthread_mutex_unlock(&builder->table->lock);
+}
+
+/* Tells of what no event has told of these classes: all of it the first time. */
+static void catch_up_group(struct builder *builder, const jclass *classes, size_t count)
+{
+    size_t counts[HOTSPOT_CLASSES_MAX];
+    bool news[HOTSPOT_CLASSES_MAX];
+    bool first = builder->first;
+    bool read = hotspot_class_methods(builder->table->hotspot, builder->jni, classes, count, !first,
+                                      &builder->memory, counts);
+    const struct hotspot_method *method = builder->memory.methods;
+    if (read && builder->memory.count == 0) {
+        return;
+    }
+    if (read && !first) {
+        find_news(builder, counts, count, news);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!read && count > 1) {
+            catch_up_group(builder, &classes[i], 1); /* one of them is not to be had */
+        } else if (read && first) {
+            add_methods(builder, classes[i], METHODS_FOUND, method, counts[i]);
+            method += counts[i];
+        } else if (read && news[i]) {
+            add_class(builder, classes[i], METHODS_FOUND);
+        }
+    }
 }
 
 /* Whether a loaded class has methods that can run: it is prepared, and no array. */
@@ -293,7 +327,7 @@ static struct builder *new_builder(struct methods_file *table, jvmtiEnv *jvmti, 
 
 static void free_builder(struct builder *builder)
 {
-    hotspot_methods_free(&builder->methods);
+    hotspot_methods_free(&builder->memory);
     buffer_free(&builder->record);
     free(builder);
 }
@@ -331,11 +365,22 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
     if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) == JVMTI_ERROR_NONE) {
         /* -Xcheck:jni warns of more local references than were announced; this is that late. */
         (void)(*jni)->EnsureLocalCapacity(jni, count + 32);
-        for (jint i = 0; i < count; i++) {
-            if (!atomic_load(&table->closed) && is_ready(jvmti, classes[i])) {
-                add_class(builder, classes[i], METHODS_FOUND);
+        jint at = 0;
+        while (at < count) {
+            jclass group[HOTSPOT_CLASSES_MAX];
+            size_t used = 0;
+            jint start = at;
+            for (; at < count && used < HOTSPOT_CLASSES_MAX; at++) {
+                if (is_ready(jvmti, classes[at])) {
+                    group[used++] = classes[at];
+                }
             }
-            (*jni)->DeleteLocalRef(jni, classes[i]);
+            if (used > 0 && !atomic_load(&table->closed)) {
+                catch_up_group(builder, group, used);
+            }
+            for (jint i = start; i < at; i++) {
+                (*jni)->DeleteLocalRef(jni, classes[i]);
+            }
         }
         (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
         pthread_mutex_lock(&table->lock);

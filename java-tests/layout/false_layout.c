@@ -203,7 +203,8 @@ static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_co
     hotspot_prove(hotspot, jvmti, jni);
     struct hotspot_methods methods = {0};
     for (jint i = 0; i < class_count; i++) {
-        if (hotspot_class_methods(hotspot, jni, classes[i], &methods)) {
+        size_t read = 0;
+        if (hotspot_class_methods(hotspot, jni, &classes[i], 1, false, &methods, &read)) {
             counts.classes++;
             counts.named += methods.count;
         }
