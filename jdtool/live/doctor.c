@@ -111,12 +111,14 @@ void doctor_tell_perf(struct doctor *doctor, const char *words)
 
 void doctor_tell_jdk(const struct doctor *doctor, int java)
 {
-    /* Those whose every claim scripts/matrix.sh has tried, see docs/jdks.md. */
+    /* Those on which scripts/matrix.sh has tried the claims, see docs/jdks.md for each. */
     static const int tried[] = {8, 11, 17, 21, 25, 26, 27};
     enum { NEWEST = 27 };
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
         if (tried[i] == java) {
-            doctor_good(doctor, "JDK %d, on which every claim has been tried", java);
+            doctor_good(doctor, "JDK %d, tried: names, lines, inlined and interpreted frames%s",
+                        java,
+                        java >= 21 ? ", whole stacks, also of virtual threads" : ", whole stacks");
             return;
         }
     }
