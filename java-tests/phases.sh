@@ -29,7 +29,7 @@ record_phases() {
     mkdir "$run/buildid"
     perf --buildid-dir "$run/buildid" inject --jit -i "$run/perf.data" -o "$run/perf.jit.data" ||
         fail "perf inject --jit failed"
-    perf script -i "$run/perf.jit.data" --ns -F time,ip,sym -G 2>/dev/null >"$run/samples"
+    perf script -i "$run/perf.jit.data" --ns -F comm,time,ip,sym -G 2>/dev/null >"$run/samples"
     read -r total unnamed misnamed < <(awk -v ranges="$(code_ranges "$run/codecache" | tr '\n' ' ')" \
         -f "$tests_dir/phases.awk" "$run/log" "$run/samples")
     rm -rf "$run"
