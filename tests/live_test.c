@@ -274,7 +274,7 @@ static void the_doctor_judges(void **state)
     STARTS(told(perf_7, false), "ok    check            7.2\n");
     STARTS(told(no_perf, false),
            "poor  check            WARNING: perf not found for kernel 6.1: no");
-    STARTS(told(jdk_17, false), "ok    check            JDK 17, on which every claim");
+    STARTS(told(jdk_17, false), "ok    check            JDK 17, tried: names, lines");
     STARTS(told(jdk_19, false), "ok    check            JDK 19; tried on those around it");
     STARTS(told(jdk_99, false), "poor ");
     STARTS(told(jdk_unknown, false), "poor ");
