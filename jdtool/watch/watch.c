@@ -146,7 +146,7 @@ static void close_child(struct watched_process *jvm)
     jvm->paused_before = jvm->totals.paused_ns;
 }
 
-/* The last line that it has said, without "jdperf: " in front. */
+/* The last that it has said, without "jdperf: " in front. */
 static void note_words(struct watched_process *jvm)
 {
     char *words = perf_words(jvm->says);
@@ -154,8 +154,12 @@ static void note_words(struct watched_process *jvm)
     for (char *line = words; line && *line;) {
         size_t length = strcspn(line, "\n");
         const char *from = strncmp(line, "jdperf: ", 8) == 0 ? line + 8 : line;
-        if (length > 0 && strncmp(line, "    ", 4) != 0) {
-            snprintf(trouble, sizeof trouble, "%.*s", (int)(line + length - from), from);
+        /* A line that belongs to the one before it is put behind it. */
+        size_t used = strncmp(line, "    ", 4) == 0 ? strlen(trouble) : 0;
+        from += used ? strspn(from, " ") - 1 : 0;
+        if (length > 0) {
+            snprintf(trouble + used, sizeof trouble - used, "%.*s", (int)(line + length - from),
+                     from);
         }
         line += length + (line[length] == '\n');
     }
@@ -167,10 +171,10 @@ static void note_words(struct watched_process *jvm)
 }
 
 /* Its process has ended: with the JVM, or it is to be started again, sooner or later. */
-static void take_end(struct watched_process *jvm)
+static void take_end(struct watched_process *jvm, bool ending)
 {
     int status = jvm->child.status;
-    bool lives = process_lives(&jvm->process);
+    bool lives = !ending && process_lives(&jvm->process);
     if (lives && status != STATUS_DONE && status != STATUS_GROWN) {
         note_words(jvm);
         int64_t pause = INT64_C(5000) << (jvm->tries < 7 ? jvm->tries : 7);
@@ -310,7 +314,7 @@ static void take_turn(struct watch *watch, bool ending)
             read_slices(watch, jvm);
         }
         if (jvm->child.pidfd >= 0 && jvm->from < 0 && child_ended(&jvm->child)) {
-            take_end(jvm);
+            take_end(jvm, ending);
         }
         bool runs = jvm->child.pidfd >= 0;
         if (!runs && (ending || !process_lives(&jvm->process))) {

@@ -9,7 +9,7 @@ command -v jattach >/dev/null || skip "jattach is not installed"
 compile_sample
 seconds=${JDAGENT_SOAK_SECONDS:-3600}
 end() {
-    pkill -KILL -f "Market [0-9]* k$$-" || :
+    ((${#all[@]} == 0)) || kill -KILL "${all[@]}" 2>/dev/null || :
     [[ -z ${watch:-} ]] || kill -KILL "$watch" 2>/dev/null || :
     rm -rf "$WORK"
 }
