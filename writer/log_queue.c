@@ -13,7 +13,7 @@
 
 enum {
     LOOKS = 20, /* before the thread sleeps, */
-    LOOK_US = 100,
+    LOOK_NS = 100000,
     PATIENCE_MS = 500,
     SHORT_PATIENCE_MS = 10,
     STEP_MS = 5,
@@ -178,7 +178,7 @@ bool log_queue_stop(struct log_queue *queue)
 /* The lock is held, but not all the time. */
 static void wait_for_records(struct log_queue *queue)
 {
-    const struct timespec look = {.tv_nsec = LOOK_US * 1000};
+    const struct timespec look = {.tv_nsec = LOOK_NS};
     for (int i = 0; i < LOOKS && queue->waiting.size == 0 && !queue->stopping; i++) {
         pthread_mutex_unlock(&queue->lock);
         nanosleep(&look, NULL);

@@ -363,7 +363,6 @@ static int write_pieces(struct record_log *log, struct file *file, struct iovec 
         }
     }
     if (!error) {
-        note_stamp(file, pieces[0].iov_base);
         error = has_room(log, file, size)
                     ? output_file_append_pieces(&file->output, pieces, count, hole)
                     : -ENOSPC;
@@ -643,6 +642,7 @@ static int append_now(struct record_log *log, const struct log_head *head, struc
     for (int i = 0; i < count; i++) {
         size += pieces[i].iov_len;
     }
+    note_stamp(file, pieces[0].iov_base);
     int error = write_pieces(log, file, pieces, count, head->hole);
     if (!error) {
         index_record(log, head, file->output.size - size, size);
