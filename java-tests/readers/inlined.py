@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 GENERATED = re.compile(r"//anon|\[anon|\[unknown\]|/memfd:|/tmp/perf-\d+\.map")
+FRAMES_BASE = 1 << 60  # where jdtool inject maps the image of inlined frames
 PRIMITIVES = {"B": "byte", "C": "char", "D": "double", "F": "float", "I": "int", "J": "long",
               "S": "short", "Z": "boolean", "V": "void"}
 
@@ -138,9 +139,10 @@ def main():
 
     wanted = collections.defaultdict(set)
     for _, frames in after:
-        for address, _, image in frames:
-            if image.endswith("-frames.so"):
-                wanted[image].add(address)
+        for i, (address, symbol, image) in enumerate(frames):
+            if image.endswith("-frames.so"):  # perf 7 gives the address itself, not that in the file
+                frames[i] = (address % FRAMES_BASE, symbol, image)
+                wanted[image].add(address % FRAMES_BASE)
     lines = {image: lines_of(image, sorted(addresses)) for image, addresses in wanted.items()}
 
     count = collections.Counter()
