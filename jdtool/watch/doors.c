@@ -105,12 +105,15 @@ static int open_metrics(struct doors *doors)
         error_message("failed to listen on %s: %s", doors->options->listen, strerror(-err));
         return err;
     }
-    struct sockaddr_storage bound = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } bound = {.six = {0}};
     socklen_t size = sizeof bound;
-    if (getsockname(doors->metrics, (struct sockaddr *)&bound, &size) == 0) {
-        doors->port =
-            ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&bound)->sin6_port
-                                              : ((struct sockaddr_in *)(void *)&bound)->sin_port);
+    if (getsockname(doors->metrics, &bound.any, &size) == 0) {
+        bool six = bound.any.sa_family == AF_INET6;
+        doors->port = ntohs(six ? bound.six.sin6_port : bound.four.sin_port);
     }
     return 0;
 }

@@ -66,7 +66,8 @@ static int add(struct slice_files *files, const char *name, uint64_t seconds, ui
         files->first = 0;
     }
     char *copy = strdup(name);
-    if (!copy || array_reserve(&files->list, files->count, &files->room, sizeof *files->list)) {
+    if (!copy || array_reserve(&files->list, files->count, &files->room, sizeof *files->list) ||
+        !files->list) {
         free(copy);
         return -ENOMEM;
     }
@@ -88,7 +89,7 @@ static int read_directory(struct slice_files *files)
     DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
     int err = entries ? 0 : -errno;
-    while (!err && (entry = readdir(entries))) {
+    while (entries && !err && (entry = readdir(entries))) {
         struct stat status;
         uint64_t seconds;
         if (time_of(entry->d_name, &seconds) &&
@@ -102,7 +103,7 @@ static int read_directory(struct slice_files *files)
     } else if (fd >= 0) {
         close(fd);
     }
-    if (!err && files->count > 0) {
+    if (!err && files->list) {
         qsort(files->list, files->count, sizeof *files->list, compare);
     }
     return err;
