@@ -11,7 +11,7 @@ compile Churn
 # judge NAME: the samples of a result against what Phases wrote; sets total, wrong.
 judge() {
     local unnamed misnamed
-    perf script -i "$scratch/$1.jit.data" --ns -F time,ip,sym -G 2>/dev/null >"$scratch/samples"
+    perf script -i "$scratch/$1.jit.data" --ns -F comm,time,ip,sym -G 2>/dev/null >"$scratch/samples"
     read -r total unnamed misnamed < <(awk -v ranges="$(code_ranges "$scratch/$1.codecache" | tr '\n' ' ')" \
         -f "$tests_dir/phases.awk" "$scratch/$1.log" "$scratch/samples")
     wrong=$((unnamed + misnamed))
