@@ -21,7 +21,7 @@ for event in json.load(open(sys.argv[1] + "/scorecard.json"))["events"]:
 by_leaf() {
     "$jdperf" export "$scratch/$1" collapsed -o - --event "$2" -- --weights 2>/dev/null |
         awk '{ weight = $NF; sub(/ [0-9]+$/, ""); n = split($0, frames, ";"); sum[frames[n] "\t" frames[1]] += weight }
-            END { for (key in sum) printf "%d\t%s\n", sum[key], key }' | sort -rn
+            END { for (key in sum) printf "%.0f\t%s\n", sum[key], key }' | sort -rn
 }
 
 # near WHAT VALUE TRUTH PERCENT: what perf lost on a busy machine may be missing, and is said.
