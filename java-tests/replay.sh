@@ -7,8 +7,10 @@ compile Churn
 
 dynamic=()
 [ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
+telling=() # to stderr: on stdout it would break the program's own lines
+[ "$jdk_major" -ge 20 ] || telling=(-XX:+PrintCompilation -XX:+DisplayVMOutputToStderr)
 "$jdk/bin/java" "-agentpath:$oracle=$scratch/log,log" "${dynamic[@]}" -XX:+UseSerialGC -Xmx64m \
-    -XX:ReservedCodeCacheSize=16m -XX:+PrintCompilation -cp "$classes" Churn 400 wait >"$scratch/out" 2>"$scratch/err" &
+    -XX:ReservedCodeCacheSize=16m "${telling[@]}" -cp "$classes" Churn 400 wait >"$scratch/out" 2>"$scratch/err" &
 pid=$!
 children=("$pid")
 wait_for "$scratch/out" '^ready$'
@@ -27,7 +29,7 @@ verify "$dump"
 # will run it, but the oracle has not heard of its end.
 : >"$scratch/retired"
 if [[ $jdk_major -lt 20 ]]; then
-    sed -n 's/.* \([^ ]*\)::\([^ ]*\) ([0-9]* bytes) *made not entrant.*/\1.\2/p' "$scratch/out" >"$scratch/retired"
+    sed -n 's/.* \([^ ]*\)::\([^ ]*\) ([0-9]* bytes) *made not entrant.*/\1.\2/p' "$scratch/err" >"$scratch/retired"
     [ -s "$scratch/retired" ] || fail "nothing was made not entrant"
 fi
 "$oracle_check" --live "$dump" "$scratch/log" "$then" "$scratch/retired" || fail "the replay and the JVM's life disagree"
