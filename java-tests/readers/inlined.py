@@ -176,7 +176,8 @@ def main():
             candidates = [m for m in there if m.name == name and m.is_method]
             if not candidates:
                 if all(m.is_method for m in there) and not all(map(is_intrinsic, there + [Code(0, 0, 0, name)])):
-                    misnamed.append((time, hex(address), name, [m.name for m in there]))
+                    misnamed.append((time, hex(address), name, f"called by {index} frames, the last in {above}",
+                                     [(m.name, hex(m.address), m.size, m.time - time) for m in there]))
                 continue  # a stub, or the interpreter
             count["addresses in compiled methods"] += 1
             expected = [m.inlined_at(look) for m in candidates]
