@@ -1,6 +1,7 @@
 /*
  * A disk that can be told to be slow of understanding, or full. For tests that are linked with
- * -Wl,--wrap=pwritev, so that what the writer calls pwritev comes here first.
+ * -Wl,--wrap=pwritev, so that what the writer calls pwritev comes here first. What is told or read
+ * while a thread of the writer's writes is atomic.
  */
 #ifndef JD_TESTS_FAULTY_DISK_H
 #define JD_TESTS_FAULTY_DISK_H
@@ -13,11 +14,11 @@
 #include <unistd.h>
 
 static struct {
-    size_t chunk;   /* takes at most so many bytes at once; 0: all */
-    bool interrupt; /* every second call is interrupted */
-    uint64_t room;  /* bytes that the disk has left when `error` is set */
-    int error;      /* what a write beyond them fails with; 0: there is always room */
-    unsigned calls;
+    size_t chunk;         /* takes at most so many bytes at once; 0: all */
+    bool interrupt;       /* every second call is interrupted */
+    _Atomic(size_t) room; /* bytes that the disk has left when `error` is set */
+    atomic_int error;     /* what a write beyond them fails with; 0: there is always room */
+    atomic_uint calls;
     atomic_bool hangs; /* while it is set */
 } faulty_disk;
 

@@ -502,10 +502,19 @@ static bool wait_for_room(struct record_log *log, int error)
         go_on = log_queue_nap(log->queue, LOOK_AGAIN_MS);
     } while (go_on && disk_room(file->output.fd, log->options.reserve) <
                           disk_room_to_go_on(file->output.fd));
-    pthread_mutex_lock(&log->lock);
-    log->paused = false;
-    pthread_mutex_unlock(&log->lock);
     return go_on;
+}
+
+/* As take_some. A pause lasts until something could be written: that there was room is no proof. */
+static int try_some(struct record_log *log, struct log_batch *batch, uint32_t file)
+{
+    int error = take_some(log, batch, file);
+    if (!error && log->paused) { /* which only this thread changes */
+        pthread_mutex_lock(&log->lock);
+        log->paused = false;
+        pthread_mutex_unlock(&log->lock);
+    }
+    return error;
 }
 
 /* The rest of a batch will not be in the file. */
@@ -524,9 +533,11 @@ static void lose(struct record_log *log, struct log_batch *batch, uint32_t file)
 static void take_for(struct record_log *log, struct log_batch batch, uint32_t file)
 {
     while (batch.at != batch.end) {
-        int error = take_some(log, &batch, file);
-        log_queue_progress(log->queue);
-        if (error && !wait_for_room(log, error) && take_some(log, &batch, file) != 0) {
+        int error = try_some(log, &batch, file);
+        if (!error) { /* who waits for this thread does not wait for room on the disk */
+            log_queue_progress(log->queue);
+        }
+        if (error && !wait_for_room(log, error) && try_some(log, &batch, file) != 0) {
             lose(log, &batch, file);
         }
     }
