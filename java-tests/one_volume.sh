@@ -11,13 +11,12 @@ starts=4
 [ "$long" = 1 ] && starts=20
 volume=$scratch/volume
 mkdir "$volume"
-jvm() {
-    unshare --pid --fork --kill-child --mount-proc "$jdk/bin/java" "-agentpath:$agent=dir=$volume,methods" \
-        -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx64m -cp "$classes" Churn "$@"
-}
+# No function: in the background it would be a shell's child, which outlives the shell that is killed.
+jvm=(unshare --pid --fork --kill-child --mount-proc "$jdk/bin/java" "-agentpath:$agent=dir=$volume,methods"
+    -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx64m -cp "$classes" Churn)
 
 for i in 1 2; do
-    jvm 20 wait >"$scratch/out.$i" 2>"$scratch/err.$i" &
+    "${jvm[@]}" 20 wait >"$scratch/out.$i" 2>"$scratch/err.$i" &
     children+=("$!")
 done
 for i in 1 2; do
@@ -26,7 +25,7 @@ done
 kill -KILL "${children[@]}"
 wait "${children[@]}" 2>/dev/null || true
 for ((start = 0; start < starts; start++)); do
-    jvm 5 >"$scratch/out" 2>"$scratch/err" || fail "start $start: $(cat "$scratch/err")"
+    "${jvm[@]}" 5 >"$scratch/out" 2>"$scratch/err" || fail "start $start: $(cat "$scratch/err")"
 done
 
 mapfile -t dumps < <(find "$volume" -name jit-1.dump)

@@ -3,7 +3,9 @@
 
 usage: hotspot.py PERFPARSER RESULT [EXPANDED]
 
-Every frame in an image of RESULT must have a name. With EXPANDED, a result of the same recording
+Every frame in an image of RESULT must have a name. (hotspot takes all from an image's base, far below
+the code, to its end for the image's; what C code without frame pointers left in a chain may be an
+address there that is mapped from no file, as perf knows. Such frames are told of, but are none.) With EXPANDED, a result of the same recording
 whose call chains perf script shows, the frames in generated code of each sample must be the same.
 
 The stream (perfparser's perfunwind.cpp): "QPERFSTREAM\0", a version, then messages, each its size
@@ -31,7 +33,7 @@ class Profile:
 
     def __init__(self, parser, path):
         run = subprocess.run([parser, "--input", path], capture_output=True, check=True)
-        self.strings, self.parents, self.symbols = {-1: ""}, {}, {}
+        self.strings, self.parents, self.symbols, self.addresses = {-1: ""}, {}, {}, {}
         self.samples, self.errors = [], []
         for kind, payload in messages(run.stdout):
             self.take(kind, payload)
@@ -41,8 +43,9 @@ class Profile:
             number, size = struct.unpack_from(">iI", payload)
             self.strings[number] = payload[8:8 + size].decode("utf-8", "replace")
         elif kind == LOCATION:
-            number, _, _, _, _, _, parent = struct.unpack_from(">iQiIiii", payload)
+            number, address, _, _, _, _, parent = struct.unpack_from(">iQiIiii", payload)
             self.parents[number] = parent
+            self.addresses[number] = address
         elif kind == SYMBOL:
             number, name, _, path = struct.unpack_from(">iiii", payload)
             self.symbols[number] = name, path
@@ -99,9 +102,19 @@ def from_perf(path):
     return samples
 
 
+def image_mappings(path):
+    """Where images are mapped, [(start, end)]."""
+    script = subprocess.run(["perf", "script", "-i", path, "--show-mmap-events", "-F", "tid"],
+                            capture_output=True, text=True, errors="replace", check=True)
+    found = re.findall(r"PERF_RECORD_MMAP2? .*?\[0x([0-9a-f]+)\(0x([0-9a-f]+)\).* (/\S+)$",
+                       script.stdout, re.M)
+    return sorted({(int(at, 16), int(at, 16) + int(size, 16)) for at, size, path in found if is_image(path)})
+
+
 def main():
     profile = Profile(sys.argv[1], sys.argv[2])
-    named, missing = 0, collections.Counter()
+    mappings = image_mappings(sys.argv[2])
+    named, outside, missing = 0, 0, []
     chains = []
     for tid, time, locations in profile.samples:
         chain = []
@@ -110,11 +123,21 @@ def main():
                 if is_image(path):
                     chain.append(plain(name))
                     named += bool(name)
-                    missing[path] += not name
+                    if not name:
+                        address = profile.addresses[location]
+                        if not any(start <= address < end for start, end in mappings):
+                            outside += 1
+                            continue
+                        missing.append(f"{address:x} in {path}, thread {tid} at {time}")
         chains.append((tid, time, chain))
-    lost = sum(missing.values())
-    print(f"{len(profile.samples)} samples, {named} frames in images, {lost} without a name")
-    bad = lost > 0 or named == 0 or any(code == 1 for code, _ in profile.errors)
+    print(f"{len(profile.samples)} samples, {named} frames in images, {len(missing)} without a name")
+    for where in missing[:8]:
+        print(f"no name: {where}")
+    if outside:
+        print(f"{outside} addresses between an image's base and its code, where no file is mapped")
+    if not mappings or outside * 100 > named:
+        sys.exit(f"{len(mappings)} mappings of images")
+    bad = missing or named == 0 or any(code == 1 for code, _ in profile.errors)
 
     if len(sys.argv) > 3:
         expected = from_perf(sys.argv[3])
