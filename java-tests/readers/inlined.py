@@ -165,7 +165,7 @@ def main():
             above = raw[index - 1][2] if index else "[kernel.kallsyms]"
             look = address if above == "[kernel.kallsyms]" else address - 1
             if look < address and any(m.address == address for m in pages.get(address >> 12, [])):
-                if not GENERATED.match(above):
+                if not GENERATED.match(above) or above == "[unknown]":  # which is mapped from nowhere
                     count["no return addresses"] += 1
                     continue  # nothing returns to where code begins: it is in the frame pointer of C code
                 look = address  # the thread was stopped there
