@@ -45,18 +45,23 @@ static void check_perf(struct doctor *doctor)
     doctor_tell_perf(doctor, answer);
 }
 
+/* As run_perf, of a short recording: by that clock (-k), or by perf's own where it is NULL. */
+static int try_recording(const struct doctor *doctor, char *clock, char *answer, size_t size)
+{
+    char *arguments[12] = {
+        (char *)perf_program(), "record", "-BN", "-e", "cpu-clock", "-o", "/dev/null"};
+    size_t count = 7;
+    if (clock) {
+        arguments[count++] = "-k";
+        arguments[count++] = clock;
+    }
+    arguments[count++] = "--";
+    arguments[count] = "true";
+    return run_perf(doctor, arguments, answer, size);
+}
+
 static void check_sampling(struct doctor *doctor)
 {
-    char *const arguments[] = {(char *)perf_program(),
-                               "record",
-                               "-BN",
-                               "-e",
-                               "cpu-clock",
-                               "-o",
-                               "/dev/null",
-                               "--",
-                               "true",
-                               NULL};
     static const char as_root[] =
         "run jdperf as root, or as root: sysctl kernel.perf_event_paranoid=1";
     char answer[4096];
@@ -64,7 +69,7 @@ static void check_sampling(struct doctor *doctor)
     long paranoid = kernel_number("perf_event_paranoid", 0);
     if (!has_perf()) {
         doctor_bad(doctor, "see above", "needs perf");
-    } else if (run_perf(doctor, arguments, answer, sizeof answer) == 0) {
+    } else if (try_recording(doctor, NULL, answer, sizeof answer) == 0) {
         if (geteuid() != 0 && paranoid > 1) {
             doctor_poor(doctor, as_root,
                         "allowed for %s, but not in the kernel: kernel.perf_event_paranoid is %ld",
@@ -99,23 +104,11 @@ static void check_counters(struct doctor *doctor)
 
 static void check_clock(struct doctor *doctor)
 {
-    char *const arguments[] = {(char *)perf_program(),
-                               "record",
-                               "-BN",
-                               "-k",
-                               "mono",
-                               "-e",
-                               "cpu-clock",
-                               "-o",
-                               "/dev/null",
-                               "--",
-                               "true",
-                               NULL};
     char answer[512];
     if (!has_perf()) {
         return;
     }
-    if (run_perf(doctor, arguments, answer, sizeof answer) == 0) {
+    if (try_recording(doctor, "mono", answer, sizeof answer) == 0) {
         doctor_good(doctor, "CLOCK_MONOTONIC accepted: samples and dumps share a clock");
     } else {
         doctor_bad(doctor, "install perf 4.1 or later on Linux 4.1 or later",
