@@ -270,6 +270,24 @@ static void full_disk_is_waited_for(void **state)
     assert_int_equal(tells_of(state, "jit-7.dump", 0x20000), 1);
 }
 
+/* The pause has lasted longer than anybody's patience, and yet the log ends by itself. */
+static void closing_ends_a_pause(void **state)
+{
+    struct record_log *log =
+        open_log(state, (struct record_log_options){.thread = true, .waits = true});
+    faulty_disk.room = 0;
+    faulty_disk.error = ENOSPC;
+    faulty_disk.calls = 0;
+    assert_int_equal(append(log, 0x10000, 1000), 0);
+    assert_false(record_log_settle(log));
+    usleep(600000);
+    record_log_close(log);
+    unsigned calls = faulty_disk.calls;
+    usleep(100000);
+    assert_int_equal(faulty_disk.calls, calls); /* nobody is left who writes */
+    assert_int_equal(tells_of(state, "jit-7.dump", 0x10000), 0);
+}
+
 static void reserve_is_left_to_others(void **state)
 {
     struct record_log *log =
@@ -315,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_hung_disk, set_up,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(full_disk_is_waited_for, set_up, scratch_remove),
+        cmocka_unit_test_setup_teardown(closing_ends_a_pause, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(reserve_is_left_to_others, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(table_begins_anew_with_each_segment, set_up,
                                         scratch_remove),

@@ -165,6 +165,7 @@ bool log_queue_stop(struct log_queue *queue)
     uint64_t latest = stamp_monotonic() + (uint64_t)STOP_MS * 1000000;
     pthread_mutex_lock(&queue->lock);
     queue->stopping = true;
+    queue->progress_at = stamp_monotonic(); /* one that naps wakes up only now */
     pthread_cond_signal(&queue->posted);
     while (!queue->ended && !is_stuck(queue, PATIENCE_MS) && stamp_monotonic() < latest) {
         wait_ms(queue, &queue->progress, STEP_MS);

@@ -450,9 +450,10 @@ static int write_run(struct record_log *log, struct log_batch *batch, uint32_t w
         index_record(log, &message.head, offset, message.head.size + message.head.hole);
         offset += message.head.size + message.head.hole;
     }
-    if (error) {
+    if (error || log->paused) { /* which only this thread changes */
         pthread_mutex_lock(&log->lock);
-        file->lost += (uint64_t)count;
+        file->lost += error ? (uint64_t)count : 0;
+        log->paused = log->paused && error; /* that there was room is no proof: this is */
         pthread_mutex_unlock(&log->lock);
     }
     return error;
@@ -505,18 +506,6 @@ static bool wait_for_room(struct record_log *log, int error)
     return go_on;
 }
 
-/* As take_some. A pause lasts until something could be written: that there was room is no proof. */
-static int try_some(struct record_log *log, struct log_batch *batch, uint32_t file)
-{
-    int error = take_some(log, batch, file);
-    if (!error && log->paused) { /* which only this thread changes */
-        pthread_mutex_lock(&log->lock);
-        log->paused = false;
-        pthread_mutex_unlock(&log->lock);
-    }
-    return error;
-}
-
 /* The rest of a batch will not be in the file. */
 static void lose(struct record_log *log, struct log_batch *batch, uint32_t file)
 {
@@ -533,11 +522,11 @@ static void lose(struct record_log *log, struct log_batch *batch, uint32_t file)
 static void take_for(struct record_log *log, struct log_batch batch, uint32_t file)
 {
     while (batch.at != batch.end) {
-        int error = try_some(log, &batch, file);
+        int error = take_some(log, &batch, file);
         if (!error) { /* who waits for this thread does not wait for room on the disk */
             log_queue_progress(log->queue);
         }
-        if (error && !wait_for_room(log, error) && try_some(log, &batch, file) != 0) {
+        if (error && !wait_for_room(log, error) && take_some(log, &batch, file) != 0) {
             lose(log, &batch, file);
         }
     }
