@@ -97,6 +97,12 @@ def read_oracle(path):
     return pages
 
 
+def there_at(pages, address, time):
+    """The code that was there: what was told of last before the time, and first behind it."""
+    there = [m for m in pages.get(address >> 12, []) if m.address <= address < m.address + m.size]
+    return [m for m in there if m.time <= time][-1:] + [m for m in there if m.time > time][:1]
+
+
 def samples(path):
     """Each sample's (time in ns, [(address, symbol, file)])."""
     command = ["perf", "script", "-i", path, "--max-stack", "20000", "--ns", "-F", "time,ip,sym,dso"]
@@ -164,13 +170,12 @@ def main():
                 continue  # of a file
             above = raw[index - 1][2] if index else "[kernel.kallsyms]"
             look = address if above == "[kernel.kallsyms]" else address - 1
-            if look < address and any(m.address == address for m in pages.get(address >> 12, [])):
+            if look < address and any(m.address == address for m in there_at(pages, address, time)):
                 if not GENERATED.match(above) or above == "[unknown]":  # which is mapped from nowhere
                     count["no return addresses"] += 1
                     continue  # nothing returns to where code begins: it is in the frame pointer of C code
                 look = address  # the thread was stopped there
-            there = [m for m in pages.get(look >> 12, []) if m.address <= look < m.address + m.size]
-            there = [m for m in there if m.time <= time][-1:] + [m for m in there if m.time > time][:1]
+            there = there_at(pages, look, time)
             if not there:
                 continue  # nothing was ever told of this place
             candidates = [m for m in there if m.name == name and m.is_method]
@@ -185,7 +190,9 @@ def main():
             if inlined in expected:
                 count["right"] += 1
             else:
-                differences.append((time, hex(address), name, inlined, expected[0]))
+                around = [(hex(a), s, f) for a, s, f in raw[max(0, index - 3):index + 2]]
+                differences.append((time, hex(address), name, "found: ", inlined, "expected: ", *expected,
+                                    "the frames around it, innermost first:", *around))
         if at != len(expanded):
             sys.exit(f"at {time}: {len(expanded) - at} frames too many")
 
