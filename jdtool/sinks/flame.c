@@ -10,6 +10,7 @@
  * Times are ticks of header.tick nanoseconds since the first sample.
  */
 #include "jdtool/sinks/export.h"
+#include "jdtool/sinks/flame_lines.h"
 #include "jdtool/sinks/frame_tree.h"
 #include "jdtool/sinks/json_writer.h"
 #include "jdtool/sinks/string_table.h"
@@ -25,94 +26,12 @@ struct flame {
     struct frame_tree tree;
     struct string_table files;
     uint32_t *order;   /* samples by event and time */
-    uint32_t *counts;  /* samples on a profile's node, and on all that it called */
     uint32_t *lines;   /* by the tree's node: its most frequent line; 0: none is known */
     uint8_t *shares;   /* of that line among the samples with the node, in percent */
     uint32_t *numbers; /* a column that is being made */
     bool has_weights;  /* samples of one event weigh differently */
     uint64_t tick;
 };
-
-/* ---- The most frequent line of each node ---- */
-
-struct line_count {
-    uint32_t node, line, count;
-};
-
-static int compare_lines(const void *a, const void *b)
-{
-    const struct line_count *first = a;
-    const struct line_count *second = b;
-    if (first->node != second->node) {
-        return first->node < second->node ? -1 : 1;
-    }
-    return first->line < second->line ? -1 : first->line > second->line;
-}
-
-static void count_samples(struct flame *f)
-{
-    const struct profile *profile = f->profile;
-    for (uint32_t i = 0; i < profile->sample_count; i++) {
-        if (profile->samples[i].node != PROFILE_NONE) {
-            f->counts[profile->samples[i].node] += profile->samples[i].count;
-        }
-    }
-    for (uint32_t i = profile->node_count; i-- > 0;) {
-        if (profile->nodes[i].parent != PROFILE_NONE) {
-            f->counts[profile->nodes[i].parent] += f->counts[i];
-        }
-    }
-}
-
-/* counts[0, count), sorted. */
-static void choose_lines(struct flame *f, const struct line_count *counts, size_t count)
-{
-    for (size_t i = 0; i < count;) {
-        uint32_t node = counts[i].node;
-        uint64_t all = 0;
-        uint64_t most = 0;
-        while (i < count && counts[i].node == node) {
-            uint32_t line = counts[i].line;
-            uint64_t here = 0;
-            for (; i < count && counts[i].node == node && counts[i].line == line; i++) {
-                here += counts[i].count;
-            }
-            all += here;
-            if (line > 0 && here > most) {
-                most = here;
-                f->lines[node] = line;
-            }
-        }
-        f->shares[node] = (uint8_t)(all ? 100 * most / all : 0);
-    }
-}
-
-static int find_lines(struct flame *f)
-{
-    const struct profile *profile = f->profile;
-    size_t count = 0;
-    for (uint32_t i = 0; i < profile->node_count; i++) {
-        count += profile->locations[profile->nodes[i].location].line_count;
-    }
-    struct line_count *counts = calloc(count + 1, sizeof *counts);
-    if (!counts) {
-        return -ENOMEM;
-    }
-    size_t at = 0;
-    for (uint32_t i = 0; i < profile->node_count; i++) {
-        const struct profile_location *location = &profile->locations[profile->nodes[i].location];
-        uint32_t node = f->tree.innermost[i];
-        for (uint32_t k = 0; k < location->line_count; k++) {
-            uint32_t line = profile->lines[location->first_line + k].line;
-            counts[at++] = (struct line_count){node, line, f->counts[i]};
-            node = f->tree.nodes[node].parent;
-        }
-    }
-    qsort(counts, count, sizeof *counts, compare_lines);
-    choose_lines(f, counts, count);
-    free(counts);
-    return 0;
-}
 
 /* ---- Preparing ---- */
 
@@ -142,11 +61,10 @@ static int prepare(struct flame *f)
     }
     size_t most = (size_t)f->tree.count + profile->sample_count + 2;
     f->order = calloc(most, sizeof *f->order);
-    f->counts = calloc((size_t)profile->node_count + 1, sizeof *f->counts);
     f->lines = calloc((size_t)f->tree.count + 2, sizeof *f->lines);
     f->shares = calloc((size_t)f->tree.count + 2, sizeof *f->shares);
     f->numbers = calloc(most, sizeof *f->numbers);
-    if (!f->order || !f->counts || !f->lines || !f->shares || !f->numbers) {
+    if (!f->order || !f->lines || !f->shares || !f->numbers) {
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < profile->sample_count; i++) {
@@ -159,8 +77,7 @@ static int prepare(struct flame *f)
         f->has_weights |= sample->event == before->event && sample->weight != before->weight;
     }
     f->tick = (profile->until - profile->from) / UINT32_MAX + 1;
-    count_samples(f);
-    return find_lines(f);
+    return flame_lines_find(profile, &f->tree, f->lines, f->shares);
 }
 
 /* ---- The header ---- */
@@ -430,7 +347,6 @@ static int write_flame(const struct profile *profile, const struct export_settin
     frame_tree_free(&f.tree);
     string_table_free(&f.files);
     free(f.order);
-    free(f.counts);
     free(f.lines);
     free(f.shares);
     free(f.numbers);
