@@ -1,8 +1,4 @@
 /*
- * Mappings of a process stand in a sorted array without overlaps: a new one cuts what it covers.
- * The array belongs to a struct space, which a fork shares with its parent until one of them maps
- * something.
- *
  * Samples of a process may still come when its last thread has ended (the kernel's buffers of other
  * processors are read later), so the last few that have ended are kept.
  */
@@ -11,6 +7,8 @@
 #include "jdtool/base/chunks.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
+#include "jdtool/perf/address_space.h"
+#include "jdtool/perf/mapped_files.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,14 +18,6 @@
     (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: made up by perf, maps are not cloned                 \
                 */
 #define ENDED_KEPT 256
-
-struct space {
-    uint32_t references;
-    uint32_t count;
-    uint32_t room;
-    uint64_t state;
-    struct mapped *mappings;
-};
 
 struct thread {
     uint32_t tid;
@@ -49,208 +39,16 @@ struct process_table {
     struct chunks threads; /* of struct thread */
     uint32_t free_thread;
     struct hash_map by_tid;
-    struct chunks files; /* of struct mapped_file */
-    struct hash_map by_file;
-    struct intern strings;
+    struct mapped_files files;
+    struct spaces spaces;
+    struct intern comms;
     uint32_t ended[ENDED_KEPT]; /* entries plus one, a ring */
     uint32_t ended_next;
     uint32_t next_number;
-    uint64_t next_state;
     uint32_t process_count;
     uint32_t thread_count;
-    uint32_t mapping_count;
-    uint64_t left_out;
+    uint64_t left_out; /* processes and threads */
 };
-
-/* ---- Address spaces ---- */
-
-static struct space *new_space(struct process_table *table)
-{
-    struct space *space = calloc(1, sizeof *space);
-    if (space) {
-        space->references = 1;
-        space->state = ++table->next_state;
-    }
-    return space;
-}
-
-static void let_go(struct process_table *table, struct space *space)
-{
-    if (space && --space->references == 0) {
-        table->mapping_count -= space->count;
-        free(space->mappings);
-        free(space);
-    }
-}
-
-/* Makes the process' space its own. 0 or -ENOMEM. */
-static int unshare(struct process_table *table, struct process *process)
-{
-    struct space *shared = process->space;
-    if (shared->references == 1) {
-        return 0;
-    }
-    struct space *own = new_space(table);
-    if (!own) {
-        return -ENOMEM;
-    }
-    if (shared->count) {
-        if (shared->count > MAPPINGS_MAX - table->mapping_count) {
-            table->left_out += shared->count;
-        } else {
-            own->mappings = malloc(shared->count * sizeof *own->mappings);
-            if (!own->mappings) {
-                let_go(table, own);
-                return -ENOMEM;
-            }
-            memcpy(own->mappings, shared->mappings, shared->count * sizeof *own->mappings);
-            own->count = shared->count;
-            own->room = shared->count;
-            table->mapping_count += own->count;
-        }
-    }
-    process->space = own;
-    let_go(table, shared);
-    return 0;
-}
-
-/* The place of the first mapping that ends behind the address. */
-static uint32_t first_behind(const struct space *space, uint64_t address)
-{
-    uint32_t low = 0;
-    uint32_t high = space->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (space->mappings[middle].end <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-/* Two more than there are: the new mapping, and the rest of one that it cuts in two. */
-static int reserve(struct space *space)
-{
-    if (space->count + 2 > space->room) {
-        uint32_t room = space->room < 14 ? 16 : space->room + space->room / 2;
-        struct mapped *grown = realloc(space->mappings, room * sizeof *grown);
-        if (!grown) {
-            return -ENOMEM;
-        }
-        space->mappings = grown;
-        space->room = room;
-    }
-    return 0;
-}
-
-static void move(struct space *space, uint32_t from, uint32_t to)
-{
-    memmove(space->mappings + to, space->mappings + from,
-            (space->count - from) * sizeof *space->mappings);
-    space->count = space->count - from + to;
-}
-
-static int add_mapping(struct process_table *table, struct space *space,
-                       const struct mapped *mapping)
-{
-    if (space->count >= PROCESS_MAPPINGS_MAX || table->mapping_count >= MAPPINGS_MAX) {
-        table->left_out++;
-        return 0;
-    }
-    if (reserve(space)) {
-        return -ENOMEM;
-    }
-    uint32_t before = space->count;
-    uint32_t at = first_behind(space, mapping->start);
-    struct mapped *first = &space->mappings[at];
-    if (at < space->count && first->start < mapping->start) {
-        if (first->end > mapping->end) { /* it goes on behind */
-            move(space, at, at + 1);
-            first->end = mapping->start;
-            first++;
-            first->file_offset += mapping->end - first->start;
-            first->start = mapping->end;
-            at++;
-        } else {
-            first->end = mapping->start;
-            at++;
-        }
-    }
-    uint32_t end = at;
-    while (end < space->count && space->mappings[end].end <= mapping->end) {
-        end++;
-    }
-    if (end < space->count && space->mappings[end].start < mapping->end) {
-        struct mapped *last = &space->mappings[end];
-        last->file_offset += mapping->end - last->start;
-        last->start = mapping->end;
-    }
-    move(space, end, at + 1);
-    space->mappings[at] = *mapping;
-    space->state = ++table->next_state;
-    table->mapping_count += space->count - before;
-    return 0;
-}
-
-const struct mapped *process_mapped_at(const struct process *process, uint64_t address)
-{
-    const struct space *space = process->space;
-    uint32_t at = first_behind(space, address);
-    return at < space->count && space->mappings[at].start <= address ? &space->mappings[at] : NULL;
-}
-
-uint64_t process_mappings_state(const struct process *process)
-{
-    return process->space->state;
-}
-
-/* ---- Files ---- */
-
-static uint64_t hash_file(const char *path, const struct mapping *mapping)
-{
-    uint64_t id = 0;
-    memcpy(&id, mapping->build_id, sizeof id);
-    return hash_pair(hash_pair((uintptr_t)path, mapping->inode),
-                     id ^ ((uint64_t)mapping->major << 32 | mapping->minor));
-}
-
-static bool is_file(const struct mapped_file *file, const char *path, const struct mapping *mapping)
-{
-    return file->path == path && file->inode == mapping->inode && file->major == mapping->major &&
-           file->minor == mapping->minor && file->build_id_size == mapping->build_id_size &&
-           memcmp(file->build_id, mapping->build_id, sizeof file->build_id) == 0;
-}
-
-static struct mapped_file *find_file(struct process_table *table, const struct mapping *mapping)
-{
-    const char *path = intern(&table->strings, mapping->path);
-    if (!path) {
-        return NULL;
-    }
-    uint64_t hash = hash_file(path, mapping);
-    struct hash_map_cursor cursor = hash_map_start(&table->by_file, hash);
-    uint32_t at;
-    while ((at = hash_map_next(&table->by_file, &cursor)) != HASH_MAP_NONE) {
-        struct mapped_file *file = chunks_at(&table->files, at);
-        if (is_file(file, path, mapping)) {
-            return file;
-        }
-    }
-    struct mapped_file *file = chunks_add(&table->files);
-    if (!file || hash_map_add(&table->by_file, hash, table->files.count - 1)) {
-        return NULL;
-    }
-    *file = (struct mapped_file){.path = path,
-                                 .inode = mapping->inode,
-                                 .major = mapping->major,
-                                 .minor = mapping->minor,
-                                 .build_id_size = mapping->build_id_size,
-                                 .anonymous = mapping->anonymous};
-    memcpy(file->build_id, mapping->build_id, sizeof file->build_id);
-    return file;
-}
 
 /* ---- Processes ---- */
 
@@ -282,7 +80,7 @@ static void forget(struct process_table *table, uint32_t at)
     if (entry->is_current) {
         (void)hash_map_remove(&table->by_pid, entry->process.pid, at);
     }
-    let_go(table, entry->process.space);
+    space_let_go(&table->spaces, entry->process.space);
     memset(entry, 0, sizeof *entry);
     entry->process.pid = table->free_entry;
     table->free_entry = at + 1;
@@ -308,11 +106,11 @@ static struct entry *new_process(struct process_table *table, uint32_t pid, uint
         return NULL;
     }
     uint32_t before = find_pid(table, pid);
-    struct space *space = new_space(table);
+    struct space *space = space_new(&table->spaces);
     uint32_t at = table->free_entry;
     struct entry *entry = at ? entry_at(table, at - 1) : space ? chunks_add(&table->entries) : NULL;
     if (!space || !entry) {
-        let_go(table, space);
+        space_let_go(&table->spaces, space);
         return NULL;
     }
     if (at) {
@@ -436,11 +234,11 @@ static int add_map(struct process_table *table, const struct perf_data *data,
         }
         process = &entry->process;
     }
-    struct mapped_file *file = find_file(table, &mapping);
+    struct mapped_file *file = mapped_files_of(&table->files, &mapping);
     struct mapped added = {mapping.start, mapping.end, mapping.file_offset, file};
-    int err = file ? unshare(table, process) : -ENOMEM;
+    int err = file ? space_unshare(&table->spaces, &process->space) : -ENOMEM;
     if (!err) {
-        err = add_mapping(table, process->space, &added);
+        err = space_map(&table->spaces, process->space, &added);
     }
     if (!err) {
         const char *name = strrchr(file->path, '/');
@@ -485,9 +283,8 @@ static int add_fork(struct process_table *table, const struct perf_record *recor
     struct process *process = &entry->process;
     const struct process *parent = clones ? process_table_at(table, parent_pid) : NULL;
     if (parent) {
-        let_go(table, process->space);
-        process->space = parent->space;
-        process->space->references++;
+        space_let_go(&table->spaces, process->space);
+        process->space = space_share(parent->space);
         process->has_jvm = parent->has_jvm;
         process->code = parent->code;
         if (parent->code) {
@@ -505,7 +302,7 @@ static int add_comm(struct process_table *table, const struct perf_data *data,
     uint32_t pid = perf_record_u32(record, 8);
     uint32_t tid = perf_record_u32(record, 12);
     const char *name = perf_record_string(record, 16);
-    const char *comm = name ? intern(&table->strings, name) : "";
+    const char *comm = name ? intern(&table->comms, name) : "";
     bool is_new;
     int err = comm ? name_thread(table, pid, tid, comm, &is_new) : -ENOMEM;
     if (err || !(record->misc & PERF_RECORD_MISC_COMM_EXEC)) {
@@ -556,7 +353,7 @@ int process_table_add(struct process_table *table, const struct perf_data *data,
 
 uint64_t process_table_left_out(const struct process_table *table)
 {
-    return table->left_out;
+    return table->left_out + table->spaces.left_out;
 }
 
 /* ---- Life ---- */
@@ -567,7 +364,7 @@ struct process_table *process_table_new(void)
     if (table) {
         table->entries.element = sizeof(struct entry);
         table->threads.element = sizeof(struct thread);
-        table->files.element = sizeof(struct mapped_file);
+        table->files.list.element = sizeof(struct mapped_file);
     }
     return table;
 }
@@ -578,14 +375,13 @@ void process_table_free(struct process_table *table)
         return;
     }
     for (uint32_t i = 0; i < table->entries.count; i++) {
-        let_go(table, entry_at(table, i)->process.space);
+        space_let_go(&table->spaces, entry_at(table, i)->process.space);
     }
     chunks_free(&table->entries);
     chunks_free(&table->threads);
-    chunks_free(&table->files);
+    mapped_files_free(&table->files);
     hash_map_free(&table->by_pid);
     hash_map_free(&table->by_tid);
-    hash_map_free(&table->by_file);
-    intern_free(&table->strings);
+    intern_free(&table->comms);
     free(table);
 }

@@ -1,0 +1,106 @@
+/*
+ * What the files behind dumps.h share: dump_files.c knows where dumps lie, code_source.c is one of
+ * them, dumps.c says whose each is and finds code in them.
+ */
+#ifndef JD_TOOL_DUMPS_PRIVATE_H
+#define JD_TOOL_DUMPS_PRIVATE_H
+
+#include "jdtool/resolve/dumps.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* A dump's first records and its mapping lie that close together, in ns. */
+#define MAPS_WITHIN (UINT64_C(10) * 1000 * 1000 * 1000)
+
+/* What is wrong with a dump that could not be opened. */
+#define DUMP_UNREADABLE "its dump cannot be read"
+
+/* A mapping of a dump that was read of, in its time or not. */
+struct marker {
+    uint32_t pid;
+    const char *path;
+    uint64_t inode;
+    int fd; /* opened at once, with what is at `opened`; -1: not */
+    const char *opened;
+};
+
+/* A dump that options name. */
+struct named_dump {
+    const char *path;
+    struct jitdump_header header;
+    uint64_t inode;
+    bool readable;
+    bool used;
+};
+
+struct dumps {
+    struct perf_data *data;
+    struct methods *methods;
+    struct dumps_options options;
+    struct time_conversion conversion;
+    struct named_dump *named;
+    uint32_t unused; /* of these */
+    struct marker *markers;
+    uint32_t marker_count;
+    uint32_t marker_room;
+    struct code_source **sources;
+    struct recorded_jvm **list; /* their `about` */
+    uint32_t count;
+    uint32_t room;
+    uint32_t list_room;
+};
+
+static inline const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Tells that there is no memory: -ENOMEM. */
+int dumps_no_memory(void);
+
+/* ---- dump_files.c ---- */
+
+/* Whether it is named as one, jit-<digits>.dump. */
+bool dump_files_has_name(const char *path);
+
+/* What dumps_notice has kept of a mapping; NULL: nothing. Moves with the next dumps_notice. */
+struct marker *dump_files_marker(const struct dumps *dumps, uint32_t pid, const char *path);
+
+/* Where the file of a mapping is now. False: nowhere. */
+bool dump_files_find(const struct dumps *dumps, const struct marker *marker, char path[PATH_MAX]);
+
+/* Reads the headers of the dumps that options name. 0 or a negative errno after a message. */
+int dump_files_read_named(struct dumps *dumps);
+
+/* The one of these for a mapping at that time: this very file, of this name and the nearest in
+ * time, or with this pid. NULL: none. */
+struct named_dump *dump_files_named_for(const struct dumps *dumps, const struct marker *marker,
+                                        uint64_t from);
+
+/* ---- code_source.c ---- */
+
+/*
+ * Opens the dump at a path; fd: it is open already and is the source's from now on, -1: not. One
+ * that is of no use is told of, and the source says why. 0 or a negative errno after a message.
+ */
+int code_source_open(struct dumps *dumps, struct code_source *source, const char *path, int fd,
+                     const struct process *process);
+
+/* Whether a path is that of a segment beside the other one. */
+bool code_source_is_segment_of(const char *path, const char *other);
+
+/* The number of the segment that a path leads to, 0: none. */
+uint64_t code_source_segment(const char *path);
+
+/* A further segment was mapped. 0 or a negative errno after a message. */
+int code_source_map_segment(struct code_source *source, const char *path);
+
+/* Reads what was appended since; is_all: nothing more will come. 0 or a negative errno after a
+ * message. */
+int code_source_update(struct code_source *source, bool is_all);
+
+void code_source_free(struct code_source *source);
+
+#endif

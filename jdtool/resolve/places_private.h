@@ -1,0 +1,48 @@
+/* What the files behind places.h share: place_made.c finds out what is at a place, places.c keeps
+ * it. */
+#ifndef JD_TOOL_PLACES_PRIVATE_H
+#define JD_TOOL_PLACES_PRIVATE_H
+
+#include "jdtool/base/chunks.h"
+#include "jdtool/base/hash_map.h"
+#include "jdtool/resolve/places.h"
+
+/* Most questions are of a few thousand addresses. A power of two. */
+#define FRONT 2048
+
+struct places {
+    struct places_options options;
+    struct piece_context pieces;
+    struct chunks list; /* of struct place */
+    struct hash_map by_pc;
+    struct front {
+        uint64_t hash;
+        struct place *place; /* NULL: none */
+    } front[FRONT];          /* those that were asked for last */
+    struct arena arena;      /* frames and rows */
+    bool failed;
+
+    /* The place that is being made. */
+    struct process *process;
+    uint64_t time;
+    struct code_place found; /* the last code that was found for it */
+    uint64_t until;          /* of all that was found */
+
+    uint32_t made; /* so many, which is the origin of their frames */
+
+    struct place nowhere; /* for want of memory, and of a process */
+    struct resolved_frame unknown;
+};
+
+/*
+ * Finds out what is at place->pc of a process at a time, and until when that holds. Frames have no
+ * addresses yet, and where there is one only it is place->own. Without memory places->failed is
+ * set.
+ */
+void place_make(struct places *places, struct place *place, struct process *process, uint64_t time);
+
+/* The same in the kernel; object NULL: it is not known. */
+void place_make_kernel(struct places *places, struct place *place, struct object *kernel,
+                       const struct module *module);
+
+#endif
