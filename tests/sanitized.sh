@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # sanitized.sh SANITIZERS: the unit tests once more, built with a compiler's sanitizers in a
-# directory of their own. SANITIZERS as -fsanitize wants them: address,undefined or thread.
+# directory of their own. SANITIZERS as -fsanitize wants them: address,undefined or thread, which is
+# for those of code that has threads.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -17,13 +18,15 @@ if ! { echo 'int main(void) { return 0; }' |
 fi
 rm -f "$probe" # exec leaves no trap
 
+tests=unit
+[[ $sanitizers != thread ]] || tests=threads
 log=$build.log
 if ! { cmake -S "$source" -B "$build" -DJDAGENT_SANITIZE="$sanitizers" -DJDAGENT_WERROR=OFF \
     -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g -DNDEBUG" &&
-    cmake --build "$build" --target unit_tests -j "$(nproc)"; } >"$log" 2>&1; then
+    cmake --build "$build" --target "${tests}_tests" -j "$(nproc)"; } >"$log" 2>&1; then
     cat "$log"
     exit 1
 fi
 cd "$build"
 export ASAN_OPTIONS=detect_leaks=1
-exec ctest -L '^unit$' --no-tests=error --output-on-failure -j "$(nproc)"
+exec ctest -L "^$tests\$" --no-tests=error --output-on-failure -j "$(nproc)"

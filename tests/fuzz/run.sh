@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus: 15 seconds, or
-# 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
+# run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus, and then for 4 seconds
+# on, or for 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 source "$(dirname "$0")/../lib.sh"
@@ -33,7 +33,7 @@ if ! { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON
 fi
 exec 9>&-
 
-limit=(-max_total_time=15)
+limit=(-max_total_time=4)
 [[ ${JDAGENT_LONG:-} == 1 ]] && limit=(-runs=10000000)
 corpus=$build/corpus-$target # libFuzzer adds to the first directory, so not the one in the sources
 mkdir -p "$corpus"
