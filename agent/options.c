@@ -276,11 +276,17 @@ static bool set_verbose(struct options *options, const char *value)
     }
 SWITCH_SETTER(tier)
 SWITCH_SETTER(normalize)
-SWITCH_SETTER(lines)
 SWITCH_SETTER(code)
 SWITCH_SETTER(methods)
 SWITCH_SETTER(samply)
 SWITCH_SETTER(strict)
+
+static bool set_lines(struct options *options, const char *value)
+{
+    options->tree_lines = strcmp(value, "tree") == 0;
+    options->lines = true;
+    return options->tree_lines || parse_switch(value, &options->lines);
+}
 
 /*
  * perf-map-agent's words, which people have in their scripts. What three of them ask for is what
@@ -351,7 +357,7 @@ static const struct option {
     {"tier", "on, off", set_tier, NULL, false},
     {"normalize", "on, off", set_normalize, NULL, false},
     {"inline", "full, leaf, off", set_inline, NULL, false},
-    {"lines", "on, off", set_lines, NULL, false},
+    {"lines", "on, off, tree", set_lines, NULL, false},
     {"code", "on, off", set_code, NULL, false},
     {"unfold", "off, leaf, all, simple", set_unfold, NULL, false},
     {"methods", "on, off", set_methods, NULL, false},

@@ -38,6 +38,7 @@ struct options {
     bool normalize;
     enum inline_depth inlines;
     bool lines;
+    bool tree_lines; /* lines, but no rows in the dump that its inline trees give as well */
     bool code;
     struct unfold_style unfold; /* perf maps */
     bool methods;

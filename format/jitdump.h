@@ -137,9 +137,22 @@ struct jitdump_close {
  *                            to no bytecode. A range is code of that node's method itself, at that
  *                            line of its file (0 = unknown); the "previous line" of the first is 0.
  *   JITDUMP_TRAILER_CODE     until the section ends: uleb key, uleb value; keys below
+ *
+ *   JITDUMP_TRAILER_TREE_ROWS  empty: the record has no entries, for its rows are in the tree
+ *
+ * Rows from the tree. With that section (lines=tree) the rows are what the inline tree says, and
+ * `jdtool convert` writes them as entries again:
+ *   - each range has the line and file of its node's method; where it has none, those of the call
+ * in the parent, and so on outwards for at most JITDUMP_TREE_CLIMB calls; else the first line of
+ *     node 0's method; where that is unknown too there is no row, and the row before goes on
+ *   - code behind the last range has the first line of node 0's method
+ *   - a row that has the file (by id) and line of the row before is left out; the first row starts
+ *     with the code; the last one stands once more at the code's end
+ * A writer leaves entries out only where this gives the very same ones.
  */
 #define JITDUMP_TRAILER_MAGIC   0x7264646Au /* "jddr", little-endian */
 #define JITDUMP_TRAILER_VERSION 1
+#define JITDUMP_TREE_CLIMB      256
 
 struct jitdump_trailer {
     uint32_t magic;
@@ -152,6 +165,7 @@ enum jitdump_trailer_tag {
     JITDUMP_TRAILER_METHODS = 2,
     JITDUMP_TRAILER_INLINES = 3,
     JITDUMP_TRAILER_CODE = 4,
+    JITDUMP_TRAILER_TREE_ROWS = 5,
 };
 
 /* Keys of JITDUMP_TRAILER_CODE. A key that is absent is unknown. Offsets are from the code's start.

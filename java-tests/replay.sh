@@ -15,11 +15,14 @@ pid=$!
 children=("$pid")
 wait_for "$scratch/out" '^ready$'
 sleep 2 # deferred events are delivered by then
-mkdir "$scratch/dump"
+mkdir "$scratch/dump" "$scratch/trees"
 attach "$pid" "start,dir=$scratch/dump" >"$scratch/said" 2>&1 || fail "start: $(cat "$scratch/said")"
 # Attaching makes the JVM compile, and events are late: what comes now need not be in the dump.
 then=$(tail -n 2 "$scratch/log" | head -n 1 | cut -f 2)
 sleep 1
+attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
+# Once more, with the rows left to the inline trees.
+attach "$pid" "start,dir=$scratch/trees,lines=tree" >"$scratch/said" 2>&1 || fail "lines=tree: $(cat "$scratch/said")"
 attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
 kill -KILL "$pid" # a shutdown would run, and compile, more
 dump=$(the_dump "$scratch/dump")
@@ -33,3 +36,21 @@ if [[ $jdk_major -lt 20 ]]; then
     [ -s "$scratch/retired" ] || fail "nothing was made not entrant"
 fi
 "$oracle_check" --live "$dump" "$scratch/log" "$then" "$scratch/retired" || fail "the replay and the JVM's life disagree"
+
+# field NAME DUMP: of its statistics.
+field() { "$jdtool" stat --json "$2" | sed -n "s/^  \"$1\": \([0-9]*\),*$/\1/p"; }
+trees=$(the_dump "$scratch/trees")
+verify "$trees"
+"$jdtool" convert "$trees" -o "$scratch/rows.dump" >"$scratch/said" || fail "convert: $(cat "$scratch/said")"
+verify "$scratch/rows.dump"
+"$jdtool" convert --lines tree "$scratch/rows.dump" -o "$scratch/again.dump" >"$scratch/said" ||
+    fail "convert --lines tree: $(cat "$scratch/said")"
+cmp "$trees" "$scratch/again.dump" || fail "the rows that convert wrote are not those that the agent left out"
+# A method of which HotSpot tells no place has no tree, and one row: its first line.
+kept=$("$jdtool" dump "$trees" | awk '/ DEBUG_INFO / { rows = $NF } /^    node 0/ && rows > 0 { n += rows } END { print n + 0 }')
+all=$(field rows "$scratch/rows.dump")
+claim "lines=tree: rows kept beside a tree" "$kept of $all"
+claim "lines=tree: bytes" "$(stat -c %s "$trees") of $(stat -c %s "$scratch/rows.dump")"
+[ "$all" -gt 1000 ] || fail "only $all rows"
+[ "$kept" = 0 ] || fail "lines=tree keeps $kept rows that a tree should give"
+[ "$(field tree_rows "$scratch/rows.dump")" = 0 ] || fail "the converted dump leaves rows to trees"

@@ -86,6 +86,10 @@ static void values_in_all_their_forms(void **state)
     accept("dir=..."); /* a name like any other */
     accept("names=jvm");
     assert_int_equal(options.names, NAMES_JVM);
+    accept("lines=tree");
+    assert_true(options.lines && options.tree_lines);
+    accept("lines=on");
+    assert_true(options.lines && !options.tree_lines);
     accept("inline=off");
     assert_int_equal(options.inlines, INLINE_OFF);
     accept("max=1");

@@ -2,6 +2,7 @@
 #include "random.h"
 #include "scratch.h"
 
+#include "jdtool/inspect/convert.h"
 #include "jdtool/inspect/repair.h"
 #include "jdtool/inspect/verify.h"
 #include "jdtool/jitdump/code_index.h"
@@ -90,6 +91,45 @@ static void make_tree(struct sample *sample, uint64_t *seed)
         offset += 1 + random_below(seed, 30);
     }
     sample->code.ranges_end = offset < sample->code.size ? offset : (uint32_t)sample->code.size;
+}
+
+/* Where the code at an offset comes from, by format/jitdump.h's "Rows from the tree". */
+static bool line_in_tree(const struct sample *sample, uint32_t offset, struct code_row *row)
+{
+    const struct code *code = &sample->code;
+    uint32_t node = 0;
+    uint32_t line = 0;
+    for (uint32_t i = 0; i < code->range_count && sample->ranges[i].offset <= offset; i++) {
+        node = sample->ranges[i].node;
+        line = sample->ranges[i].line;
+    }
+    const struct method *root = sample->nodes[0].method;
+    if (offset >= code->ranges_end) {
+        node = 0;
+        line = root->first_line;
+    }
+    while (node && !(line && sample->nodes[node].method->file)) {
+        line = sample->nodes[node].call_line;
+        node = sample->nodes[node].parent;
+    }
+    row->file = sample->nodes[node].method->file;
+    row->line = node || line ? line : root->first_line;
+    return row->file && row->line;
+}
+
+/* Rows that the tree gives as well, in the place of others. */
+static void make_tree_rows(struct sample *sample)
+{
+    struct code *code = &sample->code;
+    code->row_count = 0;
+    for (uint32_t offset = 0; offset < code->size; offset++) {
+        struct code_row row = {.offset = code->row_count ? offset : 0};
+        const struct code_row *last = code->row_count ? &sample->rows[code->row_count - 1] : NULL;
+        if (line_in_tree(sample, offset, &row) &&
+            !(last && last->file == row.file && last->line == row.line)) {
+            sample->rows[code->row_count++] = row;
+        }
+    }
 }
 
 static void make_sample(struct sample *sample, uint32_t number, uint64_t *seed)
@@ -366,11 +406,124 @@ static void with_samply(void **state)
     round_trip(state, true);
 }
 
+static void put_bytes(void *context, const void *bytes, size_t size)
+{
+    assert_int_equal(fwrite(bytes, 1, size, context), size);
+}
+
+static uint64_t convert(const char *from, const char *to, bool to_tree)
+{
+    struct jitdump_reader *reader;
+    struct convert_result result;
+    FILE *out = fopen(to, "we");
+    assert_non_null(out);
+    assert_int_equal(jitdump_reader_open(from, &reader), 0);
+    assert_int_equal(convert_dump(reader, from, to_tree, put_bytes, out, &result), 0);
+    jitdump_reader_close(reader);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(result.loads, CODES);
+    assert_int_equal(result.too_large, 0);
+    assert_int_equal(result.torn_bytes, 0);
+    return result.changed;
+}
+
+static void check_same_file(const char *left, const char *right)
+{
+    size_t left_size = 0;
+    size_t right_size = 0;
+    uint8_t *left_bytes = scratch_read(left, &left_size);
+    uint8_t *right_bytes = scratch_read(right, &right_size);
+    assert_int_equal(left_size, right_size);
+    assert_memory_equal(left_bytes, right_bytes, left_size);
+    free(left_bytes);
+    free(right_bytes);
+}
+
+/* The same records, but for stamps and numbers, which differ from dump to dump. */
+static void check_same_debug_infos(const char *left, const char *right)
+{
+    struct jitdump_reader *readers[2];
+    struct jitdump_record_view records[2];
+    assert_int_equal(jitdump_reader_open(left, &readers[0]), 0);
+    assert_int_equal(jitdump_reader_open(right, &readers[1]), 0);
+    enum jitdump_status status;
+    while ((status = jitdump_reader_next(readers[0], &records[0])) == JITDUMP_RECORD) {
+        assert_int_equal(jitdump_reader_next(readers[1], &records[1]), JITDUMP_RECORD);
+        assert_int_equal(records[0].id, records[1].id);
+        assert_int_equal(records[0].payload_size, records[1].payload_size);
+        if (records[0].id == JIT_CODE_DEBUG_INFO) {
+            assert_memory_equal(records[0].payload, records[1].payload, records[0].payload_size);
+        }
+    }
+    assert_int_equal(status, JITDUMP_END);
+    jitdump_reader_close(readers[0]);
+    jitdump_reader_close(readers[1]);
+}
+
+/* Writes all samples. Returns the dump's path, which the caller frees. */
+static char *write_samples(const char *directory, bool tree_lines, const bool *unloaded)
+{
+    struct jitdump_sink_options options = {
+        .directory = directory, .directory_fd = AT_FDCWD, .tree_lines = tree_lines};
+    struct occupancy *sink = NULL;
+    assert_int_equal(open_jitdump(&options, &sink), 0);
+    for (uint32_t i = 0; i < CODES; i++) {
+        if (unloaded[i]) {
+            occupancy_unload(sink, samples[i].code.address, NULL);
+        }
+        assert_int_equal(occupancy_load(sink, &samples[i].code), 0);
+    }
+    struct sink_stats stats;
+    occupancy_stats(sink, 0, &stats);
+    char *path = strdup(stats.path);
+    occupancy_close(sink);
+    return path;
+}
+
+/* lines=tree: readers find the same rows, and convert makes the bytes that lines=on writes. */
+static void rows_left_to_trees(void **state)
+{
+    uint64_t seed = random_seed() + 2;
+    bool unloaded[CODES];
+    uint32_t in_tree = 0;
+    make_methods(&seed);
+    for (uint32_t i = 0; i < CODES; i++) {
+        make_sample(&samples[i], i, &seed);
+        unloaded[i] = random_below(&seed, 2);
+        if (samples[i].code.range_count > 0 && random_below(&seed, 4)) {
+            make_tree_rows(&samples[i]);
+            in_tree++;
+        }
+    }
+    assert_true(in_tree > CODES / 4);
+    char *trees = write_samples(*state, true, unloaded);
+    char *standard = write_samples(*state, false, unloaded);
+    assert_string_not_equal(trees, standard);
+    struct code_index *index;
+    assert_int_equal(code_index_open(trees, &index), 0);
+    check_dump(index);
+    code_index_close(index);
+    check_repair(trees);
+
+    const char *converted = scratch_path(state, "converted");
+    /* A tree whose ranges have no line gives no row, and some random rows are its tree's. */
+    uint64_t changed = convert(trees, converted, false);
+    assert_true(changed >= in_tree);
+    check_same_debug_infos(converted, standard);
+    check_repair(converted);
+    const char *back = scratch_path(state, "back");
+    assert_int_equal(convert(converted, back, true), changed);
+    check_same_file(back, trees);
+    free(trees);
+    free(standard);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(plain, scratch_create, scratch_remove),
         cmocka_unit_test_setup_teardown(with_samply, scratch_create, scratch_remove),
+        cmocka_unit_test_setup_teardown(rows_left_to_trees, scratch_create, scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "writer/process.h"
 #include "writer/samply_records.h"
 #include "writer/trailer_encoder.h"
+#include "writer/tree_rows.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -34,6 +35,7 @@ struct jitdump_sink {
     struct samply_records *samply; /* NULL: not wanted */
     uint64_t lost;                 /* records, at the last look */
     bool no_debug_info;
+    bool tree_lines;
     bool segments; /* each record has to be understood by itself */
     uint64_t records;
 };
@@ -111,8 +113,9 @@ static void put_debug_info(struct jitdump_sink *dump, const struct code *code, u
 {
     struct buffer *group = &dump->group;
     size_t start = begin(group, sizeof(struct jitdump_debug_info));
-    uint64_t entries = put_entries(group, code);
-    trailer_encode(&dump->trailer, code, group);
+    bool in_tree = dump->tree_lines && tree_gives_rows(code);
+    uint64_t entries = in_tree ? 0 : put_entries(group, code);
+    trailer_encode(&dump->trailer, code, in_tree, group);
     if (size_since(group, start) == sizeof(struct jitdump_debug_info)) {
         group->size = start; /* nothing to say */
         return;
@@ -324,6 +327,7 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     trailer_encoder_init(&dump->trailer);
     dump->segments = options->segment > 0;
     dump->no_debug_info = options->no_debug_info;
+    dump->tree_lines = options->tree_lines;
     if (options->samply) {
         dump->samply = samply_records_new(options->source_path);
         if (!dump->samply) {

@@ -15,6 +15,7 @@ struct jitdump_sink_options {
     bool samply;             /* samply's record extensions ahead of each LOAD */
     const char *source_path; /* samply: directories with Java sources, separated by ':'; or NULL */
     bool no_debug_info;      /* no lines, no trailer */
+    bool tree_lines;         /* no rows where the trailer's tree gives the same */
     uint64_t max_bytes;      /* stop at a record boundary before this size; 0: no limit */
     bool thread;             /* record_log.h tells of these */
     bool waits;

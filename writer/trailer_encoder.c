@@ -115,7 +115,8 @@ static void put_section(struct buffer *out, enum jitdump_trailer_tag tag,
     }
 }
 
-void trailer_encode(struct trailer_encoder *encoder, const struct code *code, struct buffer *out)
+void trailer_encode(struct trailer_encoder *encoder, const struct code *code, bool tree_rows,
+                    struct buffer *out)
 {
     buffer_clear(&encoder->files);
     buffer_clear(&encoder->methods);
@@ -132,6 +133,10 @@ void trailer_encode(struct trailer_encoder *encoder, const struct code *code, st
     put_section(out, JITDUMP_TRAILER_METHODS, &encoder->methods);
     put_section(out, JITDUMP_TRAILER_INLINES, &encoder->inlines);
     put_section(out, JITDUMP_TRAILER_CODE, &encoder->facts);
+    if (tree_rows) {
+        buffer_put_uleb(out, JITDUMP_TRAILER_TREE_ROWS);
+        buffer_put_uleb(out, 0);
+    }
     if (!out->failed) {
         struct jitdump_trailer trailer = {
             .magic = JITDUMP_TRAILER_MAGIC,

@@ -23,8 +23,12 @@ struct trailer_encoder {
 void trailer_encoder_init(struct trailer_encoder *encoder);
 void trailer_encoder_free(struct trailer_encoder *encoder);
 
-/* Appends the trailer of this code to `out`, nothing when there is nothing to say. */
-void trailer_encode(struct trailer_encoder *encoder, const struct code *code, struct buffer *out);
+/*
+ * Appends the trailer of this code to `out`, nothing when there is nothing to say. `tree_rows`: the
+ * record has no entries, for tree_gives_rows.
+ */
+void trailer_encode(struct trailer_encoder *encoder, const struct code *code, bool tree_rows,
+                    struct buffer *out);
 
 /*
  * Takes back that anything has been defined: for when trailers that trailer_encode made did not

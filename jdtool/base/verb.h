@@ -28,6 +28,7 @@ extern const struct verb verb_verify;
 extern const struct verb verb_stat;
 extern const struct verb verb_map;
 extern const struct verb verb_repair;
+extern const struct verb verb_convert;
 extern const struct verb verb_inject;
 extern const struct verb verb_export;
 extern const struct verb verb_annotate;

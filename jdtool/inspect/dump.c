@@ -197,6 +197,9 @@ static void print_trailer(struct listing *listing, const uint8_t *bytes, size_t 
     if (!listing->brief) {
         print_tree(listing);
         print_facts(listing->trailer.facts);
+        if (listing->trailer.tree_rows) {
+            printf("    rows are in the tree\n");
+        }
     }
 }
 

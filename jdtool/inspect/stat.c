@@ -27,6 +27,7 @@ struct totals {
     uint64_t code_bytes;
     uint64_t loads_without_code;
     uint64_t rows;
+    uint64_t tree_rows; /* records that leave theirs to the tree */
     uint64_t trailers;
     uint64_t trailer_bytes;
     uint64_t inline_nodes;
@@ -138,6 +139,7 @@ static void add_debug_info(struct totals *totals, const struct jitdump_reader *r
         }
         totals->inline_nodes += trailer->node_count;
         totals->ranges += trailer->range_count;
+        totals->tree_rows += trailer->tree_rows;
         add_facts(totals, trailer->facts);
     }
 }
@@ -292,6 +294,7 @@ static int run(int argc, char **argv)
         {"native_wrappers", "native wrappers", totals.wrappers},
         {"stubs", "stubs", totals.stubs},
         {"rows", "rows of line tables", totals.rows},
+        {"tree_rows", "line tables left to trees", totals.tree_rows},
         {"trailers", "trailers", totals.trailers},
         {"trailer_bytes", "bytes of trailers", totals.trailer_bytes},
         {"inline_nodes", "nodes of inline trees", totals.inline_nodes},

@@ -105,6 +105,10 @@ static void check_trailer(struct debug_rules *rules, struct debug_pending *pendi
                       "the trailer's methods name %u files that are not defined",
                       rules->trailer.undefined_files);
     }
+    if (rules->trailer.tree_rows && rules->trailer.range_count == 0) {
+        verify_broken(rules->output, RULE_TRAILER_TREE, offset,
+                      "the rows are left to an inline tree without ranges");
+    }
     pending->ranges_end = check_tree(rules, offset);
     check_facts(rules, offset);
     memcpy(pending->facts, rules->trailer.facts, sizeof(pending->facts));

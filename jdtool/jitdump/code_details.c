@@ -3,6 +3,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/jitdump/samply_tree.h"
+#include "jdtool/jitdump/tree_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,8 +39,20 @@ static int add_entry(struct code_details *details, const struct jitdump_entry *e
     return 0;
 }
 
+/* Rows that the record has left to its tree. */
+static int fetch_tree_rows(const struct source *source, const struct code_blob *blob,
+                           struct code_details *details)
+{
+    struct tree_rows rows = {.entries = details->entries, .room = details->entry_room};
+    int error = tree_rows_make(&details->trailer, source->names, blob->address, blob->size, &rows);
+    details->entries = rows.entries;
+    details->entry_room = rows.room;
+    details->entry_count = error ? 0 : rows.count;
+    return error;
+}
+
 static int fetch_rows(const struct source *source, const struct jitdump_record_view *record,
-                      struct code_details *details)
+                      const struct code_blob *blob, struct code_details *details)
 {
     /* All names together are shorter than the entries, so the buffer never has to move. */
     int error = reserve_buffer(&details->string_buffer, record->debug_info.entries_size);
@@ -73,7 +86,9 @@ static int fetch_rows(const struct source *source, const struct jitdump_record_v
                        record->debug_info.entries_size - walk.at, source->names, &details->trailer,
                        &why);
     }
-    return 0;
+    return details->trailer.tree_rows && details->entry_count == 0
+               ? fetch_tree_rows(source, blob, details)
+               : 0;
 }
 
 /* Rows from the lines of samply's record. Where it knows none, the outer function's first. */
@@ -191,7 +206,7 @@ int code_details_read(struct jitdump_reader *reader, const char *path, struct tr
     if (blob->debug_offset) {
         error = read_again(&source, blob->debug_offset, JIT_CODE_DEBUG_INFO, &record);
         if (!error) {
-            error = fetch_rows(&source, &record, details);
+            error = fetch_rows(&source, &record, blob, details);
         }
     }
     if (!error && blob->samply_offset && details->trailer.node_count == 0) {

@@ -244,6 +244,7 @@ void trailer_clear(struct trailer *trailer)
 {
     trailer->node_count = 0;
     trailer->range_count = 0;
+    trailer->tree_rows = false;
     trailer->undefined_files = 0;
     for (size_t i = 0; i < sizeof(trailer->facts) / sizeof(*trailer->facts); i++) {
         trailer->facts[i] = -1;
@@ -275,6 +276,9 @@ int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, si
             break;
         case JITDUMP_TRAILER_CODE:
             error = decode_facts(&section, trailer, why);
+            break;
+        case JITDUMP_TRAILER_TREE_ROWS:
+            trailer->tree_rows = true;
             break;
         default:
             break;

@@ -1,10 +1,12 @@
 /*
  * libFuzzer target: a file that claims to be a jitdump goes through everything that jdtool does
- * with dumps. Beside what the sanitizers find: what repair makes must pass verify, and a map's
- * entries must not overlap.
+ * with dumps. Beside what the sanitizers find: what repair makes must pass verify, a map's entries
+ * must not overlap, and rows that are left to trees must come back as they were.
  */
+#include "jdtool/base/bytes.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/inspect/convert.h"
 #include "jdtool/inspect/repair.h"
 #include "jdtool/inspect/verify.h"
 #include "jdtool/jitdump/code_index.h"
@@ -12,6 +14,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -89,6 +92,43 @@ static void repair(struct jitdump_reader *reader)
     jitdump_reader_close(repaired);
 }
 
+static void put_bytes(void *context, const void *bytes, size_t size)
+{
+    bytes_put(context, bytes, size);
+}
+
+/* False: it cannot be converted. */
+static bool convert(const uint8_t *data, size_t size, bool to_tree, struct bytes *made)
+{
+    struct jitdump_reader *reader;
+    struct convert_result result;
+    int fd = file_of(data, size);
+    if (jitdump_reader_open_fd(fd, "dump", &reader) < 0) {
+        return false;
+    }
+    int error = convert_dump(reader, "dump", to_tree, put_bytes, made, &result);
+    jitdump_reader_close(reader);
+    return error == 0;
+}
+
+/* Standard, to trees, and standard again. */
+static void convert_there_and_back(const uint8_t *data, size_t size)
+{
+    struct bytes standard = {0};
+    struct bytes trees = {0};
+    struct bytes again = {0};
+    if (convert(data, size, false, &standard) &&
+        (!convert(standard.at, standard.size, true, &trees) ||
+         !convert(trees.at, trees.size, false, &again) || again.size != standard.size ||
+         memcmp(again.at, standard.at, again.size) != 0)) {
+        fprintf(stderr, "rows that were left to trees are others\n");
+        abort();
+    }
+    bytes_free(&standard);
+    bytes_free(&trees);
+    bytes_free(&again);
+}
+
 static void check_entry(void *context, uint64_t address, uint64_t size,
                         const struct code_stay *stay)
 {
@@ -149,6 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         repair(reader);
         jitdump_reader_close(reader);
         look_up(fd);
+        convert_there_and_back(data, size);
         print(fd, &verb_dump, "--");
         print(fd, &verb_stat, "--json");
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# jdtool dump, verify, stat, map and repair as a user meets them: what they print and how they exit.
+# jdtool dump, verify, stat, map, repair and convert as a user meets them: what they print and how they exit.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -12,10 +12,10 @@ run 2 "$tool"
 run 2 "$tool" nonsense
 says "unknown verb 'nonsense'"
 run 0 "$tool" --help
-for verb in dump verify stat map repair; do
+for verb in dump verify stat map repair convert; do
     says "jdtool $verb"
 done
-for verb in dump verify stat map repair; do
+for verb in dump verify stat map repair convert; do
     run 0 "$tool" "$verb" --help
     says "usage: jdtool $verb"
     run 2 "$tool" "$verb"
@@ -125,6 +125,36 @@ run 1 "$tool" repair text -o none.dump
 [[ ! -e none.dump ]] || fail "a dump was made of nothing"
 leftovers=$(find . -name '*.dump.*')
 [[ -z $leftovers ]] || fail "left behind: $leftovers"
+
+# convert: there and back, in both byte orders.
+run 2 "$tool" convert "$seeds/everything.bin"
+says "-o OUT is needed"
+run 2 "$tool" convert --lines off "$seeds/everything.bin" -o out.dump
+says "--lines is on or tree, not 'off'"
+for dump in everything everything-swapped; do
+    run 0 "$tool" convert --lines tree "$seeds/$dump.bin" -o trees.dump
+    says "left to their inline trees"
+    run 0 "$tool" verify trees.dump
+    run 0 "$tool" convert trees.dump -o rows.dump
+    says "written out"
+    cmp "$seeds/$dump.bin" rows.dump || fail "$dump is another after two conversions"
+done
+run 0 "$tool" convert "$seeds/everything.bin" -o rows.dump
+cmp "$seeds/everything.bin" rows.dump || fail "a dump that has its rows is not copied"
+[[ $(stat -c %a rows.dump) == 600 ]] || fail "others may read the converted dump"
+run 0 "$tool" convert torn.dump -o rows.dump
+says "torn.dump ends inside a record: its 46 bytes were left out"
+run 0 "$tool" verify rows.dump
+run 1 "$tool" convert torn.dump -o ./torn.dump
+says "it is the dump that is to be converted"
+run 1 "$tool" convert torn.dump -o /dev/null
+says "not a regular file"
+run 1 "$tool" convert text -o none.dump
+head -c 60 "$seeds/everything.bin" >broken.dump
+head -c 200 /dev/zero >>broken.dump
+run 1 "$tool" convert broken.dump -o none.dump
+says "jdtool repair mends it"
+[[ ! -e none.dump ]] || fail "a dump was made of a broken one"
 
 # A full disk is told.
 if [[ -e /dev/full ]]; then

@@ -1,0 +1,279 @@
+/*
+ * A DEBUG_INFO's rows end where its code does, which only the LOAD behind it tells. So a DEBUG_INFO
+ * with a tree waits, its bytes as they are, until the next record: if that is not its LOAD (dumps
+ * of others mix them), it goes out unchanged.
+ */
+#include "jdtool/inspect/convert.h"
+
+#include "jdtool/base/bytes.h"
+#include "jdtool/base/message.h"
+#include "jdtool/jitdump/tree_rows.h"
+
+#include <byteswap.h>
+#include <errno.h>
+
+/* Rows of one record, in bytes; the longest that real methods have are a hundredth of it. */
+#define ROWS_MAX ((uint64_t)256 << 20)
+
+struct conversion {
+    struct jitdump_reader *reader;
+    convert_put put;
+    void *context;
+    bool to_tree;
+    struct convert_result *result;
+    struct trailer_names *names;
+    struct trailer trailer;
+    struct tree_rows rows;
+    struct bytes waiting; /* a whole DEBUG_INFO; empty: none waits */
+    uint64_t waiting_address;
+    size_t waiting_rows_end; /* its offset of what stands behind the entries */
+    struct bytes made;
+};
+
+static void put_u32(const struct conversion *conversion, struct bytes *bytes, uint32_t value)
+{
+    bytes_u32(bytes, jitdump_reader_swapped(conversion->reader) ? bswap_32(value) : value);
+}
+
+static void put_u64(const struct conversion *conversion, struct bytes *bytes, uint64_t value)
+{
+    bytes_u64(bytes, jitdump_reader_swapped(conversion->reader) ? bswap_64(value) : value);
+}
+
+static void put_header(struct conversion *conversion)
+{
+    const struct jitdump_header *header = jitdump_reader_header(conversion->reader);
+    struct bytes *made = &conversion->made;
+    made->size = 0;
+    put_u32(conversion, made, JITDUMP_MAGIC);
+    put_u32(conversion, made, header->version);
+    put_u32(conversion, made, sizeof(*header));
+    put_u32(conversion, made, header->elf_mach);
+    put_u32(conversion, made, header->pad1);
+    put_u32(conversion, made, header->pid);
+    put_u64(conversion, made, header->timestamp);
+    put_u64(conversion, made, header->flags);
+    if (!made->failed) {
+        conversion->put(conversion->context, made->at, made->size);
+    }
+}
+
+static void put_as_it_is(struct conversion *conversion, const struct jitdump_record_view *record)
+{
+    conversion->put(conversion->context, record->payload - sizeof(struct jitdump_record),
+                    record->total_size);
+}
+
+static void let_go(struct conversion *conversion)
+{
+    conversion->put(conversion->context, conversion->waiting.at, conversion->waiting.size);
+    conversion->waiting.size = 0;
+}
+
+/* The bytes that the rows take, and that they stay behind ROWS_MAX; 0: they do not. */
+static uint64_t rows_size(const struct tree_rows *rows)
+{
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < rows->count && size <= ROWS_MAX; i++) {
+        size += sizeof(struct jitdump_debug_entry) + strlen(rows->entries[i].file) + 1;
+    }
+    return size <= ROWS_MAX ? size : 0;
+}
+
+static void put_rows(const struct conversion *conversion, struct bytes *bytes)
+{
+    for (uint32_t i = 0; i < conversion->rows.count; i++) {
+        const struct jitdump_entry *row = &conversion->rows.entries[i];
+        put_u64(conversion, bytes, row->address);
+        put_u32(conversion, bytes, row->line);
+        put_u32(conversion, bytes, row->discrim);
+        bytes_string(bytes, row->file);
+    }
+}
+
+/* The waiting record's trailer with or without the mark that its rows are in the tree. */
+static void put_trailer(const struct conversion *conversion, struct bytes *bytes)
+{
+    const struct bytes *waiting = &conversion->waiting;
+    const uint8_t *from = waiting->at + conversion->waiting_rows_end;
+    const uint8_t *at;
+    const uint8_t *end;
+    const char *why;
+    size_t start = bytes->size;
+    if (trailer_find(conversion->reader, from, waiting->size - conversion->waiting_rows_end, &at,
+                     &end, &why) <= 0) {
+        return; /* it was found, and decoded, when it came */
+    }
+    const uint8_t *behind = end;
+    struct trailer_section section;
+    bytes_put(bytes, from, sizeof(struct jitdump_trailer));
+    for (const uint8_t *was = at; trailer_section_next(&at, end, &section, &why) > 0; was = at) {
+        if (section.tag != JITDUMP_TRAILER_TREE_ROWS) {
+            bytes_put(bytes, was, (size_t)(at - was));
+        }
+    }
+    if (conversion->to_tree) {
+        bytes_uleb(bytes, JITDUMP_TRAILER_TREE_ROWS);
+        bytes_uleb(bytes, 0);
+    }
+    uint32_t size = (uint32_t)(bytes->size - start);
+    bytes_patch_u32(bytes, start + offsetof(struct jitdump_trailer, size),
+                    jitdump_reader_swapped(conversion->reader) ? bswap_32(size) : size);
+    bytes_put(bytes, behind, (size_t)(waiting->at + waiting->size - behind));
+}
+
+/* The waiting record, with its rows or without them. */
+static void put_converted(struct conversion *conversion)
+{
+    struct bytes *made = &conversion->made;
+    bool to_tree = conversion->to_tree;
+    made->size = 0;
+    bytes_put(made, conversion->waiting.at, offsetof(struct jitdump_debug_info, nr_entry));
+    put_u64(conversion, made, to_tree ? 0 : conversion->rows.count);
+    if (!to_tree) {
+        put_rows(conversion, made);
+    }
+    put_trailer(conversion, made);
+    uint32_t size = (uint32_t)made->size;
+    bytes_patch_u32(made, offsetof(struct jitdump_record, total_size),
+                    jitdump_reader_swapped(conversion->reader) ? bswap_32(size) : size);
+    if (!made->failed) {
+        conversion->put(conversion->context, made->at, made->size);
+        conversion->result->changed++;
+    }
+    conversion->waiting.size = 0;
+}
+
+/* Whether the waiting record's rows are just those of its tree. */
+static bool has_rows_of_tree(struct conversion *conversion)
+{
+    struct bytes *made = &conversion->made;
+    size_t size = conversion->waiting_rows_end - sizeof(struct jitdump_debug_info);
+    made->size = 0;
+    put_rows(conversion, made);
+    return !made->failed && made->size == size &&
+           memcmp(made->at, conversion->waiting.at + sizeof(struct jitdump_debug_info), size) == 0;
+}
+
+/* The waiting record's LOAD has come, and tells how far the rows go. 0 or -ENOMEM. */
+static int convert_waiting(struct conversion *conversion, const struct jitdump_record_view *load)
+{
+    if (tree_rows_make(&conversion->trailer, conversion->names, load->load.code_addr,
+                       load->load.code_size, &conversion->rows) < 0) {
+        return -ENOMEM;
+    }
+    uint64_t size = rows_size(&conversion->rows);
+    if (size == 0 && conversion->rows.count > 0) {
+        conversion->result->too_large++;
+        let_go(conversion);
+    } else if (conversion->to_tree && !has_rows_of_tree(conversion)) {
+        let_go(conversion);
+    } else {
+        put_converted(conversion);
+    }
+    return 0;
+}
+
+/* Takes the definitions in, and keeps the record back if it is one to be converted. */
+static void take_debug_info(struct conversion *conversion, const struct jitdump_record_view *record)
+{
+    struct jitdump_entry_walk walk = {0};
+    struct jitdump_entry entry;
+    const char *why;
+    int more;
+    while ((more = jitdump_entry_next(conversion->reader, record, &walk, &entry)) > 0) {
+    }
+    struct trailer *trailer = &conversion->trailer;
+    trailer_clear(trailer);
+    if (more == 0) {
+        trailer_decode(conversion->reader, record->debug_info.entries + walk.at,
+                       record->debug_info.entries_size - walk.at, conversion->names, trailer, &why);
+    }
+    if (conversion->to_tree ? trailer->range_count > 0 && !trailer->tree_rows
+                            : trailer->tree_rows && record->debug_info.nr_entry == 0) {
+        bytes_put(&conversion->waiting, record->payload - sizeof(struct jitdump_record),
+                  record->total_size);
+        conversion->waiting_address = record->debug_info.code_addr;
+        conversion->waiting_rows_end = sizeof(struct jitdump_debug_info) + walk.at;
+    } else {
+        put_as_it_is(conversion, record);
+    }
+}
+
+static int take(struct conversion *conversion, const struct jitdump_record_view *record)
+{
+    int error = 0;
+    if (conversion->waiting.size > 0) {
+        if (record->id == JIT_CODE_LOAD && record->load.code_addr == conversion->waiting_address) {
+            error = convert_waiting(conversion, record);
+        } else {
+            let_go(conversion);
+        }
+    }
+    conversion->result->loads += record->id == JIT_CODE_LOAD;
+    if (record->id == JIT_CODE_DEBUG_INFO) {
+        take_debug_info(conversion, record);
+    } else {
+        put_as_it_is(conversion, record);
+    }
+    return conversion->waiting.failed || conversion->made.failed ? -ENOMEM : error;
+}
+
+static int take_all(struct conversion *conversion, const char *name)
+{
+    for (;;) {
+        struct jitdump_record_view record;
+        enum jitdump_status status = jitdump_reader_next(conversion->reader, &record);
+        int error = 0;
+        switch (status) {
+        case JITDUMP_RECORD:
+            error = take(conversion, &record);
+            break;
+        case JITDUMP_TORN:
+            conversion->result->torn_bytes = jitdump_reader_file_size(conversion->reader) -
+                                             jitdump_reader_offset(conversion->reader);
+            return 0;
+        case JITDUMP_END:
+            return 0;
+        default:
+            error_message("failed to convert %s: %s at offset %#llx; jdtool repair mends it", name,
+                          jitdump_reader_error(conversion->reader),
+                          (unsigned long long)jitdump_reader_offset(conversion->reader));
+            return -EINVAL;
+        }
+        if (error) {
+            error_message("failed to convert %s: no memory", name);
+            return error;
+        }
+    }
+}
+
+int convert_dump(struct jitdump_reader *reader, const char *name, bool to_tree, convert_put put,
+                 void *context, struct convert_result *result)
+{
+    *result = (struct convert_result){0};
+    struct conversion conversion = {
+        .reader = reader,
+        .put = put,
+        .context = context,
+        .to_tree = to_tree,
+        .result = result,
+        .names = trailer_names_new(),
+    };
+    int error = -ENOMEM;
+    if (conversion.names) {
+        put_header(&conversion);
+        error = take_all(&conversion, name);
+        if (!error && conversion.waiting.size > 0) {
+            let_go(&conversion); /* its LOAD is missing */
+        }
+    } else {
+        error_message("failed to convert %s: no memory", name);
+    }
+    trailer_names_free(conversion.names);
+    trailer_free(&conversion.trailer);
+    free(conversion.rows.entries);
+    bytes_free(&conversion.waiting);
+    bytes_free(&conversion.made);
+    return error;
+}

@@ -1,0 +1,113 @@
+/* jdtool convert: line rows for stock perf out of inline trees, and back. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/inspect/convert.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool same_file(const char *in, const char *out)
+{
+    struct stat in_status;
+    struct stat out_status;
+    return stat(in, &in_status) == 0 && stat(out, &out_status) == 0 &&
+           in_status.st_dev == out_status.st_dev && in_status.st_ino == out_status.st_ino;
+}
+
+static void put(void *context, const void *bytes, size_t size)
+{
+    output_file_put(context, bytes, size);
+}
+
+/* An exit_status. The dump appears under its name when it is complete. */
+static int convert_file(const char *in, const char *out, bool to_tree)
+{
+    if (same_file(in, out)) {
+        error_message("failed to write %s: it is the dump that is to be converted", out);
+        return STATUS_FAILED;
+    }
+    struct jitdump_reader *reader;
+    struct output_file *file;
+    if (jitdump_reader_open(in, &reader) < 0) {
+        return STATUS_FAILED;
+    }
+    if (output_file_open(out, &file) < 0) {
+        jitdump_reader_close(reader);
+        return STATUS_FAILED;
+    }
+    struct convert_result result;
+    int error = convert_dump(reader, in, to_tree, put, file, &result);
+    jitdump_reader_close(reader);
+    if (error) {
+        output_file_abort(file);
+        return STATUS_FAILED;
+    }
+    if (output_file_finish(file) < 0) {
+        return STATUS_FAILED;
+    }
+    if (result.torn_bytes) {
+        warning_message("%s ends inside a record: its %" PRIu64 " bytes were left out", in,
+                        result.torn_bytes);
+    }
+    if (result.too_large) {
+        warning_message("the rows of %" PRIu64 " methods of %s fit in no record: they stay in their"
+                        " inline trees",
+                        result.too_large, in);
+    }
+    printf("%s: %" PRIu64 " LOADs, the rows of %" PRIu64 " %s\n", in, result.loads, result.changed,
+           to_tree ? "left to their inline trees" : "written out");
+    return finish_output();
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'},
+        {"lines", required_argument, NULL, 'l'},
+        {0},
+    };
+    const char *out = NULL;
+    bool to_tree = false;
+    int letter;
+    while ((letter = next_option(&verb_convert, argc, argv, "o:", options)) != -1) {
+        switch (letter) {
+        case 'o':
+            out = optarg;
+            break;
+        case 'l':
+            to_tree = strcmp(optarg, "tree") == 0;
+            if (!to_tree && strcmp(optarg, "on") != 0) {
+                return wrong_usage(&verb_convert, "--lines is on or tree, not '%s'", optarg);
+            }
+            break;
+        default:
+            return STATUS_USAGE;
+        }
+    }
+    if (!out) {
+        return wrong_usage(&verb_convert, "-o OUT is needed");
+    }
+    if (argc - optind != 1) {
+        return wrong_usage(&verb_convert, "one FILE is needed");
+    }
+    return convert_file(argv[optind], out, to_tree);
+}
+
+const struct verb verb_convert = {
+    .name = "convert",
+    .run = run,
+    .usage = "[--lines on|tree] FILE -o OUT",
+    .help =
+        "Makes the standard jitdump of one that the agent wrote with lines=tree: writes out the\n"
+        "line rows that it leaves to the inline trees, for stock perf inject --jit, which reads\n"
+        "no others. Of a dump that has its rows OUT is a copy. jdtool itself needs none of this.\n"
+        "  -o, --output OUT      the file to write; an older one is replaced. perf wants it to be\n"
+        "                        named jit-PID.dump\n"
+        "      --lines on|tree   write rows out (default), or leave them to the trees, which "
+        "makes\n"
+        "                        a dump smaller and loses nothing\n",
+};
