@@ -52,7 +52,7 @@ as_profiled() {
 # samples_of WHO RESULT: one sample a line, see truth/JfrSamples.java.
 samples_of() {
     case $1 in
-    jdperf-*) python3 "$here/truth/perf_samples.py" "$2" ;;
+    jdperf-*) python3 "$here/truth/perf_samples.py" "$jdtool" "$2" ;;
     *) "$jdk/bin/java" -cp "$scratch/classes" JfrSamples "$2" ;;
     esac
 }

@@ -30,10 +30,11 @@ cost_run() {
     read -r wall user system <"$scratch/run.time"
     result "cost $what: until all is done, wall s" "$who" "$wall"
     result "cost $what: all processes, cpu s" "$who" "$(awk "BEGIN { print $user + $system }")"
-    read -r -a took < <(grep '^took' "$scratch/run.out")
+    took=()
+    read -r -a took < <(grep '^took' "$scratch/run.out") || true # hello tells nothing
     [ ${#took[@]} -eq 4 ] || return 0
     result "cost $what: the program, wall s" "$who" "$(awk "BEGIN { print ${took[1]} / 1e9 }")"
     result "cost $what: its JVM, cpu s" "$who" "$(awk "BEGIN { print ${took[2]} / 1e9 }")"
     result "cost $what: its JVM, peak MB" "$who" "$(awk "BEGIN { print ${took[3]} / 1024 }")"
-    [ "$who" = none ] || result "cost $what: result, MB" "$who" "$(du -sb "$into" | awk '{ print $1 / 1e6 }')"
+    [ "$who" = none ] || result "cost $what: result, MB" "$who" "$(du -s -B 1 "$into" | awk '{ print $1 / 1e6 }')"
 }

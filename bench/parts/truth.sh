@@ -44,5 +44,5 @@ truth_run() {
     while IFS=$'\t' read -r name value; do
         result "truth $mode: $name" "$who" "$value"
     done < <(python3 "$here/truth/score.py" "$mode" "$scratch/truth" "$scratch/samples" "$here/truth/Truth.java")
-    result "truth $mode: bytes of the result" "$who" "$(du -sb "$into" | cut -f 1)"
+    result "truth $mode: bytes of the result" "$who" "$(du -s -B 1 "$into" | cut -f 1)"
 }

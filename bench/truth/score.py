@@ -22,11 +22,11 @@ import re
 import sys
 
 # Where stacks end: the JVM's or the C library's beginning of a thread, or Java's.
-ROOTS = re.compile(r"^(Truth\.main|java\.lang\.Thread\.run(With)?|java\.lang\.VirtualThread\.run"
+ROOTS = re.compile(r"^(Truth\.main|java\.util\.concurrent\.ForkJoinWorkerThread\.run|java\.lang\.Thread\.run(With)?|java\.lang\.VirtualThread\.run"
                    r"|.*Continuation\.enter(Special)?0?|(.*\.)?start_thread|(.*\.)?clone3?|(.*\.)?_start"
                    r"|(.*\.)?__libc_start_main.*|(.*\.)?thread_native_entry.*|(.*\.)?ret_from_fork.*)$")
 UNKNOWN = re.compile(r"^(\[?unknown\]?.*|\[?unknown_.*|break_.*|not_walkable.*|.*\[truncated\].*|\[?0x[0-9a-f]+\]?"
-                     r"|[0-9a-f]{6,}|.*\.\[?unknown.*|no_Java_frame|stale_jmethodID|GC_active|deoptimization)$")
+                     r"|[0-9a-f]{6,}|.*\.\[?unknown.*|\[[^\]]*\]|no_Java_frame|stale_jmethodID|GC_active|deoptimization)$")
 
 
 def error(seen, truth):

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The tables of docs/async-profiler.md, out of what bench/run.sh --peer async-profiler measured.
+
+usage: tables.py HEADING=RESULTS.tsv[,RESULTS.tsv...]...
+
+Medians of all rounds of a heading's files; where rounds are told in brackets, the least and the most.
+"""
+import collections
+import statistics
+import sys
+
+WHO = ["asprof-cpu", "asprof-itimer", "asprof-vmx", "jdperf-fp", "jdperf-dwarf"]
+MODES = {
+    "compiled": "compiled: three methods",
+    "lines": "lines: of one method, callees inlined",
+    "deep": "deep: chains of 30 to 3000 calls",
+    "interpreted": "interpreted",
+    "jni": "jni: native code",
+    "kernel": "kernel: system calls",
+    "gc": "gc: the JVM's own threads",
+    "churn": "churn: classes that come and go",
+    "virtual": "virtual threads",
+}
+# What a row is called, the measurement, what it is divided by (None: nothing), decimals.
+COSTS = [
+    ("javac, the program alone, wall time", "cost javac: the program, wall s", 100, "%"),
+    ("its JVM's processor time", "cost javac: its JVM, cpu s", 100, "%"),
+    ("all processes' processor time, to the finished profile", "cost javac: all processes, cpu s", 100, "%"),
+    ("until the profile is there, wall time", "cost javac: until all is done, wall s", 100, "%"),
+    ("its JVM's peak memory", "cost javac: its JVM, peak MB", 100, "%"),
+    ("the profile", "cost javac: result, MB", None, "MB"),
+    ("a JVM that says hello, until the profile is there", "cost hello: until all is done, wall s", None, "s"),
+]
+
+
+def read(paths):
+    found = collections.defaultdict(list)
+    for path in paths.split(","):
+        with open(path, encoding="utf-8") as rows:
+            for row in rows:
+                what, who, value = row.rstrip("\n").split("\t")
+                found[what, who].append(float(value))
+    return found
+
+
+def table(first, rows):
+    print("| %s | %s |" % (first, " | ".join(WHO)))
+    print("|---" * (len(WHO) + 1) + "|")
+    for name, cells in rows:
+        print("| %s | %s |" % (name, " | ".join(cells)))
+    print()
+
+
+def median(found, what, who, form="%.1f"):
+    values = found.get((what, who))
+    return form % statistics.median(values) if values else "-"
+
+
+def truth_rows(found, form, *measures):
+    for mode, name in MODES.items():
+        if any((f"truth {mode}: runs that failed", who) in found for who in WHO):
+            yield name, [form % tuple(median(found, f"truth {mode}: {measure}", who) for measure in measures) for who in WHO]
+
+
+def cost_rows(found):
+    for name, what, percent, unit in COSTS:
+        cells = []
+        for who in WHO:
+            values = found.get((what, who))
+            if not values:
+                cells.append("-")
+            elif percent:
+                # Rounds are interleaved: each is held against the same round's without a profiler.
+                ratios = [percent * a / b for a, b in zip(values, found[what, "none"])]
+                cells.append("%.0f (%.0f-%.0f)" % (statistics.median(ratios), min(ratios), max(ratios)))
+            else:
+                cells.append("%.2f" % statistics.median(values))
+        without = found.get((what, "none"))
+        yield name + (", % of without" if percent else f", {unit}" + (
+            " (without: %.2f)" % statistics.median(without) if without else "")), cells
+
+
+def main():
+    for argument in sys.argv[1:]:
+        heading, paths = argument.split("=", 1)
+        found = read(paths)
+        rounds = len(found.get(("truth compiled: samples", "asprof-cpu"), []))
+        print(f"### {heading}\n")
+        print(f"Error of the shares, in percent, and in brackets what a perfect sampler of as many samples would have on average (rounds: {rounds}):\n")
+        table("program", truth_rows(found, "%s (%s)", "share error %", "noise %"))
+        print("The kinds' part of all samples, in percent of their part of the processor time (gc: of threads, so not asked):\n")
+        table("program", (row for row in truth_rows(found, "%s", "found %") if not row[0].startswith("gc")))
+        print("Samples with a frame that has no name, and stacks that reach their thread's beginning, in percent:\n")
+        table("program", truth_rows(found, "%s, %s", "broken %", "rooted %"))
+        print("Stacks of `deep` that are named but have not exactly the frames that they should, in percent; how many samples 5 seconds gave:\n")
+        table("", [("`deep`, wrong depth, %", [median(found, "truth deep: depth wrong %", who) for who in WHO]),
+                   ("`compiled`, samples", [median(found, "truth compiled: samples", who, "%.0f") for who in WHO])])
+        costs = len(found.get(("cost hello: until all is done, wall s", "none"), []))
+        print(f"What it costs; {costs} interleaved rounds, median (least-most):\n")
+        table("", cost_rows(found))
+        runs = {who: [sum(v) for (what, w), v in found.items() if w == who and what.endswith("runs that failed")] for who in WHO}
+        count = {who: sum(len(v) for (what, w), v in found.items() if w == who and what.endswith("runs that failed")) for who in WHO}
+        table("runs that failed", [("of the truth programs", ["%d of %d" % (sum(runs[who]), count[who]) for who in WHO])])
+
+
+main()
