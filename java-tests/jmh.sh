@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # JMH's profiler jdagent, over JMH's own samples: the hottest region and line are those that the benchmark is
-# about, the same ones when it runs again, and perfasm's own where JDAGENT_HSDIS is a directory with
-# hsdis-amd64.so; wrong options are told. Maven fetches JMH, so only with JDAGENT_LONG=1.
+# about, the same ones when it runs again, and on x86-64 perfasm's own, with this build's hsdis-amd64.so (hsdis/)
+# or that of JDAGENT_HSDIS; wrong options are told. Maven fetches JMH, so only with JDAGENT_LONG=1.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$long" = 1 ] || skip "long: fetches JMH and builds its profiler with Maven (JDAGENT_LONG=1)"
@@ -20,10 +20,11 @@ POM
 mvn -q -B -f "$scratch" dependency:build-classpath "-Dmdep.outputFile=$scratch/path" >"$scratch/log" 2>&1 ||
     skip "Maven cannot fetch jmh-samples: $(grep -m 1 ERROR "$scratch/log")"
 jar=("$scratch"/jmh/target/jmh-jdagent-*.jar)
+hsdis=${JDAGENT_HSDIS:-$build/java-tests/hsdis} # where the JVM looks for it: in LD_LIBRARY_PATH
 
 # benchmark NAME PROFILER: its output in $scratch/out.
 benchmark() {
-    LD_LIBRARY_PATH=${JDAGENT_HSDIS:-} JDAGENT_HOME=$build "$jdk/bin/java" -cp "${jar[0]}:$(cat "$scratch/path")" org.openjdk.jmh.Main \
+    LD_LIBRARY_PATH=$hsdis JDAGENT_HOME=$build "$jdk/bin/java" -cp "${jar[0]}:$(cat "$scratch/path")" org.openjdk.jmh.Main \
         "org.openjdk.jmh.samples.$1\$" -f 1 -wi 3 -w 2 -i 3 -r 1 -foe true -prof "$2" \
         >"$scratch/out" 2>&1
 }
@@ -50,7 +51,7 @@ while read -r name region line; do
         grep -qE '^ +[0-9.]+%  0x[0-9a-f]+: [a-z]+ ' "$scratch/out" || fail "$name: no instruction with a share"
         grep -q 'jdagent.compiled' "$scratch/out" || fail "$name: no share of compiled code"
         note "$name: $(hottest regions | cut -c 1-90); $(hottest lines)"
-        [ -n "${JDAGENT_HSDIS:-}" ] || continue
+        [ -e "$hsdis/hsdis-amd64.so" ] || continue
         benchmark "$name" perfasm:events=cpu-clock || fail "perfasm of $name failed: $(tail -n 5 "$scratch/out")"
         IFS=$'\t' read -r is where share < <(awk -f "$tests_dir/readers/perfasm.awk" "$scratch/out")
         note "perfasm: $is, $where with $share %"
