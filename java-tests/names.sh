@@ -33,7 +33,7 @@ by_list() {
     children+=("$pid")
     wait_for "$scratch/out" ready
     "$jdk/bin/jcmd" "$pid" Compiler.codelist >"$scratch/list"
-    sleep 1 # events are late
+    wait_still "$(the_dump "$scratch/start")" # events are late
     attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
     attach "$pid" "start,dir=$scratch/attached,names=jvm" >"$scratch/said" 2>&1 ||
         fail "start: $(cat "$scratch/said")"

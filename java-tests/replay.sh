@@ -14,12 +14,12 @@ telling=() # to stderr: on stdout it would break the program's own lines
 pid=$!
 children=("$pid")
 wait_for "$scratch/out" '^ready$'
-sleep 2 # deferred events are delivered by then
+wait_still "$scratch/log" 2 # deferred events are delivered by then
 mkdir "$scratch/dump" "$scratch/trees"
 attach "$pid" "start,dir=$scratch/dump" >"$scratch/said" 2>&1 || fail "start: $(cat "$scratch/said")"
 # Attaching makes the JVM compile, and events are late: what comes now need not be in the dump.
 then=$(tail -n 2 "$scratch/log" | head -n 1 | cut -f 2)
-sleep 1
+wait_still "$(the_dump "$scratch/dump")"
 attach "$pid" stop >"$scratch/said" 2>&1 || fail "stop: $(cat "$scratch/said")"
 # Once more, with the rows left to the inline trees.
 attach "$pid" "start,dir=$scratch/trees,lines=tree" >"$scratch/said" 2>&1 || fail "lines=tree: $(cat "$scratch/said")"

@@ -26,3 +26,17 @@ wait_until() {
         sleep 0.1
     done
 }
+
+# wait_still FILE [SECONDS]: until nothing has been added to it for so long (1 s); for what comes late and says
+# nothing when it is the last.
+wait_still() {
+    local tenths=600 still=0 size=-1 now
+    while ((still < ${2:-1} * 10)); do
+        ((tenths-- > 0)) || fail "$1 goes on growing for a minute"
+        sleep 0.1
+        now=$(stat -c %s "$1" 2>/dev/null) || now=-1
+        still=$((still + 1))
+        ((now == size)) || still=0
+        size=$now
+    done
+}
