@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -83,8 +84,8 @@ static void put_fork(struct perf_file *file, uint32_t pid, uint32_t parent, uint
 static void put_sample(struct perf_file *file, uint32_t pid, uint64_t time, const uint64_t *chain,
                        uint64_t count)
 {
-    uint64_t payload[64] = {chain[0] >= PERF_CONTEXT_MAX ? chain[1] : chain[0],
-                            pid | (uint64_t)pid << 32, time, count};
+    uint64_t payload[256] = {chain[0] >= PERF_CONTEXT_MAX ? chain[1] : chain[0],
+                             pid | (uint64_t)pid << 32, time, count};
     memcpy(payload + 4, chain, count * 8);
     perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (4 + count) * 8);
 }
@@ -1038,6 +1039,62 @@ static void only_a_file_is_replaced(void **state)
     free(file.records);
 }
 
+/* Calls of read, or of write, and their like, that this process has made: syscr or syscw. 0: the
+ * kernel does not count them (CONFIG_TASK_IO_ACCOUNTING). */
+static uint64_t count_calls(const char *name)
+{
+    char line[64];
+    uint64_t calls = 0;
+    size_t length = strlen(name);
+    FILE *io = fopen("/proc/self/io", "re");
+    while (io && fgets(line, sizeof line, io)) {
+        if (strncmp(line, name, length) == 0 && line[length] == ':') {
+            calls = strtoull(line + length + 1, NULL, 10);
+        }
+    }
+    if (io) {
+        fclose(io);
+    }
+    return calls;
+}
+
+/* Input comes by 1 MB, output goes by 256 KB: a call for each record or page was 9 s of 24 s. */
+static void a_large_recording_goes_in_large_pieces(void **state)
+{
+    enum { SAMPLES = 20000, DEPTH = 120 };
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[DEPTH] = {PERF_CONTEXT_USER};
+    for (uint64_t i = 1; i < DEPTH; i++) {
+        chain[i] = CODE + 64 + i % 16;
+    }
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+        put_sample(&file, PID, 1000400 + i, chain, DEPTH);
+        if (i % 1000 == 0) {
+            put_round(&file);
+        }
+    }
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    uint64_t reads = count_calls("syscr");
+    uint64_t writes = count_calls("syscw");
+    if (!writes) {
+        free(file.records);
+        print_message("/proc/self/io does not count\n");
+        skip();
+    }
+    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+    reads = count_calls("syscr") - reads;
+    writes = count_calls("syscw") - writes;
+    struct stat status;
+    assert_int_equal(stat(scratch_path(state, "r.data"), &status), 0);
+    assert_true(status.st_size > (off_t)SAMPLES * DEPTH * 8);
+    uint64_t pieces = (uint64_t)status.st_size >> 16; /* 64 KB would do */
+    assert_in_range(reads, 1, pieces);
+    assert_in_range(writes, 1, pieces);
+    free(file.records);
+}
+
 static void wrong_usage_is_told(void **state)
 {
     char *none[] = {"inject", NULL};
@@ -1077,6 +1134,7 @@ int main(void)
         cmocka_unit_test(processor_time_stamps_are_converted),
         cmocka_unit_test(a_second_dump_takes_over),
         cmocka_unit_test(only_a_file_is_replaced),
+        cmocka_unit_test(a_large_recording_goes_in_large_pieces),
         cmocka_unit_test(wrong_usage_is_told),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
