@@ -29,6 +29,7 @@
 #include "agent/hash_table.h"
 #include "agent/method_listing.h"
 #include "agent/source_name.h"
+#include "writer/lock_held.h"
 #include "writer/source_text.h"
 
 #include <pthread.h>
@@ -81,6 +82,7 @@ static uint64_t key_of_id(jmethodID id)
 static struct cached_method *take_known(struct method_cache *cache, jmethodID id,
                                         const void *vm_method)
 {
+    lock_is_held(&cache->lock);
     struct cached_method *method =
         (struct cached_method *)hash_table_find(&cache->methods, key_of_id(id));
     while (method && method->vm_method != vm_method) {
@@ -372,6 +374,7 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id,
 /* Gives back what the code at an address holds, if there is any; the lock is held. */
 static void drop_code_at(struct method_cache *cache, uint64_t address)
 {
+    lock_is_held(&cache->lock);
     struct live_code *code = (struct live_code *)hash_table_find(&cache->code, address);
     if (code) {
         hash_table_remove(&cache->code, &code->entry);

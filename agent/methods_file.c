@@ -11,6 +11,7 @@
 #include "agent/source_map.h"
 #include "format/methods.h"
 #include "writer/buffer.h"
+#include "writer/lock_held.h"
 #include "writer/message.h"
 #include "writer/stamp.h"
 
@@ -96,6 +97,7 @@ static bool rebuild(struct methods_file *table, size_t room, uint32_t round)
 /* Has this very method been told of? If so, it is still there. */
 static bool is_told(struct methods_file *table, const struct hotspot_method *method)
 {
+    lock_is_held(&table->lock);
     if (!table->told_room) {
         return false;
     }
@@ -110,6 +112,7 @@ static bool is_told(struct methods_file *table, const struct hotspot_method *met
 /* Without memory the method is forgotten, and perhaps told of once more. */
 static void remember(struct methods_file *table, const struct hotspot_method *method)
 {
+    lock_is_held(&table->lock);
     if (table->told_count * 2 >= table->told_room &&
         !rebuild(table, table->told_room ? table->told_room * 2 : 4096, 0)) {
         return;

@@ -5,6 +5,7 @@
 #include "writer/log_queue.h"
 
 #include "writer/buffer.h"
+#include "writer/lock_held.h"
 #include "writer/stamp.h"
 
 #include <pthread.h>
@@ -94,6 +95,7 @@ static void wait_ms(struct log_queue *queue, pthread_cond_t *condition, unsigned
 static bool append(struct log_queue *queue, struct log_head head, const struct iovec *pieces,
                    int count)
 {
+    lock_is_held(&queue->lock);
     head.size = 0;
     for (int i = 0; i < count; i++) {
         head.size += pieces[i].iov_len;
@@ -180,6 +182,7 @@ bool log_queue_stop(struct log_queue *queue)
 static void wait_for_records(struct log_queue *queue)
 {
     const struct timespec look = {.tv_nsec = LOOK_NS};
+    lock_is_held(&queue->lock);
     for (int i = 0; i < LOOKS && queue->waiting.size == 0 && !queue->stopping; i++) {
         pthread_mutex_unlock(&queue->lock);
         nanosleep(&look, NULL);

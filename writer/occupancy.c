@@ -1,6 +1,7 @@
 #include "writer/occupancy.h"
 
 #include "writer/gate.h"
+#include "writer/lock_held.h"
 #include "writer/stamp.h"
 #include "writer/timeline.h"
 
@@ -79,9 +80,10 @@ static bool any_works(const struct occupancy *occupancy)
 }
 
 /* Hands one piece to every sink. A piece that one of them could not write is not known: when it is
- * told of again, all get it again. */
+ * told of again, all get it again. The lock is held. */
 static int load_one(struct occupancy *occupancy, const struct code *code)
 {
+    lock_is_held(&occupancy->gate.lock);
     struct stay stay = {.index = next_index()};
     stay.from = timeline_load(occupancy->timeline, code, stay.index, next_stamp(occupancy));
     int first_error = 0;
@@ -175,6 +177,7 @@ int occupancy_load(struct occupancy *occupancy, const struct code *code)
 /* The lock is held. */
 static int move_inside(struct occupancy *occupancy, uint64_t from, uint64_t to, uint64_t size)
 {
+    lock_is_held(&occupancy->gate.lock);
     struct stay stay = {.from = next_stamp(occupancy)};
     if (!timeline_move(occupancy->timeline, from, to, stay.from, &stay.index)) {
         return -ENOENT;
