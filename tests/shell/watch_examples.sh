@@ -1,13 +1,29 @@
 #!/usr/bin/env bash
-# The examples of jdperf watch are what their readers take: compose, Kubernetes, systemd; and all of them give it the
+# The examples of jdperf watch are what their readers take: sh, compose, Kubernetes, systemd; and all of them give it the
 # capabilities that docs/permissions.md tells of, and no others.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
+examples=$SOURCE/examples/watch
+
+# What the Containerfile runs goes through sh as it is, but for the commands that would change this machine.
+mkdir bin
+for command in apt-get cmake rm; do
+    fake "$command" <<<"echo \"$command \$*\" >>$WORK/called"
+done
+awk '/\\$/ { sub(/\\$/, ""); line = line $0; next } { print line $0; line = "" }' "$examples/Containerfile" |
+    sed -n 's/^RUN //p' >commands
+[[ -s commands ]] || fail "the Containerfile runs nothing"
+while IFS= read -r command; do
+    run 0 env -C "$SOURCE" "PATH=$WORK/bin:$PATH" sh -c "$command"
+done <commands
+for needed in 'apt-get install .* libzydis-dev .* openjdk-17-jdk-headless$' 'cmake --install' 'apt-get install .* linux-perf jattach'; do
+    grep -q "^$needed" called || fail "the Containerfile does not call $needed: $(cat called)"
+done
+
 python3 -c 'import ensurepip, venv' 2>/dev/null || skip "python3 has no venv (Debian: python3-venv)"
 python3 -m venv venv
 venv/bin/pip --quiet --disable-pip-version-check --retries 1 --timeout 20 install yamllint check-jsonschema kubernetes-validate \
     >pip.log 2>&1 || skip "PyPI cannot be reached: $(tail -n 1 pip.log)"
-examples=$SOURCE/examples/watch
 kinds=("$examples/daemonset.yaml" "$examples/pyroscope.yaml" "$examples/service.yaml")
 
 run 0 venv/bin/yamllint --strict -c "$examples/.yamllint" "${kinds[@]}" "$examples/compose.yaml"
