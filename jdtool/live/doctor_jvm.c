@@ -313,6 +313,25 @@ static void check_session(struct doctor *doctor, struct jvm *jvm)
     }
 }
 
+/* CRaC's JVMs: a checkpoint finds every open descriptor, the dump's too, and fails; what a restored
+ * process goes on with are the clock and the address space of another. */
+static void check_checkpoint(struct doctor *doctor, struct jvm *jvm)
+{
+    const struct live_process *process = &jvm->target.process;
+    char remedy[128];
+    if (!process_has_argument(process, "-XX:CRaCCheckpointTo=") &&
+        !process_has_argument(process, "-XX:CRaCRestoreFrom=")) {
+        doctor_good(doctor, "no CRaC: nothing is to be restored");
+        return;
+    }
+    snprintf(remedy, sizeof remedy,
+             "jdperf stop %d before the checkpoint, a new session after the restore",
+             (int)process->pid);
+    doctor_poor(doctor, remedy,
+                "CRaC: its dump, being open, lets a checkpoint fail, and a session goes through no "
+                "restore");
+}
+
 static void check_space(struct doctor *doctor, struct jvm *jvm)
 {
     struct statvfs status;
@@ -345,6 +364,7 @@ void doctor_examine_jvm(struct doctor *doctor, const char *word)
         {"libjvm", check_libjvm},
         {"libc", check_libc},
         {"session", check_session},
+        {"checkpoint", check_checkpoint},
         {"space for it", check_space},
     };
     struct jvm *jvm = calloc(1, sizeof *jvm);

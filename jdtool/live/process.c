@@ -123,12 +123,19 @@ bool process_is_stopped(const struct live_process *process)
 
 /* ---- Arguments ---- */
 
+/* Whether the word may go on behind `length` characters. */
+static bool any_value(const char *word, size_t length)
+{
+    return length > 0 && word[length - 1] == '=';
+}
+
 static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = text; (at = strstr(at, word)); at += length) {
         bool begins = at == text || at[-1] == ' ' || at[-1] == '\t';
-        if (begins && (at[length] == '\0' || at[length] == ' ' || at[length] == '\t')) {
+        bool ends = at[length] == '\0' || at[length] == ' ' || at[length] == '\t';
+        if (begins && (ends || any_value(word, length))) {
             return true;
         }
     }
@@ -152,9 +159,11 @@ bool process_has_argument(const struct live_process *process, const char *argume
     enum { LIMIT = 1024 * 1024 };
     bool found = false;
     size_t size = 0;
+    size_t length = strlen(argument);
     char *text = process_read_all(process, "cmdline", LIMIT, &size);
     for (size_t at = 0; text && !found && at < size; at += strlen(text + at) + 1) {
-        found = strcmp(text + at, argument) == 0;
+        found = strncmp(text + at, argument, length) == 0 &&
+                (text[at + length] == '\0' || any_value(argument, length));
     }
     free(text);
     text = found ? NULL : process_read_all(process, "environ", LIMIT, &size);

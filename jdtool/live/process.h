@@ -47,7 +47,8 @@ unsigned long long process_status(const struct live_process *process, const char
 /* Whether it is stopped, by a signal or a debugger. */
 bool process_is_stopped(const struct live_process *process);
 
-/* Whether one of its arguments, or of the JVM options in its environment, is this one. */
+/* Whether one of its arguments, or of the JVM options in its environment, is this one; where this
+ * ends with '=', is this one with any value. */
 bool process_has_argument(const struct live_process *process, const char *argument);
 
 /*

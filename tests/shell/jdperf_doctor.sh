@@ -189,7 +189,8 @@ start_jvm() {
 start_jvm java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints \
     -XX:+EnableDynamicAgentLoading -cp classes Market 600
 doctor 0 "$jvm"
-for check in process jdk attach 'dynamic loading' 'frame pointers' 'exact lines' libjvm libc session 'space for it'; do
+for check in process jdk attach 'dynamic loading' 'frame pointers' 'exact lines' libjvm libc session checkpoint \
+    'space for it'; do
     state ok "$check"
 done
 state ok session state=absent
@@ -264,7 +265,7 @@ static void quit(int number) { (void)number; }
 int main(int argc, char **argv)
 {
     signal(SIGQUIT, quit);
-    for (void *library = argc == 2 ? dlopen(argv[1], RTLD_LAZY) : 0; library;) sleep(600);
+    for (void *library = argc >= 2 ? dlopen(argv[1], RTLD_LAZY) : 0; library;) sleep(600);
     return 1;
 }
 END
@@ -280,5 +281,20 @@ END
     start_jvm ./keeper stripped/libjvm.so
     doctor 1 "$jvm"
     state poor libjvm 'debug symbols'
+    state ok checkpoint
+    kill -9 "$jvm"
+    # OpenJ9's libjvm.so leads to its own library. And no JVM here knows CRaC's options.
+    mkdir j9
+    echo 'int y;' | cc -shared -fPIC -o j9/libj9vm29.so -x c -
+    # shellcheck disable=SC2016
+    echo 'int z;' | cc -shared -fPIC -o j9/libjvm.so -x c - -x none -Wl,--no-as-needed j9/libj9vm29.so '-Wl,-rpath,$ORIGIN'
+    start_jvm ./keeper j9/libjvm.so -XX:CRaCCheckpointTo=images
+    doctor 1 "$jvm"
+    state poor jdk 'OpenJ9'
+    state poor checkpoint "jdperf stop $jvm"
+    kill -9 "$jvm"
+    JAVA_TOOL_OPTIONS='-Xint -XX:CRaCRestoreFrom=images' start_jvm ./keeper j9/libjvm.so
+    doctor 1 "$jvm"
+    state poor checkpoint 'no restore'
     kill -9 "$jvm"
 fi
