@@ -16,10 +16,16 @@ if(AARCH64_SYSROOT)
   set(ENV{PKG_CONFIG_SYSROOT_DIR} ${AARCH64_SYSROOT})
   set(ENV{PKG_CONFIG_LIBDIR}
     ${AARCH64_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${AARCH64_SYSROOT}/usr/share/pkgconfig)
-  set(libraries ${AARCH64_SYSROOT})
+  # Programs name their loader and libraries by the machine's own paths. With qemu's -L these would be
+  # found as well, but so would "/", and who walks down from there, as jdagent does to the directories
+  # it trusts, would be in the sysroot.
+  set(libraries ${AARCH64_SYSROOT}/lib/aarch64-linux-gnu:${AARCH64_SYSROOT}/usr/lib/aarch64-linux-gnu)
+  set(CMAKE_EXE_LINKER_FLAGS_INIT
+    "-Wl,--dynamic-linker=${AARCH64_SYSROOT}/lib/ld-linux-aarch64.so.1 -Wl,-rpath,${libraries}")
+  set(emulated -E LD_LIBRARY_PATH=${libraries})
 else()
   # The compiler's own libc: enough for the agent and libjdwriter.
-  set(libraries /usr/aarch64-linux-gnu)
+  set(emulated -L /usr/aarch64-linux-gnu)
 endif()
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
@@ -27,4 +33,4 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
 # The default processor of qemu has SVE, which makes it and HotSpot slow.
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -cpu neoverse-n1 -L ${libraries})
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -cpu neoverse-n1 ${emulated})

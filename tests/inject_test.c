@@ -555,6 +555,9 @@ static void the_scorecard_tells_why(void **state)
  * helps stacks that the kernel walks. */
 static void short_copies_are_told_as_such(void **state)
 {
+#ifndef __x86_64__
+    skip(); /* registers of a recording that names no machine are this one's; these are x86-64's */
+#endif
     static const struct {
         uint32_t asked;
         const char *remedy;

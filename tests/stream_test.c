@@ -430,6 +430,9 @@ static void put_copy(struct perf_file *file, uint64_t time, int frames, uint64_t
 
 static void a_stack_copy_says_how_it_ended(void **state)
 {
+#ifndef __x86_64__
+    skip(); /* registers of a recording that names no machine are this one's; these are x86-64's */
+#endif
     struct perf_file file = recording_of_copies(state);
     put_copy(&file, 1000201, 2, 128, 128);
     put_copy(&file, 1000202, 4, 128, 128); /* the fifth frame lies behind the copy */
