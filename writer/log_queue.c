@@ -27,7 +27,7 @@ struct log_queue {
     pthread_cond_t posted;
     pthread_cond_t progress;
     struct buffer waiting;
-    struct buffer taken; /* the thread's, but for `busy` */
+    struct buffer taken; /* the thread's while `busy` */
     bool busy;
     bool sleeping;
     bool stopping;
@@ -151,6 +151,13 @@ void log_queue_make_room(struct log_queue *queue, bool patient)
     pthread_mutex_unlock(&queue->lock);
 }
 
+/* What a burst took goes back, now that it is over. The lock is held, and nothing is in either. */
+static void give_back(struct log_queue *queue)
+{
+    buffer_clear(&queue->waiting);
+    buffer_clear(&queue->taken);
+}
+
 bool log_queue_settle(struct log_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
@@ -158,6 +165,9 @@ bool log_queue_settle(struct log_queue *queue)
         wait_ms(queue, &queue->progress, STEP_MS);
     }
     bool settled = queue->waiting.size == 0 && !queue->busy;
+    if (settled) {
+        give_back(queue);
+    }
     pthread_mutex_unlock(&queue->lock);
     return settled;
 }
@@ -188,6 +198,9 @@ static void wait_for_records(struct log_queue *queue)
         nanosleep(&look, NULL);
         pthread_mutex_lock(&queue->lock);
     }
+    if (queue->waiting.size == 0) {
+        give_back(queue);
+    }
     while (queue->waiting.size == 0 && !queue->stopping) {
         queue->sleeping = true;
         pthread_cond_wait(&queue->posted, &queue->lock);
@@ -213,7 +226,8 @@ bool log_queue_take(struct log_queue *queue, struct log_batch *batch)
 
 void log_queue_release(struct log_queue *queue)
 {
-    buffer_clear(&queue->taken);
+    /* Not buffer_clear: the memory would have to be had, page by page, for the next batch again. */
+    queue->taken.size = 0;
     pthread_mutex_lock(&queue->lock);
     queue->busy = false;
     pthread_cond_broadcast(&queue->progress);
