@@ -41,6 +41,7 @@ struct cached_method {
     uint32_t references;           /* sets, and pieces of live code */
     const void *vm_method;         /* HotSpot's Method, NULL: not to be had */
     struct known_class *known_class;
+    char *listing; /* see writer/code.h */
     struct java_method known;
     struct line_entry lines[]; /* behind them the name */
 };
@@ -96,7 +97,7 @@ static struct cached_method *take_known(struct method_cache *cache, jmethodID id
 
 static void free_method(struct cached_method *method)
 {
-    free(method->known.method.listing);
+    free(method->listing);
     free(method);
 }
 
@@ -196,6 +197,7 @@ static struct cached_method *describe(const struct method_cache_options *options
     method->entry = (struct hash_table_entry){.key = key_of_id(id)};
     method->references = 1;
     method->known_class = known_class;
+    method->listing = NULL;
     method->known = (struct java_method){
         .method = {.name = memcpy((char *)method->lines + lines_bytes, name, name_bytes),
                    .class_name = known_class->name,
@@ -302,7 +304,8 @@ static struct cached_method *fetch(const struct method_set *set, jmethodID id,
         class_cache_drop(&set->cache->classes, known_class);
         pthread_mutex_unlock(&set->cache->lock);
     } else if (!is_other && wants_listing(options, known_class)) {
-        method->known.method.listing = method_listing(set->jvmti, set->jni, id, &method->known);
+        method->listing = method_listing(set->jvmti, set->jni, id, &method->known);
+        method->known.method.listing = &method->listing;
     }
     return method;
 }

@@ -452,15 +452,16 @@ static void put_sources(struct samply_records *records, struct buffer *buffer, u
 static void put_listing(struct buffer *buffer, const struct method *method, uint64_t timestamp)
 {
     char *path;
-    if (!method || !method->listing) {
+    if (!method || !method->listing || !*method->listing) {
         return;
     }
+    char *text = *method->listing;
     if (asprintf(&path, "%s#%u.bytecode", method->name, method->id) >= 0) {
-        put_source(buffer, path, method->listing, strlen(method->listing), timestamp);
+        put_source(buffer, path, text, strlen(text), timestamp);
         free(path);
     }
-    free(method->listing);
-    ((struct method *)method)->listing = NULL;
+    free(text);
+    *method->listing = NULL;
 }
 
 void samply_records_put(struct samply_records *records, struct buffer *buffer,
