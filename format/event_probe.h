@@ -20,6 +20,8 @@
 #define EVENT_PROBE_ALLOC     "alloc"
 #define EVENT_PROBE_LOCK      "lock"
 #define EVENT_PROBE_EXCEPTION "exception"
+#define EVENT_PROBE_DEOPT     "deopt"
+#define EVENT_PROBE_TIMELINE  "timeline"
 
 /* What the agent exports: void f(uint64_t value, uint64_t base, uint32_t scale, const char *name).
  */
@@ -28,6 +30,11 @@
 
 /* What libjvm.so exports: Throwable.fillInStackTrace comes here, whoever throws. */
 #define EVENT_PROBE_EXCEPTION_FUNCTION "JVM_FillInStackTrace"
+
+/* And what only its symbol table has: where compiled code comes to that met what it was not
+ * compiled for, in the thread that ran it. Deoptimization::uncommon_trap_inner(JavaThread *, int).
+ */
+#define EVENT_PROBE_DEOPT_FUNCTION "_ZN14Deoptimization19uncommon_trap_innerEP10JavaThreadi"
 
 /*
  * A sample's raw data (PERF_SAMPLE_RAW): the kernel's head of a trace entry and of a uprobe's, then
@@ -46,5 +53,54 @@ struct event_probe_raw {
     uint32_t name;  /* __data_loc: where the string stands, from `type` on, and its size << 16 */
 };
 _Static_assert(sizeof(struct event_probe_raw) == 40, "event_probe_raw");
+
+/* The same of a deoptimisation: ~request has the action in its lowest three bits, the reason in the
+ * next five (Deoptimization::trap_request_action and _reason). */
+struct deopt_probe_raw {
+    uint16_t type;
+    uint8_t flags;
+    uint8_t preempt_count;
+    int32_t pid;
+    uint64_t ip;
+    int32_t request;
+} __attribute__((packed));
+_Static_assert(sizeof(struct deopt_probe_raw) == 20, "deopt_probe_raw");
+
+/*
+ * What the JVM itself does (jdperf record --timeline). All of libjvm's places are probes of one
+ * event, and tell which of them it was: an event of perf's costs a descriptor for each thread and
+ * processor, and there are a dozen places.
+ */
+enum timeline_probe {
+    TIMELINE_GC_BEGIN = 1, /* number: a full one */
+    TIMELINE_GC_END,
+    TIMELINE_OPERATION_BEGIN, /* text 0: its name; number: 0 at a safepoint */
+    TIMELINE_OPERATION_END,
+    TIMELINE_SAFEPOINT_BEGIN, /* threads are asked to stop */
+    TIMELINE_SAFEPOINT_END,   /* they go on */
+    TIMELINE_COMPILE_BEGIN,   /* texts: compiler, class, method, signature */
+    TIMELINE_COMPILE_END,     /* number: it succeeded */
+    TIMELINE_THREAD_START,    /* text 0: its name; number: Java's id */
+    TIMELINE_THREAD_STOP,
+    TIMELINE_PARK_BEGIN,
+    TIMELINE_PARK_END,
+    TIMELINE_PROBES,
+};
+
+#define TIMELINE_TEXTS 4
+
+/* Its raw data. A text is not ended where it ends: it is as long as `sizes` says, at most. */
+struct timeline_probe_raw {
+    uint16_t type;
+    uint8_t flags;
+    uint8_t preempt_count;
+    int32_t pid;
+    uint64_t ip;
+    uint32_t what; /* enum timeline_probe */
+    uint32_t number;
+    uint32_t sizes[TIMELINE_TEXTS];
+    uint32_t texts[TIMELINE_TEXTS]; /* __data_loc, as event_probe_raw's name */
+};
+_Static_assert(sizeof(struct timeline_probe_raw) == 56, "timeline_probe_raw");
 
 #endif

@@ -132,6 +132,40 @@ static int give_sample(struct replay *replay)
     return err;
 }
 
+static int give_mark(struct replay *replay)
+{
+    struct packed_input *input = replay->input;
+    const struct replayed *things = &replay->things;
+    int64_t behind = 0;
+    uint64_t kind = 0;
+    uint64_t fields[6]; /* duration, is_open, number, thread, text, subject */
+    bool read = packed_input_number(input, &kind) && read_signed(input, &behind);
+    for (int i = 0; i < 6; i++) {
+        read = read && packed_input_number(input, &fields[i]);
+    }
+    if (!read || kind >= MARK_KINDS || fields[3] >= things->thread_count ||
+        fields[4] > things->text_count || fields[5] > things->text_count) {
+        return broken(replay, "a mark refers to what is not there");
+    }
+    uint64_t from = replay->time + (uint64_t)behind;
+    struct resolved_mark mark = {
+        .kind = (enum mark_kind)kind,
+        .from = from,
+        .until = fields[0] <= UINT64_MAX - from ? from + fields[0] : UINT64_MAX,
+        .is_open = fields[1] != 0,
+        .thread = &things->threads[fields[3]],
+        .text = fields[4] ? things->texts[fields[4] - 1] : NULL,
+        .subject = fields[5] ? things->texts[fields[5] - 1] : NULL,
+        .number = fields[2],
+    };
+    int err = replay->has_begun ? 0 : begin(replay);
+    for (uint32_t i = 0; i < replay->sink_count && !err; i++) {
+        const struct sample_sink_ops *ops = replay->sinks[i]->ops;
+        err = ops->mark ? ops->mark(replay->sinks[i], &mark) : 0;
+    }
+    return err;
+}
+
 /* ---- The end ---- */
 
 static int take_end(struct replay *replay)
@@ -180,8 +214,8 @@ static int read_all(struct replay *replay)
         if (tag == SAVED_END) {
             return take_end(replay);
         }
-        if (tag == SAVED_SAMPLE) {
-            err = give_sample(replay);
+        if (tag == SAVED_SAMPLE || tag == SAVED_MARK) {
+            err = tag == SAVED_SAMPLE ? give_sample(replay) : give_mark(replay);
             if (err) {
                 return err;
             }

@@ -8,11 +8,13 @@
 #include "jdtool/base/message.h"
 #include "jdtool/perf/record_queue.h"
 #include "jdtool/perf/waits.h"
+#include "jdtool/resolve/marks.h"
 #include "jdtool/resolve/recording.h"
 #include "jdtool/resolve/resolver.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,6 +30,11 @@
 
 /* While somebody waits for more, this often what can go goes, in ms. */
 #define WAKE_EVERY 100
+
+/* How often in a recording with a timeline it is looked how full the code cache is: each look goes
+ * through all pieces of code, and of all together through so many. */
+#define CODE_CACHE_LOOKS  100
+#define CODE_CACHE_PIECES 4000000
 
 /* PERF_RECORD_MISC_LOST_SAMPLES_BPF: dropped by a filter, as wanted. */
 #define LOST_BPF (1u << 15)
@@ -47,7 +54,9 @@ struct stream {
     struct resolver *resolver;
     struct record_queue *queue;
     struct waits *waits;
-    uint64_t time; /* of the latest record or sample */
+    struct marks *marks;
+    bool has_timeline; /* some event of the recording is one */
+    uint64_t time;     /* of the latest record or sample */
     struct recording_facts facts;
     bool live;
     bool wants_codes;
@@ -91,6 +100,43 @@ static int give_code(void *context, const struct resolved_code *code)
     return err;
 }
 
+static int give_mark(void *context, uint32_t pid, uint32_t tid, const struct resolved_mark *mark)
+{
+    const struct stream *stream = context;
+    struct resolved_thread thread;
+    int err = 0;
+    resolver_thread(stream->resolver, pid, tid, &thread);
+    struct resolved_mark given = *mark;
+    given.thread = &thread;
+    for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
+        struct sample_sink *sink = stream->sinks[i];
+        err = sink->ops->mark ? sink->ops->mark(sink, &given) : 0;
+    }
+    return err;
+}
+
+/* "pkg.Cls.m(int):12" of what the stack of a deoptimisation begins with, behind its reason. */
+static int give_deopt(struct stream *stream, const struct resolved_sample *sample)
+{
+    char reason[64] = "";
+    char method[1024] = "";
+    struct resolved_mark mark = {
+        .kind = MARK_DEOPT, .from = sample->time, .until = sample->time, .text = reason};
+    const struct resolved_frame *frames = sample->frames;
+    if (sample->frame_count > 0 && frames[0].kind == RESOLVED_SUBJECT) {
+        const char *name = frames[0].method->name; /* in brackets */
+        snprintf(reason, sizeof reason, "%.*s", (int)strcspn(name + 1, "]"), name + 1);
+    }
+    if (sample->frame_count > 1 && frames[1].method) {
+        int size = snprintf(method, sizeof method, "%s", frames[1].method->name);
+        if (frames[1].line && size < (int)sizeof method) {
+            snprintf(method + size, sizeof method - (size_t)size, ":%" PRIu32, frames[1].line);
+        }
+        mark.subject = method;
+    }
+    return give_mark(stream, sample->thread.pid, sample->thread.tid, &mark);
+}
+
 static int deliver_sample(struct stream *stream, struct perf_sample *sample,
                           const struct event_facts *event)
 {
@@ -121,7 +167,7 @@ static int deliver_sample(struct stream *stream, struct perf_sample *sample,
     for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
         err = stream->sinks[i]->ops->sample(stream->sinks[i], &resolved);
     }
-    return err;
+    return !err && event->kind == EVENT_DEOPT ? give_deopt(stream, &resolved) : err;
 }
 
 static void decode(const struct stream *stream, const struct queued_record *queued,
@@ -191,6 +237,52 @@ static int deliver_unfinished(struct stream *stream)
     return err;
 }
 
+/* ---- What the JVM itself does ---- */
+
+static int take_timeline(struct stream *stream, const struct perf_sample *sample)
+{
+    const struct mark_taker taker = {give_mark, stream};
+    int err = marks_add(stream->marks, sample, &taker);
+    return err == -ENOMEM ? no_memory(stream) : err;
+}
+
+struct look {
+    struct stream *stream;
+    uint64_t time;
+};
+
+static int give_code_bytes(void *context, uint32_t pid, uint64_t bytes)
+{
+    const struct look *look = context;
+    struct resolved_mark mark = {
+        .kind = MARK_CODE_CACHE, .from = look->time, .until = look->time, .number = bytes};
+    return give_mark(look->stream, pid, pid, &mark);
+}
+
+/* The dumps tell how much code there was at any time, once they are read. */
+static int look_into_code_caches(struct stream *stream)
+{
+    const struct recording *recording = &stream->facts.recording;
+    uint64_t span = recording->until > recording->from ? recording->until - recording->from : 0;
+    uint64_t pieces = resolver_code_count(stream->resolver) + 1;
+    uint64_t looks = CODE_CACHE_PIECES / pieces + 2;
+    int err = 0;
+    looks = looks < CODE_CACHE_LOOKS ? looks : CODE_CACHE_LOOKS;
+    for (uint64_t i = 0; i <= looks && span && !err; i++) {
+        struct look look = {stream, recording->from + span / looks * i};
+        err = resolver_code_bytes(stream->resolver, look.time, give_code_bytes, &look);
+    }
+    return err;
+}
+
+static int end_timeline(struct stream *stream)
+{
+    const struct mark_taker taker = {give_mark, stream};
+    int err = marks_end(stream->marks, stream->time, &taker);
+    stream->facts.recording.counts.marks_lost = marks_lost(stream->marks);
+    return err || !stream->has_timeline ? err : look_into_code_caches(stream);
+}
+
 /* ---- In the order of time ---- */
 
 static int deliver_record(struct stream *stream, const struct perf_record *record)
@@ -219,6 +311,10 @@ static int deliver(struct stream *stream, const struct queued_record *queued)
             keep_wait(stream, queued, &sample);
         }
         return 0;
+    }
+    if (kind == EVENT_TIMELINE) {
+        stream->has_timeline = true;
+        return sample.type == PERF_RECORD_SAMPLE ? take_timeline(stream, &sample) : 0;
     }
     struct event_facts event = {.kind = EVENT_SAMPLED, .weight = recording_weight(&sample)};
     if (kind != EVENT_SAMPLED && sample.type == PERF_RECORD_SAMPLE) {
@@ -435,6 +531,9 @@ static int finish(struct stream *stream)
     if (!err) {
         err = resolver_update(stream->resolver, true);
     }
+    if (!err) {
+        err = end_timeline(stream);
+    }
     if (!err && stream->wants_codes) {
         err = resolver_codes(stream->resolver, UINT64_MAX, give_code, stream);
     }
@@ -464,7 +563,9 @@ static int open_stream(struct stream *stream)
     }
     stream->queue = record_queue_new(BUDGET);
     stream->waits = waits_new(WAITS_BUDGET);
-    if (!stream->queue || !stream->waits || recording_describe(&stream->facts, stream->data)) {
+    stream->marks = marks_new();
+    if (!stream->queue || !stream->waits || !stream->marks ||
+        recording_describe(&stream->facts, stream->data)) {
         return no_memory(stream);
     }
     struct recording *recording = &stream->facts.recording;
@@ -522,6 +623,7 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
     err = end_sinks(&stream, err);
     record_queue_free(stream.queue);
     waits_free(stream.waits);
+    marks_free(stream.marks);
     resolver_free(stream.resolver);
     recording_forget(&stream.facts);
     perf_data_close(stream.data);

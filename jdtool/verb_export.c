@@ -122,6 +122,7 @@ const struct verb verb_export = {
             "  report      methods, lines and callers as JSON, for scripts\n"
             "  regions     code by instruction as JSON, for those who print it\n"
             "  flame       what jdperf flame makes its page of\n"
+            "  timeline    what the JVM itself did (jdperf timeline); timeline-json: as JSON\n"
             "  saved       samples with names, of which all this can be made again: -i takes them\n"
             "  -o, --output FILE         the result; - is standard output. gzipped if it ends in\n"
             "                            .gz; pprof and saved always are\n"

@@ -67,7 +67,7 @@ static const struct option ours[] = {
     {"discard-raw", no_argument, NULL, 'D'},      {"alloc", optional_argument, NULL, 'L'},
     {"locks", optional_argument, NULL, 'M'},      {"exceptions", no_argument, NULL, 'X'},
     {"off-cpu", no_argument, NULL, 'O'},          {"wakers", no_argument, NULL, 'w'},
-    {"export", required_argument, NULL, 'E'},
+    {"timeline", optional_argument, NULL, 'T'},   {"export", required_argument, NULL, 'E'},
 };
 #define OURS_COUNT (sizeof ours / sizeof *ours)
 
@@ -163,6 +163,15 @@ static int parse_locks(struct parse *parse, const char *text)
     static const char *const units[] = {"ns", "us", "ms", "s", NULL};
     return parse_amount(parse, text, units,
                         "--locks takes a duration, as 100us or 1ms: ", &parse->options.locks);
+}
+
+static int parse_timeline(struct parse *parse, const char *text)
+{
+    if (text && strcmp(text, "parks") != 0) {
+        return live_wrong_usage(parse->verb, "--timeline takes nothing, or parks: ", text, "");
+    }
+    parse->options.timeline = text ? text : "";
+    return STATUS_DONE;
 }
 
 static int parse_buffer(struct parse *parse, const char *text)
@@ -309,6 +318,8 @@ static int take(struct parse *parse, int letter, int index)
     case 'X':
         options->exceptions = true;
         return STATUS_DONE;
+    case 'T':
+        return parse_timeline(parse, optarg);
     case 'O':
         options->off_cpu = true;
         return STATUS_DONE;
@@ -438,6 +449,9 @@ const struct live_verb live_record = {
             "      --exceptions    each exception's making, by class; root\n"
             "      --off-cpu       where threads wait, and how long; root\n"
             "      --wakers        and who wakes them\n"
+            "      --timeline[=parks]  what the JVM itself does: pauses, VM operations,\n"
+            "                      compilations, deoptimisations, threads (and each park);\n"
+            "                      see jdperf timeline; root\n"
             "  -p, --pid PID       a JVM that runs already\n"
             "  -a, --all           the whole machine; JVMs in it have to have the agent\n"
             "                      (jdperf attach PID)\n"

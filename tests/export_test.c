@@ -208,6 +208,17 @@ static void test_every_format(void **state)
             struct resolved_sample sample = world_sample(&world);
             assert_int_equal(sink->ops->sample(sink, &sample), 0);
         }
+        for (uint32_t i = 0; i < 200; i++) {
+            const struct resolved_thread thread = {
+                .pid = 1, .tid = i, .comm = "VM Thread", .process_name = "java"};
+            const struct resolved_mark mark = {.kind = (enum mark_kind)(i % MARK_KINDS),
+                                               .from = world.recording.from + i,
+                                               .until = world.recording.from + 2 * i,
+                                               .thread = &thread,
+                                               .text = i % 2 ? "one" : "another",
+                                               .number = i};
+            assert_int_equal(sink->ops->mark(sink, &mark), 0);
+        }
         assert_int_equal(sink->ops->end(sink), 0);
         struct stat status;
         assert_int_equal(stat(settings.path, &status), 0);

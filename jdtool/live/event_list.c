@@ -2,6 +2,7 @@
 
 #include "format/event_probe.h"
 #include "jdtool/base/message.h"
+#include "jdtool/live/timeline_probes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,14 +14,19 @@ void event_list_choose(struct event_list *events, const struct record_options *o
         .alloc = options->alloc != NULL,
         .locks = options->locks != NULL,
         .exceptions = options->exceptions,
+        .timeline = options->timeline != NULL,
+        .deopts = options->timeline != NULL,
+        .parks = options->timeline && strcmp(options->timeline, "parks") == 0,
         .off_cpu = options->off_cpu,
         .wakers = options->wakers,
     };
     char probed[64];
-    snprintf(probed, sizeof probed, "%s%s%s", events->alloc ? ", --alloc" : "",
-             events->locks ? ", --locks" : "", events->exceptions ? ", --exceptions" : "");
+    snprintf(probed, sizeof probed, "%s%s%s%s", events->alloc ? ", --alloc" : "",
+             events->locks ? ", --locks" : "", events->exceptions ? ", --exceptions" : "",
+             events->timeline ? ", --timeline" : "");
     if (*probed && probes_check(probed + 2)) {
         events->alloc = events->locks = events->exceptions = false;
+        events->timeline = events->deopts = false;
     }
     if (events->off_cpu && probes_check_scheduler("--off-cpu")) {
         events->off_cpu = false;
@@ -30,7 +36,8 @@ void event_list_choose(struct event_list *events, const struct record_options *o
 
 bool event_list_is_empty(const struct event_list *events)
 {
-    return !events->alloc && !events->locks && !events->exceptions && !events->off_cpu;
+    return !events->alloc && !events->locks && !events->exceptions && !events->off_cpu &&
+           !events->timeline && !events->deopts;
 }
 
 void event_list_agent_options(const struct event_list *events, const struct record_options *options,
@@ -47,6 +54,20 @@ void event_list_agent_options(const struct event_list *events, const struct reco
     snprintf(text, size, "%s%s", alloc, locks);
 }
 
+/* Leaves out what needs the JVM's library, where it is not known. */
+static void need_libjvm(struct event_list *events)
+{
+    if (!events->exceptions && !events->timeline) {
+        return;
+    }
+    error_message("%s%s%s: failed to find the libjvm.so of the JVM that will run; left out. Set "
+                  "JAVA_HOME, or record it with jdperf record -p PID",
+                  events->exceptions ? "--exceptions" : "",
+                  events->exceptions && events->timeline ? ", " : "",
+                  events->timeline ? "--timeline" : "");
+    events->exceptions = events->timeline = events->deopts = false;
+}
+
 void event_list_define(struct event_list *events, const struct event_files *files)
 {
     const struct {
@@ -61,11 +82,11 @@ void event_list_define(struct event_list *events, const struct event_files *file
          PROBE_EVENT},
         {&events->exceptions, EVENT_PROBE_EXCEPTION, files->libjvm, EVENT_PROBE_EXCEPTION_FUNCTION,
          files->root, PROBE_NOTHING},
+        {&events->deopts, EVENT_PROBE_DEOPT, files->libjvm, EVENT_PROBE_DEOPT_FUNCTION, files->root,
+         PROBE_DEOPT},
     };
-    if (events->exceptions && !files->libjvm) {
-        error_message("--exceptions: failed to find the libjvm.so of the JVM that will run; left "
-                      "out. Set JAVA_HOME, or record it with jdperf record -p PID");
-        events->exceptions = false;
+    if (!files->libjvm) {
+        need_libjvm(events);
     }
     for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
         if (!*probes[i].wanted) {
@@ -77,6 +98,11 @@ void event_list_define(struct event_list *events, const struct event_files *file
         } else {
             events->defined = true;
         }
+    }
+    if (events->timeline) {
+        events->timeline =
+            timeline_probes_define(events->group, files->root, files->libjvm, events->parks) == 0;
+        events->defined |= events->timeline;
     }
 }
 
@@ -105,6 +131,9 @@ void event_list_arguments(const struct event_list *events, struct perf_run *perf
     if (events->exceptions) {
         add(perf, events->group, EVENT_PROBE_EXCEPTION, stack_size);
     }
+    if (events->deopts) {
+        add(perf, events->group, EVENT_PROBE_DEOPT, stack_size);
+    }
     if (events->off_cpu) {
         /* TASK_INTERRUPTIBLE and _UNINTERRUPTIBLE: neither preempted nor about to end. */
         add(perf, "sched", "sched_switch", stack_size);
@@ -112,6 +141,11 @@ void event_list_arguments(const struct event_list *events, struct perf_run *perf
     }
     if (events->wakers) {
         add(perf, "sched", "sched_waking", stack_size);
+    }
+    if (events->timeline) { /* without stacks; the last one: readers need not list it */
+        char text[160];
+        snprintf(text, sizeof text, "%s:%s/call-graph=no/", events->group, EVENT_PROBE_TIMELINE);
+        perf_add(perf, "-e", text, NULL);
     }
 }
 

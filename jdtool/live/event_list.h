@@ -1,7 +1,7 @@
 /*
  * What a recording tells beside its samples of the clock: allocations, contended monitors,
- * exceptions, waits. Each is an event of perf's with stacks of its own; what this machine or user
- * may not have is named and left out, and the rest is recorded.
+ * exceptions, waits, what the JVM itself does. Each is an event of perf's with stacks of its own;
+ * what this machine or user may not have is named and left out, and the rest is recorded.
  */
 #ifndef JD_TOOL_LIVE_EVENT_LIST_H
 #define JD_TOOL_LIVE_EVENT_LIST_H
@@ -12,6 +12,8 @@
 
 struct event_list {
     bool alloc, locks, exceptions, off_cpu, wakers; /* that are recorded */
+    bool timeline, deopts;                          /* the two of --timeline */
+    bool parks;                                     /* in the timeline, as was asked for */
     char group[PROBES_GROUP_MAX];                   /* of the probes */
     bool defined;                                   /* some of them are */
 };

@@ -161,21 +161,36 @@ static bool file_offset(const struct elf_file *file, uint64_t address, uint64_t 
 /* The registers of the first four arguments, by the kernel's names. */
 #ifdef __aarch64__
 #define EVENT_ARGUMENTS " value=%x0:u64 base=%x1:u64 scale=%x2:u32 name=+0(%x3):string"
+#define DEOPT_ARGUMENTS " request=%x1:s32"
 #else
 #define EVENT_ARGUMENTS " value=%di:u64 base=%si:u64 scale=%dx:u32 name=+0(%cx):string"
+#define DEOPT_ARGUMENTS " request=%si:s32"
 #endif
 
+static const char *const argument_texts[] = {
+    [PROBE_NOTHING] = "",
+    [PROBE_EVENT] = EVENT_ARGUMENTS,
+    [PROBE_DEOPT] = DEOPT_ARGUMENTS,
+};
+
 /* The kernel finds the file by a path, which may hold anything: it gets our descriptor's. */
-static int define(const char *group, const char *event, int fd, uint64_t offset,
-                  enum probe_arguments arguments)
+int probes_define_at(const char *group, const char *event, const struct elf_file *file,
+                     uint64_t address, const char *arguments)
 {
-    char text[256];
+    char text[2048];
+    uint64_t offset;
+    if (!file_offset(file, address, &offset)) {
+        return -ENOENT;
+    }
+    int size = snprintf(text, sizeof text, "p:%s/%s /proc/%d/fd/%d:0x%" PRIx64 "%s\n", group, event,
+                        (int)getpid(), file->fd, offset, arguments);
+    if (size >= (int)sizeof text) {
+        return -E2BIG;
+    }
     int definitions = open_definitions(O_WRONLY | O_APPEND);
     if (definitions < 0) {
         return definitions;
     }
-    int size = snprintf(text, sizeof text, "p:%s/%s /proc/%d/fd/%d:0x%" PRIx64 "%s\n", group, event,
-                        (int)getpid(), fd, offset, arguments == PROBE_EVENT ? EVENT_ARGUMENTS : "");
     int err = write(definitions, text, (size_t)size) == size ? 0 : -errno;
     close(definitions);
     return err;
@@ -186,16 +201,14 @@ int probes_define(const char *group, const char *event, int root, const char *pa
 {
     struct elf_file file;
     uint64_t address;
-    uint64_t offset;
     if (elf_file_open(root, path, &file) != OBJECT_SOUND) {
         error_message("failed to read %s for a probe", path);
         return -ENOENT;
     }
     int err = -ENOENT;
-    if ((find_symbol(&file, ".dynsym", function, &address) ||
-         find_symbol(&file, ".symtab", function, &address)) &&
-        file_offset(&file, address, &offset)) {
-        err = define(group, event, file.fd, offset, arguments);
+    if (find_symbol(&file, ".dynsym", function, &address) ||
+        find_symbol(&file, ".symtab", function, &address)) {
+        err = probes_define_at(group, event, &file, address, argument_texts[arguments]);
         if (err) {
             error_message("failed to define a uprobe on %s of %s: %s", function, path,
                           strerror(-err));

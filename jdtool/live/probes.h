@@ -11,6 +11,7 @@
 #define JD_TOOL_LIVE_PROBES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define PROBES_GROUP_MAX 48
 
@@ -26,6 +27,7 @@ void probes_name_group(char group[PROBES_GROUP_MAX]);
 enum probe_arguments {
     PROBE_NOTHING,
     PROBE_EVENT, /* of the agent's functions */
+    PROBE_DEOPT,
 };
 
 /*
@@ -34,6 +36,15 @@ enum probe_arguments {
  */
 int probes_define(const char *group, const char *event, int root, const char *path,
                   const char *function, enum probe_arguments arguments);
+
+/*
+ * Defines GROUP:event at an address of the file, with the arguments that the kernel is given as
+ * text (" name=%ax:u32 ..."). An event that is there already gets one more place, if its arguments
+ * have the same names and types (Linux 5.4). 0 or a negative errno, without a message.
+ */
+struct elf_file;
+int probes_define_at(const char *group, const char *event, const struct elf_file *file,
+                     uint64_t address, const char *arguments);
 
 /* Removes a group's probes, once perf has let go of them: waits some seconds at most. */
 void probes_remove(const char *group);

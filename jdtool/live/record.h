@@ -37,6 +37,7 @@ struct record_options {
     const char *alloc; /* bytes between samples of allocations, "": the default; NULL: none */
     const char *locks; /* waits that are all told, as "1ms"; the same */
     bool exceptions;
+    const char *timeline; /* what the JVM itself does; "parks": those as well; NULL: not */
     bool off_cpu;
     bool wakers;
     char **inject_options; /* further ones for jdtool inject, NULL-terminated */

@@ -212,9 +212,10 @@ void recording_tell(const struct recording *recording)
         snprintf(duration, sizeof duration, ", for %u s", options->duration);
     }
     const struct event_list *events = &recording->events;
-    info_message("recording %s %s%s%s%s%s, stacks: %s%s%s", recording->event, rate,
+    info_message("recording %s %s%s%s%s%s%s, stacks: %s%s%s", recording->event, rate,
                  events->alloc ? ", allocations" : "", events->locks ? ", contended monitors" : "",
                  events->exceptions ? ", exceptions" : "", events->off_cpu ? ", waits" : "",
+                 events->timeline || events->deopts ? ", the JVM's own doings" : "",
                  recording_stacks(recording), recording->piped ? " (unwound as they arrive)" : "",
                  duration);
     if (!options->command[0] && !options->duration) {

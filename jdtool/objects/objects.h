@@ -162,6 +162,14 @@ struct object_symbol {
 bool object_symbol(struct object *object, uint64_t address, struct object_symbol *symbol);
 
 /*
+ * The text that an array of pointers ("const char *names[]") holds at an index, by the name of its
+ * symbol in .symtab. Copied with its end. False: there is none, or no room. Costs a walk through
+ * the file's symbols.
+ */
+bool object_table_text(struct object *object, const char *symbol, uint32_t index, char *out,
+                       size_t room);
+
+/*
  * A symbol's name as people read it, C++ and Rust demangled with their parameters
  * ("G1Allocator::unsafe_max_tlab_alloc()"); names that are not mangled are returned as they are.
  * Costs microseconds: ask once per function. Lives until the next call.

@@ -16,6 +16,8 @@ struct event_rule event_rule_of(const char *name, bool has_switches)
         {EVENT_PROBE_ALLOC, {EVENT_ALLOC, "alloc", "bytes"}},
         {EVENT_PROBE_LOCK, {EVENT_LOCK, "lock", "nanoseconds"}},
         {EVENT_PROBE_EXCEPTION, {EVENT_EXCEPTION, "exception", "count"}},
+        {EVENT_PROBE_DEOPT, {EVENT_DEOPT, "deopt", "count"}},
+        {EVENT_PROBE_TIMELINE, {EVENT_TIMELINE, "timeline", "count"}},
     };
     const struct event_rule sampled = {EVENT_SAMPLED, NULL, NULL};
     if (!name) {
@@ -65,8 +67,7 @@ static const char *primitive(char letter)
     }
 }
 
-/* "[[Ljava/lang/String;" as "java.lang.String[][]". What is no signature stays as it is. */
-static void put_class(const char *signature, size_t size, char out[EVENT_SUBJECT_MAX])
+void event_class_name(const char *signature, size_t size, char out[EVENT_SUBJECT_MAX])
 {
     size_t arrays = 0;
     while (arrays < size && signature[arrays] == '[') {
@@ -108,7 +109,7 @@ static void read_subject(const struct perf_sample *sample, uint32_t place,
         return;
     }
     const char *text = (const char *)sample->raw + at;
-    put_class(text, strnlen(text, size), out);
+    event_class_name(text, strnlen(text, size), out);
 }
 
 /* ---- Weights ---- */
@@ -140,6 +141,16 @@ static void read_woken(const struct perf_sample *sample, char out[EVENT_SUBJECT_
     }
 }
 
+/* 0, which no request is: there is none. */
+static int32_t read_request(const struct perf_sample *sample)
+{
+    struct deopt_probe_raw raw = {0};
+    if (sample->raw && sample->raw_size >= sizeof raw) {
+        memcpy(&raw, sample->raw, sizeof raw);
+    }
+    return raw.request;
+}
+
 void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
                       struct event_facts *facts)
 {
@@ -151,6 +162,7 @@ void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
     if (kind == EVENT_WAKER) {
         read_woken(sample, facts->subject);
     }
+    facts->request = kind == EVENT_DEOPT ? read_request(sample) : 0;
     if ((kind != EVENT_ALLOC && kind != EVENT_LOCK) || !sample->raw ||
         sample->raw_size < sizeof raw) {
         return;

@@ -8,6 +8,7 @@
 #include "jdtool/perf/perf_data.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum event_kind {
@@ -17,6 +18,8 @@ enum event_kind {
     EVENT_EXCEPTION,
     EVENT_OFF_CPU, /* sched:sched_switch in a recording that tells when threads come back */
     EVENT_WAKER,   /* sched:sched_waking in one: who wakes a thread */
+    EVENT_DEOPT,
+    EVENT_TIMELINE, /* its samples become marks (marks.h), and are none of the profile's */
 };
 
 struct event_rule {
@@ -35,6 +38,7 @@ struct event_rule event_rule_of(const char *name, bool has_switches);
 struct event_facts {
     enum event_kind kind;
     uint64_t weight;
+    int32_t request;                 /* of a deoptimisation */
     uint64_t left_out;               /* events like it that the agent did not tell of */
     char subject[EVENT_SUBJECT_MAX]; /* the class, as Java writes it; "": none is told */
 };
@@ -45,6 +49,10 @@ struct event_facts {
  */
 void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
                       struct event_facts *facts);
+
+/* A class as Java writes it of its signature: "[[Ljava/lang/String;" as "java.lang.String[][]".
+ * What is no signature stays as it is, control characters apart. */
+void event_class_name(const char *signature, size_t size, char out[EVENT_SUBJECT_MAX]);
 
 /* Of a sample of sched:sched_switch: whether the thread will come back, and so has a wait. */
 bool event_is_wait(const struct perf_sample *sample);

@@ -122,6 +122,10 @@ int recording_describe(struct recording_facts *facts, struct perf_data *data)
     recording->command_line = facts->command_line;
     recording->cpu_count = read_cpu_count(data);
     recording->events = facts->events;
+    /* What becomes marks has no samples; it is recorded last. */
+    while (count > 1 && facts->rules[count - 1].kind == EVENT_TIMELINE) {
+        count--;
+    }
     recording->event_count = count;
     recording->has_chains = perf_data_has(data, PERF_SAMPLE_CALLCHAIN);
     recording->has_copies = perf_data_has(data, PERF_SAMPLE_STACK_USER);

@@ -293,8 +293,14 @@ static void shape_event(struct resolver *resolver, struct perf_sample *sample,
             put_subject(resolver, resolver->frame_count, subject);
         }
     } else {
+        char reason[64];
         if (facts->kind == EVENT_EXCEPTION) {
             subject = event_frames_exception(resolver->frames, resolver->frame_count);
+        } else if (facts->kind == EVENT_DEOPT) { /* its own address is in libjvm.so */
+            struct place *place =
+                places_at(resolver->places, resolver->process, resolver->time, sample->ip, false);
+            deopt_name(&resolver->deopts, place->file, facts->request, reason, sizeof reason);
+            subject = reason;
         }
         cut_inner_frames(resolver);
         if (subject && *subject) {
@@ -306,15 +312,15 @@ static void shape_event(struct resolver *resolver, struct perf_sample *sample,
 
 /* ---- Samples ---- */
 
-static void fill_thread(const struct resolver *resolver, const struct perf_sample *sample,
-                        struct resolved_thread *thread)
+void resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
+                     struct resolved_thread *thread)
 {
-    const struct process *process = resolver->process;
+    const struct process *process = process_table_at(resolver->table, pid);
     *thread = (struct resolved_thread){
-        .pid = sample->pid,
-        .tid = sample->tid,
-        .comm = process_table_comm(resolver->table, sample->tid),
-        .process_name = process_table_comm(resolver->table, sample->pid),
+        .pid = pid,
+        .tid = tid,
+        .comm = process_table_comm(resolver->table, tid),
+        .process_name = process_table_comm(resolver->table, pid),
     };
     for (const struct code_source *source = process ? process->code : NULL; source && !thread->jvm;
          source = source->earlier) {
@@ -352,7 +358,7 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
         .touched_count = resolver->touched_count,
         .recorded = sample,
     };
-    fill_thread(resolver, sample, &out->thread);
+    resolver_thread(resolver, sample->pid, sample->tid, &out->thread);
     return 0;
 }
 
@@ -383,6 +389,47 @@ int resolver_codes(struct resolver *resolver, uint64_t until,
                 piece_code(places_pieces(resolver->places), source, stay);
             err = code ? take(context, code) : no_memory(resolver);
         }
+    }
+    return err;
+}
+
+static void add_stretch(void *context, uint64_t address, uint64_t size,
+                        const struct code_stay *stay)
+{
+    uint64_t *bytes = context;
+    (void)address;
+    (void)stay;
+    *bytes += size;
+}
+
+uint64_t resolver_code_count(const struct resolver *resolver)
+{
+    uint32_t count;
+    struct code_source *const *sources = dumps_sources(resolver->dumps, &count);
+    uint64_t stays = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        stays += sources[i]->about.index ? code_index_stay_count(sources[i]->about.index) : 0;
+    }
+    return stays;
+}
+
+int resolver_code_bytes(struct resolver *resolver, uint64_t time,
+                        int (*take)(void *context, uint32_t pid, uint64_t bytes), void *context)
+{
+    uint32_t count;
+    struct code_source *const *sources = dumps_sources(resolver->dumps, &count);
+    int err = 0;
+    for (uint32_t i = 0; i < count && !err; i++) {
+        struct code_source *source = sources[i];
+        uint64_t bytes = 0;
+        if (!source->about.index || time < source->about.from) {
+            continue;
+        }
+        if (code_index_map(source->about.index, code_source_dump_time(source, time), add_stretch,
+                           &bytes)) {
+            return no_memory(resolver);
+        }
+        err = take(context, source->about.pid, bytes);
     }
     return err;
 }

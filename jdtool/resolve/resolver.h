@@ -52,6 +52,19 @@ int resolver_record(struct resolver *resolver, const struct perf_record *record,
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
                     const struct event_facts *facts, struct resolved_sample *out);
 
+/* The thread as it is called now. Its strings live until the next record. */
+void resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
+                     struct resolved_thread *thread);
+
+/* How many pieces of code the dumps tell of until now. */
+uint64_t resolver_code_count(const struct resolver *resolver);
+
+/* How many bytes held code at that time, of each dump that had begun. What was freed counts until
+ * its place is used again: dumps do not tell of it. Costs a
+ * look at each piece. 0 or what `take` returned. */
+int resolver_code_bytes(struct resolver *resolver, uint64_t time,
+                        int (*take)(void *context, uint32_t pid, uint64_t bytes), void *context);
+
 /*
  * Each piece of code that dumps tell of and that was not given before, up to that time of the
  * recording's clock. 0 or what `take` returned.

@@ -5,6 +5,7 @@
 #ifndef JD_TOOL_RESOLVER_PRIVATE_H
 #define JD_TOOL_RESOLVER_PRIVATE_H
 
+#include "jdtool/resolve/deopt_names.h"
 #include "jdtool/resolve/places.h"
 #include "jdtool/resolve/resolver.h"
 
@@ -39,6 +40,7 @@ struct resolver {
     uint32_t *given;        /* and of each so many */
     uint32_t given_room;
     uint64_t frames_cut;
+    struct deopt_names deopts;
 
     /* The sample at hand. */
     struct process *process;

@@ -9,11 +9,13 @@
 #include <string.h>
 
 extern const struct export_format format_collapsed, format_firefox, format_flame, format_otlp,
-    format_otlp_json, format_pprof, format_regions, format_report, format_speedscope;
+    format_otlp_json, format_pprof, format_regions, format_report, format_speedscope,
+    format_timeline, format_timeline_json;
 
 const struct export_format *const export_formats[] = {
-    &format_pprof,     &format_firefox, &format_speedscope, &format_collapsed, &format_otlp,
-    &format_otlp_json, &format_flame,   &format_report,     &format_regions,   NULL};
+    &format_pprof,   &format_firefox,   &format_speedscope,    &format_collapsed,
+    &format_otlp,    &format_otlp_json, &format_flame,         &format_report,
+    &format_regions, &format_timeline,  &format_timeline_json, NULL};
 
 const struct export_format *export_format_of(const char *name)
 {
@@ -130,6 +132,15 @@ static int add_sample(struct sample_sink *base, const struct resolved_sample *sa
     return profile_add(sink->profile, sample) ? no_memory(sink) : 0;
 }
 
+static int add_mark(struct sample_sink *base, const struct resolved_mark *mark)
+{
+    struct export_sink *sink = (struct export_sink *)base;
+    if (!sink->format->keeps_times) { /* without times they tell nothing */
+        return 0;
+    }
+    return profile_add_mark(sink->profile, mark) ? no_memory(sink) : 0;
+}
+
 static bool wants_gzip(const struct export_sink *sink)
 {
     size_t size = strlen(sink->settings->path);
@@ -140,7 +151,7 @@ static int write_profile(struct export_sink *sink)
 {
     struct profile *profile = sink->profile;
     struct packed_output *output;
-    if (profile->total_count == 0) {
+    if (profile->total_count == 0 && (!sink->format->of_marks || profile->mark_count == 0)) {
         error_message("failed to write %s: there are no samples, or no samples that were chosen",
                       sink->settings->path);
         return -ENODATA;
@@ -170,7 +181,7 @@ int export_sink_new(const struct export_format *format, const struct export_sett
                     struct sample_sink **out)
 {
     static const struct sample_sink_ops ops = {
-        .begin = begin, .sample = add_sample, .end = end, .abort = release};
+        .begin = begin, .sample = add_sample, .mark = add_mark, .end = end, .abort = release};
     struct export_sink *sink = calloc(1, sizeof *sink);
     if (!sink) {
         error_message("failed to write %s: %s", settings->path, strerror(ENOMEM));

@@ -68,8 +68,7 @@ static void put_meta(struct json_writer *json, const struct profile *profile, ui
         json_uint(json, "logicalCPUs", recording->cpu_count);
     }
     firefox_put_categories(json);
-    json_array(json, "markerSchema");
-    json_end(json);
+    firefox_put_marker_schema(json);
     json_array(json, "pausedRanges");
     json_end(json);
     json_object(json, "sampleUnits");
@@ -143,19 +142,7 @@ static void put_samples(struct firefox *f, const struct track_samples *track)
     json_end(json);
 }
 
-static void put_no_markers(struct json_writer *json)
-{
-    static const char *const columns[] = {"name",  "startTime", "endTime",
-                                          "phase", "category",  "data"};
-    json_object(json, "markers");
-    json_uint(json, "length", 0);
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        json_fill(json, columns[i], "", 0);
-    }
-    json_end(json);
-}
-
-static void put_thread(struct firefox *f, const struct track_samples *track)
+static void put_thread(struct firefox *f, const struct track_samples *track, bool has_markers)
 {
     struct json_writer *json = &f->json;
     const struct profile *profile = f->profile;
@@ -190,8 +177,20 @@ static void put_thread(struct firefox *f, const struct track_samples *track)
     }
     json_bool(json, "showMarkersInTimeline", true);
     put_samples(f, track);
-    put_no_markers(json);
+    firefox_put_markers(f, known->pid, has_markers);
     json_end(json);
+}
+
+static bool is_first_of_process(const struct profile *profile, const struct tracks *tracks,
+                                uint32_t index)
+{
+    uint32_t pid = profile->tracks[tracks->list[index].track].pid;
+    for (uint32_t i = 0; i < index; i++) {
+        if (profile->tracks[tracks->list[i].track].pid == pid) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int write_firefox(const struct profile *profile, const struct export_settings *settings,
@@ -205,6 +204,7 @@ static int write_firefox(const struct profile *profile, const struct export_sett
     err = err ? err : tables_err;
     if (!err) {
         f.first_event = tracks.list[0].event;
+        firefox_add_marker_names(&f);
         json_object(&f.json, NULL);
         put_meta(&f.json, profile, tracks.count);
         firefox_put_libs(&f);
@@ -214,7 +214,7 @@ static int write_firefox(const struct profile *profile, const struct export_sett
         err = firefox_put_shared(&f);
         json_array(&f.json, "threads");
         for (uint32_t i = 0; i < tracks.count; i++) {
-            put_thread(&f, &tracks.list[i]);
+            put_thread(&f, &tracks.list[i], is_first_of_process(profile, &tracks, i));
         }
         json_end(&f.json);
         json_end(&f.json);

@@ -29,6 +29,7 @@ struct firefox {
     uint32_t symbol_count, symbol_room;
     struct string_table strings;
     struct string_table files;
+    uint32_t marker_names[MARK_KINDS];
 };
 
 /* Works out what the tables need. 0 or -ENOMEM; release it on failure, too. */
@@ -48,6 +49,12 @@ void firefox_put_libs(struct firefox *f);
 
 void firefox_put_resources(struct firefox *f); /* one a library, of the same number */
 void firefox_put_native_symbols(struct firefox *f);
+
+/* Markers (firefox_markers.c). Their names are among the strings, and so come before these are
+ * written. wanted: those of the process; else there are none. */
+void firefox_put_marker_schema(struct json_writer *json);
+void firefox_add_marker_names(struct firefox *f);
+void firefox_put_markers(struct firefox *f, uint32_t pid, bool wanted);
 
 /* The tables that all threads share. 0 or -ENOMEM. */
 int firefox_put_shared(struct firefox *f);

@@ -156,6 +156,33 @@ static void put_names(struct flame *f, struct json_writer *json)
     json_end(json);
 }
 
+/* What the strip above the heat map shows: from where, and how long, in ticks. */
+static void put_marks(const struct flame *f, struct json_writer *json)
+{
+    static const struct {
+        enum mark_kind kind;
+        const char *name;
+    } kinds[] = {{MARK_SAFEPOINT, "pauses"},
+                 {MARK_COMPILE, "compilations"},
+                 {MARK_DEOPT, "deoptimisations"}};
+    const struct profile *profile = f->profile;
+    json_object(json, "marks");
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && profile->mark_count; k++) {
+        json_array(json, kinds[k].name);
+        for (uint32_t i = 0; i < profile->mark_count; i++) {
+            const struct profile_mark *mark = &profile->marks[i];
+            uint64_t from = mark->from > profile->from ? mark->from - profile->from : 0;
+            uint64_t until = mark->until > profile->from ? mark->until - profile->from : 0;
+            if (mark->kind == kinds[k].kind && until >= from) {
+                json_uint(json, NULL, from / f->tick);
+                json_uint(json, NULL, (until - from) / f->tick);
+            }
+        }
+        json_end(json);
+    }
+    json_end(json);
+}
+
 static void put_column(struct json_writer *json, const char *name, const char *type, uint64_t count)
 {
     json_array(json, NULL);
@@ -184,6 +211,7 @@ static void put_header(struct flame *f, struct packed_output *output)
     put_events(f, &json);
     put_threads(f, &json);
     put_names(f, &json);
+    put_marks(f, &json);
     json_array(&json, "columns");
     put_column(&json, "parent", "u32", nodes); /* how far before, 0: outermost */
     put_column(&json, "name", "u32", nodes);

@@ -61,6 +61,7 @@ void profile_free(struct profile *profile)
     free(profile->threads);
     free(profile->tracks);
     free(profile->samples);
+    free(profile->marks);
     free(profile->modules);
     free(profile);
 }
@@ -235,4 +236,32 @@ int profile_add(struct profile *profile, const struct resolved_sample *sample)
     struct profile_sample made;
     int err = profile_intern(profile, sample, &made);
     return err ? err : keep_sample(profile, &made);
+}
+
+/* ---- Marks ---- */
+
+int profile_intern_thread(struct profile *profile, const struct resolved_thread *thread,
+                          uint32_t *id)
+{
+    return recent_thread_of(profile, recent_of(profile, thread), thread, id);
+}
+
+int profile_add_mark(struct profile *profile, const struct resolved_mark *mark)
+{
+    struct profile_mark made = {
+        .from = mark->from,
+        .until = mark->until,
+        .number = mark->number,
+        .text = profile_text(profile, mark->text ? mark->text : ""),
+        .subject = profile_text(profile, mark->subject ? mark->subject : ""),
+        .kind = (uint8_t)mark->kind,
+        .is_open = mark->is_open,
+    };
+    if (!made.text || !made.subject || profile_intern_thread(profile, mark->thread, &made.thread) ||
+        array_reserve(&profile->marks, profile->mark_count, &profile->private->mark_room,
+                      sizeof *profile->marks)) {
+        return -ENOMEM;
+    }
+    profile->marks[profile->mark_count++] = made;
+    return 0;
 }

@@ -74,6 +74,15 @@ struct profile_sample {
     uint32_t event;
 };
 
+/* See struct resolved_mark. */
+struct profile_mark {
+    uint64_t from, until, number;
+    const char *text, *subject; /* never NULL */
+    uint32_t thread;
+    uint8_t kind; /* enum mark_kind */
+    bool is_open;
+};
+
 /* Read it as you like; it is filled by profile_add alone. */
 struct profile {
     const struct recording *recording; /* whoever made the profile sets it */
@@ -85,9 +94,10 @@ struct profile {
     struct profile_thread *threads;
     struct profile_track *tracks;
     struct profile_sample *samples; /* in the order of their coming */
+    struct profile_mark *marks;     /* in the order of their coming */
     const struct module **modules;  /* by module id; NULL: none of that id was seen */
     uint32_t function_count, line_count, location_count, node_count;
-    uint32_t thread_count, track_count, sample_count, module_count;
+    uint32_t thread_count, track_count, sample_count, module_count, mark_count;
     uint64_t total_count; /* of samples */
     uint64_t from, until; /* time of the first and the last sample; 0: there are none */
     uint64_t cut_stacks;  /* see PROFILE_NODES_MAX */
@@ -105,6 +115,11 @@ int profile_add(struct profile *profile, const struct resolved_sample *sample);
 /* Adds all that it needs, but keeps the sample itself in *made alone. The same. */
 int profile_intern(struct profile *profile, const struct resolved_sample *sample,
                    struct profile_sample *made);
+
+/* The same for a thread alone, and for a mark. */
+int profile_intern_thread(struct profile *profile, const struct resolved_thread *thread,
+                          uint32_t *id);
+int profile_add_mark(struct profile *profile, const struct resolved_mark *mark);
 
 /* Frees what only further samples need: none can be added then. */
 void profile_close(struct profile *profile);

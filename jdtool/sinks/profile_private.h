@@ -34,7 +34,7 @@ struct profile_private {
     uint32_t method_room, module_function_room;
     uint32_t unknown_function;
     uint32_t function_room, line_room, location_room, node_room;
-    uint32_t thread_room, track_room, sample_room, module_room;
+    uint32_t thread_room, track_room, mark_room, sample_room, module_room;
     struct profile_line *group; /* the lines of the location that is being looked up */
     uint32_t group_room;
     struct profile_recent recent[PROFILE_RECENT];

@@ -192,6 +192,23 @@ static int pass_sample(struct sample_sink *base, const struct resolved_sample *s
     return filter->behind->ops->sample(filter->behind, &passed);
 }
 
+/* What lies in the chosen time, of the chosen processes. Threads and stacks choose samples: a pause
+ * is everybody's. */
+static int pass_mark(struct sample_sink *base, const struct resolved_mark *mark)
+{
+    struct sample_filter *filter = (struct sample_filter *)base;
+    const struct sample_filter_options *options = filter->options;
+    const struct sample_sink_ops *behind = filter->behind->ops;
+    bool limited = options->from || options->until;
+    uint64_t first = filter->first;
+    uint64_t until = options->until;
+    bool in_time = !limited || (filter->has_first && mark->until >= first + options->from &&
+                                (!until || mark->from < first + until));
+    bool passes = in_time && fits(&options->pids, NULL, mark->thread->pid) &&
+                  fits(&options->comms, mark->thread->process_name, mark->thread->pid);
+    return passes && behind->mark ? behind->mark(filter->behind, mark) : 0;
+}
+
 static void release(struct sample_filter *filter)
 {
     for (int side = 0; side < SIDES; side++) {
@@ -238,8 +255,12 @@ static int compile(struct sample_filter *filter, int side, const struct sample_f
 int sample_filter_new(const struct sample_filter_options *options, struct sample_sink *behind,
                       struct sample_sink **out)
 {
-    static const struct sample_sink_ops ops = {
-        .begin = begin, .record = pass_record, .sample = pass_sample, .end = end, .abort = give_up};
+    static const struct sample_sink_ops ops = {.begin = begin,
+                                               .record = pass_record,
+                                               .sample = pass_sample,
+                                               .mark = pass_mark,
+                                               .end = end,
+                                               .abort = give_up};
     struct sample_filter *filter = calloc(1, sizeof *filter);
     if (!filter) {
         error_message("failed to filter samples: %s", strerror(ENOMEM));

@@ -4,6 +4,7 @@
  *
  *     begin            the recording is known: its events and clock; of a pipe not yet all else
  *     record, sample   by time, as far as memory allows (what came too late is counted)
+ *     mark             what the JVM itself did, when it is over: not in the order of beginnings
  *     code             a piece of code a dump tells of, touched or not; only for who asks for it
  *     end              everything was told; the sink finishes its file
  *     abort            instead of end: frees everything and leaves no file
@@ -15,6 +16,7 @@
 #define JD_TOOL_SAMPLE_SINK_H
 
 #include "jdtool/resolve/frame.h"
+#include "jdtool/resolve/mark.h"
 
 struct perf_data;
 struct perf_record;
@@ -54,6 +56,7 @@ struct recording_counts {
     uint64_t frames_cut;       /* left out of stacks that were too deep (STACK_CUT) */
     uint64_t inlines_cut;      /* addresses with too many inlined methods: the outermost are gone */
     uint64_t mappings_cut;     /* mappings and processes beyond the limits */
+    uint64_t marks_lost;       /* whose beginning or end was lost, or for which was no room */
     uint64_t waits_lost;       /* of threads whose return was lost, or for which was no room */
 };
 
@@ -124,6 +127,7 @@ struct sample_sink_ops {
     /* Before the first sample that could touch it. NULL: `touched` is enough. */
     int (*code)(struct sample_sink *sink, const struct resolved_code *code);
     int (*sample)(struct sample_sink *sink, const struct resolved_sample *sample);
+    int (*mark)(struct sample_sink *sink, const struct resolved_mark *mark); /* NULL: not wanted */
     /* Frees the sink, on failure too. */
     int (*end)(struct sample_sink *sink);
     void (*abort)(struct sample_sink *sink);

@@ -38,6 +38,8 @@ enum saved_record {
     SAVED_THREAD = 9,   /* pid, tid, comm, process name */
     SAVED_SAMPLE = 10,  /* time since the sample before (zigzag), event, thread, node ref, weight,
                            cpu, end */
+    SAVED_MARK = 11,    /* kind, beginning behind the time of the sample before (zigzag), duration,
+                           is_open, number, thread, text, subject */
 };
 
 #endif

@@ -307,6 +307,27 @@ static int add_sample(struct sample_sink *base, const struct resolved_sample *sa
     return 0;
 }
 
+static int add_mark(struct sample_sink *base, const struct resolved_mark *mark)
+{
+    struct saved_sink *sink = (struct saved_sink *)base;
+    uint32_t thread;
+    if (profile_intern_thread(sink->profile, mark->thread, &thread) || put_news(sink)) {
+        return no_memory(sink);
+    }
+    uint32_t words = text(sink, mark->text);
+    uint32_t subject = text(sink, mark->subject);
+    put(sink, SAVED_MARK);
+    put(sink, mark->kind);
+    put_signed(sink, (int64_t)(mark->from - sink->time));
+    put(sink, mark->until - mark->from);
+    put(sink, mark->is_open);
+    put(sink, mark->number);
+    put(sink, thread);
+    put(sink, words);
+    put(sink, subject);
+    return sink->texts.error ? no_memory(sink) : 0;
+}
+
 static void put_end(struct saved_sink *sink)
 {
     const struct recording *recording = sink->recording;
@@ -349,7 +370,7 @@ static void give_up(struct sample_sink *base)
 int saved_sink_new(const char *path, struct sample_sink **out)
 {
     static const struct sample_sink_ops ops = {
-        .begin = begin, .sample = add_sample, .end = end, .abort = give_up};
+        .begin = begin, .sample = add_sample, .mark = add_mark, .end = end, .abort = give_up};
     struct saved_sink *sink = calloc(1, sizeof *sink);
     if (!sink) {
         error_message("failed to write %s: %s", path, strerror(ENOMEM));

@@ -14,7 +14,6 @@ class HeatMap {
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute('role', 'application');
     this.canvas.setAttribute('aria-label', `samples of ${profile.title} over time; arrow keys move and widen what is chosen`);
-    box.append(this.canvas);
     this.range = null; // cells, both included
     const duration = Math.max(profile.duration / 1e9, 1e-6);
     this.column = [0.1, 1, 10, 60, 600].find(seconds => duration / seconds <= 600) ?? duration / 600;
@@ -22,6 +21,8 @@ class HeatMap {
     this.cellSeconds = this.column / PARTS;
     this.wide = Math.max(2, Math.min(16, Math.floor(900 / this.columns)));
     this.high = 2;
+    this.strip = new Strip(box, profile, this, said);
+    box.append(this.canvas);
     let from = null;
     this.canvas.addEventListener('mousedown', event => {
       from = this.cellAt(event);
@@ -52,6 +53,7 @@ class HeatMap {
   }
 
   draw() {
+    this.strip.draw();
     const { canvas, wide, high } = this;
     const scale = window.devicePixelRatio || 1;
     canvas.width = this.columns * wide * scale;

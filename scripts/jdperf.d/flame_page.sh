@@ -3,7 +3,7 @@
 # it.
 
 FLAME_LIB=${JDPERF_LIB%/*}/flame
-FLAME_SCRIPTS=(data.js view.js graph.js heatmap.js main.js)
+FLAME_SCRIPTS=(data.js view.js graph.js strip.js heatmap.js main.js)
 
 flame_title() {
     local command

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# jdperf record --timeline: pauses, collections and deoptimisations against what the same JVM wrote of
+# them itself, each of them, at its time; at the JVM's start and attached, without a flag.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+need_uprobes
+[ "$jdk_major" -ge 11 ] || skip "JDK $jdk_major has no unified logging to compare with"
+readelf -S "$jdk/lib/server/libjvm.so" 2>/dev/null | grep -q stapsdt || skip "this JDK marks no places for tracers"
+command -v python3 >/dev/null || skip "python3 is not installed"
+compile Doings
+
+# What the JVM is asked to write. JDK 17 has no log of deoptimisations, but one of compilations.
+flags=(-Xmx96m)
+tags='gc*=info,safepoint*=info'
+compilations=()
+if [ "$jdk_major" -ge 20 ]; then
+    tags+=',deoptimization=debug'
+else
+    flags+=(-XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation "-XX:LogFile=$scratch/compilations.xml")
+    compilations=("$scratch/compilations.xml")
+fi
+flags+=("-Xlog:$tags:file=$scratch/jvm.log:timenanos,tid,tags:filecount=0")
+
+# Probes whose recorder has gone; others may be recording.
+no_probes() {
+    local pid
+    while read -r pid; do
+        kill -0 "$pid" 2>/dev/null || fail "$1: probes are left: $(grep "jdagent_${pid}_" "$tracing/uprobe_events")"
+    done < <(sed -n 's/^p:jdagent_\([0-9]*\)_.*/\1/p' "$tracing/uprobe_events" | sort -u)
+}
+
+# check PROFILE [COMPILATIONS]
+check() {
+    local profile=$1
+    shift
+    "$jdperf" timeline "$scratch/$profile" --json -o "$scratch/$profile.json" 2>"$scratch/err" ||
+        fail "$profile: $(cat "$scratch/err")"
+    python3 "$tests_dir/readers/timeline.py" "$scratch/$profile.json" "$scratch/jvm.log" "$@" >"$scratch/told" ||
+        fail "$profile: $(cat "$scratch/told")"
+    sed "s/^/# $profile: /" "$scratch/told"
+    "$jdperf" timeline "$scratch/$profile" >"$scratch/text" 2>&1 || fail "$profile: $(cat "$scratch/text")"
+    grep -q '^Pauses: [1-9]' "$scratch/text" || fail "$profile: $(cat "$scratch/text")"
+    grep -q 'unstable_if' "$scratch/text" || fail "$profile: no reason is named: $(cat "$scratch/text")"
+    grep -qE 'Doings[$]Trap.applyAsInt[(]int, int[)]:[0-9]+' "$scratch/text" || fail "$profile: $(cat "$scratch/text")"
+    no_probes "$profile"
+}
+
+rounds=25
+[ "$long" = 0 ] || rounds=600
+"$jdperf" record -o "$scratch/started" -F 49 --timeline -- \
+    "$jdk/bin/java" "${flags[@]}" -cp "$classes" Doings $rounds >"$scratch/log" 2>"$scratch/err" ||
+    fail "record: $(tail -n 5 "$scratch/err")"
+! grep -E 'left out|lost' "$scratch/err" || fail "started: something is missing: $(cat "$scratch/err")"
+check started "${compilations[@]}"
+
+# The same marks wherever they are shown.
+"$jdperf" export "$scratch/started" firefox -o "$scratch/firefox.json" 2>/dev/null
+"$jdperf" flame "$scratch/started" -o "$scratch/flame.html" 2>/dev/null
+python3 - "$scratch/started.json" "$scratch/firefox.json" "$scratch/flame.html" >"$scratch/told" <<'END' || fail "$(cat "$scratch/told")"
+import base64, gzip, json, re, struct, sys
+told, firefox = (json.load(open(path)) for path in sys.argv[1:3])
+packed = base64.b64decode(re.search(r'application/x-jdflame"[^>]*>([^<]+)<', open(sys.argv[3]).read())[1])
+data = gzip.decompress(packed)
+flame = json.loads(data[12:12 + struct.unpack("<I", data[8:12])[0]])
+names = firefox["shared"]["stringArray"]
+markers = [(names[name], start) for thread in firefox["threads"]
+           for name, start in zip(thread["markers"]["name"], thread["markers"]["startTime"])]
+for kind, title, lane in ("safepoint", "Pause", "pauses"), ("compile", "Compilation", "compilations"), ("deopt", "Deoptimisation", "deoptimisations"):
+    count = len(told[kind])
+    shown = [start for name, start in markers if name == title]
+    print(f"{kind}: {count} told, {len(shown)} markers, {len(flame['marks'][lane]) // 2} in the strip")
+    if count == 0 or len(shown) != count or len(flame["marks"][lane]) != 2 * count:
+        sys.exit(1)
+    if abs(shown[0] - (told[kind][0]["time"] - told["from"]) / 1e6) > 1e-3 and kind != "compile":
+        sys.exit(f"{kind}: a marker at {shown[0]} ms")
+END
+sed 's/^/# /' "$scratch/told"
+
+# perf's own report knows the profile still.
+perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --sort sym 2>/dev/null | grep -q 'applyAsInt' ||
+    fail "perf report does not know the program's method"
+
+# Attached to a JVM that runs, which was started without anything for us.
+rm -f "$scratch/jvm.log" "$scratch/compilations.xml"
+"$jdk/bin/java" "${flags[@]}" -cp "$classes" Doings 3000 >"$scratch/log" 2>&1 &
+pid=$!
+children+=("$pid")
+wait_until 60 "the program runs" grep -q ready "$scratch/log"
+"$jdperf" record -p "$pid" -d 3 -o "$scratch/attached" -F 49 --timeline 2>"$scratch/err" ||
+    fail "attached: $(tail -n 5 "$scratch/err")"
+# The log of compilations has no times: attached, JDK 17's deoptimisations cannot be held against it.
+if [ "$jdk_major" -ge 20 ]; then
+    check attached
+else
+    check attached -
+fi
+kill "$pid"
