@@ -6,7 +6,7 @@ begin "$@"
 need_perf
 need_uprobes
 [ "$jdk_major" -ge 11 ] || skip "JDK $jdk_major has no unified logging to compare with"
-readelf -S "$jdk/lib/server/libjvm.so" 2>/dev/null | grep -q stapsdt || skip "this JDK marks no places for tracers"
+readelf -S "$jdk/lib/server/libjvm.so" 2>/dev/null | grep stapsdt >/dev/null || skip "this JDK marks no places for tracers"
 command -v python3 >/dev/null || skip "python3 is not installed"
 compile Doings
 
@@ -78,7 +78,7 @@ END
 sed 's/^/# /' "$scratch/told"
 
 # perf's own report knows the profile still.
-perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --sort sym 2>/dev/null | grep -q 'applyAsInt' ||
+perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --sort sym 2>/dev/null | grep 'applyAsInt' >/dev/null ||
     fail "perf report does not know the program's method"
 
 # Attached to a JVM that runs, which was started without anything for us.

@@ -55,12 +55,17 @@ if not lines:
 times = [mark["time"] for kind in ("safepoint", "compile", "thread-start") for mark in timeline[kind]]
 first, last = min(times), max(mark["time"] + mark["duration"] for mark in timeline["safepoint"] if "open" not in mark)
 
+marks = [mark for mark in timeline["safepoint"] if "open" not in mark and mark["operation"]]
 safepoints = []
 for time, _, tags, text in lines:
     found = re.match(r'Safepoint "(\w+)".*Total: +(\d+) ns', text)
-    if found and "safepoint" in tags and time - int(found[2]) >= first and time <= last + FAR / 1000:
+    if found and "safepoint" in tags:
         safepoints.append((time, found[1], int(found[2])))
-marks = [mark for mark in timeline["safepoint"] if "open" not in mark and mark["operation"]]
+# Of the recording's own pauses: from the line nearest to the end of the first to that nearest to the end of
+# the last. A pause's length is the JVM's in the log, so its beginning says less about which one it is.
+ends = [mark["time"] + mark["duration"] for mark in (marks[0], marks[-1])]
+begin, end = (min(range(len(safepoints)), key=lambda i: abs(safepoints[i][0] - time)) for time in ends)
+safepoints = safepoints[begin:end + 1]
 match("ends of pauses", [(mark["time"] + mark["duration"], mark["operation"]) for mark in marks],
       [(time, name) for time, name, _ in safepoints])
 compare("lengths of pauses", [(mark["duration"], total) for mark, (_, _, total) in zip(marks, safepoints)])
