@@ -69,13 +69,15 @@ check() {
         awk -v share="$share" -v class="$class" -v number="$number" -v all="$sums" -v small="$small" -v n="$n" 'BEGIN {
             size = class ~ /byte/ ? 1024 : class ~ /int/ ? 512 : small
             truth = 100 * size * number / all
-            chance = 350 * sqrt(truth / 100 * (1 - truth / 100) / n) # 3.5 sigma of n samples
+            chance = 450 * sqrt(truth / 100 * (1 - truth / 100) / n) # 4.5 sigma of n samples: once in 150,000
             most = chance > 0.5 ? chance : 0.5
             printf "%s: %.3f %% of bytes, really %.3f %% (%.3f; by chance up to %.2f)\n", class, share, truth, share - truth, chance
             exit share - truth > most || truth - share > most }' >"$scratch/share" || fail "$1: $(cat "$scratch/share")"
         note "$1: $(cat "$scratch/share")"
     done <<<"$truths"
-    near "$1: bytes in all" "$(awk -F'\t' '{ sum += $1 } END { printf "%.0f", sum }' "$scratch/alloc")" "$sums" "$3"
+    # The sampler's intervals are exponential (JEP 331), so n samples are off by chance as 1 / sqrt(n) is: 4.5 sigma.
+    near "$1: bytes in all" "$(awk -F'\t' '{ sum += $1 } END { printf "%.0f", sum }' "$scratch/alloc")" "$sums" \
+        "$(awk -v most="$3" -v n="$n" 'BEGIN { chance = 450 / sqrt(n); print (chance > most ? chance : most) }')"
     # Waits for the monitor, of each contender.
     by_leaf "$1" lock >"$scratch/lock"
     while read -r _ thread truth; do
