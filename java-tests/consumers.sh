@@ -62,7 +62,8 @@ INTEL_JIT_PROFILER64=$collector JD_ITT_LOG=$scratch/attached/log \
     "$jdk/bin/java" -cp "$classes" Streams 600 >/dev/null 2>&1 &
 pid=$!
 children+=("$pid")
-sleep 3
+wait_until 60 "JVM that listens" listens "$pid"
+wait_until 60 "program at work" has_worked "$pid" 3
 attach "$pid" "mode=jitdump+itt,dir=$scratch/attached,samply=on" >"$scratch/said" ||
     fail "attach: $(cat "$scratch/said")"
 sleep 2

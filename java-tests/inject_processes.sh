@@ -55,12 +55,19 @@ record() {
         >"$scratch/$case.log" 2>&1 || fail "$case: $(tail -n 3 "$scratch/$case.log")"
 }
 
+# compiled PID PROGRAM: whether code of the program is in the JVM's dump, so that samples can be in it.
+compiled() {
+    grep -qs "$2\." "$scratch/jit-$1.dump"
+}
+
 # Two JVMs, the whole machine.
 "${jvm[@]}" Streams 4 >"$scratch/1.log" &
 first=$!
 "${jvm[@]}" Forker 4 >"$scratch/2.log" &
 second=$!
 children+=("$first" "$second")
+wait_until 60 "code of Streams" compiled "$first" Streams
+wait_until 60 "code of Forker" compiled "$second" Forker
 record all "${sampling[@]}" -a -- sleep 3
 wait "$first" "$second"
 inject all
@@ -75,7 +82,7 @@ note "all: ${images//$'\n'/,}"
 "${jvm[@]}" Streams 5 >"$scratch/1.log" &
 first=$!
 children+=("$first")
-sleep 1
+wait_until 60 "code of Streams" compiled "$first" Streams
 record pid "${sampling[@]}" -p "$first" -- sleep 2
 wait "$first"
 mkdir "$scratch/moved"
@@ -141,7 +148,7 @@ if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
         >"$scratch/1.log" &
     first=$!
     children+=("$first")
-    sleep 2
+    wait_until 60 "code of Streams" compiled "$first" Streams
     perf --buildid-dir "$scratch/buildid" record -q --buildid-all -k mono -o "$scratch/inside.data" \
         -e cpu-clock -F 199 --call-graph dwarf,16384 -p "$first" -- sleep 2 \
         >"$scratch/inside.log" 2>&1 || fail "inside: $(tail -n 3 "$scratch/inside.log")"

@@ -40,3 +40,15 @@ wait_still() {
         size=$now
     done
 }
+
+# listens PID: whether the JVM has come so far that it catches SIGQUIT, by which one attaches; a process that
+# does not would die of it.
+listens() {
+    (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$1/status") & 4))
+}
+
+# has_worked PID SECONDS: whether the process has had so much processor time. On a busy machine that says what a
+# pause does not.
+has_worked() {
+    (($(awk '{ print $14 + $15 }' "/proc/$1/stat") >= $2 * $(getconf CLK_TCK)))
+}

@@ -179,11 +179,8 @@ trap 'kill $(jobs -p) 2>/dev/null || :; rm -rf "$WORK"' EXIT
 start_jvm() {
     "$@" >/dev/null 2>&1 </dev/null &
     jvm=$!
-    for ((i = 0; i < 600; i++)); do
-        grep -qs libjvm "/proc/$jvm/maps" && break
-        sleep 0.1
-    done
-    sleep 1.5
+    wait_until 60 "JVM" grep -q libjvm "/proc/$jvm/maps"
+    wait_until 60 "JVM that listens" listens "$jvm"
 }
 
 start_jvm java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints \
@@ -220,8 +217,10 @@ state ok session 'state=running'
 run 0 "$JDPERF" stop "$jvm"
 kill "$jvm"
 
-# A session that failed: its dump may have four kilobytes.
+# A session that failed: its dump may have four kilobytes, which the JVM's first code fills.
 start_jvm java "-agentpath:$JDAGENT_BUILD/libjdagent.so=dir=$WORK/dumps,max=4K" -XX:+EnableDynamicAgentLoading -cp classes Market 600
+has_failed() { [[ $("$JDPERF" status "$jvm" 2>&1 || :) == *state=failed* ]]; }
+wait_until 60 "failed session" has_failed
 doctor 0 "$jvm"
 state poor session 'state=failed'
 state poor session "jdperf stop $jvm"

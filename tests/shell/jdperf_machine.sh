@@ -32,19 +32,16 @@ mkdir dumps
 
 jvms=() jvm=''
 trap 'kill -9 "${jvms[@]}" 2>/dev/null || :; rm -rf "$WORK"' EXIT
-listens() {
-    (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$jvm/status") & 4))
-}
 "$java" -cp Here Here >here.out 2>&1 </dev/null &
 jvm=$!
 jvms+=("$jvm")
-wait_until 60 JVM listens
+wait_until 60 JVM listens "$jvm"
 for name in Second Third; do
     # shellcheck disable=SC2016
     unshare --pid --fork --mount --mount-proc sh -c 'mount -t tmpfs tmpfs /tmp && cp -r "$1" /tmp/ && exec "$0" -cp "/tmp/$1" "$1"' \
         "$java" "$name" >"$name.out" 2>&1 </dev/null &
     outer=$!
-    inside() { jvm=$(pgrep -P "$outer") && listens; }
+    inside() { jvm=$(pgrep -P "$outer") && listens "$jvm"; }
     wait_until 60 "JVM $name" inside
     jvms+=("$jvm")
 done

@@ -50,10 +50,7 @@ setpriv --reuid=65534 --regid=65534 --clear-groups -- "$(readlink -f "$(command 
 jvm=$!
 hostile=''
 trap 'kill -9 $jvm $hostile 2>/dev/null || :; rm -rf "$WORK" /tmp/jdperf-"$jvm".*' EXIT
-listens() {
-    (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$jvm/status") & 4))
-}
-wait_until 60 JVM listens
+wait_until 60 JVM listens "$jvm"
 setpriv --reuid=65534 --regid=65534 --clear-groups -- perl hostile.pl "$jvm" "$WORK/precious" >hostile.out 2>&1 </dev/null &
 hostile=$!
 

@@ -10,14 +10,16 @@ compile_sample
 jvm=''
 trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null || :; rm -rf "$WORK" "/tmp/perf-$jvm.map"' EXIT
 
+# One with -Xrs does not listen to SIGQUIT, and has its socket from the start.
+can_be_asked() {
+    listens "$jvm" || [[ -S /tmp/.java_pid$jvm ]]
+}
+
 start_jvm() {
     "$@" >jvm.out 2>jvm.err </dev/null &
     jvm=$!
-    for ((i = 0; i < 600; i++)); do
-        grep -qs libjvm "/proc/$jvm/maps" && break
-        sleep 0.1
-    done
-    sleep 1.5
+    wait_until 60 JVM can_be_asked
+    wait_until 60 "JVM at work" has_worked "$jvm" 1
 }
 
 stop_jvm() {
@@ -84,10 +86,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     : >map.log # the last JDK's would say at once what is waited for
     env --default-signal=INT "$JDPERF" map "$jvm" --follow >map.log 2>&1 &
     follower=$!
-    for ((i = 0; i < 600; i++)); do
-        grep -q 'keeping it' map.log && break
-        sleep 0.1
-    done
+    wait_until 60 "map that is kept" grep -q 'keeping it' map.log
     run 0 "$JDPERF" status "$jvm"
     says 'mode=map'
     kill -INT "$follower"
@@ -118,10 +117,7 @@ start_jvm java -cp classes Market 600
 : >output
 env --default-signal=INT setsid "$JDPERF" record -o p -p "$jvm" >output 2>&1 </dev/null &
 session=$!
-for ((i = 0; i < 600; i++)); do
-    grep -q 'Ctrl-C ends' output && break
-    sleep 0.1
-done
+wait_until 60 recording grep -q 'Ctrl-C ends' output
 sleep 2
 kill -INT -- "-$session"
 wait "$session" || fail "status $? after Ctrl-C"
@@ -138,10 +134,7 @@ start_jvm java -cp classes Market 600
 : >output
 "$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
 session=$!
-for ((i = 0; i < 600; i++)); do
-    grep -q 'recording' output && break
-    sleep 0.1
-done
+wait_until 60 recording grep -q 'recording' output
 recorder=$(pgrep -P "$session" -x perf)
 kill -9 "$session"
 wait "$session" 2>/dev/null || :
@@ -214,10 +207,7 @@ if jattach=$(command -v jattach); then
 END
     "$JDPERF" record -o q -p "$jvm" >output 2>&1 </dev/null &
     session=$!
-    for ((i = 0; i < 600; i++)); do
-        [[ ! -e loaded ]] || break
-        sleep 0.1
-    done
+    wait_until 60 "attach" test -e loaded
     kill "$session"
     ! wait "$session" || fail "it went on"
     rm bin/jattach
@@ -252,7 +242,9 @@ cat >Sleeper.c <<'END'
 int main(int argc, char **argv) { return argc == 2 && dlopen(argv[1], RTLD_LAZY) ? (int)sleep(600) : 1; }
 END
 if command -v cc >/dev/null && cc -o sleeper Sleeper.c -ldl; then
-    start_jvm ./sleeper "$(find -L "$(dirname "$(readlink -f "$(command -v java)")")/.." -name libjvm.so | head -n 1)"
+    ./sleeper "$(find -L "$(dirname "$(readlink -f "$(command -v java)")")/.." -name libjvm.so | head -n 1)" &
+    jvm=$!
+    wait_until 60 "library in the process" grep -q libjvm "/proc/$jvm/maps"
     run 1 "$JDPERF" attach "$jvm"
     says 'does not listen'
     kill -0 "$jvm" || fail "the process was ended"

@@ -77,10 +77,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     [[ -x $jdk/bin/java ]] || continue
     "$jdk/bin/java" -cp classes Market 3000 >jvm.out 2>jvm.err </dev/null &
     jvm=$!
-    listens() {
-        (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$jvm/status") & 4))
-    }
-    wait_until 60 "JVM" listens
+    wait_until 60 "JVM" listens "$jvm"
     for ((i = 0; i < moments; i++)); do
         verbs=(record recordp attach map)
         signals=(INT TERM KILL)

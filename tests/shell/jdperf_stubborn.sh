@@ -24,24 +24,36 @@ stop_jvm() {
     jvm='' socket=''
 }
 trap 'stop_jvm; rm -rf "$WORK"' EXIT
-listens() {
-    (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$jvm/status") & 4))
-}
 
-# within STATUS COMMAND…: in 5 s; where others have the processors, in 20.
-slowest=0
+# within STATUS COMMAND…: in 20 s; what takes 5 is noted for in_time.
+slow=''
 within() {
-    local from=${EPOCHREALTIME/./} limit=5000 load
-    read -r load _ </proc/loadavg
-    ((${load%.*} < $(nproc))) || limit=20000
+    local from=${EPOCHREALTIME/./}
     run "$@"
     local took=$(((${EPOCHREALTIME/./} - from) / 1000))
-    ((took <= slowest)) || slowest=$took
-    ((took < limit)) || fail "it took $took ms: ${*:2}"
+    ((took < 5000)) || slow+="$took ms: ${*:2}; "
+    ((took < 20000)) || fail "it took $took ms: ${*:2}"
+}
+
+# in_time COMMAND…: of three times one in which nothing takes 5 s: jdperf itself waits for 4 s at most, and for how
+# long it waits for a processor is not its doing. Where others have had them all for a minute, 20 s do.
+in_time() {
+    local try load
+    for try in 1 2 3; do
+        slow=''
+        "$@"
+        [[ $slow ]] || return 0
+        note "try $try: $slow"
+    done
+    read -r load _ </proc/loadavg
+    ((${load%.*} >= $(nproc))) || fail "never within 5 s: $slow"
 }
 
 # answers: every verb does what it is for.
 answers() {
+    in_time answers_once
+}
+answers_once() {
     within 1 "$JDPERF" status "$jvm"
     says 'state='
     within 0 "$JDPERF" attach "$jvm"
@@ -58,7 +70,7 @@ refuses() {
     local words=$1 verb
     for verb in "${@:2}"; do
         # shellcheck disable=SC2086 # words are meant
-        within 1 "$JDPERF" $verb "$jvm"
+        in_time within 1 "$JDPERF" $verb "$jvm"
         says "$words"
         [[ ! -e profile ]] || fail "$verb left a profile"
     done
@@ -73,10 +85,10 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     echo "== $jdk"
     setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
-    wait_until 60 JVM listens
+    wait_until 60 JVM listens "$jvm"
     answers
     # For one to whom it is another user's, and who is not root.
-    within 1 setpriv --reuid=65533 --regid=65533 --clear-groups -- env JDAGENT_BUILD="$WORK" "$WORK/jdperf" status "$jvm"
+    in_time within 1 setpriv --reuid=65533 --regid=65533 --clear-groups -- env JDAGENT_BUILD="$WORK" "$WORK/jdperf" status "$jvm"
     says 'belongs to'
     stop_jvm
 
@@ -84,7 +96,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     unshare --pid --fork --mount --mount-proc sh -c 'mount -t tmpfs tmpfs /tmp && cp -r classes /tmp/ && exec "$0" -cp /tmp/classes Market 600' \
         "$java" >jvm.out 2>&1 </dev/null &
     outer=$!
-    inside() { jvm=$(pgrep -P "$outer") && listens; }
+    inside() { jvm=$(pgrep -P "$outer") && listens "$jvm"; }
     wait_until 60 'JVM in namespaces' inside
     answers
     kill -9 "$jvm"
@@ -92,7 +104,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
 
     "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
-    wait_until 60 JVM listens
+    wait_until 60 JVM listens "$jvm"
     kill -STOP "$jvm"
     stopped() { grep -q '^State:[[:space:]]*T' "/proc/$jvm/status"; }
     wait_until 10 'stop of the JVM' stopped
@@ -103,18 +115,17 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
 
     "$java" -XX:+DisableAttachMechanism -cp classes Market 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
-    wait_until 60 JVM listens
+    wait_until 60 JVM listens "$jvm"
     refuses 'DisableAttachMechanism' status attach stop map "$record"
     stop_jvm
 
     # Nobody reads what is said to its socket.
     "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
-    wait_until 60 JVM listens
+    wait_until 60 JVM listens "$jvm"
     perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Local => shift, Listen => 8) or die $!; sleep 600' "/tmp/.java_pid$jvm" &
     socket=$!
     wait_until 10 socket test -S "/tmp/.java_pid$jvm"
     refuses 'does not answer' attach "$record" # each waits for 4 s
     stop_jvm
 done
-note "the slowest took $slowest ms"

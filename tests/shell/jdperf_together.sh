@@ -10,10 +10,7 @@ compile_sample
 java -cp classes Market 600 >jvm.out 2>&1 </dev/null &
 jvm=$!
 trap 'kill -9 "$jvm" 2>/dev/null || :; rm -rf "$WORK" "/tmp/perf-$jvm.map"' EXIT
-listens() {
-    (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$jvm/status") & 4))
-}
-wait_until 60 JVM listens
+wait_until 60 JVM listens "$jvm"
 # Loaded before, as it is wherever somebody has recorded once: so that its status is asked for.
 run 0 "$JDPERF" attach "$jvm" -o "$WORK"
 run 0 "$JDPERF" stop "$jvm"
