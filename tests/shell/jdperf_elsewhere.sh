@@ -14,11 +14,8 @@ jvm=''
 trap '[[ -z $jvm ]] || kill "$jvm" 2>/dev/null || :; rm -rf "$WORK"' EXIT
 
 wait_for_jvm() {
-    for ((i = 0; i < 600; i++)); do
-        grep -qs libjvm "/proc/$jvm/maps" && break
-        sleep 0.1
-    done
-    sleep 1.5
+    wait_until 60 "JVM that listens" listens "$jvm"
+    wait_until 60 "JVM at work" has_worked "$jvm" 1
 }
 
 named() {
@@ -63,12 +60,8 @@ unshare --pid --fork --mount --mount-proc sh -c '
     cp -r "$1/classes" "$1/elsewhere/tmp/app/" && cd "$1/elsewhere/tmp/app" && mount -t proc proc "$1/elsewhere/proc" &&
     exec chroot "$1/elsewhere" sh -c "cd /tmp/app && exec $2 -cp classes Market 600"' sh "$WORK" "$java" >jvm.out 2>&1 </dev/null &
 outer=$!
-for ((i = 0; i < 600; i++)); do
-    jvm=$(pgrep -P "$outer" || :)
-    [[ $jvm ]] && grep -qs libjvm "/proc/$jvm/maps" && break
-    sleep 0.1
-done
-[[ $jvm ]] || fail "the JVM in the namespaces did not start: $(cat jvm.out)"
+inside() { jvm=$(pgrep -P "$outer") && listens "$jvm"; }
+wait_until 60 "JVM in the namespaces" inside
 wait_for_jvm
 [[ $(awk '/^NSpid:/ { print $NF }' "/proc/$jvm/status") == 1 ]] || fail "it does not see itself as 1"
 # Its files are not ours: perf has to note what all of them are, hit or not.
@@ -95,15 +88,26 @@ says 'Market.takeOrders()'
 run 0 "$JDPERF" map "$jvm"
 grep -q Market.takeOrders "/tmp/perf-$jvm.map" || fail "no map on this side"
 run 1 "$JDPERF" status "$jvm"
-# What the agent writes at its end is on this side, too: no blank lines are left in the map then.
+# What the agent writes at its end is on this side, too: between it and the last copy there is something else.
+export jvm
+jattach=$(command -v jattach) || skip "jattach is not installed"
+export jattach
+fake jattach <<'END'
+status=0
+"$jattach" "$@" || status=$?
+if [[ $* == *stop* ]]; then
+    printf '1000 10 what the last copy has to replace\n' >"/tmp/perf-$jvm.map"
+    touch "$WORK/stopped"
+fi
+exit "$status"
+END
 env --default-signal=INT "$JDPERF" map "$jvm" --follow >map.log 2>&1 &
 follower=$!
 wait_until 60 'map that is kept' grep -qs 'keeping it' map.log
-kill -STOP "$follower" # it copies nothing meanwhile
-printf '1000 10 what the last copy has to replace\n' >"/tmp/perf-$jvm.map"
 kill -INT "$follower"
-kill -CONT "$follower"
 wait "$follower" || fail "map --follow: $(cat map.log)"
+[[ -e stopped ]] || fail "the session was ended by other means than jattach: this tests nothing"
+rm bin/jattach
 grep -q Market.takeOrders "/tmp/perf-$jvm.map" || fail "no copy of the map at its end"
 cmp "/tmp/perf-$jvm.map" "/proc/$jvm/root/tmp/perf-1.map" || fail "the last copy is not what the agent left"
 kill -9 "$jvm"
