@@ -140,8 +140,11 @@ if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
     # The JVM's libraries under names that are none out here: its stacks are unwound with them
     # while it lives, and with perf's copies of them later.
     rooted() {
-        grep -qE '"rooted_share": (1|0\.9)' "$scratch/inside.json" ||
-            fail "inside, $1: stacks without roots: $(cat "$scratch/inside.out")"
+        local all rooted
+        read -r all rooted < <(rooted_stacks "$scratch/inside.jit.data")
+        note "inside, $1: $rooted of $all stacks are rooted"
+        [ "$all" -ge 100 ] || fail "inside, $1: only $all stacks of Java"
+        at_least "$rooted" "$all" 90 || fail "inside, $1: stacks without roots: $(cat "$scratch/inside.out")"
     }
     unshare --mount bash -c "mount --bind '$jdk' /mnt && exec \"\$@\"" - \
         /mnt/bin/java "-agentpath:$agent=dir=$scratch,methods=on" -cp "$classes" Streams 60 \

@@ -52,3 +52,14 @@ listens() {
 has_worked() {
     (($(awk '{ print $14 + $15 }' "/proc/$1/stat") >= $2 * $(getconf CLK_TCK)))
 }
+
+# rooted_stacks PERF_DATA: of the stacks with a frame of generated or interpreted code, how many there are and how
+# many end where threads begin: "ALL ROOTED". Counted of what perf shows, not taken from a scorecard.
+rooted_stacks() {
+    perf script -f -i "$1" --no-inline --max-stack 2000 -F ip,sym,dso 2>/dev/null | awk '
+        function judge() { all += java; rooted += java && root; java = root = 0 }
+        NF == 0 { judge(); next }
+        { root = $2 ~ /^(_start|start_thread|(__)?clone3?)(\+0x|$)/ }
+        /\(.*\.jit-[^ ]*\.so\)$|Interpreter|\(interpreted\)/ { java = 1 }
+        END { judge(); print all + 0, rooted + 0 }'
+}
