@@ -40,7 +40,7 @@ refuses() {
     [ "$named" -eq 0 ] || fail "stamps of two clocks were mixed"
 }
 
-if perf script --show-mmap-events -D -i "$scratch/perf.data" 2>/dev/null | grep -q PERF_RECORD_TIME_CONV; then
+if perf script --show-mmap-events -D -i "$scratch/perf.data" 2>/dev/null | grep PERF_RECORD_TIME_CONV >/dev/null; then
     converted=$scratch/perf.data
 else
     note "this kernel offers no conversion; one is measured"

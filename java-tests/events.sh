@@ -98,7 +98,7 @@ no_probes() {
 
 # An object of two longs, with this JVM's header.
 small=32
-! "$jdk/bin/java" -XX:+PrintFlagsFinal -version 2>/dev/null | grep -q 'UseCompactObjectHeaders *= *true' || small=24
+! "$jdk/bin/java" -XX:+PrintFlagsFinal -version 2>/dev/null | grep 'UseCompactObjectHeaders *= *true' >/dev/null || small=24
 
 seconds=4
 interval=256K
