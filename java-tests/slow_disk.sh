@@ -26,8 +26,8 @@ ms "${disk[@]}" SLOW_DISK_MS=20 "${java[@]}" "-agentpath:$agent=dir=$dir,methods
     >"$scratch/out" 2>"$scratch/err"
 cmp -s "$scratch/out" "$scratch/expected" || fail "other output: $(head -n 3 "$scratch/out" "$scratch/err")"
 note "alone $alone ms, with 20 ms a write $took ms"
-# One write for each of its some thousand records would take a minute.
-[ "$took" -le $((alone * 2 + 3000)) ] || fail "a slow disk holds the JVM: $took ms, alone $alone ms"
+# One write for each of its some thousand records would take a minute; the rest is for a busy machine.
+[ "$took" -le $((alone * 2 + 10000)) ] || fail "a slow disk holds the JVM: $took ms, alone $alone ms"
 verify "$(the_dump "$dir")"
 "$jdtool" dump "$(the_dump "$dir")" >"$scratch/shown"
 grep -q 'Churn.sum' "$scratch/shown" || fail "the hottest method is not in the dump"
@@ -48,7 +48,8 @@ from=$(date +%s%3N)
 wait_for "$scratch/out" ready
 took=$(($(date +%s%3N) - from))
 note "with a disk that hangs $took ms"
-[ "$took" -le $((alone * 6 + 3000)) ] || fail "a hung disk holds the JVM: $took ms, alone $alone ms"
+# Half a second for each of its thousands of pieces would be half an hour.
+[ "$took" -le $((alone * 6 + 20000)) ] || fail "a hung disk holds the JVM: $took ms, alone $alone ms"
 size=$(stat -c %s "$dir"/jit-*.dump)
 rm "$hang"
 wait_for "$scratch/err" "asks the JVM once more" 60

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Viewers' own programs read our exports of a real recording: speedscope's page in Chromium, and Firefox Profiler's code by way of
-# jdperf view, with source and machine code. Both come from npm; where it does not answer the test is skipped.
+# jdperf view, with source and machine code. Both come from npm: JDAGENT_LONG=1.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
+[[ ${JDAGENT_LONG:-} == 1 ]] || skip "fetches two viewers from npm: JDAGENT_LONG=1"
 need_real_profile
 for command in python3 node npm chromedriver; do
     command -v "$command" >/dev/null || skip "$command is not installed"

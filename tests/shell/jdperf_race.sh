@@ -62,8 +62,9 @@ rounds=0
 end=$((SECONDS + seconds))
 while ((SECONDS < end)); do
     for verb in "attach $jvm" "status $jvm" "record -o profile -d 1 -p $jvm" "map $jvm" "stop $jvm" "clean"; do
+        # The JVM may be made to open a FIFO in place of the agent; jdtool gives it two minutes to load.
         # shellcheck disable=SC2086 # words are meant
-        JDAGENT_BUILD=$WORK/private timeout 60 strace -f -qq -o /dev/null \
+        JDAGENT_BUILD=$WORK/private timeout 150 strace -f -qq -o /dev/null \
             -e trace=mkdirat,openat,openat2,fchown,linkat,unlinkat,renameat,renameat2,write \
             -e inject=mkdirat,openat2,fchown,unlinkat:delay_exit=3000 \
             "$JDPERF" $verb >output 2>&1 </dev/null || (($? != 124)) || fail "jdperf $verb hangs"
