@@ -17,6 +17,7 @@ enum {
     LOOK_NS = 100000,
     PATIENCE_MS = 500,
     SHORT_PATIENCE_MS = 10,
+    SETTLE_MS = 2000, /* on a busy machine the other thread may not run for a second; see settle */
     STEP_MS = 5,
     STOP_MS = 2000,
 };
@@ -161,7 +162,7 @@ static void give_back(struct log_queue *queue)
 bool log_queue_settle(struct log_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
-    while ((queue->waiting.size > 0 || queue->busy) && !is_stuck(queue, PATIENCE_MS)) {
+    while ((queue->waiting.size > 0 || queue->busy) && !is_stuck(queue, SETTLE_MS)) {
         wait_ms(queue, &queue->progress, STEP_MS);
     }
     bool settled = queue->waiting.size == 0 && !queue->busy;

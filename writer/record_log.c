@@ -770,7 +770,11 @@ void record_log_stats(struct record_log *log, enum record_log_file which,
 
 bool record_log_settle(struct record_log *log)
 {
-    return !log->queue || log_queue_settle(log->queue);
+    bool settled = !log->queue || log_queue_settle(log->queue);
+    if (!settled) {
+        message(MESSAGE_ERROR, "failed to write %s: the disk takes nothing", log->path);
+    }
+    return settled;
 }
 
 /* ---- Life ---- */

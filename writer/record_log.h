@@ -111,7 +111,8 @@ void record_log_unload(struct record_log *log, uint64_t address);
 void record_log_stats(struct record_log *log, enum record_log_file file,
                       struct record_log_stats *stats);
 
-/* Waits until all is in the kernel's hands, for as long as the disk gets on. False: it is not. */
+/* Waits until all is in the kernel's hands, for as long as the disk gets on. False: it is not,
+ * which has been told. */
 bool record_log_settle(struct record_log *log);
 
 /* The file ends here; nothing is appended to it any more. */
