@@ -1,9 +1,9 @@
 /*
  * HotSpot's disassembler plugin (hsdis-amd64.so), which -XX:+PrintAssembly and so JMH's perfasm ask
  * for. The one that Debian has (libhsdis0-fcml 1.2.2) is of no use: it offers JDK 6's entry alone,
- * and on some bytes of real code it reads where nothing is (SIGSEGV in fcml_fn_disassemble), of
- * which HotSpot aborts: the fork ends with 134. Zydis tells what it cannot decode, and keeps
- * nothing between calls, so that compiler threads may decode at a time.
+ * and on some bytes of real code it reads where nothing is (SIGSEGV in fcml_fn_disassemble):
+ * probably why a fork once ended with 134. Zydis tells what it cannot decode, and keeps nothing
+ * between calls, so that compiler threads may decode at a time.
  *
  * The interface is what HotSpot's share/compiler/disassembler.cpp calls: the plugin tells of the
  * beginning and the end of each instruction as events and prints its text; addresses and comments
