@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NONE = -1 };
+enum {
+    NONE = -1,
+    PLACES_MAX = 512, /* HotSpot's builds have some dozens; another's file may say anything */
+};
 
 /* Which arguments of a place are wanted: those of its definition in HotSpot's dtrace/hotspot.d. */
 struct place_rule {
@@ -58,6 +61,7 @@ struct definition {
     const char *group;
     const struct elf_file *file;
     bool parks;
+    unsigned places;
     unsigned defined[RULE_COUNT]; /* places of each */
     int err;                      /* the first */
 };
@@ -111,6 +115,10 @@ static bool take_note(void *context, const struct usdt_note *note)
         if (strcmp(rule->name, note->name) != 0 || strcmp(rule->provider, note->provider) != 0 ||
             (is_park && !definition->parks)) {
             continue;
+        }
+        if (definition->places++ == PLACES_MAX) {
+            definition->err = definition->err ? definition->err : -E2BIG;
+            return false;
         }
         int err = define(definition, rule, note);
         definition->err = definition->err ? definition->err : err;
