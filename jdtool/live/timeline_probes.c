@@ -11,7 +11,7 @@
 
 enum {
     NONE = -1,
-    PLACES_MAX = 512, /* HotSpot's builds have some dozens; another's file may say anything */
+    PROBED_PLACES = 512, /* HotSpot's builds have some dozens; another's file may say anything */
 };
 
 /* Which arguments of a place are wanted: those of its definition in HotSpot's dtrace/hotspot.d. */
@@ -116,7 +116,7 @@ static bool take_note(void *context, const struct usdt_note *note)
             (is_park && !definition->parks)) {
             continue;
         }
-        if (definition->places++ == PLACES_MAX) {
+        if (definition->places++ == PROBED_PLACES) {
             definition->err = definition->err ? definition->err : -E2BIG;
             return false;
         }
