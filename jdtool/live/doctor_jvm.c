@@ -187,29 +187,11 @@ static void check_lines(struct doctor *doctor, struct jvm *jvm)
     }
 }
 
-static bool has_symbol(const struct elf_file *file, const char *name)
-{
-    size_t size;
-    GElf_Shdr header;
-    GElf_Sym symbol;
-    Elf_Scn *section = elf_file_section(file, ".dynsym", &size);
-    Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
-    if (!data || !gelf_getshdr(section, &header)) {
-        return false;
-    }
-    for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
-        const char *found = elf_strptr(file->elf, header.sh_link, symbol.st_name);
-        if (found && strcmp(found, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void check_libjvm(struct doctor *doctor, struct jvm *jvm)
 {
     static const struct mapped_name name = {.prefix = "libjvm", .suffix = ".so"};
     struct elf_file file = ELF_FILE_NONE;
+    GElf_Sym structs;
     char path[PATH_MAX];
     char remedy[128];
     size_t size;
@@ -219,7 +201,7 @@ static void check_libjvm(struct doctor *doctor, struct jvm *jvm)
                     "libjvm.so cannot be read");
         return;
     }
-    if (!has_symbol(&file, "gHotSpotVMStructs")) {
+    if (!elf_file_symbol(&file, ".dynsym", "gHotSpotVMStructs", &structs)) {
         doctor_poor(doctor, "use a HotSpot JVM of JDK 8 or later",
                     "libjvm.so tells nothing of its structures: no tiers, no frame sizes, "
                     "interpreted frames stay nameless");

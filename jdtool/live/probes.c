@@ -117,27 +117,6 @@ void probes_name_group(char group[PROBES_GROUP_MAX])
 
 /* ---- Where a function is ---- */
 
-static bool find_symbol(const struct elf_file *file, const char *section_name, const char *name,
-                        uint64_t *address)
-{
-    size_t size;
-    GElf_Shdr header;
-    Elf_Scn *section = elf_file_section(file, section_name, &size);
-    Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
-    if (!data || !gelf_getshdr(section, &header)) {
-        return false;
-    }
-    GElf_Sym symbol;
-    for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
-        const char *its = elf_strptr(file->elf, header.sh_link, symbol.st_name);
-        if (symbol.st_shndx != SHN_UNDEF && its && strcmp(its, name) == 0) {
-            *address = symbol.st_value;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The place in the file of what is at that address. False: nothing of the file is. */
 static bool file_offset(const struct elf_file *file, uint64_t address, uint64_t *offset)
 {
@@ -200,15 +179,15 @@ int probes_define(const char *group, const char *event, int root, const char *pa
                   const char *function, enum probe_arguments arguments)
 {
     struct elf_file file;
-    uint64_t address;
+    GElf_Sym symbol;
     if (elf_file_open(root, path, &file) != OBJECT_SOUND) {
         error_message("failed to read %s for a probe", path);
         return -ENOENT;
     }
     int err = -ENOENT;
-    if (find_symbol(&file, ".dynsym", function, &address) ||
-        find_symbol(&file, ".symtab", function, &address)) {
-        err = probes_define_at(group, event, &file, address, argument_texts[arguments]);
+    if (elf_file_symbol(&file, ".dynsym", function, &symbol) ||
+        elf_file_symbol(&file, ".symtab", function, &symbol)) {
+        err = probes_define_at(group, event, &file, symbol.st_value, argument_texts[arguments]);
         if (err) {
             error_message("failed to define a uprobe on %s of %s: %s", function, path,
                           strerror(-err));

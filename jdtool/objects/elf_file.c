@@ -3,7 +3,6 @@
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -153,6 +152,25 @@ Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t 
         }
     }
     return NULL;
+}
+
+bool elf_file_symbol(const struct elf_file *file, const char *section, const char *name,
+                     GElf_Sym *symbol)
+{
+    size_t size;
+    GElf_Shdr header;
+    Elf_Scn *table = elf_file_section(file, section, &size);
+    Elf_Data *data = table ? elf_getdata(table, NULL) : NULL;
+    if (!data || !gelf_getshdr(table, &header)) {
+        return false;
+    }
+    for (int i = 0; gelf_getsym(data, i, symbol); i++) {
+        const char *its = elf_strptr(file->elf, header.sh_link, symbol->st_name);
+        if (symbol->st_shndx != SHN_UNDEF && its && strcmp(its, name) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void build_id_text(const uint8_t *id, size_t size, char text[BUILD_ID_TEXT])

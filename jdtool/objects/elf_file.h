@@ -7,6 +7,7 @@
 
 #include "jdtool/objects/objects.h"
 
+#include <gelf.h>
 #include <libelf.h>
 #include <sys/types.h>
 
@@ -46,6 +47,11 @@ size_t elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX])
 
 /* The section of that name with its content in the file. NULL: there is none. */
 Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t *size);
+
+/* What the file defines under that name, by its table `section`: ".dynsym" or ".symtab". A walk
+ * through the table. False: nothing, or there is no such table. */
+bool elf_file_symbol(const struct elf_file *file, const char *section, const char *name,
+                     GElf_Sym *symbol);
 
 /* Room for the two hexadecimal digits of each byte and an end. */
 #define BUILD_ID_TEXT (OBJECT_ID_MAX * 2 + 1)

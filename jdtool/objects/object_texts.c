@@ -23,24 +23,6 @@ static const char *bytes_at(const struct object_file *file, uint64_t address, si
     return NULL;
 }
 
-static bool find_table(const struct elf_file *file, const char *name, GElf_Sym *found)
-{
-    size_t size;
-    GElf_Shdr header;
-    Elf_Scn *section = elf_file_section(file, ".symtab", &size);
-    Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
-    if (!data || !gelf_getshdr(section, &header)) {
-        return false;
-    }
-    for (int i = 0; gelf_getsym(data, i, found); i++) {
-        const char *its = elf_strptr(file->elf, header.sh_link, found->st_name);
-        if (found->st_shndx != SHN_UNDEF && its && strcmp(its, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /*
  * What the loader puts there: of R_*_RELATIVE the addend. Packed ones (.relr.dyn) leave it where it
  * will be.
@@ -72,7 +54,8 @@ bool object_table_text(struct object *object, const char *symbol, uint32_t index
     GElf_Sym table;
     uint64_t pointer;
     size_t size;
-    if (!file || file->found.only_debug || !find_table(&file->found.file, symbol, &table) ||
+    if (!file || file->found.only_debug ||
+        !elf_file_symbol(&file->found.file, ".symtab", symbol, &table) ||
         index >= table.st_size / POINTER ||
         !pointer_at(file, table.st_value + (uint64_t)index * POINTER, &pointer)) {
         return false;
