@@ -52,7 +52,8 @@ check(status == 204 and headers["Access-Control-Allow-Private-Network"] == "true
 check(get(f"{token}/profile.json", "HEAD")[2] == b"", "HEAD has a body")
 
 # Nobody else gets anything: other paths, other names of this machine, other methods.
-for path in ("/", "/profile.json", f"{token[:-1]}0/profile.json", f"{token}", f"{token}x/profile.json", f"{token}/../etc/passwd"):
+other = token[:-1] + ("1" if token.endswith("0") else "0")
+for path in ("/", "/profile.json", f"{other}/profile.json", f"{token}", f"{token}x/profile.json", f"{token}/../etc/passwd"):
     check(get(path)[0] == 404, f"{path} has {get(path)[0]}")
 check(get(f"{token}/profile.json", name="attacker.example")[0] == 403, "another Host gets it")
 check(get(f"{token}/profile.json", "PUT")[0] == 405, "PUT")
