@@ -173,6 +173,7 @@ static void test_pools_wait_for_work(void **state)
     assert_false(event_frames_idle(own, 2, "pool-1-thread-1"));
     assert_true(event_frames_idle(native, 1, "java"));
     assert_true(event_frames_idle(native, 1, "G1 Conc#0"));
+    assert_true(event_frames_idle(native, 1, "C2 Comp..hread0"));
     assert_false(event_frames_idle(native, 1, "worker"));
     assert_false(event_frames_idle(own, 2, "java"));
 }

@@ -65,7 +65,10 @@ const char *event_frames_exception(const struct resolved_frame *frames, uint32_t
 
 /* ---- Idle waits ---- */
 
-/* Threads of HotSpot's own, by the 15 bytes that the kernel keeps of their names. */
+/*
+ * Threads of HotSpot's own, by the 15 bytes that the kernel keeps of their names; since 26 those
+ * are the first seven, two dots and the last six (os::set_native_thread_name).
+ */
 static const char *const jvm_threads[] = {
     "GC Thread#",
     "G1 ",
@@ -88,6 +91,14 @@ static const char *const jvm_threads[] = {
     "JFR ",
     "Attach Listener",
     "jdagent clock",
+    "VM Peri..Thread",
+    "C1 Comp..",
+    "C2 Comp..",
+    "Signal ..atcher",
+    "Monitor..Thread",
+    "Notific..Thread",
+    "StringD..",
+    "Shenand..",
 };
 
 /* What waits for work, a connection or a moment: the class and the method. */
