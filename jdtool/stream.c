@@ -6,6 +6,7 @@
 #include "jdtool/stream.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/perf/late_chains.h"
 #include "jdtool/perf/record_queue.h"
 #include "jdtool/perf/waits.h"
 #include "jdtool/resolve/marks.h"
@@ -24,6 +25,9 @@
 
 /* What samples of threads that wait may take, in bytes: a stack copy for each. */
 #define WAITS_BUDGET ((size_t)256 << 20)
+
+/* What samples may take whose user part is still to come. */
+#define LATE_CHAINS_BUDGET ((size_t)64 << 20)
 
 /* So long a living JVM has to tell of code after it was sampled, in ns. */
 #define TELLS_WITHIN (UINT64_C(500) * 1000 * 1000)
@@ -54,6 +58,7 @@ struct stream {
     struct resolver *resolver;
     struct record_queue *queue;
     struct waits *waits;
+    struct late_chains *late_chains;
     struct marks *marks;
     bool has_timeline; /* some event of the recording is one */
     uint64_t time;     /* of the latest record or sample */
@@ -184,6 +189,73 @@ static void decode(const struct stream *stream, const struct queued_record *queu
     (void)perf_sample_decode(stream->data, &record, sample); /* it could be, before */
 }
 
+/* ---- Call chains in two parts ---- */
+
+/*
+ * A sample whose user part came later is told then, as of its own time: none of its thread's can
+ * have come between them but those that wait for the same part.
+ */
+static int deliver_kept(struct stream *stream, struct late_sample *kept,
+                        const struct perf_sample *part)
+{
+    struct perf_sample sample;
+    decode(stream, &kept->queued, &sample);
+    sample.time = kept->queued.time; /* a wait's is its end */
+    enum event_kind kind = recording_kind(&stream->facts, &sample);
+    struct event_facts event = {.kind = kind, .weight = kept->weight};
+    if (kind != EVENT_SAMPLED && kind != EVENT_OFF_CPU) {
+        event_facts_read(kind, &sample, &event);
+    }
+    if (part && late_chain_join(stream->late_chains, &sample, part)) {
+        return no_memory(stream);
+    }
+    return deliver_sample(stream, &sample, &event);
+}
+
+/* All in a list, which is freed. */
+static int deliver_list(struct stream *stream, struct late_sample *list,
+                        const struct perf_sample *part)
+{
+    int err = 0;
+    while (list) {
+        struct late_sample *next = list->next;
+        err = err ? err : deliver_kept(stream, list, part);
+        free(list);
+        list = next;
+    }
+    return err;
+}
+
+/* Gives a sample away, or keeps it until its user part is there. */
+static int deliver_whole(struct stream *stream, const struct queued_record *queued,
+                         struct perf_sample *sample, const struct event_facts *event)
+{
+    uint64_t cookie;
+    int err = 0;
+    if (queued->kind == QUEUED_SAMPLE && late_chain_awaits(sample, &cookie)) {
+        struct queued_record kept = *queued;
+        kept.time = sample->time;
+        err = deliver_list(stream,
+                           late_chains_take_others(stream->late_chains, sample->tid, cookie), NULL);
+        if (!err &&
+            late_chains_keep(stream->late_chains, sample->tid, cookie, &kept, event->weight)) {
+            return 0;
+        }
+    }
+    return err ? err : deliver_sample(stream, sample, event);
+}
+
+/* The recording ends, and these have not come back to user mode. */
+static int deliver_incomplete(struct stream *stream)
+{
+    struct late_sample *list;
+    int err = 0;
+    while (!err && (list = late_chains_take_any(stream->late_chains)) != NULL) {
+        err = deliver_list(stream, list, NULL);
+    }
+    return err;
+}
+
 /* ---- Waits ---- */
 
 /*
@@ -197,7 +269,7 @@ static int deliver_wait(struct stream *stream, const struct queued_record *queue
     struct event_facts event = {.kind = EVENT_OFF_CPU,
                                 .weight = until > sample.time ? until - sample.time : 0};
     sample.time = until > sample.time ? until : sample.time;
-    return deliver_sample(stream, &sample, &event);
+    return deliver_whole(stream, queued, &sample, &event);
 }
 
 /* A thread has got a processor: that ends its wait, if it had one. */
@@ -305,6 +377,12 @@ static int deliver(struct stream *stream, const struct queued_record *queued)
     }
     struct perf_sample sample;
     decode(stream, queued, &sample);
+    if (sample.type == PERF_RECORD_CALLCHAIN_DEFERRED) {
+        struct late_sample *list = late_chains_take(stream->late_chains, sample.tid, sample.cookie);
+        if (list) {
+            return deliver_list(stream, list, &sample);
+        }
+    }
     enum event_kind kind = recording_kind(&stream->facts, &sample);
     if (kind == EVENT_OFF_CPU && sample.type == PERF_RECORD_SAMPLE) {
         if (event_is_wait(&sample)) {
@@ -320,7 +398,7 @@ static int deliver(struct stream *stream, const struct queued_record *queued)
     if (kind != EVENT_SAMPLED && sample.type == PERF_RECORD_SAMPLE) {
         event_facts_read(kind, &sample, &event);
     }
-    return deliver_sample(stream, &sample, &event);
+    return deliver_whole(stream, queued, &sample, &event);
 }
 
 /* ---- Waiting ---- */
@@ -528,6 +606,7 @@ static int finish(struct stream *stream)
     record_queue_finish(stream->queue);
     int err = release(stream, true);
     err = err ? err : deliver_unfinished(stream);
+    err = err ? err : deliver_incomplete(stream);
     if (!err) {
         err = resolver_update(stream->resolver, true);
     }
@@ -563,8 +642,9 @@ static int open_stream(struct stream *stream)
     }
     stream->queue = record_queue_new(BUDGET);
     stream->waits = waits_new(WAITS_BUDGET);
+    stream->late_chains = late_chains_new(LATE_CHAINS_BUDGET);
     stream->marks = marks_new();
-    if (!stream->queue || !stream->waits || !stream->marks ||
+    if (!stream->queue || !stream->waits || !stream->late_chains || !stream->marks ||
         recording_describe(&stream->facts, stream->data)) {
         return no_memory(stream);
     }
@@ -623,6 +703,7 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
     err = end_sinks(&stream, err);
     record_queue_free(stream.queue);
     waits_free(stream.waits);
+    late_chains_free(stream.late_chains);
     marks_free(stream.marks);
     resolver_free(stream.resolver);
     recording_forget(&stream.facts);

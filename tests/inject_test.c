@@ -90,6 +90,14 @@ static void put_sample(struct perf_file *file, uint32_t pid, uint64_t time, cons
     perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (4 + count) * 8);
 }
 
+/* The user part of call chains, which completes samples of that cookie. */
+static void put_late_chain(struct perf_file *file, uint64_t time, uint64_t cookie)
+{
+    uint64_t late[] = {cookie, 3, PERF_CONTEXT_USER, CODE + 4, CODE + 65, PID | (uint64_t)PID << 32,
+                       time};
+    perf_file_record(file, PERF_RECORD_CALLCHAIN_DEFERRED, 0, late, sizeof late);
+}
+
 static void put_round(struct perf_file *file)
 {
     perf_file_record(file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);
@@ -857,25 +865,35 @@ static void the_return_barrier_is_no_return_address(void **state)
     free(file.records);
 }
 
-/* --call-graph fp,defer: the user's part of a chain comes in a record of its own. */
+/* --call-graph fp,defer: the user's part of a chain comes in a record of its own, and is put where
+ * it belongs. One that belongs to no sample stays what it is. */
 static void late_call_chains_are_rewritten(void **state)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
     put_marker(&file, state);
-    uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, (uint64_t)-640, 77};
+    uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 77};
     put_sample(&file, PID, 1000350, kernel, 4);
-    uint64_t late[] = {77,     3, PERF_CONTEXT_USER, CODE + 4, CODE + 65, PID | (uint64_t)PID << 32,
-                       1000351};
-    perf_file_record(&file, PERF_RECORD_CALLCHAIN_DEFERRED, 0, late, sizeof late);
+    put_late_chain(&file, 1000351, 77);
+    put_late_chain(&file, 1000352, 78);
     perf_file_write(&file, scratch_path(state, "p.data"));
     assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", "--scorecard",
                             scratch_path(state, "card.json"), NULL),
                      STATUS_DONE);
-    static char text[8192];
-    read_text(scratch_path(state, "card.json"), text, sizeof text);
-    assert_non_null(strstr(text, "\"samples\": 1,"));
-    assert_non_null(strstr(text, "\"frames_in_generated_code_named\": 2,"));
+    static char json[8192];
+    read_text(scratch_path(state, "card.json"), json, sizeof json);
+    assert_non_null(strstr(json, "\"samples\": 1,"));
+    assert_non_null(strstr(json, "\"frames_in_generated_code_named\": 4,"));
+
+    struct seen seen[32] = {0};
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    assert_null(SAMPLE(1));
+    assert_int_equal(SAMPLE(0)->time, 1000350);
+    assert_int_equal(SAMPLE(0)->chain_count, 6);
+    assert_true(SAMPLE(0)->chain[2] == PERF_CONTEXT_USER);
+    assert_true(is_frame(SAMPLE(0)->chain[3])); /* the inlined method */
+    assert_true(SAMPLE(0)->chain[4] == CODE + 4);
+    assert_true(SAMPLE(0)->chain[5] == CODE + 64); /* in the call */
 
     struct perf_data *data;
     struct perf_record record;
@@ -886,12 +904,12 @@ static void late_call_chains_are_rewritten(void **state)
     uint64_t words[8];
     assert_int_equal(record.size, 8 + sizeof words);
     memcpy(words, record.bytes + 8, sizeof words);
-    assert_int_equal(words[0], 77);
+    assert_int_equal(words[0], 78);
     assert_int_equal(words[1], 4);
-    assert_true(is_frame(words[3])); /* the inlined method */
+    assert_true(is_frame(words[3]));
     assert_true(words[4] == CODE + 4);
-    assert_true(words[5] == CODE + 64); /* in the call */
-    assert_int_equal(words[7], 1000351);
+    assert_true(words[5] == CODE + 64);
+    assert_int_equal(words[7], 1000352);
     perf_data_close(data);
     free(file.records);
 }

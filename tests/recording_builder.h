@@ -89,6 +89,16 @@ static inline void put_sample(struct perf_file *file, uint32_t pid, uint64_t tim
     perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (4 + count) * 8);
 }
 
+/* A thread's user part of call chains, which completes samples of that cookie. */
+static inline void put_late_chain(struct perf_file *file, uint32_t pid, uint64_t time,
+                                  uint64_t cookie, const uint64_t *chain, uint64_t count)
+{
+    uint64_t payload[64] = {cookie, count};
+    memcpy(payload + 2, chain, count * 8);
+    put_sample_id((uint8_t *)(payload + 2 + count), pid, time);
+    perf_file_record(file, PERF_RECORD_CALLCHAIN_DEFERRED, 0, payload, (4 + count) * 8);
+}
+
 static inline void put_round(struct perf_file *file)
 {
     perf_file_record(file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);

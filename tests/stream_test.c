@@ -393,6 +393,62 @@ static void other_contexts_are_neither(void **state)
     free(file.records);
 }
 
+/* --call-graph fp,defer: one user part for all samples of a thread since it came into the kernel.
+ */
+static void late_user_parts_are_joined(void **state)
+{
+    enum { OTHER = PID + 1 };
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t in_kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 7};
+    uint64_t in_user[] = {PERF_CONTEXT_USER_DEFERRED, 7};
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    uint64_t late[] = {PERF_CONTEXT_USER, CODE + 4, CODE + 65};
+    put_sample(&file, PID, 1000340, in_kernel, 4);
+    put_sample(&file, PID, 1000350, in_user, 2);
+    put_sample(&file, OTHER, 1000360, chain, 2);
+    put_late_chain(&file, OTHER, 1000365, 7, late, 3); /* of another thread: belongs to none */
+    put_late_chain(&file, PID, 1000510, 7, late, 3);   /* other code is at its addresses by now */
+    assert_int_equal(run(state, &file), 0);
+    assert_string_equal(text.text, "map jit-4242.dump superseded\n"
+                                   "1000360 end 3 ?:-:0\n"
+                                   "1000365 end 3 ?:-:0 ?:-:0\n"
+                                   "1000340 end 5 k:-:0 i:b.B.inlined():11 c:a.A.m():10 s:stub:0\n"
+                                   "1000350 end 5 i:b.B.inlined():11 c:a.A.m():10 s:stub:0\n");
+    assert_int_equal(text.counts.samples, 3);
+    free(file.records);
+}
+
+/* Its record was lost, or the recording ended before: the sample is told without it. */
+static void user_parts_that_never_come_are_not_waited_for(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 7};
+    uint64_t late[] = {PERF_CONTEXT_USER, CODE + 1};
+    put_sample(&file, PID, 1000310, chain, 4);
+    chain[3] = 8;
+    put_sample(&file, PID, 1000320, chain, 4);
+    put_late_chain(&file, PID, 1000330, 7, late, 2);
+    put_late_chain(&file, PID, 1000340, 8, late, 2);
+    put_late_chain(&file, PID, 1000350, 8, late, 2);
+    chain[3] = 9;
+    put_sample(&file, PID, 1000360, chain, 4);
+    put_sample(&file, PID, 1000370, chain + 3, 1); /* no marker: an address as any */
+    assert_int_equal(run(state, &file), 0);
+    assert_string_equal(text.text, "map jit-4242.dump superseded\n"
+                                   "1000310 end 8 k:-:0\n"
+                                   "1000330 end 5 c:a.A.m():10\n"
+                                   "1000320 end 5 k:-:0 c:a.A.m():10\n"
+                                   "1000350 end 5 c:a.A.m():10\n"
+                                   "1000370 end 3 ?:-:0\n"
+                                   "1000360 end 8 k:-:0\n");
+    assert_int_equal(text.counts.samples, 4);
+    free(file.records);
+}
+
 /* ---- Stack copies ---- */
 
 static struct perf_file recording_of_copies(void **state)
@@ -646,6 +702,8 @@ int main(void)
         cmocka_unit_test(a_deep_stack_is_cut),
         cmocka_unit_test(a_chain_as_long_as_may_be_is_cut),
         cmocka_unit_test(other_contexts_are_neither),
+        cmocka_unit_test(late_user_parts_are_joined),
+        cmocka_unit_test(user_parts_that_never_come_are_not_waited_for),
         cmocka_unit_test(a_stack_copy_says_how_it_ended),
         cmocka_unit_test(a_stack_behind_a_return_barrier_is_frozen),
         cmocka_unit_test(copies_wait_without_what_is_not_valid),

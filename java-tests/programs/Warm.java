@@ -35,7 +35,10 @@ public class Warm {
             long start = System.nanoTime();
             List<String> options = new ArrayList<>(Arrays.asList("-nowarn", "-Xlint:none",
                 "-XDignore.symbol.file", "-proc:none", "-d", args[1]));
-            if (!System.getProperty("java.specification.version").startsWith("1.")) {
+            if (System.getProperty("java.specification.version").startsWith("1.")) {
+                // Or its javac hides the JDK's own packages: a file manager of ours heeds no -XDignore.symbol.file.
+                options.addAll(Arrays.asList("-bootclasspath", System.getProperty("sun.boot.class.path")));
+            } else {
                 options.addAll(Arrays.asList("--patch-module", "java.xml=" + root));
             }
             try (StandardJavaFileManager manager = javac.getStandardFileManager(null, null, null)) {

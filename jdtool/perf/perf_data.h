@@ -28,6 +28,9 @@
  * went back to user mode, for 'perf record --call-graph fp,defer'. */
 #define PERF_RECORD_CALLCHAIN_DEFERRED 22
 
+/* Marks a chain that will be completed by one; the cookie that both have follows. */
+#define PERF_CONTEXT_USER_DEFERRED ((uint64_t)-640)
+
 /* Records of perf's own, behind the kernel's PERF_RECORD_*. */
 enum perf_user_record {
     PERF_USER_FIRST = 64,
@@ -179,6 +182,7 @@ struct perf_sample {
 
     const uint64_t *chain; /* with PERF_CONTEXT_* markers, innermost first */
     uint64_t chain_count;
+    uint64_t cookie; /* of a _CALLCHAIN_DEFERRED: that of the samples it completes */
     bool unwound; /* the chain was made of the stack copy: callers' addresses lie in their calls */
 
     const struct perf_branch_entry *branches;

@@ -213,7 +213,7 @@ static int decode_deferred(const struct perf_data *data, const struct perf_recor
         .tid = id.tid,
         .time = id.time,
     };
-    (void)take_word(&cursor);
+    sample->cookie = take_word(&cursor);
     sample->head = (struct perf_bytes){start, (size_t)(cursor.at - start)};
     sample->chain_count = take_word(&cursor);
     sample->chain = take_array(&cursor, sample->chain_count, 8);

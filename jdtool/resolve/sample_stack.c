@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marks a chain that will be completed by a PERF_RECORD_CALLCHAIN_DEFERRED; a cookie follows. */
-#define CONTEXT_USER_DEFERRED ((uint64_t)-640)
-
 /* As deep as the kernel records (kernel.perf_event_max_stack), where the event does not tell. */
 #define KERNEL_MAX_STACK 127
 
@@ -99,7 +96,7 @@ static uint64_t add_kernel_part(struct resolver *resolver, const struct perf_sam
     uint64_t i = 0;
     for (; i < sample->chain_count && sample->chain[i] != PERF_CONTEXT_USER; i++) {
         uint64_t ip = sample->chain[i];
-        if (ip == CONTEXT_USER_DEFERRED) {
+        if (ip == PERF_CONTEXT_USER_DEFERRED) {
             return sample->chain_count; /* only the cookie is behind it */
         }
         if (ip >= PERF_CONTEXT_MAX) {

@@ -75,7 +75,8 @@ void profile_tell_losses(const struct profile *profile, const char *path)
     }
     if (profile->late_parts) {
         warning_message("%s: %" PRIu64 " user parts of stacks are left out, which the kernel "
-                        "recorded apart from their samples (perf record --call-graph fp,defer)",
+                        "recorded apart (perf record --call-graph fp,defer) from samples that are "
+                        "not here",
                         path, profile->late_parts);
     }
 }

@@ -3,7 +3,9 @@
  * begin, sample, end; what it needs is in the sample, and it asks nobody.
  *
  *     begin            the recording is known: its events and clock; of a pipe not yet all else
- *     record, sample   by time, as far as memory allows (what came too late is counted)
+ *     record, sample   by time, as far as memory allows (what came too late is counted); a sample
+ *                      whose user part the kernel recorded late comes behind younger ones of other
+ *                      threads
  *     mark             what the JVM itself did, when it is over: not in the order of beginnings
  *     code             a piece of code a dump tells of, touched or not; only for who asks for it
  *     end              everything was told; the sink finishes its file
@@ -98,7 +100,8 @@ struct resolved_sample {
     const struct resolved_frame *frames; /* innermost first; lives until `sample` returns */
     uint32_t frame_count;                /* 0: nothing is known but thread and time */
     enum stack_end end;
-    /* A user part that the kernel recorded late (--call-graph fp,defer): no sample of its own. */
+    /* A user part that the kernel recorded late (--call-graph fp,defer) and that belongs to no
+     * sample that is here: no sample of its own. */
     bool is_late_part;
     /* All generated code that the sample touches: its frames', that of branch records. */
     const struct resolved_code *const *touched;
