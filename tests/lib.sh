@@ -41,11 +41,16 @@ wait_still() {
     done
 }
 
-# listens PID: whether the JVM has come so far that it catches SIGQUIT, by which one attaches (a process that does
-# not would die of it), and has started its last thread: between the two it removes /tmp/.java_pid<PID>
-# (AttachListener::vm_start), also one that a test has just put there.
+# listens PID: whether the JVM has come so far that it catches SIGQUIT, by which one attaches; a process that
+# does not would die of it.
 listens() {
-    (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$1/status") & 4)) && grep -q '^VM Peri' "/proc/$1"/task/*/comm
+    (($(sed -n 's/^SigCgt:[[:space:]]*/0x/p' "/proc/$1/status") & 4))
+}
+
+# is_up PID: whether the JVM has started the last of its own threads. Before, it may still remove a
+# /tmp/.java_pid<PID> that somebody else has put there (AttachListener::vm_start).
+is_up() {
+    grep -q '^VM Peri' "/proc/$1"/task/*/comm
 }
 
 # has_worked PID SECONDS: whether the process has had so much processor time. On a busy machine that says what a

@@ -19,7 +19,8 @@ start_jvm() {
     "$@" >jvm.out 2>jvm.err </dev/null &
     jvm=$!
     wait_until 60 JVM can_be_asked
-    wait_until 60 "JVM at work" has_worked "$jvm" 1
+    # One that ends by itself on a busy machine may never have had so much.
+    [[ ${*: -1} == 8 ]] || wait_until 60 "JVM at work" has_worked "$jvm" 1
 }
 
 stop_jvm() {

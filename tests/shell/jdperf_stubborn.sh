@@ -122,7 +122,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     # Nobody reads what is said to its socket.
     "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
-    wait_until 60 JVM listens "$jvm"
+    wait_until 60 JVM is_up "$jvm"
     perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Local => shift, Listen => 8) or die $!; sleep 600' "/tmp/.java_pid$jvm" &
     socket=$!
     wait_until 10 socket test -S "/tmp/.java_pid$jvm"
