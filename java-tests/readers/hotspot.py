@@ -5,7 +5,7 @@ usage: hotspot.py PERFPARSER RESULT [EXPANDED]
 
 Every frame in an image of RESULT must have a name. (hotspot takes all from an image's base, far below
 the code, to its end for the image's; what C code without frame pointers left in a chain may be an
-address there that is mapped from no file, as perf knows. Such frames are told of, but are none.) With EXPANDED, a result of the same recording
+address there that is mapped from no file at that time, as perf knows. Such frames are told of, but are none.) With EXPANDED, a result of the same recording
 whose call chains perf script shows, the frames in generated code of each sample must be the same.
 
 The stream (perfparser's perfunwind.cpp): "QPERFSTREAM\0", a version, then messages, each its size
@@ -103,12 +103,13 @@ def from_perf(path):
 
 
 def image_mappings(path):
-    """Where images are mapped, [(start, end)]."""
-    script = subprocess.run(["perf", "script", "-i", path, "--show-mmap-events", "-F", "tid"],
+    """Where images are mapped and since when, [(start, end, time)]."""
+    script = subprocess.run(["perf", "script", "-i", path, "--show-mmap-events", "-F", "tid,time", "--ns"],
                             capture_output=True, text=True, errors="replace", check=True)
-    found = re.findall(r"PERF_RECORD_MMAP2? .*?\[0x([0-9a-f]+)\(0x([0-9a-f]+)\).* (/\S+)$",
+    found = re.findall(r"(\d+)\.(\d{9}): +PERF_RECORD_MMAP2? .*?\[0x([0-9a-f]+)\(0x([0-9a-f]+)\).* (/\S+)$",
                        script.stdout, re.M)
-    return sorted({(int(at, 16), int(at, 16) + int(size, 16)) for at, size, path in found if is_image(path)})
+    return sorted({(int(at, 16), int(at, 16) + int(size, 16), int(seconds) * 10**9 + int(rest))
+                   for seconds, rest, at, size, path in found if is_image(path)})
 
 
 def main():
@@ -125,7 +126,7 @@ def main():
                     named += bool(name)
                     if not name:
                         address = profile.addresses[location]
-                        if not any(start <= address < end for start, end in mappings):
+                        if not any(start <= address < end and since <= time for start, end, since in mappings):
                             outside += 1
                             continue
                         missing.append(f"{address:x} in {path}, thread {tid} at {time}")
