@@ -47,6 +47,16 @@ for command in "start,dir=$scratch/dump" "start,dir=$scratch/dump" status stop; 
 done
 grep -q "^jdagent: .*$scratch/dump/jit-$pid.dump" "$scratch/warm.err" || fail "status: $(cat "$scratch/warm.err")"
 ! find "/proc/$pid/fd" -lname "$scratch/dump/*" | grep -q . || fail "the dump is still open after stop"
+# Without jattach: JDK 8's jcmd cannot help, its script runner does.
+if [ "$jdk_major" -eq 8 ]; then
+    mkdir "$scratch/bin"
+    ln -s /usr/bin/* "$scratch/bin"
+    rm -f "$scratch/bin/jattach"
+    for command in attach status stop; do
+        PATH=$scratch/bin "$jdperf" "$command" "$pid" >"$scratch/said" 2>&1 ||
+            fail "$command without jattach: $(tail -n 5 "$scratch/said")"
+    done
+fi
 kill "$pid"
 verify "$scratch/dump/jit-$pid.dump"
 sed "s/^/-- the JVM's user sees: /" "$scratch/warm.err"

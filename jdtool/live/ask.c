@@ -17,6 +17,18 @@ enum { SILENCE_MS = 4000 };
 
 /* ---- The tools ---- */
 
+/* A program or file of the target's JDK, where its own home may be the JRE in it (8). */
+static void in_jdk(const struct target *target, const char *name, char path[PATH_MAX + 16])
+{
+    static const char jre[] = "/jre";
+    size_t size = strlen(target->java_home);
+    size_t tail = sizeof jre - 1;
+    if (size > tail && strcmp(target->java_home + size - tail, jre) == 0) {
+        size -= tail;
+    }
+    snprintf(path, PATH_MAX + 16, "%.*s/%s", (int)size, target->java_home, name);
+}
+
 /* A jcmd that can speak with the target: its own JDK's, ours. */
 static bool find_jcmd(const struct target *target, char path[PATH_MAX + 16])
 {
@@ -24,7 +36,7 @@ static bool find_jcmd(const struct target *target, char path[PATH_MAX + 16])
         return false;
     }
     const char *home = getenv("JAVA_HOME");
-    snprintf(path, PATH_MAX + 16, "%s/bin/jcmd", target->java_home);
+    in_jdk(target, "bin/jcmd", path);
     if (target->java_home[0] && program_exists(path)) {
         return true;
     }
@@ -36,10 +48,32 @@ static bool find_jcmd(const struct target *target, char path[PATH_MAX + 16])
     return program_exists(path);
 }
 
+/* JDK 8's jcmd loads no agents: its attach API does, and its script runner can be told to. */
+static bool find_script_runner(const struct target *target, char runner[PATH_MAX + 16],
+                               char tools[PATH_MAX + 16])
+{
+    in_jdk(target, "bin/jrunscript", runner);
+    in_jdk(target, "lib/tools.jar", tools);
+    return target->same_files && target->java_home[0] && program_exists(runner) &&
+           access(tools, R_OK) == 0;
+}
+
 int ask_prepare(const struct target *target)
 {
-    char jcmd[PATH_MAX + 16];
-    if (program_exists("jattach") || find_jcmd(target, jcmd)) {
+    char path[PATH_MAX + 16];
+    char tools[PATH_MAX + 16];
+    if (program_exists("jattach")) {
+        return 0;
+    }
+    if (target->java == 8) {
+        if (find_script_runner(target, path, tools)) {
+            return 0;
+        }
+        error_message("failed to find jattach, and JDK 8's jcmd loads no agents: apt-get install "
+                      "jattach");
+        return -ENOENT;
+    }
+    if (find_jcmd(target, path)) {
         return 0;
     }
     error_message("failed to find jattach or jcmd: apt-get install jattach");
@@ -271,14 +305,27 @@ static int load_once(const struct target *target, const char *agent, const char 
     char pid[16];
     char quoted[3 * PATH_MAX];
     char jcmd[PATH_MAX + 16];
+    char runner[PATH_MAX + 16];
+    char tools[PATH_MAX + 16];
     snprintf(pid, sizeof pid, "%d", (int)target->process.pid);
     /* jcmd reads key=value as an argument of its own unless it is quoted. */
     snprintf(quoted, sizeof quoted, "\"%s\"", options);
     char *const with_jattach[] = {"jattach",       pid, "load", (char *)agent, "true",
                                   (char *)options, NULL};
     char *const with_jcmd[] = {jcmd, pid, "JVMTI.agent_load", (char *)agent, quoted, NULL};
+    /* As jcmd answers; what is no refusal of the agent's is said as it is. */
+    char script[] =
+        "var jvm = com.sun.tools.attach.VirtualMachine.attach(arguments[0]);"
+        "try { jvm.loadAgentPath(arguments[1], arguments[2]); print('return code: 0'); }"
+        "catch (e) { if (!e.returnValue) throw e; print('return code: ' + e.returnValue()); }"
+        "finally { jvm.detach(); }";
+    char *const with_script[] = {runner, "-cp",         tools,           "-e", script,
+                                 pid,    (char *)agent, (char *)options, NULL};
     if (program_exists("jattach")) {
         return talk(target, with_jattach, false, waiting, ms, answer);
+    }
+    if (target->java == 8 && find_script_runner(target, runner, tools)) {
+        return talk(target, with_script, true, waiting, ms, answer);
     }
     return find_jcmd(target, jcmd) ? talk(target, with_jcmd, true, waiting, ms, answer) : -ENOENT;
 }

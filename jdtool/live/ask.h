@@ -1,6 +1,7 @@
 /*
- * Talking with a JVM through jattach, or jcmd where there is none. A JVM answers when it has the
- * time; each question has a deadline, and who is silent is told of with the likely reason.
+ * Talking with a JVM through jattach, or where there is none through jcmd (JDK 8: jrunscript). A
+ * JVM answers when it has the time; each question has a deadline, and who is silent is told of with
+ * the likely reason.
  */
 #ifndef JD_TOOL_LIVE_ASK_H
 #define JD_TOOL_LIVE_ASK_H
@@ -8,7 +9,8 @@
 #include "jdtool/live/target.h"
 #include "jdtool/live/wait.h"
 
-/* 0, or a negative errno after a message: there is neither jattach nor a jcmd that can reach it. */
+/* 0, or a negative errno after a message: there is neither jattach nor a program of
+ * the JDK's that can reach it. */
 int ask_prepare(const struct target *target);
 
 /*
