@@ -150,7 +150,7 @@ static bool name_code(struct session *session, struct scratch *scratch, jvmtiEnv
 {
     JNIEnv *jni = NULL;
     (*session->jvm.vm)->GetEnv(session->jvm.vm, (void **)&jni, JNI_VERSION_1_6);
-    method_set_begin(&scratch->methods, session->methods, jvmti, jni);
+    method_set_begin(&scratch->methods, session->methods, jvmti, jni, scratch->nearby);
     scratch->root = method_set_get(&scratch->methods, method, nmethod->method);
     if (scratch->root) {
         code->method = &scratch->root->method;
@@ -173,8 +173,8 @@ static void add_lines(struct session *session, struct scratch *scratch, jmethodI
     const jint size = (jint)code->size;
     const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
     struct place place = {.set = &scratch->methods};
-    bool scopes = record && hotspot_scopes_read(session->jvm.hotspot, nmethod, address, record,
-                                                &scratch->scopes);
+    bool scopes = record && hotspot_scopes_read(session->jvm.hotspot, scratch->nearby, nmethod,
+                                                address, record, &scratch->scopes);
     inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size,
                          scopes ? (method_key)nmethod->method : method, scratch->root, resolve,
                          &place);
@@ -214,7 +214,9 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         .facts = CODE_FACTS_UNKNOWN,
     };
     struct hotspot_nmethod nmethod;
-    hotspot_compiled_facts(session->jvm.hotspot, address, code.size, &code.facts, &nmethod);
+    hotspot_nearby_begin(scratch->nearby, replayed ? session->replay : 0);
+    hotspot_compiled_facts(session->jvm.hotspot, scratch->nearby, address, code.size, &code.facts,
+                           &nmethod);
     /* Once by the compilation's number alone, before anything is looked up, and where there is none
      * by the name. */
     if (!session_knows(session, &code) &&
@@ -449,6 +451,10 @@ int events_replay(struct session *session, bool patient)
         return 0;
     }
     session->patient = patient;
+    /* JDK 8 looks for the next code when it has told of one, which the next may be newer than. From
+     * 17 on, at the latest, it has a list of all before (prims/jvmtiCodeBlobEvents.cpp). */
+    static atomic_uint_least64_t last_replay;
+    session->replay = session->jvm.major >= 17 ? atomic_fetch_add(&last_replay, 1) + 1 : 0;
     /* Stubs first: some of them lie inside of blobs that are reported as a whole later on. */
     int result = failed(jvmti, replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED),
                         "have the JVM tell of its stubs");

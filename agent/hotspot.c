@@ -130,17 +130,18 @@ static size_t find_heaps(struct hotspot *hotspot)
 }
 
 /* The block around `address`, which lies in that heap; NULL: there is none, or a free one. */
-static const char *find_block(struct hotspot *hotspot, const struct code_heap *heap,
-                              const char *address)
+static const char *find_block(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                              const struct code_heap *heap, const char *address)
 {
-    enum { WINDOW = 1024 }; /* segments to look at at a time */
+    enum { WINDOW = 256 }; /* segments to look at at a time */
     unsigned char window[WINDOW];
     size_t segment = (size_t)(address - heap->low) >> heap->log2;
     size_t start = segment + 1;
     while (true) {
         if (segment < start) {
             start = segment >= WINDOW ? segment - WINDOW + 1 : 0;
-            if (!memory_read(hotspot->memory, heap->map + start, window, segment - start + 1)) {
+            if (!hotspot_read_near(hotspot, nearby, heap->map + start, window,
+                                   segment - start + 1)) {
                 return NULL;
             }
         }
@@ -163,8 +164,8 @@ struct blob {
 };
 
 /* Copies the blob whose code of `size` bytes starts at `address`; false when there is none. */
-static bool find_blob(struct hotspot *hotspot, const char *address, uint64_t size,
-                      struct blob *blob)
+static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, const char *address,
+                      uint64_t size, struct blob *blob)
 {
     char header[64];
     const struct place *used = &hotspot->places[BLOCK_USED];
@@ -173,7 +174,7 @@ static bool find_blob(struct hotspot *hotspot, const char *address, uint64_t siz
     for (size_t i = 0; i < count && !block; i++) {
         const struct code_heap *heap = &hotspot->heaps[i];
         if (address >= heap->low && address < heap->end) {
-            block = find_block(hotspot, heap, address);
+            block = find_block(hotspot, nearby, heap, address);
         }
     }
     /* A stub inside of a blob may even start the block's first segment. */
@@ -187,11 +188,11 @@ static bool find_blob(struct hotspot *hotspot, const char *address, uint64_t siz
     if (blob->size > (size_t)(address - blob->at) + size) {
         blob->size = (size_t)(address - blob->at) + (size_t)size;
     }
-    const struct memory_piece pieces[] = {{block, header, hotspot->block_header},
-                                          {blob->at, blob->copy, blob->size}};
     int64_t blob_size = 0;
     int64_t offset = 0;
-    if (!memory_read_pieces(hotspot->memory, pieces, 2) || header[used->offset] == 0 ||
+    if (!hotspot_read_near(hotspot, nearby, block, header, hotspot->block_header) ||
+        !hotspot_read_near(hotspot, nearby, blob->at, blob->copy, blob->size) ||
+        header[used->offset] == 0 ||
         !hotspot_integer(hotspot, blob->copy, blob->size, BLOB_SIZE, &blob_size) ||
         blob_size < address - blob->at) {
         return false;
@@ -311,11 +312,12 @@ static bool find_scopes(const struct hotspot *hotspot, const struct blob *blob,
 }
 
 /* Copies the blob whose code is that, and fills in what is known of every blob. */
-static bool blob_facts(struct hotspot *hotspot, const char *code, uint64_t size,
-                       struct code_facts *facts, struct blob *blob)
+static bool blob_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const char *code,
+                       uint64_t size, struct code_facts *facts, struct blob *blob)
 {
     enum { MAX_FRAME_WORDS = 1 << 20 };
-    if (!hotspot || size == 0 || size > INT32_MAX || !find_blob(hotspot, code, size, blob)) {
+    if (!hotspot || size == 0 || size > INT32_MAX ||
+        !find_blob(hotspot, nearby, code, size, blob)) {
         return false;
     }
     int32_t words = fact(hotspot, blob, BLOB_FRAME_SIZE, 1, MAX_FRAME_WORDS);
@@ -328,15 +330,16 @@ void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size,
                    struct code_facts *facts)
 {
     struct blob blob;
-    (void)blob_facts(hotspot, address, size, facts, &blob);
+    (void)blob_facts(hotspot, NULL, address, size, facts, &blob);
 }
 
-void hotspot_compiled_facts(struct hotspot *hotspot, const void *address, uint64_t size,
-                            struct code_facts *facts, struct hotspot_nmethod *nmethod)
+void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                            const void *address, uint64_t size, struct code_facts *facts,
+                            struct hotspot_nmethod *nmethod)
 {
     struct blob blob;
     *nmethod = (struct hotspot_nmethod){0};
-    if (!blob_facts(hotspot, address, size, facts, &blob)) {
+    if (!blob_facts(hotspot, nearby, address, size, facts, &blob)) {
         return;
     }
     if (is_absurd(hotspot, &blob)) {

@@ -29,6 +29,22 @@ struct hotspot;
 struct hotspot *hotspot_new(JavaVM *vm, int major);
 void hotspot_free(struct hotspot *hotspot); /* NULL is fine */
 
+/*
+ * What a thread has read lately, so that it need not read it again: for one callback, or for all of
+ * a replay's. It belongs to one callback at a time. NULL, where one is asked for, is as good but
+ * slower.
+ */
+struct hotspot_nearby;
+struct hotspot_nearby *hotspot_nearby_new(void);         /* NULL: no memory */
+void hotspot_nearby_free(struct hotspot_nearby *nearby); /* NULL is fine */
+
+/*
+ * A callback begins. `replay`: what the callbacks of one replay have in common and those of no
+ * other, where the JVM gathered all code before it told of the first, and keeps all of it alive
+ * until it has told of it; 0: one that is not so.
+ */
+void hotspot_nearby_begin(struct hotspot_nearby *nearby, uint64_t replay);
+
 /* ---- Code (hotspot.c, hotspot_scopes.c) ---- */
 
 /*
@@ -50,8 +66,9 @@ struct hotspot_nmethod {
 };
 
 /* The same for code that belongs to a Java method, and what it is made of. */
-void hotspot_compiled_facts(struct hotspot *hotspot, const void *address, uint64_t size,
-                            struct code_facts *facts, struct hotspot_nmethod *nmethod);
+void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                            const void *address, uint64_t size, struct code_facts *facts,
+                            struct hotspot_nmethod *nmethod);
 
 /*
  * The Methods of an nmethod's inline record: one for each frame of each of the record's places, in
@@ -70,8 +87,9 @@ struct hotspot_scopes {
  * nmethod does not say what the record says, place by place and bytecode by bytecode. hotspot may
  * be NULL.
  */
-bool hotspot_scopes_read(struct hotspot *hotspot, const struct hotspot_nmethod *nmethod,
-                         const void *address, const jvmtiCompiledMethodLoadInlineRecord *record,
+bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                         const struct hotspot_nmethod *nmethod, const void *address,
+                         const jvmtiCompiledMethodLoadInlineRecord *record,
                          struct hotspot_scopes *scopes);
 void hotspot_scopes_free(struct hotspot_scopes *scopes);
 
@@ -142,7 +160,7 @@ enum hotspot_bond {
  * in common, and those of no other class or version of it, for as long as one of them is alive;
  * NULL: unknown. hotspot and method may be NULL.
  */
-enum hotspot_bond hotspot_bond(struct hotspot *hotspot, const void *method, jmethodID id,
-                               const void **class_key);
+enum hotspot_bond hotspot_bond(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                               const void *method, jmethodID id, const void **class_key);
 
 #endif

@@ -277,48 +277,97 @@ static bool is_in_class(const struct hotspot *hotspot, const char *klass, const 
     return false;
 }
 
+/* The ConstantPool of a method, and the method's number. */
+static bool find_pool(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                      const void *method, const char **pool, int64_t *number)
+{
+    const struct place *places = hotspot->places;
+    const struct place *number_place = &places[CONST_IDNUM];
+    const char *const_method = NULL;
+    char copy[sizeof(int64_t)];
+    if (!places[METHOD_CONST].known || !places[CONST_POOL].known || !number_place->known ||
+        !hotspot_read_near(hotspot, nearby, (const char *)method + places[METHOD_CONST].offset,
+                           &const_method, sizeof(const_method)) ||
+        !const_method ||
+        !hotspot_read_near(hotspot, nearby, const_method + places[CONST_POOL].offset, pool,
+                           sizeof(*pool)) ||
+        !hotspot_read_near(hotspot, nearby, const_method + number_place->offset, copy,
+                           number_place->width)) {
+        return false;
+    }
+    *number = hotspot_load_integer(copy, number_place->width, false);
+    return *pool != NULL;
+}
+
+/* Whether it is this id that a class's array of ids has under that number. */
+static bool has_id(const struct hotspot *hotspot, const char *ids, int64_t number, jmethodID id)
+{
+    uintptr_t size = 0;
+    jmethodID found = NULL;
+    const struct memory_piece pieces[] = {
+        {ids, &size, sizeof(size)},
+        {ids + ((size_t)number + 1) * sizeof(void *), &found, sizeof(void *)},
+    };
+    return memory_read_pieces(hotspot->memory, pieces, 2) && (uintptr_t)number < size &&
+           found == id;
+}
+
+/*
+ * The same, from the ConstantPool on, for one that leads where it led before: what costs is the
+ * number of reads, and so it is one. Nothing in it is taken from before but where to look.
+ */
+static bool is_as_known(const struct hotspot *hotspot, const struct known_pool *known,
+                        int64_t number, jmethodID id)
+{
+    const struct place *places = hotspot->places;
+    const char *klass = NULL;
+    const char *ids = NULL;
+    uintptr_t size = 0;
+    jmethodID found = NULL;
+    const struct memory_piece pieces[] = {
+        {known->pool + places[POOL_HOLDER].offset, &klass, sizeof(klass)},
+        {known->klass + places[KLASS_IDS].offset, &ids, sizeof(ids)},
+        {known->ids, &size, sizeof(size)},
+        {known->ids + ((size_t)number + 1) * sizeof(void *), &found, sizeof(void *)},
+    };
+    return memory_read_pieces(hotspot->memory, pieces, 4) && klass == known->klass &&
+           ids == known->ids && (uintptr_t)number < size && found == id;
+}
+
 /*
  * The class keeps its methods' ids in an array: how many there is room for, then the id of the
  * method whose number is 0, and so on. Of the methods of an old version, whose ConstantPool belongs
  * to a Klass of its own, there are none.
  */
-static enum hotspot_bond read_bond(const struct hotspot *hotspot, const void *method, jmethodID id,
-                                   const void **class_key)
+static enum hotspot_bond read_bond(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                                   const void *method, jmethodID id, const void **class_key)
 {
-    const struct place *number_place = &hotspot->places[CONST_IDNUM];
-    const char *const_method = NULL;
     const char *pool = NULL;
     const char *klass = NULL;
     const char *ids = NULL;
-    char copy[sizeof(int64_t)];
-    if (!hotspot_read_pointer(hotspot, method, METHOD_CONST, &const_method) || !const_method) {
+    int64_t number = 0;
+    if (!find_pool(hotspot, nearby, method, &pool, &number)) {
         return HOTSPOT_UNKNOWN;
     }
-    const struct memory_piece pieces[] = {
-        {const_method + hotspot->places[CONST_POOL].offset, &pool, sizeof(pool)},
-        {const_method + number_place->offset, copy, number_place->width},
-    };
-    if (!memory_read_pieces(hotspot->memory, pieces, 2) ||
-        !hotspot_read_pointer(hotspot, pool, POOL_HOLDER, &klass) ||
+    struct known_pool *known = hotspot_known_pool(nearby, pool);
+    if (known && known->pool == pool && is_as_known(hotspot, known, number, id)) {
+        *class_key = pool;
+        return number != 0 || is_in_class(hotspot, known->klass, method) ? HOTSPOT_SAME
+                                                                         : HOTSPOT_ANOTHER;
+    }
+    if (!hotspot_read_pointer(hotspot, pool, POOL_HOLDER, &klass) ||
         !hotspot_read_pointer(hotspot, klass, KLASS_IDS, &ids)) {
         return HOTSPOT_UNKNOWN;
     }
-    int64_t number = hotspot_load_integer(copy, number_place->width, false);
     *class_key = pool;
     /* When the array is another one by now the class has been redefined just now, or has got more
      * ids, and what was read may be anything. */
     const char *before = NULL;
     for (int i = 0; i < TRIES && ids != before; i++) {
-        uintptr_t size = 0;
-        jmethodID found = NULL;
-        if (ids && !memory_read(hotspot->memory, ids, &size, sizeof(size))) {
-            size = 0;
-        }
-        if ((uintptr_t)number < size) {
-            (void)memory_read(hotspot->memory, ids + ((size_t)number + 1) * sizeof(void *), &found,
-                              sizeof(void *));
-        }
-        if (found == id) {
+        if (ids && has_id(hotspot, ids, number, id)) {
+            if (known) {
+                *known = (struct known_pool){.pool = pool, .klass = klass, .ids = ids};
+            }
             return number != 0 || is_in_class(hotspot, klass, method) ? HOTSPOT_SAME
                                                                       : HOTSPOT_ANOTHER;
         }
@@ -330,12 +379,13 @@ static enum hotspot_bond read_bond(const struct hotspot *hotspot, const void *me
     return HOTSPOT_ANOTHER;
 }
 
-enum hotspot_bond hotspot_bond(struct hotspot *hotspot, const void *method, jmethodID id,
-                               const void **class_key)
+enum hotspot_bond hotspot_bond(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                               const void *method, jmethodID id, const void **class_key)
 {
     *class_key = NULL;
-    return hotspot_knows_methods(hotspot) && method ? read_bond(hotspot, method, id, class_key)
-                                                    : HOTSPOT_UNKNOWN;
+    return hotspot_knows_methods(hotspot) && method
+               ? read_bond(hotspot, nearby, method, id, class_key)
+               : HOTSPOT_UNKNOWN;
 }
 
 /* ---- The proof ---- */
@@ -360,7 +410,7 @@ static bool is_as_told(const struct hotspot *hotspot, const struct hotspot_metho
     const void *class_key = NULL;
     const void *address = (const void *)(uintptr_t)method->address; // NOLINT: HotSpot's
     bool same = method->native == fetched->native && method->bytecode_size == (uint32_t)(end + 1) &&
-                read_bond(hotspot, address, id, &class_key) == HOTSPOT_SAME;
+                read_bond(hotspot, NULL, address, id, &class_key) == HOTSPOT_SAME;
     struct line_entry *lines = malloc(((size_t)fetched->line_count + 1) * sizeof(*lines));
     uint32_t count = lines ? method_fetch_lines(fetched, lines) : 0;
     same = same && lines && count == method->line_count;

@@ -154,6 +154,23 @@ const char *hotspot_pointer(const struct hotspot *hotspot, const void *copy, siz
 bool hotspot_read_pointer(const struct hotspot *hotspot, const void *object, enum field field,
                           const char **value);
 
+/*
+ * Copies from memory as it was at this callback's begin or, in a replay, the replay's, at the
+ * earliest: for what does not change in code that lives, or in a Method that such code mentions.
+ */
+bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                       const void *from, void *to, size_t size);
+
+/* Where a ConstantPool led to when it was last followed: a guess what to read along with it. */
+struct known_pool {
+    const char *pool; /* NULL: none */
+    const char *klass;
+    const char *ids;
+};
+
+/* The place for what is known of that pool, which another one may have; NULL: there is no room. */
+struct known_pool *hotspot_known_pool(struct hotspot_nearby *nearby, const void *pool);
+
 /* The value of a static field that is an integer or a pointer, read with care. */
 bool hotspot_read_static(const struct hotspot *hotspot, enum field field, int64_t *value);
 

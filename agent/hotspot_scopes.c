@@ -156,6 +156,22 @@ static size_t count_frames(const jvmtiCompiledMethodLoadInlineRecord *record)
     return frames;
 }
 
+/* Copies what small nmethods have in one page, or two, page by page. */
+static bool read_data(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                      const struct hotspot_nmethod *nmethod, char *to)
+{
+    enum { SMALL = 1024 };
+    const struct memory_piece pieces[] = {
+        {nmethod->data, to, nmethod->data_size},
+        {nmethod->metadata, to + nmethod->data_size, nmethod->metadata_count * sizeof(void *)},
+    };
+    if (pieces[0].size + pieces[1].size > SMALL) {
+        return memory_read_pieces(hotspot->memory, pieces, 2);
+    }
+    return hotspot_read_near(hotspot, nearby, pieces[0].from, pieces[0].to, pieces[0].size) &&
+           hotspot_read_near(hotspot, nearby, pieces[1].from, pieces[1].to, pieces[1].size);
+}
+
 void hotspot_scopes_broken(struct hotspot *hotspot)
 {
     hotspot_distrust(hotspot, &hotspot->scopes,
@@ -163,8 +179,9 @@ void hotspot_scopes_broken(struct hotspot *hotspot)
                      "get the lines of its other version");
 }
 
-bool hotspot_scopes_read(struct hotspot *hotspot, const struct hotspot_nmethod *nmethod,
-                         const void *address, const jvmtiCompiledMethodLoadInlineRecord *record,
+bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                         const struct hotspot_nmethod *nmethod, const void *address,
+                         const jvmtiCompiledMethodLoadInlineRecord *record,
                          struct hotspot_scopes *scopes)
 {
     enum { FIRST_JDK_WITHOUT_ZEROES = 20 };
@@ -179,10 +196,13 @@ bool hotspot_scopes_read(struct hotspot *hotspot, const struct hotspot_nmethod *
     if (good && !reserve(scopes, frames, nmethod->data_size + metadata_size)) {
         return false;
     }
-    const struct memory_piece pieces[] = {
-        {nmethod->data, scopes->copy, nmethod->data_size},
-        {nmethod->metadata, scopes->copy + nmethod->data_size, metadata_size},
-    };
+    if (good && frames == (size_t)record->numpcs) { /* nothing is inlined */
+        for (size_t i = 0; i < frames; i++) {
+            scopes->methods[i] = (method_key)nmethod->method;
+        }
+        scopes->count = frames;
+        return true;
+    }
     const struct decoder decoder = {
         .hotspot = hotspot,
         .nmethod = nmethod,
@@ -190,7 +210,7 @@ bool hotspot_scopes_read(struct hotspot *hotspot, const struct hotspot_nmethod *
         .metadata = scopes->copy + nmethod->data_size,
         .excluded = hotspot->major >= FIRST_JDK_WITHOUT_ZEROES,
     };
-    good = good && memory_read_pieces(hotspot->memory, pieces, 2) &&
+    good = good && read_data(hotspot, nearby, nmethod, scopes->copy) &&
            decode(&decoder, address, record, scopes);
     if (good) {
         int unproven = TRUST_UNPROVEN;

@@ -213,12 +213,14 @@ static struct cached_method *describe(const struct method_cache_options *options
     return method;
 }
 
-static enum hotspot_bond bond_of(const struct method_cache_options *options, const void *vm_method,
-                                 jmethodID id, const void **class_key)
+static enum hotspot_bond bond_of(const struct method_set *set, const void *vm_method, jmethodID id,
+                                 const void **class_key)
 {
+    const struct method_cache_options *options = &set->cache->options;
     *class_key = NULL;
-    return options->bond && vm_method ? options->bond(options->context, vm_method, id, class_key)
-                                      : HOTSPOT_UNKNOWN;
+    return options->bond && vm_method
+               ? options->bond(options->context, set->nearby, vm_method, id, class_key)
+               : HOTSPOT_UNKNOWN;
 }
 
 /*
@@ -288,7 +290,7 @@ static struct cached_method *fetch(const struct method_set *set, jmethodID id,
     /* Behind the JVM's answer: what is the id's now was it then, for what is not never comes back.
      */
     const void *class_key;
-    bool is_other = bond_of(options, vm_method, id, &class_key) == HOTSPOT_ANOTHER;
+    bool is_other = bond_of(set, vm_method, id, &class_key) == HOTSPOT_ANOTHER;
     struct known_class *known_class = get_class(set, id, class_key);
     struct cached_method *method = NULL;
     if (known_class) {
@@ -331,8 +333,9 @@ static struct cached_method *add_fetched(struct method_cache *cache, jmethodID i
 }
 
 void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
-                      JNIEnv *jni)
+                      JNIEnv *jni, struct hotspot_nearby *nearby)
 {
+    set->nearby = nearby;
     set->cache = cache;
     set->jvmti = jvmti;
     set->jni = jni;

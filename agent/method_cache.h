@@ -24,6 +24,7 @@ struct method_set {
     jvmtiEnv *jvmti;
     JNIEnv *jni;
     struct cached_method **methods;
+    struct hotspot_nearby *nearby;
     uint32_t count, room;
 };
 
@@ -36,8 +37,8 @@ struct method_cache_options {
      * What HotSpot's own structures tell of its Methods, see hotspot_bond and hotspot_one_method.
      * NULL: nothing, and the JVM is asked for each method's class.
      */
-    enum hotspot_bond (*bond)(void *context, const void *vm_method, jmethodID id,
-                              const void **class_key);
+    enum hotspot_bond (*bond)(void *context, struct hotspot_nearby *nearby, const void *vm_method,
+                              jmethodID id, const void **class_key);
     bool (*read)(void *context, const void *vm_method, struct hotspot_methods *methods);
     void *context;
 };
@@ -53,9 +54,10 @@ struct method_cache *method_cache_new(const struct method_cache_options *options
 /* Every set must be empty. */
 void method_cache_free(struct method_cache *cache);
 
-/* Ties an empty set to a cache and to the calling thread's JVM environments. */
+/* Ties an empty set to a cache, to the calling thread's JVM environments and to what it has read of
+ * HotSpot's structures (NULL: nothing). */
 void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
-                      JNIEnv *jni);
+                      JNIEnv *jni, struct hotspot_nearby *nearby);
 
 /*
  * The method that code was compiled from or has inlined, from the set, the cache or the JVM; it is

@@ -100,10 +100,10 @@ static void open_table(struct session *session, const struct method_cache_option
     }
 }
 
-static enum hotspot_bond bond(void *hotspot, const void *vm_method, jmethodID id,
-                              const void **class_key)
+static enum hotspot_bond bond(void *hotspot, struct hotspot_nearby *nearby, const void *vm_method,
+                              jmethodID id, const void **class_key)
 {
-    return hotspot_bond(hotspot, vm_method, id, class_key);
+    return hotspot_bond(hotspot, nearby, vm_method, id, class_key);
 }
 
 static bool read_method(void *hotspot, const void *vm_method, struct hotspot_methods *methods)
@@ -159,6 +159,7 @@ static void free_scratch(struct scratch *scratch)
         inline_builder_free(scratch->inlines);
         method_set_destroy(&scratch->methods);
         hotspot_scopes_free(&scratch->scopes);
+        hotspot_nearby_free(scratch->nearby);
         free(scratch);
     }
 }
@@ -229,6 +230,9 @@ struct scratch *session_take_scratch(struct session *session)
     if (scratch && !(scratch->inlines = inline_builder_new())) {
         free(scratch);
         scratch = NULL;
+    }
+    if (scratch && session->jvm.hotspot) {
+        scratch->nearby = hotspot_nearby_new();
     }
     return scratch;
 }

@@ -24,6 +24,7 @@ struct scratch {
     struct inline_builder *inlines;
     struct method_set methods;
     struct hotspot_scopes scopes;
+    struct hotspot_nearby *nearby;  /* NULL: no memory */
     const struct java_method *root; /* that the code was compiled from; NULL: unknown */
     char name[SYMBOL_MAX + 32];     /* a symbol with its suffixes */
 };
@@ -51,6 +52,7 @@ struct session {
     atomic_bool replaying;
     pthread_t replayer;       /* the thread in GenerateEvents, while `replaying` */
     bool patient;             /* it can wait for a slow disk */
+    uint64_t replay;          /* see hotspot_nearby_begin */
     atomic_flag replay_taken; /* by who is to set these */
 };
 

@@ -169,7 +169,8 @@ static struct fake_code *new_code(int major)
 
 static bool read_scopes(struct fake_code *code, struct hotspot_scopes *scopes)
 {
-    return hotspot_scopes_read(&code->hotspot, &code->nmethod, code->bytes, &code->record, scopes);
+    return hotspot_scopes_read(&code->hotspot, NULL, &code->nmethod, code->bytes, &code->record,
+                               scopes);
 }
 
 static void free_code(struct fake_code *code)
@@ -210,9 +211,10 @@ static void scopes_that_contradict_the_record(void **state)
             code->info[1].pc = code->bytes + 41;
             break;
         case 2:
-            code->info[1].numstackframes = 1;
+            code->info[0].numstackframes = 2;
             break;
         case 3:
+            code->record.pcinfo = &code->info[1];
             code->record.numpcs = 1;
             break;
         case 4:
@@ -256,6 +258,65 @@ static void scopes_that_contradict_the_record(void **state)
     hotspot_scopes_free(&scopes);
 }
 
+/* Code without inlined methods is its own method's, wherever that one's scopes are. */
+static void nothing_inlined_needs_no_scopes(void **state)
+{
+    (void)state;
+    struct hotspot_scopes scopes = {0};
+    struct fake_code *code = new_code(21);
+    code->record.numpcs = 1;
+    code->nmethod.data = (const char *)(uintptr_t)4096; // NOLINT: none
+    assert_true(read_scopes(code, &scopes));
+    assert_int_equal(scopes.count, 1);
+    assert_ptr_equal(scopes.methods[0], &method_a);
+    assert_int_equal(atomic_load(&code->hotspot.scopes), TRUST_UNPROVEN);
+    free_code(code);
+    hotspot_scopes_free(&scopes);
+}
+
+/* Pages are kept for a callback, and for a replay; what cannot be read is not kept. */
+static void pages_are_read_once_for_as_long_as_they_stay(void **state)
+{
+    (void)state;
+    const size_t page = 4096;
+    struct hotspot hotspot = {.memory = memory_reader_new()};
+    struct hotspot_nearby *nearby = hotspot_nearby_new();
+    char *memory = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char to[100];
+    assert_true(memory != MAP_FAILED);
+    assert_int_equal(mprotect(memory + 2 * page, page, PROT_NONE), 0);
+    memset(memory, 1, 2 * page);
+    hotspot_nearby_begin(nearby, 7);
+    assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
+    assert_true(to[0] == 1 && to[99] == 1);
+    memset(memory, 2, 2 * page);
+    hotspot_nearby_begin(nearby, 7);
+    assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
+    assert_true(to[0] == 1 && to[99] == 1);
+    hotspot_nearby_begin(nearby, 8);
+    assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
+    assert_true(to[0] == 2 && to[99] == 2);
+    memset(memory, 3, 2 * page);
+    hotspot_nearby_begin(nearby, 0);
+    assert_true(hotspot_read_near(&hotspot, nearby, memory, to, 1));
+    assert_true(to[0] == 3);
+    memset(memory, 4, 2 * page);
+    hotspot_nearby_begin(nearby, 0);
+    assert_true(hotspot_read_near(&hotspot, nearby, memory, to, 1));
+    assert_true(to[0] == 4);
+    assert_false(hotspot_read_near(&hotspot, nearby, memory + 2 * page - 50, to, sizeof(to)));
+    assert_false(hotspot_read_near(&hotspot, nearby, memory + 2 * page, to, 1));
+    assert_false(hotspot_read_near(&hotspot, nearby, NULL, to, 1));
+    assert_false(hotspot_read_near(&hotspot, nearby, (void *)(uintptr_t)-8, to, 9)); // NOLINT
+    assert_int_equal(mprotect(memory + 2 * page, page, PROT_READ), 0);
+    assert_true(hotspot_read_near(&hotspot, nearby, memory + 2 * page, to, 1));
+    assert_true(to[0] == 0);
+    assert_true(hotspot_read_near(&hotspot, NULL, memory, to, 1)); /* without one, read at once */
+    munmap(memory, 3 * page);
+    hotspot_nearby_free(nearby);
+    memory_reader_free(hotspot.memory);
+}
+
 static void any_scopes_are_read_without_harm(void **state)
 {
     (void)state;
@@ -287,6 +348,8 @@ int main(void)
         cmocka_unit_test(nothing_is_left_open),
         cmocka_unit_test(scopes_name_each_frame),
         cmocka_unit_test(scopes_that_contradict_the_record),
+        cmocka_unit_test(nothing_inlined_needs_no_scopes),
+        cmocka_unit_test(pages_are_read_once_for_as_long_as_they_stay),
         cmocka_unit_test(any_scopes_are_read_without_harm),
     };
     message_set_level(0); /* what is false is to be told of once each */

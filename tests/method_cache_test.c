@@ -149,9 +149,10 @@ static jvmtiEnv jvmti = &functions;
 static const int any_context;
 
 /* HotSpot's view: an id is bound to one of its methods, and others are read as they are. */
-static enum hotspot_bond bond(void *context, const void *vm_method, jmethodID id,
-                              const void **class_key)
+static enum hotspot_bond bond(void *context, struct hotspot_nearby *nearby, const void *vm_method,
+                              jmethodID id, const void **class_key)
 {
+    (void)nearby;
     assert_ptr_equal(context, &any_context);
     *class_key = of_id(id)->pool;
     return vm_method == of_id(id)->vm_method ? HOTSPOT_SAME : HOTSPOT_ANOTHER;
@@ -192,7 +193,7 @@ static struct method_cache *new_cache(bool open)
 static const struct java_method *load(struct method_cache *cache, uint64_t address, struct id *id)
 {
     struct method_set set = {0};
-    method_set_begin(&set, cache, &jvmti, NULL);
+    method_set_begin(&set, cache, &jvmti, NULL, NULL);
     const struct java_method *method = method_set_get(&set, id_of(id), id->vm_method);
     method_set_hold(&set, address);
     method_set_destroy(&set);
@@ -351,7 +352,7 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     static const char second[] = "invokeBasic";
     struct id id = {.vm_method = first, .name = "linkToStatic", .source = "C.java", .line = 7};
     struct method_set set = {0};
-    method_set_begin(&set, cache, &jvmti, NULL);
+    method_set_begin(&set, cache, &jvmti, NULL, NULL);
     const struct java_method *a = method_set_get(&set, id_of(&id), first);
     const struct java_method *b = method_set_get(&set, id_of(&id), second);
     const struct java_method *c = method_set_get(&set, id_of(&id), "unreadable");
@@ -372,7 +373,7 @@ static void the_id_of_code_may_be_another_method_s(void **state)
 
     /* Where the structures say nothing, what the JVM says is taken. */
     cache = new_cache(false);
-    method_set_begin(&set, cache, &jvmti, NULL);
+    method_set_begin(&set, cache, &jvmti, NULL, NULL);
     a = method_set_get(&set, id_of(&id), first);
     b = method_set_get(&set, id_of(&id), NULL);
     assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
@@ -389,7 +390,7 @@ static void no_id_is_no_method(void **state)
     (void)state;
     struct method_cache *cache = new_cache(true);
     struct method_set set = {0};
-    method_set_begin(&set, cache, &jvmti, NULL);
+    method_set_begin(&set, cache, &jvmti, NULL, NULL);
     assert_null(method_set_get(&set, NULL, NULL));
     method_set_destroy(&set);
     method_cache_free(cache);
@@ -454,7 +455,7 @@ static void a_set_can_be_emptied(void **state)
     struct method_cache *cache = new_cache(true);
     struct id ids[200];
     struct method_set set = {0};
-    method_set_begin(&set, cache, &jvmti, NULL);
+    method_set_begin(&set, cache, &jvmti, NULL, NULL);
     for (size_t i = 0; i < 200; i++) {
         ids[i] = (struct id){.vm_method = &ids[i], .line = 1};
         snprintf(ids[i].name, sizeof(ids[i].name), "m%zu", i);
@@ -481,7 +482,7 @@ static void *churn(void *argument)
     uint64_t random = base + 1;
     struct method_set set = {0};
     for (int round = 0; round < ROUNDS; round++) {
-        method_set_begin(&set, cache, &jvmti, NULL);
+        method_set_begin(&set, cache, &jvmti, NULL, NULL);
         for (uint32_t n = random_below(&random, 6); n > 0; n--) {
             struct id *id = &shared_ids[random_below(&random, IDS)];
             const struct java_method *method = method_set_get(&set, id_of(id), id);

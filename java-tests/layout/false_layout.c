@@ -155,6 +155,8 @@ static void tell_the_truth(const struct entry *entry)
 
 static struct hotspot *hotspot; /* of the attempt */
 static struct hotspot_scopes scopes;
+static struct hotspot_nearby *nearby;
+static uint64_t attempts;
 static struct {
     unsigned long codes, facts, methods, scoped, same, classes, named;
 } counts;
@@ -169,18 +171,19 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint siz
     struct code_facts facts = CODE_FACTS_UNKNOWN;
     struct hotspot_nmethod nmethod;
     const void *class_key;
-    hotspot_compiled_facts(hotspot, address, (uint64_t)size, &facts, &nmethod);
+    hotspot_nearby_begin(nearby, attempts);
+    hotspot_compiled_facts(hotspot, nearby, address, (uint64_t)size, &facts, &nmethod);
     counts.codes++;
     counts.facts += facts.tier >= 0;
     counts.methods += nmethod.method != NULL;
-    counts.same += hotspot_bond(hotspot, nmethod.method, id, &class_key) == HOTSPOT_SAME;
+    counts.same += hotspot_bond(hotspot, nearby, nmethod.method, id, &class_key) == HOTSPOT_SAME;
     struct hotspot_methods methods = {0};
     (void)hotspot_one_method(hotspot, nmethod.method, &methods);
     hotspot_methods_free(&methods);
     for (const jvmtiCompiledMethodLoadRecordHeader *record = info; record; record = record->next) {
         if (record->kind == JVMTI_CMLR_INLINE_INFO) {
             counts.scoped +=
-                hotspot_scopes_read(hotspot, &nmethod, address,
+                hotspot_scopes_read(hotspot, nearby, &nmethod, address,
                                     (const jvmtiCompiledMethodLoadInlineRecord *)record, &scopes);
         }
     }
@@ -200,6 +203,8 @@ static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_co
 {
     memset(&counts, 0, sizeof(counts));
     hotspot = hotspot_new(the_vm, major);
+    nearby = hotspot_nearby_new();
+    attempts++;
     hotspot_prove(hotspot, jvmti, jni);
     struct hotspot_methods methods = {0};
     for (jint i = 0; i < class_count; i++) {
@@ -212,6 +217,7 @@ static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_co
     hotspot_methods_free(&methods);
     (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
     (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
+    hotspot_nearby_free(nearby);
     hotspot_free(hotspot);
     hotspot = NULL;
     fprintf(stderr,
