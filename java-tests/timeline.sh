@@ -36,7 +36,9 @@ check() {
     shift
     "$jdperf" timeline "$scratch/$profile" --json -o "$scratch/$profile.json" 2>"$scratch/err" ||
         fail "$profile: $(cat "$scratch/err")"
-    python3 "$tests_dir/readers/timeline.py" "$scratch/$profile.json" "$scratch/jvm.log" "$@" >"$scratch/told" ||
+    perf script -i "$scratch/$profile/perf.jit.data" --show-switch-events --ns -F comm,tid,time 2>/dev/null |
+        grep -a PERF_RECORD_SWITCH >"$scratch/switches"
+    python3 "$tests_dir/readers/timeline.py" "$scratch/$profile.json" "$scratch/jvm.log" "$scratch/switches" "$@" >"$scratch/told" ||
         fail "$profile: $(cat "$scratch/told")"
     sed "s/^/# $profile: /" "$scratch/told"
     "$jdperf" timeline "$scratch/$profile" >"$scratch/text" 2>&1 || fail "$profile: $(cat "$scratch/text")"
@@ -48,7 +50,7 @@ check() {
 
 rounds=25
 [ "$long" = 0 ] || rounds=600
-"$jdperf" record -o "$scratch/started" -F 49 --timeline -- \
+"$jdperf" record -o "$scratch/started" -F 49 --timeline --switch-events -- \
     "$jdk/bin/java" "${flags[@]}" -cp "$classes" Doings $rounds >"$scratch/log" 2>"$scratch/err" ||
     fail "record: $(tail -n 5 "$scratch/err")"
 ! grep -E 'left out|lost' "$scratch/err" || fail "started: something is missing: $(cat "$scratch/err")"
@@ -87,7 +89,7 @@ rm -f "$scratch/jvm.log" "$scratch/compilations.xml"
 pid=$!
 children+=("$pid")
 wait_until 60 "the program runs" grep -q ready "$scratch/log"
-"$jdperf" record -p "$pid" -d 3 -o "$scratch/attached" -F 49 --timeline 2>"$scratch/err" ||
+"$jdperf" record -p "$pid" -d 3 -o "$scratch/attached" -F 49 --timeline --switch-events 2>"$scratch/err" ||
     fail "attached: $(tail -n 5 "$scratch/err")"
 # The log of compilations has no times: attached, JDK 17's deoptimisations cannot be held against it.
 if [ "$jdk_major" -ge 20 ]; then

@@ -254,6 +254,27 @@ static void put_switch(struct perf_file *file, uint32_t tid, uint64_t time, bool
                      sizeof trailer);
 }
 
+/* Of p.data r.data is made; returns the scorecard, until the next call. */
+static const char *inject_with_card(void **state)
+{
+    char *arguments[] = {"inject",      "-q",
+                         "-i",          strdup(scratch_path(state, "p.data")),
+                         "-o",          strdup(scratch_path(state, "r.data")),
+                         "--scorecard", strdup(scratch_path(state, "card.json")),
+                         NULL};
+    optind = 0;
+    assert_int_equal(verb_inject.run(8, arguments), STATUS_DONE);
+    static char text[16384];
+    FILE *card = fopen(arguments[7], "r");
+    assert_non_null(card);
+    text[fread(text, 1, sizeof text - 1, card)] = '\0';
+    fclose(card);
+    free(arguments[3]);
+    free(arguments[5]);
+    free(arguments[7]);
+    return text;
+}
+
 static void test_a_wait_weighs_until_the_thread_is_back(void **state)
 {
     static uint8_t events[1024];
@@ -283,18 +304,7 @@ static void test_a_wait_weighs_until_the_thread_is_back(void **state)
     perf_file_write(&file, scratch_path(state, "p.data"));
     free(file.records);
 
-    char *arguments[] = {"inject",      "-q",
-                         "-i",          strdup(scratch_path(state, "p.data")),
-                         "-o",          strdup(scratch_path(state, "r.data")),
-                         "--scorecard", strdup(scratch_path(state, "card.json")),
-                         NULL};
-    optind = 0;
-    assert_int_equal(verb_inject.run(8, arguments), STATUS_DONE);
-    static char text[16384];
-    FILE *card = fopen(arguments[7], "r");
-    assert_non_null(card);
-    text[fread(text, 1, sizeof text - 1, card)] = '\0';
-    fclose(card);
+    const char *text = inject_with_card(state);
     assert_non_null(strstr(text, "{\"name\": \"cpu-clock\", \"unit\": \"nanoseconds\", "
                                  "\"samples\": 2, \"weight\": 2,"));
     assert_non_null(strstr(text, "{\"name\": \"off-cpu\", \"unit\": \"nanoseconds\", "
@@ -307,7 +317,7 @@ static void test_a_wait_weighs_until_the_thread_is_back(void **state)
     uint64_t times[4];
     uint64_t periods[4];
     uint32_t count = 0;
-    assert_int_equal(perf_data_open(arguments[5], &data), 0);
+    assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
     while (perf_data_next(data, &record) == 1) {
         if (record.type == PERF_RECORD_SAMPLE && count < 4) {
             assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
@@ -321,9 +331,47 @@ static void test_a_wait_weighs_until_the_thread_is_back(void **state)
     const uint64_t wanted_periods[] = {1, 2000, 1, 500};
     assert_memory_equal(times, wanted_times, sizeof times);
     assert_memory_equal(periods, wanted_periods, sizeof periods);
-    free(arguments[3]);
-    free(arguments[5]);
-    free(arguments[7]);
+}
+
+/* ---- What the JVM itself does ---- */
+
+static void put_mark(struct perf_file *file, enum timeline_probe what, uint64_t time)
+{
+    struct {
+        uint64_t id;
+        uint32_t pid, tid;
+        uint64_t time, period;
+        uint32_t raw_size;
+        struct timeline_probe_raw raw;
+        uint32_t padding;
+    } __attribute__((packed)) sample = {100, 5, 7, time, 1, sizeof sample.raw, {0}, 0};
+    sample.raw.what = (uint32_t)what;
+    sample.raw_size += sizeof sample.padding; /* perf has it end at a multiple of 8 */
+    _Static_assert(sizeof sample % 8 == 0, "a record is of whole words");
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, &sample, sizeof sample);
+}
+
+static void test_what_lost_its_end_is_told(void **state)
+{
+    static uint8_t events[512];
+    static const char *const names[] = {"jdagent_5_0:timeline"};
+    struct perf_file file = {.attr_count = 1};
+    file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
+                                             .type = PERF_TYPE_TRACEPOINT,
+                                             .sample_type = PERF_SAMPLE_IDENTIFIER |
+                                                            PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                                                            PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW,
+                                             .sample_id_all = 1};
+    perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, events,
+                      describe_events(&file, names, events));
+    put_mark(&file, TIMELINE_GC_BEGIN, 1000);
+    put_mark(&file, TIMELINE_GC_BEGIN, 2000); /* the end between them was lost */
+    put_mark(&file, TIMELINE_GC_END, 2500);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    free(file.records);
+    const char *text = inject_with_card(state);
+    assert_non_null(strstr(text, "\"marks_lost\": 1,"));
+    assert_non_null(strstr(text, "of 1 things that the JVM did the end was lost"));
 }
 
 int main(void)
@@ -338,6 +386,8 @@ int main(void)
         cmocka_unit_test(test_pools_wait_for_work),
         cmocka_unit_test(test_a_wait_is_kept_until_the_thread_is_back),
         cmocka_unit_test_setup_teardown(test_a_wait_weighs_until_the_thread_is_back, scratch_create,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(test_what_lost_its_end_is_told, scratch_create,
                                         scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,6 +228,12 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
              "record with larger buffers (-m)",
              counts->waits_lost);
     }
+    if (counts->marks_lost) {
+        warn(to,
+             "of %" PRIu64 " things that the JVM did the end was lost, and they are left out of "
+             "its time line; record with larger buffers (-m)",
+             counts->marks_lost);
+    }
     warn_of_limits(card, to);
     if (counts->frames_cut) {
         warn(to,
@@ -396,6 +402,7 @@ static void put_json(FILE *out, const struct scorecard *card)
     put_stacks(out, card);
     put_events(out, card);
     put_count(out, "waits_lost", counts->waits_lost);
+    put_count(out, "marks_lost", counts->marks_lost);
     put_count(out, "lost_samples", counts->lost_samples);
     put_count(out, "lost_records", counts->lost_records);
     put_count(out, "filtered_samples", counts->filtered_samples);
