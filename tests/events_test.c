@@ -28,6 +28,10 @@ static void test_rules_go_by_name(void **state)
     assert_int_equal(event_rule_of("jdagent_12:lock", false).kind, EVENT_LOCK);
     assert_int_equal(event_rule_of("jdagent_12:exception", false).kind, EVENT_EXCEPTION);
     assert_int_equal(event_rule_of("jdagent_12:other", false).kind, EVENT_SAMPLED);
+    /* As perf calls them where it may not sample the kernel. */
+    assert_int_equal(event_rule_of("jdagent_12:allocu", false).kind, EVENT_ALLOC);
+    assert_int_equal(event_rule_of("jdagent_12:lock:u", false).kind, EVENT_LOCK);
+    assert_int_equal(event_rule_of("jdagent_12:allocs", false).kind, EVENT_SAMPLED);
     assert_int_equal(event_rule_of("other_12:alloc", false).kind, EVENT_SAMPLED);
     assert_int_equal(event_rule_of("cpu-clock", true).kind, EVENT_SAMPLED);
     assert_int_equal(event_rule_of(NULL, true).kind, EVENT_SAMPLED);

@@ -1,11 +1,15 @@
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits",
+ * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits time",
  * any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
- * exceptions.
+ * exceptions, the processors' time.
  */
 public class Events {
     static volatile Object sink;
@@ -173,6 +177,13 @@ public class Events {
         while (System.nanoTime() < until) { }
     }
 
+    /** By the kernel's word, in ticks of 10 ms: user and system time, the 14th and 15th field. */
+    static long processTime() throws IOException {
+        String stat = new String(Files.readAllBytes(Paths.get("/proc/self/stat")));
+        String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+        return (Long.parseLong(fields[11]) + Long.parseLong(fields[12])) * 10_000_000;
+    }
+
     public static void main(String[] args) throws Exception {
         for (int i = 1; i < args.length; i++) {
             switch (args[i]) {
@@ -190,6 +201,7 @@ public class Events {
                 start("holder", Events::holder);
                 start("blocked", Events::blocked);
                 break;
+            case "time": break;
             default: throw new IllegalArgumentException(args[i]);
             }
         }
@@ -197,5 +209,6 @@ public class Events {
         done = true;
         for (Thread thread : threads) thread.join();
         for (String line : truth) System.out.println(line);
+        if (Arrays.asList(args).contains("time")) System.out.println("time process " + processTime());
     }
 }

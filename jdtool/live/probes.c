@@ -63,8 +63,8 @@ static int cannot_trace(const char *what, const char *means, int err)
                       "out. Record from the host, with jdperf record -p PID",
                       what, means);
     } else {
-        error_message("%s: %s, and the kernel refuses (%s): lockdown or a seccomp filter; left "
-                      "out. Record from the host, with jdperf record -p PID",
+        error_message("%s: %s, and the kernel refuses (%s): no CAP_PERFMON, lockdown or a seccomp "
+                      "filter; left out. Record from the host, with jdperf record -p PID",
                       what, means, strerror(-err));
     }
     return err;

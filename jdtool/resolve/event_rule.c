@@ -7,6 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Where the kernel may not be sampled perf asks for user space alone, and puts a "u" behind the
+ * event's name, without a colon where there is one already (evsel__fallback). */
+static bool is_event(const char *name, const char *event)
+{
+    size_t size = strlen(event);
+    return strncmp(name, event, size) == 0 &&
+           (!name[size] || strcmp(name + size, "u") == 0 || strcmp(name + size, ":u") == 0);
+}
+
 struct event_rule event_rule_of(const char *name, bool has_switches)
 {
     static const struct {
@@ -34,7 +43,7 @@ struct event_rule event_rule_of(const char *name, bool has_switches)
         return sampled;
     }
     for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
-        if (strcmp(event + 1, probes[i].name) == 0) {
+        if (is_event(event + 1, probes[i].name)) {
             return probes[i].rule;
         }
     }

@@ -106,17 +106,49 @@ static void put_meta(struct json_writer *json, const struct profile *profile, ui
     json_end(json);
 }
 
+/*
+ * An event of which each is told weighs what it stands for: the front end knows bytes, milliseconds
+ * and numbers. A clock's ticks are its own unit; what they weigh is the processor's time, which a
+ * wait has none of.
+ */
+static void put_weights(struct json_writer *json, const struct profile *profile,
+                        const struct track_samples *track)
+{
+    const struct recorded_event *event = &profile->recording->events[track->event];
+    bool is_time = event->unit && strcmp(event->unit, "nanoseconds") == 0;
+    bool is_each = event->period == 1 && event->frequency == 0;
+    bool is_wait = is_each && is_time;
+    bool is_bytes = is_each && event->unit && strcmp(event->unit, "bytes") == 0;
+
+    json_text(json, "weightType", is_wait ? "tracing-ms" : is_bytes ? "bytes" : "samples");
+    if (is_each) {
+        json_array(json, "weight");
+    } else if (is_time) {
+        json_null(json, "weight");
+        json_array(json, "threadCPUDelta");
+    } else {
+        json_null(json, "weight");
+        return;
+    }
+    for (uint32_t i = 0; i < track->count; i++) {
+        uint64_t weight = profile->samples[track->samples[i]].weight;
+        if (is_wait) {
+            put_time(json, NULL, weight);
+        } else {
+            json_uint(json, NULL, weight);
+        }
+    }
+    json_end(json);
+}
+
 static void put_samples(struct firefox *f, const struct track_samples *track)
 {
     struct json_writer *json = &f->json;
     const struct profile *profile = f->profile;
-    const struct recorded_event *event = &profile->recording->events[track->event];
-    bool is_time = event->unit && strcmp(event->unit, "nanoseconds") == 0;
 
     json_object(json, "samples");
     json_uint(json, "length", track->count);
-    json_text(json, "weightType", "samples");
-    json_null(json, "weight");
+    put_weights(json, profile, track);
     json_array(json, "stack");
     for (uint32_t i = 0; i < track->count; i++) {
         uint32_t node = profile->samples[track->samples[i]].node;
@@ -132,13 +164,6 @@ static void put_samples(struct firefox *f, const struct track_samples *track)
         put_time(json, NULL, profile->samples[track->samples[i]].time - profile->from);
     }
     json_end(json);
-    if (is_time) {
-        json_array(json, "threadCPUDelta");
-        for (uint32_t i = 0; i < track->count; i++) {
-            json_uint(json, NULL, profile->samples[track->samples[i]].weight);
-        }
-        json_end(json);
-    }
     json_end(json);
 }
 

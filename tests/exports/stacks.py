@@ -349,9 +349,13 @@ def firefox(path):
         event = next((i for i, name in enumerate(events) if thread["name"].endswith(f" ({name})")), 0)
         name = thread["name"].removesuffix(f" ({events[event]})")
         name = "" if name == "[unknown]" else name
-        for i, (stack, time) in enumerate(zip(samples["stack"], samples["time"])):
-            result.append(Sample(name, stack_of(stack), 1, samples["threadCPUDelta"][i] if "threadCPUDelta" in samples else None,
-                                 event, time))
+        # Nanoseconds of the processor, or what an event stands for; waits in ms.
+        check(samples["weight"] is None or "threadCPUDelta" not in samples, "a wait takes the processor's time")
+        scale = {"tracing-ms": 1e6, "bytes": 1, "samples": 1}[samples["weightType"]]
+        weights = samples["weight"] or samples.get("threadCPUDelta") or [None] * samples["length"]
+        check(len(weights) == samples["length"], "the weights' length")
+        for stack, time, weight in zip(samples["stack"], samples["time"], weights):
+            result.append(Sample(name, stack_of(stack), 1, weight and round(weight * scale), event, time))
     return result
 
 
