@@ -41,11 +41,13 @@ def is_counted(event, thread, frames):
         return thread == "allocator"
     if event == "lock":
         return frames[-1] == "Events$1"
-    names = {frame.partition("(")[0] for frame in frames}
+    # A thread waits elsewhere, too: at safepoints, and for classes that its first string needs.
+    names = [frame.partition("(")[0] for frame in frames]
     if thread == "blocked":
-        return "Events.blocked" in names and "Events.pause" not in names
-    # Between its waits a thread may stand at a safepoint.
-    return thread in ("sleeper", "parker", "waiter") and f"Events.{thread}" in names and "Events.spin" not in names
+        inner = names[names.index("Events.blocked") + 1:] if "Events.blocked" in names else ["java.lang.Thread.run"]
+        return not any(name.startswith(("java.", "Events.")) for name in inner)
+    waits = {"sleeper": "Events.pause", "parker": "java.util.concurrent.locks.LockSupport.parkNanos", "waiter": "java.lang.Object.wait"}
+    return thread in waits and waits[thread] in names
 
 
 def total_of(event):
