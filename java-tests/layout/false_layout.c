@@ -10,6 +10,7 @@
 #include "writer/message.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -157,6 +158,7 @@ static struct hotspot *hotspot; /* of the attempt */
 static struct hotspot_scopes scopes;
 static struct hotspot_nearby *nearby;
 static uint64_t attempts;
+static pthread_t replayer; /* the thread of the attempt */
 static struct {
     unsigned long codes, facts, methods, scoped, same, classes, named;
 } counts;
@@ -168,6 +170,10 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint siz
     (void)jvmti;
     (void)map_length;
     (void)map;
+    /* What is compiled meanwhile is told of on another thread: it is not of the replay. */
+    if (!pthread_equal(pthread_self(), replayer)) {
+        return;
+    }
     struct code_facts facts = CODE_FACTS_UNKNOWN;
     struct hotspot_nmethod nmethod;
     const void *class_key;
@@ -194,6 +200,9 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
 {
     (void)jvmti;
     (void)name;
+    if (!pthread_equal(pthread_self(), replayer)) {
+        return;
+    }
     struct code_facts facts = CODE_FACTS_UNKNOWN;
     hotspot_facts(hotspot, address, (uint64_t)length, &facts);
 }
@@ -205,6 +214,7 @@ static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_co
     hotspot = hotspot_new(the_vm, major);
     nearby = hotspot_nearby_new();
     attempts++;
+    replayer = pthread_self();
     hotspot_prove(hotspot, jvmti, jni);
     struct hotspot_methods methods = {0};
     for (jint i = 0; i < class_count; i++) {
