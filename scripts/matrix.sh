@@ -115,7 +115,8 @@ install_packages() {
     [[ $upgrade == no ]] || "${apt[@]}" --yes dist-upgrade >&2
     mapfile -t wanted < <(jdk_packages)
     ((${#wanted[@]})) || { say "apt knows no openjdk"; return 1; }
-    wanted+=("${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}" libcmocka-dev git python3 procps util-linux file)
+    # libc6-dbg: that libc names no function its threads begin in, and tests ask perf for it.
+    wanted+=("${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}" libcmocka-dev libc6-dbg git python3 procps util-linux file)
     mapfile -t wanted < <(packages_missing "${wanted[@]}")
     ((${#wanted[@]} == 0)) || "${apt[@]}" --yes --no-install-recommends install "${wanted[@]}" >&2
 }

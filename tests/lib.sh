@@ -65,7 +65,7 @@ rooted_stacks() {
     perf script -f -i "$1" --no-inline --max-stack 2000 -F ip,sym,dso 2>/dev/null | awk '
         function judge() { all += java; rooted += java && root; java = root = 0 }
         NF == 0 { judge(); next }
-        { root = $2 ~ /^(_start|start_thread|(__)?clone3?)(\+0x|$)/ }
+        { root = $2 ~ /^(_start|start_thread|(__GI_)?(__)?clone3?)(\+0x|$)/ }
         /\(.*\.jit-[^ ]*\.so\)$|Interpreter|\(interpreted\)/ { java = 1 }
         END { judge(); print all + 0, rooted + 0 }'
 }
