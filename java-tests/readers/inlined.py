@@ -169,23 +169,25 @@ def main():
             if not GENERATED.match(image):
                 continue  # of a file
             above = raw[index - 1][2] if index else "[kernel.kallsyms]"
-            look = address if above == "[kernel.kallsyms]" else address - 1
-            if look < address and any(m.address == address for m in there_at(pages, address, time)):
+            looks = [address if above == "[kernel.kallsyms]" else address - 1]
+            if looks[0] < address and any(m.address == address for m in there_at(pages, address, time)):
                 if not GENERATED.match(above) or above == "[unknown]":  # which is mapped from nowhere
                     count["no return addresses"] += 1
                     continue  # nothing returns to where code begins: it is in the frame pointer of C code
-                look = address  # the thread was stopped there
-            there = there_at(pages, look, time)
+                # The thread was stopped there; or what begins there has another life than what called.
+                looks.append(address)
+            there = [(m, look) for look in looks for m in there_at(pages, look, time)]
             if not there:
                 continue  # nothing was ever told of this place
-            candidates = [m for m in there if m.name == name and m.is_method]
+            candidates = [(m, look) for m, look in there if m.name == name and m.is_method]
             if not candidates:
-                if all(m.is_method for m in there) and not all(map(is_intrinsic, there + [Code(0, 0, 0, name)])):
+                known = [m for m, _ in there]
+                if all(m.is_method for m in known) and not all(map(is_intrinsic, known + [Code(0, 0, 0, name)])):
                     misnamed.append((time, hex(address), name, f"called by {index} frames, the last in {above}",
-                                     [(m.name, hex(m.address), m.size, m.time - time) for m in there]))
+                                     [(m.name, hex(m.address), m.size, m.time - time) for m in known]))
                 continue  # a stub, or the interpreter
             count["addresses in compiled methods"] += 1
-            expected = [m.inlined_at(look) for m in candidates]
+            expected = [m.inlined_at(look) for m, look in candidates]
             count["inlined frames"] += len(inlined)
             if inlined in expected:
                 count["right"] += 1
