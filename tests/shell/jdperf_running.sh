@@ -15,12 +15,15 @@ can_be_asked() {
     listens "$jvm" || [[ -S /tmp/.java_pid$jvm ]]
 }
 
-start_jvm() {
+launch() {
     "$@" >jvm.out 2>jvm.err </dev/null &
     jvm=$!
     wait_until 60 JVM can_be_asked
-    # One that ends by itself on a busy machine may never have had so much.
-    [[ ${*: -1} == 8 ]] || wait_until 60 "JVM at work" has_worked "$jvm" 1
+}
+
+start_jvm() {
+    launch "$@"
+    wait_until 60 "JVM at work" has_worked "$jvm" 1
 }
 
 stop_jvm() {
@@ -110,7 +113,7 @@ if command -v jcmd >/dev/null; then
 fi
 
 # A JVM that ends while it is recorded leaves a profile; so does Ctrl-C, and the JVM lives on.
-start_jvm java -cp classes Market 8
+launch java -cp classes Market 8 # on a busy machine its 8 s may not give it one of a processor
 run 0 "$JDPERF" record -o p -p "$jvm"
 share_named p || fail "unnamed samples"
 wait "$jvm" || fail "the JVM did not end well"
@@ -240,12 +243,16 @@ stop_jvm
 cat >Sleeper.c <<'END'
 #include <dlfcn.h>
 #include <unistd.h>
-int main(int argc, char **argv) { return argc == 2 && dlopen(argv[1], RTLD_LAZY) ? (int)sleep(600) : 1; }
+int main(int argc, char **argv)
+{
+    return argc == 2 && dlopen(argv[1], RTLD_LAZY) && write(1, "loaded\n", 7) == 7 ? (int)sleep(600) : 1;
+}
 END
 if command -v cc >/dev/null && cc -o sleeper Sleeper.c -ldl; then
-    ./sleeper "$(find -L "$(dirname "$(readlink -f "$(command -v java)")")/.." -name libjvm.so | head -n 1)" &
+    ./sleeper "$(find -L "$(dirname "$(readlink -f "$(command -v java)")")/.." -name libjvm.so | head -n 1)" >sleeper.out &
     jvm=$!
-    wait_until 60 "library in the process" grep -q libjvm "/proc/$jvm/maps"
+    # Its first mapping is there before it can be run.
+    wait_until 60 "library in the process" grep -q loaded sleeper.out
     run 1 "$JDPERF" attach "$jvm"
     says 'does not listen'
     kill -0 "$jvm" || fail "the process was ended"
