@@ -4,11 +4,7 @@
 # view, the flame page and perf report show the same totals.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-need_perf
-need_uprobes
-[ "$jdk_major" -ge 11 ] || skip "JDK $jdk_major does not sample allocations"
-command -v python3 >/dev/null || skip "python3 is not installed"
-compile Events
+need_events
 seconds=2
 [ "$long" = 0 ] || seconds=10
 

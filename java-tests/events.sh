@@ -4,11 +4,7 @@
 # frames in them, at the JVM's start and attached, and all of it gone from the kernel afterwards.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-need_perf
-need_uprobes
-[ "$jdk_major" -ge 11 ] || skip "JDK $jdk_major does not sample allocations"
-command -v python3 >/dev/null || skip "python3 is not installed"
-compile Events
+need_events
 
 # the_event PROFILE EVENT KEY: a number of the scorecard's.
 the_event() {

@@ -106,6 +106,15 @@ need_uprobes() {
     { printf '' >>"$tracing/uprobe_events"; } 2>/dev/null || skip "uprobes cannot be had here: the kernel refuses"
 }
 
+# What recordings of the agent's own events need, and the program that counts them itself.
+need_events() {
+    need_perf
+    need_uprobes
+    [ "$jdk_major" -ge 11 ] || skip "JDK $jdk_major does not sample allocations"
+    command -v python3 >/dev/null || skip "python3 is not installed"
+    compile Events
+}
+
 # Compiles programs/NAME.java, and what it needs of its neighbours, into $classes.
 compile() {
     classes=$scratch/classes
