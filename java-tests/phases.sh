@@ -1,48 +1,98 @@
 #!/usr/bin/env bash
 # Truth by phases: classes that run for a few milliseconds and are unloaded, in a code cache of 8 MB.
-# At most 1 in 10,000 samples may be unnamed, or carry the name of a class that was not running.
+# At most 1 in 10,000 samples may be unnamed, or carry the name of a class that was not running: by perf inject
+# --jit and by jdtool inject, of a file and through the pipe; and no slice of a watch has a class that did not run in it.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
 compile Phases
 
-phases=1400
+phases=700
 [ "$long" = 1 ] && phases=4000
+small_cache=(-XX:+UseSerialGC -Xmx64m -XX:ReservedCodeCacheSize=8m -XX:+PrintCodeCache -cp "$classes")
 
-# record_phases NAME: one JVM with that many phases; sets total, unnamed, misnamed.
-record_phases() {
-    local run=$scratch/$1 dump
+# judge WAY RUN RESULT: adds to all[WAY] and wrong[WAY].
+declare -A all=() wrong=()
+judge() {
+    local total unnamed misnamed
+    perf script -i "$3" --ns -F comm,time,ip,sym -G 2>/dev/null >"$2/samples"
+    read -r total unnamed misnamed < <(awk -v ranges="$(code_ranges "$2/codecache" | tr '\n' ' ')" \
+        -f "$tests_dir/phases.awk" "$2/log" "$2/samples")
+    note "$1: of $total leaf samples in generated code $unnamed unnamed, $misnamed misnamed"
+    all[$1]=$((${all[$1]:-0} + total)) wrong[$1]=$((${wrong[$1]:-0} + unnamed + misnamed))
+}
+
+# record_file RUN: one JVM with that many phases, recorded into a file and judged twice.
+record_file() {
+    local run=$1
     mkdir "$run"
     # shellcheck disable=SC2016 # for the inner shell: exec keeps the pid, so that the map can be found
     perf_record -o "$run/perf.data" -e cpu-clock -F 4999 -k mono -- \
         bash -c 'echo $$ >"$1"; shift; exec "$@"' - "$run/pid" \
-        "$jdk/bin/java" "-agentpath:$agent=mode=jitdump+map,dir=$run" -XX:+UseSerialGC -Xmx64m \
-        -XX:ReservedCodeCacheSize=8m -XX:+PrintCodeCache -cp "$classes" \
+        "$jdk/bin/java" "-agentpath:$agent=mode=jitdump+map,dir=$run" "${small_cache[@]}" \
         Phases "$run/log" "$phases" 8 >"$run/codecache" || fail "recording failed"
     map=/tmp/perf-$(cat "$run/pid").map
     trap 'rm -f "$map"; finish' EXIT
-    dump=$(the_dump "$run")
-    verify "$dump"
+    verify "$(the_dump "$run")"
     overlaps "$map"
     mv "$map" "$run/map" # or perf would have two sources of names
 
     mkdir "$run/buildid"
     perf --buildid-dir "$run/buildid" inject --jit -i "$run/perf.data" -o "$run/perf.jit.data" ||
         fail "perf inject --jit failed"
-    perf script -i "$run/perf.jit.data" --ns -F comm,time,ip,sym -G 2>/dev/null >"$run/samples"
-    read -r total unnamed misnamed < <(awk -v ranges="$(code_ranges "$run/codecache" | tr '\n' ' ')" \
-        -f "$tests_dir/phases.awk" "$run/log" "$run/samples")
+    judge "perf inject" "$run" "$run/perf.jit.data"
+    "$jdtool" inject -q -i "$run/perf.data" -o "$run/file.jit.data" || fail "jdtool inject"
+    judge "jdtool inject" "$run" "$run/file.jit.data"
+    rm -rf "$run"
+}
+
+# record_pipe RUN: the same through the pipe, named while the JVM runs.
+record_pipe() {
+    local run=$1
+    mkdir "$run"
+    # shellcheck disable=SC2016 # for the inner shell: what the JVM prints goes to stderr, perf's pipe is stdout
+    perf_record -o - -e cpu-clock -F 4999 -k mono -- bash -c 'exec "$@" >&2' - \
+        "$jdk/bin/java" "-agentpath:$agent=dir=$run,methods" "${small_cache[@]}" Phases "$run/log" "$phases" 8 \
+        2>"$run/codecache" | "$jdtool" inject -q -i - -o "$run/pipe.jit.data" || fail "recording through the pipe failed"
+    verify "$(the_dump "$run")"
+    judge "through the pipe" "$run" "$run/pipe.jit.data"
     rm -rf "$run"
 }
 
 # A busy machine gives fewer samples a run; enough of them are needed to tell 1 in 10,000.
-all=0 wrong=0
-for run in 1 2 3 4; do
-    record_phases "$run"
-    note "phases: of $total leaf samples in generated code $unnamed unnamed, $misnamed misnamed"
-    all=$((all + total)) wrong=$((wrong + unnamed + misnamed))
-    [ "$all" -lt 20000 ] || break
+for way in file pipe; do
+    count=0
+    for run in 1 2 3 4 5 6; do
+        "record_$way" "$scratch/$way$run"
+        count=${all["jdtool inject"]}
+        [ "$way" = file ] || count=${all["through the pipe"]}
+        [ "$count" -lt 20000 ] || break
+    done
+    [ "$count" -ge 20000 ] || fail "only $count samples in generated code in six runs"
 done
-claim "churn: samples wrong" "$wrong of $all"
-[ "$((wrong * 10000))" -le "$all" ] || fail "more than 1 in 10,000 wrong"
-[ "$all" -ge 20000 ] || fail "only $all samples in generated code in four runs"
+for way in "${!all[@]}"; do
+    claim "churn, $way: samples wrong" "${wrong[$way]} of ${all[$way]}"
+    [ "$((${wrong[$way]} * 10000))" -le "${all[$way]}" ] || fail "$way: more than 1 in 10,000 wrong"
+done
+
+# A slice lasts a second, so its classes live longer here; what a stale name would tell of ran in an earlier slice.
+command -v python3 >/dev/null || skip "python3 is not installed; all but the watch has passed"
+dynamic=()
+[ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
+"$jdperf" watch --match "$scratch/watched" --name "phases-$$" --slice 1 -F 997 -o "$scratch/slices" --keep 1h \
+    >"$scratch/watch.log" 2>&1 &
+watch=$!
+children+=("$watch")
+wait_until 60 "watch" grep -q . "$scratch/watch.log"
+"$jdk/bin/java" "${dynamic[@]}" "${small_cache[@]}" Phases "$scratch/watched" 60 150 >"$scratch/codecache" ||
+    fail "the watched JVM failed"
+sliced() { compgen -G "$scratch/slices/*.pb.gz"; }
+wait_until 30 "slice" sliced
+kill -TERM "$watch"
+wait "$watch" || fail "the watch: $(tail -n 5 "$scratch/watch.log")"
+find "$scratch/slices" -name '*.pb.gz' -exec python3 "$tests_dir/readers/slices.py" "$scratch/watched" {} + \
+    >"$scratch/judged" 2>"$scratch/wrong" || fail "the slices cannot be read: $(tail -n 3 "$scratch/wrong")"
+read -r total misnamed <"$scratch/judged"
+claim "churn, slices of a watch: samples wrong" "$misnamed of $total"
+[ "$total" -ge 1000 ] || fail "only $total samples in classes that come and go"
+[ "$misnamed" -eq 0 ] || fail "$(head -n 3 "$scratch/wrong")"
