@@ -20,6 +20,7 @@ has() {
     perf) command -v perf >/dev/null && can_sample ;;
     root) ((EUID == 0)) ;;
     uprobes) [[ -w /sys/kernel/tracing/uprobe_events ]] ;;
+    bpf) bpftrace -e 'BEGIN { exit(); }' >/dev/null 2>&1 && /usr/bin/python3 -c 'import bcc' 2>/dev/null ;;
     namespaces) unshare -m true 2>/dev/null ;;
     long) [[ ${JDAGENT_LONG:-0} == 1 ]] ;;
     network) [[ ${JDAGENT_OFFLINE:-0} != 1 ]] && command -v apt-get >/dev/null ;;
