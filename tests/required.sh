@@ -23,6 +23,7 @@ has() {
     bpf) bpftrace -e 'BEGIN { exit(); }' >/dev/null 2>&1 && /usr/bin/python3 -c 'import bcc' 2>/dev/null ;;
     namespaces) unshare -m true 2>/dev/null ;;
     long) [[ ${JDAGENT_LONG:-0} == 1 ]] ;;
+    front_end) [[ ${JDAGENT_FRONT_END:-} ]] ;;
     network) [[ ${JDAGENT_OFFLINE:-0} != 1 ]] && command -v apt-get >/dev/null ;;
     clang) command -v clang >/dev/null ;;
     fuzzer) compilers_take clang -fsanitize=fuzzer ;;
