@@ -1,6 +1,7 @@
 #include "agent/commands.h"
 
 #include "agent/events.h"
+#include "agent/identity.h"
 #include "agent/lease.h"
 #include "agent/probes.h"
 #include "agent/session.h"
@@ -19,6 +20,15 @@ static void catch_up_table(struct session *session, bool patient)
     JNIEnv *jni = NULL;
     if (session->table && (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
         methods_file_catch_up(session->table, jvm.jvmti, jni, patient);
+    }
+}
+
+/* Tells the journal of the threads that are there; on a thread of the JVM's. */
+static void tell_threads(struct session *session, void (*tell)(struct session *, JNIEnv *))
+{
+    JNIEnv *jni = NULL;
+    if (session->journal && (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
+        tell(session, jni);
     }
 }
 
@@ -58,7 +68,9 @@ static void stop(struct session *session, bool java_thread)
         events_replay_stubs(session);
         events_disable(jvm.jvmti);
         probes_stop(session);
+        tell_threads(session, identity_end);
     }
+    identity_close(session);
     if (session_withdraw()) {
         tell_dropped(session);
         session_free(session);
@@ -247,6 +259,9 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
         return -1;
     }
     probes_enable(session);
+    if (attached) {
+        tell_threads(session, identity_begin);
+    }
     return 0;
 }
 

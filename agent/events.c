@@ -14,6 +14,7 @@
  */
 #include "agent/events.h"
 
+#include "agent/identity.h"
 #include "agent/probes.h"
 #include "agent/symbol_name.h"
 #include "writer/message.h"
@@ -312,6 +313,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
         if (session->table) {
             methods_file_catch_up(session->table, jvmti, jni, false);
         }
+        identity_begin(session, jni);
         events_replay(session, false);
         session_leave();
     }
@@ -386,6 +388,7 @@ int events_prepare(jvmtiEnv *jvmti, void (*death)(void))
         .GarbageCollectionFinish = collections ? garbage_collection_finish : NULL,
     };
     probes_callbacks(&callbacks);
+    identity_callbacks(&callbacks);
     if (failed(jvmti, (*jvmti)->AddCapabilities(jvmti, &capabilities),
                "get the JVMTI capabilities for compiled methods")) {
         return -1;

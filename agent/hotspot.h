@@ -163,4 +163,13 @@ enum hotspot_bond {
 enum hotspot_bond hotspot_bond(struct hotspot *hotspot, struct hotspot_nearby *nearby,
                                const void *method, jmethodID id, const void **class_key);
 
+/* ---- Threads (hotspot_thread.c) ---- */
+
+/*
+ * The kernel's id of the thread that a JavaThread (Thread.eetop in Java) stands for, which may be
+ * about to end: it did exist if eetop is still the same afterwards. 0: not to be had. hotspot may
+ * be NULL.
+ */
+uint32_t hotspot_thread_id(const struct hotspot *hotspot, const void *java_thread);
+
 #endif

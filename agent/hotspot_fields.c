@@ -87,6 +87,9 @@ static const struct {
     {FLAG_NAME, "Flag", "_name", ANY},
     {FLAG_ADDRESS, "JVMFlag", "_addr", ANY},
     {FLAG_ADDRESS, "Flag", "_addr", ANY},
+    {THREAD_OSTHREAD, "Thread", "_osthread", ANY},
+    {THREAD_OSTHREAD, "JavaThread", "_osthread", ANY}, /* JDK 8 */
+    {OSTHREAD_ID, "OSThread", "_thread_id", INTEGER},
 };
 
 /* The types whose sizes we take, and the constants. */

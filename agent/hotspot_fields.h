@@ -70,6 +70,8 @@ enum field {
     FLAG_COUNT, /* static */
     FLAG_NAME,
     FLAG_ADDRESS,
+    THREAD_OSTHREAD,
+    OSTHREAD_ID,
     FIELD_COUNT,
 };
 

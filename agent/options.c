@@ -278,6 +278,7 @@ SWITCH_SETTER(tier)
 SWITCH_SETTER(normalize)
 SWITCH_SETTER(code)
 SWITCH_SETTER(methods)
+SWITCH_SETTER(threads)
 SWITCH_SETTER(samply)
 SWITCH_SETTER(strict)
 
@@ -361,6 +362,7 @@ static const struct option {
     {"code", "on, off", set_code, NULL, false},
     {"unfold", "off, leaf, all, simple", set_unfold, NULL, false},
     {"methods", "on, off", set_methods, NULL, false},
+    {"threads", "on, off", set_threads, NULL, false},
     {"samply", "on, off", set_samply, NULL, false},
     {"alloc", "a number of bytes, perhaps with K or M behind it, on, off", set_alloc, NULL, false},
     {"locks", "a duration such as 100us or 1ms, on, off", set_locks, NULL, false},
@@ -535,6 +537,12 @@ static int check_together(const struct options *options, const char *given[OPTIO
     }
     if (options->segment && options->samply) {
         return FAIL(error, "options 'segment' and 'samply' contradict each other");
+    }
+    if (options->segment && options->threads) {
+        return FAIL(error, "options 'segment' and 'threads' contradict each other");
+    }
+    if (options->threads && !(options->modes & MODE_JITDUMP)) {
+        return FAIL(error, "option 'threads' needs mode=jitdump: the journal stands beside a dump");
     }
 #ifndef __x86_64__
     if (options->tsc) {

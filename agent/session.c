@@ -13,6 +13,7 @@
  */
 #include "agent/session.h"
 
+#include "agent/identity.h"
 #include "agent/method_listing.h"
 #include "writer/message.h"
 #include "writer/process.h"
@@ -147,6 +148,10 @@ struct session *session_new(const struct session_jvm *jvm, const struct options 
             return NULL;
         }
     }
+    if (options->threads && identity_open(session) != 0 && options->strict) {
+        session_free(session);
+        return NULL;
+    }
     if (options->tier && !jvm->hotspot) {
         message(MESSAGE_WARNING, "tier=on: this JVM does not tell tiers; names go without");
     }
@@ -169,6 +174,7 @@ void session_free(struct session *session)
     if (!session) {
         return;
     }
+    identity_close(session);
     methods_file_close(session->table);
     sinks_close(&session->sinks);
     free_scratch(atomic_load(&session->spare));

@@ -45,6 +45,8 @@ struct session {
     unsigned generation; /* of the process, see writer/process.h */
     struct sinks sinks;
     struct methods_file *table; /* NULL: not asked for, or failed */
+    bool journal;               /* the journal of threads is this session's */
+    bool identified;            /* the journal has been told of all threads */
     struct method_cache *methods;
     _Atomic(struct scratch *) spare; /* of the last callback that ended */
     atomic_bool failed;              /* every sink is closed */

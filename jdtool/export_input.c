@@ -38,6 +38,23 @@ static int add_dump(struct export_input *input, const char *path)
     return 0;
 }
 
+static int take_grouping(const struct verb *verb, struct sample_filter_options *filter,
+                         const char *value)
+{
+    static const char label[] = "label:";
+    if (strcmp(value, "thread") == 0) {
+        filter->grouping = GROUP_BY_THREAD;
+    } else if (strcmp(value, "virtual") == 0) {
+        filter->grouping = GROUP_BY_VIRTUAL;
+    } else if (strncmp(value, label, sizeof label - 1) == 0 && value[sizeof label - 1]) {
+        filter->grouping = GROUP_BY_LABEL;
+        filter->group_label = value + sizeof label - 1;
+    } else {
+        return wrong_usage(verb, "--by takes thread, virtual or label:KEY, not '%s'", value);
+    }
+    return STATUS_DONE;
+}
+
 int export_input_option(const struct verb *verb, struct export_input *input, int letter,
                         const char *value)
 {
@@ -62,6 +79,10 @@ int export_input_option(const struct verb *verb, struct export_input *input, int
         return STATUS_DONE;
     case 't':
         return add_word(verb, &filter->threads, "thread", value);
+    case 'l':
+        return add_word(verb, &filter->labels, "label", value);
+    case 'B':
+        return take_grouping(verb, filter, value);
     case 'c':
         return add_word(verb, &filter->comms, "comm", value);
     case 'p':
@@ -81,7 +102,8 @@ int export_input_option(const struct verb *verb, struct export_input *input, int
 static bool filters(const struct sample_filter_options *filter)
 {
     return filter->from || filter->until || filter->threads.count || filter->comms.count ||
-           filter->pids.count || filter->includes.count || filter->excludes.count || filter->event;
+           filter->labels.count || filter->grouping != GROUP_BY_THREAD || filter->pids.count ||
+           filter->includes.count || filter->excludes.count || filter->event;
 }
 
 /* Sets *path to `name` in the directory, if that can be read. 0 or a negative errno. */

@@ -31,6 +31,8 @@ struct export_input {
     {"from", required_argument, NULL, 'F'}, \
     {"to", required_argument, NULL, 'T'}, \
     {"thread", required_argument, NULL, 't'}, \
+    {"label", required_argument, NULL, 'l'}, \
+    {"by", required_argument, NULL, 'B'}, \
     {"comm", required_argument, NULL, 'c'}, \
     {"pid", required_argument, NULL, 'p'}, \
     {"include", required_argument, NULL, 'I'}, \
@@ -50,6 +52,9 @@ struct export_input {
     "                            behind the first sample: seconds, or as 300ms, 5m\n"              \
     "      --thread NAME|TID, --comm NAME, --pid PID\n"                                            \
     "                            a thread, a process' name (* and ? are wildcards), a process\n"   \
+    "      --label KEY[=VALUE]   what the program had labelled so (the same wildcards)\n"          \
+    "      --by thread|virtual|label:KEY\n"                                                        \
+    "                            what stands for threads in the result\n"                          \
     "      --include REGEX, --exclude REGEX\n"                                                     \
     "                            stacks with, or without, such a frame\n"                          \
     "      --event NAME          one event of several\n"

@@ -322,7 +322,7 @@ static void take_node(struct reading *reading)
     }
 }
 
-static void take_thread(struct reading *reading)
+static void take_any_thread(struct reading *reading, bool has_identity)
 {
     struct replayed *things = reading->things;
     struct resolved_thread made = {0};
@@ -332,12 +332,30 @@ static void take_thread(struct reading *reading)
     const char *process = text(reading);
     made.comm = comm ? comm : "";
     made.process_name = process ? process : "";
+    if (has_identity) {
+        made.has_journal = true;
+        made.virtual_id = number(reading);
+        const char *name = text(reading);
+        const char *labels = text(reading);
+        made.virtual_name = made.virtual_id ? (name ? name : "") : NULL;
+        made.labels = labels && *labels ? labels : NULL;
+    }
     struct resolved_thread *place = make_room(reading, &things->threads, things->thread_count,
                                               &things->thread_room, sizeof *place);
     if (place) {
         *place = made;
         things->thread_count++;
     }
+}
+
+static void take_thread(struct reading *reading)
+{
+    take_any_thread(reading, false);
+}
+
+static void take_identity(struct reading *reading)
+{
+    take_any_thread(reading, true);
 }
 
 int replayed_take(struct replayed *things, uint8_t tag, struct packed_input *input,
@@ -348,7 +366,7 @@ int replayed_take(struct replayed *things, uint8_t tag, struct packed_input *inp
         [SAVED_MODULE] = take_module,     [SAVED_DUMP] = take_dump,
         [SAVED_FUNCTION] = take_function, [SAVED_CODE] = take_code,
         [SAVED_LOCATION] = take_location, [SAVED_NODE] = take_node,
-        [SAVED_THREAD] = take_thread,
+        [SAVED_THREAD] = take_thread,     [SAVED_IDENTITY] = take_identity,
     };
     struct reading reading = {.things = things, .input = input};
     if (tag >= sizeof takers / sizeof *takers || !takers[tag]) {

@@ -109,8 +109,7 @@ static int give_mark(void *context, uint32_t pid, uint32_t tid, const struct res
 {
     const struct stream *stream = context;
     struct resolved_thread thread;
-    int err = 0;
-    resolver_thread(stream->resolver, pid, tid, &thread);
+    int err = resolver_thread(stream->resolver, pid, tid, mark->until, &thread);
     struct resolved_mark given = *mark;
     given.thread = &thread;
     for (uint32_t i = 0; i < stream->sink_count && !err; i++) {

@@ -68,6 +68,7 @@ static const struct option ours[] = {
     {"locks", optional_argument, NULL, 'M'},      {"exceptions", no_argument, NULL, 'X'},
     {"off-cpu", no_argument, NULL, 'O'},          {"wakers", no_argument, NULL, 'w'},
     {"timeline", optional_argument, NULL, 'T'},   {"export", required_argument, NULL, 'E'},
+    {"threads", no_argument, NULL, 'H'},
 };
 #define OURS_COUNT (sizeof ours / sizeof *ours)
 
@@ -326,6 +327,9 @@ static int take(struct parse *parse, int letter, int index)
     case 'w':
         options->wakers = true;
         return STATUS_DONE;
+    case 'H':
+        options->threads = true;
+        return STATUS_DONE;
     case '?':
         return STATUS_USAGE;
     default:
@@ -424,58 +428,61 @@ const struct live_verb live_record = {
     .name = "record",
     .run = run,
     .hint = " (jdperf record --help lists them)",
-    .help = "usage: jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]\n"
-            "       jdperf record [OPTION…] -p PID [-d SECONDS]\n"
-            "       jdperf record [OPTION…] -a [-d SECONDS]\n"
-            "\n"
-            "Runs COMMAND with the agent in its JVMs and perf watching, names the generated\n"
-            "code and says how good the profile is. A java command gets the agent as\n"
-            "arguments; any other command (mvn, a start script) through JAVA_TOOL_OPTIONS,\n"
-            "which all JVMs it starts take up. Ctrl-C ends the recording, not the work on it.\n"
-            "With -p it is a JVM that runs already: the agent is attached, and stopped\n"
-            "afterwards; PID may be a unique part of a JVM's main class or arguments.\n"
-            "\n"
-            "  -o DIR              where everything of this profile goes (default:\n"
-            "                      jdperf.profile; an earlier profile is kept as DIR.old)\n"
-            "  -d, --duration SECONDS  stop recording after that time; the command goes on\n"
-            "  -F, --frequency HZ  samples a second and processor (default: 199; 997 with\n"
-            "                      --stacks fp or none)\n"
-            "  -e, --event EVENT   what to sample on (default: cycles; cpu-clock where the\n"
-            "                      machine has no counters)\n"
-            "      --alloc[=BYTES] allocations as well, a sample each so many bytes (default:\n"
-            "                      512K): by class, weighing the bytes they stand for; root\n"
-            "      --locks[=TIME]  waits for contended monitors, all from that time on and a\n"
-            "                      fair share of shorter ones (default: 1ms); root\n"
-            "      --exceptions    each exception's making, by class; root\n"
-            "      --off-cpu       where threads wait, and how long; root\n"
-            "      --wakers        and who wakes them\n"
-            "      --timeline[=parks]  what the JVM itself does: pauses, VM operations,\n"
-            "                      compilations, deoptimisations, threads (and each park);\n"
-            "                      see jdperf timeline; root\n"
-            "  -p, --pid PID       a JVM that runs already\n"
-            "  -a, --all           the whole machine; JVMs in it have to have the agent\n"
-            "                      (jdperf attach PID)\n"
-            "      --stacks KIND   auto (default) and dwarf copy stacks and unwind them as they\n"
-            "                      arrive; fp follows frame pointers, which a JVM that jdperf\n"
-            "                      starts then keeps; none\n"
-            "      --stack-size N  bytes of stack copied (default: 65528)\n"
-            "      --keep-raw      keep perf.data, the recording with the copied stacks\n"
-            "  -m, --mmap-pages SIZE  perf's buffer for each processor, pages or a size as 8M:\n"
-            "                      what it cannot take is lost (default: 4M with copied\n"
-            "                      stacks for root, else perf's own)\n"
-            "      --agent-options LIST  key=value,… for the agent, see its options\n"
-            "      --export FORMAT[=FILE]  in the same run, for other viewers (may be repeated):\n"
-            "                      pprof, firefox, speedscope, collapsed, otlp, otlp-json; into\n"
-            "                      the profile, or to FILE\n"
-            "      --no-inject     leave the naming to jdperf inject (keeps perf.data)\n"
-            "      --discard-raw   remove perf.data once a good perf.jit.data is made\n"
-            "  -c, --count PERIOD  and these of perf record are handed on: -C, --cgroup, -b,\n"
-            "                      -j, --per-thread, --filter, --weight, --all-user and others\n"
-            "                      that change what is sampled, not where it goes\n"
-            "\n"
-            "The environment's PERF_RECORD_SECONDS and PERF_RECORD_FREQ are defaults for -d\n"
-            "and -F; PERF is the perf to run.\n"
-            "Exit status: the command's own, as perf record passes it on; else 0 done, 1 failed,\n"
-            "2 wrong usage, 3 the profile was taken, but it is bad: too many frames without a\n"
-            "name, or too few stacks that reach their root.\n",
+    .help =
+        "usage: jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]\n"
+        "       jdperf record [OPTION…] -p PID [-d SECONDS]\n"
+        "       jdperf record [OPTION…] -a [-d SECONDS]\n"
+        "\n"
+        "Runs COMMAND with the agent in its JVMs and perf watching, names the generated\n"
+        "code and says how good the profile is. A java command gets the agent as\n"
+        "arguments; any other command (mvn, a start script) through JAVA_TOOL_OPTIONS,\n"
+        "which all JVMs it starts take up. Ctrl-C ends the recording, not the work on it.\n"
+        "With -p it is a JVM that runs already: the agent is attached, and stopped\n"
+        "afterwards; PID may be a unique part of a JVM's main class or arguments.\n"
+        "\n"
+        "  -o DIR              where everything of this profile goes (default:\n"
+        "                      jdperf.profile; an earlier profile is kept as DIR.old)\n"
+        "  -d, --duration SECONDS  stop recording after that time; the command goes on\n"
+        "  -F, --frequency HZ  samples a second and processor (default: 199; 997 with\n"
+        "                      --stacks fp or none)\n"
+        "  -e, --event EVENT   what to sample on (default: cycles; cpu-clock where the\n"
+        "                      machine has no counters)\n"
+        "      --alloc[=BYTES] allocations as well, a sample each so many bytes (default:\n"
+        "                      512K): by class, weighing the bytes they stand for; root\n"
+        "      --locks[=TIME]  waits for contended monitors, all from that time on and a\n"
+        "                      fair share of shorter ones (default: 1ms); root\n"
+        "      --exceptions    each exception's making, by class; root\n"
+        "      --off-cpu       where threads wait, and how long; root\n"
+        "      --wakers        and who wakes them\n"
+        "      --threads       who ran: threads' whole names, virtual threads, labels that the\n"
+        "                      program set; for --thread, --label and --by of other verbs\n"
+        "      --timeline[=parks]  what the JVM itself does: pauses, VM operations,\n"
+        "                      compilations, deoptimisations, threads (and each park);\n"
+        "                      see jdperf timeline; root\n"
+        "  -p, --pid PID       a JVM that runs already\n"
+        "  -a, --all           the whole machine; JVMs in it have to have the agent\n"
+        "                      (jdperf attach PID)\n"
+        "      --stacks KIND   auto (default) and dwarf copy stacks and unwind them as they\n"
+        "                      arrive; fp follows frame pointers, which a JVM that jdperf\n"
+        "                      starts then keeps; none\n"
+        "      --stack-size N  bytes of stack copied (default: 65528)\n"
+        "      --keep-raw      keep perf.data, the recording with the copied stacks\n"
+        "  -m, --mmap-pages SIZE  perf's buffer for each processor, pages or a size as 8M:\n"
+        "                      what it cannot take is lost (default: 4M with copied\n"
+        "                      stacks for root, else perf's own)\n"
+        "      --agent-options LIST  key=value,… for the agent, see its options\n"
+        "      --export FORMAT[=FILE]  in the same run, for other viewers (may be repeated):\n"
+        "                      pprof, firefox, speedscope, collapsed, otlp, otlp-json; into\n"
+        "                      the profile, or to FILE\n"
+        "      --no-inject     leave the naming to jdperf inject (keeps perf.data)\n"
+        "      --discard-raw   remove perf.data once a good perf.jit.data is made\n"
+        "  -c, --count PERIOD  and these of perf record are handed on: -C, --cgroup, -b,\n"
+        "                      -j, --per-thread, --filter, --weight, --all-user and others\n"
+        "                      that change what is sampled, not where it goes\n"
+        "\n"
+        "The environment's PERF_RECORD_SECONDS and PERF_RECORD_FREQ are defaults for -d\n"
+        "and -F; PERF is the perf to run.\n"
+        "Exit status: the command's own, as perf record passes it on; else 0 done, 1 failed,\n"
+        "2 wrong usage, 3 the profile was taken, but it is bad: too many frames without a\n"
+        "name, or too few stacks that reach their root.\n",
 };

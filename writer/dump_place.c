@@ -31,12 +31,15 @@ static int look_at(int directory, const char *path, const char *name)
 static int create_in(int directory, const char *path, unsigned pid, struct output_file *file)
 {
     char dump[64];
-    char table[64]; /* of methods: one without its dump would be taken to belong to ours */
+    char table[64];   /* of methods: one without its dump would be taken to belong to ours */
+    char journal[64]; /* of threads: the same */
     char full[PATH_MAX];
     snprintf(dump, sizeof(dump), "jit-%u.dump", pid);
     snprintf(table, sizeof(table), "jit-%u.methods", pid);
+    snprintf(journal, sizeof(journal), "jit-%u.threads", pid);
     int error = look_at(directory, path, dump);
     error = error ? error : look_at(directory, path, table);
+    error = error ? error : look_at(directory, path, journal);
     int n = snprintf(full, sizeof(full), "%s/%s", path, dump);
     if (!error && (n < 0 || (size_t)n >= sizeof(full))) {
         error = -ENAMETOOLONG;

@@ -10,9 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void methods_name(const struct fetch *fetch, char name[80])
+/* The name of what stands beside the dump. */
+static void beside(const struct fetch *fetch, const char *suffix, char name[80])
 {
-    snprintf(name, 80, "%.*s.methods", (int)(strlen(fetch->name) - strlen(".dump")), fetch->name);
+    snprintf(name, 80, "%.*s.%s", (int)(strlen(fetch->name) - strlen(".dump")), fetch->name,
+             suffix);
 }
 
 static bool is_same(int fd, const char *path)
@@ -91,12 +93,16 @@ static int place_for(const struct fetch *fetch, const char *profile, char place[
     return taken && mkdir(place, 0700) != 0 && errno != EEXIST ? -errno : n < 0 ? -EINVAL : 0;
 }
 
-void fetch_find_methods(struct fetch *fetch)
+void fetch_find_rest(struct fetch *fetch)
 {
-    char methods[80];
+    char name[80];
     if (fetch->dump >= 0 && fetch->methods < 0) {
-        methods_name(fetch, methods);
-        fetch->methods = open_file_below(fetch->directory, methods, fetch->owner, O_RDONLY);
+        beside(fetch, "methods", name);
+        fetch->methods = open_file_below(fetch->directory, name, fetch->owner, O_RDONLY);
+    }
+    if (fetch->dump >= 0 && fetch->threads < 0) {
+        beside(fetch, "threads", name);
+        fetch->threads = open_file_below(fetch->directory, name, fetch->owner, O_RDONLY);
     }
 }
 
@@ -104,20 +110,25 @@ int fetch_copy(struct fetch *fetch, const char *profile, bool detach)
 {
     char place[PATH_MAX];
     char path[PATH_MAX + 96];
-    char methods[80];
+    char name[80];
     if (fetch->dump < 0 || (fetch->in_profile && !detach)) {
         return 0;
     }
-    methods_name(fetch, methods);
-    fetch_find_methods(fetch);
+    fetch_find_rest(fetch);
     int err = place_for(fetch, profile, place);
     if (!err) {
         snprintf(path, sizeof path, "%s/%s", place, fetch->name);
         err = copy(fetch->dump, path);
     }
     if (!err && fetch->methods >= 0) {
-        snprintf(path, sizeof path, "%s/%s", place, methods);
+        beside(fetch, "methods", name);
+        snprintf(path, sizeof path, "%s/%s", place, name);
         err = copy(fetch->methods, path);
+    }
+    if (!err && fetch->threads >= 0) {
+        beside(fetch, "threads", name);
+        snprintf(path, sizeof path, "%s/%s", place, name);
+        err = copy(fetch->threads, path);
     }
     if (err) {
         error_message("failed to copy %s into %s: %s", fetch->name, profile, strerror(-err));
@@ -127,11 +138,11 @@ int fetch_copy(struct fetch *fetch, const char *profile, bool detach)
 
 void fetch_close(struct fetch *fetch)
 {
-    const int descriptors[] = {fetch->dump, fetch->methods, fetch->directory};
-    for (size_t i = 0; i < 3; i++) {
+    const int descriptors[] = {fetch->dump, fetch->methods, fetch->threads, fetch->directory};
+    for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
         if (descriptors[i] >= 0) {
             close(descriptors[i]);
         }
     }
-    fetch->dump = fetch->methods = fetch->directory = -1;
+    fetch->dump = fetch->methods = fetch->threads = fetch->directory = -1;
 }

@@ -88,8 +88,8 @@ static void agent_options(const struct recording *recording, char *text, size_t 
         snprintf(duration, sizeof duration, ",duration=%u", recording->options->duration + 2);
     }
     event_list_agent_options(&recording->events, recording->options, events, sizeof events);
-    snprintf(text, size, "%s%s%s", recording->copied ? "methods=on" : "methods=off", events,
-             duration);
+    snprintf(text, size, "%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
+             recording->options->threads ? ",threads=on" : "", events, duration);
 }
 
 static int attach(struct recording *recording)
@@ -106,6 +106,11 @@ static int attach(struct recording *recording)
     };
     int err = joining_start(&recording->joining, &recording->target, &recording->waiting,
                             recording->guardian.shared, &options);
+    if (!err && recording->joining.joined && recording->options->threads) {
+        error_message(
+            "--threads: the session that runs may not have been asked for it, and goes on "
+            "as it is");
+    }
     if (!err && recording->joining.joined && (recording->events.alloc || recording->events.locks)) {
         error_message("--alloc, --locks: the session that runs was not asked for them; left out. "
                       "jdperf stop %d first, then record again",
@@ -127,7 +132,7 @@ static int detach(struct recording *recording)
         info_message("the session that was used ended before the recording did: code made after "
                      "that has no name");
     }
-    fetch_find_methods(&recording->joining.fetch);
+    fetch_find_rest(&recording->joining.fetch);
     if (session_leave(&recording->joining.session)) {
         info_message("going on with what the dump holds");
     }

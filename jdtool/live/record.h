@@ -39,6 +39,7 @@ struct record_options {
     bool exceptions;
     const char *timeline; /* what the JVM itself does; "parks": those as well; NULL: not */
     bool off_cpu;
+    bool threads; /* who ran: whole names, virtual threads, labels */
     bool wakers;
     char **inject_options; /* further ones for jdtool inject, NULL-terminated */
     char **perf_options;   /* further ones for perf record, NULL-terminated */

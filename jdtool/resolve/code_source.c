@@ -114,6 +114,41 @@ static void open_names(struct code_source *source, bool live)
     }
 }
 
+/* The journal of threads stands there, too, where one was asked for. */
+static void open_journal(struct code_source *source, bool is_all)
+{
+    static const char suffix[] = ".dump";
+    size_t stem = strlen(source->path);
+    if (!source->journal_path) {
+        if (stem > sizeof suffix - 1 &&
+            strcmp(source->path + stem - (sizeof suffix - 1), suffix) == 0) {
+            stem -= sizeof suffix - 1;
+        }
+        if (asprintf(&source->journal_path, "%.*s.threads", (int)stem, source->path) < 0) {
+            source->journal_path = NULL;
+            return;
+        }
+    }
+    int err = thread_journal_open(source->journal_path, is_all, &source->journal);
+    const char *fault = NULL;
+    if (!err && thread_journal_pid(source->journal) != source->about.pid) {
+        fault = "its JVM is in a container, and its threads have other numbers there";
+    } else if (!err && thread_journal_has_arch_stamps(source->journal) !=
+                           (bool)(code_index_header(source->about.index)->flags &
+                                  JITDUMP_FLAGS_ARCH_TIMESTAMP)) {
+        fault = "it has another clock than its dump";
+    }
+    if (fault) {
+        warning_message("cannot use %s: %s", source->journal_path, fault);
+        thread_journal_close(source->journal);
+        source->journal = NULL;
+    }
+    if (fault || (err && err != -ENOENT)) { /* told once */
+        free(source->journal_path);
+        source->journal_path = NULL;
+    }
+}
+
 static void grow_bounds(struct code_source *source)
 {
     uint32_t count = code_index_stay_count(source->about.index);
@@ -261,6 +296,7 @@ static int make_usable(struct dumps *dumps, struct code_source *source,
     module->pid = source->about.pid;
     source->about.module = module;
     open_names(source, source->may_grow);
+    open_journal(source, !source->may_grow);
     source->segment = code_source_segment(source->path);
     int grown = follow_segments(source, !dumps->options.live);
     grow_bounds(source);
@@ -320,6 +356,14 @@ int code_source_update(struct code_source *source, bool is_all)
         }
         grown |= named;
     }
+    if (source->journal) {
+        int told = thread_journal_update(source->journal, is_all || !was_alive);
+        if (told < 0) {
+            return told;
+        }
+    } else if (source->journal_path) {
+        open_journal(source, is_all || !was_alive);
+    }
     int more = follow_segments(source, is_all || !was_alive);
     if (more < 0) {
         return more;
@@ -344,8 +388,10 @@ void code_source_free(struct code_source *source)
     pieces_free(source);
     code_frames_free(source->frames);
     method_names_close(source->names);
+    thread_journal_close(source->journal);
     code_index_close(source->about.index);
     free(source->names_path);
+    free(source->journal_path);
     free(source->path);
     free(source);
 }

@@ -215,6 +215,33 @@ enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t ad
     return time > last ? UNNAMED_AFTER_DUMP : UNNAMED_UNKNOWN;
 }
 
+int dumps_identify(const struct process *process, uint64_t time, struct resolved_thread *thread)
+{
+    struct code_source *source = process->code;
+    time = time < process->code_until ? time : process->code_until;
+    /* The threads of a fork are others than its parent's. */
+    while (source && process->code_until == UINT64_MAX &&
+           (!source->journal || code_source_dump_time(source, time) <
+                                    code_index_header(source->about.index)->timestamp)) {
+        source = source->earlier;
+    }
+    if (!source || process->code_until != UINT64_MAX) {
+        return 0;
+    }
+    struct thread_identity found;
+    if (thread_journal_at(source->journal, thread->tid, code_source_dump_time(source, time),
+                          thread->comm, thread->process_name, &found)) {
+        return dumps_no_memory();
+    }
+    thread->comm = found.name ? found.name : thread->comm;
+    thread->has_journal = true;
+    thread->is_unknown = found.is_unknown;
+    thread->virtual_id = found.virtual_id;
+    thread->virtual_name = found.virtual_name;
+    thread->labels = found.labels;
+    return 0;
+}
+
 const struct recorded_jvm *const *dumps_list(const struct dumps *dumps, uint32_t *count)
 {
     *count = dumps->count;

@@ -10,6 +10,7 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/jitdump/method_names.h"
+#include "jdtool/jitdump/thread_journal.h"
 #include "jdtool/perf/process_table.h"
 #include "jdtool/resolve/methods.h"
 #include "jdtool/sinks/sample_sink.h"
@@ -24,10 +25,11 @@ struct time_conversion {
 };
 
 struct code_source {
-    struct recorded_jvm about;   /* index NULL: the dump is of no use */
-    struct code_source *earlier; /* the same process' dump before this one */
-    struct method_names *names;  /* NULL: there is no table of methods */
-    struct code_frames *frames;  /* made when first needed */
+    struct recorded_jvm about;      /* index NULL: the dump is of no use */
+    struct code_source *earlier;    /* the same process' dump before this one */
+    struct method_names *names;     /* NULL: there is no table of methods */
+    struct thread_journal *journal; /* NULL: there is no journal of threads */
+    struct code_frames *frames;     /* made when first needed */
     struct time_conversion conversion;
     uint64_t code_start; /* what all code of the dump lies in */
     uint64_t code_end;
@@ -36,6 +38,7 @@ struct code_source {
     bool may_grow;       /* its JVM lives, and has not closed it */
     uint64_t segment;    /* its number, and then that of the last one that was read; 0: none */
     char *names_path;
+    char *journal_path;
     char *path;
 
     /* pieces.c */
@@ -106,6 +109,10 @@ struct code_place {
 
 /* The code at an address of a process at a time. */
 struct code_place dumps_code_at(const struct process *process, uint64_t address, uint64_t time);
+
+/* What the journals of the process' JVM tell of a thread then: its whole name, virtual thread,
+ * labels. *thread has what is known without. 0 or a negative errno after a message. */
+int dumps_identify(const struct process *process, uint64_t time, struct resolved_thread *thread);
 
 /* Why there is none, where generated code is. */
 enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t address,

@@ -312,8 +312,8 @@ static void shape_event(struct resolver *resolver, struct perf_sample *sample,
 
 /* ---- Samples ---- */
 
-void resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
-                     struct resolved_thread *thread)
+int resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid, uint64_t time,
+                    struct resolved_thread *thread)
 {
     const struct process *process = process_table_at(resolver->table, pid);
     *thread = (struct resolved_thread){
@@ -327,6 +327,7 @@ void resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid
         thread->jvm = source->about.module;
     }
     thread->is_jvm = process && (process->has_jvm || process->code);
+    return process && process->code ? dumps_identify(process, time, thread) : 0;
 }
 
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
@@ -358,8 +359,7 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
         .touched_count = resolver->touched_count,
         .recorded = sample,
     };
-    resolver_thread(resolver, sample->pid, sample->tid, &out->thread);
-    return 0;
+    return resolver_thread(resolver, sample->pid, sample->tid, sample->time, &out->thread);
 }
 
 /* ---- All code of the dumps ---- */

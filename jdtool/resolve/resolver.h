@@ -52,9 +52,10 @@ int resolver_record(struct resolver *resolver, const struct perf_record *record,
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
                     const struct event_facts *facts, struct resolved_sample *out);
 
-/* The thread as it is called now. Its strings live until the next record. */
-void resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
-                     struct resolved_thread *thread);
+/* The thread as it is called now, and what its JVM's journal tells of that time. Its strings live
+ * until the next record. 0 or a negative errno after a message. */
+int resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid, uint64_t time,
+                    struct resolved_thread *thread);
 
 /* How many pieces of code the dumps tell of until now. */
 uint64_t resolver_code_count(const struct resolver *resolver);

@@ -119,6 +119,7 @@ static int begin(struct sample_sink *base, const struct recording *recording)
         return no_memory(sink);
     }
     sink->profile->recording = recording;
+    sink->profile->keeps_identities = sink->format->identities && !sink->settings->no_threads;
     return 0;
 }
 

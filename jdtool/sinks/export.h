@@ -31,8 +31,9 @@ struct export_format {
     const char *file;  /* what it is called in a profile's directory; NULL: it is for our own use */
     const char *about; /* a few words for --help */
     bool keeps_times;
-    bool of_marks; /* it needs no samples */
-    bool gzip;     /* always; others are gzipped where the path ends in .gz */
+    bool identities; /* samples are told apart by virtual thread and labels, too */
+    bool of_marks;   /* it needs no samples */
+    bool gzip;       /* always; others are gzipped where the path ends in .gz */
     /* 0 or a negative errno; -ENOMEM without a message, errors of the output stay in it. */
     int (*write)(const struct profile *profile, const struct export_settings *settings,
                  struct packed_output *output);

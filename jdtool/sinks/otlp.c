@@ -7,6 +7,7 @@
 #include "format/fnv1a.h"
 #include "jdtool/base/array.h"
 #include "jdtool/sinks/otlp_tables.h"
+#include "jdtool/sinks/thread_labels.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,6 +44,13 @@ static void put_value_type(struct otlp *o, uint32_t field, const char *name, con
     message_end(w, begun);
 }
 
+static int put_program_label(void *context, const char *key, const char *value)
+{
+    struct otlp *o = context;
+    message_packed_uint32(&o->writer, otlp_attribute(o, key, value, 0));
+    return 0;
+}
+
 /* order[0, count): samples of one thread and stack. */
 static void put_sample(struct otlp *o, const uint32_t *order, uint32_t count, bool weights)
 {
@@ -57,6 +65,15 @@ static void put_sample(struct otlp *o, const uint32_t *order, uint32_t count, bo
         message_packed_uint32(w, otlp_attribute(o, "thread.name", thread->comm, 0));
     }
     message_packed_uint32(w, otlp_attribute(o, "thread.id", NULL, thread->tid));
+    if (thread->virtual_id) {
+        if (thread->virtual_name[0]) {
+            message_packed_uint32(
+                w, otlp_attribute(o, "jvm.virtual_thread.name", thread->virtual_name, 0));
+        }
+        message_packed_uint32(w,
+                              otlp_attribute(o, "jvm.virtual_thread.id", NULL, thread->virtual_id));
+    }
+    (void)labels_each(thread->labels, put_program_label, o);
     message_packed_end(w, list);
     if (weights) {
         list = message_packed(w, 4, "values");
@@ -283,6 +300,7 @@ const struct export_format format_otlp = {
     .file = "profile.otlp.pb",
     .about = "OpenTelemetry's profiles, for POST to /v1development/profiles",
     .keeps_times = true,
+    .identities = true,
     .write = write_otlp,
 };
 const struct export_format format_otlp_json = {
@@ -290,5 +308,6 @@ const struct export_format format_otlp_json = {
     .file = "profile.otlp.json",
     .about = "the same as JSON",
     .keeps_times = true,
+    .identities = true,
     .write = write_otlp_json,
 };

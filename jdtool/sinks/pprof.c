@@ -9,6 +9,7 @@
 #include "jdtool/sinks/module_extents.h"
 #include "jdtool/sinks/protobuf.h"
 #include "jdtool/sinks/string_table.h"
+#include "jdtool/sinks/thread_labels.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -86,6 +87,12 @@ static void put_label(struct pprof *p, const char *key, const char *text, uint64
     protobuf_end(&p->labels, begun);
 }
 
+static int put_program_label(void *context, const char *key, const char *value)
+{
+    put_label(context, key, value, 0);
+    return 0;
+}
+
 static void put_thread(struct pprof *p, const struct profile_thread *thread)
 {
     if (thread->comm[0]) {
@@ -94,6 +101,13 @@ static void put_thread(struct pprof *p, const struct profile_thread *thread)
     if (thread->process_name[0]) {
         put_label(p, "process", thread->process_name, 0);
     }
+    if (thread->virtual_id) {
+        if (thread->virtual_name[0]) {
+            put_label(p, "virtual_thread", thread->virtual_name, 0);
+        }
+        put_label(p, "virtual_thread_id", NULL, thread->virtual_id);
+    }
+    (void)labels_each(thread->labels, put_program_label, p);
     put_label(p, "pid", NULL, thread->pid);
     put_label(p, "tid", NULL, thread->tid);
 }
@@ -268,6 +282,7 @@ const struct export_format format_pprof = {
     .name = "pprof",
     .file = "profile.pb.gz",
     .about = "for go tool pprof, Pyroscope, Parca and others",
+    .identities = true,
     .gzip = true,
     .write = write_pprof,
 };

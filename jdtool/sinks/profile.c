@@ -121,19 +121,27 @@ static int thread_of(struct profile *profile, const struct resolved_thread *want
         .comm = profile_text(profile, wanted->comm ? wanted->comm : ""),
         .process_name = profile_text(profile, wanted->process_name ? wanted->process_name : ""),
     };
-    if (!thread.comm || !thread.process_name) {
+    bool identities = profile->keeps_identities;
+    thread.virtual_id = identities ? wanted->virtual_id : 0;
+    thread.virtual_name = profile_text(
+        profile, thread.virtual_id && wanted->virtual_name ? wanted->virtual_name : "");
+    thread.labels = profile_text(profile, identities && wanted->labels ? wanted->labels : "");
+    if (!thread.comm || !thread.process_name || !thread.virtual_name || !thread.labels) {
         return -ENOMEM;
     }
     int err = track_of(profile, thread.pid, thread.tid, &thread.track);
     if (err) {
         return err;
     }
-    uint64_t hash = hash_pair(thread.track, (uintptr_t)thread.comm);
+    uint64_t hash = hash_pair(hash_pair(thread.track, (uintptr_t)thread.comm),
+                              hash_pair(thread.virtual_id, (uintptr_t)thread.labels));
     struct hash_map_cursor cursor = hash_map_start(&private->threads, hash);
     while ((*id = hash_map_next(&private->threads, &cursor)) != HASH_MAP_NONE) {
         struct profile_thread *known = &profile->threads[*id];
-        if (known->track == thread.track && known->comm == thread.comm) {
+        if (known->track == thread.track && known->comm == thread.comm &&
+            known->virtual_id == thread.virtual_id && known->labels == thread.labels) {
             known->process_name = thread.process_name; /* the last one it had */
+            known->virtual_name = thread.virtual_name;
             break;
         }
     }
@@ -165,6 +173,13 @@ static struct profile_recent *recent_of(struct profile *profile,
     return recent;
 }
 
+static bool has_identity(const struct profile_thread *known, const struct resolved_thread *wanted)
+{
+    return known->virtual_id == wanted->virtual_id &&
+           strcmp(known->labels, wanted->labels ? wanted->labels : "") == 0 &&
+           strcmp(known->virtual_name, wanted->virtual_name ? wanted->virtual_name : "") == 0;
+}
+
 /* The thread, which has mostly the names that it had. */
 static int recent_thread_of(struct profile *profile, struct profile_recent *recent,
                             const struct resolved_thread *wanted, uint32_t *id)
@@ -173,7 +188,8 @@ static int recent_thread_of(struct profile *profile, struct profile_recent *rece
         recent->thread == PROFILE_NONE ? NULL : &profile->threads[recent->thread];
     int err = 0;
     if (!known || !wanted->comm || strcmp(known->comm, wanted->comm) != 0 ||
-        !wanted->process_name || strcmp(known->process_name, wanted->process_name) != 0) {
+        !wanted->process_name || strcmp(known->process_name, wanted->process_name) != 0 ||
+        (profile->keeps_identities && !has_identity(known, wanted))) {
         err = thread_of(profile, wanted, &recent->thread);
     }
     *id = recent->thread;

@@ -52,12 +52,16 @@ struct profile_node {
     uint32_t location;
 };
 
-/* A thread under one name: a thread that is renamed is two of these, of one track. */
+/* A thread under one name: a thread that is renamed is two of these, of one track. In a profile
+ * that keeps identities, with one virtual thread and one set of labels, too. */
 struct profile_thread {
     uint32_t pid, tid;
     const char *comm;
     const char *process_name;
     uint32_t track;
+    uint64_t virtual_id;      /* 0: none */
+    const char *virtual_name; /* "": none, or it has none */
+    const char *labels;       /* lines of "key=value"; "": none */
 };
 
 struct profile_track {
@@ -86,7 +90,8 @@ struct profile_mark {
 /* Read it as you like; it is filled by profile_add alone. */
 struct profile {
     const struct recording *recording; /* whoever made the profile sets it */
-    bool keeps_times;                  /* else equal stacks of a thread and event are one sample */
+    bool keeps_identities; /* of virtual threads and labels; set before the first sample */
+    bool keeps_times;      /* else equal stacks of a thread and event are one sample */
     struct profile_function *functions;
     struct profile_line *lines;
     struct profile_location *locations;

@@ -1,5 +1,6 @@
 #include "jdtool/sinks/sample_filter.h"
 
+#include "format/fnv1a.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ struct sample_filter {
     uint32_t tried_room;
     bool has_first;
     uint64_t first; /* sample's time */
+    char group[THREAD_LABEL_MAX];
 };
 
 int sample_filter_time(const char *text, uint64_t *time)
@@ -120,6 +122,25 @@ static bool has_frame(struct sample_filter *filter, int side, const struct resol
     return false;
 }
 
+static bool fits_thread(const struct sample_filter_words *words,
+                        const struct resolved_thread *thread)
+{
+    return fits(words, thread->comm, thread->tid) ||
+           (thread->virtual_id &&
+            fits(words, thread->virtual_name,
+                 thread->virtual_id <= UINT32_MAX ? (uint32_t)thread->virtual_id : 0));
+}
+
+static bool fits_labels(const struct sample_filter_words *words, const char *labels)
+{
+    for (uint32_t i = 0; i < words->count; i++) {
+        if (labels_fit(labels, words->list[i])) {
+            return true;
+        }
+    }
+    return words->count == 0;
+}
+
 static bool passes(struct sample_filter *filter, const struct resolved_sample *sample)
 {
     const struct sample_filter_options *options = filter->options;
@@ -128,9 +149,38 @@ static bool passes(struct sample_filter *filter, const struct resolved_sample *s
            (!options->event || is_event(sample->event->name, options->event)) &&
            fits(&options->pids, NULL, sample->thread.pid) &&
            fits(&options->comms, sample->thread.process_name, sample->thread.pid) &&
-           fits(&options->threads, sample->thread.comm, sample->thread.tid) &&
+           fits_thread(&options->threads, &sample->thread) &&
+           fits_labels(&options->labels, sample->thread.labels) &&
            (!options->includes.count || has_frame(filter, INCLUDES, sample)) &&
            (!options->excludes.count || !has_frame(filter, EXCLUDES, sample));
+}
+
+/* ---- Groups ---- */
+
+/* Larger than any thread's number of the kernel's (PID_MAX_LIMIT is 2^22). */
+#define GROUP_TIDS (UINT32_C(1) << 31)
+
+/* Puts the group in the place of the thread. What stands for a process of its own keeps its pid. */
+static void group(struct sample_filter *filter, struct resolved_thread *thread)
+{
+    const struct sample_filter_options *options = filter->options;
+    if (options->grouping == GROUP_BY_VIRTUAL && thread->virtual_id) {
+        const char *name = thread->virtual_name;
+        if (name && *name) {
+            snprintf(filter->group, sizeof filter->group, "%s", name);
+        } else {
+            snprintf(filter->group, sizeof filter->group, "virtual thread %" PRIu64,
+                     thread->virtual_id);
+        }
+        thread->comm = filter->group;
+        thread->tid = GROUP_TIDS | (uint32_t)thread->virtual_id;
+    } else if (options->grouping == GROUP_BY_LABEL) {
+        if (!labels_value(thread->labels, options->group_label, filter->group)) {
+            snprintf(filter->group, sizeof filter->group, "[no %s]", options->group_label);
+        }
+        thread->comm = filter->group;
+        thread->tid = GROUP_TIDS | (uint32_t)fnv1a(FNV1A_START, filter->group);
+    }
 }
 
 /* ---- The sink ---- */
@@ -184,11 +234,12 @@ static int pass_sample(struct sample_sink *base, const struct resolved_sample *s
     if (!passes(filter, sample)) {
         return 0;
     }
-    if (!filter->options->event) {
+    if (!filter->options->event && filter->options->grouping == GROUP_BY_THREAD) {
         return filter->behind->ops->sample(filter->behind, sample);
     }
     struct resolved_sample passed = *sample;
-    passed.event = &filter->event;
+    passed.event = filter->options->event ? &filter->event : sample->event;
+    group(filter, &passed.thread);
     return filter->behind->ops->sample(filter->behind, &passed);
 }
 

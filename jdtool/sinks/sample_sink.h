@@ -83,11 +83,17 @@ struct recording {
 };
 
 struct resolved_thread {
-    uint32_t pid, tid;        /* as perf sees them */
-    const char *comm;         /* the thread's name at that time; "" unknown */
+    uint32_t pid, tid; /* as perf sees them */
+    const char *comm;  /* its name at that time, the whole one where it is known; "" unknown */
     const char *process_name; /* the main thread's; "" unknown */
     const struct module *jvm; /* the process' generated code, NULL: none */
     bool is_jvm;              /* with a dump or without */
+    /* What the JVM's journal of threads tells of it (format/threads.h). */
+    bool has_journal;
+    bool is_unknown;          /* the journal lacks what this thread did then */
+    uint64_t virtual_id;      /* of the virtual thread that it carried; 0: none */
+    const char *virtual_name; /* "": it has none; NULL: there is no virtual thread */
+    const char *labels;       /* that the program had set, lines of "key=value"; NULL: none */
 };
 
 struct resolved_sample {

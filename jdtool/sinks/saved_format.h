@@ -32,14 +32,16 @@ enum saved_record {
     SAVED_FUNCTION = 5, /* kind, name (0: only the module is known), class, method, descriptor,
                            file, first line, module ref, address, size */
     SAVED_CODE = 6, /* module, address, size, module address, from, symbol, function ref, blob */
-    SAVED_LOCATION = 7, /* module ref, address, code ref, is_caller, count; of each line, innermost
-                           first: kind, tier << 1 | is_osr, line, function */
-    SAVED_NODE = 8,     /* parent ref, location */
-    SAVED_THREAD = 9,   /* pid, tid, comm, process name */
-    SAVED_SAMPLE = 10,  /* time since the sample before (zigzag), event, thread, node ref, weight,
-                           cpu, end */
-    SAVED_MARK = 11,    /* kind, beginning behind the time of the sample before (zigzag), duration,
-                           is_open, number, thread, text, subject */
+    SAVED_LOCATION = 7,  /* module ref, address, code ref, is_caller, count; of each line, innermost
+                            first: kind, tier << 1 | is_osr, line, function */
+    SAVED_NODE = 8,      /* parent ref, location */
+    SAVED_THREAD = 9,    /* pid, tid, comm, process name */
+    SAVED_SAMPLE = 10,   /* time since the sample before (zigzag), event, thread, node ref, weight,
+                            cpu, end */
+    SAVED_MARK = 11,     /* kind, beginning behind the time of the sample before (zigzag), duration,
+                            is_open, number, thread, text, subject */
+    SAVED_IDENTITY = 12, /* a SAVED_THREAD's fields, of a thread that had a virtual thread or
+                           labels; its id (0: none), its name, lines of labels */
 };
 
 #endif

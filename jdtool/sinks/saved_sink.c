@@ -229,11 +229,19 @@ static void put_thread(struct saved_sink *sink, const struct profile_thread *thr
 {
     uint32_t comm = text(sink, thread->comm);
     uint32_t process = text(sink, thread->process_name);
-    put(sink, SAVED_THREAD);
+    bool has_identity = thread->virtual_id || thread->labels[0];
+    uint32_t name = has_identity ? text(sink, thread->virtual_name) : 0;
+    uint32_t labels = has_identity ? text(sink, thread->labels) : 0;
+    put(sink, has_identity ? SAVED_IDENTITY : SAVED_THREAD);
     put(sink, thread->pid);
     put(sink, thread->tid);
     put(sink, comm);
     put(sink, process);
+    if (has_identity) {
+        put(sink, thread->virtual_id);
+        put(sink, name);
+        put(sink, labels);
+    }
 }
 
 /* Everything that the profile has learnt since it was last told. */
@@ -270,6 +278,7 @@ static int begin(struct sample_sink *base, const struct recording *recording)
         return no_memory(sink);
     }
     sink->profile->recording = recording;
+    sink->profile->keeps_identities = true;
     packed_output_put(sink->output, SAVED_MAGIC, SAVED_MAGIC_SIZE);
     for (uint32_t i = 0; i < recording->event_count; i++) {
         const struct recorded_event *event = &recording->events[i];

@@ -130,6 +130,12 @@ static int take_sample(struct sample_sink *sink, const struct resolved_sample *s
         return 0;
     }
     scorecard->jvm_samples += !sample->is_late_part;
+    if (sample->thread.has_journal && !sample->is_late_part) {
+        scorecard->journal_samples++;
+        scorecard->virtual_samples += sample->thread.virtual_id != 0;
+        scorecard->label_samples += sample->thread.labels != NULL;
+        scorecard->unknown_samples += sample->thread.is_unknown;
+    }
     for (uint32_t i = 0; i < sample->frame_count && !err; i++) {
         const struct resolved_frame *frame = &sample->frames[i];
         if (frame->kind == RESOLVED_INLINED || frame->kind == RESOLVED_KERNEL ||

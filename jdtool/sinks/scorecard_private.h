@@ -16,6 +16,9 @@ struct scorecard {
     uint64_t jvm_samples;  /* in processes that are JVMs */
     uint64_t java_samples; /* whose own address is in generated code */
     uint64_t java_samples_named;
+    /* Of JVMs with a journal of threads: samples, those on virtual threads, with labels, and of
+     * which the journal lacks who ran. */
+    uint64_t journal_samples, virtual_samples, label_samples, unknown_samples;
     uint64_t frames; /* in generated code, inlined ones not counted */
     uint64_t frames_named;
     uint64_t interpreted;       /* of those: interpreted, with a method's name, */

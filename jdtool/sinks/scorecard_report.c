@@ -341,6 +341,11 @@ static void put_frames(FILE *out, const struct scorecard *card)
     put_count(out, "frames_in_generated_code", card->frames);
     put_count(out, "frames_in_generated_code_named", card->frames_named);
     put_count(out, "interpreted_frames_named", card->interpreted);
+    fprintf(out,
+            "  \"threads\": {\"samples\": %" PRIu64 ", \"virtual\": %" PRIu64
+            ", \"labelled\": %" PRIu64 ", \"unknown\": %" PRIu64 "},\n",
+            card->journal_samples, card->virtual_samples, card->label_samples,
+            card->unknown_samples);
     fputs("  \"unnamed_frames\": {", out);
     for (int i = UNNAMED_NOT + 1; i < UNNAMED_REASONS; i++) {
         fprintf(out, "%s\"%s\": %" PRIu64, i > UNNAMED_NOT + 1 ? ", " : "", reasons[i].key,
@@ -475,6 +480,20 @@ static void print_events(FILE *out, const struct scorecard *card)
     }
 }
 
+static void print_threads(FILE *out, const struct scorecard *card)
+{
+    if (card->journal_samples) {
+        fprintf(out, "  samples of known threads  %10" PRIu64 "\n", card->journal_samples);
+        print_line(out, "on virtual threads", card->virtual_samples, card->journal_samples);
+    }
+    if (card->label_samples) {
+        print_line(out, "with labels", card->label_samples, card->journal_samples);
+    }
+    if (card->unknown_samples) {
+        print_line(out, "journal has a gap there", card->unknown_samples, card->journal_samples);
+    }
+}
+
 static void print(FILE *out, const struct scorecard *card)
 {
     fprintf(out, "%" PRIu64 " samples, %" PRIu64 " in JVMs, %" PRIu64 " in generated code\n",
@@ -493,6 +512,7 @@ static void print(FILE *out, const struct scorecard *card)
     if (card->stacks_frozen) {
         print_line(out, "callers frozen in heap", card->stacks_frozen, card->stacks);
     }
+    print_threads(out, card);
     print_events(out, card);
     for (size_t i = 1; card->recording->unwound && i < END_COUNT; i++) {
         uint64_t count = card->ends[stack_ends[i].end];

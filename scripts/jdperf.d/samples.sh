@@ -6,6 +6,8 @@
 SAMPLES_USAGE='      --from TIME, --to TIME  behind the first sample: seconds, or 300ms, 5m
       --thread NAME|TID, --comm NAME, --pid PID  threads, processes by name
                       (* and ? are wildcards), a process
+      --label KEY[=VALUE]  what the program had labelled so (record --threads)
+      --by thread|virtual|label:KEY  what stands for threads in the result
       --include REGEX, --exclude REGEX  stacks with, or without, such a frame
       --event EVENT   one event of several'
 
@@ -15,12 +17,12 @@ take_filters() {
     while (($#)); do
         case $1 in
         --) REST+=("$@"); return ;;
-        --from | --to | --thread | --comm | --pid | --include | --exclude | --event)
+        --from | --to | --thread | --label | --by | --comm | --pid | --include | --exclude | --event)
             need_value "$@"
             FILTERS+=("$1=$2")
             shift
             ;;
-        --from=* | --to=* | --thread=* | --comm=* | --pid=* | --include=* | --exclude=* | --event=*) FILTERS+=("$1") ;;
+        --from=* | --to=* | --thread=* | --label=* | --by=* | --comm=* | --pid=* | --include=* | --exclude=* | --event=*) FILTERS+=("$1") ;;
         *) REST+=("$1") ;;
         esac
         shift

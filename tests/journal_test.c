@@ -1,0 +1,278 @@
+/* The journal of threads: what threads write, the reader tells, at any moment; and broken journals.
+ */
+#include "agent/journal.h"
+#include "format/threads.h"
+#include "jdtool/jitdump/thread_journal.h"
+#include "random.h"
+#include "scratch.h"
+#include "writer/disk_room.h"
+#include "writer/process.h"
+#include "writer/stamp.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct thread_journal *journal;
+
+static int close_all(void **state)
+{
+    journal_close();
+    thread_journal_close(journal);
+    journal = NULL;
+    return scratch_remove(state);
+}
+
+static const char *open_writer(void **state, uint64_t max_bytes)
+{
+    const char *path = scratch_path(state, "jit-1.threads");
+    const struct journal_options options = {.path = path, .pid = 1, .max_bytes = max_bytes};
+    assert_int_equal(journal_open(&options), 0);
+    assert_true(journal_is_open());
+    return path;
+}
+
+static struct thread_identity at(uint32_t tid, uint64_t time, const char *comm)
+{
+    struct thread_identity found;
+    assert_int_equal(thread_journal_at(journal, tid, time, comm, "java", &found), 0);
+    return found;
+}
+
+/* What one thread did, with the times between. */
+#define ROUNDS 20000
+
+struct truth {
+    uint32_t tid;
+    uint64_t first_id;
+    uint64_t mounted[ROUNDS], unmounted[ROUNDS]; /* times when it was, or was not, for sure */
+};
+
+static void *mount_many(void *argument)
+{
+    struct truth *truth = argument;
+    truth->tid = (uint32_t)process_thread_id();
+    for (int i = 0; i < ROUNDS; i++) {
+        journal_mount(truth->first_id + (uint64_t)i % 7);
+        truth->mounted[i] = stamp_monotonic();
+        while (stamp_monotonic() == truth->mounted[i]) {
+        }
+        journal_unmount(truth->first_id + (uint64_t)i % 7);
+        truth->unmounted[i] = stamp_monotonic();
+        while (stamp_monotonic() == truth->unmounted[i]) {
+        }
+    }
+    journal_thread_end();
+    return NULL;
+}
+
+static void many_threads_mount_at_once(void **state)
+{
+    enum { THREADS = 4 };
+    static struct truth truths[THREADS];
+    pthread_t threads[THREADS];
+    const char *path = open_writer(state, 0);
+    for (int i = 0; i < THREADS; i++) {
+        truths[i].first_id = 100 * (uint64_t)(i + 1);
+        assert_int_equal(pthread_create(&threads[i], NULL, mount_many, &truths[i]), 0);
+    }
+    assert_int_equal(thread_journal_open(path, false, &journal), 0); /* it is read as it grows */
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(thread_journal_update(journal, false) >= 0);
+    }
+    journal_close();
+    assert_false(journal_is_open());
+    assert_true(thread_journal_update(journal, true) >= 0);
+    for (int i = 0; i < THREADS; i++) {
+        const struct truth *truth = &truths[i];
+        for (int j = 0; j < ROUNDS; j++) {
+            struct thread_identity found = at(truth->tid, truth->mounted[j], "java");
+            assert_false(found.is_unknown);
+            assert_int_equal(found.virtual_id, truth->first_id + (uint64_t)j % 7);
+            assert_int_equal(at(truth->tid, truth->unmounted[j], "java").virtual_id, 0);
+        }
+    }
+}
+
+static void names_are_whole_and_of_their_time(void **state)
+{
+    const char *path = open_writer(state, 0);
+    const char first[] = "a worker with a long name 1";
+    const char second[] = "something else altogether, number 2";
+    char long_name[THREADS_TEXT_MAX + 10];
+    memset(long_name, 'x', sizeof long_name);
+    long_name[THREADS_TEXT_MAX - 1] = "é"[0]; /* not to be cut in halves */
+    long_name[THREADS_TEXT_MAX] = "é"[1];
+    journal_platform_name(7, 4711, first, strlen(first));
+    uint64_t between = stamp_monotonic();
+    journal_platform_name(7, 4711, second, strlen(second));
+    journal_platform_name(8, 4712, long_name, sizeof long_name);
+    uint64_t last = stamp_monotonic();
+    journal_platform_name(9, 4711, "x", 1); /* the number was given to another thread */
+    journal_close();
+    assert_int_equal(thread_journal_open(path, true, &journal), 0);
+    assert_int_equal(thread_journal_pid(journal), 1);
+    /* Before the first one, too: it was there. */
+    assert_string_equal(at(4711, 1, "a worker with a").name, first);
+    assert_string_equal(at(4711, between, "a worker with a").name, first);
+    /* Renamed, and read later; as earlier kernels' JDKs shorten names and as later ones do. */
+    assert_string_equal(at(4711, between, "something else ").name, second);
+    assert_string_equal(at(4711, between, "somethi..mber 2").name, second);
+    assert_string_equal(at(4711, last, "a worker with a").name, first);
+    assert_null(at(4711, last, "never read").name);
+    assert_string_equal(at(4711, last, "java").name, second); /* the kernel was never told one */
+    assert_string_equal(at(4711, UINT64_MAX, "x").name, "x");
+    assert_null(at(4713, last, "java").name);
+    const char *cut = at(4712, last, "java").name;
+    assert_int_equal(strlen(cut), THREADS_TEXT_MAX - 1 + strlen("…"));
+    assert_string_equal(cut + THREADS_TEXT_MAX - 1, "…");
+}
+
+static void labels_stay_with_a_virtual_thread(void **state)
+{
+    const char *path = open_writer(state, 0);
+    uint32_t tid = (uint32_t)process_thread_id();
+    uint64_t times[8];
+    journal_label_text(1, "request=a", 9);
+    journal_label_text(2, "request=b", 9);
+    journal_label(1); /* the platform thread's own */
+    times[0] = stamp_monotonic();
+    journal_mount(50);
+    times[1] = stamp_monotonic();
+    journal_label(2);
+    times[2] = stamp_monotonic();
+    journal_unmount(50);
+    times[3] = stamp_monotonic();
+    journal_mount(51);
+    times[4] = stamp_monotonic();
+    journal_unmount(51);
+    journal_mount(50);
+    times[5] = stamp_monotonic();
+    journal_label(0);
+    times[6] = stamp_monotonic();
+    journal_unmount(50);
+    journal_close();
+    assert_int_equal(thread_journal_open(path, true, &journal), 0);
+    assert_string_equal(at(tid, times[0], "java").labels, "request=a");
+    assert_null(at(tid, times[1], "java").labels);
+    assert_string_equal(at(tid, times[2], "java").labels, "request=b");
+    assert_string_equal(at(tid, times[3], "java").labels, "request=a");
+    assert_null(at(tid, times[4], "java").labels);
+    assert_string_equal(at(tid, times[5], "java").labels, "request=b");
+    assert_null(at(tid, times[6], "java").labels);
+}
+
+/* At attach a thread may have been carrying one already: what it unmounts first was there. */
+static void what_is_unmounted_was_mounted(void **state)
+{
+    const char *path = open_writer(state, 0);
+    uint32_t tid = (uint32_t)process_thread_id();
+    uint64_t before = stamp_monotonic();
+    journal_unmount(60);
+    uint64_t after = stamp_monotonic();
+    journal_virtual_name(60, "sixty", 5);
+    assert_false(journal_knows_virtual(60));
+    assert_true(journal_knows_virtual(60));
+    assert_false(journal_knows_virtual(60 + 65536)); /* in the same place */
+    assert_false(journal_knows_virtual(60));
+    journal_close();
+    assert_int_equal(thread_journal_open(path, true, &journal), 0);
+    assert_int_equal(at(tid, before, "java").virtual_id, 60);
+    assert_string_equal(at(tid, before, "java").virtual_name, "sixty");
+    assert_int_equal(at(tid, after, "java").virtual_id, 0);
+}
+
+static void sessions_follow_each_other(void **state)
+{
+    uint32_t tid = (uint32_t)process_thread_id();
+    for (int i = 0; i < 40; i++) {
+        const char *path = open_writer(state, 0);
+        journal_mount((uint64_t)i + 1);
+        uint64_t time = stamp_monotonic();
+        journal_close();
+        journal_mount(99); /* to nobody */
+        assert_int_equal(thread_journal_open(path, true, &journal), 0);
+        assert_int_equal(at(tid, time, "java").virtual_id, i + 1);
+        assert_int_equal(at(tid, UINT64_MAX, "java").virtual_id, i + 1);
+        thread_journal_close(journal);
+        journal = NULL;
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+static void a_limit_ends_it(void **state)
+{
+    const char *path = open_writer(state, 100000);
+    for (int i = 0; journal_is_open() && i < 100000000; i++) {
+        journal_mount(1);
+        journal_unmount(1);
+    }
+    assert_false(journal_is_open());
+    journal_close();
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_true(about.st_size <= 100000);
+    assert_int_equal(thread_journal_open(path, true, &journal), 0);
+}
+
+static void broken_journals_are_read_as_far_as_they_go(void **state)
+{
+    const char *path = open_writer(state, 0);
+    uint64_t random = random_seed();
+    for (int i = 0; i < 300; i++) {
+        journal_mount((uint64_t)i % 5 + 1);
+        journal_label((uint64_t)i % 3);
+        journal_label_text((uint64_t)i % 3, "key=a value of some length", 26);
+        journal_platform_name(3, 1000 + (uint32_t)i % 4, "some name of a thread", 21);
+        journal_unmount((uint64_t)i % 5 + 1);
+    }
+    journal_close();
+    size_t size = 0;
+    uint8_t *whole = scratch_read(path, &size);
+    uint8_t *bytes = malloc(size);
+    assert_non_null(whole);
+    assert_non_null(bytes);
+    const char *broken = scratch_path(state, "broken.threads");
+    for (int round = 0; round < 2000; round++) {
+        memcpy(bytes, whole, size);
+        size_t kept = round % 3 ? size : random_below(&random, (uint32_t)size);
+        for (uint32_t i = random_below(&random, 8); i > 0 && kept; i--) {
+            size_t where = random_below(&random, (uint32_t)kept);
+            bytes[where] = (uint8_t)random_below(&random, 256);
+        }
+        FILE *file = fopen(broken, "we");
+        assert_non_null(file);
+        assert_int_equal(fwrite(bytes, 1, kept, file), kept);
+        fclose(file);
+        int err = thread_journal_open(broken, round % 2, &journal);
+        assert_true(err == 0 || err == -EINVAL);
+        for (uint32_t tid = 999; !err && tid < 1005; tid++) {
+            (void)at(tid, stamp_monotonic(), "some name of a ");
+            (void)at((uint32_t)process_thread_id(), tid % 2 ? 0 : UINT64_MAX, "java");
+        }
+        thread_journal_close(journal);
+        journal = NULL;
+    }
+    free(whole);
+    free(bytes);
+    assert_int_equal(thread_journal_open(scratch_path(state, "none"), true, &journal), -ENOENT);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, scratch_create, close_all)
+    const struct CMUnitTest tests[] = {
+        TEST(many_threads_mount_at_once),
+        TEST(names_are_whole_and_of_their_time),
+        TEST(labels_stay_with_a_virtual_thread),
+        TEST(what_is_unmounted_was_mounted),
+        TEST(sessions_follow_each_other),
+        TEST(a_limit_ends_it),
+        TEST(broken_journals_are_read_as_far_as_they_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
