@@ -80,13 +80,19 @@ static inline void put_comm(struct perf_file *file, uint32_t pid, uint32_t tid, 
     perf_file_record(file, PERF_RECORD_COMM, exec ? PERF_RECORD_MISC_COMM_EXEC : 0, payload, 40);
 }
 
+static inline void put_sample_of(struct perf_file *file, uint32_t pid, uint32_t tid, uint64_t time,
+                                 const uint64_t *chain, uint64_t count)
+{
+    uint64_t payload[1024] = {chain[0] >= PERF_CONTEXT_MAX ? chain[1] : chain[0],
+                              pid | (uint64_t)tid << 32, time, count};
+    memcpy(payload + 4, chain, count * 8);
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (4 + count) * 8);
+}
+
 static inline void put_sample(struct perf_file *file, uint32_t pid, uint64_t time,
                               const uint64_t *chain, uint64_t count)
 {
-    uint64_t payload[1024] = {chain[0] >= PERF_CONTEXT_MAX ? chain[1] : chain[0],
-                              pid | (uint64_t)pid << 32, time, count};
-    memcpy(payload + 4, chain, count * 8);
-    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (4 + count) * 8);
+    put_sample_of(file, pid, pid, time, chain, count);
 }
 
 /* A thread's user part of call chains, which completes samples of that cookie. */

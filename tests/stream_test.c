@@ -5,6 +5,7 @@
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/stream.h"
 #include "tests/methods_builder.h"
+#include "tests/random.h"
 #include "tests/recording_builder.h"
 #include "tests/scratch.h"
 
@@ -21,7 +22,7 @@
 
 struct text_sink {
     struct sample_sink sink; /* the first member */
-    char text[1 << 16];
+    char text[1 << 18];
     size_t size;
     struct recording_counts counts;
     const struct recording *recording;
@@ -610,6 +611,61 @@ static void a_fork_has_its_parents_code(void **state)
     free(file.records);
 }
 
+/* Samples of a program whose code comes, goes and is mapped over while its stack grows and shrinks:
+ * of one thread, or each of another. */
+static void put_changing_samples(struct perf_file *file, void **state, bool one_thread)
+{
+    uint64_t seed = random_seed();
+    uint64_t chain[40] = {PERF_CONTEXT_USER};
+    uint32_t depth = 0;
+    put_marker(file, state);
+    for (uint32_t i = 0; i < 400; i++) {
+        uint64_t time = 1000090 + i * 2;
+        uint32_t kept = depth ? random_below(&seed, depth + 1) : 0;
+        uint32_t added = random_below(&seed, kept ? 6 : 30);
+        added = kept + added > 30 ? 30 - kept : added;
+        uint64_t outer[40];
+        memcpy(outer, chain + 1 + (depth - kept), kept * sizeof *outer);
+        for (uint32_t at = 0; at < added; at++) { /* in code that others replace, in all other */
+            uint64_t bases[] = {CODE, CODE + 64, OTHER_CODE, 0x7f0000200000};
+            chain[1 + at] = bases[random_below(&seed, 4)] + random_below(&seed, 20);
+        }
+        memcpy(chain + 1 + added, outer, kept * sizeof *outer);
+        depth = added + kept;
+        if (depth > 2 && i % 50 == 7) { /* a kernel's part, and a marker further out */
+            uint64_t other[44] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000};
+            memcpy(other + 2, chain, (1 + depth) * sizeof *chain);
+            other[4] = i % 100 == 7 ? PERF_CONTEXT_USER : other[4];
+            put_sample_of(file, PID, one_thread ? PID : PID + i, time, other, depth + 3);
+        } else {
+            put_sample_of(file, PID, one_thread ? PID : PID + i, time, chain, depth + 1);
+        }
+        if (i % 60 == 40) {
+            const char *path = i % 120 == 40 ? "/no/one.so" : "//anon";
+            put_mmap2(file, PID, time + 1, 0x7f0000200000, 0x1000, path);
+        }
+    }
+}
+
+/* What a thread's last stack tells of its next one is what would be found without it. */
+static void a_stack_is_the_same_of_one_thread_or_of_many(void **state)
+{
+    static char of_many[sizeof text.text];
+    for (int one_thread = 0; one_thread < 2; one_thread++) {
+        struct perf_file file = recording();
+        write_simple_dump(state);
+        put_changing_samples(&file, state, one_thread);
+        assert_int_equal(run(state, &file), 0);
+        assert_int_equal(text.samples, 400);
+        assert_true(text.size < sizeof text.text - 1000);
+        if (one_thread) {
+            assert_string_equal(text.text, of_many);
+        }
+        memcpy(of_many, text.text, sizeof of_many);
+        free(file.records);
+    }
+}
+
 static void what_has_no_name_says_why(void **state)
 {
     struct perf_file file = recording();
@@ -710,6 +766,7 @@ int main(void)
         cmocka_unit_test(branch_stacks_are_call_chains),
         cmocka_unit_test(garbage_addresses_have_no_names),
         cmocka_unit_test(a_fork_has_its_parents_code),
+        cmocka_unit_test(a_stack_is_the_same_of_one_thread_or_of_many),
         cmocka_unit_test(what_has_no_name_says_why),
         cmocka_unit_test(a_sample_waits_for_its_dump),
     };

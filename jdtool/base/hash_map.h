@@ -67,6 +67,15 @@ static inline struct hash_map_cursor hash_map_start(const struct hash_map *map, 
     return (struct hash_map_cursor){tag, map->room ? tag & (map->room - 1) : 0};
 }
 
+/* Has the processor fetch the slot at which the cursor stands. */
+static inline void hash_map_prefetch(const struct hash_map *map,
+                                     const struct hash_map_cursor *cursor)
+{
+    if (map->room) {
+        __builtin_prefetch(&map->slots[cursor->slot]);
+    }
+}
+
 /* The next value that may be of that hash, HASH_MAP_NONE behind the last one. */
 static inline uint32_t hash_map_next(const struct hash_map *map, struct hash_map_cursor *cursor)
 {

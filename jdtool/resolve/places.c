@@ -7,6 +7,8 @@
 #define PLACES_MAX      (UINT32_C(1) << 17)
 #define FRAME_BYTES_MAX ((size_t)24 << 20)
 
+#define PREFETCHED 32
+
 struct places *places_new(const struct places_options *options)
 {
     struct places *places = calloc(1, sizeof *places);
@@ -37,7 +39,13 @@ void places_make_room(struct places *places)
         hash_map_clear(&places->by_pc);
         memset(places->front, 0, sizeof places->front);
         arena_clear(&places->arena);
+        places->version++;
     }
+}
+
+uint64_t places_version(const struct places *places)
+{
+    return places->version;
 }
 
 struct piece_context *places_pieces(struct places *places)
@@ -121,6 +129,32 @@ static bool is_of(const struct place *place, uint32_t process, uint64_t pc, bool
     return place->pc == pc && place->process == process && place->caller == caller;
 }
 
+/* Looking one up misses the processor's caches twice, at its slot and at the place itself: many at
+ * a time wait for memory together. */
+void places_prefetch(const struct places *places, const struct process *process,
+                     const uint64_t *pcs, uint32_t count)
+{
+    struct hash_map_cursor cursors[PREFETCHED];
+    for (uint32_t from = 0; from < count; from += PREFETCHED) {
+        uint32_t left = count - from;
+        uint32_t some = left < PREFETCHED ? left : PREFETCHED;
+        for (uint32_t i = 0; i < some; i++) {
+            uint64_t hash = hash_of(process->number, pcs[from + i], from + i > 0);
+            cursors[i] = hash_map_start(&places->by_pc, hash);
+            hash_map_prefetch(&places->by_pc, &cursors[i]);
+        }
+        for (uint32_t i = 0; i < some; i++) {
+            uint32_t at = hash_map_next(&places->by_pc, &cursors[i]);
+            if (at != HASH_MAP_NONE) {
+                const struct place *place = chunks_at(&places->list, at);
+                __builtin_prefetch(place);
+                __builtin_prefetch(&place->own);
+                __builtin_prefetch((const char *)&place->own + 64);
+            }
+        }
+    }
+}
+
 /* The place of these, made when there is none (and then with pc 0). NULL: no memory. */
 static struct place *find_place(struct places *places, uint32_t process, uint64_t pc, bool caller,
                                 bool *is_new)
@@ -195,6 +229,7 @@ struct place *places_at(struct places *places, struct process *process, uint64_t
                               .generation = generation,
                               .mappings_state = state};
         place_make(places, &fresh, process, time);
+        places->version += place->until > place->from;
         *place = fresh;
         finish_frames(place, next_origin(places));
     }

@@ -61,6 +61,9 @@ void places_free(struct places *places);                         /* NULL is fine
 /* Before each sample: what was found may be thrown away for want of room. */
 void places_make_room(struct places *places);
 
+/* Changes when a place is thrown away, or gets other frames although it held for a while. */
+uint64_t places_version(const struct places *places);
+
 /*
  * What is at a pc of a process at a time; caller: the pc is a return address, and what is before it
  * counts. process NULL: nothing is known. Lives until places_make_room. Without memory a place
@@ -68,6 +71,10 @@ void places_make_room(struct places *places);
  */
 struct place *places_at(struct places *places, struct process *process, uint64_t time, uint64_t pc,
                         bool caller);
+
+/* Told before they are asked for: a pc, and return addresses behind it. */
+void places_prefetch(const struct places *places, const struct process *process,
+                     const uint64_t *pcs, uint32_t count);
 
 /* The same for the kernel, whose object is given. */
 struct place *places_at_kernel(struct places *places, uint64_t pc, struct object *kernel,

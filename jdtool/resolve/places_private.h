@@ -28,6 +28,7 @@ struct places {
     struct code_place found; /* the last code that was found for it */
     uint64_t until;          /* of all that was found */
 
+    uint64_t version;
     uint32_t made; /* so many, which is the origin of their frames */
 
     struct place nowhere; /* for want of memory, and of a process */

@@ -81,10 +81,11 @@ static int make_parts(struct resolver *resolver)
                                     .symbolize = options->symbolize,
                                     .unwind = resolver->unwinds};
     resolver->places = places_new(&places);
+    resolver->known_stacks = known_stacks_new();
     resolver->kernel = objects_kernel(resolver->objects, &resolver->kernel_place);
     resolver->kernel_module =
         methods_add_module(resolver->methods, MODULE_KERNEL, "[kernel.kallsyms]");
-    if (!resolver->places || !resolver->kernel_module) {
+    if (!resolver->places || !resolver->known_stacks || !resolver->kernel_module) {
         return no_memory(resolver);
     }
     return dumps_new(data, resolver->methods, &dumps, &resolver->dumps);
@@ -117,8 +118,10 @@ int resolver_new(struct perf_data *data, const struct resolver_options *options,
 void resolver_settle(struct resolver *resolver)
 {
     places_free(resolver->places);
+    known_stacks_free(resolver->known_stacks);
     objects_free(resolver->objects);
     resolver->places = NULL;
+    resolver->known_stacks = NULL;
     resolver->objects = NULL;
 }
 
@@ -128,6 +131,7 @@ void resolver_free(struct resolver *resolver)
         return;
     }
     places_free(resolver->places);
+    known_stacks_free(resolver->known_stacks);
     dumps_free(resolver->dumps);
     process_table_free(resolver->table);
     objects_free(resolver->objects);
@@ -137,6 +141,7 @@ void resolver_free(struct resolver *resolver)
     free(resolver->given);
     free(resolver->frames);
     free(resolver->touched);
+    free((void *)resolver->place_list);
     free(resolver);
 }
 
@@ -342,6 +347,7 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
             return err;
         }
     }
+    resolver->remembers = facts->kind == EVENT_SAMPLED;
     enum stack_end end = sample_stack(resolver, sample);
     if (facts->kind != EVENT_SAMPLED) {
         shape_event(resolver, sample, facts);
@@ -349,13 +355,16 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
     if (resolver->failed || places_failed(resolver->places)) {
         return no_memory(resolver);
     }
+    const struct known_stack *known = resolver->known;
     *out = (struct resolved_sample){
         .time = sample->time,
-        .frames = resolver->frames,
+        .frames =
+            known ? known->frames + (known->frame_room - resolver->frame_count) : resolver->frames,
         .frame_count = resolver->frame_count,
         .end = end,
         .is_late_part = sample->type != PERF_RECORD_SAMPLE,
-        .touched = resolver->touched,
+        .touched = known ? known->touched + (known->touched_room - resolver->touched_count)
+                         : resolver->touched,
         .touched_count = resolver->touched_count,
         .recorded = sample,
     };

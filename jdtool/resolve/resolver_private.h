@@ -6,6 +6,7 @@
 #define JD_TOOL_RESOLVER_PRIVATE_H
 
 #include "jdtool/resolve/deopt_names.h"
+#include "jdtool/resolve/known_stacks.h"
 #include "jdtool/resolve/places.h"
 #include "jdtool/resolve/resolver.h"
 
@@ -29,6 +30,7 @@ struct resolver {
     struct process_table *table;
     struct dumps *dumps;
     struct places *places;
+    struct known_stacks *known_stacks;
     struct hash_map by_detail; /* of interpreted methods: their detail -> place in interpreted */
     struct interpreted {
         const struct method_detail *detail;
@@ -54,6 +56,10 @@ struct resolver {
     struct place *outermost[ROOT_DEPTH]; /* of the user's part, a ring */
     uint32_t user_places;
     bool passed_barrier;
+    bool remembers;                  /* its frames may be taken from the thread's last stack, */
+    const struct known_stack *known; /* and were: frames and codes are there; NULL: here */
+    struct place **place_list;       /* of its chain */
+    uint32_t place_room;
     bool failed;
     struct unwind_frame unwound[UNWOUND_MAX];
 };

@@ -128,6 +128,86 @@ static void add_user_part(struct resolver *resolver, const struct perf_sample *s
     }
 }
 
+static struct place **place_list(struct resolver *resolver, uint32_t count)
+{
+    if (count > resolver->place_room) {
+        struct place **grown =
+            realloc((void *)resolver->place_list, count * sizeof(struct place *));
+        if (!grown) {
+            resolver->failed = true;
+            return NULL;
+        }
+        resolver->place_list = grown;
+        resolver->place_room = count;
+    }
+    return resolver->place_list;
+}
+
+/* The sample's frames are those of a stack that is known as a whole now; `outer` of its addresses
+ * have not been told of yet. */
+static void use_known(struct resolver *resolver, const struct known_stack *known, uint32_t outer)
+{
+    const struct known_step *steps = known->steps + (known->room - known->count);
+    uint32_t kept = outer ? steps[known->count - outer].frames : 0;
+    for (uint32_t at = known->count - (outer < ROOT_DEPTH ? outer : ROOT_DEPTH); at < known->count;
+         at++) {
+        resolver->outermost[at % ROOT_DEPTH] = steps[at].place;
+    }
+    resolver->user_places = known->count;
+    resolver->passed_barrier = steps->passed_barrier;
+    resolver->frame_count += kept;
+    resolver->touched_count = steps->touched;
+    resolver->known = known;
+}
+
+/* The same, from the thread's last stack as far as that is still true. False: it is not that simple
+ * a part, or nothing is known of the process. */
+static bool add_known_part(struct resolver *resolver, const struct perf_sample *sample, uint64_t i)
+{
+    const struct process *process = resolver->process;
+    if (!resolver->remembers || !process || i >= sample->chain_count || sample->branch_count) {
+        return false;
+    }
+    struct known_key key = {.tid = sample->tid,
+                            .process = process->number,
+                            .generation = process->code ? process->code->generation : 0,
+                            .state = process_mappings_state(process),
+                            .version = places_version(resolver->places)};
+    const uint64_t *pcs = sample->chain + i + 1; /* behind the marker */
+    uint64_t count = sample->chain_count - i - 1;
+    if (count == 0) {
+        return false;
+    }
+    struct known_stack *known =
+        known_stacks_find(resolver->known_stacks, &key, resolver->time, pcs, count);
+    if (!known) {
+        return false;
+    }
+    uint32_t inner = (uint32_t)count - known->count;
+    for (uint32_t at = 0; at < inner; at++) {
+        if (pcs[at] >= PERF_CONTEXT_MAX) {
+            known_stack_forget(known);
+            return false;
+        }
+    }
+    struct place **places = place_list(resolver, inner);
+    places_prefetch(resolver->places, process, pcs, inner);
+    for (uint32_t at = 0; at < inner && places; at++) {
+        places[at] = user_place(resolver, pcs[at], at > 0);
+        (void)add_user_place(resolver, places[at]);
+    }
+    uint32_t outer = known->count;
+    if (places && known_stack_extend(known, places_version(resolver->places), pcs, places, inner,
+                                     resolver->frames, resolver->frame_count)) {
+        use_known(resolver, known, outer);
+        return true;
+    }
+    for (uint64_t at = inner; at < count; at++) { /* too deep to be kept */
+        (void)add_user_place(resolver, user_place(resolver, pcs[at], at > 0));
+    }
+    return true;
+}
+
 /* Those that start in user mode need no marker in old recordings. */
 static void add_chain(struct resolver *resolver, const struct perf_sample *sample)
 {
@@ -144,7 +224,10 @@ static void add_chain(struct resolver *resolver, const struct perf_sample *sampl
         add_user_part(resolver, sample, i);
         return;
     }
-    add_user_part(resolver, sample, add_kernel_part(resolver, sample));
+    uint64_t i = add_kernel_part(resolver, sample);
+    if (!add_known_part(resolver, sample, i)) {
+        add_user_part(resolver, sample, i);
+    }
 }
 
 static void add_own_address(struct resolver *resolver, const struct perf_sample *sample)
@@ -377,6 +460,7 @@ enum stack_end sample_stack(struct resolver *resolver, struct perf_sample *sampl
     resolver->touched_count = 0;
     resolver->user_places = 0;
     resolver->passed_barrier = false;
+    resolver->known = NULL;
     if (resolver->unwinds && add_copy(resolver, sample, &copy_end)) {
         /* all there is */
     } else if (has_branch_stack(sample)) {
