@@ -38,8 +38,9 @@ verb_bundle() {
         items+=("$name/${item##*/}")
     done
     # 1: a file has changed meanwhile. perf makes hard links to libraries, so another recording that
-    # links the same one changes its inode, not what is in it.
-    tar --warning=no-file-changed --auto-compress --create --file "$out" --owner=0 --group=0 \
+    # links the same one changes its inode, not what is in it. Images are as large as the code cache,
+    # and mostly holes, which they stay where they are unpacked.
+    tar --warning=no-file-changed --sparse --auto-compress --create --file "$out" --owner=0 --group=0 \
         -C "${PROFILE%/*}" "${items[@]}" || (($? == 1)) || die "failed to write $out"
     say "$out: $(human_size "$(stat -c %s "$out")"); another machine opens it with: tar xf ${out##*/} && perf --buildid-dir $name/buildid report -i $name/perf.jit.data"
 }

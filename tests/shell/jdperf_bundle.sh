@@ -8,6 +8,7 @@ mkdir here there
 run 0 "$JDPERF" record -o here/p -- java -cp classes Market 4
 run 2 "$JDPERF" bundle here/p -o p.zip
 says 'p.zip'
+truncate -s 300M here/p/perf.jit-holes.so # as images are: of a large code cache, and mostly holes
 # What tar ends with: 1 when another recording linked a library meanwhile, 2 when it failed.
 fakes
 tar=$(command -v tar)
@@ -29,6 +30,10 @@ summary here/p >before
 grep -q 'Market.takeOrders()' before || fail "no Java names here"
 grep -q 'libjvm.so .*[a-z]' before || fail "no native names here"
 tar xf p.tar.gz -C there
+holes=there/p/perf.jit-holes.so
+[[ $(stat -c %s $holes) == $((300 << 20)) ]] || fail "$(ls -ls $holes)"
+(($(du -k $holes | cut -f 1) < 1000)) || fail "holes are full: $(ls -ls $holes)"
+rm $holes here/p/perf.jit-holes.so
 mv here elsewhere
 if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
     export -f summary
