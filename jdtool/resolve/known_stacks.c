@@ -8,7 +8,7 @@
 
 /* Deeper ones are not kept: perf's default is 127 addresses, and HotSpot inlines 9 levels deep. */
 #define KNOWN_STEPS_MAX  2048
-#define KNOWN_FRAMES_MAX 8192
+#define KNOWN_FRAMES_MAX 4096
 
 struct known_stacks {
     struct known_stack list[KNOWN_STACKS];
