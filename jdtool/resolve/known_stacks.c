@@ -29,12 +29,13 @@ void known_stacks_free(struct known_stacks *stacks)
     free(stacks);
 }
 
-/* Room for so many elements of an array whose last `used` ones are. False: no memory. */
+/* Room for so many elements of an array whose last `used` ones are; it is there afterwards, even
+ * for none. False: no memory. */
 static bool make_room(void *array_pointer, uint32_t *room, uint32_t used, uint32_t wanted,
                       size_t element)
 {
     void **array = array_pointer;
-    if (wanted <= *room) {
+    if (*array && wanted <= *room) {
         return true;
     }
     uint32_t grown_room = *room ? *room : 64;
@@ -131,9 +132,11 @@ bool known_stack_extend(struct known_stack *stack, uint64_t version, const uint6
                         struct place *const *places, uint32_t count,
                         const struct resolved_frame *frames, uint32_t frame_count)
 {
-    const struct known_step *outer = &stack->steps[stack->room - stack->count];
-    uint32_t known_frames = stack->count ? outer->frames : 0;
-    uint32_t known_touched = stack->count ? outer->touched : 0;
+    static const struct known_step none;
+    const struct known_step *outer =
+        stack->count ? &stack->steps[stack->room - stack->count] : &none;
+    uint32_t known_frames = outer->frames;
+    uint32_t known_touched = outer->touched;
     if (frame_count > KNOWN_FRAMES_MAX - known_frames ||
         !make_room(&stack->steps, &stack->room, stack->count, stack->count + count,
                    sizeof *stack->steps) ||
