@@ -46,7 +46,7 @@ static bool make_room(void *array_pointer, uint32_t *room, uint32_t used, uint32
     if (!grown) {
         return false;
     }
-    if (used) {
+    if (*array) {
         memcpy(grown + (grown_room - used) * element, (char *)*array + (*room - used) * element,
                used * element);
     }
