@@ -184,6 +184,29 @@ static void a_copy_that_boasts_is_malformed(void **state)
     }
 }
 
+/* What follows raw data would not be aligned. */
+static void raw_data_that_ends_anywhere_is_malformed(void **state)
+{
+    for (uint32_t size = 0; size <= 12; size++) {
+        uint64_t words[] = {0x1234, 0x2b0000002a, size, 0};
+        struct perf_file file = {.attr_count = 1};
+        struct perf_data *data;
+        struct perf_record record;
+        struct perf_sample sample;
+        file.attrs[0] = (struct perf_event_attr){
+            .size = sizeof file.attrs[0],
+            .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_RAW};
+        perf_file_record(&file, PERF_RECORD_SAMPLE, 2, words, sizeof words);
+        perf_file_write(&file, scratch_path(state, "raw"));
+        assert_int_equal(perf_data_open(scratch_path(state, "raw"), &data), 0);
+        assert_int_equal(perf_data_next(data, &record), 1);
+        int wanted = size == 4 || size == 12 ? 0 : -1;
+        assert_int_equal(perf_sample_decode(data, &record, &sample), wanted);
+        perf_data_close(data);
+        free(file.records);
+    }
+}
+
 /* Linux 6.0 counts with each value what was lost of it. */
 static void counts_of_losses_are_stepped_over(void **state)
 {
@@ -749,6 +772,29 @@ static void a_kept_pipe_is_read_as_a_file_is(void **state)
     free(file.records);
 }
 
+/* Whatever the first record is, even one of a type that there is not. */
+static void events_stand_before_all_records(void **state)
+{
+    for (uint32_t type = 0; type <= PERF_RECORD_COMM; type += PERF_RECORD_COMM) {
+        struct perf_file file = two_events();
+        struct perf_data *data;
+        struct perf_record record;
+        uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
+        perf_file_record(&file, type, 0, comm, sizeof comm);
+        perf_file_record(&file, PERF_USER_ATTR, 0, &file.attrs[1], sizeof file.attrs[1]);
+        FILE *out = fopen(scratch_path(state, "kept"), "w");
+        perf_file_write_pipe(&file, out);
+        fclose(out);
+        assert_int_equal(perf_data_open(scratch_path(state, "kept"), &data), 0);
+        assert_int_equal(perf_data_next(data, &record), 1);
+        assert_int_equal(record.type, type);
+        assert_int_equal(perf_data_next(data, &record), -EINVAL);
+        assert_int_equal(perf_data_event_count(data), 2);
+        perf_data_close(data);
+        free(file.records);
+    }
+}
+
 static void build_ids_of_a_pipe_are_a_feature(void **state)
 {
     struct perf_file file = two_events();
@@ -882,6 +928,7 @@ int main(void)
         cmocka_unit_test(every_field_is_found_and_kept),
         cmocka_unit_test(a_sample_cut_anywhere_is_malformed),
         cmocka_unit_test(a_copy_that_boasts_is_malformed),
+        cmocka_unit_test(raw_data_that_ends_anywhere_is_malformed),
         cmocka_unit_test(counts_of_losses_are_stepped_over),
         cmocka_unit_test(rewriting),
         cmocka_unit_test(the_chain_is_what_perf_reads_of_branch_stacks),
@@ -892,6 +939,7 @@ int main(void)
         cmocka_unit_test(packed_records_are_unpacked),
         cmocka_unit_test(a_pipe_is_read_as_a_file_is),
         cmocka_unit_test(a_kept_pipe_is_read_as_a_file_is),
+        cmocka_unit_test(events_stand_before_all_records),
         cmocka_unit_test(build_ids_of_a_pipe_are_a_feature),
         cmocka_unit_test(events_have_names),
         cmocka_unit_test(ids_without_end_are_refused),

@@ -65,7 +65,8 @@ struct perf_data {
     bool told_cut_off;
     bool has_ended;
     struct perf_unpack *unpack; /* NULL: no packed record was met yet */
-    struct perf_record first;   /* of a pipe: read when it was opened; type 0: there is none */
+    bool has_started;           /* of a pipe: nothing but records comes any more */
+    struct perf_record first;   /* of a pipe: read when it was opened; bytes NULL: there is none */
     _Alignas(8) uint8_t aligned[65536]; /* a record that does not stand at a multiple of 8 */
 };
 

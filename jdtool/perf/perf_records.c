@@ -155,7 +155,7 @@ static int take_attr(struct perf_data *data, const struct perf_record *record)
     const uint8_t *attr = record->bytes + sizeof(struct perf_event_header);
     size_t left = record->size - sizeof(struct perf_event_header);
     uint32_t size = 0;
-    if (data->first.type) {
+    if (data->has_started) {
         return perf_data_malformed(data, "an event is described behind its first records");
     }
     if (left >= PERF_ATTR_SIZE_VER0) {
@@ -273,6 +273,7 @@ int perf_records_start_pipe(struct perf_data *data)
         return more;
     }
     int err = perf_events_finish(data);
+    data->has_started = true;
     if (!err && more > 0) {
         memmove(data->aligned, record.bytes, record.size);
         data->first = record;
@@ -284,7 +285,7 @@ int perf_records_start_pipe(struct perf_data *data)
 int perf_data_next(struct perf_data *data, struct perf_record *record)
 {
     int more = 1;
-    if (data->first.type && data->first.bytes) {
+    if (data->first.bytes) {
         *record = data->first;
         data->first.bytes = NULL;
     } else if (data->in_pipe_format) {

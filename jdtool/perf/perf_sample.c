@@ -286,6 +286,7 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
         }
         sample->raw = take(&cursor, size);
         sample->raw_size = sample->raw ? size : 0;
+        cursor.failed |= (sizeof size + size) % 8 != 0; /* the kernel fills it up to whole words */
     }
     if (type & PERF_SAMPLE_BRANCH_STACK) {
         take_branches(&cursor, sample);
