@@ -42,6 +42,12 @@ static struct frame_row sample_rows[] = {
      .fp_offset = -16},
     {.offset = 0x45, .cfa = FRAME_CFA_INTERPRETER},
     {.offset = 0x130, .cfa = FRAME_CFA_REG, .cfa_reg = 13, .ra = FRAME_IN_REG, .ra_reg = 0},
+    {.offset = 0x150,
+     .cfa = FRAME_CFA_SAVED,
+     .cfa_reg = 1,
+     .cfa_offset = 0x80,
+     .ra = FRAME_AT_CFA,
+     .ra_offset = -8},
 };
 static struct frames sample = {.rows = sample_rows,
                                .count = sizeof sample_rows / sizeof sample_rows[0]};
@@ -132,6 +138,19 @@ static void test_libdw_reads_it(void **state)
         DW_CFA_register,
         16,
         0,
+        DW_CFA_same_value,
+        6,
+        DW_CFA_advance_loc | 0x20,
+        DW_CFA_def_cfa_expression,
+        6,
+        DW_OP_breg7,
+        8,
+        DW_OP_deref,
+        DW_OP_plus_uconst,
+        0x80,
+        1,
+        DW_CFA_offset | 16,
+        1,
         DW_CFA_same_value,
         6};
     const uint8_t *body = entry.fde.start;

@@ -332,6 +332,95 @@ static void test_prologue_and_epilogue(void **state)
     assert_int_equal(frames.undecodable, 0);
 }
 
+/* sp goes down on one of two ways, and comes back from where it was pushed. */
+static void test_saved_stack_pointer(void **state)
+{
+    static const uint8_t code[] = {
+        0x55,                   /* 00 push rbp */
+        0x48, 0x83, 0xec, 0x70, /* 01 sub rsp,70h */
+        0x48, 0x8b, 0xcc,       /* 05 mov rcx,rsp */
+        0x83, 0xfa, 0x10,       /* 08 cmp edx,10h */
+        0x73, 0x04,             /* 0b jae 11h */
+        0x48, 0x83, 0xec, 0x10, /* 0d sub rsp,10h */
+        0x51,                   /* 11 push rcx */
+        0x33, 0xc9,             /* 12 xor ecx,ecx */
+        0x50,                   /* 14 push rax */
+        0x58,                   /* 15 pop rax */
+        0x5c,                   /* 16 pop rsp */
+        0x83, 0xfb, 0xff,       /* 17 cmp ebx,-1 */
+        0x48, 0x83, 0xc4, 0x70, /* 1a add rsp,70h */
+        0x5d,                   /* 1e pop rbp */
+        0xc3,                   /* 1f ret */
+    };
+    (void)state;
+    analyse(code, sizeof code, FRAMES_COMPILED);
+    check_sp(0x08, 0x80, -16);
+    const struct frame_row *row = frames_at(&frames, 0x11);
+    assert_int_equal(row->cfa, FRAME_CFA_REG);
+    assert_int_equal(row->cfa_reg, 2);
+    assert_int_equal(row->cfa_offset, 0x80);
+    for (uint32_t offset = 0x14; offset <= 0x16; offset++) {
+        row = frames_at(&frames, offset);
+        assert_int_equal(row->cfa, FRAME_CFA_SAVED);
+        assert_int_equal(row->cfa_reg, offset == 0x15);
+        assert_int_equal(row->cfa_offset, 0x80);
+        assert_int_equal(row->ra, FRAME_AT_CFA);
+        assert_int_equal(row->fp, FRAME_AT_CFA);
+    }
+    check_sp(0x17, 0x80, -16);
+    check_sp(0x1e, 16, -16);
+    assert_int_equal(frames.frame_size, 0x80);
+}
+
+/* Behind what fills up to their alignment. */
+static void test_static_calls(void **state)
+{
+    static const uint8_t code[] = {
+        0x55,                                        /* 00 push rbp */
+        0x48, 0x83, 0xec, 0x20,                      /* 01 sub rsp,20h */
+        0xe8, 0x00, 0x10, 0x00, 0x00,                /* 05 call */
+        0x48, 0x83, 0xc4, 0x20,                      /* 0a add rsp,20h */
+        0x5d,                                        /* 0e pop rbp */
+        0xc3,                                        /* 0f ret */
+        0x0f, 0x1f, 0x44, 0x00, 0x00,                /* 10 nop */
+        0x48, 0xbb, 0,    0,    0,    0,    0, 0, 0, /* 15 mov rbx,0 */
+        0,    0xe9, 0xfb, 0xff, 0xff, 0xff,          /* 1f jmp */
+        0x66, 0x90,                                  /* 24 nop */
+        0x48, 0xbb, 0,    0,    0,    0,    0, 0, 0, /* 26 mov rbx,0 */
+        0,    0xe9, 0xfb, 0xff, 0xff, 0xff,          /* 30 jmp */
+        0x90,                                        /* 35 nop */
+        0x48, 0x8b, 0xc3,                            /* 36 mov rax,rbx: an exception handler */
+        0xf4,                                        /* 39 hlt */
+        0x66,                                        /* 3a the end of nothing */
+    };
+    (void)state;
+    analyse(code, sizeof code, FRAMES_COMPILED);
+    check_sp(0x05, 0x30, -16);
+    check_sp(0x15, 8, 0);
+    check_sp(0x1f, 8, 0);
+    check_sp(0x30, 8, 0);
+    check_sp(0x36, 0x30, -16);
+}
+
+/* What stands there may have been written over. */
+static void test_stack_pointer_written_over(void **state)
+{
+    static const uint8_t code[] = {
+        0x48, 0x8b, 0xcc,             /* 00 mov rcx,rsp */
+        0x51,                         /* 03 push rcx */
+        0x48, 0x89, 0x04, 0x24,       /* 04 mov [rsp],rax */
+        0x5c,                         /* 08 pop rsp */
+        0x48, 0x8d, 0x64, 0x24, 0x08, /* 09 lea rsp,[rsp+8] */
+        0xc3,                         /* 0e ret */
+    };
+    (void)state;
+    analyse(code, sizeof code, FRAMES_STUB);
+    check_sp(0x08, 16, 0);
+    assert_int_equal(frames_at(&frames, 0x09)->cfa, FRAME_CFA_REG); /* rcx has it still */
+    analyse(code + 4, sizeof code - 4, FRAMES_STUB);
+    assert_int_equal(frames_at(&frames, 0x05)->cfa, FRAME_CFA_FP); /* nothing is known */
+}
+
 static void test_empty_method(void **state)
 {
     (void)state;
@@ -571,6 +660,7 @@ static void test_shapes_by_name(void **state)
     assert_int_equal(frames_shape_of("Interpreter", -1), FRAMES_INTERPRETER);
     assert_int_equal(frames_shape_of("I2C/C2I adapters(0xbb)@0x7f", 3), FRAMES_ADAPTER);
     assert_int_equal(frames_shape_of("SafepointBlob", 3), FRAMES_JUMPED_TO);
+    assert_int_equal(frames_shape_of("InlineCacheBuffer", 3), FRAMES_FRAMELESS);
     assert_int_equal(frames_shape_of("cont_returnBarrierExc", 3), FRAMES_CONTINUATION);
     assert_int_equal(frames_shape_of("java.lang.Object.hashCode()", -1), FRAMES_COMPILED);
     assert_int_equal(frames_shape_of("call_stub", -1), FRAMES_STUB);
@@ -590,6 +680,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_prologue_and_epilogue, teardown),
+        cmocka_unit_test_teardown(test_saved_stack_pointer, teardown),
+        cmocka_unit_test_teardown(test_stack_pointer_written_over, teardown),
+        cmocka_unit_test_teardown(test_static_calls, teardown),
         cmocka_unit_test_teardown(test_empty_method, teardown),
         cmocka_unit_test_teardown(test_frame_without_push, teardown),
         cmocka_unit_test_teardown(test_frame_pointer, teardown),

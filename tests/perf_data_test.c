@@ -193,9 +193,9 @@ static void raw_data_that_ends_anywhere_is_malformed(void **state)
         struct perf_data *data;
         struct perf_record record;
         struct perf_sample sample;
-        file.attrs[0] = (struct perf_event_attr){
-            .size = sizeof file.attrs[0],
-            .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_RAW};
+        file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
+                                                 .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+                                                                PERF_SAMPLE_RAW};
         perf_file_record(&file, PERF_RECORD_SAMPLE, 2, words, sizeof words);
         perf_file_write(&file, scratch_path(state, "raw"));
         assert_int_equal(perf_data_open(scratch_path(state, "raw"), &data), 0);

@@ -120,6 +120,37 @@ static void test_compiled_frames(void **state)
     assert_int_equal(frames[2].kind, UNWIND_GENERATED);
 }
 
+static void test_saved_stack_pointer(void **state)
+{
+    (void)state;
+    rows[COMPILED] = (struct frame_row){.cfa = FRAME_CFA_SAVED,
+                                        .cfa_reg = 1,
+                                        .cfa_offset = 0x20,
+                                        .ra = FRAME_AT_CFA,
+                                        .ra_offset = -8,
+                                        .fp = FRAME_SAME};
+    stack[1] = at(6);
+    stack[9] = 0; /* return address */
+    assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_ROOT);
+    assert_int_equal(count, 1);
+    stack[1] = at(WORDS);
+    assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_COPY_ENDS);
+    assert_int_equal(walk_words(starts[COMPILED] + 5, 0, 1), UNWIND_COPY_ENDS);
+    stack[1] = STACK - 0x1000;
+    assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_BROKEN);
+}
+
+static void test_code_without_a_frame(void **state)
+{
+    (void)state;
+    pieces[COMPILED].shape = FRAMES_FRAMELESS;
+    stack[0] = starts[ENTRY] + 0x40;
+    stack[4] = 0;
+    assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_ROOT);
+    assert_int_equal(count, 2);
+    assert_int_equal(frames[1].ip, starts[ENTRY] + 0x3f);
+}
+
 static void test_interpreted_frames(void **state)
 {
     (void)state;
@@ -431,6 +462,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_compiled_frames, set_up),
+        cmocka_unit_test_setup(test_saved_stack_pointer, set_up),
+        cmocka_unit_test_setup(test_code_without_a_frame, set_up),
         cmocka_unit_test_setup(test_interpreted_frames, set_up),
         cmocka_unit_test_setup(test_interpreted_leaf_has_registers, set_up),
         cmocka_unit_test_setup(test_thawed_continuation, set_up),

@@ -81,6 +81,20 @@ static void add_expression(struct run *run, unsigned base, int64_t offset, bool 
     run->size += inner.size;
 }
 
+/* The word so many above sp, + offset. */
+static void add_saved(struct run *run, unsigned sp, const struct frame_row *row)
+{
+    struct run inner = {.size = 0};
+    add_byte(&inner, (uint8_t)(DW_OP_breg0 + sp));
+    add_sleb(&inner, INT64_C(8) * row->cfa_reg);
+    add_byte(&inner, DW_OP_deref);
+    add_byte(&inner, DW_OP_plus_uconst);
+    add_uleb(&inner, (uint64_t)row->cfa_offset);
+    add_uleb(run, inner.size);
+    memcpy(run->bytes + run->size, inner.bytes, inner.size);
+    run->size += inner.size;
+}
+
 /* In memory at base + offset. */
 static void add_at(struct run *run, unsigned reg, unsigned base, int64_t offset)
 {
@@ -107,6 +121,11 @@ static void add_cfa(struct run *run, const struct registers *regs, const struct 
     if (row->cfa == FRAME_CFA_INTERPRETER) {
         add_byte(run, DW_CFA_def_cfa_expression);
         add_expression(run, regs->fp, -8, true);
+        return;
+    }
+    if (row->cfa == FRAME_CFA_SAVED) {
+        add_byte(run, DW_CFA_def_cfa_expression);
+        add_saved(run, regs->sp, row);
         return;
     }
     unsigned base = row->cfa == FRAME_CFA_SP   ? regs->sp

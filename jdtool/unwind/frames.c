@@ -48,6 +48,9 @@ enum frames_shape frames_shape_of(const char *name, int64_t kind)
     if (is_thaw(name) || frames_is_return_barrier(name)) {
         return FRAMES_CONTINUATION;
     }
+    if (strcmp(name, "InlineCacheBuffer") == 0) {
+        return FRAMES_FRAMELESS;
+    }
     /* SharedRuntime::generate_handler_blob and OptoRuntime::generate_exception_blob */
     if (begins(name, "SafepointBlob") || begins(name, "ExceptionBlob") ||
         strstr(name, "polling_page_") != NULL) {

@@ -27,6 +27,10 @@ enum frame_cfa {
     FRAME_CFA_SP,  /* sp + offset */
     FRAME_CFA_FP,  /* fp + offset */
     FRAME_CFA_REG, /* register + offset: leaf frames only */
+    /* A stack pointer that was put on the stack, + offset: its distance is not the same each time
+     * (C2's String.indexOf copies short strings there, and pops sp at the end). Leaf frames only.
+     */
+    FRAME_CFA_SAVED,
     /*
      * An interpreted frame: the CFA is the sender's stack pointer, as the word at fp - 8 has it
      * (frame::interpreter_frame_sender_sp_offset); return address at fp + 8, caller's fp at fp. It
@@ -39,11 +43,11 @@ enum frame_cfa {
 /* Holds from `offset` up to the next row's. */
 struct frame_row {
     uint32_t offset;    /* from the code's start */
-    int32_t cfa_offset; /* SP, FP, REG */
+    int32_t cfa_offset; /* SP, FP, REG, SAVED */
     int32_t ra_offset;
     int32_t fp_offset;
     uint8_t cfa;     /* enum frame_cfa */
-    uint8_t cfa_reg; /* REG */
+    uint8_t cfa_reg; /* REG; of SAVED how many words above sp it is */
     uint8_t ra;      /* enum frame_place */
     uint8_t ra_reg;
     uint8_t fp; /* enum frame_place */
@@ -57,6 +61,8 @@ enum frames_shape {
     FRAMES_JUMPED_TO,    /* entered by a jump from compiled code: no return address yet */
     FRAMES_INTERPRETER,  /* the template interpreter with all its codelets */
     FRAMES_CONTINUATION, /* cont_*: run in the frame of Continuation.enterSpecial */
+    FRAMES_FRAMELESS,    /* InlineCacheBuffer's stubs, made and made over all the time: called, they
+                            jump on; their bytes in a dump are of an earlier one */
 };
 
 struct frames_code {

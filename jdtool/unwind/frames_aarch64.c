@@ -247,6 +247,7 @@ static const struct flow_arch arch = {
               .fp = FLOW_UNKNOWN,
               .alias = FLOW_UNKNOWN,
               .kept_fp = FLOW_UNKNOWN,
+              .saved = FLOW_UNKNOWN,
               .alias_reg = FLOW_NO_REG,
               .ra = FRAME_IN_REG,
               .ra_reg = LR,

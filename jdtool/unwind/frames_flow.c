@@ -145,6 +145,11 @@ static bool join(struct flow_state *into, const struct flow_state *other)
         changed = true;
     }
     changed |= join_number(&into->kept_fp, other->kept_fp);
+    if (into->saved_at != other->saved_at && into->saved != FLOW_UNKNOWN) {
+        into->saved = FLOW_UNKNOWN;
+        changed = true;
+    }
+    changed |= join_number(&into->saved, other->saved);
     if (into->ra_copy != other->ra_copy && into->ra_copy != FLOW_NO_REG) {
         into->ra_copy = FLOW_NO_REG;
         changed = true;
@@ -159,8 +164,8 @@ static bool join(struct flow_state *into, const struct flow_state *other)
 /* Whether no register but sp and fp tells of the caller. It stays so: what joins gives nothing. */
 static bool is_plain(const struct flow_state *state)
 {
-    return state->alias == FLOW_UNKNOWN && state->ra_copy == FLOW_NO_REG &&
-           state->ra != FRAME_IN_REG && !state->interpreted;
+    return state->alias == FLOW_UNKNOWN && state->saved == FLOW_UNKNOWN &&
+           state->ra_copy == FLOW_NO_REG && state->ra != FRAME_IN_REG && !state->interpreted;
 }
 
 static void decode(const struct flow *flow, struct reached *there)
@@ -211,6 +216,7 @@ static int arrive(struct flow *flow, int64_t offset, const struct flow_state *st
 static void lose_sp(struct flow_state *state)
 {
     state->sp = FLOW_UNKNOWN;
+    state->saved = FLOW_UNKNOWN;
     if (state->ra == FRAME_AT_SP) {
         state->ra = FRAME_NOWHERE;
     }
@@ -243,6 +249,12 @@ static void add_sp(struct flow_state *state, int32_t by)
     }
     move_place(&state->ra, &state->ra_offset, by);
     move_place(&state->fp_place, &state->fp_offset, by);
+    if (state->saved != FLOW_UNKNOWN) {
+        state->saved_at -= by;
+        if (state->saved_at < 0 || state->saved_at > FRAME_LIMIT) {
+            state->saved = FLOW_UNKNOWN;
+        }
+    }
     bool popped =
         (state->ra == FRAME_AT_SP && state->ra_offset < 0) ||
         (state->ra == FRAME_AT_CFA && state->sp != FLOW_UNKNOWN && state->ra_offset < -state->sp);
@@ -341,23 +353,28 @@ static void sp_from(const struct flow *flow, struct flow_state *state, uint8_t r
     } else if (reg == state->alias_reg) {
         base = state->alias;
     }
-    if (base == FLOW_UNKNOWN) {
-        lose_sp(state);
-        return;
-    }
-    state->sp = base - value;
-    if (state->ra == FRAME_AT_SP) {
-        state->ra = FRAME_NOWHERE;
-    }
-    if (state->fp_place == FRAME_AT_SP) {
-        state->fp_place = FRAME_NOWHERE;
-    }
+    lose_sp(state);
+    state->sp = base == FLOW_UNKNOWN ? FLOW_UNKNOWN : base - value;
+}
+
+static void load_sp(struct flow_state *state, int32_t value)
+{
+    int32_t saved = state->saved_at == value ? state->saved : FLOW_UNKNOWN;
+    lose_sp(state);
+    state->sp = saved;
 }
 
 static void store(const struct flow *flow, struct flow_state *state, uint8_t reg, int32_t value)
 {
+    if (state->saved != FLOW_UNKNOWN && state->saved_at == value) {
+        state->saved = FLOW_UNKNOWN;
+    }
     if (reg == FLOW_NO_REG) {
         return;
+    }
+    if (reg == state->alias_reg && state->alias != FLOW_UNKNOWN) {
+        state->saved = state->alias;
+        state->saved_at = value;
     }
     if (state->ra == FRAME_IN_REG && state->ra_reg == reg) {
         put_at(state, &state->ra, &state->ra_offset, value);
@@ -436,6 +453,9 @@ static void take_step(const struct flow *flow, struct flow_state *state,
         break;
     case FLOW_SP_FROM:
         sp_from(flow, state, step->reg, step->value);
+        break;
+    case FLOW_SP_LOAD:
+        load_sp(state, step->value);
         break;
     case FLOW_SP_LOST:
         lose_sp(state);
@@ -594,6 +614,7 @@ static struct flow_state body_state(const struct flow *flow)
     }
     struct flow_state body = best ? *best : flow->arch->entry;
     body.alias = FLOW_UNKNOWN;
+    body.saved = FLOW_UNKNOWN;
     return body;
 }
 
@@ -701,6 +722,11 @@ static void row_of(const struct flow_state *state, struct frame_row *row)
         row->cfa = FRAME_CFA_REG;
         row->cfa_reg = state->alias_reg;
         row->cfa_offset = state->alias;
+    } else if (state->saved != FLOW_UNKNOWN && state->saved_at % 8 == 0 &&
+               state->saved_at / 8 <= UINT8_MAX) {
+        row->cfa = FRAME_CFA_SAVED;
+        row->cfa_reg = (uint8_t)(state->saved_at / 8);
+        row->cfa_offset = state->saved;
     } else if (state->ra == FRAME_AT_SP || state->ra == FRAME_IN_REG) {
         row->cfa = FRAME_CFA_SP;
         row->cfa_offset = state->ra == FRAME_AT_SP ? state->ra_offset + 8 : 0;

@@ -15,6 +15,7 @@
 enum flow_step_kind {
     FLOW_SP_ADD,   /* sp += value */
     FLOW_SP_FROM,  /* sp = reg + value */
+    FLOW_SP_LOAD,  /* sp = [sp + value] */
     FLOW_SP_LOST,  /* sp = something else */
     FLOW_SP_ALIGN, /* sp = sp rounded down to a multiple of value */
     FLOW_COPY_SP,  /* reg = sp + value */
@@ -57,6 +58,8 @@ struct flow_state {
     int32_t alias;   /* CFA - alias_reg: the sender's sp that adapters hand over in a register */
     int32_t kept_fp; /* CFA - fp of a frame pointer that was stored at CFA + kept_at */
     int32_t kept_at;
+    int32_t saved; /* CFA - the stack pointer that was stored at sp + saved_at */
+    int32_t saved_at;
     int32_t ra_offset;
     int32_t fp_offset;
     uint8_t alias_reg;

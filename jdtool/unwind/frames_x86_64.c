@@ -6,7 +6,9 @@
  *   nmethod        mov [rsp-0x14000],eax (stack bang); push rbp; [mov rbp,rsp]; sub rsp,N  or
  *                  sub rsp,N; mov [rsp+N-8],rbp; epilogue add rsp,N; pop rbp; cmp rsp,[r15+x]; ret.
  *                  rbp is an ordinary register in between unless PreserveFramePointer is on.
- *   intrinsics     push and pop registers in the body
+ *   intrinsics     push and pop registers in the body; MacroAssembler::string_indexof copies short
+ *                  strings to the stack: mov rcx,rsp; in some paths sub rsp,16 and pushes; push
+ *                  rcx; …; pop rsp
  *   stubs          push rbp; mov rbp,rsp; …; leave; ret, some with pushes in a loop (call_stub):
  *                  there the paths disagree on rsp, and rbp tells
  *   adapters       take the return address off, move rsp, put it back; r13 holds the sender's rsp
@@ -141,6 +143,10 @@ static void decode_steps(struct flow_insn *insn, const ZydisDecodedInstruction *
         add_step(insn, FLOW_STORE, is_reg(first) ? gpr(first->reg.value) : FLOW_NO_REG, 0);
         return;
     case ZYDIS_MNEMONIC_POP:
+        if (is_rsp(first)) {
+            add_step(insn, FLOW_SP_LOAD, FLOW_NO_REG, 0);
+            return;
+        }
         add_step(insn, FLOW_LOAD, is_reg(first) ? gpr(first->reg.value) : FLOW_NO_REG, 0);
         add_step(insn, FLOW_SP_ADD, FLOW_NO_REG, zydis->operand_width / 8);
         return;
@@ -246,6 +252,7 @@ static const struct flow_arch arch = {
               .fp = FLOW_UNKNOWN,
               .alias = FLOW_UNKNOWN,
               .kept_fp = FLOW_UNKNOWN,
+              .saved = FLOW_UNKNOWN,
               .alias_reg = FLOW_NO_REG,
               .ra = FRAME_AT_CFA,
               .ra_copy = FLOW_NO_REG,
@@ -262,9 +269,30 @@ static bool bytes_are(const struct frames_code *code, uint32_t offset, const cha
            memcmp(code->bytes + offset, bytes, count) == 0;
 }
 
+/* Behind what only fills up to an alignment (Assembler::nop): nop, and nops with an operand. */
+static uint32_t behind_nops(const struct frames_code *code, uint32_t offset)
+{
+    for (;;) {
+        uint32_t at = offset;
+        while (bytes_are(code, at, "\x66", 1)) {
+            at++;
+        }
+        if (bytes_are(code, at, "\x90", 1)) {
+            offset = at + 1;
+        } else if (bytes_are(code, at, "\x0f\x1f", 2) && code->size - at > 2) {
+            uint8_t modrm = code->bytes[at + 2];
+            static const uint32_t displacement[4] = {0, 1, 4, 0};
+            offset = at + 3 + (modrm >> 6 != 3 && (modrm & 7) == 4) + displacement[modrm >> 6];
+        } else {
+            return offset;
+        }
+    }
+}
+
 /* Code that no path reached has its body's frame, unless it begins the way only an entry does. */
 static void guess_body(const struct frames_code *code, uint32_t offset, struct flow_state *state)
 {
+    offset = behind_nops(code, offset);
     /* mov [rsp-N],eax: the stack bang, in front of every frame that calls */
     bool bang = bytes_are(code, offset, "\x89\x84\x24", 3) && code->size - offset >= 7 &&
                 (code->bytes[offset + 6] & 0x80);

@@ -190,14 +190,18 @@ static bool step_row(struct walk *walk, const struct frame_row *row)
     if (row->cfa == FRAME_CFA_INTERPRETER) {
         return step_interpreted(walk);
     }
-    unsigned base = row->cfa == FRAME_CFA_SP   ? machine->sp
-                    : row->cfa == FRAME_CFA_FP ? machine->fp
-                                               : row->cfa_reg;
+    unsigned base = row->cfa == FRAME_CFA_SP || row->cfa == FRAME_CFA_SAVED ? machine->sp
+                    : row->cfa == FRAME_CFA_FP                              ? machine->fp
+                                                                            : row->cfa_reg;
     if (base >= NATIVE_REGS || !known(walk, base)) {
         walk->end = UNWIND_NO_FRAME_INFO;
         return false;
     }
-    uint64_t cfa = value_of(walk, base) + (uint64_t)(int64_t)row->cfa_offset;
+    uint64_t cfa = value_of(walk, base);
+    if (row->cfa == FRAME_CFA_SAVED && !read_word(walk, cfa + UINT64_C(8) * row->cfa_reg, &cfa)) {
+        return false;
+    }
+    cfa += (uint64_t)(int64_t)row->cfa_offset;
     uint64_t pc;
     if (!find_place(walk, row->ra, row->ra_offset, row->ra_reg, cfa, &pc)) {
         return false;
@@ -369,6 +373,9 @@ static bool step_body(struct walk *walk, const struct blob_frames *code)
 static bool step_generated(struct walk *walk, const struct unwind_place *place)
 {
     const struct blob_frames *code = place->code;
+    if (code->shape == FRAMES_FRAMELESS) {
+        return step_bare_leaf(walk);
+    }
     bool in_body = walk->caller && walk->called_java && code->shape == FRAMES_COMPILED &&
                    code->told_frame_size > 0 && !code->continuation_entry;
     if (place->stub_section || in_body) {
