@@ -215,7 +215,7 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         .facts = CODE_FACTS_UNKNOWN,
     };
     struct hotspot_nmethod nmethod;
-    hotspot_nearby_begin(scratch->nearby, replayed ? session->replay : 0);
+    hotspot_nearby_begin(scratch->nearby, replayed ? session->replay : 0, address, code.size);
     hotspot_compiled_facts(session->jvm.hotspot, scratch->nearby, address, code.size, &code.facts,
                            &nmethod);
     /* Once by the compilation's number alone, before anything is looked up, and where there is none
@@ -292,7 +292,15 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
         };
         code.facts.kind =
             strcmp(text, "Interpreter") == 0 ? JITDUMP_KIND_INTERPRETER : JITDUMP_KIND_STUB;
-        hotspot_facts(session->jvm.hotspot, address, code.size, &code.facts);
+        struct scratch *scratch = replayed ? session_take_scratch(session) : NULL;
+        if (scratch) {
+            hotspot_nearby_begin(scratch->nearby, session->replay, address, code.size);
+        }
+        hotspot_facts(session->jvm.hotspot, scratch ? scratch->nearby : NULL, address, code.size,
+                      &code.facts);
+        if (scratch) {
+            session_give_scratch(session, scratch);
+        }
         message(MESSAGE_EVENT, "stub %p, %d bytes: %s", address, (int)length, text);
         session_load(session, &code);
     }
@@ -440,10 +448,19 @@ void events_disable(jvmtiEnv *jvmti)
 /* GenerateEvents, on this thread. */
 static jvmtiError replay(struct session *session, jvmtiEvent event)
 {
+    /* JDK 8 looks for the next code when it has told of one, which the next may be newer than. From
+     * 17 on, at the latest, it has a list of all before (prims/jvmtiCodeBlobEvents.cpp). */
+    static atomic_uint_least64_t last_replay;
+    session->replay = session->jvm.major >= 17 ? atomic_fetch_add(&last_replay, 1) + 1 : 0;
     session->replayer = pthread_self();
     atomic_store(&session->replaying, true);
     jvmtiError error = (*session->jvm.jvmti)->GenerateEvents(session->jvm.jvmti, event);
     atomic_store(&session->replaying, false);
+    struct scratch *scratch = session_take_scratch(session);
+    if (scratch) { /* what was read goes */
+        hotspot_nearby_begin(scratch->nearby, 0, NULL, 0);
+        session_give_scratch(session, scratch);
+    }
     return error;
 }
 
@@ -454,10 +471,6 @@ int events_replay(struct session *session, bool patient)
         return 0;
     }
     session->patient = patient;
-    /* JDK 8 looks for the next code when it has told of one, which the next may be newer than. From
-     * 17 on, at the latest, it has a list of all before (prims/jvmtiCodeBlobEvents.cpp). */
-    static atomic_uint_least64_t last_replay;
-    session->replay = session->jvm.major >= 17 ? atomic_fetch_add(&last_replay, 1) + 1 : 0;
     /* Stubs first: some of them lie inside of blobs that are reported as a whole later on. */
     int result = failed(jvmti, replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED),
                         "have the JVM tell of its stubs");

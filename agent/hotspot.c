@@ -326,11 +326,11 @@ static bool blob_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, c
     return true;
 }
 
-void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size,
-                   struct code_facts *facts)
+void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *address,
+                   uint64_t size, struct code_facts *facts)
 {
     struct blob blob;
-    (void)blob_facts(hotspot, NULL, address, size, facts, &blob);
+    (void)blob_facts(hotspot, nearby, address, size, facts, &blob);
 }
 
 void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby,

@@ -39,11 +39,16 @@ struct hotspot_nearby *hotspot_nearby_new(void);         /* NULL: no memory */
 void hotspot_nearby_free(struct hotspot_nearby *nearby); /* NULL is fine */
 
 /*
- * A callback begins. `replay`: what the callbacks of one replay have in common and those of no
- * other, where the JVM gathered all code before it told of the first, and keeps all of it alive
- * until it has told of it; 0: one that is not so.
+ * A callback begins that tells of the code of `size` bytes at `code`, which can be read.
+ * `replay`: what the callbacks of one replay have in common and those of no other, where the JVM
+ * gathered all code before it told of the first, and keeps all of it alive until it has told of it;
+ * 0: one that is not so, and the replay before has ended.
  */
-void hotspot_nearby_begin(struct hotspot_nearby *nearby, uint64_t replay);
+void hotspot_nearby_begin(struct hotspot_nearby *nearby, uint64_t replay, const void *code,
+                          uint64_t size);
+
+/* Whether what is read now is kept for the replay's other callbacks. */
+bool hotspot_nearby_lasts(const struct hotspot_nearby *nearby);
 
 /* ---- Code (hotspot.c, hotspot_scopes.c) ---- */
 
@@ -51,8 +56,8 @@ void hotspot_nearby_begin(struct hotspot_nearby *nearby, uint64_t replay);
  * Fills in what can be known of the code at `address`, which must be alive: call it in the JVMTI
  * callback that tells of the code. Leaves the rest of *facts as it is. hotspot may be NULL.
  */
-void hotspot_facts(struct hotspot *hotspot, const void *address, uint64_t size,
-                   struct code_facts *facts);
+void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *address,
+                   uint64_t size, struct code_facts *facts);
 
 /* What the code of a Java method is made of. All zeroes: not known. */
 struct hotspot_nmethod {
@@ -114,6 +119,8 @@ struct hotspot_method {
     uint64_t bytecodes; /* address of the first one, as an interpreted frame has it */
     uint32_t bytecode_size;
     bool native;
+    bool private_static; /* see agent/source_name.h */
+    const void *pool;    /* its ConstantPool, which the methods of its version of the class share */
     const char *name;
     const char *descriptor;
     struct line_entry *lines; /* in the order of line_table_sort */
@@ -143,7 +150,7 @@ bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, const jclass *c
                            size_t *counts);
 
 /* Reads one method that is kept alive by code that was compiled from it. False: not to be had. */
-bool hotspot_one_method(struct hotspot *hotspot, const void *method,
+bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *method,
                         struct hotspot_methods *methods);
 
 void hotspot_methods_free(struct hotspot_methods *methods);

@@ -219,7 +219,7 @@ static bool read_classes(struct hotspot *hotspot, JNIEnv *jni, const jclass *mir
         bool read =
             find_arrays(hotspot, arrays, count, false) &&
             read_arrays(hotspot, arrays, count, space, counts, &all) &&
-            hotspot_read_methods(hotspot, space->array, space->holders, all, brief, methods);
+            hotspot_read_methods(hotspot, NULL, space->array, space->holders, all, brief, methods);
         if (!find_arrays(hotspot, arrays, count, true)) {
             return false;
         }

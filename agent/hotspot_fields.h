@@ -163,6 +163,11 @@ bool hotspot_read_pointer(const struct hotspot *hotspot, const void *object, enu
 bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
                        const void *from, void *to, size_t size);
 
+/* The same for pieces, each in its turn; where pages do not last longer than this callback, at once
+ * and without them. */
+bool hotspot_read_pieces(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                         const struct memory_piece *pieces, size_t count);
+
 /* Where a ConstantPool led to when it was last followed: a guess what to read along with it. */
 struct known_pool {
     const char *pool; /* NULL: none */

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 
 enum {
-    ACC_NATIVE = 0x100, /* JVMS 4.6 */
+    ACC_PRIVATE_STATIC = 0x0002 | 0x0008, /* JVMS 4.6 */
+    ACC_NATIVE = 0x100,
     /* JVMS 4.7.3: code_length is less than 65536. Line tables are compressed. */
     CONST_METHOD_MAX = 4 << 20,
     LINES_MAX = 2 * 65536, /* as in agent/method_fetch.c */
@@ -93,7 +94,7 @@ static bool read_small(const struct hotspot *hotspot, struct hotspot_workspace *
         }
         space->pieces[i] = (struct memory_piece){from, space->small + i * SMALL_PIECE, size};
     }
-    return size <= SMALL_PIECE && memory_read_pieces(hotspot->memory, space->pieces, count);
+    return size <= SMALL_PIECE && hotspot_read_pieces(hotspot, space->nearby, space->pieces, count);
 }
 
 static const char *the_method(const struct raw_method *raw)
@@ -202,7 +203,7 @@ static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_wor
         space->pieces[i] = (struct memory_piece){raw->const_method, copy, raw->size};
         copy += raw->size;
     }
-    return memory_read_pieces(hotspot->memory, space->pieces, count);
+    return hotspot_read_pieces(hotspot, space->nearby, space->pieces, count);
 }
 
 /* The heads of the ConstantPools: but for a redefined class's all methods have the same. */
@@ -223,7 +224,7 @@ static bool read_pools(const struct hotspot *hotspot, struct hotspot_workspace *
         }
         raw->pool_copy = used - 1;
     }
-    return size <= SMALL_PIECE && memory_read_pieces(hotspot->memory, space->pieces, used);
+    return size <= SMALL_PIECE && hotspot_read_pieces(hotspot, space->nearby, space->pieces, used);
 }
 
 /* ConstMethod -> ConstantPool -> Symbols. */
@@ -262,7 +263,7 @@ static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace
                 entries + (size_t)numbers[1] * sizeof(char *), &raw->symbols[1], sizeof(char *)};
         }
     }
-    return memory_read_pieces(hotspot->memory, space->pieces, used);
+    return hotspot_read_pieces(hotspot, space->nearby, space->pieces, used);
 }
 
 /* Copies the first `size` bytes from each symbol's length on into its small piece. */
@@ -274,7 +275,7 @@ static bool read_lengths(const struct hotspot *hotspot, struct hotspot_workspace
                                                      hotspot->places[SYMBOL_LENGTH].offset,
                                                  space->small + i * SMALL_PIECE, size};
     }
-    return memory_read_pieces(hotspot->memory, space->pieces, 2 * count);
+    return hotspot_read_pieces(hotspot, space->nearby, space->pieces, 2 * count);
 }
 
 /*
@@ -329,7 +330,7 @@ static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *s
             text += bytes + 1;
         }
     }
-    return memory_read_pieces(hotspot->memory, space->pieces, used);
+    return hotspot_read_pieces(hotspot, space->nearby, space->pieces, used);
 }
 
 /* ---- Line tables: CompressedLineNumberReadStream (oops/method.hpp) ---- */
@@ -418,6 +419,8 @@ static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *spac
         method->bytecodes = (uint64_t)(uintptr_t)raw->const_method + hotspot->const_method;
         method->bytecode_size = (uint32_t)code;
         method->native = (raw->access & ACC_NATIVE) != 0;
+        method->private_static = (raw->access & ACC_PRIVATE_STATIC) == ACC_PRIVATE_STATIC;
+        method->pool = raw->pool;
         method->line_count = 0;
         if (hotspot_integer(hotspot, raw->copy, raw->size, CONST_FLAGS, &flags) &&
             (flags & hotspot->has_lines) &&
@@ -437,9 +440,9 @@ static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *spac
     return true;
 }
 
-bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
-                          const char *const *holders, size_t count, bool brief,
-                          struct hotspot_methods *methods)
+bool hotspot_read_methods(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                          const char *const *addresses, const char *const *holders, size_t count,
+                          bool brief, struct hotspot_methods *methods)
 {
     static const enum field needed[] = {
         METHOD_CONST,  METHOD_ACCESS,   CONST_SIZE,  CONST_CODE_SIZE, CONST_POOL,
@@ -455,6 +458,7 @@ bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
         !reserve_methods(space, count)) {
         return false;
     }
+    space->nearby = nearby;
     for (size_t i = 0; i < count; i++) {
         space->raw[i] = (struct raw_method){.address = addresses[i]};
     }
@@ -471,10 +475,10 @@ bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
     return true;
 }
 
-bool hotspot_one_method(struct hotspot *hotspot, const void *method,
+bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *method,
                         struct hotspot_methods *methods)
 {
     const char *address = method;
     return hotspot_knows_methods(hotspot) &&
-           hotspot_read_methods(hotspot, &address, NULL, 1, false, methods);
+           hotspot_read_methods(hotspot, nearby, &address, NULL, 1, false, methods);
 }

@@ -20,6 +20,7 @@ struct raw_method {
 };
 
 struct hotspot_workspace {
+    struct hotspot_nearby *nearby; /* to read by; NULL: by nothing */
     struct hotspot_method *methods;
     struct raw_method *raw;
     struct memory_piece *pieces;
@@ -41,11 +42,12 @@ enum { SMALL_PIECE = 96 };
 
 /*
  * Reads the methods at these addresses into methods->methods. `holders` are what their constant
- * pools have to belong to; NULL: anything. False: one of them is not to be had, or no memory.
+ * pools have to belong to; NULL: anything. `nearby` may be NULL. False: one of them is not to be
+ * had, or no memory.
  */
-bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
-                          const char *const *holders, size_t count, bool brief,
-                          struct hotspot_methods *methods);
+bool hotspot_read_methods(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                          const char *const *addresses, const char *const *holders, size_t count,
+                          bool brief, struct hotspot_methods *methods);
 
 /* The workspace, made at the first use; NULL: no memory. */
 struct hotspot_workspace *hotspot_workspace(struct hotspot_methods *methods);

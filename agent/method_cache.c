@@ -251,6 +251,22 @@ static struct known_class *get_class(const struct method_set *set, jmethodID id,
     return known;
 }
 
+/* Describes a method; its class's reference is given back where there is no memory (NULL). */
+static struct cached_method *describe_or_drop(struct method_set *set, jmethodID id,
+                                              struct known_class *known_class,
+                                              const struct fetched_method *fetched,
+                                              const struct hotspot_method *own)
+{
+    struct method_cache *cache = set->cache;
+    struct cached_method *method = describe(&cache->options, id, known_class, fetched, own);
+    if (!method) {
+        pthread_mutex_lock(&cache->lock);
+        class_cache_drop(&cache->classes, known_class);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    return method;
+}
+
 static bool wants_listing(const struct method_cache_options *options,
                           const struct known_class *known_class)
 {
@@ -258,29 +274,38 @@ static bool wants_listing(const struct method_cache_options *options,
            !(known_class->path && source_text_exists(options->source_path, known_class->path));
 }
 
-/* HotSpot's Method, where the JVM's answer about the id is about another one. */
-static struct cached_method *describe_other(const struct method_cache_options *options,
-                                            jmethodID id, const void *vm_method,
-                                            struct known_class *known_class,
-                                            const struct fetched_method *fetched)
+/* The method as HotSpot's own structures have it; until the next one is read. NULL: not to be had.
+ */
+static const struct hotspot_method *read_own(struct method_set *set, const void *vm_method)
 {
-    struct hotspot_methods methods = {0};
-    struct fetched_method other = *fetched;
-    const struct hotspot_method *own = NULL;
-    other.line_count = 0;
-    if (options->read && options->read(options->context, vm_method, &methods)) {
-        own = &methods.methods[0];
-        other.name = (char *)own->name;
-        other.descriptor = (char *)own->descriptor;
-    }
-    struct cached_method *method = describe(options, id, known_class, &other, own);
-    hotspot_methods_free(&methods);
-    return method;
+    const struct method_cache_options *options = &set->cache->options;
+    return options->read && options->read(options->context, set->nearby, vm_method, &set->own)
+               ? &set->own.methods[0]
+               : NULL;
+}
+
+/* The same as if the JVM had told it, but for the lines. Not to be given back. */
+static struct fetched_method as_fetched(const struct hotspot_method *own)
+{
+    return (struct fetched_method){
+        .name = (char *)own->name,
+        .descriptor = (char *)own->descriptor,
+        .is_private_static = own->private_static,
+        .native = own->native,
+    };
+}
+
+/* A method of whom HotSpot itself has told all; NULL: not to be had. */
+static struct cached_method *take_own(struct method_set *set, jmethodID id,
+                                      const struct hotspot_method *own)
+{
+    struct known_class *known_class = get_class(set, id, own->pool);
+    const struct fetched_method fetched = as_fetched(own);
+    return known_class ? describe_or_drop(set, id, known_class, &fetched, own) : NULL;
 }
 
 /* Asks the JVM; the answer holds a reference to its class, and is not in the cache as yet. */
-static struct cached_method *fetch(const struct method_set *set, jmethodID id,
-                                   const void *vm_method)
+static struct cached_method *ask(struct method_set *set, jmethodID id, const void *vm_method)
 {
     const struct method_cache_options *options = &set->cache->options;
     struct fetched_method fetched;
@@ -293,23 +318,34 @@ static struct cached_method *fetch(const struct method_set *set, jmethodID id,
     bool is_other = bond_of(set, vm_method, id, &class_key) == HOTSPOT_ANOTHER;
     struct known_class *known_class = get_class(set, id, class_key);
     struct cached_method *method = NULL;
-    if (known_class) {
-        method = is_other ? describe_other(options, id, vm_method, known_class, &fetched)
-                          : describe(options, id, known_class, &fetched, NULL);
+    if (known_class && is_other) {
+        const struct hotspot_method *own = read_own(set, vm_method);
+        struct fetched_method other = fetched;
+        other.line_count = 0;
+        other = own ? as_fetched(own) : other;
+        method = describe_or_drop(set, id, known_class, &other, own);
+    } else if (known_class) {
+        method = describe_or_drop(set, id, known_class, &fetched, NULL);
     }
     method_fetch_free(set->jvmti, &fetched);
-    if (!known_class) {
-        return NULL;
-    }
-    if (!method) {
-        pthread_mutex_lock(&set->cache->lock);
-        class_cache_drop(&set->cache->classes, known_class);
-        pthread_mutex_unlock(&set->cache->lock);
-    } else if (!is_other && wants_listing(options, known_class)) {
+    if (method && !is_other && wants_listing(options, known_class)) {
         method->listing = method_listing(set->jvmti, set->jni, id, &method->known);
         method->known.method.listing = &method->listing;
     }
     return method;
+}
+
+/*
+ * In a replay, where pages that have been read stay, to look takes a fraction of the time that the
+ * JVM takes to answer, and needs no look whom the answer was about.
+ */
+static struct cached_method *fetch(struct method_set *set, jmethodID id, const void *vm_method)
+{
+    const struct hotspot_method *own = NULL;
+    if (vm_method && !set->cache->options.listings && hotspot_nearby_lasts(set->nearby)) {
+        own = read_own(set, vm_method);
+    }
+    return own ? take_own(set, id, own) : ask(set, id, vm_method);
 }
 
 /*
@@ -425,6 +461,7 @@ void method_set_empty(struct method_set *set)
 
 void method_set_destroy(struct method_set *set)
 {
+    hotspot_methods_free(&set->own);
     free(set->methods);
     *set = (struct method_set){0};
 }

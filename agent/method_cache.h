@@ -25,6 +25,7 @@ struct method_set {
     JNIEnv *jni;
     struct cached_method **methods;
     struct hotspot_nearby *nearby;
+    struct hotspot_methods own; /* the last that was read of HotSpot's */
     uint32_t count, room;
 };
 
@@ -39,7 +40,8 @@ struct method_cache_options {
      */
     enum hotspot_bond (*bond)(void *context, struct hotspot_nearby *nearby, const void *vm_method,
                               jmethodID id, const void **class_key);
-    bool (*read)(void *context, const void *vm_method, struct hotspot_methods *methods);
+    bool (*read)(void *context, struct hotspot_nearby *nearby, const void *vm_method,
+                 struct hotspot_methods *methods);
     void *context;
 };
 

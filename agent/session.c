@@ -107,9 +107,10 @@ static enum hotspot_bond bond(void *hotspot, struct hotspot_nearby *nearby, cons
     return hotspot_bond(hotspot, nearby, vm_method, id, class_key);
 }
 
-static bool read_method(void *hotspot, const void *vm_method, struct hotspot_methods *methods)
+static bool read_method(void *hotspot, struct hotspot_nearby *nearby, const void *vm_method,
+                        struct hotspot_methods *methods)
 {
-    return hotspot_one_method(hotspot, vm_method, methods);
+    return hotspot_one_method(hotspot, nearby, vm_method, methods);
 }
 
 struct session *session_new(const struct session_jvm *jvm, const struct options *options)

@@ -286,22 +286,22 @@ static void pages_are_read_once_for_as_long_as_they_stay(void **state)
     assert_true(memory != MAP_FAILED);
     assert_int_equal(mprotect(memory + 2 * page, page, PROT_NONE), 0);
     memset(memory, 1, 2 * page);
-    hotspot_nearby_begin(nearby, 7);
+    hotspot_nearby_begin(nearby, 7, NULL, 0);
     assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
     assert_true(to[0] == 1 && to[99] == 1);
     memset(memory, 2, 2 * page);
-    hotspot_nearby_begin(nearby, 7);
+    hotspot_nearby_begin(nearby, 7, NULL, 0);
     assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
     assert_true(to[0] == 1 && to[99] == 1);
-    hotspot_nearby_begin(nearby, 8);
+    hotspot_nearby_begin(nearby, 8, NULL, 0);
     assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
     assert_true(to[0] == 2 && to[99] == 2);
     memset(memory, 3, 2 * page);
-    hotspot_nearby_begin(nearby, 0);
+    hotspot_nearby_begin(nearby, 0, NULL, 0);
     assert_true(hotspot_read_near(&hotspot, nearby, memory, to, 1));
     assert_true(to[0] == 3);
     memset(memory, 4, 2 * page);
-    hotspot_nearby_begin(nearby, 0);
+    hotspot_nearby_begin(nearby, 0, NULL, 0);
     assert_true(hotspot_read_near(&hotspot, nearby, memory, to, 1));
     assert_true(to[0] == 4);
     assert_false(hotspot_read_near(&hotspot, nearby, memory + 2 * page - 50, to, sizeof(to)));
@@ -312,6 +312,16 @@ static void pages_are_read_once_for_as_long_as_they_stay(void **state)
     assert_true(hotspot_read_near(&hotspot, nearby, memory + 2 * page, to, 1));
     assert_true(to[0] == 0);
     assert_true(hotspot_read_near(&hotspot, NULL, memory, to, 1)); /* without one, read at once */
+    /* The pages that the code is on are not copied, those beside them are. */
+    for (uint64_t replay = 0; replay < 10; replay += 9) {
+        memset(memory, 5, 2 * page);
+        hotspot_nearby_begin(nearby, replay, memory + 2 * page - 1, 1);
+        assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 1, to, 2));
+        assert_true(to[0] == 5 && to[1] == 5);
+        memset(memory, 6, 2 * page);
+        assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 1, to, 2));
+        assert_true(to[0] == 5 && to[1] == 6);
+    }
     munmap(memory, 3 * page);
     hotspot_nearby_free(nearby);
     memory_reader_free(hotspot.memory);

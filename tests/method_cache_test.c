@@ -159,16 +159,19 @@ static enum hotspot_bond bond(void *context, struct hotspot_nearby *nearby, cons
 }
 
 /* What the JVM's own structures say of a method that no id leads to; its name is where it is. */
-static bool read_method(void *context, const void *vm_method, struct hotspot_methods *methods)
+static bool read_method(void *context, struct hotspot_nearby *nearby, const void *vm_method,
+                        struct hotspot_methods *methods)
 {
     static struct line_entry lines[] = {{.bci = 0, .line = 1007}, {.bci = 4, .line = 1008}};
     static struct hotspot_method method;
+    (void)nearby;
     assert_ptr_equal(context, &any_context);
     method = (struct hotspot_method){
         .name = vm_method,
         .descriptor = strcmp(vm_method, "invokeBasic") == 0 ? "(J)V" : "(I)V",
         .lines = lines,
         .line_count = 2,
+        .pool = &any_context,
     };
     methods->methods = &method;
     methods->count = 1;
@@ -385,6 +388,43 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     assert_int_equal(memory, 0);
 }
 
+static void in_a_replay_the_jvm_is_asked_for_classes_only(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct hotspot_nearby *nearby = hotspot_nearby_new();
+    struct method_set set = {0};
+    /* The ids mean another method each: whom they mean is not asked. */
+    struct id id = {.vm_method = &id, .name = "newer", .source = "C.java", .line = 7};
+    struct id other = {.vm_method = &other, .name = "newer", .source = "C.java", .line = 7};
+    hotspot_nearby_begin(nearby, 1, &id, sizeof(id));
+    assert_true(hotspot_nearby_lasts(nearby));
+    method_set_begin(&set, cache, &jvmti, NULL, nearby);
+    const struct java_method *method = method_set_get(&set, id_of(&id), "own");
+    assert_string_equal(method->method.name, "p.C.own(int)");
+    assert_string_equal(method->method.file->path, "p/C.java");
+    assert_int_equal(java_method_line(method, 5), 1008);
+    method = method_set_get(&set, id_of(&other), "invokeBasic");
+    assert_string_equal(method->method.name, "p.C.invokeBasic(long)");
+    assert_int_equal(names_asked, 0);
+    assert_int_equal(classes_asked, 1);
+    method = method_set_get(&set, id_of(&id), "unreadable");
+    assert_string_equal(method->method.name, "p.C.newer(int)");
+    assert_int_equal(names_asked, 1);
+    method_set_empty(&set);
+    hotspot_nearby_begin(nearby, 0, &id, sizeof(id)); /* not a replay's */
+    assert_false(hotspot_nearby_lasts(nearby));
+    method = method_set_get(&set, id_of(&id), id.vm_method);
+    assert_string_equal(method->method.name, "p.C.newer(int)");
+    assert_int_equal(java_method_line(method, 5), 8);
+    assert_int_equal(names_asked, 2);
+    method_set_empty(&set);
+    method_set_destroy(&set);
+    hotspot_nearby_free(nearby);
+    method_cache_free(cache);
+    assert_int_equal(memory, 0);
+}
+
 static void no_id_is_no_method(void **state)
 {
     (void)state;
@@ -535,6 +575,7 @@ int main(void)
         cmocka_unit_test(code_in_the_place_of_other_code),
         cmocka_unit_test(a_redefined_class_has_new_lines),
         cmocka_unit_test(the_id_of_code_may_be_another_method_s),
+        cmocka_unit_test(in_a_replay_the_jvm_is_asked_for_classes_only),
         cmocka_unit_test(no_id_is_no_method),
         cmocka_unit_test(a_class_is_asked_for_once),
         cmocka_unit_test(what_the_jvm_does_not_tell),

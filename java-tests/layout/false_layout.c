@@ -177,14 +177,14 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint siz
     struct code_facts facts = CODE_FACTS_UNKNOWN;
     struct hotspot_nmethod nmethod;
     const void *class_key;
-    hotspot_nearby_begin(nearby, attempts);
+    hotspot_nearby_begin(nearby, attempts, address, (uint64_t)size);
     hotspot_compiled_facts(hotspot, nearby, address, (uint64_t)size, &facts, &nmethod);
     counts.codes++;
     counts.facts += facts.tier >= 0;
     counts.methods += nmethod.method != NULL;
     counts.same += hotspot_bond(hotspot, nearby, nmethod.method, id, &class_key) == HOTSPOT_SAME;
     struct hotspot_methods methods = {0};
-    (void)hotspot_one_method(hotspot, nmethod.method, &methods);
+    (void)hotspot_one_method(hotspot, nearby, nmethod.method, &methods);
     hotspot_methods_free(&methods);
     for (const jvmtiCompiledMethodLoadRecordHeader *record = info; record; record = record->next) {
         if (record->kind == JVMTI_CMLR_INLINE_INFO) {
@@ -204,7 +204,7 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
         return;
     }
     struct code_facts facts = CODE_FACTS_UNKNOWN;
-    hotspot_facts(hotspot, address, (uint64_t)length, &facts);
+    hotspot_facts(hotspot, NULL, address, (uint64_t)length, &facts);
 }
 
 /* Everything that the agent would do, with what the tables say now. */
