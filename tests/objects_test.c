@@ -514,7 +514,8 @@ static void packed_symbols_are_unpacked(void **state)
     struct object *object = objects_find(objects, &place);
     struct object_symbol symbol;
     bool found = false; /* a function of the start-up code, local to the file */
-    for (uint64_t address = 0x1000; address < 0x2000 && !found; address++) {
+    /* x86-64's linker gives code pages of its own, aarch64's begins behind the headers. */
+    for (uint64_t address = 0; address < 0x2000 && !found; address++) {
         found = object_symbol(object, address, &symbol) && strcmp(symbol.name, "frame_dummy") == 0;
     }
     assert_true(found);
@@ -539,7 +540,7 @@ static void packed_symbols_are_unpacked(void **state)
     object = objects_find(objects, &place);
     assert_true(object_open(object));
     struct objects_counts counts;
-    for (uint64_t address = 0x1000; address < 0x2000; address++) {
+    for (uint64_t address = 0; address < 0x2000; address++) {
         (void)object_symbol(object, address, &symbol);
     }
     objects_count(objects, &counts);

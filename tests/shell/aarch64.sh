@@ -57,7 +57,9 @@ sysroot=${AARCH64_SYSROOT:-$JDAGENT_BUILD/aarch64-sysroot}
 cross -DAARCH64_SYSROOT="$sysroot"
 # Tests take their libraries apart with what reads them.
 mkdir tools
-ln -s "$(command -v aarch64-linux-gnu-objcopy)" tools/objcopy
+for tool in objcopy strip; do
+    ln -s "$(command -v "aarch64-linux-gnu-$tool")" "tools/$tool"
+done
 (cd build && PATH=$scratch/tools:$PATH ctest -L unit --output-on-failure) >log 2>&1 ||
     fail "unit tests under qemu-user: $(tail -n 60 log)"
 echo "-- $(grep 'tests passed' log)"
