@@ -74,9 +74,10 @@ finish() {
 }
 
 # perf_record ARGUMENT...: without events of BPF programs, for whose thread perf waits up to a second
-# at the end of every recording.
+# at the end of every recording. On a busy machine half a second is not enough for it to read a JVM's
+# mappings, and it leaves the rest of them out.
 perf_record() {
-    perf record -q --no-bpf-event "$@"
+    perf record -q --no-bpf-event --proc-map-timeout 20000 "$@"
 }
 
 # Skips the test where perf is missing or cannot sample on the monotonic clock.

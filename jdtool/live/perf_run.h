@@ -35,6 +35,13 @@ int perf_check(void);
  */
 char *perf_choose_event(const char *event);
 
+/*
+ * For --proc-map-timeout, milliseconds: how long perf may take to read a process's mappings, where
+ * it leaves the rest out otherwise, and with them the names of what is there. Its own 500 are not
+ * enough for a JVM on a busy machine.
+ */
+#define PERF_MAPS_TIMEOUT "20000"
+
 /* Adds arguments, up to a NULL. */
 void perf_add(struct perf_run *run, ...) __attribute__((sentinel));
 

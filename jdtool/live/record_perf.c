@@ -123,6 +123,7 @@ static void perf_arguments(struct recording *recording)
     } else {
         perf_add(perf, "-p", text, NULL);
     }
+    perf_add(perf, "--proc-map-timeout", PERF_MAPS_TIMEOUT, NULL);
     if (options->stacks == STACKS_FP) {
         perf_add(perf, "--call-graph", "fp", NULL);
     }

@@ -228,7 +228,8 @@ static void perf_arguments(struct watched *watched)
     snprintf(pid, sizeof pid, "%d", (int)watched->target.process.pid);
     snprintf(stacks, sizeof stacks, "dwarf,%u", options->stack_size);
     perf_add(perf, perf_program(), "record", "-k", "mono", "-e", watched->event, "-F", frequency,
-             "-o", "-", "--buildid-mmap", "-p", pid, "--call-graph", stacks, NULL);
+             "-o", "-", "--buildid-mmap", "-p", pid, "--call-graph", stacks, "--proc-map-timeout",
+             PERF_MAPS_TIMEOUT, NULL);
     /* Only root may have more than perf_event_mlock_kb. */
     if (options->buffer || geteuid() == 0) {
         perf_add(perf, "-m", options->buffer ? options->buffer : "2M", NULL);
