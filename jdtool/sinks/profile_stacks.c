@@ -136,6 +136,10 @@ int profile_stack_of(struct profile *profile, struct profile_recent *recent,
         }
         struct profile_node wanted = {.parent = *node};
         uint32_t child;
+        if (first > 0) { /* the next location's place is far from this one's */
+            uint32_t next = sample->frames[first - 1].origin;
+            __builtin_prefetch(&profile->private->origins[next % PROFILE_ORIGINS]);
+        }
         int err = location_of(profile, &sample->frames[first], end - first, &wanted.location);
         if (!err) {
             err = intern_node(profile, wanted, &child);

@@ -18,7 +18,24 @@ struct stretch {
     size_t size;
     uint64_t address;         /* in the process; of a file in the file */
     struct code_index *index; /* names what is called; NULL: of a file */
+    const bool *begins;       /* by offset: an instruction surely begins there; NULL: not known */
 };
+
+/*
+ * The instruction at an offset. The interpreter has data between its pieces, and disassembly that
+ * has run into it is in step again only by chance: what would go over a sampled instruction's
+ * start is none.
+ */
+static struct instruction instruction_at(const char *arch, const struct stretch *code, uint32_t at)
+{
+    struct instruction instruction = disassemble(arch, code->bytes, code->size, at, code->address);
+    for (uint32_t inner = at + 1; code->begins && inner < at + instruction.size; inner++) {
+        if (code->begins[inner]) {
+            return disassemble(arch, code->bytes, inner, at, code->address);
+        }
+    }
+    return instruction;
+}
 
 /* Generated code's own addresses are what the reader sees, and what it calls has a name. */
 static void put_instructions(const struct profile *profile, const struct assembly_wanted *wanted,
@@ -26,8 +43,7 @@ static void put_instructions(const struct profile *profile, const struct assembl
 {
     const char *arch = profile->recording->arch;
     for (uint32_t at = 0; at < code->size;) {
-        struct instruction instruction =
-            disassemble(arch, code->bytes, code->size, at, code->address);
+        struct instruction instruction = instruction_at(arch, code, at);
         bool is_inside =
             instruction.target >= code->address && instruction.target < code->address + code->size;
         char text[INSTRUCTION_TEXT_MAX + 512];
@@ -76,6 +92,22 @@ static void put_answer(const struct profile *profile, const struct assembly_want
 
 /* ---- Generated code ---- */
 
+/* By offset in the code from `skipped` on, where samples say that an instruction begins; a caller's
+ * address lies in its call. NULL: no memory, which leaves them out. */
+static bool *sampled_starts(const struct profile *profile, const struct resolved_code *code,
+                            uint64_t skipped, size_t size)
+{
+    bool *begins = calloc(size + 1, sizeof *begins);
+    for (uint32_t i = 0; begins && i < profile->location_count; i++) {
+        const struct profile_location *location = &profile->locations[i];
+        uint64_t offset = location->address - code->module_address - skipped;
+        if (location->code == code && !location->is_caller && offset < size) {
+            begins[offset] = true;
+        }
+    }
+    return begins;
+}
+
 static const char *write_generated(const struct profile *profile, const struct code_places *codes,
                                    const struct assembly_wanted *wanted,
                                    struct packed_output *output)
@@ -97,7 +129,10 @@ static const char *write_generated(const struct profile *profile, const struct c
             .address = code->address + skipped,
             .index = code->index,
         };
+        bool *begins = sampled_starts(profile, code, skipped, stretch.size);
+        stretch.begins = begins;
         put_answer(profile, wanted, &stretch, output);
+        free(begins);
     }
     code_details_free(&details);
     return why;
