@@ -68,6 +68,11 @@ flame = json.loads(data[12:12 + struct.unpack("<I", data[8:12])[0]])
 names = firefox["shared"]["stringArray"]
 markers = [(names[name], start) for thread in firefox["threads"]
            for name, start in zip(thread["markers"]["name"], thread["markers"]["startTime"])]
+# The front end takes a track to be there from its start to its end; the JVM goes on telling after the last sample.
+for thread in firefox["threads"]:
+    at = [*thread["markers"]["startTime"], *(end for end in thread["markers"]["endTime"] if end is not None)]
+    if at and not thread["registerTime"] <= min(at) <= max(at) <= thread["unregisterTime"]:
+        sys.exit(f"markers from {min(at)} to {max(at)} ms on a track from {thread['registerTime']} to {thread['unregisterTime']} ms")
 for kind, title, lane in ("safepoint", "Pause", "pauses"), ("compile", "Compilation", "compilations"), ("deopt", "Deoptimisation", "deoptimisations"):
     count = len(told[kind])
     shown = [start for name, start in markers if name == title]

@@ -167,6 +167,22 @@ static void put_samples(struct firefox *f, const struct track_samples *track)
     json_end(json);
 }
 
+/* A track that has its process' markers is there as long as they are: the JVM tells of what it did
+ * before the first sample, and behind the last. */
+static void extend_to_marks(const struct profile *profile, uint32_t pid, int64_t *first,
+                            int64_t *last)
+{
+    for (uint32_t i = 0; i < profile->mark_count; i++) {
+        const struct profile_mark *mark = &profile->marks[i];
+        int64_t from = (int64_t)(mark->from - profile->from);
+        int64_t until = (int64_t)(mark->until - profile->from);
+        if (profile->threads[mark->thread].pid == pid) {
+            *first = from < *first ? from : *first;
+            *last = until > *last ? until : *last;
+        }
+    }
+}
+
 static void put_thread(struct firefox *f, const struct track_samples *track, bool has_markers)
 {
     struct json_writer *json = &f->json;
@@ -174,11 +190,15 @@ static void put_thread(struct firefox *f, const struct track_samples *track, boo
     const struct profile_track *known = &profile->tracks[track->track];
     const struct profile_thread *thread = &profile->threads[known->thread];
     const char *event = profile->recording->events[track->event].name;
-    uint64_t first = profile->samples[track->samples[0]].time - profile->from;
-    uint64_t last = profile->samples[track->samples[track->count - 1]].time - profile->from;
+    int64_t first = (int64_t)(profile->samples[track->samples[0]].time - profile->from);
+    int64_t last =
+        (int64_t)(profile->samples[track->samples[track->count - 1]].time - profile->from);
     bool is_first_event = track->event == f->first_event;
     char text[128];
 
+    if (has_markers) {
+        extend_to_marks(profile, known->pid, &first, &last);
+    }
     json_object(json, NULL);
     json_text(json, "processType", "default");
     put_time(json, "processStartupTime", 0);
