@@ -7,6 +7,7 @@
 
 #include "agent/hotspot.h"
 #include "agent/journal.h"
+#include "agent/labels.h"
 #include "format/threads.h"
 #include "writer/message.h"
 
@@ -290,6 +291,7 @@ void identity_begin(struct session *session, JNIEnv *jni)
         }
     }
     begin_virtual(session);
+    labels_switch(jvmti, jni, true);
     tell_all_names(session, jni); /* those that start from now on tell theirs */
 }
 
@@ -300,6 +302,7 @@ void identity_end(struct session *session, JNIEnv *jni)
         return;
     }
     end_virtual(jvmti);
+    labels_switch(jvmti, jni, false);
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
         (void)(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, events[i], NULL);
     }

@@ -61,8 +61,10 @@ struct own {
 static _Thread_local struct own own;
 static struct chunk *chunks;
 static _Atomic(uint8_t) states[CHUNKS]; /* enum chunk_state */
-static _Atomic(uint64_t) known[KNOWN];  /* id << 16 | the journal's number */
-static _Atomic(uint32_t) current;       /* the journal's number; even: none is open */
+/* What was told already: id << 16 | the journal's number. */
+static _Atomic(uint64_t) known_virtuals[KNOWN];
+static _Atomic(uint64_t) known_labels[KNOWN];
+static _Atomic(uint32_t) current; /* the journal's number; even: none is open */
 static _Atomic(uint64_t) lost;
 static atomic_bool stamps_tsc;
 static pthread_key_t thread_key;
@@ -270,7 +272,7 @@ void journal_thread_end(void)
     }
 }
 
-bool journal_knows_virtual(uint64_t id)
+static bool knows(_Atomic(uint64_t) *known, uint64_t id)
 {
     _Atomic(uint64_t) *place = &known[id % KNOWN];
     uint64_t mark = id << 16 | (open_journal() & 0xffff);
@@ -279,6 +281,16 @@ bool journal_knows_virtual(uint64_t id)
     }
     atomic_store_explicit(place, mark, memory_order_relaxed);
     return false;
+}
+
+bool journal_knows_virtual(uint64_t id)
+{
+    return knows(known_virtuals, id);
+}
+
+bool journal_knows_label(uint64_t label)
+{
+    return knows(known_labels, label);
 }
 
 void journal_virtual_name(uint64_t id, const char *name, size_t length)

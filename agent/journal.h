@@ -58,6 +58,7 @@ void journal_thread_end(void);
  * than 65,536 at a time some are asked for again.
  */
 bool journal_knows_virtual(uint64_t id);
+bool journal_knows_label(uint64_t label); /* the same for a label's text */
 
 void journal_virtual_name(uint64_t id, const char *name, size_t length);
 

@@ -66,9 +66,13 @@ for ((i = 0; i < 1000; i++)); do
     ! grep -q 'burn7' "$scratch/log2" || break
     sleep 0.05
 done
-"$jdperf" record -o "$scratch/attached" -F 1999 --threads -p "$jvm" -d "$seconds" >/dev/null 2>"$scratch/err" ||
-    [ $? = 3 ] || fail "record -p: $(tail -n 5 "$scratch/err")"
-check attached "$scratch/log2" 100
+# As it arrives: a JVM that gets no processor for half a second tells later than the reader waits.
+for round in 1 2 3; do
+    "$jdperf" record -o "$scratch/attached" -F 1999 --threads -p "$jvm" -d "$seconds" >/dev/null 2>"$scratch/err" ||
+        [ $? = 3 ] || fail "record -p: $(tail -n 5 "$scratch/err")"
+    if (check attached "$scratch/log2" 100); then break; fi
+    [ "$round" -lt 3 ] || fail "attached: wrong three times"
+done
 ! grep -qs 'jdagent' "/proc/$jvm/task/"*/comm || fail "a thread of the agent's is left: $(cat "/proc/$jvm/task/"*/comm)"
 ! grep -q 'jit-.*threads' "/proc/$jvm/maps" || fail "the journal is still mapped"
 ! find "/proc/$jvm/fd" -lname '*.threads*' | grep . >/dev/null || fail "the journal is still open"
