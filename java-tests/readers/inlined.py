@@ -46,8 +46,9 @@ def parameters(signature):
 
 
 def plain(name):
-    """Hidden classes have their number behind '/', '.' or '+', as it was heard of."""
-    return re.sub(r"[/+]0x", ".0x", name).replace(" ", "")
+    """Hidden classes, and the VM's anonymous ones to JDK 14, have their number behind '/', '.' or '+', as it was
+    heard of; no other part of a name begins with a digit."""
+    return re.sub(r"[/+](?=\d)", ".", name).replace(" ", "")
 
 
 def method_name(class_signature, name, signature):
