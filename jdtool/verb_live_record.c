@@ -443,7 +443,7 @@ const struct live_verb live_record = {
         "  -o DIR              where everything of this profile goes (default:\n"
         "                      jdperf.profile; an earlier profile is kept as DIR.old)\n"
         "  -d, --duration SECONDS  stop recording after that time; the command goes on\n"
-        "  -F, --frequency HZ  samples a second and processor (default: 199; 997 with\n"
+        "  -F, --frequency HZ  samples a second and processor (default: 99; 997 with\n"
         "                      --stacks fp or none)\n"
         "  -e, --event EVENT   what to sample on (default: cycles; cpu-clock where the\n"
         "                      machine has no counters)\n"

@@ -46,7 +46,7 @@ void event_list_arguments(const struct event_list *events, struct perf_run *perf
 void event_list_end(struct event_list *events);
 
 /*
- * The event as perf takes it when the others are not to get its rate: "cycles/freq=199/u". For the
+ * The event as perf takes it when the others are not to get its rate: "cycles/freq=99/u". For the
  * caller to free; NULL: no memory.
  */
 char *event_with_rate(const char *event, unsigned frequency, const char *period);

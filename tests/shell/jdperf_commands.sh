@@ -27,7 +27,7 @@ awk '/argument: -XX:\+UnlockDiagnosticVMOptions/ { u = NR } /DebugNonSafepoints/
     /argument: -agentpath/ { a = NR } /argument: -Xmx1g/ { x = NR }
     END { exit !(u && u < d && d < a && a < x) }' output || fail "the order of the arguments"
 says 'sampling the timer cpu-clock instead'
-grep -q -- '-k mono -e cpu-clock -F 199' perf.arguments || fail "perf's arguments"
+grep -q -- '-k mono -e cpu-clock -F 99 ' perf.arguments || fail "perf's arguments"
 grep -q -- '--proc-map-timeout 20000' perf.arguments || fail "perf is in a hurry to read mappings"
 grep -q -- "--buildid-dir $WORK/p/buildid record" perf.arguments || fail "the build-id directory"
 

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""What sampling with copied stacks costs the program: bench/programs/Rounds.java on an H2 database, recorded and
+named as jdperf record does it, while perf's events are switched on and off every half second. Whatever else slows the
+machine or this JVM is in both halves; processes started one by one differ by more than what is looked for.
+
+Prints the processor time of a round while sampled, over that of its neighbours while not. Needs root; H2 comes from
+Maven Central, or from --h2.
+"""
+import argparse
+import bisect
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+H2 = "2.2.224"
+
+
+class Control:
+    """The pipes by which perf is told."""
+
+    def __init__(self):
+        self.its_control, self.control = os.pipe()
+        self.ack, self.its_ack = os.pipe()
+
+    def descriptors(self):
+        return self.its_control, self.its_ack
+
+    def say(self, command):
+        os.write(self.control, command + b"\n")
+        said = b""
+        while b"ack" not in said:
+            got = os.read(self.ack, 16)
+            if not got:
+                sys.exit("bench: perf has ended")
+            said += got
+
+
+def h2_jar(build):
+    jar = os.path.join(build, "bench", f"h2-{H2}.jar")
+    if not os.path.exists(jar):
+        subprocess.run(["mvn", "-q", "-B", "dependency:copy", f"-Dartifact=com.h2database:h2:{H2}",
+                        f"-DoutputDirectory={os.path.dirname(jar)}"], check=True)
+    return jar
+
+
+def switched(seconds, control):
+    """Switches perf's events on and off; the spans between, (BEGIN, END, whether on)."""
+    spans, on, begin = [], False, time.monotonic_ns()
+    last = begin + seconds * 1_000_000_000
+    while time.monotonic_ns() < last:
+        time.sleep(random.uniform(0.4, 0.6))
+        end = time.monotonic_ns()
+        control.say(b"disable" if on else b"enable")
+        spans.append((begin, end, on))
+        on, begin = not on, time.monotonic_ns()
+    return spans
+
+
+def costs(rounds, spans):
+    """For each span with sampling, the time of its rounds over that of the spans on either side."""
+    ends = [end for end, _ in rounds]
+    means = []
+    for begin, end, _ in spans:
+        # The round that was under way when it was switched belongs to neither.
+        inside = rounds[bisect.bisect_left(ends, begin) + 1:bisect.bisect_right(ends, end)]
+        means.append(statistics.fmean(took for _, took in inside) if inside else None)
+    found = []
+    for i in range(1, len(spans) - 1):
+        if spans[i][2] and means[i - 1] and means[i] and means[i + 1]:
+            found.append(2 * means[i] / (means[i - 1] + means[i + 1]) - 1)
+    return found
+
+
+def measure(options, build, scratch):
+    rounds = os.path.join(scratch, "rounds")
+    control = Control()
+    jvm = subprocess.Popen(
+        [os.path.join(options.jdk, "bin", "java"), "-Xms1g", "-Xmx1g", "-XX:+UnlockDiagnosticVMOptions",
+         "-XX:+DebugNonSafepoints", f"-agentpath:{build}/libjdagent.so=dir={scratch},methods=on",
+         "-cp", f"{scratch}:{options.h2}", "Rounds", str(options.warm), str(options.seconds + 5), rounds],
+        stdout=subprocess.PIPE)
+    jvm.stdout.readline()
+    perf = subprocess.Popen(
+        ["perf", "record", "-k", "mono", "-e", "cpu-clock", "-F", str(options.frequency), "-o", "-", "--buildid-mmap",
+         "-p", str(jvm.pid), "--call-graph", f"dwarf,{options.stack_size}", "-m", "4M", "-D", "-1",
+         "--control", "fd:{},{}".format(*control.descriptors())],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, pass_fds=control.descriptors(),
+        env=dict(os.environ, PERF_CONFIG="/dev/null"))
+    naming = subprocess.Popen([f"{build}/jdtool", "inject", "-q", "-i", "-", "-o", os.path.join(scratch, "named")],
+                              stdin=perf.stdout)
+    perf.stdout.close()
+    for descriptor in control.descriptors():
+        os.close(descriptor)
+    control.say(b"disable")
+    spans = switched(options.seconds, control)
+    for process in (jvm, perf, naming):
+        if process.wait() != 0 and process is not perf:
+            sys.exit(f"bench: {process.args[0]} failed")
+    with open(rounds, encoding="ascii") as lines:
+        return costs([tuple(map(int, line.split())) for line in lines], spans)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
+    parser.add_argument("--frequency", type=int, default=99)
+    parser.add_argument("--stack-size", type=int, default=65528)
+    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--warm", type=int, default=20)
+    parser.add_argument("--jvms", type=int, default=3)
+    parser.add_argument("--h2")
+    options = parser.parse_args()
+    build = os.path.abspath(os.environ.get("JDAGENT_BUILD", os.path.join(HERE, "..", "build")))
+    options.h2 = options.h2 or h2_jar(build)
+    found = []
+    for _ in range(options.jvms):
+        with tempfile.TemporaryDirectory(prefix="jdagent-bench.") as scratch:
+            subprocess.run([os.path.join(options.jdk, "bin", "javac"), "-nowarn", "-d", scratch,
+                            os.path.join(HERE, "programs", "Rounds.java")], check=True)
+            found += measure(options, build, scratch)
+            print(f"{len(found)} spans, median {100 * statistics.median(found):+.2f} %", file=sys.stderr)
+    found.sort()
+    # The middle half: a collection or a busy neighbour in one span is not the sampler's.
+    def middle(values):
+        return statistics.fmean(sorted(values)[len(values) // 4:len(values) - len(values) // 4])
+    again = sorted(middle(random.choices(found, k=len(found))) for _ in range(2000))
+    print(f"{options.frequency} Hz, {options.stack_size} bytes: {100 * middle(found):+.2f} % "
+          f"({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %), {len(found)} spans")
+
+
+main()
