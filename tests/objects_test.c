@@ -202,6 +202,35 @@ static void a_replaced_library_is_read_as_it_was_mapped(void **state)
     dlclose(mapped.handle);
 }
 
+/* It was replaced, and the process has ended: perf's list, and its copy, have the new one. */
+static void a_listed_file_that_came_later_is_refused(void **state)
+{
+    (void)state;
+    const char *path = in_directory("late.so");
+    struct mapped mapped;
+    copy(LIBRARY_OLD, path);
+    map_library(path, &mapped);
+    mapped.place.pid = 0x7fffffff;
+    assert_int_equal(rename(path, in_directory("kept.so")), 0); /* its inode stays in use */
+    copy(LIBRARY_NEW, path);
+    struct id listed = id_of(LIBRARY_NEW);
+    put_into_cache(LIBRARY_NEW, &listed, "elf");
+    struct objects *objects = new_objects(true);
+    assert_int_equal(objects_list_build_id(objects, path, listed.bytes, listed.size), 0);
+    struct object *object = objects_find(objects, &mapped.place);
+    assert_false(object_open(object));
+    assert_int_equal(object_state(object), OBJECT_REFUSED);
+    assert_non_null(strstr(object_why(object), "took its place"));
+    objects_free(objects);
+
+    /* Of another machine's recording the inode tells nothing. */
+    objects = new_objects(false);
+    assert_int_equal(objects_list_build_id(objects, path, listed.bytes, listed.size), 0);
+    assert_true(object_open(objects_find(objects, &mapped.place)));
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
 static void of_several_names_the_plainest_is_shown(void **state)
 {
     (void)state;
@@ -908,6 +937,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_replaced_library_is_read_as_it_was_mapped),
         TEST(a_replaced_library_is_found_in_the_cache),
+        TEST(a_listed_file_that_came_later_is_refused),
         TEST(of_several_names_the_plainest_is_shown),
         TEST(a_file_of_another_machine_is_refused),
         TEST(an_inode_must_do_where_no_id_is_known),

@@ -17,6 +17,7 @@ struct search {
     const struct file_identity *wanted;
     struct found_file *out;
     enum object_state worst;
+    bool replaced;             /* the listed build-id is not that of what was mapped */
     char what[PATH_MAX + 256]; /* of `worst`, in words */
 };
 
@@ -113,6 +114,36 @@ static bool try_path(struct search *search, int root, const char *path, const ch
     return false;
 }
 
+/*
+ * perf lists what lies under a path when it ends. Where the path has another inode than the
+ * mapping, that is a file which took the place of the mapped one, and the listed build-id is its
+ * own.
+ */
+static bool was_put_there_since(const struct search *search)
+{
+    const struct file_identity *wanted = search->wanted;
+    const struct elf_file *file = &search->out->file;
+    return wanted->id_is_listed && search->places->here && wanted->inode && !file->overlay &&
+           file->inode != wanted->inode && major(file->device) == wanted->major &&
+           minor(file->device) == wanted->minor;
+}
+
+/* The path that was recorded. */
+static bool try_own_path(struct search *search, int root, const char *path, const char *where)
+{
+    if (!try_path(search, root, path, where)) {
+        return false;
+    }
+    if (was_put_there_since(search)) {
+        note(search, OBJECT_REFUSED, where,
+             "is another file than the one that was mapped, and took its place meanwhile");
+        search->replaced = true;
+        elf_file_close(&search->out->file);
+        return false;
+    }
+    return true;
+}
+
 /* The kernel's own link to what is mapped there: right even when the path has another file, or
  * none. Only root may follow it. A listed build-id does not count against it. */
 static bool try_mapping(struct search *search)
@@ -159,7 +190,7 @@ static bool try_process(struct search *search, const char *path)
     }
     char where[PATH_MAX + 32];
     snprintf(where, sizeof where, "/proc/%u/root%s", pid, path);
-    bool found = try_path(search, root, path, where);
+    bool found = try_own_path(search, root, path, where);
     (void)close(root);
     return found && keep_path(search, pid, path);
 }
@@ -243,10 +274,10 @@ static bool find_path(struct search *search)
     if (try_process(search, path)) {
         return true;
     }
-    if (try_path(search, -1, path, path)) {
+    if (try_own_path(search, -1, path, path)) {
         return keep_path(search, 0, path);
     }
-    return try_ids(search);
+    return !search->replaced && try_ids(search);
 }
 
 /* What was wrong and what would help. */
@@ -263,6 +294,10 @@ static char *explain(const struct search *search)
                         search->places->build_id_dir);
     } else if (search->worst == OBJECT_DENIED || search->worst == OBJECT_UNSOUND) {
         size = asprintf(&why, "%s", search->what);
+    } else if (search->replaced) {
+        size =
+            asprintf(&why, "%s; a recording without --keep-raw reads files while they are mapped",
+                     search->what);
     } else if (wanted->id_size) {
         size = asprintf(&why,
                         "%s; the recording's has the build-id %s, and no copy is in %s ('perf "
