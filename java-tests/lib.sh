@@ -178,7 +178,7 @@ javac_recording() {
     [ ! -e "$recording/oracle" ] || return 0
     javac_workload
     mkdir -p "$recording"
-    # The oracle is first to hear of the JVM's death, and so never of a method that the agent did not.
+    # The oracle is first to hear of the JVM's death, and so of one method that the agent did not at most.
     jvm_flags "-agentpath:$oracle=$recording/oracle" "-agentpath:$agent=dir=$recording"
     "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" || fail "javac failed"
 }

@@ -28,6 +28,7 @@
 
 static struct {
     uint64_t methods, missing, wrong_name, stubs;
+    uint64_t under_way; /* 1: the last method, of which the JVM told when it died */
     uint64_t bytes, bytes_right, bytes_silent, bytes_behind;
     uint64_t stacks, stacks_right, frames;
 } count;
@@ -338,11 +339,26 @@ static void read_frames(FILE *oracle, struct frame *stack, uint32_t depth)
     }
 }
 
+static void miss(const char *what)
+{
+    if (what[0] != '\0') {
+        count.missing++;
+        if (show('m')) {
+            printf("missing: %s\n", what);
+        }
+    }
+}
+
+/*
+ * One thread of HotSpot's (the Service Thread) tells of methods, each agent in its turn, the oracle
+ * first. Another one may tell of the JVM's death meanwhile: whatever follows shows that it did not.
+ */
 static void check(FILE *oracle)
 {
     static char line[8192];
     static struct frame stack[MAX_DEPTH];
     static char name[2048];
+    static char lost[4096]; /* the last method told of, when the dump has it not */
     char *fields[MAX_FIELDS];
     const struct code_blob *blob = NULL;
     uint64_t at = 0;
@@ -356,11 +372,10 @@ static void check(FILE *oracle)
             at = 0;
             java_name(name, sizeof name, fields[4], fields[5], fields[6]);
             blob = take(strtoull(fields[2], NULL, 16), strtoull(fields[3], NULL, 10));
+            miss(lost);
+            lost[0] = '\0';
             if (blob == NULL) {
-                count.missing++;
-                if (show('m')) {
-                    printf("missing: %s at 0x%s, %s bytes\n", name, fields[2], fields[3]);
-                }
+                snprintf(lost, sizeof lost, "%s at 0x%s, %s bytes", name, fields[2], fields[3]);
             } else if (!same_name(blob->name, name)) {
                 count.wrong_name++;
                 if (show('n')) {
@@ -381,10 +396,14 @@ static void check(FILE *oracle)
             }
         } else if (fields[0][0] == 'D') {
             count.stubs++;
-        } else if (fields[0][0] != 'U') {
+        } else if (fields[0][0] == 'U') {
+            miss(lost);
+            lost[0] = '\0';
+        } else {
             broken(line);
         }
     }
+    count.under_way = lost[0] != '\0';
 }
 
 /* One stay in the oracle's log. */
@@ -588,8 +607,9 @@ static int check_truth(FILE *oracle)
     }
     double rows = count.bytes > 0 ? 100.0 * (double)count.bytes_right / (double)count.bytes : 0;
     printf("methods: %" PRIu64 ", missing in the dump: %" PRIu64 ", only in the dump: %" PRIu64
-           ", misnamed: %" PRIu64 "; stubs: %" PRIu64 " events, %" PRIu64 " in the dump\n",
-           count.methods, count.missing, extra, count.wrong_name, count.stubs, stubs);
+           ", misnamed: %" PRIu64 "; stubs: %" PRIu64 " events, %" PRIu64 " in the dump%s\n",
+           count.methods, count.missing, extra, count.wrong_name, count.stubs, stubs,
+           count.under_way ? "; the JVM died while it told of the last method" : "");
     printf("rows: %.4f %% of %" PRIu64 " bytes right; without a line: %" PRIu64
            ", behind the last pc: %" PRIu64 "\n",
            rows, count.bytes, count.bytes_silent, count.bytes_behind);
