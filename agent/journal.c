@@ -9,6 +9,7 @@
  */
 #include "agent/journal.h"
 
+#include "agent/session_clock.h"
 #include "format/threads.h"
 #include "writer/disk_room.h"
 #include "writer/message.h"
@@ -19,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -443,23 +443,6 @@ static void *run(void *unused)
     return unused;
 }
 
-/* The JVM's signals are for threads that it knows. */
-static int start_drainer(void)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, &attributes, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return -error;
-}
-
 /* ---- Open and close ---- */
 
 static int prepare_error;
@@ -511,7 +494,7 @@ static int open_drainer(const struct journal_options *options)
         drain.generation = process_generation();
         drain.ending = drain.ended = false;
         drain.running = true;
-        error = start_drainer();
+        error = session_clock_thread(run, NULL);
         if (error) {
             message(MESSAGE_ERROR, "failed to start %s: %s", options->path, strerror(-error));
             output_file_discard(&drain.file);

@@ -87,18 +87,25 @@ static uint64_t recording_time(const void *source, uint64_t stamp)
     return code_source_recording_time(source, stamp);
 }
 
+/* The path of a file that stands beside the dump, to be freed; NULL: no memory. */
+static char *beside_dump(const struct code_source *source, const char *extension)
+{
+    static const char suffix[] = ".dump";
+    size_t stem = strlen(source->path);
+    if (stem > sizeof suffix - 1 &&
+        strcmp(source->path + stem - (sizeof suffix - 1), suffix) == 0) {
+        stem -= sizeof suffix - 1;
+    }
+    char *path;
+    return asprintf(&path, "%.*s.%s", (int)stem, source->path, extension) < 0 ? NULL : path;
+}
+
 /* The table of methods stands beside the dump. Without it interpreted frames have no names. */
 static void open_names(struct code_source *source, bool live)
 {
     if (!source->names_path) {
-        static const char suffix[] = ".dump";
-        size_t stem = strlen(source->path);
-        if (stem > sizeof suffix - 1 &&
-            strcmp(source->path + stem - (sizeof suffix - 1), suffix) == 0) {
-            stem -= sizeof suffix - 1;
-        }
-        if (asprintf(&source->names_path, "%.*s.methods", (int)stem, source->path) < 0) {
-            source->names_path = NULL;
+        source->names_path = beside_dump(source, "methods");
+        if (!source->names_path) {
             return;
         }
     }
@@ -117,15 +124,9 @@ static void open_names(struct code_source *source, bool live)
 /* The journal of threads stands there, too, where one was asked for. */
 static void open_journal(struct code_source *source, bool is_all)
 {
-    static const char suffix[] = ".dump";
-    size_t stem = strlen(source->path);
     if (!source->journal_path) {
-        if (stem > sizeof suffix - 1 &&
-            strcmp(source->path + stem - (sizeof suffix - 1), suffix) == 0) {
-            stem -= sizeof suffix - 1;
-        }
-        if (asprintf(&source->journal_path, "%.*s.threads", (int)stem, source->path) < 0) {
-            source->journal_path = NULL;
+        source->journal_path = beside_dump(source, "threads");
+        if (!source->journal_path) {
             return;
         }
     }
