@@ -5,8 +5,8 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/sinks/image_frames.h"
-#include "tests/dump_builder.h"
-#include "tests/perf_file.h"
+#include "tests/recording_builder.h"
+#include "tests/result_reader.h"
 #include "tests/scratch.h"
 
 #include <dwarf.h>
@@ -24,10 +24,6 @@
 
 #include <cmocka.h>
 
-#define PID        BUILDER_PID
-#define CODE       UINT64_C(0x7f0000010000) /* of the dump's code */
-#define OTHER_CODE UINT64_C(0x7f0000020000)
-
 static bool is_frame(uint64_t address)
 {
     return address >= IMAGE_FRAMES_BASE && address < IMAGE_FRAMES_BASE * 2;
@@ -35,99 +31,29 @@ static bool is_frame(uint64_t address)
 
 /* ---- A recording ---- */
 
-static struct perf_file recording(void)
-{
-    struct perf_file file = {.attr_count = 1};
-    file.attrs[0] = (struct perf_event_attr){
-        .size = sizeof file.attrs[0],
-        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN,
-        .sample_id_all = 1,
-        .use_clockid = 1,
-        .clockid = CLOCK_MONOTONIC,
-    };
-    return file;
-}
-
-static void put_sample_id(uint8_t *at, uint32_t pid, uint64_t time)
-{
-    uint32_t ids[2] = {pid, pid};
-    memcpy(at, ids, sizeof ids);
-    memcpy(at + 8, &time, sizeof time);
-}
-
-static void put_mmap2(struct perf_file *file, uint32_t pid, uint64_t time, uint64_t address,
-                      uint64_t size, uint32_t protection, const char *path)
-{
-    uint8_t payload[512] = {0};
-    uint32_t ids[2] = {pid, pid};
-    uint64_t place[3] = {address, size, 0};
-    uint32_t flags[2] = {protection, MAP_PRIVATE};
-    size_t path_size = (strlen(path) + 8) / 8 * 8;
-    memcpy(payload, ids, 8);
-    memcpy(payload + 8, place, 24);
-    memcpy(payload + 56, flags, 8);
-    memcpy(payload + 64, path, strlen(path) + 1);
-    put_sample_id(payload + 64 + path_size, pid, time);
-    perf_file_record(file, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, payload, 64 + path_size + 16);
-}
-
-static void put_fork(struct perf_file *file, uint32_t pid, uint32_t parent, uint64_t time)
-{
-    uint32_t ids[4] = {pid, parent, pid, parent};
-    uint8_t payload[40];
-    memcpy(payload, ids, sizeof ids);
-    memcpy(payload + 16, &time, 8);
-    put_sample_id(payload + 24, pid, time);
-    perf_file_record(file, PERF_RECORD_FORK, 0, payload, sizeof payload);
-}
-
-static void put_sample(struct perf_file *file, uint32_t pid, uint64_t time, const uint64_t *chain,
-                       uint64_t count)
-{
-    uint64_t payload[256] = {chain[0] >= PERF_CONTEXT_MAX ? chain[1] : chain[0],
-                             pid | (uint64_t)pid << 32, time, count};
-    memcpy(payload + 4, chain, count * 8);
-    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (4 + count) * 8);
-}
-
-/* The user part of call chains, which completes samples of that cookie. */
-static void put_late_chain(struct perf_file *file, uint64_t time, uint64_t cookie)
-{
-    uint64_t late[] = {cookie, 3, PERF_CONTEXT_USER, CODE + 4, CODE + 65, PID | (uint64_t)PID << 32,
-                       time};
-    perf_file_record(file, PERF_RECORD_CALLCHAIN_DEFERRED, 0, late, sizeof late);
-}
-
-static void put_round(struct perf_file *file)
-{
-    perf_file_record(file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);
-}
-
 static void write_dump(void **state, struct dump_builder *dump, const char *name)
 {
-    FILE *out = fopen(scratch_path(state, name), "we");
-    assert_non_null(out);
-    assert_int_equal(fwrite(dump->bytes, 1, dump->size, out), dump->size);
-    fclose(out);
+    write_bytes(scratch_path(state, name), dump->bytes, dump->size);
     dump_free(dump);
 }
 
-/* Code at CODE, 16 bytes: a.A.m() line 10, from 4 on b.B.inlined() line 11, called at line 10. */
 static void write_simple_dump(void **state)
 {
     struct dump_builder dump = {0};
-    dump_header(&dump);
-    dump_group(&dump, 1000100, CODE, 16, 2, "a.A.m()");
-    dump_load(&dump, 1000300, CODE + 64, 16, 3, "stub");
-    dump_load(&dump, 1000500, CODE, 16, 4, "a.A.later()"); /* where a.A.m() was */
-    dump_load(&dump, 1000600, OTHER_CODE, 16, 5, "untouched");
+    build_simple_dump(&dump);
     write_dump(state, &dump, "jit-4242.dump");
+}
+
+/* The user part of the call chains of samples with that cookie: m's code, called by the stub. */
+static void put_late_part(struct perf_file *file, uint64_t time, uint64_t cookie)
+{
+    const uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4, CODE + 65};
+    put_late_chain(file, PID, time, cookie, chain, 3);
 }
 
 static void put_marker(struct perf_file *file, void **state)
 {
-    put_mmap2(file, PID, 1000050, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
-              scratch_path(state, "jit-4242.dump"));
+    put_mmap2(file, PID, 1000050, 0x7f0000000000, 4096, scratch_path(state, "jit-4242.dump"));
 }
 
 static int inject(void **state, const char *recording_name, const char *result, ...)
@@ -152,49 +78,6 @@ static int inject(void **state, const char *recording_name, const char *result, 
 
 /* ---- Reading the result ---- */
 
-/* A record of the result, the facts tests ask for. */
-struct seen {
-    uint32_t type;
-    uint32_t pid;
-    uint64_t time;
-    uint64_t address; /* of a mapping, or a sample's ip */
-    uint64_t offset;
-    char path[256];
-    uint64_t chain[32];
-    uint64_t chain_count;
-};
-
-static uint32_t read_result(const char *path, struct seen *all, uint32_t room)
-{
-    struct perf_data *data;
-    struct perf_record record;
-    uint32_t count = 0;
-    assert_int_equal(perf_data_open(path, &data), 0);
-    while (perf_data_next(data, &record) > 0) {
-        struct seen *seen = &all[count++];
-        assert_true(count <= room);
-        memset(seen, 0, sizeof *seen);
-        seen->type = record.type;
-        if (record.type == PERF_RECORD_SAMPLE) {
-            struct perf_sample sample;
-            assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
-            seen->time = sample.time;
-            seen->address = sample.ip;
-            seen->pid = sample.pid;
-            seen->chain_count = sample.chain_count;
-            memcpy(seen->chain, sample.chain, sample.chain_count * 8);
-        } else if (record.type == PERF_RECORD_MMAP2) {
-            seen->time = perf_record_id(data, &record).time;
-            memcpy(&seen->pid, record.bytes + 8, 4);
-            memcpy(&seen->address, record.bytes + 16, 8);
-            memcpy(&seen->offset, record.bytes + 32, 8);
-            snprintf(seen->path, sizeof seen->path, "%s", (const char *)record.bytes + 72);
-        }
-    }
-    perf_data_close(data);
-    return count;
-}
-
 /* The nth record of that type, from 0; of mappings those of code in images. */
 static const struct seen *nth(const struct seen *seen, uint32_t count, uint32_t type, uint32_t n)
 {
@@ -208,38 +91,6 @@ static const struct seen *nth(const struct seen *seen, uint32_t count, uint32_t 
 }
 #define MAPPING(n) nth(seen, count, PERF_RECORD_MMAP2, n)
 #define SAMPLE(n)  nth(seen, count, PERF_RECORD_SAMPLE, n)
-
-/* The name of the symbol over a file offset of an image, "" when there is none. */
-static const char *symbol_at(const char *path, uint64_t offset)
-{
-    static char name[256];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-    assert_non_null(elf);
-    name[0] = '\0';
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        GElf_Shdr header;
-        GElf_Sym symbol;
-        gelf_getshdr(section, &header);
-        if (header.sh_type == SHT_PROGBITS && header.sh_flags & SHF_EXECINSTR) {
-            assert_int_equal(header.sh_addr, header.sh_offset);
-        }
-        if (header.sh_type != SHT_SYMTAB) {
-            continue;
-        }
-        Elf_Data *data = elf_getdata(section, NULL);
-        for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
-            if (symbol.st_value <= offset && offset < symbol.st_value + symbol.st_size) {
-                snprintf(name, sizeof name, "%s", elf_strptr(elf, header.sh_link, symbol.st_name));
-            }
-        }
-    }
-    elf_end(elf);
-    close(fd);
-    return name;
-}
 
 /* The line that a file's line table has for an offset, and the source file's name. */
 static int line_at(const char *path, uint64_t offset, char *source, size_t room)
@@ -266,11 +117,11 @@ static void code_is_mapped_when_it_is_touched(void **state)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
-    put_mmap2(&file, PID, 1000010, 0x7f0000010000, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+    put_mmap2(&file, PID, 1000010, 0x7f0000010000, 0x20000, "//anon");
     put_marker(&file, state);
-    put_mmap2(&file, PID, 1000060, 0x7f0000010000, 0x20000, PROT_READ | PROT_EXEC, "//anon");
-    put_mmap2(&file, PID, 1000061, 0x7f0000100000, 0x1000, PROT_READ | PROT_EXEC, "/lib/libc.so");
-    put_mmap2(&file, PID + 1, 1000062, 0x7f0000010000, 0x1000, PROT_READ | PROT_EXEC, "//anon");
+    put_mmap2(&file, PID, 1000060, 0x7f0000010000, 0x20000, "//anon");
+    put_mmap2(&file, PID, 1000061, 0x7f0000100000, 0x1000, "/lib/libc.so");
+    put_mmap2(&file, PID + 1, 1000062, 0x7f0000010000, 0x1000, "//anon");
     put_round(&file);
     uint64_t first[] = {PERF_CONTEXT_USER, CODE + 1};
     uint64_t stub[] = {PERF_CONTEXT_USER, CODE + 64};
@@ -487,7 +338,7 @@ static void a_fork_has_its_parents_code(void **state)
     struct perf_file file = recording();
     write_simple_dump(state);
     put_marker(&file, state);
-    put_fork(&file, PID + 1, PID, 1000450);
+    put_task(&file, PERF_RECORD_FORK, PID + 1, PID, PID + 1, 1000450);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 5};
     put_sample(&file, PID + 1, 1000700, chain, 2);
     put_round(&file);
@@ -514,11 +365,11 @@ static void the_scorecard_tells_why(void **state)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
-    put_mmap2(&file, PID, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
-    put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, PROT_READ | PROT_EXEC, "/no/libc.so.6");
-    put_mmap2(&file, PID, 0, 0x7f0000300000, 0x1000, PROT_READ | PROT_EXEC, "/no/libjvm.so");
-    put_mmap2(&file, PID + 7, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "/anon_hugepage (deleted)");
-    put_mmap2(&file, PID + 7, 0, 0x7f0000200000, 0x1000, PROT_READ | PROT_EXEC, "/no/libjvm.so");
+    put_mmap2(&file, PID, 0, CODE, 0x20000, "//anon");
+    put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
+    put_mmap2(&file, PID, 0, 0x7f0000300000, 0x1000, "/no/libjvm.so");
+    put_mmap2(&file, PID + 7, 0, CODE, 0x20000, "/anon_hugepage (deleted)");
+    put_mmap2(&file, PID + 7, 0, 0x7f0000200000, 0x1000, "/no/libjvm.so");
     put_marker(&file, state);
     static const struct {
         uint32_t pid;
@@ -643,9 +494,9 @@ static void the_verdict_wants_names_and_roots(void **state)
     for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
         struct perf_file file = recording();
         write_simple_dump(state);
-        put_mmap2(&file, PID, 0, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
-        put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, PROT_READ | PROT_EXEC, "/no/libc.so.6");
-        put_mmap2(&file, PID, 0, 0x7f0000300000, 0x1000, PROT_READ | PROT_EXEC, "/no/libjvm.so");
+        put_mmap2(&file, PID, 0, CODE, 0x20000, "//anon");
+        put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
+        put_mmap2(&file, PID, 0, 0x7f0000300000, 0x1000, "/no/libjvm.so");
         put_marker(&file, state);
         for (uint64_t k = 0; k < 20; k++) {
             uint64_t chain[] = {PERF_CONTEXT_USER, k % 4 ? CODE : profiles[i].address,
@@ -669,7 +520,7 @@ static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
     file.attrs[0].use_clockid = 0;
     write_simple_dump(state);
     put_marker(&file, state);
-    put_mmap2(&file, PID, 1000060, CODE, 0x20000, PROT_READ | PROT_EXEC, "//anon");
+    put_mmap2(&file, PID, 1000060, CODE, 0x20000, "//anon");
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
     put_sample(&file, PID, 1000200, chain, 2);
     perf_file_write(&file, scratch_path(state, "p.data"));
@@ -699,8 +550,7 @@ static void an_empty_dump_costs_its_own_names_only(void **state)
     write_simple_dump(state);
     write_nothing(state, "jit-4243.dump");
     put_marker(&file, state);
-    put_mmap2(&file, PID + 1, 1000050, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
-              scratch_path(state, "jit-4243.dump"));
+    put_mmap2(&file, PID + 1, 1000050, 0x7f0000000000, 4096, scratch_path(state, "jit-4243.dump"));
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
     put_sample(&file, PID, 1000200, chain, 2);
     perf_file_write(&file, scratch_path(state, "p.data"));
@@ -741,8 +591,7 @@ static void dumps_of_one_name_go_to_their_own_jvms(void **state)
         snprintf(path[i], sizeof path[i], "%s/jit-1.dump", names[i]);
         write_dump(state, &dump, path[i]);
         snprintf(path[i], sizeof path[i], "%s/%s/jit-1.dump", (char *)*state, names[i]);
-        put_mmap2(&file, i ? PID : PID + 1, began + 50, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
-                  "/inside/jit-1.dump");
+        put_mmap2(&file, i ? PID : PID + 1, began + 50, 0x7f0000000000, 4096, "/inside/jit-1.dump");
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
         put_sample(&file, i ? PID : PID + 1, began + 200, chain, 2);
     }
@@ -771,10 +620,9 @@ static void the_dump_of_an_earlier_run_is_refused(void **state)
         struct perf_file file = recording();
         write_simple_dump(state); /* from 1000000 to 1000600 */
         if (!from) {
-            put_fork(&file, PID, 1, 1000700);
+            put_task(&file, PERF_RECORD_FORK, PID, 1, PID, 1000700);
         }
-        put_mmap2(&file, PID, mapped, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
-                  scratch_path(state, "jit-4242.dump"));
+        put_mmap2(&file, PID, mapped, 0x7f0000000000, 4096, scratch_path(state, "jit-4242.dump"));
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
         put_sample(&file, PID, mapped + 100, chain, 2);
         perf_file_write(&file, scratch_path(state, "p.data"));
@@ -825,8 +673,8 @@ static void a_named_dump_goes_to_the_process_of_its_time(void **state)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
-    put_fork(&file, PID, 1, 900000);
-    put_fork(&file, PID, 1, 2000000);
+    put_task(&file, PERF_RECORD_FORK, PID, 1, PID, 900000);
+    put_task(&file, PERF_RECORD_FORK, PID, 1, PID, 2000000);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
     put_sample(&file, PID, 1000200, chain, 2);
     put_sample(&file, PID, 2000200, chain, 2);
@@ -874,8 +722,8 @@ static void late_call_chains_are_rewritten(void **state)
     put_marker(&file, state);
     uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 77};
     put_sample(&file, PID, 1000350, kernel, 4);
-    put_late_chain(&file, 1000351, 77);
-    put_late_chain(&file, 1000352, 78);
+    put_late_part(&file, 1000351, 77);
+    put_late_part(&file, 1000352, 78);
     perf_file_write(&file, scratch_path(state, "p.data"));
     assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", "--scorecard",
                             scratch_path(state, "card.json"), NULL),
@@ -987,8 +835,7 @@ static void processor_time_stamps_are_converted(void **state)
     write_dump(state, &dump, "jit-4242.dump");
     uint64_t conversion[] = {1, 1, 500}; /* time = 500 + stamp / 2 */
     perf_file_record(&file, PERF_USER_TIME_CONV, 0, conversion, sizeof conversion);
-    put_mmap2(&file, PID, 400, 0x7f0000000000, 4096, PROT_READ | PROT_EXEC,
-              scratch_path(state, "jit-4242.dump"));
+    put_mmap2(&file, PID, 400, 0x7f0000000000, 4096, scratch_path(state, "jit-4242.dump"));
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
     put_sample(&file, PID, 1500600, chain, 2);
     put_sample(&file, PID, 2500600, chain, 2);
@@ -1005,7 +852,7 @@ static void processor_time_stamps_are_converted(void **state)
 
 static void put_path(struct perf_file *file, uint64_t time, const char *path)
 {
-    put_mmap2(file, PID, time, 0x7f0000000000 + time, 4096, PROT_READ | PROT_EXEC, path);
+    put_mmap2(file, PID, time, 0x7f0000000000 + time, 4096, path);
 }
 
 /* The agent was stopped and started again: the second dump knows what the first did not hear of. */

@@ -8,6 +8,7 @@
 #include "jdtool/sinks/perf_data_sink.h"
 #include "tests/dump_builder.h"
 #include "tests/perf_file.h"
+#include "tests/result_reader.h"
 #include "tests/scratch.h"
 
 #include <dwarf.h>
@@ -207,81 +208,6 @@ static void tell_mmap(struct world *world, uint32_t pid, uint64_t time, uint64_t
 
 /* ---- Reading the result ---- */
 
-struct seen {
-    uint32_t type, pid;
-    uint64_t time, address, size, offset;
-    char path[256];
-    uint64_t chain[32];
-    uint64_t chain_count;
-    uint64_t has;
-};
-
-static uint32_t read_result(void **state, struct seen *all, uint32_t room)
-{
-    struct perf_data *data;
-    struct perf_record record;
-    uint32_t count = 0;
-    assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
-    while (perf_data_next(data, &record) > 0) {
-        struct seen *seen = &all[count++];
-        assert_true(count <= room);
-        memset(seen, 0, sizeof *seen);
-        seen->type = record.type;
-        seen->time = perf_record_id(data, &record).time;
-        if (record.type == PERF_RECORD_SAMPLE) {
-            struct perf_sample sample;
-            assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
-            *seen = (struct seen){.type = record.type,
-                                  .time = sample.time,
-                                  .address = sample.ip,
-                                  .pid = sample.pid,
-                                  .chain_count = sample.chain_count,
-                                  .has = sample.has};
-            memcpy(seen->chain, sample.chain, sample.chain_count * 8);
-        } else if (record.type == PERF_RECORD_MMAP2) {
-            memcpy(&seen->pid, record.bytes + 8, 4);
-            memcpy(&seen->address, record.bytes + 16, 8);
-            memcpy(&seen->size, record.bytes + 24, 8);
-            memcpy(&seen->offset, record.bytes + 32, 8);
-            snprintf(seen->path, sizeof seen->path, "%s", (const char *)record.bytes + 72);
-        }
-    }
-    perf_data_close(data);
-    return count;
-}
-
-/* The name of the symbol over a file offset of an image, "" when there is none. */
-static const char *symbol_at(const char *path, uint64_t offset)
-{
-    static char name[256];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-    assert_non_null(elf);
-    name[0] = '\0';
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        GElf_Shdr header;
-        GElf_Sym symbol;
-        gelf_getshdr(section, &header);
-        for (int i = 0;
-             header.sh_type == SHT_SYMTAB && gelf_getsym(elf_getdata(section, NULL), i, &symbol);
-             i++) {
-            if (symbol.st_value <= offset && offset < symbol.st_value + symbol.st_size) {
-                GElf_Shdr text;
-                gelf_getshdr(elf_getscn(elf, symbol.st_shndx), &text);
-                assert_int_equal(text.sh_addr, text.sh_offset);
-                assert_true(symbol.st_value >= text.sh_addr &&
-                            symbol.st_value + symbol.st_size <= text.sh_addr + text.sh_size);
-                snprintf(name, sizeof name, "%s", elf_strptr(elf, header.sh_link, symbol.st_name));
-            }
-        }
-    }
-    elf_end(elf);
-    close(fd);
-    return name;
-}
-
 /* The mapping in force for an address of a process behind the first `count` records. */
 static const struct seen *mapping_at(const struct seen *seen, uint32_t count, uint32_t pid,
                                      uint64_t address)
@@ -319,7 +245,7 @@ static void code_is_mapped_when_touched_with_one_difference_a_file(void **state)
     tell_of(&world, PID, 1000620, LATER);
     finish(&world);
 
-    uint32_t count = read_result(state, seen, 32);
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
     static const struct {
         uint32_t type;
         uint64_t time;
@@ -365,7 +291,7 @@ static void what_is_left_of_older_code_hides_nothing(void **state)
     tell_of(&world, PID, 1000520, LATER);
     tell_of(&world, PID, 1000530, LATER);
     finish(&world);
-    uint32_t count = read_result(state, seen, 32);
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
     for (uint32_t i = 0; i < count; i++) {
         if (seen[i].type == PERF_RECORD_SAMPLE) {
             assert_string_equal(name_at(seen, i, PID, CODE + 5), "a.A.later()");
@@ -397,7 +323,7 @@ static void what_hides_code_has_it_mapped_again(void **state)
     tell_of(&world, PID, 1000270, M);
     finish(&world);
 
-    uint32_t count = read_result(state, seen, 64);
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 64);
     for (uint32_t i = 0; i < count; i++) {
         if (seen[i].type == PERF_RECORD_SAMPLE) {
             assert_string_equal(name_at(seen, i, seen[i].pid, seen[i].address),
@@ -435,7 +361,7 @@ static void frames_without_code_are_addresses_of_their_image(void **state)
     tell(&world, PID, 1000300, kernel, 3, unwound, 6, M, true);
     finish(&world);
 
-    uint32_t count = read_result(state, seen, 32);
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
     assert_int_equal(count, 5); /* two mappings of code, one of frames, the samples */
     const struct seen *sample = &seen[3];
     assert_int_equal(sample->chain_count, 6);
@@ -472,7 +398,7 @@ static void without_expansion_inlined_frames_are_left_out(void **state)
     };
     tell(&world, PID, 1000200, chain, 2, frames, 2, M, false);
     finish(&world);
-    uint32_t count = read_result(state, seen, 16);
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 16);
     assert_int_equal(count, 3);
     assert_int_equal(seen[2].chain_count, 2);
     assert_int_equal(seen[2].chain[1], CODE + 4);
@@ -546,7 +472,7 @@ static void what_begins_at_one_address_has_columns_of_its_own(void **state)
     tell_of(&world, PID, 1000200, M);
     tell_of(&world, PID, 1000550, LATER);
     finish(&world);
-    uint32_t count = read_result(state, seen, 16);
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 16);
     unsigned total = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (seen[i].type == PERF_RECORD_MMAP2 && seen[i].address == CODE &&
