@@ -3,8 +3,9 @@
 named as jdperf record does it, while perf's events are switched on and off every half second. Whatever else slows the
 machine or this JVM is in both halves; processes started one by one differ by more than what is looked for.
 
-Prints the processor time of a round while sampled, over that of its neighbours while not. Needs root; H2 comes from
-Maven Central, or from --h2.
+Prints the processor time of a round while sampled, over that of its neighbours while not, and what that is for one
+sample and at the default rate. A low rate's cost is lost in the machine's unrest; one of ten times as many samples is
+not, and each sample costs what it costs (--frequency 990). Needs root; H2 comes from Maven Central, or from --h2.
 """
 import argparse
 import bisect
@@ -18,6 +19,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 H2 = "2.2.224"
+DEFAULT_RATE = 99  # of jdperf record
 
 
 class Control:
@@ -108,7 +110,7 @@ def measure(options, build, scratch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
-    parser.add_argument("--frequency", type=int, default=99)
+    parser.add_argument("--frequency", type=int, default=DEFAULT_RATE)
     parser.add_argument("--stack-size", type=int, default=65528)
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--warm", type=int, default=20)
@@ -131,6 +133,9 @@ def main():
     again = sorted(middle(random.choices(found, k=len(found))) for _ in range(2000))
     print(f"{options.frequency} Hz, {options.stack_size} bytes: {100 * middle(found):+.2f} % "
           f"({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %), {len(found)} spans")
+    a_sample = [cost / options.frequency for cost in (middle(found), again[50], again[1950])]
+    print("a sample {:.0f} us ({:.0f} to {:.0f}), ".format(*(1e6 * cost for cost in a_sample)) +
+          "at {} Hz {:+.2f} % ({:+.2f} to {:+.2f})".format(DEFAULT_RATE, *(100 * DEFAULT_RATE * cost for cost in a_sample)))
 
 
 main()

@@ -19,6 +19,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/sinks/export.h"
+#include "jdtool/sinks/profile_json.h"
 #include "jdtool/sinks/region_code.h"
 
 #include <errno.h>
@@ -278,45 +279,14 @@ static int put_regions(struct regions *r)
     return err;
 }
 
-static void put_events(struct regions *r)
-{
-    json_array(&r->json, "events");
-    for (uint32_t i = 0; i < r->events; i++) {
-        const struct recorded_event *event = &r->profile->recording->events[i];
-        uint64_t samples = 0;
-        uint64_t weight = 0;
-        for (uint32_t k = 0; k < r->profile->sample_count; k++) {
-            bool is_its = r->profile->samples[k].event == i;
-            samples += is_its ? r->profile->samples[k].count : 0;
-            weight += is_its ? r->profile->samples[k].weight : 0;
-        }
-        json_object(&r->json, NULL);
-        json_text(&r->json, "name", event->name);
-        json_text(&r->json, "unit", event->unit ? event->unit : "count");
-        json_uint(&r->json, "samples", samples);
-        json_uint(&r->json, "weight", weight);
-        json_end(&r->json);
-    }
-    json_end(&r->json);
-}
-
 static int put_all(struct regions *r, struct packed_output *output)
 {
-    const struct recording *recording = r->profile->recording;
-    json_start(&r->json, output);
-    json_object(&r->json, NULL);
-    json_uint(&r->json, "version", 1);
-    json_text(&r->json, "recording", recording->path);
-    json_text(&r->json, "command", recording->command_line);
-    json_text(&r->json, "arch", recording->arch);
-    json_uint(&r->json, "samples", r->profile->total_count);
-    put_events(r);
+    profile_json_begin(&r->json, r->profile, output);
     int err = put_shares(r);
     if (!err) {
         err = put_regions(r);
     }
-    json_end(&r->json);
-    packed_output_text(output, "\n");
+    profile_json_end(&r->json);
     return err;
 }
 

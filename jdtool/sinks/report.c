@@ -2,7 +2,7 @@
  * A profile as numbers, for scripts: each method with its own time and that of what it called, by
  * source line, and who called it. Whatever is on a stack several times counts once.
  *
- *   {"version": 1, "recording": …, "command": …, "samples": N,
+ *   {"version": 1, "recording": …, "command": …, "arch": …, "samples": N,
  *    "events": [{"name", "unit", "samples", "weight"}],
  *    "methods": [{"name", "file", "first_line", "kinds": ["compiled", …],
  *                 "self", "total",                      weights, one for each event
@@ -15,7 +15,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/sinks/export.h"
-#include "jdtool/sinks/json_writer.h"
+#include "jdtool/sinks/profile_json.h"
 
 #include <errno.h>
 #include <string.h>
@@ -277,29 +277,6 @@ static int put_methods(struct report *r)
     return err;
 }
 
-static void put_events(struct report *r)
-{
-    json_array(&r->json, "events");
-    for (uint32_t i = 0; i < r->events; i++) {
-        const struct recorded_event *event = &r->profile->recording->events[i];
-        uint64_t samples = 0;
-        uint64_t weight = 0;
-        for (uint32_t k = 0; k < r->profile->sample_count; k++) {
-            if (r->profile->samples[k].event == i) {
-                samples += r->profile->samples[k].count;
-                weight += r->profile->samples[k].weight;
-            }
-        }
-        json_object(&r->json, NULL);
-        json_text(&r->json, "name", event->name);
-        json_text(&r->json, "unit", event->unit ? event->unit : "count");
-        json_uint(&r->json, "samples", samples);
-        json_uint(&r->json, "weight", weight);
-        json_end(&r->json);
-    }
-    json_end(&r->json);
-}
-
 static void release(struct tallies *tallies)
 {
     free(tallies->list);
@@ -316,18 +293,11 @@ static int put_report(struct report *r, struct packed_output *output)
     for (uint32_t i = 0; !err && i < profile->sample_count; i++) {
         err = count_sample(r, i);
     }
-    json_start(&r->json, output);
-    json_object(&r->json, NULL);
-    json_uint(&r->json, "version", 1);
-    json_text(&r->json, "recording", profile->recording->path);
-    json_text(&r->json, "command", profile->recording->command_line);
-    json_uint(&r->json, "samples", profile->total_count);
-    put_events(r);
+    profile_json_begin(&r->json, profile, output);
     if (!err) {
         err = put_methods(r);
     }
-    json_end(&r->json);
-    packed_output_text(output, "\n");
+    profile_json_end(&r->json);
     return err;
 }
 

@@ -1,0 +1,21 @@
+/*
+ * What the JSON documents about a profile have in common:
+ *
+ *   {"version": 1, "recording": …, "command": …, "arch": …, "samples": N,
+ *    "events": [{"name", "unit", "samples", "weight"}], …
+ */
+#ifndef JD_TOOL_PROFILE_JSON_H
+#define JD_TOOL_PROFILE_JSON_H
+
+#include "jdtool/sinks/json_writer.h"
+#include "jdtool/sinks/profile.h"
+
+/* Begins a document, in an object that stays open. What is written goes to output, which stays the
+ * caller's. */
+void profile_json_begin(struct json_writer *json, const struct profile *profile,
+                        struct packed_output *output);
+
+/* Ends it, with a newline. */
+void profile_json_end(struct json_writer *json);
+
+#endif
