@@ -7,30 +7,9 @@
 #ifndef JD_TOOL_FRAMES_FLOW_H
 #define JD_TOOL_FRAMES_FLOW_H
 
-#include "jdtool/unwind/frames.h"
+#include "jdtool/unwind/frames_state.h"
 
-#define FLOW_NO_REG    0xff
 #define FLOW_STEPS_MAX 6
-
-enum flow_step_kind {
-    FLOW_SP_ADD,   /* sp += value */
-    FLOW_SP_FROM,  /* sp = reg + value */
-    FLOW_SP_LOAD,  /* sp = [sp + value] */
-    FLOW_SP_LOST,  /* sp = something else */
-    FLOW_SP_ALIGN, /* sp = sp rounded down to a multiple of value */
-    FLOW_COPY_SP,  /* reg = sp + value */
-    FLOW_STORE,    /* [sp + value] = reg, FLOW_NO_REG: of no interest */
-    FLOW_LOAD,     /* reg = [sp + value], FLOW_NO_REG: somewhere else */
-    FLOW_LOAD_FP,  /* reg = [fp + value] */
-    FLOW_CLOBBER,  /* reg = something else */
-    FLOW_CALL,     /* the caller-saved registers are lost */
-};
-
-struct flow_step {
-    uint8_t kind; /* enum flow_step_kind */
-    uint8_t reg;  /* DWARF's number */
-    int32_t value;
-};
 
 enum flow_control {
     FLOW_NEXT,    /* goes on behind the instruction */
@@ -48,26 +27,6 @@ struct flow_insn {
     bool has_target;
     int64_t target; /* offset from the code's start, perhaps outside it */
     struct flow_step steps[FLOW_STEPS_MAX];
-};
-
-/* What is known in front of an instruction. FLOW_UNKNOWN: the CFA cannot be told from it. */
-#define FLOW_UNKNOWN INT32_MIN
-struct flow_state {
-    int32_t sp;      /* CFA - sp */
-    int32_t fp;      /* CFA - fp */
-    int32_t alias;   /* CFA - alias_reg: the sender's sp that adapters hand over in a register */
-    int32_t kept_fp; /* CFA - fp of a frame pointer that was stored at CFA + kept_at */
-    int32_t kept_at;
-    int32_t saved; /* CFA - the stack pointer that was stored at sp + saved_at */
-    int32_t saved_at;
-    int32_t ra_offset;
-    int32_t fp_offset;
-    uint8_t alias_reg;
-    uint8_t ra; /* enum frame_place */
-    uint8_t ra_reg;
-    uint8_t ra_copy;  /* a register that holds the return address besides; FLOW_NO_REG: none */
-    uint8_t fp_place; /* enum frame_place: where the caller's fp is */
-    bool interpreted; /* inside an interpreted frame: fp tells all */
 };
 
 struct flow_arch {
