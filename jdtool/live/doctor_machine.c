@@ -45,12 +45,16 @@ static void check_perf(struct doctor *doctor)
     doctor_tell_perf(doctor, answer);
 }
 
-/* As run_perf, of a short recording: by that clock (-k), or by perf's own where it is NULL. */
+/* As run_perf, of a short recording: by that clock (-k), or by perf's own where it is NULL. Without
+ * events of BPF programs, for whose thread perf waits up to a second at the end. */
 static int try_recording(const struct doctor *doctor, char *clock, char *answer, size_t size)
 {
-    char *arguments[12] = {
-        (char *)perf_program(), "record", "-BN", "-e", "cpu-clock", "-o", "/dev/null"};
-    size_t count = 7;
+    char *arguments[13] = {(char *)perf_program(), "record", "--no-bpf-event", "-BN"};
+    size_t count = 4;
+    arguments[count++] = "-e";
+    arguments[count++] = "cpu-clock";
+    arguments[count++] = "-o";
+    arguments[count++] = "/dev/null";
     if (clock) {
         arguments[count++] = "-k";
         arguments[count++] = clock;

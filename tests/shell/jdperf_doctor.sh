@@ -181,6 +181,7 @@ start_jvm() {
     jvm=$!
     wait_until 60 "JVM" grep -q libjvm "/proc/$jvm/maps"
     wait_until 60 "JVM that listens" listens "$jvm"
+    [[ $(<"/proc/$jvm/comm") != java ]] || wait_until 60 "JVM that is up" is_up "$jvm"
 }
 
 start_jvm java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints \

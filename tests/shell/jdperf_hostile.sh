@@ -34,10 +34,13 @@ mkdir "bin;touch \$PWNED"
 program="$WORK/bin;touch \$PWNED/perf.jit-\$(touch \$PWNED).so"
 cc -gdwarf-4 -O1 -o "$program" hostile.c 2>cc.log || skip "the compiler takes no such names: $(head -n 1 cc.log)"
 
+# One recording serves all profiles: what is hostile is beside it.
+mkdir -p recorded/buildid
+perf --buildid-dir recorded/buildid record -q --no-bpf-event -e cpu-clock -g -o recorded/perf.data -- "$program" >/dev/null 2>&1 || :
+
 make_profile() {
     rm -rf "$1"
-    mkdir -p "$1/buildid"
-    perf --buildid-dir "$1/buildid" record -q -e cpu-clock -g -o "$1/perf.data" -- "$program" >/dev/null 2>&1 || :
+    cp -r recorded "$1"
     cp "$1/perf.data" "$1/perf.jit.data"
     cp "$program" "$1/"
     {

@@ -6,6 +6,7 @@ cd "${JDAGENT_SOURCE:-$(dirname "$0")/../..}"
 source tests/lib.sh
 
 check=$1
+build=${JDAGENT_BUILD:-build}
 command -v "$check" >/dev/null || skip "$check is not installed"
 
 # Files that git would take: neither build directories nor what .gitignore names.
@@ -18,20 +19,71 @@ sources() {
 }
 
 # Of the files named on standard input, "KEY FILE": a hash of what clang-tidy has to judge there, the
-# file, the project's headers that it includes, the checks and the program's version.
+# file, the project's headers that it includes (as the build has noted them, which takes no compiler), the checks
+# and the program's version.
 analyzed_keys() {
-    local version file command
+    local version file directory command object
     version=$(clang-tidy --version | grep -o 'version [0-9]*')
     while IFS= read -r file; do
-        command=$(grep -F -- "-c $file\"" "$build/compile_commands.json" | head -n 1 | sed 's/^ *"command": "//; s/ -o .*//')
-        # Its flags are the project's own.
-        # shellcheck disable=SC2086
+        { IFS= read -r directory && IFS= read -r command; } < <(grep -B 1 -m 1 -F -- "-c $file\"" "$build/compile_commands.json" |
+            sed 's/^ *"[a-z]*": "//; s/",$//')
+        object=${command##* -o }
+        object=$directory/${object%% *}
         printf '%s %s\n' "$({
             echo "$version"
             cat .clang-tidy
-            ${command//-Werror/} -MM "$file" | tr -s ' \\\n' '\n' | sed -n "s|^$PWD/||p" | sort -u |
+            if [[ -e $object.d ]]; then
+                cat "$object.d"
+            else
+                # Its flags are the project's own.
+                # shellcheck disable=SC2086
+                (cd "$directory" && ${command%% -o *} -MM "$file")
+            fi | tr -s ' \\\n' '\n' | sed '/:$/d; /^$/d' | (cd "$directory" && xargs realpath -ms --relative-base="$OLDPWD") |
+                grep -v '^/' | sort -u |
                 while IFS= read -r header; do echo "$header"; cat "$header"; done
-        } | sha256sum | cut -c 1-32)" "$file"
+        } | sha256sum | cut -c 1-32)" "${file#"$PWD/"}"
+    done
+}
+
+# The same for shellcheck: of each of the scripts it, what it sources, and what that sources. Sourced files
+# are found by their names without directories; two of one name both count.
+shellchecked_keys() {
+    local file sourced
+    awk '
+        FNR == 1 { name = FILENAME; sub(/.*\//, "", name); of[name] = of[name] " " FILENAME; files[++count] = FILENAME }
+        /^ *(\.|source) / || /shellcheck source=/ {
+            for (line = $0; match(line, /[A-Za-z0-9_-]+\.(sh|bash)/); line = substr(line, RSTART + RLENGTH))
+                named[FILENAME] = named[FILENAME] " " substr(line, RSTART, RLENGTH)
+        }
+        function add(file,  names, paths, i, j, n, m) {
+            if (file in seen) return
+            seen[file]
+            all = all " " file
+            n = split(named[file], names, " ")
+            for (i = 1; i <= n; i++) {
+                m = split(of[names[i]], paths, " ")
+                for (j = 1; j <= m; j++) add(paths[j])
+            }
+        }
+        END { for (i = 1; i <= count; i++) { split("", seen); all = ""; add(files[i]); print all } }' "$@" |
+        while read -r file sourced; do
+            # No name of ours has a blank.
+            # shellcheck disable=SC2086
+            printf '%s %s\n' "$({
+                shellcheck --version
+                echo "${options[*]}"
+                tail -n +1 "$file" $sourced
+            } | sha256sum | cut -c 1-32)" "$file"
+        done
+}
+
+# split_passed LIST: of the "KEY FILE" on standard input those files that LIST does not have as they are now, into
+# `new`. What has passed as it is passes again; a long run takes nobody's word for it.
+split_passed() {
+    local key file
+    new=()
+    while IFS=' ' read -r key file; do
+        [[ ${JDAGENT_LONG:-0} != 1 ]] && grep -qsxF "$key $file" "$1" || new+=("$file")
     done
 }
 
@@ -45,41 +97,30 @@ shellcheck)
         esac
     done)
     # SC2119, SC2120: functions may have optional arguments.
-    shellcheck -x -P SCRIPTDIR -e SC2119,SC2120 "${files[@]}"
+    options=(-x -P SCRIPTDIR -e SC2119 -e SC2120)
+    keys=$(shellchecked_keys "${files[@]}")
+    split_passed tests/shellchecked.txt <<<"$keys"
+    ((${#new[@]} == 0)) || shellcheck "${options[@]}" "${new[@]}"
+    [[ ! -d $build ]] || printf '%s\n' "$keys" >"$build/shellchecked.txt"
+    printf '%d files are new or changed\n' "${#new[@]}"
     ;;
 clang-format)
     mapfile -t files < <(sources | grep -E '\.[ch]$')
     clang-format --dry-run -Werror "${files[@]}"
     ;;
 clang-tidy)
-    # Only what the build compiles, and each once: a file without its flags cannot be judged. Nearly all
-    # of the time, two to five seconds a file, goes to clang's analyzer of paths. So it is left out where
-    # the same text, its headers included, has passed before (tests/analyzed.txt), and the tests' own
-    # sources wait for a long run, which leaves out nothing.
+    # Only what the build compiles, and each once: a file without its flags cannot be judged. The tests' own
+    # sources wait for a long run: clang's analyzer of paths takes two to five seconds a file.
     wanted=.
     [[ ${JDAGENT_LONG:-0} == 1 ]] || wanted="^$PWD/(agent|writer|jdtool|format)/"
-    build=${JDAGENT_BUILD:-build}
     mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | sort -u | grep -E "$wanted")
     ((${#files[@]})) || skip "there is no compile_commands.json"
-    new=() passed=()
-    while IFS=' ' read -r key file; do
-        if [[ ${JDAGENT_LONG:-0} != 1 ]] && grep -qsF "$key" tests/analyzed.txt; then
-            passed+=("$file")
-        else
-            new+=("$file")
-        fi
-    done < <(printf '%s\n' "${files[@]}" | analyzed_keys)
-    tidy() {
-        local options=("$1")
-        shift
-        (($# == 0)) || printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p "$build" --quiet "${options[@]}" 2>&1 |
-            sed -E '/^[0-9]+ warnings? generated\.$/d'
-    }
-    tidy "--checks=-clang-analyzer-*" ${passed[@]+"${passed[@]}"}
-    tidy --checks= ${new[@]+"${new[@]}"}
-    # To be put into tests/analyzed.txt by whoever wants the next run to be short.
-    printf '%s\n' "${files[@]}" | analyzed_keys | sed "s|$PWD/||" >"$build/analyzed.txt"
-    printf 'the analyzer looked at %d files that are new or changed\n' "${#new[@]}"
+    keys=$(printf '%s\n' "${files[@]}" | analyzed_keys)
+    split_passed tests/analyzed.txt <<<"$keys"
+    ((${#new[@]} == 0)) || printf '%s\0' "${new[@]}" |
+        xargs -0 -n 1 -P "$(nproc)" clang-tidy -p "$build" --quiet 2>&1 | sed -E '/^[0-9]+ warnings? generated\.$/d'
+    printf '%s\n' "$keys" >"$build/analyzed.txt"
+    printf '%d files are new or changed\n' "${#new[@]}"
     ;;
 *)
     echo "lint.sh: unknown check: $check" >&2
