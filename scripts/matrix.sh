@@ -146,7 +146,7 @@ run_tests() {
     regex="^java\\..*$regex.*\\.($(IFS='|'; printf '%s' "${homes[*]}"))\$"
     mkdir -p "$findings"
     cd "$copy/build"
-    JDAGENT_FINDINGS=$findings ctest -R "$regex" "${arguments[@]}" ${rest[@]+"${rest[@]}"} || status=1
+    JDAGENT_FINDINGS=$findings ctest -C Long -R "$regex" "${arguments[@]}" ${rest[@]+"${rest[@]}"} || status=1
     return "$status"
 }
 

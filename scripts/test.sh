@@ -13,7 +13,8 @@ warnings as errors, and runs all tests.
                       shell, java, lint; may be given several times
   -R, --tests REGEX   only tests whose name matches
   -j, --jobs N        that many at once (default: one a processor)
-      --long          with the long soaks and fuzzing (JDAGENT_LONG=1)
+      --long          with the long soaks and fuzzing (JDAGENT_LONG=1), and every
+                      Java test for every JDK (ctest -C Long)
       --no-install    leave the machine's packages alone
       --fail-fast     stop at the first failure
       --once          no second run of what failed (below)
@@ -52,7 +53,7 @@ while (($#)); do
     -L | --label) labels+=("$2"); shift ;;
     -R | --tests) ctest_arguments+=(-R "$2"); shift ;;
     -j | --jobs) jobs=$2; shift ;;
-    --long) export JDAGENT_LONG=1 ;;
+    --long) export JDAGENT_LONG=1; ctest_arguments+=(-C Long) ;;
     --no-install) install=no ;;
     --fail-fast) ctest_arguments+=(--stop-on-failure); again=no ;;
     --once) again=no ;;
@@ -97,7 +98,7 @@ if [[ $again == yes && $status != 0 && -f $results ]]; then
     if ((${#sampled[@]} > 0 && ${#sampled[@]} == ${#suspects[@]} && ${#sampled[@]} <= 6)); then
         echo "once more, alone: ${sampled[*]}"
         names=$(printf '%s\n' "${sampled[@]}" | sed 's/[.+]/\\&/g' | paste -sd '|')
-        if (cd "$build" && ctest --output-on-failure --no-tests=error -j 1 --output-junit "$results.again" \
+        if (cd "$build" && ctest --output-on-failure --no-tests=error -j 1 --output-junit "$results.again" -C Long \
             -R "^($names)\$") && [[ $(ended run "$results.again" | wc -l) == "${#sampled[@]}" ]]; then
             status=0
             unsteady=$(printf '  %s\n' "${sampled[@]}")

@@ -26,7 +26,7 @@ exec 9>"$build.lock"
 flock 9
 log=$build.log
 if ! { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON \
-    -DJDAGENT_SANITIZE=fuzzer-no-link,address,undefined &&
+    -DJDAGENT_SANITIZE=fuzzer-no-link,address,undefined -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG" &&
     cmake --build "$build" --target "${target}_fuzzer" -j "$(nproc)"; } >"$log" 2>&1; then
     cat "$log"
     exit 1
