@@ -3,9 +3,12 @@
 named as jdperf record does it, while perf's events are switched on and off every half second. Whatever else slows the
 machine or this JVM is in both halves; processes started one by one differ by more than what is looked for.
 
-Prints the processor time of a round while sampled, over that of its neighbours while not, and what that is for one
+With --alloc it is allocations that are recorded, not processor time, and a session of the agent's that is switched.
+
+Prints the processor time of a round while recorded, over that of its neighbours while not, and what that is for one
 sample and at the default rate. A low rate's cost is lost in the machine's unrest; one of ten times as many samples is
-not, and each sample costs what it costs (--frequency 990). Needs root; H2 comes from Maven Central, or from --h2.
+not, and each sample costs what it costs (--frequency 990, --alloc 65536). Needs root; H2 comes from Maven Central, or
+from --h2.
 """
 import argparse
 import bisect
@@ -40,6 +43,52 @@ class Control:
             if not got:
                 sys.exit("bench: perf has ended")
             said += got
+
+
+class Allocations:
+    """A uprobe on the agent's function as jdperf defines it, and sessions of the agent in a JVM."""
+    EVENTS = "/sys/kernel/tracing/uprobe_events"
+
+    def __init__(self, build, scratch, distance):
+        self.build, self.scratch, self.distance, self.pid = build, scratch, distance, None
+        self.group = f"jdagent_{os.getpid()}_bench"
+        self.hits, self.begun = 0, 0
+        agent = f"{build}/libjdagent.so"
+        symbols = subprocess.run(["nm", "-D", agent], check=True, capture_output=True, text=True).stdout
+        address = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" jdagent_event_alloc"))
+        segments = subprocess.run(["readelf", "-lW", agent], check=True, capture_output=True, text=True).stdout
+        for line in segments.splitlines():
+            words = line.split()
+            if words[:1] == ["LOAD"] and 0 <= address - int(words[2], 16) < int(words[4], 16):
+                offset = address - int(words[2], 16) + int(words[1], 16)
+        self.define(f"p:{self.group}/alloc {agent}:{offset:#x} value=%di:u64 base=%si:u64 scale=%dx:u32 name=+0(%cx):string")
+
+    def define(self, text):
+        events = os.open(self.EVENTS, os.O_WRONLY | os.O_APPEND) # which cannot be sought in, as open() does
+        os.write(events, text.encode() + b"\n")
+        os.close(events)
+
+    def event(self):
+        return f"{self.group}:alloc/call-graph=dwarf,stack-size=16384/"
+
+    def count(self):
+        with open("/sys/kernel/tracing/uprobe_profile", encoding="ascii") as lines:
+            return sum(int(line.split()[2]) for line in lines if line.split()[1] == "alloc" and self.build in line)
+
+    def live(self, *words):
+        subprocess.run([f"{self.build}/jdtool", "live", "--agent", f"{self.build}/libjdagent.so", *words], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def say(self, command):
+        if command == b"enable":
+            self.live("attach", str(self.pid), "-o", self.scratch, "--agent-options", f"alloc={self.distance}")
+            self.begun = self.count()
+        else:
+            self.hits += self.count() - self.begun
+            self.live("stop", str(self.pid))
+
+    def end(self):
+        self.define(f"-:{self.group}/alloc")
 
 
 def h2_jar(build):
@@ -78,6 +127,35 @@ def costs(rounds, spans):
     return found
 
 
+def measure_allocations(options, build, scratch):
+    """Costs of the spans, and events a second of them."""
+    rounds = os.path.join(scratch, "rounds")
+    switch = Allocations(build, scratch, options.alloc)
+    jvm = subprocess.Popen(
+        [os.path.join(options.jdk, "bin", "java"), "-Xms1g", "-Xmx1g", "-XX:+EnableDynamicAgentLoading",
+         "-cp", f"{scratch}:{options.h2}", "Rounds", str(options.warm), str(options.seconds + 10), rounds],
+        stdout=subprocess.PIPE)
+    jvm.stdout.readline()
+    switch.pid = jvm.pid
+    perf = subprocess.Popen(
+        ["perf", "record", "-k", "mono", "-e", switch.event(), "-o", "-", "--buildid-mmap", "-p", str(jvm.pid), "-m", "8M"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ, PERF_CONFIG="/dev/null"))
+    naming = subprocess.Popen([f"{build}/jdtool", "inject", "-q", "-i", "-", "-o", os.path.join(scratch, "named")],
+                              stdin=perf.stdout)
+    perf.stdout.close()
+    time.sleep(1)
+    spans = switched(options.seconds, switch)
+    if spans[-1][2] is False:
+        switch.say(b"disable")
+    for process in (jvm, perf, naming):
+        process.wait()
+    switch.end()
+    with open(rounds, encoding="ascii") as lines:
+        took = [tuple(map(int, line.split())) for line in lines]
+    seconds = sum(end - begin for begin, end, on in spans if on) / 1e9
+    return costs(took, spans), switch.hits / seconds
+
+
 def measure(options, build, scratch):
     rounds = os.path.join(scratch, "rounds")
     control = Control()
@@ -112,6 +190,7 @@ def main():
     parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
     parser.add_argument("--frequency", type=int, default=DEFAULT_RATE)
     parser.add_argument("--stack-size", type=int, default=65528)
+    parser.add_argument("--alloc", type=int, help="bytes between allocations that are told")
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--warm", type=int, default=20)
     parser.add_argument("--jvms", type=int, default=3)
@@ -119,19 +198,27 @@ def main():
     options = parser.parse_args()
     build = os.path.abspath(os.environ.get("JDAGENT_BUILD", os.path.join(HERE, "..", "build")))
     options.h2 = options.h2 or h2_jar(build)
-    found = []
+    found, rates = [], []
     for _ in range(options.jvms):
         with tempfile.TemporaryDirectory(prefix="jdagent-bench.") as scratch:
             subprocess.run([os.path.join(options.jdk, "bin", "javac"), "-nowarn", "-d", scratch,
                             os.path.join(HERE, "programs", "Rounds.java")], check=True)
-            found += measure(options, build, scratch)
+            if options.alloc:
+                more, rate = measure_allocations(options, build, scratch)
+                found += more
+                rates.append(rate)
+            else:
+                found += measure(options, build, scratch)
             print(f"{len(found)} spans, median {100 * statistics.median(found):+.2f} %", file=sys.stderr)
     found.sort()
     # The middle half: a collection or a busy neighbour in one span is not the sampler's.
     def middle(values):
         return statistics.fmean(sorted(values)[len(values) // 4:len(values) - len(values) // 4])
     again = sorted(middle(random.choices(found, k=len(found))) for _ in range(2000))
-    print(f"{options.frequency} Hz, {options.stack_size} bytes: {100 * middle(found):+.2f} % "
+    what = f"{options.frequency} Hz, {options.stack_size} bytes"
+    if options.alloc:
+        what = f"an allocation each {options.alloc} bytes, {statistics.fmean(rates):.0f} events a second"
+    print(f"{what}: {100 * middle(found):+.2f} % "
           f"({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %), {len(found)} spans")
     a_sample = [cost / options.frequency for cost in (middle(found), again[50], again[1950])]
     print("a sample {:.0f} us ({:.0f} to {:.0f}), ".format(*(1e6 * cost for cost in a_sample)) +
