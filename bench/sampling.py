@@ -3,7 +3,8 @@
 named as jdperf record does it, while perf's events are switched on and off every half second. Whatever else slows the
 machine or this JVM is in both halves; processes started one by one differ by more than what is looked for.
 
-With --alloc it is allocations that are recorded, not processor time, and a session of the agent's that is switched.
+With --alloc it is allocations that are recorded, not processor time: sessions of the agent with and without them, in
+turns, an allocation each so many bytes.
 
 Prints the processor time of a round while recorded, over that of its neighbours while not, and what that is for one
 sample and at the default rate. A low rate's cost is lost in the machine's unrest; one of ten times as many samples is
@@ -79,13 +80,15 @@ class Allocations:
         subprocess.run([f"{self.build}/jdtool", "live", "--agent", f"{self.build}/libjdagent.so", *words], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    def start(self, options):
+        self.live("attach", str(self.pid), "-o", self.scratch, "--agent-options", options)
+
     def say(self, command):
-        if command == b"enable":
-            self.live("attach", str(self.pid), "-o", self.scratch, "--agent-options", f"alloc={self.distance}")
-            self.begun = self.count()
-        else:
+        if command == b"disable":
             self.hits += self.count() - self.begun
-            self.live("stop", str(self.pid))
+        self.live("stop", str(self.pid))
+        self.start(f"alloc={self.distance}" if command == b"enable" else "methods=off")
+        self.begun = self.count()
 
     def end(self):
         self.define(f"-:{self.group}/alloc")
@@ -128,7 +131,7 @@ def costs(rounds, spans):
 
 
 def measure_allocations(options, build, scratch):
-    """Costs of the spans, and events a second of them."""
+    """Costs of the spans, and events a second of the program's processor time in them."""
     rounds = os.path.join(scratch, "rounds")
     switch = Allocations(build, scratch, options.alloc)
     jvm = subprocess.Popen(
@@ -143,16 +146,14 @@ def measure_allocations(options, build, scratch):
     naming = subprocess.Popen([f"{build}/jdtool", "inject", "-q", "-i", "-", "-o", os.path.join(scratch, "named")],
                               stdin=perf.stdout)
     perf.stdout.close()
-    time.sleep(1)
+    switch.start("methods=off")
     spans = switched(options.seconds, switch)
-    if spans[-1][2] is False:
-        switch.say(b"disable")
     for process in (jvm, perf, naming):
         process.wait()
     switch.end()
     with open(rounds, encoding="ascii") as lines:
         took = [tuple(map(int, line.split())) for line in lines]
-    seconds = sum(end - begin for begin, end, on in spans if on) / 1e9
+    seconds = sum(spent for end, spent in took for begin, last, on in spans if on and begin < end <= last) / 1e9
     return costs(took, spans), switch.hits / seconds
 
 
