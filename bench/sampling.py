@@ -24,6 +24,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 H2 = "2.2.224"
 DEFAULT_RATE = 99  # of jdperf record
+DEFAULT_DISTANCE = 512 * 1024  # bytes, of its --alloc
 
 
 class Control:
@@ -216,14 +217,18 @@ def main():
     def middle(values):
         return statistics.fmean(sorted(values)[len(values) // 4:len(values) - len(values) // 4])
     again = sorted(middle(random.choices(found, k=len(found))) for _ in range(2000))
-    what = f"{options.frequency} Hz, {options.stack_size} bytes"
+    rate, default = options.frequency, DEFAULT_RATE
+    what = f"{rate} Hz, {options.stack_size} bytes"
     if options.alloc:
-        what = f"an allocation each {options.alloc} bytes, {statistics.fmean(rates):.0f} events a second"
+        rate = statistics.fmean(rates)
+        default = rate * options.alloc / DEFAULT_DISTANCE
+        what = f"an allocation each {options.alloc} bytes, {rate:.0f} a second of processor time"
     print(f"{what}: {100 * middle(found):+.2f} % "
           f"({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %), {len(found)} spans")
-    a_sample = [cost / options.frequency for cost in (middle(found), again[50], again[1950])]
-    print("a sample {:.0f} us ({:.0f} to {:.0f}), ".format(*(1e6 * cost for cost in a_sample)) +
-          "at {} Hz {:+.2f} % ({:+.2f} to {:+.2f})".format(DEFAULT_RATE, *(100 * DEFAULT_RATE * cost for cost in a_sample)))
+    one = [cost / rate for cost in (middle(found), again[50], again[1950])]
+    print("a sample {:.0f} us ({:.0f} to {:.0f}), ".format(*(1e6 * cost for cost in one)) +
+          "at the default of {:.0f} a second {:+.2f} % ({:+.2f} to {:+.2f})".format(
+              default, *(100 * default * cost for cost in one)))
 
 
 main()
