@@ -11,6 +11,7 @@
  * right for methods of a class that was redefined, which JVMTI cannot tell of.
  */
 #include "agent/hotspot_workspace.h"
+#include "agent/unsigned5.h"
 
 #include <stdlib.h>
 
@@ -335,24 +336,6 @@ static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *s
 
 /* ---- Line tables: CompressedLineNumberReadStream (oops/method.hpp) ---- */
 
-/* As in hotspot_scopes.c. */
-static bool get_number(const uint8_t **at, const uint8_t *end, unsigned excluded, uint32_t *number)
-{
-    uint32_t sum = 0;
-    for (unsigned i = 0; i < 5; i++) {
-        if (*at == end || **at < excluded) {
-            return false;
-        }
-        uint32_t byte = *(*at)++;
-        sum += (byte - excluded) << (6 * i);
-        if (byte < 192) {
-            break;
-        }
-    }
-    *number = sum;
-    return true;
-}
-
 static int32_t unfold(uint32_t number)
 {
     return (int32_t)(number >> 1) ^ -(int32_t)(number & 1);
@@ -367,7 +350,7 @@ static bool decode_lines(const struct hotspot *hotspot, const struct raw_method 
 {
     const uint8_t *at = (const uint8_t *)raw->copy + hotspot->const_method + code_size;
     const uint8_t *end = (const uint8_t *)raw->copy + raw->size;
-    const unsigned excluded = hotspot->major >= 20;
+    const unsigned excluded = unsigned5_excluded(hotspot->major);
     int64_t bci = 0;
     int64_t line = 0;
     *count = 0;
@@ -376,8 +359,8 @@ static bool decode_lines(const struct hotspot *hotspot, const struct raw_method 
         if (byte == 255) {
             uint32_t bci_by = 0;
             uint32_t line_by = 0;
-            if (!get_number(&at, end, excluded, &bci_by) ||
-                !get_number(&at, end, excluded, &line_by)) {
+            if (!unsigned5_get(&at, end, excluded, &bci_by) ||
+                !unsigned5_get(&at, end, excluded, &line_by)) {
                 return false;
             }
             bci += unfold(bci_by);

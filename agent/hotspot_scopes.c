@@ -15,39 +15,12 @@
  * must agree in everything they both say, and what does not is not believed.
  */
 #include "agent/hotspot_fields.h"
+#include "agent/unsigned5.h"
 
 #include <stdlib.h>
 
 /* Larger nmethods than any there is room for in a code cache's heap. */
 #define DATA_MAX ((size_t)64 << 20)
-
-/* A piece of memory to decode from. */
-struct cursor {
-    const uint8_t *bytes;
-    size_t size;
-    size_t at;
-};
-
-/*
- * A byte below 192 ends the number, and so does the fifth. From JDK 20 on bytes stand for what they
- * are minus 1, because 0 is never written. False: the bytes end first, or a 0.
- */
-static bool get_number(struct cursor *cursor, unsigned excluded, uint32_t *number)
-{
-    uint32_t sum = 0;
-    for (unsigned i = 0; i < 5; i++) {
-        if (cursor->at >= cursor->size || cursor->bytes[cursor->at] < excluded) {
-            return false;
-        }
-        uint32_t byte = cursor->bytes[cursor->at++];
-        sum += (byte - excluded) << (6 * i);
-        if (byte < 192) {
-            break;
-        }
-    }
-    *number = sum;
-    return true;
-}
 
 static bool reserve(struct hotspot_scopes *scopes, size_t methods, size_t bytes)
 {
@@ -91,16 +64,19 @@ static bool decode_place(const struct decoder *decoder, uint32_t scope, const PC
                          method_key *methods)
 {
     const struct hotspot_nmethod *nmethod = decoder->nmethod;
-    struct cursor cursor = {.bytes = (const uint8_t *)decoder->data + nmethod->scopes_at,
-                            .size = nmethod->data_size - nmethod->scopes_at};
+    const uint8_t *scopes = (const uint8_t *)decoder->data + nmethod->scopes_at;
+    const uint8_t *end = (const uint8_t *)decoder->data + nmethod->data_size;
     for (jint depth = 0; depth < info->numstackframes; depth++) {
         uint32_t sender = 0;
         uint32_t method = 0;
         uint32_t bci = 0;
-        cursor.at = scope;
-        if (scope == 0 || !get_number(&cursor, decoder->excluded, &sender) ||
-            !get_number(&cursor, decoder->excluded, &method) ||
-            !get_number(&cursor, decoder->excluded, &bci) || method == 0 ||
+        if (scope == 0 || scope >= (size_t)(end - scopes)) {
+            return false;
+        }
+        const uint8_t *at = scopes + scope;
+        if (!unsigned5_get(&at, end, decoder->excluded, &sender) ||
+            !unsigned5_get(&at, end, decoder->excluded, &method) ||
+            !unsigned5_get(&at, end, decoder->excluded, &bci) || method == 0 ||
             method > nmethod->metadata_count || (jint)(bci - 1) != info->bcis[depth]) {
             return false;
         }
@@ -184,7 +160,6 @@ bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
                          const jvmtiCompiledMethodLoadInlineRecord *record,
                          struct hotspot_scopes *scopes)
 {
-    enum { FIRST_JDK_WITHOUT_ZEROES = 20 };
     size_t frames = count_frames(record);
     size_t metadata_size = nmethod->metadata_count * sizeof(void *);
     if (!hotspot || !nmethod->data || !nmethod->method || frames == 0 ||
@@ -208,7 +183,7 @@ bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
         .nmethod = nmethod,
         .data = scopes->copy,
         .metadata = scopes->copy + nmethod->data_size,
-        .excluded = hotspot->major >= FIRST_JDK_WITHOUT_ZEROES,
+        .excluded = unsigned5_excluded(hotspot->major),
     };
     good = good && read_data(hotspot, nearby, nmethod, scopes->copy) &&
            decode(&decoder, address, record, scopes);
