@@ -76,6 +76,32 @@ static enum object_state begin(struct elf_file *file, Elf *elf)
     return OBJECT_SOUND;
 }
 
+/* Whether a section is kept compressed, as debug files have them. */
+static bool has_packed_section(Elf *elf)
+{
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) && header.sh_flags & SHF_COMPRESSED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Of a mapped file all pages stay that were looked at once. What is compressed is looked at once
+ * and then lies in memory as a whole: such a file is read.
+ */
+static enum object_state read_packed(struct elf_file *file)
+{
+    if (!file->mapped || file->size > ELF_FILE_READ_MAX || !has_packed_section(file->elf)) {
+        return OBJECT_SOUND;
+    }
+    (void)elf_end(file->elf);
+    file->mapped = false;
+    return begin(file, elf_begin(file->fd, ELF_C_READ, NULL));
+}
+
 enum object_state elf_file_open(int root, const char *path, struct elf_file *out)
 {
     struct stat status = {0};
@@ -98,7 +124,9 @@ enum object_state elf_file_open(int root, const char *path, struct elf_file *out
         return OBJECT_UNSOUND;
     }
     (void)elf_version(EV_CURRENT);
-    return begin(out, elf_begin(fd, out->mapped ? ELF_C_READ_MMAP : ELF_C_READ, NULL));
+    enum object_state state =
+        begin(out, elf_begin(fd, out->mapped ? ELF_C_READ_MMAP : ELF_C_READ, NULL));
+    return state == OBJECT_SOUND ? read_packed(out) : state;
 }
 
 enum object_state elf_file_take(void *image, size_t size, struct elf_file *out)
@@ -152,6 +180,17 @@ Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t 
         }
     }
     return NULL;
+}
+
+void elf_file_hide_packed(const struct elf_file *file, const char *name)
+{
+    size_t size;
+    GElf_Shdr header;
+    Elf_Scn *section = elf_file_section(file, name, &size);
+    if (section && gelf_getshdr(section, &header) && header.sh_flags & SHF_COMPRESSED) {
+        header.sh_type = SHT_NOBITS; /* in libelf's copy of the header */
+        (void)gelf_update_shdr(section, &header);
+    }
 }
 
 bool elf_file_symbol(const struct elf_file *file, const char *section, const char *name,

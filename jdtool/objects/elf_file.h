@@ -48,6 +48,9 @@ size_t elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX])
 /* The section of that name with its content in the file. NULL: there is none. */
 Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t *size);
 
+/* From now on a compressed section of that name is none, so that libdw does not unpack it. */
+void elf_file_hide_packed(const struct elf_file *file, const char *name);
+
 /* What the file defines under that name, by its table `section`: ".dynsym" or ".symtab". A walk
  * through the table. False: nothing, or there is no such table. */
 bool elf_file_symbol(const struct elf_file *file, const char *section, const char *name,

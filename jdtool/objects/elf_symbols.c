@@ -14,9 +14,14 @@ static bool is_code(Elf *elf, size_t index)
     return section && gelf_getshdr(section, &header) && (header.sh_flags & SHF_EXECINSTR);
 }
 
-/* aarch64 marks where code and data begin ($x, $d, and with a suffix). */
-static bool is_mapping_mark(const struct symbols *symbols, const struct symbol *symbol)
+/* aarch64 marks where code and data begin ($x, $d, and with a suffix). Elsewhere no name is looked
+ * at, of which a JVM's library has some megabytes. */
+static bool is_mapping_mark(const struct symbols *symbols, const struct symbol *symbol,
+                            unsigned machine)
 {
+    if (machine != EM_AARCH64) {
+        return false;
+    }
     const char *name = symbol_name(symbols, symbol);
     return name[0] == '$' && (name[1] == 'x' || name[1] == 'd') &&
            (name[2] == '\0' || name[2] == '.');
@@ -34,9 +39,10 @@ static bool take(const GElf_Sym *symbol, bool code)
     return (type == STT_FUNC || type == STT_GNU_IFUNC) && code;
 }
 
-static bool add_table(struct symbols *symbols, Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
-                      uint8_t group)
+static bool add_table(struct symbols *symbols, const struct elf_file *file, Elf_Scn *section,
+                      const GElf_Shdr *header, uint8_t group)
 {
+    Elf *elf = file->elf;
     Elf_Scn *strings_section = elf_getscn(elf, header->sh_link);
     Elf_Data *strings = strings_section ? elf_getdata(strings_section, NULL) : NULL;
     Elf_Data *table = elf_getdata(section, NULL);
@@ -67,7 +73,7 @@ static bool add_table(struct symbols *symbols, Elf *elf, Elf_Scn *section, const
             .group = group,
             .binding = GELF_ST_BIND(symbol.st_info),
         };
-        if (!is_mapping_mark(symbols, &kept)) {
+        if (!is_mapping_mark(symbols, &kept, file->machine)) {
             symbols_add(symbols, &kept);
         }
     }
@@ -79,7 +85,7 @@ static bool add(struct symbols *symbols, const struct elf_file *file, unsigned t
     for (Elf_Scn *section = NULL; (section = elf_nextscn(file->elf, section));) {
         GElf_Shdr header;
         if (gelf_getshdr(section, &header) && header.sh_type == type) {
-            return add_table(symbols, file->elf, section, &header, group);
+            return add_table(symbols, file, section, &header, group);
         }
     }
     return false;

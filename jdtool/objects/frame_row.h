@@ -44,6 +44,7 @@ struct native_row {
     struct native_place places[NATIVE_PLACES];
     bool found;  /* false: the file says nothing of this address */
     bool signal; /* a signal handler's return: the caller was interrupted, it did not call */
+    bool lasts;  /* the row lives as long as the objects, not until the next question only */
 };
 
 /* The register of place `index` of a row, by DWARF number. machine: e_machine. */

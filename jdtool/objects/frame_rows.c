@@ -9,7 +9,13 @@
 
 struct cached_row {
     uint64_t address;
+    const struct native_row *row;
+};
+
+/* One that the set does not take. */
+struct own_row {
     struct native_row row;
+    Dwarf_Frame *frame; /* its expressions point into it */
 };
 
 struct frame_rows {
@@ -21,17 +27,19 @@ struct frame_rows {
     struct cached_row *list;
     uint32_t count;
     uint32_t room;
-    Dwarf_Frame **kept; /* frames that rows with expressions point into */
-    uint32_t kept_count;
-    uint32_t kept_room;
+    struct row_set *set;
+    struct own_row **own;
+    uint32_t own_count;
+    uint32_t own_room;
     struct native_row nothing;
 };
 
-struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame)
+struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame, struct row_set *set)
 {
     struct frame_rows *rows = calloc(1, sizeof *rows);
     if (rows) {
         rows->machine = machine;
+        rows->set = set;
         rows->eh_frame = eh_frame ? dwarf_getcfi_elf(eh_frame) : NULL;
     }
     return rows;
@@ -39,10 +47,11 @@ struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame)
 
 static void forget(struct frame_rows *rows)
 {
-    for (uint32_t i = 0; i < rows->kept_count; i++) {
-        free(rows->kept[i]);
+    for (uint32_t i = 0; i < rows->own_count; i++) {
+        free(rows->own[i]->frame);
+        free(rows->own[i]);
     }
-    rows->kept_count = 0;
+    rows->own_count = 0;
     rows->count = 0;
     hash_map_clear(&rows->by_address);
 }
@@ -57,7 +66,7 @@ void frame_rows_free(struct frame_rows *rows)
         (void)dwarf_cfi_end(rows->eh_frame);
     }
     hash_map_free(&rows->by_address);
-    free(rows->kept);
+    free((void *)rows->own);
     free(rows->list);
     free(rows);
 }
@@ -108,8 +117,8 @@ static bool reg_plus(const Dwarf_Op *op, struct native_place *place)
     return true;
 }
 
-/* A rule in our words. True when it points into the frame, which has to be kept then. */
-static bool take_register(Dwarf_Frame *frame, int number, struct native_place *place)
+/* A rule in our words. */
+static void take_register(Dwarf_Frame *frame, int number, struct native_place *place)
 {
     Dwarf_Op memory[3];
     Dwarf_Op *ops;
@@ -118,60 +127,47 @@ static bool take_register(Dwarf_Frame *frame, int number, struct native_place *p
     if (dwarf_frame_register(frame, number, memory, &ops, &count) != 0 ||
         (count == 0 && ops == memory)) {
         place->rule = NATIVE_UNDEFINED;
-        return false;
+        return;
     }
     if (count == 0) {
         place->rule = NATIVE_SAME;
-        return false;
+        return;
     }
     bool value = ops[count - 1].atom == DW_OP_stack_value;
     size_t body = value ? count - 1 : count;
     if (body && is_cfa(&ops[0]) && plus(ops + 1, body - 1, &place->offset)) {
         place->rule = value ? NATIVE_CFA : NATIVE_AT_CFA;
-        return false;
+        return;
     }
     if (!value && count == 1 && ops[0].atom == DW_OP_regx && ops[0].number < NATIVE_REGS) {
         place->rule = NATIVE_REG;
         place->reg = (uint8_t)ops[0].number;
-        return false;
+        return;
     }
     if (!value && count == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) {
         place->rule = NATIVE_REG;
         place->reg = (uint8_t)(ops[0].atom - DW_OP_reg0);
-        return false;
+        return;
     }
     if (ops == memory || count > UINT16_MAX) {
         place->rule = NATIVE_UNDEFINED;
-        return false;
+        return;
     }
     place->rule = value ? NATIVE_EXPRESSION : NATIVE_AT_EXPRESSION;
     place->operations = ops;
     place->length = (uint16_t)body;
-    return true;
 }
 
-static bool keep_frame(struct frame_rows *rows, Dwarf_Frame *frame)
-{
-    if (array_reserve(&rows->kept, rows->kept_count, &rows->kept_room, sizeof(Dwarf_Frame *)) < 0) {
-        return false;
-    }
-    rows->kept[rows->kept_count++] = frame;
-    return true;
-}
-
-static void take_frame(struct frame_rows *rows, Dwarf_Frame *frame, struct native_row *row)
+static void take_frame(const struct frame_rows *rows, Dwarf_Frame *frame, struct native_row *row)
 {
     Dwarf_Op *ops;
     size_t count;
-    bool keep = false;
     if (dwarf_frame_cfa(frame, &ops, &count) != 0 || count == 0 || count > UINT16_MAX) {
-        free(frame);
         return;
     }
     if (count != 1 || !reg_plus(ops, &row->cfa)) {
         row->cfa = (struct native_place){
             .rule = NATIVE_EXPRESSION, .length = (uint16_t)count, .operations = ops};
-        keep = true;
     }
     int return_address = dwarf_frame_info(frame, NULL, NULL, &row->signal);
     for (unsigned i = 0; i < NATIVE_PLACES; i++) {
@@ -179,34 +175,58 @@ static void take_frame(struct frame_rows *rows, Dwarf_Frame *frame, struct nativ
         if (i == NATIVE_PLACES - 1 && return_address >= 0) {
             number = return_address;
         }
-        keep |= take_register(frame, number, &row->places[i]);
+        take_register(frame, number, &row->places[i]);
     }
     row->found = true;
-    if (!keep) {
-        free(frame);
-    } else if (!keep_frame(rows, frame)) {
-        memset(row, 0, sizeof *row);
-        free(frame);
-    }
 }
 
-static void look_up(struct frame_rows *rows, uint64_t address, Dwarf *(*debug_frame)(void *context),
-                    void *context, struct native_row *row)
+/* The frame that an address has, to be freed. NULL: none. */
+static Dwarf_Frame *find_frame(struct frame_rows *rows, uint64_t address,
+                               Dwarf *(*debug_frame)(void *context), void *context)
 {
     Dwarf_Frame *frame = NULL;
-    memset(row, 0, sizeof *row);
     if (rows->eh_frame && dwarf_cfi_addrframe(rows->eh_frame, address, &frame) == 0) {
-        take_frame(rows, frame, row);
-        return;
+        return frame;
     }
     if (!rows->asked) {
         rows->asked = true;
         Dwarf *dwarf = debug_frame(context);
         rows->debug_frame = dwarf ? dwarf_getcfi(dwarf) : NULL;
     }
-    if (rows->debug_frame && dwarf_cfi_addrframe(rows->debug_frame, address, &frame) == 0) {
-        take_frame(rows, frame, row);
+    return rows->debug_frame && dwarf_cfi_addrframe(rows->debug_frame, address, &frame) == 0 ? frame
+                                                                                             : NULL;
+}
+
+/* A copy of a row, with its frame. NULL: no memory. */
+static const struct native_row *keep_own(struct frame_rows *rows, const struct native_row *row,
+                                         Dwarf_Frame *frame)
+{
+    struct own_row *own = NULL;
+    if (array_reserve(&rows->own, rows->own_count, &rows->own_room, sizeof(struct own_row *)) < 0 ||
+        !(own = malloc(sizeof *own))) {
+        return NULL;
     }
+    *own = (struct own_row){*row, frame};
+    rows->own[rows->own_count++] = own;
+    return &own->row;
+}
+
+static const struct native_row *look_up(struct frame_rows *rows, uint64_t address,
+                                        Dwarf *(*debug_frame)(void *context), void *context)
+{
+    struct native_row row;
+    memset(&row, 0, sizeof row);
+    Dwarf_Frame *frame = find_frame(rows, address, debug_frame, context);
+    if (frame) {
+        take_frame(rows, frame, &row);
+    }
+    const struct native_row *kept = row_set_keep(rows->set, &row);
+    if (!kept) {
+        kept = keep_own(rows, &row, frame);
+        frame = kept ? NULL : frame;
+    }
+    free(frame);
+    return kept ? kept : &rows->nothing;
 }
 
 const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address,
@@ -215,7 +235,7 @@ const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address
     struct hash_map_cursor cursor = hash_map_start(&rows->by_address, address);
     for (uint32_t at; (at = hash_map_next(&rows->by_address, &cursor)) != HASH_MAP_NONE;) {
         if (rows->list[at].address == address) {
-            return &rows->list[at].row;
+            return rows->list[at].row;
         }
     }
     if (rows->count == FRAME_ROWS_MAX) {
@@ -227,12 +247,13 @@ const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address
     }
     struct cached_row *cached = &rows->list[rows->count++];
     cached->address = address;
-    look_up(rows, address, debug_frame, context, &cached->row);
-    return &cached->row;
+    cached->row = look_up(rows, address, debug_frame, context);
+    return cached->row;
 }
 
 uint64_t frame_rows_bytes(const struct frame_rows *rows)
 {
     return sizeof *rows + (uint64_t)rows->room * sizeof *rows->list +
+           (uint64_t)rows->own_count * sizeof(struct own_row) +
            rows->by_address.room * sizeof *rows->by_address.slots;
 }

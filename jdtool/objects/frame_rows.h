@@ -1,11 +1,11 @@
 /*
  * Call-frame rows of a file: .eh_frame, else .debug_frame (its own or that of its debug file), both
- * read by libdw. A row is looked up once per address and kept, up to FRAME_ROWS_MAX.
+ * read by libdw. An address is looked up once and kept, up to FRAME_ROWS_MAX of them.
  */
 #ifndef JD_TOOL_FRAME_ROWS_H
 #define JD_TOOL_FRAME_ROWS_H
 
-#include "jdtool/objects/frame_row.h"
+#include "jdtool/objects/row_set.h"
 
 #include <elfutils/libdw.h>
 
@@ -14,15 +14,15 @@
 struct frame_rows;
 
 /*
- * machine: of the recording. eh_frame: with .eh_frame, may be NULL; it must outlive the rows. NULL:
- * no memory.
+ * machine: of the recording. eh_frame: with .eh_frame, may be NULL; it and the set must outlive the
+ * rows. NULL: no memory.
  */
-struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame);
+struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame, struct row_set *set);
 void frame_rows_free(struct frame_rows *rows); /* NULL is fine */
 
 /* The row of an address. debug_frame is asked for DWARF with .debug_frame when .eh_frame has no
  * row; it returns NULL if there is none, and its result must outlive the rows. Never NULL; lives
- * until the next call. */
+ * as long as the set does if it `lasts`, else until the next call. */
 const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address,
                                        Dwarf *(*debug_frame)(void *context), void *context);
 

@@ -118,7 +118,7 @@ static Dwarf *debug_frame_of(void *context)
 
 const struct native_row *object_row(struct object *object, uint64_t address)
 {
-    static const struct native_row nothing;
+    static const struct native_row nothing = {.lasts = true};
     struct object_file *file = object_use(object);
     if (!file || file->found.file.machine != object->objects->places.machine) {
         return &nothing;

@@ -9,6 +9,7 @@
 #include "jdtool/objects/frame_rows.h"
 #include "jdtool/objects/kallsyms.h"
 #include "jdtool/objects/lines.h"
+#include "jdtool/objects/row_set.h"
 
 /* A file while it is open, with what was made of it so far. */
 struct object_file {
@@ -82,6 +83,7 @@ struct objects {
     uint32_t open_count;
     uint64_t bytes;
     uint64_t opened;
+    struct row_set rows;
     char demangled[DEMANGLE_INPUT_MAX];
 
     struct object *kernel;
@@ -102,8 +104,8 @@ void object_count_bytes(struct object *object);
 
 /* Opens and closes what is behind an object (object_file.c). */
 enum object_state object_file_open(const struct file_places *places,
-                                   const struct file_identity *identity, struct object_file **out,
-                                   char **why);
+                                   const struct file_identity *identity, struct row_set *rows,
+                                   struct object_file **out, char **why);
 void object_file_close(struct object_file *file);
 uint64_t object_file_bytes(const struct object_file *file);
 const struct symbols *object_file_symbols(const struct file_places *places,

@@ -34,8 +34,8 @@ static void read_segments(struct object_file *file)
 }
 
 enum object_state object_file_open(const struct file_places *places,
-                                   const struct file_identity *identity, struct object_file **out,
-                                   char **why)
+                                   const struct file_identity *identity, struct row_set *rows,
+                                   struct object_file **out, char **why)
 {
     struct object_file *file = calloc(1, sizeof *file);
     *out = NULL;
@@ -51,7 +51,7 @@ enum object_state object_file_open(const struct file_places *places,
     }
     read_segments(file);
     bool fits = file->found.file.machine == places->machine && !file->found.only_debug;
-    file->rows = frame_rows_new(places->machine, fits ? file->found.file.elf : NULL);
+    file->rows = frame_rows_new(places->machine, fits ? file->found.file.elf : NULL, rows);
     if (!file->rows) {
         object_file_close(file);
         return OBJECT_UNSOUND;
@@ -136,6 +136,18 @@ const struct symbols *object_file_symbols(const struct file_places *places,
     return symbols;
 }
 
+/* libdw unpacks all sections as it opens a file, and what variables are in is asked by nobody. */
+static void hide_unused(const struct elf_file *file)
+{
+    static const char *const names[] = {
+        ".debug_loc",      ".debug_loclists",     ".debug_aranges",      ".debug_macro",
+        ".debug_pubnames", ".debug_gnu_pubnames", ".debug_gnu_pubtypes", ".debug_pubtypes",
+    };
+    for (size_t i = 0; file->elf && i < sizeof names / sizeof names[0]; i++) {
+        elf_file_hide_packed(file, names[i]);
+    }
+}
+
 /* Its own, or that of its debug file. */
 static Dwarf *begin_dwarf(const struct file_places *places, struct object_file *file)
 {
@@ -145,6 +157,7 @@ static Dwarf *begin_dwarf(const struct file_places *places, struct object_file *
         !elf_file_section(with, ".debug_frame", &size)) {
         with = debug_of(places, file);
     }
+    hide_unused(with);
     return with->elf ? dwarf_begin_elf(with->elf, DWARF_C_READ, NULL) : NULL;
 }
 

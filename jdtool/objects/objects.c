@@ -44,6 +44,7 @@ int objects_new(const struct objects_options *options, struct objects **out)
     }
     (void)unsetenv("DEBUGINFOD_URLS");
     objects->vmlinux_file = ELF_FILE_NONE;
+    objects->rows = ROW_SET_EMPTY;
     objects->build_id_dir = find_directory(options->build_id_dir);
     objects->os_release = options->os_release ? strdup(options->os_release) : NULL;
     if (!objects->build_id_dir || (options->os_release && !objects->os_release)) {
@@ -82,6 +83,7 @@ void objects_free(struct objects *objects)
     }
     free_object(objects->too_many);
     kernel_free(objects);
+    row_set_free(&objects->rows);
     hash_map_free(&objects->by_identity);
     hash_map_free(&objects->listed_by_path);
     intern_free(&objects->paths);
@@ -313,7 +315,8 @@ struct object_file *object_use(struct object *object)
         return NULL;
     }
     char *why;
-    object->state = object_file_open(&objects->places, &object->identity, &object->file, &why);
+    object->state =
+        object_file_open(&objects->places, &object->identity, &objects->rows, &object->file, &why);
     free(object->why);
     object->why = why;
     objects->opened++;

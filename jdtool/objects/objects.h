@@ -200,7 +200,8 @@ size_t object_inlines(struct object *object, uint64_t address,
 struct native_row; /* frame_row.h */
 
 /* The call-frame row at an address: of .eh_frame, else .debug_frame. Never NULL, `found` tells
- * whether there is one; lives until the next call for any of the objects. */
+ * whether there is one, `lasts` whether it lives as long as the objects; else it does until the
+ * next call for any of them. */
 const struct native_row *object_row(struct object *object, uint64_t address);
 
 /* Whether threads or processes begin there: start_thread, clone, _start and the like. A stack that

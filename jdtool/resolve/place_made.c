@@ -75,11 +75,17 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
 
 /* ---- Frames ---- */
 
-static void use_frame(struct place *place, const struct resolved_frame *one)
+static void use_frame(struct places *places, struct place *place, const struct resolved_frame *one)
 {
-    place->own = *one;
-    place->frame_count = 1; /* see finish_frames */
-    place->frames = NULL;
+    struct resolved_frame *frame = (struct resolved_frame *)place->frames;
+    if (!frame) {
+        frame = arena_take(&places->arena, sizeof *frame);
+        places->failed |= !frame;
+        frame = frame ? frame : &places->nameless;
+    }
+    *frame = *one;
+    place->frames = frame;
+    place->frame_count = 1;
 }
 
 static void use_code(struct places *places, struct place *place, const struct code_place *found)
@@ -96,7 +102,7 @@ static void use_code(struct places *places, struct place *place, const struct co
     }
     if (!code || !place->frames) {
         places->failed = true;
-        use_frame(place, &places->unknown);
+        use_frame(places, place, &places->unknown);
     }
 }
 
@@ -107,7 +113,7 @@ static void symbolize(struct places *places, struct place *place, struct object 
     struct object_symbol symbol;
     struct resolved_frame frame = {.kind = (uint8_t)kind, .bci = -1, .module = place->module};
     if (!object_symbol(object, address, &symbol)) {
-        use_frame(place, &frame);
+        use_frame(places, place, &frame);
         return;
     }
     struct method_facts facts = {
@@ -142,22 +148,12 @@ static void symbolize(struct places *places, struct place *place, struct object 
     frame.method = facts.name ? methods_of(places->options.methods, &facts) : NULL;
     places->failed |= !frame.method || !frames;
     if (!frames) {
-        use_frame(place, &places->unknown);
+        use_frame(places, place, &places->unknown);
         return;
     }
     frames[depth] = frame;
     place->frames = frames;
     place->frame_count = (uint32_t)depth + 1;
-}
-
-static bool has_no_expression(const struct native_row *row)
-{
-    bool none = row->cfa.rule != NATIVE_EXPRESSION && row->cfa.rule != NATIVE_AT_EXPRESSION;
-    for (unsigned i = 0; i < NATIVE_PLACES; i++) {
-        none &=
-            row->places[i].rule != NATIVE_EXPRESSION && row->places[i].rule != NATIVE_AT_EXPRESSION;
-    }
-    return none;
 }
 
 const struct native_row *places_row(struct places *places, const struct place *place)
@@ -176,18 +172,6 @@ const struct frame_row *places_code_row(struct place *place)
     return place->code_row;
 }
 
-/* Keeps the row where it is whole in itself; expressions belong to a file that may be closed. */
-static void keep_row(struct places *places, struct place *place)
-{
-    const struct native_row *row = object_row(place->unwind.object, place->unwind.file_address);
-    struct native_row *kept =
-        has_no_expression(row) ? arena_take(&places->arena, sizeof *kept) : NULL;
-    if (kept) {
-        *kept = *row;
-        place->row = kept;
-    }
-}
-
 static void use_file(struct places *places, struct place *place, const struct mapped *mapped)
 {
     struct unwind_place *unwind = &place->unwind;
@@ -199,10 +183,11 @@ static void use_file(struct places *places, struct place *place, const struct ma
     if (places->options.symbolize && unwind->object) {
         symbolize(places, place, unwind->object, unwind->file_address, RESOLVED_NATIVE);
     } else {
-        use_frame(place, &frame);
+        use_frame(places, place, &frame);
     }
     if (places->options.unwind && unwind->object) {
-        keep_row(places, place);
+        const struct native_row *row = object_row(unwind->object, unwind->file_address);
+        place->row = row->lasts ? row : NULL;
     }
 }
 
@@ -217,7 +202,7 @@ static void use_nothing(struct places *places, struct place *place, const struct
             places->until = places->time; /* it depends on the time: not for the next sample */
         }
     }
-    use_frame(place, &frame);
+    use_frame(places, place, &frame);
 }
 
 void place_make(struct places *places, struct place *place, struct process *process, uint64_t time)
@@ -257,6 +242,6 @@ void place_make_kernel(struct places *places, struct place *place, struct object
     if (places->options.symbolize && kernel) {
         symbolize(places, place, kernel, place->pc, RESOLVED_KERNEL);
     } else {
-        use_frame(place, &frame);
+        use_frame(places, place, &frame);
     }
 }

@@ -100,14 +100,10 @@ static uint32_t next_origin(struct places *places)
     return places->made < UINT32_MAX ? places->made : 0;
 }
 
-/* A place that has come to where it stays: its frames are told their addresses. */
+/* The frames of a place that was made are told their addresses. */
 static void finish_frames(struct place *place, uint32_t origin)
 {
     struct resolved_frame *frames = (struct resolved_frame *)place->frames;
-    if (!frames) {
-        frames = &place->own;
-        place->frames = frames;
-    }
     place->is_caller = place->caller && !place->unwind.barrier && !place->unwind.stub_section;
     for (uint32_t i = 0; i < place->frame_count; i++) {
         frames[i].address = place->unwind.address;
@@ -129,12 +125,13 @@ static bool is_of(const struct place *place, uint32_t process, uint64_t pc, bool
     return place->pc == pc && place->process == process && place->caller == caller;
 }
 
-/* Looking one up misses the processor's caches twice, at its slot and at the place itself: many at
- * a time wait for memory together. */
+/* Looking one up misses the processor's caches thrice, at its slot, at the place itself and at its
+ * frames: many at a time wait for memory together. */
 void places_prefetch(const struct places *places, const struct process *process,
                      const uint64_t *pcs, uint32_t count)
 {
     struct hash_map_cursor cursors[PREFETCHED];
+    const struct place *found[PREFETCHED];
     for (uint32_t from = 0; from < count; from += PREFETCHED) {
         uint32_t left = count - from;
         uint32_t some = left < PREFETCHED ? left : PREFETCHED;
@@ -145,11 +142,16 @@ void places_prefetch(const struct places *places, const struct process *process,
         }
         for (uint32_t i = 0; i < some; i++) {
             uint32_t at = hash_map_next(&places->by_pc, &cursors[i]);
+            found[i] = NULL;
             if (at != HASH_MAP_NONE) {
-                const struct place *place = chunks_at(&places->list, at);
-                __builtin_prefetch(place);
-                __builtin_prefetch(&place->own);
-                __builtin_prefetch((const char *)&place->own + 64);
+                found[i] = chunks_at(&places->list, at);
+                __builtin_prefetch(found[i]);
+                __builtin_prefetch(&found[i]->unwind);
+            }
+        }
+        for (uint32_t i = 0; i < some; i++) {
+            if (found[i]) {
+                __builtin_prefetch(found[i]->frames);
             }
         }
     }
@@ -192,8 +194,9 @@ static struct place *nowhere(struct places *places, uint64_t pc, bool caller)
     *place = (struct place){.pc = pc,
                             .caller = caller,
                             .unwind = {.address = pc - caller},
-                            .own = places->unknown,
+                            .frames = &places->nameless,
                             .frame_count = 1};
+    places->nameless = places->unknown;
     finish_frames(place, 0);
     return place;
 }
@@ -227,7 +230,8 @@ struct place *places_at(struct places *places, struct process *process, uint64_t
                               .caller = caller,
                               .process = process->number,
                               .generation = generation,
-                              .mappings_state = state};
+                              .mappings_state = state,
+                              .frames = place->frames};
         place_make(places, &fresh, process, time);
         places->version += place->until > place->from;
         *place = fresh;

@@ -30,13 +30,12 @@ struct place {
     const struct resolved_frame *frames; /* without what depends on the sample */
     uint64_t module_address;
 
-    struct resolved_frame own; /* of a place with one frame */
     struct unwind_place unwind;
     struct object *file;              /* what is mapped there, found or not; NULL: no file */
     const struct code_source *source; /* NULL: no generated code */
     const struct resolved_code *code; /* the same */
     const struct module *module;      /* NULL: in none */
-    const struct native_row *row;     /* kept here; NULL: to be asked for */
+    const struct native_row *row;     /* one that lasts; NULL: to be asked for */
     const struct frame_row *code_row; /* once it was asked for */
 };
 

@@ -19,7 +19,7 @@ struct places {
         uint64_t hash;
         struct place *place; /* NULL: none */
     } front[FRONT];          /* those that were asked for last */
-    struct arena arena;      /* frames and rows */
+    struct arena arena;      /* frames */
     bool failed;
 
     /* The place that is being made. */
@@ -31,14 +31,15 @@ struct places {
     uint64_t version;
     uint32_t made; /* so many, which is the origin of their frames */
 
-    struct place nowhere; /* for want of memory, and of a process */
+    struct place nowhere;           /* for want of memory, and of a process */
+    struct resolved_frame nameless; /* its frame */
     struct resolved_frame unknown;
 };
 
 /*
- * Finds out what is at place->pc of a process at a time, and until when that holds. Frames have no
- * addresses yet, and where there is one only it is place->own. Without memory places->failed is
- * set.
+ * Finds out what is at place->pc of a process at a time, and until when that holds. place->frames
+ * is NULL, or what one frame may be written to. Frames have no addresses yet. Without memory
+ * places->failed is set.
  */
 void place_make(struct places *places, struct place *place, struct process *process, uint64_t time);
 

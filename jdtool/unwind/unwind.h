@@ -71,9 +71,9 @@ struct unwind_place {
     /* A file. */
     struct object *object; /* NULL: none that can be read */
     uint64_t file_address; /* in the object */
-    bool mapped;           /* a file is mapped there, readable or not */
 
     uint64_t address;  /* of the frame, as struct unwind_frame has it */
+    bool mapped;       /* a file is mapped there, readable or not; of the first part, too */
     bool barrier;      /* the pc is a return to the start of cont_returnBarrier */
     bool stub_section; /* behind the code, which is a method's; see unwind.c */
 };
