@@ -1,6 +1,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,8 +33,20 @@ static int run(const struct verb *verb, int argc, char **argv)
     return verb->run(argc, argv);
 }
 
+/*
+ * glibc has what is large in pages of its own, but only until such a piece is freed: from then on
+ * up to 32 MB come from the heap. An array that grows there is copied, and leaves a hole behind.
+ */
+static void keep_large_apart(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    (void)mallopt(M_MMAP_THRESHOLD, 512 * 1024);
+#endif
+}
+
 int main(int argc, char **argv)
 {
+    keep_large_apart();
     if (argc < 2) {
         usage(stderr);
         return STATUS_USAGE;

@@ -1,7 +1,7 @@
 /*
  * The way of a record: read (perf_data_next), put in order (record_queue), waited for, resolved,
- * given to the sinks. A sample's stack copy is most of a recording, and of the copy often only the
- * first part is valid: the rest is not kept while the sample waits.
+ * given to the sinks. A sample's stack copy is most of a recording: while the sample waits, what is
+ * valid of the copy is kept at most, and where it can be read again, from a file, none of it.
  */
 #include "jdtool/stream.h"
 
@@ -67,6 +67,7 @@ struct stream {
     bool wants_codes;
     uint64_t updated; /* when dumps were last asked */
     uint64_t next_turn;
+    uint8_t *stack; /* PERF_RECORD_SIZE_MAX bytes, once a copy was read again */
 };
 
 static uint64_t now(void)
@@ -141,12 +142,35 @@ static int give_deopt(struct stream *stream, const struct resolved_sample *sampl
     return give_mark(stream, sample->thread.pid, sample->thread.tid, &mark);
 }
 
+/* A stack copy that did not wait with its sample. */
+static int fetch_stack(struct stream *stream, struct perf_sample *sample)
+{
+    size_t size = sample->stack_dyn_size;
+    if (!stream->stack) {
+        stream->stack = malloc(PERF_RECORD_SIZE_MAX);
+    }
+    if (!stream->stack) {
+        return no_memory(stream);
+    }
+    int err = perf_data_read(stream->data, sample->stack_offset, stream->stack, size);
+    if (err) {
+        error_message("failed to read %s again: %s", stream->options->input, strerror(-err));
+        return err;
+    }
+    sample->stack = stream->stack;
+    return 0;
+}
+
 static int deliver_sample(struct stream *stream, struct perf_sample *sample,
                           const struct event_facts *event)
 {
     struct recording *recording = &stream->facts.recording;
     struct resolved_sample resolved;
-    int err = resolver_sample(stream->resolver, sample, event, &resolved);
+    int err = sample->stack_offset ? fetch_stack(stream, sample) : 0;
+    if (err) {
+        return err;
+    }
+    err = resolver_sample(stream->resolver, sample, event, &resolved);
     resolver_report(stream->resolver, recording); /* JVMs may have been found */
     if (!err && stream->wants_codes) {
         err = resolver_codes(stream->resolver, sample->time, give_code, stream);
@@ -451,12 +475,14 @@ static int release(struct stream *stream, bool at_end)
 
 /* ---- From the recording ---- */
 
-/* Keeps a sample without the invalid part of its stack copy. 0 or -ENOMEM. */
+/* Keeps a sample without its stack copy, or if that cannot be read again, without the invalid part
+ * of it. 0 or -ENOMEM. */
 static int queue_copy(struct stream *stream, struct queued_record *queued,
                       const struct perf_record *record, const struct perf_sample *sample)
 {
     const uint8_t *from = record->bytes;
-    size_t first = (size_t)(sample->stack - from) + sample->stack_dyn_size;
+    size_t stack = (size_t)(sample->stack - from);
+    size_t first = record->offset ? stack : stack + sample->stack_dyn_size;
     size_t at = (sizeof *sample + 15) & ~(size_t)15;
     queued->kind = QUEUED_COPY;
     queued->size = (uint32_t)(at + first + sample->tail.size);
@@ -471,6 +497,10 @@ static int queue_copy(struct stream *stream, struct queued_record *queued,
         memcpy(to + first, sample->tail.at, sample->tail.size);
     }
     perf_sample_move(&copy, from, to);
+    if (record->offset) {
+        copy.stack = NULL;
+        copy.stack_offset = record->offset + stack;
+    }
     copy.user = (struct perf_bytes){0};
     copy.tail.at = to + first;
     memcpy(kept, &copy, sizeof copy);
@@ -704,6 +734,7 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
     waits_free(stream.waits);
     late_chains_free(stream.late_chains);
     marks_free(stream.marks);
+    free(stream.stack);
     resolver_free(stream.resolver);
     recording_forget(&stream.facts);
     perf_data_close(stream.data);

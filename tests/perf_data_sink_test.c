@@ -160,7 +160,8 @@ static void tell(struct world *world, uint32_t pid, uint64_t time, const uint64_
                                        (uint16_t)(sizeof header + at * 8)};
     memcpy(bytes, &header, sizeof header);
     memcpy(bytes + sizeof header, words, at * 8);
-    struct perf_record record = {header.type, header.misc, header.size, bytes};
+    struct perf_record record = {
+        .type = header.type, .misc = header.misc, .size = header.size, .bytes = bytes};
     struct perf_sample recorded;
     assert_int_equal(perf_sample_decode(world->data, &record, &recorded), 0);
     recorded.unwound = unwound;
@@ -191,7 +192,7 @@ static void tell_record(struct world *world, uint32_t type, uint16_t misc, const
     struct perf_event_header header = {type, misc, (uint16_t)(sizeof header + count * 8)};
     memcpy(bytes, &header, sizeof header);
     memcpy(bytes + sizeof header, words, count * 8);
-    struct perf_record record = {type, misc, header.size, bytes};
+    struct perf_record record = {.type = type, .misc = misc, .size = header.size, .bytes = bytes};
     assert_int_equal(world->sink->ops->record(world->sink, &record, superseded), 0);
 }
 

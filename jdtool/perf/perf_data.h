@@ -84,6 +84,7 @@ struct perf_record {
     uint16_t misc;
     uint16_t size;
     const uint8_t *bytes;
+    uint64_t offset; /* where it stands in the file; 0: in none, it came packed or by a pipe */
 };
 
 struct perf_data;
@@ -118,6 +119,10 @@ bool perf_data_has(const struct perf_data *data, uint64_t sample_type);
  * many milliseconds.
  */
 int perf_data_next(struct perf_data *data, struct perf_record *record);
+
+/* Reads exactly size bytes of a file at an offset. 0 or a negative errno (-ENODATA: it ends), no
+ * message. */
+int perf_data_read(const struct perf_data *data, uint64_t offset, void *to, size_t size);
 bool perf_data_wait(const struct perf_data *data, int milliseconds);
 
 /*
@@ -199,6 +204,7 @@ struct perf_sample {
 
     /* The copy starts at the stack pointer; stack_dyn_size of its bytes are valid. NULL: none. */
     const uint8_t *stack;
+    uint64_t stack_offset; /* not 0: instead of being there it is read from the file */
     uint64_t stack_size;
     uint64_t stack_dyn_size;
 

@@ -73,9 +73,6 @@ struct perf_data {
 /* The event with this id, or NULL. */
 const struct perf_event *perf_data_event_by_id(const struct perf_data *data, uint64_t id);
 
-/* Reads exactly size bytes of a file at an offset. 0 or a negative errno (-ENODATA: it ends). */
-int perf_data_read(const struct perf_data *data, uint64_t offset, void *to, size_t size);
-
 /* Messages. -EINVAL, -ENOTSUP. */
 int perf_data_malformed(const struct perf_data *data, const char *what);
 int perf_data_refuse(const struct perf_data *data, const char *what, const char *remedy);

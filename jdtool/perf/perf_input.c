@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WINDOW_SIZE ((size_t)1024 * 1024)
+/* Not more than the processor keeps near. */
+#define WINDOW_SIZE ((size_t)256 * 1024)
 
 /* As much as the kernel lets an ordinary user have (fs.pipe-max-size): perf is seldom kept waiting,
  * and what it cannot write in time it loses. */

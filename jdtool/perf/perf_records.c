@@ -74,13 +74,17 @@ static int next_in_input(struct perf_data *data, struct perf_record *record)
     if (have < header.size) {
         return have < 0 ? read_failed(data, have) : cut_off(data);
     }
+    uint64_t offset = perf_input_is_file(data->input) ? perf_input_offset(data->input) : 0;
     perf_input_skip(data->input, header.size);
     if ((uintptr_t)at % 8) { /* not in files that perf wrote, but in its pipes */
         memcpy(data->aligned, at, header.size);
         at = data->aligned;
     }
-    *record = (struct perf_record){
-        .type = header.type, .misc = header.misc, .size = header.size, .bytes = at};
+    *record = (struct perf_record){.type = header.type,
+                                   .misc = header.misc,
+                                   .size = header.size,
+                                   .bytes = at,
+                                   .offset = offset};
     return 1;
 }
 

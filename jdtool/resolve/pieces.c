@@ -18,7 +18,10 @@ struct code_piece {
     uint8_t tier;
     bool is_osr;
     const struct resolved_method *method;
-    struct trailer tree; /* only nodes and ranges; in one allocation at tree.nodes */
+    struct trailer_node *nodes; /* of its tree; the ranges are in the same allocation */
+    struct trailer_range *ranges;
+    uint32_t node_count;
+    uint32_t range_count;
     struct piece_row *rows;
     uint32_t row_count;
 };
@@ -38,10 +41,13 @@ static void forget_trees(struct code_source *source)
 {
     for (uint32_t i = 0; i < source->pieces.count; i++) {
         struct code_piece *piece = piece_at(source, i);
-        free(piece->tree.nodes);
+        free(piece->nodes);
         free(piece->rows);
-        memset(&piece->tree, 0, sizeof piece->tree);
+        piece->nodes = NULL;
+        piece->ranges = NULL;
         piece->rows = NULL;
+        piece->node_count = 0;
+        piece->range_count = 0;
         piece->row_count = 0;
         piece->fetched = false;
     }
@@ -70,10 +76,10 @@ static bool keep_tree(struct code_source *source, const struct trailer *from,
     }
     memcpy(bytes, from->nodes, nodes_size);
     memcpy(bytes + nodes_size, from->ranges, ranges_size);
-    piece->tree.nodes = (struct trailer_node *)bytes;
-    piece->tree.node_count = from->node_count;
-    piece->tree.ranges = (struct trailer_range *)(bytes + nodes_size);
-    piece->tree.range_count = from->range_count;
+    piece->nodes = (struct trailer_node *)bytes;
+    piece->node_count = from->node_count;
+    piece->ranges = (struct trailer_range *)(bytes + nodes_size);
+    piece->range_count = from->range_count;
     source->piece_bytes += nodes_size + ranges_size;
     return true;
 }
@@ -317,11 +323,14 @@ const struct resolved_frame *piece_frames(struct piece_context *context, struct 
         return NULL;
     }
     uint64_t offset = address - code->address;
-    const struct trailer *tree = &piece->tree;
+    const struct trailer tree = {.nodes = piece->nodes,
+                                 .node_count = piece->node_count,
+                                 .ranges = piece->ranges,
+                                 .range_count = piece->range_count};
     const struct trailer_range *range =
-        offset <= UINT32_MAX ? trailer_range_at(tree, (uint32_t)offset) : NULL;
+        offset <= UINT32_MAX ? trailer_range_at(&tree, (uint32_t)offset) : NULL;
     uint32_t node = range ? range->node : 0;
-    uint32_t depth = depth_of(tree, node, &context->inlines_cut);
+    uint32_t depth = depth_of(&tree, node, &context->inlines_cut);
     struct resolved_frame *frames = arena_take(arena, (depth + (size_t)1) * sizeof *frames);
     if (!frames) {
         return NULL;
@@ -335,14 +344,14 @@ const struct resolved_frame *piece_frames(struct piece_context *context, struct 
             .line = line,
             .bci = -1,
             .module = code->module,
-            .method = inlined_method(context, source, tree->nodes[node].method),
+            .method = inlined_method(context, source, tree.nodes[node].method),
             .code = code,
         };
         if (!frames[i].method) {
             return NULL;
         }
-        line = tree->nodes[node].call_line;
-        node = tree->nodes[node].parent;
+        line = tree.nodes[node].call_line;
+        node = tree.nodes[node].parent;
     }
     frames[depth] = (struct resolved_frame){
         .kind = piece->kind,

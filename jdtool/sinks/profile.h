@@ -43,8 +43,8 @@ struct profile_location {
     const struct resolved_code *code; /* NULL: no generated code */
     uint64_t address;                 /* in the module; without one, and in the kernel, as it was */
     uint32_t first_line;              /* index of its innermost line */
-    uint32_t line_count;              /* from 1 */
-    bool is_caller;                   /* see struct resolved_frame; of the first that was seen */
+    uint32_t line_count : 31;         /* from 1 */
+    uint32_t is_caller : 1;           /* see struct resolved_frame; of the first that was seen */
 };
 
 struct profile_node {
