@@ -223,7 +223,7 @@ static void put_instruction(struct writer *w, const struct instruction *instruct
     uint32_t number = (uint32_t)(w->annotated - a->codes);
     uint64_t end = (uint64_t)instruction->offset + instruction->size;
     const uint64_t *weights = NULL;
-    /* A sampled address inside of the instruction is its own; there is at most one. */
+    /* A sampled address inside of the instruction is its own; see put_instructions. */
     while (w->place < a->place_count && a->places[w->place].code == number &&
            a->places[w->place].offset < end) {
         weights = a->places[w->place++].weights;
@@ -244,6 +244,30 @@ static void put_instruction(struct writer *w, const struct instruction *instruct
         }
     }
     packed_output_text(w->output, "\n");
+}
+
+static int put_instructions(struct writer *w)
+{
+    const struct annotation *a = w->annotation;
+    const struct resolved_code *code = w->annotated->code;
+    uint32_t number = (uint32_t)(w->annotated - a->codes);
+    bool *begins = calloc((size_t)code->size + 1, sizeof *begins);
+    int err = begins ? 0 : -ENOMEM;
+    for (uint32_t i = w->place; !err && i < a->place_count && a->places[i].code == number; i++) {
+        if (a->places[i].offset < code->size) {
+            begins[a->places[i].offset] = true;
+        }
+    }
+    for (uint32_t at = 0; at < code->size && !err;) {
+        struct instruction instruction =
+            disassemble_in_step(a->profile->recording->arch, w->details.bytes, (size_t)code->size,
+                                begins, at, code->address);
+        err = put_chain(w, at);
+        put_instruction(w, &instruction);
+        at += instruction.size;
+    }
+    free(begins);
+    return err;
 }
 
 static void put_head(struct writer *w)
@@ -279,7 +303,6 @@ int annotation_put(const struct annotation *annotation, uint32_t number,
                        .sources = sources,
                        .output = output};
     const struct resolved_code *code = w.annotated->code;
-    const char *arch = annotation->profile->recording->arch;
     int err = 0;
     while (w.place < annotation->place_count && annotation->places[w.place].code < number) {
         w.place++;
@@ -290,13 +313,7 @@ int annotation_put(const struct annotation *annotation, uint32_t number,
     } else if (!w.details.bytes) {
         packed_output_text(output, "(the dump has no bytes of it: the agent ran with code=off)\n");
     } else {
-        for (uint32_t at = 0; at < code->size && !err;) {
-            struct instruction instruction =
-                disassemble(arch, w.details.bytes, (size_t)code->size, at, code->address);
-            err = put_chain(&w, at);
-            put_instruction(&w, &instruction);
-            at += instruction.size;
-        }
+        err = put_instructions(&w);
     }
     for (uint32_t i = 0; i < w.file_count; i++) {
         free(w.files[i].text);

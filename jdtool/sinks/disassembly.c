@@ -57,3 +57,15 @@ struct instruction disassemble(const char *arch, const uint8_t *bytes, size_t si
     }
     return instruction;
 }
+
+struct instruction disassemble_in_step(const char *arch, const uint8_t *bytes, size_t size,
+                                       const bool *begins, uint32_t offset, uint64_t address)
+{
+    struct instruction instruction = disassemble(arch, bytes, size, offset, address);
+    for (uint32_t inner = offset + 1; begins && inner < offset + instruction.size; inner++) {
+        if (begins[inner]) {
+            return disassemble(arch, bytes, inner, offset, address);
+        }
+    }
+    return instruction;
+}

@@ -23,6 +23,14 @@ struct instruction {
 struct instruction disassemble(const char *arch, const uint8_t *bytes, size_t size, uint32_t offset,
                                uint64_t address);
 
+/*
+ * The same where begins[offset] says of some places that an instruction surely begins there; begins
+ * NULL: of none. The interpreter has data between its pieces, and disassembly that has run into it
+ * is in step again only by chance: what would go over such a place is none.
+ */
+struct instruction disassemble_in_step(const char *arch, const uint8_t *bytes, size_t size,
+                                       const bool *begins, uint32_t offset, uint64_t address);
+
 /* Whether machine code of that machine can be told as text. */
 bool disassembly_knows(const char *arch);
 

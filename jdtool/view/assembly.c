@@ -21,29 +21,14 @@ struct stretch {
     const bool *begins;       /* by offset: an instruction surely begins there; NULL: not known */
 };
 
-/*
- * The instruction at an offset. The interpreter has data between its pieces, and disassembly that
- * has run into it is in step again only by chance: what would go over a sampled instruction's
- * start is none.
- */
-static struct instruction instruction_at(const char *arch, const struct stretch *code, uint32_t at)
-{
-    struct instruction instruction = disassemble(arch, code->bytes, code->size, at, code->address);
-    for (uint32_t inner = at + 1; code->begins && inner < at + instruction.size; inner++) {
-        if (code->begins[inner]) {
-            return disassemble(arch, code->bytes, inner, at, code->address);
-        }
-    }
-    return instruction;
-}
-
 /* Generated code's own addresses are what the reader sees, and what it calls has a name. */
 static void put_instructions(const struct profile *profile, const struct assembly_wanted *wanted,
                              const struct stretch *code, struct json_writer *json)
 {
     const char *arch = profile->recording->arch;
     for (uint32_t at = 0; at < code->size;) {
-        struct instruction instruction = instruction_at(arch, code, at);
+        struct instruction instruction =
+            disassemble_in_step(arch, code->bytes, code->size, code->begins, at, code->address);
         bool is_inside =
             instruction.target >= code->address && instruction.target < code->address + code->size;
         char text[INSTRUCTION_TEXT_MAX + 512];
