@@ -106,6 +106,7 @@ static void work_out(struct code_frames *frames, uint32_t number, struct blob_fr
     if (blob->shape == FRAMES_CONTINUATION && !blob->return_barrier && code.entry_frame) {
         add_barrier_row(blob, &code);
     }
+    frames_fit(&blob->frames);
 }
 
 /* The frame in which a continuation runs: that of jdk.internal.vm.Continuation.enterSpecial. */

@@ -103,6 +103,17 @@ int frames_append(struct frames *frames, const struct frame_row *row)
     return 0;
 }
 
+void frames_fit(struct frames *frames)
+{
+    struct frame_row *rows = frames->count && frames->count < frames->room
+                                 ? realloc(frames->rows, frames->count * sizeof *rows)
+                                 : NULL;
+    if (rows) {
+        frames->rows = rows;
+        frames->room = frames->count;
+    }
+}
+
 void frames_free(struct frames *frames)
 {
     free(frames->rows);

@@ -111,6 +111,9 @@ const struct frame_row *frames_at(const struct frames *frames, uint32_t offset);
 /* Appends a row, unless it says what the last one says. 0 or -ENOMEM. */
 int frames_append(struct frames *frames, const struct frame_row *row);
 
+/* Gives back the room behind the last row: most code has a handful, and there are thousands. */
+void frames_fit(struct frames *frames);
+
 void frames_free(struct frames *frames);
 
 #endif
