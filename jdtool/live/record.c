@@ -88,13 +88,15 @@ static void agent_options(const struct recording *recording, char *text, size_t 
         snprintf(duration, sizeof duration, ",duration=%u", recording->options->duration + 2);
     }
     event_list_agent_options(&recording->events, recording->options, events, sizeof events);
-    snprintf(text, size, "%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
+    /* Where the recording itself is not kept nothing is left that stock perf could put lines to. */
+    snprintf(text, size, "%s%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
+             recording->piped ? ",lines=tree" : "",
              recording->options->threads ? ",threads=on" : "", events, duration);
 }
 
 static int attach(struct recording *recording)
 {
-    char more[288];
+    char more[300];
     if (!recording->has_target) {
         return STATUS_DONE;
     }
@@ -210,7 +212,7 @@ static int start_command(struct recording *recording)
     if (!options->command[0]) {
         return STATUS_DONE;
     }
-    char more[288];
+    char more[300];
     char *text = calloc(1, SESSION_OPTIONS_MAX);
     int err = -ENOMEM;
     if (text) {

@@ -21,7 +21,7 @@
 
 /* What a JVM leaves on its disk while it is watched: four closed segments and the one that is
  * written. */
-#define AGENT_OPTIONS "methods=on,segment=8M,keep=4"
+#define AGENT_OPTIONS "methods=on,lines=tree,segment=8M,keep=4"
 
 /* perf hands over what waits in its buffers when these are half full, or when it is spoken to. */
 #define PING_EVERY_MS 1000
