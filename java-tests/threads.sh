@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The journal of threads: every sample of a program whose threads, virtual and platform ones, burn in
 # methods of their own is under the thread that it is of, by its whole name, renamed or not, recorded
-# from the start and attached; and nothing is left behind.
+# from the start, attached, and attached in a container; and nothing is left behind.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -58,21 +58,46 @@ if [ "$jdk_major" -ge 21 ]; then
     grep -q 'jvm.virtual_thread.name' "$scratch/otlp.json" || fail "no virtual thread in OTLP"
 fi
 
+# until_it_burns LOG
+until_it_burns() {
+    for ((i = 0; i < 1000; i++)); do
+        ! grep -q 'burn7' "$1" || return 0
+        sleep 0.05
+    done
+    fail "the program did not start: $(cat "$1")"
+}
+# attached NAME PID LOG SECONDS: as it arrives. A JVM that gets no processor for half a second tells later than the
+# reader waits.
+attached() {
+    for _ in 1 2 3; do
+        "$jdperf" record -o "$scratch/$1" -F 1999 --threads -p "$2" -d "$4" >/dev/null 2>"$scratch/err" ||
+            [ $? = 3 ] || fail "record -p, $1: $(tail -n 5 "$scratch/err")"
+        if (check "$1" "$3" 100); then return 0; fi
+    done
+    fail "$1: wrong three times"
+}
+
 # Attached, to threads that are there.
 "${java[@]}" 60 >"$scratch/log2" 2>&1 &
 jvm=$!
 children+=("$jvm")
-for ((i = 0; i < 1000; i++)); do
-    ! grep -q 'burn7' "$scratch/log2" || break
-    sleep 0.05
-done
-# As it arrives: a JVM that gets no processor for half a second tells later than the reader waits.
-for round in 1 2 3; do
-    "$jdperf" record -o "$scratch/attached" -F 1999 --threads -p "$jvm" -d "$seconds" >/dev/null 2>"$scratch/err" ||
-        [ $? = 3 ] || fail "record -p: $(tail -n 5 "$scratch/err")"
-    if (check attached "$scratch/log2" 100); then break; fi
-    [ "$round" -lt 3 ] || fail "attached: wrong three times"
-done
+until_it_burns "$scratch/log2"
+attached attached "$jvm" "$scratch/log2" "$seconds"
 ! grep -qs 'jdagent' "/proc/$jvm/task/"*/comm || fail "a thread of the agent's is left: $(cat "/proc/$jvm/task/"*/comm)"
 ! grep -q 'jit-.*threads' "/proc/$jvm/maps" || fail "the journal is still mapped"
 ! find "/proc/$jvm/fd" -lname '*.threads*' | grep . >/dev/null || fail "the journal is still open"
+
+# In a container, whose threads have other numbers there. Its /tmp is its own: .java_pid1 is.
+kill -KILL "$jvm"
+wait "$jvm" 2>/dev/null || true
+if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
+    # shellcheck disable=SC2016
+    (cd "$classes" && exec unshare --pid --fork --kill-child --mount --mount-proc sh -c \
+        'mount -t tmpfs tmpfs /tmp && cp -r . /tmp/classes && exec "$@"' sh "${java[@]/#$classes/\/tmp\/classes}" 60) >"$scratch/log3" 2>&1 &
+    outer=$!
+    children+=("$outer")
+    until_it_burns "$scratch/log3"
+    attached contained "$(pgrep -P "$outer")" "$scratch/log3" 2
+else
+    note "unshare cannot make namespaces here: no container"
+fi

@@ -22,6 +22,7 @@
 struct thread {
     uint32_t tid;
     uint32_t pid;
+    uint32_t number; /* no other thread has it, had it or will have it */
     const char *comm;
 };
 
@@ -47,7 +48,8 @@ struct process_table {
     uint32_t next_number;
     uint32_t process_count;
     uint32_t thread_count;
-    uint64_t left_out; /* processes and threads */
+    uint32_t thread_numbers; /* that were given */
+    uint64_t left_out;       /* processes and threads */
 };
 
 /* ---- Processes ---- */
@@ -171,9 +173,16 @@ const char *process_table_comm(const struct process_table *table, uint32_t tid)
     return at == HASH_MAP_NONE ? "" : thread_at(table, at)->comm;
 }
 
-/* Gives a thread its name; *is_new: it was not known. 0 or -ENOMEM. */
+uint32_t process_table_thread_number(const struct process_table *table, uint32_t tid)
+{
+    uint32_t at = find_tid(table, tid);
+    return at == HASH_MAP_NONE ? 0 : thread_at(table, at)->number;
+}
+
+/* Gives a thread its name; begins: whatever had its tid is another one; *is_new: nobody known had.
+ * 0 or -ENOMEM. */
 static int name_thread(struct process_table *table, uint32_t pid, uint32_t tid, const char *comm,
-                       bool *is_new)
+                       bool begins, bool *is_new)
 {
     uint32_t at = find_tid(table, tid);
     *is_new = at == HASH_MAP_NONE;
@@ -196,7 +205,8 @@ static int name_thread(struct process_table *table, uint32_t pid, uint32_t tid, 
         table->thread_count++;
     }
     struct thread *thread = thread_at(table, at);
-    *thread = (struct thread){.tid = tid, .pid = pid, .comm = comm};
+    uint32_t number = *is_new || begins ? ++table->thread_numbers : thread->number;
+    *thread = (struct thread){.tid = tid, .pid = pid, .number = number, .comm = comm};
     return 0;
 }
 
@@ -258,7 +268,7 @@ static int add_fork(struct process_table *table, const struct perf_record *recor
     uint64_t time = perf_record_u64(record, 24);
     bool is_new;
     const char *comm = process_table_comm(table, perf_record_u32(record, 20));
-    int err = name_thread(table, pid, tid, comm, &is_new);
+    int err = name_thread(table, pid, tid, comm, true, &is_new);
     if (err) {
         return err;
     }
@@ -304,7 +314,7 @@ static int add_comm(struct process_table *table, const struct perf_data *data,
     const char *name = perf_record_string(record, 16);
     const char *comm = name ? intern(&table->comms, name) : "";
     bool is_new;
-    int err = comm ? name_thread(table, pid, tid, comm, &is_new) : -ENOMEM;
+    int err = comm ? name_thread(table, pid, tid, comm, false, &is_new) : -ENOMEM;
     if (err || !(record->misc & PERF_RECORD_MISC_COMM_EXEC)) {
         return err;
     }

@@ -78,6 +78,9 @@ struct process *process_table_at(const struct process_table *table, uint32_t pid
 /* The name of a thread now, "" when it is not known. Lives as long as the table. */
 const char *process_table_comm(const struct process_table *table, uint32_t tid);
 
+/* Which of the threads that had this tid one after the other has it now; 0: none that is known. */
+uint32_t process_table_thread_number(const struct process_table *table, uint32_t tid);
+
 /* What covers an address; NULL: nothing. Lives as the process does. */
 const struct mapped *process_mapped_at(const struct process *process, uint64_t address);
 

@@ -132,12 +132,18 @@ static void open_journal(struct code_source *source, bool is_all)
     }
     int err = thread_journal_open(source->journal_path, is_all, &source->journal);
     const char *fault = NULL;
-    if (!err && thread_journal_pid(source->journal) != source->about.pid) {
-        fault = "its JVM is in a container, and its threads have other numbers there";
-    } else if (!err && thread_journal_has_arch_stamps(source->journal) !=
-                           (bool)(code_index_header(source->about.index)->flags &
-                                  JITDUMP_FLAGS_ARCH_TIMESTAMP)) {
+    if (!err &&
+        thread_journal_has_arch_stamps(source->journal) !=
+            (bool)(code_index_header(source->about.index)->flags & JITDUMP_FLAGS_ARCH_TIMESTAMP)) {
         fault = "it has another clock than its dump";
+    } else if (!err && thread_journal_pid(source->journal) != source->about.pid) {
+        if (source->conversion.known) { /* inner_threads.h compares with the system's own clock */
+            fault = "its JVM is in a container and has the processor's time stamps; run the agent "
+                    "with clock=monotonic";
+        } else {
+            inner_threads_init(&source->inner, source->about.pid,
+                               thread_journal_pid(source->journal));
+        }
     }
     if (fault) {
         warning_message("cannot use %s: %s", source->journal_path, fault);
@@ -390,6 +396,7 @@ void code_source_free(struct code_source *source)
     code_frames_free(source->frames);
     method_names_close(source->names);
     thread_journal_close(source->journal);
+    inner_threads_free(&source->inner);
     code_index_close(source->about.index);
     free(source->names_path);
     free(source->journal_path);

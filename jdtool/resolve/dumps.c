@@ -215,7 +215,8 @@ enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t ad
     return time > last ? UNNAMED_AFTER_DUMP : UNNAMED_UNKNOWN;
 }
 
-int dumps_identify(const struct process *process, uint64_t time, struct resolved_thread *thread)
+int dumps_identify(const struct process *process, uint32_t number, uint64_t time,
+                   struct resolved_thread *thread)
 {
     struct code_source *source = process->code;
     time = time < process->code_until ? time : process->code_until;
@@ -229,12 +230,21 @@ int dumps_identify(const struct process *process, uint64_t time, struct resolved
         return 0;
     }
     struct thread_identity found;
-    if (thread_journal_at(source->journal, thread->tid, code_source_dump_time(source, time),
-                          thread->comm, thread->process_name, &found)) {
+    uint32_t tid = thread->tid;
+    thread->has_journal = true;
+    if (source->inner.inner_pid &&
+        inner_threads_tid(&source->inner, thread->tid, number, time, &tid)) {
+        return dumps_no_memory();
+    }
+    if (tid == 0) {
+        thread->is_unknown = true;
+        return 0;
+    }
+    if (thread_journal_at(source->journal, tid, code_source_dump_time(source, time), thread->comm,
+                          thread->process_name, &found)) {
         return dumps_no_memory();
     }
     thread->comm = found.name ? found.name : thread->comm;
-    thread->has_journal = true;
     thread->is_unknown = found.is_unknown;
     thread->virtual_id = found.virtual_id;
     thread->virtual_name = found.virtual_name;

@@ -12,6 +12,7 @@
 #include "jdtool/jitdump/method_names.h"
 #include "jdtool/jitdump/thread_journal.h"
 #include "jdtool/perf/process_table.h"
+#include "jdtool/resolve/inner_threads.h"
 #include "jdtool/resolve/methods.h"
 #include "jdtool/sinks/sample_sink.h"
 #include "jdtool/unwind/code_frames.h"
@@ -29,6 +30,7 @@ struct code_source {
     struct code_source *earlier;    /* the same process' dump before this one */
     struct method_names *names;     /* NULL: there is no table of methods */
     struct thread_journal *journal; /* NULL: there is no journal of threads */
+    struct inner_threads inner;     /* the journal's threads, where that is a container's */
     struct code_frames *frames;     /* made when first needed */
     struct time_conversion conversion;
     uint64_t code_start; /* what all code of the dump lies in */
@@ -111,8 +113,10 @@ struct code_place {
 struct code_place dumps_code_at(const struct process *process, uint64_t address, uint64_t time);
 
 /* What the journals of the process' JVM tell of a thread then: its whole name, virtual thread,
- * labels. *thread has what is known without. 0 or a negative errno after a message. */
-int dumps_identify(const struct process *process, uint64_t time, struct resolved_thread *thread);
+ * labels. *thread has what is known without; number: process_table_thread_number. 0 or a negative
+ * errno after a message. */
+int dumps_identify(const struct process *process, uint32_t number, uint64_t time,
+                   struct resolved_thread *thread);
 
 /* Why there is none, where generated code is. */
 enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t address,

@@ -332,7 +332,10 @@ int resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
         thread->jvm = source->about.module;
     }
     thread->is_jvm = process && (process->has_jvm || process->code);
-    return process && process->code ? dumps_identify(process, time, thread) : 0;
+    return process && process->code
+               ? dumps_identify(process, process_table_thread_number(resolver->table, tid), time,
+                                thread)
+               : 0;
 }
 
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,

@@ -1,0 +1,150 @@
+#include "jdtool/resolve/inner_threads.h"
+
+#include "jdtool/base/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct inner_thread {
+    uint32_t tid;
+    uint32_t number;
+    uint32_t inner; /* 0: it had ended when it was asked for */
+};
+
+void inner_threads_init(struct inner_threads *threads, uint32_t pid, uint32_t inner_pid)
+{
+    *threads = (struct inner_threads){.pid = pid, .inner_pid = inner_pid};
+    threads->list.element = sizeof(struct inner_thread);
+}
+
+void inner_threads_free(struct inner_threads *threads)
+{
+    chunks_free(&threads->list);
+    hash_map_free(&threads->by_tid);
+}
+
+static bool read_text(int directory, const char *name, char *text, size_t size)
+{
+    int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* The first and the last of the numbers behind a key: from the outermost namespace that this /proc
+ * shows to the innermost one. False: there are none. */
+static bool outer_and_inner(const char *status, const char *key, uint32_t *outer, uint32_t *inner)
+{
+    const char *at = strstr(status, key);
+    const char *end = at ? strchr(at + 1, '\n') : NULL;
+    bool has_one = false;
+    for (at = at ? at + strlen(key) : NULL; at && end; has_one = true) {
+        char *behind;
+        unsigned long value = strtoul(at, &behind, 10);
+        if (behind == at || behind > end) {
+            break;
+        }
+        *outer = has_one ? *outer : (uint32_t)value;
+        *inner = (uint32_t)value;
+        at = behind;
+    }
+    return has_one;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* When a thread began, on CLOCK_MONOTONIC and at most a clock tick too early; UINT64_MAX: that
+ * cannot be told. proc(5): the 22nd field of stat, in ticks since the machine's start. */
+static uint64_t start_of(int directory)
+{
+    enum { FIELD = 22 };
+    char stat[1024];
+    if (!read_text(directory, "stat", stat, sizeof stat)) {
+        return UINT64_MAX;
+    }
+    const char *at = strrchr(stat, ')'); /* the end of the second, which may hold anything */
+    for (int field = 2; at && field < FIELD; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (!at) {
+        return UINT64_MAX;
+    }
+    uint64_t start = strtoull(at, NULL, 10) * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+    uint64_t monotonic = clock_ns(CLOCK_MONOTONIC); /* first: the difference is never negative */
+    uint64_t asleep = clock_ns(CLOCK_BOOTTIME) - monotonic;
+    return start > asleep ? start - asleep : 0;
+}
+
+static void tell_gone(struct inner_threads *threads)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%u", threads->pid);
+    if (!threads->told && access(path, F_OK) != 0) {
+        threads->told = true;
+        warning_message("process %u was in a container, where its threads had other numbers, and "
+                        "it is gone: who ran on those that were not asked for before cannot be "
+                        "told",
+                        threads->pid);
+    }
+}
+
+/* Asks /proc; 0: the thread has ended, or is another one. */
+static uint32_t ask(struct inner_threads *threads, uint32_t tid, uint64_t time)
+{
+    char path[64];
+    char status[8192];
+    uint32_t pids[2];
+    uint32_t tids[2];
+    snprintf(path, sizeof path, "/proc/%u/task/%u", threads->pid, tid);
+    /* Held, so that all that is read is of one thread. */
+    int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) {
+        tell_gone(threads);
+        return 0;
+    }
+    bool found = read_text(directory, "status", status, sizeof status) &&
+                 outer_and_inner(status, "\nNStgid:", &pids[0], &pids[1]) &&
+                 outer_and_inner(status, "\nNSpid:", &tids[0], &tids[1]) &&
+                 pids[0] == threads->pid && pids[1] == threads->inner_pid && tids[0] == tid &&
+                 start_of(directory) <= time;
+    (void)close(directory);
+    return found ? tids[1] : 0;
+}
+
+int inner_threads_tid(struct inner_threads *threads, uint32_t tid, uint32_t number, uint64_t time,
+                      uint32_t *out)
+{
+    struct hash_map_cursor cursor = hash_map_start(&threads->by_tid, tid);
+    struct inner_thread *thread = NULL;
+    uint32_t at;
+    while ((at = hash_map_next(&threads->by_tid, &cursor)) != HASH_MAP_NONE && !thread) {
+        struct inner_thread *candidate = chunks_at(&threads->list, at);
+        thread = candidate->tid == tid ? candidate : NULL;
+    }
+    if (!thread) {
+        thread = chunks_add(&threads->list);
+        if (!thread || hash_map_add(&threads->by_tid, tid, threads->list.count - 1)) {
+            return -ENOMEM;
+        }
+        *thread = (struct inner_thread){.tid = tid, .number = number};
+        thread->inner = ask(threads, tid, time);
+    } else if (thread->number != number) {
+        thread->number = number;
+        thread->inner = ask(threads, tid, time);
+    }
+    *out = thread->inner;
+    return 0;
+}
