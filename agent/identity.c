@@ -142,33 +142,51 @@ static void tell_virtual_name(JNIEnv *jni, jthread thread, uint64_t id)
     (*jni)->DeleteLocalRef(jni, name);
 }
 
-/* The functions are called through a type with `...`, whatever their arguments are. */
+/* What a mount or an unmount is of. */
+struct transition {
+    JNIEnv *jni;
+    jthread thread;
+    uint64_t id;
+};
+
+/* False: there is no journal. */
+static bool read_transition(va_list arguments, struct transition *transition)
+{
+    if (!journal_is_open()) {
+        return false;
+    }
+    transition->jni = va_arg(arguments, JNIEnv *);
+    transition->thread = va_arg(arguments, jthread);
+    transition->id =
+        (uint64_t)(*transition->jni)->GetLongField(transition->jni, transition->thread, fields.id);
+    return true;
+}
+
+/* These two are called through a type with `...`, whatever their arguments are. */
 static void JNICALL virtual_mount(jvmtiEnv *jvmti, ...)
 {
+    struct transition mount;
     va_list arguments;
     va_start(arguments, jvmti);
-    JNIEnv *jni = va_arg(arguments, JNIEnv *);
-    jthread thread = va_arg(arguments, jthread);
+    bool is_told = read_transition(arguments, &mount);
     va_end(arguments);
-    if (journal_is_open()) {
-        uint64_t id = (uint64_t)(*jni)->GetLongField(jni, thread, fields.id);
-        journal_mount(id);
-        if (fields.name && !journal_knows_virtual(id)) {
-            tell_virtual_name(jni, thread, id);
+    if (is_told) {
+        journal_mount(mount.id);
+        if (fields.name && !journal_knows_virtual(mount.id)) {
+            tell_virtual_name(mount.jni, mount.thread, mount.id);
         }
     }
 }
 
 static void JNICALL virtual_unmount(jvmtiEnv *jvmti, ...)
 {
+    struct transition unmount;
     va_list arguments;
     va_start(arguments, jvmti);
-    JNIEnv *jni = va_arg(arguments, JNIEnv *);
-    jthread thread = va_arg(arguments, jthread);
-    va_end(arguments);
-    if (journal_is_open()) {
-        journal_unmount((uint64_t)(*jni)->GetLongField(jni, thread, fields.id));
+    if (read_transition(arguments, &unmount)) {
+        journal_unmount(unmount.id);
     }
+    va_end(arguments);
 }
 
 static void free_parameters(jvmtiEnv *jvmti, jvmtiExtensionEventInfo *event)

@@ -3,9 +3,8 @@
 #include "format/leb128.h"
 #include "format/methods.h"
 #include "jdtool/base/array.h"
-#include "jdtool/base/chunks.h"
-#include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/numbered.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,11 +35,10 @@ struct method_names {
     char *path;
     uint64_t (*clock)(const void *context, uint64_t stamp);
     const void *context;
-    uint64_t next;              /* offset of the next record */
-    struct chunks methods;      /* of struct named_method, in the file's order */
-    struct chunks places;       /* of struct method_place */
-    struct hash_map by_address; /* address -> place */
-    uint32_t *by_bytecode;      /* methods, the first by_bytecode_count, by their first bytecode */
+    uint64_t next;          /* offset of the next record */
+    struct chunks methods;  /* of struct named_method, in the file's order */
+    struct numbered places; /* of struct method_place, by address */
+    uint32_t *by_bytecode;  /* methods, the first by_bytecode_count, by their first bytecode */
     uint32_t by_bytecode_count;
     uint64_t left_out;
     bool told_left_out;
@@ -71,32 +69,6 @@ static struct named_method *method(const struct method_names *names, uint32_t nu
     return chunks_at(&names->methods, number);
 }
 
-/* The place at an address, NULL: none. */
-static struct method_place *place_at(const struct method_names *names, uint64_t address)
-{
-    struct hash_map_cursor cursor = hash_map_start(&names->by_address, address);
-    uint32_t number;
-    while ((number = hash_map_next(&names->by_address, &cursor)) != HASH_MAP_NONE) {
-        struct method_place *place = chunks_at(&names->places, number);
-        if (place->address == address) {
-            return place;
-        }
-    }
-    return NULL;
-}
-
-static int add_place(struct method_names *names, uint64_t address, struct method_place **out)
-{
-    struct method_place *place = chunks_add(&names->places);
-    if (!place || hash_map_add(&names->by_address, address, names->places.count - 1)) {
-        return -ENOMEM;
-    }
-    place->address = address;
-    place->sorted = true;
-    *out = place;
-    return 0;
-}
-
 /* Whether a segment before this one has told the same of the method. */
 static bool is_told_again(const struct method_names *names, const struct method_place *place,
                           const struct named_method *added, const uint8_t *detail)
@@ -121,14 +93,15 @@ static int add(struct method_names *names, const struct named_method *added, con
         names->left_out++;
         return 0;
     }
-    struct method_place *place = place_at(names, added->address);
-    if (is_told_again(names, place, added, detail)) {
+    if (is_told_again(names, numbered_find(&names->places, added->address), added, detail)) {
         return 0;
     }
-    int err = place ? 0 : add_place(names, added->address, &place);
-    if (err) {
-        return err;
+    bool is_new;
+    struct method_place *place = numbered_get(&names->places, added->address, &is_new);
+    if (!place) {
+        return -ENOMEM;
     }
+    place->sorted = place->sorted || is_new;
     if (place->count == place->room) {
         uint32_t room = place->room ? place->room * 2 : 1;
         uint32_t *grown = realloc(place->methods, room * sizeof *grown);
@@ -346,7 +319,7 @@ static int open_table(const char *path, int fd,
         names->clock = clock;
         names->context = context;
         names->methods.element = sizeof(struct named_method);
-        names->places.element = sizeof(struct method_place);
+        names->places = NUMBERED(struct method_place);
         names->path = strdup(path);
         err = names->path ? read_table(names, is_all) : -ENOMEM;
     }
@@ -433,12 +406,11 @@ void method_names_close(struct method_names *names)
     for (uint32_t i = 0; i < names->methods.count; i++) {
         free(method(names, i)->detail);
     }
-    for (uint32_t i = 0; i < names->places.count; i++) {
-        free(((struct method_place *)chunks_at(&names->places, i))->methods);
+    for (uint32_t i = 0; i < names->places.list.count; i++) {
+        free(((struct method_place *)chunks_at(&names->places.list, i))->methods);
     }
     chunks_free(&names->methods);
-    chunks_free(&names->places);
-    hash_map_free(&names->by_address);
+    numbered_free(&names->places);
     free(names->by_bytecode);
     free(names->path);
     for (uint32_t i = 0; i < names->file_count; i++) {
@@ -455,7 +427,7 @@ uint32_t method_names_count(const struct method_names *names)
 
 struct named_method *method_names_at(struct method_names *names, uint64_t address, uint64_t time)
 {
-    struct method_place *place = place_at(names, address);
+    struct method_place *place = numbered_find(&names->places, address);
     if (!place) {
         return NULL;
     }
@@ -483,7 +455,7 @@ struct named_method *method_names_at(struct method_names *names, uint64_t addres
 struct named_method *method_names_found_after(struct method_names *names,
                                               const struct named_method *found)
 {
-    const struct method_place *place = place_at(names, found->address);
+    const struct method_place *place = numbered_find(&names->places, found->address);
     for (uint32_t i = 0; place && i + 1 < place->count; i++) {
         if (place->methods[i] == found->number) {
             struct named_method *next = method(names, place->methods[i + 1]);

@@ -8,10 +8,9 @@
 
 #include "format/threads.h"
 #include "jdtool/base/array.h"
-#include "jdtool/base/chunks.h"
-#include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/numbered.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +52,7 @@ struct name_read {
 };
 
 struct thread {
-    uint32_t tid;
+    uint64_t tid;
     struct block *blocks;
     uint32_t block_count, block_room;
     struct name_read *names;
@@ -83,90 +82,33 @@ struct thread_journal {
     uint64_t next; /* offset of the next block */
     bool broken;
     struct intern strings;
-    struct chunks threads, virtuals, labels;
-    struct hash_map by_tid, by_virtual, by_label;
+    struct numbered threads;  /* of struct thread, by tid */
+    struct numbered virtuals; /* of struct virtual_thread, by id */
+    struct numbered labels;   /* of struct label_text, by label */
 };
 
 /* ---- What is known by its number ---- */
 
-static struct thread *thread_at(const struct thread_journal *journal, uint32_t tid)
-{
-    struct hash_map_cursor cursor = hash_map_start(&journal->by_tid, tid);
-    uint32_t at;
-    while ((at = hash_map_next(&journal->by_tid, &cursor)) != HASH_MAP_NONE) {
-        struct thread *thread = chunks_at(&journal->threads, at);
-        if (thread->tid == tid) {
-            return thread;
-        }
-    }
-    return NULL;
-}
-
-static struct virtual_thread *virtual_at(const struct thread_journal *journal, uint64_t id)
-{
-    struct hash_map_cursor cursor = hash_map_start(&journal->by_virtual, id);
-    uint32_t at;
-    while ((at = hash_map_next(&journal->by_virtual, &cursor)) != HASH_MAP_NONE) {
-        struct virtual_thread *thread = chunks_at(&journal->virtuals, at);
-        if (thread->id == id) {
-            return thread;
-        }
-    }
-    return NULL;
-}
-
-static struct label_text *label_at(const struct thread_journal *journal, uint64_t label)
-{
-    struct hash_map_cursor cursor = hash_map_start(&journal->by_label, label);
-    uint32_t at;
-    while ((at = hash_map_next(&journal->by_label, &cursor)) != HASH_MAP_NONE) {
-        struct label_text *text = chunks_at(&journal->labels, at);
-        if (text->label == label) {
-            return text;
-        }
-    }
-    return NULL;
-}
-
-/* The three that make what is not there; NULL: no memory. */
+/* NULL: no memory, as of the next two. */
 static struct thread *get_thread(struct thread_journal *journal, uint32_t tid)
 {
-    struct thread *thread = thread_at(journal, tid);
-    if (!thread && (thread = chunks_add(&journal->threads)) != NULL) {
-        thread->tid = tid;
+    bool is_new;
+    struct thread *thread = numbered_get(&journal->threads, tid, &is_new);
+    if (thread && is_new) {
         thread->blocks_sorted = thread->names_sorted = thread->labels.sorted = true;
-        if (hash_map_add(&journal->by_tid, tid, journal->threads.count - 1)) {
-            return NULL;
-        }
     }
     return thread;
 }
 
 static struct virtual_thread *get_virtual(struct thread_journal *journal, uint64_t id)
 {
-    struct virtual_thread *thread = virtual_at(journal, id);
-    if (!thread && (thread = chunks_add(&journal->virtuals)) != NULL) {
-        thread->id = id;
+    bool is_new;
+    struct virtual_thread *thread = numbered_get(&journal->virtuals, id, &is_new);
+    if (thread && is_new) {
         thread->name = "";
         thread->labels.sorted = true;
-        if (hash_map_add(&journal->by_virtual, id, journal->virtuals.count - 1)) {
-            return NULL;
-        }
     }
     return thread;
-}
-
-static struct label_text *get_label(struct thread_journal *journal, uint64_t label)
-{
-    struct label_text *text = label_at(journal, label);
-    if (!text && (text = chunks_add(&journal->labels)) != NULL) {
-        text->label = label;
-        text->text = "";
-        if (hash_map_add(&journal->by_label, label, journal->labels.count - 1)) {
-            return NULL;
-        }
-    }
-    return text;
 }
 
 /* ---- Reading ---- */
@@ -216,7 +158,7 @@ static int take_text(struct thread_journal *journal, uint64_t kind, uint64_t val
         return thread ? 0 : -ENOMEM;
     }
     if (kind == THREADS_LABEL_TEXT) {
-        struct label_text *label = get_label(journal, value);
+        struct label_text *label = numbered_get(&journal->labels, value, NULL);
         if (label) {
             label->text = text;
         }
@@ -461,9 +403,9 @@ int thread_journal_open(const char *path, bool is_all, struct thread_journal **o
         return err == -ENOENT ? err : tell(path, err ? err : -ENOMEM);
     }
     journal->fd = fd;
-    journal->threads.element = sizeof(struct thread);
-    journal->virtuals.element = sizeof(struct virtual_thread);
-    journal->labels.element = sizeof(struct label_text);
+    journal->threads = NUMBERED(struct thread);
+    journal->virtuals = NUMBERED(struct virtual_thread);
+    journal->labels = NUMBERED(struct label_text);
     journal->path = strdup(path);
     err = journal->path ? read_header(journal) : -ENOMEM;
     err = err ? err : read_blocks(journal, is_all);
@@ -480,22 +422,19 @@ void thread_journal_close(struct thread_journal *journal)
     if (!journal) {
         return;
     }
-    for (uint32_t i = 0; i < journal->threads.count; i++) {
-        struct thread *thread = chunks_at(&journal->threads, i);
+    for (uint32_t i = 0; i < journal->threads.list.count; i++) {
+        struct thread *thread = chunks_at(&journal->threads.list, i);
         free(thread->blocks);
         free(thread->names);
         free(thread->labels.changes);
         free(thread->slots);
     }
-    for (uint32_t i = 0; i < journal->virtuals.count; i++) {
-        free(((struct virtual_thread *)chunks_at(&journal->virtuals, i))->labels.changes);
+    for (uint32_t i = 0; i < journal->virtuals.list.count; i++) {
+        free(((struct virtual_thread *)chunks_at(&journal->virtuals.list, i))->labels.changes);
     }
-    chunks_free(&journal->threads);
-    chunks_free(&journal->virtuals);
-    chunks_free(&journal->labels);
-    hash_map_free(&journal->by_tid);
-    hash_map_free(&journal->by_virtual);
-    hash_map_free(&journal->by_label);
+    numbered_free(&journal->threads);
+    numbered_free(&journal->virtuals);
+    numbered_free(&journal->labels);
     intern_free(&journal->strings);
     (void)close(journal->fd);
     free(journal->path);
@@ -613,7 +552,7 @@ static const char *labels_at(const struct thread_journal *journal, struct label_
     sort(list->changes, list->count, sizeof *list->changes, &list->sorted);
     uint32_t next = count_until(list->changes, list->count, sizeof *list->changes, time);
     uint64_t label = next ? list->changes[next - 1].label : 0;
-    const struct label_text *text = label ? label_at(journal, label) : NULL;
+    const struct label_text *text = label ? numbered_find(&journal->labels, label) : NULL;
     return text && *text->text ? text->text : NULL;
 }
 
@@ -669,7 +608,7 @@ static const char *name_at(struct thread *thread, uint64_t time, const char *com
 int thread_journal_at(struct thread_journal *journal, uint32_t tid, uint64_t time, const char *comm,
                       const char *process, struct thread_identity *out)
 {
-    struct thread *thread = thread_at(journal, tid);
+    struct thread *thread = numbered_find(&journal->threads, tid);
     uint64_t mounted = 0;
     *out = (struct thread_identity){0};
     if (!thread) {
@@ -684,7 +623,7 @@ int thread_journal_at(struct thread_journal *journal, uint32_t tid, uint64_t tim
         out->labels = labels_at(journal, &thread->labels, time);
         return 0;
     }
-    struct virtual_thread *virtual = virtual_at(journal, mounted);
+    struct virtual_thread *virtual = numbered_find(&journal->virtuals, mounted);
     out->virtual_id = mounted;
     out->virtual_name = virtual ? virtual->name : "";
     out->labels = virtual ? labels_at(journal, &virtual->labels, time) : NULL;

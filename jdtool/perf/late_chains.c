@@ -1,7 +1,6 @@
 #include "jdtool/perf/late_chains.h"
 
-#include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
+#include "jdtool/base/numbered.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #define MARKER_WORDS 2
 
 struct thread {
-    uint32_t tid;
+    uint64_t tid;
     uint64_t cookie;
     struct late_sample *first;
     struct late_sample *last;
@@ -21,11 +20,8 @@ struct thread {
 struct late_chains {
     size_t budget;
     size_t used;
-    struct hash_map by_tid;
-    struct thread *list;
-    uint32_t count;
-    uint32_t room;
-    uint64_t *chain; /* the one that was joined last */
+    struct numbered threads; /* of struct thread */
+    uint64_t *chain;         /* the one that was joined last */
     size_t chain_room;
 };
 
@@ -34,6 +30,7 @@ struct late_chains *late_chains_new(size_t budget)
     struct late_chains *chains = calloc(1, sizeof *chains);
     if (chains) {
         chains->budget = budget;
+        chains->threads = NUMBERED(struct thread);
     }
     return chains;
 }
@@ -43,15 +40,15 @@ void late_chains_free(struct late_chains *chains)
     if (!chains) {
         return;
     }
-    for (uint32_t i = 0; i < chains->count; i++) {
+    for (uint32_t i = 0; i < chains->threads.list.count; i++) {
+        const struct thread *thread = chunks_at(&chains->threads.list, i);
         struct late_sample *next;
-        for (struct late_sample *sample = chains->list[i].first; sample; sample = next) {
+        for (struct late_sample *sample = thread->first; sample; sample = next) {
             next = sample->next;
             free(sample);
         }
     }
-    hash_map_free(&chains->by_tid);
-    free(chains->list);
+    numbered_free(&chains->threads);
     free(chains->chain);
     free(chains);
 }
@@ -67,33 +64,6 @@ bool late_chain_awaits(const struct perf_sample *sample, uint64_t *cookie)
     return true;
 }
 
-static struct thread *find(const struct late_chains *chains, uint32_t tid)
-{
-    struct hash_map_cursor cursor = hash_map_start(&chains->by_tid, tid);
-    uint32_t at;
-    while ((at = hash_map_next(&chains->by_tid, &cursor)) != HASH_MAP_NONE) {
-        if (chains->list[at].tid == tid) {
-            return &chains->list[at];
-        }
-    }
-    return NULL;
-}
-
-static struct thread *slot_of(struct late_chains *chains, uint32_t tid)
-{
-    struct thread *thread = find(chains, tid);
-    if (thread) {
-        return thread;
-    }
-    if (array_reserve(&chains->list, chains->count, &chains->room, sizeof *chains->list) ||
-        hash_map_add(&chains->by_tid, tid, chains->count)) {
-        return NULL;
-    }
-    thread = &chains->list[chains->count++];
-    *thread = (struct thread){.tid = tid};
-    return thread;
-}
-
 static size_t size_of(const struct queued_record *queued)
 {
     return sizeof(struct late_sample) + queued->size;
@@ -103,7 +73,7 @@ bool late_chains_keep(struct late_chains *chains, uint32_t tid, uint64_t cookie,
                       const struct queued_record *queued, uint64_t weight)
 {
     size_t size = size_of(queued);
-    struct thread *thread = slot_of(chains, tid);
+    struct thread *thread = numbered_get(&chains->threads, tid, NULL);
     struct late_sample *sample = NULL;
     if (thread && size <= chains->budget - chains->used) {
         sample = malloc(size);
@@ -136,22 +106,23 @@ static struct late_sample *take(struct late_chains *chains, struct thread *threa
 
 struct late_sample *late_chains_take(struct late_chains *chains, uint32_t tid, uint64_t cookie)
 {
-    struct thread *thread = find(chains, tid);
+    struct thread *thread = numbered_find(&chains->threads, tid);
     return thread && thread->cookie == cookie ? take(chains, thread) : NULL;
 }
 
 struct late_sample *late_chains_take_others(struct late_chains *chains, uint32_t tid,
                                             uint64_t cookie)
 {
-    struct thread *thread = find(chains, tid);
+    struct thread *thread = numbered_find(&chains->threads, tid);
     return thread && thread->cookie != cookie ? take(chains, thread) : NULL;
 }
 
 struct late_sample *late_chains_take_any(struct late_chains *chains)
 {
-    for (uint32_t i = 0; i < chains->count; i++) {
-        if (chains->list[i].first) {
-            return take(chains, &chains->list[i]);
+    for (uint32_t i = 0; i < chains->threads.list.count; i++) {
+        struct thread *thread = chunks_at(&chains->threads.list, i);
+        if (thread->first) {
+            return take(chains, thread);
         }
     }
     return NULL;

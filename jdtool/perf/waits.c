@@ -1,13 +1,12 @@
 #include "jdtool/perf/waits.h"
 
-#include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
+#include "jdtool/base/numbered.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct wait {
-    uint32_t tid;
+    uint64_t tid;
     bool is_there;
     void *bytes;
     struct queued_record queued;
@@ -17,10 +16,7 @@ struct wait {
 struct waits {
     size_t budget;
     size_t used;
-    struct hash_map by_tid;
-    struct wait *list;
-    uint32_t count;
-    uint32_t room;
+    struct numbered threads; /* of struct wait */
     uint64_t lost;
     void *taken; /* what waits_take gave away last */
 };
@@ -30,6 +26,7 @@ struct waits *waits_new(size_t budget)
     struct waits *waits = calloc(1, sizeof *waits);
     if (waits) {
         waits->budget = budget;
+        waits->threads = NUMBERED(struct wait);
     }
     return waits;
 }
@@ -39,40 +36,12 @@ void waits_free(struct waits *waits)
     if (!waits) {
         return;
     }
-    for (uint32_t i = 0; i < waits->count; i++) {
-        free(waits->list[i].bytes);
+    for (uint32_t i = 0; i < waits->threads.list.count; i++) {
+        free(((struct wait *)chunks_at(&waits->threads.list, i))->bytes);
     }
-    hash_map_free(&waits->by_tid);
-    free(waits->list);
+    numbered_free(&waits->threads);
     free(waits->taken);
     free(waits);
-}
-
-static struct wait *find(const struct waits *waits, uint32_t tid)
-{
-    struct hash_map_cursor cursor = hash_map_start(&waits->by_tid, tid);
-    uint32_t at;
-    while ((at = hash_map_next(&waits->by_tid, &cursor)) != HASH_MAP_NONE) {
-        if (waits->list[at].tid == tid) {
-            return &waits->list[at];
-        }
-    }
-    return NULL;
-}
-
-static struct wait *slot_of(struct waits *waits, uint32_t tid)
-{
-    struct wait *wait = find(waits, tid);
-    if (wait) {
-        return wait;
-    }
-    if (array_reserve(&waits->list, waits->count, &waits->room, sizeof *waits->list) ||
-        hash_map_add(&waits->by_tid, tid, waits->count)) {
-        return NULL;
-    }
-    wait = &waits->list[waits->count++];
-    *wait = (struct wait){.tid = tid};
-    return wait;
 }
 
 static void drop(struct waits *waits, struct wait *wait)
@@ -85,7 +54,7 @@ static void drop(struct waits *waits, struct wait *wait)
 
 void *waits_add(struct waits *waits, uint32_t tid, const struct queued_record *queued)
 {
-    struct wait *wait = slot_of(waits, tid);
+    struct wait *wait = numbered_get(&waits->threads, tid, NULL);
     if (wait && wait->is_there) {
         drop(waits, wait);
         waits->lost++;
@@ -115,7 +84,7 @@ static void take(struct waits *waits, struct wait *wait, struct queued_record *q
 
 bool waits_take(struct waits *waits, uint32_t tid, struct queued_record *queued)
 {
-    struct wait *wait = find(waits, tid);
+    struct wait *wait = numbered_find(&waits->threads, tid);
     if (!wait || !wait->is_there) {
         return false;
     }
@@ -126,8 +95,8 @@ bool waits_take(struct waits *waits, uint32_t tid, struct queued_record *queued)
 bool waits_take_any(struct waits *waits, struct queued_record *queued)
 {
     struct wait *longest = NULL;
-    for (uint32_t i = 0; i < waits->count; i++) {
-        struct wait *wait = &waits->list[i];
+    for (uint32_t i = 0; i < waits->threads.list.count; i++) {
+        struct wait *wait = chunks_at(&waits->threads.list, i);
         if (wait->is_there && (!longest || wait->queued.time < longest->queued.time)) {
             longest = wait;
         }

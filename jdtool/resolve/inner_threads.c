@@ -11,21 +11,20 @@
 #include <unistd.h>
 
 struct inner_thread {
-    uint32_t tid;
+    uint64_t tid;
     uint32_t number;
     uint32_t inner; /* 0: it had ended when it was asked for */
 };
 
 void inner_threads_init(struct inner_threads *threads, uint32_t pid, uint32_t inner_pid)
 {
-    *threads = (struct inner_threads){.pid = pid, .inner_pid = inner_pid};
-    threads->list.element = sizeof(struct inner_thread);
+    *threads = (struct inner_threads){
+        .list = NUMBERED(struct inner_thread), .pid = pid, .inner_pid = inner_pid};
 }
 
 void inner_threads_free(struct inner_threads *threads)
 {
-    chunks_free(&threads->list);
-    hash_map_free(&threads->by_tid);
+    numbered_free(&threads->list);
 }
 
 static bool read_text(int directory, const char *name, char *text, size_t size)
@@ -127,21 +126,12 @@ static uint32_t ask(struct inner_threads *threads, uint32_t tid, uint64_t time)
 int inner_threads_tid(struct inner_threads *threads, uint32_t tid, uint32_t number, uint64_t time,
                       uint32_t *out)
 {
-    struct hash_map_cursor cursor = hash_map_start(&threads->by_tid, tid);
-    struct inner_thread *thread = NULL;
-    uint32_t at;
-    while ((at = hash_map_next(&threads->by_tid, &cursor)) != HASH_MAP_NONE && !thread) {
-        struct inner_thread *candidate = chunks_at(&threads->list, at);
-        thread = candidate->tid == tid ? candidate : NULL;
-    }
+    bool is_new;
+    struct inner_thread *thread = numbered_get(&threads->list, tid, &is_new);
     if (!thread) {
-        thread = chunks_add(&threads->list);
-        if (!thread || hash_map_add(&threads->by_tid, tid, threads->list.count - 1)) {
-            return -ENOMEM;
-        }
-        *thread = (struct inner_thread){.tid = tid, .number = number};
-        thread->inner = ask(threads, tid, time);
-    } else if (thread->number != number) {
+        return -ENOMEM;
+    }
+    if (is_new || thread->number != number) {
         thread->number = number;
         thread->inner = ask(threads, tid, time);
     }

@@ -7,16 +7,14 @@
 #ifndef JD_TOOL_INNER_THREADS_H
 #define JD_TOOL_INNER_THREADS_H
 
-#include "jdtool/base/chunks.h"
-#include "jdtool/base/hash_map.h"
+#include "jdtool/base/numbered.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of one process. Zero one, but for `element`, to start: inner_threads_init. */
+/* Of one process; inner_threads_init starts it. A zero one may be freed. */
 struct inner_threads {
-    struct chunks list;
-    struct hash_map by_tid;
+    struct numbered list;
     uint32_t pid;       /* as perf sees the process */
     uint32_t inner_pid; /* as it sees itself; 0: as perf does, and nobody has to be asked */
     bool told;          /* that it is gone */
