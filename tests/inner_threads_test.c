@@ -82,6 +82,27 @@ static void is_asked_while_it_lives(void **state)
     inner_threads_free(&others);
 }
 
+/* It has ended when its samples come. */
+static void is_noticed_when_it_begins(void **state)
+{
+    (void)state;
+    struct sleeper sleeper;
+    struct inner_threads threads;
+    uint64_t before = now() - 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK) - 1;
+    inner_threads_init(&threads, (uint32_t)getpid(), (uint32_t)getpid());
+    begin(&sleeper);
+    uint32_t tid = sleeper.tid;
+    assert_int_equal(inner_threads_notice(&threads, tid), 0);
+    uint64_t during = now();
+    end(&sleeper);
+    assert_int_equal(ask(&threads, tid, 1, before), 0);
+    assert_int_equal(ask(&threads, tid, 2, during), tid);
+    assert_int_equal(inner_threads_notice(&threads, tid),
+                     0); /* of another one, which is gone, too */
+    assert_int_equal(ask(&threads, tid, 3, now()), 0);
+    inner_threads_free(&threads);
+}
+
 /* The number may have been another thread's, which ran before this one began. */
 static void what_began_later_is_another(void **state)
 {
@@ -127,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_asked_while_it_lives),
+        cmocka_unit_test(is_noticed_when_it_begins),
         cmocka_unit_test(what_began_later_is_another),
         cmocka_unit_test(is_of_the_innermost_namespace),
     };

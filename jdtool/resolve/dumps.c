@@ -215,6 +215,13 @@ enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t ad
     return time > last ? UNNAMED_AFTER_DUMP : UNNAMED_UNKNOWN;
 }
 
+int dumps_notice_thread(const struct process *process, uint32_t tid)
+{
+    struct code_source *source = process->code;
+    bool is_own = source && process->code_until == UINT64_MAX;
+    return is_own && source->inner.inner_pid ? inner_threads_notice(&source->inner, tid) : 0;
+}
+
 int dumps_identify(const struct process *process, uint32_t number, uint64_t time,
                    struct resolved_thread *thread)
 {

@@ -75,6 +75,9 @@ void dumps_set_conversion(struct dumps *dumps, const struct perf_record *record)
  */
 int dumps_notice(struct dumps *dumps, uint32_t pid, const struct mapping *mapping);
 
+/* The same of a thread of a process that is known. */
+int dumps_notice_thread(const struct process *process, uint32_t tid);
+
 /* A process has mapped a file; a dump becomes its process->code. 0 or a negative errno after a
  * message. */
 int dumps_map(struct dumps *dumps, struct process *process, const struct mapped_file *file,

@@ -10,10 +10,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#define NOT_ASKED UINT32_MAX
+
 struct inner_thread {
     uint64_t tid;
-    uint32_t number;
-    uint32_t inner; /* 0: it had ended when it was asked for */
+    uint32_t number;  /* of whom the next one is; NOT_ASKED */
+    uint32_t inner;   /* 0: it had ended when it was asked for */
+    uint32_t noticed; /* of who had the tid when that was told last; 0: nobody had any more */
+    uint64_t noticed_start;
 };
 
 void inner_threads_init(struct inner_threads *threads, uint32_t pid, uint32_t inner_pid)
@@ -100,8 +104,8 @@ static void tell_gone(struct inner_threads *threads)
     }
 }
 
-/* Asks /proc; 0: the thread has ended, or is another one. */
-static uint32_t ask(struct inner_threads *threads, uint32_t tid, uint64_t time)
+/* Asks /proc for a thread's own number and when it began; 0: it has ended. */
+static uint32_t ask(const struct inner_threads *threads, uint32_t tid, uint64_t *start)
 {
     char path[64];
     char status[8192];
@@ -111,16 +115,27 @@ static uint32_t ask(struct inner_threads *threads, uint32_t tid, uint64_t time)
     /* Held, so that all that is read is of one thread. */
     int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) {
-        tell_gone(threads);
         return 0;
     }
     bool found = read_text(directory, "status", status, sizeof status) &&
                  outer_and_inner(status, "\nNStgid:", &pids[0], &pids[1]) &&
                  outer_and_inner(status, "\nNSpid:", &tids[0], &tids[1]) &&
-                 pids[0] == threads->pid && pids[1] == threads->inner_pid && tids[0] == tid &&
-                 start_of(directory) <= time;
+                 pids[0] == threads->pid && pids[1] == threads->inner_pid && tids[0] == tid;
+    *start = found ? start_of(directory) : 0;
     (void)close(directory);
     return found ? tids[1] : 0;
+}
+
+int inner_threads_notice(struct inner_threads *threads, uint32_t tid)
+{
+    bool is_new;
+    struct inner_thread *thread = numbered_get(&threads->list, tid, &is_new);
+    if (!thread) {
+        return -ENOMEM;
+    }
+    thread->number = is_new ? NOT_ASKED : thread->number;
+    thread->noticed = ask(threads, tid, &thread->noticed_start);
+    return 0;
 }
 
 int inner_threads_tid(struct inner_threads *threads, uint32_t tid, uint32_t number, uint64_t time,
@@ -132,8 +147,17 @@ int inner_threads_tid(struct inner_threads *threads, uint32_t tid, uint32_t numb
         return -ENOMEM;
     }
     if (is_new || thread->number != number) {
+        uint64_t start = 0;
+        uint32_t inner = ask(threads, tid, &start);
+        if (!inner) {
+            inner = thread->noticed;
+            start = thread->noticed_start;
+        }
         thread->number = number;
-        thread->inner = ask(threads, tid, time);
+        thread->inner = start <= time ? inner : 0;
+        if (!inner) {
+            tell_gone(threads);
+        }
     }
     *out = thread->inner;
     return 0;

@@ -1,8 +1,8 @@
 /*
  * The threads of a process in a container, as it numbers them itself: perf records the numbers that
  * its own namespace of pids gives, and the journal of threads has the process' own. /proc knows
- * both while the thread lives, so a thread is asked for when it is first met, and what ended before
- * that has no number here.
+ * both while the thread lives, so a thread is asked for when it is noticed, and when it is first
+ * met in a sample; what ended before has no number here.
  */
 #ifndef JD_TOOL_INNER_THREADS_H
 #define JD_TOOL_INNER_THREADS_H
@@ -22,6 +22,10 @@ struct inner_threads {
 
 void inner_threads_init(struct inner_threads *threads, uint32_t pid, uint32_t inner_pid);
 void inner_threads_free(struct inner_threads *threads);
+
+/* A thread with that tid has just begun, as is read; the time of that need not have come. 0 or
+ * -ENOMEM. */
+int inner_threads_notice(struct inner_threads *threads, uint32_t tid);
 
 /*
  * The number that the process itself has for a thread of its; 0: not to be had. number: which of

@@ -160,6 +160,13 @@ int resolver_notice(struct resolver *resolver, const struct perf_record *record)
         dumps_notice(resolver->dumps, pid, &mapping)) {
         return no_memory(resolver);
     }
+    if (record->type == PERF_RECORD_FORK) { /* pid, ppid, tid */
+        const struct process *process =
+            process_table_at(resolver->table, perf_record_u32(record, 8));
+        if (process && dumps_notice_thread(process, perf_record_u32(record, 16))) {
+            return no_memory(resolver);
+        }
+    }
     return 0;
 }
 
