@@ -8,7 +8,7 @@ javac_workload
 
 jvm_flags -XX:+PrintCodeCache
 profile=$scratch/profile
-"$jdperf" record -o "$profile" --keep-raw -e cpu-clock -F 999 -- \
+"$jdperf" record -o "$profile" --keep-raw -e cpu-clock -F 1999 -- \
     "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/codecache" 2>"$scratch/said" ||
     fail "jdperf record: $(tail -n 5 "$scratch/said")"
 verify "$(the_dump "$profile")"

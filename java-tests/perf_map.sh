@@ -7,7 +7,7 @@ javac_workload
 
 jvm_flags "-agentpath:$agent=mode=map" -XX:+PreserveFramePointer -XX:+PrintCodeCache
 # shellcheck disable=SC2016 # for the inner shell: exec keeps the pid, so that the map can be found
-perf_record -o "$scratch/perf.data" -e cpu-clock -F 999 -k mono -g -- \
+perf_record -o "$scratch/perf.data" -e cpu-clock -F 1999 -k mono -g -- \
     bash -c 'echo $$ >"$1"; shift; exec "$@"' - "$scratch/pid" \
     "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/codecache" ||
     fail "recording javac failed"

@@ -7,7 +7,7 @@ begin "$@"
 need_perf
 compile Phases
 
-phases=700
+phases=850 # 20,000 samples in one run, unless the machine is busy
 [ "$long" = 1 ] && phases=4000
 small_cache=(-XX:+UseSerialGC -Xmx64m -XX:ReservedCodeCacheSize=8m -XX:+PrintCodeCache -cp "$classes")
 
@@ -84,7 +84,7 @@ dynamic=()
 watch=$!
 children+=("$watch")
 wait_until 60 "watch" grep -q . "$scratch/watch.log"
-"$jdk/bin/java" "${dynamic[@]}" "${small_cache[@]}" Phases "$scratch/watched" 60 150 >"$scratch/codecache" ||
+"$jdk/bin/java" "${dynamic[@]}" "${small_cache[@]}" Phases "$scratch/watched" 45 150 >"$scratch/codecache" ||
     fail "the watched JVM failed"
 sliced() { compgen -G "$scratch/slices/*.pb.gz"; }
 wait_until 30 "slice" sliced

@@ -5,8 +5,6 @@ source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
 javac_workload
-head -n 700 "$scratch/files" >"$scratch/some"
-mv "$scratch/some" "$scratch/files"
 check=$build/java-tests/stack-check
 
 # untold DUMP: the bounds of these stubs, the last that the dump tells of, as in "7f5b9faca860 7f5b9faca877".
