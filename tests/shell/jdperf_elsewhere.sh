@@ -28,7 +28,7 @@ echo "== another user's JVM"
 setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
 jvm=$!
 wait_for_jvm
-run 0 "$JDPERF" record -o p -p "$jvm" -d 4
+run 0 "$JDPERF" record -o p -p "$jvm" -d 2
 named
 [[ $(stat -c %u "p/jit-$jvm.dump") == 0 ]] || fail "the dump in root's profile is not root's"
 [[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
@@ -71,7 +71,7 @@ printf '%s\n' "$*" >>"$WORK/noted"
 exec perf "$@"
 END
 export WORK
-PERF=noting-perf run 0 "$JDPERF" record -o p --keep-raw -p "$jvm" -d 4
+PERF=noting-perf run 0 "$JDPERF" record -o p --keep-raw -p "$jvm" -d 2
 named
 grep -q -- '--buildid-all' noted || fail "perf was not asked for all build-ids: $(cat noted)"
 [[ -f p/jit-1.dump ]] || fail "the dump was not fetched"

@@ -21,7 +21,7 @@ ln -s "$WORK/a b/usr/bin/jdperf" jdperf
 for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
     run 0 "$jdperf" --version
     says "jdperf $version"
-    run 0 "$jdperf" record -o 'a profile' -- java -cp classes Market 6
+    run 0 "$jdperf" record -o 'a profile' -- java -cp classes Market 3
     says 'with a name'
     run 0 "$jdperf" report 'a profile'
     says 'Market.takeOrders()'
@@ -31,7 +31,7 @@ says 'List<Order> orders = new ArrayList<>();'
 run 0 ./jdperf flame 'a profile'
 run 0 ./jdperf bundle 'a profile' -o 'a bundle.tar'
 # Through the environment the path has a blank in it, too.
-run 0 ./jdperf record -o 'a profile' -- sh -c 'java -cp classes Market 4'
+run 0 ./jdperf record -o 'a profile' -- sh -c 'java -cp classes Market 2'
 run 0 ./jdperf report 'a profile'
 says 'Market.takeOrders()'
 

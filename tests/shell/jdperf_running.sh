@@ -23,7 +23,7 @@ launch() {
 
 start_jvm() {
     launch "$@"
-    wait_until 60 "JVM at work" has_worked "$jvm" 1
+    wait_until 60 "JVM that is up" is_up "$jvm"
 }
 
 stop_jvm() {
@@ -42,6 +42,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     [[ -x $jdk/bin/java ]] || continue
     echo "== $jdk"
     start_jvm "$jdk/bin/java" -cp classes Market 600 unique-name-of-this-jvm
+    wait_until 60 "JVM at work" has_worked "$jvm" 1
 
     # A session by hand.
     run 1 "$JDPERF" status "$jvm"
@@ -70,7 +71,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     says "unknown option 'frobnicate'"
 
     # All in one.
-    run 0 "$JDPERF" record -o "p" -p "$jvm" -d 4
+    run 0 "$JDPERF" record -o "p" -p "$jvm" -d 2
     share_named p || fail "unnamed samples"
     [[ -f p/jit-$jvm.dump ]] || fail "the dump is not in the profile"
     run 1 "$JDPERF" status "$jvm"
