@@ -19,7 +19,7 @@ says "argument: $agent/p,methods=off"
 says 'argument: -XX:+PreserveFramePointer'
 grep -q -- '-k mono -e cpu-clock -F 997.* --call-graph fp' perf.arguments || fail "perf's arguments for fp"
 run 0 "$JDPERF" record -o p -- java -Xmx1g Main x
-says "argument: $agent/p,methods=on"
+says "argument: $agent/p,methods=on,lines=tree"
 says_not PreserveFramePointer
 says 'argument: -XX:+DebugNonSafepoints'
 says_not "tool options: -"
@@ -72,7 +72,7 @@ run 0 "$JDPERF" record -o n --no-inject --keep-raw -- java Main
 [[ -s n/perf.data && ! -e n/perf.jit.data && ! -e n/scorecard.json ]] || fail "--no-inject has named something: $(ls n)"
 # The agent ends by itself soon after, whatever becomes of jdperf.
 run 0 "$JDPERF" record -o p -d 7 -- java Main
-says "$agent/p,methods=on,duration=9"
+says "$agent/p,methods=on,lines=tree,duration=9"
 run 0 "$JDPERF" record -o p -- java Main
 says_not 'duration='
 
