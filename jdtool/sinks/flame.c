@@ -12,7 +12,7 @@
 #include "jdtool/sinks/export.h"
 #include "jdtool/sinks/flame_lines.h"
 #include "jdtool/sinks/frame_tree.h"
-#include "jdtool/sinks/json_writer.h"
+#include "jdtool/sinks/profile_json.h"
 #include "jdtool/sinks/string_table.h"
 
 #include <errno.h>
@@ -90,30 +90,6 @@ static void put_kinds(struct json_writer *json)
     json_array(json, "kinds");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         json_text(json, NULL, kinds[i]);
-    }
-    json_end(json);
-}
-
-static void put_events(const struct flame *f, struct json_writer *json)
-{
-    const struct profile *profile = f->profile;
-    json_array(json, "events");
-    for (uint32_t i = 0; i < profile->recording->event_count; i++) {
-        const struct recorded_event *event = &profile->recording->events[i];
-        uint64_t count = 0;
-        uint64_t weight = 0;
-        for (uint32_t k = 0; k < profile->sample_count; k++) {
-            if (profile->samples[k].event == i) {
-                count++;
-                weight += profile->samples[k].weight;
-            }
-        }
-        json_object(json, NULL);
-        json_text(json, "name", event->name);
-        json_text(json, "unit", event->unit ? event->unit : "count");
-        json_uint(json, "samples", count);
-        json_uint(json, "weight", weight);
-        json_end(json);
     }
     json_end(json);
 }
@@ -208,7 +184,7 @@ static void put_header(struct flame *f, struct packed_output *output)
     json_uint(&json, "tick", f->tick);
     json_uint(&json, "duration", profile->until - profile->from);
     put_kinds(&json);
-    put_events(f, &json);
+    profile_json_events(&json, f->profile);
     put_threads(f, &json);
     put_names(f, &json);
     put_marks(f, &json);

@@ -19,6 +19,15 @@ static void put_event(struct json_writer *json, const struct profile *profile, u
     json_end(json);
 }
 
+void profile_json_events(struct json_writer *json, const struct profile *profile)
+{
+    json_array(json, "events");
+    for (uint32_t i = 0; i < profile->recording->event_count; i++) {
+        put_event(json, profile, i);
+    }
+    json_end(json);
+}
+
 void profile_json_begin(struct json_writer *json, const struct profile *profile,
                         struct packed_output *output)
 {
@@ -30,11 +39,7 @@ void profile_json_begin(struct json_writer *json, const struct profile *profile,
     json_text(json, "command", recording->command_line);
     json_text(json, "arch", recording->arch);
     json_uint(json, "samples", profile->total_count);
-    json_array(json, "events");
-    for (uint32_t i = 0; i < recording->event_count; i++) {
-        put_event(json, profile, i);
-    }
-    json_end(json);
+    profile_json_events(json, profile);
 }
 
 void profile_json_end(struct json_writer *json)

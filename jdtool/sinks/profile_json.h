@@ -15,6 +15,9 @@
 void profile_json_begin(struct json_writer *json, const struct profile *profile,
                         struct packed_output *output);
 
+/* The array "events" alone, for documents that begin otherwise. */
+void profile_json_events(struct json_writer *json, const struct profile *profile);
+
 /* Ends it, with a newline. */
 void profile_json_end(struct json_writer *json);
 
