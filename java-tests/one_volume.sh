@@ -17,15 +17,21 @@ container=(unshare --pid --fork --kill-child --mount-proc "$jdk/bin/java" -XX:+U
     -Xmx64m -cp "$classes")
 jvm=("${container[@]}" "-agentpath:$agent=dir=$volume,methods" Churn)
 
-for i in 1 2; do
-    "${jvm[@]}" 20 wait >"$scratch/out.$i" 2>"$scratch/err.$i" &
-    children+=("$!")
-done
-for i in 1 2; do
-    wait_for "$scratch/out.$i" ready
-done
-kill -KILL "${children[@]}"
-wait "${children[@]}" 2>/dev/null || true
+# kill_two ROUNDS: two JVMs at the same time, which are killed when they have done so many.
+kill_two() {
+    local i
+    children=()
+    for i in 1 2; do
+        "${jvm[@]}" "$1" wait >"$scratch/out.$i" 2>"$scratch/err.$i" &
+        children+=("$!")
+    done
+    for i in 1 2; do
+        wait_for "$scratch/out.$i" ready
+    done
+    kill -KILL "${children[@]}"
+    wait "${children[@]}" 2>/dev/null || true
+}
+kill_two 20
 for ((start = 0; start < starts; start++)); do
     "${jvm[@]}" 5 >"$scratch/out" 2>"$scratch/err" || fail "start $start: $(cat "$scratch/err")"
 done
@@ -43,16 +49,7 @@ note "$((starts + 2)) JVMs of number 1, as many sound dumps"
 volume=$scratch/segments
 mkdir "$volume"
 jvm=("${container[@]}" "-agentpath:$agent=dir=$volume,methods,segment=1M,keep=2" Churn)
-children=()
-for i in 1 2; do
-    "${jvm[@]}" 200 wait >"$scratch/out.$i" 2>"$scratch/err.$i" &
-    children+=("$!")
-done
-for i in 1 2; do
-    wait_for "$scratch/out.$i" ready
-done
-kill -KILL "${children[@]}"
-wait "${children[@]}" 2>/dev/null || true
+kill_two 200
 files() { find "$volume" -name 'jit-1.*' -printf '%P %i %s %T@\n' | sort; }
 dumps() { grep -c 'jit-1.dump ' "$1" || true; }
 files >"$scratch/before"
