@@ -73,38 +73,6 @@ finish() {
     fi
 }
 
-# perf_record ARGUMENT...: without events of BPF programs, for whose thread perf waits up to a second
-# at the end of every recording. On a busy machine half a second is not enough for it to read a JVM's
-# mappings, and it leaves the rest of them out.
-perf_record() {
-    perf record -q --no-bpf-event --proc-map-timeout 20000 "$@"
-}
-
-# Skips the test where perf is missing or cannot sample on the monotonic clock. What samples for one test does for all
-# of a run: the answer is kept as long as the machine runs and grants the same.
-need_perf() {
-    command -v perf >/dev/null || skip "perf is not installed"
-    local probe=$scratch/probe.data samples why try machine known=$build/java-tests/perf-samples
-    machine="$(cat /proc/sys/kernel/random/boot_id /proc/sys/kernel/perf_event_paranoid) $EUID $(command -v perf)"
-    [ "$(cat "$known" 2>/dev/null)" != "$machine" ] || return 0
-    for try in 1 2 3; do # a busy machine may fail once, and a test that is skipped tests nothing
-        if perf_record -o "$probe" -e cpu-clock -F 999 -k mono -- \
-            bash -c 'for ((i = 0; i < 30000; i++)); do :; done' >"$scratch/probe.log" 2>&1; then
-            samples=$(perf script -i "$probe" -F ip 2>/dev/null | wc -l)
-            if [ "$samples" -gt 5 ]; then
-                printf '%s\n' "$machine" >"$known.$$"
-                mv "$known.$$" "$known"
-                return 0
-            fi
-            why="perf takes no samples here ($samples of a busy loop)"
-        else
-            why="perf cannot sample here: $(head -n 1 "$scratch/probe.log")"
-        fi
-        note "try $try: $why"
-    done
-    skip "$why (perf_event_paranoid is $(cat /proc/sys/kernel/perf_event_paranoid))"
-}
-
 # Skips the test where this user or kernel has no uprobes; sets tracing.
 need_uprobes() {
     tracing=/sys/kernel/tracing

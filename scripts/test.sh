@@ -26,8 +26,8 @@ warnings as errors, and runs all tests.
 A test that cannot run here is skipped, and named below with its reason; one
 that could have run here and was skipped all the same has failed
 (tests/required.txt). Tests with living JVMs and perf's samples depend on what
-the machine does beside them: up to six of them that failed run once more,
-alone. What passes then is named as unsteady, with its first failure above, and
+the machine does beside them: up to six of them that failed in either way run
+once more, alone. What passes then is named as unsteady, with its first failure above, and
 does not fail the run; what fails twice does, and so do seven.
 Exit status: 0 all passed, 1 something failed, 2 wrong usage.
 END
@@ -89,18 +89,24 @@ ended() {
         print substr($0, RSTART + 6, RLENGTH - 7) }' "$2"
 }
 
+# wrongly_skipped RESULTS: those that this machine must run, with the reasons that they gave.
+wrongly_skipped() {
+    JDAGENT_BUILD=$build "$root/tests/required.sh" "$1"
+}
+
 # Those that depend on what the machine does beside them run once more, see usage. A build, a unit, a
 # sanitizer or lint has nothing to blame.
-unsteady=
+unsteady='' required=''
+if [[ -f $results ]] && ! required=$(wrongly_skipped "$results"); then status=1; fi
 if [[ $again == yes && $status != 0 && -f $results ]]; then
-    mapfile -t suspects < <(ended fail "$results")
+    mapfile -t suspects < <(ended fail "$results"; sed -n 's/^ *\([^ :]*\): .*/\1/p' <<<"$required")
     mapfile -t sampled < <(printf '%s\n' "${suspects[@]}" | grep -E '^(java|shell|bench)\.' || true)
     if ((${#sampled[@]} > 0 && ${#sampled[@]} == ${#suspects[@]} && ${#sampled[@]} <= 6)); then
         echo "once more, alone: ${sampled[*]}"
         names=$(printf '%s\n' "${sampled[@]}" | sed 's/[.+]/\\&/g' | paste -sd '|')
         if (cd "$build" && ctest --output-on-failure --no-tests=error -j 1 --output-junit "$results.again" -C Long \
             -R "^($names)\$") && [[ $(ended run "$results.again" | wc -l) == "${#sampled[@]}" ]]; then
-            status=0
+            status=0 required=
             unsteady=$(printf '  %s\n' "${sampled[@]}")
         fi
     fi
@@ -127,8 +133,5 @@ fi
         if (failed != "") printf "failed:\n%s", failed
     }' "$results"
 [[ -z $unsteady ]] || printf 'unsteady, passed when run again alone:\n%s\n' "$unsteady"
-if [[ -f $results ]] && ! required=$(JDAGENT_BUILD=$build "$root/tests/required.sh" "$results"); then
-    printf 'skipped, but this machine has what they need (tests/required.txt), so failed:\n%s\n' "$required"
-    status=1
-fi
+[[ -z $required ]] || printf 'skipped, but this machine has what they need (tests/required.txt), so failed:\n%s\n' "$required"
 exit "$status"

@@ -3,8 +3,7 @@
 # no verb.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
-command -v perf >/dev/null || skip "perf is not installed"
-perf record -q --no-bpf-event -e cpu-clock -o "$WORK/probe" -- true >/dev/null 2>&1 || skip "perf cannot sample here"
+need_perf
 command -v cc >/dev/null || skip "there is no C compiler"
 export HOME=$WORK/home
 mkdir "$HOME"

@@ -119,9 +119,7 @@ END
 
 # Ends the test as skipped where perf cannot sample or there is no JDK.
 need_real_profile() {
-    command -v perf >/dev/null || skip "perf is not installed"
-    perf record -q --no-bpf-event -e cpu-clock -k mono -o "$WORK/probe" -- true >/dev/null 2>&1 || skip "perf cannot sample here"
-    rm -f "$WORK/probe"
+    need_perf
     [[ -x ${JAVA_HOME:-}/bin/java ]] || command -v java >/dev/null || skip "there is no java"
     command -v javac >/dev/null || skip "there is no javac"
 }

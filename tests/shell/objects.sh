@@ -5,7 +5,7 @@
 # shellcheck source=tests/shell/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-command -v perf >/dev/null || skip "perf is not installed"
+need_perf
 jdtool=${JDTOOL:-$JDAGENT_BUILD/jdtool}
 old=$JDAGENT_BUILD/tests/libobjects_old.so
 new=$JDAGENT_BUILD/tests/libobjects_new.so
@@ -41,7 +41,7 @@ record() {
         rm -rf cache
         perf --buildid-dir "$WORK/cache" record -q -o perf.data -e cpu-clock -F 499 -k mono \
             --call-graph dwarf,16384 "$@" -p "$burner_pid" -- sleep "$seconds" >log 2>&1 ||
-            skip "perf cannot sample here: $(head -n 1 log)"
+            fail "perf record: $(head -n 1 log)"
         samples=$(perf script -i perf.data -F tid 2>/dev/null | grep -c .) || :
         ((samples < 30)) || return 0
     done

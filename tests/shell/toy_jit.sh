@@ -10,14 +10,14 @@ scratch=$(mktemp -d)
 map=
 trap 'rm -rf "$scratch" ${map:+"$map"}' EXIT
 cd "$scratch"
-command -v perf >/dev/null || skip "perf is not installed"
+need_perf
 toy=$JDAGENT_BUILD/examples/toy-jit/toy-jit
 [ -x "$toy" ] || skip "the example is not built on this architecture"
 
 # shellcheck disable=SC2016 # for the inner shell: exec keeps the pid
 perf record -q -o perf.data -e cpu-clock -F 2999 -k mono -- \
     bash -c 'echo $$ >pid; exec "$@"' - "$toy" 500000000 1000000000 >out 2>log ||
-    skip "perf cannot sample here: $(head -n 1 log)"
+    fail "perf record: $(head -n 1 log)"
 map=/tmp/perf-$(cat pid).map
 
 # ratio PERF_DATA: checks the samples of the two functions.
