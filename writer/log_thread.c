@@ -1,0 +1,233 @@
+/* The thread that writes: records one file after the other, and waits for room on the disk. */
+#include "writer/record_log_private.h"
+
+#include "writer/disk_room.h"
+#include "writer/message.h"
+#include "writer/stamp.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+enum {
+    QUEUE_BYTES = 4 * 1024 * 1024,
+    STACK_BYTES = 256 * 1024,
+    PIECES_AT_ONCE = 1024,
+    LOOK_AGAIN_MS = 500,  /* for room on the disk */
+    WANT_AGAIN_MS = 1000, /* between two askings for everything, at least, and twice that next … */
+    WANT_AGAIN_MAX_MS = 64000,
+};
+
+/* Goes to the next message for a file. False: there is none. */
+static bool next_for(struct log_batch *batch, uint32_t file, struct log_message *message)
+{
+    while (log_batch_next(batch, message)) {
+        if (message->head.file == file) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As many records for one file as go out in one write, up to one with a hole. */
+static int collect(const struct record_log *log, struct log_batch *batch, uint32_t file,
+                   struct iovec pieces[PIECES_AT_ONCE], uint64_t *hole)
+{
+    struct log_batch next = *batch;
+    struct log_message message;
+    uint64_t size = log_segments_bytes(log);
+    int count = 0;
+    *hole = 0;
+    while (count < PIECES_AT_ONCE && *hole == 0 && next_for(&next, file, &message) &&
+           message.head.kind == LOG_RECORD) {
+        size += message.head.size;
+        if (log->dirs && count > 0 && size > log->full_at) {
+            break;
+        }
+        pieces[count++] = (struct iovec){(void *)message.bytes, message.head.size};
+        *hole = message.head.hole;
+        *batch = next;
+    }
+    return count;
+}
+
+static int write_run(struct record_log *log, struct log_batch *batch, uint32_t which)
+{
+    struct iovec pieces[PIECES_AT_ONCE];
+    struct log_batch written = *batch;
+    struct log_batch behind = *batch;
+    struct log_file *file = &log->files[which];
+    uint64_t hole;
+    int count = collect(log, &behind, which, pieces, &hole);
+    uint64_t size = hole;
+    for (int i = 0; i < count; i++) {
+        size += pieces[i].iov_len;
+    }
+    int error = -EPIPE;
+    if (file->output.fd >= 0) {
+        for (int i = 0; i < count; i++) {
+            log_file_note_stamp(file, pieces[i].iov_base);
+        }
+        error = log_segments_write(log, file, pieces, count, hole);
+    }
+    if (error && log_file_is_full_disk(error) && log->options.waits) {
+        return error;
+    }
+    *batch = behind;
+    struct log_message message;
+    uint64_t offset = file->output.size - size;
+    for (int i = 0; i < count && !error && next_for(&written, which, &message); i++) {
+        log_segments_index(log, &message.head, offset, message.head.size + message.head.hole);
+        offset += message.head.size + message.head.hole;
+    }
+    if (error || log->paused) { /* which only this thread changes */
+        pthread_mutex_lock(&log->lock);
+        file->lost += error ? (uint64_t)count : 0;
+        log->paused = log->paused && error; /* that there was room is no proof: this is */
+        pthread_mutex_unlock(&log->lock);
+    }
+    return error;
+}
+
+/* Takes a message for a file, or several. 0, or why it has to be tried again. */
+static int take_some(struct record_log *log, struct log_batch *batch, uint32_t file)
+{
+    struct log_batch next = *batch;
+    struct log_message message;
+    bool any = next_for(&next, file, &message);
+    if (any && message.head.kind == LOG_RECORD) {
+        int error = write_run(log, batch, file);
+        return log_file_is_full_disk(error) && log->options.waits ? error : 0;
+    }
+    if (any && message.head.kind == LOG_UNLOAD) {
+        living_records_remove(log->living, message.head.address);
+    } else if (any && log->files[file].output.fd >= 0) {
+        log_file_close(log, &log->files[file]);
+    }
+    *batch = next;
+    return 0;
+}
+
+static void set_paused(struct record_log *log, int error, const struct log_file *file)
+{
+    pthread_mutex_lock(&log->lock);
+    bool first = !log->has_paused;
+    log->paused = true;
+    log->has_paused = true;
+    pthread_mutex_unlock(&log->lock);
+    if (first) {
+        message(MESSAGE_WARNING,
+                "pauses writing %s: %s but for the reserve; it goes on when there is room",
+                file->output.path, strerror(-error));
+    }
+}
+
+/* Waits for room on the disk. False: nobody waits for it any more. */
+static bool wait_for_room(struct record_log *log, int error)
+{
+    const struct log_file *dump = &log->files[RECORD_LOG_DUMP];
+    const struct log_file *file = dump->output.fd >= 0 ? dump : &log->files[RECORD_LOG_TABLE];
+    set_paused(log, error, file);
+    bool go_on = true;
+    do {
+        go_on = log_queue_nap(log->queue, LOOK_AGAIN_MS);
+    } while (go_on && disk_room(file->output.fd, log->options.reserve) <
+                          disk_room_to_go_on(file->output.fd));
+    return go_on;
+}
+
+/* The rest of a batch will not be in the file. */
+static void lose(struct record_log *log, struct log_batch *batch, uint32_t file)
+{
+    struct log_message message;
+    pthread_mutex_lock(&log->lock);
+    while (next_for(batch, file, &message)) {
+        log->files[file].lost += message.head.kind == LOG_RECORD;
+    }
+    log->paused = true;
+    pthread_mutex_unlock(&log->lock);
+}
+
+/* One file after the other: so many records go out in one write, however they came. */
+static void take_for(struct record_log *log, struct log_batch batch, uint32_t file)
+{
+    while (batch.at != batch.end) {
+        int error = take_some(log, &batch, file);
+        if (!error) { /* who waits for this thread does not wait for room on the disk */
+            log_queue_progress(log->queue);
+        }
+        if (error && !wait_for_room(log, error) && take_some(log, &batch, file) != 0) {
+            lose(log, &batch, file);
+        }
+    }
+}
+
+void log_thread_ask_owner(struct record_log *log)
+{
+    uint64_t now = stamp_monotonic();
+    bool may = now - log->wanted_at >= log->want_again_ms * 1000000;
+    pthread_mutex_lock(&log->lock);
+    bool all = log->refused && may && !log->paused;
+    bool table = log->table_begun;
+    log->refused = log->refused && !all;
+    log->table_begun = false;
+    pthread_mutex_unlock(&log->lock);
+    if (all) {
+        log->wanted_at = now;
+        log->want_again_ms = log->want_again_ms ? log->want_again_ms * 2 : WANT_AGAIN_MS;
+        if (log->want_again_ms > WANT_AGAIN_MAX_MS) {
+            log->want_again_ms = WANT_AGAIN_MAX_MS;
+        }
+    }
+    if (table && log->wanted) {
+        log->wanted(log->context, RECORD_LOG_WANTS_TABLE);
+    }
+    if (all && log->wanted) {
+        log->wanted(log->context, RECORD_LOG_WANTS_ALL);
+    }
+}
+
+static void *run(void *argument)
+{
+    struct record_log *log = argument;
+    struct log_batch batch;
+    pthread_setname_np(pthread_self(), "jdagent writer");
+    while (log_queue_take(log->queue, &batch)) {
+        for (uint32_t file = 0; file < RECORD_LOG_FILES; file++) {
+            take_for(log, batch, file);
+        }
+        log_queue_release(log->queue);
+        log_thread_ask_owner(log);
+    }
+    record_log_close_files(log);
+    if (log_queue_ended(log->queue)) {
+        record_log_free(log);
+    }
+    return NULL;
+}
+
+/* The process' signals are for threads that it knows. */
+int log_thread_start(struct record_log *log)
+{
+    pthread_attr_t attributes;
+    sigset_t all;
+    sigset_t before;
+    log->queue = log_queue_new(QUEUE_BYTES);
+    if (!log->queue) {
+        return -ENOMEM;
+    }
+    int error = pthread_attr_init(&attributes);
+    if (!error) {
+        pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        error = pthread_create(&log->thread, &attributes, run, log);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_attr_destroy(&attributes);
+    }
+    if (error) {
+        log_queue_free(log->queue);
+        log->queue = NULL;
+    }
+    return -error;
+}
