@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -73,7 +74,8 @@ static int next_turn(struct memory_reader *reader, const struct progress *at)
         if (size > TURN_BYTES - bytes) {
             size = TURN_BYTES - bytes;
         }
-        reader->from[used] = (struct iovec){(char *)piece->from + offset, size};
+        /* What is read may lie anywhere, where nothing is as well. */
+        reader->from[used] = (struct iovec){(void *)((uintptr_t)piece->from + offset), size};
         reader->to[used] = (struct iovec){(char *)piece->to + offset, size};
         used += size > 0;
         bytes += size;

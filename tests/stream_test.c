@@ -574,6 +574,27 @@ static void branch_stacks_are_call_chains(void **state)
     free(file.records);
 }
 
+/* Stacks too deep to be remembered for the thread's next one: their callers' addresses lie in the
+ * call, too. */
+static void callers_of_deep_stacks_lie_in_the_call(void **state)
+{
+    enum { DEPTH = 2100 };
+    static uint64_t payload[5 + DEPTH] = {CODE + 4, PID | (uint64_t)PID << 32, 1000200, DEPTH + 1,
+                                          PERF_CONTEXT_USER};
+    for (int i = 5; i < 5 + DEPTH; i++) {
+        payload[i] = CODE + 4; /* where an inlined method begins, which called nothing before */
+    }
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, sizeof payload);
+    assert_int_equal(run(state, &file), 0);
+    const char *at = strstr(text.text, " i:b.B.inlined():11 c:a.A.m():10");
+    assert_non_null(at);
+    assert_null(strstr(at + 1, " i:b.B"));
+    free(file.records);
+}
+
 /* An address where nothing can be is no frame of the interpreter's, nor has it a name. */
 static void garbage_addresses_have_no_names(void **state)
 {
@@ -764,6 +785,7 @@ int main(void)
         cmocka_unit_test(a_stack_behind_a_return_barrier_is_frozen),
         cmocka_unit_test(copies_wait_without_what_is_not_valid),
         cmocka_unit_test(branch_stacks_are_call_chains),
+        cmocka_unit_test(callers_of_deep_stacks_lie_in_the_call),
         cmocka_unit_test(garbage_addresses_have_no_names),
         cmocka_unit_test(a_fork_has_its_parents_code),
         cmocka_unit_test(a_stack_is_the_same_of_one_thread_or_of_many),

@@ -221,7 +221,10 @@ bool log_queue_take(struct log_queue *queue, struct log_batch *batch)
     queue->progress_at = stamp_monotonic();
     pthread_cond_broadcast(&queue->progress);
     pthread_mutex_unlock(&queue->lock);
-    *batch = (struct log_batch){queue->taken.bytes, queue->taken.bytes + queue->taken.size};
+    *batch = (struct log_batch){queue->taken.bytes, queue->taken.bytes};
+    if (any) { /* nothing may be added to NULL, not even 0 */
+        batch->end += queue->taken.size;
+    }
     return any;
 }
 

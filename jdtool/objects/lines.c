@@ -301,7 +301,12 @@ static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined)
     Dwarf_Files *files;
     size_t count;
     uint32_t number = number_of(inlined, DW_AT_call_file);
-    if (!number || dwarf_getsrcfiles(unit, &files, &count) != 0 || number >= count) {
+    Dwarf_Half version = 0;
+    (void)dwarf_cu_info(unit->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
+    /* Number 0 is no file before DWARF 5, and since then the unit's own, which clang makes use of.
+     */
+    if ((!number && version < 5) || !dwarf_hasattr(inlined, DW_AT_call_file) ||
+        dwarf_getsrcfiles(unit, &files, &count) != 0 || number >= count) {
         return NULL;
     }
     return dwarf_filesrc(files, number, NULL, NULL);

@@ -142,7 +142,10 @@ static void put_sample(struct pprof *p, const struct profile_sample *sample)
         protobuf_packed_uint(&p->message, i == sample->event ? sample->weight : 0);
     }
     protobuf_end(&p->message, list);
-    protobuf_raw(&p->message, p->labels.bytes + labels, p->label_ends[sample->thread] - labels);
+    if (p->label_ends[sample->thread] >
+        labels) { /* none at all: there are no bytes to point into */
+        protobuf_raw(&p->message, p->labels.bytes + labels, p->label_ends[sample->thread] - labels);
+    }
     protobuf_end(&p->message, begun);
 }
 

@@ -67,6 +67,9 @@ static uint32_t known_frames(const struct profile_recent *recent,
 {
     uint32_t count = sample->frame_count;
     uint32_t least = count < recent->count ? count : recent->count;
+    if (least == 0) {
+        return 0; /* and perhaps no array at all */
+    }
     const struct resolved_frame *last = &sample->frames[count];
     uint32_t same = 0;
     while (same < least && same_frame(&recent->frames[same], --last)) {
