@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
 # sanitized.sh SANITIZERS: the unit tests once more, built with a compiler's sanitizers in a
 # directory of their own. SANITIZERS as -fsanitize wants them: address,undefined or thread, which is
-# for those of code that has threads.
+# for those of code that has threads. Those of addresses are the fuzzers' build, where there is one.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 source "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/clang_build.sh
+source "$(dirname "$0")/clang_build.sh"
 
 sanitizers=${1:?usage: sanitized.sh SANITIZERS}
 source=${JDAGENT_SOURCE:?}
 build=${JDAGENT_BUILD:?}/sanitized-${sanitizers//,/-}
+
+export ASAN_OPTIONS=detect_leaks=1
+if [[ $sanitizers == address,undefined ]] && clang_can_fuzz; then
+    clang_build "$source" "$JDAGENT_BUILD/fuzz" unit_tests || exit 1
+    cd "$JDAGENT_BUILD/fuzz"
+    exec ctest -L '^unit$' --no-tests=error --output-on-failure -j "$(nproc)"
+fi
 
 probe=$(mktemp)
 trap 'rm -f "$probe"' EXIT
@@ -28,5 +37,4 @@ if ! { cmake -S "$source" -B "$build" -DJDAGENT_SANITIZE="$sanitizers" -DJDAGENT
     exit 1
 fi
 cd "$build"
-export ASAN_OPTIONS=detect_leaks=1
 exec ctest -L "^$tests\$" --no-tests=error --output-on-failure -j "$(nproc)"

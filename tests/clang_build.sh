@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# The build that libFuzzer's targets and the unit tests under the address and undefined behaviour
+# sanitizers share: what they test is compiled once. Sourced, behind tests/lib.sh.
+
+clang_sanitizers=fuzzer-no-link,address,undefined
+
+# clang_can_fuzz: else skip_reason says why not.
+clang_can_fuzz() {
+    local probe status=0
+    command -v clang >/dev/null || { skip_reason="clang is not installed"; return 1; }
+    probe=$(mktemp)
+    echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { (void)d; (void)n; return 0; }' |
+        clang -fsanitize=fuzzer,address,undefined -x c - -o "$probe" 2>/dev/null || status=1
+    rm -f "$probe"
+    # shellcheck disable=SC2034 # for who asks
+    ((status == 0)) || skip_reason="clang has no libFuzzer here (Debian: libclang-rt-14-dev)"
+    return $status
+}
+
+# clang_build SOURCE BUILD TARGET…: one at a time, for they share the objects, and none must see another's half-made
+# ones. What it says when it fails is printed.
+clang_build() {
+    local source=$1 build=$2 target targets=() status=0
+    shift 2
+    for target; do targets+=(--target "$target"); done
+    (
+        flock 9
+        { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON \
+            -DJDAGENT_SANITIZE="$clang_sanitizers" -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG" &&
+            cmake --build "$build" "${targets[@]}" -j "$(nproc)"; } >"$build.log" 2>&1 9>&-
+    ) 9>"$build.lock" || status=1
+    ((status == 0)) || cat "$build.log"
+    return $status
+}
