@@ -28,6 +28,9 @@
 /* While somebody waits for more, this often what can go goes, in ms. */
 #define WAKE_EVERY 100
 
+/* What nobody asked for that long goes until it is asked for again, in ns. */
+#define REST_EVERY (UINT64_C(15) * 1000 * 1000 * 1000)
+
 /* PERF_RECORD_MISC_LOST_SAMPLES_BPF: dropped by a filter, as wanted. */
 #define LOST_BPF (1u << 15)
 
@@ -202,6 +205,10 @@ static int take(struct stream *stream, const struct perf_record *record)
 static int take_turn(struct stream *stream)
 {
     int err = release(stream, false);
+    if (stream->live && now() >= stream->next_rest) {
+        stream->next_rest = now() + REST_EVERY;
+        resolver_rest(stream->resolver);
+    }
     if (!err && stream->live && stream->options->turn && now() >= stream->next_turn) {
         stream->next_turn = now() + (uint64_t)WAKE_EVERY * 1000 * 1000;
         err = recording_describe(&stream->facts, stream->data) ? stream_no_memory(stream) : 0;

@@ -38,7 +38,8 @@ struct stream {
     bool wants_codes;
     uint64_t updated; /* when dumps were last asked */
     uint64_t next_turn;
-    uint8_t *stack; /* PERF_RECORD_SIZE_MAX bytes, once a copy was read again */
+    uint64_t next_rest; /* when what nobody asked for goes */
+    uint8_t *stack;     /* PERF_RECORD_SIZE_MAX bytes, once a copy was read again */
 };
 
 /* Says that there is no memory; -ENOMEM. */

@@ -478,6 +478,21 @@ static void a_stripped_file_has_its_symbols_elsewhere(void **state)
     const struct object_inline *inlines;
     check_name(object, &mapped, "library_work"); /* .dynsym has it, too */
     assert_true(object_inlines(object, address, &inlines) > 0);
+
+    /* What nobody asks for a while is closed, and there again when it is asked for. */
+    struct objects_counts used;
+    struct objects_counts rested;
+    objects_count(objects, &used);
+    objects_rest(objects);
+    objects_count(objects, &rested);
+    assert_int_equal(rested.bytes, used.bytes);
+    objects_rest(objects);
+    objects_count(objects, &rested);
+    assert_true(rested.bytes < used.bytes);
+    check_name(object, &mapped, "library_work");
+    assert_true(object_inlines(object, address, &inlines) > 0);
+    objects_count(objects, &rested);
+    assert_int_equal(rested.bytes, used.bytes);
     objects_free(objects);
 
     /* A link to a file of another build. */

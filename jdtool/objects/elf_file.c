@@ -136,6 +136,20 @@ enum object_state elf_file_take(void *image, size_t size, struct elf_file *out)
     return begin(out, elf_memory(image, size));
 }
 
+bool elf_file_again(const struct elf_file *file, struct elf_file *out)
+{
+    *out = *file;
+    out->elf = NULL;
+    out->image = NULL;
+    out->fd = file->elf && file->fd >= 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (out->fd < 0) {
+        *out = ELF_FILE_NONE;
+        return false;
+    }
+    return begin(out, elf_begin(out->fd, out->mapped ? ELF_C_READ_MMAP : ELF_C_READ, NULL)) ==
+           OBJECT_SOUND;
+}
+
 void elf_file_close(struct elf_file *file)
 {
     if (file->elf) {

@@ -40,6 +40,12 @@ enum object_state elf_file_open(int root, const char *path, struct elf_file *out
  * OBJECT_UNSOUND. */
 enum object_state elf_file_take(void *image, size_t size, struct elf_file *out);
 
+/*
+ * The same file a second time: what libelf unpacks of it stays in memory until this one is closed.
+ * False: it is an image in memory, or cannot be opened, and *out is not open.
+ */
+bool elf_file_again(const struct elf_file *file, struct elf_file *out);
+
 void elf_file_close(struct elf_file *file); /* one that is not open is fine */
 
 /* The build-id in its notes. Returns its size; 0: it has none. */

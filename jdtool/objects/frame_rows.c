@@ -71,6 +71,11 @@ void frame_rows_free(struct frame_rows *rows)
     free(rows);
 }
 
+bool frame_rows_need_dwarf(const struct frame_rows *rows)
+{
+    return rows->debug_frame != NULL;
+}
+
 static bool is_cfa(const Dwarf_Op *op)
 {
     return op->atom == DW_OP_call_frame_cfa;

@@ -21,10 +21,13 @@ struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame, struct row_se
 void frame_rows_free(struct frame_rows *rows); /* NULL is fine */
 
 /* The row of an address. debug_frame is asked for DWARF with .debug_frame when .eh_frame has no
- * row; it returns NULL if there is none, and its result must outlive the rows. Never NULL; lives
- * as long as the set does if it `lasts`, else until the next call. */
+ * row; it returns NULL if there is none, and its result must outlive the rows if they need it.
+ * Never NULL; lives as long as the set does if it `lasts`, else until the next call. */
 const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address,
                                        Dwarf *(*debug_frame)(void *context), void *context);
+
+/* Whether they need what debug_frame gave: else it may go, and is asked for no more. */
+bool frame_rows_need_dwarf(const struct frame_rows *rows);
 
 uint64_t frame_rows_bytes(const struct frame_rows *rows); /* memory it takes */
 

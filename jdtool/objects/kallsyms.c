@@ -10,45 +10,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Files of /proc have no size: read until the end. NULL with *err. */
-static char *read_all(int fd, size_t *size, int *err)
+/* What is read of the file at a time; no line is as long. */
+#define CHUNK ((size_t)64 << 10)
+
+/* The name goes behind those that are kept. Its place, or 0: there is no memory. */
+static uint32_t keep_name(struct kallsyms *kallsyms, const char *name)
 {
-    size_t room = (size_t)4 << 20;
-    char *text = malloc(room);
-    *size = 0;
-    while (text) {
-        ssize_t got = read(fd, text + *size, room - 1 - *size);
-        if (got < 0 && errno == EINTR) {
-            continue;
+    size_t size = strlen(name) + 1;
+    while (kallsyms->text_room - kallsyms->text_size < size) {
+        size_t room = kallsyms->text_room ? kallsyms->text_room * 2 : CHUNK;
+        char *grown = realloc(kallsyms->text, room);
+        if (!grown) {
+            return 0;
         }
-        if (got <= 0) {
-            *err = got < 0 ? -errno : 0;
-            break;
-        }
-        *size += (size_t)got;
-        if (*size == room - 1) {
-            char *grown = room < KALLSYMS_SIZE_MAX ? realloc(text, room * 2) : NULL;
-            if (!grown) {
-                *err = room < KALLSYMS_SIZE_MAX ? -ENOMEM : -EINVAL;
-                break;
-            }
-            text = grown;
-            room *= 2;
-        }
+        kallsyms->text = grown;
+        kallsyms->text_room = room;
     }
-    if (!text) {
-        *err = -ENOMEM;
-        return NULL;
+    if (kallsyms->text_size == 0) {
+        kallsyms->text[kallsyms->text_size++] = '\0';
     }
-    if (*err) {
-        free(text);
-        return NULL;
-    }
-    text[*size] = '\0';
-    return text;
+    uint32_t at = (uint32_t)kallsyms->text_size;
+    memcpy(kallsyms->text + at, name, size);
+    kallsyms->text_size += size;
+    return at;
 }
 
-static uint16_t module_of(struct kallsyms *kallsyms, char *name)
+static uint16_t module_of(struct kallsyms *kallsyms, const char *name)
 {
     uint32_t count = kallsyms->module_count;
     if (count && strcmp(kallsyms->modules[count - 1], name) == 0) {
@@ -63,7 +50,11 @@ static uint16_t module_of(struct kallsyms *kallsyms, char *name)
         array_reserve(&kallsyms->modules, count, &kallsyms->module_room, sizeof(char *)) < 0) {
         return 0;
     }
-    kallsyms->modules[kallsyms->module_count++] = name;
+    char *kept = strdup(name);
+    if (!kept) {
+        return 0;
+    }
+    kallsyms->modules[kallsyms->module_count++] = kept;
     return (uint16_t)kallsyms->module_count;
 }
 
@@ -90,48 +81,16 @@ static bool take_line(struct kallsyms *kallsyms, char *line, uint64_t *highest)
     if (strchr("tTwW", type) && name[0] && name[0] != '$' && address) {
         struct symbol symbol = {
             .address = address,
-            .name = (uint32_t)(name - kallsyms->text),
+            .name = keep_name(kallsyms, name),
             .binding = type == 't'   ? STB_LOCAL
                        : type == 'T' ? STB_GLOBAL
                                      : STB_WEAK,
             .module = module ? module_of(kallsyms, module) : 0,
         };
+        kallsyms->symbols.failed |= symbol.name == 0;
         symbols_add(&kallsyms->symbols, &symbol);
     }
     return true;
-}
-
-/* Names alone are kept, one behind the other: 30 bytes a function instead of 50 a line. */
-static void pack_names(struct kallsyms *kallsyms)
-{
-    struct symbols *symbols = &kallsyms->symbols;
-    size_t size = 1;
-    for (uint32_t i = 0; i < symbols->count; i++) {
-        size += strlen(kallsyms->text + symbols->list[i].name) + 1;
-    }
-    for (uint32_t i = 0; i < kallsyms->module_count; i++) {
-        size += strlen(kallsyms->modules[i]) + 1;
-    }
-    char *packed = malloc(size);
-    if (!packed) {
-        symbols->names[0].size = KALLSYMS_SIZE_MAX;
-        return; /* the whole text serves as well */
-    }
-    size_t at = 0;
-    packed[at++] = '\0';
-    for (uint32_t i = 0; i < symbols->count; i++) {
-        const char *name = kallsyms->text + symbols->list[i].name;
-        symbols->list[i].name = (uint32_t)at;
-        at += (size_t)(stpcpy(packed + at, name) - (packed + at)) + 1;
-    }
-    for (uint32_t i = 0; i < kallsyms->module_count; i++) {
-        char *name = packed + at;
-        at += (size_t)(stpcpy(name, kallsyms->modules[i]) - name) + 1;
-        kallsyms->modules[i] = name;
-    }
-    free(kallsyms->text);
-    kallsyms->text = packed;
-    symbols->names[0].size = size;
 }
 
 /* What lies behind the last function of the kernel, and of a module, is anybody's: a page of it, as
@@ -148,63 +107,95 @@ static void end_modules(struct symbols *symbols)
     }
 }
 
-static int take_text(struct kallsyms *kallsyms, size_t size)
+/* Whole lines, which are cut into strings. False: one is no such line. */
+static bool take_lines(struct kallsyms *kallsyms, char *text, const char *end, uint64_t *highest)
+{
+    for (char *line = text; line < end;) {
+        char *next = memchr(line, '\n', (size_t)(end - line));
+        *next = '\0';
+        if (*line && !take_line(kallsyms, line, highest)) {
+            return false;
+        }
+        line = next + 1;
+    }
+    return true;
+}
+
+/* Files of /proc have no size: reads until the end. */
+static int take_all(struct kallsyms *kallsyms, int fd, char *chunk)
 {
     uint64_t highest = 0;
-    bool any = false;
-    for (char *line = kallsyms->text; line < kallsyms->text + size;) {
-        char *end = strchrnul(line, '\n');
-        *end = '\0';
-        if (*line && !take_line(kallsyms, line, &highest)) {
+    size_t total = 0;
+    size_t kept = 0; /* of a line whose rest is to come */
+    for (ssize_t got = 1; got > 0;) {
+        got = read(fd, chunk + kept, CHUNK - 1 - kept);
+        if (got < 0 && errno == EINTR) {
+            got = 1;
+            continue;
+        }
+        if (got < 0) {
+            return -errno;
+        }
+        total += (size_t)got;
+        kept += (size_t)got;
+        if (got == 0 && kept > 0) {
+            chunk[kept++] = '\n';
+        }
+        const char *last = memrchr(chunk, '\n', kept);
+        if (total > KALLSYMS_SIZE_MAX || (!last && kept == CHUNK - 1)) {
             return -EINVAL;
         }
-        any = any || *line;
-        line = end + 1;
+        size_t whole = last ? (size_t)(last + 1 - chunk) : 0;
+        if (!take_lines(kallsyms, chunk, chunk + whole, &highest)) {
+            return -EINVAL;
+        }
+        kept -= whole;
+        memmove(chunk, chunk + whole, kept);
     }
-    if (!any) {
-        return -EINVAL;
+    return total == 0 ? -EINVAL : highest == 0 ? -EPERM : 0;
+}
+
+static int take_file(struct kallsyms *kallsyms, int fd)
+{
+    struct symbols *symbols = &kallsyms->symbols;
+    char *chunk = malloc(CHUNK);
+    int err = chunk ? take_all(kallsyms, fd, chunk) : -ENOMEM;
+    free(chunk);
+    if (err) {
+        return err;
     }
-    if (highest == 0) {
-        return -EPERM;
-    }
-    symbols_finish(&kallsyms->symbols, UINT64_MAX, true);
-    end_modules(&kallsyms->symbols);
-    return kallsyms->symbols.failed ? -ENOMEM : 0;
+    char *fitting = kallsyms->text ? realloc(kallsyms->text, kallsyms->text_size) : NULL;
+    kallsyms->text = fitting ? fitting : kallsyms->text;
+    symbols->names[0].bytes = kallsyms->text;
+    symbols->names[0].size = kallsyms->text_size;
+    symbols_finish(symbols, UINT64_MAX, true);
+    end_modules(symbols);
+    return symbols->failed ? -ENOMEM : 0;
 }
 
 int kallsyms_read(const char *path, struct kallsyms *out)
 {
     struct stat status;
-    size_t size = 0;
     int err = 0;
     *out = (struct kallsyms){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return -errno;
     }
-    if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-        err = -EINVAL;
-    } else {
-        out->text = read_all(fd, &size, &err);
-    }
+    err = fstat(fd, &status) || !S_ISREG(status.st_mode) ? -EINVAL : take_file(out, fd);
     (void)close(fd);
-    if (!err) {
-        out->symbols.names[0].bytes = out->text;
-        out->symbols.names[0].size = size + 1;
-        err = take_text(out, size);
-    }
     if (err) {
         kallsyms_free(out);
-        return err;
     }
-    pack_names(out);
-    out->symbols.names[0].bytes = out->text;
-    return 0;
+    return err;
 }
 
 void kallsyms_free(struct kallsyms *kallsyms)
 {
     symbols_free(&kallsyms->symbols);
+    for (uint32_t i = 0; i < kallsyms->module_count; i++) {
+        free(kallsyms->modules[i]);
+    }
     free(kallsyms->modules);
     free(kallsyms->text);
     *kallsyms = (struct kallsyms){0};

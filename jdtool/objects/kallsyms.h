@@ -6,8 +6,10 @@
 
 struct kallsyms {
     struct symbols symbols; /* symbol.module: place in modules, plus one */
-    char *text;             /* names; ends are zeroes */
-    char **modules;         /* "[nf_tables]" */
+    char *text;             /* names, each with its end; the first is empty */
+    size_t text_size;
+    size_t text_room;
+    char **modules; /* "[nf_tables]" */
     uint32_t module_count;
     uint32_t module_room;
 };

@@ -101,8 +101,8 @@ size_t object_inlines(struct object *object, uint64_t address, const struct obje
     if (!file) {
         return 0;
     }
+    Dwarf *dwarf = object_file_dwarf(&object->objects->places, file);
     if (!file->lines) {
-        Dwarf *dwarf = object_file_dwarf(&object->objects->places, file);
         file->lines = dwarf ? lines_new(dwarf) : NULL;
     }
     size_t count = file->lines ? lines_at(file->lines, address, inlines) : 0;

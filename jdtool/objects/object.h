@@ -14,9 +14,10 @@
 /* A file while it is open, with what was made of it so far. */
 struct object_file {
     struct found_file found;
-    struct elf_file debug;  /* its separate debug file */
-    struct elf_file packed; /* its .gnu_debugdata */
-    struct elf_file shared; /* what its DWARF shares with others (dwz) */
+    struct elf_file debug;      /* its separate debug file */
+    struct elf_file packed;     /* its .gnu_debugdata */
+    struct elf_file dwarf_file; /* whichever has DWARF, open once more for that alone */
+    struct elf_file shared;     /* what its DWARF shares with others (dwz) */
     struct symbols symbols;
     char *plt_names; /* of some of them */
     struct frame_rows *rows;
@@ -30,6 +31,7 @@ struct object_file {
     } * segments;
     uint32_t segment_count;
     bool debug_asked, dwarf_asked, symbols_asked;
+    bool dwarf_used; /* since object_file_rest */
 };
 
 struct object {
@@ -111,6 +113,9 @@ uint64_t object_file_bytes(const struct object_file *file);
 const struct symbols *object_file_symbols(const struct file_places *places,
                                           struct object_file *file);
 Dwarf *object_file_dwarf(const struct file_places *places, struct object_file *file);
+/* What was found in DWARF nobody keeps a pointer to: it is closed if it was not used since the last
+ * call, and opened again when it is. */
+void object_file_rest(struct object_file *file);
 
 /* The kernel's (kernel.c). */
 void kernel_open(struct object *object);

@@ -43,7 +43,7 @@ enum object_state object_file_open(const struct file_places *places,
     if (!file) {
         return OBJECT_UNSOUND;
     }
-    file->debug = file->packed = file->shared = ELF_FILE_NONE;
+    file->debug = file->packed = file->dwarf_file = file->shared = ELF_FILE_NONE;
     enum object_state state = find_file(places, identity, &file->found, why);
     if (state != OBJECT_SOUND) {
         free(file);
@@ -60,18 +60,35 @@ enum object_state object_file_open(const struct file_places *places,
     return OBJECT_SOUND;
 }
 
-void object_file_close(struct object_file *file)
+static void close_dwarf(struct object_file *file)
 {
-    frame_rows_free(file->rows);
     lines_free(file->lines);
-    symbols_free(&file->symbols);
+    file->lines = NULL;
     if (file->dwarf) {
         (void)dwarf_end(file->dwarf);
     }
     if (file->shared_dwarf) {
         (void)dwarf_end(file->shared_dwarf);
     }
+    file->dwarf = file->shared_dwarf = NULL;
     elf_file_close(&file->shared);
+    elf_file_close(&file->dwarf_file);
+}
+
+void object_file_rest(struct object_file *file)
+{
+    if (file->dwarf && !file->dwarf_used && !frame_rows_need_dwarf(file->rows)) {
+        close_dwarf(file);
+        file->dwarf_asked = false;
+    }
+    file->dwarf_used = false;
+}
+
+void object_file_close(struct object_file *file)
+{
+    frame_rows_free(file->rows);
+    symbols_free(&file->symbols);
+    close_dwarf(file);
     elf_file_close(&file->packed);
     elf_file_close(&file->debug);
     found_file_close(&file->found);
@@ -88,8 +105,9 @@ static uint64_t elf_bytes(const struct elf_file *file)
 uint64_t object_file_bytes(const struct object_file *file)
 {
     return sizeof *file + elf_bytes(&file->found.file) + elf_bytes(&file->debug) +
-           elf_bytes(&file->packed) + elf_bytes(&file->shared) + symbols_bytes(&file->symbols) +
-           frame_rows_bytes(file->rows) + (file->lines ? lines_bytes(file->lines) : 0);
+           elf_bytes(&file->packed) + elf_bytes(&file->dwarf_file) + elf_bytes(&file->shared) +
+           symbols_bytes(&file->symbols) + frame_rows_bytes(file->rows) +
+           (file->lines ? lines_bytes(file->lines) : 0);
 }
 
 static const struct elf_file *debug_of(const struct file_places *places, struct object_file *file)
@@ -157,6 +175,9 @@ static Dwarf *begin_dwarf(const struct file_places *places, struct object_file *
         !elf_file_section(with, ".debug_frame", &size)) {
         with = debug_of(places, file);
     }
+    if (elf_file_again(with, &file->dwarf_file)) {
+        with = &file->dwarf_file;
+    }
     hide_unused(with);
     return with->elf ? dwarf_begin_elf(with->elf, DWARF_C_READ, NULL) : NULL;
 }
@@ -185,6 +206,7 @@ static bool join_shared(const struct file_places *places, struct object_file *fi
 
 Dwarf *object_file_dwarf(const struct file_places *places, struct object_file *file)
 {
+    file->dwarf_used = true;
     if (!file->dwarf_asked) {
         file->dwarf_asked = true;
         file->dwarf = begin_dwarf(places, file);

@@ -300,6 +300,16 @@ void object_count_bytes(struct object *object)
     close_others(object);
 }
 
+void objects_rest(struct objects *objects)
+{
+    for (struct object *object = objects->newest; object; object = object->older) {
+        object_file_rest(object->file);
+        uint64_t bytes = object_file_bytes(object->file);
+        objects->bytes += bytes - object->bytes;
+        object->bytes = bytes;
+    }
+}
+
 struct object_file *object_use(struct object *object)
 {
     struct objects *objects = object->objects;

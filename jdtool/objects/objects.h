@@ -208,6 +208,10 @@ const struct native_row *object_row(struct object *object, uint64_t address);
  * ends anywhere else was cut short. A stripped C library is judged by where it was found. */
 bool object_is_root(struct object *object, uint64_t address);
 
+/* Closes the debug information that nobody asked since the last call, which for a large file is
+ * most of what it takes; it is opened again when it is asked for. */
+void objects_rest(struct objects *objects);
+
 /* ---- What went wrong ---- */
 
 struct objects_counts {

@@ -137,7 +137,7 @@ void symbols_finish(struct symbols *symbols, uint64_t end, bool last_wins)
             symbol->size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
         }
     }
-    if (symbols->count && symbols->count < symbols->room / 2) {
+    if (symbols->count && symbols->count < symbols->room) {
         struct symbol *fitting = realloc(symbols->list, symbols->count * sizeof *fitting);
         if (fitting) {
             symbols->list = fitting;

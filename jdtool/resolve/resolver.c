@@ -466,6 +466,11 @@ bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
     return process && process->code && process->code->may_grow;
 }
 
+void resolver_rest(struct resolver *resolver)
+{
+    objects_rest(resolver->objects);
+}
+
 void resolver_report(const struct resolver *resolver, struct recording *recording)
 {
     recording->unwound = resolver->unwinds;

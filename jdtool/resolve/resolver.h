@@ -77,6 +77,10 @@ int resolver_codes(struct resolver *resolver, uint64_t until,
  * message. */
 int resolver_update(struct resolver *resolver, bool is_all);
 
+/* Closes what was not asked for since the last call and can be had again: files' debug information,
+ * which is most of what a run without end holds. */
+void resolver_rest(struct resolver *resolver);
+
 /* Whether the process has a dump that may still grow. */
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid);
 
