@@ -54,7 +54,7 @@ static struct work *new_work(void)
         error_message("failed to start: %s", strerror(ENOMEM));
         return NULL;
     }
-    work->target.root = work->target.process.pidfd = work->target.process.directory = -1;
+    work->target = NO_TARGET;
     return work;
 }
 

@@ -154,7 +154,7 @@ static int run(const struct live_verb *verb, int argc, char **argv)
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
-    work->target.root = work->target.process.pidfd = work->target.process.directory = -1;
+    work->target = NO_TARGET;
     int letter;
     int status = STATUS_DONE;
     while (!status && (letter = live_option(verb, argc, argv, "", table)) != -1) {

@@ -5,9 +5,8 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/sinks/image_frames.h"
-#include "tests/recording_builder.h"
+#include "tests/recording_files.h"
 #include "tests/result_reader.h"
-#include "tests/scratch.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -31,29 +30,11 @@ static bool is_frame(uint64_t address)
 
 /* ---- A recording ---- */
 
-static void write_dump(void **state, struct dump_builder *dump, const char *name)
-{
-    write_bytes(scratch_path(state, name), dump->bytes, dump->size);
-    dump_free(dump);
-}
-
-static void write_simple_dump(void **state)
-{
-    struct dump_builder dump = {0};
-    build_simple_dump(&dump);
-    write_dump(state, &dump, "jit-4242.dump");
-}
-
 /* The user part of the call chains of samples with that cookie: m's code, called by the stub. */
 static void put_late_part(struct perf_file *file, uint64_t time, uint64_t cookie)
 {
     const uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4, CODE + 65};
     put_late_chain(file, PID, time, cookie, chain, 3);
-}
-
-static void put_marker(struct perf_file *file, void **state)
-{
-    put_mmap2(file, PID, 1000050, 0x7f0000000000, 4096, scratch_path(state, "jit-4242.dump"));
 }
 
 static int inject(void **state, const char *recording_name, const char *result, ...)

@@ -6,8 +6,7 @@
 #include "jdtool/stream.h"
 #include "tests/methods_builder.h"
 #include "tests/random.h"
-#include "tests/recording_builder.h"
-#include "tests/scratch.h"
+#include "tests/recording_files.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -142,24 +141,6 @@ static int run(void **state, const struct perf_file *file)
 {
     perf_file_write(file, scratch_path(state, "p.data"));
     return run_with(scratch_path(state, "p.data"), false);
-}
-
-static void write_dump(void **state, struct dump_builder *dump, const char *name)
-{
-    write_bytes(scratch_path(state, name), dump->bytes, dump->size);
-    dump_free(dump);
-}
-
-static void write_simple_dump(void **state)
-{
-    struct dump_builder dump = {0};
-    build_simple_dump(&dump);
-    write_dump(state, &dump, "jit-4242.dump");
-}
-
-static void put_marker(struct perf_file *file, void **state)
-{
-    put_mmap2(file, PID, 1000050, 0x7f0000000000, 4096, scratch_path(state, "jit-4242.dump"));
 }
 
 /* ---- Tests ---- */

@@ -19,6 +19,8 @@ struct live_process {
     int directory; /* /proc/PID, O_PATH */
 };
 
+#define NO_PROCESS ((struct live_process){.pidfd = -1, .directory = -1})
+
 /* Takes hold of a process. 0 or a negative errno without a message; -ESRCH: there is none. */
 int process_open(pid_t pid, struct live_process *process);
 

@@ -323,8 +323,7 @@ int record(const struct record_options *options)
         return STATUS_FAILED;
     }
     recording->options = options;
-    recording->target.root = recording->target.process.pidfd = recording->target.process.directory =
-        -1;
+    recording->target = NO_TARGET;
     recording->joining = NO_JOINING;
     recording->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
     recording->command = (struct command){.child = NO_CHILD, .go = -1};

@@ -161,7 +161,7 @@ static int describe(struct target *target)
 int target_open(struct target *target, pid_t pid)
 {
     char path[PATH_MAX];
-    *target = (struct target){.root = -1};
+    *target = NO_TARGET;
     int err = process_open(pid, &target->process);
     if (!err && !process_mapped(&target->process, &libjvm, path)) {
         err = -ENOEXEC;
@@ -385,7 +385,7 @@ int target_find(struct target *target, const char *word, struct waiting *waiting
 {
     char *end = NULL;
     pid_t pid = (pid_t)strtol(word, &end, 10);
-    *target = (struct target){.root = -1, .process = {.pidfd = -1, .directory = -1}};
+    *target = NO_TARGET;
     if (*end || end == word || pid <= 0) {
         int err = find_by_name(word, &pid);
         if (err) {

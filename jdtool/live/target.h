@@ -26,6 +26,9 @@ struct target {
     int java;                 /* major version, 0: not known */
 };
 
+/* What target_close finds nothing in. */
+#define NO_TARGET ((struct target){.root = -1, .process = NO_PROCESS})
+
 /*
  * Finds the JVM that `word` means: a pid, or a part of the name of exactly one JVM. 0 or a negative
  * errno after a message that says what is in the way; waits until a JVM that is just starting

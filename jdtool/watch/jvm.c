@@ -320,7 +320,7 @@ int watch_jvm(const struct watch_jvm_options *options)
         return STATUS_FAILED;
     }
     watched->options = options;
-    watched->target.root = watched->target.process.pidfd = watched->target.process.directory = -1;
+    watched->target = NO_TARGET;
     watched->joining = NO_JOINING;
     watched->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
     int status = run(watched);
