@@ -231,4 +231,5 @@ def main():
               default, *(100 * default * cost for cost in one)))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,16 @@
 import java.io.InputStream;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
  * A JVM with a great many compiled methods: loads copies of the class Many_xxxxxx, each under a name
- * of its own, and calls all their methods; then prints "idle" and sleeps. To be run with -Xcomp.
+ * of its own, and calls all their methods; then prints "idle" and sleeps, or calls them again without
+ * end. To be run with -Xcomp.
  *
- * Usage: Many COPIES
+ * Usage: Many COPIES [again]
  */
 public class Many {
     static final class Loader extends ClassLoader {
@@ -22,6 +26,7 @@ public class Many {
             template = in.readAllBytes();
         }
         Loader loader = new Loader();
+        List<Method> all = new ArrayList<>();
         long sum = 0;
         for (int copy = 0; copy < Integer.parseInt(args[0]); copy++) {
             byte[] to = String.format("Many_%06d", copy).getBytes(StandardCharsets.US_ASCII);
@@ -35,9 +40,15 @@ public class Many {
                     System.arraycopy(to, 0, bytes, i, to.length);
                 }
             }
-            sum += (int) loader.define(bytes).getMethod("all", int.class).invoke(null, copy);
+            all.add(loader.define(bytes).getMethod("all", int.class));
+            sum += (int) all.get(copy).invoke(null, copy);
         }
         System.out.println("idle " + (sum != 0));
+        while (args.length > 1) {
+            for (Method method : all) {
+                sum += (int) method.invoke(null, (int) sum);
+            }
+        }
         TimeUnit.DAYS.sleep(1);
     }
 }

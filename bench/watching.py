@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""What jdperf watch costs, with its defaults.
+
+watching.py memory: two JVMs of 20,000 compiled methods each, all of which run, are watched; each second the memory
+of the watch's processes but perf's (PSS: shared pages by halves). With --javac they are the methods of javac,
+compiled before their first use, instead of small ones.
+
+watching.py cost: bench/programs/Rounds.java on an H2 database in one JVM that is watched and left alone in turns, a
+pair a turn. Prints the processor time of a round while watched over that of the same JVM before, and what the watch's
+processes and perf take, in hundredths of a processor. The first seconds of each half, in which the watch begins or
+ends, are in neither. Needs root; H2 comes from Maven Central, or from --h2.
+"""
+import argparse
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import sampling
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+METHODS = 500  # of a class
+
+
+def children_of(pid):
+    """A process and all below it, as far as they live."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            below = [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+    return [pid] + [each for child in below for each in children_of(child)]
+
+
+def is_ours(pid):
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "jdtool"
+    except OSError:
+        return False
+
+
+def pss(pid):
+    """In kB."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return 0
+
+
+def processor_time(pids):
+    """In ns, of all threads."""
+    total = 0
+    for pid in pids:
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                    total += int(file.read().split()[0])
+        except OSError:
+            pass
+    return total
+
+
+class Watch:
+    def __init__(self, build, scratch, pids, *options):
+        self.process = subprocess.Popen(
+            [f"{build}/jdtool", "live", "--agent", f"{build}/libjdagent.so", "watch", "-p", ",".join(map(str, pids)),
+             "--name", f"bench-{os.getpid()}", "-o", os.path.join(scratch, "kept"), "--keep", "1h", *options],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def processes(self):
+        return children_of(self.process.pid)
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+def compile_java(options, scratch, *sources):
+    subprocess.run([f"{options.jdk}/bin/javac", "-nowarn", "-d", scratch, *sources], check=True)
+
+
+def many_methods(options, scratch):
+    """The command of a JVM with very many small compiled methods."""
+    source = os.path.join(scratch, "Many_xxxxxx.java")
+    with open(source, "w", encoding="ascii") as out:
+        out.write("public class Many_xxxxxx {\n")
+        for i in range(METHODS):
+            out.write(f"    static int m{i}(int a) {{ int b = a * {i + 3}; for (int i = 0; i < 3; i++) {{\n"
+                      "        b ^= a >> i;\n    }\n    return b; }\n")
+        out.write("    public static int all(int a) { int sum = 0;\n")
+        out.writelines(f"        sum += m{i}(sum + a);\n" for i in range(METHODS))
+        out.write("        return sum; }\n}\n")
+    compile_java(options, scratch, source, os.path.join(HERE, "programs", "Many.java"))
+    return ["-XX:TieredStopAtLevel=1", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,Many_*::m*",
+            "-XX:CompileCommand=dontinline,Many_*::m*", "-cp", scratch, "Many", str(options.methods // METHODS), "again"]
+
+
+def javac(options, scratch):
+    compile_java(options, scratch, os.path.join(HERE, "programs", "JavacAgain.java"))
+    with open(f"{options.jdk}/release", encoding="ascii") as file:
+        major = next(line.split('"')[1].split(".")[0] for line in file if line.startswith("JAVA_VERSION="))
+    sources = next(path for path in (f"{options.jdk}/lib/src.zip", f"/usr/lib/jvm/openjdk-{major}/lib/src.zip")
+                   if os.path.exists(path))
+    subprocess.run([f"{options.jdk}/bin/jar", "xf", os.path.realpath(sources), "java.xml"], check=True, cwd=scratch)
+    files = [os.path.join(directory, name) for part in ("xerces", "xpath")
+             for directory, _, names in os.walk(f"{scratch}/java.xml/com/sun/org/apache/{part}")
+             for name in names if name.endswith(".java")]
+    with open(f"{scratch}/files", "w", encoding="ascii") as out:
+        out.write("\n".join(files))
+    return ["-cp", scratch, "JavacAgain", "-nowarn", "-Xlint:none", "-XDignore.symbol.file", "-d", f"{scratch}/out",
+            "--patch-module", f"java.xml={scratch}/java.xml", f"@{scratch}/files"]
+
+
+def measure_memory(options, build, scratch):
+    command = (javac if options.javac else many_methods)(options, scratch)
+    jvms = [subprocess.Popen([f"{options.jdk}/bin/java", "-Xcomp", "-XX:ReservedCodeCacheSize=240m", "-Xmx512m",
+                              "-XX:+UseSerialGC", "-XX:+EnableDynamicAgentLoading", *command],
+                             stdout=subprocess.PIPE) for _ in range(2)]
+    watch = None
+    try:
+        for jvm in jvms:
+            if not jvm.stdout.readline().startswith(b"idle"):
+                sys.exit("bench: a JVM failed")
+        watch = Watch(build, scratch, [jvm.pid for jvm in jvms])
+        seen = []
+        for _ in range(options.seconds):
+            time.sleep(1)
+            seen.append(sum(pss(pid) for pid in watch.processes() if is_ours(pid)) / 1000)
+    finally:
+        if watch:
+            watch.end()
+        for jvm in jvms:
+            jvm.kill()
+    last = seen[-options.seconds // 3:]
+    print(f"memory of the watch, two JVMs: at most {max(seen):.1f} MB, in the last third {statistics.median(last):.1f}")
+
+
+def half(program, seconds, settle, watch):
+    """Mean processor time of a round and the watch's share of a processor, over so many seconds."""
+    time.sleep(settle)
+    before, begin = processor_time(watch.processes()) if watch else 0, time.monotonic_ns()
+    time.sleep(seconds)
+    end, after = time.monotonic_ns(), processor_time(watch.processes()) if watch else 0
+    with open(program, encoding="ascii") as lines:
+        took = [int(words[1]) for words in map(str.split, lines)
+                if len(words) == 2 and begin < int(words[0]) < end]
+    return statistics.fmean(took[:-1]), (after - before) / (end - begin)
+
+
+def measure_cost(options, build, scratch):
+    rounds = os.path.join(scratch, "rounds")
+    compile_java(options, scratch, os.path.join(HERE, "programs", "Rounds.java"))
+    total = options.pairs * 2 * (options.seconds + options.settle) + 60
+    jvm = subprocess.Popen(
+        [f"{options.jdk}/bin/java", "-Xms1g", "-Xmx1g", "-XX:+EnableDynamicAgentLoading", "-cp",
+         f"{scratch}:{options.h2 or sampling.h2_jar(build)}", "Rounds", str(options.warm), str(total), rounds],
+        stdout=subprocess.PIPE)
+    lost, shares = [], []
+    try:
+        jvm.stdout.readline()
+        for _ in range(options.pairs):
+            alone, _ = half(rounds, options.seconds, options.settle, None)
+            watch = Watch(build, scratch, [jvm.pid], "--frequency", str(options.frequency))
+            watched, share = half(rounds, options.seconds, options.settle, watch)
+            watch.end()
+            lost.append(watched / alone - 1)
+            shares.append(share)
+            print(f"pair {len(lost)}: the program {100 * lost[-1]:+.2f} %, the watch {100 * share:.2f} % of a processor",
+                  file=sys.stderr)
+    finally:
+        jvm.kill()
+    again = sorted(statistics.median(random.choices(lost, k=len(lost))) for _ in range(2000))
+    print(f"{options.frequency} Hz, medians of {len(lost)} pairs: the watch and perf {100 * statistics.median(shares):.2f} %"
+          f" of a processor ({100 * min(shares):.2f} to {100 * max(shares):.2f}), the program"
+          f" {100 * statistics.median(lost):+.2f} % ({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %)")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("what", choices=["memory", "cost"])
+    parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
+    parser.add_argument("--methods", type=int, default=20000)
+    parser.add_argument("--javac", action="store_true")
+    parser.add_argument("--frequency", type=int, default=49)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--seconds", type=int, help="of a half (20), or that memory is looked at (60)")
+    parser.add_argument("--settle", type=int, default=6)
+    parser.add_argument("--warm", type=int, default=30)
+    parser.add_argument("--h2")
+    options = parser.parse_args()
+    options.seconds = options.seconds or (60 if options.what == "memory" else 20)
+    build = os.path.abspath(os.environ.get("JDAGENT_BUILD", os.path.join(HERE, "..", "build")))
+    with tempfile.TemporaryDirectory(prefix="jdagent-bench.") as scratch:
+        (measure_memory if options.what == "memory" else measure_cost)(options, build, scratch)
+
+
+main()
