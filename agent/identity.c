@@ -8,6 +8,7 @@
 #include "agent/hotspot.h"
 #include "agent/journal.h"
 #include "agent/labels.h"
+#include "agent/virtual_waits.h"
 #include "format/threads.h"
 #include "writer/message.h"
 
@@ -175,6 +176,7 @@ static void JNICALL virtual_mount(jvmtiEnv *jvmti, ...)
         if (fields.name && !journal_knows_virtual(mount.id)) {
             tell_virtual_name(mount.jni, mount.thread, mount.id);
         }
+        virtual_waits_end(mount.id);
     }
 }
 
@@ -185,6 +187,7 @@ static void JNICALL virtual_unmount(jvmtiEnv *jvmti, ...)
     va_start(arguments, jvmti);
     if (read_transition(arguments, &unmount)) {
         journal_unmount(unmount.id);
+        virtual_waits_begin(jvmti, unmount.jni, unmount.thread, unmount.id);
     }
     va_end(arguments);
 }
@@ -242,7 +245,10 @@ static void begin_virtual(const struct session *session)
     find_extension_events(jvmti);
     if (mount_event < 0 || unmount_event < 0) {
         message(MESSAGE_WARNING, "threads: this JVM does not tell of virtual threads");
-    } else if (ask_extension(jvmti, unmount_event, virtual_unmount)) {
+        return;
+    }
+    virtual_waits_switch(session->options.waits);
+    if (ask_extension(jvmti, unmount_event, virtual_unmount)) {
         (void)ask_extension(jvmti, mount_event, virtual_mount);
     }
 }
@@ -257,6 +263,7 @@ static void end_virtual(jvmtiEnv *jvmti)
             (void)(*jvmti)->SetExtensionEventCallback(jvmti, events[i], NULL);
         }
     }
+    virtual_waits_switch(false);
 }
 
 /* ---- On and off ---- */

@@ -278,9 +278,15 @@ SWITCH_SETTER(tier)
 SWITCH_SETTER(normalize)
 SWITCH_SETTER(code)
 SWITCH_SETTER(methods)
-SWITCH_SETTER(threads)
 SWITCH_SETTER(samply)
 SWITCH_SETTER(strict)
+
+static bool set_threads(struct options *options, const char *value)
+{
+    options->waits = strcmp(value, "waits") == 0;
+    options->threads = true;
+    return options->waits || parse_switch(value, &options->threads);
+}
 
 static bool set_lines(struct options *options, const char *value)
 {
@@ -362,7 +368,7 @@ static const struct option {
     {"code", "on, off", set_code, NULL, false},
     {"unfold", "off, leaf, all, simple", set_unfold, NULL, false},
     {"methods", "on, off", set_methods, NULL, false},
-    {"threads", "on, off", set_threads, NULL, false},
+    {"threads", "on, off, waits", set_threads, NULL, false},
     {"samply", "on, off", set_samply, NULL, false},
     {"alloc", "a number of bytes, perhaps with K or M behind it, on, off", set_alloc, NULL, false},
     {"locks", "a duration such as 100us or 1ms, on, off", set_locks, NULL, false},

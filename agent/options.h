@@ -43,6 +43,7 @@ struct options {
     struct unfold_style unfold; /* perf maps */
     bool methods;
     bool threads; /* write the journal of threads */
+    bool waits;   /* and tell where virtual threads wait */
     bool samply;
     uint64_t alloc_bytes;       /* mean distance of sampled allocations; 0: none are told */
     uint64_t lock_ns;           /* waits for monitors from here on are all told; 0: none are */

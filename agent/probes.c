@@ -14,11 +14,6 @@
 #include <limits.h>
 #include <time.h>
 
-typedef void probe_function(uint64_t value, uint64_t base, uint32_t scale, const char *name);
-
-__attribute__((visibility("protected"))) probe_function jdagent_event_alloc;
-__attribute__((visibility("protected"))) probe_function jdagent_event_lock;
-
 #if defined(__x86_64__) || defined(__aarch64__)
 #ifdef __x86_64__
 #define NOP_AND_RETURN ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tret\n"
@@ -35,17 +30,19 @@ __attribute__((visibility("protected"))) probe_function jdagent_event_lock;
             ".popsection\n")
 PROBE_FUNCTION(EVENT_PROBE_ALLOC_FUNCTION);
 PROBE_FUNCTION(EVENT_PROBE_LOCK_FUNCTION);
+PROBE_FUNCTION(EVENT_PROBE_UNMOUNT_FUNCTION);
+PROBE_FUNCTION(EVENT_PROBE_MOUNT_FUNCTION);
 #else
-__attribute__((noinline)) void jdagent_event_alloc(uint64_t value, uint64_t base, uint32_t scale,
-                                                   const char *name)
-{
-    __asm__ volatile("" : : "r"(value), "r"(base), "r"(scale), "r"(name));
-}
-__attribute__((noinline)) void jdagent_event_lock(uint64_t value, uint64_t base, uint32_t scale,
-                                                  const char *name)
-{
-    __asm__ volatile("" : : "r"(value), "r"(base), "r"(scale), "r"(name));
-}
+#define PROBE_FUNCTION(name)                                                                       \
+    __attribute__((noinline)) void name(uint64_t value, uint64_t base, uint32_t scale,             \
+                                        const char *text)                                          \
+    {                                                                                              \
+        __asm__ volatile("" : : "r"(value), "r"(base), "r"(scale), "r"(text));                     \
+    }
+PROBE_FUNCTION(jdagent_event_alloc)
+PROBE_FUNCTION(jdagent_event_lock)
+PROBE_FUNCTION(jdagent_event_unmount)
+PROBE_FUNCTION(jdagent_event_mount)
 #endif
 
 static uint64_t now(void)

@@ -23,6 +23,15 @@ void probes_enable(const struct session *session);
  * it. */
 void probes_stop(const struct session *session);
 
+/* ---- The functions ---- */
+
+typedef void probe_function(uint64_t value, uint64_t base, uint32_t scale, const char *name);
+
+__attribute__((visibility("protected"))) probe_function jdagent_event_alloc;
+__attribute__((visibility("protected"))) probe_function jdagent_event_lock;
+__attribute__((visibility("protected"))) probe_function jdagent_event_unmount;
+__attribute__((visibility("protected"))) probe_function jdagent_event_mount;
+
 /* ---- A limit on how many are told ---- */
 
 /*

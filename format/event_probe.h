@@ -21,12 +21,16 @@
 #define EVENT_PROBE_LOCK      "lock"
 #define EVENT_PROBE_EXCEPTION "exception"
 #define EVENT_PROBE_DEOPT     "deopt"
+#define EVENT_PROBE_UNMOUNT   "unmount"
+#define EVENT_PROBE_MOUNT     "mount"
 #define EVENT_PROBE_TIMELINE  "timeline"
 
 /* What the agent exports: void f(uint64_t value, uint64_t base, uint32_t scale, const char *name).
  */
-#define EVENT_PROBE_ALLOC_FUNCTION "jdagent_event_alloc"
-#define EVENT_PROBE_LOCK_FUNCTION  "jdagent_event_lock"
+#define EVENT_PROBE_ALLOC_FUNCTION   "jdagent_event_alloc"
+#define EVENT_PROBE_LOCK_FUNCTION    "jdagent_event_lock"
+#define EVENT_PROBE_UNMOUNT_FUNCTION "jdagent_event_unmount"
+#define EVENT_PROBE_MOUNT_FUNCTION   "jdagent_event_mount"
 
 /* What libjvm.so exports: Throwable.fillInStackTrace comes here, whoever throws. */
 #define EVENT_PROBE_EXCEPTION_FUNCTION "JVM_FillInStackTrace"
@@ -47,8 +51,11 @@ struct event_probe_raw {
     uint8_t preempt_count;
     int32_t pid;
     uint64_t ip;
-    uint64_t value; /* alloc: the object's bytes; lock: nanoseconds waited */
-    uint64_t base;  /* alloc: mean bytes between samples; lock: what is always told, in ns */
+    uint64_t value; /* alloc: the object's bytes; lock: nanoseconds waited; unmount and mount: the
+                       virtual thread's id */
+    uint64_t base;  /* alloc: mean bytes between samples; lock: what is always told, in ns; unmount:
+                       how many before it were left out for want of room; mount: ns that it took to
+                       tell of the unmount, which are no wait */
     uint32_t scale; /* the agent tells one of so many, when there are too many */
     uint32_t name;  /* __data_loc: where the string stands, from `type` on, and its size << 16 */
 };

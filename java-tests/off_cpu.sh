@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Waits: each thread's sleeps, parks, monitor waits and blocked monitors sum up to what the program
-# itself measured, under the Java line that waits, and pools' waits for work stand apart; frame
-# pointers are refused.
+# itself measured, under the Java line that waits, whether it is a thread of the kernel's or a virtual
+# one, which gives up its carrier; pools' waits for work stand apart; frame pointers are refused.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -11,16 +11,18 @@ compile Events
 source=$tests_dir/programs/Events.java
 
 # waited PROFILE THREAD METHOD WORD: nanoseconds of the thread's waits under the line of METHOD that has
-# the comment WORD.
+# the comment WORD. A virtual thread waits without its carrier, or where the JDK cannot take it from that, on it.
 waited() {
     local line
     line=$(grep -n "// $4\$" "$source" | cut -d : -f 1)
-    "$jdperf" report "$scratch/$1" --json --event off-cpu --thread "$2" 2>/dev/null |
+    "$jdperf" report "$scratch/$1" --json --thread "$2" 2>/dev/null |
         python3 -c 'import json, sys
-for method in json.load(sys.stdin)["methods"]:
+report = json.load(sys.stdin)
+waits = [i for i, event in enumerate(report["events"]) if event["name"] in ("off-cpu", "virtual-wait")]
+for method in report["methods"]:
     if method["name"].startswith("Events." + sys.argv[1] + "("):
         for line in method["lines"]:
-            if line["line"] == int(sys.argv[2]): print(line["total"][0])' "$3" "$line"
+            if line["line"] == int(sys.argv[2]): print(sum(line["total"][i] for i in waits))' "$3" "$line"
 }
 
 # All within 1 %, or the reason why not: a busy machine takes the processor from a thread that is awake,
@@ -28,7 +30,8 @@ for method in json.load(sys.stdin)["methods"]:
 compare() {
     local word thread method truth value bad=0
     while read -r thread word; do
-        method=$thread
+        method=${thread#virtual-}
+        [ "$method" = "$thread" ] || [ "$jdk_major" -ge 21 ] || continue
         truth=$(awk -v thread="$thread" '$1 == "wait" && $2 == thread { print $3 }' "$scratch/log")
         value=$(waited "$1" "$thread" "$method" "$word")
         awk -v value="${value:-0}" -v truth="$truth" -v thread="$thread" -v word="$word" 'BEGIN {
@@ -41,14 +44,18 @@ sleeper SLEEP
 parker PARK
 waiter WAIT
 blocked ENTER
+virtual-sleeper SLEEP
+virtual-parker PARK
+virtual-waiter WAIT
+virtual-blocked ENTER
 END
     return "$bad"
 }
 
 right=0
 for round in 1 2 3; do
-    "$jdperf" record -o "$scratch/waits$round" -F 49 -m 64M --off-cpu --wakers -- \
-        "$jdk/bin/java" -cp "$classes" Events 5 waits >"$scratch/log" 2>"$scratch/err" ||
+    "$jdperf" record -o "$scratch/waits$round" -F 49 -m 64M --off-cpu --wakers --threads -- \
+        "$jdk/bin/java" -cp "$classes" Events 5 waits virtual >"$scratch/log" 2>"$scratch/err" ||
         fail "record: $(tail -n 5 "$scratch/err")"
     if compare "waits$round"; then
         right=1
@@ -73,6 +80,13 @@ grep -qE '^(C2 Compiler|C1 Compiler|VM Periodic|Common-Cleaner|Reference H).*;\[
 "$jdperf" export "$profile" collapsed -o "$scratch/wakers" --event waker 2>/dev/null
 grep -q '^holder;\[wakes blocked\];.*Events\.holder' "$scratch/wakers" ||
     fail "nobody woke the one who was blocked"
+
+# Giving way is no wait, and nothing is left of a thread that has ended.
+if [ "$jdk_major" -ge 21 ]; then
+    "$jdperf" export "$profile" collapsed -o "$scratch/stacks" --event virtual-wait 2>/dev/null
+    ! grep -F 'java.lang.Thread.yield()' "$scratch/stacks" >&2 || fail "who gives way is said to wait"
+    ! grep -v '^virtual-[a-z]*;' "$scratch/stacks" >&2 || fail "a wait of another than those that wait"
+fi
 
 # By frame pointers there would be no Java frame.
 if "$jdperf" record -o "$scratch/fp" --stacks fp --off-cpu -- true 2>"$scratch/err"; then

@@ -19,6 +19,9 @@
 /* What samples of threads that wait may take, in bytes: a stack copy for each. */
 #define WAITS_BUDGET ((size_t)256 << 20)
 
+/* The same of virtual threads. */
+#define VIRTUAL_WAITS_BUDGET ((size_t)256 << 20)
+
 /* What samples may take whose user part is still to come. */
 #define LATE_CHAINS_BUDGET ((size_t)64 << 20)
 
@@ -297,10 +300,11 @@ static int open_stream(struct stream *stream)
     }
     stream->queue = record_queue_new(BUDGET);
     stream->waits = waits_new(WAITS_BUDGET);
+    stream->virtual_waits = waits_new(VIRTUAL_WAITS_BUDGET);
     stream->late_chains = late_chains_new(LATE_CHAINS_BUDGET);
     stream->marks = marks_new();
-    if (!stream->queue || !stream->waits || !stream->late_chains || !stream->marks ||
-        recording_describe(&stream->facts, stream->data)) {
+    if (!stream->queue || !stream->waits || !stream->virtual_waits || !stream->late_chains ||
+        !stream->marks || recording_describe(&stream->facts, stream->data)) {
         return stream_no_memory(stream);
     }
     struct recording *recording = &stream->facts.recording;
@@ -358,6 +362,7 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
     err = end_sinks(&stream, err);
     record_queue_free(stream.queue);
     waits_free(stream.waits);
+    waits_free(stream.virtual_waits);
     late_chains_free(stream.late_chains);
     marks_free(stream.marks);
     free(stream.stack);

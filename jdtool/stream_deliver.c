@@ -5,6 +5,7 @@
 #include "jdtool/stream_private.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/perf/mapping.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -116,10 +117,11 @@ static int deliver_kept(struct stream *stream, struct late_sample *kept,
     decode(stream, &kept->queued, &sample);
     sample.time = kept->queued.time; /* a wait's is its end */
     enum event_kind kind = recording_kind(&stream->facts, &sample);
-    struct event_facts event = {.kind = kind, .weight = kept->weight};
+    struct event_facts event = {.kind = kind};
     if (kind != EVENT_SAMPLED && kind != EVENT_OFF_CPU) {
         event_facts_read(kind, &sample, &event);
     }
+    event.weight = kept->weight;
     if (part && late_chain_join(stream->late_chains, &sample, part)) {
         return stream_no_memory(stream);
     }
@@ -174,15 +176,20 @@ static int deliver_incomplete(struct stream *stream)
 
 /*
  * The sample of a thread that waits is told when the wait is over, as of that moment: what it was
- * called from is still there then, and only now it is known how long it took.
+ * called from is still there then, and only now it is known how long it took. told_within: ns of
+ * that in which the sample was being taken, and the thread did not wait.
  */
-static int deliver_wait(struct stream *stream, const struct queued_record *queued, uint64_t until)
+static int deliver_wait(struct stream *stream, const struct queued_record *queued, uint64_t until,
+                        uint64_t told_within)
 {
     struct perf_sample sample;
     decode(stream, queued, &sample);
-    struct event_facts event = {.kind = EVENT_OFF_CPU,
-                                .weight = until > sample.time ? until - sample.time : 0};
-    sample.time = until > sample.time ? until : sample.time;
+    struct event_facts event;
+    event_facts_read(recording_kind(&stream->facts, &sample), &sample, &event);
+    uint64_t duration = until > sample.time ? until - sample.time : 0;
+    uint64_t waited = duration > told_within ? duration - told_within : 0;
+    event.weight = waited < UINT64_MAX / event.weight ? waited * event.weight : UINT64_MAX;
+    sample.time += duration;
     return deliver_whole(stream, queued, &sample, &event);
 }
 
@@ -197,13 +204,14 @@ static int take_switch(struct stream *stream, const struct perf_record *record)
         return 0;
     }
     struct perf_sample_id id = perf_record_id(stream->data, record);
-    return waits_take(stream->waits, id.tid, &queued) ? deliver_wait(stream, &queued, id.time) : 0;
+    return waits_take(stream->waits, id.tid, &queued) ? deliver_wait(stream, &queued, id.time, 0)
+                                                      : 0;
 }
 
-static void keep_wait(struct stream *stream, const struct queued_record *queued,
+static void keep_wait(struct waits *waits, uint64_t thread, const struct queued_record *queued,
                       const struct perf_sample *sample)
 {
-    uint8_t *kept = waits_add(stream->waits, sample->tid, queued);
+    uint8_t *kept = waits_add(waits, thread, queued);
     if (kept && queued->kind == QUEUED_COPY) {
         struct perf_sample copy = *sample;
         perf_sample_move(&copy, queued->bytes, kept);
@@ -211,15 +219,59 @@ static void keep_wait(struct stream *stream, const struct queued_record *queued,
     }
 }
 
+/* A virtual thread of a process: numbers of both kinds are given one after the other, and pids end
+ * at 2^22 (PID_MAX_LIMIT). */
+static uint64_t virtual_key(uint32_t pid, uint64_t id)
+{
+    return (uint64_t)pid << 40 ^ id;
+}
+
+/* A virtual thread's wait begins where it is unmounted and ends where it is mounted. */
+static int take_virtual(struct stream *stream, const struct queued_record *queued,
+                        const struct perf_sample *sample, enum event_kind kind)
+{
+    struct event_facts facts;
+    struct queued_record begun;
+    event_facts_read(kind, sample, &facts);
+    uint64_t key = virtual_key(sample->pid, facts.virtual_id);
+    if (kind == EVENT_UNMOUNT) {
+        keep_wait(stream->virtual_waits, key, queued, sample);
+    } else if (waits_take(stream->virtual_waits, key, &begun)) {
+        return deliver_wait(stream, &begun, sample->time, facts.told_within);
+    }
+    return 0;
+}
+
+/* Waits of threads of that process, or all, that have lasted until now. */
+static int deliver_waiting(struct stream *stream, struct waits *waits, uint32_t pid)
+{
+    struct queued_record queued;
+    uint32_t from = 0;
+    int err = 0;
+    while (!err && waits_take_next(waits, pid, &from, &queued)) {
+        err = deliver_wait(stream, &queued, stream->time, 0);
+    }
+    return err;
+}
+
+/* Its virtual threads have no end of their own. Its memory is known before this record is taken. */
+static int end_process(struct stream *stream, const struct perf_record *record)
+{
+    if (record->type != PERF_RECORD_EXIT) {
+        return 0;
+    }
+    uint32_t pid = perf_record_u32(record, 8);
+    uint32_t tid = perf_record_u32(record, 16);
+    return pid == tid ? deliver_waiting(stream, stream->virtual_waits, pid) : 0;
+}
+
 /* Threads that wait still when the recording ends. */
 static int deliver_unfinished(struct stream *stream)
 {
-    struct queued_record queued;
-    int err = 0;
-    while (!err && waits_take_any(stream->waits, &queued)) {
-        err = deliver_wait(stream, &queued, stream->time);
-    }
-    stream->facts.recording.counts.waits_lost = waits_lost(stream->waits);
+    int err = deliver_waiting(stream, stream->waits, WAITS_OF_ALL);
+    err = err ? err : deliver_waiting(stream, stream->virtual_waits, WAITS_OF_ALL);
+    stream->facts.recording.counts.waits_lost =
+        waits_lost(stream->waits) + waits_lost(stream->virtual_waits);
     return err;
 }
 
@@ -228,7 +280,8 @@ static int deliver_unfinished(struct stream *stream)
 int stream_deliver_record(struct stream *stream, const struct perf_record *record)
 {
     bool superseded;
-    int err = resolver_record(stream->resolver, record, &superseded);
+    int err = end_process(stream, record);
+    err = err ? err : resolver_record(stream->resolver, record, &superseded);
     err = err ? err : give_record(stream, record, superseded);
     return err ? err : take_switch(stream, record);
 }
@@ -254,9 +307,12 @@ int stream_deliver(struct stream *stream, const struct queued_record *queued)
     enum event_kind kind = recording_kind(&stream->facts, &sample);
     if (kind == EVENT_OFF_CPU && sample.type == PERF_RECORD_SAMPLE) {
         if (event_is_wait(&sample)) {
-            keep_wait(stream, queued, &sample);
+            keep_wait(stream->waits, sample.tid, queued, &sample);
         }
         return 0;
+    }
+    if (kind == EVENT_UNMOUNT || kind == EVENT_MOUNT) {
+        return sample.type == PERF_RECORD_SAMPLE ? take_virtual(stream, queued, &sample, kind) : 0;
     }
     if (kind == EVENT_TIMELINE) {
         stream->has_timeline = true;

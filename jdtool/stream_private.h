@@ -29,6 +29,7 @@ struct stream {
     struct resolver *resolver;
     struct record_queue *queue;
     struct waits *waits;
+    struct waits *virtual_waits;
     struct late_chains *late_chains;
     struct marks *marks;
     bool has_timeline; /* some event of the recording is one */

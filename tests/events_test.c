@@ -9,6 +9,7 @@
 #include "tests/scratch.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -173,13 +174,14 @@ static void test_pools_wait_for_work(void **state)
         frame(RESOLVED_COMPILED, "p.Own", "getTask"),
     };
     struct resolved_frame native[] = {frame(RESOLVED_NATIVE, NULL, "pthread_join")};
-    assert_true(event_frames_idle(pool, 2, "pool-1-thread-1"));
-    assert_false(event_frames_idle(own, 2, "pool-1-thread-1"));
-    assert_true(event_frames_idle(native, 1, "java"));
-    assert_true(event_frames_idle(native, 1, "G1 Conc#0"));
-    assert_true(event_frames_idle(native, 1, "C2 Comp..hread0"));
-    assert_false(event_frames_idle(native, 1, "worker"));
-    assert_false(event_frames_idle(own, 2, "java"));
+    assert_true(event_frames_idle(pool, 2, "pool-1-thread-1", true));
+    assert_false(event_frames_idle(own, 2, "pool-1-thread-1", true));
+    assert_true(event_frames_idle(native, 1, "java", true));
+    assert_false(event_frames_idle(native, 1, "java", false)); /* one that has no name yet */
+    assert_true(event_frames_idle(native, 1, "G1 Conc#0", true));
+    assert_true(event_frames_idle(native, 1, "C2 Comp..hread0", true));
+    assert_false(event_frames_idle(native, 1, "worker", true));
+    assert_false(event_frames_idle(own, 2, "java", true));
 }
 
 /* ---- Waits ---- */
@@ -187,13 +189,15 @@ static void test_pools_wait_for_work(void **state)
 static void test_a_wait_is_kept_until_the_thread_is_back(void **state)
 {
     (void)state;
-    struct waits *waits = waits_new(64);
+    const size_t slot = 128; /* more than what is kept beside the bytes */
+    struct waits *waits = waits_new(2 * slot);
     struct queued_record queued = {.time = 100, .bytes = "first", .size = 6, .kind = 3};
+    uint32_t from = 0;
     struct queued_record back;
     assert_non_null(waits);
     assert_false(waits_take(waits, 7, &back));
     assert_non_null(waits_add(waits, 7, &queued));
-    queued = (struct queued_record){.time = 50, .bytes = "second", .size = 7};
+    queued = (struct queued_record){.time = 50, .bytes = "second", .size = 7, .pid = 1};
     assert_non_null(waits_add(waits, 8, &queued));
     assert_true(waits_take(waits, 7, &back));
     assert_int_equal(back.time, 100);
@@ -205,16 +209,25 @@ static void test_a_wait_is_kept_until_the_thread_is_back(void **state)
     assert_non_null(waits_add(waits, 8, &queued));
     assert_int_equal(waits_lost(waits), 1);
     /* There is no room for this one. */
-    queued = (struct queued_record){.time = 1, .bytes = methods, .size = 60};
+    queued =
+        (struct queued_record){.time = 1, .bytes = methods, .size = (uint32_t)(2 * slot), .pid = 2};
     assert_null(waits_add(waits, 9, &queued));
     assert_int_equal(waits_lost(waits), 2);
     queued.size = 40;
     assert_non_null(waits_add(waits, 9, &queued));
-    assert_true(waits_take_any(waits, &back));
+    assert_true(waits_take_next(waits, 2, &from, &back));
     assert_int_equal(back.time, 1);
-    assert_true(waits_take_any(waits, &back));
+    assert_false(waits_take_next(waits, 2, &from, &back));
+    from = 0;
+    assert_true(waits_take_next(waits, WAITS_OF_ALL, &from, &back));
     assert_int_equal(back.time, 60);
-    assert_false(waits_take_any(waits, &back));
+    assert_false(waits_take_next(waits, WAITS_OF_ALL, &from, &back));
+    /* Threads come and go for ever in the same room. */
+    for (uint64_t thread = 0; thread < 100000; thread++) {
+        assert_non_null(waits_add(waits, thread << 32, &queued));
+        assert_true(waits_take(waits, thread << 32, &back));
+    }
+    assert_int_equal(waits_lost(waits), 2);
     waits_free(waits);
 }
 
@@ -337,6 +350,75 @@ static void test_a_wait_weighs_until_the_thread_is_back(void **state)
     assert_memory_equal(periods, wanted_periods, sizeof periods);
 }
 
+/* ---- Virtual threads ---- */
+
+static void put_virtual(struct perf_file *file, uint64_t event, uint32_t pid, uint64_t time,
+                        uint64_t id, uint64_t base, uint32_t scale)
+{
+    struct {
+        uint64_t event;
+        uint32_t pid, tid;
+        uint64_t time, period;
+        uint32_t raw_size;
+        struct event_probe_raw raw;
+        uint32_t padding;
+    } __attribute__((packed)) sample = {.event = event, .pid = pid, .tid = pid + 1, .time = time};
+    sample.raw_size = sizeof sample.raw + sizeof sample.padding;
+    sample.raw.value = id;
+    sample.raw.base = base;
+    sample.raw.scale = scale;
+    _Static_assert(sizeof sample % 8 == 0, "a record is of whole words");
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, &sample, sizeof sample);
+}
+
+static void test_a_virtual_thread_waits_from_unmount_to_mount(void **state)
+{
+    enum { OUT = 101, IN = 102, PID = 5, OTHER = 6 };
+    static uint8_t events[1024];
+    static const char *const names[] = {"cpu-clock", "jdagent_5_0:unmount", "jdagent_5_0:mount"};
+    struct perf_file file = {.attr_count = 3};
+    const uint64_t common =
+        PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD;
+    for (uint32_t i = 0; i < file.attr_count; i++) {
+        file.attrs[i] = (struct perf_event_attr){
+            .size = sizeof file.attrs[0],
+            .type = i ? PERF_TYPE_TRACEPOINT : PERF_TYPE_SOFTWARE,
+            .sample_type = i ? common | PERF_SAMPLE_RAW : common,
+            .sample_id_all = 1,
+        };
+    }
+    perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, events,
+                      describe_events(&file, names, events));
+    put_sample(&file, CLOCK, 8, 500, 0);
+    put_virtual(&file, IN, PID, 900, 40, 0, 1); /* which had been gone before the recording */
+    put_virtual(&file, OUT, PID, 1000, 40, 0, 1);
+    put_virtual(&file, OUT, PID, 2000, 41, 2, 4); /* for four, and two had no room */
+    put_virtual(&file, OUT, OTHER, 2100, 40, 0, 1);
+    put_virtual(&file, IN, PID, 2600, 41, 100, 1); /* 500 ns but for what it took to tell */
+    put_virtual(&file, IN, PID, 3000, 40, 0, 1);
+    put_virtual(&file, OUT, PID, 3100, 42, 0, 1);
+    const uint64_t exit[] = {(uint64_t)1 << 32 | PID,
+                             (uint64_t)PID << 32 | PID,
+                             3500,
+                             (uint64_t)PID << 32 | PID,
+                             3500,
+                             CLOCK};
+    perf_file_record(&file, PERF_RECORD_EXIT, 0, exit, sizeof exit);
+    put_sample(&file, CLOCK, 8, 4000, 0);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    free(file.records);
+
+    const uint64_t weight = 4 * (600 - 100) + (3000 - 1000) + (3500 - 3100) + (4000 - 2100);
+    char wanted[160];
+    snprintf(wanted, sizeof wanted,
+             "{\"name\": \"virtual-wait\", \"unit\": \"nanoseconds\", \"samples\": 4, "
+             "\"weight\": %" PRIu64 ", \"left_out\": 5,",
+             weight);
+    const char *text = inject_with_card(state);
+    assert_non_null(strstr(text, wanted));
+    assert_null(strstr(text, "\"mount\"")); /* is no event of the profile's */
+}
+
 /* ---- What the JVM itself does ---- */
 
 static void put_mark(struct perf_file *file, enum timeline_probe what, uint64_t time)
@@ -391,6 +473,8 @@ int main(void)
         cmocka_unit_test(test_a_wait_is_kept_until_the_thread_is_back),
         cmocka_unit_test_setup_teardown(test_a_wait_weighs_until_the_thread_is_back, scratch_create,
                                         scratch_remove),
+        cmocka_unit_test_setup_teardown(test_a_virtual_thread_waits_from_unmount_to_mount,
+                                        scratch_create, scratch_remove),
         cmocka_unit_test_setup_teardown(test_what_lost_its_end_is_told, scratch_create,
                                         scratch_remove),
     };

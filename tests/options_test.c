@@ -315,6 +315,15 @@ static void events_are_off_until_they_are_asked_for(void **state)
     accept("alloc=64K,locks=10us");
     assert_int_equal(options.alloc_bytes, 64 * 1024);
     assert_int_equal(options.lock_ns, 10000);
+    accept("threads");
+    assert_true(options.threads);
+    assert_false(options.waits);
+    accept("threads=waits");
+    assert_true(options.threads);
+    assert_true(options.waits);
+    accept("threads=off");
+    assert_false(options.threads);
+    assert_false(options.waits);
     accept("alloc=off,locks=off");
     assert_int_equal(options.alloc_bytes, 0);
     assert_int_equal(options.lock_ns, 0);

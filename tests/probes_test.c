@@ -1,6 +1,7 @@
 /* The agent tells of as many events as it may, by chance, and what is told stands for all; the
  * functions that it calls for each begin with what the kernel probes cheaply. */
 #include "agent/probes.h"
+#include "agent/virtual_waits.h"
 
 #include "format/event_probe.h"
 
@@ -75,23 +76,68 @@ static void test_short_waits_are_told_in_fair_shares(void **state)
     assert_false(probe_wait_passes(0, always, 7));
 }
 
-typedef void probe_function(uint64_t value, uint64_t base, uint32_t scale, const char *name);
-extern probe_function jdagent_event_alloc;
-extern probe_function jdagent_event_lock;
-
 static void test_functions_begin_with_a_nop(void **state)
 {
     (void)state;
     jdagent_event_alloc(1, 2, 3, "nothing happens");
     jdagent_event_lock(1, 2, 3, "");
+    jdagent_event_unmount(1, 2, 3, "");
+    jdagent_event_mount(1, 2, 3, "");
 #ifdef __x86_64__
     static const uint8_t code[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3};
-    const void *functions[2];
-    probe_function *const pointers[2] = {jdagent_event_alloc, jdagent_event_lock};
+    probe_function *const pointers[] = {jdagent_event_alloc, jdagent_event_lock,
+                                        jdagent_event_unmount, jdagent_event_mount};
+    const void *functions[sizeof pointers / sizeof *pointers];
     memcpy(functions, pointers, sizeof functions);
-    assert_memory_equal(functions[0], code, sizeof code);
-    assert_memory_equal(functions[1], code, sizeof code);
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
+        assert_memory_equal(functions[i], code, sizeof code);
+    }
 #endif
+}
+
+static struct virtual_waits waits;
+
+/* With its cost, which is the id here. */
+static bool found(uint64_t id)
+{
+    uint32_t cost = 0;
+    bool is_there = virtual_waits_take(&waits, id, &cost);
+    assert_true(!is_there || cost == id);
+    return is_there;
+}
+
+static bool kept(uint64_t id)
+{
+    _Atomic(uint32_t) *cost = virtual_waits_add(&waits, id);
+    if (cost) {
+        *cost = (uint32_t)id;
+    }
+    return cost != NULL;
+}
+
+/* Each that was taken in is found once; as many fit as the buckets hold, and no more. */
+static void test_ids_are_kept_until_they_are_taken(void **state)
+{
+    const uint64_t most = UINT64_C(2) * VIRTUAL_WAITS_BUCKETS * VIRTUAL_WAITS_BUCKET;
+    uint64_t count = 0;
+    (void)state;
+    assert_false(found(1));
+    for (uint64_t id = 1; id <= VIRTUAL_WAITS_BUCKETS; id++) { /* an eighth of the room */
+        assert_true(kept(id));
+    }
+    assert_true(kept(1)); /* there already */
+    for (uint64_t id = VIRTUAL_WAITS_BUCKETS; id > 0; id--) {
+        assert_true(found(id));
+        assert_false(found(id));
+    }
+    for (uint64_t id = 1; id <= most; id++) {
+        count += kept(id);
+    }
+    assert_in_range(count, most / 3, most / 2);
+    for (uint64_t id = 1; id <= most; id++) {
+        count -= found(id);
+    }
+    assert_int_equal(count, 0);
 }
 
 int main(void)
@@ -101,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_many_are_told_by_chance_and_stand_for_all),
         cmocka_unit_test(test_short_waits_are_told_in_fair_shares),
         cmocka_unit_test(test_functions_begin_with_a_nop),
+        cmocka_unit_test(test_ids_are_kept_until_they_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits time",
+ * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits virtual time",
  * any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
  * exceptions, the processors' time.
  */
@@ -27,6 +27,18 @@ public class Events {
         Thread thread = new Thread(body, name);
         threads.add(thread);
         thread.start();
+    }
+
+    static void startVirtual(String name, Runnable body) throws ReflectiveOperationException {
+        Object builder;
+        try {
+            builder = Thread.class.getMethod("ofVirtual").invoke(null);
+        } catch (NoSuchMethodException e) {
+            return;
+        }
+        Class<?> type = Class.forName("java.lang.Thread$Builder");
+        type.getMethod("name", String.class).invoke(builder, name);
+        threads.add((Thread) type.getMethod("start", Runnable.class).invoke(builder, body));
     }
 
     // ---- Allocations: known sizes of three classes, in known numbers.
@@ -102,6 +114,10 @@ public class Events {
 
     // ---- Waits, each on a line of its own.
 
+    static void tellWait(long sum) {
+        tell("wait " + Thread.currentThread().getName() + " " + sum);
+    }
+
     static void sleeper() {
         long sum = 0;
         while (!done) {
@@ -110,7 +126,7 @@ public class Events {
             sum += System.nanoTime() - from;
             spin(1_000_000);
         }
-        tell("wait sleeper " + sum);
+        tellWait(sum);
     }
 
     static void parker() {
@@ -121,7 +137,7 @@ public class Events {
             sum += System.nanoTime() - from;
             spin(1_000_000);
         }
-        tell("wait parker " + sum);
+        tellWait(sum);
     }
 
     static final Object condition = new Object();
@@ -140,7 +156,7 @@ public class Events {
             }
             spin(1_000_000);
         }
-        tell("wait waiter " + sum);
+        tellWait(sum);
     }
 
     static final Object held = new Object();
@@ -161,7 +177,7 @@ public class Events {
             synchronized (held) { sum += System.nanoTime() - from; } // ENTER
             pause(2);
         }
-        tell("wait blocked " + sum);
+        tellWait(sum);
     }
 
     static void pause(long milliseconds) {
@@ -200,6 +216,18 @@ public class Events {
                 start("waiter", Events::waiter);
                 start("holder", Events::holder);
                 start("blocked", Events::blocked);
+                break;
+            case "virtual": // the same, where the JDK has them; by reflection, for this compiles with all
+                startVirtual("virtual-sleeper", Events::sleeper);
+                startVirtual("virtual-parker", Events::parker);
+                startVirtual("virtual-waiter", Events::waiter);
+                startVirtual("virtual-blocked", Events::blocked);
+                startVirtual("virtual-yielder", () -> {
+                    while (!done) {
+                        Thread.yield();
+                        pause(5);
+                    }
+                });
                 break;
             case "time": break;
             default: throw new IllegalArgumentException(args[i]);

@@ -605,6 +605,15 @@ static const char *name_at(struct thread *thread, uint64_t time, const char *com
     return NULL;
 }
 
+static void name_virtual(struct thread_journal *journal, uint64_t id, uint64_t time,
+                         struct thread_identity *out)
+{
+    struct virtual_thread *virtual = numbered_find(&journal->virtuals, id);
+    out->virtual_id = id;
+    out->virtual_name = virtual ? virtual->name : "";
+    out->labels = virtual ? labels_at(journal, &virtual->labels, time) : NULL;
+}
+
 int thread_journal_at(struct thread_journal *journal, uint32_t tid, uint64_t time, const char *comm,
                       const char *process, struct thread_identity *out)
 {
@@ -623,9 +632,13 @@ int thread_journal_at(struct thread_journal *journal, uint32_t tid, uint64_t tim
         out->labels = labels_at(journal, &thread->labels, time);
         return 0;
     }
-    struct virtual_thread *virtual = numbered_find(&journal->virtuals, mounted);
-    out->virtual_id = mounted;
-    out->virtual_name = virtual ? virtual->name : "";
-    out->labels = virtual ? labels_at(journal, &virtual->labels, time) : NULL;
+    name_virtual(journal, mounted, time, out);
     return 0;
+}
+
+void thread_journal_virtual_at(struct thread_journal *journal, uint64_t id, uint64_t time,
+                               struct thread_identity *out)
+{
+    *out = (struct thread_identity){0};
+    name_virtual(journal, id, time, out);
 }

@@ -49,4 +49,8 @@ bool thread_journal_has_arch_stamps(const struct thread_journal *journal);
 int thread_journal_at(struct thread_journal *journal, uint32_t tid, uint64_t time, const char *comm,
                       const char *process, struct thread_identity *out);
 
+/* What is known of a virtual thread at that time, whether a thread carried it then or none. */
+void thread_journal_virtual_at(struct thread_journal *journal, uint64_t id, uint64_t time,
+                               struct thread_identity *out);
+
 #endif

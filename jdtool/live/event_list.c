@@ -19,13 +19,15 @@ void event_list_choose(struct event_list *events, const struct record_options *o
         .parks = options->timeline && strcmp(options->timeline, "parks") == 0,
         .off_cpu = options->off_cpu,
         .wakers = options->wakers,
+        .virtual_waits = options->off_cpu && options->threads,
     };
-    char probed[64];
-    snprintf(probed, sizeof probed, "%s%s%s%s", events->alloc ? ", --alloc" : "",
+    char probed[96];
+    snprintf(probed, sizeof probed, "%s%s%s%s%s", events->alloc ? ", --alloc" : "",
              events->locks ? ", --locks" : "", events->exceptions ? ", --exceptions" : "",
+             events->virtual_waits ? ", --off-cpu of virtual threads" : "",
              events->timeline ? ", --timeline" : "");
     if (*probed && probes_check(probed + 2)) {
-        events->alloc = events->locks = events->exceptions = false;
+        events->alloc = events->locks = events->exceptions = events->virtual_waits = false;
         events->timeline = events->deopts = false;
     }
     if (events->off_cpu && probes_check_scheduler("--off-cpu")) {
@@ -37,7 +39,7 @@ void event_list_choose(struct event_list *events, const struct record_options *o
 bool event_list_is_empty(const struct event_list *events)
 {
     return !events->alloc && !events->locks && !events->exceptions && !events->off_cpu &&
-           !events->timeline && !events->deopts;
+           !events->timeline && !events->deopts && !events->virtual_waits;
 }
 
 void event_list_agent_options(const struct event_list *events, const struct record_options *options,
@@ -51,7 +53,10 @@ void event_list_agent_options(const struct event_list *events, const struct reco
     if (events->locks) {
         snprintf(locks, sizeof locks, ",locks=%s", *options->locks ? options->locks : "on");
     }
-    snprintf(text, size, "%s%s", alloc, locks);
+    snprintf(text, size, "%s%s%s", alloc, locks,
+             events->virtual_waits ? ",threads=waits"
+             : options->threads    ? ",threads=on"
+                                   : "");
 }
 
 /* Leaves out what needs the JVM's library, where it is not known. */
@@ -80,6 +85,10 @@ void event_list_define(struct event_list *events, const struct event_files *file
          PROBE_EVENT},
         {&events->locks, EVENT_PROBE_LOCK, files->agent, EVENT_PROBE_LOCK_FUNCTION, files->root,
          PROBE_EVENT},
+        {&events->virtual_waits, EVENT_PROBE_UNMOUNT, files->agent, EVENT_PROBE_UNMOUNT_FUNCTION,
+         files->root, PROBE_EVENT},
+        {&events->virtual_waits, EVENT_PROBE_MOUNT, files->agent, EVENT_PROBE_MOUNT_FUNCTION,
+         files->root, PROBE_EVENT},
         {&events->exceptions, EVENT_PROBE_EXCEPTION, files->libjvm, EVENT_PROBE_EXCEPTION_FUNCTION,
          files->root, PROBE_NOTHING},
         {&events->deopts, EVENT_PROBE_DEOPT, files->libjvm, EVENT_PROBE_DEOPT_FUNCTION, files->root,
@@ -119,6 +128,14 @@ static void add(struct perf_run *perf, const char *group, const char *event, uns
     perf_add(perf, "-e", text, NULL);
 }
 
+/* One without stacks. These are the last ones: readers need not list them. */
+static void add_bare(struct perf_run *perf, const char *group, const char *event)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%s:%s/call-graph=no/", group, event);
+    perf_add(perf, "-e", text, NULL);
+}
+
 void event_list_arguments(const struct event_list *events, struct perf_run *perf,
                           unsigned stack_size)
 {
@@ -142,10 +159,12 @@ void event_list_arguments(const struct event_list *events, struct perf_run *perf
     if (events->wakers) {
         add(perf, "sched", "sched_waking", stack_size);
     }
-    if (events->timeline) { /* without stacks; the last one: readers need not list it */
-        char text[160];
-        snprintf(text, sizeof text, "%s:%s/call-graph=no/", events->group, EVENT_PROBE_TIMELINE);
-        perf_add(perf, "-e", text, NULL);
+    if (events->virtual_waits) {
+        add(perf, events->group, EVENT_PROBE_UNMOUNT, stack_size);
+        add_bare(perf, events->group, EVENT_PROBE_MOUNT);
+    }
+    if (events->timeline) {
+        add_bare(perf, events->group, EVENT_PROBE_TIMELINE);
     }
 }
 

@@ -14,6 +14,7 @@ struct event_list {
     bool alloc, locks, exceptions, off_cpu, wakers; /* that are recorded */
     bool timeline, deopts;                          /* the two of --timeline */
     bool parks;                                     /* in the timeline, as was asked for */
+    bool virtual_waits;                             /* with off_cpu and who ran */
     char group[PROBES_GROUP_MAX];                   /* of the probes */
     bool defined;                                   /* some of them are */
 };
@@ -23,7 +24,7 @@ void event_list_choose(struct event_list *events, const struct record_options *o
 
 bool event_list_is_empty(const struct event_list *events);
 
-/* What the agent is to be told for them: ",alloc=N,locks=Nns", or "". */
+/* What the agent is to be told for them: ",alloc=N,locks=Nns,threads=on", or "". */
 void event_list_agent_options(const struct event_list *events, const struct record_options *options,
                               char *text, size_t size);
 

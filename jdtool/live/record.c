@@ -89,9 +89,8 @@ static void agent_options(const struct recording *recording, char *text, size_t 
     }
     event_list_agent_options(&recording->events, recording->options, events, sizeof events);
     /* Where the recording itself is not kept nothing is left that stock perf could put lines to. */
-    snprintf(text, size, "%s%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
-             recording->piped ? ",lines=tree" : "",
-             recording->options->threads ? ",threads=on" : "", events, duration);
+    snprintf(text, size, "%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
+             recording->piped ? ",lines=tree" : "", events, duration);
 }
 
 static int attach(struct recording *recording)
@@ -113,11 +112,13 @@ static int attach(struct recording *recording)
             "--threads: the session that runs may not have been asked for it, and goes on "
             "as it is");
     }
-    if (!err && recording->joining.joined && (recording->events.alloc || recording->events.locks)) {
-        error_message("--alloc, --locks: the session that runs was not asked for them; left out. "
-                      "jdperf stop %d first, then record again",
+    struct event_list *events = &recording->events;
+    if (!err && recording->joining.joined &&
+        (events->alloc || events->locks || events->virtual_waits)) {
+        error_message("--alloc, --locks, --off-cpu of virtual threads: the session that runs was "
+                      "not asked for them; left out. jdperf stop %d first, then record again",
                       (int)recording->target.process.pid);
-        recording->events.alloc = recording->events.locks = false;
+        events->alloc = events->locks = events->virtual_waits = false;
     }
     return err ? STATUS_FAILED : STATUS_DONE;
 }

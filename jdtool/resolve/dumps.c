@@ -222,18 +222,37 @@ int dumps_notice_thread(const struct process *process, uint32_t tid)
     return is_own && source->inner.inner_pid ? inner_threads_notice(&source->inner, tid) : 0;
 }
 
+/* The dump with the journal of that time. NULL: there is none, or it is not the process' own: the
+ * threads of a fork are others than its parent's. */
+static struct code_source *journal_source(const struct process *process, uint64_t time)
+{
+    struct code_source *source = process->code_until == UINT64_MAX ? process->code : NULL;
+    while (source && (!source->journal || code_source_dump_time(source, time) <
+                                              code_index_header(source->about.index)->timestamp)) {
+        source = source->earlier;
+    }
+    return source;
+}
+
+void dumps_identify_virtual(const struct process *process, uint64_t id, uint64_t time,
+                            struct resolved_thread *thread)
+{
+    struct code_source *source = journal_source(process, time);
+    struct thread_identity found = {.virtual_name = ""};
+    if (source) {
+        thread_journal_virtual_at(source->journal, id, code_source_dump_time(source, time), &found);
+    }
+    thread->has_journal = source != NULL;
+    thread->virtual_id = id;
+    thread->virtual_name = found.virtual_name;
+    thread->labels = found.labels;
+}
+
 int dumps_identify(const struct process *process, uint32_t number, uint64_t time,
                    struct resolved_thread *thread)
 {
-    struct code_source *source = process->code;
-    time = time < process->code_until ? time : process->code_until;
-    /* The threads of a fork are others than its parent's. */
-    while (source && process->code_until == UINT64_MAX &&
-           (!source->journal || code_source_dump_time(source, time) <
-                                    code_index_header(source->about.index)->timestamp)) {
-        source = source->earlier;
-    }
-    if (!source || process->code_until != UINT64_MAX) {
+    struct code_source *source = journal_source(process, time);
+    if (!source) {
         return 0;
     }
     struct thread_identity found;

@@ -121,6 +121,10 @@ struct code_place dumps_code_at(const struct process *process, uint64_t address,
 int dumps_identify(const struct process *process, uint32_t number, uint64_t time,
                    struct resolved_thread *thread);
 
+/* The same of a virtual thread that no thread carries then, by its id. */
+void dumps_identify_virtual(const struct process *process, uint64_t id, uint64_t time,
+                            struct resolved_thread *thread);
+
 /* Why there is none, where generated code is. */
 enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t address,
                                       uint64_t time);

@@ -136,7 +136,8 @@ static bool is_waiter(const struct resolved_frame *frame)
     return false;
 }
 
-bool event_frames_idle(const struct resolved_frame *frames, uint32_t count, const char *comm)
+bool event_frames_idle(const struct resolved_frame *frames, uint32_t count, const char *comm,
+                       bool is_first)
 {
     for (size_t i = 0; i < sizeof jvm_threads / sizeof *jvm_threads; i++) {
         if (strncmp(comm, jvm_threads[i], strlen(jvm_threads[i])) == 0) {
@@ -151,5 +152,5 @@ bool event_frames_idle(const struct resolved_frame *frames, uint32_t count, cons
         }
     }
     /* The launcher's first thread waits for the one that runs main. */
-    return !has_java && strcmp(comm, "java") == 0;
+    return !has_java && is_first && strcmp(comm, "java") == 0;
 }

@@ -18,9 +18,11 @@ uint32_t event_frames_java(const struct resolved_frame *frames, uint32_t count);
  */
 const char *event_frames_exception(const struct resolved_frame *frames, uint32_t count);
 
-/* Whether a thread of that name with that stack waits for work to come, as those of a pool do, and
- * keeps nobody waiting. */
-bool event_frames_idle(const struct resolved_frame *frames, uint32_t count, const char *comm);
+/* Whether a thread of that name (is_first: its process' first) with that stack waits for work to
+ * come, as those of a pool do, and keeps nobody waiting. Until a thread has its name it has that of
+ * the one that made it. */
+bool event_frames_idle(const struct resolved_frame *frames, uint32_t count, const char *comm,
+                       bool is_first);
 
 /* The name of the frame that idle waits have for a root. */
 #define EVENT_IDLE "[idle]"

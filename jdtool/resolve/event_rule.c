@@ -26,6 +26,8 @@ struct event_rule event_rule_of(const char *name, bool has_switches)
         {EVENT_PROBE_LOCK, {EVENT_LOCK, "lock", "nanoseconds"}},
         {EVENT_PROBE_EXCEPTION, {EVENT_EXCEPTION, "exception", "count"}},
         {EVENT_PROBE_DEOPT, {EVENT_DEOPT, "deopt", "count"}},
+        {EVENT_PROBE_UNMOUNT, {EVENT_UNMOUNT, "virtual-wait", "nanoseconds"}},
+        {EVENT_PROBE_MOUNT, {EVENT_MOUNT, "mount", "count"}},
         {EVENT_PROBE_TIMELINE, {EVENT_TIMELINE, "timeline", "count"}},
     };
     const struct event_rule sampled = {EVENT_SAMPLED, NULL, NULL};
@@ -167,19 +169,32 @@ void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
     facts->kind = kind;
     facts->weight = 1;
     facts->left_out = 0;
+    facts->virtual_id = 0;
+    facts->told_within = 0;
     facts->subject[0] = '\0';
     if (kind == EVENT_WAKER) {
         read_woken(sample, facts->subject);
     }
     facts->request = kind == EVENT_DEOPT ? read_request(sample) : 0;
-    if ((kind != EVENT_ALLOC && kind != EVENT_LOCK) || !sample->raw ||
+    bool is_virtual = kind == EVENT_UNMOUNT || kind == EVENT_MOUNT;
+    if ((kind != EVENT_ALLOC && kind != EVENT_LOCK && !is_virtual) || !sample->raw ||
         sample->raw_size < sizeof raw) {
         return;
     }
     memcpy(&raw, sample->raw, sizeof raw);
+    uint32_t scale = raw.scale ? raw.scale : 1;
+    if (is_virtual) {
+        facts->virtual_id = raw.value;
+        facts->weight = scale;
+        if (kind == EVENT_MOUNT) {
+            facts->told_within = raw.base;
+        } else {
+            facts->left_out = scale - 1 + (raw.base <= UINT32_MAX ? raw.base : 0);
+        }
+        return;
+    }
     double each =
         kind == EVENT_ALLOC ? bytes_of(raw.value, raw.base) : wait_of(raw.value, raw.base);
-    uint32_t scale = raw.scale ? raw.scale : 1;
     double weight = each * scale;
     facts->weight = weight < 1e18 ? (uint64_t)(weight + 0.5) : UINT64_C(1000000000000000000);
     facts->left_out = scale - 1;

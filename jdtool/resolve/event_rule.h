@@ -19,6 +19,8 @@ enum event_kind {
     EVENT_OFF_CPU, /* sched:sched_switch in a recording that tells when threads come back */
     EVENT_WAKER,   /* sched:sched_waking in one: who wakes a thread */
     EVENT_DEOPT,
+    EVENT_UNMOUNT,  /* a virtual thread gives its carrier up, */
+    EVENT_MOUNT,    /* and has one again: its samples end the wait, and are none of the profile's */
     EVENT_TIMELINE, /* its samples become marks (marks.h), and are none of the profile's */
 };
 
@@ -38,14 +40,17 @@ struct event_rule event_rule_of(const char *name, bool has_switches);
 struct event_facts {
     enum event_kind kind;
     uint64_t weight;
-    int32_t request;                 /* of a deoptimisation */
-    uint64_t left_out;               /* events like it that the agent did not tell of */
+    int32_t request;      /* of a deoptimisation */
+    uint64_t virtual_id;  /* of an unmount or mount; else 0: that of who ran */
+    uint64_t told_within; /* of a mount: ns of the wait in which the unmount was being told */
+    uint64_t left_out;    /* events like it that the agent did not tell of */
     char subject[EVENT_SUBJECT_MAX]; /* the class, as Java writes it; "": none is told */
 };
 
 /*
  * Reads a sample of an event of that kind. Where its raw data are not what they should be it is a
- * sample of weight 1 without a subject, and of an off-CPU sample the weight is still to come.
+ * sample of weight 1 without a subject. Of an off-CPU sample the weight is still to come, and of an
+ * unmount it is how many it stands for.
  */
 void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
                       struct event_facts *facts);

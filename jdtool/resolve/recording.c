@@ -122,8 +122,9 @@ int recording_describe(struct recording_facts *facts, struct perf_data *data)
     recording->command_line = facts->command_line;
     recording->cpu_count = read_cpu_count(data);
     recording->events = facts->events;
-    /* What becomes marks has no samples; it is recorded last. */
-    while (count > 1 && facts->rules[count - 1].kind == EVENT_TIMELINE) {
+    /* What becomes marks, or ends waits, has no samples; it is recorded last. */
+    while (count > 1 && (facts->rules[count - 1].kind == EVENT_TIMELINE ||
+                         facts->rules[count - 1].kind == EVENT_MOUNT)) {
         count--;
     }
     recording->event_count = count;

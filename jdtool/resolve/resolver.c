@@ -4,6 +4,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/perf/build_ids.h"
 #include "jdtool/resolve/event_frames.h"
+#include "jdtool/resolve/virtual_thread.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -297,7 +298,13 @@ static void shape_event(struct resolver *resolver, struct perf_sample *sample,
     const char *subject = facts->subject;
     if (facts->kind == EVENT_OFF_CPU) {
         const char *comm = process_table_comm(resolver->table, sample->tid);
-        if (event_frames_idle(resolver->frames, resolver->frame_count, comm)) {
+        if (event_frames_idle(resolver->frames, resolver->frame_count, comm,
+                              sample->tid == sample->pid)) {
+            put_subject(resolver, resolver->frame_count, EVENT_IDLE);
+        }
+    } else if (facts->kind == EVENT_UNMOUNT) {
+        cut_inner_frames(resolver);
+        if (event_frames_idle(resolver->frames, resolver->frame_count, "", false)) {
             put_subject(resolver, resolver->frame_count, EVENT_IDLE);
         }
     } else if (facts->kind == EVENT_WAKER) {
@@ -378,7 +385,12 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
         .touched_count = resolver->touched_count,
         .recorded = sample,
     };
-    return resolver_thread(resolver, sample->pid, sample->tid, sample->time, &out->thread);
+    int err = resolver_thread(resolver, sample->pid, sample->tid, sample->time, &out->thread);
+    if (!err && facts->virtual_id && resolver->process) {
+        dumps_identify_virtual(resolver->process, facts->virtual_id, sample->time, &out->thread);
+        virtual_thread_stands(&out->thread, resolver->virtual_name, sizeof resolver->virtual_name);
+    }
+    return err;
 }
 
 /* ---- All code of the dumps ---- */

@@ -13,6 +13,9 @@
 /* A copy of 64 KB has room for no more return addresses. */
 #define UNWOUND_MAX 8192
 
+/* Room for the name of a virtual thread, which journals cut (THREADS_TEXT_MAX). */
+#define VIRTUAL_NAME_MAX 2048
+
 /* A stack's outermost frames are searched for the thread's root: unwinders may go a little too
  * far. */
 #define ROOT_DEPTH 3
@@ -43,6 +46,7 @@ struct resolver {
     uint32_t given_room;
     uint64_t frames_cut;
     struct deopt_names deopts;
+    char virtual_name[VIRTUAL_NAME_MAX]; /* of the thread that waits */
 
     /* The sample at hand. */
     struct process *process;

@@ -2,6 +2,7 @@
 
 #include "format/fnv1a.h"
 #include "jdtool/base/message.h"
+#include "jdtool/resolve/virtual_thread.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -157,29 +158,18 @@ static bool passes(struct sample_filter *filter, const struct resolved_sample *s
 
 /* ---- Groups ---- */
 
-/* Larger than any thread's number of the kernel's (PID_MAX_LIMIT is 2^22). */
-#define GROUP_TIDS (UINT32_C(1) << 31)
-
 /* Puts the group in the place of the thread. What stands for a process of its own keeps its pid. */
 static void group(struct sample_filter *filter, struct resolved_thread *thread)
 {
     const struct sample_filter_options *options = filter->options;
     if (options->grouping == GROUP_BY_VIRTUAL && thread->virtual_id) {
-        const char *name = thread->virtual_name;
-        if (name && *name) {
-            snprintf(filter->group, sizeof filter->group, "%s", name);
-        } else {
-            snprintf(filter->group, sizeof filter->group, "virtual thread %" PRIu64,
-                     thread->virtual_id);
-        }
-        thread->comm = filter->group;
-        thread->tid = GROUP_TIDS | (uint32_t)thread->virtual_id;
+        virtual_thread_stands(thread, filter->group, sizeof filter->group);
     } else if (options->grouping == GROUP_BY_LABEL) {
         if (!labels_value(thread->labels, options->group_label, filter->group)) {
             snprintf(filter->group, sizeof filter->group, "[no %s]", options->group_label);
         }
         thread->comm = filter->group;
-        thread->tid = GROUP_TIDS | (uint32_t)fnv1a(FNV1A_START, filter->group);
+        thread->tid = RESOLVED_OWN_TID | (uint32_t)fnv1a(FNV1A_START, filter->group);
     }
 }
 

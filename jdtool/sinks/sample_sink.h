@@ -82,9 +82,15 @@ struct recording {
     struct perf_data *data; /* for the perf.data sink alone */
 };
 
+/* The tid of what is no thread of the kernel's has this bit, which is beyond those of threads
+ * (PID_MAX_LIMIT is 2^22). */
+#define RESOLVED_OWN_TID (UINT32_C(1) << 31)
+
 struct resolved_thread {
-    uint32_t pid, tid; /* as perf sees them */
-    const char *comm;  /* its name at that time, the whole one where it is known; "" unknown */
+    /* As perf sees them; of a virtual thread's own waits, where no thread carries it,
+     * RESOLVED_OWN_TID and the thread's id, as where samples are grouped by virtual threads. */
+    uint32_t pid, tid;
+    const char *comm; /* its name at that time, the whole one where it is known; "" unknown */
     const char *process_name; /* the main thread's; "" unknown */
     const struct module *jvm; /* the process' generated code, NULL: none */
     bool is_jvm;              /* with a dump or without */
