@@ -9,6 +9,7 @@
 #include "agent/status.h"
 #include "writer/message.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* One for all sessions: the JVM frees an environment only at its own end. */
@@ -179,7 +180,7 @@ static void stop_at_death(void)
     session_release_control();
 }
 
-/* The JVMTI environment, made when it is needed first. 0, or -1 after a message. */
+/* The JVMTI environment, made when it is needed first. 0, or a negative errno after a message. */
 static int prepare_environment(JavaVM *vm)
 {
     if (jvm.jvmti) {
@@ -190,11 +191,12 @@ static int prepare_environment(JavaVM *vm)
     jint error = (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1);
     if (error != JNI_OK) {
         message(MESSAGE_ERROR, "failed to get a JVMTI environment: JNI error %d", (int)error);
-        return -1;
+        return -ENOTSUP;
     }
-    if (events_prepare(jvmti, stop_at_death) != 0) {
+    int prepared = events_prepare(jvmti, stop_at_death);
+    if (prepared != 0) {
         (*jvmti)->DisposeEnvironment(jvmti);
-        return -1;
+        return prepared;
     }
     jvm = (struct session_jvm){.vm = vm, .jvmti = jvmti, .major = events_jvm_major(jvmti)};
     jvm.hotspot = hotspot_new(vm, jvm.major);
@@ -204,8 +206,8 @@ static int prepare_environment(JavaVM *vm)
     return 0;
 }
 
-/* Has the session end by itself, where that was asked for. 0, or -1 after a message; closes the
- * lease then, which may be -1. */
+/* Has the session end by itself, where that was asked for. 0, or a negative errno after a message;
+ * closes the lease then, which may be -1. */
 static int start_clock(const struct session *session, int lease)
 {
     struct session_clock clock = {
@@ -218,9 +220,8 @@ static int start_clock(const struct session *session, int lease)
     if (error) {
         message(MESSAGE_ERROR, "failed to start the clock of duration=%u and lease=%s: %s",
                 (unsigned)clock.seconds, session->options.lease, strerror(-error));
-        return -1;
     }
-    return 0;
+    return error;
 }
 
 static int start_session(JavaVM *vm, const struct options *options, bool attached, int lease)
@@ -228,7 +229,7 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
     struct session *session = prepare_environment(vm) == 0 ? session_new(&jvm, options) : NULL;
     if (!session) {
         lease_close(lease);
-        return -1;
+        return -ENODEV; /* no environment, or no session: both have said why */
     }
     if (session->sinks.log) {
         record_log_on_want(session->sinks.log, heal, NULL);
@@ -238,11 +239,14 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
         prove_hotspot();
     }
     /* Live events first: what is compiled during the replay must not be missed. */
-    if (events_enable(jvm.jvmti, session->table != NULL) != 0 ||
-        (attached && events_replay(session, true) != 0)) {
+    int error = events_enable(jvm.jvmti, session->table != NULL);
+    if (!error && attached) {
+        error = events_replay(session, true);
+    }
+    if (error) {
         lease_close(lease);
         stop(session, true);
-        return -1;
+        return error;
     }
     if (attached) {
         catch_up_table(session, true);
@@ -251,12 +255,13 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
             message(MESSAGE_INFO, "the session could not tell of everything, and is given up");
             lease_close(lease);
             stop(session, true);
-            return -1;
+            return -EIO;
         }
     }
-    if (start_clock(session, lease) != 0) {
+    error = start_clock(session, lease);
+    if (error) {
         stop(session, true);
-        return -1;
+        return error;
     }
     probes_enable(session);
     if (attached) {
@@ -270,7 +275,7 @@ static int start(JavaVM *vm, const struct options *options, bool attached)
     message_set_level(options->verbose);
     int lease = -1;
     if (options->lease[0] && (lease = lease_open(options->lease)) < 0) {
-        return -1;
+        return lease;
     }
     return start_session(vm, options, attached, lease);
 }
@@ -313,7 +318,7 @@ int command_status(const char *path)
 {
     if (!session_take_control()) {
         message(MESSAGE_ERROR, "failed to tell the status: another command is still at work");
-        return -1;
+        return -EBUSY;
     }
     int result = status_tell(session_current(), path);
     session_release_control();

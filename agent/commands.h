@@ -26,7 +26,7 @@ void command_stop(const char *lease);
 
 /*
  * Says how the session stands, a line for each place it reports to: on stderr, or in a new file at
- * `path` unless that is "". Returns 0, or -1 after a message.
+ * `path` unless that is "". Returns 0, or a negative errno after a message.
  */
 int command_status(const char *path);
 

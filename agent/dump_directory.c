@@ -28,10 +28,10 @@ struct walk {
     unsigned links;
 };
 
-static int fail(const char *what, const char *path, const char *why)
+static int fail(const char *what, const char *path, int error)
 {
-    message(MESSAGE_ERROR, "failed to %s the directory %s: %s", what, path, why);
-    return -1;
+    message(MESSAGE_ERROR, "failed to %s the directory %s: %s", what, path, strerror(error));
+    return -error;
 }
 
 static long read_number(const char *path)
@@ -85,7 +85,7 @@ static int check_owner(const char *what, const char *path, const char *name, uid
         "failed to use the %s %s/%s: it belongs to user %lu, who could lead the dump elsewhere; "
         "only root's and those of user %lu are used",
         what, path, name, (unsigned long)owner, (unsigned long)geteuid());
-    return -1;
+    return -EPERM;
 }
 
 /* Appends a component to a path. False: there is no room. */
@@ -116,7 +116,7 @@ static int start_at_root(struct walk *walk)
     }
     walk->path[0] = '\0';
     walk->fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return walk->fd < 0 ? fail("open", "/", strerror(errno)) : 0;
+    return walk->fd < 0 ? fail("open", "/", errno) : 0;
 }
 
 /* Puts what a link says in its place on the way. */
@@ -126,12 +126,12 @@ static int follow(struct walk *walk, const char *name)
     char rest[PATH_MAX];
     ssize_t n = readlinkat(walk->fd, name, target, sizeof(target) - 1);
     if (n < 0) {
-        return fail("follow", name, strerror(errno));
+        return fail("follow", name, errno);
     }
     target[n] = '\0';
     int length = snprintf(rest, sizeof(rest), "%s/%s", target, walk->rest);
     if (++walk->links > LINKS_MAX || length < 0 || (size_t)length >= sizeof(rest)) {
-        return fail("follow", name, strerror(ELOOP));
+        return fail("follow", name, ELOOP);
     }
     memcpy(walk->rest, rest, (size_t)length + 1);
     return target[0] == '/' ? start_at_root(walk) : 0;
@@ -147,7 +147,7 @@ static int go_up(struct walk *walk)
     }
     int length = snprintf(way, sizeof(way), "%s/%s", walk->path, walk->rest);
     if (length < 0 || length >= PATH_MAX) {
-        return fail("open", walk->path, strerror(ENAMETOOLONG));
+        return fail("open", walk->path, ENAMETOOLONG);
     }
     memcpy(walk->rest, way, (size_t)length + 1);
     return start_at_root(walk);
@@ -160,12 +160,12 @@ static int enter(struct walk *walk, const char *name)
     bool last = strspn(walk->rest, "/") == strlen(walk->rest);
     if (last && mkdirat(walk->fd, name, 0700) != 0 && errno != EEXIST) {
         append(walk->path, name);
-        return fail("make", walk->path, strerror(errno));
+        return fail("make", walk->path, errno);
     }
     if (fstatat(walk->fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode)) {
         return check_owner("symbolic link", walk->path, name, status.st_uid) == 0
                    ? follow(walk, name)
-                   : -1;
+                   : -EPERM;
     }
     int fd = openat(walk->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0) {
@@ -174,27 +174,28 @@ static int enter(struct walk *walk, const char *name)
         if (fd >= 0) {
             close(fd);
         }
-        return fail("open", walk->path, strerror(error));
+        return fail("open", walk->path, error);
     }
     close(walk->fd);
     walk->fd = fd;
     if (check_owner("directory", walk->path, name, status.st_uid) != 0) {
-        return -1;
+        return -EPERM;
     }
-    return append(walk->path, name) ? 0 : fail("open", walk->path, strerror(ENAMETOOLONG));
+    return append(walk->path, name) ? 0 : fail("open", walk->path, ENAMETOOLONG);
 }
 
-/* Walks to a directory. Its descriptor, or -1 after a message; `out` is where it is. */
+/* Walks to a directory. Its descriptor, or a negative errno after a message; `out` is where it is.
+ */
 static int walk_to(const char *path, char out[PATH_MAX])
 {
     struct walk walk = {.fd = -1};
     char here[PATH_MAX] = "";
     if (path[0] != '/' && !getcwd(here, sizeof(here))) {
-        return fail("find", ".", strerror(errno));
+        return fail("find", ".", errno);
     }
     int length = snprintf(walk.rest, sizeof(walk.rest), "%s/%s", here, path);
     int result = length < 0 || (size_t)length >= sizeof(walk.rest)
-                     ? fail("open", path, strerror(ENAMETOOLONG))
+                     ? fail("open", path, ENAMETOOLONG)
                      : start_at_root(&walk);
     char name[NAME_MAX + 1];
     while (result == 0 && next_name(&walk, name)) {
@@ -207,7 +208,7 @@ static int walk_to(const char *path, char out[PATH_MAX])
         if (walk.fd >= 0) {
             close(walk.fd);
         }
-        return -1;
+        return result;
     }
     snprintf(out, PATH_MAX, "%s", walk.path[0] ? walk.path : "/");
     return walk.fd;
@@ -228,7 +229,7 @@ static int make_default(char out[PATH_MAX])
     char error[OPTIONS_ERROR_MAX];
     if (options_check_path(what, base, error)) {
         message(MESSAGE_ERROR, "%s", error);
-        return -1;
+        return -EINVAL;
     }
     char path[PATH_MAX];
     static const char *const parts[] = {"", "/.debug", "/.debug/jit"};
@@ -240,7 +241,7 @@ static int make_default(char out[PATH_MAX])
         snprintf(path, sizeof(path), "%s%s", base, parts[i]);
         directory = walk_to(path, out);
         if (directory < 0) {
-            return -1;
+            return directory;
         }
     }
     close(directory);
@@ -252,10 +253,10 @@ static int make_default(char out[PATH_MAX])
     }
     snprintf(path, sizeof(path), "%s", out);
     if (!append(out, name) || !mkdtemp(out)) {
-        return fail("make a directory in", path, strerror(errno));
+        return fail("make a directory in", path, errno);
     }
     directory = open(out, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return directory < 0 ? fail("open", out, strerror(errno)) : directory;
+    return directory < 0 ? fail("open", out, errno) : directory;
 }
 
 int dump_directory_make(const char *given, char out[PATH_MAX])

@@ -18,7 +18,8 @@
  * From the root down every directory, and every symbolic link on the way, has to belong to us or to
  * root: whoever else owns one could lead us elsewhere.
  *
- * Returns a descriptor of the directory for the caller to close, or -1 after a message.
+ * Returns a descriptor of the directory for the caller to close, or a negative errno after a
+ * message.
  */
 int dump_directory_make(const char *given, char out[PATH_MAX]);
 

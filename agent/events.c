@@ -19,6 +19,7 @@
 #include "agent/symbol_name.h"
 #include "writer/message.h"
 
+#include <errno.h>
 #include <jvmticmlr.h>
 #include <limits.h>
 #include <stdio.h>
@@ -362,7 +363,7 @@ static int failed(jvmtiEnv *jvmti, jvmtiError error, const char *what)
     if (name) {
         (*jvmti)->Deallocate(jvmti, (unsigned char *)name);
     }
-    return -1;
+    return -EIO;
 }
 
 int events_jvm_major(jvmtiEnv *jvmti)
@@ -399,7 +400,7 @@ int events_prepare(jvmtiEnv *jvmti, void (*death)(void))
     identity_callbacks(&callbacks);
     if (failed(jvmti, (*jvmti)->AddCapabilities(jvmti, &capabilities),
                "get the JVMTI capabilities for compiled methods")) {
-        return -1;
+        return -EIO;
     }
     /* Not worth a start that fails: Kotlin's inlined lines are as the line tables have them then.
      */
@@ -431,7 +432,7 @@ int events_enable(jvmtiEnv *jvmti, bool classes)
             continue; /* see events_prepare */
         }
         if (failed(jvmti, error, "ask for JVMTI events")) {
-            return -1;
+            return -EIO;
         }
     }
     return 0;

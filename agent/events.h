@@ -11,7 +11,7 @@
 
 /*
  * Gets the capabilities and sets the callbacks of a new environment; `death` is called in VMDeath.
- * 0, or -1 after a message.
+ * 0, or a negative errno after a message.
  */
 int events_prepare(jvmtiEnv *jvmti, void (*death)(void));
 
@@ -19,8 +19,8 @@ int events_prepare(jvmtiEnv *jvmti, void (*death)(void));
 int events_jvm_major(jvmtiEnv *jvmti);
 
 /*
- * Asks for the events, with `classes` for those of classes that are prepared, too. 0, or -1 after a
- * message. At the JVM's start or in its live phase.
+ * Asks for the events, with `classes` for those of classes that are prepared, too. 0, or a negative
+ * errno after a message. At the JVM's start or in its live phase.
  */
 int events_enable(jvmtiEnv *jvmti, bool classes);
 
@@ -28,7 +28,8 @@ int events_enable(jvmtiEnv *jvmti, bool classes);
 void events_disable(jvmtiEnv *jvmti);
 
 /* Has the JVM tell of all the code it has; `patient`: this thread can wait for a slow disk. Does
- * nothing where another thread is at it. 0, or -1 after a message. Live phase only. */
+ * nothing where another thread is at it. 0, or a negative errno after a message. Live phase only.
+ */
 int events_replay(struct session *session, bool patient);
 
 /*

@@ -12,6 +12,7 @@
 #include "format/threads.h"
 #include "writer/message.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -280,7 +281,7 @@ int identity_open(struct session *session)
     static const char to[] = ".threads";
     char path[PATH_MAX + sizeof(to)];
     if (!session->sinks.log) {
-        return -1; /* of which has been told */
+        return -EINVAL; /* without a dump, of which has been told */
     }
     record_log_path(session->sinks.log, path);
     memcpy(path + strlen(path) - (sizeof(from) - 1), to, sizeof(to));
@@ -291,8 +292,9 @@ int identity_open(struct session *session)
         .max_bytes = session->options.max_bytes,
         .reserve = session->options.reserve,
     };
-    session->journal = journal_open(&options) == 0;
-    return session->journal ? 0 : -1;
+    int error = journal_open(&options);
+    session->journal = error == 0;
+    return error;
 }
 
 static const jvmtiEvent events[] = {JVMTI_EVENT_THREAD_START, JVMTI_EVENT_THREAD_END};

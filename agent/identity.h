@@ -17,8 +17,8 @@
 /* Puts the callbacks in. */
 void identity_callbacks(jvmtiEventCallbacks *callbacks);
 
-/* Opens the journal beside the session's dump, before events are asked for. 0, or -1 after a
- * message; without it the profile is still worth having. */
+/* Opens the journal beside the session's dump, before events are asked for. 0, or a negative errno
+ * after a message; without it the profile is still worth having. */
 int identity_open(struct session *session);
 
 /*

@@ -15,6 +15,7 @@
 
 #include "agent/source_map.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -409,14 +410,14 @@ int inline_builder_finish(struct inline_builder *builder, struct code *code)
     code->ranges = NULL;
     code->row_count = code->node_count = code->range_count = code->ranges_end = 0;
     if (builder->failed) {
-        return -1;
+        return -ENOMEM;
     }
     const struct java_method *root = builder->growing[0].method;
     if (builder->end < builder->size) {
         add_row(builder, builder->end, root->method.file, root->method.first_line);
     }
     if (builder->failed || (builder->range_count > 0 && !finish_nodes(builder))) {
-        return -1;
+        return -ENOMEM;
     }
     code->rows = builder->rows;
     code->row_count = builder->row_count;

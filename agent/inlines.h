@@ -48,7 +48,8 @@ void inline_builder_add(struct inline_builder *builder, uint32_t end, const meth
 
 /*
  * Sets the rows, nodes and ranges of *code. Code behind the last range gets a row of the compiled
- * method's first line. When memory ran out on the way there are none of them, and -1 is returned.
+ * method's first line. When memory ran out on the way there are none of them, and -ENOMEM is
+ * returned.
  */
 int inline_builder_finish(struct inline_builder *builder, struct code *code);
 

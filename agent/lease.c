@@ -13,8 +13,10 @@ int lease_open(const char *path)
     struct stat status = {0};
     int lease = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     const char *reason = NULL;
+    int error = -EINVAL;
     if (lease < 0 || fstat(lease, &status) != 0) {
-        reason = strerror(errno);
+        error = -errno;
+        reason = strerror(-error);
     } else if (!S_ISREG(status.st_mode)) {
         reason = "not a regular file";
     } else if (!lease_is_held(lease)) {
@@ -23,7 +25,7 @@ int lease_open(const char *path)
     if (reason) {
         message(MESSAGE_ERROR, "failed to take the lease %s: %s", path, reason);
         lease_close(lease);
-        return -1;
+        return error;
     }
     return lease;
 }

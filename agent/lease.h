@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* Opens a lease that somebody holds. A descriptor, or -1 after a message. */
+/* Opens a lease that somebody holds. A descriptor, or a negative errno after a message. */
 int lease_open(const char *path);
 
 /* -1 is fine. */

@@ -400,12 +400,12 @@ int methods_file_open(const struct methods_file_options *options, struct methods
     if (!hotspot_may_know_methods(options->hotspot)) {
         message(MESSAGE_WARNING, "failed to start the table of methods: this JVM does not tell "
                                  "where it keeps them; interpreted frames stay unnamed");
-        return -1;
+        return -ENOTSUP;
     }
     struct methods_file *table = calloc(1, sizeof *table);
     if (!table) {
         message(MESSAGE_ERROR, "failed to start the table of methods: no memory");
-        return -1;
+        return -ENOMEM;
     }
     table->names = options->names;
     table->hotspot = options->hotspot;
@@ -422,9 +422,10 @@ int methods_file_open(const struct methods_file_options *options, struct methods
     };
     struct record_log_header header = {.size = sizeof head};
     memcpy(header.bytes, &head, sizeof head);
-    if (record_log_add_table(table->log, &header) != 0) {
+    int error = record_log_add_table(table->log, &header);
+    if (error != 0) {
         methods_file_close(table);
-        return -1;
+        return error;
     }
     *out = table;
     return 0;

@@ -20,7 +20,7 @@ struct methods_file_options {
     bool tsc; /* stamp as the dump does */
 };
 
-/* 0 or -1 after a message: where HotSpot does not tell of its methods, too. */
+/* 0, or a negative errno after a message: where HotSpot does not tell of its methods, too. */
 int methods_file_open(const struct methods_file_options *options, struct methods_file **out);
 
 /* Tells of a class in its ClassPrepare event. On any thread, also at the same time. */

@@ -7,6 +7,7 @@
 #include "writer/disk_room.h"
 #include "writer/message.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #define ROOM_FOR_NAMES 128
 
 /* Writes the message, for `return FAIL(error, ...)`. */
-#define FAIL(error, ...) (snprintf(error, OPTIONS_ERROR_MAX, __VA_ARGS__), -1)
+#define FAIL(error, ...) (snprintf(error, OPTIONS_ERROR_MAX, __VA_ARGS__), -EINVAL)
 
 /* A word of a value and what it stands for. */
 struct word {
@@ -422,7 +423,7 @@ static size_t utf8_length(const unsigned char *p)
     return overlong || none ? 0 : n;
 }
 
-/* 0, or -1 with a message when the string holds control characters or is no UTF-8. */
+/* 0, or -EINVAL with a message when the string holds control characters or is no UTF-8. */
 static int check_characters(const char *what, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -447,7 +448,7 @@ int options_check_path(const char *what, const char *path, char error[OPTIONS_ER
                     PATH_MAX - ROOM_FOR_NAMES - 1);
     }
     if (check_characters(what, path, error)) {
-        return -1;
+        return -EINVAL;
     }
     for (const char *p = path; p; p = strchr(p, '/')) {
         p += *p == '/';
@@ -473,7 +474,7 @@ static int unknown_option(const char *key, char error[OPTIONS_ERROR_MAX])
         add(error, table[i].key);
     }
     add(error, " (a value cannot contain a comma)");
-    return -1;
+    return -EINVAL;
 }
 
 /* Applies one "key=value" or "key"; `given` holds a mark for each family seen. */
@@ -557,13 +558,13 @@ static int check_together(const struct options *options, const char *given[OPTIO
 #endif
     if (options->status_path[0] &&
         options_check_path("option 'status'", options->status_path, error)) {
-        return -1;
+        return -EINVAL;
     }
     if (options->lease[0] && options_check_path("option 'lease'", options->lease, error)) {
-        return -1;
+        return -EINVAL;
     }
     if (options->dir[0] && options_check_path("option 'dir'", options->dir, error)) {
-        return -1;
+        return -EINVAL;
     }
     return 0;
 }
@@ -588,7 +589,7 @@ int options_parse(const char *text, struct options *options, char error[OPTIONS_
         return FAIL(error, "the options are longer than %zu bytes", MAX_TEXT);
     }
     if (check_characters("the options", text, error)) {
-        return -1;
+        return -EINVAL;
     }
     char *copy = strdup(text);
     if (!copy) {

@@ -65,14 +65,16 @@ struct options {
 
 /*
  * Reads `text` (NULL is ""; else NUL-terminated, of any length and contents) into *options, which
- * start as the defaults, JITDUMP_USE_ARCH_TIMESTAMP among them. Returns 0, or -1 with a message in
- * `error` that names the culprit and lists what is allowed; *options is then not to be used.
+ * start as the defaults, JITDUMP_USE_ARCH_TIMESTAMP among them. Returns 0, or -EINVAL with a
+ * message in `error` that names the culprit and lists what is allowed; *options is then not to be
+ * used.
  */
 int options_parse(const char *text, struct options *options, char error[OPTIONS_ERROR_MAX]);
 
 /*
  * 0 when `path` can name a file or directory of ours: short enough to have names appended, valid
- * UTF-8 without control characters, no ".." in it. Else -1 with a message that begins with `what`.
+ * UTF-8 without control characters, no ".." in it. Else -EINVAL with a message that begins with
+ * `what`.
  */
 int options_check_path(const char *what, const char *path, char error[OPTIONS_ERROR_MAX]);
 

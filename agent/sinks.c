@@ -6,6 +6,7 @@
 #include "writer/message.h"
 #include "writer/perf_map_sink.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ static int open_jitdump(const struct options *options, uint64_t start, struct si
     char directory[PATH_MAX];
     int fd = dump_directory_make(options->dir, directory);
     if (fd < 0) {
-        return -1;
+        return fd;
     }
     const struct jitdump_sink_options sink = {
         .directory = directory,
@@ -70,27 +71,28 @@ int sinks_open(struct sinks *sinks, const struct options *options)
     *sinks = (struct sinks){0};
     if (occupancy_new(options->tsc, &sinks->occupancy) != 0) {
         message(MESSAGE_ERROR, "failed to start: no memory");
-        return -1;
+        return -ENOMEM;
     }
-    bool failed = false;
+    int failed = 0;
     for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !(failed && options->strict); i++) {
         struct sink *sink;
         if (!(options->modes & places[i].mode)) {
             continue;
         }
-        if (places[i].open(options, occupancy_start(sinks->occupancy), &sink) == 0) {
+        int error = places[i].open(options, occupancy_start(sinks->occupancy), &sink);
+        if (error == 0) {
             occupancy_add(sinks->occupancy, sink);
             sinks->names[sinks->count++] = places[i].name;
             if (places[i].mode == MODE_JITDUMP) {
                 sinks->log = jitdump_sink_log(sink);
             }
         } else {
-            failed = true;
+            failed = error;
         }
     }
     if (sinks->count == 0 || (failed && options->strict)) {
         sinks_close(sinks);
-        return -1;
+        return failed ? failed : -EINVAL;
     }
     return 0;
 }

@@ -20,7 +20,7 @@ struct sinks {
 /*
  * Opens what options->modes asks for; *options has to live as long as the sinks. One place that
  * works is better than none, so with several asked for a failure of some is only told of, unless
- * options->strict. Returns 0, or -1 when nothing is open.
+ * options->strict. Returns 0, or a negative errno when nothing is open.
  */
 int sinks_open(struct sinks *sinks, const struct options *options);
 

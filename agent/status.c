@@ -66,7 +66,7 @@ static int write_report(const struct report *report, const char *path)
     if (written != (ssize_t)report->length) {
         message(MESSAGE_ERROR, "failed to write the status to %s: %s", path,
                 written < 0 ? strerror(error) : "no space left");
-        return -1;
+        return written < 0 ? -error : -ENOSPC;
     }
     return 0;
 }
@@ -76,7 +76,7 @@ int status_tell(const struct session *session, const char *path)
     struct report *report = calloc(1, sizeof(*report));
     if (!report) {
         message(MESSAGE_ERROR, "failed to tell the status: no memory");
-        return -1;
+        return -ENOMEM;
     }
     describe(report, session);
     int result = 0;

@@ -6,6 +6,7 @@
 #include "scratch.h"
 #include "writer/message.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jvmti.h>
 #include <pthread.h>
@@ -432,7 +433,7 @@ static void a_jvm_that_hides_its_methods_makes_no_table(void **state)
     struct methods_file_options options = {.hotspot = &hotspot};
     assert_int_equal(record_log_open(&log_options, &header, &options.log), 0);
     struct methods_file *table = NULL;
-    assert_int_equal(methods_file_open(&options, &table), -1);
+    assert_true(methods_file_open(&options, &table) < 0);
     assert_null(table);
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         hotspot.places[needed[i]].known = true;
@@ -441,7 +442,7 @@ static void a_jvm_that_hides_its_methods_makes_no_table(void **state)
     methods_file_close(table);
     table = NULL;
     options.hotspot = NULL;
-    assert_int_equal(methods_file_open(&options, &table), -1);
+    assert_true(methods_file_open(&options, &table) < 0);
     record_log_close(options.log);
 }
 

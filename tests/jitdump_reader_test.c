@@ -6,6 +6,7 @@
 #include "jdtool/jitdump/trailer.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -185,7 +186,7 @@ static void same_file_marker(void **state)
     /* Nothing came before it that it could stand for. */
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
     walk = (struct jitdump_entry_walk){0};
-    assert_int_equal(jitdump_entry_next(reader, &record, &walk, &entry), -1);
+    assert_int_equal(jitdump_entry_next(reader, &record, &walk, &entry), -EINVAL);
     jitdump_reader_close(reader);
     dump_free(&dump);
 }

@@ -152,7 +152,7 @@ static void a_sample_cut_anywhere_is_malformed(void **state)
             perf_file_write(&file, scratch_path(state, "cut"));
             assert_int_equal(perf_data_open(scratch_path(state, "cut"), &data), 0);
             assert_int_equal(perf_data_next(data, &record), 1);
-            assert_int_equal(perf_sample_decode(data, &record, &sample), -1);
+            assert_int_equal(perf_sample_decode(data, &record, &sample), -EINVAL);
             perf_data_close(data);
         }
         free(file.records);
@@ -178,7 +178,7 @@ static void a_copy_that_boasts_is_malformed(void **state)
         perf_file_write(&file, scratch_path(state, "copy"));
         assert_int_equal(perf_data_open(scratch_path(state, "copy"), &data), 0);
         assert_int_equal(perf_data_next(data, &record), 1);
-        assert_int_equal(perf_sample_decode(data, &record, &sample), valid == 16 ? 0 : -1);
+        assert_int_equal(perf_sample_decode(data, &record, &sample), valid == 16 ? 0 : -EINVAL);
         perf_data_close(data);
         free(file.records);
     }
@@ -200,7 +200,7 @@ static void raw_data_that_ends_anywhere_is_malformed(void **state)
         perf_file_write(&file, scratch_path(state, "raw"));
         assert_int_equal(perf_data_open(scratch_path(state, "raw"), &data), 0);
         assert_int_equal(perf_data_next(data, &record), 1);
-        int wanted = size == 4 || size == 12 ? 0 : -1;
+        int wanted = size == 4 || size == 12 ? 0 : -EINVAL;
         assert_int_equal(perf_sample_decode(data, &record, &sample), wanted);
         perf_data_close(data);
         free(file.records);

@@ -2,13 +2,14 @@
 #ifndef JD_TOOL_ARRAY_H
 #define JD_TOOL_ARRAY_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 /*
  * Makes room for one more element behind the first `count` of the array whose pointer array_pointer
- * points to. 0, or -1 when there is no memory; the array is then as it was.
+ * points to. 0, or -ENOMEM; the array is then as it was.
  */
 static inline int array_reserve(void *array_pointer, uint32_t count, uint32_t *room, size_t element)
 {
@@ -19,7 +20,7 @@ static inline int array_reserve(void *array_pointer, uint32_t count, uint32_t *r
     uint32_t wanted = *room ? *room * 2 : 64;
     void *grown = *room < UINT32_MAX / 4 ? realloc(*array, wanted * element) : NULL;
     if (!grown) {
-        return -1;
+        return -ENOMEM;
     }
     *array = grown;
     *room = wanted;

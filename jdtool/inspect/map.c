@@ -20,17 +20,17 @@ static void print_entry(void *context, uint64_t address, uint64_t size,
     putchar('\n');
 }
 
-/* Nanoseconds, or seconds with a point as perf script prints them. 0 or -1. */
+/* Nanoseconds, or seconds with a point as perf script prints them. 0 or -EINVAL. */
 static int parse_time(const char *text, uint64_t *time)
 {
     char *end;
     errno = 0;
     if (*text < '0' || *text > '9') {
-        return -1;
+        return -EINVAL;
     }
     *time = strtoull(text, &end, 10);
     if (errno || (*end && *end != '.')) {
-        return -1;
+        return -EINVAL;
     }
     if (*end == 0) {
         return 0;
@@ -41,7 +41,7 @@ static int parse_time(const char *text, uint64_t *time)
         nanoseconds += (uint64_t)(*end - '0') * unit;
     }
     if (*end || *time > (UINT64_MAX - nanoseconds) / UINT64_C(1000000000)) {
-        return -1;
+        return -EINVAL;
     }
     *time = *time * UINT64_C(1000000000) + nanoseconds;
     return 0;

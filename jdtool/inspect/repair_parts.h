@@ -68,8 +68,8 @@ void repair_buffer_add(struct repair_buffer *buffer, const void *bytes, size_t s
 /*
  * Adds a trailer to buffer: the old one, [bytes, bytes + size), with the definitions that it refers
  * to and that `written` lacks ahead of its own; afterwards `written` has them all. `scratch` is for
- * decoding. Returns the number of definitions carried over, or -1 when there is no trailer that can
- * be decoded (nothing is added then).
+ * decoding. Returns the number of definitions carried over, or -EINVAL when there is no trailer
+ * that can be decoded (nothing is added then).
  */
 int64_t repair_add_trailer(struct repair_buffer *buffer, const struct jitdump_reader *reader,
                            const uint8_t *bytes, size_t size, const struct trailer_names *all,

@@ -2,6 +2,7 @@
 #include "jdtool/inspect/repair_parts.h"
 
 #include <byteswap.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,7 +117,7 @@ int64_t repair_add_trailer(struct repair_buffer *buffer, const struct jitdump_re
     const char *why;
     if (trailer_find(reader, bytes, size, &at, &end, &why) <= 0 ||
         trailer_decode(reader, bytes, size, written, scratch, &why) < 0) {
-        return -1;
+        return -EINVAL;
     }
     struct carry carry = {.all = all, .written = written};
     carry_files_of_methods(&carry, at, end);

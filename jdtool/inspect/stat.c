@@ -7,6 +7,7 @@
 #include "jdtool/jitdump/samply_reader.h"
 #include "jdtool/jitdump/trailer.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ static int add_load(struct totals *totals, const struct jitdump_record_view *rec
         size_t room = totals->name_room ? totals->name_room * 2 : 1024;
         uint64_t *grown = realloc(totals->name_hashes, room * sizeof(*grown));
         if (!grown) {
-            return -1;
+            return -ENOMEM;
         }
         totals->name_hashes = grown;
         totals->name_room = room;
@@ -149,7 +150,7 @@ static int add_record(struct totals *totals, const struct jitdump_reader *reader
                       struct trailer *trailer)
 {
     if (record->id == JIT_CODE_LOAD && add_load(totals, record) < 0) {
-        return -1;
+        return -ENOMEM;
     }
     if (record->id == JIT_CODE_DEBUG_INFO) {
         add_debug_info(totals, reader, record, names, trailer);
@@ -165,14 +166,14 @@ static int add_record(struct totals *totals, const struct jitdump_reader *reader
     return 0;
 }
 
-/* 0, or -1 when there is no memory. */
+/* 0 or -ENOMEM. */
 static int add_records(struct totals *totals, struct jitdump_reader *reader)
 {
     struct trailer_names *names = trailer_names_new();
     struct trailer trailer = {0};
     struct jitdump_record_view record;
     enum jitdump_status status = JITDUMP_END;
-    int error = names ? 0 : -1;
+    int error = names ? 0 : -ENOMEM;
     while (!error) {
         status = jitdump_reader_next(reader, &record);
         if (status == JITDUMP_RECORD) {

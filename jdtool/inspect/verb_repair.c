@@ -31,18 +31,20 @@ static void print_line(void *context, uint64_t offset, const char *what)
     }
 }
 
-/* 0, or -1 after a message: OUT must be a new or a regular file, and another one than FILE. */
+/* 0, or a negative errno after a message: OUT must be a new or a regular file, and another one than
+ * FILE. */
 static int check_output(const char *in, const char *out)
 {
     struct stat in_status;
     struct stat out_status;
-    if (output_path_check(out) < 0) {
-        return -1;
+    int error = output_path_check(out);
+    if (error) {
+        return error;
     }
     if (stat(in, &in_status) == 0 && stat(out, &out_status) == 0 &&
         in_status.st_dev == out_status.st_dev && in_status.st_ino == out_status.st_ino) {
         error_message("failed to write %s: it is the dump that is to be repaired", out);
-        return -1;
+        return -EINVAL;
     }
     return 0;
 }

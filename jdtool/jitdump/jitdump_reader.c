@@ -292,7 +292,7 @@ static int parse_load(struct jitdump_reader *reader, const uint8_t *bytes,
 {
     if (record->total_size < sizeof(struct jitdump_load) + 1) {
         set_error(reader, "a LOAD of %u bytes has no room for its fields", record->total_size);
-        return -1;
+        return -EINVAL;
     }
     record->load.pid = FIELD32(reader, bytes, jitdump_load, pid);
     record->load.tid = FIELD32(reader, bytes, jitdump_load, tid);
@@ -306,19 +306,19 @@ static int parse_load(struct jitdump_reader *reader, const uint8_t *bytes,
     const uint8_t *nul = memchr(name, 0, left);
     if (!nul) {
         set_error(reader, "the LOAD's name has no end");
-        return -1;
+        return -EINVAL;
     }
     record->load.name = (const char *)name;
     left -= (size_t)(nul + 1 - name);
     if (left != 0 && record->load.code_size > left) {
         set_error(reader, "the LOAD claims %llu bytes of code and holds %zu",
                   (unsigned long long)record->load.code_size, left);
-        return -1;
+        return -EINVAL;
     }
     if (record->load.code_size > UINT64_MAX - record->load.code_addr ||
         record->load.code_size > UINT64_MAX - record->load.vma) {
         set_error(reader, "the LOAD's code runs over the end of the address space");
-        return -1;
+        return -EINVAL;
     }
     record->load.bytes = left && !is_hole(nul + 1, record->load.code_size) ? nul + 1 : NULL;
     record->load.excess = left ? left - (size_t)record->load.code_size : 0;
@@ -330,7 +330,7 @@ static int parse_move(struct jitdump_reader *reader, const uint8_t *bytes,
 {
     if (record->total_size < sizeof(struct jitdump_move)) {
         set_error(reader, "a MOVE of %u bytes has no room for its fields", record->total_size);
-        return -1;
+        return -EINVAL;
     }
     record->move.pid = FIELD32(reader, bytes, jitdump_move, pid);
     record->move.tid = FIELD32(reader, bytes, jitdump_move, tid);
@@ -342,7 +342,7 @@ static int parse_move(struct jitdump_reader *reader, const uint8_t *bytes,
     if (record->move.code_size > UINT64_MAX - record->move.old_code_addr ||
         record->move.code_size > UINT64_MAX - record->move.new_code_addr) {
         set_error(reader, "the MOVE's code runs over the end of the address space");
-        return -1;
+        return -EINVAL;
     }
     return 0;
 }
@@ -353,7 +353,7 @@ static int parse_debug_info(struct jitdump_reader *reader, const uint8_t *bytes,
     if (record->total_size < sizeof(struct jitdump_debug_info)) {
         set_error(reader, "a DEBUG_INFO of %u bytes has no room for its fields",
                   record->total_size);
-        return -1;
+        return -EINVAL;
     }
     record->debug_info.code_addr = FIELD64(reader, bytes, jitdump_debug_info, code_addr);
     record->debug_info.nr_entry = FIELD64(reader, bytes, jitdump_debug_info, nr_entry);
@@ -363,7 +363,7 @@ static int parse_debug_info(struct jitdump_reader *reader, const uint8_t *bytes,
         record->debug_info.entries_size / (sizeof(struct jitdump_debug_entry) + 1)) {
         set_error(reader, "the DEBUG_INFO claims %llu entries in %zu bytes",
                   (unsigned long long)record->debug_info.nr_entry, record->debug_info.entries_size);
-        return -1;
+        return -EINVAL;
     }
     return 0;
 }
@@ -374,7 +374,7 @@ static int parse_unwinding_info(struct jitdump_reader *reader, const uint8_t *by
     if (record->total_size < sizeof(struct jitdump_unwinding_info)) {
         set_error(reader, "an UNWINDING_INFO of %u bytes has no room for its fields",
                   record->total_size);
-        return -1;
+        return -EINVAL;
     }
     uint64_t left = record->total_size - sizeof(struct jitdump_unwinding_info);
     record->unwinding_info.data_size =
@@ -390,7 +390,7 @@ static int parse_unwinding_info(struct jitdump_reader *reader, const uint8_t *by
                   (unsigned long long)record->unwinding_info.data_size,
                   (unsigned long long)record->unwinding_info.eh_frame_hdr_size,
                   (unsigned long long)left);
-        return -1;
+        return -EINVAL;
     }
     return 0;
 }
@@ -462,19 +462,19 @@ int jitdump_entry_next(const struct jitdump_reader *reader,
     }
     size_t left = record->debug_info.entries_size - walk->at;
     if (left <= sizeof(struct jitdump_debug_entry)) {
-        return -1;
+        return -EINVAL;
     }
     const uint8_t *bytes = record->debug_info.entries + walk->at;
     const uint8_t *name = bytes + sizeof(struct jitdump_debug_entry);
     const uint8_t *nul = memchr(name, 0, left - sizeof(struct jitdump_debug_entry));
     if (!nul) {
-        return -1;
+        return -EINVAL;
     }
     bool same_file = name[0] == 0xff && name[1] == 0;
     if (!same_file) {
         walk->file = (const char *)name;
     } else if (!walk->file) {
-        return -1;
+        return -EINVAL;
     }
     entry->address = FIELD64(reader, bytes, jitdump_debug_entry, code_addr);
     entry->line = FIELD32(reader, bytes, jitdump_debug_entry, line);

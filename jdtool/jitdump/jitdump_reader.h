@@ -129,9 +129,9 @@ bool jitdump_reader_resync(struct jitdump_reader *reader, uint64_t limit);
 const char *jitdump_reader_error(const struct jitdump_reader *reader);
 
 /*
- * Walks a DEBUG_INFO record's entries. Returns 1 and fills *entry, 0 behind the last one, -1 when
- * the record ends inside an entry. At 0, record->debug_info.entries + walk->at is where a trailer
- * may start.
+ * Walks a DEBUG_INFO record's entries. Returns 1 and fills *entry, 0 behind the last one, -EINVAL
+ * when the record ends inside an entry. At 0, record->debug_info.entries + walk->at is where a
+ * trailer may start.
  */
 int jitdump_entry_next(const struct jitdump_reader *reader,
                        const struct jitdump_record_view *record, struct jitdump_entry_walk *walk,

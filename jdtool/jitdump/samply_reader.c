@@ -1,5 +1,6 @@
 #include "jdtool/jitdump/samply_reader.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ static int renew(void *array_pointer, size_t count, size_t element)
     void **array = array_pointer;
     free(*array);
     *array = calloc(count ? count : 1, element);
-    return *array ? 0 : -1;
+    return *array ? 0 : -ENOMEM;
 }
 
 /* Padding behind `used` bytes of a list that has `size`: up to the next multiple of four, zero. */
@@ -56,11 +57,11 @@ static int take_strings(struct cursor *cursor, const char ***strings, uint32_t c
 {
     if (size > left(cursor) || count > size) {
         *why = "a list of strings does not fit";
-        return -1;
+        return -EINVAL;
     }
     if (renew(strings, count, sizeof(**strings)) < 0) {
         *why = "no memory";
-        return -1;
+        return -ENOMEM;
     }
     const uint8_t *list = cursor->at;
     const uint8_t *end = list + size;
@@ -69,14 +70,14 @@ static int take_strings(struct cursor *cursor, const char ***strings, uint32_t c
         const uint8_t *nul = memchr(at, 0, (size_t)(end - at));
         if (!nul) {
             *why = "a list has fewer strings than it claims";
-            return -1;
+            return -EINVAL;
         }
         (*strings)[i] = (const char *)at;
         at = nul + 1;
     }
     if (!padding_is_right(list, (size_t)(at - list), size)) {
         *why = "a list of strings is not padded to a multiple of four";
-        return -1;
+        return -EINVAL;
     }
     cursor->at = end;
     return 0;
@@ -88,11 +89,11 @@ static int take_array(struct cursor *cursor, void *array_pointer, uint32_t count
 {
     if (count > left(cursor) / element) {
         *why = "a list of records does not fit";
-        return -1;
+        return -EINVAL;
     }
     if (renew(array_pointer, count, element) < 0) {
         *why = "no memory";
-        return -1;
+        return -ENOMEM;
     }
     uint8_t *out = *(uint8_t **)array_pointer;
     for (size_t i = 0; i < count * element; i += sizeof(uint32_t)) {
@@ -109,7 +110,7 @@ int samply_decode_inlines(const struct jitdump_reader *reader,
     struct cursor cursor = {reader, record->payload, record->payload + record->payload_size};
     if (record->total_size < sizeof(struct samply_debug_info2)) {
         *why = "the record has no room for its counts";
-        return -1;
+        return -EINVAL;
     }
     uint32_t file_count = take_u32(&cursor);
     uint32_t file_list_size = take_u32(&cursor);
@@ -119,23 +120,34 @@ int samply_decode_inlines(const struct jitdump_reader *reader,
     inlines->call_count = take_u32(&cursor);
     inlines->range_count = take_u32(&cursor);
     inlines->line_count = take_u32(&cursor);
-    if (take_strings(&cursor, &inlines->files, file_count, file_list_size, why) < 0 ||
-        take_strings(&cursor, &inlines->names, name_count, name_list_size, why) < 0 ||
-        take_array(&cursor, &inlines->functions, inlines->function_count,
-                   sizeof(*inlines->functions), why) < 0 ||
-        take_array(&cursor, &inlines->calls, inlines->call_count, sizeof(*inlines->calls), why) <
-            0 ||
-        take_array(&cursor, &inlines->ranges, inlines->range_count, sizeof(*inlines->ranges), why) <
-            0 ||
-        take_array(&cursor, &inlines->lines, inlines->line_count, sizeof(*inlines->lines), why) <
-            0) {
-        return -1;
+    int error = take_strings(&cursor, &inlines->files, file_count, file_list_size, why);
+    if (!error) {
+        error = take_strings(&cursor, &inlines->names, name_count, name_list_size, why);
+    }
+    if (!error) {
+        error = take_array(&cursor, &inlines->functions, inlines->function_count,
+                           sizeof(*inlines->functions), why);
+    }
+    if (!error) {
+        error =
+            take_array(&cursor, &inlines->calls, inlines->call_count, sizeof(*inlines->calls), why);
+    }
+    if (!error) {
+        error = take_array(&cursor, &inlines->ranges, inlines->range_count,
+                           sizeof(*inlines->ranges), why);
+    }
+    if (!error) {
+        error =
+            take_array(&cursor, &inlines->lines, inlines->line_count, sizeof(*inlines->lines), why);
+    }
+    if (error) {
+        return error;
     }
     inlines->file_count = file_count;
     inlines->name_count = name_count;
     if (left(&cursor) > 0) {
         *why = "bytes behind the last list";
-        return -1;
+        return -EINVAL;
     }
     return 0;
 }
@@ -146,11 +158,11 @@ static int take_string(struct cursor *cursor, uint32_t size, const char **string
     const uint8_t *nul = size <= left(cursor) ? memchr(cursor->at, 0, size) : NULL;
     if (!nul) {
         *why = "a string does not fit";
-        return -1;
+        return -EINVAL;
     }
     if (!padding_is_right(cursor->at, (size_t)(nul + 1 - cursor->at), size)) {
         *why = "a string is not padded to a multiple of four";
-        return -1;
+        return -EINVAL;
     }
     *string = (const char *)cursor->at;
     cursor->at += size;
@@ -164,16 +176,16 @@ int samply_decode_tier(const struct jitdump_reader *reader,
     struct cursor cursor = {reader, record->payload, record->payload + record->payload_size};
     if (record->total_size < sizeof(struct samply_tier)) {
         *why = "the record has no room for its fields";
-        return -1;
+        return -EINVAL;
     }
     tier->color = take_u32(&cursor);
     uint32_t size = take_u32(&cursor);
     if (take_string(&cursor, size, &tier->name, why) < 0) {
-        return -1;
+        return -EINVAL;
     }
     if (left(&cursor) > 0) {
         *why = "bytes behind the name";
-        return -1;
+        return -EINVAL;
     }
     return 0;
 }
@@ -185,18 +197,18 @@ int samply_decode_source(const struct jitdump_reader *reader,
     struct cursor cursor = {reader, record->payload, record->payload + record->payload_size};
     if (record->total_size < sizeof(struct samply_embedded_source)) {
         *why = "the record has no room for its fields";
-        return -1;
+        return -EINVAL;
     }
     uint32_t path_size = take_u32(&cursor);
     source->text_size = take_u32(&cursor);
     if (take_string(&cursor, path_size, &source->path, why) < 0) {
-        return -1;
+        return -EINVAL;
     }
     source->text = (const char *)cursor.at;
     if (source->text_size > left(&cursor) ||
         !padding_is_right(cursor.at, source->text_size, left(&cursor))) {
         *why = "the text does not fit, or is not padded to a multiple of four";
-        return -1;
+        return -EINVAL;
     }
     return 0;
 }

@@ -42,7 +42,7 @@ struct samply_source_view {
 /* Whether a record's id is one of the three. */
 bool samply_knows(uint32_t id);
 
-/* Each decodes a record of its id: 0, or -1 after *why. */
+/* Each decodes a record of its id: 0, or -EINVAL (broken) or -ENOMEM after *why. */
 int samply_decode_inlines(const struct jitdump_reader *reader,
                           const struct jitdump_record_view *record, struct samply_inlines *inlines,
                           const char **why);

@@ -3,6 +3,7 @@
 #include "format/leb128.h"
 #include "jdtool/base/array.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ int trailer_find(const struct jitdump_reader *reader, const uint8_t *bytes, size
     uint32_t claimed = jitdump_reader_u32(reader, bytes + offsetof(struct jitdump_trailer, size));
     if (claimed < sizeof(struct jitdump_trailer) || claimed > size) {
         *why = "its size does not fit the record";
-        return -1;
+        return -EINVAL;
     }
     *at = bytes + sizeof(struct jitdump_trailer);
     *end = bytes + claimed;
@@ -38,7 +39,7 @@ int trailer_section_next(const uint8_t **at, const uint8_t *end, struct trailer_
     if (uleb128_get(at, end, &section->tag) < 0 || uleb128_get(at, end, &length) < 0 ||
         length > (uint64_t)(end - *at)) {
         *why = "a section does not fit in it";
-        return -1;
+        return -EINVAL;
     }
     section->at = *at;
     section->end = *at + length;
@@ -50,7 +51,7 @@ static int get_string(struct trailer_section *section, const char **string)
 {
     const uint8_t *nul = memchr(section->at, 0, (size_t)(section->end - section->at));
     if (!nul) {
-        return -1;
+        return -EINVAL;
     }
     *string = (const char *)section->at;
     section->at = nul + 1;
@@ -61,7 +62,7 @@ static int get_u32(struct trailer_section *section, uint32_t *out)
 {
     uint64_t value;
     if (uleb128_get(&section->at, section->end, &value) < 0 || value > UINT32_MAX) {
-        return -1;
+        return -EINVAL;
     }
     *out = (uint32_t)value;
     return 0;
@@ -75,7 +76,7 @@ int trailer_file_next(struct trailer_section *section, uint64_t *id, const char 
     }
     if (uleb128_get(&section->at, section->end, id) < 0 || get_string(section, path) < 0) {
         *why = "a file's definition is cut off";
-        return -1;
+        return -EINVAL;
     }
     return 1;
 }
@@ -91,7 +92,7 @@ int trailer_method_next(struct trailer_section *section, uint64_t *id,
         uleb128_get(&section->at, section->end, &method->file_id) < 0 ||
         get_u32(section, &method->first_line) < 0 || get_string(section, &method->name) < 0) {
         *why = "a method's definition is cut off";
-        return -1;
+        return -EINVAL;
     }
     return 1;
 }
@@ -103,8 +104,9 @@ static int decode_files(struct trailer_section *section, struct trailer_names *n
     const char *path;
     int more;
     while ((more = trailer_file_next(section, &id, &path, why)) > 0) {
-        if (trailer_names_add_file(names, id, path, why) < 0) {
-            return -1;
+        int error = trailer_names_add_file(names, id, path, why);
+        if (error) {
+            return error;
         }
     }
     return more;
@@ -117,8 +119,9 @@ static int decode_methods(struct trailer_section *section, struct trailer_names 
     struct trailer_method method;
     int more;
     while ((more = trailer_method_next(section, &id, &method, why)) > 0) {
-        if (trailer_names_add_method(names, id, &method, why) < 0) {
-            return -1;
+        int error = trailer_names_add_method(names, id, &method, why);
+        if (error) {
+            return error;
         }
         if (method.file_id && !trailer_names_file(names, method.file_id)) {
             trailer->undefined_files++;
@@ -153,7 +156,7 @@ static int decode_nodes(struct trailer_section *section, struct trailer *trailer
     if (uleb128_get(&section->at, section->end, &count) < 0 ||
         count > (uint64_t)(section->end - section->at) || count > UINT32_MAX / 2) {
         *why = "the inline tree claims more nodes than it has room for";
-        return -1;
+        return -EINVAL;
     }
     for (uint32_t i = 0; i < count; i++) {
         struct trailer_node node = {0};
@@ -161,15 +164,15 @@ static int decode_nodes(struct trailer_section *section, struct trailer *trailer
             (i > 0 &&
              (get_u32(section, &node.parent) < 0 || get_u32(section, &node.call_line) < 0))) {
             *why = "a node of the inline tree is cut off";
-            return -1;
+            return -EINVAL;
         }
         if (i > 0 && node.parent >= i) {
             *why = "a node of the inline tree stands before its parent";
-            return -1;
+            return -EINVAL;
         }
         if (trailer_add_node(trailer, &node) < 0) {
             *why = "no memory";
-            return -1;
+            return -ENOMEM;
         }
     }
     return 0;
@@ -186,27 +189,27 @@ static int decode_ranges(struct trailer_section *section, struct trailer *traile
         if (get_u32(section, &size) < 0 || get_u32(section, &node) < 0 ||
             sleb128_get(&section->at, section->end, &step) < 0) {
             *why = "a range of the inline tree is cut off";
-            return -1;
+            return -EINVAL;
         }
         if (step > UINT32_MAX || step < -(int64_t)UINT32_MAX || line + step < 0 ||
             line + step > UINT32_MAX) {
             *why = "a range of the inline tree has an impossible line";
-            return -1;
+            return -EINVAL;
         }
         line += step;
         if (node >= trailer->node_count) {
             *why = "a range of the inline tree belongs to no node";
-            return -1;
+            return -EINVAL;
         }
         if (offset + size > UINT32_MAX) {
             *why = "the ranges of the inline tree cover more than 4 GB";
-            return -1;
+            return -EINVAL;
         }
         struct trailer_range range = {
             .offset = (uint32_t)offset, .size = size, .node = node, .line = (uint32_t)line};
         if (trailer_add_range(trailer, &range) < 0) {
             *why = "no memory";
-            return -1;
+            return -ENOMEM;
         }
         offset += size;
     }
@@ -218,9 +221,10 @@ static int decode_inlines(struct trailer_section *section, struct trailer *trail
 {
     if (trailer->node_count > 0) {
         *why = "there are two inline trees";
-        return -1;
+        return -EINVAL;
     }
-    return decode_nodes(section, trailer, why) < 0 ? -1 : decode_ranges(section, trailer, why);
+    int error = decode_nodes(section, trailer, why);
+    return error ? error : decode_ranges(section, trailer, why);
 }
 
 static int decode_facts(struct trailer_section *section, struct trailer *trailer, const char **why)
@@ -231,7 +235,7 @@ static int decode_facts(struct trailer_section *section, struct trailer *trailer
         if (uleb128_get(&section->at, section->end, &key) < 0 ||
             uleb128_get(&section->at, section->end, &value) < 0) {
             *why = "a fact about the code is cut off";
-            return -1;
+            return -EINVAL;
         }
         if (key < sizeof(trailer->facts) / sizeof(*trailer->facts) && value <= INT64_MAX) {
             trailer->facts[key] = (int64_t)value;
@@ -284,7 +288,7 @@ int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, si
             break;
         }
         if (error) {
-            status = -1;
+            status = error;
         }
     }
     if (status < 0) {

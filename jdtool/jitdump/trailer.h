@@ -59,7 +59,7 @@ bool trailer_names_has_method(const struct trailer_names *names, uint64_t id);
 
 /*
  * Takes a definition in, copying the strings; a method's `file` is found through its file_id. 0, or
- * -1 after *why: the id is 0 or has a definition with other contents, or there is no memory.
+ * after *why -EINVAL: the id is 0 or has a definition with other contents; -ENOMEM.
  */
 int trailer_names_add_file(struct trailer_names *names, uint64_t id, const char *path,
                            const char **why);
@@ -77,14 +77,14 @@ struct trailer_section {
 
 /*
  * Finds the trailer in what stands behind the entries of a DEBUG_INFO record, [bytes, bytes +
- * size): 1 with its sections in [*at, *end); 0: there is none, or none of a version we know; -1:
- * broken, *why says how.
+ * size): 1 with its sections in [*at, *end); 0: there is none, or none of a version we know;
+ * -EINVAL: broken, *why says how.
  */
 int trailer_find(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
                  const uint8_t **at, const uint8_t **end, const char **why);
 
-/* Steps over one section, or over one definition of a section of its kind: 1, 0 at the end, -1
- * after *why. Strings are those in the record. */
+/* Steps over one section, or over one definition of a section of its kind: 1, 0 at the end,
+ * -EINVAL after *why. Strings are those in the record. */
 int trailer_section_next(const uint8_t **at, const uint8_t *end, struct trailer_section *section,
                          const char **why);
 int trailer_file_next(struct trailer_section *section, uint64_t *id, const char **path,
@@ -94,13 +94,14 @@ int trailer_method_next(struct trailer_section *section, uint64_t *id,
 
 /*
  * Decodes what stands behind the entries of a DEBUG_INFO record, [bytes, bytes + size), taking
- * definitions into names. 0: decoded, or there is no trailer (both counts are then 0); -1: broken,
- * *why says how, and the trailer is empty but for the definitions before the fault.
+ * definitions into names. 0: decoded, or there is no trailer (both counts are then 0); -EINVAL
+ * (broken) or -ENOMEM: *why says how, and the trailer is empty but for the definitions before the
+ * fault.
  */
 int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
                    struct trailer_names *names, struct trailer *trailer, const char **why);
 
-/* For those who make a trailer of something else. 0, or -1: no memory. */
+/* For those who make a trailer of something else. 0 or -ENOMEM. */
 int trailer_add_node(struct trailer *trailer, const struct trailer_node *node);
 int trailer_add_range(struct trailer *trailer, const struct trailer_range *range);
 

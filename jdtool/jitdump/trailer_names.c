@@ -4,6 +4,7 @@
  */
 #include "jdtool/jitdump/trailer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +104,7 @@ static void put(struct table *table, uint64_t id, uint32_t index)
     table->slots[slot] = index + 1;
 }
 
-/* Makes room for one more definition, in the slots and in the array. 0 or -1. */
+/* Makes room for one more definition, in the slots and in the array. 0 or -ENOMEM. */
 static int reserve(const struct trailer_names *names, struct table *table, id_at_fn id_at,
                    void **array, size_t element)
 {
@@ -112,7 +113,7 @@ static int reserve(const struct trailer_names *names, struct table *table, id_at
         uint32_t slot_count = table->slot_count ? table->slot_count * 2 : 128;
         uint32_t *slots = calloc(slot_count, sizeof(*slots));
         if (!slots) {
-            return -1;
+            return -ENOMEM;
         }
         free(table->slots);
         table->slots = slots;
@@ -125,7 +126,7 @@ static int reserve(const struct trailer_names *names, struct table *table, id_at
         uint32_t room = table->room ? table->room * 2 : 64;
         void *grown = room < (1U << 30) ? realloc(*array, room * element) : NULL;
         if (!grown) {
-            return -1;
+            return -ENOMEM;
         }
         *array = grown;
         table->room = room;
@@ -161,11 +162,11 @@ int trailer_names_add_file(struct trailer_names *names, uint64_t id, const char 
     const char *known = trailer_names_file(names, id);
     if (known) {
         *why = "a file id is defined twice with different paths";
-        return strcmp(known, path) == 0 ? 0 : -1;
+        return strcmp(known, path) == 0 ? 0 : -EINVAL;
     }
     if (id == 0) {
         *why = "file id 0 is defined";
-        return -1;
+        return -EINVAL;
     }
     void *array = names->files;
     // NOLINTNEXTLINE(bugprone-sizeof-expression): the elements are pointers.
@@ -174,7 +175,7 @@ int trailer_names_add_file(struct trailer_names *names, uint64_t id, const char 
     char *copy = error ? NULL : strdup(path);
     if (!copy) {
         *why = "no memory";
-        return -1;
+        return -ENOMEM;
     }
     names->files[names->file_table.count] = (struct file){.id = id, .path = copy};
     put(&names->file_table, id, names->file_table.count++);
@@ -191,11 +192,11 @@ int trailer_names_add_method(struct trailer_names *names, uint64_t id,
         return strcmp(known->name, method->name) == 0 && known->file_id == method->file_id &&
                        known->first_line == method->first_line
                    ? 0
-                   : -1;
+                   : -EINVAL;
     }
     if (id == 0) {
         *why = "method id 0 is defined";
-        return -1;
+        return -EINVAL;
     }
     void *array = names->methods;
     // NOLINTNEXTLINE(bugprone-sizeof-expression): the elements are pointers.
@@ -206,7 +207,7 @@ int trailer_names_add_method(struct trailer_names *names, uint64_t id,
     if (!copy) {
         free(added);
         *why = "no memory";
-        return -1;
+        return -ENOMEM;
     }
     added->id = id;
     added->name = copy;

@@ -227,7 +227,8 @@ static inline bool perf_record_has_sample(const struct perf_record *record)
     return record->type == PERF_RECORD_SAMPLE || record->type == PERF_RECORD_CALLCHAIN_DEFERRED;
 }
 
-/* Decodes a PERF_RECORD_SAMPLE or _CALLCHAIN_DEFERRED. 0, or -1 when it is malformed; no message.
+/* Decodes a PERF_RECORD_SAMPLE or _CALLCHAIN_DEFERRED. 0, or -EINVAL when it is malformed; no
+ * message.
  */
 int perf_sample_decode(const struct perf_data *data, const struct perf_record *record,
                        struct perf_sample *sample);

@@ -1,5 +1,6 @@
 #include "jdtool/perf/perf_data_private.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- The trailer of records that are not samples ---- */
@@ -218,7 +219,7 @@ static int decode_deferred(const struct perf_data *data, const struct perf_recor
     sample->chain_count = take_word(&cursor);
     sample->chain = take_array(&cursor, sample->chain_count, 8);
     sample->tail = (struct perf_bytes){cursor.at, (size_t)(cursor.end - cursor.at)};
-    return cursor.failed ? -1 : 0;
+    return cursor.failed ? -EINVAL : 0;
 }
 
 /* The order of the fields is that of perf_output_sample in the kernel's kernel/events/core.c. */
@@ -235,7 +236,7 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
     sample->type = record->type;
     sample->event = sample_event(data, record);
     if (!sample->event) {
-        return -1;
+        return -EINVAL;
     }
     uint64_t type = sample->event->attr.sample_type;
     sample->misc = record->misc;
@@ -297,7 +298,7 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
     take_user(&cursor, sample);
     sample->user = (struct perf_bytes){from, (size_t)(cursor.at - from)};
     sample->tail = (struct perf_bytes){cursor.at, (size_t)(cursor.end - cursor.at)};
-    return cursor.failed ? -1 : 0;
+    return cursor.failed ? -EINVAL : 0;
 }
 
 static const void *moved(const void *pointer, const uint8_t *from, const uint8_t *to)
