@@ -15,9 +15,9 @@ PACKAGES_RUN=(linux-perf binutils jattach unzip python3-minimal libcurl4)
 # A JDK is needed to build (jvmti.h) and to run the sample; one that is there already is fine.
 PACKAGES_JDK=(openjdk-17-jdk-headless)
 
-# For the tests. A test whose package cannot be had is skipped by name.
-PACKAGES_TEST=(libcmocka-dev git shellcheck clang clang-format clang-tidy libclang-rt-14-dev dpkg-dev debootstrap groff-base g++
-    maven openjdk-17-source linux-source-6.1 xz-utils valgrind python3 python3-venv openssl procps util-linux file dpkg-dev groff-base
+# For the tests. A test whose package cannot be had is skipped by name. A|B: either will do, and A is installed.
+PACKAGES_TEST=(libcmocka-dev git shellcheck clang clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
+    maven openjdk-17-source "linux-source|linux-source-6.1" xz-utils valgrind python3 python3-venv openssl procps util-linux file dpkg-dev groff-base
     bpftrace python3-bpfcc chromium chromium-driver hotspot qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross musl-tools)
 
 # The JDK that JAVA_HOME or javac on PATH names has the headers an agent is built with.
@@ -34,11 +34,14 @@ jdk_present() {
 
 # Prints those of the packages in "$@" that are not installed.
 packages_missing() {
-    local package
-    for package; do
-        # shellcheck disable=SC2016 # ${…} is dpkg-query's own.
-        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
-            printf '%s\n' "$package"
+    local either package choices
+    for either; do
+        IFS='|' read -r -a choices <<<"$either"
+        for package in "${choices[@]}"; do
+            # shellcheck disable=SC2016 # ${…} is dpkg-query's own.
+            [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) != installed ]] || continue 2
+        done
+        printf '%s\n' "${choices[0]}"
     done
 }
 
