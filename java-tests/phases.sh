@@ -7,17 +7,22 @@ begin "$@"
 need_perf
 compile Phases
 
-phases=850 # 20,000 samples in one run, unless the machine is busy
+phases=450 # 20,000 samples at 9,999 Hz in one run, unless the machine is busy
 [ "$long" = 1 ] && phases=4000
 small_cache=(-XX:+UseSerialGC -Xmx64m -XX:ReservedCodeCacheSize=8m -XX:+PrintCodeCache -cp "$classes")
 
-# judge WAY RUN RESULT: adds to all[WAY] and wrong[WAY].
-declare -A all=() wrong=()
+# judge RUN RESULT: the numbers of samples, unnamed and misnamed ones, into RESULT.judged.
 judge() {
+    perf script -i "$2" --ns -F comm,time,ip,sym -G 2>/dev/null >"$2.samples"
+    awk -v ranges="$(code_ranges "$1/codecache" | tr '\n' ' ')" \
+        -f "$tests_dir/phases.awk" "$1/log" "$2.samples" >"$2.judged"
+}
+
+# count WAY RESULT: adds what was judged to all[WAY] and wrong[WAY].
+declare -A all=() wrong=()
+count() {
     local total unnamed misnamed
-    perf script -i "$3" --ns -F comm,time,ip,sym -G 2>/dev/null >"$2/samples"
-    read -r total unnamed misnamed < <(awk -v ranges="$(code_ranges "$2/codecache" | tr '\n' ' ')" \
-        -f "$tests_dir/phases.awk" "$2/log" "$2/samples")
+    read -r total unnamed misnamed <"$2.judged"
     note "$1: of $total leaf samples in generated code $unnamed unnamed, $misnamed misnamed"
     all[$1]=$((${all[$1]:-0} + total)) wrong[$1]=$((${wrong[$1]:-0} + unnamed + misnamed))
 }
@@ -27,7 +32,7 @@ record_file() {
     local run=$1
     mkdir "$run"
     # shellcheck disable=SC2016 # for the inner shell: exec keeps the pid, so that the map can be found
-    perf_record -o "$run/perf.data" -e cpu-clock -F 4999 -k mono -- \
+    perf_record -o "$run/perf.data" -e cpu-clock -F 9999 -k mono -- \
         bash -c 'echo $$ >"$1"; shift; exec "$@"' - "$run/pid" \
         "$jdk/bin/java" "-agentpath:$agent=mode=jitdump+map,dir=$run" "${small_cache[@]}" \
         Phases "$run/log" "$phases" 8 >"$run/codecache" || fail "recording failed"
@@ -37,12 +42,18 @@ record_file() {
     overlaps "$map"
     mv "$map" "$run/map" # or perf would have two sources of names
 
+    # The two of them at once.
     mkdir "$run/buildid"
-    perf --buildid-dir "$run/buildid" inject --jit -i "$run/perf.data" -o "$run/perf.jit.data" ||
-        fail "perf inject --jit failed"
-    judge "perf inject" "$run" "$run/perf.jit.data"
+    {
+        perf --buildid-dir "$run/buildid" inject --jit -i "$run/perf.data" -o "$run/perf.jit.data" &&
+            judge "$run" "$run/perf.jit.data"
+    } &
+    local stock=$!
     "$jdtool" inject -q -i "$run/perf.data" -o "$run/file.jit.data" || fail "jdtool inject"
-    judge "jdtool inject" "$run" "$run/file.jit.data"
+    judge "$run" "$run/file.jit.data"
+    wait "$stock" || fail "perf inject --jit failed"
+    count "perf inject" "$run/perf.jit.data"
+    count "jdtool inject" "$run/file.jit.data"
     rm -rf "$run"
 }
 
@@ -51,24 +62,25 @@ record_pipe() {
     local run=$1
     mkdir "$run"
     # shellcheck disable=SC2016 # for the inner shell: what the JVM prints goes to stderr, perf's pipe is stdout
-    perf_record -o - -e cpu-clock -F 4999 -k mono -- bash -c 'exec "$@" >&2' - \
+    perf_record -o - -e cpu-clock -F 9999 -k mono -- bash -c 'exec "$@" >&2' - \
         "$jdk/bin/java" "-agentpath:$agent=dir=$run,methods" "${small_cache[@]}" Phases "$run/log" "$phases" 8 \
         2>"$run/codecache" | "$jdtool" inject -q -i - -o "$run/pipe.jit.data" || fail "recording through the pipe failed"
     verify "$(the_dump "$run")"
-    judge "through the pipe" "$run" "$run/pipe.jit.data"
+    judge "$run" "$run/pipe.jit.data"
+    count "through the pipe" "$run/pipe.jit.data"
     rm -rf "$run"
 }
 
 # A busy machine gives fewer samples a run; enough of them are needed to tell 1 in 10,000.
 for way in file pipe; do
-    count=0
+    samples=0
     for run in 1 2 3 4 5 6; do
         "record_$way" "$scratch/$way$run"
-        count=${all["jdtool inject"]}
-        [ "$way" = file ] || count=${all["through the pipe"]}
-        [ "$count" -lt 20000 ] || break
+        samples=${all["jdtool inject"]}
+        [ "$way" = file ] || samples=${all["through the pipe"]}
+        [ "$samples" -lt 20000 ] || break
     done
-    [ "$count" -ge 20000 ] || fail "only $count samples in generated code in six runs"
+    [ "$samples" -ge 20000 ] || fail "only $samples samples in generated code in six runs"
 done
 for way in "${!all[@]}"; do
     claim "churn, $way: samples wrong" "${wrong[$way]} of ${all[$way]}"

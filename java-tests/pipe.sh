@@ -69,9 +69,9 @@ differing() {
     paste -d '\n' "$1" "$2" | awk 'NR % 2 { line = $0; next } $0 != line { n++ } END { print n + 0 }'
 }
 
-# pipe NAME "PERF-ARGUMENT..." JVM-FLAG...
+# pipe NAME "PERF-ARGUMENT..." JVM-FLAG...: records it, named and unwound as it comes.
 pipe() {
-    local name=$1 dir=$scratch/$1 arguments=$2 reader way total same left_out allowed
+    local name=$1 dir=$scratch/$1 arguments=$2 reader
     shift 2
     mkdir -p "$dir"
     mkfifo "$dir/fifo"
@@ -86,6 +86,11 @@ pipe() {
         "$jdtool" inject -q -i - -o "$dir/live.data" 2>"$dir/inject.log" ||
         fail "$name: $(tail -n 3 "$dir/log" "$dir/inject.log")"
     wait "$reader" || fail "$name: $(tail -n 3 "$dir/live.log")"
+}
+
+# judge NAME: what came of it against what the same bytes are when all is over.
+judge() {
+    local name=$1 dir=$scratch/$1 way total same left_out allowed
     "$check" stacks "$dir/raw" >"$dir/file" || fail "$name: what went through the pipe cannot be read"
     untold "$dir"/jit-*.dump >"$dir/untold"
     in_untold "$dir/untold" "$dir/file" >"$dir/left_out"
@@ -125,3 +130,11 @@ pipe() {
 
 pipe fp "-F 997 -g" -XX:+PreserveFramePointer
 pipe copies "-F 397 --call-graph dwarf,65528" -XX:-PreserveFramePointer
+# Nothing depends on when things happen any more: both at once.
+judge fp &
+fp=$!
+judge copies &
+status=0
+wait $! || status=$?
+wait "$fp" || status=$?
+exit "$status"
