@@ -2,6 +2,7 @@
 
 #include "agent/events.h"
 #include "agent/identity.h"
+#include "agent/jvm_log.h"
 #include "agent/lease.h"
 #include "agent/probes.h"
 #include "agent/session.h"
@@ -24,11 +25,12 @@ static void catch_up_table(struct session *session, bool patient)
     }
 }
 
-/* Tells the journal of the threads that are there; on a thread of the JVM's. */
-static void tell_threads(struct session *session, void (*tell)(struct session *, JNIEnv *))
+/* Tells the journal of the threads that are there, or has the JVM log; on a thread of the JVM's. */
+static void with_jni(struct session *session, void (*tell)(struct session *, JNIEnv *))
 {
     JNIEnv *jni = NULL;
-    if (session->journal && (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
+    if ((session->journal || session->options.log) &&
+        (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
         tell(session, jni);
     }
 }
@@ -69,7 +71,8 @@ static void stop(struct session *session, bool java_thread)
         events_replay_stubs(session);
         events_disable(jvm.jvmti);
         probes_stop(session);
-        tell_threads(session, identity_end);
+        with_jni(session, identity_end);
+        with_jni(session, jvm_log_end);
     }
     identity_close(session);
     if (session_withdraw()) {
@@ -265,7 +268,8 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
     }
     probes_enable(session);
     if (attached) {
-        tell_threads(session, identity_begin);
+        with_jni(session, identity_begin);
+        with_jni(session, jvm_log_begin);
     }
     return 0;
 }

@@ -15,6 +15,7 @@
 #include "agent/events.h"
 
 #include "agent/identity.h"
+#include "agent/jvm_log.h"
 #include "agent/probes.h"
 #include "agent/symbol_name.h"
 #include "writer/message.h"
@@ -323,6 +324,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
             methods_file_catch_up(session->table, jvmti, jni, false);
         }
         identity_begin(session, jni);
+        jvm_log_begin(session, jni);
         events_replay(session, false);
         session_leave();
     }

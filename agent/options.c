@@ -279,6 +279,7 @@ SWITCH_SETTER(tier)
 SWITCH_SETTER(normalize)
 SWITCH_SETTER(code)
 SWITCH_SETTER(methods)
+SWITCH_SETTER(log)
 SWITCH_SETTER(samply)
 SWITCH_SETTER(strict)
 
@@ -370,6 +371,7 @@ static const struct option {
     {"unfold", "off, leaf, all, simple", set_unfold, NULL, false},
     {"methods", "on, off", set_methods, NULL, false},
     {"threads", "on, off, waits", set_threads, NULL, false},
+    {"log", "on, off", set_log, NULL, false},
     {"samply", "on, off", set_samply, NULL, false},
     {"alloc", "a number of bytes, perhaps with K or M behind it, on, off", set_alloc, NULL, false},
     {"locks", "a duration such as 100us or 1ms, on, off", set_locks, NULL, false},

@@ -44,6 +44,7 @@ struct options {
     bool methods;
     bool threads; /* write the journal of threads */
     bool waits;   /* and tell where virtual threads wait */
+    bool log;     /* have the JVM log its pauses */
     bool samply;
     uint64_t alloc_bytes;       /* mean distance of sampled allocations; 0: none are told */
     uint64_t lock_ns;           /* waits for monitors from here on are all told; 0: none are */

@@ -47,6 +47,7 @@ struct session {
     struct methods_file *table; /* NULL: not asked for, or failed */
     bool journal;               /* the journal of threads is this session's */
     bool identified;            /* the journal has been told of all threads */
+    bool logs;                  /* the JVM has been asked to log its pauses */
     struct method_cache *methods;
     _Atomic(struct scratch *) spare; /* of the last callback that ended */
     atomic_bool failed;              /* every sink is closed */

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # What the journal of threads (threads=on) costs at each mount and unmount of a virtual thread: bench/programs/
 # Yields.java, virtual threads that give way to each other, two for each carrier. All within one JVM, as JVMs differ by
-# more among themselves: first without an agent; then, in turns, with a session, after it, and with one that keeps the
-# journal. Prints nanoseconds of processor time a pair, the medians over all turns of all JVMs, and the median of the
-# differences within a turn.
+# more among themselves: first without an agent; then, in turns, with a session, after it, with one that keeps the
+# journal, and with one that looks for waits as well (threads=waits; giving way is none, so nothing is told). Prints
+# nanoseconds of processor time a pair, the medians over all turns of all JVMs, and the median of the differences
+# within a turn.
 #
 # usage: bench/threads.sh [--jdk HOME (21 or later)] [--carriers N] [--turns N] [--jvms N]
 set -euo pipefail
@@ -62,6 +63,9 @@ for ((number = 0; number < jvms; number++)); do
         agent attach "$pid" -o "$scratch/dumps" --agent-options threads=on
         measure journal
         agent stop "$pid"
+        agent attach "$pid" -o "$scratch/dumps" --agent-options threads=waits
+        measure waits
+        agent stop "$pid"
     done
     kill "$pid"
     wait "$pid" || true
@@ -74,13 +78,15 @@ awk -F '\t' '
     }
     { took[$1, $2, $3] = $4; if (!(($1, $2) in seen)) { seen[$1, $2]; key[++n] = $1 SUBSEP $2 } }
     END {
-        split("none after session journal", whos, " ")
-        for (w = 1; w <= 4; w++) {
+        split("none after session journal waits", whos, " ")
+        for (w = 1; w <= 5; w++) {
             for (i = 1; i <= n; i++) list[i] = took[key[i], whos[w]]
             printf "%-8s %6.1f ns a pair\n", whos[w], median(list, n)
         }
         for (i = 1; i <= n; i++) list[i] = took[key[i], "journal"] - took[key[i], "session"]
         printf "the journal beside a session %6.1f ns, ", median(list, n)
+        for (i = 1; i <= n; i++) list[i] = took[key[i], "waits"] - took[key[i], "journal"]
+        printf "waits beside the journal %6.1f ns, ", median(list, n)
         for (i = 1; i <= n; i++) list[i] = took[key[i], "journal"] - took[key[i], "none"]
         printf "beside no agent %6.1f ns\n", median(list, n)
     }' "$scratch/results"

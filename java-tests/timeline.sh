@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # jdperf record --timeline: pauses, collections and deoptimisations against what the same JVM wrote of
-# them itself, each of them, at its time; at the JVM's start and attached, without a flag.
+# them itself, each of them, at its time; at the JVM's start and attached, without a flag; and the pauses
+# where there are no probes, by a log that goes with the recording.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -102,4 +103,24 @@ if [ "$jdk_major" -ge 20 ]; then
 else
     check attached -
 fi
+
+# Without probes: the pauses alone, by the JVM's own log, to the nanosecond what its other log says; with the recording
+# that one goes.
+"$jdperf" record -p "$pid" -d 2 -o "$scratch/logged" -F 49 --agent-options log=on 2>"$scratch/err" ||
+    fail "logged: $(tail -n 5 "$scratch/err")"
+"$jdperf" timeline "$scratch/logged" --json -o "$scratch/logged.json" 2>"$scratch/err" || fail "logged: $(cat "$scratch/err")"
+python3 - "$scratch/logged.json" "$scratch/jvm.log" >"$scratch/told" <<'END' || fail "logged: $(cat "$scratch/told")"
+import json, re, sys
+told = json.load(open(sys.argv[1]))
+ends = {mark["time"] + mark["duration"] for mark in told["safepoint"]}
+line = re.compile(r'\[(\d+)ns\]\[\d+\]\[safepoint *\] Safepoint ".*Total: *(\d+) ns')
+logged = [found for found in map(line.match, open(sys.argv[2])) if found]
+wanted = {int(found[1]) for found in logged if min(ends) <= int(found[1]) <= max(ends)}
+print(f"{len(ends)} pauses and {len(told['gc'])} collections by the log, {len(ends ^ wanted)} not as the JVM's other log has them")
+sys.exit(ends != wanted or len(ends) < 3 or not told["gc"])
+END
+sed 's/^/# logged: /' "$scratch/told"
+"$jdk/bin/jcmd" "$pid" VM.log list >"$scratch/outputs" || fail "jcmd: $(cat "$scratch/outputs")"
+grep -q 'jvm.log' "$scratch/outputs" || fail "the JVM's own log is gone: $(cat "$scratch/outputs")"
+! grep 'jit-' "$scratch/outputs" >&2 || fail "our log is still written"
 kill "$pid"

@@ -85,10 +85,24 @@ static int look_into_code_caches(struct stream *stream)
     return err;
 }
 
+/* What had begun before the recording is not told, as of probes. */
+static int give_logged(void *context, uint32_t pid, uint32_t tid, const struct resolved_mark *mark)
+{
+    struct stream *stream = context;
+    if (mark->from < stream->facts.recording.from) {
+        return 0;
+    }
+    stream->has_timeline = true;
+    return give_mark(stream, pid, tid, mark);
+}
+
 int stream_end_timeline(struct stream *stream)
 {
     const struct mark_taker taker = {give_mark, stream};
     int err = marks_end(stream->marks, stream->time, &taker);
     stream->facts.recording.counts.marks_lost = marks_lost(stream->marks);
+    if (!err && !stream->has_timeline) { /* or each thing would be told twice */
+        err = resolver_logs(stream->resolver, give_logged, stream);
+    }
     return err || !stream->has_timeline ? err : look_into_code_caches(stream);
 }

@@ -459,7 +459,7 @@ const struct live_verb live_record = {
         "                      program set; for --thread, --label and --by of other verbs\n"
         "      --timeline[=parks]  what the JVM itself does: pauses, VM operations,\n"
         "                      compilations, deoptimisations, threads (and each park);\n"
-        "                      see jdperf timeline; root\n"
+        "                      see jdperf timeline; without root pauses alone\n"
         "  -p, --pid PID       a JVM that runs already\n"
         "  -a, --all           the whole machine; JVMs in it have to have the agent\n"
         "                      (jdperf attach PID)\n"

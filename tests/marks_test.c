@@ -5,6 +5,7 @@
 #include "jdtool/live/usdt_notes.h"
 #include "jdtool/resolve/deopt_names.h"
 #include "jdtool/resolve/event_rule.h"
+#include "jdtool/resolve/jvm_log.h"
 #include "jdtool/resolve/marks.h"
 #include "jdtool/sinks/timeline_rows.h"
 
@@ -263,6 +264,70 @@ static void test_rules_go_by_name(void **state)
     assert_int_equal(event_rule_of("other:timeline", false).kind, EVENT_SAMPLED);
 }
 
+/* ---- The JVM's own log ---- */
+
+static bool read_line(const char *text, struct resolved_mark *mark)
+{
+    static char line[JVM_LOG_LINE_MAX];
+    uint32_t tid = 0;
+    snprintf(line, sizeof line, "%s\n", text);
+    bool told = jvm_log_line(line, mark, &tid);
+    assert_int_equal(told ? tid : 29752, 29752);
+    return told;
+}
+
+static void test_the_log_tells_of_pauses(void **state)
+{
+    struct resolved_mark mark;
+    (void)state;
+    assert_true(
+        read_line("[75382880357255ns][29752][safepoint] Safepoint "
+                  "\"G1CollectForAllocation\", Time since last: 207631310 ns, Reaching "
+                  "safepoint: 97886 ns, At safepoint: 12280566 ns, Leaving safepoint: 23845 "
+                  "ns, Total: 12402297 ns, Threads: 1 runnable, 10 total",
+                  &mark));
+    assert_int_equal(mark.kind, MARK_SAFEPOINT);
+    assert_string_equal(mark.text, "G1CollectForAllocation");
+    assert_int_equal(mark.until, 75382880357255);
+    assert_int_equal(mark.until - mark.from, 12402297);
+    assert_int_equal(mark.number, 97886);
+    assert_true(read_line("[75383109205707ns][29752][gc       ] GC(1) Pause Young (Normal) (G1 "
+                          "Evacuation Pause) 41M->27M(96M) 8.710ms",
+                          &mark));
+    assert_int_equal(mark.kind, MARK_GC);
+    assert_int_equal((mark.until - mark.from + 500) / 1000, 8710);
+    assert_int_equal(mark.number, 0);
+    assert_true(
+        read_line("[5ns][29752][gc] GC(7) Pause Full (System.gc()) 9M->1M(8M) 1.5ms", &mark));
+    assert_int_equal(mark.number, 1);
+    assert_int_equal(mark.from, 0); /* it cannot have begun before all time */
+}
+
+static void test_lines_of_the_log_may_be_anything(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "[",
+        "[1ns]",
+        "[1ns][2][gc",
+        "[1ns][29752][gc] Using G1",
+        "[1ns][29752][gc] GC(3) Concurrent Mark Cycle 12.5ms",
+        "[1ns][29752][gc] GC(3) Pause Remark",
+        "[1ns][29752][gc] GC(3) Pause Remark nanms",
+        "[1ns][29752][gc] GC(3) Pause Remark -5ms",
+        "[1s][29752][gc] GC(3) Pause Remark 1M->1M(1M) 1.0ms",
+        "[1ns][29752][gc,start] GC(3) Pause Remark 1M->1M(1M) 1.0ms",
+        "[1ns][29752][safepoint] Safepoint \"",
+        "[1ns][29752][safepoint] Safepoint \"x\", Reaching safepoint: 1, Total: 2 ns",
+        "[1ns][29752][safepoint] Safepoint \"x\", Reaching safepoint: 1 ns",
+    };
+    struct resolved_mark mark;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_false(read_line(bad[i], &mark));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +340,8 @@ int main(void)
         cmocka_unit_test(test_reasons_have_names_or_numbers),
         cmocka_unit_test(test_marks_are_added_up),
         cmocka_unit_test(test_rules_go_by_name),
+        cmocka_unit_test(test_the_log_tells_of_pauses),
+        cmocka_unit_test(test_lines_of_the_log_may_be_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,6 +316,9 @@ static void events_are_off_until_they_are_asked_for(void **state)
     accept("alloc=64K,locks=10us");
     assert_int_equal(options.alloc_bytes, 64 * 1024);
     assert_int_equal(options.lock_ns, 10000);
+    assert_false(options.log);
+    accept("log");
+    assert_true(options.log);
     accept("threads");
     assert_true(options.threads);
     assert_false(options.waits);

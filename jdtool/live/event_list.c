@@ -28,6 +28,10 @@ void event_list_choose(struct event_list *events, const struct record_options *o
              events->timeline ? ", --timeline" : "");
     if (*probed && probes_check(probed + 2)) {
         events->alloc = events->locks = events->exceptions = events->virtual_waits = false;
+        if (events->timeline && !options->all) {
+            info_message("--timeline: pauses and collections alone, from the JVM's own log");
+            events->log = true;
+        }
         events->timeline = events->deopts = false;
     }
     if (events->off_cpu && probes_check_scheduler("--off-cpu")) {
@@ -53,7 +57,7 @@ void event_list_agent_options(const struct event_list *events, const struct reco
     if (events->locks) {
         snprintf(locks, sizeof locks, ",locks=%s", *options->locks ? options->locks : "on");
     }
-    snprintf(text, size, "%s%s%s", alloc, locks,
+    snprintf(text, size, "%s%s%s%s", alloc, locks, events->log ? ",log=on" : "",
              events->virtual_waits ? ",threads=waits"
              : options->threads    ? ",threads=on"
                                    : "");

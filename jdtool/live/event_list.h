@@ -15,6 +15,7 @@ struct event_list {
     bool timeline, deopts;                          /* the two of --timeline */
     bool parks;                                     /* in the timeline, as was asked for */
     bool virtual_waits;                             /* with off_cpu and who ran */
+    bool log;                                       /* the JVM's own log in the place of timeline */
     char group[PROBES_GROUP_MAX];                   /* of the probes */
     bool defined;                                   /* some of them are */
 };

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char *const suffixes[FETCH_BESIDE] = {"methods", "threads", "log"};
+
 /* The name of what stands beside the dump. */
 static void beside(const struct fetch *fetch, const char *suffix, char name[80])
 {
@@ -96,13 +98,11 @@ static int place_for(const struct fetch *fetch, const char *profile, char place[
 void fetch_find_rest(struct fetch *fetch)
 {
     char name[80];
-    if (fetch->dump >= 0 && fetch->methods < 0) {
-        beside(fetch, "methods", name);
-        fetch->methods = open_file_below(fetch->directory, name, fetch->owner, O_RDONLY);
-    }
-    if (fetch->dump >= 0 && fetch->threads < 0) {
-        beside(fetch, "threads", name);
-        fetch->threads = open_file_below(fetch->directory, name, fetch->owner, O_RDONLY);
+    for (int i = 0; i < FETCH_BESIDE && fetch->dump >= 0; i++) {
+        if (fetch->beside[i] < 0) {
+            beside(fetch, suffixes[i], name);
+            fetch->beside[i] = open_file_below(fetch->directory, name, fetch->owner, O_RDONLY);
+        }
     }
 }
 
@@ -120,15 +120,12 @@ int fetch_copy(struct fetch *fetch, const char *profile, bool detach)
         snprintf(path, sizeof path, "%s/%s", place, fetch->name);
         err = copy(fetch->dump, path);
     }
-    if (!err && fetch->methods >= 0) {
-        beside(fetch, "methods", name);
-        snprintf(path, sizeof path, "%s/%s", place, name);
-        err = copy(fetch->methods, path);
-    }
-    if (!err && fetch->threads >= 0) {
-        beside(fetch, "threads", name);
-        snprintf(path, sizeof path, "%s/%s", place, name);
-        err = copy(fetch->threads, path);
+    for (int i = 0; i < FETCH_BESIDE && !err; i++) {
+        if (fetch->beside[i] >= 0) {
+            beside(fetch, suffixes[i], name);
+            snprintf(path, sizeof path, "%s/%s", place, name);
+            err = copy(fetch->beside[i], path);
+        }
     }
     if (err) {
         error_message("failed to copy %s into %s: %s", fetch->name, profile, strerror(-err));
@@ -138,11 +135,12 @@ int fetch_copy(struct fetch *fetch, const char *profile, bool detach)
 
 void fetch_close(struct fetch *fetch)
 {
-    const int descriptors[] = {fetch->dump, fetch->methods, fetch->threads, fetch->directory};
+    const int descriptors[] = {fetch->dump, fetch->directory, fetch->beside[0], fetch->beside[1],
+                               fetch->beside[2]};
     for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
         if (descriptors[i] >= 0) {
             close(descriptors[i]);
         }
     }
-    fetch->dump = fetch->methods = fetch->threads = fetch->directory = -1;
+    *fetch = NO_FETCH;
 }

@@ -7,25 +7,28 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The two files, held open from when they are found: then they can be had even when the JVM and its
- * file system are gone, or somebody has removed them. */
+/* The files beside a dump: its table of methods, the journal of threads, the JVM's own log. */
+#define FETCH_BESIDE 3
+
+/* A dump and those, held open from when they are found: then they can be had even when the JVM and
+ * its file system are gone, or somebody has removed them. */
 struct fetch {
-    int dump, methods, threads; /* -1: not there (yet) */
-    int directory;              /* of all */
-    char name[64];              /* of the dump: "jit-PID.dump" */
-    pid_t pid;                  /* as we see it */
-    bool in_profile;            /* it is written there */
+    int dump, beside[FETCH_BESIDE]; /* -1: not there (yet) */
+    int directory;                  /* of all */
+    char name[64];                  /* of the dump: "jit-PID.dump" */
+    pid_t pid;                      /* as we see it */
+    bool in_profile;                /* it is written there */
     uid_t owner;
 };
 
-#define NO_FETCH ((struct fetch){.dump = -1, .methods = -1, .threads = -1, .directory = -1})
+#define NO_FETCH ((struct fetch){.dump = -1, .beside = {-1, -1, -1}, .directory = -1})
 
 /* Finds them: `dump` as the JVM sees it. 0 or a negative errno without a message. */
 int fetch_find(struct fetch *fetch, const struct target *target, const char *dump,
                const char *profile);
 
-/* Takes hold of the table of methods and the journal of threads, which may come later than the
- * dump. Before the session's end, with which their directory may go. */
+/* Takes hold of the files beside the dump, which may come later than it. Before the session's end,
+ * with which their directory may go. */
 void fetch_find_rest(struct fetch *fetch);
 
 /*

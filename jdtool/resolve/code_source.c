@@ -4,11 +4,13 @@
 #include "jdtool/resolve/pieces.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -154,6 +156,21 @@ static void open_journal(struct code_source *source, bool is_all)
         free(source->journal_path);
         source->journal_path = NULL;
     }
+}
+
+/* So may the JVM's own log, which is read at the end. Its stamps are of the system's clock. */
+static void open_log(struct code_source *source)
+{
+    char *path = source->log || source->conversion.known ? NULL : beside_dump(source, "log");
+    struct stat status;
+    int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        source->log = fdopen(fd, "r");
+    }
+    if (fd >= 0 && !source->log) {
+        (void)close(fd);
+    }
+    free(path);
 }
 
 static void grow_bounds(struct code_source *source)
@@ -304,6 +321,7 @@ static int make_usable(struct dumps *dumps, struct code_source *source,
     source->about.module = module;
     open_names(source, source->may_grow);
     open_journal(source, !source->may_grow);
+    open_log(source);
     source->segment = code_source_segment(source->path);
     int grown = follow_segments(source, !dumps->options.live);
     grow_bounds(source);
@@ -371,6 +389,7 @@ int code_source_update(struct code_source *source, bool is_all)
     } else if (source->journal_path) {
         open_journal(source, is_all || !was_alive);
     }
+    open_log(source);
     int more = follow_segments(source, is_all || !was_alive);
     if (more < 0) {
         return more;
@@ -397,6 +416,9 @@ void code_source_free(struct code_source *source)
     method_names_close(source->names);
     thread_journal_close(source->journal);
     inner_threads_free(&source->inner);
+    if (source->log) {
+        (void)fclose(source->log);
+    }
     code_index_close(source->about.index);
     free(source->names_path);
     free(source->journal_path);

@@ -17,6 +17,8 @@
 #include "jdtool/sinks/sample_sink.h"
 #include "jdtool/unwind/code_frames.h"
 
+#include <stdio.h>
+
 /* The parameters of PERF_RECORD_TIME_CONV: processor's time stamps against perf's default clock. */
 struct time_conversion {
     bool known;
@@ -41,6 +43,7 @@ struct code_source {
     uint64_t segment;    /* its number, and then that of the last one that was read; 0: none */
     char *names_path;
     char *journal_path;
+    FILE *log; /* the JVM's own (jvm_log.h); NULL: there is none */
     char *path;
 
     /* pieces.c */

@@ -4,6 +4,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/perf/build_ids.h"
 #include "jdtool/resolve/event_frames.h"
+#include "jdtool/resolve/jvm_log.h"
 #include "jdtool/resolve/virtual_thread.h"
 
 #include <elf.h>
@@ -461,6 +462,37 @@ int resolver_code_bytes(struct resolver *resolver, uint64_t time,
             return no_memory(resolver);
         }
         err = take(context, source->about.pid, bytes);
+    }
+    return err;
+}
+
+/* ---- The JVMs' own logs ---- */
+
+struct log_taker {
+    const struct code_source *source;
+    int (*take)(void *context, uint32_t pid, uint32_t tid, const struct resolved_mark *mark);
+    void *context;
+};
+
+/* A container's threads have other numbers in its log: what they tell is its process'. */
+static int take_logged(void *context, uint32_t tid, const struct resolved_mark *mark)
+{
+    const struct log_taker *taker = context;
+    uint32_t pid = taker->source->about.pid;
+    return taker->take(taker->context, pid, taker->source->inner.inner_pid ? pid : tid, mark);
+}
+
+int resolver_logs(struct resolver *resolver,
+                  int (*take)(void *context, uint32_t pid, uint32_t tid,
+                              const struct resolved_mark *mark),
+                  void *context)
+{
+    uint32_t count;
+    struct code_source *const *sources = dumps_sources(resolver->dumps, &count);
+    int err = 0;
+    for (uint32_t i = 0; i < count && !err; i++) {
+        struct log_taker taker = {sources[i], take, context};
+        err = sources[i]->log ? jvm_log_read(sources[i]->log, take_logged, &taker) : 0;
     }
     return err;
 }

@@ -66,6 +66,13 @@ uint64_t resolver_code_count(const struct resolver *resolver);
 int resolver_code_bytes(struct resolver *resolver, uint64_t time,
                         int (*take)(void *context, uint32_t pid, uint64_t bytes), void *context);
 
+/* What the JVMs' own logs tell of, where they stand beside their dumps: jvm_log.h. 0 or what `take`
+ * returned. */
+int resolver_logs(struct resolver *resolver,
+                  int (*take)(void *context, uint32_t pid, uint32_t tid,
+                              const struct resolved_mark *mark),
+                  void *context);
+
 /*
  * Each piece of code that dumps tell of and that was not given before, up to that time of the
  * recording's clock. 0 or what `take` returned.

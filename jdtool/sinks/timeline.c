@@ -220,9 +220,15 @@ static int write_timeline(const struct profile *profile, const struct export_set
     }
     put_pauses(&timeline);
     put_collections(&timeline);
-    put_compilations(&timeline);
-    put_deoptimisations(&timeline);
-    put_threads(&timeline);
+    /* Probes tell of an operation at each pause, the log of none. */
+    if (sum_of(&timeline, MARK_SAFEPOINT).count && !sum_of(&timeline, MARK_OPERATION).count) {
+        packed_output_text(output, "\nThis is from the JVM's own log, which has nothing of "
+                                   "compilations, deoptimisations and threads.\n");
+    } else {
+        put_compilations(&timeline);
+        put_deoptimisations(&timeline);
+        put_threads(&timeline);
+    }
     put_code_cache(&timeline);
     return timeline.err;
 }
