@@ -42,7 +42,10 @@ static inline const char *scratch_path(void **state, const char *name)
     static char paths[4][256];
     static unsigned next;
     char *path = paths[next++ % 4];
-    snprintf(path, sizeof(paths[0]), "%s/%s", (const char *)*state, name);
+    int length = snprintf(path, sizeof(paths[0]), "%s/%s", (const char *)*state, name);
+    if (length < 0 || (size_t)length >= sizeof(paths[0])) {
+        abort(); /* another file than the test means */
+    }
     return path;
 }
 
