@@ -26,6 +26,7 @@ has() {
     front_end) [[ ${JDAGENT_FRONT_END:-} ]] ;;
     network) [[ ${JDAGENT_OFFLINE:-0} != 1 ]] && command -v apt-get >/dev/null ;;
     clang) command -v clang >/dev/null ;;
+    llvm14) [[ $(clang-format --version 2>&1) == *' version 14.'* && $(clang-tidy --version 2>&1) == *' version 14.'* ]] ;;
     fuzzer) compilers_take clang -fsanitize=fuzzer ;;
     sanitizers) compilers_take "${CC:-cc}" -fsanitize=address,undefined ;;
     constant_tsc) [[ $(uname -m) == x86_64 ]] && grep -qw constant_tsc /proc/cpuinfo ;;
