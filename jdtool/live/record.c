@@ -113,6 +113,10 @@ static int attach(struct recording *recording)
             "as it is");
     }
     struct event_list *events = &recording->events;
+    if (!err && recording->joining.joined && events->log) {
+        error_message("--timeline: the session that runs may not have asked for the JVM's log, and "
+                      "goes on as it is");
+    }
     if (!err && recording->joining.joined &&
         (events->alloc || events->locks || events->virtual_waits)) {
         error_message("--alloc, --locks, --off-cpu of virtual threads: the session that runs was "
