@@ -469,13 +469,16 @@ static void print_events(FILE *out, const struct scorecard *card)
     const struct recording *recording = card->recording;
     for (uint32_t i = 0; recording->event_count > 1 && i < recording->event_count; i++) {
         const struct scorecard_event *event = &card->events[i];
+        uint64_t judged = event->stacks - event->stacks_frozen;
         if (event->samples) {
-            fprintf(out,
-                    "  %-24s  %10" PRIu64 " samples, %" PRIu64
-                    " %s, names %.2f %%, rooted %.2f %%\n",
+            fprintf(out, "  %-24s  %10" PRIu64 " samples, %" PRIu64 " %s, names %.2f %%, ",
                     recording->events[i].name, event->samples, event->weight,
-                    recording->events[i].unit, 100 * share(event->frames_named, event->frames),
-                    100 * share(event->stacks_rooted, event->stacks - event->stacks_frozen));
+                    recording->events[i].unit, 100 * share(event->frames_named, event->frames));
+            if (judged == 0 && event->stacks_frozen) {
+                fprintf(out, "all callers frozen\n");
+            } else {
+                fprintf(out, "rooted %.2f %%\n", 100 * share(event->stacks_rooted, judged));
+            }
         }
     }
 }
