@@ -34,8 +34,7 @@ near() {
 check_stacks() {
     local event rooted all
     for event in alloc lock exception; do
-        all=$(the_event "$1" "$event" stacks)
-        rooted=$(the_event "$1" "$event" stacks_rooted)
+        read -r all rooted < <(rooted_stacks "$scratch/$1/perf.jit.data" "$event")
         note "$1: $event: $(the_event "$1" "$event" samples) samples, $rooted of $all stacks rooted," \
             "left out: $(the_event "$1" "$event" left_out)"
         [ "$all" -ge 5 ] || fail "$1: only $all stacks of $event" # on a busy machine a few a second

@@ -24,19 +24,17 @@ inject() {
 }
 
 # good CASE: of the frames in generated code at most 1 % have no name. Other JVMs may be at work on
-# this machine, without an agent or with one that came late: what -a saw of them does not count.
+# this machine, without an agent or with one that came late: what -a saw of processes without a frame of
+# our programs does not count.
 good() {
-    python3 - "$scratch/$1.json" "$1" <<'PY' || fail "$1: the scorecard is bad: $(cat "$scratch/$1.out")"
-import json, sys
-card = json.load(open(sys.argv[1]))
-foreign = card["unnamed_frames"]["no_dump"]
-if sys.argv[2] in ("all", "space"):
-    foreign += card["unnamed_frames"]["before_dump"]
-frames = card["frames_in_generated_code"] - foreign
-unnamed = sum(card["unnamed_frames"].values()) - foreign
-print(f"-- {frames} frames, {unnamed} unnamed")
-sys.exit(frames < 100 or unnamed > 0.01 * frames)
-PY
+    local frames named
+    read -r frames named < <(awk '
+        FNR == NR { if (!/^\t/ && NF) pid = $(NF - 1); else if (/(Streams|Forker)\./) ours[pid]; next }
+        !/^\t/ { pid = NF ? $(NF - 1) : ""; next }
+        pid in ours' "$scratch/$1.txt" "$scratch/$1.txt" | generated_frames)
+    note "$1: $frames frames in generated code, $((frames - named)) unnamed"
+    [ "$frames" -ge 100 ] || fail "$1: only $frames frames in generated code"
+    [ $(((frames - named) * 100)) -le "$frames" ] || fail "$1: too many unnamed frames: $(cat "$scratch/$1.out")"
 }
 
 # seen CASE PATTERN [LEAST]: lines of the resolved stacks.

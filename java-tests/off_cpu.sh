@@ -65,13 +65,10 @@ done
 [ "$right" = 1 ] || fail "the waits are not what they were"
 profile=$scratch/waits$round
 grep -o '"waits_lost": [0-9]*' "$profile/scorecard.json"
-python3 - "$profile/scorecard.json" <<'END' || fail "the stacks of waits have no roots"
-import json, sys
-card = json.load(open(sys.argv[1]))
-event = [e for e in card["events"] if e["name"] == "off-cpu"][0]
-print("-- off-cpu: %(samples)d samples, %(stacks_rooted)d of %(stacks)d stacks rooted" % event)
-sys.exit(event["stacks_rooted"] < 0.99 * event["stacks"])
-END
+read -r all rooted < <(rooted_stacks "$profile/perf.jit.data" sched_switch)
+note "off-cpu: $rooted of $all stacks rooted"
+[ "$all" -ge 100 ] || fail "only $all stacks of waits"
+at_least "$rooted" "$all" 99 || fail "the stacks of waits have no roots"
 "$jdperf" export "$profile" collapsed -o "$scratch/stacks" --event off-cpu -- --weights 2>/dev/null
 grep -q '^sleeper;[^[]' "$scratch/stacks" || fail "the sleeper's waits: $(grep -m 1 ^sleeper "$scratch/stacks")"
 ! grep -q '^\(sleeper\|parker\|waiter\|blocked\);\[idle\]' "$scratch/stacks" || fail "a wait of the program's is called idle"

@@ -59,12 +59,24 @@ has_worked() {
     (($(awk '{ print $14 + $15 }' "/proc/$1/stat") >= $2 * $(getconf CLK_TCK)))
 }
 
-# rooted_stacks PERF_DATA: of the stacks with a frame of generated or interpreted code, how many there are and how
-# many end where threads begin: "ALL ROOTED". Counted of what perf shows, not taken from a scorecard.
+# generated_frames: of what perf script shows of a result with ip, sym and dso, the frames in generated code and
+# those with a name: "ALL NAMED". What jdtool knew is in its images; what it did not stays in anonymous memory, which
+# perf takes for that of a map, whether there is one or not. Counted of what perf shows, not taken from a scorecard.
+generated_frames() {
+    awk '/\(\/tmp\/perf-[0-9]+\.map\)$/ { all++ }
+        /\(.*\.jit-[^ ]*\.so\)$/ { all++; named += !/ \[unknown\] \(/ }
+        END { print all + 0, named + 0 }'
+}
+
+# rooted_stacks PERF_DATA [EVENT]: of the stacks with a frame of generated or interpreted code, how many there are and
+# how many end where threads begin: "ALL ROOTED"; of one event, by its name without the group's. Counted of what perf shows.
 rooted_stacks() {
-    perf script -f -i "$1" --no-inline --max-stack 2000 -F ip,sym,dso 2>/dev/null | awk '
+    perf script -f -i "$1" --no-inline --max-stack 2000 -F event,ip,sym,dso 2>/dev/null | awk -v event="${2:-}" '
         function judge() { all += java; rooted += java && root; java = root = 0 }
         NF == 0 { judge(); next }
+        !/^\t/ { n = split($1, word, ":"); wanted = event == "" || word[n - 1] == event; next } # GROUP:NAME:
+        !wanted { next }
+        / \[idle\] \(/ { next } # behind the root, from jdtool: a wait for work
         { root = $2 ~ /^(_start|start_thread|(__GI_)?(__)?clone3?)(\+0x|$)/ }
         /\(.*\.jit-[^ ]*\.so\)$|Interpreter|\(interpreted\)/ { java = 1 }
         END { judge(); print all + 0, rooted + 0 }'

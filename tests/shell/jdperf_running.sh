@@ -34,8 +34,10 @@ stop_jvm() {
 }
 
 share_named() {
-    awk -F '[:,]' '/"samples_in_generated_code"/ { all = $2 } /"samples_in_generated_code_named"/ { named = $2 }
-        END { printf "%d of %d leaf samples named\n", named, all; exit !(all > 100 && named >= 0.999 * all) }' "$1/scorecard.json"
+    local all named
+    read -r all named < <(perf script -f -i "$1/perf.jit.data" -G -F ip,sym,dso 2>/dev/null | generated_frames)
+    note "$named of $all leaf samples named"
+    ((all > 100 && named * 1000 >= all * 999))
 }
 
 for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
