@@ -127,3 +127,23 @@ stock=$(du -cB1 "$scratch/one"/jitted-*.so | tail -n 1 | cut -f 1)
 note "$(find "$scratch/one" -name 'jitted-*' | wc -l) files of $stock bytes, ours $ours;" \
     "$(((middle - start) / 1000000)) ms, ours $(((end - middle) / 1000000)) ms"
 [ $((ours * 2)) -lt "$stock" ] || fail "the images are too large"
+
+# A dump whose rows went to its trees and came back is the same to stock perf: the same stacks, and the same files but
+# for their build-ids, which are random (tools/perf/util/genelf.c: 20 bytes of /dev/urandom).
+dump=$(the_dump "$scratch/one")
+mkdir "$scratch/standard"
+find "$scratch/one" -name 'jitted-*' -exec mv -t "$scratch/standard" {} +
+quiet "$jdtool" convert --lines tree "$dump" -o "$scratch/trees.dump"
+rm "$dump"
+quiet "$jdtool" convert "$scratch/trees.dump" -o "$dump"
+quiet perf --buildid-dir "$scratch/buildid" inject --jit -i "$scratch/one/perf.data" -o "$scratch/one/stock.data"
+perf --buildid-dir "$scratch/buildid" script -i "$scratch/one/stock.data" --max-stack 1000 2>/dev/null >"$scratch/again"
+cmp "$scratch/stock" "$scratch/again" || fail "stock perf shows other stacks with the converted dump"
+made=("$scratch"/one/jitted-*.so)
+[ ${#made[@]} -eq "$(find "$scratch/standard" -type f | wc -l)" ] || fail "${#made[@]} files of the converted dump"
+for file in "${made[@]}"; do
+    # Where bytes differ, or that one is longer.
+    awk 'NR == 1 { first = $1 } { last = $1 } !/^ *[0-9]/ { other = 1 } END { exit other || last - first >= 20 }' \
+        < <(cmp -l "$file" "$scratch/standard/${file##*/}" 2>&1) || fail "${file##*/} of the converted dump is another one"
+done
+claim "perf inject --jit of the converted dump: files alike but for the build-id" "${#made[@]} of ${#made[@]}"
