@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""What a slow disk under the agent's dump costs the program: java-tests/programs/Churn.java, which loads, compiles and
-unloads classes, without an agent, with one on a healthy disk, on one that takes 20 ms a write, and on one that hangs
-from the first record on (java-tests/slow_disk, preloaded). One process each, in turns, in random order.
+"""What a slow disk under the agent's dump costs a program that keeps the JIT busy (bench/programs/Compiled.java): in one
+JVM, spans of some seconds without a session of the agent and with one, whose disk is healthy, takes 20 ms a write, or
+hangs (java-tests/slow_disk, preloaded). Each span with a session stands between two without.
 
-Judged by the program's own time, which other work on the machine does not change much: what passed less what its main
-thread and the JVM's VM Thread, which it waits for in a collection, waited for a processor (schedstat). A JVM that is
-held by a disk sleeps, and that is in it. Besides, the processor time of the whole JVM. Both as multiples of the same
-turn's without an agent: the median, and where it lies with 95 %.
+Judged by rounds of the program in a second of its own time: what passed less what its main thread and the JVM's VM
+Thread, which it waits for in a collection, waited for a processor (schedstat). Other work on the machine changes that
+little, and a thread that is held by a disk sleeps, which is in it. Prints how much longer a round takes than in the
+spans beside it: the mean of the middle half of all spans, and where it lies with 95 %. A session's begin, which tells
+of all code once, and its end are in no span.
 """
 import argparse
+import bisect
 import os
 import random
 import shutil
@@ -19,88 +21,118 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WAYS = ("alone", "healthy", "20 ms", "hangs")
+WAYS = ("healthy", "20 ms", "hangs")
 
 
-def threads_of(pid):
-    """(name, ns on a processor, ns waiting for one) of each."""
-    found = []
+def waited(pid):
+    """Ns that the main thread and the VM Thread have waited for a processor."""
+    total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
                 name = file.read().strip()
-            with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
-                ran, waited = map(int, file.read().split()[:2])
+            # The launcher's first thread waits for the second one, which is Java's main.
+            if name == "VM Thread" or (name == "java" and int(thread) != pid):
+                with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                    total += int(file.read().split()[1])
         except OSError:
             continue
-        # The launcher's first thread waits for the second one, which is Java's main.
-        found.append(("main" if name == "java" and int(thread) != pid else name, ran, waited))
+    return total
+
+
+class Disk:
+    def __init__(self, scratch):
+        self.files = {way: os.path.join(scratch, way.replace(" ", "-")) for way in WAYS[1:]}
+        self.directory = os.path.join(scratch, "dump")
+
+    def environment(self, build):
+        return dict(os.environ, LD_PRELOAD=f"{build}/java-tests/libslow_disk.so", SLOW_DISK_DIR=self.directory,
+                    SLOW_DISK_MS="20", SLOW_DISK_SLOW=self.files["20 ms"], SLOW_DISK_HANG=self.files["hangs"])
+
+    def become(self, way):
+        for its, file in self.files.items():
+            if its == way:
+                open(file, "w", encoding="ascii").close()
+            elif os.path.exists(file):
+                os.unlink(file)
+
+
+def ask(jvm, build, words):
+    subprocess.run(["jattach", str(jvm.pid), "load", f"{build}/libjdagent.so", "true", words], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def span(jvm, seconds):
+    """(begin, end, ns of the program's own time)"""
+    begin, before = time.monotonic_ns(), waited(jvm.pid)
+    time.sleep(seconds)
+    end, after = time.monotonic_ns(), waited(jvm.pid)
+    return begin, end, end - begin - (after - before)
+
+
+def measure(options, build, scratch):
+    """For each way, how much longer a round took in each of its spans."""
+    rounds = os.path.join(scratch, "rounds")
+    disk = Disk(scratch)
+    os.mkdir(disk.directory)
+    jvm = subprocess.Popen([f"{options.jdk}/bin/java", "-XX:+UseSerialGC", "-Xmx64m", "-XX:+EnableDynamicAgentLoading",
+                            "-cp", scratch, "Compiled", rounds], stdout=subprocess.PIPE, env=disk.environment(build))
+    spans = []
+    try:
+        if jvm.stdout.readline() != b"ready\n":
+            sys.exit("bench: the JVM failed")
+        time.sleep(options.warm)
+        for _ in range(options.turns):
+            for way in random.sample(WAYS, len(WAYS)):
+                spans.append((None, span(jvm, options.seconds)))
+                ask(jvm, build, f"start,dir={disk.directory},methods")
+                disk.become(way)
+                time.sleep(options.settle)
+                spans.append((way, span(jvm, options.seconds)))
+                disk.become(None)
+                ask(jvm, build, "stop")
+                shutil.rmtree(disk.directory)
+                os.mkdir(disk.directory)
+                time.sleep(options.settle)
+        spans.append((None, span(jvm, options.seconds)))
+    finally:
+        disk.become(None)
+        jvm.kill()
+        jvm.wait()
+    with open(rounds, encoding="ascii") as lines:
+        ends = [int(line) for line in lines if line.endswith("\n")]
+    of_round = [own / (bisect.bisect_left(ends, end) - bisect.bisect_left(ends, begin))
+                for _, (begin, end, own) in spans]
+    found = {way: [] for way in WAYS}
+    for i, (way, _) in enumerate(spans):
+        if way:
+            found[way].append(2 * of_round[i] / (of_round[i - 1] + of_round[i + 1]) - 1)
     return found
 
 
-def run(options, build, scratch, way):
-    """The program's own time and the JVM's processor time, in s."""
-    directory = os.path.join(scratch, "dump")
-    shutil.rmtree(directory, ignore_errors=True)
-    os.mkdir(directory)
-    hang = os.path.join(scratch, "hang")
-    environment = dict(os.environ)
-    command = [f"{options.jdk}/bin/java", "-XX:+UseSerialGC", "-Xmx64m", "-cp", scratch]
-    if way != "alone":
-        command.insert(1, f"-agentpath:{build}/libjdagent.so=dir={directory},methods")
-    if way in ("20 ms", "hangs"):
-        environment |= {"LD_PRELOAD": f"{build}/java-tests/libslow_disk.so", "SLOW_DISK_DIR": directory}
-        environment |= {"SLOW_DISK_MS": "20"} if way == "20 ms" else {"SLOW_DISK_HANG": hang}
-    begin = time.monotonic_ns()
-    jvm = subprocess.Popen([*command, "Churn", str(options.rounds), "wait"], stdout=subprocess.PIPE, env=environment,
-                           stderr=subprocess.DEVNULL)
-    try:
-        while way == "hangs":
-            if any(os.path.getsize(f"{directory}/{name}") > 40 for name in os.listdir(directory)
-                   if name.endswith(".dump")):
-                open(hang, "w", encoding="ascii").close()
-                break
-            if jvm.poll() is not None:
-                sys.exit("bench: the JVM failed")
-            time.sleep(0.01)
-        lines = [jvm.stdout.readline(), jvm.stdout.readline()]
-        if lines[1] != b"ready\n":
-            sys.exit("bench: the JVM failed")
-        passed = time.monotonic_ns() - begin
-        threads = threads_of(jvm.pid)
-    finally:
-        if os.path.exists(hang):
-            os.unlink(hang)
-        jvm.kill()
-        jvm.wait()
-    waited = sum(wait for name, _, wait in threads if name in ("main", "VM Thread"))
-    return (passed - waited) / 1e9, sum(ran for _, ran, _ in threads) / 1e9
+def middle(values):
+    return statistics.fmean(sorted(values)[len(values) // 4:len(values) - len(values) // 4])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
-    parser.add_argument("--rounds", type=int, default=2000, help="of the program's")
-    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--turns", type=int, default=25)
+    parser.add_argument("--seconds", type=float, default=2, help="of a span")
+    parser.add_argument("--settle", type=float, default=1)
+    parser.add_argument("--warm", type=int, default=10)
     options = parser.parse_args()
     build = os.path.abspath(os.environ.get("JDAGENT_BUILD", os.path.join(HERE, "..", "build")))
-    took = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory(prefix="jdagent-bench.") as scratch:
         subprocess.run([f"{options.jdk}/bin/javac", "-nowarn", "-d", scratch, "-sourcepath",
                         os.path.join(HERE, "..", "java-tests", "programs"),
-                        os.path.join(HERE, "..", "java-tests", "programs", "Churn.java")], check=True)
-        for _ in range(options.turns):
-            for way in random.sample(WAYS, len(WAYS)):
-                took[way].append(run(options, build, scratch, way))
-    print(f"alone: own time {statistics.median(own for own, _ in took['alone']):.2f} s,"
-          f" processor time {statistics.median(cpu for _, cpu in took['alone']):.2f} s, {options.turns} turns")
-    for way in WAYS[1:]:
-        told = []
-        for which in range(2):
-            ratios = [its[which] / alone[which] for its, alone in zip(took[way], took["alone"])]
-            again = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(2000))
-            told.append(f"{statistics.median(ratios):.3f} ({again[50]:.3f} to {again[1950]:.3f})")
-        print(f"{way}: own time {told[0]}, processor time {told[1]}")
+                        os.path.join(HERE, "..", "java-tests", "programs", "Churn.java"),
+                        os.path.join(HERE, "programs", "Compiled.java")], check=True)
+        found = measure(options, build, scratch)
+    for way in WAYS:
+        again = sorted(middle(random.choices(found[way], k=len(found[way]))) for _ in range(2000))
+        print(f"{way}: a round takes {100 * middle(found[way]):+.2f} % "
+              f"({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %), {len(found[way])} spans")
 
 
 main()

@@ -1,7 +1,7 @@
 /*
  * Preloaded into a JVM: a disk that takes its time. What is written to the files below
- * $SLOW_DISK_DIR takes $SLOW_DISK_MS each time, and waits for as long as the file $SLOW_DISK_HANG
- * is there.
+ * $SLOW_DISK_DIR takes $SLOW_DISK_MS each time (where $SLOW_DISK_SLOW is set, only while that file
+ * is there), and waits for as long as the file $SLOW_DISK_HANG is there.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -37,7 +37,8 @@ static void take_time(int fd)
     if (!directory || !is_below(fd, directory)) {
         return;
     }
-    if (ms) {
+    const char *slow = getenv("SLOW_DISK_SLOW");
+    if (ms && (!slow || access(slow, F_OK) == 0)) {
         sleep_ms(strtol(ms, NULL, 10));
     }
     while (hang && access(hang, F_OK) == 0) {
