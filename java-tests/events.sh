@@ -87,10 +87,6 @@ check() {
     done < <(grep '^exception' "$2")
 }
 
-no_probes() {
-    ! grep -q "jdagent_" "$tracing/uprobe_events" || fail "$1: probes are left: $(grep jdagent_ "$tracing/uprobe_events")"
-}
-
 # An object of two longs, with this JVM's header.
 small=32
 ! "$jdk/bin/java" -XX:+PrintFlagsFinal -version 2>/dev/null | grep 'UseCompactObjectHeaders *= *true' >/dev/null || small=24

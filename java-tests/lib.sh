@@ -82,6 +82,15 @@ need_uprobes() {
     { printf '' >>"$tracing/uprobe_events"; } 2>/dev/null || skip "uprobes cannot be had here: the kernel refuses"
 }
 
+# no_probes WHEN: none whose recorder has gone; others may be recording.
+no_probes() {
+    local pid
+    while read -r pid; do
+        # One that has ended since the list was read took its own with it.
+        kill -0 "$pid" 2>/dev/null || ! grep "jdagent_${pid}_" "$tracing/uprobe_events" >&2 || fail "$1: probes are left"
+    done < <(sed -n 's/^p:jdagent_\([0-9]*\)_.*/\1/p' "$tracing/uprobe_events" | sort -u)
+}
+
 # What recordings of the agent's own events need, and the program that counts them itself.
 need_events() {
     need_perf

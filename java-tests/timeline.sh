@@ -23,14 +23,6 @@ else
 fi
 flags+=("-Xlog:$tags:file=$scratch/jvm.log:timenanos,tid,tags:filecount=0")
 
-# Probes whose recorder has gone; others may be recording.
-no_probes() {
-    local pid
-    while read -r pid; do
-        kill -0 "$pid" 2>/dev/null || fail "$1: probes are left: $(grep "jdagent_${pid}_" "$tracing/uprobe_events")"
-    done < <(sed -n 's/^p:jdagent_\([0-9]*\)_.*/\1/p' "$tracing/uprobe_events" | sort -u)
-}
-
 # check PROFILE [COMPILATIONS]
 check() {
     local profile=$1
