@@ -76,7 +76,7 @@ if ((EUID == 0)) && command -v setpriv >/dev/null; then
     JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
         setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
     state poor sampling 'not in the kernel'
-    FAKE_FAILURE='Permission denied' JDPERF_PROC=$FAKE_PROC run 1 \
+    JDAGENT_BUILD=$WORK/readable FAKE_FAILURE='Permission denied' JDPERF_PROC=$FAKE_PROC run 1 \
         setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
     state BAD sampling 'sysctl kernel.perf_event_paranoid=1'
 fi
@@ -208,7 +208,7 @@ state BAD libc "is not that of the agent"
 
 # Another user looks at it.
 if ((EUID == 0)) && command -v setpriv >/dev/null; then
-    run 1 setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor "$jvm"
+    JDAGENT_BUILD=$WORK/readable run 1 setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor "$jvm"
     state BAD process
 fi
 mkdir dumps
