@@ -154,11 +154,14 @@ mkdir -p "$HOME/.debug/jit/java-jit-20200101.abcdefgh"
 doctor 0
 state poor leftovers 'jdperf clean --all'
 
-# With a /tmp of one's own there is nothing left behind. The checkout itself may lie below the old one.
+# With a /tmp of one's own there is nothing left behind. The checkout itself may lie below the old one, and so may
+# what the links of a build lead to (scripts/mutants.sh).
 if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+    mkdir built
+    cp -L "$JDAGENT_BUILD/jdtool" "$JDAGENT_BUILD/libjdagent.so" built/
     # shellcheck disable=SC2016
     unshare --mount sh -c 'mount --bind "$1" /mnt && mount --bind "$2" /media && mount -t tmpfs tmpfs /tmp && cd / &&
-        JDAGENT_BUILD=/media HOME=/nonexistent exec /mnt/jdperf doctor' sh "${JDPERF%/*}" "$JDAGENT_BUILD" >output 2>&1 || :
+        JDAGENT_BUILD=/media HOME=/nonexistent exec /mnt/jdperf doctor' sh "${JDPERF%/*}" "$PWD/built" >output 2>&1 || :
     state ok leftovers
 fi
 
