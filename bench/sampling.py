@@ -187,6 +187,17 @@ def measure(options, build, scratch):
         return costs([tuple(map(int, line.split())) for line in lines], spans)
 
 
+def middle(values):
+    """The mean of the middle half."""
+    return statistics.fmean(sorted(values)[len(values) // 4:len(values) - len(values) // 4])
+
+
+def spread(values, of):
+    """What `of` makes of the values, and between what it lies with 95 %, by drawing them again."""
+    again = sorted(of(random.choices(values, k=len(values))) for _ in range(2000))
+    return of(values), again[50], again[1950]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
@@ -212,20 +223,17 @@ def main():
             else:
                 found += measure(options, build, scratch)
             print(f"{len(found)} spans, median {100 * statistics.median(found):+.2f} %", file=sys.stderr)
-    found.sort()
     # The middle half: a collection or a busy neighbour in one span is not the sampler's.
-    def middle(values):
-        return statistics.fmean(sorted(values)[len(values) // 4:len(values) - len(values) // 4])
-    again = sorted(middle(random.choices(found, k=len(found))) for _ in range(2000))
+    mean, low, high = spread(found, middle)
     rate, default = options.frequency, DEFAULT_RATE
     what = f"{rate} Hz, {options.stack_size} bytes"
     if options.alloc:
         rate = statistics.fmean(rates)
         default = rate * options.alloc / DEFAULT_DISTANCE
         what = f"an allocation each {options.alloc} bytes, {rate:.0f} a second of processor time"
-    print(f"{what}: {100 * middle(found):+.2f} % "
-          f"({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %), {len(found)} spans")
-    one = [cost / rate for cost in (middle(found), again[50], again[1950])]
+    print(f"{what}: {100 * mean:+.2f} % "
+          f"({100 * low:+.2f} to {100 * high:+.2f}, 95 %), {len(found)} spans")
+    one = [cost / rate for cost in (mean, low, high)]
     print("a sample {:.0f} us ({:.0f} to {:.0f}), ".format(*(1e6 * cost for cost in one)) +
           "at the default of {:.0f} a second {:+.2f} % ({:+.2f} to {:+.2f})".format(
               default, *(100 * default * cost for cost in one)))

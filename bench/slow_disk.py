@@ -14,11 +14,12 @@ import bisect
 import os
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import sampling
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WAYS = ("healthy", "20 ms", "hangs")
@@ -110,10 +111,6 @@ def measure(options, build, scratch):
     return found
 
 
-def middle(values):
-    return statistics.fmean(sorted(values)[len(values) // 4:len(values) - len(values) // 4])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
@@ -130,9 +127,9 @@ def main():
                         os.path.join(HERE, "programs", "Compiled.java")], check=True)
         found = measure(options, build, scratch)
     for way in WAYS:
-        again = sorted(middle(random.choices(found[way], k=len(found[way]))) for _ in range(2000))
-        print(f"{way}: a round takes {100 * middle(found[way]):+.2f} % "
-              f"({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %), {len(found[way])} spans")
+        mean, low, high = sampling.spread(found[way], sampling.middle)
+        print(f"{way}: a round takes {100 * mean:+.2f} % ({100 * low:+.2f} to {100 * high:+.2f}, 95 %), "
+              f"{len(found[way])} spans")
 
 
 main()

@@ -12,7 +12,6 @@ ends, are in neither. Needs root; H2 comes from Maven Central, or from --h2.
 """
 import argparse
 import os
-import random
 import signal
 import statistics
 import subprocess
@@ -174,10 +173,10 @@ def measure_cost(options, build, scratch):
                   file=sys.stderr)
     finally:
         jvm.kill()
-    again = sorted(statistics.median(random.choices(lost, k=len(lost))) for _ in range(2000))
+    median, low, high = sampling.spread(lost, statistics.median)
     print(f"{options.frequency} Hz, medians of {len(lost)} pairs: the watch and perf {100 * statistics.median(shares):.2f} %"
           f" of a processor ({100 * min(shares):.2f} to {100 * max(shares):.2f}), the program"
-          f" {100 * statistics.median(lost):+.2f} % ({100 * again[50]:+.2f} to {100 * again[1950]:+.2f}, 95 %)")
+          f" {100 * median:+.2f} % ({100 * low:+.2f} to {100 * high:+.2f}, 95 %)")
 
 
 def main():

@@ -276,7 +276,8 @@ void record_log_close_files(struct record_log *log)
     }
 }
 
-void record_log_free(struct record_log *log)
+/* What both the process and a fork of it may let go. */
+static void release_files(struct record_log *log)
 {
     for (int i = 0; i < RECORD_LOG_FILES; i++) {
         log_file_unmap_marker(&log->files[i]);
@@ -284,6 +285,11 @@ void record_log_free(struct record_log *log)
     }
     segment_dirs_close(log->dirs);
     living_records_free(log->living);
+}
+
+void record_log_free(struct record_log *log)
+{
+    release_files(log);
     log_queue_free(log->queue);
     pthread_mutex_destroy(&log->lock);
     free(log);
@@ -323,11 +329,6 @@ void record_log_close(struct record_log *log)
 
 void record_log_abandon(struct record_log *log)
 {
-    for (int i = 0; i < RECORD_LOG_FILES; i++) {
-        log_file_unmap_marker(&log->files[i]);
-        output_file_release(&log->files[i].output);
-    }
-    segment_dirs_close(log->dirs);
-    living_records_free(log->living);
+    release_files(log);
     free(log); /* neither the queue's lock nor its thread is ours */
 }
