@@ -289,7 +289,8 @@ static int open_stream(struct stream *stream)
                                               .dumps = options->dumps,
                                               .dump_count = options->dump_count,
                                               .symbolize = options->symbolize,
-                                              .unwind = !options->keep_stacks};
+                                              .unwind = !options->keep_stacks,
+                                              .sparing = options->sparing};
     int err = perf_data_open(options->input, &stream->data);
     if (!err) {
         stream->live = perf_data_is_live(stream->data);

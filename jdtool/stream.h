@@ -18,6 +18,7 @@ struct stream_options {
     uint32_t dump_count;
     bool symbolize;   /* name native and kernel functions */
     bool keep_stacks; /* stack copies are not unwound */
+    bool sparing;     /* with memory: no lines of native code whose debug information is large */
     /* Called while a pipe is read, some times a second: 0, or a negative errno after a message,
      * which ends the stream. NULL: nothing is to be done. */
     int (*turn)(void *context);

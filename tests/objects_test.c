@@ -628,6 +628,61 @@ static void inlined_functions_and_lines(void **state)
     dlclose(mapped.handle);
 }
 
+/*
+ * The JVM's debug package has 300 MB of DWARF, packed: reading that holds samples up for seconds,
+ * and drives other files out of memory again and again.
+ */
+static void too_much_packed_dwarf_is_left_out(void **state)
+{
+    (void)state;
+    if (run("command -v objcopy >/dev/null")) {
+        skip(); /* binutils are not installed */
+    }
+    /* The library with its lines; with a section of zeros beside them; and that not packed. */
+    static const struct {
+        const char *section;
+        const char *pack;
+        bool sparing;
+        bool left_out;
+    } cases[] = {
+        {"", "--compress-debug-sections=zlib", true, false},
+        {"--add-section .debug_types=zeros", "--compress-debug-sections=zlib", false, true},
+        {"--add-section .debug_types=zeros", "", false, false},
+        {"--add-section .debug_types=zeros", "", true, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mapped mapped;
+        const struct object_inline *inlines;
+        struct objects_counts counts;
+        const char *path = in_directory("lib.so");
+        map_library(LIBRARY_OLD, &mapped);
+        mapped.place.path = path;
+        mapped.place.inode = 0;
+        mapped.place.pid = 0;
+        assert_int_equal(run("cd '%s' && truncate -s %d zeros && objcopy %s '%s' plain.so && "
+                             "objcopy %s plain.so lib.so",
+                             directory, 65 << 20, cases[i].section, LIBRARY_OLD, cases[i].pack),
+                         0);
+        struct objects_options options = {.machine = MACHINE,
+                                          .build_id_dir = in_directory("cache"),
+                                          .here = true,
+                                          .sparing = cases[i].sparing};
+        struct objects *objects;
+        assert_int_equal(objects_new(&options, &objects), 0);
+        struct object *object = objects_find(objects, &mapped.place);
+        uint64_t address = address_of(object, &mapped, "library_work");
+        assert_int_equal(object_inlines(object, address, &inlines) > 0, !cases[i].left_out);
+        assert_int_equal(object_inlines(object, address, &inlines) > 0, !cases[i].left_out);
+        check_name(object, &mapped, "library_work");
+        objects_count(objects, &counts);
+        assert_int_equal(counts.opened, 1);
+        assert_true(counts.bytes < (4 << 20));
+        assert_int_equal(counts.without_lines, cases[i].left_out);
+        objects_free(objects);
+        dlclose(mapped.handle);
+    }
+}
+
 static void names_are_demangled_as_perf_does(void **state)
 {
     (void)state;
@@ -962,6 +1017,7 @@ int main(void)
         TEST(a_stripped_file_has_its_symbols_elsewhere),
         TEST(packed_symbols_are_unpacked),
         TEST(inlined_functions_and_lines),
+        TEST(too_much_packed_dwarf_is_left_out),
         TEST(names_are_demangled_as_perf_does),
         TEST(hostile_files_are_refused_at_once),
         TEST(a_file_of_others_may_shrink),

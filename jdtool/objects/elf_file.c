@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -76,25 +77,41 @@ static enum object_state begin(struct elf_file *file, Elf *elf)
     return OBJECT_SOUND;
 }
 
-/* Whether a section is kept compressed, as debug files have them. */
-static bool has_packed_section(Elf *elf)
+static bool is_debug_section(Elf *elf, const GElf_Shdr *header)
 {
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+    size_t names;
+    const char *name =
+        elf_getshdrstrndx(elf, &names) ? NULL : elf_strptr(elf, names, header->sh_name);
+    return name && strncmp(name, ".debug_", sizeof ".debug_" - 1) == 0;
+}
+
+uint64_t elf_file_debug_bytes(const struct elf_file *file, bool all)
+{
+    uint64_t bytes = 0;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(file->elf, section));) {
         GElf_Shdr header;
-        if (gelf_getshdr(section, &header) && header.sh_flags & SHF_COMPRESSED) {
-            return true;
+        GElf_Chdr packed;
+        if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS ||
+            !is_debug_section(file->elf, &header)) {
+            continue;
         }
+        uint64_t its = all ? header.sh_size : 0;
+        if (header.sh_flags & SHF_COMPRESSED) {
+            its = gelf_getchdr(section, &packed) ? packed.ch_size : UINT64_MAX;
+        }
+        bytes = its < UINT64_MAX - bytes ? bytes + its : UINT64_MAX;
     }
-    return false;
+    return bytes;
 }
 
 /*
  * Of a mapped file all pages stay that were looked at once. What is compressed is looked at once
- * and then lies in memory as a whole: such a file is read.
+ * and then lies in memory as a whole: such a file is read, unless its own size is the larger evil.
  */
 static enum object_state read_packed(struct elf_file *file)
 {
-    if (!file->mapped || file->size > ELF_FILE_READ_MAX || !has_packed_section(file->elf)) {
+    if (!file->mapped || file->size > ELF_FILE_PACKED_READ_MAX ||
+        !elf_file_debug_bytes(file, false)) {
         return OBJECT_SOUND;
     }
     (void)elf_end(file->elf);
@@ -150,6 +167,15 @@ bool elf_file_again(const struct elf_file *file, struct elf_file *out)
            OBJECT_SOUND;
 }
 
+void elf_file_read_here_and_there(const struct elf_file *file)
+{
+    size_t size;
+    char *image = file->mapped ? elf_rawfile(file->elf, &size) : NULL;
+    if (image) {
+        (void)madvise(image, size, MADV_RANDOM);
+    }
+}
+
 void elf_file_close(struct elf_file *file)
 {
     if (file->elf) {
@@ -196,12 +222,12 @@ Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t 
     return NULL;
 }
 
-void elf_file_hide_packed(const struct elf_file *file, const char *name)
+void elf_file_hide(const struct elf_file *file, const char *name)
 {
     size_t size;
     GElf_Shdr header;
     Elf_Scn *section = elf_file_section(file, name, &size);
-    if (section && gelf_getshdr(section, &header) && header.sh_flags & SHF_COMPRESSED) {
+    if (section && gelf_getshdr(section, &header)) {
         header.sh_type = SHT_NOBITS; /* in libelf's copy of the header */
         (void)gelf_update_shdr(section, &header);
     }

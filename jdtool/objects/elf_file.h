@@ -15,6 +15,9 @@
  * shortened file kills who touches it), which costs its size in memory: up to this one. */
 #define ELF_FILE_READ_MAX (UINT64_C(256) << 20)
 
+/* One with compressed sections is read, too, up to this size. */
+#define ELF_FILE_PACKED_READ_MAX (UINT64_C(16) << 20)
+
 struct elf_file {
     Elf *elf;      /* NULL: not open */
     int fd;        /* -1: an image in memory */
@@ -46,6 +49,10 @@ enum object_state elf_file_take(void *image, size_t size, struct elf_file *out);
  */
 bool elf_file_again(const struct elf_file *file, struct elf_file *out);
 
+/* Little of a large file will be asked for: of a mapped one no more pages are taken than are
+ * touched. The kernel maps sixteen about each, which of libjvm.so's DWARF makes 200 MB. */
+void elf_file_read_here_and_there(const struct elf_file *file);
+
 void elf_file_close(struct elf_file *file); /* one that is not open is fine */
 
 /* The build-id in its notes. Returns its size; 0: it has none. */
@@ -54,8 +61,12 @@ size_t elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX])
 /* The section of that name with its content in the file. NULL: there is none. */
 Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t *size);
 
-/* From now on a compressed section of that name is none, so that libdw does not unpack it. */
-void elf_file_hide_packed(const struct elf_file *file, const char *name);
+/* Bytes of debug information, as the sections' headers tell: those that are to be unpacked, or all.
+ */
+uint64_t elf_file_debug_bytes(const struct elf_file *file, bool all);
+
+/* From now on a section of that name is none, so that libdw neither unpacks nor reads it. */
+void elf_file_hide(const struct elf_file *file, const char *name);
 
 /* What the file defines under that name, by its table `section`: ".dynsym" or ".symtab". A walk
  * through the table. False: nothing, or there is no such table. */

@@ -27,6 +27,7 @@ struct file_places {
     const char *kernel; /* the recording's release, for messages */
     bool here;          /* pids mean something */
     bool same_kernel;   /* our own vdso is the recorded one */
+    bool sparing;       /* see struct objects_options */
 };
 
 struct found_file {

@@ -102,6 +102,7 @@ size_t object_inlines(struct object *object, uint64_t address, const struct obje
         return 0;
     }
     Dwarf *dwarf = object_file_dwarf(&object->objects->places, file);
+    object->dwarf_left_out = file->dwarf_left_out;
     if (!file->lines) {
         file->lines = dwarf ? lines_new(dwarf) : NULL;
     }

@@ -31,7 +31,8 @@ struct object_file {
     } * segments;
     uint32_t segment_count;
     bool debug_asked, dwarf_asked, symbols_asked;
-    bool dwarf_used; /* since object_file_rest */
+    uint64_t dwarf_left_out; /* bytes of DWARF that are too many to be unpacked */
+    bool dwarf_used;         /* since object_file_rest */
 };
 
 struct object {
@@ -41,6 +42,7 @@ struct object {
     struct file_identity identity;
     char *why;
     uint64_t lookups;
+    uint64_t dwarf_left_out; /* of its file, while it was open */
     bool kernel;
     uint8_t found_id[OBJECT_ID_MAX]; /* of the file, when none was recorded */
     uint8_t found_id_size;

@@ -154,16 +154,45 @@ const struct symbols *object_file_symbols(const struct file_places *places,
     return symbols;
 }
 
-/* libdw unpacks all sections as it opens a file, and what variables are in is asked by nobody. */
-static void hide_unused(const struct elf_file *file)
+static void hide(const struct elf_file *file, const char *const *names)
 {
-    static const char *const names[] = {
-        ".debug_loc",      ".debug_loclists",     ".debug_aranges",      ".debug_macro",
-        ".debug_pubnames", ".debug_gnu_pubnames", ".debug_gnu_pubtypes", ".debug_pubtypes",
-    };
-    for (size_t i = 0; file->elf && i < sizeof names / sizeof names[0]; i++) {
-        elf_file_hide_packed(file, names[i]);
+    for (; *names; names++) {
+        elf_file_hide(file, *names);
     }
+}
+
+/*
+ * libdw unpacks all sections as it opens a file. What variables are in is asked by nobody, and
+ * lines that take too much are left out (libjvm.so's take 316 MB, and seconds). Returns how much
+ * they take in that case, 0 else.
+ */
+static uint64_t leave_out(const struct file_places *places, const struct elf_file *file)
+{
+    static const char *const unused[] = {
+        ".debug_loc",      ".debug_loclists",     ".debug_aranges",
+        ".debug_macro",    ".debug_pubnames",     ".debug_gnu_pubnames",
+        ".debug_pubtypes", ".debug_gnu_pubtypes", NULL,
+    };
+    static const char *const of_lines[] = {
+        ".debug_info",
+        ".debug_types",
+        ".debug_abbrev",
+        ".debug_line",
+        ".debug_line_str",
+        ".debug_ranges",
+        ".debug_rnglists",
+        ".debug_str",
+        ".debug_str_offsets",
+        ".debug_addr",
+        NULL,
+    };
+    hide(file, unused);
+    uint64_t size = elf_file_debug_bytes(file, places->sparing);
+    if (size <= OBJECT_DWARF_MAX) {
+        return 0;
+    }
+    hide(file, of_lines);
+    return size;
 }
 
 /* Its own, or that of its debug file. */
@@ -178,8 +207,14 @@ static Dwarf *begin_dwarf(const struct file_places *places, struct object_file *
     if (elf_file_again(with, &file->dwarf_file)) {
         with = &file->dwarf_file;
     }
-    hide_unused(with);
-    return with->elf ? dwarf_begin_elf(with->elf, DWARF_C_READ, NULL) : NULL;
+    if (!with->elf) {
+        return NULL;
+    }
+    elf_file_read_here_and_there(with);
+    file->dwarf_left_out = leave_out(places, with);
+    return elf_file_debug_bytes(with, false) <= OBJECT_DWARF_MAX
+               ? dwarf_begin_elf(with->elf, DWARF_C_READ, NULL)
+               : NULL; /* more call-frame information than is sane */
 }
 
 /*
@@ -195,6 +230,9 @@ static bool join_shared(const struct file_places *places, struct object_file *fi
         return true;
     }
     if (size < 0 || !debug_file_find_shared(places, name, id, (size_t)size, &file->shared)) {
+        return false;
+    }
+    if (leave_out(places, &file->shared)) {
         return false;
     }
     file->shared_dwarf = dwarf_begin_elf(file->shared.elf, DWARF_C_READ, NULL);

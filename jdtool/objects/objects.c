@@ -56,6 +56,7 @@ int objects_new(const struct objects_options *options, struct objects **out)
         .build_id_dir = objects->build_id_dir,
         .kernel = objects->os_release,
         .here = options->here,
+        .sparing = options->sparing,
         .same_kernel = options->here && is_our_kernel(options->os_release),
     };
     *out = objects;
@@ -349,6 +350,7 @@ void objects_count(const struct objects *objects, struct objects_counts *counts)
     for (uint32_t i = 0; i < objects->count; i++) {
         counts->files[objects->list[i]->state]++;
         counts->lookups[objects->list[i]->state] += objects->list[i]->lookups;
+        counts->without_lines += objects->list[i]->dwarf_left_out > 0;
     }
     if (objects->too_many) {
         counts->files[OBJECT_TOO_MANY]++;
@@ -382,8 +384,28 @@ static const struct object *worst(const struct objects *objects, const struct ob
     return found;
 }
 
+/* The files whose lines were asked for and left out. */
+static void tell_left_out(const struct objects *objects)
+{
+    unsigned told = 0;
+    for (uint32_t i = 0; i < objects->count && told < TOLD_MAX; i++) {
+        const struct object *object = objects->list[i];
+        if (object->dwarf_left_out) {
+            warning_message("names only, no lines or inlined functions, in the code of %s: its "
+                            "debug information takes %" PRIu64 " MB%s",
+                            object->identity.path, object->dwarf_left_out >> 20,
+                            objects->places.sparing ? ""
+                                                    : ", unpacked (objcopy "
+                                                      "--decompress-debug-sections would make it "
+                                                      "one that can be read in place)");
+            told++;
+        }
+    }
+}
+
 void objects_tell(struct objects *objects)
 {
+    tell_left_out(objects);
     uint64_t files = 0;
     for (uint32_t i = 0; i <= objects->count; i++) {
         files += is_bad(i < objects->count ? objects->list[i] : objects->too_many);

@@ -38,6 +38,10 @@
 #define OBJECTS_OPEN_MAX  256
 #define OBJECTS_BYTES_MAX (UINT64_C(192) << 20)
 
+/* DWARF that lies compressed in a file and takes more unpacked is not read, and that is told. So is
+ * what is not compressed where objects are sparing; else it is mapped and has no such bound. */
+#define OBJECT_DWARF_MAX (UINT64_C(64) << 20)
+
 #define OBJECT_ID_MAX 20 /* bytes of a build-id */
 
 struct objects;
@@ -51,6 +55,7 @@ struct objects_options {
     /* The processes are this machine's and may live: /proc is asked. False for a recording that was
      * brought here from elsewhere (another HEADER_HOSTNAME), whose pids mean nothing. */
     bool here;
+    bool sparing; /* memory matters more than the lines of the largest files */
 };
 
 /* Strings are copied. 0 or -ENOMEM. Takes DEBUGINFOD_URLS out of the environment (nothing here
@@ -218,13 +223,15 @@ struct objects_counts {
     uint64_t files[OBJECT_STATES];   /* objects in that state */
     uint64_t lookups[OBJECT_STATES]; /* questions asked of them; SOUND: those answered by a file */
     uint64_t opened;                 /* files opened, again included */
+    uint64_t without_lines;          /* files whose DWARF is too large (OBJECT_DWARF_MAX) */
     uint64_t bytes;                  /* that tables take now */
 };
 void objects_count(const struct objects *objects, struct objects_counts *counts);
 
 /*
  * Tells the user, once per file and most asked for first, which files could not be used and what
- * would help; a line counts those beyond the first few. For the end of a run.
+ * would help; a line counts those beyond the first few. So it does of files whose DWARF was left
+ * out. For the end of a run.
  */
 void objects_tell(struct objects *objects);
 

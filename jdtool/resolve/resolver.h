@@ -25,6 +25,7 @@ struct resolver_options {
     uint32_t dump_count;
     bool symbolize; /* name native and kernel functions */
     bool unwind;    /* stack copies, where they are of a machine we know */
+    bool sparing;   /* see struct objects_options */
 };
 
 /* The data must live longer. 0 or a negative errno after a message. */

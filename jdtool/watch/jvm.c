@@ -293,6 +293,7 @@ static int resolve(struct watched *watched)
     const struct stream_options stream = {
         .input = "-",
         .symbolize = true,
+        .sparing = true,
         .turn = turn,
         .context = watched,
     };
