@@ -188,13 +188,15 @@ start_jvm() {
 }
 
 start_jvm java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints \
-    -XX:+EnableDynamicAgentLoading -cp classes Market 600
+    -XX:+EnableDynamicAgentLoading -cp classes Calm 600
 doctor 0 "$jvm"
 for check in process jdk attach 'dynamic loading' 'frame pointers' 'exact lines' libjvm libc session checkpoint \
     'space for it'; do
     state ok "$check"
 done
 state ok session state=absent
+# What the real perf says of this machine is told; from here on processes are looked at.
+PATH=$WORK/bin:$PATH
 
 # The same JVM with a libc of another kind.
 cp -r proc musl
@@ -222,7 +224,7 @@ run 0 "$JDPERF" stop "$jvm"
 kill "$jvm"
 
 # A session that failed: its dump may have four kilobytes, which the JVM's first code fills.
-start_jvm java "-agentpath:$JDAGENT_BUILD/libjdagent.so=dir=$WORK/dumps,max=4K" -XX:+EnableDynamicAgentLoading -cp classes Market 600
+start_jvm java "-agentpath:$JDAGENT_BUILD/libjdagent.so=dir=$WORK/dumps,max=4K" -XX:+EnableDynamicAgentLoading -cp classes Calm 600
 has_failed() { [[ $("$JDPERF" status "$jvm" 2>&1 || :) == *state=failed* ]]; }
 wait_until 60 "failed session" has_failed
 doctor 0 "$jvm"
@@ -230,21 +232,21 @@ state poor session 'state=failed'
 state poor session "jdperf stop $jvm"
 kill "$jvm"
 
-start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Market 600
+start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Calm 600
 doctor 1 "$jvm"
 state BAD 'dynamic loading'
 state ok 'frame pointers' 'copied'
 state poor 'exact lines' 'DebugNonSafepoints'
 kill "$jvm"
 
-start_jvm java -XX:+DisableAttachMechanism -cp classes Market 600
+start_jvm java -XX:+DisableAttachMechanism -cp classes Calm 600
 doctor 1 "$jvm"
 state BAD attach 'DisableAttachMechanism'
 kill "$jvm"
 
 for java in /usr/lib/jvm/*/bin/java; do
     grep -q '^JAVA_VERSION="2[1-9]' "${java%/bin/java}/release" || continue
-    start_jvm "$java" -cp classes Market 600
+    start_jvm "$java" -cp classes Calm 600
     doctor 0 "$jvm"
     state poor 'dynamic loading' 'prints a warning'
     kill "$jvm"
@@ -252,7 +254,7 @@ for java in /usr/lib/jvm/*/bin/java; do
 done
 
 if ((EUID == 0)) && command -v setpriv >/dev/null; then
-    start_jvm setpriv --reuid=65534 --regid=65534 --clear-groups java -cp classes Market 600
+    start_jvm setpriv --reuid=65534 --regid=65534 --clear-groups java -cp classes Calm 600
     doctor 0 "$jvm"
     state ok 'space for it' '/tmp'
     kill "$jvm"

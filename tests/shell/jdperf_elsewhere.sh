@@ -26,7 +26,7 @@ named() {
 }
 
 echo "== another user's JVM"
-setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
 jvm=$!
 wait_for_jvm
 run 0 "$JDPERF" record -o p -p "$jvm" -d 2
@@ -59,7 +59,7 @@ mkdir elsewhere
 unshare --pid --fork --mount --mount-proc sh -c '
     mount --rbind / "$1/elsewhere" && mount -t tmpfs tmpfs "$1/elsewhere/tmp" && mkdir "$1/elsewhere/tmp/app" &&
     cp -r "$1/classes" "$1/elsewhere/tmp/app/" && cd "$1/elsewhere/tmp/app" && mount -t proc proc "$1/elsewhere/proc" &&
-    exec chroot "$1/elsewhere" sh -c "cd /tmp/app && exec $2 -cp classes Market 600"' sh "$WORK" "$java" >jvm.out 2>&1 </dev/null &
+    exec chroot "$1/elsewhere" sh -c "cd /tmp/app && exec $2 -cp classes Calm 600"' sh "$WORK" "$java" >jvm.out 2>&1 </dev/null &
 outer=$!
 inside() { jvm=$(pgrep -P "$outer") && listens "$jvm"; }
 wait_until 60 "JVM in the namespaces" inside
@@ -129,7 +129,7 @@ start_noexec() {
     unshare --mount sh -c '
         cd "$1" && java=$2 && shift 2 && for d; do mount -t tmpfs -o noexec,mode=1777 tmpfs "$d"; done &&
         cp -r classes /tmp && cd /tmp &&
-        exec setpriv --reuid=65534 --regid=65534 --clear-groups "$java" -cp classes Market 600' \
+        exec setpriv --reuid=65534 --regid=65534 --clear-groups "$java" -cp classes Calm 600' \
         sh "$WORK" "$java" "$@" >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_for_jvm

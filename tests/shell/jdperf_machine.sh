@@ -18,13 +18,15 @@ public class $name {
         for (int i = 0; i < 1000; i++) x += Math.sqrt(i * x);
         return x;
     }
-    public static void main(String[] arguments) {
-        for (double x = 1;;) x = spin(x) % 1000;
+    public static void main(String[] arguments) throws InterruptedException {
+        for (double x = 1;; Thread.sleep(40)) {
+            for (long end = System.nanoTime() + 20_000_000; System.nanoTime() < end;) x = spin(x) % 1000;
+        }
     }
 }
 END
-    javac -d "$name" "$name/$name.java"
 done
+javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC Here/Here.java Second/Second.java Third/Third.java
 
 # Where a JVM that is like us leaves its dump.
 export JITDUMPDIR=$WORK/dumps

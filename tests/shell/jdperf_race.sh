@@ -47,7 +47,7 @@ for (;;) {
     }
 }
 END
-setpriv --reuid=65534 --regid=65534 --clear-groups -- "$(readlink -f "$(command -v java)")" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+setpriv --reuid=65534 --regid=65534 --clear-groups -- "$(readlink -f "$(command -v java)")" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
 jvm=$!
 hostile=''
 trap 'kill -9 $jvm $hostile 2>/dev/null || :; rm -rf "$WORK" /tmp/jdperf-"$jvm".*' EXIT

@@ -43,7 +43,7 @@ share_named() {
 for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     [[ -x $jdk/bin/java ]] || continue
     echo "== $jdk"
-    start_jvm "$jdk/bin/java" -cp classes Market 600 unique-name-of-this-jvm
+    start_jvm "$jdk/bin/java" -cp classes Calm 600 unique-name-of-this-jvm
     wait_until 60 "JVM at work" has_worked "$jvm" 1
 
     # A session by hand.
@@ -106,7 +106,7 @@ done
 if command -v jcmd >/dev/null; then
     commands_but jattach
     mkdir -p dumps
-    start_jvm java -cp classes Market 600
+    start_jvm java -cp classes Calm 600
     PATH=$WORK/few run 0 "$JDPERF" attach "$jvm" -o dumps
     says 'state=running'
     PATH=$WORK/few run 0 "$JDPERF" stop "$jvm"
@@ -120,7 +120,7 @@ launch java -cp classes Market 8 # on a busy machine its 8 s may not give it one
 run 0 "$JDPERF" record -o p -p "$jvm"
 share_named p || fail "unnamed samples"
 wait "$jvm" || fail "the JVM did not end well"
-start_jvm java -cp classes Market 600
+start_jvm java -cp classes Calm 600
 : >output
 env --default-signal=INT setsid "$JDPERF" record -o p -p "$jvm" >output 2>&1 </dev/null &
 session=$!
@@ -137,7 +137,7 @@ stop_jvm
 
 # Killed, jdperf leaves no perf behind, and no session for good.
 export WORK
-start_jvm java -cp classes Market 600
+start_jvm java -cp classes Calm 600
 : >output
 "$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
 session=$!
@@ -160,7 +160,7 @@ wait_until 10 'end of the session' is_stopped
 stop_jvm
 
 # With its guardian killed first, the JVM itself ends the session; clean knows what lives.
-start_jvm java -cp classes Market 600
+start_jvm java -cp classes Calm 600
 : >output
 "$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
 session=$!
@@ -178,7 +178,7 @@ says "/tmp/jdperf-$jvm."
 stop_jvm
 
 # Two recordings of one JVM: neither ends the other's session, the last one ends it.
-start_jvm java -cp classes Market 600
+start_jvm java -cp classes Calm 600
 "$JDPERF" record -o one -p "$jvm" >one.log 2>&1 </dev/null &
 first=$!
 wait_until 60 recording grep -q 'recording ' one.log
@@ -205,7 +205,7 @@ stop_jvm
 # Ended while the JVM is being attached to, it takes the session back.
 if jattach=$(command -v jattach); then
     export jattach
-    start_jvm java -cp classes Market 600
+    start_jvm java -cp classes Calm 600
     fakes
     # shellcheck disable=SC2154
     fake jattach <<'END'
@@ -225,7 +225,7 @@ END
 fi
 
 # perf that cannot start leaves the JVM as it was, and no directory.
-start_jvm java -cp classes Market 600
+start_jvm java -cp classes Calm 600
 fakes
 fake perf <<'END'
 [[ "$*" != *--control* ]] || { echo 'Error: Permission denied' >&2; exit 255; }
@@ -238,7 +238,7 @@ says 'state=stopped'
 stop_jvm
 
 # A process that would die of SIGQUIT is not asked: a JVM that has just been started is such a one.
-start_jvm java -Xrs -cp classes Market 600
+start_jvm java -Xrs -cp classes Calm 600
 run 0 "$JDPERF" attach "$jvm" -o dumps
 kill -0 "$jvm" || fail "a JVM with -Xrs was ended"
 run 0 "$JDPERF" stop "$jvm"
@@ -263,7 +263,7 @@ if command -v cc >/dev/null && cc -o sleeper Sleeper.c -ldl; then
 fi
 
 # A JVM that cannot be attached to says so, and soon.
-start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Market 600
+start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Calm 600
 run 1 "$JDPERF" record -o q -p "$jvm" -d 5
 says 'start it with -XX:+EnableDynamicAgentLoading'
 stop_jvm

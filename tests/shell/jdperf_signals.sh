@@ -75,7 +75,7 @@ moment() {
 
 for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     [[ -x $jdk/bin/java ]] || continue
-    "$jdk/bin/java" -cp classes Market 3000 >jvm.out 2>jvm.err </dev/null &
+    "$jdk/bin/java" -cp classes Calm 3000 >jvm.out 2>jvm.err </dev/null &
     jvm=$!
     wait_until 60 "JVM" listens "$jvm"
     for ((i = 0; i < moments; i++)); do

@@ -83,7 +83,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     java=$jdk/bin/java
     [[ -x $java ]] || continue
     echo "== $jdk"
-    setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+    setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM listens "$jvm"
     answers
@@ -93,7 +93,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     stop_jvm
 
     # shellcheck disable=SC2016
-    unshare --pid --fork --mount --mount-proc sh -c 'mount -t tmpfs tmpfs /tmp && cp -r classes /tmp/ && exec "$0" -cp /tmp/classes Market 600' \
+    unshare --pid --fork --mount --mount-proc sh -c 'mount -t tmpfs tmpfs /tmp && cp -r classes /tmp/ && exec "$0" -cp /tmp/classes Calm 600' \
         "$java" >jvm.out 2>&1 </dev/null &
     outer=$!
     inside() { jvm=$(pgrep -P "$outer") && listens "$jvm"; }
@@ -102,7 +102,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     kill -9 "$jvm"
     stop_jvm
 
-    "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+    "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM listens "$jvm"
     kill -STOP "$jvm"
@@ -113,14 +113,14 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     answers
     stop_jvm
 
-    "$java" -XX:+DisableAttachMechanism -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+    "$java" -XX:+DisableAttachMechanism -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM listens "$jvm"
     refuses 'DisableAttachMechanism' status attach stop map "$record"
     stop_jvm
 
     # Nobody reads what is said to its socket.
-    "$java" -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+    "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM is_up "$jvm"
     perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Local => shift, Listen => 8) or die $!; sleep 600' "/tmp/.java_pid$jvm" &

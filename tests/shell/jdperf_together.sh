@@ -7,7 +7,7 @@ need_real_profile
 jattach=$(command -v jattach) || skip "jattach is not installed"
 compile_sample
 
-java -cp classes Market 600 >jvm.out 2>&1 </dev/null &
+java -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
 jvm=$!
 trap 'kill -9 "$jvm" 2>/dev/null || :; rm -rf "$WORK" "/tmp/perf-$jvm.map"' EXIT
 wait_until 60 JVM listens "$jvm"

@@ -1,0 +1,24 @@
+import java.util.List;
+
+/**
+ * The sample's market with breaks: for tests that need a JVM which runs and compiles, and not one that keeps a
+ * processor busy all the while that others look at it. Begins with fifty days without a break, so that its methods are
+ * compiled soon.
+ *
+ * Usage: Calm SECONDS [ANYTHING]
+ */
+public final class Calm {
+    public static void main(String[] arguments) throws InterruptedException {
+        long end = System.nanoTime() + Integer.parseInt(arguments[0]) * 1_000_000_000L;
+        Market market = new Market();
+        long checksum = 0;
+        for (int day = 0; System.nanoTime() < end; day++) {
+            List<Market.Order> orders = market.takeOrders();
+            checksum += market.totals(orders).size() + market.statements(orders).size();
+            if (day >= 50) {
+                Thread.sleep(50);
+            }
+        }
+        System.out.println(checksum);
+    }
+}
