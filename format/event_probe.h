@@ -79,8 +79,9 @@ _Static_assert(sizeof(struct deopt_probe_raw) == 20, "deopt_probe_raw");
  * processor, and there are a dozen places.
  */
 enum timeline_probe {
-    TIMELINE_GC_BEGIN = 1, /* number: a full one */
+    TIMELINE_GC_BEGIN = 1, /* number: a full one was asked for */
     TIMELINE_GC_END,
+    TIMELINE_GC_MEMORY,       /* text 0: the collector that works on a pool of memory */
     TIMELINE_OPERATION_BEGIN, /* text 0: its name; number: 0 at a safepoint */
     TIMELINE_OPERATION_END,
     TIMELINE_SAFEPOINT_BEGIN, /* threads are asked to stop */

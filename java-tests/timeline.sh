@@ -81,6 +81,31 @@ sed 's/^/# /' "$scratch/told"
 perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --sort sym 2>/dev/null | grep 'applyAsInt' >/dev/null ||
     fail "perf report does not know the program's method"
 
+# A collection for want of room that becomes a full one is told as such, which gc__begin does not. Each collector has its
+# own name for it.
+for collector in Serial Parallel G1; do
+    "$jdperf" record -o "$scratch/full" -F 49 --timeline -- "$jdk/bin/java" "-XX:+Use${collector}GC" -Xmx19m \
+        "-Xlog:gc*=info:file=$scratch/full.log:timenanos,tags:filecount=0" -cp "$classes" Doings 3 >"$scratch/log" 2>"$scratch/err" ||
+        fail "$collector: $(tail -n 5 "$scratch/err" "$scratch/log")"
+    "$jdperf" timeline "$scratch/full" --json -o "$scratch/full.json" 2>"$scratch/err" || fail "$collector: $(cat "$scratch/err")"
+    python3 - "$scratch/full.json" "$scratch/full.log" >"$scratch/told" <<'END' || fail "$collector: $(cat "$scratch/told")"
+import json, re, sys
+told = [(mark["time"], mark["time"] + mark["duration"], mark["full"]) for mark in json.load(open(sys.argv[1]))["gc"] if "open" not in mark]
+begun, full = {}, []
+for line in open(sys.argv[2]):
+    found = re.match(r"\[(\d+)ns\]\[gc(,start)? *\] GC\((\d+)\) Pause Full", line)
+    if found and found[2]:
+        begun[found[3]] = int(found[1])
+    elif found:
+        full.append((begun[found[3]], int(found[1])))
+wrong = [mark for mark in told if mark[2] != any(begin <= mark[1] and mark[0] <= end for begin, end in full)]
+print(f"{len(told)} collections, {sum(mark[2] for mark in told)} full, {len(full)} full ones in the log, {len(wrong)} told wrongly")
+sys.exit(bool(wrong) or not full or not told)
+END
+    sed "s/^/# $collector: /" "$scratch/told"
+    rm -r "$scratch/full" "$scratch/full.log"
+done
+
 # Attached to a JVM that runs, which was started without anything for us.
 rm -f "$scratch/jvm.log" "$scratch/compilations.xml"
 "$jdk/bin/java" "${flags[@]}" -cp "$classes" Doings 3000 >"$scratch/log" 2>&1 &

@@ -146,6 +146,29 @@ static void test_a_pause_is_told_with_what_it_was_for(void **state)
     marks_free(marks);
 }
 
+static void test_a_collection_that_became_full_is_a_full_one(void **state)
+{
+    (void)state;
+    static const char *const young[] = {"Copy", "Eden Space", "", ""};
+    static const char *const old[] = {"MarkSweepCompact", "Tenured Gen", "", ""};
+    struct marks *marks = marks_new();
+    count = 0;
+    tell(marks, TIMELINE_GC_MEMORY, 1, 90, 0, old); /* of one that began before the recording */
+    tell(marks, TIMELINE_GC_BEGIN, 1, 100, 0, NULL);
+    tell(marks, TIMELINE_GC_MEMORY, 1, 110, 0, young);
+    tell(marks, TIMELINE_GC_MEMORY, 2, 115, 0, old); /* another JVM's */
+    tell(marks, TIMELINE_GC_END, 1, 120, 0, NULL);
+    tell(marks, TIMELINE_GC_BEGIN, 1, 200, 0, NULL);
+    tell(marks, TIMELINE_GC_MEMORY, 1, 210, 0, young);
+    tell(marks, TIMELINE_GC_MEMORY, 1, 220, 0, old);
+    tell(marks, TIMELINE_GC_MEMORY, 1, 230, 0, young);
+    tell(marks, TIMELINE_GC_END, 1, 240, 0, NULL);
+    assert_int_equal(count, 2);
+    assert_int_equal(list[0].mark.number, 0);
+    assert_int_equal(list[1].mark.number, 1);
+    marks_free(marks);
+}
+
 static void test_threads_compile_at_once(void **state)
 {
     (void)state;
@@ -334,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_operands_are_as_the_kernel_has_them),
         cmocka_unit_test(test_operands_that_cannot_be_fetched_are_refused),
         cmocka_unit_test(test_a_pause_is_told_with_what_it_was_for),
+        cmocka_unit_test(test_a_collection_that_became_full_is_a_full_one),
         cmocka_unit_test(test_threads_compile_at_once),
         cmocka_unit_test(test_what_has_not_ended_is_told_as_such),
         cmocka_unit_test(test_raw_data_may_be_anything),

@@ -40,6 +40,7 @@ struct place_rule {
 static const struct place_rule rules[] = {
     {"hotspot", "gc__begin", TIMELINE_GC_BEGIN, 0, NO_TEXTS},
     {"hotspot", "gc__end", TIMELINE_GC_END, NONE, NO_TEXTS},
+    {"hotspot", "mem__pool__gc__begin", TIMELINE_GC_MEMORY, NONE, NAME_ONLY},
     {"hotspot", "vmops__begin", TIMELINE_OPERATION_BEGIN, 2, NAME_ONLY},
     {"hotspot", "vmops__end", TIMELINE_OPERATION_END, 2, NAME_ONLY},
     {"hs_private", "safepoint__begin", TIMELINE_SAFEPOINT_BEGIN, NONE, NO_TEXTS},

@@ -13,7 +13,7 @@ enum mark_kind {
      * number: ns until all threads stood */
     MARK_SAFEPOINT,
     MARK_OPERATION,    /* of the VM thread. text: its name; number: 1 while others run on */
-    MARK_GC,           /* number: 1 of a full one */
+    MARK_GC,           /* number: 1 of a full one, whoever asked for it */
     MARK_COMPILE,      /* text: "C1", "C2"; subject: the method; number: 1: it gave nothing */
     MARK_DEOPT,        /* text: reason and action; subject: method and line */
     MARK_THREAD_START, /* text: its name; number: Java's id */

@@ -263,6 +263,24 @@ static int note_safepoint(struct marks *marks, const struct perf_sample *sample,
     return 0;
 }
 
+/*
+ * gc__begin tells what was asked for, and a collection for want of room that ends as a full one was
+ * not asked for as such. Which it became the collectors' names tell (GCMemoryManager's).
+ */
+static void note_collector(const struct marks *marks, const struct perf_sample *sample,
+                           const struct timeline_probe_raw *raw)
+{
+    static const char *const full[] = {"MarkSweepCompact", "PS MarkSweep", "G1 Old Generation"};
+    char name[TEXT_MAX];
+    struct open_mark *open = find(marks, sample->tid, MARK_GC);
+    read_text(sample, raw, 0, name, sizeof name);
+    for (size_t i = 0; open && i < sizeof full / sizeof *full; i++) {
+        if (strcmp(name, full[i]) == 0) {
+            open->number = 1;
+        }
+    }
+}
+
 static int begin_operation(struct marks *marks, const struct perf_sample *sample,
                            const struct timeline_probe_raw *raw)
 {
@@ -321,6 +339,9 @@ int marks_add(struct marks *marks, const struct perf_sample *sample, const struc
         return begin(marks, sample, MARK_GC, raw.number & 0xff, NULL, NULL);
     case TIMELINE_GC_END:
         return end(marks, sample, MARK_GC, taker);
+    case TIMELINE_GC_MEMORY:
+        note_collector(marks, sample, &raw);
+        return 0;
     case TIMELINE_OPERATION_BEGIN:
         return begin_operation(marks, sample, &raw);
     case TIMELINE_OPERATION_END:
