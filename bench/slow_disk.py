@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
-"""What a slow disk under the agent's dump costs a program that keeps the JIT busy (bench/programs/Compiled.java): in one
-JVM, spans of some seconds without a session of the agent and with one, whose disk is healthy, takes 20 ms a write, or
-hangs (java-tests/slow_disk, preloaded). Each span with a session stands between two without.
+"""What a slow disk under the agent's dump costs a program that keeps the JIT busy (bench/programs/Compiled.java): in
+one JVM, spans of some seconds without a session of the agent and with one, whose disk is healthy, takes 20 ms a write,
+or hangs (java-tests/slow_disk, preloaded). Each span with a session stands between two without.
 
-Judged by rounds of the program in a second of its own time: what passed less what its main thread and the JVM's VM
-Thread, which it waits for in a collection, waited for a processor (schedstat). Other work on the machine changes that
-little, and a thread that is held by a disk sleeps, which is in it. Prints how much longer a round takes than in the
-spans beside it: the mean of the middle half of all spans, and where it lies with 95 %. A session's begin, which tells
-of all code once, and its end are in no span.
+How long a round takes by the clock depends on when the JIT is through with its methods, and that on what else the
+machine does: it says little. So it is told in parts: the processor time that a round takes the program's thread, the
+median of a span, for in some rounds code is missing; the time in which that thread sleeps, which is where a disk would
+hold it (what the VM Thread waits for a processor meanwhile is taken off, its work in a collection is not), and how
+often it goes to sleep, which no other work on the machine changes; and the processor time of the threads that the agent
+works on, the JVM's Service Thread and its own. A round's time is the sum of the first two. What it is over those
+beside it: the mean of the middle half of all spans, and where that lies with 95 %. A session's begin, which tells of
+all code once, and its end are in no span.
 """
 import argparse
 import bisect
 import os
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,22 +27,29 @@ import sampling
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WAYS = ("healthy", "20 ms", "hangs")
+PARTS = ("a round, %", "of it processor time, %", "asleep, us", "sleeps in 100 rounds", "the agent's threads, us")
 
 
-def waited(pid):
-    """Ns that the main thread and the VM Thread have waited for a processor."""
-    total = 0
+AGENT = ("Service Thread", "jdagent writer")
+
+
+def times(pid):
+    """{thread: (ns that it has run, ns that it waited for a processor, how often it slept)}"""
+    found = {}
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
                 name = file.read().strip()
-            # The launcher's first thread waits for the second one, which is Java's main.
-            if name == "VM Thread" or (name == "java" and int(thread) != pid):
-                with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
-                    total += int(file.read().split()[1])
+            with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                ran, waited, _ = map(int, file.read().split())
+            with open(f"/proc/{pid}/task/{thread}/status", encoding="utf-8") as file:
+                sleeps = next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
         except OSError:
             continue
-    return total
+        # The launcher's first thread waits for the second one, which is Java's main.
+        if int(thread) != pid:
+            found[name] = (ran, waited, sleeps)
+    return found
 
 
 class Disk:
@@ -64,15 +75,19 @@ def ask(jvm, build, words):
 
 
 def span(jvm, seconds):
-    """(begin, end, ns of the program's own time)"""
-    begin, before = time.monotonic_ns(), waited(jvm.pid)
+    """(begin, end, ns that the program's thread slept, how often, ns of the agent's threads)"""
+    begin, before = time.monotonic_ns(), times(jvm.pid)
     time.sleep(seconds)
-    end, after = time.monotonic_ns(), waited(jvm.pid)
-    return begin, end, end - begin - (after - before)
+    end, after = time.monotonic_ns(), times(jvm.pid)
+
+    def passed(name, which):
+        return after.get(name, (0, 0, 0))[which] - before.get(name, (0, 0, 0))[which]
+    slept = end - begin - passed("java", 0) - passed("java", 1) - passed("VM Thread", 1)
+    return begin, end, slept, passed("java", 2), sum(passed(name, 0) for name in AGENT)
 
 
 def measure(options, build, scratch):
-    """For each way, how much longer a round took in each of its spans."""
+    """For each way, what a round took in each of its spans, against those beside it: see PARTS."""
     rounds = os.path.join(scratch, "rounds")
     disk = Disk(scratch)
     os.mkdir(disk.directory)
@@ -101,13 +116,23 @@ def measure(options, build, scratch):
         jvm.kill()
         jvm.wait()
     with open(rounds, encoding="ascii") as lines:
-        ends = [int(line) for line in lines if line.endswith("\n")]
-    of_round = [own / (bisect.bisect_left(ends, end) - bisect.bisect_left(ends, begin))
-                for _, (begin, end, own) in spans]
+        took = [tuple(map(int, line.split())) for line in lines if line.endswith("\n")]
+    ends = [end for end, _ in took]
+    of_round = []
+    for _, (begin, end, slept, sleeps, agent) in spans:
+        inside = took[bisect.bisect_left(ends, begin):bisect.bisect_left(ends, end)]
+        if not inside: # a method that the program waits for, on a machine with no time for it
+            sys.exit("bench: no round in a span: --seconds")
+        of_round.append((statistics.median(cpu for _, cpu in inside), slept / len(inside), sleeps / len(inside),
+                         agent / len(inside)))
     found = {way: [] for way in WAYS}
     for i, (way, _) in enumerate(spans):
         if way:
-            found[way].append(2 * of_round[i] / (of_round[i - 1] + of_round[i + 1]) - 1)
+            beside = [statistics.fmean(pair) for pair in zip(of_round[i - 1], of_round[i + 1])]
+            more = [its - theirs for its, theirs in zip(of_round[i], beside)]
+            alone = beside[0] + beside[1]
+            found[way].append((100 * (more[0] + more[1]) / alone, 100 * more[0] / alone, more[1] / 1000,
+                               100 * more[2], more[3] / 1000))
     return found
 
 
@@ -127,9 +152,10 @@ def main():
                         os.path.join(HERE, "programs", "Compiled.java")], check=True)
         found = measure(options, build, scratch)
     for way in WAYS:
-        mean, low, high = sampling.spread(found[way], sampling.middle)
-        print(f"{way}: a round takes {100 * mean:+.2f} % ({100 * low:+.2f} to {100 * high:+.2f}, 95 %), "
-              f"{len(found[way])} spans")
+        print(f"{way}, {len(found[way])} spans:")
+        for what, values in zip(PARTS, zip(*found[way])):
+            print(f"  {what:<24}" +
+                  "{:+8.2f} ({:+.2f} to {:+.2f}, 95 %)".format(*sampling.spread(values, sampling.middle)))
 
 
 main()

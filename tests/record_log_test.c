@@ -4,6 +4,7 @@
 #include "scratch.h"
 
 #include "writer/disk_room.h"
+#include "writer/log_queue.h"
 #include "writer/message.h"
 #include "writer/record_log.h"
 #include "writer/stamp.h"
@@ -13,6 +14,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -220,6 +222,48 @@ static void hung_disk_holds_nobody(void **state)
     assert_int_equal(tells_once_of(state, "jit-7.dump", 0x20000, 200), 200);
 }
 
+/* Whether who is in a hurry was held. */
+static bool waits_for_room(struct log_queue *queue)
+{
+    struct rusage before;
+    struct rusage after;
+    assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+    log_queue_make_room(queue, false);
+    assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+    return after.ru_nvcsw > before.ru_nvcsw;
+}
+
+static void post(struct log_queue *queue)
+{
+    static uint8_t bytes[600];
+    struct iovec piece = {bytes, sizeof(bytes)};
+    assert_true(log_queue_post(queue, &(struct log_head){0}, &piece, 1));
+}
+
+/* Each write of a slow disk is progress, but none for those who wait. */
+static void slow_disk_holds_nobody_twice(void **state)
+{
+    (void)state;
+    struct log_queue *queue = log_queue_new(1000);
+    struct log_batch batch;
+    assert_non_null(queue);
+    post(queue);
+    assert_true(log_queue_take(queue, &batch));
+    assert_false(waits_for_room(queue)); /* there is room */
+    for (int i = 0; i < 3; i++) {
+        post(queue);
+        assert_true(waits_for_room(queue));
+        for (int write = 0; write < 3; write++) {
+            log_queue_progress(queue);
+            assert_false(waits_for_room(queue));
+        }
+        log_queue_release(queue);
+        assert_true(log_queue_take(queue, &batch));
+        assert_false(waits_for_room(queue)); /* and may wait again */
+    }
+    log_queue_free(queue);
+}
+
 static bool is_closed(void)
 {
     return faulty_disk.calls > 1; /* the end, behind the record */
@@ -335,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(of_segments_only_so_many_are_kept, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(living_code_alone_may_fill_a_segment, set_up,
                                         scratch_remove),
+        cmocka_unit_test_setup_teardown(slow_disk_holds_nobody_twice, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(hung_disk_holds_nobody, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_hung_disk, set_up,
                                         scratch_remove),

@@ -13,8 +13,10 @@
 #include <string.h>
 
 enum {
-    LOOKS = 20, /* before the thread sleeps, */
-    LOOK_NS = 100000,
+    /* Before the thread sleeps: whoever posts a burst wakes it once, and the burst goes out in few
+     * writes. With shorter ones the looking costs more than the writing. */
+    LOOKS = 2,
+    LOOK_NS = 1000000,
     PATIENCE_MS = 500,
     SHORT_PATIENCE_MS = 10,
     SETTLE_MS = 2000, /* on a busy machine the other thread may not run for a second; see settle */
@@ -34,6 +36,7 @@ struct log_queue {
     bool stopping;
     bool ended;
     bool left_alone;
+    bool waited_in_vain; /* somebody in a hurry, since half of it was free */
     uint64_t progress_at;
 };
 
@@ -146,9 +149,12 @@ void log_queue_make_room(struct log_queue *queue, bool patient)
 {
     unsigned patience = patient ? PATIENCE_MS : SHORT_PATIENCE_MS;
     pthread_mutex_lock(&queue->lock);
-    while (queue->waiting.size > queue->limit / 2 && !is_stuck(queue, patience)) {
+    while (queue->waiting.size > queue->limit / 2 && (patient || !queue->waited_in_vain) &&
+           !is_stuck(queue, patience)) {
         wait_ms(queue, &queue->progress, STEP_MS);
     }
+    /* Else a disk that takes 20 ms a write would hold the program for ten of each. */
+    queue->waited_in_vain = queue->waiting.size > queue->limit / 2;
     pthread_mutex_unlock(&queue->lock);
 }
 

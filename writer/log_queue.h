@@ -52,7 +52,8 @@ bool log_queue_post(struct log_queue *queue, const struct log_head *head,
 
 /*
  * Waits until half of the queue is free, as long as the other thread gets on: not at all for one
- * that has been at the same record for ten milliseconds; `patient`: for half a second.
+ * that has been at the same record for ten milliseconds, and then not again before half was free;
+ * `patient`: for half a second.
  */
 void log_queue_make_room(struct log_queue *queue, bool patient);
 
