@@ -174,16 +174,26 @@ unpack_java_xml() {
     (cd java.xml && "$jdk/bin/jar" xf "$1" "${packages[@]}")
 }
 
-# javac_recording: sets recording to a directory with the dump of javac over its workload, and `oracle`,
-# what the oracle heard in the same JVM. ctest names one that was made for all tests of this JDK.
+# javac_recording: sets recording to a directory with the dump of javac over its workload, `oracle`, what the oracle
+# heard in the same JVM, and, where perf can sample, `profile`, what jdperf recorded, and `codecache`, what
+# -XX:+PrintCodeCache said. ctest names one that was made for all tests of this JDK.
 javac_recording() {
     recording=${JDAGENT_RECORDING:-$scratch/recording}
     [ ! -e "$recording/oracle" ] || return 0
     javac_workload
     mkdir -p "$recording"
-    # The oracle is first to hear of the JVM's death, and so of one method that the agent did not at most.
-    jvm_flags "-agentpath:$oracle=$recording/oracle" "-agentpath:$agent=dir=$recording"
-    "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" || fail "javac failed"
+    # The oracle is first to hear of the JVM's death, and so of one method that the agent did not at most: what
+    # JAVA_TOOL_OPTIONS has already stands before what jdperf adds.
+    if ! (need_perf) >/dev/null; then
+        jvm_flags "-agentpath:$oracle=$recording/oracle" "-agentpath:$agent=dir=$recording"
+        "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" || fail "javac failed"
+        return
+    fi
+    jvm_flags -XX:+PrintCodeCache
+    JAVA_TOOL_OPTIONS=-agentpath:$oracle=$recording/oracle \
+        "$jdperf" record -o "$recording/profile" --keep-raw -e cpu-clock -F 799 -- \
+        "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$recording/codecache" 2>"$scratch/said" ||
+        fail "jdperf record: $(tail -n 5 "$scratch/said")"
 }
 
 # jvm_flags FLAG...: the flags as javac wants them, in javac_flags.

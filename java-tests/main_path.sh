@@ -4,19 +4,13 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-javac_workload
-
-jvm_flags -XX:+PrintCodeCache
-profile=$scratch/profile
-"$jdperf" record -o "$profile" --keep-raw -e cpu-clock -F 1999 -- \
-    "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/codecache" 2>"$scratch/said" ||
-    fail "jdperf record: $(tail -n 5 "$scratch/said")"
-verify "$(the_dump "$profile")"
+javac_recording
+profile=$recording/profile
 
 # named WHAT FILE
 named() {
     local total named
-    read -r total named < <(leaf_names "$2" "$scratch/codecache")
+    read -r total named < <(leaf_names "$2" "$recording/codecache")
     claim "$1: named" "$(share "$named" "$total") of $total"
     [ "$total" -ge 3000 ] || fail "only $total samples in generated code"
     at_least "$named" "$total" 99.9 || fail "$1: less than 99.9 % named"

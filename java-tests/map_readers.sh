@@ -9,6 +9,9 @@ bpftrace -e 'BEGIN { exit(); }' >"$scratch/bpf" 2>&1 || skip "no BPF here: $(tai
 bcc_python=/usr/bin/python3 # for which Debian packages bcc
 "$bcc_python" -c 'import bcc' 2>/dev/null || skip "bcc's Python module is not installed"
 
+cache=PER_PID
+case $(bpftrace --version) in *v0.1[0-7].*) cache=1 ;; esac
+
 compile Streams
 "$jdk/bin/java" "-agentpath:$agent=mode=map" -XX:+PreserveFramePointer -cp "$classes" Streams 600 >"$scratch/out" &
 pid=$!
@@ -19,8 +22,10 @@ entries() { [ "$(grep -c . "$map" 2>/dev/null)" -ge 500 ]; }
 wait_until 300 "map with 500 entries" entries
 code_cache "$pid" >"$scratch/codecache"
 
-# The stack's addresses below their names; of a frame without a name bpftrace prints the address alone.
-bpftrace -e "profile:hz:499 /pid == $pid/ { @[ustack(perf, 1)] = count(); } interval:s:5 { exit(); }" \
+# The stack's addresses below their names; of a frame without a name bpftrace prints the address alone. It looks for
+# names at the end, when the map is still, and reads the map once.
+BPFTRACE_CACHE_USER_SYMBOLS=$cache bpftrace --unsafe \
+    -e "profile:hz:499 /pid == $pid/ { @[ustack(perf, 1)] = count(); } interval:s:5 { system(\"kill -STOP $pid\"); exit(); }" \
     >"$scratch/stacks" 2>"$scratch/bpf" || fail "bpftrace: $(tail -n 3 "$scratch/bpf")"
 read -r total named < <(awk -v ranges="$(code_ranges "$scratch/codecache" | tr '\n' ' ')" '
     function wide(hex) { return "x" substr("0000000000000000", 1, 16 - length(hex)) hex }
