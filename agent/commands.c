@@ -9,6 +9,7 @@
 #include "agent/session_clock.h"
 #include "agent/status.h"
 #include "writer/message.h"
+#include "writer/own_thread.h"
 
 #include <errno.h>
 #include <string.h>
@@ -162,7 +163,8 @@ static void *run_healer(void *unused)
 /* On the log's thread, which must not wait for the JVM. */
 static void heal(void *unused, enum record_log_want want)
 {
-    if (atomic_fetch_or(&wants, 1U << want) == 0 && session_clock_thread(run_healer, unused) != 0) {
+    if (atomic_fetch_or(&wants, 1U << want) == 0 &&
+        own_thread_start(run_healer, unused, OWN_THREAD_JAVA_STACK, NULL) != 0) {
         atomic_store(&wants, 0);
     }
 }

@@ -9,11 +9,11 @@
  */
 #include "agent/journal.h"
 
-#include "agent/session_clock.h"
 #include "format/threads.h"
 #include "writer/disk_room.h"
 #include "writer/message.h"
 #include "writer/output_file.h"
+#include "writer/own_thread.h"
 #include "writer/process.h"
 #include "writer/stamp.h"
 
@@ -494,7 +494,7 @@ static int open_drainer(const struct journal_options *options)
         drain.generation = process_generation();
         drain.ending = drain.ended = false;
         drain.running = true;
-        error = session_clock_thread(run, NULL);
+        error = own_thread_start(run, NULL, OWN_THREAD_JAVA_STACK, NULL);
         if (error) {
             message(MESSAGE_ERROR, "failed to start %s: %s", options->path, strerror(-error));
             output_file_discard(&drain.file);

@@ -1,10 +1,10 @@
 #include "agent/session_clock.h"
 
 #include "agent/lease.h"
+#include "writer/own_thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
@@ -98,26 +98,6 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* The JVM's signals (suspension, stack dumps, SIGTERM) are for threads that it knows. The stack is
- * one for Java code, which runs where the JVM gets to know a thread. */
-int session_clock_thread(void *(*start)(void *argument), void *argument)
-{
-    enum { STACK_BYTES = 1024 * 1024 };
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, &attributes, start, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return -error;
-}
-
 int session_clock_start(const struct session_clock *clock)
 {
     struct running *running = malloc(sizeof(*running));
@@ -130,7 +110,7 @@ int session_clock_start(const struct session_clock *clock)
         pthread_mutex_lock(&lock);
         running->number = ++current;
         pthread_mutex_unlock(&lock);
-        error = session_clock_thread(run, running);
+        error = own_thread_start(run, running, OWN_THREAD_JAVA_STACK, NULL);
     }
     if (error) {
         free(running);

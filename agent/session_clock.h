@@ -24,10 +24,6 @@ struct session_clock {
 /* Starts the clock of a session. 0 or a negative errno; the lease is closed then. */
 int session_clock_start(const struct session_clock *clock);
 
-/* Starts a thread of the session's own, without the JVM's signals, with a stack for Java code. 0 or
- * a negative errno. */
-int session_clock_thread(void *(*run)(void *argument), void *argument);
-
 /* Does not wait: a call that is just about to be made may still come. */
 void session_clock_cancel(void);
 

@@ -44,7 +44,7 @@ bool log_batch_next(struct log_batch *batch, struct log_message *message);
 
 /* Of at most `limit` bytes; one record alone may have more. NULL: no memory. */
 struct log_queue *log_queue_new(size_t limit);
-void log_queue_free(struct log_queue *queue);
+void log_queue_free(struct log_queue *queue); /* NULL is fine */
 
 /* Appends a record made of pieces. False: there is no room, and nothing has changed. */
 bool log_queue_post(struct log_queue *queue, const struct log_head *head,

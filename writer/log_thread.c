@@ -3,10 +3,10 @@
 
 #include "writer/disk_room.h"
 #include "writer/message.h"
+#include "writer/own_thread.h"
 #include "writer/stamp.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 enum {
@@ -206,28 +206,13 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* The process' signals are for threads that it knows. */
 int log_thread_start(struct record_log *log)
 {
-    pthread_attr_t attributes;
-    sigset_t all;
-    sigset_t before;
     log->queue = log_queue_new(QUEUE_BYTES);
-    if (!log->queue) {
-        return -ENOMEM;
-    }
-    int error = pthread_attr_init(&attributes);
-    if (!error) {
-        pthread_attr_setstacksize(&attributes, STACK_BYTES);
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        error = pthread_create(&log->thread, &attributes, run, log);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        pthread_attr_destroy(&attributes);
-    }
+    int error = log->queue ? own_thread_start(run, log, STACK_BYTES, &log->thread) : -ENOMEM;
     if (error) {
         log_queue_free(log->queue);
         log->queue = NULL;
     }
-    return -error;
+    return error;
 }
