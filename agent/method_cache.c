@@ -27,10 +27,8 @@
 
 #include "agent/class_cache.h"
 #include "agent/hash_table.h"
-#include "agent/method_listing.h"
 #include "agent/source_name.h"
 #include "writer/lock_held.h"
-#include "writer/source_text.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -41,7 +39,6 @@ struct cached_method {
     uint32_t references;           /* sets, and pieces of live code */
     const void *vm_method;         /* HotSpot's Method, NULL: not to be had */
     struct known_class *known_class;
-    char *listing; /* see writer/code.h */
     struct java_method known;
     struct line_entry lines[]; /* behind them the name */
 };
@@ -95,12 +92,6 @@ static struct cached_method *take_known(struct method_cache *cache, jmethodID id
     return method;
 }
 
-static void free_method(struct cached_method *method)
-{
-    free(method->listing);
-    free(method);
-}
-
 /* Gives back one reference; the lock is held. */
 static void drop_method(struct method_cache *cache, struct cached_method *method)
 {
@@ -109,7 +100,7 @@ static void drop_method(struct method_cache *cache, struct cached_method *method
     }
     class_cache_drop(&cache->classes, method->known_class);
     hash_table_remove(&cache->methods, &method->entry);
-    free_method(method);
+    free(method);
 }
 
 static void drop_code(struct method_cache *cache, struct live_code *code)
@@ -197,7 +188,6 @@ static struct cached_method *describe(const struct method_cache_options *options
     method->entry = (struct hash_table_entry){.key = key_of_id(id)};
     method->references = 1;
     method->known_class = known_class;
-    method->listing = NULL;
     method->known = (struct java_method){
         .method = {.name = memcpy((char *)method->lines + lines_bytes, name, name_bytes),
                    .class_name = known_class->name,
@@ -267,13 +257,6 @@ static struct cached_method *describe_or_drop(struct method_set *set, jmethodID 
     return method;
 }
 
-static bool wants_listing(const struct method_cache_options *options,
-                          const struct known_class *known_class)
-{
-    return options->listings &&
-           !(known_class->path && source_text_exists(options->source_path, known_class->path));
-}
-
 /* The method as HotSpot's own structures have it; until the next one is read. NULL: not to be had.
  */
 static const struct hotspot_method *read_own(struct method_set *set, const void *vm_method)
@@ -307,7 +290,6 @@ static struct cached_method *take_own(struct method_set *set, jmethodID id,
 /* Asks the JVM; the answer holds a reference to its class, and is not in the cache as yet. */
 static struct cached_method *ask(struct method_set *set, jmethodID id, const void *vm_method)
 {
-    const struct method_cache_options *options = &set->cache->options;
     struct fetched_method fetched;
     if (!method_fetch(set->jvmti, id, &fetched)) {
         return NULL;
@@ -328,10 +310,6 @@ static struct cached_method *ask(struct method_set *set, jmethodID id, const voi
         method = describe_or_drop(set, id, known_class, &fetched, NULL);
     }
     method_fetch_free(set->jvmti, &fetched);
-    if (method && !is_other && wants_listing(options, known_class)) {
-        method->listing = method_listing(set->jvmti, set->jni, id, &method->known);
-        method->known.method.listing = &method->listing;
-    }
     return method;
 }
 
@@ -342,7 +320,7 @@ static struct cached_method *ask(struct method_set *set, jmethodID id, const voi
 static struct cached_method *fetch(struct method_set *set, jmethodID id, const void *vm_method)
 {
     const struct hotspot_method *own = NULL;
-    if (vm_method && !set->cache->options.listings && hotspot_nearby_lasts(set->nearby)) {
+    if (vm_method && hotspot_nearby_lasts(set->nearby)) {
         own = read_own(set, vm_method);
     }
     return own ? take_own(set, id, own) : ask(set, id, vm_method);
@@ -362,7 +340,7 @@ static struct cached_method *add_fetched(struct method_cache *cache, jmethodID i
     }
     if (known != method) {
         class_cache_drop(&cache->classes, method->known_class);
-        free_method(method);
+        free(method);
     }
     pthread_mutex_unlock(&cache->lock);
     return known;

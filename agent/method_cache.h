@@ -32,8 +32,6 @@ struct method_set {
 struct method_cache_options {
     enum name_style names;
     bool normalize;
-    bool listings;           /* bytecodes as text, for methods whose source is not in source_path */
-    const char *source_path; /* "": none; has to live as long as the cache */
     /*
      * What HotSpot's own structures tell of its Methods, see hotspot_bond and hotspot_one_method.
      * NULL: nothing, and the JVM is asked for each method's class.

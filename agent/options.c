@@ -108,11 +108,6 @@ static bool set_dir(struct options *options, const char *value)
     return set_path(options->dir, value);
 }
 
-static bool set_source_path(struct options *options, const char *value)
-{
-    return set_path(options->source_path, value);
-}
-
 static bool set_names(struct options *options, const char *value)
 {
     static const struct word words[] = {{"java", NAMES_JAVA},
@@ -375,7 +370,6 @@ static const struct option {
     {"samply", "on, off", set_samply, NULL, false},
     {"alloc", "a number of bytes, perhaps with K or M behind it, on, off", set_alloc, NULL, false},
     {"locks", "a duration such as 100us or 1ms, on, off", set_locks, NULL, false},
-    {"source-path", "directories joined by ':'", set_source_path, NULL, true},
     {"clock", "monotonic, tsc", set_clock, NULL, false},
     {"max", "a number of bytes, perhaps with K, M or G behind it", set_max, NULL, false},
     {"segment", "a number of bytes from 64K up, perhaps with K, M or G behind it", set_segment,

@@ -46,9 +46,8 @@ struct options {
     bool waits;   /* and tell where virtual threads wait */
     bool log;     /* have the JVM log its pauses */
     bool samply;
-    uint64_t alloc_bytes;       /* mean distance of sampled allocations; 0: none are told */
-    uint64_t lock_ns;           /* waits for monitors from here on are all told; 0: none are */
-    char source_path[PATH_MAX]; /* "": none */
+    uint64_t alloc_bytes; /* mean distance of sampled allocations; 0: none are told */
+    uint64_t lock_ns;     /* waits for monitors from here on are all told; 0: none are */
     bool tsc;
     uint64_t max_bytes;   /* 0: no limit */
     uint64_t segment;     /* bytes; 0: one file */

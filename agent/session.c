@@ -14,7 +14,6 @@
 #include "agent/session.h"
 
 #include "agent/identity.h"
-#include "agent/method_listing.h"
 #include "writer/message.h"
 #include "writer/process.h"
 
@@ -116,12 +115,9 @@ static bool read_method(void *hotspot, struct hotspot_nearby *nearby, const void
 struct session *session_new(const struct session_jvm *jvm, const struct options *options)
 {
     struct session *session = calloc(1, sizeof(*session));
-    bool listings = options->samply && options->modes & MODE_JITDUMP;
     const struct method_cache_options methods = {
         .names = options->names,
         .normalize = options->normalize,
-        .listings = listings && method_listing_prepare(jvm->jvmti),
-        .source_path = session ? session->options.source_path : NULL,
         .bond = bond,
         .read = read_method,
         .context = jvm->hotspot,

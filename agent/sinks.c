@@ -23,7 +23,6 @@ static int open_jitdump(const struct options *options, uint64_t start, struct si
         .start = start,
         .tsc = options->tsc,
         .samply = options->samply,
-        .source_path = options->source_path[0] ? options->source_path : NULL,
         .no_debug_info = !options->lines,
         .tree_lines = options->tree_lines,
         .max_bytes = options->max_bytes,

@@ -1,8 +1,8 @@
 /*
  * samply's three extensions of the jitdump format, as Markus Stange describes them in "Jitdump
  * record format for debug info with inlines" (gist mstange/8db7a7a0ec21ca1e93c5f7fc12077559,
- * October 2023). Written on request only (`samply=on`): samply itself and perf skip ids they do not
- * know, other readers stop at them.
+ * October 2023). Written on request only (`samply=on`, the last by `jdtool convert --samply`):
+ * samply itself and perf skip ids they do not know, other readers stop at them.
  *
  * All three stand ahead of the LOAD they describe, inside its group, and like the rest of a dump in
  * the byte order of the machine that wrote it. The prefix is that of every record (jitdump.h).
@@ -111,10 +111,11 @@ enum samply_color {
 
 /*
  * A source file for viewers that have none. Each path comes once a dump, in the first group that
- * needs it. Methods whose Java source cannot be had come as a file of their own with a line for
- * each bytecode, "NAME#ID.bytecode", which tells the lines of the source; no line record refers to
- * it. Behind it: the path, as in the file lists, path_size bytes with NUL and padding; then
- * the text, text_size bytes (no NUL), and padding up to a multiple of four.
+ * needs it. Classes whose Java source cannot be had may come as a file with a line for each of
+ * their methods and bytecodes, "java/util/HashMap$Node.bytecode", which tells the lines of the
+ * source; no line record refers to it. Behind it: the path, as in the file lists, path_size bytes
+ * with NUL and padding; then the text, text_size bytes (no NUL), and padding up to a multiple of
+ * four.
  */
 struct samply_embedded_source {
     struct jitdump_record prefix;

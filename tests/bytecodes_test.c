@@ -1,6 +1,8 @@
-/* Bytecodes as text, as javap has them. */
-#include "agent/bytecodes.h"
+/* Class files as text: their methods' bytecodes, as javap has them. */
+#include "jdtool/inspect/bytecodes.h"
 
+#include "jdtool/inspect/class_listing.h"
+#include "tests/class_file.h"
 #include "tests/random.h"
 
 #include <setjmp.h>
@@ -27,14 +29,14 @@ static const uint8_t pool_bytes[] = {
 
 static void assert_listing(const uint8_t *code, size_t size, const char *expected)
 {
-    static const struct line_entry lines[] = {{0, 12}, {4, 13}, {4, 14}, {1000, 15}};
+    static const struct bytecode_line lines[] = {{0, 12}, {4, 13}, {4, 14}, {1000, 15}};
     struct constant_pool pool;
     assert_true(constant_pool_open(&pool, pool_bytes, sizeof(pool_bytes), 12));
-    struct buffer out = BUFFER_INIT(1 << 16);
-    bytecodes_list(&out, code, size, lines, 4, &pool);
-    buffer_put(&out, "", 1);
-    assert_string_equal((const char *)out.bytes, expected);
-    buffer_free(&out);
+    struct bytes out = {0};
+    bytecodes_list(&out, code, size, lines, 4, &pool, SIZE_MAX);
+    bytes_put(&out, "", 1);
+    assert_string_equal((const char *)out.at, expected);
+    bytes_free(&out);
     constant_pool_close(&pool);
 }
 
@@ -62,7 +64,7 @@ static void instructions_with_constants_and_lines(void **state)
                    "    1: getfield #1  // Cls.count:I\n"
                    "    4: ifge 9  // line 14\n"
                    "    7: bipush -1\n"
-                   "    9: ldc #7  // \"a\\u000a\xc3\xa9"
+                   "    9: ldc #7  // \"a\\x0a\xc3\xa9"
                    "b\"\n"
                    "   11: ldc2_w #9  // long -2\n"
                    "   14: ldc #11  // int 256\n"
@@ -88,11 +90,12 @@ static void switches_are_aligned(void **state)
     assert_listing(code, 24,
                    "    0: iload_1  // line 12\n"
                    "    1: tableswitch -1: 21, 0: 26, default: 31\n");
-    struct buffer out = BUFFER_INIT(1 << 16);
-    bytecodes_list(&out, code + 24, sizeof(code) - 24, NULL, 0, &(struct constant_pool){0});
-    buffer_put(&out, "", 1);
-    assert_string_equal((const char *)out.bytes, "    0: lookupswitch 256: 255, default: 9\n");
-    buffer_free(&out);
+    struct bytes out = {0};
+    bytecodes_list(&out, code + 24, sizeof(code) - 24, NULL, 0, &(struct constant_pool){0},
+                   SIZE_MAX);
+    bytes_put(&out, "", 1);
+    assert_string_equal((const char *)out.at, "    0: lookupswitch 256: 255, default: 9\n");
+    bytes_free(&out);
 }
 
 static void what_is_cut_off_ends_the_listing(void **state)
@@ -126,13 +129,45 @@ static void random_bytes(void **state)
         }
         struct constant_pool pool;
         assert_true(constant_pool_open(&pool, constants, pool_size, random_below(&seed, 40)));
-        struct buffer out = BUFFER_INIT(1 << 20);
-        bytecodes_list(&out, code, size, NULL, 0, &pool);
+        struct bytes out = {0};
+        bytecodes_list(&out, code, size, NULL, 0, &pool, SIZE_MAX);
         assert_false(out.failed);
-        buffer_free(&out);
+        bytes_free(&out);
         constant_pool_close(&pool);
         free(code);
         free(constants);
+    }
+}
+
+static void methods_of_a_class_file(void **state)
+{
+    (void)state;
+    struct bytes out = {0};
+    assert_int_equal(class_listing(&out, class_bytes, sizeof(class_bytes)), 0);
+    bytes_put(&out, "", 1);
+    assert_string_equal((const char *)out.at, CLASS_LISTING);
+    bytes_free(&out);
+    assert_int_equal(class_listing(&out, class_bytes + 1, sizeof(class_bytes) - 1), 0);
+    assert_int_equal(out.size, 0); /* no class file */
+    bytes_free(&out);
+}
+
+/* Nothing is read outside of a class file that ends early or is broken (sanitizers watch). */
+static void broken_class_files(void **state)
+{
+    (void)state;
+    uint64_t seed = random_seed();
+    for (size_t round = 0; round < 3000; round++) {
+        size_t size = round < sizeof(class_bytes) ? round : sizeof(class_bytes);
+        uint8_t *copy = malloc(size ? size : 1);
+        memcpy(copy, class_bytes, size);
+        for (int i = 0; i < 3 && round >= sizeof(class_bytes); i++) {
+            copy[random_below(&seed, size)] = (uint8_t)random_next(&seed);
+        }
+        struct bytes out = {0};
+        assert_int_equal(class_listing(&out, copy, size), 0);
+        bytes_free(&out);
+        free(copy);
     }
 }
 
@@ -143,6 +178,8 @@ int main(void)
         cmocka_unit_test(switches_are_aligned),
         cmocka_unit_test(what_is_cut_off_ends_the_listing),
         cmocka_unit_test(random_bytes),
+        cmocka_unit_test(methods_of_a_class_file),
+        cmocka_unit_test(broken_class_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -418,7 +418,7 @@ static uint64_t convert(const char *from, const char *to, bool to_tree)
     FILE *out = fopen(to, "we");
     assert_non_null(out);
     assert_int_equal(jitdump_reader_open(from, &reader), 0);
-    assert_int_equal(convert_dump(reader, from, to_tree, put_bytes, out, &result), 0);
+    assert_int_equal(convert_dump(reader, from, to_tree, NULL, put_bytes, out, &result), 0);
     jitdump_reader_close(reader);
     assert_int_equal(fclose(out), 0);
     assert_int_equal(result.loads, CODES);

@@ -3,7 +3,6 @@
 
 #include "format/samply.h"
 #include "tests/inlined_code.h"
-#include "tests/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,9 +25,9 @@ static const struct jitdump_record *next_record(const struct buffer *buffer, siz
     return record;
 }
 
-static struct buffer records_of(const struct code *code, const char *source_path)
+static struct buffer records_of(const struct code *code)
 {
-    struct samply_records *records = samply_records_new(source_path);
+    struct samply_records *records = samply_records_new();
     assert_non_null(records);
     struct buffer buffer = BUFFER_INIT(1 << 20);
     samply_records_put(records, &buffer, code, 77);
@@ -40,11 +39,11 @@ static struct buffer records_of(const struct code *code, const char *source_path
 static void inline_tree(void **state)
 {
     (void)state;
-    struct buffer buffer = records_of(&inlined_code, NULL);
+    struct buffer buffer = records_of(&inlined_code);
     size_t at = 0;
     const struct samply_debug_info2 *info = (const void *)next_record(&buffer, &at);
     assert_int_equal(info->prefix.id, 827346259);
-    assert_null(next_record(&buffer, &at)); /* no tier is known, no source wanted */
+    assert_null(next_record(&buffer, &at)); /* no tier is known */
 
     static const char files[] = "pkg/Outer.java\0pkg/Left.java\0\0";
     static const char names[] =
@@ -109,7 +108,7 @@ static void calls_without_code_are_left_out(void **state)
     code.ranges = ranges;
     code.range_count = 1;
     code.ranges_end = 90;
-    struct buffer buffer = records_of(&code, NULL);
+    struct buffer buffer = records_of(&code);
     const struct samply_debug_info2 *info = (const void *)buffer.bytes;
     assert_int_equal(info->function_count, 1); /* it calls itself */
     assert_int_equal(info->inline_call_count, 1);
@@ -128,7 +127,7 @@ static void rows_without_tree(void **state)
     };
     struct code code = {
         .size = 16, .name = "a", .method = &outer_method, .rows = rows, .row_count = 3};
-    struct buffer buffer = records_of(&code, NULL);
+    struct buffer buffer = records_of(&code);
     const struct samply_debug_info2 *info = (const void *)buffer.bytes;
     assert_int_equal(info->function_count, 1);
     assert_int_equal(info->inline_call_count, 0);
@@ -141,7 +140,7 @@ static void assert_tier(struct code code, int32_t kind, int32_t tier, const char
 {
     code.facts.kind = kind;
     code.facts.tier = tier;
-    struct buffer buffer = records_of(&code, NULL);
+    struct buffer buffer = records_of(&code);
     if (!name) {
         assert_int_equal(buffer.size, 0);
     } else {
@@ -172,82 +171,6 @@ static void tiers_are_named(void **state)
     assert_tier(method, -1, -1, NULL);
 }
 
-/* "a:SCRATCH", where pkg is a directory in SCRATCH that holds Outer.java and no Left.java. */
-static void sources_come_once(void **state)
-{
-    const char *directory = *state;
-    char package[300];
-    char source_path[300];
-    char file[320];
-    snprintf(package, sizeof(package), "%s/pkg", directory);
-    snprintf(source_path, sizeof(source_path), "/nonexistent:%s:", directory);
-    snprintf(file, sizeof(file), "%s/Outer.java", package);
-    assert_int_equal(mkdir(package, 0700), 0);
-    scratch_write(file, "class Outer {}");
-
-    struct samply_records *records = samply_records_new(source_path);
-    assert_non_null(records);
-    struct buffer buffer = BUFFER_INIT(1 << 20);
-    samply_records_put(records, &buffer, &inlined_code, 77);
-    size_t at = 0;
-    const struct samply_embedded_source *source = (const void *)next_record(&buffer, &at);
-    assert_int_equal(source->prefix.id, 827346261);
-    assert_int_equal(source->path_size, 16);
-    assert_int_equal(source->text_size, 14);
-    assert_int_equal(source->prefix.total_size, sizeof(*source) + 16 + 16);
-    assert_string_equal((const char *)(source + 1), "pkg/Outer.java");
-    assert_memory_equal((const char *)(source + 1) + 16, "class Outer {}\0", 16);
-    assert_int_equal(next_record(&buffer, &at)->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
-    assert_null(next_record(&buffer, &at));
-
-    buffer_clear(&buffer);
-    samply_records_put(records, &buffer, &inlined_code, 77);
-    at = 0;
-    assert_int_equal(next_record(&buffer, &at)->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
-    assert_null(next_record(&buffer, &at));
-
-    /* A class that comes back: another struct, the same file. Many files more in between. */
-    for (int i = 0; i < 1000; i++) {
-        char path[32];
-        snprintf(path, sizeof(path), "pkg/None%d.java", i);
-        struct source_file again = {.path = i < 999 ? path : "pkg/Outer.java"};
-        struct method method = {.name = "m", .file = &again};
-        struct code_row row = {.offset = 0, .line = 1, .file = &again};
-        struct code code = {
-            .size = 16, .name = "m", .method = &method, .rows = &row, .row_count = 1};
-        buffer_clear(&buffer);
-        samply_records_put(records, &buffer, &code, 77);
-        at = 0;
-        assert_int_equal(next_record(&buffer, &at)->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
-    }
-
-    buffer_free(&buffer);
-    samply_records_free(records);
-    assert_int_equal(unlink(file), 0);
-}
-
-/* The path is a class file's word. */
-static void sources_stay_inside_their_directory(void **state)
-{
-    char outside[300];
-    snprintf(outside, sizeof(outside), "%s/inside", (const char *)*state);
-    assert_int_equal(mkdir(outside, 0700), 0);
-    scratch_write(scratch_path(state, "Secret.java"), "secret");
-    static const char *const paths[] = {"../Secret.java", "a/../../Secret.java", "/etc/hostname",
-                                        "..", "inside"};
-    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-        struct source_file file = {.path = paths[i]};
-        struct method method = {.name = "m", .file = &file};
-        struct code_row row = {.offset = 0, .line = 1, .file = &file};
-        struct code code = {
-            .size = 16, .name = "m", .method = &method, .rows = &row, .row_count = 1};
-        struct buffer buffer = records_of(&code, i == 4 ? *state : outside);
-        const struct jitdump_record *record = (const void *)buffer.bytes;
-        assert_int_equal(record->id, SAMPLY_JIT_CODE_DEBUG_INFO2);
-        buffer_free(&buffer);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,9 +178,6 @@ int main(void)
         cmocka_unit_test(calls_without_code_are_left_out),
         cmocka_unit_test(rows_without_tree),
         cmocka_unit_test(tiers_are_named),
-        cmocka_unit_test_setup_teardown(sources_come_once, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(sources_stay_inside_their_directory, scratch_create,
-                                        scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

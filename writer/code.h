@@ -29,9 +29,6 @@ struct method {
     const char *class_name;         /* "java.util.HashMap"; NULL: unknown */
     uint32_t first_line;            /* of its line table, 0: unknown */
     uint32_t id;
-    char **listing; /* where its bytecodes as text are (malloc's), for samply's records. The sink
-                     * that has embedded them frees them and sets NULL there, under its lock; NULL,
-                     * here or there: none are wanted */
 };
 
 /* Code from `offset` up to the next row's belongs to this line. */

@@ -329,7 +329,7 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     dump->no_debug_info = options->no_debug_info;
     dump->tree_lines = options->tree_lines;
     if (options->samply) {
-        dump->samply = samply_records_new(options->source_path);
+        dump->samply = samply_records_new();
         if (!dump->samply) {
             message(MESSAGE_ERROR, "failed to start samply's records: out of memory");
             free_dump(dump);

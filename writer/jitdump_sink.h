@@ -8,16 +8,15 @@
 #include "writer/sink.h"
 
 struct jitdump_sink_options {
-    const char *directory;   /* an existing directory; the file in it is jit-PID.dump */
-    int directory_fd;        /* a descriptor of it, or AT_FDCWD: its name is all there is */
-    uint64_t start;          /* nothing counts from before this stamp */
-    bool tsc;                /* stamps are the TSC, and the header says so (ARCH_TIMESTAMP) */
-    bool samply;             /* samply's record extensions ahead of each LOAD */
-    const char *source_path; /* samply: directories with Java sources, separated by ':'; or NULL */
-    bool no_debug_info;      /* no lines, no trailer */
-    bool tree_lines;         /* no rows where the trailer's tree gives the same */
-    uint64_t max_bytes;      /* stop at a record boundary before this size; 0: no limit */
-    bool thread;             /* record_log.h tells of these */
+    const char *directory; /* an existing directory; the file in it is jit-PID.dump */
+    int directory_fd;      /* a descriptor of it, or AT_FDCWD: its name is all there is */
+    uint64_t start;        /* nothing counts from before this stamp */
+    bool tsc;              /* stamps are the TSC, and the header says so (ARCH_TIMESTAMP) */
+    bool samply;           /* samply's record extensions ahead of each LOAD */
+    bool no_debug_info;    /* no lines, no trailer */
+    bool tree_lines;       /* no rows where the trailer's tree gives the same */
+    uint64_t max_bytes;    /* stop at a record boundary before this size; 0: no limit */
+    bool thread;           /* record_log.h tells of these */
     bool waits;
     uint64_t reserve;
     uint64_t segment;

@@ -1,9 +1,7 @@
 #include "writer/samply_records.h"
 
-#include "format/fnv1a.h"
 #include "format/samply.h"
 #include "writer/regions.h"
-#include "writer/source_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +16,6 @@ struct numbering {
 };
 
 struct samply_records {
-    const char *source_path;
-    uint64_t *embedded;     /* the paths whose sources the dump has, as hashes; 0: a free slot */
-    uint32_t embedded_size; /* a power of two */
-    uint32_t embedded_count;
     struct numbering functions; /* struct method */
     struct numbering files;     /* struct source_file; NULL is a file, whose path is empty */
     struct regions regions;
@@ -90,11 +84,10 @@ static void numbering_free(struct numbering *numbering)
     free(numbering->in_order);
 }
 
-struct samply_records *samply_records_new(const char *source_path)
+struct samply_records *samply_records_new(void)
 {
     struct samply_records *records = calloc(1, sizeof(*records));
     if (records) {
-        records->source_path = source_path;
         records->nodes = BUFFER_INIT(SCRATCH_LIMIT);
         records->by_node = BUFFER_INIT(SCRATCH_LIMIT);
     }
@@ -109,7 +102,6 @@ void samply_records_free(struct samply_records *records)
     numbering_free(&records->functions);
     numbering_free(&records->files);
     regions_free(&records->regions);
-    free(records->embedded);
     buffer_free(&records->nodes);
     buffer_free(&records->by_node);
     free(records);
@@ -182,25 +174,6 @@ static void put_tier(struct buffer *buffer, const struct code *code, uint64_t ti
     size_t name = buffer->size;
     buffer_put(buffer, tiers[tier].name, name_size);
     put_padding(buffer, name);
-    end_record(buffer, start);
-}
-
-static void put_source(struct buffer *buffer, const char *path, const char *text, size_t text_size,
-                       uint64_t timestamp)
-{
-    size_t start = buffer->size;
-    struct samply_embedded_source record = {
-        .prefix = {.id = SAMPLY_EMBEDDED_SOURCE_FILE, .timestamp = timestamp},
-        .path_size = (uint32_t)((strlen(path) + SAMPLY_ALIGN) / SAMPLY_ALIGN * SAMPLY_ALIGN),
-        .text_size = (uint32_t)text_size,
-    };
-    buffer_put(buffer, &record, sizeof(record));
-    size_t at = buffer->size;
-    buffer_put_string(buffer, path);
-    put_padding(buffer, at);
-    at = buffer->size;
-    buffer_put(buffer, text, text_size);
-    put_padding(buffer, at);
     end_record(buffer, start);
 }
 
@@ -389,81 +362,6 @@ static void put_debug_info(struct samply_records *records, struct buffer *buffer
     end_record(buffer, start);
 }
 
-static uint64_t *embedded_slot(const struct samply_records *records, uint64_t hash)
-{
-    uint32_t slot = (uint32_t)(hash >> 32) & (records->embedded_size - 1);
-    while (records->embedded[slot] != 0 && records->embedded[slot] != hash) {
-        slot = (slot + 1) & (records->embedded_size - 1);
-    }
-    return &records->embedded[slot];
-}
-
-/*
- * Whether this is the first time that a path is asked for. The dump remembers, for a file that is
- * forgotten with its last class and met again has a new struct. Without memory: no.
- */
-static bool first_time(struct samply_records *records, const char *path)
-{
-    uint64_t hash = fnv1a(FNV1A_START, path) | 1;
-    if ((records->embedded_count + 1) * 2 > records->embedded_size) {
-        uint64_t *old = records->embedded;
-        uint32_t old_size = records->embedded_size;
-        uint32_t size = old_size ? old_size * 2 : 256;
-        uint64_t *grown = calloc(size, sizeof(*grown));
-        if (!grown) {
-            return false;
-        }
-        records->embedded = grown;
-        records->embedded_size = size;
-        for (uint32_t i = 0; i < old_size; i++) {
-            if (old[i] != 0) {
-                *embedded_slot(records, old[i]) = old[i];
-            }
-        }
-        free(old);
-    }
-    uint64_t *slot = embedded_slot(records, hash);
-    bool first = *slot == 0;
-    *slot = hash;
-    records->embedded_count += first;
-    return first;
-}
-
-/* The sources of all functions that the dump has not got. */
-static void put_sources(struct samply_records *records, struct buffer *buffer, uint64_t timestamp)
-{
-    for (uint32_t i = 0; i < records->files.count; i++) {
-        if (records->files.in_order[i] == &unknown_file) {
-            continue;
-        }
-        const struct source_file *file = records->files.in_order[i];
-        size_t size;
-        char *text = first_time(records, file->path)
-                         ? source_text_read(records->source_path, file->path, &size)
-                         : NULL;
-        if (text) {
-            put_source(buffer, file->path, text, size, timestamp);
-            free(text);
-        }
-    }
-}
-
-/* The bytecodes of a method without a source, named so that no other has the name. */
-static void put_listing(struct buffer *buffer, const struct method *method, uint64_t timestamp)
-{
-    char *path;
-    if (!method || !method->listing || !*method->listing) {
-        return;
-    }
-    char *text = *method->listing;
-    if (asprintf(&path, "%s#%u.bytecode", method->name, method->id) >= 0) {
-        put_source(buffer, path, text, strlen(text), timestamp);
-        free(path);
-    }
-    free(text);
-    *method->listing = NULL;
-}
-
 void samply_records_put(struct samply_records *records, struct buffer *buffer,
                         const struct code *code, uint64_t timestamp)
 {
@@ -471,12 +369,6 @@ void samply_records_put(struct samply_records *records, struct buffer *buffer,
         if (!prepare_nodes(records, code) || !number_names(records, code)) {
             buffer->failed = true;
             return;
-        }
-        if (records->source_path) {
-            put_sources(records, buffer, timestamp);
-        }
-        for (uint32_t i = 0; i < code->node_count; i++) {
-            put_listing(buffer, code->nodes[i].method, timestamp);
         }
         put_debug_info(records, buffer, code, timestamp);
     }

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Compares listings of bytecodes with what javap says of the same class.
 
-usage: listings.py CLASS JAVAP LISTING...
+usage: listings.py CLASS JAVAP LISTING
 
-CLASS is as in "java.util.HashMap", JAVAP the output of `javap -c -p -s -l CLASS`, each LISTING a file
-"CLASS.method(types)#ID.bytecode". Every instruction's place, name and first operand must be equal,
+CLASS is as in "java.util.HashMap", JAVAP the output of `javap -c -p -s -l CLASS`, LISTING the class's
+text: a line for each method that has code, "put(Ljava/lang/Object;)V", and its bytecodes. Every method's instruction's place, name and first operand must be equal,
 and the line where one begins. Exit status 1 and a line for each difference.
 """
-import os
 import re
 import sys
 
@@ -59,17 +58,28 @@ def javap_methods(path, class_name):
     return methods
 
 
+def listed_methods(path):
+    """{"m(int)": [line]}"""
+    methods = {}
+    for line in open(path, encoding="utf-8").read().splitlines():
+        if instruction(line):
+            methods[method].append(line)
+        else:
+            name, descriptor = line.split("(", 1)
+            method = f"{name}({types('(' + descriptor)})"
+            methods[method] = []
+    return methods
+
+
 def main():
-    class_name, javap = sys.argv[1:3]
-    methods = javap_methods(javap, class_name)
-    compared, faults = 0, 0
-    for path in sys.argv[3:]:
-        method = os.path.basename(path).rsplit("#", 1)[0][len(class_name) + 1 :]
-        if method not in methods:
-            print(f"{method}: javap knows only {', '.join(methods)}")
-            faults += 1
-            continue
-        text = open(path, encoding="utf-8").read().splitlines()
+    class_name, javap, listing = sys.argv[1:]
+    methods = {name: of for name, of in javap_methods(javap, class_name).items() if of[0]}
+    listed = listed_methods(listing)
+    compared, faults = 0, len(set(methods) ^ set(listed))
+    for method in set(methods) ^ set(listed):
+        print(f"{method}: only one of both knows it")
+    for method in set(methods) & set(listed):
+        text = listed[method]
         code, lines = methods[method]
         found = [instruction(line) for line in text]
         found_lines = {
@@ -82,7 +92,7 @@ def main():
             faults += 1
             where = next((pair for pair in zip(found, code) if pair[0] != pair[1]), "lines")
             print(f"{method}: {where}")
-    print(f"{compared} instructions of {len(sys.argv) - 3} methods as in javap; {faults} faults")
+    print(f"{compared} instructions of {len(listed)} methods as in javap; {faults} faults")
     return 1 if faults or compared == 0 else 0
 
 

@@ -30,6 +30,7 @@ struct entry {
 struct zip_file {
     int fd;
     uint64_t size;
+    uint64_t start; /* what its offsets count from: a jmod has a header of its own */
     uint8_t *directory;
     struct entry *entries;
     uint32_t count, room;
@@ -130,6 +131,9 @@ static int read_directory(struct zip_file *zip)
                 size = get32(tail + at + 12);
                 offset = get32(tail + at + 16);
                 err = size > DIRECTORY_MAX ? -EBADMSG : 0;
+                uint64_t end = zip->size - searched + at;
+                uint64_t whole = (uint64_t)offset + size;
+                zip->start = end > whole ? end - whole : 0;
                 break;
             }
         }
@@ -137,7 +141,7 @@ static int read_directory(struct zip_file *zip)
     free(tail);
     if (!err) {
         zip->directory = malloc((size_t)size + 1);
-        err = zip->directory ? read_at(zip, offset, zip->directory, size) : -ENOMEM;
+        err = zip->directory ? read_at(zip, zip->start + offset, zip->directory, size) : -ENOMEM;
     }
     return err ? err : read_entries(zip, size);
 }
@@ -235,11 +239,12 @@ int zip_file_read(struct zip_file *zip, const char *name, char **bytes, size_t *
     if (entry->size > ZIP_ENTRY_MAX || entry->packed > zip->size) {
         return -EBADMSG;
     }
-    int err = read_at(zip, entry->offset, header, sizeof header);
+    int err = read_at(zip, zip->start + entry->offset, header, sizeof header);
     if (err || memcmp(header, "PK\3\4", 4) != 0) {
         return err ? err : -EBADMSG;
     }
-    uint64_t start = (uint64_t)entry->offset + LOCAL_SIZE + get16(header + 26) + get16(header + 28);
+    uint64_t start =
+        zip->start + entry->offset + LOCAL_SIZE + get16(header + 26) + get16(header + 28);
     uint8_t *packed = malloc((size_t)entry->packed + 1);
     char *made = malloc((size_t)entry->size + 1);
     err = packed && made ? read_at(zip, start, packed, entry->packed) : -ENOMEM;

@@ -7,6 +7,7 @@
 
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/message.h"
+#include "jdtool/jitdump/samply_reader.h"
 #include "jdtool/jitdump/tree_rows.h"
 
 #include <byteswap.h>
@@ -22,6 +23,8 @@ struct conversion {
     bool to_tree;
     struct convert_result *result;
     struct trailer_names *names;
+    struct samply_sources *sources; /* NULL: not wanted */
+    struct bytes embedded;
     struct trailer trailer;
     struct tree_rows rows;
     struct bytes waiting; /* a whole DEBUG_INFO; empty: none waits */
@@ -174,6 +177,37 @@ static int convert_waiting(struct conversion *conversion, const struct jitdump_r
     return 0;
 }
 
+/* The source of a file that a record names, where it is the first. */
+static void need_source(struct conversion *conversion, const struct jitdump_record_view *record,
+                        const char *file, const char *method)
+{
+    if (samply_sources_put(conversion->sources, file, method, record->timestamp,
+                           jitdump_reader_swapped(conversion->reader), &conversion->embedded) < 0) {
+        conversion->embedded.failed = true;
+    }
+}
+
+/* The sources that a DEBUG_INFO, whose trailer is decoded, is the first to name. */
+static void put_sources(struct conversion *conversion, const struct jitdump_record_view *record)
+{
+    struct jitdump_entry_walk walk = {0};
+    struct jitdump_entry entry;
+    conversion->embedded.size = 0;
+    for (uint32_t i = 0; i < conversion->trailer.node_count; i++) {
+        const struct trailer_method *method =
+            trailer_names_method(conversion->names, conversion->trailer.nodes[i].method);
+        if (method->file) {
+            need_source(conversion, record, method->file, method->name);
+        }
+    }
+    while (jitdump_entry_next(conversion->reader, record, &walk, &entry) > 0) {
+        need_source(conversion, record, entry.file, NULL);
+    }
+    if (!conversion->embedded.failed) {
+        conversion->put(conversion->context, conversion->embedded.at, conversion->embedded.size);
+    }
+}
+
 /* Takes the definitions in, and keeps the record back if it is one to be converted. */
 static void take_debug_info(struct conversion *conversion, const struct jitdump_record_view *record)
 {
@@ -189,6 +223,9 @@ static void take_debug_info(struct conversion *conversion, const struct jitdump_
         trailer_decode(conversion->reader, record->debug_info.entries + walk.at,
                        record->debug_info.entries_size - walk.at, conversion->names, trailer, &why);
     }
+    if (conversion->sources) {
+        put_sources(conversion, record);
+    }
     if (conversion->to_tree ? trailer->range_count > 0 && !trailer->tree_rows
                             : trailer->tree_rows && record->debug_info.nr_entry == 0) {
         bytes_put(&conversion->waiting, record->payload - sizeof(struct jitdump_record),
@@ -198,6 +235,16 @@ static void take_debug_info(struct conversion *conversion, const struct jitdump_
     } else {
         put_as_it_is(conversion, record);
     }
+}
+
+/* A source that the dump had before. 0 or -ENOMEM. */
+static int take_source(struct conversion *conversion, const struct jitdump_record_view *record)
+{
+    struct samply_source_view source;
+    const char *why;
+    return samply_decode_source(conversion->reader, record, &source, &why) == 0
+               ? samply_sources_have(conversion->sources, source.path)
+               : 0;
 }
 
 static int take(struct conversion *conversion, const struct jitdump_record_view *record)
@@ -210,13 +257,18 @@ static int take(struct conversion *conversion, const struct jitdump_record_view 
             let_go(conversion);
         }
     }
+    if (conversion->sources && record->id == SAMPLY_EMBEDDED_SOURCE_FILE) {
+        error = take_source(conversion, record);
+    }
     conversion->result->loads += record->id == JIT_CODE_LOAD;
     if (record->id == JIT_CODE_DEBUG_INFO) {
         take_debug_info(conversion, record);
     } else {
         put_as_it_is(conversion, record);
     }
-    return conversion->waiting.failed || conversion->made.failed ? -ENOMEM : error;
+    return conversion->waiting.failed || conversion->made.failed || conversion->embedded.failed
+               ? -ENOMEM
+               : error;
 }
 
 static int take_all(struct conversion *conversion, const char *name)
@@ -248,8 +300,9 @@ static int take_all(struct conversion *conversion, const char *name)
     }
 }
 
-int convert_dump(struct jitdump_reader *reader, const char *name, bool to_tree, convert_put put,
-                 void *context, struct convert_result *result)
+int convert_dump(struct jitdump_reader *reader, const char *name, bool to_tree,
+                 struct samply_sources *sources, convert_put put, void *context,
+                 struct convert_result *result)
 {
     *result = (struct convert_result){0};
     struct conversion conversion = {
@@ -257,6 +310,7 @@ int convert_dump(struct jitdump_reader *reader, const char *name, bool to_tree, 
         .put = put,
         .context = context,
         .to_tree = to_tree,
+        .sources = sources,
         .result = result,
         .names = trailer_names_new(),
     };
@@ -275,5 +329,6 @@ int convert_dump(struct jitdump_reader *reader, const char *name, bool to_tree, 
     free(conversion.rows.entries);
     bytes_free(&conversion.waiting);
     bytes_free(&conversion.made);
+    bytes_free(&conversion.embedded);
     return error;
 }

@@ -1,4 +1,4 @@
-/* jdtool convert: line rows for stock perf out of inline trees, and back. */
+/* jdtool convert: line rows for stock perf out of inline trees, and back; sources for samply. */
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
@@ -24,7 +24,8 @@ static void put(void *context, const void *bytes, size_t size)
 }
 
 /* An exit_status. The dump appears under its name when it is complete. */
-static int convert_file(const char *in, const char *out, bool to_tree)
+static int convert_file(const char *in, const char *out, bool to_tree,
+                        struct samply_sources *sources)
 {
     if (same_file(in, out)) {
         error_message("failed to write %s: it is the dump that is to be converted", out);
@@ -40,7 +41,7 @@ static int convert_file(const char *in, const char *out, bool to_tree)
         return STATUS_FAILED;
     }
     struct convert_result result;
-    int error = convert_dump(reader, in, to_tree, put, file, &result);
+    int error = convert_dump(reader, in, to_tree, sources, put, file, &result);
     jitdump_reader_close(reader);
     if (error) {
         output_file_abort(file);
@@ -60,7 +61,30 @@ static int convert_file(const char *in, const char *out, bool to_tree)
     }
     printf("%s: %" PRIu64 " LOADs, the rows of %" PRIu64 " %s\n", in, result.loads, result.changed,
            to_tree ? "left to their inline trees" : "written out");
+    if (sources) {
+        printf("%s: %" PRIu64 " sources, and bytecodes of %" PRIu64 " classes without\n", in,
+               samply_sources_count(sources), samply_listings_count(sources));
+    }
     return finish_output();
+}
+
+/* The same, with the sources that are found in the path (NULL: nowhere). */
+static int convert_with_sources(const char *in, const char *out, bool to_tree, const char *path)
+{
+    struct source_texts *texts;
+    if (source_texts_open(path, &texts) < 0) {
+        return STATUS_FAILED;
+    }
+    struct samply_sources *sources = samply_sources_new(texts);
+    int status = STATUS_FAILED;
+    if (sources) {
+        status = convert_file(in, out, to_tree, sources);
+    } else {
+        error_message("failed to convert %s: no memory", in);
+    }
+    samply_sources_free(sources);
+    source_texts_close(texts);
+    return status;
 }
 
 static int run(int argc, char **argv)
@@ -68,10 +92,14 @@ static int run(int argc, char **argv)
     static const struct option options[] = {
         {"output", required_argument, NULL, 'o'},
         {"lines", required_argument, NULL, 'l'},
+        {"samply", no_argument, NULL, 's'},
+        {"source-path", required_argument, NULL, 'p'},
         {0},
     };
     const char *out = NULL;
+    const char *source_path = NULL;
     bool to_tree = false;
+    bool samply = false;
     int letter;
     while ((letter = next_option(&verb_convert, argc, argv, "o:", options)) != -1) {
         switch (letter) {
@@ -84,6 +112,12 @@ static int run(int argc, char **argv)
                 return wrong_usage(&verb_convert, "--lines is on or tree, not '%s'", optarg);
             }
             break;
+        case 's':
+            samply = true;
+            break;
+        case 'p':
+            source_path = optarg;
+            break;
         default:
             return STATUS_USAGE;
         }
@@ -91,16 +125,20 @@ static int run(int argc, char **argv)
     if (!out) {
         return wrong_usage(&verb_convert, "-o OUT is needed");
     }
+    if (samply != (source_path != NULL)) {
+        return wrong_usage(&verb_convert, "--samply needs --source-path, and is all that does");
+    }
     if (argc - optind != 1) {
         return wrong_usage(&verb_convert, "one FILE is needed");
     }
-    return convert_file(argv[optind], out, to_tree);
+    return samply ? convert_with_sources(argv[optind], out, to_tree, source_path)
+                  : convert_file(argv[optind], out, to_tree, NULL);
 }
 
 const struct verb verb_convert = {
     .name = "convert",
     .run = run,
-    .usage = "[--lines on|tree] FILE -o OUT",
+    .usage = "[--lines on|tree] [--samply --source-path PATH] FILE -o OUT",
     .help =
         "Makes the standard jitdump of one that the agent wrote with lines=tree: writes out the\n"
         "line rows that it leaves to the inline trees, for stock perf inject --jit, which reads\n"
@@ -109,5 +147,12 @@ const struct verb verb_convert = {
         "                        named jit-PID.dump\n"
         "      --lines on|tree   write rows out (default), or leave them to the trees, which "
         "makes\n"
-        "                        a dump smaller and loses nothing\n",
+        "                        a dump smaller and loses nothing\n"
+        "      --samply          put the Java sources in, as samply's records; of classes that "
+        "have\n"
+        "                        none, their bytecodes as text\n"
+        "      --source-path PATH\n"
+        "                        where they are: directories, and archives with sources or "
+        "classes\n"
+        "                        (src.zip, a jar, a jmod), parted by ':'\n",
 };

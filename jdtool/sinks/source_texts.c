@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ARCHIVES_MAX 8
+#define ARCHIVES_MAX 128 /* a JDK has 70 jmods */
 #define TEXT_MAX     ((off_t)16 * 1024 * 1024)
 
 struct source_texts {
@@ -23,10 +23,45 @@ struct source_texts {
     uint32_t count;
 };
 
-int source_texts_open(const char *directories, struct source_texts **out)
+static int add_archive(struct source_texts *texts, const char *path)
+{
+    if (texts->count == ARCHIVES_MAX) {
+        error_message("failed to look for sources in %s: more than %d archives", path,
+                      ARCHIVES_MAX);
+        return -E2BIG;
+    }
+    int err = zip_file_open(path, &texts->archives[texts->count]);
+    if (err && err != -ENOMEM) {
+        error_message("failed to look for sources in %s: %s", path,
+                      err == -EBADMSG ? "it is no archive" : strerror(-err));
+    }
+    texts->homes[texts->count++] = NULL;
+    return err;
+}
+
+/* What of a source path is a file. */
+static int add_archives(struct source_texts *texts, const char *path)
+{
+    char *copy = strdup(path);
+    char *rest = copy;
+    int err = copy ? 0 : -ENOMEM;
+    for (char *given; !err && (given = strsep(&rest, ":"));) {
+        struct stat status;
+        if (stat(given, &status) == 0 && S_ISREG(status.st_mode)) {
+            err = add_archive(texts, given);
+        }
+    }
+    free(copy);
+    return err;
+}
+
+int source_texts_open(const char *path, struct source_texts **out)
 {
     struct source_texts *texts = calloc(1, sizeof *texts);
-    int err = texts ? source_path_open(directories, &texts->path) : -ENOMEM;
+    int err = texts ? source_path_open(path, &texts->path) : -ENOMEM;
+    if (!err && path) {
+        err = add_archives(texts, path);
+    }
     if (err == -ENOMEM) {
         error_message("failed to look for sources: %s", strerror(ENOMEM));
     }
@@ -69,7 +104,7 @@ int source_texts_add_jdk(struct source_texts *texts, const struct module *module
         }
     }
     for (uint32_t i = 0; home && i < texts->count; i++) {
-        if (strcmp(texts->homes[i], home) == 0) {
+        if (texts->homes[i] && strcmp(texts->homes[i], home) == 0) {
             free(home);
             return 0;
         }

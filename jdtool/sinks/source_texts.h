@@ -1,6 +1,7 @@
 /*
- * The text of Java source files: below the directories of a source path, or else in the src.zip of
- * a JDK that was recorded. Names of files come from dumps: none leads out of these directories.
+ * The text of Java source files: below the directories of a source path, in its archives, or else
+ * in the src.zip of a JDK that was recorded. Names of files come from dumps: none leads out of
+ * these directories.
  */
 #ifndef JD_TOOL_SOURCE_TEXTS_H
 #define JD_TOOL_SOURCE_TEXTS_H
@@ -9,8 +10,9 @@
 
 struct source_texts;
 
-/* directories: as of source_path_open; NULL: none. 0 or a negative errno after a message. */
-int source_texts_open(const char *directories, struct source_texts **out);
+/* path: directories as of source_path_open, and archives (src.zip, a jar); NULL: none. 0 or a
+ * negative errno after a message. */
+int source_texts_open(const char *path, struct source_texts **out);
 void source_texts_close(struct source_texts *texts); /* NULL is fine */
 
 /* If the module is a JDK's libjvm.so, that JDK's sources are used as well, where it has them. 0 or

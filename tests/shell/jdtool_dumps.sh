@@ -142,6 +142,22 @@ done
 run 0 "$tool" convert "$seeds/everything.bin" -o rows.dump
 cmp "$seeds/everything.bin" rows.dump || fail "a dump that has its rows is not copied"
 [[ $(stat -c %a rows.dump) == 600 ]] || fail "others may read the converted dump"
+# Sources, one of them there and asked for by several.
+mkdir -p sources/b sources/a
+echo 'class A {}' >sources/a/A.java
+for dump in everything everything-swapped; do
+    run 0 "$tool" convert --samply --source-path sources "$seeds/$dump.bin" -o sources.dump
+    says "1 sources, and bytecodes of 0 classes without"
+    run 0 "$tool" verify sources.dump
+    run 0 "$tool" dump sources.dump
+    [[ $(grep -c 'SAMPLY_SOURCE .*text 11 bytes path a/A.java' "$WORK/output") == 1 ]] || fail "a/A.java is not embedded once"
+    run 0 "$tool" convert --samply --source-path sources sources.dump -o again.dump
+    cmp sources.dump again.dump || fail "$dump has another source after two conversions"
+done
+run 2 "$tool" convert --samply "$seeds/everything.bin" -o rows.dump
+says "--samply needs --source-path"
+run 1 "$tool" convert --samply --source-path text "$seeds/everything.bin" -o rows.dump
+says "it is no archive"
 run 0 "$tool" convert torn.dump -o rows.dump
 says "torn.dump ends inside a record: its 46 bytes were left out"
 run 0 "$tool" verify rows.dump

@@ -2,9 +2,9 @@
  * JVMS chapter 6 as a table: each opcode's name and the shape of its operands. All multi-byte
  * numbers are big-endian.
  */
-#include "agent/bytecodes.h"
+#include "jdtool/inspect/bytecodes.h"
 
-#include "agent/symbol_name.h"
+#include "jdtool/base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static size_t entry_size(const uint8_t *p, size_t left)
 bool constant_pool_open(struct constant_pool *pool, const uint8_t *bytes, size_t size,
                         uint32_t count)
 {
-    *pool = (struct constant_pool){.bytes = bytes, .size = size, .count = count};
+    *pool = (struct constant_pool){.bytes = bytes, .count = count};
     pool->offsets = calloc(count ? count : 1, sizeof(*pool->offsets));
     if (!pool->offsets) {
         *pool = (struct constant_pool){0};
@@ -100,6 +100,7 @@ bool constant_pool_open(struct constant_pool *pool, const uint8_t *bytes, size_t
         }
         at += entry;
     }
+    pool->used = at;
     return true;
 }
 
@@ -121,10 +122,10 @@ static const uint8_t *constant(const struct constant_pool *pool, uint32_t index,
 
 /* ---- Text ---- */
 
-static void put_format(struct buffer *out, const char *format, ...)
+static void put_format(struct bytes *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void put_format(struct buffer *out, const char *format, ...)
+static void put_format(struct bytes *out, const char *format, ...)
 {
     char text[96];
     va_list args;
@@ -132,12 +133,12 @@ static void put_format(struct buffer *out, const char *format, ...)
     int n = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     if (n > 0) {
-        buffer_put(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+        bytes_put(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
     }
 }
 
 /* A string of the pool, on one line and not endlessly long. */
-static void put_utf8(struct buffer *out, const struct constant_pool *pool, uint32_t index)
+static void put_utf8(struct bytes *out, const struct constant_pool *pool, uint32_t index)
 {
     enum { LONGEST = 200 };
     const uint8_t *entry = constant(pool, index, CONSTANT_UTF8);
@@ -145,28 +146,43 @@ static void put_utf8(struct buffer *out, const struct constant_pool *pool, uint3
         put_format(out, "?");
         return;
     }
-    char raw[LONGEST + 1];
-    char text[LONGEST * 6 + 1];
+    const char *text = (const char *)entry + 3;
     size_t size = u2(entry + 1);
-    size_t fits = size < LONGEST ? size : LONGEST;
-    memcpy(raw, entry + 3, fits);
-    raw[fits] = '\0'; /* the JVM's UTF-8 has no NUL of its own */
-    symbol_text(text, sizeof(text), raw);
-    buffer_put(out, text, strlen(text));
-    if (fits < size) {
-        put_format(out, "...");
+    for (size_t at = 0; at < size;) {
+        size_t character = text_utf8_size(text + at, size - at);
+        if (at >= LONGEST) {
+            put_format(out, "...");
+            return;
+        }
+        if (character == 0 || (uint8_t)text[at] < ' ' || text[at] == 0x7f) {
+            put_format(out, "\\x%02x", (uint8_t)text[at++]);
+        } else {
+            bytes_put(out, text + at, character);
+            at += character;
+        }
     }
 }
 
+bool constant_pool_is(const struct constant_pool *pool, uint32_t index, const char *text)
+{
+    const uint8_t *entry = constant(pool, index, CONSTANT_UTF8);
+    return entry && u2(entry + 1) == strlen(text) && memcmp(entry + 3, text, strlen(text)) == 0;
+}
+
+void constant_pool_put(struct bytes *out, const struct constant_pool *pool, uint32_t index)
+{
+    put_utf8(out, pool, index);
+}
+
 /* The string that an entry of one reference leads to: a class's name, a String's text. */
-static void put_referred(struct buffer *out, const struct constant_pool *pool, uint32_t index,
+static void put_referred(struct bytes *out, const struct constant_pool *pool, uint32_t index,
                          uint8_t tag)
 {
     const uint8_t *entry = constant(pool, index, tag);
     put_utf8(out, pool, entry ? u2(entry + 1) : 0);
 }
 
-static void put_name_and_type(struct buffer *out, const struct constant_pool *pool, uint32_t index)
+static void put_name_and_type(struct bytes *out, const struct constant_pool *pool, uint32_t index)
 {
     const uint8_t *entry = constant(pool, index, CONSTANT_NAME_AND_TYPE);
     put_utf8(out, pool, entry ? u2(entry + 1) : 0);
@@ -174,7 +190,7 @@ static void put_name_and_type(struct buffer *out, const struct constant_pool *po
     put_utf8(out, pool, entry ? u2(entry + 3) : 0);
 }
 
-static void put_constant(struct buffer *out, const struct constant_pool *pool, uint32_t index)
+static void put_constant(struct bytes *out, const struct constant_pool *pool, uint32_t index)
 {
     put_format(out, " #%u", index);
     const uint8_t *entry = constant(pool, index, 0);
@@ -322,7 +338,7 @@ static unsigned target(size_t bci, uint32_t offset)
     return (unsigned)((uint32_t)bci + offset);
 }
 
-static void put_operands(struct buffer *out, const struct opcode *opcode, const uint8_t *p,
+static void put_operands(struct bytes *out, const struct opcode *opcode, const uint8_t *p,
                          size_t bci, const struct constant_pool *pool)
 {
     static const char *const types[] = {"boolean", "char",  "float", "double",
@@ -368,7 +384,7 @@ static void put_operands(struct buffer *out, const struct opcode *opcode, const 
 
 /* Both kinds of switch, whose tables are aligned to four from the method's start. Returns the
  * instruction's size, 0: it does not fit. */
-static size_t put_switch(struct buffer *out, const uint8_t *code, size_t size, size_t bci,
+static size_t put_switch(struct bytes *out, const uint8_t *code, size_t size, size_t bci,
                          bool lookup)
 {
     size_t at = (bci + 4) & ~(size_t)3;
@@ -393,7 +409,7 @@ static size_t put_switch(struct buffer *out, const uint8_t *code, size_t size, s
 }
 
 /* wide LOAD u2, wide iinc u2 s2. Returns the instruction's size, 0: it does not fit. */
-static size_t put_wide(struct buffer *out, const uint8_t *p, size_t left)
+static size_t put_wide(struct bytes *out, const uint8_t *p, size_t left)
 {
     if (left < 2 || p[1] >= sizeof(opcodes) / sizeof(*opcodes)) {
         return 0;
@@ -411,7 +427,7 @@ static size_t put_wide(struct buffer *out, const uint8_t *p, size_t left)
 }
 
 /* Appends one instruction. Returns its size, 0: it does not fit, or is none. */
-static size_t put_instruction(struct buffer *out, const uint8_t *code, size_t size, size_t bci,
+static size_t put_instruction(struct bytes *out, const uint8_t *code, size_t size, size_t bci,
                               const struct constant_pool *pool)
 {
     uint8_t byte = code[bci];
@@ -436,12 +452,12 @@ static size_t put_instruction(struct buffer *out, const uint8_t *code, size_t si
     }
 }
 
-void bytecodes_list(struct buffer *out, const uint8_t *code, size_t size,
-                    const struct line_entry *lines, uint32_t line_count,
-                    const struct constant_pool *pool)
+void bytecodes_list(struct bytes *out, const uint8_t *code, size_t size,
+                    const struct bytecode_line *lines, uint32_t line_count,
+                    const struct constant_pool *pool, size_t limit)
 {
     uint32_t line = 0;
-    for (size_t bci = 0; bci < size && !out->failed;) {
+    for (size_t bci = 0; bci < size && out->size < limit && !out->failed;) {
         put_format(out, "%5zu: ", bci);
         size_t bytes = put_instruction(out, code, size, bci, pool);
         for (; line < line_count && lines[line].bci <= bci; line++) {
