@@ -85,14 +85,14 @@ void event_list_define(struct event_list *events, const struct event_files *file
         int root;
         enum probe_arguments arguments;
     } probes[] = {
-        {&events->alloc, EVENT_PROBE_ALLOC, files->agent, EVENT_PROBE_ALLOC_FUNCTION, files->root,
-         PROBE_EVENT},
-        {&events->locks, EVENT_PROBE_LOCK, files->agent, EVENT_PROBE_LOCK_FUNCTION, files->root,
-         PROBE_EVENT},
+        {&events->alloc, EVENT_PROBE_ALLOC, files->agent, EVENT_PROBE_ALLOC_FUNCTION,
+         files->agent_root, PROBE_EVENT},
+        {&events->locks, EVENT_PROBE_LOCK, files->agent, EVENT_PROBE_LOCK_FUNCTION,
+         files->agent_root, PROBE_EVENT},
         {&events->virtual_waits, EVENT_PROBE_UNMOUNT, files->agent, EVENT_PROBE_UNMOUNT_FUNCTION,
-         files->root, PROBE_EVENT},
+         files->agent_root, PROBE_EVENT},
         {&events->virtual_waits, EVENT_PROBE_MOUNT, files->agent, EVENT_PROBE_MOUNT_FUNCTION,
-         files->root, PROBE_EVENT},
+         files->agent_root, PROBE_EVENT},
         {&events->exceptions, EVENT_PROBE_EXCEPTION, files->libjvm, EVENT_PROBE_EXCEPTION_FUNCTION,
          files->root, PROBE_NOTHING},
         {&events->deopts, EVENT_PROBE_DEOPT, files->libjvm, EVENT_PROBE_DEOPT_FUNCTION, files->root,

@@ -32,6 +32,7 @@ void event_list_agent_options(const struct event_list *events, const struct reco
 /* Where the files are that probes go into, as seen below the directory root (-1: ours). */
 struct event_files {
     int root;
+    int agent_root; /* the agent's own */
     const char *agent;
     const char *libjvm; /* NULL: not found */
 };

@@ -197,6 +197,7 @@ static bool name_fits(const char *path, const struct mapped_name *name)
 
 /* One line of maps: "start-end perms offset dev inode   path". */
 struct mapping_line {
+    char *range;
     bool executable;
     dev_t device;
     ino_t inode;
@@ -222,6 +223,7 @@ static bool parse_mapping(char *line, struct mapping_line *out)
     if (*colon != ':') {
         return false;
     }
+    out->range = words[0];
     out->executable = strlen(words[1]) >= 3 && words[1][2] == 'x';
     out->device = makedev(major_number, strtoul(colon + 1, NULL, 16));
     out->inode = (ino_t)strtoull(words[4], NULL, 10);
@@ -259,6 +261,7 @@ static void read_mappings(const struct live_process *process,
 struct path_search {
     const struct mapped_name *name;
     char *path;
+    char range[40];
     bool found;
 };
 
@@ -278,6 +281,7 @@ static bool take_path(void *context, struct mapping_line *line)
         return true;
     }
     memcpy(search->path, line->path, length + 1);
+    snprintf(search->range, sizeof search->range, "%s", line->range);
     search->found = true;
     return search->name->last;
 }
@@ -300,6 +304,15 @@ bool process_mapped(const struct live_process *process, const struct mapped_name
         }
     }
     return true;
+}
+
+bool process_mapped_file(const struct live_process *process, const struct mapped_name *name,
+                         char path[PATH_MAX])
+{
+    struct path_search search = {.name = name, .path = path};
+    read_mappings(process, take_path, &search);
+    snprintf(path, PATH_MAX, "/proc/%d/map_files/%s", (int)process->pid, search.range);
+    return search.found && access(path, R_OK) == 0;
 }
 
 struct inode_search {

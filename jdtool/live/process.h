@@ -67,6 +67,11 @@ struct mapped_name {
 bool process_mapped(const struct live_process *process, const struct mapped_name *name,
                     char path[PATH_MAX]);
 
+/* The same file by the mapping itself, as we see it: also when it was removed or replaced
+ * meanwhile. False also: the kernel does not let us (it wants CAP_CHECKPOINT_RESTORE). */
+bool process_mapped_file(const struct live_process *process, const struct mapped_name *name,
+                         char path[PATH_MAX]);
+
 /* Whether the file of that device and inode is mapped. */
 bool process_maps_inode(const struct live_process *process, dev_t device, ino_t inode);
 

@@ -71,8 +71,9 @@ static const char *buffer_size(const struct recording *recording)
 void recording_define_probes(struct recording *recording)
 {
     struct event_list *events = &recording->events;
-    struct event_files files = {.root = -1, .agent = live_agent()};
+    struct event_files files = {.root = -1, .agent_root = -1, .agent = live_agent()};
     char agent[PATH_MAX];
+    char mapped[PATH_MAX];
     char libjvm[PATH_MAX];
     bool found;
     if (event_list_is_empty(events)) {
@@ -81,7 +82,9 @@ void recording_define_probes(struct recording *recording)
     if (recording->has_target) {
         files.root = recording->target.root;
         if (target_agent(&recording->target, agent)) {
-            files.agent = agent;
+            bool gone = target_agent_gone(&recording->target, agent, mapped);
+            files.agent = gone ? mapped : agent;
+            files.agent_root = gone ? -1 : files.root;
         }
         found = target_libjvm(&recording->target, libjvm);
     } else {

@@ -184,10 +184,23 @@ void target_close(struct target *target)
     process_close(&target->process);
 }
 
+static const struct mapped_name agent_name = {.prefix = "libjdagent", .suffix = ".so"};
+
 bool target_agent(const struct target *target, char path[PATH_MAX])
 {
-    static const struct mapped_name name = {.prefix = "libjdagent", .suffix = ".so"};
-    return process_mapped(&target->process, &name, path);
+    return process_mapped(&target->process, &agent_name, path);
+}
+
+bool target_agent_gone(const struct target *target, const char *path, char mapped[PATH_MAX])
+{
+    struct stat status;
+    int fd = open_below(target->root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+    bool there = fd >= 0 && fstat(fd, &status) == 0 &&
+                 process_maps_inode(&target->process, status.st_dev, status.st_ino);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return !there && process_mapped_file(&target->process, &agent_name, mapped);
 }
 
 bool target_libjvm(const struct target *target, char path[PATH_MAX])

@@ -52,6 +52,11 @@ bool target_listens(const struct target *target);
 bool target_agent(const struct target *target, char path[PATH_MAX]);
 bool target_dump(const struct target *target, char path[PATH_MAX]);
 
+/* Whether that path leads to another file by now, or to none, as it does where the copy of an
+ * earlier session was removed at its end; `mapped` is then a path of ours to the file that the JVM
+ * has. */
+bool target_agent_gone(const struct target *target, const char *path, char mapped[PATH_MAX]);
+
 /* Its libjvm.so, as it sees it. False: none is mapped. */
 bool target_libjvm(const struct target *target, char path[PATH_MAX]);
 
