@@ -10,8 +10,10 @@
 #include "agent/events.h"
 #include "format/event_probe.h"
 #include "writer/message.h"
+#include "writer/own_thread.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <time.h>
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -39,7 +41,11 @@ PROBE_FUNCTION(EVENT_PROBE_MOUNT_FUNCTION);
     {                                                                                              \
         __asm__ volatile("" : : "r"(value), "r"(base), "r"(scale), "r"(text));                     \
     }
-PROBE_FUNCTION(jdagent_event_alloc)
+__attribute__((noinline)) void jdagent_event_alloc(uint64_t value, uint64_t base, uint32_t scale,
+                                                   const char *text, uint32_t far)
+{
+    __asm__ volatile("" : : "r"(value), "r"(base), "r"(scale), "r"(text), "r"(far));
+}
 PROBE_FUNCTION(jdagent_event_lock)
 PROBE_FUNCTION(jdagent_event_unmount)
 PROBE_FUNCTION(jdagent_event_mount)
@@ -103,6 +109,43 @@ bool probe_wait_passes(uint64_t duration, uint64_t always, uint64_t chance)
     return duration >= always || mix(chance) % always < duration;
 }
 
+/* ---- How far a stack reaches ---- */
+
+/*
+ * A thread's root lies below what its library keeps at the stack's upper end: its descriptor, which
+ * is what pthread_self points to (glibc, musl), and the static thread-local storage of the process.
+ * How much that is a thread of ours tells. Of a thread whose descriptor is elsewhere, the program's
+ * first, the difference is huge or negative: it counts as far.
+ */
+static _Atomic(uintptr_t) root_gap; /* 0: not known yet */
+
+static void *measure_gap(void *unused)
+{
+    (void)unused;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uintptr_t gap = (uintptr_t)pthread_self() - here;
+    atomic_store(&root_gap, gap <= EVENT_STACK_FAR ? gap : 0);
+    return NULL;
+}
+
+static void find_root(void)
+{
+    pthread_t thread;
+    if (!atomic_load(&root_gap) &&
+        own_thread_start(measure_gap, NULL, OWN_THREAD_JAVA_STACK, &thread) == 0) {
+        (void)pthread_join(thread, NULL);
+    }
+}
+
+bool probe_stack_is_far(uintptr_t thread, uintptr_t gap, uintptr_t frame)
+{
+    enum {
+        ABOVE = 512, /* the library's frames, which call a thread's first function */
+        BELOW = 512, /* of our callback, from its frame's address to the probe */
+    };
+    return thread - gap + ABOVE - frame > EVENT_STACK_NEAR - BELOW;
+}
+
 /* ---- Allocations ---- */
 
 static struct probe_limit allocations;
@@ -123,8 +166,10 @@ static void JNICALL sampled_object_alloc(jvmtiEnv *jvmti, JNIEnv *jni, jthread t
         if ((*jvmti)->GetClassSignature(jvmti, klass, &signature, NULL) != JVMTI_ERROR_NONE) {
             signature = NULL;
         }
+        bool is_far = probe_stack_is_far((uintptr_t)pthread_self(), atomic_load(&root_gap),
+                                         (uintptr_t)__builtin_frame_address(0));
         jdagent_event_alloc((uint64_t)size, session->options.alloc_bytes, scale,
-                            signature ? signature : "");
+                            signature ? signature : "", is_far);
         if (signature) {
             (*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
         }
@@ -234,6 +279,7 @@ static void enable_allocations(const struct session *session)
 {
     jvmtiEnv *jvmti = session->jvm.jvmti;
     const jvmtiCapabilities capabilities = {.can_generate_sampled_object_alloc_events = 1};
+    find_root();
     /* Earlier JVMs' table of functions ends before SetHeapSamplingInterval. */
     if (session->jvm.major < 11) {
         message(MESSAGE_WARNING, "alloc: JDK %d does not sample allocations, JDK 11 and later do",

@@ -27,10 +27,17 @@ void probes_stop(const struct session *session);
 
 typedef void probe_function(uint64_t value, uint64_t base, uint32_t scale, const char *name);
 
-__attribute__((visibility("protected"))) probe_function jdagent_event_alloc;
+__attribute__((visibility("protected"))) void
+jdagent_event_alloc(uint64_t value, uint64_t base, uint32_t scale, const char *name, uint32_t far);
 __attribute__((visibility("protected"))) probe_function jdagent_event_lock;
 __attribute__((visibility("protected"))) probe_function jdagent_event_unmount;
 __attribute__((visibility("protected"))) probe_function jdagent_event_mount;
+
+/*
+ * Whether from a function's frame on to the root of its thread's stack there is more than
+ * EVENT_STACK_NEAR holds. thread: pthread_self; gap: from a thread's root up to that.
+ */
+bool probe_stack_is_far(uintptr_t thread, uintptr_t gap, uintptr_t frame);
 
 /* ---- A limit on how many are told ---- */
 

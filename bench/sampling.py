@@ -63,15 +63,18 @@ class Allocations:
             words = line.split()
             if words[:1] == ["LOAD"] and 0 <= address - int(words[2], 16) < int(words[4], 16):
                 offset = address - int(words[2], 16) + int(words[1], 16)
-        self.define(f"p:{self.group}/alloc {agent}:{offset:#x} value=%di:u64 base=%si:u64 scale=%dx:u32 name=+0(%cx):string")
+        self.define(f"p:{self.group}/alloc {agent}:{offset:#x} value=%di:u64 base=%si:u64 scale=%dx:u32 name=+0(%cx):string far=%r8:u32")
 
     def define(self, text):
         events = os.open(self.EVENTS, os.O_WRONLY | os.O_APPEND) # which cannot be sought in, as open() does
         os.write(events, text.encode() + b"\n")
         os.close(events)
 
-    def event(self):
-        return f"{self.group}:alloc/call-graph=dwarf,stack-size=16384/"
+    def events(self):
+        words = []
+        for far, size in (("== 0", 8192), ("!= 0", 32768)): # format/event_probe.h
+            words += ["-e", f"{self.group}:alloc/call-graph=dwarf,stack-size={size}/", "--filter", f"far {far}"]
+        return words
 
     def count(self):
         with open("/sys/kernel/tracing/uprobe_profile", encoding="ascii") as lines:
@@ -142,7 +145,7 @@ def measure_allocations(options, build, scratch):
     jvm.stdout.readline()
     switch.pid = jvm.pid
     perf = subprocess.Popen(
-        ["perf", "record", "-k", "mono", "-e", switch.event(), "-o", "-", "--buildid-mmap", "-p", str(jvm.pid), "-m", "8M"],
+        ["perf", "record", "-k", "mono", *switch.events(), "-o", "-", "--buildid-mmap", "-p", str(jvm.pid), "-m", "8M"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ, PERF_CONFIG="/dev/null"))
     naming = subprocess.Popen([f"{build}/jdtool", "inject", "-q", "-i", "-", "-o", os.path.join(scratch, "named")],
                               stdin=perf.stdout)

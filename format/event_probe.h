@@ -25,12 +25,21 @@
 #define EVENT_PROBE_MOUNT     "mount"
 #define EVENT_PROBE_TIMELINE  "timeline"
 
-/* What the agent exports: void f(uint64_t value, uint64_t base, uint32_t scale, const char *name).
- */
+/* What the agent exports: void f(uint64_t value, uint64_t base, uint32_t scale, const char *name);
+ * of allocations with a further argument, uint32_t far. */
 #define EVENT_PROBE_ALLOC_FUNCTION   "jdagent_event_alloc"
 #define EVENT_PROBE_LOCK_FUNCTION    "jdagent_event_lock"
 #define EVENT_PROBE_UNMOUNT_FUNCTION "jdagent_event_unmount"
 #define EVENT_PROBE_MOUNT_FUNCTION   "jdagent_event_mount"
+
+/*
+ * perf copies stacks of one size, however much of it there is, and most stacks of allocations are
+ * shallow. So the agent says whether the thread's is `far` from its root, and perf has the event
+ * twice, for the one and for the other, with copies of these sizes. The reader takes two such
+ * tracepoints in a row for one event.
+ */
+#define EVENT_STACK_NEAR 8192
+#define EVENT_STACK_FAR  32768
 
 /* What libjvm.so exports: Throwable.fillInStackTrace comes here, whoever throws. */
 #define EVENT_PROBE_EXCEPTION_FUNCTION "JVM_FillInStackTrace"
@@ -43,7 +52,7 @@
 /*
  * A sample's raw data (PERF_SAMPLE_RAW): the kernel's head of a trace entry and of a uprobe's, then
  * the arguments in the order of the definition, without padding. Little-endian as the machines are.
- * An exception's has none behind `ip`.
+ * An exception's has none behind `ip`; an allocation's ends with `far`, for perf's filter alone.
  */
 struct event_probe_raw {
     uint16_t type; /* of the tracepoint */

@@ -1,4 +1,5 @@
 /* Recordings read and written: records, samples, processes, and files that lie. */
+#include "format/event_probe.h"
 #include "jdtool/perf/build_ids.h"
 #include "jdtool/perf/mapping.h"
 #include "jdtool/perf/perf_data.h"
@@ -310,6 +311,69 @@ static void rewriting(void **state)
     assert_int_equal(perf_data_read(data, section->offset + 8, &attr, sizeof attr), 0);
     assert_int_equal(attr.sample_type & PERF_SAMPLE_STACK_USER, 0);
     perf_data_close(data);
+    free(file.records);
+}
+
+/* Allocations come in two sizes of stacks: one event, here and in what is written. */
+static void two_sizes_of_stacks_are_one_event(void **state)
+{
+    struct perf_file file = {.attr_count = 3};
+    file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
+                                             .type = PERF_TYPE_TRACEPOINT,
+                                             .config = 77,
+                                             .sample_type = PERF_SAMPLE_IDENTIFIER |
+                                                            PERF_SAMPLE_IP | PERF_SAMPLE_STACK_USER,
+                                             .sample_stack_user = EVENT_STACK_NEAR};
+    file.attrs[1] = file.attrs[0];
+    file.attrs[1].sample_stack_user = EVENT_STACK_FAR;
+    file.attrs[2] = file.attrs[1]; /* as large as that one: another event */
+    static const char names[3][8] = {"near", "far", "other"};
+    enum { EACH = sizeof file.attrs[0] + 8 + 8 + 8 };
+    uint8_t desc[8 + 3 * EACH] = {0};
+    uint32_t head[2] = {3, sizeof file.attrs[0]}, counts[2] = {1, 8};
+    memcpy(desc, head, sizeof head);
+    for (size_t i = 0; i < 3; i++) {
+        uint8_t *at = desc + 8 + i * EACH;
+        memcpy(at, &file.attrs[i], sizeof file.attrs[i]);
+        memcpy(at + sizeof file.attrs[i], counts, sizeof counts);
+        memcpy(at + sizeof file.attrs[i] + sizeof counts, names[i], 8);
+    }
+    perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, desc, sizeof desc);
+    for (uint64_t id = 100; id < 103; id++) {
+        const uint64_t words[] = {id, 0x1234, 8, 0x81, 8};
+        perf_file_record(&file, PERF_RECORD_SAMPLE, 2, words, sizeof words);
+    }
+    perf_file_write(&file, scratch_path(state, "sizes"));
+    for (int round = 0; round < 2; round++) { /* as recorded, and as written */
+        struct perf_data *data;
+        struct perf_writer *writer = NULL;
+        struct perf_record record;
+        struct perf_sample sample;
+        assert_int_equal(perf_data_open(scratch_path(state, "sizes"), &data), 0);
+        assert_int_equal(perf_data_event_count(data), 2);
+        assert_int_equal(perf_data_event(data, 0)->id_count, 2);
+        assert_int_equal(perf_data_event(data, 0)->attr.sample_stack_user, EVENT_STACK_FAR);
+        assert_string_equal(perf_data_event_name(data, 1), "other");
+        assert_non_null(perf_data_event_name(data, 0));
+        size_t size;
+        const uint8_t *kept = perf_data_feature(data, PERF_FEATURE_EVENT_DESC, &size);
+        assert_int_equal(kept[0], 3 - round);
+        assert_int_equal(size, 8 + (3 - round) * EACH);
+        if (round == 0) {
+            assert_int_equal(perf_writer_open(scratch_path(state, "sizes"), data, false, &writer),
+                             0);
+        }
+        for (uint64_t id = 100; id < 103; id++) {
+            assert_int_equal(perf_data_next(data, &record), 1);
+            assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
+            assert_ptr_equal(sample.event, perf_data_event(data, id == 102));
+            if (writer) {
+                perf_writer_put(writer, record.bytes, record.size);
+            }
+        }
+        assert_true(!writer || perf_writer_finish(writer) == 0);
+        perf_data_close(data);
+    }
     free(file.records);
 }
 
@@ -931,6 +995,7 @@ int main(void)
         cmocka_unit_test(raw_data_that_ends_anywhere_is_malformed),
         cmocka_unit_test(counts_of_losses_are_stepped_over),
         cmocka_unit_test(rewriting),
+        cmocka_unit_test(two_sizes_of_stacks_are_one_event),
         cmocka_unit_test(the_chain_is_what_perf_reads_of_branch_stacks),
         cmocka_unit_test(a_sample_too_long_is_not_encoded),
         cmocka_unit_test(records_tell_their_time),

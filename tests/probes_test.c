@@ -79,20 +79,36 @@ static void test_short_waits_are_told_in_fair_shares(void **state)
 static void test_functions_begin_with_a_nop(void **state)
 {
     (void)state;
-    jdagent_event_alloc(1, 2, 3, "nothing happens");
+    jdagent_event_alloc(1, 2, 3, "nothing happens", 0);
     jdagent_event_lock(1, 2, 3, "");
     jdagent_event_unmount(1, 2, 3, "");
     jdagent_event_mount(1, 2, 3, "");
 #ifdef __x86_64__
     static const uint8_t code[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3};
-    probe_function *const pointers[] = {jdagent_event_alloc, jdagent_event_lock,
-                                        jdagent_event_unmount, jdagent_event_mount};
+    probe_function *const pointers[] = {(probe_function *)(void (*)(void))jdagent_event_alloc,
+                                        jdagent_event_lock, jdagent_event_unmount,
+                                        jdagent_event_mount};
     const void *functions[sizeof pointers / sizeof *pointers];
     memcpy(functions, pointers, sizeof functions);
     for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
         assert_memory_equal(functions[i], code, sizeof code);
     }
 #endif
+}
+
+/* Descriptor above, root a gap below it, frame further down. */
+static void test_a_stack_is_far_that_a_small_copy_does_not_hold(void **state)
+{
+    const uintptr_t thread = 0x7f0000100000;
+    const uintptr_t gap = 4000;
+    const uintptr_t root = thread - gap;
+    (void)state;
+    assert_false(probe_stack_is_far(thread, gap, root - 100));
+    assert_false(probe_stack_is_far(thread, gap, root - EVENT_STACK_NEAR + 1024));
+    assert_true(probe_stack_is_far(thread, gap, root - EVENT_STACK_NEAR + 1023));
+    assert_true(probe_stack_is_far(thread, gap, root - 100000));
+    assert_true(probe_stack_is_far(thread, gap, 0x7fff00000000)); /* the first thread's */
+    assert_true(probe_stack_is_far(0x555500000000, gap, root - 100));
 }
 
 static struct virtual_waits waits;
@@ -147,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_many_are_told_by_chance_and_stand_for_all),
         cmocka_unit_test(test_short_waits_are_told_in_fair_shares),
         cmocka_unit_test(test_functions_begin_with_a_nop),
+        cmocka_unit_test(test_a_stack_is_far_that_a_small_copy_does_not_hold),
         cmocka_unit_test(test_ids_are_kept_until_they_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

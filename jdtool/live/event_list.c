@@ -86,7 +86,7 @@ void event_list_define(struct event_list *events, const struct event_files *file
         enum probe_arguments arguments;
     } probes[] = {
         {&events->alloc, EVENT_PROBE_ALLOC, files->agent, EVENT_PROBE_ALLOC_FUNCTION,
-         files->agent_root, PROBE_EVENT},
+         files->agent_root, PROBE_ALLOC},
         {&events->locks, EVENT_PROBE_LOCK, files->agent, EVENT_PROBE_LOCK_FUNCTION,
          files->agent_root, PROBE_EVENT},
         {&events->virtual_waits, EVENT_PROBE_UNMOUNT, files->agent, EVENT_PROBE_UNMOUNT_FUNCTION,
@@ -132,6 +132,15 @@ static void add(struct perf_run *perf, const char *group, const char *event, uns
     perf_add(perf, "-e", text, NULL);
 }
 
+/* One that tells how far its stack reaches. */
+static void add_by_reach(struct perf_run *perf, const char *group, const char *event)
+{
+    add(perf, group, event, EVENT_STACK_NEAR);
+    perf_add(perf, "--filter", "far == 0", NULL);
+    add(perf, group, event, EVENT_STACK_FAR);
+    perf_add(perf, "--filter", "far != 0", NULL);
+}
+
 /* One without stacks. These are the last ones: readers need not list them. */
 static void add_bare(struct perf_run *perf, const char *group, const char *event)
 {
@@ -141,9 +150,11 @@ static void add_bare(struct perf_run *perf, const char *group, const char *event
 }
 
 void event_list_arguments(const struct event_list *events, struct perf_run *perf,
-                          unsigned stack_size)
+                          unsigned stack_size, bool by_reach)
 {
-    if (events->alloc) {
+    if (events->alloc && by_reach) {
+        add_by_reach(perf, events->group, EVENT_PROBE_ALLOC);
+    } else if (events->alloc) {
         add(perf, events->group, EVENT_PROBE_ALLOC, stack_size);
     }
     if (events->locks) {

@@ -41,9 +41,9 @@ struct event_files {
 void event_list_define(struct event_list *events, const struct event_files *files);
 
 /* Adds them to perf record's arguments, behind the event that is sampled. stack_size 0: by frame
- * pointers. */
+ * pointers. by_reach: where the event tells how far its stack reaches, by that instead. */
 void event_list_arguments(const struct event_list *events, struct perf_run *perf,
-                          unsigned stack_size);
+                          unsigned stack_size, bool by_reach);
 
 /* Removes the probes. */
 void event_list_end(struct event_list *events);

@@ -140,15 +140,18 @@ static bool file_offset(const struct elf_file *file, uint64_t address, uint64_t 
 /* The registers of the first four arguments, by the kernel's names. */
 #ifdef __aarch64__
 #define EVENT_ARGUMENTS " value=%x0:u64 base=%x1:u64 scale=%x2:u32 name=+0(%x3):string"
+#define FAR_ARGUMENT    " far=%x4:u32"
 #define DEOPT_ARGUMENTS " request=%x1:s32"
 #else
 #define EVENT_ARGUMENTS " value=%di:u64 base=%si:u64 scale=%dx:u32 name=+0(%cx):string"
+#define FAR_ARGUMENT    " far=%r8:u32"
 #define DEOPT_ARGUMENTS " request=%si:s32"
 #endif
 
 static const char *const argument_texts[] = {
     [PROBE_NOTHING] = "",
     [PROBE_EVENT] = EVENT_ARGUMENTS,
+    [PROBE_ALLOC] = EVENT_ARGUMENTS FAR_ARGUMENT,
     [PROBE_DEOPT] = DEOPT_ARGUMENTS,
 };
 

@@ -27,6 +27,7 @@ void probes_name_group(char group[PROBES_GROUP_MAX]);
 enum probe_arguments {
     PROBE_NOTHING,
     PROBE_EVENT, /* of the agent's functions */
+    PROBE_ALLOC, /* and whether the stack is far from its root */
     PROBE_DEOPT,
 };
 

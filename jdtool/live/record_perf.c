@@ -56,7 +56,8 @@ static void add_events(struct recording *recording)
     if (!options->stack_size_given && size > EVENT_STACK_SIZE) {
         size = EVENT_STACK_SIZE;
     }
-    event_list_arguments(&recording->events, &recording->perf, recording->copied ? size : 0);
+    event_list_arguments(&recording->events, &recording->perf, recording->copied ? size : 0,
+                         recording->copied && !options->stack_size_given);
 }
 
 /* Each event is to be told, also in a burst, and on a machine so busy that perf has to wait for a

@@ -67,12 +67,16 @@ enum perf_feature {
     PERF_FEATURE_BITS = 256,
 };
 
-/* One event of the recording. */
+/*
+ * One event of the recording. Allocations come as two, which differ in the size of their stacks'
+ * copies alone (EVENT_STACK_NEAR); they are one here, and in what is written.
+ */
 struct perf_event {
     struct perf_event_attr attr; /* what the file is too old for is zero */
     const uint64_t *ids;
     uint32_t id_count;
-    char *name; /* NULL: not known yet, see perf_data_event_name */
+    uint32_t parts; /* how many the recording has it as */
+    char *name;     /* NULL: not known yet, see perf_data_event_name */
 };
 
 /*

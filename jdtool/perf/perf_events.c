@@ -1,6 +1,7 @@
 /* The events of a recording: their attributes, the ids the kernel gave them, their names. */
 #include "jdtool/perf/perf_data_private.h"
 
+#include "format/event_probe.h"
 #include "jdtool/base/array.h"
 
 #include <errno.h>
@@ -65,6 +66,18 @@ int perf_events_reserve_ids(struct perf_data *data, uint64_t count)
     return events ? 0 : -ENOMEM;
 }
 
+/* Whether the attributes of a recording that follow one another are of one event, in two sizes. */
+static bool is_same_event(const struct perf_event *event, const struct perf_event *next)
+{
+    struct perf_event_attr attr = next->attr;
+    if (attr.type != PERF_TYPE_TRACEPOINT || event->attr.sample_stack_user != EVENT_STACK_NEAR ||
+        attr.sample_stack_user != EVENT_STACK_FAR) {
+        return false;
+    }
+    attr.sample_stack_user = EVENT_STACK_NEAR;
+    return memcmp(&attr, &event->attr, sizeof attr) == 0;
+}
+
 int perf_events_add(struct perf_data *data, const uint8_t *attr, size_t attr_size,
                     uint32_t id_count)
 {
@@ -83,12 +96,19 @@ int perf_events_add(struct perf_data *data, const uint8_t *attr, size_t attr_siz
         array_reserve(&data->events, data->event_count, &data->event_room, sizeof *data->events)) {
         return -ENOMEM;
     }
-    raw += data->event_count * each;
+    struct perf_event *event = &data->events[data->event_count];
+    *event = (struct perf_event){.id_count = id_count, .parts = 1};
+    memcpy(&event->attr, attr, known < sizeof event->attr ? known : sizeof event->attr);
+    bool is_new = data->event_count == 0 || !is_same_event(event - 1, event);
+    if (!is_new) { /* its ids follow those of the other, whose copies are said to be as large */
+        event--;
+        event->id_count += id_count;
+        event->parts++;
+        event->attr.sample_stack_user = EVENT_STACK_FAR;
+    }
+    raw += (size_t)(event - data->events) * each;
     memset(raw, 0, each);
     memcpy(raw, attr, known);
-    struct perf_event *event = &data->events[data->event_count];
-    *event = (struct perf_event){.id_count = id_count};
-    memcpy(&event->attr, attr, known < sizeof event->attr ? known : sizeof event->attr);
 
     uint32_t first = data->id_count;
     for (uint32_t i = 0; i < id_count; i++) {
@@ -99,10 +119,10 @@ int perf_events_add(struct perf_data *data, const uint8_t *attr, size_t attr_siz
             }
             same = first + i;
         }
-        data->id_events[same] = data->event_count;
+        data->id_events[same] = (uint32_t)(event - data->events);
     }
     data->id_count += id_count;
-    data->event_count++;
+    data->event_count += is_new;
     return 0;
 }
 
@@ -169,7 +189,9 @@ static void take_names(struct perf_data *data)
     }
     memcpy(head, section, sizeof head);
     size_t at = sizeof head;
-    for (uint32_t i = 0; i < head[0] && i < data->event_count; i++) {
+    uint32_t event = 0;
+    uint32_t part = 0;
+    for (uint32_t i = 0; i < head[0] && event < data->event_count; i++) {
         uint32_t counts[2]; /* ids, bytes of the name */
         if (head[1] > size - at || sizeof counts > size - at - head[1]) {
             return;
@@ -180,8 +202,12 @@ static void take_names(struct perf_data *data)
         if (rest > size - at) {
             return;
         }
-        set_name(data, i, section + at, counts[1]);
+        set_name(data, event, section + at, counts[1]);
         at += rest;
+        if (++part == data->events[event].parts) {
+            event++;
+            part = 0;
+        }
     }
 }
 

@@ -150,31 +150,49 @@ void perf_writer_add_build_id(struct perf_writer *writer, const char *path,
 
 /*
  * HEADER_EVENT_DESC: u32 number of events, u32 bytes of an attribute, and for each event the
- * attribute, u32 number of ids, u32 bytes of the name and the name, the ids. A section that is not
- * like that is left alone.
+ * attribute, u32 number of ids, u32 bytes of the name and the name, the ids. Of an event that the
+ * recording has as several the last one's stands for all. Returns the new size; a section that is
+ * not like that is left alone.
  */
-static void change_event_desc(const struct perf_writer *writer, uint8_t *section, size_t size)
+static size_t change_event_desc(const struct perf_writer *writer, uint8_t *section, size_t size)
 {
+    const struct perf_data *source = writer->source;
     uint32_t head[2];
     if (size < sizeof head) {
-        return;
+        return size;
     }
     memcpy(head, section, sizeof head);
     size_t at = sizeof head;
+    size_t to = sizeof head;
+    uint32_t event = 0;
+    uint32_t part = 0;
+    uint32_t left_out = 0;
     for (uint32_t i = 0; i < head[0]; i++) {
         uint32_t counts[2]; /* ids, bytes of the name */
         if (head[1] > size - at || sizeof counts > size - at - head[1]) {
-            return;
+            break; /* of what is left nothing is known */
         }
-        change_attr(writer, section + at, head[1]);
         memcpy(counts, section + at + head[1], sizeof counts);
-        at += head[1] + sizeof counts;
         uint64_t rest = counts[1] + (uint64_t)counts[0] * sizeof(uint64_t);
-        if (rest > size - at) {
-            return;
+        size_t known = head[1] + sizeof counts;
+        if (rest > size - at - known) {
+            break;
         }
-        at += rest;
+        memmove(section + to, section + at, known + rest);
+        change_attr(writer, section + to, head[1]);
+        at += known + rest;
+        if (event < source->event_count && ++part < source->events[event].parts) {
+            left_out++;
+            continue;
+        }
+        to += known + rest;
+        part = 0;
+        event++;
     }
+    head[0] -= left_out;
+    memcpy(section, head, sizeof head);
+    memmove(section + to, section + at, size - at);
+    return to + (size - at);
 }
 
 static void put_feature(struct perf_writer *writer, unsigned feature)
@@ -188,7 +206,7 @@ static void put_feature(struct perf_writer *writer, unsigned feature)
             return;
         }
         memcpy(copy, bytes, size);
-        change_event_desc(writer, copy, size);
+        size = change_event_desc(writer, copy, size);
         perf_writer_put(writer, copy, size);
         free(copy);
         return;

@@ -1,0 +1,24 @@
+/** Allocates for some seconds in two threads, "shallow" and "deep" in calls. Usage: Depths SECONDS CALLS */
+public class Depths {
+    static volatile Object last;
+
+    static void allocate(int calls, long until) {
+        if (calls > 0) {
+            allocate(calls - 1, until);
+        } else {
+            while (System.nanoTime() - until < 0) {
+                last = new byte[10_000];
+            }
+        }
+    }
+
+    public static void main(String[] args) throws InterruptedException {
+        long until = System.nanoTime() + Integer.parseInt(args[0]) * 1_000_000_000L;
+        Thread deep = new Thread(() -> allocate(Integer.parseInt(args[1]), until), "deep");
+        Thread shallow = new Thread(() -> allocate(0, until), "shallow");
+        deep.start();
+        shallow.start();
+        deep.join();
+        shallow.join();
+    }
+}
