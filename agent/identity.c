@@ -275,6 +275,21 @@ void identity_callbacks(jvmtiEventCallbacks *callbacks)
     callbacks->ThreadEnd = thread_end;
 }
 
+/* A segment's directory goes before the journal does, which stands beside it. */
+static void leave_segment(char *path)
+{
+    char *name = strrchr(path, '/');
+    if (!name || name == path) {
+        return;
+    }
+    *name = '\0';
+    char *parent = strrchr(path, '/');
+    *name = '/';
+    if (parent) {
+        memmove(parent, name, strlen(name) + 1);
+    }
+}
+
 int identity_open(struct session *session)
 {
     static const char from[] = ".dump";
@@ -285,11 +300,15 @@ int identity_open(struct session *session)
     }
     record_log_path(session->sinks.log, path);
     memcpy(path + strlen(path) - (sizeof(from) - 1), to, sizeof(to));
+    if (session->options.segment) {
+        leave_segment(path);
+    }
     const struct journal_options options = {
         .path = path,
         .pid = (uint32_t)getpid(),
         .tsc = session->options.tsc,
         .max_bytes = session->options.max_bytes,
+        .endless = session->options.segment != 0,
         .reserve = session->options.reserve,
     };
     int error = journal_open(&options);

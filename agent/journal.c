@@ -30,7 +30,8 @@ enum {
     CHUNKS = 4096,       /* 8 MB, of which only what was used is there */
     DRAIN_EVERY_MS = 50, /* a sample waits longer than that for what its JVM tells */
     END_WITHIN_MS = 2000,
-    KNOWN = 1 << 16,
+    KNOWN = THREADS_TOLD_AGAIN,
+    PIECE = 1 << 20, /* bytes of the file that are let go at a time */
     BATCH = 1 << 18, /* bytes of a write */
 };
 
@@ -78,6 +79,8 @@ static struct {
     unsigned generation;
     struct output_file file;
     uint64_t max_bytes, reserve;
+    bool endless;
+    uint64_t gone; /* up to there the file is a hole */
     uint32_t journal;
     uint8_t *batch;
     size_t batch_size;
@@ -318,13 +321,31 @@ static void end_file(void)
     (void)atomic_compare_exchange_strong(&current, &number, drain.journal + 1);
 }
 
+/* Lets go of what is older. Where the file system cannot, the file ends as others do. */
+static void forget_oldest(void)
+{
+    if (!drain.endless || drain.file.size < drain.gone + THREADS_KEPT + PIECE) {
+        return;
+    }
+    /* The header's page stays. */
+    const uint64_t from = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t until = drain.file.size - THREADS_KEPT;
+    until -= until % from;
+    if (fallocate(drain.file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+                  (off_t)(until - from)) != 0) {
+        drain.endless = false;
+    }
+    drain.gone = until;
+}
+
 static void write_batch(void)
 {
     if (drain.batch_size == 0 || drain.ended) {
         drain.batch_size = 0;
         return;
     }
-    if (drain.file.size + drain.batch_size > drain.max_bytes) {
+    forget_oldest();
+    if (!drain.endless && drain.file.size + drain.batch_size > drain.max_bytes) {
         message(MESSAGE_WARNING, "%s ends here: it has grown to %llu bytes, the most that it may",
                 drain.file.path, (unsigned long long)drain.file.size);
         end_file();
@@ -468,7 +489,8 @@ static int create_file(const struct journal_options *options)
         .total_size = sizeof(header),
         .pid = options->pid,
         .timestamp = stamp_now(options->tsc),
-        .flags = options->tsc ? THREADS_FLAGS_ARCH_TIMESTAMP : 0,
+        .flags = (options->tsc ? THREADS_FLAGS_ARCH_TIMESTAMP : 0) |
+                 (options->endless ? THREADS_FLAGS_ENDLESS : 0),
     };
     int error = output_file_create(&drain.file, AT_FDCWD, options->path, OUTPUT_FILE_REFUSE);
     if (!error && (error = output_file_append(&drain.file, &header, sizeof(header))) != 0) {
@@ -490,6 +512,8 @@ static int open_drainer(const struct journal_options *options)
     if (!error) {
         drain.max_bytes = options->max_bytes ? options->max_bytes : JOURNAL_BYTES;
         drain.reserve = options->reserve;
+        drain.endless = options->endless;
+        drain.gone = 0;
         drain.journal = atomic_load(&current) + 1;
         drain.generation = process_generation();
         drain.ending = drain.ended = false;

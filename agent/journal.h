@@ -23,6 +23,7 @@ struct journal_options {
     uint32_t pid;
     bool tsc;           /* stamp as the dump does */
     uint64_t max_bytes; /* of the file, which ends before it is larger; 0: JOURNAL_BYTES */
+    bool endless;       /* no end: it keeps what is newest (THREADS_FLAGS_ENDLESS) */
     uint64_t reserve;   /* of the file system, see writer/disk_room.h */
 };
 

@@ -541,9 +541,6 @@ static int check_together(const struct options *options, const char *given[OPTIO
     if (options->segment && options->samply) {
         return FAIL(error, "options 'segment' and 'samply' contradict each other");
     }
-    if (options->segment && options->threads) {
-        return FAIL(error, "options 'segment' and 'threads' contradict each other");
-    }
     if (options->threads && !(options->modes & MODE_JITDUMP)) {
         return FAIL(error, "option 'threads' needs mode=jitdump: the journal stands beside a dump");
     }

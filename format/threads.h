@@ -26,6 +26,15 @@
 /* threads_header.flags: time stamps are the processor's own, as in the dump. */
 #define THREADS_FLAGS_ARCH_TIMESTAMP (UINT64_C(1) << 0)
 
+/* Only the newest blocks are kept, THREADS_KEPT bytes of them or some more; before them the file is
+ * a hole, which reads as zeros. */
+#define THREADS_FLAGS_ENDLESS (UINT64_C(1) << 1)
+#define THREADS_KEPT          (UINT64_C(64) << 20)
+
+/* A writer tells of a virtual thread's name once; but again when so many others, with the next
+ * ids, have been told of since. */
+#define THREADS_TOLD_AGAIN 65536
+
 struct threads_header {
     uint32_t magic;
     uint32_t version;

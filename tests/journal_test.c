@@ -10,9 +10,13 @@
 #include "writer/stamp.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -262,6 +266,118 @@ static void broken_journals_are_read_as_far_as_they_go(void **state)
     assert_int_equal(thread_journal_open(scratch_path(state, "none"), true, &journal), -ENOENT);
 }
 
+/* ---- Without end ---- */
+
+static void append(FILE *file, uint32_t tid, uint64_t base, const struct threads_slot *slots,
+                   uint32_t count)
+{
+    const struct threads_block head = {.tid = tid, .slots = count, .base = base};
+    assert_int_equal(fwrite(&head, sizeof head, 1, file), 1);
+    assert_int_equal(fwrite(slots, sizeof *slots, count, file), count);
+    assert_int_equal(fflush(file), 0);
+}
+
+static void fill_text(struct threads_slot *slots, uint64_t kind, uint64_t value, uint32_t tid,
+                      const char *text)
+{
+    const struct threads_text head = {.tid = tid, .length = (uint16_t)strlen(text)};
+    slots[0] = (struct threads_slot){kind, value};
+    memcpy(&slots[1], &head, sizeof head);
+    slots[2] = (struct threads_slot){0};
+    memcpy(&slots[2], text, strlen(text));
+}
+
+/* A block: twenty virtual threads, one after the other, each named when it is mounted. */
+enum { EACH = 20, SECOND = 1000000000 };
+
+static void append_virtuals(FILE *file, uint64_t number)
+{
+    struct threads_slot slots[EACH * 5];
+    for (uint64_t i = 0; i < EACH; i++) {
+        struct threads_slot *at = &slots[i * 5];
+        char name[16];
+        snprintf(name, sizeof name, "v%" PRIu64, number * EACH + i);
+        fill_text(at, THREADS_VIRTUAL | i << 8, number * EACH + i, 0, name);
+        at[3] = (struct threads_slot){i << 8 | THREADS_MOUNT, number * EACH + i};
+        at[4] = (struct threads_slot){i << 8 | THREADS_UNMOUNT, number * EACH + i};
+    }
+    append(file, 50, number * SECOND, slots, EACH * 5);
+}
+
+/* What is new is known, what holds still too, and what is neither takes no memory. */
+static void what_is_old_is_forgotten(void **state)
+{
+    enum { BLOCKS = 30000 }; /* 49 MB */
+    const char *path = scratch_path(state, "jit-1.threads");
+    const struct threads_header header = {.magic = THREADS_MAGIC,
+                                          .version = THREADS_VERSION,
+                                          .total_size = sizeof header,
+                                          .pid = 1,
+                                          .flags = THREADS_FLAGS_ENDLESS};
+    struct threads_slot slots[3];
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(&header, sizeof header, 1, file), 1);
+    fill_text(slots, THREADS_PLATFORM, 3, 40, "a worker");
+    append(file, 40, SECOND, slots, 3);
+    fill_text(slots, THREADS_PLATFORM, 4, 41, "ends soon");
+    append(file, 41, SECOND, slots, 3);
+    slots[0] = (struct threads_slot){THREADS_END, 0};
+    append(file, 41, 2 * (uint64_t)SECOND, slots, 1);
+    assert_int_equal(thread_journal_open(path, false, &journal), 0);
+    assert_string_equal(at(41, SECOND, "ends soon").name, "ends soon");
+    size_t most = 0;
+    for (uint64_t i = 1; i <= BLOCKS; i++) {
+        append_virtuals(file, i);
+        if (i % 1000 == 0) {
+            assert_int_equal(thread_journal_update(journal, false), 1);
+            size_t held = mallinfo2().uordblks;
+            most = i <= BLOCKS / 2 || held > most ? held : most;
+            assert_true(i <= BLOCKS / 2 || held < most + most / 4);
+        }
+    }
+    const uint64_t newest = BLOCKS * (uint64_t)SECOND + EACH - 1;
+    assert_string_equal(at(40, newest, "a worker").name, "a worker");
+    assert_null(at(41, newest, "ends soon").name);
+    assert_int_equal(at(50, newest - 1, "java").virtual_id, 0); /* it was unmounted again */
+    struct thread_identity found;
+    thread_journal_virtual_at(journal, (uint64_t)BLOCKS * EACH + 3, newest, &found);
+    assert_string_equal(found.virtual_name, "v600003");
+    thread_journal_virtual_at(journal, UINT64_C(5) * EACH, newest, &found);
+    assert_string_equal(found.virtual_name, ""); /* told again if it is mounted again */
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The file grows, and takes no more of the disk. */
+static void the_newest_is_kept(void **state)
+{
+    const char *path = scratch_path(state, "jit-1.threads");
+    const struct journal_options options = {.path = path, .pid = 1, .endless = true};
+    const uint64_t most = THREADS_KEPT + (UINT64_C(4) << 20);
+    char text[THREADS_TEXT_MAX];
+    struct stat about = {0};
+    memset(text, 'x', sizeof text);
+    assert_int_equal(journal_open(&options), 0);
+    for (uint64_t i = 0; (uint64_t)about.st_size < THREADS_KEPT + (UINT64_C(16) << 20); i++) {
+        journal_label_text(i, text, sizeof text);
+        if (i % 2000 == 0) { /* 2 MB; there is room for eight */
+            off_t before = about.st_size;
+            for (int tries = 0; about.st_size < before + (off_t)2000 * 1024 && i && tries < 2000;
+                 tries++) {
+                const struct timespec pause = {.tv_nsec = 5000000};
+                nanosleep(&pause, NULL);
+                assert_int_equal(stat(path, &about), 0);
+            }
+            assert_int_equal(stat(path, &about), 0);
+        }
+    }
+    assert_true((uint64_t)about.st_blocks * 512 <= most);
+    assert_true(journal_is_open());
+    journal_close();
+    /* Who comes so late finds the header, and a hole. */
+    assert_int_equal(thread_journal_open(path, true, &journal), 0);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, scratch_create, close_all)
@@ -272,6 +388,8 @@ int main(void)
         TEST(what_is_unmounted_was_mounted),
         TEST(sessions_follow_each_other),
         TEST(a_limit_ends_it),
+        TEST(what_is_old_is_forgotten),
+        TEST(the_newest_is_kept),
         TEST(broken_journals_are_read_as_far_as_they_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,8 +21,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The agent ends its file long before. */
+/* The agent ends its file long before, unless that has no end. */
 #define SIZE_MAX_READ (UINT64_C(8) << 30)
+
+/* Of a journal without end old things are forgotten each time that so many bytes have been read:
+ * what is older than that many seconds. No sample waits so long. */
+#define FORGET_EVERY   (UINT64_C(8) << 20)
+#define FORGET_SECONDS 15
 
 struct block {
     uint64_t from; /* its first record */
@@ -58,6 +63,7 @@ struct thread {
     struct name_read *names;
     uint32_t name_count, name_room;
     bool blocks_sorted, names_sorted;
+    uint64_t ended; /* when; 0: it goes on */
     struct label_list labels;
     /* The block that was fetched last. */
     uint64_t fetched; /* its offset; 0: none */
@@ -66,12 +72,14 @@ struct thread {
 
 struct virtual_thread {
     uint64_t id;
+    uint64_t seen; /* the time of its latest mount or name */
     const char *name;
     struct label_list labels;
 };
 
 struct label_text {
     uint64_t label;
+    uint64_t seen; /* when it was set last */
     const char *text;
 };
 
@@ -81,10 +89,14 @@ struct thread_journal {
     struct threads_header header;
     uint64_t next; /* offset of the next block */
     bool broken;
+    uint64_t newest;         /* the time of a record */
+    uint64_t newest_virtual; /* the highest id */
+    uint64_t forgotten_at;   /* journal->next then */
     struct intern strings;
-    struct numbered threads;  /* of struct thread, by tid */
-    struct numbered virtuals; /* of struct virtual_thread, by id */
-    struct numbered labels;   /* of struct label_text, by label */
+    struct intern old_strings; /* of before the last forgetting */
+    struct numbered threads;   /* of struct thread, by tid */
+    struct numbered virtuals;  /* of struct virtual_thread, by id */
+    struct numbered labels;    /* of struct label_text, by label */
 };
 
 /* ---- What is known by its number ---- */
@@ -154,13 +166,16 @@ static int take_text(struct thread_journal *journal, uint64_t kind, uint64_t val
         struct virtual_thread *thread = get_virtual(journal, value);
         if (thread) {
             thread->name = text;
+            thread->seen = time > thread->seen ? time : thread->seen;
         }
+        journal->newest_virtual = value > journal->newest_virtual ? value : journal->newest_virtual;
         return thread ? 0 : -ENOMEM;
     }
     if (kind == THREADS_LABEL_TEXT) {
         struct label_text *label = numbered_get(&journal->labels, value, NULL);
         if (label) {
             label->text = text;
+            label->seen = time;
         }
         return label ? 0 : -ENOMEM;
     }
@@ -173,6 +188,7 @@ static int take_text(struct thread_journal *journal, uint64_t kind, uint64_t val
         thread->names_sorted &&
         (!thread->name_count || thread->names[thread->name_count - 1].time <= time);
     thread->names[thread->name_count++] = (struct name_read){time, value, text};
+    thread->ended = 0;
     return 0;
 }
 
@@ -221,6 +237,28 @@ static int take_label(struct thread_journal *journal, struct thread *thread, uin
     return virtual ? add_label(&virtual->labels, time, label) : -ENOMEM;
 }
 
+static bool is_endless(const struct thread_journal *journal)
+{
+    return journal->header.flags & THREADS_FLAGS_ENDLESS;
+}
+
+static void note_label(struct thread_journal *journal, uint64_t number, uint64_t time)
+{
+    struct label_text *label = is_endless(journal) ? numbered_find(&journal->labels, number) : NULL;
+    if (label && label->seen < time) {
+        label->seen = time;
+    }
+}
+
+static void note_mount(struct thread_journal *journal, uint64_t id, uint64_t time)
+{
+    struct virtual_thread *virtual = is_endless(journal) ? numbered_find(&journal->virtuals, id)
+                                                         : NULL;
+    if (virtual && virtual->seen < time) {
+        virtual->seen = time;
+    }
+}
+
 /* Takes a block into the index. 0, -ENOMEM, or -EBADMSG where it is none. */
 static int take_block(struct thread_journal *journal, const struct threads_block *head,
                       const struct threads_slot *slots, uint64_t offset)
@@ -242,6 +280,7 @@ static int take_block(struct thread_journal *journal, const struct threads_block
     for (uint32_t i = 0; i < head->slots && !err; i++) {
         uint64_t kind = slots[i].stamp & 0xff;
         uint64_t time = head->base + (slots[i].stamp >> 8);
+        journal->newest = time > journal->newest ? time : journal->newest;
         if (has_text(kind)) {
             struct threads_text text;
             uint32_t more = text_slots(slots + i, head->slots - i, &text);
@@ -251,11 +290,15 @@ static int take_block(struct thread_journal *journal, const struct threads_block
             err = take_text(journal, kind, slots[i].value, time, &text, slots + i + 2);
             i += more;
         } else if (kind == THREADS_LABEL) {
+            note_label(journal, slots[i].value, time);
             err = take_label(journal, thread, mounted, time, slots[i].value);
         } else if (kind == THREADS_MOUNT) {
             mounted = slots[i].value;
+            note_mount(journal, mounted, time);
         } else if (kind == THREADS_UNMOUNT) {
             mounted = 0;
+        } else if (kind == THREADS_END) {
+            thread->ended = time;
         }
     }
     if (!err) {
@@ -302,7 +345,9 @@ static int take_bytes(struct thread_journal *journal, const uint8_t *bytes, size
     while (!journal->broken && size - *used >= sizeof head) {
         memcpy(&head, bytes + *used, sizeof head);
         if (head.slots == 0 || head.slots > THREADS_BLOCK_SLOTS || head.tid == 0) {
-            break_off(journal, "a block is none");
+            bool is_hole = is_endless(journal) && !head.slots && !head.tid && !head.base;
+            break_off(journal,
+                      is_hole ? "what follows was let go before it was read" : "a block is none");
             break;
         }
         size_t whole = sizeof head + head.slots * sizeof *slots;
@@ -333,7 +378,7 @@ static int read_blocks(struct thread_journal *journal, bool is_all)
         (uint64_t)about.st_size <= journal->next) {
         return 0;
     }
-    if ((uint64_t)about.st_size > SIZE_MAX_READ) {
+    if ((uint64_t)about.st_size > SIZE_MAX_READ && !is_endless(journal)) {
         break_off(journal, "it is too large");
         return 0;
     }
@@ -361,6 +406,219 @@ static int read_blocks(struct thread_journal *journal, bool is_all)
     return err;
 }
 
+/* ---- Lists by time ---- */
+
+/* The number of elements that begin with a time (uint64_t) up to that one; they are sorted. */
+static uint32_t count_until(const void *list, uint32_t count, size_t element, uint64_t time)
+{
+    uint32_t low = 0;
+    while (low < count) {
+        uint32_t middle = low + (count - low) / 2;
+        uint64_t at;
+        memcpy(&at, (const char *)list + middle * element, sizeof at);
+        if (at <= time) {
+            low = middle + 1;
+        } else {
+            count = middle;
+        }
+    }
+    return low;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    uint64_t first;
+    uint64_t second;
+    memcpy(&first, a, sizeof first);
+    memcpy(&second, b, sizeof second);
+    return first < second ? -1 : first > second;
+}
+
+static void sort(void *list, uint32_t count, size_t element, bool *sorted)
+{
+    if (!*sorted) {
+        qsort(list, count, element, by_time);
+        *sorted = true;
+    }
+}
+
+/* ---- Forgetting ---- */
+
+/* Takes the first elements out of a list, and gives memory back. */
+static void drop_first(void *list, uint32_t *count, uint32_t *room, size_t element, uint32_t first)
+{
+    char *elements;
+    memcpy(&elements, list, sizeof elements);
+    if (first == 0) {
+        return;
+    }
+    *count -= first;
+    memmove(elements, elements + first * element, *count * element);
+    if (*room > 16 && *count < *room / 4) {
+        char *smaller = realloc(elements, *room / 2 * element);
+        if (smaller) {
+            *room /= 2;
+            memcpy(list, &smaller, sizeof smaller);
+        }
+    }
+}
+
+/* What stands before that time but for the last, which holds then. */
+static uint32_t outdated(const void *list, uint32_t count, size_t element, uint64_t before)
+{
+    uint32_t until = count_until(list, count, element, before);
+    return until ? until - 1 : 0;
+}
+
+static void forget_labels(struct label_list *list, uint64_t before)
+{
+    sort(list->changes, list->count, sizeof *list->changes, &list->sorted);
+    drop_first(&list->changes, &list->count, &list->room, sizeof *list->changes,
+               outdated(list->changes, list->count, sizeof *list->changes, before));
+}
+
+static void free_thread(struct thread *thread)
+{
+    free(thread->blocks);
+    free(thread->names);
+    free(thread->labels.changes);
+    free(thread->slots);
+}
+
+/* What is kept of the things, in tables of their own; the others stay owned by those they are in.
+ */
+struct kept {
+    struct intern strings;
+    struct numbered threads, virtuals, labels;
+};
+
+static int keep_thread(struct kept *kept, struct thread *thread, uint64_t before)
+{
+    sort(thread->blocks, thread->block_count, sizeof *thread->blocks, &thread->blocks_sorted);
+    sort(thread->names, thread->name_count, sizeof *thread->names, &thread->names_sorted);
+    drop_first(&thread->blocks, &thread->block_count, &thread->block_room, sizeof *thread->blocks,
+               outdated(thread->blocks, thread->block_count, sizeof *thread->blocks, before));
+    drop_first(&thread->names, &thread->name_count, &thread->name_room, sizeof *thread->names,
+               outdated(thread->names, thread->name_count, sizeof *thread->names, before));
+    forget_labels(&thread->labels, before);
+    for (uint32_t i = 0; i < thread->name_count; i++) {
+        const char *name = intern(&kept->strings, thread->names[i].name);
+        if (!name) {
+            return -ENOMEM;
+        }
+        thread->names[i].name = name;
+    }
+    struct thread *to = numbered_get(&kept->threads, thread->tid, NULL);
+    if (to) {
+        *to = *thread;
+    }
+    return to ? 0 : -ENOMEM;
+}
+
+static int keep_virtual(struct kept *kept, struct virtual_thread *virtual, uint64_t before)
+{
+    const char *name = intern(&kept->strings, virtual->name);
+    struct virtual_thread *to = name ? numbered_get(&kept->virtuals, virtual->id, NULL) : NULL;
+    if (!to) {
+        return -ENOMEM;
+    }
+    forget_labels(&virtual->labels, before);
+    virtual->name = name;
+    *to = *virtual;
+    return 0;
+}
+
+static int keep_label(struct kept *kept, const struct label_text *label)
+{
+    const char *text = intern(&kept->strings, label->text);
+    struct label_text *to = text ? numbered_get(&kept->labels, label->label, NULL) : NULL;
+    if (to) {
+        *to = *label;
+        to->text = text;
+    }
+    return to ? 0 : -ENOMEM;
+}
+
+static bool has_ended(const struct thread *thread, uint64_t before)
+{
+    return thread->ended && thread->ended < before;
+}
+
+/* Whether the writer would tell its name again. */
+static bool is_forgotten(const struct thread_journal *journal, const struct virtual_thread *virtual,
+                         uint64_t before)
+{
+    return virtual->seen < before && journal->newest_virtual - virtual->id >= THREADS_TOLD_AGAIN;
+}
+
+/* Of labels the writer tells once; more than that are a new one each time. */
+static bool is_needless(const struct thread_journal *journal, const struct label_text *label,
+                        uint64_t before)
+{
+    return label->seen < before && journal->labels.list.count > THREADS_TOLD_AGAIN;
+}
+
+static int keep(struct thread_journal *journal, struct kept *kept, uint64_t before)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < journal->threads.list.count && !err; i++) {
+        struct thread *thread = chunks_at(&journal->threads.list, i);
+        err = has_ended(thread, before) ? 0 : keep_thread(kept, thread, before);
+    }
+    for (uint32_t i = 0; i < journal->virtuals.list.count && !err; i++) {
+        struct virtual_thread *virtual = chunks_at(&journal->virtuals.list, i);
+        err = is_forgotten(journal, virtual, before) ? 0 : keep_virtual(kept, virtual, before);
+    }
+    for (uint32_t i = 0; i < journal->labels.list.count && !err; i++) {
+        const struct label_text *label = chunks_at(&journal->labels.list, i);
+        err = is_needless(journal, label, before) ? 0 : keep_label(kept, label);
+    }
+    return err;
+}
+
+/*
+ * Forgets what was older than that many ns when the newest record was made: changes before the last
+ * one, threads that have ended, virtual ones that the writer would tell of again, labels of too
+ * many. Strings that were asked for stay until the next time.
+ */
+static int forget(struct thread_journal *journal, uint64_t age)
+{
+    uint64_t before = journal->newest > age ? journal->newest - age : 0;
+    struct kept kept = {.threads = NUMBERED(struct thread),
+                        .virtuals = NUMBERED(struct virtual_thread),
+                        .labels = NUMBERED(struct label_text)};
+    int err = keep(journal, &kept, before);
+    intern_free(&journal->old_strings);
+    if (err) { /* names may be of either */
+        journal->old_strings = kept.strings;
+        numbered_free(&kept.threads);
+        numbered_free(&kept.virtuals);
+        numbered_free(&kept.labels);
+        return err;
+    }
+    for (uint32_t i = 0; i < journal->threads.list.count; i++) {
+        struct thread *thread = chunks_at(&journal->threads.list, i);
+        if (has_ended(thread, before)) {
+            free_thread(thread);
+        }
+    }
+    for (uint32_t i = 0; i < journal->virtuals.list.count; i++) {
+        struct virtual_thread *virtual = chunks_at(&journal->virtuals.list, i);
+        if (is_forgotten(journal, virtual, before)) {
+            free(virtual->labels.changes);
+        }
+    }
+    numbered_free(&journal->threads);
+    numbered_free(&journal->virtuals);
+    numbered_free(&journal->labels);
+    journal->old_strings = journal->strings;
+    journal->strings = kept.strings;
+    journal->threads = kept.threads;
+    journal->virtuals = kept.virtuals;
+    journal->labels = kept.labels;
+    return 0;
+}
+
 static int tell(const char *path, int err)
 {
     error_message("failed to read the journal of threads %s: %s", path,
@@ -373,6 +631,10 @@ int thread_journal_update(struct thread_journal *journal, bool is_all)
 {
     uint64_t before = journal->next;
     int err = read_blocks(journal, is_all);
+    if (!err && is_endless(journal) && journal->next - journal->forgotten_at >= FORGET_EVERY) {
+        journal->forgotten_at = journal->next;
+        err = forget(journal, FORGET_SECONDS * UINT64_C(1000000000));
+    }
     return err ? tell(journal->path, err) : journal->next > before;
 }
 
@@ -423,11 +685,7 @@ void thread_journal_close(struct thread_journal *journal)
         return;
     }
     for (uint32_t i = 0; i < journal->threads.list.count; i++) {
-        struct thread *thread = chunks_at(&journal->threads.list, i);
-        free(thread->blocks);
-        free(thread->names);
-        free(thread->labels.changes);
-        free(thread->slots);
+        free_thread(chunks_at(&journal->threads.list, i));
     }
     for (uint32_t i = 0; i < journal->virtuals.list.count; i++) {
         free(((struct virtual_thread *)chunks_at(&journal->virtuals.list, i))->labels.changes);
@@ -436,6 +694,7 @@ void thread_journal_close(struct thread_journal *journal)
     numbered_free(&journal->virtuals);
     numbered_free(&journal->labels);
     intern_free(&journal->strings);
+    intern_free(&journal->old_strings);
     (void)close(journal->fd);
     free(journal->path);
     free(journal);
@@ -452,40 +711,6 @@ bool thread_journal_has_arch_stamps(const struct thread_journal *journal)
 }
 
 /* ---- Asking ---- */
-
-/* The number of elements that begin with a time (uint64_t) up to that one; they are sorted. */
-static uint32_t count_until(const void *list, uint32_t count, size_t element, uint64_t time)
-{
-    uint32_t low = 0;
-    while (low < count) {
-        uint32_t middle = low + (count - low) / 2;
-        uint64_t at;
-        memcpy(&at, (const char *)list + middle * element, sizeof at);
-        if (at <= time) {
-            low = middle + 1;
-        } else {
-            count = middle;
-        }
-    }
-    return low;
-}
-
-static int by_time(const void *a, const void *b)
-{
-    uint64_t first;
-    uint64_t second;
-    memcpy(&first, a, sizeof first);
-    memcpy(&second, b, sizeof second);
-    return first < second ? -1 : first > second;
-}
-
-static void sort(void *list, uint32_t count, size_t element, bool *sorted)
-{
-    if (!*sorted) {
-        qsort(list, count, element, by_time);
-        *sorted = true;
-    }
-}
 
 /* The records of a block; NULL: they cannot be read any more, or there is no memory. */
 static const struct threads_slot *fetch(struct thread_journal *journal, struct thread *thread,

@@ -5,7 +5,7 @@
  *
  * In memory is an index of blocks, 56 bytes each, and all names and changes of labels; the records
  * of a block are fetched when they are asked for. The journal grows while its JVM runs:
- * thread_journal_update takes in what has come.
+ * thread_journal_update takes in what has come. Of a journal without end it forgets what is old.
  */
 #ifndef JD_TOOL_THREAD_JOURNAL_H
 #define JD_TOOL_THREAD_JOURNAL_H
@@ -15,7 +15,7 @@
 
 struct thread_journal;
 
-/* Who ran. Strings live as long as the journal. */
+/* Who ran. Strings live as long as the journal, or of one without end until the second update. */
 struct thread_identity {
     const char *name;         /* the thread's full one; NULL: not known */
     uint64_t virtual_id;      /* Thread.threadId() of the virtual thread; 0: none, or not known */

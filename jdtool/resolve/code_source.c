@@ -89,6 +89,28 @@ static uint64_t recording_time(const void *source, uint64_t stamp)
     return code_source_recording_time(source, stamp);
 }
 
+static const char segment_word[] = "/segment-";
+
+/* The number of the segment that a path leads to, 0: none. *parent: bytes before its directory. */
+static uint64_t segment_of(const char *path, size_t *parent)
+{
+    size_t end = (size_t)(base_name(path) - path);
+    if (end < 1) {
+        return 0;
+    }
+    size_t start = end - 1;
+    while (start > 0 && path[start - 1] != '/') {
+        start--;
+    }
+    if (start < 1 || strncmp(path + start - 1, segment_word, sizeof segment_word - 1) != 0) {
+        return 0;
+    }
+    char *behind;
+    uint64_t number = strtoull(path + start - 1 + sizeof segment_word - 1, &behind, 10);
+    *parent = start - 1;
+    return *behind == '/' ? number : 0;
+}
+
 /* The path of a file that stands beside the dump, to be freed; NULL: no memory. */
 static char *beside_dump(const struct code_source *source, const char *extension)
 {
@@ -123,11 +145,27 @@ static void open_names(struct code_source *source, bool live)
     }
 }
 
-/* The journal of threads stands there, too, where one was asked for. */
+/* The same of the journal of threads, which is of all segments and stands beside their directories.
+ */
+static char *journal_path(const struct code_source *source)
+{
+    size_t parent;
+    if (!segment_of(source->path, &parent)) {
+        return beside_dump(source, "threads");
+    }
+    const char *name = base_name(source->path);
+    const char *dot = strrchr(name, '.');
+    char *path;
+    int stem = dot ? (int)(dot - name) : (int)strlen(name);
+    return asprintf(&path, "%.*s/%.*s.threads", (int)parent, source->path, stem, name) < 0 ? NULL
+                                                                                           : path;
+}
+
+/* Where one was asked for. */
 static void open_journal(struct code_source *source, bool is_all)
 {
     if (!source->journal_path) {
-        source->journal_path = beside_dump(source, "threads");
+        source->journal_path = journal_path(source);
         if (!source->journal_path) {
             return;
         }
@@ -195,28 +233,6 @@ static void refuse(struct code_source *source, const char *problem)
 }
 
 /* ---- Segments ---- */
-
-static const char segment_word[] = "/segment-";
-
-/* The number of the segment that a path leads to, 0: none. *parent: bytes before its directory. */
-static uint64_t segment_of(const char *path, size_t *parent)
-{
-    size_t end = (size_t)(base_name(path) - path);
-    if (end < 1) {
-        return 0;
-    }
-    size_t start = end - 1;
-    while (start > 0 && path[start - 1] != '/') {
-        start--;
-    }
-    if (start < 1 || strncmp(path + start - 1, segment_word, sizeof segment_word - 1) != 0) {
-        return 0;
-    }
-    char *behind;
-    uint64_t number = strtoull(path + start - 1 + sizeof segment_word - 1, &behind, 10);
-    *parent = start - 1;
-    return *behind == '/' ? number : 0;
-}
 
 bool code_source_is_segment_of(const char *path, const char *other)
 {

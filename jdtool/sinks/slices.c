@@ -139,6 +139,9 @@ static int add_to(struct slices_sink *sink, bool keeps_times, const struct resol
     if (!*profile) {
         *profile = profile_new(keeps_times);
     }
+    if (*profile) {
+        (*profile)->keeps_identities = sink->options->by_thread;
+    }
     return !*profile || profile_add(*profile, sample) ? no_memory() : 0;
 }
 

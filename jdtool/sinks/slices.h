@@ -29,7 +29,8 @@ struct slices_options {
     uint32_t format_count;
     const struct export_settings *settings; /* path is not used */
     /* Of formats that merge equal stacks, keep those of different threads apart. Servers make a
-     * series of each thread's name; else pprof tells of no threads. */
+     * series of each thread's name; else pprof tells of no threads. All formats then have what
+     * journals tell, too: virtual threads and labels. */
     bool by_thread;
     /* Takes each slice that has samples; 0, or a negative errno after a message, which ends the
      * stream. */

@@ -23,6 +23,9 @@
  * written. */
 #define AGENT_OPTIONS "methods=on,lines=tree,segment=8M,keep=4"
 
+/* And with --threads the newest 64 MB of a journal. */
+#define THREADS_OPTION ",threads=on"
+
 /* perf hands over what waits in its buffers when these are half full, or when it is spoken to. */
 #define PING_EVERY_MS 1000
 
@@ -209,7 +212,7 @@ static int attach(struct watched *watched)
     }
     const struct joining_options joining = {
         .agent_options = options->agent_options,
-        .more = AGENT_OPTIONS,
+        .more = options->threads ? AGENT_OPTIONS THREADS_OPTION : AGENT_OPTIONS,
     };
     return joining_start(&watched->joining, &watched->target, &watched->waiting,
                          watched->guardian.shared, &joining)

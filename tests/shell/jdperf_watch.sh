@@ -145,6 +145,57 @@ for protocol in "pyroscope", "otlp", "parca":
             fail("the shares are wrong")
 END
 
+# --threads: whole names, virtual threads and labels; the journal goes with the session.
+jar=$JDAGENT_BUILD/jdagent-labels.jar
+if [[ -e $jar ]]; then
+    newest=$(readlink -f "/proc/${jvms[0]}/exe")
+    mkdir tagged
+    "${newest%/java}/javac" -nowarn -cp "$jar" -d tagged "$SOURCE/tests/shell/Tagged.java" || fail "Tagged.java"
+    # What is inlined in code that was there before the agent is known at calls only.
+    "$newest" -XX:CompileCommand=quiet '-XX:CompileCommand=dontinline,Tagged.*' -cp "tagged:$jar" Tagged 1000000 "t$$-" >tagged.log 2>&1 </dev/null &
+    jvms+=($!)
+    tagged=$!
+    # perf misses threads that begin while it looks what threads there are.
+    all_run() { (($(grep -c ' runs$' tagged.log) == 3)); }
+    until_true 60 "its threads run" all_run
+    "$JDPERF" watch --match "t$$-" --name "tagged-$$" --slice 1 --threads -F 97 -o tagged-kept >watch.log 2>&1 </dev/null &
+    watch=$!
+    pids+=($!)
+    tagged_kept() { (($(find tagged-kept -name '*.pb.gz' 2>/dev/null | wc -l) >= 6)); }
+    until_true 60 "files with threads" tagged_kept
+    compgen -G "/tmp/jdperf-$tagged.*/*.threads" >/dev/null || fail "there is no journal of threads: $(ls -d /tmp/jdperf-"$tagged".*/*)"
+    kill "$watch"
+    wait "$watch" || fail "the watch ended with status $?: $(tail -n 5 watch.log)"
+    unset 'pids[-1]'
+    is_clean || fail "something is left: $(ls -d /tmp/jdperf-* 2>/dev/null)"
+    PYTHONPATH=$SOURCE/tests/exports python3 - tagged-kept/*.pb.gz <<'END' || fail "the threads"
+import collections, sys
+import stacks
+found, wrong, unknown = collections.Counter(), collections.Counter(), 0
+for path in sys.argv[1:]:
+    profile = stacks.message(stacks.load(path), stacks.PPROF)
+    text = profile["strings"]
+    for sample in profile["sample"]:
+        names = {text[profile["function"][line["function"] - 1]["name"]] for place in sample["location"]
+                 for line in profile["location"][place - 1]["line"]}
+        labels = {text[label["key"]]: text[label["str"]] for label in sample["label"]}
+        for shop in "north", "south", "online":
+            if not any(name.startswith(f"Tagged.{shop}(") for name in names):
+                continue
+            who = labels.get("virtual_thread", labels["thread"])
+            if "shop" not in labels:
+                unknown += sample["value"][0] # until it has set it again
+            elif labels["shop"] == shop and who == ("visitor-of-the-online-shop" if shop == "online" else f"order-processing-worker-{shop}"):
+                found[shop] += sample["value"][0]
+            else:
+                wrong[f"{shop}: {labels}"] += sample["value"][0]
+print(f"right: {dict(found)}, wrong: {dict(wrong)}, not labelled yet: {unknown}")
+sys.exit(bool(wrong) or any(found[shop] < 10 for shop in ("north", "south", "online")) or unknown > sum(found.values()))
+END
+    kill "$tagged"
+    unset 'jvms[-1]'
+fi
+
 # Killed, it leaves nothing behind either.
 start_watch -o kept2
 second_kept() { compgen -G "kept2/*.pb.gz" >/dev/null; }
