@@ -22,6 +22,7 @@ for attempt in 1 2 3 4; do
     ! awk "BEGIN { exit !($after <= 1.25 * $before) }" || break
     note "attempt $attempt: a round takes $after ms instead of $before"
 done
+kill -STOP "$pid" # it need not be busy while files are read
 verify "$(the_dump "$profile")"
 read -r total named < <(leaf_names "$profile/perf.jit.data" "$scratch/codecache")
 claim "attached: named samples" "$(share "$named" "$total") of $total"
@@ -42,6 +43,7 @@ by_hand() {
     fi
 }
 mkdir "$scratch/dump"
+kill -CONT "$pid"
 for command in "start,dir=$scratch/dump" "start,dir=$scratch/dump" status stop; do
     by_hand "$command" >"$scratch/said" 2>&1 || fail "$command: $(cat "$scratch/said")"
 done

@@ -80,6 +80,7 @@ attach "$pid" "mode=jitdump+itt,dir=$scratch/attached,samply=on" >"$scratch/said
     fail "attach: $(cat "$scratch/said")"
 sleep 2
 attach "$pid" stop >"$scratch/said" || fail "stop: $(cat "$scratch/said")"
+kill -KILL "$pid" # what follows reads files
 dump=$(the_dump "$scratch/attached")
 verify "$dump"
 said=$(python3 "$tests_dir/readers/itt.py" "$scratch/attached/log" "$dump") || fail "attached: $said"
