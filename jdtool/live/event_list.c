@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void event_list_choose(struct event_list *events, const struct record_options *options)
 {
@@ -77,6 +78,14 @@ static void need_libjvm(struct event_list *events)
     events->exceptions = events->timeline = events->deopts = false;
 }
 
+static void hold(struct event_list *events, const char *event)
+{
+    int fd = probes_hold(events->group, event);
+    if (fd >= 0) {
+        events->held[events->held_count++] = fd;
+    }
+}
+
 void event_list_define(struct event_list *events, const struct event_files *files)
 {
     const struct {
@@ -110,12 +119,16 @@ void event_list_define(struct event_list *events, const struct event_files *file
             *probes[i].wanted = false;
         } else {
             events->defined = true;
+            hold(events, probes[i].event);
         }
     }
     if (events->timeline) {
         events->timeline =
             timeline_probes_define(events->group, files->root, files->libjvm, events->parks) == 0;
-        events->defined |= events->timeline;
+        if (events->timeline) {
+            events->defined = true;
+            hold(events, EVENT_PROBE_TIMELINE);
+        }
     }
 }
 
@@ -185,6 +198,9 @@ void event_list_arguments(const struct event_list *events, struct perf_run *perf
 
 void event_list_end(struct event_list *events)
 {
+    while (events->held_count) {
+        close(events->held[--events->held_count]);
+    }
     if (events->defined) {
         probes_remove(events->group);
         events->defined = false;

@@ -18,6 +18,8 @@ struct event_list {
     bool log;                                       /* the JVM's own log in the place of timeline */
     char group[PROBES_GROUP_MAX];                   /* of the probes */
     bool defined;                                   /* some of them are */
+    int held[8];                                    /* an event of ours on each, see probes_hold */
+    unsigned held_count;
 };
 
 /* Which of those that are asked for may be had here. Says of each other one why not. */

@@ -202,6 +202,27 @@ int probes_define(const char *group, const char *event, int root, const char *pa
     return err;
 }
 
+int probes_hold(const char *group, const char *event)
+{
+    const char *place = tracefs();
+    char path[160];
+    char text[32] = "";
+    snprintf(path, sizeof path, "%s/events/%s/%s/id", place ? place : "", group, event);
+    int id = place ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (id < 0) {
+        return -1;
+    }
+    ssize_t n = read(id, text, sizeof text - 1);
+    close(id);
+    struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
+                                   .size = sizeof attr,
+                                   .config = n > 0 ? strtoul(text, NULL, 10) : 0,
+                                   .sample_period = 1,
+                                   .disabled = 1,
+                                   .exclude_kernel = 1};
+    return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
 /* ---- Their end ---- */
 
 /* Calls take with the group and the event of each line; both are cut off there. False from it ends

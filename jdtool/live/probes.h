@@ -47,6 +47,14 @@ struct elf_file;
 int probes_define_at(const char *group, const char *event, const struct elf_file *file,
                      uint64_t address, const char *arguments);
 
+/*
+ * An event of ours on GROUP:event, which is there and tells nothing; to be closed before
+ * probes_remove. -1: not to be had. The kernel puts probes in for the first event that wants them,
+ * and takes them out behind the last, for which it waits for all processors: 14 and 64 ms. So perf,
+ * which has some for each processor, waits for neither, and its reader not for perf.
+ */
+int probes_hold(const char *group, const char *event);
+
 /* Removes a group's probes, once perf has let go of them: waits some seconds at most. */
 void probes_remove(const char *group);
 
