@@ -16,7 +16,7 @@ can_sample() {
 # has NEED TEST
 has() {
     case $1 in
-    command:*) command -v "${1#command:}" >/dev/null ;;
+    command:*) any_command "${1#command:}" ;;
     perf) command -v perf >/dev/null && can_sample ;;
     root) ((EUID == 0)) ;;
     uprobes) [[ -w /sys/kernel/tracing/uprobe_events ]] ;;
@@ -36,6 +36,15 @@ has() {
         exit 2
         ;;
     esac
+}
+
+# any_command A|B: either will do.
+any_command() {
+    local command
+    for command in ${1//|/ }; do
+        command -v "$command" >/dev/null && return 0
+    done
+    return 1
 }
 
 # The JDK's name may have dots in it, as java-1.17.0-openjdk-amd64 has.

@@ -1,7 +1,8 @@
 /*
- * names [BUILD-ID-DIR]: reads what `perf script -F ip,sym,dso` prints, asks the objects for the
- * same names, and tells how many frames of files and of the kernel are named alike, which are not,
- * and what it cost. A frame that neither can name is alike, too.
+ * names [BUILD-ID-DIR]: reads what `perf script -F ip,sym,dso,dsoff` prints, or without dsoff,
+ * which perf has since 6.4, asks the objects for the same names, and tells how many frames of files
+ * and of the kernel are named alike, which are not, and what it cost. A frame that neither can name
+ * is alike, too.
  */
 #include "jdtool/objects/objects.h"
 
@@ -28,7 +29,10 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* A line of perf's: "   ea734e JavaThread::thread_main_inner (/usr/lib/.../libjvm.so)". */
+/*
+ * A line of perf's: "   ea734e JavaThread::thread_main_inner (/usr/lib/.../libjvm.so)", the offset
+ * in the file; since dsoff "   7f0a958e78ff JavaMain (/usr/lib/.../libjli.so+0x48ff)".
+ */
 static bool split(char *line, uint64_t *address, char **name, char **file)
 {
     char *rest;
@@ -42,6 +46,11 @@ static bool split(char *line, uint64_t *address, char **name, char **file)
     *close = '\0';
     *name = rest + 1;
     *file = open + 1;
+    char *offset = strrchr(*file, '+');
+    if (offset && strncmp(offset, "+0x", 3) == 0) {
+        *address = strtoull(offset + 1, NULL, 16);
+        *offset = '\0';
+    }
     return true;
 }
 

@@ -9,9 +9,9 @@ set -euo pipefail
 # shellcheck source=tests/lib.sh
 source "$JDAGENT_SOURCE/tests/lib.sh"
 
-for command in aarch64-linux-gnu-gcc qemu-aarch64-static; do
-    command -v "$command" >/dev/null || skip "$command is not installed"
-done
+command -v aarch64-linux-gnu-gcc >/dev/null || skip "aarch64-linux-gnu-gcc is not installed"
+# Since Debian 13 it is the same program by the second name.
+qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) || skip "qemu-aarch64-static is not installed"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
@@ -44,7 +44,7 @@ if [ "${JDAGENT_CROSS:-0}" != 1 ]; then
     cross -DJDAGENT_TOOL=OFF -DJDAGENT_TESTS=OFF
     aarch64-linux-gnu-gcc -std=c17 -I"$JDAGENT_SOURCE/writer" -o example \
         "$JDAGENT_SOURCE/examples/toy-jit/toy-jit.c" build/writer/libjdwriter.a || fail "the example"
-    emulator=(qemu-aarch64-static -cpu neoverse-n1 -L /usr/aarch64-linux-gnu)
+    emulator=("$qemu" -cpu neoverse-n1 -L /usr/aarch64-linux-gnu)
     toy ./example
     echo "-- the agent and libjdwriter; JDAGENT_CROSS=1 tests the rest, and an arm64 JVM"
     exit 0
@@ -64,7 +64,7 @@ done
     fail "unit tests under qemu-user: $(tail -n 60 log)"
 echo "-- $(grep 'tests passed' log)"
 
-emulator=(qemu-aarch64-static -cpu neoverse-n1 -L "$sysroot")
+emulator=("$qemu" -cpu neoverse-n1 -L "$sysroot")
 java=("${emulator[@]}" "$sysroot/usr/lib/jvm/java-17-openjdk-arm64/bin/java" -XX:-UsePerfData)
 cat >Main.java <<'END'
 public class Main {
