@@ -24,7 +24,8 @@ static inline void *numbered_find(const struct numbered *things, uint64_t number
 {
     struct hash_map_cursor cursor = hash_map_start(&things->by_number, number);
     uint32_t at;
-    while ((at = hash_map_next(&things->by_number, &cursor)) != HASH_MAP_NONE) {
+    /* HASH_MAP_NONE is above every count. */
+    while ((at = hash_map_next(&things->by_number, &cursor)) < things->list.count) {
         void *thing = chunks_at(&things->list, at);
         uint64_t its;
         memcpy(&its, thing, sizeof its);
