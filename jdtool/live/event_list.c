@@ -80,7 +80,8 @@ static void need_libjvm(struct event_list *events)
 
 static void hold(struct event_list *events, const char *event)
 {
-    int fd = probes_hold(events->group, event);
+    bool is_room = events->held_count < sizeof events->held / sizeof *events->held;
+    int fd = is_room ? probes_hold(events->group, event) : -1;
     if (fd >= 0) {
         events->held[events->held_count++] = fd;
     }

@@ -106,7 +106,7 @@ static bool convert(const uint8_t *data, size_t size, bool to_tree, struct bytes
     if (jitdump_reader_open_fd(fd, "dump", &reader) < 0) {
         return false;
     }
-    int error = convert_dump(reader, "dump", to_tree, put_bytes, made, &result);
+    int error = convert_dump(reader, "dump", to_tree, NULL, put_bytes, made, &result);
     jitdump_reader_close(reader);
     return error == 0;
 }
