@@ -137,8 +137,7 @@ static void put_format(struct bytes *out, const char *format, ...)
     }
 }
 
-/* A string of the pool, on one line and not endlessly long. */
-static void put_utf8(struct bytes *out, const struct constant_pool *pool, uint32_t index)
+void constant_pool_put(struct bytes *out, const struct constant_pool *pool, uint32_t index)
 {
     enum { LONGEST = 200 };
     const uint8_t *entry = constant(pool, index, CONSTANT_UTF8);
@@ -169,25 +168,20 @@ bool constant_pool_is(const struct constant_pool *pool, uint32_t index, const ch
     return entry && u2(entry + 1) == strlen(text) && memcmp(entry + 3, text, strlen(text)) == 0;
 }
 
-void constant_pool_put(struct bytes *out, const struct constant_pool *pool, uint32_t index)
-{
-    put_utf8(out, pool, index);
-}
-
 /* The string that an entry of one reference leads to: a class's name, a String's text. */
 static void put_referred(struct bytes *out, const struct constant_pool *pool, uint32_t index,
                          uint8_t tag)
 {
     const uint8_t *entry = constant(pool, index, tag);
-    put_utf8(out, pool, entry ? u2(entry + 1) : 0);
+    constant_pool_put(out, pool, entry ? u2(entry + 1) : 0);
 }
 
 static void put_name_and_type(struct bytes *out, const struct constant_pool *pool, uint32_t index)
 {
     const uint8_t *entry = constant(pool, index, CONSTANT_NAME_AND_TYPE);
-    put_utf8(out, pool, entry ? u2(entry + 1) : 0);
+    constant_pool_put(out, pool, entry ? u2(entry + 1) : 0);
     put_format(out, ":");
-    put_utf8(out, pool, entry ? u2(entry + 3) : 0);
+    constant_pool_put(out, pool, entry ? u2(entry + 3) : 0);
 }
 
 static void put_constant(struct bytes *out, const struct constant_pool *pool, uint32_t index)
@@ -220,11 +214,11 @@ static void put_constant(struct bytes *out, const struct constant_pool *pool, ui
         break;
     }
     case CONSTANT_CLASS:
-        put_utf8(out, pool, u2(entry + 1));
+        constant_pool_put(out, pool, u2(entry + 1));
         break;
     case CONSTANT_STRING:
         put_format(out, "\"");
-        put_utf8(out, pool, u2(entry + 1));
+        constant_pool_put(out, pool, u2(entry + 1));
         put_format(out, "\"");
         break;
     case CONSTANT_FIELD:
