@@ -11,7 +11,7 @@ sources() {
     [ -d "$scratch/java.xml" ] || (cd "$scratch" && "$jdk/bin/jar" xf "$(readlink -f "$zip")" java.xml)
     root=$scratch/java.xml
     if [ "$small" = 1 ]; then
-        local part=com/sun/org/apache/xerces/internal/util
+        local part=com/sun/org/apache/xerces/internal/xni
         mkdir -p "$scratch/part/$part"
         cp -r "$root/$part/." "$scratch/part/$part"
         root=$scratch/part

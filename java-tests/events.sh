@@ -139,16 +139,18 @@ for round in 1 2; do
 done
 
 # A session that was not asked for events has none; that is said, and the rest is recorded.
-"$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "\"dir=$scratch\"" >/dev/null
-"$jdperf" record -p "$pid" -d 1 -o "$scratch/joined" -F 49 --alloc 2>"$scratch/err" ||
-    fail "joined: $(tail -n 5 "$scratch/err")"
-grep -q 'alloc.*was not asked for' "$scratch/err" || fail "joined: nothing is said: $(cat "$scratch/err")"
+if my_part 0; then
+    "$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "\"dir=$scratch\"" >/dev/null
+    "$jdperf" record -p "$pid" -d 1 -o "$scratch/joined" -F 49 --alloc 2>"$scratch/err" ||
+        fail "joined: $(tail -n 5 "$scratch/err")"
+    grep -q 'alloc.*was not asked for' "$scratch/err" || fail "joined: nothing is said: $(cat "$scratch/err")"
+fi
 kill "$pid"
 
 # Where not all may be had it is told what is missing, and the rest is recorded.
 all=(--alloc=64K --locks --exceptions --off-cpu --wakers --timeline)
 other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-if [ "$EUID" = 0 ] && "${other[@]}" test -x "$jdtool" && "${other[@]}" test -r "$agent"; then
+if [ "$EUID" = 0 ] && my_part 0 && "${other[@]}" test -x "$jdtool" && "${other[@]}" test -r "$agent"; then
     mkdir -m 777 "$scratch/others"
     chmod 711 "$scratch"
     "${other[@]}" env HOME="$scratch/others" "$jdperf" record -o "$scratch/others/profile" -e cpu-clock:u -F 49 "${all[@]}" \
@@ -172,7 +174,7 @@ sys.exit(not event["name"].startswith("cpu-clock") or event["samples"] == 0)' "$
         fail "$name: nothing is recorded: $(cat "$scratch/err")"
 }
 
-if [ "$EUID" = 0 ] && unshare -m true 2>/dev/null; then
+if [ "$EUID" = 0 ] && my_part 0 && unshare -m true 2>/dev/null; then
     # shellcheck disable=SC2016
     confined container sys_admin unshare -m --propagation private bash -c '
         mount -t tmpfs tmpfs /sys/kernel/tracing
@@ -184,7 +186,7 @@ if [ "$EUID" = 0 ] && unshare -m true 2>/dev/null; then
 fi
 
 # Uprobes are had without leave to sample the kernel, under other names of perf's (trace_uprobe.c: TRACE_EVENT_FL_CAP_ANY).
-if [ "$EUID" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+if [ "$EUID" = 0 ] && my_part 1 && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
     confined unprivileged sys_admin,perfmon
     weight=$(the_event unprivileged alloc weight)
     [ "${weight:-0}" -gt 1000000 ] || [ "$(the_event unprivileged alloc samples)" = 0 ] || fail "unprivileged: $weight bytes allocated"
@@ -195,12 +197,13 @@ if [ "$EUID" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; t
 fi
 
 # Killed: the guardian takes the probes away.
+my_part 1 || exit 0
 "$jdperf" record -o "$scratch/killed" -F 49 --exceptions -- \
     "$jdk/bin/java" -cp "$classes" Events 30 exceptions >/dev/null 2>&1 &
 recorder=$!
-wait_until 60 "probes" grep -q "jdagent_" "$tracing/uprobe_events"
+wait_until 60 "probes" grep -q "jdagent_${recorder}_" "$tracing/uprobe_events"
 mapfile -t java < <(pgrep -P "$recorder" java || true)
 kill -KILL "$recorder"
 for child in "${java[@]}"; do kill -KILL "$child" 2>/dev/null || true; done
-gone() { ! grep -q "jdagent_" "$tracing/uprobe_events"; }
+gone() { ! grep -q "jdagent_${recorder}_" "$tracing/uprobe_events"; }
 wait_until 60 "the probes gone" gone

@@ -129,7 +129,7 @@ done
 # A directory that is removed in mid-run. A link from outside shows what went on being written.
 name=rmdir dir=$scratch/rmdir
 mkdir "$dir"
-"${java[0]}" "-agentpath:$agent=dir=$dir" "${java[@]:1}" Churn $((rounds * 10)) >"$dir.out" 2>"$dir.err" &
+"${java[0]}" "-agentpath:$agent=dir=$dir" "${java[@]:1}" Churn $((rounds * 4)) >"$dir.out" 2>"$dir.err" &
 children=("$!")
 tenths=3000
 until compgen -G "$dir/jit-*.dump" >/dev/null; do
@@ -139,7 +139,7 @@ done
 ln "$(the_dump "$dir")" "$scratch/linked.dump"
 rm -r "$dir"
 wait "${children[0]}" || fail "rmdir: the JVM failed: $(cat "$dir.err")"
-"${java[@]}" Churn $((rounds * 10)) | cmp -s - "$dir.out" || fail "rmdir: other output"
+"${java[@]}" Churn $((rounds * 4)) | cmp -s - "$dir.out" || fail "rmdir: other output"
 verify "$scratch/linked.dump"
 note "rmdir: JVM unharmed, $(stat -c %s "$scratch/linked.dump") bytes of sound dump"
 

@@ -59,14 +59,14 @@ compiled() {
 }
 
 # Two JVMs, the whole machine.
-"${jvm[@]}" Streams 4 >"$scratch/1.log" &
+"${jvm[@]}" Streams 3 >"$scratch/1.log" &
 first=$!
-"${jvm[@]}" Forker 4 >"$scratch/2.log" &
+"${jvm[@]}" Forker 3 >"$scratch/2.log" &
 second=$!
 children+=("$first" "$second")
 wait_until 60 "code of Streams" compiled "$first" Streams
 wait_until 60 "code of Forker" compiled "$second" Forker
-record all "${sampling[@]}" -a -- sleep 3
+record all "${sampling[@]}" -a -- sleep 2
 wait "$first" "$second"
 inject all
 good all
@@ -77,11 +77,11 @@ note "all: ${images//$'\n'/,}"
 [ "$(awk '{ print $3 }' <<<"$images" | sort -u | wc -l)" -eq 2 ] || fail "all: both are in one image: $images"
 
 # One that was there before perf, by pid; at the end its dump is beside the recording only.
-"${jvm[@]}" Streams 5 >"$scratch/1.log" &
+"${jvm[@]}" Streams 3 >"$scratch/1.log" &
 first=$!
 children+=("$first")
 wait_until 60 "code of Streams" compiled "$first" Streams
-record pid "${sampling[@]}" -p "$first" -- sleep 2
+record pid "${sampling[@]}" -p "$first" -- sleep 1.5
 wait "$first"
 mkdir "$scratch/moved"
 mv "$scratch/pid.data" "$scratch/moved/"
@@ -102,7 +102,7 @@ inject pid
 good pid
 
 # A JVM that starts another one.
-record fork "${sampling[@]}" -- "${jvm[@]}" Forker 3 "${jvm[@]}" Forker 3
+record fork "${sampling[@]}" -- "${jvm[@]}" Forker 2 "${jvm[@]}" Forker 2
 inject fork
 good fork
 mapfile -t images < <(grep -oE 'Forker\.work.*fork\.jit-(java|[0-9]+)(\.[0-9]+)?\.so' "$scratch/fork.txt" |
@@ -110,7 +110,7 @@ mapfile -t images < <(grep -oE 'Forker\.work.*fork\.jit-(java|[0-9]+)(\.[0-9]+)?
 [ "${#images[@]}" -eq 2 ] || fail "fork: the method is in ${#images[@]} images instead of two"
 
 # Two events with different sample types.
-record events -e cpu-clock/call-graph=fp,freq=499/ -e page-faults/call-graph=no,period=20/ -- "${jvm[@]}" Streams 3
+record events -e cpu-clock/call-graph=fp,freq=499/ -e page-faults/call-graph=no,period=20/ -- "${jvm[@]}" Streams 2
 inject events
 good events
 seen events "Streams.*events.jit"
@@ -119,7 +119,7 @@ for event in cpu-clock page-faults; do
 done
 
 # Compressed by perf.
-record packed "${sampling[@]}" -z -- "${jvm[@]}" Streams 3
+record packed "${sampling[@]}" -z -- "${jvm[@]}" Streams 2
 inject packed
 good packed
 seen packed "Streams.*packed.jit"
@@ -129,7 +129,7 @@ if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
     mkdir "$scratch/inside"
     record space "${sampling[@]}" -a -- unshare --pid --fork --mount --mount-proc \
         bash -c "mount --bind '$scratch/inside' /mnt && exec \"\$@\"" - \
-        "$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=/mnt" -cp "$classes" Forker 3
+        "$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=/mnt" -cp "$classes" Forker 2
     dump=$(the_dump "$scratch/inside")
     inject space --dump "$dump"
     good space

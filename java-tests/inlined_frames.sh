@@ -33,6 +33,8 @@ judge() {
 record streams jitdump "$jdk/bin/java" -cp "$classes" Streams 5
 judge streams
 
+# The same agent and jdtool over more methods.
+my_part 0 || exit 0
 jvm_flags -XX:+PrintCodeCache
 record javac jitdump+map "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}"
 dump=$(the_dump "$scratch/javac")

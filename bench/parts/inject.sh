@@ -6,14 +6,14 @@ part_inject() {
         progress "inject: left out, perf is not installed"
         return
     fi
-    local blobs dir hottest sizes=(8000 24000 100000) times=3 round
-    [ "$small" = 0 ] || sizes=(500)
+    local blobs dir hottest sizes=(8000 24000 100000) seconds=4 times=3 round
+    [ "$small" = 0 ] || sizes=(500) seconds=1
     for blobs in "${sizes[@]}"; do
         progress "inject: $blobs blobs"
         dir=$scratch/inject
         rm -rf "$dir" && mkdir -p "$dir/theirs" "$dir/ours"
         if ! perf record -q -o "$dir/perf.data" -e cpu-clock -F 2999 -k mono -g -- \
-            "$build/bench/synthetic" "$dir" "$blobs" 4 >"$scratch/run.out" 2>&1; then
+            "$build/bench/synthetic" "$dir" "$blobs" "$seconds" >"$scratch/run.out" 2>&1; then
             progress "inject: left out, perf cannot record here: $(tail -n 1 "$scratch/run.out")"
             return
         fi

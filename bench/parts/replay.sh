@@ -4,8 +4,9 @@
 part_replay() {
     sources
     "$jdk/bin/javac" -nowarn -d "$scratch/classes" "$here/../java-tests/programs/Warm.java"
-    local flags
-    for flags in "" "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"; do
+    local flags each=("" "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints")
+    [ "$small" = 0 ] || each=("")
+    for flags in "${each[@]}"; do
         local what="replay"
         [ -z "$flags" ] || what="replay, DebugNonSafepoints,"
         progress "$what"
