@@ -134,7 +134,9 @@ for round in 1 2; do
     wait_until 60 "the JVM listens" "$jdk/bin/jcmd" "$pid" VM.version
     "$jdperf" record -p "$pid" -d 2 -o "$scratch/attached$round" -F 49 -m 64M --alloc --locks --exceptions \
         2>"$scratch/err" || fail "attached: $(tail -n 5 "$scratch/err")"
+    kill -STOP "$pid" # it need not be busy while files are read
     check_stacks "attached$round"
+    kill -CONT "$pid"
     no_probes attached
 done
 

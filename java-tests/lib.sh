@@ -129,7 +129,7 @@ compile() {
     cp -r "$kept/made/." "$classes"
 }
 
-# javac over a part of the JDK's own java.xml, the 500 and more files of Xerces; over all of it, some 1,850, in a
+# javac over a part of the JDK's own java.xml, 230 files of Xerces; over all of it, some 1,850, in a
 # long run and for the table of scripts/matrix.sh: the workload that every figure in the documents is about. The part
 # lies by itself, since javac would read, and compile, whatever other sources it finds beside it.
 # javac_workload [whole] sets workload (a directory with java.xml in it) and javac_args, to be put behind `javac`; writes classes to $scratch.
@@ -148,7 +148,7 @@ javac_workload() {
             mkdir -p "$workload/part"
             cd "$workload"
             unpack_java_xml "$(readlink -f "$zip")"
-            cp -r --parents java.xml/com/sun/org/apache/xerces part/
+            cp -r --parents java.xml/com/sun/org/apache/xerces/internal/{impl/{dtd,dv,io,xpath},dom,util} part/
             find java.xml -name '*.java' >files
             cd part
             find java.xml -name '*.java' >files.new
@@ -156,7 +156,7 @@ javac_workload() {
         fi
     ) 9>"$build/java-tests/sources/.lock"
     local files as_module=() least=1000
-    [[ $long = 1 || -n $findings || ${1:-} = whole ]] || { workload+=/part; least=400; }
+    [[ $long = 1 || -n $findings || ${1:-} = whole ]] || { workload+=/part; least=200; }
     [ "$jdk_major" -lt 9 ] || as_module=(--patch-module "java.xml=$workload/java.xml")
     files=$(wc -l <"$workload/files")
     [ "$files" -ge "$least" ] || fail "the workload has only $files files"
@@ -199,7 +199,7 @@ javac_recording() {
     fi
     jvm_flags -XX:+PrintCodeCache
     JAVA_TOOL_OPTIONS=-agentpath:$oracle=$recording/oracle \
-        "$jdperf" record -o "$recording/profile" --keep-raw -e cpu-clock -F 799 -- \
+        "$jdperf" record -o "$recording/profile" --keep-raw -e cpu-clock -F 1399 -- \
         "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$recording/codecache" 2>"$scratch/said" ||
         fail "jdperf record: $(tail -n 5 "$scratch/said")"
 }

@@ -130,11 +130,11 @@ judge() {
 
 ways=()
 if my_part 0; then
-    pipe fp "-F 997 -g" -XX:+PreserveFramePointer
+    pipe fp "-F 1499 -g" -XX:+PreserveFramePointer
     ways+=(fp)
 fi
 if my_part 1; then
-    pipe copies "-F 397 --call-graph dwarf,65528" -XX:-PreserveFramePointer
+    pipe copies "-F 599 --call-graph dwarf,65528" -XX:-PreserveFramePointer
     ways+=(copies)
 fi
 # Nothing depends on when things happen any more: all at once.

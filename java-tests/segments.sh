@@ -45,7 +45,7 @@ claim "$count segments: samples wrong" "$wrong of $total"
 
 # perf keeps what it has to tell of a segment for a while, in which as many come as are kept.
 # A phase ends by the clock: on a busy machine little is compiled in it, and more are needed.
-for count in 700 3000; do
+for count in 1400 3000; do
     phases piped segment=2M,keep=6 "$count" -o - | "$jdtool" inject -q -i - -o "$scratch/piped.jit.data" ||
         fail "recording through the pipe failed"
     last=$(segments "$scratch/piped" | tail -n 1)
@@ -59,7 +59,7 @@ claim "$last segments, six kept, through the pipe: samples wrong" "$wrong of $to
 # The disk is bounded, and what the agent holds as well. The JVM's own memory grows with every class that
 # is told of: to JDK 25 it never frees the ids of methods that its events bring (HotSpot 17:
 # ClassLoaderData::~ClassLoaderData, "look like a leak"), as much for an agent that does nothing at them.
-segment=4 warm=6 end=24
+segment=4 warm=6 end=16
 [ "$long" = 1 ] && segment=8 warm=40 end=1280
 mkdir "$scratch/bounded"
 count_allocations

@@ -26,7 +26,7 @@ clang_build() {
     (
         flock 9
         { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON \
-            -DJDAGENT_SANITIZE="$clang_sanitizers" -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG" &&
+            -DJDAGENT_SANITIZE="$clang_sanitizers" -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O0 -g1 -DNDEBUG" &&
             cmake --build "$build" "${targets[@]}" -j "$(nproc)"; } >"$build.log" 2>&1 9>&- && exit
         cat "$build.log" # before the next one writes it
         exit 1

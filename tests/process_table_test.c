@@ -5,6 +5,7 @@
 #include "jdtool/perf/process_table.h"
 #include "tests/random.h"
 #include "tests/recording_builder.h"
+#include "tests/sanitized.h"
 #include "tests/scratch.h"
 
 #include <malloc.h>
@@ -149,7 +150,7 @@ static void each_mapping_changes_the_state(void **state)
 }
 
 /* More threads than may live at a time come and go: too many for a sanitizer's patience. */
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#if !SANITIZED
 static void threads_that_ended_do_not_count(void **state)
 {
     (void)state;
@@ -250,7 +251,7 @@ static void a_pid_is_given_again(void **state)
 static void many_short_processes_take_little_memory(void **state)
 {
     (void)state;
-    enum { PROCESSES = 200000, MAPPINGS = 12 };
+    enum { PROCESSES = SANITIZED ? 5000 : 200000, MAPPINGS = 12 };
     for (int ends = 1; ends >= 0; ends--) {
         size_t before = mallinfo2().uordblks;
         for (uint32_t pid = 1000; pid < 1000 + PROCESSES; pid++) {
@@ -286,7 +287,7 @@ int main(void)
         TEST(later_mappings_cut_earlier_ones),
         TEST(files_differ_by_their_inodes),
         TEST(each_mapping_changes_the_state),
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#if !SANITIZED
         TEST(threads_that_ended_do_not_count),
 #endif
         TEST(random_mappings_are_those_of_an_array),

@@ -8,7 +8,7 @@ export HOME=$WORK/home
 mkdir "$HOME"
 compile_sample
 
-run 0 "$JDPERF" record -o p --keep-raw -- java -cp classes Market 8
+run 0 "$JDPERF" record -o p --keep-raw -- java -cp classes Market 6
 says 'customers and statements'
 ls p/jit-*.dump >/dev/null || fail "there is no dump in the profile"
 [[ $(stat -c %a p) == 700 ]] || fail "the profile is open to others"
@@ -103,7 +103,7 @@ says 'Market.takeOrders()+0x'
 says 'start_thread+0x'
 
 # Nothing raw is left on the disk.
-run 0 "$JDPERF" record -o r -- java -cp classes Market 2
+run 0 "$JDPERF" record -o r -- java -cp classes Market 1
 [[ ! -e r/perf.data && -s r/perf.jit.data ]] || fail "perf.data was kept"
 run 1 "$JDPERF" inject r
 says 'was discarded'
