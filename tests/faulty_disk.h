@@ -14,13 +14,24 @@
 #include <unistd.h>
 
 static struct {
-    size_t chunk;         /* takes at most so many bytes at once; 0: all */
-    bool interrupt;       /* every second call is interrupted */
-    _Atomic(size_t) room; /* bytes that the disk has left when `error` is set */
-    atomic_int error;     /* what a write beyond them fails with; 0: there is always room */
+    _Atomic(size_t) chunk; /* takes at most so many bytes at once; 0: all */
+    atomic_bool interrupt; /* every second call is interrupted */
+    _Atomic(size_t) room;  /* bytes that the disk has left when `error` is set */
+    atomic_int error;      /* what a write beyond them fails with; 0: there is always room */
     atomic_uint calls;
     atomic_bool hangs; /* while it is set */
 } faulty_disk;
+
+/* As at the start, though a thread of the test before may look at it still. */
+static inline void faulty_disk_mend(void)
+{
+    faulty_disk.chunk = 0;
+    faulty_disk.interrupt = false;
+    faulty_disk.room = 0;
+    faulty_disk.error = 0;
+    faulty_disk.calls = 0;
+    faulty_disk.hangs = false;
+}
 
 ssize_t __real_pwritev(int fd, const struct iovec *parts, int count, off_t offset);
 ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t offset);

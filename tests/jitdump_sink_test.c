@@ -24,7 +24,7 @@
 
 static int set_up(void **state)
 {
-    memset(&faulty_disk, 0, sizeof(faulty_disk));
+    faulty_disk_mend();
     message_set_level(-1);
     return scratch_create(state);
 }

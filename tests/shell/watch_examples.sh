@@ -22,7 +22,7 @@ done
 
 python3 -c 'import ensurepip, venv' 2>/dev/null || skip "python3 has no venv (Debian: python3-venv)"
 python3 -m venv venv
-venv/bin/pip --quiet --no-compile --disable-pip-version-check --retries 1 --timeout 20 install yamllint check-jsonschema kubernetes-validate \
+venv/bin/pip --quiet --disable-pip-version-check --retries 1 --timeout 20 install --no-compile yamllint check-jsonschema kubernetes-validate \
     >pip.log 2>&1 || skip "PyPI cannot be reached: $(tail -n 1 pip.log)"
 kinds=("$examples/daemonset.yaml" "$examples/pyroscope.yaml" "$examples/service.yaml")
 
