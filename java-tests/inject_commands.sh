@@ -42,7 +42,8 @@ quiet perf report -i "$result" --stdio --children -g caller --max-stack 1000
 says 'Streams\..* \(inlined\)'
 says 'Streams\.main\(java\.lang\.String\[\]\)|Interpreter'
 quiet perf script -i "$result" --max-stack 1000
-says 'perf.jit-java-frames.so'
+# An image of their own, or, where perf is quick with debugging information, that.
+says 'perf.jit-java-frames.so|\+0x[0-9a-f]+ \(inlined\)'
 quiet perf buildid-list -i "$result"
 says 'perf.jit-java.so'
 quiet perf diff "$scratch/two/perf.jit.data" "$result"

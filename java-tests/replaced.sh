@@ -26,7 +26,7 @@ record piped
 read -r total whole < <(awk '
     index($0, ";Replaced.spin(long)") {
         total += $NF
-        if ($0 ~ /^[^;]*;(__)?clone3?(@[^;]*)?;.*;Replaced\.main\(.*;Replaced\.spin\(long\);Java_Replaced_spin;replaced_outer;replaced_inner[; ]/)
+        if ($0 ~ /^[^;]*;(__GI_)?(__)?clone3?(@[^;]*)?;.*;Replaced\.main\(.*;Replaced\.spin\(long\);Java_Replaced_spin;replaced_outer;replaced_inner[; ]/)
             whole += $NF
         else if (shown++ < 5) print "   not whole: " $0 > "/dev/stderr"
     }

@@ -4,6 +4,7 @@
  */
 #include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/objects.h"
+#include "jdtool/objects/symbols.h"
 #include "scratch.h"
 
 #include <arpa/inet.h>
@@ -1002,9 +1003,29 @@ static void stacks_end_in_start_routines(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_directory, remove_directory)
 
+/* As glibc 2.41 has them around its system call. */
+static void labels_in_functions_are_no_names(void **state)
+{
+    (void)state;
+    static const char names[] = "\0function\0label\0behind\0next";
+    struct symbols symbols = {.names[0] = {names, sizeof names}};
+    symbols_add(&symbols, &(struct symbol){.address = 0x12e, .name = 10}); /* label */
+    symbols_add(&symbols, &(struct symbol){.address = 0x100, .size = 0x2f, .name = 1});
+    symbols_add(&symbols, &(struct symbol){.address = 0x12f, .name = 16}); /* behind */
+    symbols_add(&symbols, &(struct symbol){.address = 0x140, .size = 8, .name = 23});
+    symbols_finish(&symbols, 0x200, false);
+    assert_string_equal(symbol_name(&symbols, symbols_at(&symbols, 0x12d)), "function");
+    assert_string_equal(symbol_name(&symbols, symbols_at(&symbols, 0x12e)), "function");
+    assert_string_equal(symbol_name(&symbols, symbols_at(&symbols, 0x12f)), "behind");
+    assert_string_equal(symbol_name(&symbols, symbols_at(&symbols, 0x13f)), "behind");
+    assert_string_equal(symbol_name(&symbols, symbols_at(&symbols, 0x140)), "next");
+    symbols_free(&symbols);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_in_functions_are_no_names),
         TEST(a_replaced_library_is_read_as_it_was_mapped),
         TEST(a_replaced_library_is_found_in_the_cache),
         TEST(a_listed_file_that_came_later_is_refused),

@@ -67,17 +67,25 @@ static bool is_better(const struct symbols *symbols, const struct symbol *a, con
     return strlen(name_a) > strlen(name_b);
 }
 
+/* And no labels inside of functions: where a system call returns to, glibc 2.41 has
+ * __syscall_cancel_arch_end, 46 of the 47 bytes into __syscall_cancel_arch. */
 static void keep_one_of_each(struct symbols *symbols, bool last_wins)
 {
     uint32_t kept = 0;
+    uint64_t end = 0; /* of the functions so far */
     for (uint32_t i = 0; i < symbols->count; i++) {
         const struct symbol *symbol = &symbols->list[i];
         struct symbol *before = kept ? &symbols->list[kept - 1] : NULL;
         if (!before || before->address != symbol->address) {
+            if (symbol->size == 0 && symbol->address < end) {
+                continue;
+            }
             symbols->list[kept++] = *symbol;
         } else if (last_wins || is_better(symbols, symbol, before)) {
             *before = *symbol;
         }
+        const struct symbol *added = &symbols->list[kept - 1];
+        end = added->address + added->size > end ? added->address + added->size : end;
     }
     symbols->count = kept;
 }
