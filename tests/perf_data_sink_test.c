@@ -540,6 +540,7 @@ static void what_does_not_fit_is_still_named_or_told(void **state)
     struct world world;
     open_world(&world, state);
     struct image_frames *frames = image_frames_new(0);
+    uint64_t first = 0;
     uint64_t last = 0;
     for (uint32_t line = 1; line <= 1000; line++) {
         struct resolved_frame frame =
@@ -550,6 +551,7 @@ static void what_does_not_fit_is_still_named_or_told(void **state)
         assert_int_not_equal(address, 0);
         assert_int_not_equal(address, last);
         assert_int_equal(image_frames_address(frames, &frame, &err), address);
+        first = first ? first : address;
         last = address;
     }
     uint8_t build_id[BUILD_ID_MAX];
@@ -557,6 +559,9 @@ static void what_does_not_fit_is_still_named_or_told(void **state)
     assert_int_equal(
         image_frames_write(frames, EM_X86_64, "", "", world.source_path, path, build_id), 0);
     assert_string_equal(symbol_at(path, last - image_frames_start(frames)), "b.B.inlined()");
+    /* Also for readers that look for a caller one byte before where it goes on. */
+    assert_string_equal(symbol_at(path, first - image_frames_start(frames)), "b.B.inlined()");
+    assert_string_equal(symbol_at(path, first - 1 - image_frames_start(frames)), "b.B.inlined()");
     image_frames_free(frames);
 
     start(&world, state, (struct perf_data_sink_options){.expand = true});
