@@ -241,16 +241,6 @@ static void put_symbols(struct image_elf *elf)
         };
         bytes_put(&table, &entry, sizeof entry);
     }
-    /* KDAB hotspot 1.6 has no name for what lies in the last symbol. */
-    uint32_t end_name = (uint32_t)elf->names.size;
-    bytes_string(&elf->names, "_end");
-    Elf64_Sym end = {
-        .st_name = end_name,
-        .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE),
-        .st_shndx = (Elf64_Section)(elf->sections.size / sizeof(Elf64_Shdr)),
-        .st_value = text.offset + text.size,
-    };
-    bytes_put(&table, &end, sizeof end);
     uint32_t last = add_text(elf, &text);
     content_hash_add(&elf->hash, table.at, table.size);
     content_hash_add(&elf->hash, elf->names.at, elf->names.size);
