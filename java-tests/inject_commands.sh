@@ -43,7 +43,7 @@ says 'Streams\..* \(inlined\)'
 says 'Streams\.main\(java\.lang\.String\[\]\)|Interpreter'
 quiet perf script -i "$result" --max-stack 1000
 # An image of their own, or, where perf is quick with debugging information, that.
-says 'perf.jit-java-frames.so|\+0x[0-9a-f]+ \(inlined\)'
+says 'perf.jit-java-frames.so|Streams\.[^ ]*\(.*\)\+0x[0-9a-f]+ \(inlined\)'
 quiet perf buildid-list -i "$result"
 says 'perf.jit-java.so'
 quiet perf diff "$scratch/two/perf.jit.data" "$result"

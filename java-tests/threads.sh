@@ -69,15 +69,15 @@ until_it_burns() {
 # attached NAME PID LOG SECONDS: as it arrives. A JVM that gets no processor for half a second tells later than the
 # reader waits.
 attached() {
+    local right
     for _ in 1 2 3; do
         "$jdperf" record -o "$scratch/$1" -F 1999 --threads -p "$2" -d "$4" >/dev/null 2>"$scratch/err" ||
             [ $? = 3 ] || fail "record -p, $1: $(tail -n 5 "$scratch/err")"
         kill -STOP "$2" # it need not be busy while files are read
-        if (check "$1" "$3" 100); then
-            kill -CONT "$2"
-            return 0
-        fi
+        right=no
+        ! (check "$1" "$3" 100) || right=yes
         kill -CONT "$2"
+        [ "$right" = no ] || return 0
     done
     fail "$1: wrong three times"
 }

@@ -1001,8 +1001,6 @@ static void stacks_end_in_start_routines(void **state)
     dlclose(mapped.handle);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, make_directory, remove_directory)
-
 /* As glibc 2.41 has them around its system call. */
 static void labels_in_functions_are_no_names(void **state)
 {
@@ -1021,6 +1019,8 @@ static void labels_in_functions_are_no_names(void **state)
     assert_string_equal(symbol_name(&symbols, symbols_at(&symbols, 0x140)), "next");
     symbols_free(&symbols);
 }
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, make_directory, remove_directory)
 
 int main(void)
 {

@@ -31,7 +31,7 @@ tests=unit
 [[ $sanitizers != thread ]] || tests=threads
 log=$build.log
 if ! { cmake -S "$source" -B "$build" -DJDAGENT_SANITIZE="$sanitizers" -DJDAGENT_WERROR=OFF \
-    -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O0 -g1 -DNDEBUG" &&
+    -DCMAKE_C_FLAGS_RELWITHDEBINFO="$sanitized_flags" &&
     cmake --build "$build" --target "${tests}_tests" -j "$(nproc)"; } >"$log" 2>&1; then
     cat "$log"
     exit 1

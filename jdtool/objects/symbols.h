@@ -39,9 +39,9 @@ struct symbols {
 void symbols_add(struct symbols *symbols, const struct symbol *symbol);
 
 /*
- * Sorts, keeps one name an address, and ends symbols without a size at the next one; the last one
- * at `end`. last_wins: of several at one address the last added (the kernel's, which have no
- * sizes).
+ * Sorts, keeps one name an address and none without a size inside of one that has some, and ends
+ * symbols without a size at the next one; the last one at `end`. last_wins: of several at one
+ * address the last added (the kernel's, which have no sizes).
  */
 void symbols_finish(struct symbols *symbols, uint64_t end, bool last_wins);
 

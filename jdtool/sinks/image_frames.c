@@ -12,10 +12,10 @@
 #include <string.h>
 
 /* One byte would do, but addr2line of binutils 2.40 finds no line for an address that ends in ff;
- * and readers look for a caller one byte before where it goes on (KDAB hotspot 1.6, samply), or do
- * not: an address in the middle is the same line's for both. */
+ * and readers look for a caller one byte before where it goes on (KDAB hotspot 1.6), or do not: an
+ * address in the middle is the same line's for both. */
 #define FRAME_BYTES  4
-#define FRAME_MIDDLE 2
+#define FRAME_MIDDLE (FRAME_BYTES / 2)
 
 /* A block has room for so many lines; that a method goes into a second one is rare, and shows as a
  * second symbol of its name. */
