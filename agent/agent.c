@@ -73,13 +73,6 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
         message(MESSAGE_ERROR, "%s", error);
         return JNI_ERR;
     }
-    /* HotSpot's attach listener answers before JNI_CreateJavaVM has ended; no environment is had
-     * then. */
-    void *env;
-    if ((*vm)->GetEnv(vm, &env, JNI_VERSION_1_6) == JNI_EDETACHED) {
-        message(MESSAGE_ERROR, "failed to attach: the JVM has not finished starting; try again");
-        return JNI_EDETACHED;
-    }
     if (options.verbose >= 0) {
         message_set_level(options.verbose);
     }

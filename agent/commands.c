@@ -185,7 +185,12 @@ static void stop_at_death(void)
     session_release_control();
 }
 
-/* The JVMTI environment, made when it is needed first. 0, or a negative errno after a message. */
+/*
+ * The JVMTI environment, made when it is needed first. 0, or a negative errno after a message:
+ * -EAGAIN in a JVM that starts, whose attach listener answers before JNI_CreateJavaVM has ended.
+ * Between Agent_OnLoad and the live phase HotSpot gives no environment to anybody
+ * (JvmtiExport::get_jvmti_interface).
+ */
 static int prepare_environment(JavaVM *vm)
 {
     if (jvm.jvmti) {
@@ -194,6 +199,10 @@ static int prepare_environment(JavaVM *vm)
     /* Every function we call is in JVMTI 1.0 but for the inline records, which come with 1.1. */
     jvmtiEnv *jvmti = NULL;
     jint error = (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1);
+    if (error == JNI_EDETACHED) {
+        message(MESSAGE_ERROR, "failed to attach: the JVM has not finished starting; try again");
+        return -EAGAIN;
+    }
     if (error != JNI_OK) {
         message(MESSAGE_ERROR, "failed to get a JVMTI environment: JNI error %d", (int)error);
         return -ENOTSUP;
@@ -231,10 +240,15 @@ static int start_clock(const struct session *session, int lease)
 
 static int start_session(JavaVM *vm, const struct options *options, bool attached, int lease)
 {
-    struct session *session = prepare_environment(vm) == 0 ? session_new(&jvm, options) : NULL;
+    int error = prepare_environment(vm);
+    if (error) {
+        lease_close(lease);
+        return error;
+    }
+    struct session *session = session_new(&jvm, options);
     if (!session) {
         lease_close(lease);
-        return -ENODEV; /* no environment, or no session: both have said why */
+        return -ENODEV; /* it has said why */
     }
     if (session->sinks.log) {
         record_log_on_want(session->sinks.log, heal, NULL);
@@ -244,7 +258,7 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
         prove_hotspot();
     }
     /* Live events first: what is compiled during the replay must not be missed. */
-    int error = events_enable(jvm.jvmti, session->table != NULL);
+    error = events_enable(jvm.jvmti, session->table != NULL);
     if (!error && attached) {
         error = events_replay(session, true);
     }
@@ -303,7 +317,8 @@ jint command_start(JavaVM *vm, const struct options *options, bool attached)
                                  "anew");
         result = options->lease[0] ? JNI_EEXIST : JNI_OK;
     } else {
-        result = start(vm, options, attached) == 0 ? JNI_OK : JNI_ERR;
+        int error = start(vm, options, attached);
+        result = error == -EAGAIN ? JNI_EDETACHED : error ? JNI_ERR : JNI_OK;
     }
     session_release_control();
     return result;

@@ -12,8 +12,9 @@
 /*
  * Starts a session; when one is running, says so and leaves it alone. `attached`: in a JVM that
  * runs already, so what it has compiled is asked for. Returns JNI_OK; JNI_EEXIST when a session of
- * its own was asked for (with a lease) and another is running; or JNI_ERR, after a message. The JVM
- * is then as it was.
+ * its own was asked for (with a lease) and another is running; JNI_EDETACHED when the JVM has not
+ * finished starting and is to be asked again; or JNI_ERR: all of them after a message. The JVM is
+ * then as it was.
  */
 jint command_start(JavaVM *vm, const struct options *options, bool attached);
 

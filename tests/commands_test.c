@@ -116,11 +116,13 @@ static const struct jvmtiInterface_1_ functions = {
 };
 jvmtiEnv jvmti = &functions;
 
+static bool starting; /* between Agent_OnLoad and the live phase */
+
 static jint JNICALL get_env(JavaVM *vm, void **env, jint version)
 {
     (void)vm;
-    *env = version == JVMTI_VERSION_1_1 ? (void *)&jvmti : NULL;
-    return *env ? JNI_OK : JNI_EVERSION;
+    *env = version == JVMTI_VERSION_1_1 && !starting ? (void *)&jvmti : NULL;
+    return *env ? JNI_OK : starting ? JNI_EDETACHED : JNI_EVERSION;
 }
 
 static jint JNICALL attach_thread(JavaVM *vm, void **env, void *args)
@@ -195,6 +197,17 @@ static void assert_ended(const char *path)
     memcpy(&last, bytes + size - sizeof(last), sizeof(last));
     assert_int_equal(last.prefix.id, JIT_CODE_CLOSE);
     free(bytes);
+}
+
+/* Ahead of the others: the environment, once had, is kept. */
+static void a_jvm_that_starts_is_asked_again(void **state)
+{
+    const struct options options = options_for(state, "");
+    starting = true;
+    assert_int_equal(command_start(&vm, &options, true), JNI_EDETACHED);
+    starting = false;
+    assert_int_equal(command_start(&vm, &options, true), JNI_OK);
+    command_stop("");
 }
 
 static void stop_ends_the_dump(void **state)
@@ -502,6 +515,7 @@ static void lives_while_its_lease_is_held(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        JD_TEST(a_jvm_that_starts_is_asked_again),
         JD_TEST(stop_ends_the_dump),
         JD_TEST(a_stub_in_the_making_is_left_for_later),
         JD_TEST(death_does_not_wait_for_a_replay),

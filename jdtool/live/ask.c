@@ -98,10 +98,31 @@ static bool is_deaf(const struct target *target)
     return process_has_argument(&target->process, "-XX:+DisableAttachMechanism");
 }
 
+/*
+ * Whether the socket it would listen at is another user's: a killed JVM leaves its own, and where
+ * /tmp is sticky a later JVM of that pid cannot put it away (AttachListener::vm_start). `path` is
+ * then ours to it.
+ */
+static bool socket_is_anothers(const struct target *target, char path[64])
+{
+    struct stat status;
+    char name[32];
+    int directory = target_open_directory(target, "/tmp");
+    snprintf(name, sizeof name, ".java_pid%d", (int)target->ns_pid);
+    bool is = directory >= 0 && fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+              status.st_uid != target->uid;
+    if (directory >= 0) {
+        close(directory);
+    }
+    snprintf(path, 64, "/proc/%d/root/tmp/%s", (int)target->process.pid, name);
+    return is;
+}
+
 /* Why the target does not answer, and the remedy. */
 static void tell_silence(const struct target *target)
 {
     int pid = (int)target->process.pid;
+    char socket[64];
     if (process_is_stopped(&target->process)) {
         info_message("  it is stopped (SIGSTOP, or a debugger): kill -CONT %d", pid);
     } else if (is_deaf(target)) {
@@ -111,6 +132,10 @@ static void tell_silence(const struct target *target)
         info_message("  its /tmp is read-only, where it would listen: mount one that it can write "
                      "to (docker: --tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with "
                      "the agent");
+    } else if (socket_is_anothers(target, socket)) {
+        info_message("  the socket it would listen at is another user's, left by a JVM that was "
+                     "killed and had its pid: as root or that user, rm %s",
+                     socket);
     } else {
         info_message("  it hangs, or has not the time to answer; jattach %d threaddump asks it "
                      "again. If nothing helps: jdperf record -- java …",
@@ -282,10 +307,14 @@ static void tell_refusal(const struct target *target, const char *options,
                      "-XX:+EnableDynamicAgentLoading, or with the agent: jdperf record -- java …");
     } else if (strstr(answer->text, "DisableAttachMechanism") ||
                strstr(answer->text, "not open socket") ||
+               strstr(answer->text, "not connect to socket") ||
                strstr(answer->text, "Could not start attach mechanism")) {
         tell_silence(target);
     }
 }
+
+/* It listens before it has finished starting; agent/commands.h. */
+enum { JNI_EDETACHED = -2, JNI_EEXIST = -5 };
 
 /* What the agent's Agent_OnAttach has returned, or the tool's own status. */
 static int result_of(const struct answer *answer)
@@ -294,8 +323,15 @@ static int result_of(const struct answer *answer)
     /* JDK 8 gives the bare number, which jattach makes its status, a byte. */
     int status =
         code ? (int)strtol(code + strlen("return code:"), NULL, 10) : (int8_t)answer->status;
-    /* JDK 21 and later say so with a status of 0. */
-    return status == 0 && strstr(answer->text, "Dynamic agent loading is not enabled") ? 1 : status;
+    /* JDK 21 and later refuse in words, with a status of 0. */
+    if (status == 0 && strstr(answer->text, "Dynamic agent loading is not enabled")) {
+        return 1;
+    }
+    /* JvmtiAgent's own look at the phase, ahead of Agent_OnAttach. */
+    if (status == 0 && strstr(answer->text, "only permitted in the live phase")) {
+        return JNI_EDETACHED;
+    }
+    return status;
 }
 
 /* Asks once. Says after some seconds that it waits. */
@@ -333,8 +369,6 @@ static int load_once(const struct target *target, const char *agent, const char 
 int ask_to_load(const struct target *target, const char *agent, const char *options,
                 struct waiting *waiting, int64_t ms)
 {
-    /* It listens before it has finished starting; agent/commands.h. */
-    enum { JNI_EDETACHED = -2, JNI_EEXIST = -5 };
     struct errors errors;
     struct answer *answer = calloc(1, sizeof *answer);
     int pid = (int)target->process.pid;

@@ -10,6 +10,7 @@ for tool in jattach perl setpriv; do
 done
 unshare --pid --fork --mount --mount-proc true 2>/dev/null || skip "unshare cannot make namespaces here"
 compile_sample
+mkdir bin
 chmod 755 "$WORK"
 # A user can read these wherever the build is.
 cp "$JDAGENT_BUILD/jdtool" "$JDAGENT_BUILD/libjdagent.so" "$WORK/"
@@ -90,6 +91,33 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     # For one to whom it is another user's, and who is not root.
     in_time within 1 setpriv --reuid=65533 --regid=65533 --clear-groups -- env JDAGENT_BUILD="$WORK" "$WORK/jdperf" status "$jvm"
     says 'belongs to'
+    stop_jvm
+
+    # What a killed JVM of root's has left where this one would listen.
+    setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+    jvm=$!
+    wait_until 60 JVM is_up "$jvm"
+    perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => shift, Listen => 1) or die $!' "/tmp/.java_pid$jvm"
+    refuses "rm /proc/$jvm/root/tmp/.java_pid$jvm" attach "$record"
+    rm "/proc/$jvm/root/tmp/.java_pid$jvm"
+    answers
+
+    # It refuses while it starts, as JDK 21 and later word it, and is asked again.
+    fake jattach <<END
+[[ \$2 != load || -e $WORK/early ]] || {
+    : >$WORK/early
+    echo 'Dynamic agent loading is only permitted in the live phase'
+    exit 0
+}
+exec $(command -v jattach) "\$@"
+END
+    rm -f early
+    PATH=$WORK/bin:$PATH run 0 "$JDPERF" attach "$jvm"
+    says 'state=running'
+    [[ -e early ]] || fail "nobody asked the early JVM"
+    run 0 "$JDPERF" stop "$jvm"
+    rm "$WORK/bin/jattach"
+    run 0 "$JDPERF" clean
     stop_jvm
 
     # shellcheck disable=SC2016

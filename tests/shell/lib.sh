@@ -118,9 +118,18 @@ END
     export WORK
 }
 
+# What killed JVMs have left in /tmp: another user's JVM that gets such a pid cannot put it away, and answers nobody.
+remove_dead_sockets() {
+    local socket
+    for socket in /tmp/.java_pid[0-9]*; do
+        [[ ! -O $socket || -e /proc/${socket##*pid} ]] || rm -f "$socket"
+    done
+}
+
 # Ends the test as skipped where perf cannot sample or there is no JDK.
 need_real_profile() {
     need_perf
+    remove_dead_sockets
     [[ -x ${JAVA_HOME:-}/bin/java ]] || command -v java >/dev/null || skip "there is no java"
     command -v javac >/dev/null || skip "there is no javac"
 }
