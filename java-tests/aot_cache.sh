@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$jdk_major" -ge 25 ] || skip "JDK $jdk_major has no AOT cache of code (25 has)"
-compile Handles
+compile
 "$jdk/bin/jar" cf "$scratch/handles.jar" -C "$classes" .
 "$jdk/bin/java" "-XX:AOTCacheOutput=$scratch/cache" -cp "$scratch/handles.jar" Handles </dev/null \
     >"$scratch/made" 2>&1 || fail "no cache: $(tail -n 3 "$scratch/made")"

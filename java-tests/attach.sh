@@ -9,7 +9,7 @@ wait_for "$scratch/rounds" '^12 ' 500
 before=$(round_time)
 
 profile=$scratch/profile
-"$jdperf" record -o "$profile" -p "$pid" -d 4 -e cpu-clock -F 1999 --stacks none >"$scratch/said" 2>&1 ||
+"$jdperf" record -o "$profile" -p "$pid" -d 2 -e cpu-clock -F 1999 --stacks none >"$scratch/said" 2>&1 ||
     fail "jdperf record -p: $(tail -n 5 "$scratch/said")"
 code_cache "$pid" >"$scratch/codecache"
 ! grep -q "jit-$pid.dump" "/proc/$pid/maps" || fail "a dump is still mapped after the stop"

@@ -6,7 +6,7 @@ begin "$@"
 [ "$(uname -m)" = x86_64 ] || skip "clock=tsc is for x86-64"
 grep -qw constant_tsc /proc/cpuinfo || skip "this processor's time stamp counter changes its pace"
 need_perf
-compile Streams
+compile
 marker=$build/java-tests/tsc-marker
 
 # Without -k: perf's own clock is what such a recording can be converted to.

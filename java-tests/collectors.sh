@@ -4,7 +4,7 @@
 # JDAGENT_LONG=1 makes 40 rounds of each instead of two.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile ComeAndGo
+compile
 
 rounds=2
 [ "$long" = 1 ] && rounds=40

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# mode=jitdump+itt with samply=on over javac: a collector that checks the API's rules finds no
+# mode=jitdump+map+itt with samply=on over javac: a collector that checks the API's rules finds no
 # breach, readers that know only the documents decode everything, and methods, lines and inline
-# stacks are the same in all three.
+# stacks are the same in all three. Plain perf names javac's samples by the map, and the inlined frames
+# that jdtool puts into their call chains are those that HotSpot reported to the oracle in the same JVM.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 command -v python3 >/dev/null || skip "python3 is not installed"
@@ -9,12 +10,28 @@ javac_workload
 
 collector=$build/tests/libitt_collector.so
 [ -e "$collector" ] || fail "not built: $collector"
-options=mode=jitdump+itt,dir=$scratch,samply=on
-jvm_flags "-agentpath:$agent=$options"
+options=mode=jitdump+map+itt,dir=$scratch,samply=on
+jvm_flags -XX:+PreserveFramePointer -XX:+PrintCodeCache "-agentpath:$oracle=$scratch/oracle" "-agentpath:$agent=$options"
+recorder=()
+! (need_perf) >/dev/null || recorder=(perf_record -k mono -e cpu-clock -F 499 -g -o "$scratch/perf.data" --)
 INTEL_JIT_PROFILER64=$collector JD_ITT_LOG=$scratch/itt.log \
-    "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" || fail "javac failed"
+    "${recorder[@]}" "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/log" 2>&1 ||
+    fail "javac failed: $(tail -n 3 "$scratch/log")"
 dump=$(the_dump "$scratch")
 verify "$dump"
+
+map=/tmp/perf-$(basename "$dump" .dump | tr -dc 0-9).map
+[ -f "$map" ] || fail "no $map"
+trap 'rm -f "$map"; finish' EXIT
+overlaps "$map"
+if ((${#recorder[@]})); then
+    read -r total named < <(leaf_names "$scratch/perf.data" "$scratch/log")
+    claim "javac, perf map: named" "$(share "$named" "$total") of $total"
+    [ "$total" -ge 1500 ] || fail "only $total samples in generated code"
+    at_least "$named" "$total" 99 || fail "less than 99 % named by the map"
+    mv "$map" "$scratch/map" # or perf would have two sources of names
+    inlined_as_reported "$scratch"
+fi
 
 said=$(python3 "$tests_dir/readers/itt.py" "$scratch/itt.log" "$dump") || fail "the collector: $said"
 note "collector: $said"
@@ -68,7 +85,7 @@ INTEL_JIT_PROFILER64=/nonexistent.so "$jdk/bin/java" "-agentpath:$agent=mode=itt
 grep '^jdagent: ' "$scratch/alone/out"
 
 # Attached to a JVM at work: what it replays and what follows live is the same in both.
-compile Streams
+compile
 mkdir "$scratch/attached"
 INTEL_JIT_PROFILER64=$collector JD_ITT_LOG=$scratch/attached/log \
     "$jdk/bin/java" -cp "$classes" Streams 600 >/dev/null 2>&1 &

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 TMPDIR=$build # /tmp itself will be the small file system
 begin "$@"
-compile Churn
+compile
 [ "$(id -u)" -eq 0 ] || skip "mounting a small tmpfs needs root"
 unshare -m true 2>/dev/null || skip "no mount namespaces here"
 

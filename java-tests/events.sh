@@ -91,7 +91,7 @@ check() {
 small=32
 ! "$jdk/bin/java" -XX:+PrintFlagsFinal -version 2>/dev/null | grep 'UseCompactObjectHeaders *= *true' >/dev/null || small=24
 
-seconds=4
+seconds=3
 interval=256K
 [ "$long" = 0 ] || { seconds=60 interval=64K; }
 "$jdperf" record -o "$scratch/started" -F 49 -m 64M --alloc=$interval --locks --exceptions -- \
@@ -111,7 +111,6 @@ perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --
 grep -qE '\[\.\] byte\[\]' "$scratch/report" || fail "perf report does not know classes: $(grep -v '^#' "$scratch/report" | head -n 30)"
 
 # Deep stacks are whole, and one event with the shallow ones, whose copies are smaller. (-Xint: 80 frames are 20 KB.)
-compile Depths
 "$jdperf" record -o "$scratch/depths" -F 49 -m 64M --alloc=4M -- "$jdk/bin/java" -Xint -cp "$classes" Depths 3 80 >/dev/null 2>"$scratch/err" ||
     fail "depths: $(tail -n 5 "$scratch/err")"
 [ "$(perf evlist -i "$scratch/depths/perf.jit.data" | grep -c ':alloc')" = 1 ] || fail "depths: $(perf evlist -i "$scratch/depths/perf.jit.data")"
@@ -124,7 +123,6 @@ for thread in shallow deep; do
     [ "$all" -ge 20 ] || fail "depths: $thread: only $all samples"
     [ $((rooted * 1000)) -ge $((all * 999)) ] || fail "depths: $thread: $rooted of $all stacks are rooted"
 done
-compile Events
 
 # Attached to a JVM that runs; a second time, for capabilities are had once.
 "$jdk/bin/java" -cp "$classes" Events 300 alloc locks exceptions >"$scratch/log" 2>&1 &

@@ -3,7 +3,7 @@
 # that is sound as far as it goes, and one message.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Churn
+compile
 
 rounds=120
 java=("$jdk/bin/java" -XX:+UseSerialGC -Xmx64m -cp "$classes")

@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$jdk_major" -ge 27 ] || skip "JDK $jdk_major has no hot code heap (27 has)"
 need_perf
-compile HotCode
+compile
 
 perf_record -o "$scratch/perf.data" -e cpu-clock -F 1999 -k mono -- \
     "$jdk/bin/java" "-agentpath:$agent=dir=$scratch" -XX:+UnlockExperimentalVMOptions -XX:+HotCodeHeap \

@@ -11,8 +11,7 @@ for candidate in /usr/lib/*/libexec/hotspot-perfparser /usr/libexec/hotspot-perf
     [ ! -x "$candidate" ] || parser=$candidate
 done
 [ -n "$parser" ] || skip "KDAB hotspot is not installed (Debian: hotspot)"
-compile Streams
-compile ComeAndGo
+compile
 
 # judge NAME PERF-OPTIONS -- COMMAND
 judge() {
@@ -35,10 +34,10 @@ judge() {
         fail "$name: expanded: $(head -c 3000 "$dir/said")"
 }
 
-judge streams -F 499 -g -- "$jdk/bin/java" -cp "$classes" Streams 3
+judge streams -F 499 -g -- "$jdk/bin/java" -cp "$classes" Streams 2
 judge copied -F 199 --call-graph dwarf,16384 -- "$jdk/bin/java" -cp "$classes" Streams 2
 # A small code cache is full soon, and freed places are taken again.
-judge reused -F 1999 -g -- "$jdk/bin/java" -XX:ReservedCodeCacheSize=3m -cp "$classes" ComeAndGo 800
+judge reused -F 999 -g -- "$jdk/bin/java" -XX:ReservedCodeCacheSize=3m -cp "$classes" ComeAndGo 800
 [ -e "$scratch/reused/dwarf-java.2.so" ] || fail "no code took the place of other code"
 if [ "$long" = 1 ]; then
     javac_workload

@@ -6,10 +6,9 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-compile Forker
-compile Streams
+compile
 
-sampling=(-e cpu-clock -F 499 -g)
+sampling=(-e cpu-clock -F 999 -g)
 jvm=("$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=$scratch" -cp "$classes")
 
 inject() {
@@ -53,21 +52,28 @@ record() {
         >"$scratch/$case.log" 2>&1 || fail "$case: $(tail -n 3 "$scratch/$case.log")"
 }
 
+# end PID: of a JVM of ours, which has been recorded. It ends as by Ctrl-C, and its dump with it.
+end() {
+    kill "$1"
+    wait "$1" || [ $? = 143 ]
+}
+
 # compiled PID PROGRAM: whether code of the program is in the JVM's dump, so that samples can be in it.
 compiled() {
     grep -qs "$2\." "$scratch/jit-$1.dump"
 }
 
 # Two JVMs, the whole machine.
-"${jvm[@]}" Streams 3 >"$scratch/1.log" &
+"${jvm[@]}" Streams 60 >"$scratch/1.log" &
 first=$!
-"${jvm[@]}" Forker 3 >"$scratch/2.log" &
+"${jvm[@]}" Forker 60 >"$scratch/2.log" &
 second=$!
 children+=("$first" "$second")
 wait_until 60 "code of Streams" compiled "$first" Streams
 wait_until 60 "code of Forker" compiled "$second" Forker
 record all "${sampling[@]}" -a -- sleep 2
-wait "$first" "$second"
+end "$first"
+end "$second"
 inject all
 good all
 images=$(sed -nE 's/.*(Streams|Forker)\..*all\.jit-(java|[0-9]+)(-frames)?(\.[0-9]+)?\.so.*/\1 \2/p' "$scratch/all.txt" |
@@ -77,12 +83,12 @@ note "all: ${images//$'\n'/,}"
 [ "$(awk '{ print $3 }' <<<"$images" | sort -u | wc -l)" -eq 2 ] || fail "all: both are in one image: $images"
 
 # One that was there before perf, by pid; at the end its dump is beside the recording only.
-"${jvm[@]}" Streams 3 >"$scratch/1.log" &
+"${jvm[@]}" Streams 60 >"$scratch/1.log" &
 first=$!
 children+=("$first")
 wait_until 60 "code of Streams" compiled "$first" Streams
-record pid "${sampling[@]}" -p "$first" -- sleep 1.5
-wait "$first"
+record pid "${sampling[@]}" -p "$first" -- sleep 1
+end "$first"
 mkdir "$scratch/moved"
 mv "$scratch/pid.data" "$scratch/moved/"
 mv "$scratch/jit-$first.dump" "$scratch/moved/"
@@ -102,7 +108,7 @@ inject pid
 good pid
 
 # A JVM that starts another one.
-record fork "${sampling[@]}" -- "${jvm[@]}" Forker 2 "${jvm[@]}" Forker 2
+record fork "${sampling[@]}" -- "${jvm[@]}" Forker 1 "${jvm[@]}" Forker 1
 inject fork
 good fork
 mapfile -t images < <(grep -oE 'Forker\.work.*fork\.jit-(java|[0-9]+)(\.[0-9]+)?\.so' "$scratch/fork.txt" |
@@ -110,7 +116,7 @@ mapfile -t images < <(grep -oE 'Forker\.work.*fork\.jit-(java|[0-9]+)(\.[0-9]+)?
 [ "${#images[@]}" -eq 2 ] || fail "fork: the method is in ${#images[@]} images instead of two"
 
 # Two events with different sample types.
-record events -e cpu-clock/call-graph=fp,freq=499/ -e page-faults/call-graph=no,period=20/ -- "${jvm[@]}" Streams 2
+record events -e cpu-clock/call-graph=fp,freq=999/ -e page-faults/call-graph=no,period=20/ -- "${jvm[@]}" Streams 1
 inject events
 good events
 seen events "Streams.*events.jit"
@@ -119,7 +125,7 @@ for event in cpu-clock page-faults; do
 done
 
 # Compressed by perf.
-record packed "${sampling[@]}" -z -- "${jvm[@]}" Streams 2
+record packed "${sampling[@]}" -z -- "${jvm[@]}" Streams 1
 inject packed
 good packed
 seen packed "Streams.*packed.jit"
@@ -129,7 +135,7 @@ if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
     mkdir "$scratch/inside"
     record space "${sampling[@]}" -a -- unshare --pid --fork --mount --mount-proc \
         bash -c "mount --bind '$scratch/inside' /mnt && exec \"\$@\"" - \
-        "$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=/mnt" -cp "$classes" Forker 2
+        "$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=/mnt" -cp "$classes" Forker 1
     dump=$(the_dump "$scratch/inside")
     inject space --dump "$dump"
     good space
@@ -151,7 +157,7 @@ if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
     children+=("$first")
     wait_until 60 "code of Streams" compiled "$first" Streams
     perf --buildid-dir "$scratch/buildid" record -q --buildid-all -k mono -o "$scratch/inside.data" \
-        -e cpu-clock -F 199 --call-graph dwarf,16384 -p "$first" -- sleep 2 \
+        -e cpu-clock -F 199 --call-graph dwarf,16384 -p "$first" -- sleep 1.5 \
         >"$scratch/inside.log" 2>&1 || fail "inside: $(tail -n 3 "$scratch/inside.log")"
     inject inside
     rooted alive

@@ -5,9 +5,7 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-compile Calls
-compile ComeAndGo
-compile Streams
+compile
 check=$build/java-tests/stack-check
 
 # record NAME FLAGS...
@@ -31,7 +29,7 @@ interpreted() {
         END { print all + 0, named + 0 }'
 }
 
-record xint -Xint Streams 5
+record xint -Xint Streams 4
 read -r all named < <(interpreted xint)
 said=$(sed -n 's/.*"interpreted_frames\(_named\)*": \([0-9]*\).*/\2/p' "$scratch/xint/scorecard.json" | xargs)
 [ "$said" = "$named $all" ] || fail "the scorecard counts $said (named, all) interpreted frames, perf shows $named, $all"
@@ -49,7 +47,7 @@ claim "callers at their call" "$(share "$right" "$checked") of $checked"
 at_least "$right" "$checked" 99.5 || fail "callers that call somebody else: $(head -n 5 "$scratch/checked")"
 
 # Each class's method gN is called by nobody but the class ClassN itself, so a stack tells.
-record come_and_go -Xint ComeAndGo 2000
+record come_and_go -Xint ComeAndGo 1000
 perf script --max-stack 1000 --no-inline -i "$scratch/come_and_go/once.data" -F ip,sym 2>/dev/null |
     awk '
     function judge(  i) {
@@ -69,7 +67,7 @@ perf script --max-stack 1000 --no-inline -i "$scratch/come_and_go/once.data" -F 
     END { judge(); print pairs + 0, wrong + 0, unnamed + 0, frames + 0 }' >"$scratch/pairs"
 read -r pairs wrong unnamed frames <"$scratch/pairs"
 claim "classes come and go: wrong" "$wrong of $pairs"
-note "2,000 classes: $pairs pairs of frames in them, $wrong wrong; $unnamed of $frames frames unnamed"
+note "1,000 classes: $pairs pairs of frames in them, $wrong wrong; $unnamed of $frames frames unnamed"
 [ "$pairs" -gt 300 ] || fail "only $pairs pairs"
 [ "$wrong" -eq 0 ] || fail "frames have the names of other classes"
 at_least $((frames - unnamed)) "$frames" 99.9 || fail "interpreted frames of vanished classes have no name"

@@ -7,9 +7,7 @@ begin "$@"
 need_perf
 jar=$build/jdagent-labels.jar
 [ -e "$jar" ] || skip "jdagent-labels.jar is not built: the JDK of the build has no javac or jar"
-classes=$scratch/classes
-mkdir "$classes"
-"$jdk/bin/javac" -nowarn -cp "$jar" -d "$classes" "$tests_dir/programs/Labelled.java"
+compile
 # A method that is inlined shares instructions with the loop of all threads.
 java=("$jdk/bin/java" -XX:CompileCommand=quiet "-XX:CompileCommand=dontinline,Labelled.burn*"
     -cp "$classes:$jar" Labelled)
@@ -26,7 +24,7 @@ check() {
     claim "labels, $1" "$(cat "$scratch/said")"
 }
 
-seconds=3
+seconds=2
 [ "$long" = 0 ] || seconds=40
 # From files: one that is named as it arrives waits half a second for the JVM, which may get no processor.
 "$jdperf" record -o "$scratch/start" --stacks fp -F 1999 --threads -- "${java[@]}" "$seconds" >"$scratch/log" 2>"$scratch/err" ||

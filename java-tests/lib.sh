@@ -105,24 +105,27 @@ need_events() {
     need_uprobes
     [ "$jdk_major" -ge 11 ] || skip "JDK $jdk_major does not sample allocations"
     command -v python3 >/dev/null || skip "python3 is not installed"
-    compile Events
+    compile
 }
 
-# Compiles programs/NAME.java, and what it needs of its neighbours, into $classes. Several tests want the same, and
-# javac takes a second: what it made is kept in the build until a program or the JDK changes.
+# Compiles programs/ into $classes: those that this JDK can have ("JDK N and later" says a program that wants more), at
+# once, for what javac needs is its start. What it made is kept in the build until a program or the JDK changes.
 compile() {
-    local kept
-    kept=$build/java-tests/classes/$(realpath "$jdk" | tr / _)/$1
+    local kept program wants programs=() jar=$build/jdagent-labels.jar
+    kept=$build/java-tests/classes/$(realpath "$jdk" | tr / _)
     classes=$scratch/classes
     mkdir -p "$classes" "$kept"
     (
         flock 9
-        if [[ ! -e $kept/.made || -n $(find -L "$tests_dir/programs" "$jdk/bin/javac" "$jdk/release" \
+        if [[ ! -e $kept/.made || -n $(find -L "$tests_dir/programs" "$jar" "$jdk/bin/javac" "$jdk/release" \
             -newer "$kept/.made" 2>/dev/null) ]]; then
+            for program in "$tests_dir"/programs/*.java; do
+                wants=$(sed -n 's/.*JDK \([0-9]*\) and later.*/\1/p' "$program")
+                [[ ${wants:-0} -gt $jdk_major || ($program == */Labelled.java && ! -e $jar) ]] || programs+=("$program")
+            done
             rm -rf "$kept/made"
             # With what a short life wants.
-            "$jdk/bin/javac" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -nowarn -sourcepath "$tests_dir/programs" \
-                -d "$kept/made" "$tests_dir/programs/$1.java"
+            "$jdk/bin/javac" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -nowarn -cp "$jar" -d "$kept/made" "${programs[@]}"
             touch "$kept/.made"
         fi
     ) 9>"$kept/.lock" || exit
@@ -247,6 +250,14 @@ code_ranges() {
     sed -n 's/.*bounds \[0x\([0-9a-f]*\), 0x[0-9a-f]*, 0x\([0-9a-f]*\)\].*/\1 \2/p' "$1"
 }
 
+# inlined_as_reported DIR: the inlined frames that jdtool inject puts into the call chains of DIR/perf.data, against what
+# HotSpot reported to DIR/oracle in the same JVM.
+inlined_as_reported() {
+    "$jdtool" inject -i "$1/perf.data" -o "$1/perf.jit.data" --inline expand -q || fail "jdtool inject"
+    python3 "$tests_dir/readers/inlined.py" "$1/perf.data" "$1/perf.jit.data" "$1/oracle" ||
+        fail "inlined frames are not the JVM's"
+}
+
 # leaf_names PERF_DATA RANGES: of the samples whose leaf ip is in the ranges: how many, how many with
 # a name: "TOTAL NAMED". The ranges come from the JVM, so nothing that perf believes decides what
 # counts as generated code.
@@ -333,7 +344,7 @@ attach() {
 # pid. Its rounds are in $scratch/rounds.
 start_warm() {
     javac_workload
-    compile Warm
+    compile
     local part=com/sun/org/apache/xerces/internal/util
     mkdir -p "$scratch/warm/$part" "$scratch/warm-out"
     cp -r "$workload/java.xml/$part/." "$scratch/warm/$part"

@@ -3,7 +3,7 @@
 # the entries in one method, and that they tile it.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Unfold
+compile
 
 # JDK 8's C1 does not inline what is excluded from compilation.
 [ "$jdk_major" -ge 9 ] || only='*'

@@ -12,7 +12,7 @@ bcc_python=/usr/bin/python3 # for which Debian packages bcc
 cache=PER_PID
 case $(bpftrace --version) in *v0.1[0-7].*) cache=1 ;; esac
 
-compile Streams
+compile
 "$jdk/bin/java" "-agentpath:$agent=mode=map" -XX:+PreserveFramePointer -cp "$classes" Streams 600 >"$scratch/out" &
 pid=$!
 children+=("$pid")

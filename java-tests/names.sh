@@ -4,8 +4,7 @@
 # by HotSpot's log of all compilations while classes, ids and code come and go.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Handles
-compile Churn
+compile
 
 # Separators are alike here. To JDK 14 HotSpot's own anonymous classes have their address for a number where it names
 # them, and an identity hash where JVMTI does (instanceKlass.cpp: external_name, signature_name): neither is kept.

@@ -7,7 +7,7 @@ begin "$@"
 need_perf
 need_uprobes # and with them the scheduler's tracepoints
 command -v python3 >/dev/null || skip "python3 is not installed"
-compile Events
+compile
 source=$tests_dir/programs/Events.java
 
 # waited PROFILE THREAD METHOD WORD: nanoseconds of the thread's waits under the line of METHOD that has

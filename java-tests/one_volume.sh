@@ -4,7 +4,7 @@
 # last ones and touches no other's. JDAGENT_LONG=1: 20 starts.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Churn
+compile
 [ "$(id -u)" -eq 0 ] || skip "process namespaces need root"
 unshare --pid --fork --mount-proc true 2>/dev/null || skip "no process namespaces here"
 

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-compile Streams
+compile
 
 # shellcheck disable=SC2016 # for the inner shell: exec keeps the pid, so that the map can be found
 perf_record -o "$scratch/perf.data" -e cpu-clock -F 1999 -k mono -g -- \

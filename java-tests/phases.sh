@@ -5,7 +5,7 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-compile Phases
+compile
 
 phases=450 # 20,000 samples at 9,999 Hz in one run, unless the machine is busy
 [ "$long" = 1 ] && phases=4000

@@ -3,7 +3,7 @@
 # further down. Its methods keep their ids, but code compiled from then on has the new lines.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Redefine
+compile
 
 mkdir "$scratch/moved"
 { printf '\n%.0s' {1..100}; cat "$tests_dir/programs/Redefine.java"; } >"$scratch/moved/Redefine.java"

@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
 [ "$EUID" -eq 0 ] || skip "only root may read a file that is mapped and has no name any more"
-compile Replaced
+compile
 native=()
 [ "$jdk_major" -lt 24 ] || native=(--enable-native-access=ALL-UNNAMED)
 

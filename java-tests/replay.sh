@@ -3,7 +3,7 @@
 # from the start, says is alive.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Churn
+compile
 
 dynamic=()
 [ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)

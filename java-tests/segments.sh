@@ -5,8 +5,7 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-compile Phases
-compile ComeAndGo
+compile
 
 # judge NAME: the samples of a result against what Phases wrote; sets total, wrong.
 judge() {
@@ -33,7 +32,7 @@ phases() {
         2>"$scratch/$name.codecache"
 }
 
-phases all segment=2M 700 -o "$scratch/all.data" || fail "recording failed: $(head -n 3 "$scratch/all.codecache")"
+phases all segment=1M 400 -o "$scratch/all.data" || fail "recording failed: $(head -n 3 "$scratch/all.codecache")"
 count=$(segments "$scratch/all" | wc -l)
 [ "$count" -ge 3 ] || fail "only $count segments"
 while read -r dump; do
@@ -45,7 +44,7 @@ claim "$count segments: samples wrong" "$wrong of $total"
 
 # perf keeps what it has to tell of a segment for a while, in which as many come as are kept.
 # A phase ends by the clock: on a busy machine little is compiled in it, and more are needed.
-for count in 1400 3000; do
+for count in 900 3000; do
     phases piped segment=2M,keep=6 "$count" -o - | "$jdtool" inject -q -i - -o "$scratch/piped.jit.data" ||
         fail "recording through the pipe failed"
     last=$(segments "$scratch/piped" | tail -n 1)

@@ -4,7 +4,7 @@
 # JDAGENT_LONG=1 makes a thousand rounds.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Churn
+compile
 count_allocations
 
 rounds=100

@@ -3,7 +3,7 @@
 # what found no room is told, and asked for again as soon as there is room.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Churn
+compile
 slow=$build/java-tests/libslow_disk.so
 dir=$scratch/dump hang=$scratch/hang
 java=("$jdk/bin/java" -XX:+UseSerialGC -Xmx64m -cp "$classes")

@@ -4,7 +4,7 @@
 # sound. JDAGENT_LONG=1 takes minutes.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile ComeAndGo
+compile
 count_allocations
 
 # Each class has three methods, all compiled at once by C1.

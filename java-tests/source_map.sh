@@ -3,7 +3,7 @@
 # line it came from, in a node of its own of the inline tree, called from the line that the map has.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
-compile Mapped
+compile
 # Nothing here compiles Kotlin, but the JVM believes what the class file says.
 map=$'SMAP\nMapped.java\nKotlin\n*S Kotlin\n*F\n+ 1 Mapped.java\nMapped\n+ 2 Util.kt\nshop/UtilKt\n*L\n1#1,9:1\n'
 map+=$'30#2,3:10\n13#1,20:13\n*S KotlinDebug\n*F\n+ 1 Mapped.java\nMapped\n*L\n9#1:10,3\n*E\n'

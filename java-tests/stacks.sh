@@ -5,7 +5,7 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-compile DeepChain
+compile
 check=$build/java-tests/stack-check
 
 # record NAME COMMAND...: into $scratch/NAME.
@@ -62,8 +62,8 @@ case $(perf version --build-options 2>/dev/null | grep '^ *libunwind:') in
 *OFF*) dumps=/tmp ;;
 esac
 record deep "$jdk/bin/java" -XX:MaxInlineLevel=0 -XX:-Inline "-agentpath:$agent=dir=$dumps,methods=on" \
-    -cp "$classes" DeepChain 6
-dump=$(perf script -i "$deep/perf.data" --show-mmap-events 2>/dev/null | grep -o '/[^ ]*jit-[0-9]*\.dump' | sort -u)
+    -cp "$classes" DeepChain 4
+dump=$(perf script -i "$deep/perf.data" -F comm --show-mmap-events 2>/dev/null | grep -o '/[^ ]*jit-[0-9]*\.dump' | sort -u)
 if [ "$dumps" = /tmp ]; then
     trap 'rm -f "${dump%.dump}".* "${dump%/*}/jitted-$(basename "$dump" .dump | tr -dc 0-9)"-*.so; finish' EXIT
 fi
@@ -109,9 +109,8 @@ at_least "$exact" "$all" 99 || fail "perf's own unwinder does not get through"
 
 # Frames of parked virtual threads are in the heap; those on the stack go on to the carrier's.
 if [ "$jdk_major" -ge 21 ]; then
-    compile VirtualThreads
     record virtual "$jdk/bin/java" "-agentpath:$agent=dir=$scratch/virtual,methods=on" \
-        -cp "$classes" VirtualThreads 5
+        -cp "$classes" VirtualThreads 4
     rooted virtual 98
 fi
 

@@ -5,7 +5,7 @@
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
-compile Identity
+compile
 
 # A method that is inlined shares instructions with the loop of all threads.
 java=("$jdk/bin/java" -XX:CompileCommand=quiet "-XX:CompileCommand=dontinline,Identity.burn*"
@@ -38,7 +38,7 @@ check() {
     [ "$jdk_major" -lt 21 ] || grep -q 'burn[0-5]' "$scratch/found" || fail "$1: no sample on a virtual thread"
 }
 
-seconds=3
+seconds=2
 [ "$long" = 0 ] || seconds=30
 # From a file, after the end: what a thread renamed itself to is known by then. The pipe knows as much of it
 # as the kernel keeps, until the thread or the session ends.

@@ -9,7 +9,7 @@ need_uprobes
 [ "$jdk_major" -ge 11 ] || skip "JDK $jdk_major has no unified logging to compare with"
 readelf -S "$jdk/lib/server/libjvm.so" 2>/dev/null | grep stapsdt >/dev/null || skip "this JDK marks no places for tracers"
 command -v python3 >/dev/null || skip "python3 is not installed"
-compile Doings
+compile
 
 # What the JVM is asked to write. JDK 17 has no log of deoptimisations, but one of compilations.
 flags=(-Xmx96m)
@@ -115,14 +115,16 @@ rm -f "$scratch/jvm.log" "$scratch/compilations.xml"
 pid=$!
 children+=("$pid")
 wait_until 60 "the program runs" grep -q ready "$scratch/log"
-"$jdperf" record -p "$pid" -d 3 -o "$scratch/attached" -F 49 --timeline --switch-events 2>"$scratch/err" ||
+"$jdperf" record -p "$pid" -d 2 -o "$scratch/attached" -F 49 --timeline --switch-events 2>"$scratch/err" ||
     fail "attached: $(tail -n 5 "$scratch/err")"
+kill -STOP "$pid" # it need not be busy while files are read
 # The log of compilations has no times: attached, JDK 17's deoptimisations cannot be held against it.
 if [ "$jdk_major" -ge 20 ]; then
     check attached
 else
     check attached -
 fi
+kill -CONT "$pid"
 
 # Without probes: the pauses alone, by the JVM's own log, to the nanosecond what its other log says; with the recording
 # that one goes.

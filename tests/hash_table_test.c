@@ -2,6 +2,7 @@
 #include "agent/hash_table.h"
 
 #include "tests/random.h"
+#include "tests/sanitized.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { ENTRIES = 3000, KEYS = 700, STEPS = 60000 };
+enum { ENTRIES = 3000, KEYS = 700, STEPS = SANITIZED ? 12000 : 60000 };
 
 struct item {
     struct hash_table_entry entry;
@@ -79,7 +80,7 @@ static void what_is_gone_takes_no_room(void **state)
     (void)state;
     struct hash_table table = {.grain = 3};
     static struct item items[64];
-    for (uint64_t step = 0; step < 100000; step++) {
+    for (uint64_t step = 0; step < (SANITIZED ? 20000 : 100000); step++) {
         struct item *item = &items[step % 64];
         if (item->in) {
             hash_table_remove(&table, &item->entry);

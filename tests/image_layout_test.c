@@ -1,6 +1,7 @@
 /* Where code goes in the images: one difference for each file, layers, regions, limits. */
 #include "jdtool/sinks/image_layout.h"
 #include "tests/random.h"
+#include "tests/sanitized.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,7 +110,7 @@ static void note(void *context, uint32_t piece)
 static void pieces_of_a_file_never_overlap(void **state)
 {
     (void)state;
-    enum { COUNT = 3000 };
+    enum { COUNT = SANITIZED ? 1000 : 3000 };
     static struct {
         uint64_t address, size;
         uint32_t file;

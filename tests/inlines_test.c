@@ -3,6 +3,7 @@
 #include "agent/source_map.h"
 
 #include "tests/random.h"
+#include "tests/sanitized.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -374,7 +375,7 @@ static void random_stacks_come_back(void **state)
     enum { PLACES = 400, DEPTH = 6 };
     static char stacks[PLACES][64];
     uint64_t seed = 42;
-    for (int round = 0; round < 50; round++) {
+    for (int round = 0; round < (SANITIZED ? 10 : 50); round++) {
         begin(INLINE_FULL, PLACES * 4);
         for (int i = 0; i < PLACES; i++) {
             char *p = stacks[i];
@@ -444,7 +445,7 @@ static void line_tables_as_hotspot_reads_them(void **state)
 static void line_tables_made_to_do_harm(void **state)
 {
     (void)state;
-    enum { COUNT = 1 << 21 };
+    enum { COUNT = 1 << (SANITIZED ? 18 : 21) };
     struct line_entry *hostile = malloc(COUNT * sizeof(*hostile));
     assert_non_null(hostile);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -463,7 +464,7 @@ static void line_tables_made_to_do_harm(void **state)
 
     /* Any order and number, against looking at all. */
     uint64_t random = 1;
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0; round < (SANITIZED ? 500 : 2000); round++) {
         struct line_entry original[40];
         uint32_t count = random_below(&random, 40);
         for (uint32_t i = 0; i < count; i++) {

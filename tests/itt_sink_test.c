@@ -214,8 +214,11 @@ static int reports_many(void)
 static size_t count_lines(const char *prefix)
 {
     size_t count = 0;
-    for (const char *at = received; (at = strstr(at, prefix)) != NULL; at++) {
-        count++;
+    size_t length = strlen(prefix);
+    /* By lines: a sanitizer's strstr looks for the end of the whole text each time. */
+    for (const char *line = received; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        count += strncmp(line, prefix, length) == 0;
     }
     return count;
 }
@@ -224,7 +227,7 @@ static void many_are_known_and_unloaded(void **state)
 {
     (void)state;
     assert_int_equal(in_process(reports_many, ITT_COLLECTOR), 0);
-    assert_int_equal(count_lines("load\t") - count_lines("unload\t"), 8000);
+    assert_int_equal(count_lines("load\t"), 8000);
     assert_int_equal(count_lines("unload\t"), 8000);
     assert_non_null(strstr(received, "end\t16001\t0\n"));
 }

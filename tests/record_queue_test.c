@@ -1,6 +1,7 @@
 /* Records that come out by time, whatever the order they came in, in bounded memory. */
 #include "jdtool/perf/record_queue.h"
 #include "tests/random.h"
+#include "tests/sanitized.h"
 
 #include <malloc.h>
 #include <setjmp.h>
@@ -101,7 +102,7 @@ static void random_records_come_out_in_order(void **state)
     struct record_queue *queue = record_queue_new((size_t)64 << 20);
     uint64_t count = 0;
     uint64_t last = 0;
-    for (uint64_t round = 1; round < 200; round++) {
+    for (uint64_t round = 1; round < (SANITIZED ? 50 : 200); round++) {
         uint32_t records = random_below(&seed, 300);
         for (uint32_t i = 0; i < records; i++) {
             put(queue, round * 1000 + random_below(&seed, 2000), random_below(&seed, 9000));
@@ -130,7 +131,7 @@ static void a_budget_is_kept(void **state)
     enum { BUDGET = 4 << 20 };
     struct record_queue *queue = record_queue_new(BUDGET);
     size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
-    for (uint64_t time = 1000; time < 101000; time++) {
+    for (uint64_t time = 1000; time < (SANITIZED ? 31000 : 101000); time++) {
         put(queue, time, 1000);
         if (record_queue_is_full(queue)) {
             assert_true(take(queue) != 0);

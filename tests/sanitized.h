@@ -1,5 +1,5 @@
 /* Whether a sanitizer is built in: malloc's own figures are no more (mallinfo), and what is
- * repeated only to weigh memory need not be repeated as often. */
+ * repeated only to weigh memory, or to meet chance once more, need not be repeated as often. */
 #ifndef TESTS_SANITIZED_H
 #define TESTS_SANITIZED_H
 

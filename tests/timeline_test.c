@@ -1,5 +1,6 @@
 /* The timeline against a model that remembers each byte of a small address space by itself. */
 #include "random.h"
+#include "sanitized.h"
 
 #include "writer/timeline.h"
 
@@ -237,7 +238,7 @@ static void random_operations_agree_with_a_model(void **state)
     (void)state;
     uint64_t seed = random_seed();
     print_message("JDAGENT_SEED=%llu\n", (unsigned long long)seed);
-    uint32_t rounds = getenv("JDAGENT_LONG") ? 50000 : 2000;
+    uint32_t rounds = getenv("JDAGENT_LONG") ? 50000 : SANITIZED ? 400 : 2000;
     uint32_t id = 0;
     for (uint32_t round = 0; round < rounds; round++) {
         struct timeline *timeline = timeline_new(SESSION_START);

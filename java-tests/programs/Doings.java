@@ -5,6 +5,7 @@ import java.util.function.IntBinaryOperator;
 /**
  * Makes the JVM do things for so many rounds: "Doings ROUNDS". Each round compiles the same class anew
  * under another loader, then surprises the compiled code, so that it is given up; and makes garbage.
+ * JDK 11 and later.
  */
 public class Doings {
     /** Compiled without its rare branch, which nobody took yet. */

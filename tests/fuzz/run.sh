@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus, and then for 4 seconds
+# run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus, and then for 3 seconds
 # on, or for 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -15,7 +15,7 @@ here=$source/tests/fuzz
 clang_can_fuzz || skip "$skip_reason"
 clang_build "$source" "$build" "${target}_fuzzer" || exit 1
 
-limit=(-max_total_time=4)
+limit=(-max_total_time=3)
 [[ ${JDAGENT_LONG:-} == 1 ]] && limit=(-runs=10000000)
 corpus=$build/corpus-$target # libFuzzer adds to the first directory, so not the one in the sources
 mkdir -p "$corpus"

@@ -8,7 +8,7 @@ export HOME=$WORK/home
 mkdir "$HOME"
 compile_sample
 
-run 0 "$JDPERF" record -o p --keep-raw -- java -cp classes Market 6
+run 0 "$JDPERF" record -o p --keep-raw -- java -cp classes Market 4
 says 'customers and statements'
 ls p/jit-*.dump >/dev/null || fail "there is no dump in the profile"
 [[ $(stat -c %a p) == 700 ]] || fail "the profile is open to others"
@@ -109,9 +109,9 @@ run 1 "$JDPERF" inject r
 says 'was discarded'
 
 # A script and the JVMs it starts; -d ends the recording first; names as asked for.
-printf '#!/bin/sh\njava -cp classes Market 3\njava -cp classes Market 1\n' >start
+printf '#!/bin/sh\njava -cp classes Market 2\njava -cp classes Market 1\n' >start
 chmod +x start
-run 0 "$JDPERF" record -o q -d 3 --agent-options names=short,tier=on -- ./start
+run 0 "$JDPERF" record -o q -d 2 --agent-options names=short,tier=on -- ./start
 says 'Picked up JAVA_TOOL_OPTIONS'
 [[ $(grep -c 'customers and statements' output) == 2 ]] || fail "the command was cut short"
 run 0 "$JDPERF" report q
@@ -123,25 +123,25 @@ says 'Market.' # which of its methods is hot in these seconds depends on how bus
 if ((EUID == 0)); then
     # 3: JVMs of others, which have no agent, may be among what is recorded.
     status=0
-    "$JDPERF" record -o a -a -- java -cp classes Market 3 >output 2>&1 || status=$?
+    "$JDPERF" record -o a -a -- java -cp classes Market 2 >output 2>&1 || status=$?
     ((status == 0 || status == 3)) || fail "status $status of record -a"
     run 0 "$JDPERF" report a --comm java
     says 'Market.takeOrders()'
 fi
 
 # A dump that ends early: the profile is made, and called bad.
-run 3 "$JDPERF" record -o b --keep-raw --discard-raw --agent-options max=300K -- java -cp classes Market 3
+run 3 "$JDPERF" record -o b --keep-raw --discard-raw --agent-options max=300K -- java -cp classes Market 2
 says 'too many frames without a name'
 says 'perf.data is kept'
 [[ -e b/perf.data ]] || fail "what may be injected again is gone"
 grep -q '"verdict": "bad"' b/scorecard.json || fail "the scorecard is not bad"
 
 # Stacks that lose their callers make a bad profile, too.
-run 3 "$JDPERF" record -o b --stacks dwarf --stack-size 64 -- java -cp classes Market 2
+run 3 "$JDPERF" record -o b --stacks dwarf --stack-size 64 -- java -cp classes Market 1
 says 'too few stacks that reach their root'
 
 # Copied stacks, and only the result kept.
-run 0 "$JDPERF" record -o d --stacks dwarf --discard-raw -- java -cp classes Market 3
+run 0 "$JDPERF" record -o d --stacks dwarf --discard-raw -- java -cp classes Market 2
 [[ ! -e d/perf.data ]] || fail "the raw recording was kept"
 read -r all rooted < <(rooted_stacks d/perf.jit.data)
 note "$rooted of $all stacks are rooted"

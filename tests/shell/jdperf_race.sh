@@ -11,7 +11,7 @@ for tool in strace jattach perl; do
 done
 compile_sample
 chmod 755 "$WORK"
-seconds=12
+seconds=8
 [[ ${JDAGENT_LONG:-0} != 1 ]] || seconds=60
 
 mkdir precious

@@ -133,11 +133,9 @@ run 0 "$JDPERF" report p
 says 'Market'
 run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
-stop_jvm
 
 # Killed, jdperf leaves no perf behind, and no session for good.
 export WORK
-start_jvm java -cp classes Calm 600
 : >output
 "$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
 session=$!
@@ -157,10 +155,8 @@ is_stopped() {
     is_over && [[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]]
 }
 wait_until 10 'end of the session' is_stopped
-stop_jvm
 
 # With its guardian killed first, the JVM itself ends the session; clean knows what lives.
-start_jvm java -cp classes Calm 600
 : >output
 "$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
 session=$!
@@ -175,10 +171,8 @@ wait "$session" 2>/dev/null || :
 wait_until 20 'end of the session' is_over
 run 0 "$JDPERF" clean
 says "/tmp/jdperf-$jvm."
-stop_jvm
 
 # Two recordings of one JVM: neither ends the other's session, the last one ends it.
-start_jvm java -cp classes Calm 600
 "$JDPERF" record -o one -p "$jvm" >one.log 2>&1 </dev/null &
 first=$!
 wait_until 60 recording grep -q 'recording ' one.log
@@ -200,12 +194,10 @@ for profile in one two; do
     [[ -s $profile/jit-$jvm.dump && -s $profile/jit-$jvm.methods ]] || fail "$profile has no dump"
 done
 [[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
-stop_jvm
 
 # Ended while the JVM is being attached to, it takes the session back.
 if jattach=$(command -v jattach); then
     export jattach
-    start_jvm java -cp classes Calm 600
     fakes
     # shellcheck disable=SC2154
     fake jattach <<'END'
@@ -221,11 +213,9 @@ END
     run 1 "$JDPERF" status "$jvm"
     says 'state=stopped'
     [[ ! -e q ]] || fail "a directory of nothing was left behind"
-    stop_jvm
 fi
 
 # perf that cannot start leaves the JVM as it was, and no directory.
-start_jvm java -cp classes Calm 600
 fakes
 fake perf <<'END'
 [[ "$*" != *--control* ]] || { echo 'Error: Permission denied' >&2; exit 255; }

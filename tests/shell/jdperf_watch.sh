@@ -31,7 +31,7 @@ until_true() {
 mapfile -t jdks < <(find /usr/lib/jvm -mindepth 1 -maxdepth 1 -type d -exec test -x '{}/bin/java' \; -print | sort | sed -n '1p;$p')
 ((${#jdks[@]} > 0)) || jdks=("$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")")
 for name in first second; do
-    OTEL_SERVICE_NAME=shop-$name "${jdks[-1]}/bin/java" -cp classes Market 1000000 "w$$-$name" >/dev/null 2>&1 </dev/null &
+    OTEL_SERVICE_NAME=shop-$name "${jdks[-1]}/bin/java" -cp classes Calm 1000000 "w$$-$name" >/dev/null 2>&1 </dev/null &
     jvms+=($!)
     unset 'jdks[${#jdks[@]}-1]'
     ((${#jdks[@]} > 0)) || jdks=("$(dirname "$(dirname "$(readlink -f /proc/$!/exe)")")")
@@ -79,7 +79,7 @@ says 'no watch named'
 
 start_watch --push "pyroscope+http://127.0.0.1:$port/base" --push "otlp+http://127.0.0.1:$port/" \
     --push "parca+http://127.0.0.1:$port" "${tls[@]}" --header @headers --label env=test --label host= \
-    -o kept --keep 1h --listen 0 -F 97
+    -o kept --keep 1h --listen 0 -F 197
 for protocol in pyroscope otlp parca; do
     until_true 60 "profiles by $protocol" arrived $protocol 4
 done
@@ -128,7 +128,7 @@ for protocol in "pyroscope", "otlp", "parca":
     for path in glob.glob(f"{sys.argv[1]}/{protocol}-*.json"):
         told = json.load(open(path, encoding="utf-8"))
         labels = told["labels"]
-        if labels[env] != "test" or labels["main_class"] != "Market" or "host" in labels:
+        if labels[env] != "test" or labels["main_class"] != "Calm" or "host" in labels:
             fail(f"{protocol}: labels {labels}")
         totals[labels[service]].update(told["all"])
         samples[labels[service]] += told["samples"]
@@ -139,9 +139,9 @@ for protocol in "pyroscope", "otlp", "parca":
         def share(what):
             return sum(count for method, count in counts.items() if method.startswith(what)) / samples[name]
         hot = share("Market.takeOrders") + share("Market.statements")
-        print(f"{protocol} {name}: {samples[name]} samples, hot {hot:.1%}, main {share('Market.main'):.1%}, "
+        print(f"{protocol} {name}: {samples[name]} samples, hot {hot:.1%}, main {share('Calm.main'):.1%}, "
               f"unknown {share('[unknown'):.1%}, {inlined[name]} places with inlined methods")
-        if hot < 0.5 or share("Market.main") < 0.5 or share("[unknown") > 0.02 or inlined[name] < 10:
+        if hot < 0.5 or share("Calm.main") < 0.5 or share("[unknown") > 0.02 or inlined[name] < 10:
             fail("the shares are wrong")
 END
 

@@ -40,7 +40,7 @@ analyzed_keys() {
                 (cd "$directory" && ${command%% -o *} -MM "$file")
             fi | tr -s ' \\\n' '\n' | sed '/:$/d; /^$/d' | (cd "$directory" && xargs realpath -ms --relative-base="$OLDPWD") |
                 grep -v '^/' | sort -u |
-                while IFS= read -r header; do echo "$header"; cat "$header"; done
+                xargs tail -v -n +1
         } | sha256sum | cut -c 1-32)" "${file#"$PWD/"}"
     done
 }
