@@ -12,7 +12,7 @@ record() {
     mkdir -p "$dir"
     perf record -q -k mono -e cpu-clock -F 999 -g -o "$dir/perf.data" -- \
         "$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=$dir" -cp "$classes" \
-        Streams 2 >"$dir/log" 2>&1 || fail "$1: $(tail -n 3 "$dir/log")"
+        Streams 3 >"$dir/log" 2>&1 || fail "$1: $(tail -n 3 "$dir/log")"
 }
 
 inject() {
