@@ -2,12 +2,12 @@
  * The smallest JIT there is: it compiles the program in loop.toy, once for each number it is given,
  * and runs what came out. libjdwriter tells perf about it:
  *
- *     perf record -k mono ./toy-jit 500000000 1000000000
+ *     perf record -k mono ./toy-jit 250000000 1000000000
  *     perf inject --jit -i perf.data -o perf.jit.data
  *     perf report -i perf.jit.data
  *     perf annotate -i perf.jit.data count_to_1000000000
  *
- * shows count_to_1000000000 with twice the samples of count_to_500000000, and their loop.
+ * shows count_to_1000000000 with four times the samples of count_to_250000000, and their loop.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <jdwriter.h>

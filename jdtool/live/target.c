@@ -351,12 +351,18 @@ static int refuse(pid_t pid, int err)
         error_message("there is no process %d", (int)pid);
         return -ESRCH;
     }
+    /* Linux 6.18 shows maps to who has CAP_PERFMON, and does not let him see its root. */
     if (fstatat(process.directory, "", &status, AT_EMPTY_PATH) == 0 &&
-        process_read(&process, "maps", byte, sizeof byte) < 0) {
+        (err == -EACCES || process_read(&process, "maps", byte, sizeof byte) < 0)) {
         char *owner = strdup(user_name(status.st_uid));
-        error_message("process %d belongs to %s and the kernel lets %s not look into it: be that "
-                      "user, or root",
-                      (int)pid, owner ? owner : "?", user_name(geteuid()));
+        /* As its user, or as root: it has capabilities that we have not (ptrace(2), "Ptrace access
+         * mode checking"): a java with file capabilities, or we are in a container. */
+        bool ours = geteuid() == 0 || geteuid() == status.st_uid;
+        error_message("process %d belongs to %s and the kernel lets %s not look into it: %s",
+                      (int)pid, owner ? owner : "?", user_name(geteuid()),
+                      ours ? "it has rights that we have not; root can, and in a container needs "
+                             "CAP_SYS_PTRACE for it (docker: --cap-add SYS_PTRACE)"
+                           : "be that user, or root");
         free(owner);
         err = -EPERM;
     } else if (err == -ENOEXEC) {

@@ -123,7 +123,7 @@ says 'Market.' # which of its methods is hot in these seconds depends on how bus
 if ((EUID == 0)); then
     # 3: JVMs of others, which have no agent, may be among what is recorded.
     status=0
-    "$JDPERF" record -o a -a -- java -cp classes Market 2 >output 2>&1 || status=$?
+    "$JDPERF" record -o a -a -- java -cp classes Market 3 >output 2>&1 || status=$?
     ((status == 0 || status == 3)) || fail "status $status of record -a"
     run 0 "$JDPERF" report a --comm java
     says 'Market.takeOrders()'

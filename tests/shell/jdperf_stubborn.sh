@@ -90,7 +90,10 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     answers
     # For one to whom it is another user's, and who is not root.
     in_time within 1 setpriv --reuid=65533 --regid=65533 --clear-groups -- env JDAGENT_BUILD="$WORK" "$WORK/jdperf" status "$jvm"
-    says 'belongs to'
+    says 'be that user, or root'
+    # For root in a container that has fewer capabilities than the JVM's.
+    in_time within 1 setpriv --bounding-set -sys_ptrace --inh-caps -sys_ptrace -- "$JDPERF" status "$jvm"
+    says 'CAP_SYS_PTRACE'
     stop_jvm
 
     # What a killed JVM of root's has left where this one would listen.
