@@ -1,0 +1,138 @@
+/*
+ * An image as readers take it: that a symbol is found for each place in its code, by libdwfl and by
+ * a search as KDAB hotspot 1.6 has it.
+ */
+#include "jdtool/sinks/image_elf.h"
+#include "tests/scratch.h"
+
+#include <elfutils/libdwfl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define BASE     UINT64_C(0x7f7e545e0000)
+#define CODE     UINT64_C(0x10000000)
+#define DISTANCE 0x1000
+#define SIZE     64
+#define MOST     40
+
+/* Symbol i is called that and stands at CODE + i * DISTANCE. */
+static const char *name_of(uint32_t i)
+{
+    static char name[32];
+    snprintf(name, sizeof name, "Some.method%u()", i);
+    return name;
+}
+
+static const char *write_image(void **state, uint32_t count)
+{
+    static const uint8_t code[SIZE] = {0xc3};
+    const char *path = scratch_path(state, "image.so");
+    uint8_t build_id[BUILD_ID_MAX];
+    struct image_elf *elf;
+    assert_int_equal(image_elf_open(path, EM_X86_64, &elf), 0);
+    for (uint32_t i = 0; i < count; i++) {
+        image_elf_add(elf, CODE + (uint64_t)i * DISTANCE, SIZE, code, name_of(i));
+    }
+    assert_int_equal(image_elf_finish(elf, NULL, build_id), 0);
+    return path;
+}
+
+static Dwfl_Module *report(const char *path, Dwfl **dwfl)
+{
+    static const Dwfl_Callbacks callbacks = {
+        .find_elf = dwfl_build_id_find_elf,
+        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .section_address = dwfl_offline_section_address,
+    };
+    *dwfl = dwfl_begin(&callbacks);
+    assert_non_null(*dwfl);
+    dwfl_report_begin(*dwfl);
+    Dwfl_Module *module = dwfl_report_elf(*dwfl, "image.so", path, -1, BASE, false);
+    assert_non_null(module);
+    assert_int_equal(dwfl_report_end(*dwfl, NULL, NULL), 0);
+    return module;
+}
+
+/* As perfparser's SymbolCacheEntry. */
+struct entry {
+    uint64_t offset;
+    uint64_t value;
+    uint64_t size;
+    const char *name;
+};
+
+static int by_offset(const void *left, const void *right)
+{
+    const struct entry *a = left;
+    const struct entry *b = right;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* Ordered by one and searched by the other, as there: std::lower_bound, then the one before. */
+static const char *search(const struct entry *entries, size_t count, uint64_t offset)
+{
+    size_t first = 0;
+    size_t length = count;
+    while (length > 0) {
+        size_t half = length / 2;
+        if (entries[first + half].value < offset) {
+            first += half + 1;
+            length -= half + 1;
+        } else {
+            length = half;
+        }
+    }
+    if (first < count && entries[first].value == offset) {
+        return entries[first].name;
+    }
+    if (first == 0) {
+        return "";
+    }
+    const struct entry *before = &entries[first - 1];
+    bool inside =
+        before->value <= offset && (before->value + before->size > offset || before->size == 0);
+    return inside ? before->name : "";
+}
+
+static void every_place_has_its_symbol(void **state)
+{
+    for (uint32_t count = 1; count <= MOST; count++) {
+        const char *path = write_image(state, count);
+        Dwfl *dwfl;
+        Dwfl_Module *module = report(path, &dwfl);
+        struct entry entries[MOST + 8];
+        size_t entry_count = 0;
+        int symbols = dwfl_module_getsymtab(module);
+        assert_in_range(symbols, count + 1, MOST + 8);
+        for (int i = 0; i < symbols; i++) {
+            GElf_Sym symbol;
+            GElf_Addr address;
+            const char *name =
+                dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
+            if (name) {
+                entries[entry_count++] =
+                    (struct entry){address - BASE, symbol.st_value, symbol.st_size, name};
+            }
+        }
+        qsort(entries, entry_count, sizeof *entries, by_offset);
+        for (uint32_t i = 0; i < count; i++) {
+            for (uint64_t at = 0; at < SIZE; at += SIZE - 1) {
+                uint64_t offset = CODE + (uint64_t)i * DISTANCE + at;
+                assert_string_equal(dwfl_module_addrname(module, BASE + offset), name_of(i));
+                assert_string_equal(search(entries, entry_count, offset), name_of(i));
+            }
+        }
+        dwfl_end(dwfl);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_place_has_its_symbol, scratch_create, scratch_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
