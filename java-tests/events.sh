@@ -100,14 +100,11 @@ interval=256K
 check started "$scratch/log" 3 8 2
 no_probes started
 
-# perf's own report weighs by the same numbers.
-perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --sort sym 2>/dev/null |
-    awk '/^# Samples.*:alloc/ { inside = 1 } /^# Samples/ && !/:alloc/ { inside = 0 } inside && /Event count/ { print $NF }' >"$scratch/count"
-weight=$(the_event started alloc weight)
-[ "$(cat "$scratch/count")" = "$weight" ] || fail "perf report counts $(cat "$scratch/count") bytes, we $weight"
-
-# And it goes by class, as we do.
+# perf's own report weighs by the same numbers, and goes by class, as we do.
 perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --sort sym 2>/dev/null >"$scratch/report"
+weighed=$(awk '/^# Samples.*:alloc/ { inside = 1 } /^# Samples/ && !/:alloc/ { inside = 0 } inside && /Event count/ { print $NF }' "$scratch/report")
+weight=$(the_event started alloc weight)
+[ "$weighed" = "$weight" ] || fail "perf report counts $weighed bytes, we $weight"
 grep -qE '\[\.\] byte\[\]' "$scratch/report" || fail "perf report does not know classes: $(grep -v '^#' "$scratch/report" | head -n 30)"
 
 # Deep stacks are whole, and one event with the shallow ones, whose copies are smaller. (-Xint: 80 frames are 20 KB.)

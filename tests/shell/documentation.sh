@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The manual pages and the completion know every verb and every option that the programs have.
+# The manual pages and the completion know every verb and every option that the programs have; what the documents name as
+# a test is one, and what they link to is there.
 set -euo pipefail
 
 failed=0
@@ -81,6 +82,18 @@ while read -r key values; do
     done
 done < <(sed -n 's/^    {"\([a-z]*\)", "\([a-z, ]*\)[",].*, set_.*/\1 \2/p' "$JDAGENT_SOURCE/agent/options.c" |
     grep -E ' (on|off|java|full|monotonic|jitdump),' | sed 's/joined by.*//')
+
+# tests.md has every test (shell.features).
+documents=("$JDAGENT_SOURCE"/*.md "$JDAGENT_SOURCE"/docs/*.md)
+# shellcheck disable=SC2016 # Markdown's backquotes
+while read -r name; do
+    grep -qF "| \`$name\` |" "$JDAGENT_SOURCE/docs/tests.md" || complain "the documents tell of a test $name, which is not"
+done < <(grep -hoE '`(java|shell|unit|fuzz|lint|sanitized|bench|mutants)\.[a-z_0-9]+`' "${documents[@]}" | tr -d '`' | sort -u)
+for document in "${documents[@]}"; do
+    while read -r link; do
+        [ -e "$(dirname "$document")/$link" ] || complain "${document#"$JDAGENT_SOURCE"/} links to $link, which is not there"
+    done < <(grep -oE '\]\([^)# ]+' "$document" | cut -c 3- | grep -v :// | sort -u)
+done
 
 if command -v groff >/dev/null; then
     for page in "$man"/*; do

@@ -15,6 +15,7 @@ deb=$(echo "$scratch"/jdagent_*.deb)
 tarball=$(echo "$scratch"/jdagent-*.tar.gz)
 
 dpkg-deb -c "$deb" >"$scratch/contents"
+tar tzf "$tarball" >"$scratch/names"
 [[ $(dpkg-deb -f "$deb" Version) == "$(sed -n 's/^project(jdagent VERSION \([0-9.]*\).*/\1/p' "$JDAGENT_SOURCE/CMakeLists.txt")" ]] ||
     fail "the .deb is version $(dpkg-deb -f "$deb" Version)"
 for file in bin/jdperf bin/jdtool lib/libjdagent.so lib/libjdwriter.a include/jdwriter.h \
@@ -22,7 +23,6 @@ for file in bin/jdperf bin/jdtool lib/libjdagent.so lib/libjdwriter.a include/jd
     share/man/man1/jdtool.1 share/man/man7/libjdagent.7 \
     share/bash-completion/completions/jdperf share/bash-completion/completions/jdtool; do
     grep -qE " \./usr/$file(\.gz)?\$" "$scratch/contents" || fail "the .deb has no $file"
-    tar tzf "$tarball" >"$scratch/names"
     grep -qE "/$file(\.gz)?\$" "$scratch/names" || fail "the .tar.gz has no $file"
 done
 ! grep -E '\.(dump|class)$|perf\.data|/work/|/build/' "$scratch/contents" || fail "what is that doing there?"
