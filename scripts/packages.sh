@@ -18,8 +18,17 @@ PACKAGES_JDK=(openjdk-17-jdk-headless)
 # For the tests. A test whose package cannot be had is skipped by name. A|B: either will do, and A is asked for,
 # which may be but another name of B (libcurl4 since Debian 13).
 PACKAGES_TEST=(libcmocka-dev git shellcheck clang clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
-    maven openjdk-17-source "linux-source|linux-source-6.1" xz-utils valgrind strace bsdextrautils python3 python3-venv openssl procps util-linux file dpkg-dev groff-base
+    maven "linux-source|linux-source-6.1" xz-utils valgrind strace bsdextrautils python3 python3-venv openssl procps util-linux file dpkg-dev groff-base
     bpftrace python3-bpfcc chromium chromium-driver hotspot "qemu-user-static|qemu-user" gcc-aarch64-linux-gnu libc6-dev-arm64-cross musl-tools)
+
+# The sources of Debian's JDKs that are here: what the tests have javac compile.
+packages_of_sources() {
+    local javac
+    for javac in /usr/lib/jvm/java-*-openjdk-*/bin/javac; do
+        # Names like java-1.17.0-openjdk-amd64 are links.
+        [[ ! $javac =~ /java-([0-9]+)-openjdk-[^/]+/bin/javac$ || ! -e $javac ]] || printf 'openjdk-%s-source\n' "${BASH_REMATCH[1]}"
+    done
+}
 
 # The JDK that JAVA_HOME or javac on PATH names has the headers an agent is built with.
 jdk_present() {

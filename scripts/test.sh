@@ -69,7 +69,8 @@ if [[ $install == yes ]]; then
     needed=("${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}")
     jdk_present || needed+=("${PACKAGES_JDK[@]}")
     packages_install "${needed[@]}" libcmocka-dev || exit 1
-    packages_install "${PACKAGES_TEST[@]}" ||
+    mapfile -t sources < <(packages_of_sources)
+    packages_install "${PACKAGES_TEST[@]}" "${sources[@]}" ||
         echo "test.sh: going on without; tests that need them will be skipped" >&2
 fi
 

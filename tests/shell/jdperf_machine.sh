@@ -26,7 +26,7 @@ public class $name {
 }
 END
 done
-javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC Here/Here.java Second/Second.java Third/Third.java
+"$(oldest_javac)" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC Here/Here.java Second/Second.java Third/Third.java
 
 # Where a JVM that is like us leaves its dump.
 export JITDUMPDIR=$WORK/dumps

@@ -134,11 +134,20 @@ need_real_profile() {
     command -v javac >/dev/null || skip "there is no javac"
 }
 
+# oldest_javac: what it makes runs in every JVM here, which those of the javac on PATH may be too old for.
+oldest_javac() {
+    local javac
+    while read -r _ javac; do
+        [[ -x $javac ]] && echo "$javac" && return
+    done < <(find /usr/lib/jvm -maxdepth 1 -type d | sed -nE 's|^.*-(1\.)?([0-9]+)[^/]*$|\2 &/bin/javac|p' | sort -n)
+    readlink -f "$(command -v javac)"
+}
+
 # The sample, Market, and Calm, into classes/. Many tests want them: what javac made is kept in the build until it or
 # the sources change.
 compile_sample() {
     local javac kept=$JDAGENT_BUILD/tests/sample sources=("$SOURCE/scripts/sample/Market.java" "$SOURCE/tests/shell/Calm.java")
-    javac=$(readlink -f "$(command -v javac)")
+    javac=$(oldest_javac)
     (
         flock 9
         if [[ $(cat "$kept/.made" 2>/dev/null) != "$javac" || -n $(find "${sources[@]}" -newer "$kept/.made") ]]; then
