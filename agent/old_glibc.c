@@ -1,9 +1,9 @@
 /*
- * The agent goes into containers, whose libc is often older than the one it was built with: a call
- * that glibc 2.34 moved into libc.so, or that it has a new version of, would keep it from being
- * loaded there at all ("version `GLIBC_2.34' not found"). So these calls are bound to the first
- * version that glibc had of them, which each later one still has, and what came without one is done
- * otherwise. glibc 2.17 is enough then: the oldest that JVMs for x86-64 and aarch64 run with.
+ * The agent goes into containers, whose libc is often older than the one it was built with. A call
+ * that a later glibc has a new version of, if only because it moved into libc.so (2.34), keeps it
+ * from being loaded there at all ("version `GLIBC_2.34' not found"). So these calls are bound to
+ * the first version that glibc had of them, which each later one still has, and what had none is
+ * done otherwise. glibc 2.17 is enough then, of 2012 and the first for aarch64.
  *
  * The linker hands every call of one of these names in the agent to __wrap_NAME (--wrap; the build
  * takes the names from the lines below).
