@@ -37,6 +37,7 @@ begin() {
     findings=${JDAGENT_FINDINGS:+$JDAGENT_FINDINGS/$(basename "$0" .sh).$jdk_major}
     [ -z "$findings" ] || : >"$findings"
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/jdagent-test.XXXXXX")
+    : >"$scratch/.begun"
     children=()
     trap finish EXIT
     note "JDK $jdk_major at $jdk"
@@ -65,6 +66,10 @@ finish() {
     for child in "${children[@]}"; do
         kill -KILL "$child" 2>/dev/null || true
     done
+    # What a JVM that crashed has left where it was started; it may be that of a test beside this one.
+    if ((status != 0 && status != 77)); then
+        find . -maxdepth 1 -name 'hs_err_pid*.log' -newer "$scratch/.begun" -exec head -n 40 {} \;
+    fi
     wait 2>/dev/null || true
     if [ "${JDAGENT_KEEP:-0}" = 1 ]; then
         note "kept: $scratch"
