@@ -17,7 +17,7 @@ method that was inlined everywhere it is the code of what it was inlined into.
       --source-path DIRS  where sources are, directories parted by ':' (the
                       roots of packages: DIR/java/util/HashMap.java). The
                       JDK's own come from its src.zip when it has one
-                      (Debian: apt-get install openjdk-17-source)
+                      (Debian: openjdk-N-source, for JDK N)
       --no-source     machine code only
       --all           all code of that name, not only the hottest (the JVM
                       compiles a method more than once)

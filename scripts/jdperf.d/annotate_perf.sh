@@ -166,5 +166,5 @@ annotate_fetch_sources() {
         done < <(annotate_jdks)
         [[ -s $PROFILE/src/$file ]] || { rm -f "$PROFILE/src/$file"; missing=$((missing + 1)); MISSING_SOURCE=$file; }
     done < <(annotate_source_files "$PROFILE/$DSO")
-    ((missing == 0)) || say "no source for $missing of its files, as $MISSING_SOURCE: give --source-path, or install the JDK's sources (Debian: apt-get install openjdk-17-source)"
+    ((missing == 0)) || say "no source for $missing of its files, as $MISSING_SOURCE: give --source-path, or install the JDK's sources (Debian: openjdk-N-source, for JDK N)"
 }
