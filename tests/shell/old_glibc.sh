@@ -13,6 +13,7 @@ while IFS=@ read -r name version; do
     [[ $(printf '%s\n' "$version" GLIBC_2.17 | sort -V | tail -n 1) == GLIBC_2.17 ]] ||
         fail "$name is wanted as of $version: agent/old_glibc.c can name an earlier one"
 done <<<"$versions"
+! readelf -W -V "$agent" | grep 'GLIBC_ABI' || fail "the agent wants more of the loader than glibc 2.17 has"
 
 [[ ${JDAGENT_LONG:-0} == 1 ]] || exit 0
 ((EUID == 0)) || skip "only root can make a machine"
