@@ -93,6 +93,16 @@ run 1 "$JDPERF" record -o taken -- true
 says 'taken.old exists and is no profile'
 [[ $(<taken.old/file) == precious ]] || fail "somebody's file is gone"
 
+# perf that crashes over a profile that is fine.
+mkdir crash
+echo jdperf-profile=1 >crash/profile
+echo data | tee crash/perf.data >crash/perf.jit.data
+fake perf <<'END'
+[[ $* != *report* ]] || kill -SEGV $$
+END
+run 139 "$JDPERF" report crash
+says 'perf itself has crashed'
+
 # perf that dies after the probe: the command must not run.
 fake perf <<'END'
 [[ "$*" != *--control* ]] || { echo 'Error: mmap failed: Operation not permitted' >&2; exit 255; }
