@@ -5,7 +5,7 @@
  * environment does (no directory, disk full) leaves the JVM without a profile, but running, unless
  * strict=on asks otherwise. On attach either is the command's failure, and the JVM goes on.
  */
-#include "agent/commands.h"
+#include "agent/session/commands.h"
 #include "writer/message.h"
 
 #include <jvmti.h>
@@ -49,7 +49,7 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
         return JNI_ERR;
     }
     if (options.command != COMMAND_START) {
-        message(MESSAGE_ERROR, "'%s' is a command for a JVM that runs, not for its start",
+        message(MESSAGE_ERROR, "'%s' is a command for a running JVM, not for its start",
                 options.command == COMMAND_STOP ? "stop" : "status");
         return JNI_ERR;
     }
@@ -58,7 +58,7 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
         /* The fault has been told; one message is enough for a JVM that runs all the same. */
         message(options.strict ? MESSAGE_ERROR : MESSAGE_INFO,
                 options.strict ? "strict=on: the JVM does not start"
-                               : "the JVM runs without being profiled");
+                               : "the JVM starts without a profile");
         return options.strict ? JNI_ERR : JNI_OK;
     }
     return JNI_OK;

@@ -95,7 +95,7 @@ wait_until 60 "JVM that listens" listens "$pid"
 wait_until 60 "program at work" has_worked "$pid" 3
 attach "$pid" "mode=jitdump+itt,dir=$scratch/attached,samply=on" >"$scratch/said" ||
     fail "attach: $(cat "$scratch/said")"
-sleep 2
+works_on "$pid" 2000
 attach "$pid" stop >"$scratch/said" || fail "stop: $(cat "$scratch/said")"
 kill -KILL "$pid" # what follows reads files
 dump=$(the_dump "$scratch/attached")

@@ -64,7 +64,7 @@ check() {
         awk -v share="$share" -v class="$class" -v number="$number" -v all="$sums" -v small="$small" -v n="$n" 'BEGIN {
             size = class ~ /byte/ ? 1024 : class ~ /int/ ? 512 : small
             truth = 100 * size * number / all
-            chance = 450 * sqrt(truth / 100 * (1 - truth / 100) / n) # 4.5 sigma of n samples: once in 150,000
+            chance = 450 * sqrt(truth / 100 * (1 - truth / 100) / n) # 4.5 sigma of n samples: once in 150,000, and there are some ten such comparisons
             most = chance > 0.5 ? chance : 0.5
             printf "%s: %.3f %% of bytes, really %.3f %% (%.3f; by chance up to %.2f)\n", class, share, truth, share - truth, chance
             exit share - truth > most || truth - share > most }' >"$scratch/share" || fail "$1: $(cat "$scratch/share")"
@@ -135,19 +135,19 @@ for round in 1 2; do
     no_probes attached
 done
 
-# A session that was not asked for events has none; that is said, and the rest is recorded.
+# A session that the running session lacks events has none; that is said, and the rest is recorded.
 if my_part 0; then
     "$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "\"dir=$scratch\"" >/dev/null
     "$jdperf" record -p "$pid" -d 1 -o "$scratch/joined" -F 49 --alloc 2>"$scratch/err" ||
         fail "joined: $(tail -n 5 "$scratch/err")"
-    grep -q 'alloc.*was not asked for' "$scratch/err" || fail "joined: nothing is said: $(cat "$scratch/err")"
+    grep -q 'alloc.*the running session lacks' "$scratch/err" || fail "joined: nothing is said: $(cat "$scratch/err")"
 fi
 kill "$pid"
 
 # Where not all may be had it is told what is missing, and the rest is recorded.
 all=(--alloc=64K --locks --exceptions --off-cpu --wakers --timeline)
 other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-if [ "$EUID" = 0 ] && my_part 0 && "${other[@]}" test -x "$jdtool" && "${other[@]}" test -r "$agent"; then
+if my_part 0 && part "an ordinary user" other_user_runs && part "an ordinary user" "${other[@]}" test -x "$jdtool" -a -r "$agent"; then
     mkdir -m 777 "$scratch/others"
     chmod 711 "$scratch"
     "${other[@]}" env HOME="$scratch/others" "$jdperf" record -o "$scratch/others/profile" -e cpu-clock:u -F 49 "${all[@]}" \
@@ -171,7 +171,7 @@ sys.exit(not event["name"].startswith("cpu-clock") or event["samples"] == 0)' "$
         fail "$name: nothing is recorded: $(cat "$scratch/err")"
 }
 
-if [ "$EUID" = 0 ] && my_part 0 && unshare -m true 2>/dev/null; then
+if my_part 0 && part "without tracefs" own_mounts; then
     # shellcheck disable=SC2016
     confined container sys_admin unshare -m --propagation private bash -c '
         mount -t tmpfs tmpfs /sys/kernel/tracing
@@ -183,13 +183,14 @@ if [ "$EUID" = 0 ] && my_part 0 && unshare -m true 2>/dev/null; then
 fi
 
 # Uprobes are had without leave to sample the kernel, under other names of perf's (trace_uprobe.c: TRACE_EVENT_FL_CAP_ANY).
-if [ "$EUID" = 0 ] && my_part 1 && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+if my_part 1 && part "without leave to sample the kernel" other_user_runs &&
+    part "without leave to sample the kernel" test "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2; then
     confined unprivileged sys_admin,perfmon
     weight=$(the_event unprivileged alloc weight)
     [ "${weight:-0}" -gt 1000000 ] || [ "$(the_event unprivileged alloc samples)" = 0 ] || fail "unprivileged: $weight bytes allocated"
     note "unprivileged: $weight bytes allocated, $(the_event unprivileged exception samples) exceptions"
     "$jdperf" timeline "$scratch/unprivileged" >"$scratch/text" 2>&1 || fail "unprivileged: $(cat "$scratch/text")"
-    grep -q '^Threads: [1-9]' "$scratch/text" || grep -q 'marks no places' "$scratch/err" || fail "unprivileged: no time line: $(cat "$scratch/text")"
+    grep -q '^Threads: [1-9]' "$scratch/text" || grep -q 'has no marks' "$scratch/err" || fail "unprivileged: no time line: $(cat "$scratch/text")"
     no_probes unprivileged
 fi
 

@@ -64,7 +64,7 @@ note "annotate shows Java source"
 # Inlined methods as debuggers see them.
 inject one --inline dwarf
 image=$scratch/one/perf.jit-java.so
-if command -v addr2line >/dev/null; then
+if part "addr2line" command -v addr2line; then
     start=
     for image in "$scratch/one"/perf.jit-java.so "$scratch/one"/perf.jit-java.[0-9]*.so; do
         [ -n "$start" ] || read -r start size < <(nm -S "$image" 2>/dev/null |
@@ -79,7 +79,7 @@ if command -v addr2line >/dev/null; then
     awk '/^0x/ { if (depth > most) most = depth; depth = 0; next } { depth++ }
         END { exit most < 4 }' "$scratch/said" || fail "addr2line -i shows no inlined method"
 fi
-if command -v llvm-dwarfdump >/dev/null; then
+if part "llvm-dwarfdump" command -v llvm-dwarfdump; then
     llvm-dwarfdump --verify "$image" >"$scratch/said" || fail "$(grep -m 3 -A 8 error "$scratch/said")"
     says 'No errors'
 fi

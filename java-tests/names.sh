@@ -96,3 +96,14 @@ sed -n "s|^<nmethod compile_id='\([0-9]*\)'.* method='\([^ ]*\) \([^ ]*\) \([^']
     / LOAD / && id != "" { sub(/.* name L/, ""); sub(/;/, "."); print id, $0; id = "" }' |
     plain | sort >"$scratch/churn.names"
 compare churn 99
+
+# Lines and inline trees may be left out: what else is known of the code stays.
+"$jdk/bin/java" "-agentpath:$agent=dir=$scratch/bare,lines=off" -cp "$classes" Churn 20 >"$scratch/out" 2>"$scratch/err" ||
+    fail "the JVM failed: $(cat "$scratch/err")"
+read -r loads known rows < <("$jdtool" dump "$(the_dump "$scratch/bare")" | awk '
+    / row / { rows++ }
+    / facts / { known = /kind .* tier .* frame size / }
+    / LOAD / { if (/ name Churn/) { loads++; all += known } known = 0 }
+    END { print loads + 0, all + 0, rows + 0 }')
+note "lines=off: of $loads compiled methods $known have tier and frame size; $rows rows"
+[[ $loads -gt 10 && $known -eq $loads && $rows -eq 0 ]] || fail "lines=off leaves out more than lines, or less"

@@ -1,5 +1,5 @@
 # Judges the samples of a Phases run: phases.awk -v ranges="START END ..." LOG SAMPLES
-# LOG is what Phases wrote; SAMPLES is `perf script --ns -F comm,time,ip,sym -G`, in the order of time.
+# LOG is what Phases or RedefineChurn wrote; SAMPLES is `perf script --ns -F comm,time,ip,sym -G`, in the order of time.
 # Prints "TOTAL UNNAMED MISNAMED", and the first misnamed samples on stderr.
 function wide(hex) { return "x" substr("0000000000000000", 1, 16 - length(hex)) hex }
 function complain(what) { if (shown++ < 10) print "   " what ": " $0 > "/dev/stderr" }
@@ -8,6 +8,7 @@ BEGIN {
     for (i = 1; i <= n; i++) r[i] = wide(r[i])
 }
 FNR == NR {
+    number[NR] = $1
     start[NR] = $2
     alone[NR] = $3
     end[NR] = $4
@@ -23,7 +24,7 @@ FNR == NR {
     split($f, t, /[.:]/)
     now = t[1] * 1e9 + t[2]
     while (at < phases && start[at + 1] <= now) at++
-    running = at > 0 && now <= end[at] ? at - 1 : -1 # the number of the phase, -1 between two
+    running = at > 0 && now <= end[at] ? number[at] : -1 # the number of the phase, -1 between two
 
     name = $(f + 2)
     if (name == "" || name == "[unknown]") {
@@ -34,7 +35,7 @@ FNR == NR {
             misnamed++
             complain("misnamed in phase " running)
         }
-    } else if ($1 == "java" && running >= 0 && now >= alone[at] && name ~ /\./ && $0 ~ /\(/ && name !~ /^(Phases|java\.lang\.(System|Math))\./) {
+    } else if ($1 == "java" && running >= 0 && now >= alone[at] && name ~ /\./ && $0 ~ /\(/ && name !~ /^(Phases|RedefineChurn|java\.lang\.(System|Math))\./) {
         misnamed++ # Java code that main calls in no phase; the Reference Handler does as it likes
         complain("misnamed in phase " running)
     }

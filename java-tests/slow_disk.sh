@@ -79,3 +79,25 @@ took=$(($(date +%s%3N) - from))
 rm "$hang"
 note "the JVM's end took $took ms with a disk that hangs"
 [ "$took" -le 15000 ] || fail "a hung disk holds the JVM's end"
+
+# A perf map likewise, which is in /tmp.
+"${java[@]}" Churn 1 >"$scratch/out" # what the JVM itself reads is there
+ms "${java[@]}" Churn 100 >"$scratch/expected"
+alone=$took
+map_of_slow_disk() {
+    env SLOW_DISK_DIR=/tmp "LD_PRELOAD=$slow" SLOW_DISK_MS=20 "${java[@]}" "-agentpath:$agent=mode=map" Churn 100 \
+        >"$scratch/out" 2>"$scratch/err" &
+    child=$!
+    wait "$child" || fail "the JVM failed: $(head -n 3 "$scratch/err")"
+}
+ms map_of_slow_disk
+map=/tmp/perf-$child.map
+grep -v '^$' "$map" >"$scratch/map" # old lines are blanked; the JVM does not wait for their end
+rm "$map"
+cmp -s "$scratch/out" "$scratch/expected" || fail "mode=map, other output: $(head -n 3 "$scratch/out" "$scratch/err")"
+overlaps "$scratch/map"
+lines=$(wc -l <"$scratch/map")
+note "mode=map: alone $alone ms, with 20 ms a write $took ms for $lines lines"
+# One write for each line would take 20 ms times that.
+[ "$took" -le $((alone * 2 + lines * 10)) ] || fail "a slow disk holds the JVM for its perf map: $took ms, alone $alone ms"
+[ "$lines" -ge 100 ] || fail "only $lines lines in the map"

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 static const struct live_verb *const verbs[] = {
-    &live_attach, &live_status, &live_stop,  &live_map,       &live_record, &live_clean,
-    &live_inject, &live_doctor, &live_watch, &live_watch_jvm, NULL,
+    &live_attach, &live_status, &live_stop, &live_map,   &live_record,    &live_clean,
+    &live_inject, &live_doctor, &live_jvms, &live_watch, &live_watch_jvm, NULL,
 };
 
 static char agent[PATH_MAX];
@@ -61,8 +61,17 @@ int live_option_at(const struct live_verb *verb, int argc, char **argv, const ch
         return '?';
     }
     if (letter == '?') {
-        live_wrong_usage(verb, "unknown option: ", argv[before < argc ? before : argc - 1],
-                         verb->hint);
+        /* optopt is 0 at an unknown long one, which lies right before optind. Only getopt knows
+         * which words are options of ours: behind a command's first word all are the command's. */
+        const char *word = !optopt ? argv[optind - 1] : argv[before < argc ? before : argc - 1];
+        if (optopt == 'h' || strcmp(word, "--help") == 0) {
+            fputs(verb->help, stdout);
+            exit(finish_output());
+        }
+        /* A value may be a secret. */
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+        live_wrong_usage(verb, "unknown option: ", name, verb->hint);
         return '?';
     }
     if (letter != -1 && optarg && optarg == argv[optind - 1] && optarg[0] == '-' && optarg[1]) {
@@ -94,17 +103,6 @@ static int help(const struct verb *self)
     return finish_output();
 }
 
-static int run_verb(const struct live_verb *verb, int argc, char **argv)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            fputs(verb->help, stdout);
-            return finish_output();
-        }
-    }
-    return verb->run(verb, argc, argv);
-}
-
 static int run(int argc, char **argv)
 {
     int at = 1;
@@ -118,7 +116,7 @@ static int run(int argc, char **argv)
     }
     for (size_t i = 0; at < argc && verbs[i]; i++) {
         if (strcmp(verbs[i]->name, argv[at]) == 0) {
-            return run_verb(verbs[i], argc - at, argv + at);
+            return verbs[i]->run(verbs[i], argc - at, argv + at);
         }
     }
     if (at < argc) {

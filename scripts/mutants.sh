@@ -15,6 +15,7 @@ usage: scripts/mutants.sh [OPTION…]
       --sample N      N of the changes that unit tests notice, other ones each day
       --only REGEX    those whose line in tests/mutants.txt matches
       --check         only whether all of them still apply to the sources
+      --table FILE…   a table, by room, of what earlier runs printed into these files
   -j, --jobs N        that many at once (default: one a processor)
   -h, --help          this text
 
@@ -171,6 +172,26 @@ if [[ ${1:-} == --one ]]; then
     exit 0
 fi
 
+# table FILE…: how many changes each room has in the list, and what became of those that were made.
+table() {
+    echo '| room | in the list | made | killed | survived | stale | skipped |'
+    echo '|---|---|---|---|---|---|---|'
+    awk -F '\t' '
+        function room(path, parts) {
+            return split(path, parts, "/") > 2 || parts[1] == "scripts" ? parts[1] (parts[1] == "scripts" ? "" : "/" parts[2]) : parts[1]
+        }
+        function row(name, word) {
+            return sprintf("| %s | %d | %d | %d | %d | %d | %d |", name, listed[name], made[name], verdicts[name, "killed"],
+                verdicts[name, "SURVIVED"], verdicts[name, "STALE"], verdicts[name, "skipped"])
+        }
+        NR == FNR { if ($0 ~ /^[a-z]/) { listed[room($1)]++; listed["all"]++; known[$1, $3] = 1 } next }
+        NF == 3 && known[$2, $3] && split($1, word, " ") && word[1] ~ /^(killed|SURVIVED|STALE|skipped)$/ && !seen[$2, $3]++ {
+            made[room($2)]++; made["all"]++
+            verdicts[room($2), word[1]]++; verdicts["all", word[1]]++
+        }
+        END { for (name in listed) if (name != "all") print row(name) | "sort"; close("sort"); print row("all") }' "$list" "$@"
+}
+
 sample=0 only='' check=no jobs=$(nproc)
 while (($#)); do
     case $1 in
@@ -182,6 +203,7 @@ while (($#)); do
     --sample) sample=$2; shift ;;
     --only) only=$2; shift ;;
     --check) check=yes ;;
+    --table) shift; table "$@"; exit 0 ;;
     -j | --jobs) jobs=$2; shift ;;
     -h | --help) usage; exit 0 ;;
     *) printf 'mutants.sh: unknown argument: %s\n' "$1" >&2; usage >&2; exit 2 ;;

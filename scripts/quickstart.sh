@@ -24,11 +24,6 @@ step() {
     printf '\n== %s\n' "$1"
 }
 
-# The first lines of a report, without its header.
-top() {
-    awk '!/^#/ && NF && shown++ < 12 { print substr($0, 1, 120) }'
-}
-
 case ${1:-} in
 -h | --help) usage; exit 0 ;;
 --) shift ;;
@@ -65,14 +60,14 @@ status=0
 ((status == 0 || status == 3)) || exit "$status"
 
 step "Where the time went, by method: jdperf report $profile"
-"$jdperf" report "$profile" | top
+"$jdperf" report "$profile" --limit 12
 
 step "The same by source line: jdperf report $profile --lines"
-"$jdperf" report "$profile" --lines | top
+"$jdperf" report "$profile" --lines --limit 12
 
 # The hottest method that has a package or class in front, so not a stub and not native code.
-hottest=$("$jdperf" report "$profile" -s overhead,sym -g none --no-children -t ';' |
-    sed -n 's/^[^#;]*;\[\.\] \([[:alnum:]_$.]*\.[[:alnum:]_$<>]*(.*)\).*$/\1/p' | sed -n 1p)
+hottest=$(COLUMNS=1000 "$jdperf" report "$profile" |
+    sed -n 's/^ *[0-9.]*% *[0-9.]*%  \([[:alnum:]_$.]*\.[[:alnum:]_$<>]*(.*)\) .*$/\1/p' | sed -n 1p)
 if [[ $hottest ]]; then
     step "Its hottest code: jdperf annotate $profile '$hottest'"
     # The full listing is long: what lies around the line with most samples.

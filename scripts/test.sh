@@ -125,6 +125,10 @@ fi
         name = attribute($0, "name"); state = attribute($0, "status"); reason = ""
         total++; counts[state]++
     }
+    /LEFT OUT: / {
+        part = $0; sub(/.*LEFT OUT: */, "", part); sub(/<\/system-out>.*/, "", part)
+        left_out = left_out sprintf("  %s: %s\n", name, part)
+    }
     /SKIPPED: / { reason = $0; sub(/.*SKIPPED: */, "", reason); sub(/<\/system-out>.*/, "", reason) }
     /<\/testcase>/ {
         if (state == "notrun") skipped = skipped sprintf("  %s: %s\n", name, reason == "" ? "(gave no reason)" : reason)
@@ -133,6 +137,7 @@ fi
     END {
         printf "\n%d tests: %d passed, %d failed, %d skipped\n", total, counts["run"], counts["fail"], counts["notrun"]
         if (skipped != "") printf "skipped:\n%s", skipped
+        if (left_out != "") printf "parts of tests left out:\n%s", left_out
         if (failed != "") printf "failed:\n%s", failed
     }' "$results"
 [[ -z $unsteady ]] || printf 'unsteady, passed when run again alone:\n%s\n' "$unsteady"

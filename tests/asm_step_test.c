@@ -1,6 +1,6 @@
 /* Disassembly that data throws out of step is in step again where a sample says so. */
 #include "jdtool/jitdump/code_index.h"
-#include "jdtool/sinks/annotate.h"
+#include "jdtool/view/annotate.h"
 #include "tests/dump_builder.h"
 #include "tests/scratch.h"
 

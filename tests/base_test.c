@@ -1,6 +1,7 @@
-/* What all rooms of jdtool stand on: the hash map, and how files come to be. */
+/* What all rooms of jdtool stand on: the hash map, how files come to be, times and sizes. */
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/units.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,6 +179,55 @@ static void test_no_file_in_place_of_a_device(void **state)
     assert_true(output_file_open("/nonexistent/x", &file) < 0);
 }
 
+static void test_units(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } times[] = {
+        {"1.5", 1500000000},
+        {"30s", UINT64_C(30000000000)},
+        {"300ms", 300000000},
+        {"7us", 7000},
+        {"3ns", 3},
+        {"2m", UINT64_C(120000000000)},
+        {"24h", UINT64_C(86400000000000)},
+        {"7d", UINT64_C(604800000000000)},
+        {"1e30", UINT64_C(1000000000000000000)},
+    };
+    uint64_t number = 0;
+    unsigned seconds = 0;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        assert_true(units_time(times[i].text, &number));
+        assert_int_equal(number, times[i].ns);
+    }
+    static const char *const no_times[] = {"", "x", "-1", "+1", " 1", "1x", "1 s", "nan", "1e999"};
+    for (size_t i = 0; i < sizeof no_times / sizeof *no_times; i++) {
+        assert_false(units_time(no_times[i], &number));
+    }
+    assert_true(units_seconds("5m", 300, &seconds));
+    assert_int_equal(seconds, 300);
+    static const char *const no_seconds[] = {"0", "0s", "301", "6m", "1.5", "500ms"};
+    for (size_t i = 0; i < sizeof no_seconds / sizeof *no_seconds; i++) {
+        assert_false(units_seconds(no_seconds[i], 300, &seconds));
+    }
+    assert_true(units_size("64M", &number));
+    assert_int_equal(number, 64 << 20);
+    assert_true(units_size("1k", &number));
+    assert_int_equal(number, 1024);
+    assert_true(units_size("8192", &number));
+    assert_int_equal(number, 8192);
+    static const char *const no_sizes[] = {"",         "0",
+                                           "M",        "-1",
+                                           "1MB",      "1X",
+                                           "1.5M",     "9223372036854775808",
+                                           "8388608T", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof no_sizes / sizeof *no_sizes; i++) {
+        assert_false(units_size(no_sizes[i], &number));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_one_value_under_many_hashes),
         cmocka_unit_test(test_file_appears_when_finished),
         cmocka_unit_test(test_no_file_in_place_of_a_device),
+        cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

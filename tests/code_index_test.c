@@ -4,6 +4,7 @@
 
 #include "jdtool/jitdump/code_index.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -362,6 +363,90 @@ static void torn_tail_is_a_warning(void **state)
     code_index_close(index);
 }
 
+static int open_files(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        count += fcntl(fd, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+#define SEGMENTS UINT32_C(40)
+
+static uint64_t end_of(uint32_t segment)
+{
+    return BUILDER_START + 10000 * (uint64_t)(segment + 1);
+}
+
+/* Code that lives through all segments, and some that is gone with each. */
+static int make_segment(uint32_t segment)
+{
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    dump_group(&dump, BUILDER_START + 10, 0x1000, 16, 2, "lives");
+    for (uint64_t i = 0; i < 2; i++) {
+        uint64_t id = 3 + 2 * segment + i;
+        dump_group(&dump, end_of(segment) - 5000, 0x100 * id, 16, id,
+                   i ? "touched" : "not touched");
+    }
+    dump_load(&dump, end_of(segment) - 1, 0x100, 1, 1000 + segment, "the last");
+    dump_close(&dump, end_of(segment));
+    int fd = dump_fd(&dump);
+    dump_free(&dump);
+    return fd;
+}
+
+static void segments_that_nobody_refers_to_are_closed(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct code_details details = {0};
+        struct code_index *index;
+        char path[64];
+        int before = open_files();
+        assert_int_equal(code_index_follow("segments", make_segment(0), &index), 0);
+        for (uint32_t segment = 0; segment < SEGMENTS; segment++) {
+            uint32_t touched = 2 + 3 * segment;
+            assert_string_equal(code_index_blob(index, touched)->name, "touched");
+            assert_int_equal(code_index_fetch(index, touched, &details), 0);
+            assert_int_equal(code_index_fetch(index, 0, &details), 0);
+            assert_int_equal(details.entry_count, 3);
+            int next = make_segment(segment + 1);
+            snprintf(path, sizeof path, "/proc/self/fd/%d", next);
+            assert_int_equal(code_index_continue(index, path, false), 1);
+            close(next);
+            if (segment > 0) { /* of the last one samples may wait */
+                code_index_let_go(index, end_of(segment), keep);
+            }
+            assert_in_range(open_files() - before, 1, 4);
+        }
+        for (uint32_t segment = 0; segment + 1 < SEGMENTS; segment++) {
+            for (uint32_t i = 0; i < 3; i++) {
+                uint32_t blob = 1 + 3 * segment + i;
+                bool is_there = keep && i == 1;
+                assert_int_equal(code_index_fetch(index, blob, &details), 0);
+                assert_int_equal(details.entry_count, is_there ? 3 : 0);
+                assert_int_equal(details.bytes != NULL, is_there);
+                assert_int_equal(details.trailer.range_count, is_there ? 2 : 0);
+                const struct code_stay *stay = code_index_at(
+                    index, code_index_blob(index, blob)->address, end_of(segment), NULL);
+                assert_non_null(stay);
+                assert_int_equal(stay->blob, blob);
+            }
+        }
+        assert_int_equal(code_index_fetch(index, 0, &details), 0);
+        assert_int_equal(details.entry_count, 3);
+        assert_non_null(details.bytes);
+        /* What follows is read where it stands. */
+        assert_int_equal(code_index_update(index, true), 0);
+        assert_null(code_index_warning(index));
+        code_details_free(&details);
+        code_index_close(index);
+        assert_int_equal(open_files(), before);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +461,7 @@ int main(void)
         cmocka_unit_test(hundred_thousand_loads),
         cmocka_unit_test(nothing_in_it),
         cmocka_unit_test(torn_tail_is_a_warning),
+        cmocka_unit_test(segments_that_nobody_refers_to_are_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

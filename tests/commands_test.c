@@ -1,7 +1,10 @@
 /* Start, stop and the JVM's end against a JVM that is played here. */
-#include "agent/commands.h"
-#include "agent/hotspot_fields.h"
-#include "agent/session.h"
+#include "agent/events/events.h"
+#include "agent/hotspot/hotspot_fields.h"
+#include "agent/session/commands.h"
+#include "agent/session/errands.h"
+#include "agent/session/session.h"
+#include "agent/threads/journal.h"
 
 #include "scratch.h"
 #include "writer/message.h"
@@ -21,8 +24,8 @@
 
 static jvmtiEventCallbacks callbacks;
 static _Atomic bool enabled[JVMTI_MAX_EVENT_TYPE_VAL + 1];
-static atomic_int calls;     /* of a JVMTI function that not every callback may call */
-static void (*replay)(void); /* what a replay of compiled methods does */
+static _Thread_local int calls; /* of a JVMTI function that not every callback may call */
+static void (*replay)(void);    /* what a replay of compiled methods does */
 static atomic_int stub_replays;
 static atomic_int attached_threads;
 static const char code[4096]; /* "generated" */
@@ -44,10 +47,46 @@ static void sleep_ms(long ms)
 
 extern jvmtiEnv jvmti;
 
-static jvmtiError JNICALL add_capabilities(jvmtiEnv *env, const jvmtiCapabilities *capabilities)
+static jvmtiCapabilities capabilities;
+static pthread_mutex_t capabilities_lock = PTHREAD_MUTEX_INITIALIZER; /* errands run on a thread */
+static jint sampling_interval;
+
+static jvmtiError JNICALL add_capabilities(jvmtiEnv *env, const jvmtiCapabilities *more)
 {
     (void)env;
-    (void)capabilities;
+    pthread_mutex_lock(&capabilities_lock);
+    for (size_t i = 0; i < sizeof(capabilities); i++) {
+        ((uint8_t *)&capabilities)[i] |= ((const uint8_t *)more)[i];
+    }
+    pthread_mutex_unlock(&capabilities_lock);
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL get_capabilities(jvmtiEnv *env, jvmtiCapabilities *all)
+{
+    (void)env;
+    pthread_mutex_lock(&capabilities_lock);
+    *all = capabilities;
+    pthread_mutex_unlock(&capabilities_lock);
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL relinquish_capabilities(jvmtiEnv *env, const jvmtiCapabilities *less)
+{
+    (void)env;
+    pthread_mutex_lock(&capabilities_lock);
+    for (size_t i = 0; i < sizeof(capabilities); i++) {
+        ((uint8_t *)&capabilities)[i] &= (uint8_t) ~((const uint8_t *)less)[i];
+    }
+    pthread_mutex_unlock(&capabilities_lock);
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL set_interval(jvmtiEnv *env, jint interval)
+{
+    (void)env;
+    assert_true(capabilities.can_generate_sampled_object_alloc_events);
+    sampling_interval = interval;
     return JVMTI_ERROR_NONE;
 }
 
@@ -64,7 +103,7 @@ static jvmtiError JNICALL set_mode(jvmtiEnv *env, jvmtiEventMode mode, jvmtiEven
 {
     (void)env;
     (void)thread;
-    atomic_fetch_add(&calls, 1);
+    calls++;
     enabled[event] = mode == JVMTI_ENABLE;
     return JVMTI_ERROR_NONE;
 }
@@ -109,6 +148,9 @@ static const struct jvmtiInterface_1_ functions = {
     .SetEventNotificationMode = set_mode,
     .SetEventCallbacks = set_callbacks,
     .AddCapabilities = add_capabilities,
+    .GetCapabilities = get_capabilities,
+    .RelinquishCapabilities = relinquish_capabilities,
+    .SetHeapSamplingInterval = set_interval,
     .GetVersionNumber = get_version,
     .GenerateEvents = generate,
     .GetMethodName = get_method_name,
@@ -290,27 +332,149 @@ static void death_does_not_wait_for_a_replay(void **state)
     assert_true(atomic_load(&replayed) < 900);
 }
 
+static bool some_are_enabled(void)
+{
+    for (int event = 0; event <= JVMTI_MAX_EVENT_TYPE_VAL; event++) {
+        if (enabled[event]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_capabilities(void)
+{
+    static const jvmtiCapabilities none;
+    jvmtiCapabilities all;
+    get_capabilities(NULL, &all);
+    return memcmp(&all, &none, sizeof(none)) != 0;
+}
+
+static void assert_soon(bool (*is)(void), bool wanted)
+{
+    for (double since = now(); is() != wanted;) {
+        assert_true(now() - since < 30);
+        sleep_ms(1);
+    }
+}
+
 /* DynamicCodeGenerated comes in phases and under locks that forbid JVMTI. */
 static void failure_turns_events_off_where_it_may(void **state)
 {
     start(state, ",max=4K", false);
-    atomic_store(&calls, 0);
+    calls = 0;
     for (size_t i = 0; i < sizeof(code) / 16; i++) {
         stub(16 * i);
     }
-    assert_true(session_try_control());
+    assert_true(session_take_control());
     assert_true(atomic_load(&session_current()->failed));
     session_release_control();
-    assert_int_equal(atomic_load(&calls), 0);
+    assert_int_equal(calls, 0);
     compiled();
-    assert_false(enabled[JVMTI_EVENT_COMPILED_METHOD_LOAD]);
-    assert_false(enabled[JVMTI_EVENT_DYNAMIC_CODE_GENERATED]);
+    assert_soon(some_are_enabled, false);
     start(state, "", false); /* a failed session is in nobody's way */
     assert_true(enabled[JVMTI_EVENT_DYNAMIC_CODE_GENERATED]);
     char path[PATH_MAX];
     dump_path(path);
     command_stop("");
     assert_int_equal(unlink(path), 0);
+}
+
+/* Though the JVM has no further event for us: the journal would grow on, where nothing is that it
+ * belongs to. */
+static void a_failed_session_ends_whole(void **state)
+{
+    start(state, ",max=4K,threads,alloc=64K", true);
+    assert_true(journal_is_open());
+    assert_true(enabled[JVMTI_EVENT_SAMPLED_OBJECT_ALLOC]);
+    for (size_t i = 0; i < sizeof(code) / 16; i++) {
+        stub(16 * i);
+    }
+    assert_soon(journal_is_open, false);
+    assert_soon(has_capabilities, false);
+    assert_false(some_are_enabled());
+    assert_true(session_take_control());
+    assert_true(atomic_load(&session_current()->failed)); /* whoever asks is told */
+    session_release_control();
+    command_stop("");
+    assert_null(session_current());
+}
+
+/* Nor does a start that fails keep any. */
+static void a_failed_start_gives_all_back(void **state)
+{
+    assert_int_equal(close(open(scratch_path(state, "file"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)),
+                     0);
+    const struct options options = options_for(state, "/file");
+    assert_int_equal(command_start(&vm, &options, true), -1);
+    assert_false(has_capabilities());
+}
+
+/* For other agents: some capabilities only one can have, and the interval is one for all. */
+static void capabilities_are_given_back(void **state)
+{
+    for (int round = 0; round < 2; round++) {
+        start(state, ",alloc=64K,locks=1ms", round > 0);
+        assert_true(capabilities.can_generate_sampled_object_alloc_events);
+        assert_true(capabilities.can_generate_monitor_events);
+        assert_true(capabilities.can_generate_compiled_method_load_events);
+        assert_int_equal(sampling_interval, 64 * 1024);
+        command_stop("");
+        assert_false(has_capabilities());
+        assert_false(some_are_enabled());
+        assert_int_equal(sampling_interval, 512 * 1024);
+    }
+}
+
+static atomic_int full_replays;
+static atomic_bool goes_on;
+
+/* The first one waits. */
+static void count_replays(void)
+{
+    if (atomic_fetch_add(&full_replays, 1) == 0) {
+        while (!atomic_load(&goes_on)) {
+            sleep_ms(1);
+        }
+    }
+}
+
+static void *replay_now(void *unused)
+{
+    struct session *session = session_enter();
+    assert_non_null(session);
+    assert_int_equal(events_replay(session, false), 0);
+    session_leave();
+    return unused;
+}
+
+static bool was_replayed_again(void)
+{
+    return atomic_load(&full_replays) == 2;
+}
+
+/* A replay may have passed what is missing already, so another one is needed. */
+static void what_is_missing_outlives_a_replay(void **state)
+{
+    pthread_t thread;
+    start(state, "", true);
+    atomic_store(&full_replays, 0);
+    atomic_store(&goes_on, false);
+    replay = count_replays;
+    assert_int_equal(pthread_create(&thread, NULL, replay_now, NULL), 0);
+    while (atomic_load(&full_replays) == 0) {
+        sleep_ms(1);
+    }
+    assert_true(errands_want(ERRAND_ALL));
+    while (atomic_load(&attached_threads) == 0) {
+        sleep_ms(1);
+    }
+    sleep_ms(20); /* it has seen that another one is at it, most likely */
+    atomic_store(&goes_on, true);
+    assert_soon(was_replayed_again, true);
+    pthread_join(thread, NULL);
+    command_stop("");
+    replay = NULL;
 }
 
 static void replay_much(void)
@@ -339,10 +503,10 @@ static void strict_wants_all_outputs(void **state)
     char map[64];
     snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
     replay = replay_much;
-    struct options options = options_for(state, ",max=4K,mode=jitdump+map");
+    struct options options = options_for(state, ",max=8K,mode=jitdump+map");
     assert_int_equal(command_start(&vm, &options, true), 0);
     command_stop("");
-    options = options_for(state, ",max=4K,mode=jitdump+map,strict");
+    options = options_for(state, ",max=8K,mode=jitdump+map,strict");
     assert_int_equal(command_start(&vm, &options, true), -1);
     replay = NULL;
     assert_true(session_try_control());
@@ -520,6 +684,10 @@ int main(void)
         JD_TEST(a_stub_in_the_making_is_left_for_later),
         JD_TEST(death_does_not_wait_for_a_replay),
         JD_TEST(failure_turns_events_off_where_it_may),
+        JD_TEST(a_failed_session_ends_whole),
+        JD_TEST(capabilities_are_given_back),
+        JD_TEST(a_failed_start_gives_all_back),
+        JD_TEST(what_is_missing_outlives_a_replay),
         JD_TEST(attach_fails_where_the_session_dies_in_the_replay),
         JD_TEST(strict_wants_all_outputs),
         JD_TEST(what_was_dropped_is_told),

@@ -1,5 +1,5 @@
 /* Equal images have equal build-ids, others do not. */
-#include "jdtool/sinks/content_hash.h"
+#include "jdtool/images/content_hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

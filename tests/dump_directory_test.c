@@ -1,5 +1,5 @@
 /* Whom the way to the dump may lead through. */
-#include "agent/dump_directory.h"
+#include "agent/session/dump_directory.h"
 #include "scratch.h"
 #include "writer/message.h"
 

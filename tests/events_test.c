@@ -2,7 +2,7 @@
  * how long threads waited. */
 #include "format/event_probe.h"
 #include "jdtool/base/verb.h"
-#include "jdtool/perf/waits.h"
+#include "jdtool/perf/held.h"
 #include "jdtool/resolve/event_frames.h"
 #include "jdtool/resolve/event_rule.h"
 #include "tests/perf_file.h"
@@ -39,6 +39,8 @@ static void test_rules_go_by_name(void **state)
     /* Without the switches nobody knows when a thread came back. */
     assert_int_equal(event_rule_of("sched:sched_switch", true).kind, EVENT_OFF_CPU);
     assert_int_equal(event_rule_of("sched:sched_switch", false).kind, EVENT_SAMPLED);
+    assert_int_equal(event_rule_of("sched:sched_wakeup", true).kind, EVENT_WOKEN);
+    assert_int_equal(event_rule_of("sched:sched_wakeup", false).kind, EVENT_SAMPLED);
 }
 
 static struct event_facts read_probe(enum event_kind kind, uint64_t value, uint64_t base,
@@ -186,49 +188,103 @@ static void test_pools_wait_for_work(void **state)
 
 /* ---- Waits ---- */
 
-static void test_a_wait_is_kept_until_the_thread_is_back(void **state)
+/* Times of a list, which is freed. */
+static const char *times_of(struct held_sample *list)
+{
+    static char text[64];
+    size_t size = 0;
+    text[0] = '\0';
+    while (list) {
+        struct held_sample *next = list->next;
+        assert_int_equal(list->since, list->sample->time);
+        assert_memory_equal(list->sample->head.at, "sixteen bytes it", 16);
+        assert_memory_equal(list->sample->tail.at, "tail", 4);
+        size += (size_t)snprintf(text + size, sizeof text - size, "%s%u", size ? " " : "",
+                                 (unsigned)list->sample->time);
+        free(list);
+        list = next;
+    }
+    return text;
+}
+
+static void test_samples_are_held_until_they_are_taken(void **state)
 {
     (void)state;
-    const size_t slot = 128; /* more than what is kept beside the bytes */
-    struct waits *waits = waits_new(2 * slot);
-    struct queued_record queued = {.time = 100, .bytes = "first", .size = 6, .kind = 3};
+    const uint8_t bytes[] = "sixteen bytes ittail";
+    struct perf_sample sample = {
+        .pid = 1, .time = 100, .head = {bytes, 16}, .middle = {bytes + 16, 0}};
+    sample.user.at = bytes + 16;
+    sample.tail = (struct perf_bytes){bytes + 16, 4};
+    size_t slot = perf_sample_kept_size(&sample, false) + 128; /* and what is held beside it */
+    struct held *held = held_new(3 * slot);
     uint32_t from = 0;
-    struct queued_record back;
-    assert_non_null(waits);
-    assert_false(waits_take(waits, 7, &back));
-    assert_non_null(waits_add(waits, 7, &queued));
-    queued = (struct queued_record){.time = 50, .bytes = "second", .size = 7, .pid = 1};
-    assert_non_null(waits_add(waits, 8, &queued));
-    assert_true(waits_take(waits, 7, &back));
-    assert_int_equal(back.time, 100);
-    assert_int_equal(back.kind, 3);
-    assert_string_equal((const char *)back.bytes, "first");
-    assert_false(waits_take(waits, 7, &back));
-    /* Its return was lost: the later one counts. */
-    queued.time = 60;
-    assert_non_null(waits_add(waits, 8, &queued));
-    assert_int_equal(waits_lost(waits), 1);
-    /* There is no room for this one. */
-    queued =
-        (struct queued_record){.time = 1, .bytes = methods, .size = (uint32_t)(2 * slot), .pid = 2};
-    assert_null(waits_add(waits, 9, &queued));
-    assert_int_equal(waits_lost(waits), 2);
-    queued.size = 40;
-    assert_non_null(waits_add(waits, 9, &queued));
-    assert_true(waits_take_next(waits, 2, &from, &back));
-    assert_int_equal(back.time, 1);
-    assert_false(waits_take_next(waits, 2, &from, &back));
+    assert_non_null(held);
+    assert_null(held_first(held, 7));
+    assert_null(held_take(held, 7));
+    assert_true(held_add(held, 7, &sample, 5));
+    assert_int_equal(held_first(held, 7)->weight, 5);
+    sample.time = 90;
+    assert_true(held_add(held, 7, &sample, 0));
+    sample = (struct perf_sample){
+        .pid = 2, .time = 50, .head = sample.head, .user = sample.user, .tail = sample.tail};
+    assert_true(held_add(held, 8, &sample, 0));
+    assert_false(held_add(held, 9, &sample, 0)); /* there is no room for this one */
+    assert_null(held_first(held, 9));
+    assert_string_equal(times_of(held_take(held, 7)), "100 90");
+    assert_null(held_take(held, 7));
+    sample.time = 40;
+    assert_true(held_add(held, 9, &sample, 0));
+    assert_null(held_take_next(held, 1, &from));
     from = 0;
-    assert_true(waits_take_next(waits, WAITS_OF_ALL, &from, &back));
-    assert_int_equal(back.time, 60);
-    assert_false(waits_take_next(waits, WAITS_OF_ALL, &from, &back));
+    assert_string_equal(times_of(held_take_next(held, 2, &from)), "40");
+    sample.pid = 3;
+    assert_true(held_add(held, 9, &sample, 0));
+    assert_string_equal(times_of(held_take_next(held, 2, &from)), "50");
+    assert_null(held_take_next(held, 2, &from));
+    from = 0;
+    assert_string_equal(times_of(held_take_next(held, HELD_OF_ALL, &from)), "40");
+    assert_null(held_take_next(held, HELD_OF_ALL, &from));
     /* Threads come and go for ever in the same room. */
     for (uint64_t thread = 0; thread < 100000; thread++) {
-        assert_non_null(waits_add(waits, thread << 32, &queued));
-        assert_true(waits_take(waits, thread << 32, &back));
+        assert_true(held_add(held, thread << 32, &sample, 0));
+        free(held_take(held, thread << 32));
     }
-    assert_int_equal(waits_lost(waits), 2);
-    waits_free(waits);
+    assert_true(held_add(held, 7, &sample, 0)); /* and is freed */
+    held_free(held);
+}
+
+/* The part of a stack copy that is not valid is not kept. */
+static void test_a_kept_sample_has_what_is_valid_of_its_stack(void **state)
+{
+    (void)state;
+    _Alignas(8) uint8_t bytes[1000];
+    _Alignas(8) uint8_t room[2000];
+    _Alignas(8) uint8_t other[2000];
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)(i * 7);
+    }
+    const struct perf_sample sample = {.head = {bytes, 8},
+                                       .chain = (const uint64_t *)(const void *)(bytes + 16),
+                                       .middle = {bytes + 40, 0},
+                                       .user = {bytes + 40, 940},
+                                       .regs = (const uint64_t *)(const void *)(bytes + 48),
+                                       .stack = bytes + 80,
+                                       .stack_size = 880,
+                                       .stack_dyn_size = 100,
+                                       .tail = {bytes + 980, 20}};
+    assert_int_equal(perf_sample_kept_size(&sample, false), sizeof sample + 1000);
+    assert_int_equal(perf_sample_kept_size(&sample, true), sizeof sample + 180 + 20);
+    struct perf_sample *kept = perf_sample_keep(&sample, true, room);
+    assert_int_equal(perf_sample_kept_size(kept, false), sizeof sample + 180 + 20);
+    for (int again = 0; again < 2; again++) { /* as often as it is kept */
+        assert_memory_equal(kept->head.at, bytes, 180);
+        assert_ptr_equal(kept->stack, kept->head.at + 80);
+        assert_ptr_equal(kept->regs, kept->head.at + 48);
+        assert_ptr_equal(kept->chain, kept->head.at + 16);
+        assert_null(kept->user.at);
+        assert_memory_equal(kept->tail.at, bytes + 980, 20);
+        kept = perf_sample_keep(kept, false, other);
+    }
 }
 
 /* ---- A recording with switches, from end to end ---- */
@@ -261,7 +317,18 @@ static void put_sample(struct perf_file *file, uint64_t id, uint32_t tid, uint64
     memcpy(raw, &raw_size, sizeof raw_size);
     memcpy(raw + 4 + 32, &state, sizeof state);
     perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL, words,
-                     id == SWITCHED_OUT ? sizeof words : 4 * sizeof words[0]);
+                     id == CLOCK ? 4 * sizeof words[0] : sizeof words);
+}
+
+/* The head of a trace entry, comm, pid; on another thread's account. */
+static void put_wakeup(struct perf_file *file, uint64_t id, uint32_t woken, uint64_t time)
+{
+    uint64_t words[10] = {id, UINT64_C(1) << 32 | 1, time, 1};
+    uint32_t raw_size = 44;
+    uint8_t *raw = (uint8_t *)&words[4];
+    memcpy(raw, &raw_size, sizeof raw_size);
+    memcpy(raw + 4 + 24, &woken, sizeof woken);
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL, words, sizeof words);
 }
 
 static void put_switch(struct perf_file *file, uint32_t tid, uint64_t time, bool is_out)
@@ -274,13 +341,20 @@ static void put_switch(struct perf_file *file, uint32_t tid, uint64_t time, bool
 /* Of p.data r.data is made; returns the scorecard, until the next call. */
 static const char *inject_with_card(void **state)
 {
-    char *arguments[] = {"inject",      "-q",
-                         "-i",          strdup(scratch_path(state, "p.data")),
-                         "-o",          strdup(scratch_path(state, "r.data")),
-                         "--scorecard", strdup(scratch_path(state, "card.json")),
+    char *arguments[] = {"inject",
+                         "-q",
+                         "-i",
+                         strdup(scratch_path(state, "p.data")),
+                         "-o",
+                         strdup(scratch_path(state, "r.data")),
+                         "--scorecard",
+                         strdup(scratch_path(state, "card.json")),
+                         "--processor-time",
+                         strdup(scratch_path(state, "times")),
                          NULL};
+    scratch_write(arguments[9], "5 4 0\n"); /* what the kernel accounted to process 5 */
     optind = 0;
-    assert_int_equal(verb_inject.run(8, arguments), STATUS_DONE);
+    assert_int_equal(verb_inject.run(10, arguments), STATUS_DONE);
     static char text[16384];
     FILE *card = fopen(arguments[7], "r");
     assert_non_null(card);
@@ -289,6 +363,7 @@ static const char *inject_with_card(void **state)
     free(arguments[3]);
     free(arguments[5]);
     free(arguments[7]);
+    free(arguments[9]);
     return text;
 }
 
@@ -324,6 +399,7 @@ static void test_a_wait_weighs_until_the_thread_is_back(void **state)
     const char *text = inject_with_card(state);
     assert_non_null(strstr(text, "{\"name\": \"cpu-clock\", \"unit\": \"nanoseconds\", "
                                  "\"samples\": 2, \"weight\": 2,"));
+    assert_non_null(strstr(text, "\"in_profile\": 2, \"samples\": 2,")); /* waits are no work */
     assert_non_null(strstr(text, "{\"name\": \"off-cpu\", \"unit\": \"nanoseconds\", "
                                  "\"samples\": 2, \"weight\": 2500,"));
 
@@ -348,6 +424,62 @@ static void test_a_wait_weighs_until_the_thread_is_back(void **state)
     const uint64_t wanted_periods[] = {1, 2000, 1, 500};
     assert_memory_equal(times, wanted_times, sizeof times);
     assert_memory_equal(periods, wanted_periods, sizeof periods);
+}
+
+/* From when it is preempted, or woken, until it has a processor, a thread is not blocked. */
+static void test_waiting_for_a_processor_is_no_blocking(void **state)
+{
+    enum { OUT_OF_TURN = 102, WOKEN = 103, SLEEPS = 1, PREEMPTED = 0x100 };
+    static uint8_t events[1024];
+    static const char *const names[] = {"cpu-clock", "sched:sched_switch", "sched:sched_switch",
+                                        "sched:sched_wakeup"};
+    for (uint32_t count = 4; count >= 2; count -= 2) { /* of one such event all is blocking */
+        struct perf_file file = {.attr_count = count};
+        for (uint32_t i = 0; i < count; i++) {
+            file.attrs[i] = (struct perf_event_attr){
+                .size = sizeof file.attrs[0],
+                .type = i ? PERF_TYPE_TRACEPOINT : PERF_TYPE_SOFTWARE,
+                .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                               PERF_SAMPLE_PERIOD | (i ? PERF_SAMPLE_RAW : 0),
+                .sample_id_all = 1,
+                .context_switch = !i,
+            };
+        }
+        perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, events,
+                          describe_events(&file, names, events));
+        put_sample(&file, CLOCK, 8, 500, 0);
+        put_sample(&file, SWITCHED_OUT, 7, 1000, SLEEPS);
+        put_sample(&file, SWITCHED_OUT, 9, 1050, PREEMPTED); /* a recording without a filter */
+        if (count == 4) {
+            put_sample(&file, OUT_OF_TURN, 9, 1100, PREEMPTED);
+            put_sample(&file, OUT_OF_TURN, 7, 1100, SLEEPS);
+            put_wakeup(&file, WOKEN, 7, 3000);
+            put_wakeup(&file, WOKEN, 7, 3010); /* told to the one who wakes, too */
+            put_wakeup(&file, WOKEN, 9, 3100); /* which had not yet fallen asleep */
+            put_wakeup(&file, WOKEN, 77, 3200);
+        }
+        put_switch(&file, 7, 3400, false);
+        put_switch(&file, 9, 3600, false);
+        put_sample(&file, SWITCHED_OUT, 7, 4000, SLEEPS);
+        if (count == 4) {
+            put_wakeup(&file, WOKEN, 7, 4050); /* and has no processor when the recording ends */
+        }
+        put_sample(&file, CLOCK, 8, 5000, 0);
+        perf_file_write(&file, scratch_path(state, "p.data"));
+        free(file.records);
+        const char *text = inject_with_card(state);
+        if (count == 4) {
+            assert_non_null(strstr(text, "\"off-cpu\", \"unit\": \"nanoseconds\", "
+                                         "\"samples\": 2, \"weight\": 2050,"));
+            assert_non_null(strstr(text, "\"runnable\", \"unit\": \"nanoseconds\", "
+                                         "\"samples\": 3, \"weight\": 3850,"));
+            assert_null(strstr(text, "woken"));
+        } else {
+            assert_non_null(strstr(text, "\"off-cpu\", \"unit\": \"nanoseconds\", "
+                                         "\"samples\": 2, \"weight\": 3400,"));
+            assert_null(strstr(text, "runnable"));
+        }
+    }
 }
 
 /* ---- Virtual threads ---- */
@@ -470,8 +602,11 @@ int main(void)
         cmocka_unit_test(test_what_the_jvm_did_for_it_is_left_out),
         cmocka_unit_test(test_an_exception_is_of_its_outermost_constructor),
         cmocka_unit_test(test_pools_wait_for_work),
-        cmocka_unit_test(test_a_wait_is_kept_until_the_thread_is_back),
+        cmocka_unit_test(test_samples_are_held_until_they_are_taken),
+        cmocka_unit_test(test_a_kept_sample_has_what_is_valid_of_its_stack),
         cmocka_unit_test_setup_teardown(test_a_wait_weighs_until_the_thread_is_back, scratch_create,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(test_waiting_for_a_processor_is_no_blocking, scratch_create,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(test_a_virtual_thread_waits_from_unmount_to_mount,
                                         scratch_create, scratch_remove),

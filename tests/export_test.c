@@ -1,13 +1,15 @@
 /* What exports are made of: the writers, the profile, the filter, the sources. Whether the formats
  * tell what they should is shell.export_formats' job. */
+#include "jdtool/base/json_writer.h"
 #include "jdtool/base/packed_output.h"
+#include "jdtool/base/protobuf.h"
 #include "jdtool/base/zip_file.h"
-#include "jdtool/sinks/export.h"
-#include "jdtool/sinks/json_writer.h"
-#include "jdtool/sinks/protobuf.h"
-#include "jdtool/sinks/sample_filter.h"
-#include "jdtool/sinks/source_texts.h"
-#include "jdtool/sinks/string_table.h"
+#include "jdtool/exports/export.h"
+#include "jdtool/exports/saved_format.h"
+#include "jdtool/exports/string_table.h"
+#include "jdtool/pipeline/replay.h"
+#include "jdtool/pipeline/sample_filter.h"
+#include "jdtool/resolve/source_texts.h"
 #include "tests/resolved_samples.h"
 #include "tests/scratch.h"
 
@@ -154,6 +156,139 @@ static void test_strings(void **state)
     string_table_free(&table);
 }
 
+/* ---- Stacks ---- */
+
+/* Equal stacks are one number, others are others, and each has its own frames. */
+static void test_stack_table(void **state)
+{
+    (void)state;
+    static struct world world;
+    enum { STACKS = 2000 };
+    static uint32_t nodes[STACKS];
+    uint64_t seed = random_seed();
+    uint64_t epoch = test_stacks()->epoch;
+    for (int round = 0; round < 3; round++) {
+        world_make(&world, seed);
+        for (int i = 0; i < STACKS; i++) {
+            struct resolved_sample sample = world_sample(&world);
+            const struct stack_table *stacks = sample.stacks;
+            struct resolved_frame frames[WORLD_DEPTH + 1];
+            uint32_t count = stack_table_lines(stacks, sample.node, frames, WORLD_DEPTH + 1);
+            assert_int_equal(count, world.frame_count);
+            for (uint32_t k = 0; k < count; k++) {
+                assert_int_equal(frames[k].address, world.frames[k].address);
+                assert_ptr_equal(frames[k].method, world.frames[k].method);
+                assert_int_equal(frames[k].line, world.frames[k].line);
+                assert_int_equal(frames[k].is_caller, world.frames[k].is_caller);
+            }
+            for (uint32_t at = sample.node; at; at = stacks->nodes[at].caller) {
+                assert_true(stacks->nodes[at].caller < at);
+            }
+            assert_true(round == 0 || nodes[i] == sample.node);
+            nodes[i] = sample.node;
+        }
+        if (round == 1) { /* without the nodes the same are made again */
+            stack_table_clear_nodes(test_stacks());
+            assert_true(test_stacks()->epoch > epoch);
+            assert_int_equal(test_stacks()->node_count, 1);
+            epoch = test_stacks()->epoch;
+            for (int i = 0; i < STACKS; i++) {
+                nodes[i] = 0;
+            }
+            world_make(&world, seed);
+            for (int i = 0; i < STACKS; i++) {
+                nodes[i] = world_sample(&world).node;
+            }
+        }
+    }
+    stack_table_clear(test_stacks());
+    assert_true(test_stacks()->epoch > epoch);
+    assert_int_equal(test_stacks()->locations.count, 0);
+}
+
+struct depth_sink {
+    struct sample_sink sink;
+    uint32_t samples, node;
+};
+
+static int no_begin(struct sample_sink *sink, const struct recording *recording)
+{
+    (void)sink;
+    (void)recording;
+    return 0;
+}
+
+static int take_depth(struct sample_sink *base, const struct resolved_sample *sample)
+{
+    struct depth_sink *sink = (struct depth_sink *)base;
+    assert_true(sink->samples == 0 || sink->node == sample->node);
+    sink->node = sample->node;
+    assert_int_equal(sample->stacks->node_count, 60001); /* nothing is made for a sample */
+    sink->samples++;
+    return 0;
+}
+
+static int no_end(struct sample_sink *sink)
+{
+    (void)sink;
+    return 0;
+}
+
+static void no_abort(struct sample_sink *sink)
+{
+    (void)sink;
+}
+
+static void put_number(struct packed_output *output, uint64_t number)
+{
+    uint8_t bytes[10];
+    size_t size = 0;
+    for (; number >= 0x80; number >>= 7) {
+        bytes[size++] = (uint8_t)(number | 0x80);
+    }
+    bytes[size++] = (uint8_t)number;
+    packed_output_put(output, bytes, size);
+}
+
+static void put_numbers(struct packed_output *output, const uint32_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        put_number(output, numbers[i]);
+    }
+}
+
+#define PUT(...)                                                                                   \
+    put_numbers(output, (const uint32_t[]){__VA_ARGS__},                                           \
+                sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+/* A few kilobytes with samples in the depth of a long chain: each costs what a shallow one costs.
+ */
+static void test_saved_deep(void **state)
+{
+    static const struct sample_sink_ops ops = {
+        .begin = no_begin, .sample = take_depth, .end = no_end, .abort = no_abort};
+    const char *path = scratch_path(state, "deep.saved");
+    struct packed_output *output;
+    assert_int_equal(packed_output_open(path, true, &output), 0);
+    packed_output_put(output, SAVED_MAGIC, SAVED_MAGIC_SIZE);
+    PUT(SAVED_TEXT, 1, 'e', SAVED_EVENT, 1, 1, 99, 0, SAVED_THREAD, 1, 1, 1, 1);
+    PUT(SAVED_FUNCTION, RESOLVED_NATIVE, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+    PUT(SAVED_LOCATION, 0, 16, 0, 0, 1, RESOLVED_NATIVE, 0, 0, 0);
+    for (uint32_t i = 0; i < 60000; i++) {
+        PUT(SAVED_NODE, i, 0);
+    }
+    for (uint32_t i = 0; i < 3000; i++) {
+        PUT(SAVED_SAMPLE, 2, 0, 0, 60000, 10, 0, STACK_ROOT);
+    }
+    PUT(SAVED_END, 0, 0, 0, 0, 0, 0, 1, 0, 0, 3000);
+    assert_int_equal(packed_output_finish(output), 0);
+    struct depth_sink sink = {.sink = {&ops}};
+    struct sample_sink *sinks[] = {&sink.sink};
+    const struct replay_options options = {.input = path};
+    assert_int_equal(replay_run(&options, sinks, 1), 0);
+    assert_int_equal(sink.samples, 3000);
+}
+
 /* ---- The profile ---- */
 
 static void test_profile_shares(void **state)
@@ -195,14 +330,129 @@ static void test_profile_shares(void **state)
     profile_free(together);
 }
 
+/* A view of the profile that keeps most is, number for number, what a profile of its own is. */
+static void test_views(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        static struct world world;
+        struct profile *whole = profile_new(true);
+        struct profile *own = profile_new(kind & 1);
+        world_make(&world, random_seed());
+        whole->recording = own->recording = &world.recording;
+        whole->keeps_identities = true;
+        own->keeps_identities = kind & 2;
+        for (int i = 0; i < 500; i++) {
+            struct resolved_sample sample = world_sample(&world);
+            uint64_t carried = random_below(&world.random, 4);
+            sample.thread.virtual_id = carried;
+            sample.thread.virtual_name = carried ? "virtual" : NULL;
+            sample.thread.labels = carried == 2 ? "key=value\n" : NULL;
+            sample.thread.process_name = i < 250 ? "java" : "renamed";
+            struct resolved_thread marking = world.threads[i % WORLD_THREADS];
+            marking.process_name = sample.thread.process_name;
+            const struct resolved_mark mark = {.from = i, .until = i + 1, .thread = &marking};
+            assert_int_equal(profile_add_mark(whole, &mark), 0);
+            assert_true(!(kind & 1) || profile_add_mark(own, &mark) == 0);
+            assert_int_equal(profile_add(whole, &sample), 0);
+            assert_int_equal(profile_add(own, &sample), 0);
+        }
+        struct profile view;
+        assert_int_equal(profile_view(whole, kind & 1, kind & 2, &view), 0);
+        assert_int_equal(view.sample_count, own->sample_count);
+        assert_memory_equal(view.samples, own->samples, own->sample_count * sizeof *own->samples);
+        assert_int_equal(view.mark_count, own->mark_count);
+        for (uint32_t i = 0; i < own->mark_count; i++) {
+            assert_int_equal(view.marks[i].thread, own->marks[i].thread);
+        }
+        assert_int_equal(view.thread_count, own->thread_count);
+        for (uint32_t i = 0; i < own->thread_count; i++) {
+            const struct profile_thread *seen = &view.threads[i];
+            const struct profile_thread *told = &own->threads[i];
+            assert_int_equal(seen->tid, told->tid);
+            assert_int_equal(seen->virtual_id, told->virtual_id);
+            assert_string_equal(seen->comm, told->comm);
+            assert_string_equal(seen->process_name, told->process_name);
+            assert_string_equal(seen->virtual_name, told->virtual_name);
+            assert_string_equal(seen->labels, told->labels);
+        }
+        for (uint32_t i = 0; kind & 1 && i < own->track_count; i++) {
+            assert_int_equal(view.tracks[i].thread, own->tracks[i].thread);
+        }
+        profile_view_free(whole, &view);
+        profile_free(whole);
+        profile_free(own);
+    }
+}
+
+/* The function of the innermost frame, as a profile has it. */
+static uint32_t function_of(struct profile *profile, enum resolved_kind kind,
+                            const struct module *module, const char *name)
+{
+    static struct resolved_method methods[16];
+    static uint32_t count;
+    struct resolved_method *method = &methods[count];
+    *method = (struct resolved_method){.id = count++, .kind = kind, .name = name, .module = module};
+    const struct resolved_frame frame = {.kind = (uint8_t)kind,
+                                         .bci = -1,
+                                         .address = 0x1000 + count,
+                                         .module_address = 0x1000 + count,
+                                         .module = module,
+                                         .method = method};
+    static const struct recorded_event event = {.name = "cpu-clock", .unit = "nanoseconds"};
+    const struct resolved_sample sample = {
+        .event = &event,
+        .weight = 1,
+        .thread = {.pid = 1, .tid = 1, .comm = "main", .process_name = "java"},
+        .stacks = test_stacks(),
+        .node = test_stack(&frame, 1)};
+    struct profile_sample made;
+    assert_int_equal(profile_intern(profile, &sample, &made), 0);
+    uint32_t location = profile->nodes[made.node].location;
+    return profile->lines[profile->locations[location].first_line].function;
+}
+
+static void test_functions_are_one_within_their_file(void **state)
+{
+    (void)state;
+    static struct world world;
+    world_make(&world, 1);
+    const struct module *one = &world.modules[0];
+    const struct module *other = &world.modules[3];
+    const struct module *jvm = &world.modules[2];
+    const struct module another_jvm = {.id = 4, .kind = MODULE_JVM, .path = "[java 2]", .pid = 2};
+    struct profile *profile = profile_new(true);
+    profile->recording = &world.recording;
+    uint32_t decode = function_of(profile, RESOLVED_NATIVE, one, "decode");
+    uint32_t others = function_of(profile, RESOLVED_NATIVE, other, "decode");
+    assert_int_not_equal(others, decode);
+    assert_ptr_equal(profile->functions[decode].module, one);
+    assert_ptr_equal(profile->functions[others].module, other);
+    assert_int_equal(function_of(profile, RESOLVED_NATIVE, one, "decode"), decode);
+    uint32_t method = function_of(profile, RESOLVED_COMPILED, jvm, "a.B.c()");
+    assert_int_equal(function_of(profile, RESOLVED_INTERPRETED, &another_jvm, "a.B.c()"), method);
+
+    /* Versions of symbols are for linkers. */
+    uint32_t waits = function_of(profile, RESOLVED_NATIVE, one, "wait@@GLIBC_2.3.2");
+    assert_string_equal(profile->functions[waits].name, "wait");
+    assert_string_equal(profile->functions[waits].system_name, "wait@@GLIBC_2.3.2");
+    assert_int_equal(function_of(profile, RESOLVED_NATIVE, one, "wait@GLIBC_2.2.5"), waits);
+    uint32_t plt = function_of(profile, RESOLVED_NATIVE, one, "malloc@plt");
+    assert_string_equal(profile->functions[plt].name, "malloc@plt");
+    uint32_t java = function_of(profile, RESOLVED_COMPILED, jvm, "a.B.c@d()");
+    assert_string_equal(profile->functions[java].name, "a.B.c@d()");
+    profile_free(profile);
+}
+
 static void test_every_format(void **state)
 {
     for (size_t f = 0; export_formats[f]; f++) {
         static struct world world;
-        struct export_settings settings = {.path = scratch_path(state, export_formats[f]->name)};
+        struct export_order order = {export_formats[f],
+                                     {.path = scratch_path(state, export_formats[f]->name)}};
         struct sample_sink *sink;
         world_make(&world, random_seed());
-        assert_int_equal(export_sink_new(export_formats[f], &settings, &sink), 0);
+        assert_int_equal(export_sink_new(&order, 1, &sink), 0);
         assert_int_equal(sink->ops->begin(sink, &world.recording), 0);
         for (int i = 0; i < 200; i++) {
             struct resolved_sample sample = world_sample(&world);
@@ -221,16 +471,16 @@ static void test_every_format(void **state)
         }
         assert_int_equal(sink->ops->end(sink), 0);
         struct stat status;
-        assert_int_equal(stat(settings.path, &status), 0);
+        assert_int_equal(stat(order.settings.path, &status), 0);
         assert_true(status.st_size > 1000);
         /* Without a sample there is nothing to write, and with an abort nothing is left. */
-        settings.path = scratch_path(state, "none");
-        assert_int_equal(export_sink_new(export_formats[f], &settings, &sink), 0);
+        order.settings.path = scratch_path(state, "none");
+        assert_int_equal(export_sink_new(&order, 1, &sink), 0);
         assert_int_equal(sink->ops->begin(sink, &world.recording), 0);
         assert_int_equal(sink->ops->end(sink), -ENODATA);
-        assert_int_equal(export_sink_new(export_formats[f], &settings, &sink), 0);
+        assert_int_equal(export_sink_new(&order, 1, &sink), 0);
         sink->ops->abort(sink);
-        assert_int_equal(stat(settings.path, &status), -1);
+        assert_int_equal(stat(order.settings.path, &status), -1);
     }
 }
 
@@ -330,22 +580,6 @@ static void test_filter(void **state)
     assert_int_equal(filter->ops->begin(filter, &world.recording), -EINVAL);
     filter->ops->abort(filter);
     assert_int_equal(sample_filter_new(&wrong, &counting.sink, &filter), -EINVAL);
-}
-
-static void test_filter_times(void **state)
-{
-    (void)state;
-    uint64_t time = 0;
-    assert_int_equal(sample_filter_time("1.5", &time), 0);
-    assert_int_equal(time, 1500000000);
-    assert_int_equal(sample_filter_time("300ms", &time), 0);
-    assert_int_equal(time, 300000000);
-    assert_int_equal(sample_filter_time("2m", &time), 0);
-    assert_int_equal(time, UINT64_C(120000000000));
-    static const char *const wrong[] = {"", "x", "-1", "1h", "nan", "1e999"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(sample_filter_time(wrong[i], &time), -EINVAL);
-    }
 }
 
 /* ---- Sources ---- */
@@ -479,10 +713,13 @@ int main(void)
         cmocka_unit_test(test_protobuf),
         cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_stack_table),
+        cmocka_unit_test_setup_teardown(test_saved_deep, scratch_create, scratch_remove),
         cmocka_unit_test(test_profile_shares),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_functions_are_one_within_their_file),
         cmocka_unit_test_setup_teardown(test_every_format, scratch_create, scratch_remove),
         cmocka_unit_test(test_filter),
-        cmocka_unit_test(test_filter_times),
         cmocka_unit_test_setup_teardown(test_zip, scratch_create, scratch_remove),
         cmocka_unit_test_setup_teardown(test_sources, scratch_create, scratch_remove),
     };

@@ -57,6 +57,9 @@ while IFS=$'\t' read -r feature pattern; do
     printf '\n## %s\n\n| test | file | what it shows |\n|---|---|---|\n%s' "$feature" "$rows"
 done < <(grep -vE '^(#|$)' "$here/features.txt")
 
+echo
+cat "$here/mutants.md"
+
 status=0
 for test in "${tests[@]}"; do
     [[ -n ${seen[$test]:-} ]] || { echo "features.sh: $test is for no feature (tests/features.txt)" >&2; status=1; }

@@ -1,5 +1,5 @@
 /* The names that names=source gives, against a list of what real compilers made. */
-#include "agent/method_cache.h"
+#include "agent/methods/method_cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

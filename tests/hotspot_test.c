@@ -1,5 +1,5 @@
 /* What is read of HotSpot's structures, with structures that the test makes, true and false. */
-#include "agent/hotspot_fields.h"
+#include "agent/hotspot/hotspot_fields.h"
 
 #include "tests/random.h"
 #include "writer/message.h"

@@ -2,7 +2,7 @@
  * An image as readers take it: that a symbol is found for each place in its code, by libdwfl and by
  * a search as KDAB hotspot 1.6 has it.
  */
-#include "jdtool/sinks/image_elf.h"
+#include "jdtool/images/image_elf.h"
 #include "tests/scratch.h"
 
 #include <elfutils/libdwfl.h>

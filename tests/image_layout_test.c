@@ -1,5 +1,5 @@
 /* Where code goes in the images: one difference for each file, layers, regions, limits. */
-#include "jdtool/sinks/image_layout.h"
+#include "jdtool/images/image_layout.h"
 #include "tests/random.h"
 #include "tests/sanitized.h"
 

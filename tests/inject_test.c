@@ -3,8 +3,8 @@
  * result, what is left out, what the images say.
  */
 #include "jdtool/base/verb.h"
+#include "jdtool/images/image_frames.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/sinks/image_frames.h"
 #include "tests/recording_files.h"
 #include "tests/result_reader.h"
 
@@ -16,9 +16,12 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -492,6 +495,51 @@ static void the_verdict_wants_names_and_roots(void **state)
         assert_non_null(strstr(text, profiles[i].verdict));
         free(file.records);
     }
+}
+
+/* A JVM in a container has put a link where its dump is recorded to be: to a file of ours. */
+static void a_link_below_another_root_is_not_followed(void **state)
+{
+    if (geteuid() != 0) {
+        print_message("skipped: only root may change its root\n");
+        skip();
+    }
+    int talk[2];
+    char root[256], dump[256], name[64];
+    snprintf(root, sizeof root, "%s", scratch_path(state, "root"));
+    snprintf(dump, sizeof dump, "%s", scratch_path(state, "jit-4242.dump"));
+    assert_int_equal(mkdir(root, 0700), 0);
+    assert_int_equal(mkdir(scratch_path(state, "root/d"), 0700), 0);
+    write_simple_dump(state);
+    assert_int_equal(pipe(talk), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when a check fails */
+        _exit(chroot(root) != 0 || write(talk[1], "r", 1) != 1 || pause());
+    }
+    assert_int_equal(read(talk[0], name, 1), 1);
+    for (int linked = 0; linked < 2; linked++) {
+        if (linked) {
+            assert_int_equal(symlink(dump, scratch_path(state, "root/d/jit-4242.dump")), 0);
+        } else {
+            assert_int_equal(link(dump, scratch_path(state, "root/d/jit-4242.dump")), 0);
+        }
+        struct perf_file file = recording();
+        put_mmap2(&file, (uint32_t)child, 0, CODE, 0x20000, "//anon");
+        put_mmap2(&file, (uint32_t)child, 1000050, 0x7f0000000000, 4096, "/d/jit-4242.dump");
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
+        put_sample(&file, (uint32_t)child, 1000200, chain, 2);
+        mkdir(scratch_path(state, "p"), 0700);
+        perf_file_write(&file, scratch_path(state, "p/p.data"));
+        free(file.records);
+        assert_int_equal(inject(state, "p/p.data", "r.data", NULL),
+                         linked ? STATUS_FAILED : STATUS_DONE);
+        assert_int_equal(unlink(scratch_path(state, "root/d/jit-4242.dump")), 0);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(talk[0]);
+    close(talk[1]);
 }
 
 /* The status is that of a failure: nothing was named. But the rest is there. */
@@ -970,6 +1018,8 @@ int main(void)
         cmocka_unit_test(short_copies_are_told_as_such),
         cmocka_unit_test(callers_are_addresses_in_the_call),
         cmocka_unit_test(the_verdict_wants_names_and_roots),
+        cmocka_unit_test_setup_teardown(a_link_below_another_root_is_not_followed, scratch_create,
+                                        scratch_remove),
         cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
         cmocka_unit_test(an_empty_dump_costs_its_own_names_only),
         cmocka_unit_test(dumps_of_one_name_go_to_their_own_jvms),

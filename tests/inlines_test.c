@@ -1,6 +1,6 @@
 /* Inline trees and line rows out of what HotSpot tells of a compiled method. */
-#include "agent/inlines.h"
-#include "agent/source_map.h"
+#include "agent/methods/inlines.h"
+#include "agent/methods/source_map.h"
 
 #include "tests/random.h"
 #include "tests/sanitized.h"

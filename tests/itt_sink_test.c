@@ -59,8 +59,8 @@ static int reports_a_tree(void)
         return 1;
     }
     int failed = occupancy_load(sink, &inlined_code) != 0;
-    failed |= !occupancy_unload(sink, inlined_code.address, NULL);
-    failed |= !occupancy_unload(sink, 0xdead, NULL);
+    failed |= !occupancy_unload(sink, inlined_code.address, -1);
+    failed |= !occupancy_unload(sink, 0xdead, -1);
     occupancy_close(sink);
     return failed;
 }
@@ -193,7 +193,7 @@ static int reports_many(void)
             .facts = CODE_FACTS_UNKNOWN, .address = 0x10000 + i * 64, .size = 64, .name = "many"};
         failed |= occupancy_load(sink, &code) != 0;
         if (i % 3 == 2) {
-            failed |= !occupancy_unload(sink, 0x10000 + (i - 1) * 64, NULL);
+            failed |= !occupancy_unload(sink, 0x10000 + (i - 1) * 64, -1);
         }
     }
     for (uint64_t i = 0; i < 6000; i++) {
@@ -205,7 +205,7 @@ static int reports_many(void)
         failed |= occupancy_load(sink, &code) != 0;
     }
     for (uint64_t i = 0; i < 6000; i++) {
-        failed |= !occupancy_unload(sink, 0x10000 + i * 64, NULL);
+        failed |= !occupancy_unload(sink, 0x10000 + i * 64, -1);
     }
     occupancy_close(sink);
     return failed;

@@ -1,6 +1,6 @@
 /* The journal of threads: what threads write, the reader tells, at any moment; and broken journals.
  */
-#include "agent/journal.h"
+#include "agent/threads/journal.h"
 #include "format/threads.h"
 #include "jdtool/jitdump/thread_journal.h"
 #include "random.h"
@@ -11,6 +11,7 @@
 #include "writer/stamp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -34,7 +35,8 @@ static int close_all(void **state)
 static const char *open_writer(void **state, uint64_t max_bytes)
 {
     const char *path = scratch_path(state, "jit-1.threads");
-    const struct journal_options options = {.path = path, .pid = 1, .max_bytes = max_bytes};
+    const struct journal_options options = {
+        .directory = AT_FDCWD, .path = path, .pid = 1, .max_bytes = max_bytes};
     assert_int_equal(journal_open(&options), 0);
     assert_true(journal_is_open());
     return path;
@@ -209,6 +211,107 @@ static void sessions_follow_each_other(void **state)
     }
 }
 
+/* ---- Very many ---- */
+
+enum { MANY = SANITIZED ? 5000 : JOURNAL_CHUNKS + 600 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t all_told;
+    pthread_cond_t may_end;
+    unsigned told;
+    bool go_on;
+} many = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .all_told = PTHREAD_COND_INITIALIZER,
+          .may_end = PTHREAD_COND_INITIALIZER};
+
+static void *tell_and_live(void *argument)
+{
+    uint32_t *tid = argument;
+    *tid = (uint32_t)process_thread_id();
+    journal_mount(*tid);
+    pthread_mutex_lock(&many.lock);
+    many.told++;
+    pthread_cond_signal(&many.all_told);
+    while (!many.go_on) {
+        pthread_cond_wait(&many.may_end, &many.lock);
+    }
+    pthread_mutex_unlock(&many.lock);
+    return NULL;
+}
+
+/* Those that have nothing to tell at the moment hold nothing. */
+static void threads_that_live_are_any_number(void **state)
+{
+    static uint32_t tids[MANY];
+    static pthread_t threads[MANY];
+    pthread_attr_t small;
+    unsigned count = 0;
+    const char *path = open_writer(state, 0);
+    many.told = 0;
+    many.go_on = false;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, SANITIZED ? 256 * 1024 : 32 * 1024);
+    while (count < MANY &&
+           pthread_create(&threads[count], &small, tell_and_live, &tids[count]) == 0) {
+        count++;
+    }
+    pthread_mutex_lock(&many.lock);
+    while (many.told < count) {
+        pthread_cond_wait(&many.all_told, &many.lock);
+    }
+    uint64_t all = stamp_monotonic();
+    many.go_on = true;
+    pthread_cond_broadcast(&many.may_end);
+    pthread_mutex_unlock(&many.lock);
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    journal_close();
+    if (count < MANY) {
+        print_message("only %u threads can be had here\n", count);
+        skip();
+    }
+    assert_int_equal(thread_journal_open(path, true, &journal), 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct thread_identity found = at(tids[i], all, "java");
+        assert_false(found.is_unknown);
+        assert_int_equal(found.virtual_id, tids[i]);
+    }
+}
+
+/* A thread that was idle for so long that its chunk is another's goes on where it was. */
+static void who_was_idle_goes_on(void **state)
+{
+    enum { TIMES = 4 };
+    const char *path = open_writer(state, 0);
+    uint32_t tid = (uint32_t)process_thread_id();
+    uint64_t times[TIMES];
+    uint32_t other = 0;
+    pthread_t thread;
+    many.go_on = true;
+    for (uint64_t i = 0; i < TIMES; i++) {
+        struct stat before;
+        struct stat now;
+        assert_int_equal(stat(path, &before), 0);
+        journal_mount(i + 1);
+        times[i] = stamp_monotonic();
+        do { /* until it is in the file, and then two rounds of idleness */
+            assert_int_equal(stat(path, &now), 0);
+        } while (now.st_size == before.st_size);
+        const struct timespec rounds = {.tv_nsec = 120000000};
+        nanosleep(&rounds, NULL);
+        assert_int_equal(pthread_create(&thread, NULL, tell_and_live, &other), 0);
+        pthread_join(thread, NULL);
+    }
+    journal_close();
+    assert_int_equal(thread_journal_open(path, true, &journal), 0);
+    for (uint64_t i = 0; i < TIMES; i++) {
+        assert_int_equal(at(tid, times[i], "java").virtual_id, i + 1);
+    }
+    assert_int_equal(at(other, UINT64_MAX, "java").virtual_id, other);
+}
+
 static void a_limit_ends_it(void **state)
 {
     const char *path = open_writer(state, 100000);
@@ -355,7 +458,8 @@ static void what_is_old_is_forgotten(void **state)
 static void the_newest_is_kept(void **state)
 {
     const char *path = scratch_path(state, "jit-1.threads");
-    const struct journal_options options = {.path = path, .pid = 1, .endless = true};
+    const struct journal_options options = {
+        .directory = AT_FDCWD, .path = path, .pid = 1, .endless = true};
     const uint64_t most = THREADS_KEPT + (UINT64_C(4) << 20);
     char text[THREADS_TEXT_MAX];
     struct stat about = {0};
@@ -390,6 +494,8 @@ int main(void)
         TEST(labels_stay_with_a_virtual_thread),
         TEST(what_is_unmounted_was_mounted),
         TEST(sessions_follow_each_other),
+        TEST(threads_that_live_are_any_number),
+        TEST(who_was_idle_goes_on),
         TEST(a_limit_ends_it),
         TEST(what_is_old_is_forgotten),
         TEST(the_newest_is_kept),

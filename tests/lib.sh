@@ -13,6 +13,28 @@ fail() {
     exit 1
 }
 
+# part WHAT COMMAND…: whether the machine has what a part of the test needs, which the command finds out. A part
+# that is left out is named: "LEFT OUT: WHAT: needs COMMAND".
+part() {
+    local what=$1
+    shift
+    "$@" >/dev/null 2>&1 || { printf 'LEFT OUT: %s: needs %s\n' "$what" "$*"; return 1; }
+}
+
+is_root() {
+    [ "${EUID:-$(id -u)}" = 0 ]
+}
+
+# other_user_runs: whether programs can be run as somebody else.
+other_user_runs() {
+    is_root && command -v setpriv
+}
+
+# own_mounts: whether a mount can be made that nobody else sees.
+own_mounts() {
+    is_root && unshare --mount true
+}
+
 note() {
     printf -- '-- %s\n' "$*"
 }
@@ -57,6 +79,14 @@ is_up() {
 # pause does not.
 has_worked() {
     (($(awk '{ print $14 + $15 }' "/proc/$1/stat") >= $2 * $(getconf CLK_TCK)))
+}
+
+# works_on PID MILLISECONDS: until the process has had so much more processor time, a minute at most.
+works_on() {
+    local enough
+    enough=$(awk -v more="$2" -v hz="$(getconf CLK_TCK)" '{ print $14 + $15 + more * hz / 1000 }' "/proc/$1/stat")
+    # shellcheck disable=SC2016
+    wait_until 60 "processor time of $1" awk -v enough="$enough" '$14 + $15 < enough { exit 1 }' "/proc/$1/stat"
 }
 
 # generated_frames: of what perf script shows of a result with ip, sym and dso, the frames in generated code and

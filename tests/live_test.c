@@ -1,7 +1,8 @@
 /* What jdtool live stands on: waits, children, leases, files of others, what the doctor says. */
 #include "jdtool/base/text.h"
+#include "jdtool/doctor/doctor.h"
 #include "jdtool/live/child.h"
-#include "jdtool/live/doctor.h"
+#include "jdtool/live/fetch.h"
 #include "jdtool/live/kernel.h"
 #include "jdtool/live/lease.h"
 #include "jdtool/live/session.h"
@@ -184,7 +185,64 @@ static void only_regular_files_are_opened_and_through_no_link(void **state)
         assert_int_equal(chown(scratch_path(state, "file"), 65533, 65533), 0);
         assert_int_equal(open_file_below(directory, "file", 65534, O_RDONLY), -EPERM);
     }
+    /* Where the kernel has no openat2. */
+    assert_int_equal(open_below_by_steps(directory, "link", O_RDONLY), -ELOOP);
+    assert_int_equal(open_below_by_steps(directory, "below/file", O_RDONLY), -ENOTDIR);
+    assert_int_equal(open_below_by_steps(directory, "../etc/passwd", O_RDONLY), -EXDEV);
+    assert_int_equal(open_below_by_steps(directory, "..", O_RDONLY), -EXDEV);
+    assert_int_equal(open_below_by_steps(directory, "file/", O_RDONLY), -ENOTDIR);
+    assert_int_equal(open_below_by_steps(directory, "nothing", O_RDONLY), -ENOENT);
+    assert_int_equal(mkdir(scratch_path(state, "inner"), 0700), 0);
+    assert_int_equal(rename(scratch_path(state, "file"), scratch_path(state, "inner/file")), 0);
+    file = open_below_by_steps(directory, ".//inner/./file", O_RDONLY);
+    assert_true(file >= 0);
+    close(file);
     close(directory);
+}
+
+/* 3 GB by its size, 8 KB by what it holds: so much is copied, and written. */
+static void a_size_that_is_claimed_costs_nothing(void **state)
+{
+    static const char end[] = "end";
+    const off_t far = (off_t)3 << 30;
+    struct stat status;
+    char text[8] = "";
+    struct fetch fetch = {
+        .dump = open(scratch_path(state, "sparse"), O_RDWR | O_CREAT | O_CLOEXEC, 0600),
+        .directory = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC),
+        .beside = {-1, -1, -1},
+        .name = "jit-7.dump",
+        .owner = geteuid()};
+    assert_int_equal(pwrite(fetch.dump, "head", 4, 0), 4);
+    assert_int_equal(pwrite(fetch.dump, end, sizeof end, far), sizeof end);
+    assert_int_equal(ftruncate(fetch.dump, far + far), 0);
+    assert_int_equal(mkdir(scratch_path(state, "profile"), 0700), 0);
+    assert_int_equal(fetch_copy(&fetch, scratch_path(state, "profile"), false), 0);
+    fetch_close(&fetch);
+    int fd = open(scratch_path(state, "profile/jit-7.dump"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_true(status.st_blocks * 512 < 1 << 20);
+    assert_true(pread(fd, text, sizeof text, far) >= (ssize_t)sizeof end);
+    assert_string_equal(text, end);
+    close(fd);
+}
+
+static void what_a_file_holds_is_copied_up_to_a_limit(void **state)
+{
+    static char text[10000];
+    static char back[sizeof text];
+    int from = open(scratch_path(state, "from"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int to = open(scratch_path(state, "to"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    memset(text, 'x', sizeof text);
+    assert_int_equal(pwrite(from, text, sizeof text, 0), sizeof text);
+    assert_int_equal(copy_file_data(from, to, sizeof text), 0);
+    assert_int_equal(pread(to, back, sizeof back, 0), sizeof back);
+    assert_memory_equal(text, back, sizeof text);
+    assert_int_equal(ftruncate(to, 0), 0);
+    assert_int_equal(copy_file_data(from, to, 100), -EFBIG);
+    assert_int_equal(lseek(to, 0, SEEK_END), 100);
+    close(from);
+    close(to);
 }
 
 static void staging_directories_are_known_by_name(void **state)
@@ -279,18 +337,18 @@ TELLS(hostile, doctor_poor(doctor, "mend\033[2J it", "%s", "a\nBAD   check \033[
 static void the_doctor_judges(void **state)
 {
     (void)state;
-    STARTS(told(full_disk, true), "BAD   check            99MB in /d -> make room");
+    STARTS(told(full_disk, true), "BAD   check            99MB in /d -> free some space");
     STARTS(told(small_disk, false), "poor  check            2.0GB in /d");
     STARTS(told(big_disk, false), "ok    check            2.0GB in /d");
     STARTS(told(small_cache, false), "ok    check            /c holds 1.0GB\n");
     STARTS(told(big_cache, false), "poor ");
-    STARTS(told(old_perf, true), "BAD   check            5.10 cannot tell");
+    STARTS(told(old_perf, true), "BAD   check            5.10 cannot report");
     STARTS(told(perf_6, false), "ok    check            6.1; ");
     STARTS(told(perf_7, false), "ok    check            7.2\n");
     STARTS(told(no_perf, false),
            "poor  check            WARNING: perf not found for kernel 6.1: no");
-    STARTS(told(jdk_17, false), "ok    check            JDK 17, tried: names, lines");
-    STARTS(told(jdk_19, false), "ok    check            JDK 19; tried on those around it");
+    STARTS(told(jdk_17, false), "ok    check            JDK 17, tested: names, lines");
+    STARTS(told(jdk_19, false), "ok    check            JDK 19; neighbouring versions are tested");
     STARTS(told(jdk_99, false), "poor ");
     STARTS(told(jdk_unknown, false), "poor ");
     const char *line = told(hostile, false);
@@ -345,6 +403,8 @@ int main(void)
         JD_TEST(programs_are_found_as_a_shell_does),
         JD_TEST(a_lease_lives_as_long_as_one_holds_it),
         JD_TEST(only_regular_files_are_opened_and_through_no_link),
+        JD_TEST(a_size_that_is_claimed_costs_nothing),
+        JD_TEST(what_a_file_holds_is_copied_up_to_a_limit),
         JD_TEST(staging_directories_are_known_by_name),
         JD_TEST(a_tree_is_removed_but_not_what_its_links_lead_to),
         JD_TEST(the_users_options_come_first),

@@ -1,6 +1,6 @@
 /* The cache of methods against a JVM that is played here: its ids die, come back, change. */
-#include "agent/method_cache.h"
-#include "agent/source_map.h"
+#include "agent/methods/method_cache.h"
+#include "agent/methods/source_map.h"
 
 #include "tests/random.h"
 

@@ -20,14 +20,19 @@ static int close_all(void **state)
     return scratch_remove(state);
 }
 
-static int open_built(const char *directory)
+static void write_built(const char *path)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s/t.methods", directory);
     FILE *file = fopen(path, "we");
     assert_non_null(file);
     assert_int_equal(fwrite(builder.bytes, 1, builder.size, file), builder.size);
     fclose(file);
+}
+
+static int open_built(const char *directory)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/t.methods", directory);
+    write_built(path);
     return method_names_open(path, NULL, NULL, &names);
 }
 
@@ -213,6 +218,37 @@ static void test_not_a_table(void **state)
     assert_int_equal(method_names_open("/nonexistent", NULL, NULL, &names), -ENOENT);
 }
 
+/* Living methods are told of once more in each segment's table, a while after it has begun. */
+static void test_tables_of_segments_are_closed(void **state)
+{
+    build();
+    assert_int_equal(open_built(*state), 0);
+    int fd = dup(STDERR_FILENO); /* the next ones are above */
+    close(fd);
+    const char *path = scratch_path(state, "t.methods");
+    for (uint64_t end = 10000; end < 40000; end += 1000) {
+        methods_start(&builder);
+        unlink(path); /* the one before is open still */
+        write_built(path);
+        assert_int_equal(method_names_continue(names, path, end, false), 1);
+        method_names_let_go(names, UINT64_MAX);
+        assert_string_equal(name_at(0x1000, end), "java.lang.Object.wait()");
+        methods_begin(&builder, METHODS_FOUND, end, "java/lang/Object.java");
+        methods_add(&builder, 0x1000, 0x9000, 20, "java.lang.Object.wait()", lines);
+        methods_end(&builder);
+        write_built(path); /* it begins with what is there */
+        assert_int_equal(method_names_update(names, false), 0);
+        method_names_let_go(names, end); /* too early */
+        method_names_let_go(names, end + 1);
+        int next = dup(STDERR_FILENO);
+        close(next);
+        assert_true(next <= fd);
+    }
+    assert_string_equal(name_at(0x1000, 50000), "java.lang.Object.wait()");
+    assert_null(method_names_detail(names, method_names_at(names, 0x2000, 2000)));
+    assert_int_equal(method_names_count(names), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +262,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_torn_tail_keeps_the_rest, scratch_create, close_all),
         cmocka_unit_test_setup_teardown(test_broken_records, scratch_create, close_all),
         cmocka_unit_test_setup_teardown(test_not_a_table, scratch_create, close_all),
+        cmocka_unit_test_setup_teardown(test_tables_of_segments_are_closed, scratch_create,
+                                        close_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,8 +132,8 @@ static void all_get_the_same_stamp_and_index(void **state)
         assert_int_equal(notes[i]->index, index);
         assert_true(notes[i]->from > occupancy_start(occupancy));
     }
-    assert_true(occupancy_unload(occupancy, 0x2000, NULL));
-    assert_true(occupancy_unload(occupancy, 0x2000, NULL));
+    assert_true(occupancy_unload(occupancy, 0x2000, -1));
+    assert_true(occupancy_unload(occupancy, 0x2000, -1));
     assert_int_equal(notes[0]->unloads, 1);
     occupancy_close(occupancy);
     assert_true(closed[0] && closed[1]);
@@ -172,7 +172,7 @@ static void swept_code_left_when_it_was_swept(void **state)
     frozen = 20000;
     occupancy_swept(occupancy);
     frozen = 30000;
-    assert_true(occupancy_unload(occupancy, 0x1000, NULL));
+    assert_true(occupancy_unload(occupancy, 0x1000, -1));
     frozen = 40000;
     code = code_at(0x1000, 2);
     assert_int_equal(occupancy_load(occupancy, &code), 0);
@@ -270,7 +270,7 @@ static void a_fork_hears_nothing(void **state)
         struct code code = code_at(0x1000, 1);
         bool silent = occupancy_load(occupancy, &code) == -EPIPE &&
                       occupancy_move(occupancy, 1, 2, 3) == -EPIPE &&
-                      occupancy_unload(occupancy, 0x1000, NULL) && occupancy_is_dead(occupancy) &&
+                      occupancy_unload(occupancy, 0x1000, -1) && occupancy_is_dead(occupancy) &&
                       notes[0]->loads == 0;
         occupancy_close(occupancy);
         _exit(silent && !closed[0] && !closed[1] ? 0 : 1);

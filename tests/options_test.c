@@ -1,5 +1,5 @@
 /* Every option and value, and what is said of wrong ones. */
-#include "agent/options.h"
+#include "agent/session/options.h"
 
 #include "writer/message.h"
 

@@ -88,7 +88,7 @@ static unsigned load_all(struct occupancy *sink)
         };
         loaded += occupancy_load(sink, &code) == 0;
         if (i % 7 == 0) {
-            occupancy_unload(sink, code.address, NULL);
+            occupancy_unload(sink, code.address, -1);
         }
     }
     return loaded;

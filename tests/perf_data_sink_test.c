@@ -2,14 +2,15 @@
  * The perf.data sink, told of resolved samples as the stream tells them: what is mapped where and
  * when, what chains become, what the images say.
  */
+#include "jdtool/images/image_frames.h"
+#include "jdtool/images/perf_data_sink.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/sinks/image_frames.h"
-#include "jdtool/sinks/perf_data_sink.h"
 #include "tests/dump_builder.h"
 #include "tests/perf_file.h"
 #include "tests/result_reader.h"
 #include "tests/scratch.h"
+#include "tests/stacks.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -144,9 +145,8 @@ static struct resolved_frame frame_of(struct world *world, uint8_t kind,
 /* Tells of a sample whose own address is the first user entry of the chain. */
 static void tell(struct world *world, uint32_t pid, uint64_t time, const uint64_t *chain,
                  uint32_t chain_count, const struct resolved_frame *frames, uint32_t frame_count,
-                 uint32_t code, bool unwound)
+                 bool unwound)
 {
-    const struct resolved_code *touched[] = {&world->codes[code], world->also_touched};
     uint64_t words[64] = {chain[1], pid | (uint64_t)pid << 32, time, chain_count};
     memcpy(words + 4, chain, chain_count * sizeof *chain);
     uint64_t at = 4 + chain_count;
@@ -167,10 +167,10 @@ static void tell(struct world *world, uint32_t pid, uint64_t time, const uint64_
     recorded.unwound = unwound;
     struct resolved_sample sample = {.time = time,
                                      .thread = {.pid = pid, .tid = pid, .jvm = &world->module},
-                                     .frames = frames,
-                                     .frame_count = frame_count,
-                                     .touched = touched,
-                                     .touched_count = world->also_touched ? 2 : 1,
+                                     .stacks = test_stacks(),
+                                     .node = test_stack(frames, frame_count),
+                                     .branches = &world->also_touched,
+                                     .branch_count = world->also_touched != NULL,
                                      .recorded = &recorded};
     assert_int_equal(world->sink->ops->sample(world->sink, &sample), 0);
 }
@@ -182,7 +182,7 @@ static void tell_of(struct world *world, uint32_t pid, uint64_t time, uint32_t c
     struct resolved_frame frame =
         frame_of(world, RESOLVED_COMPILED, world->codes[code].method, chain[1], 0);
     frame.code = &world->codes[code];
-    tell(world, pid, time, chain, 2, &frame, 1, code, false);
+    tell(world, pid, time, chain, 2, &frame, 1, false);
 }
 
 static void tell_record(struct world *world, uint32_t type, uint16_t misc, const uint64_t *words,
@@ -193,6 +193,9 @@ static void tell_record(struct world *world, uint32_t type, uint16_t misc, const
     memcpy(bytes, &header, sizeof header);
     memcpy(bytes + sizeof header, words, count * 8);
     struct perf_record record = {.type = type, .misc = misc, .size = header.size, .bytes = bytes};
+    struct mapping mapping;
+    record.id = perf_record_id(world->data, &record);
+    record.mapping = mapping_decode(&record, &mapping) ? &mapping : NULL;
     assert_int_equal(world->sink->ops->record(world->sink, &record, superseded), 0);
 }
 
@@ -348,7 +351,7 @@ static void frames_without_code_are_addresses_of_their_image(void **state)
         frame_of(&world, RESOLVED_INLINED, &world.inlined, CODE + 4, 12),
         frame_of(&world, RESOLVED_COMPILED, &world.m, CODE + 4, 10),
     };
-    tell(&world, PID, 1000200, chain, 4, frames, 5, M, false);
+    tell(&world, PID, 1000200, chain, 4, frames, 5, false);
     /* Unwound: the chain is the kernel's part, the frames go on behind it. */
     uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER};
     struct resolved_frame unwound[] = {
@@ -359,7 +362,7 @@ static void frames_without_code_are_addresses_of_their_image(void **state)
         frame_of(&world, RESOLVED_COMPILED, &world.m, CODE + 4, 10),
         frame_of(&world, RESOLVED_NATIVE, NULL, 0x400000 - 1, 0),
     };
-    tell(&world, PID, 1000300, kernel, 3, unwound, 6, M, true);
+    tell(&world, PID, 1000300, kernel, 3, unwound, 6, true);
     finish(&world);
 
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
@@ -397,7 +400,7 @@ static void without_expansion_inlined_frames_are_left_out(void **state)
         frame_of(&world, RESOLVED_INLINED, &world.inlined, CODE + 4, 11),
         frame_of(&world, RESOLVED_COMPILED, &world.m, CODE + 4, 10),
     };
-    tell(&world, PID, 1000200, chain, 2, frames, 2, M, false);
+    tell(&world, PID, 1000200, chain, 2, frames, 2, false);
     finish(&world);
     uint32_t count = read_result(scratch_path(state, "r.data"), seen, 16);
     assert_int_equal(count, 3);
@@ -570,7 +573,7 @@ static void what_does_not_fit_is_still_named_or_told(void **state)
         many[i] = frame_of(&world, RESOLVED_NATIVE, NULL, 0x400000 + i, 0);
     }
     uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0};
-    tell(&world, PID, 1000200, kernel, 1, many, 9000, M, true);
+    tell(&world, PID, 1000200, kernel, 1, many, 9000, true);
     assert_int_equal(world.sink->ops->end(world.sink), 0);
     struct perf_data *data;
     struct perf_record record;

@@ -441,17 +441,17 @@ static void records_tell_their_time(void **state)
     struct perf_record record;
     assert_int_equal(perf_data_open(scratch_path(state, "times"), &data), 0);
     assert_int_equal(perf_data_next(data, &record), 1);
-    assert_int_equal(perf_record_id(data, &record).time, 777);
-    assert_int_equal(perf_record_id(data, &record).tid, 43);
+    assert_int_equal(record.id.time, 777);
+    assert_int_equal(record.id.tid, 43);
     assert_int_equal(perf_data_next(data, &record), 1);
-    assert_false(perf_record_id(data, &record).has_time);
-    assert_int_equal(perf_record_id(data, &record).pid, 42);
+    assert_false(record.id.has_time);
+    assert_int_equal(record.id.pid, 42);
     assert_int_equal(perf_data_next(data, &record), 1);
-    assert_true(perf_record_id(data, &record).has_time);
-    assert_int_equal(perf_record_id(data, &record).time, 0);
+    assert_true(record.id.has_time);
+    assert_int_equal(record.id.time, 0);
     assert_int_equal(perf_data_next(data, &record), 1);
-    assert_false(perf_record_id(data, &record).has_time);
-    assert_int_equal(perf_record_id(data, &record).pid, UINT32_MAX);
+    assert_false(record.id.has_time);
+    assert_int_equal(record.id.pid, UINT32_MAX);
 
     uint8_t out[PERF_SAMPLE_ID_MAX];
     assert_int_equal(perf_put_sample_id(data, 42, 43, 777, out), 48);
@@ -697,10 +697,9 @@ static void a_mapping_tells_its_build_id(void **state)
     struct perf_record record;
     assert_int_equal(perf_data_open(scratch_path(state, "mapped"), &data), 0);
     for (int i = 0; i < 5; i++) {
-        struct mapping mapping;
-        uint32_t pid;
         assert_int_equal(perf_data_next(data, &record), 1);
-        assert_true(mapping_decode(data, &record, &mapping, &pid));
+        assert_non_null(record.mapping);
+        struct mapping mapping = *record.mapping;
         assert_string_equal(mapping.path, "/lib/x.so");
         uint8_t size = i < 2 ? sizes[i] : 0; /* a size that cannot be is none */
         assert_int_equal(mapping.build_id_size, size);

@@ -76,7 +76,7 @@ static void unloaded_code_keeps_its_line_until_reuse(void **state)
     const char *path = scratch_path(state, "map");
     struct occupancy *sink = open_map(path);
     load(sink, 0x1000, 0x100, "first", false);
-    assert_true(occupancy_unload(sink, 0x1000, NULL));
+    assert_true(occupancy_unload(sink, 0x1000, -1));
     assert_map_is(path, "1000 100 first\n");
     load(sink, 0x1040, 0x40, "second", false);
     assert_map_is(path, "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
@@ -175,7 +175,7 @@ static const char *name_of(uint32_t number)
 static void apply(struct occupancy *sink, const struct operation *operation)
 {
     if (operation->unload) {
-        occupancy_unload(sink, BASE + operation->at, NULL);
+        occupancy_unload(sink, BASE + operation->at, -1);
     } else {
         assert_int_equal(
             load(sink, BASE + operation->at, operation->size, name_of(operation->number), false),
@@ -348,7 +348,7 @@ static void *load_many(void *argument)
         struct operation operation = next_operation(&loader->seed, number);
         static const char name[] = "code 500 "; /* one that read_line takes for whole */
         if (operation.unload) {
-            occupancy_unload(loader->sink, BASE + operation.at, NULL);
+            occupancy_unload(loader->sink, BASE + operation.at, -1);
         } else if (load(loader->sink, BASE + operation.at, operation.size, name, false) != 0) {
             loader->failed = true;
         }

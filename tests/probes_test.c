@@ -1,7 +1,7 @@
 /* The agent tells of as many events as it may, by chance, and what is told stands for all; the
  * functions that it calls for each begin with what the kernel probes cheaply. */
-#include "agent/probes.h"
-#include "agent/virtual_waits.h"
+#include "agent/events/probes.h"
+#include "agent/threads/virtual_waits.h"
 
 #include "format/event_probe.h"
 

@@ -54,9 +54,12 @@ static void take(struct perf_file *file)
 {
     struct perf_event_header header;
     memcpy(&header, file->records, sizeof header);
-    const struct perf_record record = {
+    struct perf_record record = {
         .type = header.type, .misc = header.misc, .size = header.size, .bytes = file->records};
-    assert_int_equal(process_table_add(table, data, &record, &change), 0);
+    struct mapping mapping;
+    record.id = perf_record_id(data, &record);
+    record.mapping = mapping_decode(&record, &mapping) ? &mapping : NULL;
+    assert_int_equal(process_table_add(table, &record, &change), 0);
     file->size = 0;
 }
 
@@ -236,6 +239,139 @@ static void a_process_ends_with_its_last_thread(void **state)
     assert_null(process_table_at(table, 1));
 }
 
+/* Others that come and go, of which the last are kept: enough that what has ended before is not. */
+static void others_end(uint32_t from)
+{
+    for (uint32_t i = from; i < from + 900; i++) {
+        task(PERF_RECORD_FORK, i, 1, i, 7);
+        task(PERF_RECORD_EXIT, i, 1, i, 8);
+    }
+}
+
+/* 'perf record -p' tells of the threads that it finds by COMM alone, before or behind mappings. */
+static void threads_told_by_name_keep_their_process(void **state)
+{
+    (void)state;
+    comm(5, 5, "java", false);
+    map(5, 0x1000, 0x2000, 0, "/a");
+    for (uint32_t tid = 50; tid < 60; tid++) {
+        comm(5, tid, "pool", false);
+    }
+    for (uint32_t i = 0; i < 2000; i++) { /* as many threads as may have ended and be kept */
+        task(PERF_RECORD_FORK, 5, 5, 2000 + i, 7);
+        task(PERF_RECORD_EXIT, 5, 5, 2000 + i, 8);
+    }
+    for (uint32_t tid = 50; tid < 60; tid++) {
+        task(PERF_RECORD_EXIT, 5, 5, tid, 9);
+        task(PERF_RECORD_EXIT, 5, 5, tid, 9); /* told twice */
+    }
+    others_end(10000);
+    assert_string_equal(at(5, 0x1000), "/a+0"); /* its first thread lives */
+    task(PERF_RECORD_EXIT, 5, 5, 5, 10);
+    others_end(20000);
+    assert_null(process_table_at(table, 5));
+}
+
+/* The kernel takes a thread apart after its EXIT: it has its name still, until others have ended.
+ */
+static void an_ended_thread_keeps_its_name_for_a_while(void **state)
+{
+    (void)state;
+    comm(5, 5, "java", false);
+    comm(5, 51, "pool", false);
+    task(PERF_RECORD_EXIT, 5, 5, 51, 6);
+    assert_string_equal(process_table_comm(table, 51), "pool");
+    others_end(10000);
+    assert_string_equal(process_table_comm(table, 51), "");
+    comm(5, 52, "pool", false);
+    uint32_t number = process_table_thread_number(table, 52);
+    task(PERF_RECORD_EXIT, 5, 5, 52, 7);
+    comm(5, 52, "another", false); /* its number was given again */
+    assert_int_not_equal(process_table_thread_number(table, 52), number);
+    others_end(20000);
+    assert_string_equal(process_table_comm(table, 52), "another");
+}
+
+/* Of a process that only a mapping has told of the first thread lives, as far as is known. */
+static void a_mapped_process_has_a_thread(void **state)
+{
+    (void)state;
+    map(5, 0x1000, 0x2000, 0, "/a");
+    task(PERF_RECORD_EXIT, 5, 5, 51, 6); /* nobody told that it began */
+    task(PERF_RECORD_FORK, 5, 5, 52, 7);
+    task(PERF_RECORD_EXIT, 5, 5, 52, 8);
+    others_end(10000);
+    assert_string_equal(at(5, 0x1000), "/a+0");
+}
+
+/* The end of its last thread was told too early: records of other processors' buffers. */
+static void a_process_with_a_thread_again_is_kept(void **state)
+{
+    (void)state;
+    map(5, 0x1000, 0x2000, 0, "/a");
+    task(PERF_RECORD_EXIT, 5, 5, 5, 6);
+    task(PERF_RECORD_FORK, 5, 5, 51, 7);
+    others_end(10000);
+    assert_string_equal(at(5, 0x1000), "/a+0");
+    task(PERF_RECORD_EXIT, 5, 5, 51, 8); /* and now it ends, once */
+    others_end(20000);
+    assert_null(process_table_at(table, 5));
+}
+
+/* The threads of a process that has run another program, or is gone, are not its successor's. */
+static void late_ends_are_those_of_the_process_before(void **state)
+{
+    (void)state;
+    map(5, 0x1000, 0x2000, 0, "/a");
+    task(PERF_RECORD_FORK, 5, 5, 51, 5);
+    comm(5, 5, "other", true);
+    map(5, 0x1000, 0x2000, 0, "/b");
+    task(PERF_RECORD_EXIT, 5, 5, 51, 6);
+    others_end(10000);
+    assert_string_equal(at(5, 0x1000), "/b+0");
+    task(PERF_RECORD_FORK, 7, 1, 5, 7); /* a tid that is another process' now */
+    others_end(20000);
+    assert_null(process_table_at(table, 5));
+}
+
+/* A thread whose process is forgotten ends nobody's who has got its place. */
+static void late_ends_are_nobodys(void **state)
+{
+    (void)state;
+    task(PERF_RECORD_FORK, 5, 1, 5, 4);
+    task(PERF_RECORD_FORK, 5, 5, 51, 5);
+    task(PERF_RECORD_FORK, 5, 1, 5, 6);
+    for (uint32_t i = 0; i < 900; i++) { /* each of these gets the place of one that is forgotten */
+        task(PERF_RECORD_FORK, 10000 + i, 1, 10000 + i, 7);
+        task(PERF_RECORD_EXIT, 10000 + i, 1, 10000 + i, 7);
+        map(30000 + i, 0x1000, 0x2000, 0, "/a");
+    }
+    task(PERF_RECORD_EXIT, 5, 5, 51, 8);
+    others_end(10000);
+    for (uint32_t i = 0; i < 900; i++) {
+        assert_string_equal(at(30000 + i, 0x1000), "/a+0");
+    }
+}
+
+static void a_process_is_forgotten_once(void **state)
+{
+    (void)state;
+    map(5, 0x1000, 0x2000, 0, "/a");
+    task(PERF_RECORD_EXIT, 5, 5, 5, 6);
+    task(PERF_RECORD_FORK, 5, 5, 51, 7);
+    task(PERF_RECORD_EXIT, 5, 5, 51, 8);
+    others_end(10000);
+    others_end(20000);
+    for (uint32_t i = 0; i < 900; i++) {
+        map(30000 + i, 0x1000, 0x2000, 0, "/a");
+    }
+    for (uint32_t i = 0; i < 900; i++) {
+        const struct process *process = process_table_at(table, 30000 + i);
+        assert_non_null(process);
+        assert_int_equal(process->pid, 30000 + i);
+    }
+}
+
 static void a_pid_is_given_again(void **state)
 {
     (void)state;
@@ -293,6 +429,13 @@ int main(void)
         TEST(random_mappings_are_those_of_an_array),
         TEST(a_fork_keeps_what_its_parent_had),
         TEST(a_process_ends_with_its_last_thread),
+        TEST(threads_told_by_name_keep_their_process),
+        TEST(an_ended_thread_keeps_its_name_for_a_while),
+        TEST(a_mapped_process_has_a_thread),
+        TEST(a_process_with_a_thread_again_is_kept),
+        TEST(late_ends_are_those_of_the_process_before),
+        TEST(late_ends_are_nobodys),
+        TEST(a_process_is_forgotten_once),
         TEST(a_pid_is_given_again),
         TEST(many_short_processes_take_little_memory),
         TEST(limits_are_told),

@@ -170,11 +170,17 @@ static void living_code_alone_may_fill_a_segment(void **state)
 }
 
 static atomic_uint asked[2];
+static atomic_uint refusals; /* wishes that cannot be seen to, from now on */
 
-static void note_want(void *context, enum record_log_want want)
+static bool note_want(void *context, enum record_log_want want)
 {
     (void)context;
+    if (atomic_load(&refusals) > 0) {
+        atomic_fetch_sub(&refusals, 1);
+        return false;
+    }
     atomic_fetch_add(&asked[want], 1);
+    return true;
 }
 
 static void wait_until(bool (*met)(void))
@@ -358,11 +364,13 @@ static void table_begins_anew_with_each_segment(void **state)
     const struct record_log_header header = {.size = 32};
     record_log_on_want(log, note_want, NULL);
     atomic_store(&asked[RECORD_LOG_WANTS_TABLE], 0);
+    atomic_store(&refusals, 1);
     assert_int_equal(record_log_add_table(log, &header), 0);
     static uint8_t row[1000];
     for (uint64_t i = 0; i < 100; i++) {
         struct iovec piece = {row, sizeof(row)};
         assert_int_equal(record_log_append(log, RECORD_LOG_TABLE, 0, 0, &piece, 1, 0), 0);
+        assert_true(record_log_settle(log));
     }
     record_log_close(log);
     struct stat status;
@@ -372,9 +380,74 @@ static void table_begins_anew_with_each_segment(void **state)
     assert_true(is_there(state, "segment-000002/jit-7.dump"));
 }
 
+/* Also where the clock is coarse, and stamps have run ahead of it to differ. */
+static void the_end_is_later_than_any_record(void **state)
+{
+    const uint64_t ahead = stamp_monotonic() + UINT64_C(1000000000000);
+    struct record_log *log = open_log(state, (struct record_log_options){.thread = true});
+    assert_int_equal(append(log, ahead, 1000), 0);
+    assert_int_equal(append(log, 0x10000, 1000), 0);
+    record_log_close(log);
+    struct decoded_dump dump;
+    decoded_dump_read(&dump, scratch_path(state, "jit-7.dump"));
+    assert_int_equal(dump.count, 3);
+    assert_int_equal(dump.records[2].id, DECODED_CLOSE);
+    assert_int_equal(dump.records[2].stamp, ahead + 1);
+    decoded_dump_free(&dump);
+}
+
+/* Whoever can move a directory has no say in where the files of the session go. */
+static void files_go_where_the_dump_is(void **state)
+{
+    for (unsigned segments = 0; segments < 2; segments++) {
+        struct record_log *log = NULL;
+        const struct record_log_header header = {.size = 32};
+        char given[PATH_MAX];
+        char moved[PATH_MAX];
+        char path[PATH_MAX + 64];
+        struct stat by_name;
+        struct stat by_fd;
+        snprintf(given, sizeof(given), "%s", scratch_path(state, segments ? "segments" : "plain"));
+        snprintf(moved, sizeof(moved), "%s", scratch_path(state, segments ? "moved" : "elsewhere"));
+        assert_int_equal(mkdir(given, 0700), 0);
+        int fd = open(given, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        const struct record_log_options options = {
+            .directory = given, .directory_fd = fd, .pid = 7, .segment = segments ? 65536 : 0};
+        assert_int_equal(record_log_open(&options, &header, &log), 0);
+        close(fd);
+        assert_int_equal(rename(given, moved), 0);
+        assert_int_equal(mkdir(given, 0700), 0);
+        assert_int_equal(record_log_add_table(log, &header), 0);
+        snprintf(path, sizeof(path), "%s%s/jit-7.methods", moved,
+                 segments ? "/segment-000001" : "");
+        assert_int_equal(stat(path, &by_name), 0);
+        assert_int_equal(fstat(record_log_beside(log, "threads", path), &by_fd), 0);
+        assert_int_equal(stat(moved, &by_name), 0);
+        assert_int_equal(by_fd.st_ino, by_name.st_ino);
+        assert_string_equal(path + strlen(given), "/jit-7.threads");
+        record_log_close(log);
+        assert_int_equal(rmdir(given), 0); /* nothing is in it */
+    }
+}
+
+/* A JVM tells of its death before its threads stop. */
+static void the_end_of_a_process_is_later(void **state)
+{
+    struct record_log *log = open_log(state, (struct record_log_options){.thread = true});
+    assert_int_equal(append(log, 0x10000, 1000), 0);
+    record_log_process_ends(log);
+    record_log_close(log);
+    struct decoded_dump dump;
+    decoded_dump_read(&dump, scratch_path(state, "jit-7.dump"));
+    assert_true(dump.records[1].stamp > stamp_monotonic() + UINT64_C(1000000000));
+    decoded_dump_free(&dump);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_end_of_a_process_is_later, set_up, scratch_remove),
+        cmocka_unit_test_setup_teardown(the_end_is_later_than_any_record, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(segments_begin_with_living_code, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(of_segments_only_so_many_are_kept, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(living_code_alone_may_fill_a_segment, set_up,
@@ -388,6 +461,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reserve_is_left_to_others, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(table_begins_anew_with_each_segment, set_up,
                                         scratch_remove),
+        cmocka_unit_test_setup_teardown(files_go_where_the_dump_is, set_up, scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The export of regions: code by instruction, from a dump that is built here. */
+#include "jdtool/exports/export.h"
 #include "jdtool/jitdump/code_index.h"
-#include "jdtool/sinks/export.h"
 #include "tests/dump_builder.h"
 #include "tests/resolved_samples.h"
 
@@ -33,8 +33,8 @@ static void add(struct profile *profile, const struct world *world, uint32_t eve
                                            .time = world_start,
                                            .weight = event ? 1000 : 1000000,
                                            .thread = world->threads[0],
-                                           .frames = frames,
-                                           .frame_count = count,
+                                           .stacks = test_stacks(),
+                                           .node = test_stack(frames, count),
                                            .end = STACK_ROOT};
     assert_int_equal(profile_add(profile, &sample), 0);
 }
@@ -136,7 +136,7 @@ static void everything_is_counted(void **state)
     uint64_t samples[WORLD_EVENTS] = {0};
     for (int i = 0; i < 20000; i++) {
         struct resolved_sample sample = world_sample(world);
-        samples[sample.event->id] += sample.frame_count > 0;
+        samples[sample.event->id] += sample.node != 0;
         assert_int_equal(profile_add(profile, &sample), 0);
     }
     char *json = regions_of(profile);

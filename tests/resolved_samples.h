@@ -6,8 +6,9 @@
 #ifndef JD_TESTS_RESOLVED_SAMPLES_H
 #define JD_TESTS_RESOLVED_SAMPLES_H
 
-#include "jdtool/sinks/sample_sink.h"
+#include "jdtool/resolve/sample_sink.h"
 #include "tests/random.h"
+#include "tests/stacks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,8 @@ struct world {
     struct resolved_thread threads[WORLD_THREADS];
     struct recorded_event events[WORLD_EVENTS];
     struct recording recording;
-    struct resolved_frame frames[WORLD_DEPTH];
+    struct resolved_frame frames[WORLD_DEPTH]; /* of the last sample */
+    uint32_t frame_count;
 };
 
 static const uint64_t world_start = UINT64_C(5000000000000);
@@ -190,14 +192,15 @@ static inline struct resolved_sample world_sample(struct world *world)
         /* The innermost frame comes first; depth counts from there. */
         count += world_make_address(world, &world->frames[count], WORLD_DEPTH - count, count);
     }
+    world->frame_count = count;
     world->time += 1000000 + random_below(&world->random, 1000);
     return (struct resolved_sample){
         .event = &world->events[event],
         .time = world->time,
         .weight = event ? 1000 : 1000000,
         .thread = world->threads[random_below(&world->random, WORLD_THREADS)],
-        .frames = world->frames,
-        .frame_count = count,
+        .stacks = test_stacks(),
+        .node = test_stack(world->frames, count),
         .end = STACK_ROOT,
     };
 }

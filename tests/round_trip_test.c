@@ -377,7 +377,7 @@ static void round_trip(void **state, bool samply)
     for (uint32_t i = 0; i < CODES; i++) {
         make_sample(&samples[i], i, &seed);
         if (random_below(&seed, 2)) {
-            occupancy_unload(sink, samples[i].code.address, NULL);
+            occupancy_unload(sink, samples[i].code.address, -1);
         }
         assert_int_equal(occupancy_load(sink, &samples[i].code), 0);
     }
@@ -469,7 +469,7 @@ static char *write_samples(const char *directory, bool tree_lines, const bool *u
     assert_int_equal(open_jitdump(&options, &sink), 0);
     for (uint32_t i = 0; i < CODES; i++) {
         if (unloaded[i]) {
-            occupancy_unload(sink, samples[i].code.address, NULL);
+            occupancy_unload(sink, samples[i].code.address, -1);
         }
         assert_int_equal(occupancy_load(sink, &samples[i].code), 0);
     }

@@ -1,5 +1,5 @@
 /* Whether a dump's lines are known at safepoints only. */
-#include "jdtool/sinks/safepoint_lines.h"
+#include "jdtool/score/safepoint_lines.h"
 #include "tests/dump_builder.h"
 #include "tests/scratch.h"
 

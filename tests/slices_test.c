@@ -1,6 +1,6 @@
 /* Slices of a recording without end: where they begin and end, and that no sample is lost or told
  * twice, late ones neither. And the labels that a process is given. */
-#include "jdtool/sinks/slices.h"
+#include "jdtool/exports/slices.h"
 #include "jdtool/watch/labels.h"
 #include "jdtool/watch/push_body.h"
 #include "tests/resolved_samples.h"
@@ -188,6 +188,37 @@ static void test_cgroup(void **state)
     }
 }
 
+/* Who may name a service is the operator's to say: its user may set the environment. */
+static void test_service(void **state)
+{
+    (void)state;
+    static const char environment[] = "A=b\0OTEL_SERVICE_NAME=payments\0C=d";
+    static const struct {
+        const char *from;
+        bool unit, container;
+        const char *service;
+    } cases[] = {
+        {LABELS_SERVICE_FROM, true, true, "payments"}, {"unit,env", true, true, "shop"},
+        {"unit,env", false, true, "payments"},         {"unit", false, true, "Main"},
+        {"unit,container", false, true, "0123"},       {"container,unit", true, true, "0123"},
+        {"container", false, false, "Main"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static struct labels labels;
+        memset(&labels, 0, sizeof labels);
+        labels_set(&labels, "main_class", "Main");
+        labels_set(&labels, "unit", cases[i].unit ? "shop" : "");
+        labels_set(&labels, "container", cases[i].container ? "0123" : "");
+        assert_true(labels_service_from_is_valid(cases[i].from));
+        labels_set_service(&labels, cases[i].from, environment, sizeof environment);
+        assert_string_equal(labels_get(&labels, "service_name"), cases[i].service);
+    }
+    static const char *const wrong[] = {"", ",", "env,", ",env", "environment", "env;unit", "ENV"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(labels_service_from_is_valid(wrong[i]));
+    }
+}
+
 /* The gateway's JSON: what a label has is escaped, and base64 has its ends right. */
 static void test_parca_body(void **state)
 {
@@ -221,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_slices),  cmocka_unit_test(test_late_sample),
         cmocka_unit_test(test_nothing), cmocka_unit_test(test_labels),
         cmocka_unit_test(test_cgroup),  cmocka_unit_test(test_parca_body),
+        cmocka_unit_test(test_service),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Source maps (JSR 45) taken apart: which line of which file a line of a class file stands for. */
-#include "agent/source_map.h"
+#include "agent/methods/source_map.h"
 
 #include "tests/random.h"
 

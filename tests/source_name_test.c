@@ -1,5 +1,5 @@
 /* Names as Kotlin, Scala, Clojure and Groovy sources have them. */
-#include "agent/source_name.h"
+#include "agent/methods/source_name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

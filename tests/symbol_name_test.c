@@ -1,5 +1,5 @@
 /* Methods' names in each style, from descriptors and modified UTF-8, cut at their limits. */
-#include "agent/symbol_name.h"
+#include "agent/methods/symbol_name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -38,8 +38,8 @@ static void counts_from_the_retirement_of_what_was_there(void **state)
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 50, 1, 2000);
     load(timeline, 150, 50, 2, 2001);
-    assert_int_equal(timeline_unload(timeline, 100, NULL, 3000), TIMELINE_GONE);
-    assert_int_equal(timeline_unload(timeline, 150, NULL, 3500), TIMELINE_GONE);
+    assert_int_equal(timeline_unload(timeline, 100, -1, 3000), TIMELINE_GONE);
+    assert_int_equal(timeline_unload(timeline, 150, -1, 3500), TIMELINE_GONE);
     assert_int_equal(load(timeline, 110, 20, 3, 4000), 3000);
     assert_int_equal(load(timeline, 130, 40, 4, 4001), 3500);
     timeline_free(timeline);
@@ -50,10 +50,10 @@ static void counts_from_an_earlier_moment_when_that_is_known(void **state)
     (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 50, 1, 2000);
-    assert_int_equal(timeline_unload(timeline, 100, NULL, 2500), TIMELINE_GONE);
+    assert_int_equal(timeline_unload(timeline, 100, -1, 2500), TIMELINE_GONE);
     assert_int_equal(load(timeline, 100, 50, 2, 4000), 2500);
     /* From before its own stamp: that came too late, then, and so must not the next one's. */
-    assert_int_equal(timeline_unload(timeline, 100, NULL, 2400), TIMELINE_GONE);
+    assert_int_equal(timeline_unload(timeline, 100, -1, 2400), TIMELINE_GONE);
     assert_int_equal(load(timeline, 100, 50, 3, 6000), 2501);
     timeline_free(timeline);
 }
@@ -63,7 +63,7 @@ static void rest_of_a_retired_range_keeps_its_time(void **state)
     (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 100, 1, 2000);
-    timeline_unload(timeline, 100, NULL, 3000);
+    timeline_unload(timeline, 100, -1, 3000);
     assert_int_equal(load(timeline, 100, 50, 2, 4000), 3000);
     /* The half that was left: not the session's start, which would be over code 1's samples. */
     assert_int_equal(load(timeline, 150, 50, 3, 5000), 3000);
@@ -76,10 +76,10 @@ static void overlap_without_unload_retires_now(void **state)
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 100, 1, 2000);
     assert_int_equal(load(timeline, 120, 20, 2, 3000), 3000);
-    timeline_unload(timeline, 100, NULL, 4000); /* both of what is left of code 1 */
+    timeline_unload(timeline, 100, -1, 4000); /* both of what is left of code 1 */
     assert_int_equal(load(timeline, 180, 10, 3, 5000), 4000);
     assert_int_equal(load(timeline, 105, 10, 4, 5001), 4000);
-    assert_int_equal(timeline_unload(timeline, 100, NULL, 5002), TIMELINE_UNKNOWN);
+    assert_int_equal(timeline_unload(timeline, 100, -1, 5002), TIMELINE_UNKNOWN);
     timeline_free(timeline);
 }
 
@@ -93,7 +93,7 @@ static void move_carries_the_index(void **state)
     assert_int_equal(index, 7);
     assert_false(timeline_move(timeline, 100, 300, 3001, &index));
     assert_int_equal(load(timeline, 100, 10, 8, 4000), 3000);
-    assert_int_equal(timeline_unload(timeline, 120, NULL, 5000), TIMELINE_GONE);
+    assert_int_equal(timeline_unload(timeline, 120, -1, 5000), TIMELINE_GONE);
     timeline_free(timeline);
 }
 
@@ -117,29 +117,36 @@ static void knows_what_it_was_told(void **state)
     code.facts.compile_id = 4;
     timeline_load(timeline, &code, 2, 3000);
     assert_true(timeline_knows(timeline, &code));
-    timeline_unload(timeline, 100, NULL, 4000);
+    timeline_unload(timeline, 100, -1, 4000);
     assert_false(timeline_knows(timeline, &code));
     timeline_free(timeline);
 }
 
-/* A replay has told of new code before the end of the old one in its place is told. */
-static void late_end_of_another_is_none_of_ours(void **state)
+/*
+ * A replay has told of new code before the end of the old one in its place is told; and once its
+ * class is redefined nothing but what is in use tells whose end it is.
+ */
+static void end_of_what_is_not_in_use(void **state)
 {
     (void)state;
-    static const char old_method;
-    static const char new_method;
     struct timeline *timeline = timeline_new(SESSION_START);
-    struct code code = {.address = 100, .size = 50, .name = "old", .facts = CODE_FACTS_UNKNOWN};
-    code.owner = &old_method;
+    struct code code = {.address = 100, .size = 50, .name = "m", .facts = CODE_FACTS_UNKNOWN};
+    code.facts.compile_id = 7;
     timeline_load(timeline, &code, 1, 2000);
-    code.name = "new";
-    code.owner = &new_method;
+    code.facts.compile_id = 8;
     code.replayed = true;
     assert_int_equal(timeline_load(timeline, &code, 2, 3000), 3000);
-    assert_int_equal(timeline_unload(timeline, 100, &old_method, 4000), TIMELINE_SUPERSEDED);
+    assert_int_equal(timeline_unload(timeline, 100, 8, 4000), TIMELINE_SUPERSEDED);
     assert_true(timeline_knows(timeline, &code));
-    assert_int_equal(timeline_unload(timeline, 100, &new_method, 5000), TIMELINE_GONE);
-    assert_int_equal(timeline_unload(timeline, 100, &old_method, 6000), TIMELINE_UNKNOWN);
+    assert_int_equal(timeline_unload(timeline, 100, 9, 5000), TIMELINE_GONE);
+    assert_int_equal(timeline_unload(timeline, 100, 9, 6000), TIMELINE_UNKNOWN);
+    code.facts.compile_id = 9;
+    assert_int_equal(timeline_load(timeline, &code, 3, 7000), 5000);
+    /* Without a number nothing is held against the one that is in use. */
+    code.address = 200;
+    code.facts.compile_id = -1;
+    timeline_load(timeline, &code, 4, 8000);
+    assert_int_equal(timeline_unload(timeline, 200, 9, 9000), TIMELINE_GONE);
     timeline_free(timeline);
 }
 
@@ -151,7 +158,7 @@ static void forgotten_code_keeps_its_time(void **state)
     struct code code = {
         .address = 100, .size = 50, .name = "stub", .facts = CODE_FACTS_UNKNOWN, .replayed = true};
     timeline_load(timeline, &code, 1, 2000);
-    timeline_unload(timeline, 100, NULL, 2500);
+    timeline_unload(timeline, 100, -1, 2500);
     assert_int_equal(timeline_load(timeline, &code, 2, 3000), 2500);
     timeline_forget(timeline, 100);
     assert_false(timeline_knows(timeline, &code));
@@ -260,7 +267,7 @@ static void random_operations_agree_with_a_model(void **state)
             case 3: {
                 bool there = cells[at].live && cells[at].start == at;
                 uint64_t left = now - random_below(&seed, 8);
-                assert_int_equal(timeline_unload(timeline, BASE + at, NULL, left),
+                assert_int_equal(timeline_unload(timeline, BASE + at, -1, left),
                                  there ? TIMELINE_GONE : TIMELINE_UNKNOWN);
                 if (there) {
                     unload_in_model(cells, at, left);
@@ -286,7 +293,7 @@ int main(void)
         cmocka_unit_test(overlap_without_unload_retires_now),
         cmocka_unit_test(move_carries_the_index),
         cmocka_unit_test(knows_what_it_was_told),
-        cmocka_unit_test(late_end_of_another_is_none_of_ours),
+        cmocka_unit_test(end_of_what_is_not_in_use),
         cmocka_unit_test(forgotten_code_keeps_its_time),
         cmocka_unit_test(random_operations_agree_with_a_model),
     };

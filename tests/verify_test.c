@@ -83,7 +83,7 @@ static void sound(void **state)
         dump_load(&dump, T, 0x4000, 0, 9, "empty");
         dump_move(&dump, T, 0x2000, 0x9000, 32, 3);
         dump_move(&dump, T, 0x9000, 0x2000, 32, 3);
-        dump_close(&dump, T);
+        dump_close(&dump, T + 2);
         expect_sound(&dump);
     }
 }
@@ -165,6 +165,31 @@ static void close_is_last(void **state)
     dump_u64(&dump, 0);
     dump_end(&dump);
     expect(&dump, RULE_CLOSE);
+}
+
+/* Dumps of revisions up to a237d26 end with the stamp of their latest record. */
+static void close_is_later_than_code(void **state)
+{
+    (void)state;
+    for (uint64_t later = 0; later < 3; later++) {
+        struct dump_builder dump = start();
+        dump_load(&dump, T + 1, 0x1000, 4, 1, "x");
+        dump_load(&dump, T, 0x2000, 4, 2, "stamped back");
+        dump_close(&dump, T + later);
+        if (later < 2) {
+            expect(&dump, RULE_CLOSE_STAMP);
+        } else {
+            expect_sound(&dump);
+        }
+    }
+    struct dump_builder dump = start();
+    dump_load(&dump, T, 0x1000, 4, 1, "x");
+    dump_move(&dump, T + 1, 0x1000, 0x2000, 4, 1);
+    dump_close(&dump, T + 1);
+    expect(&dump, RULE_CLOSE_STAMP);
+    dump = start();
+    dump_close(&dump, BUILDER_START); /* no code, none to end */
+    expect_sound(&dump);
 }
 
 static void groups(void **state)
@@ -574,6 +599,7 @@ int main(void)
         cmocka_unit_test(torn),
         cmocka_unit_test(records),
         cmocka_unit_test(close_is_last),
+        cmocka_unit_test(close_is_later_than_code),
         cmocka_unit_test(groups),
         cmocka_unit_test(stamps),
         cmocka_unit_test(loads),

@@ -72,7 +72,6 @@ struct code {
     const char *name;  /* the symbol */
     bool patient;      /* whoever tells of it can wait for a slow disk */
     bool replayed;     /* told of again (GenerateEvents): dropped when it is known already */
-    const void *owner; /* whatever the caller tells apart whose code it is with; NULL: nothing */
     const struct method *method; /* NULL for stubs */
     struct code_facts facts;
 
@@ -97,5 +96,8 @@ struct code {
  * name's hash. The lowest bit tells which.
  */
 uint64_t code_identity(const struct code *code);
+
+/* That of code whose compilation has this number. */
+uint64_t code_identity_compiled(int32_t compile_id);
 
 #endif

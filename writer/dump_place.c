@@ -21,8 +21,8 @@ static int look_at(int directory, const char *path, const char *name)
         return 0;
     }
     if (!S_ISREG(there.st_mode)) {
-        message(MESSAGE_ERROR, "failed to create %s/%s: what is in its place is no file", path,
-                name);
+        message(MESSAGE_ERROR,
+                "failed to create %s/%s: something other than a file is in its place", path, name);
         return -EISDIR;
     }
     return -EEXIST;
@@ -30,17 +30,16 @@ static int look_at(int directory, const char *path, const char *name)
 
 static int create_in(int directory, const char *path, unsigned pid, struct output_file *file)
 {
-    char dump[64];
-    char table[64];   /* of methods: one without its dump would be taken to belong to ours */
-    char journal[64]; /* of threads: the same */
+    /* What stands beside a dump: without it, it would be taken to belong to ours. */
+    static const char *const suffixes[] = {"dump", "methods", "threads", "log"};
     char full[PATH_MAX];
-    snprintf(dump, sizeof(dump), "jit-%u.dump", pid);
-    snprintf(table, sizeof(table), "jit-%u.methods", pid);
-    snprintf(journal, sizeof(journal), "jit-%u.threads", pid);
-    int error = look_at(directory, path, dump);
-    error = error ? error : look_at(directory, path, table);
-    error = error ? error : look_at(directory, path, journal);
-    int n = snprintf(full, sizeof(full), "%s/%s", path, dump);
+    int error = 0;
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes) && !error; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "jit-%u.%s", pid, suffixes[i]);
+        error = look_at(directory, path, name);
+    }
+    int n = snprintf(full, sizeof(full), "%s/jit-%u.dump", path, pid);
     if (!error && (n < 0 || (size_t)n >= sizeof(full))) {
         error = -ENAMETOOLONG;
         message(MESSAGE_ERROR, "failed to create a dump in %s: %s", path, strerror(-error));
@@ -50,7 +49,7 @@ static int create_in(int directory, const char *path, unsigned pid, struct outpu
 
 /* In the first session-N that is not there yet. */
 static int create_in_session(int directory, const char *path, unsigned pid,
-                             struct output_file *file)
+                             struct output_file *file, int *place)
 {
     char session[PATH_MAX];
     int error = -EEXIST;
@@ -68,8 +67,10 @@ static int create_in_session(int directory, const char *path, unsigned pid,
                 break;
             }
             error = create_in(own, session, pid, file);
-            close(own);
-            if (error) {
+            if (!error) {
+                *place = own;
+            } else {
+                close(own);
                 (void)unlinkat(directory, strrchr(session, '/') + 1, AT_REMOVEDIR);
             }
             return error;
@@ -79,24 +80,25 @@ static int create_in_session(int directory, const char *path, unsigned pid,
     return error;
 }
 
-int dump_place_create(int directory, const char *path, unsigned pid, struct output_file *file)
+int dump_place_create(int directory, const char *path, unsigned pid, struct output_file *file,
+                      int *place)
 {
     *file = (struct output_file){.fd = -1};
-    int own = directory;
-    if (directory == AT_FDCWD) {
-        own = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (own < 0) {
-            int error = -errno;
-            message(MESSAGE_ERROR, "failed to open the directory %s: %s", path, strerror(-error));
-            return error;
-        }
+    int own =
+        openat(directory, directory == AT_FDCWD ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0) {
+        int error = -errno;
+        message(MESSAGE_ERROR, "failed to open the directory %s: %s", path, strerror(-error));
+        return error;
     }
     int error = create_in(own, path, pid, file);
+    if (!error) {
+        *place = own;
+        return 0;
+    }
     if (error == -EEXIST) {
-        error = create_in_session(own, path, pid, file);
+        error = create_in_session(own, path, pid, file, place);
     }
-    if (directory == AT_FDCWD) {
-        close(own);
-    }
+    close(own);
     return error;
 }

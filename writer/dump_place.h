@@ -11,8 +11,10 @@
 
 /*
  * Creates the dump of process `pid`. `directory` is a descriptor of the directory `path`, or
- * AT_FDCWD. 0, or a negative errno after one message.
+ * AT_FDCWD. *place is a descriptor of the directory that the dump is in, for the caller to close.
+ * 0, or a negative errno after one message.
  */
-int dump_place_create(int directory, const char *path, unsigned pid, struct output_file *file);
+int dump_place_create(int directory, const char *path, unsigned pid, struct output_file *file,
+                      int *place);
 
 #endif

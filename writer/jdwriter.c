@@ -137,7 +137,7 @@ PUBLIC int jdwriter_move(struct jdwriter *writer, const void *from, const void *
 
 PUBLIC int jdwriter_unload(struct jdwriter *writer, const void *address)
 {
-    (void)occupancy_unload(writer->occupancy, (uintptr_t)address, NULL);
+    (void)occupancy_unload(writer->occupancy, (uintptr_t)address, -1);
     return occupancy_is_dead(writer->occupancy) ? -EPIPE : 0;
 }
 

@@ -34,7 +34,6 @@ struct jitdump_sink {
     struct trailer_encoder trailer;
     struct samply_records *samply; /* NULL: not wanted */
     uint64_t lost;                 /* records, at the last look */
-    bool no_debug_info;
     bool tree_lines;
     bool segments; /* each record has to be understood by itself */
     uint64_t records;
@@ -206,9 +205,7 @@ static int jitdump_load(struct sink *sink, const struct code *code, const struct
     if (dump->samply) {
         samply_records_put(dump->samply, &dump->group, code, stay->from);
     }
-    if (!dump->no_debug_info) {
-        put_debug_info(dump, code, stay->from);
-    }
+    put_debug_info(dump, code, stay->from);
     put_load(dump, code, stay);
     return write_group(dump, code, code->bytes, code->size);
 }
@@ -284,6 +281,7 @@ static int open_log(struct jitdump_sink *dump, const struct jitdump_sink_options
     memcpy(header.bytes, &dump_header, sizeof(dump_header));
     const struct record_log_options log = {
         .start = options->start,
+        .tsc = options->tsc,
         .directory = options->directory,
         .directory_fd = options->directory_fd,
         .pid = dump->pid,
@@ -312,7 +310,7 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
 {
 #ifndef __x86_64__
     if (options->tsc) {
-        message(MESSAGE_ERROR, "failed to use clock=tsc: this processor is not an x86-64");
+        message(MESSAGE_ERROR, "failed to use clock=tsc: it needs an x86-64 processor");
         return -ENOTSUP;
     }
 #endif
@@ -326,7 +324,6 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     dump->group = BUFFER_INIT(GROUP_LIMIT);
     trailer_encoder_init(&dump->trailer);
     dump->segments = options->segment > 0;
-    dump->no_debug_info = options->no_debug_info;
     dump->tree_lines = options->tree_lines;
     if (options->samply) {
         dump->samply = samply_records_new();

@@ -13,7 +13,6 @@ struct jitdump_sink_options {
     uint64_t start;        /* nothing counts from before this stamp */
     bool tsc;              /* stamps are the TSC, and the header says so (ARCH_TIMESTAMP) */
     bool samply;           /* samply's record extensions ahead of each LOAD */
-    bool no_debug_info;    /* no lines, no trailer */
     bool tree_lines;       /* no rows where the trailer's tree gives the same */
     uint64_t max_bytes;    /* stop at a record boundary before this size; 0: no limit */
     bool thread;           /* record_log.h tells of these */

@@ -2,6 +2,7 @@
 #include "writer/record_log_private.h"
 
 #include "writer/message.h"
+#include "writer/stamp.h"
 
 #include <errno.h>
 #include <string.h>
@@ -63,7 +64,7 @@ int log_file_write_header(struct log_file *file)
     return output_file_append(&file->output, file->header.bytes, file->header.size);
 }
 
-/* Stamps go back in time where code is told of late; the end has the latest. */
+/* Stamps go back in time where code is told of late; the end is later than the latest. */
 void log_file_note_stamp(struct log_file *file, const void *prefix)
 {
     struct jitdump_record record;
@@ -71,10 +72,21 @@ void log_file_note_stamp(struct log_file *file, const void *prefix)
     file->last_stamp = record.timestamp > file->last_stamp ? record.timestamp : file->last_stamp;
 }
 
-void log_file_write_end(struct log_file *file)
+/*
+ * Readers take it for the moment when all code ends (samply). Where no place was ever used again
+ * the records bear the dump's beginning, so that of the last one is no word of its end.
+ */
+void log_file_write_end(struct record_log *log, struct log_file *file)
 {
+    /* 10 s, or some seconds in ticks of a processor. */
+    static const uint64_t while_process_ends = UINT64_C(10000000000);
+    uint64_t end = stamp_now(log->options.tsc);
+    pthread_mutex_lock(&log->lock);
+    end += log->process_ends ? while_process_ends : 0;
+    pthread_mutex_unlock(&log->lock);
     const struct jitdump_close record = {
-        .prefix = {JIT_CODE_CLOSE, sizeof(record), file->last_stamp},
+        .prefix = {JIT_CODE_CLOSE, sizeof(record),
+                   end > file->last_stamp ? end : file->last_stamp + 1},
     };
     if (file->output.fd >= 0) {
         (void)output_file_append(&file->output, &record, sizeof(record));
@@ -84,7 +96,7 @@ void log_file_write_end(struct log_file *file)
 void log_file_close(struct record_log *log, struct log_file *file)
 {
     if (file == &log->files[RECORD_LOG_DUMP]) {
-        log_file_write_end(file);
+        log_file_write_end(log, file);
     }
     log_file_unmap_marker(file);
     output_file_close(&file->output);

@@ -137,7 +137,7 @@ static int change_over(struct record_log *log, struct output_file fresh[RECORD_L
         if (i == RECORD_LOG_DUMP) {
             error = log_file_map_marker(
                 file); /* before the other goes: perf, looking now, finds either */
-            log_file_write_end(&old);
+            log_file_write_end(log, &old);
         }
         log_file_unmap_marker(&old);
         output_file_release(&old.output);

@@ -1,10 +1,9 @@
 /* The thread that writes: records one file after the other, and waits for room on the disk. */
 #include "writer/record_log_private.h"
 
-#include "writer/disk_room.h"
+#include "writer/log_again.h"
 #include "writer/message.h"
 #include "writer/own_thread.h"
-#include "writer/stamp.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,9 +12,6 @@ enum {
     QUEUE_BYTES = 4 * 1024 * 1024,
     STACK_BYTES = 256 * 1024,
     PIECES_AT_ONCE = 1024,
-    LOOK_AGAIN_MS = 500,  /* for room on the disk */
-    WANT_AGAIN_MS = 1000, /* between two askings for everything, at least, and twice that next … */
-    WANT_AGAIN_MAX_MS = 64000,
 };
 
 /* Goes to the next message for a file. False: there is none. */
@@ -117,7 +113,7 @@ static void set_paused(struct record_log *log, int error, const struct log_file 
     pthread_mutex_unlock(&log->lock);
     if (first) {
         message(MESSAGE_WARNING,
-                "pauses writing %s: %s but for the reserve; it goes on when there is room",
+                "pauses writing %s: %s except the reserve; it continues when there is room",
                 file->output.path, strerror(-error));
     }
 }
@@ -128,12 +124,7 @@ static bool wait_for_room(struct record_log *log, int error)
     const struct log_file *dump = &log->files[RECORD_LOG_DUMP];
     const struct log_file *file = dump->output.fd >= 0 ? dump : &log->files[RECORD_LOG_TABLE];
     set_paused(log, error, file);
-    bool go_on = true;
-    do {
-        go_on = log_queue_nap(log->queue, LOOK_AGAIN_MS);
-    } while (go_on && disk_room(file->output.fd, log->options.reserve) <
-                          disk_room_to_go_on(file->output.fd));
-    return go_on;
+    return log_again_has_room(log->queue, file->output.fd, log->options.reserve);
 }
 
 /* The rest of a batch will not be in the file. */
@@ -164,26 +155,19 @@ static void take_for(struct record_log *log, struct log_batch batch, uint32_t fi
 
 void log_thread_ask_owner(struct record_log *log)
 {
-    uint64_t now = stamp_monotonic();
-    bool may = now - log->wanted_at >= log->want_again_ms * 1000000;
     pthread_mutex_lock(&log->lock);
-    bool all = log->refused && may && !log->paused;
+    bool all = log_again_ask(&log->again, log->refused && !log->paused);
     bool table = log->table_begun;
     log->refused = log->refused && !all;
     log->table_begun = false;
     pthread_mutex_unlock(&log->lock);
-    if (all) {
-        log->wanted_at = now;
-        log->want_again_ms = log->want_again_ms ? log->want_again_ms * 2 : WANT_AGAIN_MS;
-        if (log->want_again_ms > WANT_AGAIN_MAX_MS) {
-            log->want_again_ms = WANT_AGAIN_MAX_MS;
-        }
-    }
-    if (table && log->wanted) {
-        log->wanted(log->context, RECORD_LOG_WANTS_TABLE);
-    }
-    if (all && log->wanted) {
-        log->wanted(log->context, RECORD_LOG_WANTS_ALL);
+    table = table && log->wanted && !log->wanted(log->context, RECORD_LOG_WANTS_TABLE);
+    all = all && log->wanted && !log->wanted(log->context, RECORD_LOG_WANTS_ALL);
+    if (table || all) { /* still wanted */
+        pthread_mutex_lock(&log->lock);
+        log->table_begun = log->table_begun || table;
+        log->refused = log->refused || all;
+        pthread_mutex_unlock(&log->lock);
     }
 }
 

@@ -202,14 +202,14 @@ int occupancy_move(struct occupancy *occupancy, uint64_t from, uint64_t to, uint
     return error;
 }
 
-bool occupancy_unload(struct occupancy *occupancy, uint64_t address, const void *owner)
+bool occupancy_unload(struct occupancy *occupancy, uint64_t address, int32_t in_use)
 {
     if (gate_enter(&occupancy->gate) != 0) {
         return true;
     }
     uint64_t swept = atomic_load_explicit(&occupancy->swept, memory_order_relaxed);
-    enum timeline_unloaded unloaded =
-        timeline_unload(occupancy->timeline, address, owner, swept ? swept : next_stamp(occupancy));
+    enum timeline_unloaded unloaded = timeline_unload(occupancy->timeline, address, in_use,
+                                                      swept ? swept : next_stamp(occupancy));
     for (unsigned i = 0; unloaded == TIMELINE_GONE && i < occupancy->count; i++) {
         struct sink *sink = occupancy->places[i].sink;
         if (!sink->failed && sink->ops->unload) {

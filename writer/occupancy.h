@@ -47,11 +47,11 @@ int occupancy_load(struct occupancy *occupancy, const struct code *code);
 int occupancy_move(struct occupancy *occupancy, uint64_t from, uint64_t to, uint64_t size);
 
 /*
- * Reports that the code that starts at `address` is no longer there, and whose it was (struct code,
- * `owner`; NULL: whoever is there). Unknown addresses are fine. False: other code has come into its
- * place meanwhile, and stays.
+ * Reports that code that started at `address` is no longer there. `in_use` is the number of the
+ * compilation that is in use there now (-1: none, or unknown): false, if just that is known there
+ * already; it stays. Unknown addresses are fine.
  */
-bool occupancy_unload(struct occupancy *occupancy, uint64_t address, const void *owner);
+bool occupancy_unload(struct occupancy *occupancy, uint64_t address, int32_t in_use);
 
 /*
  * Code that will be reported as unloaded from now on, up to the next call, has not run since this

@@ -286,7 +286,7 @@ void output_file_close(struct output_file *file)
     }
     struct stat written;
     if (file->path && fstat(file->fd, &written) == 0 && written.st_nlink == 0) {
-        message(MESSAGE_WARNING, "somebody removed %s while it was written; what was in it is lost",
+        message(MESSAGE_WARNING, "somebody removed %s while it was written; its contents are lost",
                 file->path);
     }
     if (file->owner == getpid()) {

@@ -1,5 +1,6 @@
 #include "writer/perf_map_file.h"
 
+#include "writer/disk_room.h"
 #include "writer/message.h"
 
 #include <errno.h>
@@ -273,6 +274,7 @@ static int compact(struct perf_map_file *map)
         output_file_discard(&fresh);
         return error;
     }
+    fresh.outlives_full_disk = map->file.outlives_full_disk;
     error = output_file_replace(&map->file, &fresh);
     if (error) {
         return error;
@@ -287,14 +289,24 @@ static int compact(struct perf_map_file *map)
     return 0;
 }
 
+/* Whether the disk has room for a second file. */
+static bool has_room(const struct perf_map_file *map)
+{
+    return disk_room(map->file.fd, map->reserve) >= map->file.size - map->blank_bytes;
+}
+
 int perf_map_file_commit(struct perf_map_file *map)
 {
     int error = 0;
     if (map->text.size > 0) {
         error = output_file_append(&map->file, map->text.bytes, map->text.size);
     }
+    if (error && map->file.fd >= 0) {
+        return error; /* there may be room later */
+    }
     buffer_clear(&map->text);
-    if (!error && map->blank_bytes >= map->compact_at && map->blank_bytes > map->file.size / 2) {
+    if (!error && map->blank_bytes >= map->compact_at && map->blank_bytes > map->file.size / 2 &&
+        has_room(map)) {
         /* A disk that has no room for a second file now may have it when this one is larger. */
         map->compact_at = compact(map) == 0 ? COMPACT_MIN : 2 * map->blank_bytes;
     }
@@ -303,7 +315,8 @@ int perf_map_file_commit(struct perf_map_file *map)
 
 void perf_map_file_close(struct perf_map_file *map)
 {
-    if (map->file.fd >= 0 && perf_map_file_commit(map) == 0 && map->blank_bytes > 0) {
+    if (map->file.fd >= 0 && perf_map_file_commit(map) == 0 && map->blank_bytes > 0 &&
+        has_room(map)) {
         compact(map);
     }
     perf_map_file_abandon(map);

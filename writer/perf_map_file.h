@@ -28,6 +28,7 @@ struct perf_map_file {
     struct buffer moved;
     uint64_t blank_bytes;
     uint64_t compact_at; /* blank bytes that make the next compaction worth trying */
+    uint64_t reserve; /* of the disk, which a second file leaves free (disk_room.h); 0 at first */
 };
 
 /* Creates the map, in the place of a stale one: readers know it by this name alone, and one that is
@@ -44,7 +45,8 @@ int perf_map_file_put(struct perf_map_file *map, struct range range, const char 
 /* Moves the names of a range's code to where it is now. In the file after the next commit. */
 int perf_map_file_move(struct perf_map_file *map, struct range from, uint64_t to);
 
-/* Writes what was put since the last time. 0 or a negative errno: the map has ended. */
+/* Writes what was put since the last time. 0, or a negative errno: the map has ended, or, where its
+ * file outlives a full disk and that is what was met, all is as before the call. */
 int perf_map_file_commit(struct perf_map_file *map);
 
 /* Leaves the file complete and without blanks, closes it and frees what belongs to the struct. */

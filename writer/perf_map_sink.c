@@ -5,16 +5,18 @@
 #include "writer/perf_map_sink.h"
 
 #include "writer/message.h"
-#include "writer/perf_map_file.h"
+#include "writer/perf_map_log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 struct perf_map_sink {
     struct sink sink;
-    struct perf_map_file map;
+    struct perf_map_log *log;
+    char path[PATH_MAX];
     struct unfold_style style;
     struct unfold unfold;
     uint64_t records;
@@ -25,8 +27,29 @@ static struct perf_map_sink *perf_map_of(struct sink *sink)
     return (struct perf_map_sink *)sink;
 }
 
-static int put(struct perf_map_sink *sink, const struct code *code)
+static void perf_map_make_room(struct sink *sink, bool patient)
 {
+    perf_map_log_make_room(perf_map_of(sink)->log, patient);
+}
+
+static bool perf_map_settle(struct sink *sink)
+{
+    return perf_map_log_settle(perf_map_of(sink)->log);
+}
+
+/* A log that has ended ends the sink. */
+static int told(struct perf_map_sink *sink, int error)
+{
+    struct perf_map_log_stats stats;
+    perf_map_log_stats(sink->log, &stats);
+    sink->sink.failed = stats.failed;
+    return error;
+}
+
+static int perf_map_load(struct sink *base, const struct code *code, const struct stay *stay)
+{
+    (void)stay;
+    struct perf_map_sink *sink = perf_map_of(base);
     int count = unfold_code(&sink->unfold, code, &sink->style);
     if (count < 0) {
         return count;
@@ -34,29 +57,12 @@ static int put(struct perf_map_sink *sink, const struct code *code)
     for (int i = 0; i < count; i++) {
         const struct unfold_entry *entry = unfold_entry(&sink->unfold, i);
         uint64_t start = code->address + entry->offset;
-        const struct range range = {start, start + entry->size};
-        int error = perf_map_file_put(&sink->map, range, unfold_name(&sink->unfold, entry));
-        if (error) {
-            return error;
-        }
+        perf_map_log_put(sink->log, (struct range){start, start + entry->size},
+                         unfold_name(&sink->unfold, entry));
     }
-    sink->records++;
-    return 0;
-}
-
-/* Writes what the call has put, also when a part of it failed; a file that ended ends the sink. */
-static int commit(struct perf_map_sink *sink, int error)
-{
-    int commit_error = perf_map_file_commit(&sink->map);
-    sink->sink.failed = sink->map.file.fd < 0;
-    return error ? error : commit_error;
-}
-
-static int perf_map_load(struct sink *base, const struct code *code, const struct stay *stay)
-{
-    (void)stay;
-    struct perf_map_sink *sink = perf_map_of(base);
-    return commit(sink, put(sink, code));
+    int error = perf_map_log_commit(sink->log);
+    sink->records += error == 0;
+    return told(sink, error);
 }
 
 static int perf_map_move(struct sink *base, uint64_t from, uint64_t to, uint64_t size,
@@ -64,16 +70,23 @@ static int perf_map_move(struct sink *base, uint64_t from, uint64_t to, uint64_t
 {
     (void)stay;
     struct perf_map_sink *sink = perf_map_of(base);
-    return commit(sink, perf_map_file_move(&sink->map, (struct range){from, from + size}, to));
+    int error = perf_map_log_move(sink->log, (struct range){from, from + size}, to);
+    sink->records += error == 0;
+    return told(sink, error);
 }
 
 static void perf_map_stats(struct sink *base, struct sink_stats *stats)
 {
-    const struct perf_map_sink *sink = (const struct perf_map_sink *)base;
+    struct perf_map_sink *sink = perf_map_of(base);
+    struct perf_map_log_stats log;
+    perf_map_log_stats(sink->log, &log);
     *stats = (struct sink_stats){
         .records = sink->records,
-        .bytes = sink->map.file.size,
-        .path = sink->map.file.path,
+        .bytes = log.bytes,
+        .path = sink->path,
+        .failed = log.failed,
+        .paused = log.paused,
+        .has_paused = log.has_paused,
     };
 }
 
@@ -87,17 +100,19 @@ static void perf_map_close(struct sink *base, bool in_fork)
 {
     struct perf_map_sink *sink = perf_map_of(base);
     if (in_fork) {
-        perf_map_file_abandon(&sink->map);
+        perf_map_log_abandon(sink->log);
     } else {
-        perf_map_file_close(&sink->map);
+        perf_map_log_close(sink->log);
     }
     free_sink(sink);
 }
 
 static const struct sink_ops perf_map_ops = {
+    .make_room = perf_map_make_room,
     .load = perf_map_load,
     .move = perf_map_move,
     .stats = perf_map_stats,
+    .settle = perf_map_settle,
     .close = perf_map_close,
 };
 
@@ -115,11 +130,25 @@ int perf_map_sink_open(const struct perf_map_sink_options *options, struct sink 
     sink->sink.ops = &perf_map_ops;
     sink->style = options->style;
     sink->unfold = UNFOLD_INIT;
-    int error = perf_map_file_create(&sink->map, path);
+    snprintf(sink->path, sizeof(sink->path), "%s", path);
+    const struct perf_map_log_options log = {
+        .path = sink->path,
+        .thread = options->thread,
+        .waits = options->waits,
+        .reserve = options->reserve,
+        .max_bytes = options->max_bytes,
+    };
+    int error = perf_map_log_open(&log, &sink->log);
     if (error) {
         free_sink(sink);
         return error;
     }
     *out = &sink->sink;
     return 0;
+}
+
+void perf_map_sink_on_want(struct sink *sink,
+                           bool (*wanted)(void *context, enum record_log_want want), void *context)
+{
+    perf_map_log_on_want(perf_map_of(sink)->log, wanted, context);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- The owner's side ---- */
 
@@ -130,8 +131,22 @@ void record_log_path(struct record_log *log, char path[PATH_MAX])
     pthread_mutex_unlock(&log->lock);
 }
 
+int record_log_beside(struct record_log *log, const char *suffix, char path[PATH_MAX])
+{
+    int directory = log->place;
+    if (log->dirs) {
+        directory = segment_dirs_parent(log->dirs, path);
+    } else {
+        record_log_path(log, path);
+        *strrchr(path, '/') = '\0';
+    }
+    size_t length = strlen(path);
+    int n = snprintf(path + length, PATH_MAX - length, "/jit-%u.%s", log->options.pid, suffix);
+    return n < 0 || (size_t)n >= PATH_MAX - length ? -ENAMETOOLONG : directory;
+}
+
 void record_log_on_want(struct record_log *log,
-                        void (*wanted)(void *context, enum record_log_want want), void *context)
+                        bool (*wanted)(void *context, enum record_log_want want), void *context)
 {
     log->wanted = wanted;
     log->context = context;
@@ -153,11 +168,18 @@ void record_log_stats(struct record_log *log, enum record_log_file which,
     pthread_mutex_unlock(&log->lock);
 }
 
+void record_log_process_ends(struct record_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    log->process_ends = true;
+    pthread_mutex_unlock(&log->lock);
+}
+
 bool record_log_settle(struct record_log *log)
 {
     bool settled = !log->queue || log_queue_settle(log->queue);
     if (!settled) {
-        message(MESSAGE_ERROR, "failed to write %s: the disk takes nothing", log->path);
+        message(MESSAGE_ERROR, "failed to write %s: the disk accepts no data", log->path);
     }
     return settled;
 }
@@ -168,7 +190,8 @@ static int create_files(struct record_log *log, struct output_file *dump)
 {
     const struct record_log_options *options = &log->options;
     if (!options->segment) {
-        return dump_place_create(options->directory_fd, options->directory, options->pid, dump);
+        return dump_place_create(options->directory_fd, options->directory, options->pid, dump,
+                                 &log->place);
     }
     char path[PATH_MAX];
     int fd = -1;
@@ -204,6 +227,7 @@ int record_log_open(const struct record_log_options *options,
     }
     struct log_file *dump = &log->files[RECORD_LOG_DUMP];
     log->options = *options;
+    log->place = -1;
     pthread_mutex_init(&log->lock, NULL);
     dump->output.fd = -1;
     dump->last_stamp = options->start;
@@ -254,7 +278,8 @@ int record_log_add_table(struct record_log *log, const struct record_log_header 
     }
     memcpy(path + stem, log_file_suffix(RECORD_LOG_TABLE),
            strlen(log_file_suffix(RECORD_LOG_TABLE)) + 1);
-    int error = output_file_create(&file->output, AT_FDCWD, path, OUTPUT_FILE_REFUSE);
+    int directory = log->dirs ? segment_dirs_present(log->dirs) : log->place;
+    int error = output_file_create(&file->output, directory, path, OUTPUT_FILE_REFUSE);
     if (error) {
         return error;
     }
@@ -284,6 +309,9 @@ static void release_files(struct record_log *log)
         output_file_release(&log->files[i].output);
     }
     segment_dirs_close(log->dirs);
+    if (log->place >= 0) {
+        close(log->place);
+    }
     living_records_free(log->living);
 }
 
@@ -317,8 +345,7 @@ void record_log_close(struct record_log *log)
     pthread_t thread = log->thread;
     if (!log_queue_stop(log->queue)) {
         message(MESSAGE_WARNING,
-                "the disk of %s does not answer: what is still on its way there is left to itself",
-                path);
+                "the disk of %s does not respond: records on their way there may be lost", path);
         pthread_detach(thread);
         return;
     }

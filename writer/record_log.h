@@ -42,6 +42,7 @@ enum record_log_want {
 
 struct record_log_options {
     uint64_t start;        /* no stamp is earlier */
+    bool tsc;              /* what clock stamps are of (stamp.h) */
     const char *directory; /* an existing one */
     int directory_fd;      /* of it, or AT_FDCWD */
     uint32_t pid;
@@ -86,11 +87,25 @@ int record_log_add_table(struct record_log *log, const struct record_log_header 
 void record_log_path(struct record_log *log, char path[PATH_MAX]);
 
 /*
- * Calls `wanted`, on a thread of the log's that must not wait for anything, and without anybody's
- * lock. Once, before the first record.
+ * Where a file of the session's goes that is one for all segments: beside the dump, or beside its
+ * segments. Its path goes to `path`. Returns a descriptor, which stays the log's, of the directory
+ * to make it in, which whoever moves things meanwhile does not change; or -ENAMETOOLONG.
+ */
+int record_log_beside(struct record_log *log, const char *suffix, char path[PATH_MAX]);
+
+/*
+ * The process is about to end, and code that has been told of runs in it until then: the dump's end
+ * mark, which readers take for the end of that code, is stamped some seconds later.
+ */
+void record_log_process_ends(struct record_log *log);
+
+/*
+ * Has `wanted` called, on a thread of the log's that must not wait for anything, and without
+ * anybody's lock. False from it: it cannot be seen to now, and is asked for again. Once, before the
+ * first record.
  */
 void record_log_on_want(struct record_log *log,
-                        void (*wanted)(void *context, enum record_log_want want), void *context);
+                        bool (*wanted)(void *context, enum record_log_want want), void *context);
 
 /* Waits a moment for room in the queue where the disk is quick, longer where `patient`. Not with a
  * lock held that others wait for. */

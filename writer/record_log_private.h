@@ -9,6 +9,7 @@
 #define JD_WRITER_RECORD_LOG_PRIVATE_H
 
 #include "writer/living_records.h"
+#include "writer/log_again.h"
 #include "writer/log_queue.h"
 #include "writer/output_file.h"
 #include "writer/record_log.h"
@@ -41,16 +42,17 @@ struct record_log {
     struct log_queue *queue; /* NULL: no thread */
     pthread_t thread;
     struct segment_dirs *dirs; /* NULL: no segments */
+    int place;                 /* without them: a descriptor of the dump's directory */
     struct living_records *living;
     uint64_t full_at;     /* bytes of a segment */
     uint64_t table_bytes; /* of the last segment's table */
-    void (*wanted)(void *context, enum record_log_want want);
+    bool (*wanted)(void *context, enum record_log_want want);
     void *context;
-    uint64_t wanted_at;
-    uint64_t want_again_ms;
+    struct log_again again;
 
     pthread_mutex_t lock; /* of these, and what is said to be above */
-    bool refused;         /* something, since everything was asked for */
+    bool process_ends;
+    bool refused; /* something, since everything was asked for */
     bool table_begun;
     bool paused;
     bool has_paused;
@@ -80,8 +82,9 @@ int log_file_write_header(struct log_file *file);
 /* Keeps the latest stamp of the records that are written, of which this is one's beginning. */
 void log_file_note_stamp(struct log_file *file, const void *prefix);
 
-/* The record with which a dump ends, where the file is open. */
-void log_file_write_end(struct log_file *file);
+/* The record with which a dump ends, where the file is open: stamped now (record_log_process_ends:
+ * a while later), and later than all others. */
+void log_file_write_end(struct record_log *log, struct log_file *file);
 
 /* The file ends, whole. */
 void log_file_close(struct record_log *log, struct log_file *file);

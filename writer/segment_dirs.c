@@ -111,6 +111,17 @@ static struct made *last(const struct segment_dirs *dirs)
     return &dirs->made[dirs->made_count - 1];
 }
 
+int segment_dirs_present(const struct segment_dirs *dirs)
+{
+    return last(dirs)->fd;
+}
+
+int segment_dirs_parent(const struct segment_dirs *dirs, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s", dirs->path);
+    return dirs->parent;
+}
+
 static int make(struct segment_dirs *dirs, struct made *made)
 {
     int error = -EEXIST;

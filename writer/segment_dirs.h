@@ -25,6 +25,12 @@ int segment_dirs_open(int directory, const char *path, struct segment_dirs **out
  * a negative errno after a message, but for ENOSPC and EDQUOT, which have none. */
 int segment_dirs_begin(struct segment_dirs *dirs, char path[PATH_MAX], int *fd);
 
+/* The descriptor, which stays the dirs', of the one begun last; it has to be there. */
+int segment_dirs_present(const struct segment_dirs *dirs);
+
+/* The same of the directory that they all are in, whose path goes to `path`. */
+int segment_dirs_parent(const struct segment_dirs *dirs, char path[PATH_MAX]);
+
 /* The one begun last holds a file of that name, which was made for it: it goes with it. At most two
  * of each. */
 void segment_dirs_add_file(struct segment_dirs *dirs, const char *name, int fd);

@@ -15,7 +15,6 @@ enum { RANGES_PER_LOAD = 2 };
 struct occupant {
     struct range code; /* all of it, also where others overlap it now */
     uint64_t identity;
-    const void *owner;
     uint64_t code_index;
     uint64_t from;  /* what timeline_load returned */
     bool forgotten; /* see timeline_forget */
@@ -194,7 +193,6 @@ uint64_t timeline_load(struct timeline *timeline, const struct code *code, uint6
     const struct occupant occupant = {
         .code = {code->address, code->address + code->size},
         .identity = code_identity(code),
-        .owner = code->owner,
         .code_index = code_index,
     };
     if (occupant.code.end <= occupant.code.start) {
@@ -244,14 +242,14 @@ static void retire_occupant(struct timeline *timeline, struct span *first, uint6
     }
 }
 
-enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t address,
-                                       const void *owner, uint64_t left)
+enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t address, int32_t in_use,
+                                       uint64_t left)
 {
     struct span *first = first_span(timeline, address);
     if (!first) {
         return TIMELINE_UNKNOWN;
     }
-    if (owner && first->occupant.owner && first->occupant.owner != owner) {
+    if (in_use >= 0 && first->occupant.identity == code_identity_compiled(in_use)) {
         return TIMELINE_SUPERSEDED;
     }
     /* Loads at one address have to have rising stamps, also when both came too late. */

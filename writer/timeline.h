@@ -66,12 +66,13 @@ enum timeline_unloaded {
 /*
  * The code that starts at the address is gone, and has not run since `left`: an earlier moment when
  * that is known, else now. One from before its LOAD's stamp tells that the stamp is late, for the
- * events are; it then counts as gone right behind it. `owner` is whose it was (struct code; NULL:
- * whoever is there): a replay may tell of code before the end of the one before it in its place has
- * been told.
+ * events are; it then counts as gone right behind it. `in_use` is the number of the compilation
+ * that is in use at the address (-1: none, or unknown), and if that is the one that is known there,
+ * it stays: a replay may tell of code before the end of the one before it in its place has been
+ * told.
  */
-enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t address,
-                                       const void *owner, uint64_t left);
+enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t address, int32_t in_use,
+                                       uint64_t left);
 
 /* The code that starts at `from` is now at `to`. False: none is known there. */
 bool timeline_move(struct timeline *timeline, uint64_t from, uint64_t to, uint64_t now,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The tables of docs/async-profiler.md, out of what bench/run.sh --peer async-profiler measured.
+"""The tables of docs/async-profiler-results.md, from what bench/run.sh --peer async-profiler measured.
 
 usage: tables.py HEADING=RESULTS.tsv[,RESULTS.tsv...]...
 
-Medians of all rounds of a heading's files; where rounds are told in brackets, the least and the most.
+Medians of all rounds of a heading's files; in parentheses, the least and the most of the rounds.
 """
 import collections
 import statistics
@@ -23,13 +23,13 @@ MODES = {
 }
 # What a row is called, the measurement, what it is divided by (None: nothing), decimals.
 COSTS = [
-    ("javac, the program alone, wall time", "cost javac: the program, wall s", 100, "%"),
+    ("javac, wall time of the program alone", "cost javac: the program, wall s", 100, "%"),
     ("its JVM's processor time", "cost javac: its JVM, cpu s", 100, "%"),
-    ("all processes' processor time, to the finished profile", "cost javac: all processes, cpu s", 100, "%"),
-    ("until the profile is there, wall time", "cost javac: until all is done, wall s", 100, "%"),
+    ("processor time of all processes, up to the finished profile", "cost javac: all processes, cpu s", 100, "%"),
+    ("wall time until the profile is ready", "cost javac: until all is done, wall s", 100, "%"),
     ("its JVM's peak memory", "cost javac: its JVM, peak MB", 100, "%"),
     ("the profile", "cost javac: result, MB", None, "MB"),
-    ("a JVM that says hello, until the profile is there", "cost hello: until all is done, wall s", None, "s"),
+    ("a JVM that prints hello, until the profile is ready", "cost hello: until all is done, wall s", None, "s"),
 ]
 
 
@@ -85,18 +85,18 @@ def main():
         heading, paths = argument.split("=", 1)
         found = read(paths)
         rounds = len(found.get(("truth compiled: samples", "asprof-cpu"), []))
-        print(f"### {heading}\n")
-        print(f"Error of the shares, in percent, and in brackets what a perfect sampler of as many samples would have on average (rounds: {rounds}):\n")
+        print(f"## {heading}\n")
+        print(f"Error of the shares in percent; in parentheses, the mean error of a perfect sampler with as many samples (rounds: {rounds}):\n")
         table("program", truth_rows(found, "%s (%s)", "share error %", "noise %"))
-        print("The kinds' part of all samples, in percent of their part of the processor time (gc: of threads, so not asked):\n")
+        print("Share of samples, in percent of the share of processor time (gc: by thread, so not applicable):\n")
         table("program", (row for row in truth_rows(found, "%s", "found %") if not row[0].startswith("gc")))
-        print("Samples with a frame that has no name, and stacks that reach their thread's beginning, in percent:\n")
+        print("Samples with an unnamed frame, and stacks that reach the start of their thread, in percent:\n")
         table("program", truth_rows(found, "%s, %s", "broken %", "rooted %"))
-        print("Stacks of `deep` that are named but have not exactly the frames that they should, in percent; how many samples 5 seconds gave:\n")
+        print("Named stacks of `deep` without exactly the right frames, in percent; samples in 5 seconds:\n")
         table("", [("`deep`, wrong depth, %", [median(found, "truth deep: depth wrong %", who) for who in WHO]),
                    ("`compiled`, samples", [median(found, "truth compiled: samples", who, "%.0f") for who in WHO])])
         costs = len(found.get(("cost hello: until all is done, wall s", "none"), []))
-        print(f"What it costs; {costs} interleaved rounds, median (least-most):\n")
+        print(f"Cost; {costs} interleaved rounds, median (least-most):\n")
         table("", cost_rows(found))
         runs = {who: [sum(v) for (what, w), v in found.items() if w == who and what.endswith("runs that failed")] for who in WHO}
         count = {who: sum(len(v) for (what, w), v in found.items() if w == who and what.endswith("runs that failed")) for who in WHO}

@@ -9,7 +9,7 @@
  * beginning and the end of each instruction as events and prints its text; addresses and comments
  * are HotSpot's own.
  */
-#include "jdtool/sinks/disassembly.h"
+#include "jdtool/view/disassembly.h"
 
 #include <inttypes.h>
 

@@ -5,7 +5,7 @@
  * every lie. What is to be seen is that the JVM lives, and what is said: a line "-- OWNER::FIELD
  * CHANGE" on stderr comes before each attempt, and behind it come that attempt's messages.
  */
-#include "agent/hotspot_fields.h"
+#include "agent/hotspot/hotspot_fields.h"
 
 #include "writer/message.h"
 

@@ -32,12 +32,13 @@ final class Copies {
 
     /** Defines the class NAME_NUMBER. */
     Constructor<?> constructor(int number) throws NoSuchMethodException {
-        Constructor<?> constructor = new Loader().define(renamed(number)).getDeclaredConstructor();
+        Constructor<?> constructor = new Loader().define(bytes(number)).getDeclaredConstructor();
         constructor.setAccessible(true); // same package name, other loader: another package
         return constructor;
     }
 
-    private byte[] renamed(int number) {
+    /** Its class file. */
+    byte[] bytes(int number) {
         byte[] from = (name + "_xxxxxx").getBytes(StandardCharsets.US_ASCII);
         byte[] to = String.format("%s_%06d", name, number).getBytes(StandardCharsets.US_ASCII);
         byte[] bytes = template.clone();

@@ -1,4 +1,6 @@
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.util.ArrayList;
@@ -7,9 +9,9 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits virtual time",
- * any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
- * exceptions, the processors' time.
+ * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits busy virtual
+ * time", any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
+ * exceptions, nanoseconds without a processor of threads that always want one, the processors' time.
  */
 public class Events {
     static volatile Object sink;
@@ -129,6 +131,16 @@ public class Events {
         tellWait(sum);
     }
 
+    // ---- More threads than processors.
+
+    static void spinner() {
+        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+        long from = System.nanoTime() - clock.getCurrentThreadCpuTime();
+        while (!done) { }
+        long without = System.nanoTime() - clock.getCurrentThreadCpuTime() - from;
+        tell("runnable " + Thread.currentThread().getName() + " " + without);
+    }
+
     static void parker() {
         long sum = 0;
         while (!done) {
@@ -216,6 +228,11 @@ public class Events {
                 start("waiter", Events::waiter);
                 start("holder", Events::holder);
                 start("blocked", Events::blocked);
+                break;
+            case "busy":
+                for (int k = 0; k < Runtime.getRuntime().availableProcessors() + 2; k++) {
+                    start("spinner-" + k, Events::spinner);
+                }
                 break;
             case "virtual": // the same, where the JDK has them; by reflection, for this compiles with all
                 startVirtual("virtual-sleeper", Events::sleeper);

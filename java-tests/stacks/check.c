@@ -10,7 +10,8 @@
  *   stack-check stacks DATA   every sample, one in a line; "-" is a pipe, as for jdtool inject
  */
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/stream.h"
+#include "jdtool/pipeline/stream.h"
+#include "jdtool/resolve/resolver.h"
 #include "jdtool/unwind/code_frames.h"
 
 #include <inttypes.h>
@@ -79,8 +80,8 @@ static const char *java_name(const struct resolved_frame *frame)
 static void print_calls(const struct resolved_sample *sample)
 {
     const struct resolved_frame *callee = NULL;
-    for (uint32_t i = 0; i < sample->frame_count; i++) {
-        const struct resolved_frame *frame = &sample->frames[i];
+    for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
+        const struct resolved_frame *frame = location_own(stack_table_at(sample->stacks, at));
         if (frame->kind == RESOLVED_INLINED || frame->kind == RESOLVED_KERNEL) {
             continue;
         }
@@ -102,8 +103,9 @@ static int take_sample(struct sample_sink *sink, const struct resolved_sample *s
     if (checker->calls) {
         print_calls(sample);
     }
-    for (uint32_t i = 0; i < sample->frame_count; i++) {
-        java |= sample->frames[i].code || sample->frames[i].kind == RESOLVED_INTERPRETED;
+    for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
+        const struct resolved_frame *own = location_own(stack_table_at(sample->stacks, at));
+        java |= own->code || own->kind == RESOLVED_INTERPRETED;
     }
     checker->stacks += java;
     checker->rooted += java && (sample->end == STACK_ROOT || sample->end == STACK_FROZEN);
@@ -117,8 +119,10 @@ static int print_stack(struct sample_sink *sink, const struct resolved_sample *s
     (void)sink;
     printf("%u %u %" PRIu64 " %d", sample->thread.pid, sample->thread.tid, sample->time,
            sample->end);
-    for (uint32_t i = 0; i < sample->frame_count; i++) {
-        const struct resolved_frame *frame = &sample->frames[i];
+    static struct resolved_frame frames[RESOLVED_FRAMES_MAX];
+    uint32_t count = stack_table_lines(sample->stacks, sample->node, frames, RESOLVED_FRAMES_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct resolved_frame *frame = &frames[i];
         const char *where = frame->module ? frame->module->path : "?";
         printf("\t%d %" PRIx64 " %s:%u", frame->kind, frame->address,
                frame->method ? frame->method->name : where, frame->line);

@@ -288,7 +288,7 @@ static int take_all(struct conversion *conversion, const char *name)
         case JITDUMP_END:
             return 0;
         default:
-            error_message("failed to convert %s: %s at offset %#llx; jdtool repair mends it", name,
+            error_message("failed to convert %s: %s at offset %#llx; jdtool repair fixes it", name,
                           jitdump_reader_error(conversion->reader),
                           (unsigned long long)jitdump_reader_offset(conversion->reader));
             return -EINVAL;

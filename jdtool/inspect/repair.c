@@ -41,6 +41,7 @@ struct repair {
     struct trailer trailer;
     struct repair_buffer buffer;
     uint64_t written_bytes;        /* before those in the buffer */
+    uint64_t close_offset;         /* in the output, where it has one */
     struct renumbered *renumbered; /* units with a new code index, sorted */
     uint32_t renumbered_count;
     uint64_t findings;
@@ -254,11 +255,11 @@ static int write_dump(struct repair *repair)
     for (uint32_t i = 0; i < repair->found.unit_count && !error; i++) {
         error = write_unit(repair, &repair->found.units[i]);
     }
-    uint64_t start = jitdump_reader_header(repair->reader)->timestamp;
+    repair->close_offset = repair->written_bytes + repair->buffer.size;
     if (!error && repair->found.closed) {
         add_u32(repair, JIT_CODE_CLOSE);
         add_u32(repair, sizeof(struct jitdump_close));
-        add_u64(repair, repair->found.close_stamp < start ? start : repair->found.close_stamp);
+        add_u64(repair, repair->found.close_stamp);
     }
     return error ? error : flush(repair);
 }
@@ -295,6 +296,13 @@ static void leave_out(void *context, enum verify_rule rule, uint64_t offset, con
     struct repair *repair = context;
     repair->findings++;
     struct repair_part *part = part_at(repair, offset);
+    if (!part && offset == repair->close_offset) {
+        if (repair->found.closed) { /* when the dump ended nobody knows */
+            repair_tell(&repair->output, repair->found.close_offset, "left out a CLOSE: %s", what);
+        }
+        repair->found.closed = false;
+        return;
+    }
     if (!part) {
         repair_tell(&repair->output, offset, "cannot be mended: %s", what);
         repair->stuck = true;

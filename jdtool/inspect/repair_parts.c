@@ -186,6 +186,7 @@ static int take_record(struct search *search, const struct jitdump_record_view *
     case JIT_CODE_CLOSE:
         search->found->closed = true;
         search->found->close_stamp = record->timestamp;
+        search->found->close_offset = record->offset;
         return 0;
     default:
         return take_waiting(search, record, size);

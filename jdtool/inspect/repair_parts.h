@@ -44,7 +44,8 @@ struct repair_parts {
     uint32_t unit_count;
     uint32_t unit_room;
     uint64_t close_stamp; /* of the last CLOSE */
-    bool closed;
+    uint64_t close_offset;
+    bool closed; /* and it is kept */
     uint64_t highest_code_index;
     /* All definitions of the dump, the left-out ones included. */
     struct trailer_names *names;

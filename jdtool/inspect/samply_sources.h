@@ -6,7 +6,7 @@
 #define JD_TOOL_SAMPLY_SOURCES_H
 
 #include "jdtool/base/bytes.h"
-#include "jdtool/sinks/source_texts.h"
+#include "jdtool/resolve/source_texts.h"
 
 #include <stdint.h>
 

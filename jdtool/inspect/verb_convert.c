@@ -28,7 +28,7 @@ static int convert_file(const char *in, const char *out, bool to_tree,
                         struct samply_sources *sources)
 {
     if (same_file(in, out)) {
-        error_message("failed to write %s: it is the dump that is to be converted", out);
+        error_message("failed to write %s: it is the input", out);
         return STATUS_FAILED;
     }
     struct jitdump_reader *reader;
@@ -140,19 +140,16 @@ const struct verb verb_convert = {
     .run = run,
     .usage = "[--lines on|tree] [--samply --source-path PATH] FILE -o OUT",
     .help =
-        "Makes the standard jitdump of one that the agent wrote with lines=tree: writes out the\n"
-        "line rows that it leaves to the inline trees, for stock perf inject --jit, which reads\n"
-        "no others. Of a dump that has its rows OUT is a copy. jdtool itself needs none of this.\n"
-        "  -o, --output OUT      the file to write; an older one is replaced. perf wants it to be\n"
-        "                        named jit-PID.dump\n"
-        "      --lines on|tree   write rows out (default), or leave them to the trees, which "
-        "makes\n"
-        "                        a dump smaller and loses nothing\n"
-        "      --samply          put the Java sources in, as samply's records; of classes that "
-        "have\n"
-        "                        none, their bytecodes as text\n"
+        "Makes a standard jitdump from one that the agent wrote with lines=tree: writes out the\n"
+        "line rows that are only in the inline trees, for stock perf inject --jit. A dump that\n"
+        "already has its rows is copied. jdtool itself does not need this.\n"
+        "  -o, --output OUT      the file to write; an older one is replaced. perf expects the\n"
+        "                        name jit-PID.dump\n"
+        "      --lines on|tree   write rows out (default), or keep them in the trees only: a\n"
+        "                        smaller dump with the same information\n"
+        "      --samply          add the Java sources as samply's records; classes without\n"
+        "                        source get their bytecodes as text\n"
         "      --source-path PATH\n"
-        "                        where they are: directories, and archives with sources or "
-        "classes\n"
-        "                        (src.zip, a jar, a jmod), parted by ':'\n",
+        "                        directories and archives with sources or classes (src.zip,\n"
+        "                        a jar, a jmod), separated by ':'\n",
 };

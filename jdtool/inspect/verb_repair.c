@@ -43,7 +43,7 @@ static int check_output(const char *in, const char *out)
     }
     if (stat(in, &in_status) == 0 && stat(out, &out_status) == 0 &&
         in_status.st_dev == out_status.st_dev && in_status.st_ino == out_status.st_ino) {
-        error_message("failed to write %s: it is the dump that is to be repaired", out);
+        error_message("failed to write %s: it is the input", out);
         return -EINVAL;
     }
     return 0;

@@ -23,6 +23,7 @@ struct verification {
     struct samply_pending samply;
     uint64_t group_stamp;  /* of the latest record of the group that is being read; 0: none */
     uint64_t close_offset; /* 0: not seen */
+    uint64_t last_stamp;   /* the latest of a LOAD or MOVE; 0: there was none */
 
     struct loaded *loaded; /* hash table by code_index, open addressing; `used` tells free slots */
     bool *used;
@@ -132,6 +133,35 @@ static void check_stamp(struct verification *verification, const struct jitdump_
     verification->group_stamp = record->timestamp;
 }
 
+/* The same for code that appears. */
+static void check_code_stamp(struct verification *verification,
+                             const struct jitdump_record_view *record)
+{
+    check_stamp(verification, record);
+    verification->group_stamp = 0;
+    if (record->timestamp > verification->last_stamp) {
+        verification->last_stamp = record->timestamp;
+    }
+}
+
+static void check_close(struct verification *verification, const struct jitdump_record_view *record)
+{
+    end_group(verification);
+    check_stamp(verification, record);
+    verification->group_stamp = 0;
+    verification->close_offset = record->offset;
+    if (record->payload_size) {
+        verify_broken(&verification->output, RULE_CLOSE, record->offset, "a CLOSE of %u bytes",
+                      record->total_size);
+    }
+    if (record->timestamp <= verification->last_stamp) {
+        verify_broken(&verification->output, RULE_CLOSE_STAMP, record->offset,
+                      "CLOSE is stamped %" PRIu64 ", no later than code at %" PRIu64
+                      ": samply names nothing that ran behind it",
+                      record->timestamp, verification->last_stamp);
+    }
+}
+
 static void check_debug_info(struct verification *verification,
                              const struct jitdump_record_view *record)
 {
@@ -144,7 +174,7 @@ static void check_debug_info(struct verification *verification,
 
 static int check_load(struct verification *verification, const struct jitdump_record_view *record)
 {
-    check_stamp(verification, record);
+    check_code_stamp(verification, record);
     check_pid(verification, record->offset, record->load.pid);
     verify_name(&verification->output, record->offset, "a LOAD", record->load.name);
     if (record->load.excess) {
@@ -155,7 +185,6 @@ static int check_load(struct verification *verification, const struct jitdump_re
     samply_check_load(&verification->samply, record->load.code_size, &verification->output);
     verification->unwinding_offset = 0;
     verification->samply = (struct samply_pending){0};
-    verification->group_stamp = 0;
 
     if (reserve_slot(verification) < 0) {
         return -ENOMEM;
@@ -178,8 +207,7 @@ static int check_load(struct verification *verification, const struct jitdump_re
 static void check_move(struct verification *verification, const struct jitdump_record_view *record)
 {
     end_group(verification);
-    check_stamp(verification, record);
-    verification->group_stamp = 0;
+    check_code_stamp(verification, record);
     check_pid(verification, record->offset, record->move.pid);
     bool *used = NULL;
     struct loaded *loaded =
@@ -245,14 +273,7 @@ static int check_record(struct verification *verification, const struct jitdump_
         check_unwinding_info(verification, record);
         break;
     case JIT_CODE_CLOSE:
-        end_group(verification);
-        check_stamp(verification, record);
-        verification->group_stamp = 0;
-        verification->close_offset = record->offset;
-        if (record->payload_size) {
-            verify_broken(&verification->output, RULE_CLOSE, record->offset, "a CLOSE of %u bytes",
-                          record->total_size);
-        }
+        check_close(verification, record);
         break;
     default:
         if (samply_knows(record->id)) {

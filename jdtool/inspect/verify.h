@@ -13,6 +13,7 @@ enum verify_rule {
     RULE_RECORD,        /* a record's sizes fit together, and its name ends */
     RULE_ID,            /* the record's kind is known */
     RULE_CLOSE,         /* nothing behind CLOSE, which is a bare prefix */
+    RULE_CLOSE_STAMP,   /* CLOSE is later than all code; samply ends it there */
     RULE_GROUP,         /* DEBUG_INFO, UNWINDING_INFO and the like stand before their LOAD */
     RULE_ADDRESS,       /* a DEBUG_INFO is for the address of the LOAD behind it */
     RULE_STAMP,         /* stamps do not go backwards in a group, nor before the header's */

@@ -203,6 +203,9 @@ int code_details_read(struct jitdump_reader *reader, const char *path, struct tr
     struct jitdump_record_view record;
     clear(details);
     int error = 0;
+    if (!reader) {
+        return 0;
+    }
     if (blob->debug_offset) {
         error = read_again(&source, blob->debug_offset, JIT_CODE_DEBUG_INFO, &record);
         if (!error) {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NAME_CHUNK_BYTES ((size_t)64 << 10)
 
@@ -23,16 +24,31 @@ struct name_chunk {
     char bytes[];
 };
 
+/* code_blob.file of records that outlive their segment. */
+#define KEPT UINT32_MAX
+
 struct indexed_blob {
     struct code_blob blob; /* the first member */
     uint32_t stay;         /* where it is now */
+    bool touched;          /* it was fetched */
+};
+
+struct segment {
+    struct jitdump_reader *reader; /* NULL: it was let go */
+    uint64_t until;                /* the last stamp when the next one had been read */
 };
 
 struct code_index {
-    struct jitdump_reader *reader;   /* of the last file */
-    struct jitdump_reader **earlier; /* of segments before it */
+    struct jitdump_reader *reader; /* of the last file */
+    struct segment *earlier;       /* before it */
     uint32_t earlier_count;
     uint32_t earlier_room;
+    uint32_t let_go;             /* of these, the first ones */
+    struct jitdump_reader *kept; /* NULL: none yet */
+    uint64_t kept_size;
+    uint32_t *touched; /* blobs whose records are in segments */
+    uint32_t touched_count;
+    uint32_t touched_room;
     char *path;
     struct trailer_names *names;
     struct name_chunk *name_chunks;
@@ -111,19 +127,39 @@ static int add_stay(struct code_index *index, uint32_t blob, uint64_t address, u
     return 0;
 }
 
-/* Whether an earlier segment has told of the very same stay. */
-static bool is_told_again(const struct code_index *index, const struct jitdump_record_view *record)
+/* Where a blob's records are. */
+static void set_records(const struct code_index *index, struct code_blob *blob,
+                        const struct jitdump_record_view *load, const struct jitdump_group *group)
+{
+    blob->load_offset = load->offset;
+    blob->debug_offset = group->debug_offset;
+    blob->unwinding_offset = group->unwinding_offset;
+    blob->samply_offset = group->samply_offset;
+    blob->has_bytes = load->load.bytes != NULL;
+    blob->file = index->earlier_count;
+}
+
+/* Whether an earlier segment has told of the very same stay; it is read from this one from now on.
+ */
+static bool is_told_again(struct code_index *index, const struct jitdump_record_view *record,
+                          const struct jitdump_group *group)
 {
     uint32_t same = index->earlier_count ? blob_of(index, record->load.code_index) : HASH_MAP_NONE;
-    const struct code_blob *blob = same == HASH_MAP_NONE ? NULL : &blob_at(index, same)->blob;
-    return blob && blob->address == record->load.code_addr &&
-           blob->size == record->load.code_size && blob->timestamp == record->timestamp;
+    struct code_blob *blob = same == HASH_MAP_NONE ? NULL : &blob_at(index, same)->blob;
+    if (!blob || blob->address != record->load.code_addr || blob->size != record->load.code_size ||
+        blob->timestamp != record->timestamp) {
+        return false;
+    }
+    if (blob->file != index->earlier_count) { /* the first of it that the segment says is whole */
+        set_records(index, blob, record, group);
+    }
+    return true;
 }
 
 static int add_load(struct code_index *index, const struct jitdump_record_view *record,
                     const struct jitdump_group *group)
 {
-    if (is_told_again(index, record)) {
+    if (is_told_again(index, record, group)) {
         return 0;
     }
     if (index->stays.count >= CODE_INDEX_BLOBS_MAX) {
@@ -137,18 +173,13 @@ static int add_load(struct code_index *index, const struct jitdump_record_view *
     }
     uint32_t number = index->blobs.count - 1;
     added->blob = (struct code_blob){
-        .load_offset = record->offset,
-        .debug_offset = group->debug_offset,
-        .unwinding_offset = group->unwinding_offset,
-        .samply_offset = group->samply_offset,
         .address = record->load.code_addr,
         .size = record->load.code_size,
         .timestamp = record->timestamp,
         .code_index = record->load.code_index,
         .name = name,
-        .has_bytes = record->load.bytes != NULL,
-        .file = index->earlier_count,
     };
+    set_records(index, &added->blob, record, group);
     uint32_t same = blob_of(index, record->load.code_index);
     if (same != HASH_MAP_NONE) {
         (void)hash_map_remove(&index->by_index, record->load.code_index, same);
@@ -370,17 +401,113 @@ int code_index_continue(struct code_index *index, const char *path, bool is_all)
         return 0;
     }
     if (array_reserve(&index->earlier, index->earlier_count, &index->earlier_room,
-                      sizeof(struct jitdump_reader *))) {
+                      sizeof *index->earlier)) {
         jitdump_reader_close(next);
         error_message("failed to read %s: %s", path, strerror(ENOMEM));
         return -ENOMEM;
     }
-    index->earlier[index->earlier_count++] = index->reader;
+    struct segment *before = &index->earlier[index->earlier_count++];
+    before->reader = index->reader;
     index->reader = next;
     index->tracker = (struct jitdump_group_tracker){0};
     index->is_closed = false;
     int err = take_in(index, is_all);
+    before->until = index->last_stamp;
     return err ? err : 1;
+}
+
+/* ---- Letting go of segments ---- */
+
+static struct jitdump_reader *reader_of(const struct code_index *index,
+                                        const struct code_blob *blob)
+{
+    if (blob->file == KEPT) {
+        return index->kept;
+    }
+    return blob->file < index->earlier_count ? index->earlier[blob->file].reader : index->reader;
+}
+
+/* A dump without records yet, in a file without a name. NULL: there can be none. */
+static struct jitdump_reader *make_kept(struct code_index *index)
+{
+    struct jitdump_header header = *jitdump_reader_header(index->reader);
+    struct jitdump_reader *kept = NULL;
+    header.total_size = sizeof header;
+    index->kept_size = sizeof header;
+    int fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 && write(fd, &header, sizeof header) != sizeof header) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd >= 0 && jitdump_reader_open_fd(fd, index->path, &kept) == 0 ? kept : NULL;
+}
+
+/* Copies the record at *offset, 0 where there is none, behind those that are kept, and tells where
+ * that is. */
+static bool keep_record(struct code_index *index, struct jitdump_reader *reader, uint64_t *offset)
+{
+    struct jitdump_record_view record;
+    if (*offset == 0) {
+        return true;
+    }
+    jitdump_reader_seek(reader, *offset);
+    if (jitdump_reader_next(reader, &record) != JITDUMP_RECORD ||
+        !jitdump_reader_append(index->kept, index->kept_size, &record)) {
+        return false;
+    }
+    *offset = index->kept_size;
+    index->kept_size += record.total_size;
+    return true;
+}
+
+static bool keep_blob(struct code_index *index, struct code_blob *blob)
+{
+    struct jitdump_reader *reader = reader_of(index, blob);
+    struct code_blob kept = *blob;
+    if (!index->kept && !(index->kept = make_kept(index))) {
+        return false;
+    }
+    if (!keep_record(index, reader, &kept.debug_offset) ||
+        !keep_record(index, reader, &kept.samply_offset) ||
+        !keep_record(index, reader, &kept.unwinding_offset) ||
+        !keep_record(index, reader, &kept.load_offset)) {
+        return false;
+    }
+    kept.file = KEPT;
+    *blob = kept;
+    return true;
+}
+
+/* What was fetched of a segment and nothing tells of again leaves the list. False: some of it could
+ * not be kept. */
+static bool clear_touched(struct code_index *index, uint32_t segment, bool keep)
+{
+    uint32_t left = 0;
+    bool done = true;
+    for (uint32_t i = 0; i < index->touched_count; i++) {
+        struct code_blob *blob = &blob_at(index, index->touched[i])->blob;
+        bool goes = blob->file == segment;
+        if (goes && keep && !keep_blob(index, blob)) {
+            goes = false;
+            done = false;
+        }
+        if (!goes) {
+            index->touched[left++] = index->touched[i];
+        }
+    }
+    index->touched_count = left;
+    return done;
+}
+
+void code_index_let_go(struct code_index *index, uint64_t time, bool keep)
+{
+    /* Records are copied as they are, so of a dump of our byte order. */
+    while (index->let_go < index->earlier_count && index->earlier[index->let_go].until < time &&
+           !jitdump_reader_swapped(index->reader) && clear_touched(index, index->let_go, keep)) {
+        struct segment *segment = &index->earlier[index->let_go++];
+        jitdump_reader_close(segment->reader);
+        segment->reader = NULL;
+    }
 }
 
 bool code_index_is_closed(const struct code_index *index)
@@ -399,9 +526,11 @@ void code_index_close(struct code_index *index)
         index->name_chunks = next;
     }
     for (uint32_t i = 0; i < index->earlier_count; i++) {
-        jitdump_reader_close(index->earlier[i]);
+        jitdump_reader_close(index->earlier[i].reader);
     }
     free(index->earlier);
+    jitdump_reader_close(index->kept);
+    free(index->touched);
     jitdump_reader_close(index->reader);
     trailer_names_free(index->names);
     free(index->path);
@@ -501,11 +630,19 @@ int code_index_map(struct code_index *index, uint64_t time,
 
 int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details)
 {
-    const struct code_blob *of = &blob_at(index, blob)->blob;
-    struct jitdump_reader *reader =
-        of->file < index->earlier_count ? index->earlier[of->file] : index->reader;
-    uint64_t next = jitdump_reader_offset(reader);
-    int err = code_details_read(reader, index->path, index->names, of, details);
-    jitdump_reader_seek(reader, next); /* where an update goes on */
+    struct indexed_blob *of = blob_at(index, blob);
+    struct jitdump_reader *reader = reader_of(index, &of->blob);
+    if (!of->touched) {
+        if (array_reserve(&index->touched, index->touched_count, &index->touched_room,
+                          sizeof *index->touched)) {
+            error_message("failed to read %s: %s", index->path, strerror(ENOMEM));
+            return -ENOMEM;
+        }
+        index->touched[index->touched_count++] = blob;
+        of->touched = true;
+    }
+    uint64_t next = jitdump_reader_offset(index->reader);
+    int err = code_details_read(reader, index->path, index->names, &of->blob, details);
+    jitdump_reader_seek(index->reader, next); /* where an update goes on */
     return err;
 }

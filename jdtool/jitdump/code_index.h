@@ -34,7 +34,7 @@ struct code_blob {
     uint64_t code_index;
     const char *name; /* lives as long as the index */
     bool has_bytes;
-    uint32_t file; /* that the offsets are of: of segments, which one */
+    uint32_t file; /* that the offsets are of: of segments the latest that told of it */
 };
 
 struct code_index;
@@ -92,6 +92,14 @@ int code_index_update(struct code_index *index, bool is_all);
  */
 int code_index_continue(struct code_index *index, const char *path, bool is_all);
 
+/*
+ * Nobody will ask any more for code that was gone by then: closes the segments that ended before.
+ * Blobs that a later one has told of again lose nothing, for their records are read from there; of
+ * others nothing but what code_blob has is left. With `keep` the records of those that were fetched
+ * before are kept, in a file without a name; where there can be none the segments stay open.
+ */
+void code_index_let_go(struct code_index *index, uint64_t time, bool keep);
+
 /* Whether the writer has closed the dump (JIT_CODE_CLOSE): no code is told of any more. */
 bool code_index_is_closed(const struct code_index *index);
 
@@ -134,7 +142,8 @@ int code_index_map(struct code_index *index, uint64_t time,
 
 /*
  * Fetches the bytes, rows and inline tree of a blob; rows and tree from samply's record where the
- * dump, of another runtime then, has these only there. 0 or a negative errno after a message.
+ * dump, of another runtime then, has these only there. Of one that was let go there is nothing. 0
+ * or a negative errno after a message.
  */
 int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details);
 void code_details_free(struct code_details *details);

@@ -281,6 +281,16 @@ void jitdump_reader_seek(struct jitdump_reader *reader, uint64_t offset)
     reader->offset = offset < reader->file_size ? offset : reader->file_size;
 }
 
+bool jitdump_reader_append(struct jitdump_reader *reader, uint64_t offset,
+                           const struct jitdump_record_view *record)
+{
+    const uint8_t *bytes = record->payload - sizeof(struct jitdump_record);
+    bool written =
+        pwrite(reader->fd, bytes, record->total_size, (off_t)offset) == (ssize_t)record->total_size;
+    jitdump_reader_refresh(reader);
+    return written;
+}
+
 /* Whether a writer has left the code out: no processor runs zeros alone. */
 static bool is_hole(const uint8_t *bytes, uint64_t size)
 {

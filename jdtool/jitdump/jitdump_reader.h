@@ -125,6 +125,13 @@ void jitdump_reader_seek(struct jitdump_reader *reader, uint64_t offset);
  */
 bool jitdump_reader_resync(struct jitdump_reader *reader, uint64_t limit);
 
+/*
+ * Writes a record of another reader's, which is its last, into this one's file, which is our own,
+ * at an offset that is its end. False: it could not be written.
+ */
+bool jitdump_reader_append(struct jitdump_reader *reader, uint64_t offset,
+                           const struct jitdump_record_view *record);
+
 /* Why the last call was not JITDUMP_RECORD, as "reason" of a message; lives until the next call. */
 const char *jitdump_reader_error(const struct jitdump_reader *reader);
 

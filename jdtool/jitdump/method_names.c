@@ -28,10 +28,17 @@ struct method_place {
     bool sorted; /* by time */
 };
 
+struct table {
+    int fd;         /* -1: it was let go */
+    uint64_t until; /* once the next one is read */
+    bool retells;   /* it has told of what was there before */
+};
+
 struct method_names {
-    int *files; /* the last one is being read; those before it are of earlier segments */
+    struct table *files; /* the last one is being read; those before it are of earlier segments */
     uint32_t file_count;
     uint32_t file_room;
+    uint32_t let_go; /* of these, the first ones */
     char *path;
     uint64_t (*clock)(const void *context, uint64_t stamp);
     const void *context;
@@ -50,7 +57,7 @@ static bool read_at(const struct method_names *names, uint32_t file, void *out, 
 {
     uint8_t *to = out;
     while (size) {
-        ssize_t n = pread(names->files[file], to, size, (off_t)offset);
+        ssize_t n = pread(names->files[file].fd, to, size, (off_t)offset);
         if (n <= 0) {
             if (n < 0 && errno == EINTR) {
                 continue;
@@ -76,7 +83,8 @@ static bool is_told_again(const struct method_names *names, const struct method_
     if (!added->found || added->file == 0 || !place || place->count == 0) {
         return false;
     }
-    const struct named_method *last = method(names, place->methods[place->count - 1]);
+    names->files[added->file].retells = true;
+    struct named_method *last = method(names, place->methods[place->count - 1]);
     uint8_t *bytes = NULL;
     bool same = last->file != added->file && last->bytecodes == added->bytecodes &&
                 last->bytecode_size == added->bytecode_size &&
@@ -84,6 +92,11 @@ static bool is_told_again(const struct method_names *names, const struct method_
                 read_at(names, last->file, bytes, last->detail_size, last->detail_offset) &&
                 memcmp(bytes, detail, last->detail_size) == 0;
     free(bytes);
+    if (same) { /* it is read from here from now on */
+        last->file = added->file;
+        last->detail_offset = added->detail_offset;
+        last->source_offset = added->source_offset;
+    }
     return same;
 }
 
@@ -285,7 +298,7 @@ static int read_table(struct method_names *names, bool is_all)
 {
     struct stat about;
     struct methods_header header;
-    if (fstat(names->files[names->file_count - 1], &about) != 0) {
+    if (fstat(names->files[names->file_count - 1].fd, &about) != 0) {
         return -errno;
     }
     if (!S_ISREG(about.st_mode) || (uint64_t)about.st_size < sizeof header ||
@@ -300,9 +313,10 @@ static int read_table(struct method_names *names, bool is_all)
 
 static int add_file(struct method_names *names, int fd)
 {
-    int err = array_reserve(&names->files, names->file_count, &names->file_room, sizeof(int));
+    int err =
+        array_reserve(&names->files, names->file_count, &names->file_room, sizeof *names->files);
     if (!err) {
-        names->files[names->file_count++] = fd;
+        names->files[names->file_count++] = (struct table){.fd = fd};
     }
     return err;
 }
@@ -365,7 +379,7 @@ int method_names_update(struct method_names *names, bool is_all)
 {
     struct stat about;
     uint32_t before = names->methods.count;
-    if (fstat(names->files[names->file_count - 1], &about) != 0) {
+    if (fstat(names->files[names->file_count - 1].fd, &about) != 0) {
         return 0;
     }
     int err = read_records(names, (uint64_t)about.st_size, is_all);
@@ -375,7 +389,7 @@ int method_names_update(struct method_names *names, bool is_all)
     return err ? err : names->methods.count > before;
 }
 
-int method_names_continue(struct method_names *names, const char *path, bool is_all)
+int method_names_continue(struct method_names *names, const char *path, uint64_t until, bool is_all)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
@@ -395,7 +409,18 @@ int method_names_continue(struct method_names *names, const char *path, bool is_
     if (err) {
         error_message("failed to read the table of methods %s: %s", path, strerror(-err));
     }
+    names->files[names->file_count - 2].until = until;
     return err ? err : 1;
+}
+
+void method_names_let_go(struct method_names *names, uint64_t time)
+{
+    while (names->let_go + 1 < names->file_count && names->files[names->let_go].until < time &&
+           names->files[names->let_go + 1].retells) {
+        struct table *table = &names->files[names->let_go++];
+        (void)close(table->fd);
+        table->fd = -1;
+    }
 }
 
 void method_names_close(struct method_names *names)
@@ -414,7 +439,9 @@ void method_names_close(struct method_names *names)
     free(names->by_bytecode);
     free(names->path);
     for (uint32_t i = 0; i < names->file_count; i++) {
-        (void)close(names->files[i]);
+        if (names->files[i].fd >= 0) {
+            (void)close(names->files[i].fd);
+        }
     }
     free(names->files);
     free(names);
@@ -544,6 +571,9 @@ const struct method_detail *method_names_detail(struct method_names *names,
 {
     if (method->detail) {
         return method->detail;
+    }
+    if (names->files[method->file].fd < 0) {
+        return NULL;
     }
     char source[SOURCE_MAX];
     uint8_t *bytes = malloc(method->detail_size);

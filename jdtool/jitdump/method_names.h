@@ -27,7 +27,7 @@ struct named_method {
     uint64_t source_offset; /* of its class's source file */
     struct method_detail *detail;
     uint32_t number; /* in the file's order */
-    uint32_t file;   /* that the offsets are of: of segments, which one */
+    uint32_t file;   /* that the offsets are of: of segments the latest that told of it */
 };
 
 /* Name and lines of a method. Strings and rows live as long as the names. */
@@ -64,8 +64,14 @@ int method_names_follow(const char *path, int fd,
 int method_names_update(struct method_names *names, bool is_all);
 
 /* Goes on with the table of the next segment of the same session, which tells of the living methods
- * once more. 1: it has been read; 0: there is none; or a negative errno after a message. */
-int method_names_continue(struct method_names *names, const char *path, bool is_all);
+ * once more; until: the last moment that the one before it is about. 1: it has been read; 0: there
+ * is none; or a negative errno after a message. */
+int method_names_continue(struct method_names *names, const char *path, uint64_t until,
+                          bool is_all);
+
+/* Nobody will ask any more for methods that were gone by then: closes tables of segments that ended
+ * before, when one behind them has begun to tell of what lives. */
+void method_names_let_go(struct method_names *names, uint64_t time);
 
 uint32_t method_names_count(const struct method_names *names);
 
@@ -84,7 +90,7 @@ struct named_method *method_names_found_after(struct method_names *names,
 struct named_method *method_names_by_bytecode(struct method_names *names, uint64_t bcp,
                                               uint64_t time);
 
-/* Its name and lines, or NULL after a message. */
+/* Its name and lines; NULL: after a message, or its table was let go. */
 const struct method_detail *method_names_detail(struct method_names *names,
                                                 struct named_method *method);
 

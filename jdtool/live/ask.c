@@ -69,8 +69,8 @@ int ask_prepare(const struct target *target)
         if (find_script_runner(target, path, tools)) {
             return 0;
         }
-        error_message("failed to find jattach, and JDK 8's jcmd loads no agents: apt-get install "
-                      "jattach");
+        error_message(
+            "failed to find jattach, and JDK 8's jcmd cannot load agents: apt-get install jattach");
         return -ENOENT;
     }
     if (find_jcmd(target, path)) {
@@ -126,19 +126,19 @@ static void tell_silence(const struct target *target)
     if (process_is_stopped(&target->process)) {
         info_message("  it is stopped (SIGSTOP, or a debugger): kill -CONT %d", pid);
     } else if (is_deaf(target)) {
-        info_message("  it runs with -XX:+DisableAttachMechanism: only a restart with the agent "
-                     "helps: jdperf record -- java …");
+        info_message("  it runs with -XX:+DisableAttachMechanism: restart it with the agent: "
+                     "jdperf record -- java …");
     } else if (tmp_is_read_only(target)) {
-        info_message("  its /tmp is read-only, where it would listen: mount one that it can write "
-                     "to (docker: --tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with "
-                     "the agent");
+        info_message(
+            "  it cannot listen in its /tmp, which is read-only: mount a writable one (docker: "
+            "--tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with the agent");
     } else if (socket_is_anothers(target, socket)) {
         info_message("  the socket it would listen at is another user's, left by a JVM that was "
                      "killed and had its pid: as root or that user, rm %s",
                      socket);
     } else {
-        info_message("  it hangs, or has not the time to answer; jattach %d threaddump asks it "
-                     "again. If nothing helps: jdperf record -- java …",
+        info_message("  the JVM did not answer in time; jattach %d threaddump asks it again. If "
+                     "nothing helps: jdperf record -- java …",
                      pid);
     }
 }
@@ -159,7 +159,7 @@ static int talk(const struct target *target, char *const *arguments, bool as_use
 {
     char still[128];
     snprintf(still, sizeof still,
-             "process %d has not answered for 3 s: still waiting (Ctrl-C gives up)",
+             "process %d has not answered for 3 s: still waiting (Ctrl-C stops)",
              (int)target->process.pid);
     struct child_options options = {
         .arguments = arguments,
@@ -220,19 +220,18 @@ int ask_whether_it_answers(const struct target *target, struct waiting *waiting)
     int found = ask_flag(target, "DisableAttachMechanism", waiting);
     switch (found) {
     case -EINTR:
-        error_message("interrupted while process %d was asked", pid);
+        error_message("interrupted while waiting for process %d", pid);
         return found;
     case -ESRCH:
         error_message("process %d has ended", pid);
         return found;
     case -ECONNREFUSED:
     case -ENOTCONN:
-        error_message("process %d refused to be attached to", pid);
+        error_message("process %d refused the attach", pid);
         tell_silence(target);
         return -ECONNREFUSED;
     case -ETIMEDOUT:
-        error_message("process %d does not answer, though it was given %d s", pid,
-                      SILENCE_MS / 1000);
+        error_message("process %d did not answer within %d s", pid, SILENCE_MS / 1000);
         tell_silence(target);
         return found;
     default:
@@ -300,7 +299,7 @@ static void tell_refusal(const struct target *target, const char *options,
     error_message("process %d refused: %s", (int)target->process.pid, options);
     tell_lines(answer->text, NULL, "JVM: ");
     if (!tell_errors(errors) && errors->file < 0 && strstr(answer->text, "return code:")) {
-        info_message("  the agent's reason stands on the JVM's standard error");
+        info_message("  see the JVM's standard error for the agent's reason");
     }
     if (strstr(answer->text, "Dynamic agent loading is not enabled")) {
         info_message("  the JVM runs with -XX:-EnableDynamicAgentLoading: start it with "
@@ -313,7 +312,7 @@ static void tell_refusal(const struct target *target, const char *options,
     }
 }
 
-/* It listens before it has finished starting; agent/commands.h. */
+/* It listens before it has finished starting; agent/session/commands.h. */
 enum { JNI_EDETACHED = -2, JNI_EEXIST = -5 };
 
 /* What the agent's Agent_OnAttach has returned, or the tool's own status. */
@@ -387,7 +386,7 @@ int ask_to_load(const struct target *target, const char *agent, const char *opti
         error_message("process %d has not answered for %d s: %s", pid, (int)(ms / 1000), options);
         tell_silence(target);
     } else if (err == -EINTR) {
-        error_message("interrupted while process %d was asked: %s", pid, options);
+        error_message("interrupted while waiting for process %d: %s", pid, options);
     } else if (err == -ESRCH || (result && !process_lives(&target->process))) {
         error_message("process %d has ended", pid);
         err = -ESRCH;

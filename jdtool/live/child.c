@@ -112,6 +112,10 @@ static void run(const struct child_options *options, const sigset_t *signals, pi
             _exit(125); /* it has died already */
         }
     }
+    if (options->work) {
+        close(report);
+        _exit(options->work(options->context));
+    }
     int status = options->prepare ? options->prepare(options->context) : 0;
     if (status != 0) {
         _exit(status);

@@ -32,6 +32,8 @@ struct child_options {
     uid_t uid;
     gid_t gid;
     const char *still; /* for child_talk: said when it takes more than 3 s; NULL: nothing */
+    /* Instead of a program: it returns the exit status. Signals that end us stay blocked in it. */
+    int (*work)(void *context);
     /* Called in the child before the program is run; what it returns unless 0 is the exit status.
      */
     int (*prepare)(void *context);

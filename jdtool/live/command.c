@@ -75,7 +75,7 @@ static int add_to_environment(struct command *command, char *const *arguments, u
         return -ENOMEM;
     }
     command->tool_options = text;
-    info_message("giving the agent to every JVM that %s starts, through JAVA_TOOL_OPTIONS",
+    info_message("passing the agent to every JVM that %s starts, through JAVA_TOOL_OPTIONS",
                  last_part(arguments[0]));
     return add_to_arguments(command, arguments, count, count);
 }

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,18 +57,14 @@ int fetch_find(struct fetch *fetch, const struct target *target, const char *dum
 
 static int copy(int from, const char *path)
 {
-    struct stat status = {0};
     char temporary[PATH_MAX + 96];
     snprintf(temporary, sizeof temporary, "%s.part", path);
     int to = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int err = to < 0 || fstat(from, &status) != 0 ? -errno : 0;
-    /* No further than it is long now: one that still grows would never end. */
-    for (off_t at = 0; !err && at < status.st_size;) {
-        ssize_t n = sendfile(to, from, &at, (size_t)(status.st_size - at));
-        err = n < 0 ? -errno : 0;
-        if (n <= 0) {
-            break;
-        }
+    int err = to < 0 ? -errno : copy_file_data(from, to, FETCH_DATA_MAX);
+    if (err == -EFBIG) {
+        info_message("%s is cut after %llu GB, which is all that is taken of a file", path,
+                     FETCH_DATA_MAX >> 30);
+        err = 0;
     }
     if (to >= 0 && close(to) != 0 && !err) {
         err = -errno;

@@ -10,6 +10,9 @@
 /* The files beside a dump: its table of methods, the journal of threads, the JVM's own log. */
 #define FETCH_BESIDE 3
 
+/* Of one file; a dump of a large JVM takes a tenth of it. */
+#define FETCH_DATA_MAX (4ULL << 30)
+
 /* A dump and those, held open from when they are found: then they can be had even when the JVM and
  * its file system are gone, or somebody has removed them. */
 struct fetch {
@@ -33,8 +36,8 @@ void fetch_find_rest(struct fetch *fetch);
 
 /*
  * Copies them into the profile, below a directory of its own where another JVM's dump has that name
- * already; what is written there already becomes a copy of its own when `detach`. 0 or a negative
- * errno after a message.
+ * already; at most FETCH_DATA_MAX of a file; what is written there already becomes a copy of its
+ * own when `detach`. 0 or a negative errno after a message.
  */
 int fetch_copy(struct fetch *fetch, const char *profile, bool detach);
 

@@ -11,8 +11,8 @@
 #define JD_TOOL_LIVE_GUARD_H
 
 #include "jdtool/live/child.h"
-#include "jdtool/live/probes.h"
 #include "jdtool/live/target.h"
+#include "jdtool/record/probes.h"
 
 #include <limits.h>
 #include <stdatomic.h>

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,12 +56,18 @@ static int new_map_finish(struct new_map *map, int err)
     return err;
 }
 
+/* Of the map of a JVM that sees other files; a method takes some 100 bytes. */
+#define MAP_DATA_MAX (256ULL << 20)
+
 static int copy_all(int from, int to)
 {
-    ssize_t n;
-    while ((n = sendfile(to, from, NULL, (size_t)1 << 20)) > 0) {
+    int err = copy_file_data(from, to, MAP_DATA_MAX);
+    if (err == -EFBIG) {
+        info_message("the map is cut after %llu MB, which is all that is taken of one",
+                     MAP_DATA_MAX >> 20);
+        err = 0;
     }
-    return n < 0 ? -errno : 0;
+    return err;
 }
 
 static int fail(pid_t pid, int err)

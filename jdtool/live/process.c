@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 int process_open(pid_t pid, struct live_process *process)
@@ -111,6 +112,17 @@ unsigned long long process_status(const struct live_process *process, const char
         return value;
     }
     return 0;
+}
+
+bool process_cpu_time(pid_t pid, uint64_t *ns)
+{
+    clockid_t clock;
+    struct timespec time;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) {
+        return false;
+    }
+    *ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return true;
 }
 
 bool process_is_stopped(const struct live_process *process)

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct live_process {
@@ -45,6 +46,10 @@ char *process_read_all(const struct live_process *process, const char *name, siz
  * or 16. */
 unsigned long long process_status(const struct live_process *process, const char *key, bool last,
                                   int base);
+
+/* The processor time in ns that the kernel accounts to all threads of a process, those that ended
+ * included (clock_getcpuclockid), until it is reaped. False: there is no such process. */
+bool process_cpu_time(pid_t pid, uint64_t *ns);
 
 /* Whether it is stopped, by a signal or a debugger. */
 bool process_is_stopped(const struct live_process *process);

@@ -69,8 +69,12 @@ static int resolve(struct profile_dir *profile, const char *given)
     struct stat status;
     bool exists = lstat(path, &status) == 0;
     if (exists && (!S_ISDIR(status.st_mode) || (!is_profile(path) && !is_empty(path)))) {
-        error_message("%s exists and is no profile of jdperf: it is left alone; use another -o DIR",
-                      path);
+        error_message("%s exists and is not a profile of jdperf; use another -o DIR", path);
+        return STATUS_FAILED;
+    }
+    /* Whoever it belongs to could put links into it, through which we would write elsewhere. */
+    if (exists && status.st_uid != geteuid() && !is_profile(path)) {
+        error_message("%s is another user's directory: it is left alone; use another -o DIR", path);
         return STATUS_FAILED;
     }
     char resolved[PATH_MAX];
@@ -88,7 +92,8 @@ static int resolve(struct profile_dir *profile, const char *given)
     }
     const char *parent = !slash ? "." : *path ? path : "/";
     if (!realpath(parent, resolved)) {
-        error_message("failed to make %.*s: there is no directory %s", (int)length, given, parent);
+        error_message("failed to create %.*s: directory %s does not exist", (int)length, given,
+                      parent);
         return STATUS_FAILED;
     }
     int n = snprintf(profile->path, sizeof profile->path, "%s/%s",
@@ -105,7 +110,7 @@ static int put_aside(struct profile_dir *profile)
     snprintf(earlier, sizeof earlier, "%.*s.old", PATH_MAX - 8, profile->path);
     if (lstat(earlier, &status) == 0) {
         if (!S_ISDIR(status.st_mode) || !is_profile(earlier)) {
-            error_message("failed to move the earlier profile away: %s exists and is no profile; "
+            error_message("failed to move the earlier profile: %s exists and is not a profile; "
                           "remove it or use another -o DIR",
                           earlier);
             return STATUS_FAILED;
@@ -126,13 +131,32 @@ static int put_aside(struct profile_dir *profile)
     return 0;
 }
 
+/* By its descriptor: ours, and empty still when nobody else may write into it any more. */
+static int take_over(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
+    if (!err && status.st_uid != geteuid()) {
+        err = -EPERM;
+    }
+    if (!err && fchmod(fd, 0700) != 0) {
+        err = -errno;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err ? err : is_empty(path) ? 0 : -ENOTEMPTY;
+}
+
 static int make(struct profile_dir *profile, const char *given)
 {
     struct guarded_profile *guarded = profile->guarded;
     struct stat status;
     if (lstat(profile->path, &status) == 0) {
-        if (chmod(profile->path, 0700) != 0) {
-            error_message("failed to take over the empty directory %s: %s", given, strerror(errno));
+        int err = take_over(profile->path);
+        if (err) {
+            error_message("failed to take over the empty directory %s: %s", given, strerror(-err));
             return STATUS_FAILED;
         }
         guarded->inside = true;
@@ -176,14 +200,18 @@ int profile_create(struct profile_dir *profile, struct guarded_profile *guarded,
     if (!status) {
         status = make(profile, given);
     }
+    if (!status && lstat(profile->path, &profile->made) != 0) {
+        error_message("failed to find %s again: %s", given, strerror(errno));
+        status = STATUS_FAILED;
+    }
     char created[64];
     time_t now = time(NULL);
     struct tm local;
     strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &local));
     if (!status && (profile_set(profile, NULL, NULL) || profile_set(profile, "created", created))) {
-        error_message("failed to write into %s: is the disk full? Use -o with a directory that has "
-                      "room",
-                      given);
+        error_message(
+            "failed to write into %s: is the disk full? Use -o with a directory on another disk",
+            given);
         status = STATUS_FAILED;
     }
     return status;

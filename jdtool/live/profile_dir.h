@@ -8,9 +8,11 @@
 #include "jdtool/live/guard.h"
 
 #include <limits.h>
+#include <sys/stat.h>
 
 struct profile_dir {
     char path[PATH_MAX];             /* absolute */
+    struct stat made;                /* the directory */
     struct guarded_profile *guarded; /* how it is undone */
 };
 

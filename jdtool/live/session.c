@@ -34,8 +34,8 @@ void session_announce_warning(const struct target *target)
     if (target->java >= 21 && !target_agent(target, path) &&
         !process_has_argument(&target->process, "-XX:+EnableDynamicAgentLoading") &&
         !process_has_argument(&target->process, "-XX:-EnableDynamicAgentLoading")) {
-        info_message("the JVM (JDK %d) will print a warning that an agent was loaded; started with "
-                     "-XX:+EnableDynamicAgentLoading it prints none",
+        info_message("the JVM (JDK %d) will print a warning about the agent; start it with "
+                     "-XX:+EnableDynamicAgentLoading to avoid that",
                      target->java);
     }
 }

@@ -1,10 +1,10 @@
 /*
  * A session of the agent in a JVM, as seen from outside: started, asked, joined, left.
  *
- * A session that a recording starts is leased (agent/lease.h): it lives as long as somebody holds a
- * lock on the lease in its staging directory. Who joins it takes a share; who leaves it last stops
- * it and removes the directory. Whatever becomes of us, the JVM ends it by itself, and the guardian
- * (guard.h) cleans up at once.
+ * A session that a recording starts is leased (agent/session/lease.h): it lives as long as somebody
+ * holds a lock on the lease in its staging directory. Who joins it takes a share; who leaves it
+ * last stops it and removes the directory. Whatever becomes of us, the JVM ends it by itself, and
+ * the guardian (guard.h) cleans up at once.
  */
 #ifndef JD_TOOL_LIVE_SESSION_H
 #define JD_TOOL_LIVE_SESSION_H
@@ -63,12 +63,12 @@ int session_join(struct live_session *session, const struct session_status *stat
 #define SESSION_STAGED ""
 
 /*
- * Starts one with these options (as agent/options.h has them) in `dir` (absolute; NULL: the agent's
- * own place), or in the staging directory where the JVM is another user's or sees other files.
- * `leased`: for as long as we are there; else until somebody stops it. What `options` does not have
- * of `more` ("key=value,…") is added. 0; -EEXIST without a message: a leased one was asked for, and
- * another has begun meanwhile; or another negative errno after a message; the JVM is then as it
- * was.
+ * Starts one with these options (as agent/session/options.h has them) in `dir` (absolute; NULL: the
+ * agent's own place), or in the staging directory where the JVM is another user's or sees other
+ * files. `leased`: for as long as we are there; else until somebody stops it. What `options` does
+ * not have of `more` ("key=value,…") is added. 0; -EEXIST without a message: a leased one was asked
+ * for, and another has begun meanwhile; or another negative errno after a message; the JVM is then
+ * as it was.
  */
 int session_start(struct live_session *session, const char *dir, bool leased, const char *options,
                   const char *more);

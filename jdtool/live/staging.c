@@ -110,9 +110,8 @@ int staging_plan(struct staging *staging, const struct target *target, const cha
     if (staging->place >= 0) {
         return 0; /* it has a place at least for what is not run */
     }
-    error_message("process %d can write to none of /tmp /var/tmp /dev/shm: mount a /tmp in it "
-                  "(docker: --tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with the "
-                  "agent",
+    error_message("process %d cannot write to /tmp /var/tmp /dev/shm: mount a /tmp in it (docker: "
+                  "--tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with the agent",
                   (int)target->process.pid);
     return -EROFS;
 }
@@ -213,9 +212,9 @@ static int copy(int from, int to)
 int staging_add_agent(const struct staging *staging, const struct target *target, const char *agent)
 {
     if (staging->noexec) {
-        error_message("process %d cannot load the agent from /tmp /var/tmp /dev/shm: they are "
-                      "mounted noexec; mount one without (in a container: --tmpfs /tmp:exec), or "
-                      "start the JVM with the agent",
+        error_message("process %d cannot load the agent from /tmp /var/tmp /dev/shm: all are "
+                      "mounted noexec; mount one without noexec (in a container: --tmpfs "
+                      "/tmp:exec), or start the JVM with the agent",
                       (int)target->process.pid);
         return -EACCES;
     }

@@ -18,41 +18,18 @@ static const struct mapped_name libjvm = {.prefix = "libjvm", .suffix = ".so"};
 
 /* ---- Its files ---- */
 
-static int open_below(int directory, const char *path, uint64_t flags, uint64_t resolve)
+/* As the process would: a link of a package's is followed, inside of its root. */
+static int open_in_root(int root, const char *path, int flags)
 {
-    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS};
-    while (*path == '/') {
-        path++;
-    }
-    int fd = (int)syscall(SYS_openat2, directory, *path ? path : ".", &how, sizeof how);
+    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof how);
     return fd < 0 ? -errno : fd;
 }
 
 int target_open_directory(const struct target *target, const char *path)
 {
-    return open_below(target->root, path, O_PATH | O_DIRECTORY,
-                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-}
-
-int open_file_below(int directory, const char *path, uid_t owner, int flags)
-{
-    struct stat status;
-    int fd = open_below(directory, path, (uint64_t)flags | O_NONBLOCK | O_NOCTTY,
-                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-    if (fd < 0) {
-        return fd;
-    }
-    int err = fstat(fd, &status) != 0 ? -errno : 0;
-    if (!err && !S_ISREG(status.st_mode)) {
-        err = -EINVAL;
-    }
-    if (!err && status.st_uid != owner && status.st_uid != geteuid()) {
-        err = -EPERM;
-    }
-    if (err) {
-        close(fd);
-    }
-    return err ? err : fd;
+    return open_below(target->root, path, O_PATH | O_DIRECTORY);
 }
 
 int target_open_file(const struct target *target, const char *path)
@@ -84,8 +61,7 @@ static void find_version(struct target *target)
     char path[PATH_MAX + 16];
     char text[4096];
     snprintf(path, sizeof path, "%s/release", target->java_home);
-    /* A link of a package's is followed, inside of its root. */
-    int fd = open_below(target->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, RESOLVE_IN_ROOT);
+    int fd = open_in_root(target->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     struct stat status;
     ssize_t n = 0;
     if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
@@ -194,7 +170,7 @@ bool target_agent(const struct target *target, char path[PATH_MAX])
 bool target_agent_gone(const struct target *target, const char *path, char mapped[PATH_MAX])
 {
     struct stat status;
-    int fd = open_below(target->root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+    int fd = open_in_root(target->root, path, O_PATH);
     bool there = fd >= 0 && fstat(fd, &status) == 0 &&
                  process_maps_inode(&target->process, status.st_dev, status.st_ino);
     if (fd >= 0) {
@@ -222,8 +198,7 @@ bool target_listens(const struct target *target)
     char path[64];
     struct stat status;
     snprintf(path, sizeof path, "/tmp/.java_pid%d", (int)target->ns_pid);
-    int fd =
-        open_below(target->root, path, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    int fd = open_below(target->root, path, O_PATH | O_NOFOLLOW);
     bool socket = fd >= 0 && fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
     if (fd >= 0) {
         close(fd);
@@ -317,7 +292,7 @@ static int find_by_name(const char *word, pid_t *pid)
     struct name_search search = {.word = word};
     target_walk(take_name, &search);
     if (search.count == 0) {
-        error_message("no JVM's name contains '%s'; jcmd -l and ps show what runs", word);
+        error_message("no JVM's name contains '%s'; jdperf jvms lists them", word);
         return -ESRCH;
     }
     if (search.count > 1) {
@@ -358,15 +333,16 @@ static int refuse(pid_t pid, int err)
         /* As its user, or as root: it has capabilities that we have not (ptrace(2), "Ptrace access
          * mode checking"): a java with file capabilities, or we are in a container. */
         bool ours = geteuid() == 0 || geteuid() == status.st_uid;
-        error_message("process %d belongs to %s and the kernel lets %s not look into it: %s",
-                      (int)pid, owner ? owner : "?", user_name(geteuid()),
-                      ours ? "it has rights that we have not; root can, and in a container needs "
-                             "CAP_SYS_PTRACE for it (docker: --cap-add SYS_PTRACE)"
-                           : "be that user, or root");
+        error_message(
+            "process %d belongs to %s, and the kernel denies %s access to it: %s", (int)pid,
+            owner ? owner : "?", user_name(geteuid()),
+            ours ? "it has more capabilities than this user. Run as root; in a container root "
+                   "needs CAP_SYS_PTRACE for it (docker: --cap-add SYS_PTRACE)"
+                 : "run as that user or as root");
         free(owner);
         err = -EPERM;
     } else if (err == -ENOEXEC) {
-        error_message("process %d is no HotSpot JVM: it has no libjvm.so loaded", (int)pid);
+        error_message("process %d is not a HotSpot JVM: it has no libjvm.so loaded", (int)pid);
     } else {
         error_message("failed to look into process %d: %s", (int)pid, strerror(-err));
     }
@@ -382,8 +358,8 @@ static int wait_until_it_listens(const struct target *target, struct waiting *wa
         struct pollfd ends = {.fd = target->process.pidfd, .events = POLLIN};
         int64_t soon = deadline_in(50);
         if (now_ms() >= deadline) {
-            error_message("process %d does not listen to requests to attach, which would end it: "
-                          "it is starting still, or its signals are blocked; try again later",
+            error_message("process %d does not accept attach requests yet: it is still starting, "
+                          "or blocks its signals; try again later",
                           pid);
             return -EAGAIN;
         }
@@ -393,7 +369,7 @@ static int wait_until_it_listens(const struct target *target, struct waiting *wa
             return -ESRCH;
         }
         if (err == -EINTR) {
-            error_message("interrupted before process %d listened", pid);
+            error_message("interrupted before process %d accepted attach requests", pid);
             return err;
         }
     }
@@ -421,8 +397,7 @@ int target_find(struct target *target, const char *word, struct waiting *waiting
                       (int)pid, (int)pid);
         err = -EAGAIN;
     } else if (!target->same_files && geteuid() != 0) {
-        error_message("process %d lives in a container: only root can attach to it from outside",
-                      (int)pid);
+        error_message("process %d is in a container: only root can attach from outside", (int)pid);
         err = -EPERM;
     } else {
         err = wait_until_it_listens(target, waiting);

@@ -9,6 +9,7 @@
 #ifndef JD_TOOL_LIVE_TARGET_H
 #define JD_TOOL_LIVE_TARGET_H
 
+#include "jdtool/base/others_file.h"
 #include "jdtool/live/process.h"
 #include "jdtool/live/wait.h"
 
@@ -66,10 +67,6 @@ bool target_libjvm(const struct target *target, char path[PATH_MAX]);
  */
 int target_open_directory(const struct target *target, const char *path);
 int target_open_file(const struct target *target, const char *path);
-
-/* The same for a file in a directory that is open already; `owner` or we have to be its owner.
- * `flags`: O_RDONLY or O_RDWR. */
-int open_file_below(int directory, const char *path, uid_t owner, int flags);
 
 /* The command line behind java and its options: "Main args", "/path/app.jar args". */
 void process_java_name(const struct live_process *process, char *name, size_t size);

@@ -1,6 +1,7 @@
 /*
  * The verbs of `jdtool live`, which are jdperf's: it hands its command line over. A verb is a
- * struct live_verb in a file jdtool/verb_live_*.c and a line in verb_live.c's table.
+ * struct live_verb in a file verb_*.c of the room whose work it starts and a line in verb_live.c's
+ * table.
  */
 #ifndef JD_TOOL_LIVE_VERBS_H
 #define JD_TOOL_LIVE_VERBS_H
@@ -29,6 +30,7 @@ extern const struct live_verb live_record;
 extern const struct live_verb live_clean;
 extern const struct live_verb live_inject;
 extern const struct live_verb live_doctor;
+extern const struct live_verb live_jvms;
 extern const struct live_verb live_watch;
 extern const struct live_verb live_watch_jvm;
 
@@ -37,8 +39,8 @@ const char *live_agent(void);
 
 /*
  * getopt_long for these verbs, with messages as jdperf's scripts have them. Returns the option's
- * letter, -1 behind the last one, or '?' after a message. `letters` as getopt's: a leading '+' ends
- * at the first word.
+ * letter, -1 behind the last one, or '?' after a message; --help and -h end the program. `letters`
+ * as getopt's: a leading '+' ends at the first word.
  */
 int live_option(const struct live_verb *verb, int argc, char **argv, const char *letters,
                 const struct option *options);

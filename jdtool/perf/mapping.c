@@ -44,14 +44,12 @@ static bool is_anonymous(const char *path)
     return false;
 }
 
-static bool decode(const struct perf_data *data, const struct perf_record *record, uint16_t mode,
-                   struct mapping *mapping, uint32_t *pid)
+bool mapping_decode(const struct perf_record *record, struct mapping *mapping)
 {
     bool extended = record->type == PERF_RECORD_MMAP2;
-    if (!extended && record->type != PERF_RECORD_MMAP) {
-        return false;
-    }
-    if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != mode) {
+    uint16_t mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
+    if ((!extended && record->type != PERF_RECORD_MMAP) ||
+        (mode != PERF_RECORD_MISC_USER && mode != PERF_RECORD_MISC_KERNEL)) {
         return false;
     }
     const char *path = perf_record_string(record, extended ? 72 : 40);
@@ -62,12 +60,13 @@ static bool decode(const struct perf_data *data, const struct perf_record *recor
     }
     bool has_id = extended && record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
     bool has_inode = extended && !has_id;
-    *pid = perf_record_u32(record, 8);
     *mapping = (struct mapping){
+        .pid = perf_record_u32(record, 8),
+        .kernel = mode == PERF_RECORD_MISC_KERNEL,
         .start = start,
         .end = start + size,
         .file_offset = perf_record_u64(record, 32),
-        .from = perf_record_id(data, record).time,
+        .from = record->id.time,
         .inode = has_inode ? perf_record_u64(record, 48) : 0,
         .major = has_inode ? perf_record_u32(record, 40) : 0,
         .minor = has_inode ? perf_record_u32(record, 44) : 0,
@@ -83,17 +82,4 @@ static bool decode(const struct perf_data *data, const struct perf_record *recor
         mapping->build_id_size = id_size;
     }
     return true;
-}
-
-bool mapping_decode(const struct perf_data *data, const struct perf_record *record,
-                    struct mapping *mapping, uint32_t *pid)
-{
-    return decode(data, record, PERF_RECORD_MISC_USER, mapping, pid);
-}
-
-bool mapping_decode_kernel(const struct perf_data *data, const struct perf_record *record,
-                           struct mapping *mapping)
-{
-    uint32_t pid;
-    return decode(data, record, PERF_RECORD_MISC_KERNEL, mapping, &pid);
 }

@@ -8,6 +8,8 @@
 
 /* A mapping as a record tells of it. */
 struct mapping {
+    uint32_t pid;
+    bool kernel; /* the kernel's own: itself, its modules, its BPF programs */
     uint64_t start;
     uint64_t end;
     uint64_t file_offset; /* of start */
@@ -23,14 +25,9 @@ struct mapping {
     bool anonymous; /* memory without a file: where JVMs put the code they generate */
 };
 
-/* Does this record map memory into a process, and what? Fills *mapping (its path points into the
- * record) and *pid. */
-bool mapping_decode(const struct perf_data *data, const struct perf_record *record,
-                    struct mapping *mapping, uint32_t *pid);
-
-/* The same for the kernel's own: the kernel itself, its modules, its BPF programs. */
-bool mapping_decode_kernel(const struct perf_data *data, const struct perf_record *record,
-                           struct mapping *mapping);
+/* Does this record map memory into a process or the kernel, and what? Fills *mapping; its path
+ * points into the record. perf_data_next has done so. */
+bool mapping_decode(const struct perf_record *record, struct mapping *mapping);
 
 /* Integers and strings in a record, at an offset of its bytes; 0 and NULL behind its end. */
 uint32_t perf_record_u32(const struct perf_record *record, size_t offset);

@@ -79,6 +79,16 @@ struct perf_event {
     char *name;     /* NULL: not known yet, see perf_data_event_name */
 };
 
+/* What sample_id_all puts behind every record of the kernel. */
+struct perf_sample_id {
+    bool has_time;
+    uint32_t pid; /* -1: not recorded */
+    uint32_t tid;
+    uint64_t time;
+};
+
+struct mapping;
+
 /*
  * One record as it stands in the file. `bytes` is 8-aligned, holds `size` bytes, perf_event_header
  * included, and lives until the next call on the reader.
@@ -88,7 +98,8 @@ struct perf_record {
     uint16_t misc;
     uint16_t size;
     const uint8_t *bytes;
-    uint64_t offset; /* where it stands in the file; 0: in none, it came packed or by a pipe */
+    struct perf_sample_id id;      /* of records that are no samples */
+    const struct mapping *mapping; /* what it maps (mapping.h); NULL: nothing. Lives as the bytes */
 };
 
 struct perf_data;
@@ -144,17 +155,10 @@ const uint8_t *perf_data_feature(struct perf_data *data, unsigned feature, size_
 /* Whether it is there; some are known by their presence alone and have no bytes. */
 bool perf_data_has_feature(const struct perf_data *data, unsigned feature);
 
-/* What sample_id_all puts behind every record of the kernel. */
-struct perf_sample_id {
-    bool has_time;
-    uint32_t pid; /* -1: not recorded */
-    uint32_t tid;
-    uint64_t time;
-};
-
-/* Of any record that is not a sample; records of perf's own have none. */
-struct perf_sample_id perf_record_id(const struct perf_data *data,
-                                     const struct perf_record *record);
+/* A copy of a record, to outlive it: it takes that many bytes, from an address that is a multiple
+ * of 8 on. Samples are kept by perf_sample_keep. */
+size_t perf_record_kept_size(const struct perf_record *record);
+struct perf_record *perf_record_keep(const struct perf_record *record, void *to);
 
 /*
  * Puts such a trailer behind a record of ours: at most PERF_SAMPLE_ID_MAX bytes at out. Returns
@@ -208,22 +212,34 @@ struct perf_sample {
 
     /* The copy starts at the stack pointer; stack_dyn_size of its bytes are valid. NULL: none. */
     const uint8_t *stack;
-    uint64_t stack_offset; /* not 0: instead of being there it is read from the file */
     uint64_t stack_size;
     uint64_t stack_dyn_size;
 
     /* Where the pieces are; for perf_sample_encode. */
     struct perf_bytes head;   /* up to the call chain */
     struct perf_bytes middle; /* raw data and branches */
-    struct perf_bytes user;   /* user registers and stack */
+    struct perf_bytes user;   /* user registers and stack; none where the copy has been cut */
     struct perf_bytes tail;   /* the rest */
     size_t ip_at;             /* of the ip in head; so of the next two */
     size_t time_at;
     size_t period_at;
 };
 
-/* The bytes that it points to have been copied: what stood at `from` is now at `to`. */
-void perf_sample_move(struct perf_sample *sample, const uint8_t *from, const uint8_t *to);
+/*
+ * A copy of a sample with all that it points to, to outlive its record: it takes that many bytes,
+ * from an address that is a multiple of 8 on. cut: of a stack copy what is valid alone, which is
+ * most of a recording; who was cut can be kept again, but not be encoded with the user's part.
+ */
+size_t perf_sample_kept_size(const struct perf_sample *sample, bool cut);
+struct perf_sample *perf_sample_keep(const struct perf_sample *sample, bool cut, void *to);
+
+/*
+ * Whether the user part of its chain comes in a _CALLCHAIN_DEFERRED of its own, and with which
+ * cookie: it ends in PERF_CONTEXT_USER_DEFERRED and that (PERF_DEFERRED_WORDS). Not of one with a
+ * cut copy of the stack.
+ */
+#define PERF_DEFERRED_WORDS 2
+bool perf_sample_awaits_user(const struct perf_sample *sample, uint64_t *cookie);
 
 /* Whether it is a record that perf_sample_decode takes. */
 static inline bool perf_record_has_sample(const struct perf_record *record)

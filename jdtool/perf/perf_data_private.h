@@ -3,7 +3,7 @@
 #define JD_TOOL_PERF_DATA_PRIVATE_H
 
 #include "jdtool/base/hash_map.h"
-#include "jdtool/perf/perf_data.h"
+#include "jdtool/perf/mapping.h"
 #include "jdtool/perf/perf_input.h"
 
 struct perf_section {
@@ -66,9 +66,14 @@ struct perf_data {
     bool has_ended;
     struct perf_unpack *unpack; /* NULL: no packed record was met yet */
     bool has_started;           /* of a pipe: nothing but records comes any more */
+    struct mapping mapping;     /* of the last record */
     struct perf_record first;   /* of a pipe: read when it was opened; bytes NULL: there is none */
     _Alignas(8) uint8_t aligned[65536]; /* a record that does not stand at a multiple of 8 */
 };
+
+/* Of any record that is not a sample; records of perf's own have none. */
+struct perf_sample_id perf_record_id(const struct perf_data *data,
+                                     const struct perf_record *record);
 
 /* The event with this id, or NULL. */
 const struct perf_event *perf_data_event_by_id(const struct perf_data *data, uint64_t id);

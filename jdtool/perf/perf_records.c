@@ -74,17 +74,13 @@ static int next_in_input(struct perf_data *data, struct perf_record *record)
     if (have < header.size) {
         return have < 0 ? read_failed(data, have) : cut_off(data);
     }
-    uint64_t offset = perf_input_is_file(data->input) ? perf_input_offset(data->input) : 0;
     perf_input_skip(data->input, header.size);
     if ((uintptr_t)at % 8) { /* not in files that perf wrote, but in its pipes */
         memcpy(data->aligned, at, header.size);
         at = data->aligned;
     }
-    *record = (struct perf_record){.type = header.type,
-                                   .misc = header.misc,
-                                   .size = header.size,
-                                   .bytes = at,
-                                   .offset = offset};
+    *record = (struct perf_record){
+        .type = header.type, .misc = header.misc, .size = header.size, .bytes = at};
     return 1;
 }
 
@@ -300,7 +296,41 @@ int perf_data_next(struct perf_data *data, struct perf_record *record)
     if (more > 0 && record->type == PERF_USER_EVENT_UPDATE) {
         perf_events_update(data, record);
     }
+    if (more > 0 && !perf_record_has_sample(record)) {
+        record->id = perf_record_id(data, record);
+        record->mapping = mapping_decode(record, &data->mapping) ? &data->mapping : NULL;
+    }
     return more;
+}
+
+/* ---- Records that outlive the next one ---- */
+
+/* [the record][what it maps, if it does][its bytes] */
+struct kept_record {
+    struct perf_record record;
+    struct mapping mapping[];
+};
+
+size_t perf_record_kept_size(const struct perf_record *record)
+{
+    return sizeof(struct kept_record) + (record->mapping ? sizeof(struct mapping) : 0) +
+           record->size;
+}
+
+struct perf_record *perf_record_keep(const struct perf_record *record, void *to)
+{
+    struct kept_record *kept = to;
+    uint8_t *bytes = (uint8_t *)&kept->mapping[record->mapping != NULL];
+    memcpy(bytes, record->bytes, record->size);
+    kept->record = *record;
+    kept->record.bytes = bytes;
+    if (record->mapping) {
+        size_t path = (size_t)((const uint8_t *)record->mapping->path - record->bytes);
+        kept->mapping[0] = *record->mapping;
+        kept->mapping[0].path = (const char *)bytes + path;
+        kept->record.mapping = kept->mapping;
+    }
+    return &kept->record;
 }
 
 bool perf_data_wait(const struct perf_data *data, int milliseconds)

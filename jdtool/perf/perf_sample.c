@@ -301,23 +301,7 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
     return cursor.failed ? -EINVAL : 0;
 }
 
-static const void *moved(const void *pointer, const uint8_t *from, const uint8_t *to)
-{
-    return pointer ? to + ((const uint8_t *)pointer - from) : NULL;
-}
-
-void perf_sample_move(struct perf_sample *sample, const uint8_t *from, const uint8_t *to)
-{
-    sample->chain = moved(sample->chain, from, to);
-    sample->branches = moved(sample->branches, from, to);
-    sample->raw = moved(sample->raw, from, to);
-    sample->regs = moved(sample->regs, from, to);
-    sample->stack = moved(sample->stack, from, to);
-    sample->head.at = moved(sample->head.at, from, to);
-    sample->middle.at = moved(sample->middle.at, from, to);
-    sample->user.at = moved(sample->user.at, from, to);
-    sample->tail.at = moved(sample->tail.at, from, to);
-}
+/* ---- Samples that outlive their records, and new records of them ---- */
 
 static uint8_t *put(uint8_t *at, struct perf_bytes bytes)
 {
@@ -325,6 +309,66 @@ static uint8_t *put(uint8_t *at, struct perf_bytes bytes)
         memcpy(at, bytes.at, bytes.size);
     }
     return at + bytes.size;
+}
+
+static const void *moved(const void *pointer, const uint8_t *from, const uint8_t *to)
+{
+    return pointer ? to + ((const uint8_t *)pointer - from) : NULL;
+}
+
+static bool is_cut(const struct perf_sample *sample)
+{
+    return sample->stack && !sample->user.at;
+}
+
+/* Bytes from the head on that are kept: all, or to the end of what is valid of the stack, behind
+ * which the tail follows. */
+static size_t first_part(const struct perf_sample *sample, bool cut)
+{
+    const uint8_t *end = (cut && sample->stack) || is_cut(sample)
+                             ? sample->stack + sample->stack_dyn_size
+                             : sample->tail.at;
+    return (size_t)(end - sample->head.at);
+}
+
+size_t perf_sample_kept_size(const struct perf_sample *sample, bool cut)
+{
+    return sizeof *sample + first_part(sample, cut) + sample->tail.size;
+}
+
+struct perf_sample *perf_sample_keep(const struct perf_sample *sample, bool cut, void *to)
+{
+    struct perf_sample *kept = to;
+    const uint8_t *from = sample->head.at;
+    uint8_t *bytes = (uint8_t *)(kept + 1);
+    uint8_t *tail = bytes + first_part(sample, cut);
+    memcpy(bytes, from, (size_t)(tail - bytes));
+    (void)put(tail, sample->tail);
+    *kept = *sample;
+    kept->chain = moved(sample->chain, from, bytes);
+    kept->branches = moved(sample->branches, from, bytes);
+    kept->raw = moved(sample->raw, from, bytes);
+    kept->regs = moved(sample->regs, from, bytes);
+    kept->stack = moved(sample->stack, from, bytes);
+    kept->head.at = bytes;
+    kept->middle.at = moved(sample->middle.at, from, bytes);
+    kept->user.at = moved(sample->user.at, from, bytes);
+    kept->tail.at = tail;
+    if (cut && sample->stack) {
+        kept->user = (struct perf_bytes){0};
+    }
+    return kept;
+}
+
+bool perf_sample_awaits_user(const struct perf_sample *sample, uint64_t *cookie)
+{
+    uint64_t count = sample->chain_count;
+    if (sample->type != PERF_RECORD_SAMPLE || is_cut(sample) || count < PERF_DEFERRED_WORDS ||
+        sample->chain[count - PERF_DEFERRED_WORDS] != PERF_CONTEXT_USER_DEFERRED) {
+        return false;
+    }
+    *cookie = sample->chain[count - 1];
+    return true;
 }
 
 size_t perf_sample_encode(const struct perf_sample *sample, bool keep_user, uint8_t *out)

@@ -1,6 +1,10 @@
 /*
- * Samples of a process may still come when its last thread has ended (the kernel's buffers of other
- * processors are read later), so the last few that have ended are kept.
+ * A process lives as long as one of its threads does. Recordings tell of a thread by FORK, or, when
+ * it was there before, by COMM alone ('perf record -p'); of a process by any of them or a mapping.
+ *
+ * Samples of a thread come also after its EXIT, while the kernel takes it apart, and when the
+ * buffers of other processors are read later. So the last few threads and processes that have ended
+ * are kept.
  */
 #include "jdtool/perf/process_table.h"
 
@@ -21,16 +25,19 @@
 
 struct thread {
     uint32_t tid;
-    uint32_t pid;
-    uint32_t number; /* no other thread has it, had it or will have it */
+    uint32_t number;  /* no other thread has it, had it or will have it */
+    uint32_t entry;   /* its process, */
+    uint32_t process; /* if that entry still has this number */
+    bool has_ended;   /* stands in `ended_threads`; nobody else's has it */
     const char *comm;
 };
 
 /* Elements of `entries` that are free are linked by their pid, plus one. */
 struct entry {
     struct process process; /* the first member */
-    uint32_t threads;       /* known and alive */
+    uint32_t threads;       /* that are its and live */
     bool is_current;        /* is in by_pid */
+    bool has_ended;         /* stands in `ended` */
 };
 
 struct process_table {
@@ -45,6 +52,8 @@ struct process_table {
     struct intern comms;
     uint32_t ended[ENDED_KEPT]; /* entries plus one, a ring */
     uint32_t ended_next;
+    uint32_t ended_threads[ENDED_KEPT]; /* the same */
+    uint32_t ended_threads_next;
     uint32_t next_number;
     uint32_t process_count;
     uint32_t thread_count;
@@ -89,23 +98,30 @@ static void forget(struct process_table *table, uint32_t at)
     table->process_count--;
 }
 
-/* It has ended, or its pid is another one's: it is forgotten when enough others have followed. */
+/* It has ended, or its pid is another one's: it is forgotten when enough others have followed. One
+ * that has got a thread again by then is not. */
 static void end(struct process_table *table, uint32_t at)
 {
+    if (entry_at(table, at)->has_ended) {
+        return;
+    }
     uint32_t *slot = &table->ended[table->ended_next++ % ENDED_KEPT];
-    if (*slot) {
+    if (*slot && entry_at(table, *slot - 1)->threads) {
+        entry_at(table, *slot - 1)->has_ended = false;
+    } else if (*slot) {
         forget(table, *slot - 1);
     }
     *slot = at + 1;
+    entry_at(table, at)->has_ended = true;
 }
 
-/* A process with this pid, with no mappings yet. NULL: no memory, or, with left_out counted, beyond
- * the limit. */
-static struct entry *new_process(struct process_table *table, uint32_t pid, uint64_t from)
+/* A process with this pid, with no threads and no mappings yet. Sets *made. 0; -ENOMEM; -ENOSPC: it
+ * is beyond the limit, and counted as left out. */
+static int new_process(struct process_table *table, uint32_t pid, uint64_t from, uint32_t *made)
 {
     if (table->process_count >= PROCESSES_MAX) {
         table->left_out++;
-        return NULL;
+        return -ENOSPC;
     }
     uint32_t before = find_pid(table, pid);
     struct space *space = space_new(&table->spaces);
@@ -113,7 +129,7 @@ static struct entry *new_process(struct process_table *table, uint32_t pid, uint
     struct entry *entry = at ? entry_at(table, at - 1) : space ? chunks_add(&table->entries) : NULL;
     if (!space || !entry) {
         space_let_go(&table->spaces, space);
-        return NULL;
+        return -ENOMEM;
     }
     if (at) {
         table->free_entry = entry->process.pid;
@@ -121,16 +137,12 @@ static struct entry *new_process(struct process_table *table, uint32_t pid, uint
         at = table->entries.count;
     }
     at--;
-    uint32_t threads = 0;
     if (before != HASH_MAP_NONE) {
         struct entry *old = entry_at(table, before);
-        threads = old->threads;
         (void)hash_map_remove(&table->by_pid, pid, before);
-        bool has_ended = !old->threads;
         old->is_current = false;
-        if (!has_ended) { /* else it stands among these already */
-            end(table, before);
-        }
+        old->threads = 0;
+        end(table, before);
     }
     *entry = (struct entry){
         .process = {.pid = pid,
@@ -138,16 +150,16 @@ static struct entry *new_process(struct process_table *table, uint32_t pid, uint
                     .from = from,
                     .space = space,
                     .code_until = UINT64_MAX},
-        .threads = threads ? threads : 1,
         .is_current = true,
     };
     table->process_count++;
     if (hash_map_add(&table->by_pid, pid, at)) {
         entry->is_current = false;
         forget(table, at);
-        return NULL;
+        return -ENOMEM;
     }
-    return entry;
+    *made = at;
+    return 0;
 }
 
 /* ---- Threads ---- */
@@ -179,14 +191,24 @@ uint32_t process_table_thread_number(const struct process_table *table, uint32_t
     return at == HASH_MAP_NONE ? 0 : thread_at(table, at)->number;
 }
 
-/* Gives a thread its name; begins: whatever had its tid is another one; *is_new: nobody known had.
- * 0 or -ENOMEM. */
-static int name_thread(struct process_table *table, uint32_t pid, uint32_t tid, const char *comm,
-                       bool begins, bool *is_new)
+/* The thread is no longer its process', which has ended with the last one. */
+static void leave(struct process_table *table, const struct thread *thread)
 {
+    struct entry *entry = entry_at(table, thread->entry);
+    if (entry->process.number == thread->process && entry->threads > 0 && --entry->threads == 0) {
+        end(table, thread->entry);
+    }
+}
+
+/* Makes a thread one of the process', with that name; begins: whatever had its tid is another one.
+ * 0 or -ENOMEM. */
+static int join(struct process_table *table, uint32_t entry, uint32_t tid, const char *comm,
+                bool begins)
+{
+    uint32_t process = entry_at(table, entry)->process.number;
     uint32_t at = find_tid(table, tid);
-    *is_new = at == HASH_MAP_NONE;
-    if (at == HASH_MAP_NONE) {
+    bool is_new = at == HASH_MAP_NONE;
+    if (is_new) {
         if (table->thread_count >= THREADS_MAX) {
             table->left_out++;
             return 0;
@@ -205,48 +227,78 @@ static int name_thread(struct process_table *table, uint32_t pid, uint32_t tid, 
         table->thread_count++;
     }
     struct thread *thread = thread_at(table, at);
-    uint32_t number = *is_new || begins ? ++table->thread_numbers : thread->number;
-    *thread = (struct thread){.tid = tid, .pid = pid, .number = number, .comm = comm};
+    bool is_there = !is_new && thread->entry == entry && thread->process == process;
+    entry_at(table, entry)->threads += !is_there;
+    if (!is_new && !is_there) {
+        leave(table, thread);
+    }
+    *thread = (struct thread){
+        .tid = tid,
+        .number = is_new || begins || thread->has_ended ? ++table->thread_numbers : thread->number,
+        .entry = entry,
+        .process = process,
+        .comm = comm};
     return 0;
 }
 
-/* False: it was not known. */
-static bool end_thread(struct process_table *table, uint32_t tid)
+static void forget_thread(struct process_table *table, uint32_t at)
 {
-    uint32_t at = find_tid(table, tid);
-    if (at == HASH_MAP_NONE) {
-        return false;
-    }
-    (void)hash_map_remove(&table->by_tid, tid, at);
     struct thread *thread = thread_at(table, at);
-    thread->tid = table->free_thread;
+    (void)hash_map_remove(&table->by_tid, thread->tid, at);
+    *thread = (struct thread){.tid = table->free_thread};
     table->free_thread = at + 1;
     table->thread_count--;
-    return true;
+}
+
+static void end_thread(struct process_table *table, uint32_t tid)
+{
+    uint32_t at = find_tid(table, tid);
+    struct thread *thread = at == HASH_MAP_NONE ? NULL : thread_at(table, at);
+    if (!thread || thread->has_ended) {
+        return;
+    }
+    uint32_t *slot = &table->ended_threads[table->ended_threads_next++ % ENDED_KEPT];
+    leave(table, thread);
+    thread->process = 0;
+    thread->has_ended = true;
+    if (*slot && thread_at(table, *slot - 1)->has_ended) { /* else its tid was given again */
+        forget_thread(table, *slot - 1);
+    }
+    *slot = at + 1;
+}
+
+/*
+ * The process with this pid, whatever tells of it. One that nobody has told of before was there
+ * already, with its first thread, of which the recording may be silent. Sets *at. 0; -ENOMEM;
+ * -ENOSPC: as new_process.
+ */
+static int process_of(struct process_table *table, uint32_t pid, uint32_t *at)
+{
+    *at = find_pid(table, pid);
+    if (*at != HASH_MAP_NONE) {
+        return 0;
+    }
+    int err = new_process(table, pid, 0, at);
+    return err ? err : join(table, *at, pid, process_table_comm(table, pid), false);
 }
 
 /* ---- Records ---- */
 
-static int add_map(struct process_table *table, const struct perf_data *data,
-                   const struct perf_record *record, struct process_change *change)
+static int add_map(struct process_table *table, const struct mapping *mapping,
+                   struct process_change *change)
 {
-    struct mapping mapping;
-    uint32_t pid;
-    if (!mapping_decode(data, record, &mapping, &pid) || !mapping.executable) {
+    if (!mapping || mapping->kernel || !mapping->executable) {
         return 0;
     }
-    struct process *process = process_table_at(table, pid);
-    if (!process) {
-        uint64_t left_out = table->left_out;
-        struct entry *entry = new_process(table, pid, 0);
-        if (!entry) {
-            return table->left_out > left_out ? 0 : -ENOMEM;
-        }
-        process = &entry->process;
+    uint32_t at;
+    int err = process_of(table, mapping->pid, &at);
+    if (err) {
+        return err;
     }
-    struct mapped_file *file = mapped_files_of(&table->files, &mapping);
-    struct mapped added = {mapping.start, mapping.end, mapping.file_offset, file};
-    int err = file ? space_unshare(&table->spaces, &process->space) : -ENOMEM;
+    struct process *process = &entry_at(table, at)->process;
+    struct mapped_file *file = mapped_files_of(&table->files, mapping);
+    struct mapped added = {mapping->start, mapping->end, mapping->file_offset, file};
+    err = file ? space_unshare(&table->spaces, &process->space) : -ENOMEM;
     if (!err) {
         err = space_map(&table->spaces, process->space, &added);
     }
@@ -266,31 +318,24 @@ static int add_fork(struct process_table *table, const struct perf_record *recor
     uint32_t parent_pid = perf_record_u32(record, 12);
     uint32_t tid = perf_record_u32(record, 16);
     uint64_t time = perf_record_u64(record, 24);
-    bool is_new;
     const char *comm = process_table_comm(table, perf_record_u32(record, 20));
-    int err = name_thread(table, pid, tid, comm, true, &is_new);
-    if (err) {
-        return err;
-    }
+    uint32_t at;
     if (pid == parent_pid) { /* a thread */
-        uint32_t at = find_pid(table, pid);
-        if (at != HASH_MAP_NONE) {
-            entry_at(table, at)->threads += is_new;
-        }
-        return 0;
+        int err = process_of(table, pid, &at);
+        return err ? err : join(table, at, tid, comm, true);
     }
     bool clones = !(record->misc & FORK_EXEC);
     const struct process *there = process_table_at(table, pid);
     if (there && !clones && there->from == time) {
-        return 0; /* perf lists who is there already, in any order, all with time 0 */
+        /* perf lists who is there already, in any order, all with time 0 */
+        return join(table, find_pid(table, pid), tid, comm, true);
     }
-    uint64_t left_out = table->left_out;
-    struct entry *entry = new_process(table, pid, time);
-    if (!entry) {
-        return table->left_out > left_out ? 0 : -ENOMEM;
+    int err = new_process(table, pid, time, &at);
+    err = err ? err : join(table, at, tid, comm, true);
+    if (err) {
+        return err;
     }
-    entry->threads = 1;
-    struct process *process = &entry->process;
+    struct process *process = &entry_at(table, at)->process;
     const struct process *parent = clones ? process_table_at(table, parent_pid) : NULL;
     if (parent) {
         space_let_go(&table->spaces, process->space);
@@ -306,59 +351,51 @@ static int add_fork(struct process_table *table, const struct perf_record *recor
 }
 
 /* pid, tid, name. */
-static int add_comm(struct process_table *table, const struct perf_data *data,
-                    const struct perf_record *record, struct process_change *change)
+static int add_comm(struct process_table *table, const struct perf_record *record,
+                    struct process_change *change)
 {
     uint32_t pid = perf_record_u32(record, 8);
     uint32_t tid = perf_record_u32(record, 12);
     const char *name = perf_record_string(record, 16);
     const char *comm = name ? intern(&table->comms, name) : "";
-    bool is_new;
-    int err = comm ? name_thread(table, pid, tid, comm, false, &is_new) : -ENOMEM;
-    if (err || !(record->misc & PERF_RECORD_MISC_COMM_EXEC)) {
-        return err;
+    uint32_t at;
+    if (!comm) {
+        return -ENOMEM;
     }
-    uint64_t left_out = table->left_out;
-    struct entry *entry = new_process(table, pid, perf_record_id(data, record).time);
-    if (!entry) {
-        return table->left_out > left_out ? 0 : -ENOMEM;
+    bool execs = record->misc & PERF_RECORD_MISC_COMM_EXEC;
+    int err = execs ? new_process(table, pid, record->id.time, &at) : process_of(table, pid, &at);
+    err = err ? err : join(table, at, tid, comm, false);
+    if (!err && execs) {
+        *change = (struct process_change){.process = &entry_at(table, at)->process, .is_new = true};
     }
-    entry->threads = 1; /* the others are gone */
-    *change = (struct process_change){.process = &entry->process, .is_new = true};
-    return 0;
+    return err;
 }
 
-/* As FORK: of a thread; the process has ended with the last of them. */
-static void add_exit(struct process_table *table, const struct perf_record *record)
+static int take(struct process_table *table, const struct perf_record *record,
+                struct process_change *change)
 {
-    uint32_t at = find_pid(table, perf_record_u32(record, 8));
-    (void)end_thread(table, perf_record_u32(record, 16));
-    if (at != HASH_MAP_NONE) {
-        struct entry *entry = entry_at(table, at);
-        if (entry->threads > 0 && --entry->threads == 0) {
-            end(table, at);
-        }
-    }
-}
-
-int process_table_add(struct process_table *table, const struct perf_data *data,
-                      const struct perf_record *record, struct process_change *change)
-{
-    *change = (struct process_change){0};
     switch (record->type) {
     case PERF_RECORD_MMAP:
     case PERF_RECORD_MMAP2:
-        return add_map(table, data, record, change);
+        return add_map(table, record->mapping, change);
     case PERF_RECORD_FORK:
         return add_fork(table, record, change);
     case PERF_RECORD_COMM:
-        return add_comm(table, data, record, change);
-    case PERF_RECORD_EXIT:
-        add_exit(table, record);
+        return add_comm(table, record, change);
+    case PERF_RECORD_EXIT: /* as FORK: of a thread */
+        end_thread(table, perf_record_u32(record, 16));
         return 0;
     default:
         return 0;
     }
+}
+
+int process_table_add(struct process_table *table, const struct perf_record *record,
+                      struct process_change *change)
+{
+    *change = (struct process_change){0};
+    int err = take(table, record, change);
+    return err == -ENOSPC ? 0 : err;
 }
 
 uint64_t process_table_left_out(const struct process_table *table)

@@ -69,8 +69,8 @@ struct process_change {
  * Takes a record into account: MMAP, MMAP2, COMM, FORK, EXIT; others change nothing. 0 or -ENOMEM.
  * *change lives until the next call.
  */
-int process_table_add(struct process_table *table, const struct perf_data *data,
-                      const struct perf_record *record, struct process_change *change);
+int process_table_add(struct process_table *table, const struct perf_record *record,
+                      struct process_change *change);
 
 /* Who has this pid now; NULL: nobody known. Lives until the next call of process_table_add. */
 struct process *process_table_at(const struct process_table *table, uint32_t pid);

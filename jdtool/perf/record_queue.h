@@ -17,12 +17,13 @@
 
 struct record_queue;
 
-/* A record that waits. Arrival, kind and pid are the caller's, and come back as they were given. */
+/* A record that waits. Arrival, kind and pid are the caller's, and come back as they were given; so
+ * are the bytes. */
 struct queued_record {
     uint64_t time;
     uint64_t order;   /* in which it was put in */
     uint64_t arrival; /* when, on whatever clock */
-    const void *bytes;
+    void *bytes;
     uint32_t size;
     uint32_t kind;
     uint32_t pid;

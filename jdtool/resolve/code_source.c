@@ -276,7 +276,9 @@ static int follow_segments(struct code_source *source, bool is_all)
         }
         if (err > 0 && source->names && segment_path(source, number, true, path)) {
             err = method_names_update(source->names, is_all);
-            err = err < 0 ? err : method_names_continue(source->names, path, is_all);
+            uint64_t until =
+                code_source_recording_time(source, code_index_last_stamp(source->about.index));
+            err = err < 0 ? err : method_names_continue(source->names, path, until, is_all);
         }
         if (err < 0) {
             return err;
@@ -423,6 +425,22 @@ int code_source_update(struct code_source *source, bool is_all)
         warning_message("%s: %s", source->path, source->about.warning);
     }
     return 0;
+}
+
+/* The agent tells of the methods that live once more within seconds of a segment's beginning, and
+ * samples may wait. */
+#define SEGMENTS_LAST (UINT64_C(10) * 1000 * 1000 * 1000)
+
+void code_source_let_go(struct code_source *source, uint64_t time, bool keep)
+{
+    if (!source->segment || time < SEGMENTS_LAST) {
+        return;
+    }
+    time -= SEGMENTS_LAST;
+    code_index_let_go(source->about.index, code_source_dump_time(source, time), keep);
+    if (source->names) {
+        method_names_let_go(source->names, time);
+    }
 }
 
 void code_source_free(struct code_source *source)

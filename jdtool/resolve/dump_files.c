@@ -1,6 +1,7 @@
 /* Where dumps lie: the files that processes map, and those that options name. */
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/resolve/dumps_private.h"
 
 #include <ctype.h>
@@ -50,6 +51,24 @@ static bool is_of_another(const struct dumps *dumps, const struct marker *own, u
     return false;
 }
 
+/* Below the process' root no link is followed, which would lead into our own files: the kernel
+ * recorded the path without any. */
+static bool stat_in_root(uint32_t pid, const char *path, struct stat *status)
+{
+    char name[48];
+    snprintf(name, sizeof name, "/proc/%u/root", pid);
+    int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = root < 0 ? -1 : open_below(root, path, O_PATH);
+    bool is = fd >= 0 && fstat(fd, status) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (root >= 0) {
+        close(root);
+    }
+    return is;
+}
+
 /*
  * Where the file may be: the recorded path; the same in the root directory of the process, which
  * may live in a container; beside the recording, where it was copied. Path names are used again
@@ -69,7 +88,9 @@ bool dump_files_find(const struct dumps *dumps, const struct marker *marker, cha
     bool found = false;
     for (int i = 0; i < 3; i++) {
         struct stat status;
-        if (sizes[i] >= PATH_MAX || stat(candidates[i], &status) || !S_ISREG(status.st_mode)) {
+        bool is = sizes[i] < PATH_MAX && (i == 1 ? stat_in_root(marker->pid, marker->path, &status)
+                                                 : stat(candidates[i], &status) == 0);
+        if (!is || !S_ISREG(status.st_mode)) {
             continue;
         }
         bool same = marker->inode && status.st_ino == marker->inode;
@@ -84,8 +105,9 @@ bool dump_files_find(const struct dumps *dumps, const struct marker *marker, cha
     return found;
 }
 
-int dumps_notice(struct dumps *dumps, uint32_t pid, const struct mapping *mapping)
+int dumps_notice(struct dumps *dumps, const struct mapping *mapping)
 {
+    uint32_t pid = mapping->pid;
     char path[PATH_MAX];
     if (!mapping->executable || !dump_files_has_name(mapping->path) ||
         dump_files_marker(dumps, pid, mapping->path)) {

@@ -153,6 +153,15 @@ int dumps_update(struct dumps *dumps, bool is_all)
     return err;
 }
 
+void dumps_let_go(struct dumps *dumps, uint64_t time, bool keep)
+{
+    for (uint32_t i = 0; i < dumps->count; i++) {
+        if (dumps->sources[i]->about.index) {
+            code_source_let_go(dumps->sources[i], time, keep);
+        }
+    }
+}
+
 bool dumps_may_grow(const struct dumps *dumps)
 {
     for (uint32_t i = 0; i < dumps->count; i++) {

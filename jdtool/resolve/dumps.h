@@ -14,7 +14,7 @@
 #include "jdtool/perf/process_table.h"
 #include "jdtool/resolve/inner_threads.h"
 #include "jdtool/resolve/methods.h"
-#include "jdtool/sinks/sample_sink.h"
+#include "jdtool/resolve/sample_sink.h"
 #include "jdtool/unwind/code_frames.h"
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ void dumps_set_conversion(struct dumps *dumps, const struct perf_record *record)
  * A mapping as soon as its record is read, before its time has come: dumps with names that several
  * JVMs use can then be told apart, and a file be opened before its process ends. 0 or -ENOMEM.
  */
-int dumps_notice(struct dumps *dumps, uint32_t pid, const struct mapping *mapping);
+int dumps_notice(struct dumps *dumps, const struct mapping *mapping);
 
 /* The same of a thread of a process that is known. */
 int dumps_notice_thread(const struct process *process, uint32_t tid);
@@ -92,6 +92,10 @@ int dumps_seek(struct dumps *dumps, struct process *process, uint64_t time);
 /* Reads what was appended since; is_all: nothing more will come. 0 or a negative errno after a
  * message. */
 int dumps_update(struct dumps *dumps, bool is_all);
+
+/* No sample of before that time comes any more: what of segments tells of older code alone is
+ * closed; keep: but for code that was asked for, which sinks will read once more. */
+void dumps_let_go(struct dumps *dumps, uint64_t time, bool keep);
 
 /* Whether some dump may still grow. */
 bool dumps_may_grow(const struct dumps *dumps);

@@ -101,6 +101,9 @@ int code_source_map_segment(struct code_source *source, const char *path);
  * message. */
 int code_source_update(struct code_source *source, bool is_all);
 
+/* What dumps_let_go does. */
+void code_source_let_go(struct code_source *source, uint64_t time, bool keep);
+
 void code_source_free(struct code_source *source);
 
 #endif

@@ -16,6 +16,8 @@ static bool is_event(const char *name, const char *event)
            (!name[size] || strcmp(name + size, "u") == 0 || strcmp(name + size, ":u") == 0);
 }
 
+const struct event_rule event_runnable = {EVENT_RUNNABLE, "runnable", "nanoseconds"};
+
 struct event_rule event_rule_of(const char *name, bool has_switches)
 {
     static const struct {
@@ -36,6 +38,9 @@ struct event_rule event_rule_of(const char *name, bool has_switches)
     }
     if (strcmp(name, "sched:sched_switch") == 0 && has_switches) {
         return (struct event_rule){EVENT_OFF_CPU, "off-cpu", "nanoseconds"};
+    }
+    if (strcmp(name, "sched:sched_wakeup") == 0 && has_switches) {
+        return (struct event_rule){EVENT_WOKEN, "woken", "count"};
     }
     if (strcmp(name, "sched:sched_waking") == 0 && has_switches) {
         return (struct event_rule){EVENT_WAKER, "waker", "count"};
@@ -201,15 +206,26 @@ void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
     read_subject(sample, raw.name, facts->subject);
 }
 
-bool event_is_wait(const struct perf_sample *sample)
+enum switch_reason event_switch_reason(const struct perf_sample *sample)
 {
     /* The head of a trace entry, prev_comm, prev_pid, prev_prio, prev_state (a long). */
     enum { STATE_AT = 8 + 16 + 4 + 4 };
     const uint64_t dead = 0x10 | 0x20 | 0x40 | 0x80; /* and parked kernel threads */
+    const uint64_t blocked = 0x1 | 0x2 | 0x4 | 0x8;  /* asleep in two ways, stopped, traced */
     uint64_t state;
     if (!sample->raw || sample->raw_size < STATE_AT + sizeof state) {
-        return true;
+        return SWITCH_BLOCKED;
     }
     memcpy(&state, sample->raw + STATE_AT, sizeof state);
-    return (state & dead) == 0;
+    return state & dead ? SWITCH_ENDED : state & blocked ? SWITCH_BLOCKED : SWITCH_PREEMPTED;
+}
+
+uint32_t event_woken_thread(const struct perf_sample *sample)
+{
+    enum { PID_AT = 8 + 16 }; /* behind the head and comm */
+    uint32_t thread = 0;
+    if (sample->raw && sample->raw_size >= PID_AT + sizeof thread) {
+        memcpy(&thread, sample->raw + PID_AT, sizeof thread);
+    }
+    return thread;
 }

@@ -16,8 +16,11 @@ enum event_kind {
     EVENT_ALLOC,   /* format/event_probe.h; so the next two */
     EVENT_LOCK,
     EVENT_EXCEPTION,
-    EVENT_OFF_CPU, /* sched:sched_switch in a recording that tells when threads come back */
-    EVENT_WAKER,   /* sched:sched_waking in one: who wakes a thread */
+    EVENT_OFF_CPU,  /* sched:sched_switch in a recording that tells when threads come back: blocked
+                     */
+    EVENT_RUNNABLE, /* a second one in it: preempted. And what is left of a wait after its end */
+    EVENT_WOKEN,    /* sched:sched_wakeup in one, which is that end; none of the profile's */
+    EVENT_WAKER,    /* sched:sched_waking in one: who wakes a thread */
     EVENT_DEOPT,
     EVENT_UNMOUNT,  /* a virtual thread gives its carrier up, */
     EVENT_MOUNT,    /* and has one again: its samples end the wait, and are none of the profile's */
@@ -33,6 +36,9 @@ struct event_rule {
 /* The rule for an event by its name, which may be NULL; has_switches: the recording has
  * PERF_RECORD_SWITCH. */
 struct event_rule event_rule_of(const char *name, bool has_switches);
+
+/* That for the second of two events that would be EVENT_OFF_CPU. */
+extern const struct event_rule event_runnable;
 
 #define EVENT_SUBJECT_MAX 512
 
@@ -59,7 +65,16 @@ void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
  * What is no signature stays as it is, control characters apart. */
 void event_class_name(const char *signature, size_t size, char out[EVENT_SUBJECT_MAX]);
 
-/* Of a sample of sched:sched_switch: whether the thread will come back, and so has a wait. */
-bool event_is_wait(const struct perf_sample *sample);
+/* Why a thread gave its processor up, by a sample of sched:sched_switch. */
+enum switch_reason {
+    SWITCH_BLOCKED,   /* it waits for something */
+    SWITCH_PREEMPTED, /* for a processor: another thread has got it */
+    SWITCH_ENDED,     /* it will not come back */
+};
+enum switch_reason event_switch_reason(const struct perf_sample *sample);
+
+/* The thread that a sample of sched:sched_wakeup is about, by its number in the first PID
+ * namespace; 0: not known. */
+uint32_t event_woken_thread(const struct perf_sample *sample);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What becomes of a sample: an array of resolved frames, innermost first. What a frame is is
- * decided once, in this room; every sink takes it from here and looks nothing up again.
+ * What the frames of samples are made of. What a frame is is decided once, in this room; every sink
+ * takes it from here and looks nothing up again. Stacks are in stack_table.h.
  *
  * One machine address gives one frame, or several where methods were inlined there: first the
  * inlined ones, innermost first, then the compiled method that they were inlined into. They share
@@ -116,9 +116,6 @@ struct resolved_frame {
      * INTERPRETED frame that the table of methods does not tell of, the interpreter's own stub. */
     const struct resolved_method *method;
     const struct resolved_code *code; /* NULL: no generated code */
-    /* Where it was looked up: the frames of one machine address share it, and in every sample with
-     * that origin they are the same. 0: of this sample alone. */
-    uint32_t origin;
 };
 
 /* How a stack ends, and what its scorecard entry is. */

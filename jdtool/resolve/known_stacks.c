@@ -4,11 +4,11 @@
 #include <string.h>
 
 /* Threads, by the lowest bits of their ids: those of a JVM follow each other. A power of two. */
-#define KNOWN_STACKS 64
+#define KNOWN_STACKS 2048
 
 /* Deeper ones are not kept: perf's default is 127 addresses, and HotSpot inlines 9 levels deep. */
-#define KNOWN_STEPS_MAX  2048
-#define KNOWN_FRAMES_MAX 4096
+#define KNOWN_STEPS_MAX 2048
+#define KNOWN_LINES_MAX 4096
 
 struct known_stacks {
     struct known_stack list[KNOWN_STACKS];
@@ -23,36 +23,31 @@ void known_stacks_free(struct known_stacks *stacks)
 {
     for (uint32_t i = 0; stacks && i < KNOWN_STACKS; i++) {
         free(stacks->list[i].steps);
-        free(stacks->list[i].frames);
-        free((void *)stacks->list[i].touched);
     }
     free(stacks);
 }
 
-/* Room for so many elements of an array whose last `used` ones are; it is there afterwards, even
- * for none. False: no memory. */
-static bool make_room(void *array_pointer, uint32_t *room, uint32_t used, uint32_t wanted,
-                      size_t element)
+/* Room for so many steps, at least for one. False: no memory. */
+static bool make_room(struct known_stack *stack, uint32_t wanted)
 {
-    void **array = array_pointer;
-    if (*array && wanted <= *room) {
+    if (stack->steps && wanted <= stack->room) {
         return true;
     }
-    uint32_t grown_room = *room ? *room : 64;
-    while (grown_room < wanted) {
-        grown_room *= 2;
+    uint32_t room = stack->room ? stack->room : 64;
+    while (room < wanted) {
+        room *= 2;
     }
-    char *grown = malloc(grown_room * element);
-    if (!grown) {
+    struct known_step *steps = malloc(room * sizeof *steps);
+    if (!steps) {
         return false;
     }
-    if (*array) {
-        memcpy(grown + (grown_room - used) * element, (char *)*array + (*room - used) * element,
-               used * element);
+    if (stack->count) {
+        memcpy(steps + (room - stack->count), known_stack_innermost(stack),
+               stack->count * sizeof *steps);
     }
-    free(*array);
-    *array = grown;
-    *room = grown_room;
+    free(stack->steps);
+    stack->steps = steps;
+    stack->room = room;
     return true;
 }
 
@@ -105,53 +100,42 @@ struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct 
     return stack;
 }
 
-/* One address further in than what is known. */
-static void add_step(struct known_stack *stack, uint64_t pc, struct place *place)
+/* One address further in than what is known. False: no memory. */
+static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint64_t pc,
+                     struct place *place)
 {
     struct known_step step = {.pc = pc,
                               .until = place->until,
-                              .place = place,
-                              .frames = place->frame_count,
+                              .lines = place->line_count,
                               .passed_barrier = place->unwind.barrier};
+    uint32_t caller = 0;
     if (stack->count) {
-        const struct known_step *outer = &stack->steps[stack->room - stack->count];
+        const struct known_step *outer = known_stack_innermost(stack);
+        caller = outer->node;
         step.until = outer->until < step.until ? outer->until : step.until;
-        step.frames += outer->frames;
-        step.touched = outer->touched;
+        step.lines += outer->lines;
         step.passed_barrier |= outer->passed_barrier;
     }
-    const struct resolved_code **touched = stack->touched + (stack->touched_room - step.touched);
-    if (place->code && (step.touched == 0 || *touched != place->code)) {
-        touched[-1] = place->code;
-        step.touched++;
+    step.node = stack_table_node(stacks, caller, place->location);
+    if (stack->count < ROOT_DEPTH) {
+        stack->outermost[stack->count] = place;
     }
     stack->steps[stack->room - ++stack->count] = step;
+    return step.node != HASH_MAP_NONE;
 }
 
-bool known_stack_extend(struct known_stack *stack, uint64_t version, const uint64_t *pcs,
-                        struct place *const *places, uint32_t count,
-                        const struct resolved_frame *frames, uint32_t frame_count)
+bool known_stack_extend(struct known_stack *stack, struct stack_table *stacks, uint64_t version,
+                        const uint64_t *pcs, struct place *const *places, uint32_t count,
+                        uint32_t lines)
 {
-    static const struct known_step none;
-    const struct known_step *outer =
-        stack->count ? &stack->steps[stack->room - stack->count] : &none;
-    uint32_t known_frames = outer->frames;
-    uint32_t known_touched = outer->touched;
-    if (frame_count > KNOWN_FRAMES_MAX - known_frames ||
-        !make_room(&stack->steps, &stack->room, stack->count, stack->count + count,
-                   sizeof *stack->steps) ||
-        !make_room(&stack->frames, &stack->frame_room, known_frames, known_frames + frame_count,
-                   sizeof *stack->frames) ||
-        !make_room(&stack->touched, &stack->touched_room, known_touched, known_touched + count,
-                   sizeof(struct resolved_code *))) {
-        stack->count = 0;
-        return false;
-    }
-    memcpy(stack->frames + (stack->frame_room - known_frames - frame_count), frames,
-           frame_count * sizeof *frames);
-    for (uint32_t i = count; i > 0; i--) {
-        add_step(stack, pcs[i - 1], places[i - 1]);
+    uint32_t known = stack->count ? known_stack_innermost(stack)->lines : 0;
+    bool kept = lines <= KNOWN_LINES_MAX - known && make_room(stack, stack->count + count);
+    for (uint32_t i = count; i > 0 && kept; i--) {
+        kept = add_step(stack, stacks, pcs[i - 1], places[i - 1]);
     }
     stack->key.version = version;
-    return true;
+    if (!kept) {
+        stack->count = 0;
+    }
+    return kept;
 }

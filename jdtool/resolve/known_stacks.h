@@ -1,24 +1,27 @@
 /*
  * The stacks that threads had last. From one sample to the next a thread's stack changes at its
  * inner end, as a rule: of a javac run 6 in 10 chains are new, and 9 in 10 of their addresses were
- * there before. Those frames stay where they are, and only what is further in is looked up.
+ * there before. Of those nothing is looked up, only what is further in.
  */
 #ifndef JD_TOOL_KNOWN_STACKS_H
 #define JD_TOOL_KNOWN_STACKS_H
 
 #include "jdtool/resolve/places.h"
 
+/* A stack's outermost frames are searched for the thread's root: unwinders may go a little too
+ * far. */
+#define ROOT_DEPTH 3
+
 /* One address of a stack, and what is true from there on outwards. */
 struct known_step {
     uint64_t pc;
     uint64_t until; /* so long the places hold */
-    struct place *place;
-    uint32_t frames;
-    uint32_t touched;
-    bool passed_barrier;
+    uint32_t node;
+    uint32_t lines : 31;
+    uint32_t passed_barrier : 1;
 };
 
-/* Whose stack, and what was known then: another state, and places may have other frames. */
+/* Whose stack, and what was known then: another state, and places may have other locations. */
 struct known_key {
     uint32_t tid;
     uint32_t process; /* its number */
@@ -27,18 +30,21 @@ struct known_key {
     uint64_t version;
 };
 
-/* Arrays are filled from their ends: the outermost is the last, the innermost at [room - count]. */
+/* Steps are filled from their end: the outermost is the last, the innermost at [room - count]. */
 struct known_stack {
     struct known_key key;
     uint64_t time;
     struct known_step *steps;
     uint32_t count;
     uint32_t room;
-    struct resolved_frame *frames;
-    uint32_t frame_room;
-    const struct resolved_code **touched;
-    uint32_t touched_room;
+    struct place *outermost[ROOT_DEPTH]; /* [0]: of the outermost step */
 };
+
+/* What is true of the whole; there is at least one step. */
+static inline const struct known_step *known_stack_innermost(const struct known_stack *stack)
+{
+    return &stack->steps[stack->room - stack->count];
+}
 
 struct known_stacks;
 
@@ -53,14 +59,13 @@ struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct 
                                       uint64_t time, const uint64_t *pcs, uint64_t count);
 
 /*
- * Puts `count` addresses further in, the innermost first, with their places and the frames of
- * these; behind frames of the kernel's part, which stand before them all and are not kept. version:
- * that of the places now. False: it is too deep to be kept, or there is no memory; nothing is then
- * known of it.
+ * Puts `count` addresses further in, the innermost first, with their places and `lines` of them,
+ * and makes their nodes. version: that of the places now. False: it is too deep to be kept, or
+ * there is no memory; nothing is then known of it.
  */
-bool known_stack_extend(struct known_stack *stack, uint64_t version, const uint64_t *pcs,
-                        struct place *const *places, uint32_t count,
-                        const struct resolved_frame *frames, uint32_t frame_count);
+bool known_stack_extend(struct known_stack *stack, struct stack_table *stacks, uint64_t version,
+                        const uint64_t *pcs, struct place *const *places, uint32_t count,
+                        uint32_t lines);
 
 /* Nothing is known of it. */
 void known_stack_forget(struct known_stack *stack);

@@ -314,9 +314,9 @@ static uint32_t depth_of(const struct trailer *tree, uint32_t node, uint64_t *cu
     return depth;
 }
 
-const struct resolved_frame *piece_frames(struct piece_context *context, struct code_source *source,
-                                          const struct resolved_code *code, uint64_t address,
-                                          struct arena *arena, uint32_t *count)
+struct resolved_frame *piece_frames(struct piece_context *context, struct code_source *source,
+                                    const struct resolved_code *code, uint64_t address,
+                                    struct arena *arena, uint32_t *count)
 {
     const struct code_piece *piece = fetched_piece(context, source, code->blob);
     if (!piece) {

@@ -39,8 +39,8 @@ const struct resolved_code *piece_code(struct piece_context *context, struct cod
  * in the arena. What depends on the sample (the addresses, is_caller) is left zero. NULL: no
  * memory.
  */
-const struct resolved_frame *piece_frames(struct piece_context *context, struct code_source *source,
-                                          const struct resolved_code *code, uint64_t address,
-                                          struct arena *arena, uint32_t *count);
+struct resolved_frame *piece_frames(struct piece_context *context, struct code_source *source,
+                                    const struct resolved_code *code, uint64_t address,
+                                    struct arena *arena, uint32_t *count);
 
 #endif

@@ -75,17 +75,11 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
 
 /* ---- Frames ---- */
 
-static void use_frame(struct places *places, struct place *place, const struct resolved_frame *one)
+static void use_line(struct places *places, const struct resolved_frame *line)
 {
-    struct resolved_frame *frame = (struct resolved_frame *)place->frames;
-    if (!frame) {
-        frame = arena_take(&places->arena, sizeof *frame);
-        places->failed |= !frame;
-        frame = frame ? frame : &places->nameless;
-    }
-    *frame = *one;
-    place->frames = frame;
-    place->frame_count = 1;
+    places->one_line = *line;
+    places->lines = &places->one_line;
+    places->line_count = 1;
 }
 
 static void use_code(struct places *places, struct place *place, const struct code_place *found)
@@ -94,15 +88,16 @@ static void use_code(struct places *places, struct place *place, const struct co
     const struct resolved_code *code = piece_code(&places->pieces, source, found->stay);
     place->source = source;
     place->code = code;
+    places->lines = NULL;
     if (code) {
         place->module = code->module;
         place->module_address = code->module_address + (place->unwind.address - code->address);
-        place->frames = piece_frames(&places->pieces, source, code, place->unwind.address,
-                                     &places->arena, &place->frame_count);
+        places->lines = piece_frames(&places->pieces, source, code, place->unwind.address,
+                                     &places->arena, &places->line_count);
     }
-    if (!code || !place->frames) {
+    if (!places->lines) {
         places->failed = true;
-        use_frame(places, place, &places->unknown);
+        use_line(places, &places->unknown);
     }
 }
 
@@ -113,7 +108,7 @@ static void symbolize(struct places *places, struct place *place, struct object 
     struct object_symbol symbol;
     struct resolved_frame frame = {.kind = (uint8_t)kind, .bci = -1, .module = place->module};
     if (!object_symbol(object, address, &symbol)) {
-        use_frame(places, place, &frame);
+        use_line(places, &frame);
         return;
     }
     struct method_facts facts = {
@@ -148,12 +143,12 @@ static void symbolize(struct places *places, struct place *place, struct object 
     frame.method = facts.name ? methods_of(places->options.methods, &facts) : NULL;
     places->failed |= !frame.method || !frames;
     if (!frames) {
-        use_frame(places, place, &places->unknown);
+        use_line(places, &places->unknown);
         return;
     }
     frames[depth] = frame;
-    place->frames = frames;
-    place->frame_count = (uint32_t)depth + 1;
+    places->lines = frames;
+    places->line_count = (uint32_t)depth + 1;
 }
 
 const struct native_row *places_row(struct places *places, const struct place *place)
@@ -183,7 +178,7 @@ static void use_file(struct places *places, struct place *place, const struct ma
     if (places->options.symbolize && unwind->object) {
         symbolize(places, place, unwind->object, unwind->file_address, RESOLVED_NATIVE);
     } else {
-        use_frame(places, place, &frame);
+        use_line(places, &frame);
     }
     if (places->options.unwind && unwind->object) {
         const struct native_row *row = object_row(unwind->object, unwind->file_address);
@@ -202,7 +197,7 @@ static void use_nothing(struct places *places, struct place *place, const struct
             places->until = places->time; /* it depends on the time: not for the next sample */
         }
     }
-    use_frame(places, place, &frame);
+    use_line(places, &frame);
 }
 
 void place_make(struct places *places, struct place *place, struct process *process, uint64_t time)
@@ -242,6 +237,6 @@ void place_make_kernel(struct places *places, struct place *place, struct object
     if (places->options.symbolize && kernel) {
         symbolize(places, place, kernel, place->pc, RESOLVED_KERNEL);
     } else {
-        use_frame(places, place, &frame);
+        use_line(places, &frame);
     }
 }

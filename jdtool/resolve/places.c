@@ -4,14 +4,21 @@
 #include <string.h>
 
 /* With more than this all are thrown away, and found anew. */
-#define PLACES_MAX      (UINT32_C(1) << 17)
-#define FRAME_BYTES_MAX ((size_t)24 << 20)
+#define PLACES_MAX     (UINT32_C(1) << 17)
+#define LINE_BYTES_MAX ((size_t)24 << 20)
+
+/* And with more than this the stacks are: these and their map fit into a processor's own cache. */
+#define NODES_MAX (UINT32_C(1) << 16)
 
 #define PREFETCHED 32
 
 struct places *places_new(const struct places_options *options)
 {
     struct places *places = calloc(1, sizeof *places);
+    if (places && !(places->stacks = stack_table_new())) {
+        free(places);
+        places = NULL;
+    }
     if (places) {
         places->options = *options;
         places->pieces.methods = options->methods;
@@ -28,19 +35,29 @@ void places_free(struct places *places)
         chunks_free(&places->list);
         hash_map_free(&places->by_pc);
         arena_clear(&places->arena);
+        stack_table_free(places->stacks);
         free(places);
     }
 }
 
 void places_make_room(struct places *places)
 {
-    if (places->list.count > PLACES_MAX || places->arena.size > FRAME_BYTES_MAX) {
+    const struct stack_table *stacks = places->stacks;
+    if (places->list.count > PLACES_MAX || stacks->lines.size > LINE_BYTES_MAX) {
         chunks_free(&places->list);
         hash_map_clear(&places->by_pc);
         memset(places->front, 0, sizeof places->front);
-        arena_clear(&places->arena);
+        stack_table_clear(places->stacks);
+        places->version++;
+    } else if (stacks->node_count > NODES_MAX) {
+        stack_table_clear_nodes(places->stacks);
         places->version++;
     }
+}
+
+struct stack_table *places_stacks(struct places *places)
+{
+    return places->stacks;
 }
 
 uint64_t places_version(const struct places *places)
@@ -94,22 +111,21 @@ static bool is_mapped_as_before(struct process *process, const struct place *pla
            (!has_address || address == unwind->file_address);
 }
 
-static uint32_t next_origin(struct places *places)
+/* The lines of a place that was made are told their addresses, and are a location then. */
+static void finish(struct places *places, struct place *place)
 {
-    places->made += places->made < UINT32_MAX;
-    return places->made < UINT32_MAX ? places->made : 0;
-}
-
-/* The frames of a place that was made are told their addresses. */
-static void finish_frames(struct place *place, uint32_t origin)
-{
-    struct resolved_frame *frames = (struct resolved_frame *)place->frames;
+    struct resolved_frame *lines = places->lines;
     place->is_caller = place->caller && !place->unwind.barrier && !place->unwind.stub_section;
-    for (uint32_t i = 0; i < place->frame_count; i++) {
-        frames[i].address = place->unwind.address;
-        frames[i].module_address = place->module_address;
-        frames[i].is_caller = place->is_caller;
-        frames[i].origin = origin;
+    for (uint32_t i = 0; i < places->line_count; i++) {
+        lines[i].address = place->unwind.address;
+        lines[i].module_address = place->module_address;
+        lines[i].is_caller = place->is_caller;
+    }
+    place->line_count = places->line_count;
+    place->location = stack_table_location(places->stacks, lines, place->line_count);
+    places->failed |= place->location == HASH_MAP_NONE;
+    if (lines != &places->one_line) {
+        arena_clear(&places->arena);
     }
 }
 
@@ -125,13 +141,12 @@ static bool is_of(const struct place *place, uint32_t process, uint64_t pc, bool
     return place->pc == pc && place->process == process && place->caller == caller;
 }
 
-/* Looking one up misses the processor's caches thrice, at its slot, at the place itself and at its
- * frames: many at a time wait for memory together. */
+/* Looking one up misses the processor's caches twice, at its slot and at the place itself: many at
+ * a time wait for memory together. */
 void places_prefetch(const struct places *places, const struct process *process,
                      const uint64_t *pcs, uint32_t count)
 {
     struct hash_map_cursor cursors[PREFETCHED];
-    const struct place *found[PREFETCHED];
     for (uint32_t from = 0; from < count; from += PREFETCHED) {
         uint32_t left = count - from;
         uint32_t some = left < PREFETCHED ? left : PREFETCHED;
@@ -142,16 +157,10 @@ void places_prefetch(const struct places *places, const struct process *process,
         }
         for (uint32_t i = 0; i < some; i++) {
             uint32_t at = hash_map_next(&places->by_pc, &cursors[i]);
-            found[i] = NULL;
             if (at != HASH_MAP_NONE) {
-                found[i] = chunks_at(&places->list, at);
-                __builtin_prefetch(found[i]);
-                __builtin_prefetch(&found[i]->unwind);
-            }
-        }
-        for (uint32_t i = 0; i < some; i++) {
-            if (found[i]) {
-                __builtin_prefetch(found[i]->frames);
+                const struct place *found = chunks_at(&places->list, at);
+                __builtin_prefetch(found);
+                __builtin_prefetch(&found->unwind);
             }
         }
     }
@@ -191,13 +200,11 @@ static struct place *find_place(struct places *places, uint32_t process, uint64_
 static struct place *nowhere(struct places *places, uint64_t pc, bool caller)
 {
     struct place *place = &places->nowhere;
-    *place = (struct place){.pc = pc,
-                            .caller = caller,
-                            .unwind = {.address = pc - caller},
-                            .frames = &places->nameless,
-                            .frame_count = 1};
-    places->nameless = places->unknown;
-    finish_frames(place, 0);
+    *place = (struct place){.pc = pc, .caller = caller, .unwind = {.address = pc - caller}};
+    places->one_line = places->unknown;
+    places->lines = &places->one_line;
+    places->line_count = 1;
+    finish(places, place);
     return place;
 }
 
@@ -230,12 +237,11 @@ struct place *places_at(struct places *places, struct process *process, uint64_t
                               .caller = caller,
                               .process = process->number,
                               .generation = generation,
-                              .mappings_state = state,
-                              .frames = place->frames};
+                              .mappings_state = state};
         place_make(places, &fresh, process, time);
         places->version += place->until > place->from;
         *place = fresh;
-        finish_frames(place, next_origin(places));
+        finish(places, place);
     }
     return place;
 }
@@ -250,7 +256,7 @@ struct place *places_at_kernel(struct places *places, uint64_t pc, struct object
     }
     if (is_new) {
         place_make_kernel(places, place, kernel, module);
-        finish_frames(place, next_origin(places));
+        finish(places, place);
     }
     return place;
 }

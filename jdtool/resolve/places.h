@@ -1,5 +1,5 @@
 /*
- * What is at an address of a process, looked up once and kept: frames, and how to step to the
+ * What is at an address of a process, looked up once and kept: its location, and how to step to the
  * caller from there. A hot address costs one look into a hash map, until its process maps something
  * or its dump grows.
  */
@@ -8,6 +8,7 @@
 
 #include "jdtool/objects/objects.h"
 #include "jdtool/resolve/pieces.h"
+#include "jdtool/resolve/stack_table.h"
 #include "jdtool/unwind/unwind.h"
 
 #include <stddef.h>
@@ -23,11 +24,11 @@ struct place {
     uint32_t generation;
     bool caller;
 
-    bool is_caller; /* of its frames */
+    bool is_caller; /* of its lines */
     bool has_code_row;
     int8_t is_root; /* a thread begins here; -1: not asked yet */
-    uint32_t frame_count;
-    const struct resolved_frame *frames; /* without what depends on the sample */
+    uint32_t location;
+    uint32_t line_count; /* of the location */
     uint64_t module_address;
 
     struct unwind_place unwind;
@@ -57,10 +58,13 @@ struct places_options {
 struct places *places_new(const struct places_options *options); /* NULL: no memory */
 void places_free(struct places *places);                         /* NULL is fine */
 
-/* Before each sample: what was found may be thrown away for want of room. */
+/* Before each sample: what was found may be thrown away for want of room, the stacks with it. */
 void places_make_room(struct places *places);
 
-/* Changes when a place is thrown away, or gets other frames although it held for a while. */
+/* The locations of all places, to make stacks of. */
+struct stack_table *places_stacks(struct places *places);
+
+/* Changes when a place is thrown away, or gets another location although it held for a while. */
 uint64_t places_version(const struct places *places);
 
 /*

@@ -19,27 +19,28 @@ struct places {
         uint64_t hash;
         struct place *place; /* NULL: none */
     } front[FRONT];          /* those that were asked for last */
-    struct arena arena;      /* frames */
+    struct stack_table *stacks;
     bool failed;
 
     /* The place that is being made. */
     struct process *process;
     uint64_t time;
-    struct code_place found; /* the last code that was found for it */
-    uint64_t until;          /* of all that was found */
+    struct code_place found;      /* the last code that was found for it */
+    uint64_t until;               /* of all that was found */
+    struct resolved_frame *lines; /* without what depends on the place; &one_line, or in arena */
+    uint32_t line_count;
+    struct resolved_frame one_line;
+    struct arena arena;
 
     uint64_t version;
-    uint32_t made; /* so many, which is the origin of their frames */
 
-    struct place nowhere;           /* for want of memory, and of a process */
-    struct resolved_frame nameless; /* its frame */
+    struct place nowhere; /* for want of memory, and of a process */
     struct resolved_frame unknown;
 };
 
 /*
- * Finds out what is at place->pc of a process at a time, and until when that holds. place->frames
- * is NULL, or what one frame may be written to. Frames have no addresses yet. Without memory
- * places->failed is set.
+ * Finds out what is at place->pc of a process at a time, and until when that holds; its lines are
+ * places->lines, which have no addresses yet. Without memory places->failed is set.
  */
 void place_make(struct places *places, struct place *place, struct process *process, uint64_t time);
 

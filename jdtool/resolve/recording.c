@@ -97,6 +97,11 @@ int recording_describe(struct recording_facts *facts, struct perf_data *data)
         const struct perf_event_attr *attr = &perf_data_event(data, i)->attr;
         const char *name = perf_data_event_name(data, i);
         facts->rules[i] = event_rule_of(name, switches);
+        for (uint32_t k = 0; k < i && facts->rules[i].kind == EVENT_OFF_CPU; k++) {
+            if (facts->rules[k].kind == EVENT_OFF_CPU) {
+                facts->rules[i] = event_runnable;
+            }
+        }
         const struct event_rule *rule = &facts->rules[i];
         facts->events[i] = (struct recorded_event){
             .id = i,
@@ -108,6 +113,8 @@ int recording_describe(struct recording_facts *facts, struct perf_data *data)
                                         : "count",
             .frequency = attr->freq ? attr->sample_freq : 0,
             .period = attr->freq ? 0 : attr->sample_period,
+            .is_processor_time = rule->kind == EVENT_SAMPLED && counts_time(attr) &&
+                                 !attr->exclude_kernel && !attr->exclude_user,
         };
     }
     if (!facts->command_line) {
@@ -124,7 +131,8 @@ int recording_describe(struct recording_facts *facts, struct perf_data *data)
     recording->events = facts->events;
     /* What becomes marks, or ends waits, has no samples; it is recorded last. */
     while (count > 1 && (facts->rules[count - 1].kind == EVENT_TIMELINE ||
-                         facts->rules[count - 1].kind == EVENT_MOUNT)) {
+                         facts->rules[count - 1].kind == EVENT_MOUNT ||
+                         facts->rules[count - 1].kind == EVENT_WOKEN)) {
         count--;
     }
     recording->event_count = count;
@@ -148,6 +156,16 @@ const struct recorded_event *recording_event(const struct recording_facts *facts
 {
     const struct perf_event *first = perf_data_event(facts->recording.data, 0);
     return &facts->events[sample->event - first];
+}
+
+const struct recorded_event *recording_runnable(const struct recording_facts *facts)
+{
+    for (uint32_t i = 0; i < facts->recording.event_count; i++) {
+        if (facts->rules[i].kind == EVENT_RUNNABLE) {
+            return &facts->events[i];
+        }
+    }
+    return NULL;
 }
 
 enum event_kind recording_kind(const struct recording_facts *facts,

@@ -4,7 +4,7 @@
 
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/resolve/event_rule.h"
-#include "jdtool/sinks/sample_sink.h"
+#include "jdtool/resolve/sample_sink.h"
 
 struct recording_facts {
     struct recording recording;
@@ -21,6 +21,9 @@ void recording_forget(struct recording_facts *facts);
 const struct recorded_event *recording_event(const struct recording_facts *facts,
                                              const struct perf_sample *sample);
 uint64_t recording_weight(const struct perf_sample *sample);
+
+/* The event of waits for a processor; NULL: the recording does not tell of them. */
+const struct recorded_event *recording_runnable(const struct recording_facts *facts);
 
 /* What kind of event it is of. */
 enum event_kind recording_kind(const struct recording_facts *facts,

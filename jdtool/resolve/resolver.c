@@ -142,8 +142,9 @@ void resolver_free(struct resolver *resolver)
     hash_map_free(&resolver->by_detail);
     free(resolver->interpreted);
     free(resolver->given);
-    free(resolver->frames);
-    free(resolver->touched);
+    free(resolver->inner);
+    free(resolver->lines);
+    free(resolver->branches);
     free((void *)resolver->place_list);
     free(resolver);
 }
@@ -157,10 +158,8 @@ bool resolver_unwinds(const struct resolver *resolver)
 
 int resolver_notice(struct resolver *resolver, const struct perf_record *record)
 {
-    struct mapping mapping;
-    uint32_t pid;
-    if (mapping_decode(resolver->data, record, &mapping, &pid) &&
-        dumps_notice(resolver->dumps, pid, &mapping)) {
+    const struct mapping *mapping = record->mapping;
+    if (mapping && !mapping->kernel && dumps_notice(resolver->dumps, mapping)) {
         return no_memory(resolver);
     }
     if (record->type == PERF_RECORD_FORK) { /* pid, ppid, tid */
@@ -200,10 +199,9 @@ static int add_kernel_mapping(struct resolver *resolver, const struct mapping *m
  * it hide all methods mapped before (so would the reservation, which --call-graph dwarf records
  * with all other data mappings). And the dump's, or 'perf inject --jit' could be run on the result.
  */
-static bool is_superseded(const struct resolver *resolver, const struct mapping *mapping,
-                          uint32_t pid)
+static bool is_superseded(const struct resolver *resolver, const struct mapping *mapping)
 {
-    const struct process *process = process_table_at(resolver->table, pid);
+    const struct process *process = process_table_at(resolver->table, mapping->pid);
     bool has_own = process && process->code && process->code_until == UINT64_MAX;
     const struct code_source *first = NULL;
     for (const struct code_source *source = has_own ? process->code : NULL; source;
@@ -234,8 +232,7 @@ static int add_ksymbol(struct resolver *resolver, const struct perf_record *reco
 int resolver_record(struct resolver *resolver, const struct perf_record *record, bool *superseded)
 {
     struct process_change change;
-    struct mapping mapping;
-    uint32_t pid;
+    const struct mapping *mapping = record->mapping;
     *superseded = false;
     if (record->type == PERF_USER_TIME_CONV) {
         dumps_set_conversion(resolver->dumps, record);
@@ -243,89 +240,117 @@ int resolver_record(struct resolver *resolver, const struct perf_record *record,
         return add_ksymbol(resolver, record) ? no_memory(resolver) : 0;
     } else if (record->type == PERF_USER_BUILD_ID) {
         return perf_record_build_id(record, take_listed, resolver) ? no_memory(resolver) : 0;
-    } else if (mapping_decode_kernel(resolver->data, record, &mapping)) {
-        return add_kernel_mapping(resolver, &mapping);
+    } else if (mapping && mapping->kernel) {
+        return add_kernel_mapping(resolver, mapping);
     }
-    if (process_table_add(resolver->table, resolver->data, record, &change)) {
+    if (process_table_add(resolver->table, record, &change)) {
         return no_memory(resolver);
     }
     if (change.mapped) {
-        uint64_t time = perf_record_id(resolver->data, record).time;
-        int err = dumps_map(resolver->dumps, change.process, change.mapped, time);
+        int err = dumps_map(resolver->dumps, change.process, change.mapped, record->id.time);
         if (err) {
             return err;
         }
     }
-    if (mapping_decode(resolver->data, record, &mapping, &pid)) {
-        *superseded = is_superseded(resolver, &mapping, pid);
+    if (mapping) {
+        *superseded = is_superseded(resolver, mapping);
     }
     return 0;
 }
 
 /* ---- What events are about ---- */
 
-/* Puts a frame that stands for no code in at `at`. */
-static void put_subject(struct resolver *resolver, uint32_t at, const char *name)
+/* Puts a frame that stands for no code at one of the ends. */
+static void put_subject(struct resolver *resolver, const char *name, bool innermost)
 {
     struct method_facts facts = {.kind = RESOLVED_SUBJECT, .name = name};
     const struct resolved_method *method = methods_of(resolver->methods, &facts);
+    const struct resolved_frame line = {.kind = RESOLVED_SUBJECT, .bci = -1, .method = method};
     if (!method) {
         resolver->failed = true;
         return;
     }
-    if (sample_stack_reserve(resolver, 1)) {
-        struct resolved_frame *frames = resolver->frames;
-        memmove(frames + at + 1, frames + at, (resolver->frame_count - at) * sizeof *frames);
-        frames[at] = (struct resolved_frame){.kind = RESOLVED_SUBJECT, .bci = -1, .method = method};
-        resolver->frame_count++;
+    sample_stack_put(resolver, &line, innermost);
+}
+
+/* The lines of the whole stack: events are told by them. */
+static uint32_t read_lines(struct resolver *resolver)
+{
+    const struct stack_table *stacks = places_stacks(resolver->places);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < resolver->inner_count; i++) {
+        const struct location *location = stack_table_location_at(stacks, resolver->inner[i]);
+        for (uint32_t k = 0; k < location->line_count; k++) {
+            if (array_reserve(&resolver->lines, count, &resolver->line_room,
+                              sizeof *resolver->lines)) {
+                resolver->failed = true;
+                return 0;
+            }
+            resolver->lines[count++] = location->lines[k];
+        }
     }
+    return count;
 }
 
 /* Leaves out the JVM's frames on the way to its event, and our callback's. Where there is no Java
- * frame behind them they stay: they are all there is. */
-static void cut_inner_frames(struct resolver *resolver)
+ * frame behind them they stay: they are all there is. How many lines are left, at the array's end.
+ */
+static uint32_t cut_inner_frames(struct resolver *resolver, uint32_t count)
 {
-    uint32_t count = resolver->frame_count;
-    uint32_t first = event_frames_java(resolver->frames, count);
-    if (first < count) {
-        memmove(resolver->frames, resolver->frames + first,
-                (count - first) * sizeof *resolver->frames);
-        resolver->frame_count -= first;
+    if (count == 0) {
+        return 0;
     }
+    const struct stack_table *stacks = places_stacks(resolver->places);
+    uint32_t first = event_frames_java(resolver->lines, count);
+    uint32_t lines = 0;
+    uint32_t cut = 0;
+    while (first < count && lines < first) {
+        lines += stack_table_location_at(stacks, resolver->inner[cut++])->line_count;
+    }
+    resolver->inner_count -= cut;
+    resolver->line_count -= lines;
+    memmove(resolver->inner, resolver->inner + cut,
+            resolver->inner_count * sizeof *resolver->inner);
+    return count - lines;
 }
 
 static void shape_event(struct resolver *resolver, struct perf_sample *sample,
                         const struct event_facts *facts)
 {
     const char *subject = facts->subject;
-    if (facts->kind == EVENT_OFF_CPU) {
+    uint32_t count = read_lines(resolver);
+    if (resolver->failed) {
+        return;
+    }
+    if (facts->kind == EVENT_RUNNABLE) {
+        /* Whoever waits for a processor has work to do: none is idle. */
+    } else if (facts->kind == EVENT_OFF_CPU) {
         const char *comm = process_table_comm(resolver->table, sample->tid);
-        if (event_frames_idle(resolver->frames, resolver->frame_count, comm,
-                              sample->tid == sample->pid)) {
-            put_subject(resolver, resolver->frame_count, EVENT_IDLE);
+        if (event_frames_idle(resolver->lines, count, comm, sample->tid == sample->pid)) {
+            put_subject(resolver, EVENT_IDLE, false);
         }
     } else if (facts->kind == EVENT_UNMOUNT) {
-        cut_inner_frames(resolver);
-        if (event_frames_idle(resolver->frames, resolver->frame_count, "", false)) {
-            put_subject(resolver, resolver->frame_count, EVENT_IDLE);
+        uint32_t left = cut_inner_frames(resolver, count);
+        if (left > 0 && event_frames_idle(resolver->lines + (count - left), left, "", false)) {
+            put_subject(resolver, EVENT_IDLE, false);
         }
     } else if (facts->kind == EVENT_WAKER) {
         if (*subject) {
-            put_subject(resolver, resolver->frame_count, subject);
+            put_subject(resolver, subject, false);
         }
     } else {
         char reason[64];
         if (facts->kind == EVENT_EXCEPTION) {
-            subject = event_frames_exception(resolver->frames, resolver->frame_count);
+            subject = event_frames_exception(resolver->lines, count);
         } else if (facts->kind == EVENT_DEOPT) { /* its own address is in libjvm.so */
             struct place *place =
                 places_at(resolver->places, resolver->process, resolver->time, sample->ip, false);
             deopt_name(&resolver->deopts, place->file, facts->request, reason, sizeof reason);
             subject = reason;
         }
-        cut_inner_frames(resolver);
+        (void)cut_inner_frames(resolver, count);
         if (subject && *subject) {
-            put_subject(resolver, 0, subject);
+            put_subject(resolver, subject, true);
         }
     }
     sample->unwound = true; /* its chain is made of the frames */
@@ -371,20 +396,22 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
     if (facts->kind != EVENT_SAMPLED) {
         shape_event(resolver, sample, facts);
     }
+    struct stack_table *stacks = places_stacks(resolver->places);
+    for (uint32_t i = resolver->inner_count; i > 0 && !resolver->failed; i--) {
+        resolver->node = stack_table_node(stacks, resolver->node, resolver->inner[i - 1]);
+        resolver->failed = resolver->node == HASH_MAP_NONE;
+    }
     if (resolver->failed || places_failed(resolver->places)) {
         return no_memory(resolver);
     }
-    const struct known_stack *known = resolver->known;
     *out = (struct resolved_sample){
         .time = sample->time,
-        .frames =
-            known ? known->frames + (known->frame_room - resolver->frame_count) : resolver->frames,
-        .frame_count = resolver->frame_count,
+        .stacks = stacks,
+        .node = resolver->node,
         .end = end,
         .is_late_part = sample->type != PERF_RECORD_SAMPLE,
-        .touched = known ? known->touched + (known->touched_room - resolver->touched_count)
-                         : resolver->touched,
-        .touched_count = resolver->touched_count,
+        .branches = resolver->branches,
+        .branch_count = resolver->branch_count,
         .recorded = sample,
     };
     int err = resolver_thread(resolver, sample->pid, sample->tid, sample->time, &out->thread);
@@ -509,6 +536,11 @@ bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
 {
     const struct process *process = process_table_at(resolver->table, pid);
     return process && process->code && process->code->may_grow;
+}
+
+void resolver_let_go(struct resolver *resolver, uint64_t time, bool keep)
+{
+    dumps_let_go(resolver->dumps, time, keep);
 }
 
 void resolver_rest(struct resolver *resolver)

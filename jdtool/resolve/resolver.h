@@ -8,7 +8,7 @@
 #ifndef JD_TOOL_RESOLVER_H
 #define JD_TOOL_RESOLVER_H
 
-#include "jdtool/sinks/sample_sink.h"
+#include "jdtool/resolve/sample_sink.h"
 
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/resolve/event_rule.h"
@@ -84,6 +84,9 @@ int resolver_codes(struct resolver *resolver, uint64_t until,
 /* Reads what dumps have grown by; is_all: nothing more will come. 0 or a negative errno after a
  * message. */
 int resolver_update(struct resolver *resolver, bool is_all);
+
+/* What dumps_let_go does. */
+void resolver_let_go(struct resolver *resolver, uint64_t time, bool keep);
 
 /* Closes what was not asked for since the last call and can be had again: files' debug information,
  * which is most of what a run without end holds. */

@@ -16,10 +16,6 @@
 /* Room for the name of a virtual thread, which journals cut (THREADS_TEXT_MAX). */
 #define VIRTUAL_NAME_MAX 2048
 
-/* A stack's outermost frames are searched for the thread's root: unwinders may go a little too
- * far. */
-#define ROOT_DEPTH 3
-
 struct resolver {
     struct perf_data *data;
     struct resolver_options options;
@@ -51,18 +47,21 @@ struct resolver {
     /* The sample at hand. */
     struct process *process;
     uint64_t time;
-    struct resolved_frame *frames;
-    uint32_t frame_count;
-    uint32_t frame_room;
-    const struct resolved_code **touched;
-    uint32_t touched_count;
-    uint32_t touched_room;
+    uint32_t node;   /* its outer part, as far as that is known; 0: nothing is */
+    uint32_t *inner; /* locations of the rest, innermost first */
+    uint32_t inner_count;
+    uint32_t inner_room;
+    uint32_t line_count;          /* of the rest */
+    struct resolved_frame *lines; /* those of the stack of an event */
+    uint32_t line_room;
+    const struct resolved_code **branches;
+    uint32_t branch_count;
+    uint32_t branch_room;
     struct place *outermost[ROOT_DEPTH]; /* of the user's part, a ring */
     uint32_t user_places;
     bool passed_barrier;
-    bool remembers;                  /* its frames may be taken from the thread's last stack, */
-    const struct known_stack *known; /* and were: frames and codes are there; NULL: here */
-    struct place **place_list;       /* of its chain */
+    bool remembers;            /* it may be taken from the thread's last stack */
+    struct place **place_list; /* of its chain */
     uint32_t place_room;
     bool failed;
     struct unwind_frame unwound[UNWOUND_MAX];
@@ -71,13 +70,13 @@ struct resolver {
 /* ---- sample_stack.c ---- */
 
 /*
- * Makes the frames of a sample of resolver->process: of its copy, its branch stack, its chain, or
- * of its own address. Says how the stack ends. Without memory the resolver has failed.
- * sample->unwound is set where the frames are not the chain's.
+ * Makes the stack of a sample of resolver->process: of its copy, its branch stack, its chain, or of
+ * its own address. Says how it ends. Without memory the resolver has failed. sample->unwound is set
+ * where the frames are not the chain's.
  */
 enum stack_end sample_stack(struct resolver *resolver, struct perf_sample *sample);
 
-/* Room for `count` more frames; fewer, when there are too many, and then the outermost are cut. */
-uint32_t sample_stack_reserve(struct resolver *resolver, uint32_t count);
+/* Puts a location of one line at the inner end of resolver->inner, or at its outer one. */
+void sample_stack_put(struct resolver *resolver, const struct resolved_frame *line, bool innermost);
 
 #endif

@@ -1,4 +1,4 @@
-/* The frames of a sample, and how its stack ends. */
+/* The stack of a sample, and how it ends. */
 #include "jdtool/base/array.h"
 #include "jdtool/resolve/resolver_private.h"
 #include "jdtool/unwind/interpreter.h"
@@ -14,56 +14,62 @@
 static void touch(struct resolver *resolver, const struct resolved_code *code)
 {
     if (!code ||
-        (resolver->touched_count && resolver->touched[resolver->touched_count - 1] == code)) {
+        (resolver->branch_count && resolver->branches[resolver->branch_count - 1] == code)) {
         return;
     }
-    if (array_reserve(&resolver->touched, resolver->touched_count, &resolver->touched_room,
+    if (array_reserve(&resolver->branches, resolver->branch_count, &resolver->branch_room,
                       sizeof(struct resolved_code *))) {
         resolver->failed = true;
         return;
     }
-    resolver->touched[resolver->touched_count++] = code;
+    resolver->branches[resolver->branch_count++] = code;
 }
 
-uint32_t sample_stack_reserve(struct resolver *resolver, uint32_t count)
+/* Adds a location of so many lines, further out than all before. NULL: there was no room. */
+static uint32_t *add_location(struct resolver *resolver, uint32_t location, uint32_t count)
 {
-    uint32_t left = RESOLVED_FRAMES_MAX - resolver->frame_count;
+    struct stack_table *stacks = places_stacks(resolver->places);
+    uint32_t left = RESOLVED_FRAMES_MAX - resolver->line_count;
     if (count > left) {
         resolver->frames_cut += count - left;
+        location = left ? stack_table_location(
+                              stacks, stack_table_location_at(stacks, location)->lines, left)
+                        : 0;
         count = left;
     }
-    while (resolver->frame_count + count > resolver->frame_room) {
-        uint32_t room = resolver->frame_room ? resolver->frame_room * 2 : 1024;
-        struct resolved_frame *grown = realloc(resolver->frames, room * sizeof *grown);
-        if (!grown) {
-            resolver->failed = true;
-            return 0;
-        }
-        resolver->frames = grown;
-        resolver->frame_room = room;
+    if (count == 0) {
+        return NULL;
     }
-    return count;
+    if (location == HASH_MAP_NONE || array_reserve(&resolver->inner, resolver->inner_count,
+                                                   &resolver->inner_room, sizeof(uint32_t))) {
+        resolver->failed = true;
+        return NULL;
+    }
+    resolver->line_count += count;
+    resolver->inner[resolver->inner_count] = location;
+    return &resolver->inner[resolver->inner_count++];
 }
 
-/* Adds the frames of a place. The last of them, NULL: there was no room. */
-static struct resolved_frame *add_place(struct resolver *resolver, struct place *place)
+void sample_stack_put(struct resolver *resolver, const struct resolved_frame *line, bool innermost)
 {
-    uint32_t count = sample_stack_reserve(resolver, place->frame_count);
-    struct resolved_frame *frames = resolver->frames + resolver->frame_count;
-    if (count == 1) {
-        frames[0] = place->frames[0];
-    } else if (count) {
-        memcpy(frames, place->frames, count * sizeof *frames);
+    uint32_t location = stack_table_location(places_stacks(resolver->places), line, 1);
+    if (add_location(resolver, location, 1) && innermost) {
+        memmove(resolver->inner + 1, resolver->inner,
+                (resolver->inner_count - 1) * sizeof *resolver->inner);
+        resolver->inner[0] = location;
     }
-    for (uint32_t i = 0; i < count && count < place->frame_count; i++) {
-        frames[i].origin = 0; /* cut, it is not what other samples have there */
-    }
-    resolver->frame_count += count;
-    touch(resolver, place->code);
-    return count && count == place->frame_count ? &frames[count - 1] : NULL;
 }
 
-static struct resolved_frame *add_user_place(struct resolver *resolver, struct place *place)
+static uint32_t *add_place(struct resolver *resolver, const struct place *place)
+{
+    if (place->location == HASH_MAP_NONE) {
+        resolver->failed = true;
+        return NULL;
+    }
+    return add_location(resolver, place->location, place->line_count);
+}
+
+static uint32_t *add_user_place(struct resolver *resolver, struct place *place)
 {
     resolver->outermost[resolver->user_places++ % ROOT_DEPTH] = place;
     resolver->passed_barrier |= place->unwind.barrier;
@@ -143,21 +149,16 @@ static struct place **place_list(struct resolver *resolver, uint32_t count)
     return resolver->place_list;
 }
 
-/* The sample's frames are those of a stack that is known as a whole now; `outer` of its addresses
- * have not been told of yet. */
-static void use_known(struct resolver *resolver, const struct known_stack *known, uint32_t outer)
+/* The user's part is a stack that is known as a whole now. */
+static void use_known(struct resolver *resolver, const struct known_stack *known)
 {
-    const struct known_step *steps = known->steps + (known->room - known->count);
-    uint32_t kept = outer ? steps[known->count - outer].frames : 0;
-    for (uint32_t at = known->count - (outer < ROOT_DEPTH ? outer : ROOT_DEPTH); at < known->count;
-         at++) {
-        resolver->outermost[at % ROOT_DEPTH] = steps[at].place;
+    const struct known_step *innermost = known_stack_innermost(known);
+    for (uint32_t i = 0; i < ROOT_DEPTH && i < known->count; i++) {
+        resolver->outermost[(known->count - 1 - i) % ROOT_DEPTH] = known->outermost[i];
     }
     resolver->user_places = known->count;
-    resolver->passed_barrier = steps->passed_barrier;
-    resolver->frame_count += kept;
-    resolver->touched_count = steps->touched;
-    resolver->known = known;
+    resolver->passed_barrier = innermost->passed_barrier;
+    resolver->node = innermost->node;
 }
 
 /* The same, from the thread's last stack as far as that is still true. False: it is not that simple
@@ -184,6 +185,8 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
         return false;
     }
     uint32_t inner = (uint32_t)count - known->count;
+    uint32_t kernel = resolver->inner_count;
+    uint32_t lines = resolver->line_count;
     for (uint32_t at = 0; at < inner; at++) {
         if (pcs[at] >= PERF_CONTEXT_MAX) {
             known_stack_forget(known);
@@ -196,10 +199,11 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
         places[at] = user_place(resolver, pcs[at], at > 0);
         (void)add_user_place(resolver, places[at]);
     }
-    uint32_t outer = known->count;
-    if (places && known_stack_extend(known, places_version(resolver->places), pcs, places, inner,
-                                     resolver->frames, resolver->frame_count)) {
-        use_known(resolver, known, outer);
+    if (places && !resolver->failed &&
+        known_stack_extend(known, places_stacks(resolver->places), places_version(resolver->places),
+                           pcs, places, inner, resolver->line_count - lines)) {
+        resolver->inner_count = kernel; /* the rest is in the nodes */
+        use_known(resolver, known);
         return true;
     }
     for (uint64_t at = inner; at < count; at++) { /* too deep to be kept */
@@ -315,21 +319,25 @@ static const struct resolved_method *interpreted_method(struct resolver *resolve
 }
 
 static void name_interpreted(struct resolver *resolver, const struct place *place,
-                             const struct unwind_frame *unwound, struct resolved_frame *frame)
+                             const struct unwind_frame *unwound, uint32_t *location)
 {
+    struct stack_table *stacks = places_stacks(resolver->places);
+    /* What is interpreted there depends on the sample. */
+    struct resolved_frame line = *location_own(stack_table_location_at(stacks, *location));
     struct interpreted_frame named;
-    frame->kind = RESOLVED_INTERPRETED;
-    frame->origin = 0; /* what is interpreted there depends on the sample */
+    line.kind = RESOLVED_INTERPRETED;
     if (place->source && place->source->names &&
         interpreter_name(place->source->names, unwound, resolver->time, &named)) {
         const struct resolved_method *method =
             interpreted_method(resolver, named.method, place->module);
         if (method) {
-            frame->method = method;
-            frame->line = named.line;
-            frame->bci = named.bci <= INT32_MAX ? (int32_t)named.bci : -1;
+            line.method = method;
+            line.line = named.line;
+            line.bci = named.bci <= INT32_MAX ? (int32_t)named.bci : -1;
         }
     }
+    *location = stack_table_location(stacks, &line, 1);
+    resolver->failed |= *location == HASH_MAP_NONE;
 }
 
 static enum stack_end end_of(enum unwind_end ended, const struct perf_sample *sample)
@@ -379,9 +387,9 @@ static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum
     for (uint32_t i = 0; i < count; i++) {
         const struct unwind_frame *unwound = &resolver->unwound[i];
         struct place *place = place_of(unwound->place);
-        struct resolved_frame *frame = add_user_place(resolver, place);
-        if (frame && unwound->kind == UNWIND_INTERPRETED) {
-            name_interpreted(resolver, place, unwound, frame);
+        uint32_t *location = add_user_place(resolver, place);
+        if (location && unwound->kind == UNWIND_INTERPRETED && place->line_count == 1) {
+            name_interpreted(resolver, place, unwound, location);
         }
     }
     sample->unwound = true;
@@ -456,11 +464,12 @@ enum stack_end sample_stack(struct resolver *resolver, struct perf_sample *sampl
 {
     uint64_t frames_cut = resolver->frames_cut;
     enum stack_end copy_end = STACK_ENDS; /* there is no copy */
-    resolver->frame_count = 0;
-    resolver->touched_count = 0;
+    resolver->node = 0;
+    resolver->inner_count = 0;
+    resolver->line_count = 0;
+    resolver->branch_count = 0;
     resolver->user_places = 0;
     resolver->passed_barrier = false;
-    resolver->known = NULL;
     if (resolver->unwinds && add_copy(resolver, sample, &copy_end)) {
         /* all there is */
     } else if (has_branch_stack(sample)) {

@@ -2,7 +2,7 @@
 #ifndef JD_TOOL_VIRTUAL_THREAD_H
 #define JD_TOOL_VIRTUAL_THREAD_H
 
-#include "jdtool/sinks/sample_sink.h"
+#include "jdtool/resolve/sample_sink.h"
 
 /*
  * Makes the virtual thread of thread->virtual_id, which is not 0, what the thread is: by its name,

@@ -1,9 +1,9 @@
 #include "jdtool/view/assembly.h"
 
+#include "jdtool/base/json_writer.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/objects/elf_file.h"
-#include "jdtool/sinks/disassembly.h"
-#include "jdtool/sinks/json_writer.h"
+#include "jdtool/view/disassembly.h"
 
 #include <gelf.h>
 #include <inttypes.h>

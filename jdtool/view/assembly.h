@@ -3,7 +3,7 @@
 #define JD_TOOL_ASSEMBLY_H
 
 #include "jdtool/base/packed_output.h"
-#include "jdtool/sinks/code_places.h"
+#include "jdtool/exports/code_places.h"
 
 /* More than any method has; a request for more gets this much. */
 #define ASSEMBLY_MAX ((uint64_t)1024 * 1024)

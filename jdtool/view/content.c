@@ -1,9 +1,9 @@
 #include "jdtool/view/content.h"
 
+#include "jdtool/base/json_writer.h"
 #include "jdtool/base/message.h"
-#include "jdtool/sinks/firefox_tables.h"
-#include "jdtool/sinks/json_writer.h"
-#include "jdtool/sinks/source_texts.h"
+#include "jdtool/exports/firefox_tables.h"
+#include "jdtool/resolve/source_texts.h"
 #include "jdtool/view/assembly.h"
 #include "jdtool/view/json_fields.h"
 

@@ -11,7 +11,7 @@
 #ifndef JD_TOOL_CONTENT_H
 #define JD_TOOL_CONTENT_H
 
-#include "jdtool/sinks/export.h"
+#include "jdtool/exports/export.h"
 #include "jdtool/view/http.h"
 
 struct content;

@@ -39,14 +39,14 @@ const struct curl *curl_load(void)
         library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
     }
     if (!library) {
-        error_message("failed to find libcurl, which pushes profiles: apt-get install libcurl4 "
+        error_message("failed to find libcurl, which --push needs: apt-get install libcurl4 "
                       "(Debian, Ubuntu) or libcurl (Fedora, RHEL)");
         return NULL;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *function = dlsym(library, names[i].name);
         if (!function) {
-            error_message("failed to use libcurl: it is too old, it has no %s", names[i].name);
+            error_message("failed to use libcurl: it is too old and lacks %s", names[i].name);
             return NULL;
         }
         memcpy((char *)&functions + names[i].offset, &function, sizeof function);

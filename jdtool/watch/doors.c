@@ -5,13 +5,18 @@
 #include "jdtool/view/http.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -29,18 +34,103 @@ struct client {
 
 struct doors {
     const struct doors_options *options;
-    int status, metrics;
+    int directory, status, metrics;
+    bool listens; /* the socket in the directory is ours */
     unsigned port;
     struct client clients[CLIENTS_MAX];
 };
 
-/* Abstract: the kernel forgets the name with the socket. */
-static socklen_t status_address(const char *name, struct sockaddr_un *address)
+/* ---- Where it is asked ---- */
+
+/* "": there is none. */
+static const char *directory_of_ours(char path[PATH_MAX])
 {
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "jdperf-watch-%u%s%s",
-                     (unsigned)geteuid(), *name ? "-" : "", name);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    int n = geteuid() == 0               ? snprintf(path, PATH_MAX, "/run/jdagent")
+            : runtime && *runtime == '/' ? snprintf(path, PATH_MAX, "%s/jdagent", runtime)
+                                         : -1;
+    if (n < 0 || n >= PATH_MAX) {
+        path[0] = '\0';
+    }
+    return path;
+}
+
+static const char *file_of(const char *name, char file[64])
+{
+    snprintf(file, 64, "watch%s%.40s", *name ? "-" : "", name);
+    return file;
+}
+
+void doors_path(const char *name, char path[PATH_MAX])
+{
+    char directory[PATH_MAX];
+    char file[64];
+    path[0] = '\0';
+    if (*directory_of_ours(directory) &&
+        snprintf(path, PATH_MAX, "%s/%s", directory, file_of(name, file)) >= PATH_MAX) {
+        path[0] = '\0';
+    }
+}
+
+/*
+ * The directory of the sockets, which is made where `make`: nobody else can have put anything into
+ * it. A descriptor, or a negative errno.
+ */
+static int open_directory(bool make)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    if (!*directory_of_ours(path)) {
+        return -ENOENT;
+    }
+    /* XDG_RUNTIME_DIR is to be the user's own (its specification says so): who may write there may
+     * rename ours. */
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    *strrchr(parent, '/') = '\0';
+    if (stat(parent, &status) != 0) {
+        return -errno;
+    }
+    if (status.st_uid != geteuid() || (status.st_mode & 022)) {
+        return -EPERM;
+    }
+    if (make && mkdir(path, 0755) != 0 && errno != EEXIST) {
+        return -errno;
+    }
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0) {
+        return -errno;
+    }
+    if (fstat(directory, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & 022)) {
+        close(directory);
+        return -EPERM;
+    }
+    return directory;
+}
+
+/* By the descriptor: the directory is the one that was checked, and its path may be of any length.
+ */
+static struct sockaddr_un address_in(int directory, const char *name)
+{
+    char file[64];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory,
+             file_of(name, file));
+    return address;
+}
+
+/* Who listens and does not answer is waited for as long as for an answer. */
+static int connect_to(const struct sockaddr_un *address)
+{
+    const struct timeval within = {.tv_sec = ANSWER_WITHIN_MS / 1000};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &within, sizeof within);
+    int err =
+        fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 ? -errno : 0;
+    if (err && fd >= 0) {
+        close(fd);
+    }
+    return err ? err : fd;
 }
 
 static bool is_ours(int fd)
@@ -51,24 +141,78 @@ static bool is_ours(int fd)
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
+/* Removes the socket of a watch that was killed. Whether one that lives listens there. */
+static bool is_in_use(const struct sockaddr_un *address)
+{
+    int there = connect_to(address);
+    if (there >= 0) {
+        close(there);
+    } else if (there == -ECONNREFUSED) {
+        (void)unlink(address->sun_path);
+    }
+    return there != -ENOENT && there != -ECONNREFUSED;
+}
+
+/* Those of other names, too: nobody else would ever remove them. */
+static void remove_dead(int directory)
+{
+    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        if (strncmp(entry->d_name, "watch-", 6) == 0) {
+            struct sockaddr_un address = address_in(directory, entry->d_name + 6);
+            (void)is_in_use(&address);
+        }
+    }
+    if (entries) {
+        closedir(entries);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static int listen_there(struct doors *doors, const struct sockaddr_un *address)
+{
+    if (is_in_use(address)) {
+        return -EADDRINUSE;
+    }
+    remove_dead(doors->directory);
+    mode_t before = umask(0177);
+    int err = bind(doors->status, (const struct sockaddr *)address, sizeof *address) != 0 ||
+                      listen(doors->status, CLIENTS_MAX) != 0
+                  ? -errno
+                  : 0;
+    umask(before);
+    return err;
+}
+
 static int open_status(struct doors *doors)
 {
-    struct sockaddr_un address;
-    socklen_t size = status_address(doors->options->name, &address);
-    doors->status = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (doors->status < 0 || bind(doors->status, (struct sockaddr *)&address, size) != 0 ||
-        listen(doors->status, CLIENTS_MAX) != 0) {
-        int err = -errno;
-        if (err == -EADDRINUSE) {
-            error_message("a watch%s%s of yours runs already: jdperf watch --status asks it; "
-                          "--name gives a further one a name",
-                          *doors->options->name ? " named " : "", doors->options->name);
-        } else {
-            error_message("failed to listen for jdperf watch --status: %s", strerror(-err));
-        }
-        return err;
+    doors->directory = open_directory(true);
+    int err = doors->directory < 0 ? doors->directory : 0;
+    if (err) {
+        char path[PATH_MAX];
+        info_message("jdperf watch --status cannot ask this watch: %s: %s",
+                     *directory_of_ours(path) ? path : "XDG_RUNTIME_DIR is not set",
+                     strerror(-err));
+        return 0;
     }
-    return 0;
+    struct sockaddr_un address = address_in(doors->directory, doors->options->name);
+    doors->status = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* One at a time looks who is there. */
+    err = doors->status < 0 || flock(doors->directory, LOCK_EX) != 0 ? -errno : 0;
+    err = err ? err : listen_there(doors, &address);
+    (void)flock(doors->directory, LOCK_UN);
+    doors->listens = !err;
+    if (err == -EADDRINUSE) {
+        error_message(
+            "a watch%s%s already runs: see jdperf watch --status, or start another one with --name",
+            *doors->options->name ? " named " : "", doors->options->name);
+    } else if (err) {
+        error_message("failed to listen for jdperf watch --status: %s", strerror(-err));
+    }
+    return err;
 }
 
 /* "9111", "0.0.0.0:9111", "[::1]:9111" */
@@ -126,7 +270,7 @@ int doors_open(const struct doors_options *options, struct doors **out)
         return -ENOMEM;
     }
     doors->options = options;
-    doors->status = doors->metrics = -1;
+    doors->directory = doors->status = doors->metrics = -1;
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
         doors->clients[i].fd = -1;
     }
@@ -156,8 +300,15 @@ void doors_close(struct doors *doors)
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
         drop(&doors->clients[i]);
     }
+    if (doors->listens) {
+        struct sockaddr_un address = address_in(doors->directory, doors->options->name);
+        (void)unlink(address.sun_path);
+    }
     if (doors->status >= 0) {
         close(doors->status);
+    }
+    if (doors->directory >= 0) {
+        close(doors->directory);
     }
     if (doors->metrics >= 0) {
         close(doors->metrics);
@@ -173,7 +324,9 @@ unsigned doors_port(const struct doors *doors)
 size_t doors_descriptors(const struct doors *doors, struct pollfd *descriptors)
 {
     size_t count = 0;
-    descriptors[count++] = (struct pollfd){.fd = doors->status, .events = POLLIN};
+    if (doors->status >= 0) {
+        descriptors[count++] = (struct pollfd){.fd = doors->status, .events = POLLIN};
+    }
     if (doors->metrics >= 0) {
         descriptors[count++] = (struct pollfd){.fd = doors->metrics, .events = POLLIN};
     }
@@ -201,7 +354,7 @@ static void send_all(int fd, const char *text, size_t size)
 static void answer_status(struct doors *doors)
 {
     int fd;
-    while ((fd = accept4(doors->status, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+    while (doors->status >= 0 && (fd = accept4(doors->status, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         char *text = is_ours(fd) ? doors->options->status(doors->options->context) : NULL;
         if (text) {
             send_all(fd, text, strlen(text));
@@ -282,13 +435,16 @@ void doors_turn(struct doors *doors)
 
 int doors_ask(const char *name)
 {
-    struct sockaddr_un address;
-    socklen_t size = status_address(name, &address);
     char text[4096];
     ssize_t n = -1;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, size) != 0 || !is_ours(fd)) {
-        error_message("no watch%s%s of yours runs here", *name ? " named " : "", name);
+    int directory = open_directory(false);
+    struct sockaddr_un address = address_in(directory, name);
+    int fd = directory < 0 ? -1 : connect_to(&address);
+    if (directory >= 0) {
+        close(directory);
+    }
+    if (fd < 0 || !is_ours(fd)) {
+        error_message("no watch%s%s runs here", *name ? " named " : "", name);
         if (fd >= 0) {
             close(fd);
         }

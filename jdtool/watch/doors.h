@@ -1,10 +1,13 @@
 /*
- * How a watch is asked how it stands: by jdperf watch --status, through a socket that has no file
- * (so none is left behind) and answers its own user and root alone; and by Prometheus, over HTTP.
+ * How a watch is asked how it stands: by jdperf watch --status, through a socket in a directory
+ * that only its user can write to (/run/jdagent of root's, else jdagent in XDG_RUNTIME_DIR) and
+ * that answers him and root alone; and by Prometheus, over HTTP. Both ends of the socket ask the
+ * kernel who the other is. Without such a directory the watch runs, and cannot be asked.
  */
 #ifndef JD_TOOL_WATCH_DOORS_H
 #define JD_TOOL_WATCH_DOORS_H
 
+#include <limits.h>
 #include <poll.h>
 #include <stddef.h>
 
@@ -32,6 +35,9 @@ unsigned doors_port(const struct doors *doors);
 /* Fills in what is to be polled, DOORS_MAX at most; and answers who has come. */
 size_t doors_descriptors(const struct doors *doors, struct pollfd *descriptors);
 void doors_turn(struct doors *doors);
+
+/* Where the socket of the watch of that name is; "": nowhere. */
+void doors_path(const char *name, char path[PATH_MAX]);
 
 /* Prints what the watch of that name answers. 0 or a negative errno after a message. */
 int doors_ask(const char *name);

@@ -4,9 +4,9 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/live/ask.h"
 #include "jdtool/live/guard.h"
-#include "jdtool/live/joining.h"
-#include "jdtool/live/perf_run.h"
-#include "jdtool/stream.h"
+#include "jdtool/pipeline/stream.h"
+#include "jdtool/record/joining.h"
+#include "jdtool/record/perf_run.h"
 #include "jdtool/watch/slice_pipe.h"
 
 #include <errno.h>
@@ -29,6 +29,9 @@
 /* perf hands over what waits in its buffers when these are half full, or when it is spoken to. */
 #define PING_EVERY_MS 1000
 
+/* perf writes what it has and ends within a moment of being told; one that does not is stuck. */
+#define PERF_END_MS 10000
+
 /* So long after its end a slice waits for samples that are under way: a ping and what the stream
  * waits for. */
 #define SLACK_NS UINT64_C(2500000000)
@@ -50,7 +53,8 @@ struct watched {
     uint64_t window_cpu;  /* used at its beginning */
     int64_t paused_since; /* ms; 0: it samples */
     uint64_t paused_ns;
-    bool told_to_end; /* perf was */
+    bool told_to_end;    /* perf was */
+    int64_t ends_before; /* or is killed, ms */
     bool has_grown;
 };
 
@@ -141,6 +145,7 @@ static void end_perf(struct watched *watched)
 {
     if (!watched->told_to_end) {
         watched->told_to_end = true;
+        watched->ends_before = deadline_in(PERF_END_MS);
         child_signal(&watched->perf.child, SIGINT);
     }
 }
@@ -150,10 +155,21 @@ static void end_perf(struct watched *watched)
  * ends. The first one has the JVM's symbols to read and is left out.
  */
 #define WINDOW_MS 15000
+
+/* In hundredths of a percent. The watch changes it as JVMs of the same user come and go. */
+static uint32_t share_now(const struct watched *watched)
+{
+    uint32_t share = watched->options->cpu_max * 100;
+    if (watched->options->share >= 0) {
+        (void)!pread(watched->options->share, &share, sizeof share, 0);
+    }
+    return share;
+}
+
 static void hold_share(struct watched *watched)
 {
     int64_t now = now_ms();
-    uint64_t limit = (uint64_t)WINDOW_MS * 10000 * watched->options->cpu_max;
+    uint64_t limit = (uint64_t)WINDOW_MS * 100 * share_now(watched);
     if (now >= watched->window_end) {
         if (watched->paused_since) {
             (void)!write(watched->perf.control, "enable\n", 7);
@@ -182,6 +198,9 @@ static int turn(void *context)
     if (ack.revents & POLLIN) {
         (void)!read(watched->perf.ack, answers, sizeof answers);
     }
+    if (watched->told_to_end && now_ms() >= watched->ends_before) {
+        child_signal(&watched->perf.child, SIGKILL);
+    }
     if (now_ms() >= watched->next_ping && !watched->told_to_end) {
         watched->next_ping = deadline_in(PING_EVERY_MS);
         (void)!write(watched->perf.control, "ping\n", 5);
@@ -206,7 +225,8 @@ static int attach(struct watched *watched)
         ask_prepare(&watched->target)) {
         return STATUS_FAILED;
     }
-    labels_of_process(&watched->labels, &watched->target.process, options->labels);
+    labels_of_process(&watched->labels, &watched->target.process, options->service_from,
+                      options->labels);
     if (send(watched, SLICE_LABELS, NULL) || guard_start(&watched->guardian, &watched->target)) {
         return STATUS_FAILED;
     }
@@ -231,8 +251,8 @@ static void perf_arguments(struct watched *watched)
     snprintf(pid, sizeof pid, "%d", (int)watched->target.process.pid);
     snprintf(stacks, sizeof stacks, "dwarf,%u", options->stack_size);
     perf_add(perf, perf_program(), "record", "-k", "mono", "-e", watched->event, "-F", frequency,
-             "-o", "-", "--buildid-mmap", "-p", pid, "--call-graph", stacks, "--proc-map-timeout",
-             PERF_MAPS_TIMEOUT, NULL);
+             "-o", "-", "--buildid-mmap", PERF_OF_TASKS, "-p", pid, "--call-graph", stacks,
+             "--proc-map-timeout", PERF_MAPS_TIMEOUT, NULL);
     /* Only root may have more than perf_event_mlock_kb. */
     if (options->buffer || geteuid() == 0) {
         perf_add(perf, "-m", options->buffer ? options->buffer : "2M", NULL);

@@ -9,7 +9,7 @@
 #ifndef JD_TOOL_WATCH_JVM_H
 #define JD_TOOL_WATCH_JVM_H
 
-#include "jdtool/sinks/export.h"
+#include "jdtool/exports/export.h"
 
 #include <stdint.h>
 
@@ -27,6 +27,9 @@ struct watch_jvm_options {
     uint64_t memory_max;       /* bytes of its own memory, over which it ends */
     bool threads;              /* are told apart */
     unsigned cpu_max;          /* percent of a processor, over which it pauses; 0: no limit */
+    const char *service_from;  /* see labels_set_service */
+    int share;                 /* a descriptor of what it may use now, see shares_of_processor, as
+                                  uint32_t; -1: cpu_max alone */
     const char *agent_options; /* "": none */
     const struct export_format *formats[2];
     uint32_t format_count;

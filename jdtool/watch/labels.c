@@ -134,19 +134,48 @@ static void set_main_class(struct labels *labels, const struct live_process *pro
     labels_set(labels, "main_class", slash ? slash + 1 : name);
 }
 
-static void set_service(struct labels *labels, const char *environment, size_t size,
-                        const char *unit)
+/* "env,unit": the next word, at *at, which is moved behind it; false: there is none. */
+static bool next_source(const char **at, char word[16])
 {
-    char value[LABEL_VALUE_MAX];
-    variable(environment, size, "OTEL_SERVICE_NAME", value);
-    if (!value[0]) {
-        snprintf(value, sizeof value, "%s", unit);
+    size_t length = strcspn(*at, ",");
+    snprintf(word, 16, "%.*s", (int)(length < 15 ? length : 15), *at);
+    *at += length + ((*at)[length] == ',');
+    return length > 0;
+}
+
+bool labels_service_from_is_valid(const char *from)
+{
+    char word[16];
+    while (next_source(&from, word)) {
+        if (strcmp(word, "env") != 0 && strcmp(word, "unit") != 0 &&
+            strcmp(word, "container") != 0) {
+            return false;
+        }
+        if (!*from) {
+            return from[-1] != ',';
+        }
+    }
+    return false;
+}
+
+void labels_set_service(struct labels *labels, const char *from, const char *environment,
+                        size_t size)
+{
+    char value[LABEL_VALUE_MAX] = "";
+    char word[16];
+    while (!value[0] && next_source(&from, word)) {
+        const char *label = labels_get(labels, word);
+        if (strcmp(word, "env") == 0) {
+            variable(environment, size, "OTEL_SERVICE_NAME", value);
+        } else if (label) {
+            snprintf(value, sizeof value, "%s", label);
+        }
     }
     const char *main_class = labels_get(labels, "main_class");
     labels_set(labels, "service_name", value[0] ? value : main_class ? main_class : "java");
 }
 
-void labels_of_process(struct labels *labels, const struct live_process *process,
+void labels_of_process(struct labels *labels, const struct live_process *process, const char *from,
                        const char *const *words)
 {
     char unit[LABEL_VALUE_MAX] = "";
@@ -163,9 +192,9 @@ void labels_of_process(struct labels *labels, const struct live_process *process
     size = 0;
     char *environment = process_read_all(process, "environ", 1 << 20, &size);
     set_main_class(labels, process);
-    set_service(labels, environment ? environment : "", environment ? size : 0, unit);
     labels_set(labels, "unit", unit);
     labels_set(labels, "container", container);
+    labels_set_service(labels, from, environment ? environment : "", environment ? size : 0);
     if (is_pod && environment) {
         variable(environment, size, "HOSTNAME", text);
         labels_set(labels, "pod", text);

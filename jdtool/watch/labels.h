@@ -3,7 +3,8 @@
  * what the process says of itself and the kernel says of it: nothing of it is trusted beyond its
  * length, and control characters are replaced.
  *
- *     service_name   OTEL_SERVICE_NAME of its environment, else its systemd unit, else main_class
+ *     service_name   OTEL_SERVICE_NAME of its environment, else its systemd unit, else main_class;
+ *                    which of them may name it is the operator's to say: anybody may set the first
  *     main_class     the main class or jar, without its directory
  *     container      the first 12 digits of the container's id
  *     pod            HOSTNAME of its environment, where the container is a pod's
@@ -14,8 +15,8 @@
 #ifndef JD_TOOL_WATCH_LABELS_H
 #define JD_TOOL_WATCH_LABELS_H
 
+#include "jdtool/exports/export.h"
 #include "jdtool/live/target.h"
-#include "jdtool/sinks/export.h"
 
 #define LABELS_MAX      32
 #define LABEL_NAME_MAX  64
@@ -36,8 +37,19 @@ bool label_is_valid(const char *word);
 void labels_set(struct labels *labels, const char *name, const char *value);
 const char *labels_get(const struct labels *labels, const char *name); /* NULL: none */
 
-/* Those of a process, and then the user's "name=value", which win; NULL-terminated. */
-void labels_of_process(struct labels *labels, const struct live_process *process,
+#define LABELS_SERVICE_FROM "env,unit"
+
+/* Whether it is a list of where a service's name is taken from: env, unit, container, with commas
+ * between. */
+bool labels_service_from_is_valid(const char *from);
+
+/* The first of them that there is, else the main class. `environment` is /proc/PID/environ's. */
+void labels_set_service(struct labels *labels, const char *from, const char *environment,
+                        size_t size);
+
+/* Those of a process, its service's name from there, and then the user's "name=value", which win;
+ * NULL-terminated. */
+void labels_of_process(struct labels *labels, const struct live_process *process, const char *from,
                        const char *const *words);
 
 /* The unit and the container that a /proc/PID/cgroup tells of; "" where it tells of none. For

@@ -61,7 +61,41 @@ const struct push_protocol *push_protocol_of(const char *url)
     return NULL;
 }
 
-/* "https://user:password@host/" without what is before the '@'. */
+/* Where what may be a secret ends: behind the last '@' of what stands for the host. */
+static const char *behind_credentials(const char *host)
+{
+    const char *at = memrchr(host, '@', strcspn(host, "/?#"));
+    return at ? at + 1 : host;
+}
+
+void push_url_shown(const char *url, char *text, size_t size)
+{
+    const char *scheme = strstr(url, "://");
+    const char *host = scheme ? scheme + 3 : url;
+    const char *rest = behind_credentials(host);
+    if (rest == host && !scheme && strchr(host, '@')) {
+        rest = strrchr(host, '@') + 1; /* mistyped: it may begin anywhere */
+    }
+    size_t length = strcspn(rest, "?#");
+    snprintf(text, size, "%.*s%s%.*s%s", (int)(host - url), url, rest == host ? "" : "***@",
+             (int)length, rest, rest[length] ? "?***" : "");
+}
+
+bool push_url_is_open(const char *url, bool has_secret)
+{
+    static const char plain[] = "+http://";
+    const char *at = strstr(url, plain);
+    if (!at) {
+        return false;
+    }
+    const char *host = behind_credentials(at + sizeof plain - 1);
+    has_secret |= host != at + sizeof plain - 1;
+    size_t name = strcspn(host, ":/");
+    bool stays_here = strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0 ||
+                      (name == 9 && strncmp(host, "localhost", 9) == 0);
+    return has_secret && !stays_here;
+}
+
 static void set_urls(struct server *server, const char *url)
 {
     const char *plain = strchr(url, '+') + 1;
@@ -70,10 +104,7 @@ static void set_urls(struct server *server, const char *url)
         length--;
     }
     snprintf(server->url, sizeof server->url, "%.*s%s", (int)length, plain, server->protocol->path);
-    const char *host = strstr(url, "://") + 3;
-    const char *at = memchr(host, '@', strcspn(host, "/?"));
-    snprintf(server->shown, sizeof server->shown, "%.*s%s", (int)(host - url), url,
-             at ? at + 1 : host);
+    push_url_shown(url, server->shown, sizeof server->shown);
     server->counts.url = server->shown;
     server->counts.trouble = server->trouble;
 }
@@ -101,7 +132,7 @@ static void make_room(struct server *server, size_t spool, size_t wanted)
             return;
         }
         if (server->counts.dropped++ == 0) {
-            warning_message("the spool for %s is full: the oldest profiles are dropped",
+            warning_message("the spool for %s is full: dropping the oldest profiles",
                             server->shown);
         }
         if (!server->sending) {
@@ -212,7 +243,7 @@ static void note_trouble(struct server *server, const char *format, const char *
         *at = (char)(iscntrl((unsigned char)*at) ? ' ' : *at);
     }
     if (first) {
-        warning_message("%s does not take profiles: %s", server->shown, server->trouble);
+        warning_message("%s rejects profiles: %s", server->shown, server->trouble);
     }
 }
 

@@ -31,6 +31,14 @@ struct push_counts {
 /* Whether it is a URL that can be pushed to; its protocol. NULL: none. */
 const struct push_protocol *push_protocol_of(const char *url);
 
+/* The URL for people, right or mistyped: without what may be a user's name, a password or a token
+ * in it. */
+void push_url_shown(const char *url, char *text, size_t size);
+
+/* Whether anybody on the way can read a secret of the requests: one in the URL, or in a header
+ * (has_secret), sent by plain http to another machine. */
+bool push_url_is_open(const char *url, bool has_secret);
+
 /* Options are kept, not copied. 0 or a negative errno after a message. */
 int pusher_new(const struct pusher_options *options, struct pusher **out);
 void pusher_free(struct pusher *pusher); /* NULL is fine */

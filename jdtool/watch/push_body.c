@@ -9,7 +9,7 @@
  */
 #include "jdtool/watch/push_body.h"
 
-#include "jdtool/sinks/protobuf.h"
+#include "jdtool/base/protobuf.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef JD_TOOL_WATCH_SLICE_PIPE_H
 #define JD_TOOL_WATCH_SLICE_PIPE_H
 
-#include "jdtool/sinks/slices.h"
+#include "jdtool/exports/slices.h"
 #include "jdtool/watch/labels.h"
 
 #define SLICE_MAGIC    UINT32_C(0x6a647731)

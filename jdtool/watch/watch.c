@@ -2,8 +2,9 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
-#include "jdtool/live/perf_run.h"
 #include "jdtool/live/verbs.h"
+#include "jdtool/record/perf_run.h"
+#include "jdtool/watch/shares.h"
 #include "jdtool/watch/watch_private.h"
 
 #include <errno.h>
@@ -65,6 +66,10 @@ static char **child_words(const struct watch_jvm_options *options, int out)
     add_number(words, &count, "stack-size", options->stack_size);
     add_number(words, &count, "max-memory", options->memory_max);
     add_number(words, &count, "max-cpu", options->cpu_max);
+    if (options->share >= 0) {
+        add_number(words, &count, "share", (uint64_t)options->share);
+    }
+    add_word(words, &count, "service-from", options->service_from);
     add_word(words, &count, "event", options->event);
     add_word(words, &count, "mmap-pages", options->buffer);
     add_word(words, &count, "agent-options",
@@ -96,17 +101,19 @@ static int start_child(struct watch *watch, struct watched_process *jvm)
     struct watch_jvm_options options = watch->options->jvm;
     snprintf(pid, sizeof pid, "%d", (int)jvm->process.pid);
     options.jvm = pid;
+    options.share = jvm->share;
     int err = pipe2(ends, O_CLOEXEC) != 0 ? -errno : 0;
     char **words = err ? NULL : child_words(&options, ends[1]);
     jvm->says = err ? -1 : memfd_create("watch-jvm", MFD_CLOEXEC);
     if (!err) {
+        const int keep[] = {ends[1], jvm->share};
         struct child_options child = {
             .arguments = words,
             .in = -1,
             .out = -1,
             .err = jvm->says,
-            .keep = &ends[1],
-            .keep_count = 1,
+            .keep = keep,
+            .keep_count = jvm->share >= 0 ? 2 : 1,
             .own_group = true,       /* Ctrl-C is for us, who then end it */
             .death_signal = SIGTERM, /* it leaves the session */
         };
@@ -246,6 +253,51 @@ static bool is_wanted(const struct watch_options *options, pid_t pid, const char
     return !options->match || strstr(name, options->match);
 }
 
+static void forget_jvm(struct watch *watch, size_t index);
+
+/* What each may use, after one has come or gone. */
+static void share_processor(struct watch *watch)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        struct watched_process *jvm = watch->jvms[i];
+        size_t of_user = 0;
+        for (size_t k = 0; k < watch->count; k++) {
+            of_user += watch->jvms[k]->uid == jvm->uid;
+        }
+        uint32_t share =
+            shares_of_processor(watch->options->jvm.cpu_max, watch->options->user_cpu_max, of_user);
+        if (jvm->share >= 0 && pwrite(jvm->share, &share, sizeof share, 0) != sizeof share) {
+            close(jvm->share); /* it goes on with what it was told, and its next process without */
+            jvm->share = -1;
+        }
+    }
+}
+
+/* Whether there is a place for a JVM of that user, which another user's may have to leave. */
+static bool find_place(struct watch *watch, uid_t uid)
+{
+    uid_t users[WATCHED_MAX];
+    if (watch->count < WATCHED_MAX) {
+        return true;
+    }
+    for (size_t i = 0; i < WATCHED_MAX; i++) {
+        users[i] = watch->jvms[i]->uid;
+    }
+    if (!watch->told_full) {
+        watch->told_full = true;
+        warning_message("%d JVMs are watched, and no more can be: each user has his share of them",
+                        WATCHED_MAX);
+    }
+    size_t place = shares_place_for(users, WATCHED_MAX, uid);
+    if (place == NO_PLACE) {
+        return false;
+    }
+    forget_jvm(watch, place);
+    watch->ended--; /* it has not */
+    watch->refused++;
+    return true;
+}
+
 /* True: it is ours, or will never be. */
 static bool take_jvm(void *context, pid_t pid, const char *name)
 {
@@ -254,14 +306,6 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
     if (!is_wanted(watch->options, pid, name)) {
         return true;
     }
-    if (watch->count == WATCHED_MAX) {
-        if (!watch->told_full) {
-            watch->told_full = true;
-            warning_message("%d JVMs are watched, and no more can be", WATCHED_MAX);
-        }
-        watch->refused++;
-        return false;
-    }
     if (target_open(&target, pid) != 0) {
         return false;
     }
@@ -269,7 +313,12 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
      * root alone. */
     bool ready = target_listens(&target);
     bool allowed = geteuid() == 0 || target_is_like_us(&target);
+    uid_t uid = target.uid;
     target_close(&target);
+    if (ready && allowed && !find_place(watch, uid)) {
+        watch->refused++;
+        return false;
+    }
     struct watched_process *jvm = ready && allowed ? calloc(1, sizeof *jvm) : NULL;
     if (!jvm || process_open(pid, &jvm->process) != 0) {
         free(jvm);
@@ -277,7 +326,10 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
     }
     jvm->child = NO_CHILD;
     jvm->from = jvm->says = -1;
+    jvm->uid = uid;
+    jvm->share = memfd_create("watch-share", MFD_CLOEXEC);
     watch->jvms[watch->count++] = jvm;
+    share_processor(watch);
     info_message("watching JVM %d: %.100s", (int)pid, name);
     return true;
 }
@@ -301,8 +353,12 @@ static void forget_jvm(struct watch *watch, size_t index)
     finder_forget(watch->finder, jvm->process.pid);
     close_child(jvm);
     process_close(&jvm->process);
+    if (jvm->share >= 0) {
+        close(jvm->share);
+    }
     free(jvm);
     watch->jvms[index] = watch->jvms[--watch->count];
+    share_processor(watch);
 }
 
 /* Takes what has come from them; starts what is due. */

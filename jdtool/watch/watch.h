@@ -19,7 +19,8 @@ struct watch_options {
     const char *match;
     const char *name;
     const char *listen;
-    unsigned duration; /* seconds; 0: no end */
+    unsigned duration;     /* seconds; 0: no end */
+    unsigned user_cpu_max; /* percent of a processor for all JVMs of a user; 0: no limit */
     struct watch_jvm_options jvm;
     struct slice_files_options files; /* directory NULL: none are kept */
     struct pusher_options push;

@@ -13,6 +13,8 @@ struct watched_totals {
 
 struct watched_process {
     struct live_process process;
+    uid_t uid;
+    int share;          /* a file in memory with what it may use of a processor; -1: none */
     struct child child; /* of ours, for it; none: it waits for next_try */
     int from;           /* its slices; -1: none */
     int says;           /* its words, a file in memory; -1: none */

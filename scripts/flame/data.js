@@ -1,5 +1,5 @@
 'use strict';
-// A profile as jdtool's sinks/flame.c describes it: a tree of functions as columns, and every sample.
+// A profile as jdtool's exports/flame.c describes it: a tree of functions as columns, and every sample.
 
 class Profile {
   // text: base64 of a gzipped file.

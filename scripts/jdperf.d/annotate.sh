@@ -9,19 +9,18 @@ annotate_usage() {
 usage: jdperf annotate [DIR] METHOD [OPTION…]
        jdperf annotate --perf [DIR] METHOD [OPTION…] [-- PERF-ANNOTATE-OPTION…]
 
-Prints the machine code of the hottest method whose name is METHOD, or else
-contains it: each instruction with its share of the samples, a column for each
-event, and the Java lines it was made of, those of inlined methods indented. Of a
-method that was inlined everywhere it is the code of what it was inlined into.
+Prints the machine code of a method with its Java source: the hottest method whose
+name is METHOD, else one whose name contains it. Each instruction has its share of
+the samples, one column per event; lines of inlined methods are indented. If the
+method was inlined everywhere, you see the code of its callers.
 
-      --source-path DIRS  where sources are, directories parted by ':' (the
-                      roots of packages: DIR/java/util/HashMap.java). The
-                      JDK's own come from its src.zip when it has one
-                      (Debian: openjdk-N-source, for JDK N)
+      --source-path DIRS  source directories, separated by ':' (package roots, as
+                      in DIR/java/util/HashMap.java). The JDK's sources come from
+                      its src.zip (Debian: openjdk-N-source, for JDK N)
       --no-source     machine code only
       --all           all code of that name, not only the hottest (the JVM
                       compiles a method more than once)
-      --perf          what perf annotate makes of it, native code included
+      --perf          use perf annotate, which also shows native code
 $SAMPLES_USAGE
 END
 }
@@ -44,11 +43,11 @@ verb_annotate() {
     if [[ $perf ]]; then
         # shellcheck source=scripts/jdperf.d/annotate_perf.sh
         . "$JDPERF_LIB/annotate_perf.sh"
-        ((${#FILTERS[@]} == 0)) || wrong_usage "annotate: perf annotate has no option ${FILTERS[0]%%=*}"
+        ((${#FILTERS[@]} == 0)) || wrong_usage "annotate: --perf does not support ${FILTERS[0]%%=*}"
         annotate_with_perf "${WORDS[@]}"
         return
     fi
-    ((${#MORE[@]} == 0)) || wrong_usage "annotate: options of perf annotate are for --perf: ${MORE[0]}"
+    ((${#MORE[@]} == 0)) || wrong_usage "annotate: this option needs --perf: ${MORE[0]}"
     open_samples "${WORDS[0]}"
     [[ $source ]] || arguments+=(--no-source)
     [[ -z $all ]] || arguments+=(--all)
@@ -61,7 +60,7 @@ verb_annotate() {
 annotate_has_code() {
     local dumps=("$1"/jit-*.dump)
     [[ $perf || ${#dumps[@]} -gt 0 ]] || ! is_profile "$1" || [[ ! -r $1/perf.jit.data ]] || {
-        say "the dumps are not in this profile: this is what perf annotate makes of it"
+        say "this profile has no dumps: using perf annotate"
         return 1
     }
 }

@@ -23,7 +23,9 @@ annotate_with_perf() {
     root=$(profile_get "$PROFILE" source_root)
     if [[ $root && $root != "$PROFILE/src" ]]; then
         slashes=${root//[^\/]/}
-        MORE+=(--prefix "$PROFILE/src" --prefix-strip "${#slashes}")
+        # perf splices the prefix into a line for sh -c, where a directory's name would be run: a dot
+        # stands for it.
+        MORE+=(--prefix . --prefix-strip "${#slashes}")
     fi
     # 141: whoever read our output has seen enough.
     view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${MORE[@]}" 2>"$PROFILE/annotate.log" |
@@ -75,7 +77,7 @@ annotate_choose() {
     inlined=$(awk -F '\t' '$2 == "inlined"' <<<"$frames")
     if [[ -z $matches && $inlined ]]; then
         matches=$(awk -F '\t' 'NR == FNR { if ($2 == "inlined") host[$3]; next } $3 in host' <(echo "$inlined") <(echo "$symbols"))
-        [[ -z $matches ]] || say "'$1' was inlined wherever it was sampled; this is the code of what it was inlined into:"
+        [[ -z $matches ]] || say "'$1' was inlined everywhere; this is the code of its caller:"
     fi
     [[ $matches ]] || annotate_no_match "$1"
     IFS=$'\t' read -r percent DSO SYMBOL pieces <<<"$matches"
@@ -92,17 +94,17 @@ annotate_choose() {
     fi
     inlined=$(awk -F '\t' -v symbol="$SYMBOL" 'NF && $3 != symbol { printf "    %7d  %s\n", $1, $3 }' <<<"$inlined")
     if [[ $inlined && $matches == *"$1"* ]]; then
-        say "'$1' is also on that many stacks as a part of these, into which it was inlined:"
+        say "'$1' was also inlined into these methods (number of stacks):"
         head -n 5 <<<"$inlined" >&2
     fi
 }
 
 annotate_no_match() {
     case $frames in
-    *$'\tinlined\t'*) say "'$1' was inlined, into methods of which only what they call was sampled. The hottest are:" ;;
-    *$'\tcompiled\t'*) say "of '$1' only what it calls was sampled, which jdperf flame shows. The hottest are:" ;;
-    *$'\tinterpreted\t'*) say "'$1' was interpreted whenever it was sampled: it has no machine code. The hottest are:" ;;
-    *) say "no sampled method's name contains '$1'. The hottest are:" ;;
+    *$'\tinlined\t'*) say "'$1' was inlined, and its callers have no samples of their own. The hottest methods are:" ;;
+    *$'\tcompiled\t'*) say "'$1' has no samples of its own, only its callees: see jdperf flame. The hottest methods are:" ;;
+    *$'\tinterpreted\t'*) say "'$1' was only interpreted: it has no machine code. The hottest methods are:" ;;
+    *) say "no sampled method's name contains '$1'. The hottest methods are:" ;;
     esac
     head -n 10 <<<"$symbols" | awk -F '\t' '{ printf "    %6s%%  %s\n", $1, $3 }' >&2
     exit 1
@@ -166,5 +168,5 @@ annotate_fetch_sources() {
         done < <(annotate_jdks)
         [[ -s $PROFILE/src/$file ]] || { rm -f "$PROFILE/src/$file"; missing=$((missing + 1)); MISSING_SOURCE=$file; }
     done < <(annotate_source_files "$PROFILE/$DSO")
-    ((missing == 0)) || say "no source for $missing of its files, as $MISSING_SOURCE: give --source-path, or install the JDK's sources (Debian: openjdk-N-source, for JDK N)"
+    ((missing == 0)) || say "no source for $missing files, such as $MISSING_SOURCE: use --source-path, or install the JDK's sources (Debian: openjdk-N-source, for JDK N)"
 }

@@ -9,10 +9,9 @@ bundle_usage() {
 usage: jdperf bundle [DIR] [-o FILE]
 
 Packs the profile DIR (default: $JDPERF_DEFAULT_DIR) into DIR.tar.gz or FILE
-(.tar, .tar.gz, .tar.xz): the recording, the generated code, the libraries and
-kernel symbols that samples hit, and the scorecard. Another machine opens it
-with perf alone, without the JVM, the JDK and the dumps; how is told in the
-file HOW-TO-OPEN in it.
+(.tar, .tar.gz, .tar.xz): the recording, the generated code, the sampled libraries
+and kernel symbols, and the scorecard. Another machine opens it with perf alone,
+without the JVM, the JDK and the dumps. The file HOW-TO-OPEN in it explains how.
 END
 }
 
@@ -25,7 +24,7 @@ verb_bundle() {
     out=${out:-$name.tar.gz}
     case $out in
     *.tar | *.tar.gz | *.tgz | *.tar.xz) ;;
-    *) wrong_usage "bundle: what kind of file is $out? (.tar, .tar.gz, .tar.xz)" ;;
+    *) wrong_usage "bundle: unknown kind of file: $out (.tar, .tar.gz, .tar.xz)" ;;
     esac
     need_writable "$out"
     bundle_collect_files
@@ -70,23 +69,23 @@ bundle_collect_kernel() {
 bundle_save_samples() {
     [[ ! -e $PROFILE/samples.saved && -r $PROFILE/perf.data && -x $JDPERF_TOOL ]] || return 0
     "$JDPERF_TOOL" export -i "$PROFILE" --buildid-dir "$PROFILE/buildid" --format saved -o "$PROFILE/samples.saved" ||
-        say "without saved samples, flame, view, export and annotate do not work there"
+        say "failed to save the samples: flame, view, export and annotate will not work on the other machine"
 }
 
 bundle_how_to() {
     cat <<END
-A profile of a Java program, taken with jdperf. To look at it, in the directory
+A profile of a Java program, made with jdperf. To look at it, run in the directory
 above this one:
 
     perf --buildid-dir $1/buildid report -i $1/perf.jit.data --max-stack 1000
 
-or once: cp -r $1/buildid/. ~/.debug/, and from then on all of perf's commands
+Or copy its files once (cp -r $1/buildid/. ~/.debug/); then all perf commands
 work without --buildid-dir:
 
     perf report -i $1/perf.jit.data --max-stack 1000
     perf annotate -i $1/perf.jit.data
     perf script -i $1/perf.jit.data --max-stack 1000
 
-Where jdperf is installed: jdperf report $1, jdperf flame $1, jdperf view $1.
+If jdperf is installed: jdperf report $1, jdperf flame $1, jdperf view $1.
 END
 }

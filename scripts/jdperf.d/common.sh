@@ -3,8 +3,8 @@
 # What every verb needs: messages, options, the directory of a profile.
 
 JDPERF_VERSION=1.0.0
-JDPERF_VERBS='record inject report script annotate flame diff timeline export view bundle attach stop status map watch doctor clean'
-JDPERF_LIVE_VERBS='record attach stop status map watch doctor clean'
+JDPERF_VERBS='record inject report script annotate flame diff timeline export view bundle attach stop status map watch jvms doctor clean'
+JDPERF_LIVE_VERBS='record attach stop status map watch jvms doctor clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 # Names out of profiles may be in it: no control character of theirs reaches the terminal.
@@ -131,14 +131,30 @@ profile_set() {
     printf '%s=%s\n' "$2" "${3//$'\n'/ }" >>"$1/profile"
 }
 
+# profile_doubts DIR: what its scorecard has against it; nothing where it is good, or has none.
+profile_doubts() {
+    local verdict reason
+    [[ -f $1/scorecard.json ]] || return 0
+    verdict=$(sed -n 's/^  "verdict": "\(fair\|bad\)",$/\1/p' "$1/scorecard.json")
+    reason=$(sed -n 's/^  "verdict_reason": "\([^"]*\)",$/\1/p' "$1/scorecard.json")
+    [[ -z $verdict ]] || printf 'This profile is %s: %s.\n' "$verdict" "$reason"
+}
+
+# tell_doubts: of PROFILE, to who looks at it.
+tell_doubts() {
+    local doubts
+    doubts=$(profile_doubts "$PROFILE")
+    [[ -z $doubts ]] || say "$doubts"
+}
+
 # Sets PROFILE to the absolute path of an existing profile.
 open_profile() {
-    [[ -d $1 ]] || wrong_usage "there is no profile $1"
-    is_profile "$1" || wrong_usage "$1 is no profile of jdperf (no file 'profile' in it)"
+    [[ -d $1 ]] || wrong_usage "no profile $1"
+    is_profile "$1" || wrong_usage "$1 is not a profile of jdperf (it has no file 'profile')"
     PROFILE=$(cd "$1" && pwd -P)
     profile_stays_inside
     [[ -r $PROFILE/perf.data || -r $PROFILE/perf.jit.data || -r $PROFILE/samples.saved ]] ||
-        die "the profile $1 holds no perf.data: the recording has failed"
+        die "the profile $1 has no perf.data: the recording failed"
 }
 
 # A profile that came from somebody else may have links in it, which would have us write elsewhere.
@@ -150,6 +166,6 @@ profile_stays_inside() {
     mapfile -d '' targets < <(readlink -z -m -- "${links[@]}")
     for i in "${!links[@]}"; do
         [[ ${targets[i]:-} == "$PROFILE"/* ]] ||
-            wrong_usage "the link ${links[i]} of this profile leads out of it: it is not opened; remove the link"
+            wrong_usage "the link ${links[i]} in this profile leads out of it: remove the link"
     done
 }

@@ -10,11 +10,10 @@ diff_usage() {
     cat <<END
 usage: jdperf diff BEFORE AFTER [-o FILE] [--title TEXT] [OPTION…]
 
-Draws what changed from the profile BEFORE to the profile AFTER as a flame graph,
-one HTML file that needs no network: AFTER/flamediff.html or FILE. What grew is
-red, what shrank blue. Both count by their share of all samples; names of lambdas
-and hidden classes, which differ from run to run, are compared without their
-numbers.
+Writes a flame graph of the difference between the profiles BEFORE and AFTER, one
+HTML file that needs no network: AFTER/flamediff.html or FILE. Red frames grew,
+blue frames shrank, each measured as a share of all samples. Names of lambdas and
+hidden classes are compared without their numbers, which change from run to run.
 
 $SAMPLES_USAGE
 END

@@ -20,10 +20,10 @@ Writes the profile DIR (default: $JDPERF_DEFAULT_DIR) as FORMAT, into DIR or to 
   otlp        profile.otlp.pb: OpenTelemetry, for POST to /v1development/profiles
   otlp-json   profile.otlp.json
 
-      --source-path DIRS  where Java sources are, for firefox
+      --source-path DIRS  Java source directories, for firefox
 $SAMPLES_USAGE
 
-Options of jdtool export stand behind --, as -- --suffixes.
+Options of jdtool export follow --, such as -- --suffixes.
 END
 }
 
@@ -35,7 +35,7 @@ verb_export() {
     case ${#WORDS[@]} in
     1) WORDS=("$JDPERF_DEFAULT_DIR" "${WORDS[0]}") ;;
     2) ;;
-    *) wrong_usage "export: as what? (jdperf export DIR FORMAT: $EXPORT_FORMATS)" ;;
+    *) wrong_usage "export: which format? (jdperf export DIR FORMAT: $EXPORT_FORMATS)" ;;
     esac
     format=${WORDS[1]}
     [[ " $EXPORT_FORMATS " == *" $format "* ]] || wrong_usage "export: unknown format: $format ($EXPORT_FORMATS)"

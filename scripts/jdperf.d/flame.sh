@@ -10,16 +10,15 @@ flame_usage() {
     cat <<END
 usage: jdperf flame [DIR] [-o FILE] [--title TEXT] [OPTION…]
 
-Draws a flame graph of the profile DIR (default: $JDPERF_DEFAULT_DIR) into
-DIR/flamegraph.html or FILE: one file, with everything in it, for any browser.
-Colours tell compiled, inlined, interpreted, native and kernel frames apart; a
-heat map shows when samples came, and what is dragged over in it is what the
-graph is of. Search, inverted stacks, roots by thread or process, keys: see the
-page's own buttons.
+Writes a flame graph of the profile DIR (default: $JDPERF_DEFAULT_DIR) to
+DIR/flamegraph.html or FILE: one file for any browser, without network. Colours
+distinguish compiled, inlined, interpreted, native and kernel frames. Drag over
+the heat map to select a time range. The page has buttons for search, inverted
+stacks, and roots by thread or process.
 
 $SAMPLES_USAGE
 
-Two profiles are compared by jdperf diff.
+To compare two profiles, use jdperf diff.
 END
 }
 

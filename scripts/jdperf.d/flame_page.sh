@@ -17,15 +17,13 @@ flame_about() {
         "$(profile_get "$PROFILE" stacks)" "$(profile_get "$PROFILE" created)"
 }
 
-# A graph of stacks that do not reach their root misleads; it says so itself.
+# A graph of a profile that is not good misleads; it says so itself.
 flame_note() {
-    local card=$PROFILE/scorecard.json rooted
-    [[ -r $card ]] || return 0
-    rooted=$(sed -n 's/.*"rooted_share": \([0-9.]*\).*/\1/p' "$card")
-    awk -v rooted="${rooted:-1}" -v stacks="$(profile_get "$PROFILE" stacks)" 'BEGIN {
-        if (stacks == "none") print "This profile was recorded without stacks: each frame stands alone."
-        else if (rooted < 0.9) printf "Only %.1f %% of the stacks reach the root of their thread: callers are missing below many frames. See jdperf record --stacks.\n", 100 * rooted
-    }'
+    if [[ $(profile_get "$PROFILE" stacks) == none ]]; then
+        printf 'This profile was recorded without stacks: each frame stands alone.'
+        return
+    fi
+    profile_doubts "$PROFILE"
 }
 
 html_escape() {

@@ -11,14 +11,14 @@ inject_usage() {
 usage: jdperf inject [DIR] [OPTION…] [-- JDTOOL-INJECT-OPTION…]
 
 Names the generated code of a recording: DIR/perf.data and the dumps become
-DIR/perf.jit.data. jdperf record does this by itself; do it again to get it
-another way.
+DIR/perf.jit.data. jdperf record does this by itself; repeat it to use other
+options.
 
       --injector jdtool|perf  jdtool inject (default: one file for all code,
                       inlined frames, a scorecard) or perf inject --jit
 
-Of jdtool inject's options (see jdtool inject --help) -- --leaf gives self time
-to the innermost inlined method, -- --inline off leaves inlined methods out.
+Some options of jdtool inject: -- --leaf attributes self time to the innermost
+inlined method, -- --inline off leaves out inlined methods.
 END
 }
 
@@ -28,7 +28,7 @@ verb_inject() {
     check_injector
     need_perf
     open_profile "${WORDS[0]:-$JDPERF_DEFAULT_DIR}"
-    [[ -r $PROFILE/perf.data ]] || die "the raw recording of this profile was discarded; record again"
+    [[ -r $PROFILE/perf.data ]] || die "this profile has no perf.data: it was discarded; record again"
     inject_profile "${MORE[@]}"
 }
 
@@ -55,7 +55,7 @@ inject_profile() {
         *) return 1 ;;
         esac
         if ((status == 3 && ${#dumps[@]} == 0)) && [[ -d $PROFILE/before ]]; then
-            die "the dumps of this profile are gone: it stays as it was named before"
+            die "the dumps of this profile are missing: its names are unchanged"
         fi
     fi
     rm -rf "$PROFILE/before"
@@ -69,6 +69,7 @@ inject_put_aside() {
     local made
     inject_put_back
     made=("$PROFILE"/perf.jit* "$PROFILE"/jitted-*.so "$PROFILE"/scorecard.jso[n])
+    [[ $INJECTOR == perf ]] || made+=("$PROFILE"/samples.save[d]) # perf makes none
     ((${#made[@]})) || return 0
     at_exit inject_put_back
     { mkdir "$PROFILE/before" && mv "${made[@]}" "$PROFILE/before/"; } || die "failed to write into $PROFILE"
@@ -77,6 +78,7 @@ inject_put_aside() {
 inject_put_back() {
     [[ -d $PROFILE/before ]] || return 0
     rm -rf "$PROFILE"/perf.jit* "$PROFILE"/jitted-*.so "$PROFILE/scorecard.json"
+    [[ ! -e $PROFILE/before/samples.saved ]] || rm -f "$PROFILE/samples.saved"
     mv "$PROFILE/before"/* "$PROFILE/" && rmdir "$PROFILE/before"
 }
 

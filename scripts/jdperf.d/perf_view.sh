@@ -12,6 +12,7 @@ view_profile() {
     DATA=$PROFILE/perf.jit.data
     [[ -r $DATA ]] || inject_profile || (($? == 3)) || exit 1
     view_quick_lines
+    tell_doubts
 }
 
 # view_words VERB "$@": sets DIR to the first word, unless that is an option, and OPTIONS to the rest, for
@@ -38,6 +39,9 @@ view_perf() {
     case $verb in
     report | script) set -- --max-stack 1000 "$@" ;;
     esac
+    # perf opens no file of another user but root's; a profile that was recorded with sudo is handed
+    # over to who typed it, and is his own to look at with sudo, too.
+    [[ ! ${SUDO_UID:-} || $(stat -c %u "$DATA") != "$SUDO_UID" ]] || set -- --force "$@"
     perf_in_profile "$verb" -i "$DATA" "$@"
 }
 
@@ -52,7 +56,7 @@ view_show() {
     cat "$SCRATCH/said" >&2
     # 7.2.13 does at samples in a library whose debug package is installed (docs/jdks.md).
     case $((status - 128)) in
-    4 | 6 | 7 | 8 | 11) say "perf itself has crashed; the profile is whole, and jdperf flame, view and export do not need perf" ;;
+    4 | 6 | 7 | 8 | 11) say "perf crashed; the profile is intact. Use jdperf report, flame, view or export, which do not need perf" ;;
     esac
     return "$status"
 }

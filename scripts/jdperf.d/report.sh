@@ -1,68 +1,52 @@
 # shellcheck shell=bash
 # jdperf report: where the time went.
 
-# shellcheck source=scripts/jdperf.d/perf_view.sh
-. "$JDPERF_LIB/perf_view.sh"
 # shellcheck source=scripts/jdperf.d/samples.sh
 . "$JDPERF_LIB/samples.sh"
 
 report_usage() {
     cat <<END
-usage: jdperf report [DIR] [--lines] [--callers] [PERF-REPORT-OPTION…]
-       jdperf report [DIR] --json [OPTION…]
+usage: jdperf report [DIR] [OPTION…]
+       jdperf report --perf [DIR] [--lines] [--callers] [PERF-REPORT-OPTION…]
 
-Shows the profile DIR (default: $JDPERF_DEFAULT_DIR) with perf report: on a
-terminal its browser, else text. It is self time by method, unless options ask
-for something else.
+Lists the hottest methods of the profile DIR (default: $JDPERF_DEFAULT_DIR), a table
+for each event: the share of the method itself, the share including its callees,
+its hottest line, and how it ran. A method is one row, however often the JVM
+compiled it. The table is as wide as the terminal.
 
-      --lines         by method and source line
-      --callers       below each method those that called it, up to the root
-
-      --json          for scripts: methods with their own and total weights, by
-                      source line, and their callers
+      --lines         one row per source line
+      --threads       one row per thread
+      --callers METHOD  a tree of the callers of METHOD
+      --callees METHOD  a tree of the methods that METHOD calls
+      --limit N       rows per event (default: 40; 0: all)
+      --json          for scripts: every method with its lines and callers
 $SAMPLES_USAGE
 
-Those options are for --json. Any option of perf report can follow, as --symbol-filter METHOD, --comm NAME,
--g caller (stacks from the root down), --children (time with callees), -s
-sym,srcline, --stdio.
+      --perf          run perf report on the same profile: its browser in a
+                      terminal, else text. You can add perf report's options, such
+                      as --comm NAME, -g caller, --children, -s sym,srcline, --stdio
 END
 }
 
 verb_report() {
-    local sort=overhead,comm,dso,sym options=() defaults=(--no-children)
-    view_words report "$@"
-    set -- "${OPTIONS[@]}"
-    if [[ " $* " == *" --json "* ]]; then
-        report_json "$@"
+    local rows='' callers='' callees='' limit='' json='' arguments=() status=0
+    if [[ " $* " == *' --perf '* ]]; then
+        # shellcheck source=scripts/jdperf.d/report_perf.sh
+        . "$JDPERF_LIB/report_perf.sh"
+        report_with_perf "$@"
         return
     fi
-    while (($#)); do
-        case $1 in
-        -h | --help) report_usage; return 0 ;;
-        --lines) sort=overhead,srcline,sym defaults+=(-w "9,40") ;;
-        --callers) sort=overhead,comm,sym options+=(-g callee) ;; # perf filters symbols beside comm only
-        *) options+=("$1") ;;
-        esac
-        shift
-    done
-    view_profile "$DIR"
-    # The last -s counts, but "-g none" is not taken back by a later -g.
-    [[ " ${options[*]} " == *\ @(-F|--fields)* ]] || defaults+=(-s "$sort")
-    [[ " ${options[*]} " == *\ @(-g|--call-graph|-G|--inverted|--children)* ]] || defaults+=(-g none)
-    if [[ -t 1 ]]; then
-        view_show report "${defaults[@]}" "${options[@]}"
-    else
-        # perf fills its columns with blanks.
-        view_show report "${defaults[@]}" "${options[@]}" --stdio | sed 's/ *$//'
-    fi
-}
-
-report_json() {
     take_filters "$@"
-    local word
-    for word in "${REST[@]}"; do
-        [[ $word == --json ]] || wrong_usage "report --json: unknown option: $word (jdperf report --help)"
-    done
-    open_samples "$DIR"
-    samples_export report -
+    read_options report 'rows=--lines --lines' 'rows=--threads --threads' 'callers --callers' 'callees --callees' \
+        'limit --limit' 'json=--json --json' "-- perf report's options need --perf" : "${REST[@]}"
+    one_word report profile
+    ((${#MORE[@]} == 0)) || wrong_usage "report: this option needs --perf: ${MORE[0]}"
+    open_samples "${WORDS[0]:-$JDPERF_DEFAULT_DIR}"
+    tell_doubts
+    [[ -z $callers ]] || arguments+=("--callers=$callers")
+    [[ -z $callees ]] || arguments+=("--callees=$callees")
+    [[ -z $limit ]] || arguments+=("--limit=$limit")
+    # 141: whoever read our output has seen enough.
+    samples_to report ${rows:+"$rows"} ${json:+"$json"} "${arguments[@]}" || status=$?
+    ((status == 0 || status == 141)) || exit "$status"
 }

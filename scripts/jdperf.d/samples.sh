@@ -3,12 +3,12 @@
 # What export, flame, diff, view, annotate and report --json share: a profile's resolved samples, out of
 # which jdtool makes what they show.
 
-SAMPLES_USAGE='      --from TIME, --to TIME  behind the first sample: seconds, or 300ms, 5m
-      --thread NAME|TID, --comm NAME, --pid PID  threads, processes by name
-                      (* and ? are wildcards), a process
-      --label KEY[=VALUE]  what the program had labelled so (record --threads)
-      --by thread|virtual|label:KEY  what stands for threads in the result
-      --include REGEX, --exclude REGEX  stacks with, or without, such a frame
+SAMPLES_USAGE='      --from TIME, --to TIME  a time range from the first sample: seconds, 300ms, 5m
+      --thread NAME|TID, --comm NAME, --pid PID  threads, processes by name (with
+                      wildcards * and ?), a process
+      --label KEY[=VALUE]  samples with this label (record --threads)
+      --by thread|virtual|label:KEY  group samples by this
+      --include REGEX, --exclude REGEX  stacks with, or without, a matching frame
       --event EVENT   one event of several'
 
 # take_filters "$@": what of the arguments chooses samples goes to FILTERS, for jdtool, the rest to REST.
@@ -58,6 +58,6 @@ check_directories() {
     local directory directories
     IFS=: read -ra directories <<<"$1"
     for directory in "${directories[@]}"; do
-        [[ -d ${directory:-.} ]] || wrong_usage "there is no directory $directory (--source-path)"
+        [[ -d ${directory:-.} ]] || wrong_usage "no directory $directory (--source-path)"
     done
 }

@@ -9,7 +9,7 @@ script_usage() {
 usage: jdperf script [DIR] [PERF-SCRIPT-OPTION…]
 
 Prints every sample of the profile DIR (default: $JDPERF_DEFAULT_DIR) with its
-stack, as perf script does: food for speedscope, FlameGraph and one's own tools.
+stack, as perf script does, for speedscope, FlameGraph and your own tools.
 END
 }
 

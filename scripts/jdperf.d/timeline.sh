@@ -8,18 +8,18 @@ timeline_usage() {
     cat <<END
 usage: jdperf timeline [DIR] [--json] [-o FILE] [OPTION…]
 
-Tells what the JVM itself did in the profile DIR (default: $JDPERF_DEFAULT_DIR), which was
-recorded with jdperf record --timeline: pauses and what they were for, garbage
-collections, compilations, methods that were compiled again and again,
-deoptimisations by reason and method, threads, how full the code cache was.
+Lists what the JVM did in the profile DIR (default: $JDPERF_DEFAULT_DIR), which must be
+recorded with jdperf record --timeline: pauses and their causes, garbage
+collections, compilations, methods that were compiled repeatedly, deoptimisations
+by reason and method, threads, and how full the code cache was.
 
-  --json          each of them, with times in ns on the recording's clock
-  -o FILE         there instead of standard output
-  --from TIME, --to TIME  behind the first sample: seconds, or 300ms, 5m
-  --pid PID, --comm NAME  of one process of several
+  --json          every event, with times in ns on the recording's clock
+  -o FILE         write to FILE instead of standard output
+  --from TIME, --to TIME  a time range from the first sample: seconds, 300ms, 5m
+  --pid PID, --comm NAME  one process of several
 
-The same is in the page of jdperf flame, above its heat map, and among the
-markers of jdperf export DIR firefox.
+The page of jdperf flame shows the same above its heat map, and jdperf export DIR
+firefox has it as markers.
 END
 }
 

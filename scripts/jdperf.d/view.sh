@@ -8,17 +8,17 @@ view_usage() {
     cat <<END
 usage: jdperf view [DIR] [--front-end URL] [--port PORT] [OPTION…]
 
-Hands the profile DIR (default: $JDPERF_DEFAULT_DIR) to Firefox Profiler's front end in
-a browser: threads over time, call tree, flame graph, Java source and machine
-code with their samples. It prints the address to open, and how to open it from
-another machine, and serves the profile, on 127.0.0.1 alone, until Ctrl-C.
+Opens the profile DIR (default: $JDPERF_DEFAULT_DIR) in the Firefox Profiler: threads
+over time, call tree, flame graph, Java source and machine code with their samples.
+It prints the address to open, and how to open it from another machine. It serves
+the profile until Ctrl-C, only on 127.0.0.1.
 
-      --front-end URL     a copy of the front end, where the browser cannot reach
-                      https://profiler.firefox.com. Without any of them jdperf
-                      flame DIR makes a page that needs no network
-      --port PORT     to listen on (default: any)
-      --idle SECONDS  end when nobody has asked for anything for so long
-      --source-path DIRS  where Java sources are, directories parted by ':'
+      --front-end URL     a copy of the front end, if the browser cannot reach
+                      https://profiler.firefox.com (jdperf flame DIR needs no
+                      network at all)
+      --port PORT     port to listen on (default: any)
+      --idle TIME     end after this time without requests
+      --source-path DIRS  Java source directories, separated by ':'
 $SAMPLES_USAGE
 END
 }

@@ -3,14 +3,13 @@
  * into truth.json what they are, for check.py to hold against each other; and as samples.saved.
  */
 #include "jdtool/base/text.h"
-#include "jdtool/sinks/export.h"
-#include "jdtool/sinks/saved_sink.h"
+#include "jdtool/exports/export.h"
 #include "tests/resolved_samples.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { SINKS_MAX = 16 };
+enum { ORDERS_MAX = 16 };
 
 static void put_frame(FILE *truth, const struct resolved_frame *frame)
 {
@@ -23,7 +22,7 @@ static void put_frame(FILE *truth, const struct resolved_frame *frame)
     fprintf(truth, ",%d,%d,%u]", frame->kind, frame->tier, frame->line);
 }
 
-static void put_truth(FILE *truth, const struct resolved_sample *sample)
+static void put_truth(FILE *truth, const struct resolved_sample *sample, const struct world *world)
 {
     static bool started;
     fputs(started ? ",\n" : "", truth);
@@ -34,9 +33,9 @@ static void put_truth(FILE *truth, const struct resolved_sample *sample)
     fputs("\"comm\":", truth);
     text_print_json(truth, sample->thread.comm);
     fputs(",\"frames\":[", truth);
-    for (uint32_t i = 0; i < sample->frame_count; i++) {
+    for (uint32_t i = 0; i < world->frame_count; i++) {
         fputs(i ? "," : "", truth);
-        put_frame(truth, &sample->frames[i]);
+        put_frame(truth, &world->frames[i]);
     }
     fputs("]}", truth);
 }
@@ -44,9 +43,9 @@ static void put_truth(FILE *truth, const struct resolved_sample *sample)
 int main(int argc, char **argv)
 {
     static struct world world;
-    static char paths[SINKS_MAX][512];
-    static struct export_settings settings[SINKS_MAX];
-    struct sample_sink *sinks[SINKS_MAX];
+    static char paths[ORDERS_MAX][512];
+    static struct export_order orders[ORDERS_MAX];
+    struct sample_sink *sink = NULL;
     char truth_path[512];
     if (argc != 4) {
         fputs("usage: export-world DIR SEED COUNT\n", stderr);
@@ -57,30 +56,21 @@ int main(int argc, char **argv)
     FILE *truth = fopen(truth_path, "we");
     int err = truth ? 0 : -1;
     uint32_t count = 0;
-    for (; !err && export_formats[count]; count++) {
+    for (; export_formats[count]; count++) {
         snprintf(paths[count], sizeof paths[0], "%s/%s", argv[1], export_formats[count]->name);
-        settings[count] = (struct export_settings){.path = paths[count]};
-        err = export_sink_new(export_formats[count], &settings[count], &sinks[count]);
+        orders[count] = (struct export_order){export_formats[count], {.path = paths[count]}};
     }
-    if (!err) {
-        snprintf(paths[count], sizeof paths[0], "%s/samples.saved", argv[1]);
-        err = saved_sink_new(paths[count], &sinks[count]);
-        count++;
-    }
-    for (uint32_t i = 0; !err && i < count; i++) {
-        err = sinks[i]->ops->begin(sinks[i], &world.recording);
-    }
+    snprintf(paths[count], sizeof paths[0], "%s/samples.saved", argv[1]);
+    orders[count] = (struct export_order){NULL, {.path = paths[count]}};
+    err = err ? err : export_sink_new(orders, count + 1, &sink);
+    err = err ? err : sink->ops->begin(sink, &world.recording);
     fputs("[", truth);
     for (long n = strtol(argv[3], NULL, 0); !err && n > 0; n--) {
         struct resolved_sample sample = world_sample(&world);
-        put_truth(truth, &sample);
-        for (uint32_t i = 0; !err && i < count; i++) {
-            err = sinks[i]->ops->sample(sinks[i], &sample);
-        }
+        put_truth(truth, &sample, &world);
+        err = sink->ops->sample(sink, &sample);
     }
     fputs("]\n", truth);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        err = sinks[i]->ops->end(sinks[i]);
-    }
+    err = err ? err : sink->ops->end(sink);
     return err || fclose(truth) != 0;
 }

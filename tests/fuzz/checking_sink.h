@@ -6,8 +6,8 @@
 #define JD_FUZZ_CHECKING_SINK_H
 
 #include "jdtool/base/message.h"
+#include "jdtool/pipeline/stream.h"
 #include "jdtool/resolve/resolver.h"
-#include "jdtool/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -150,19 +150,22 @@ static int check_told(struct sample_sink *sink, const struct resolved_code *code
 static int check_sample(struct sample_sink *sink, const struct resolved_sample *sample)
 {
     (void)sink;
-    require(sample->frame_count <= RESOLVED_FRAMES_MAX, "too many frames");
+    static struct resolved_frame frames[RESOLVED_FRAMES_MAX + 1];
+    uint32_t count =
+        stack_table_lines(sample->stacks, sample->node, frames, RESOLVED_FRAMES_MAX + 1);
+    require(count <= RESOLVED_FRAMES_MAX, "too many frames");
     require(sample->end < STACK_ENDS && sample->event && sample->recorded, "half a sample");
-    for (uint32_t i = 0; i < sample->frame_count; i++) {
-        bool is_last = i + 1 == sample->frame_count;
-        const struct resolved_frame *frame = &sample->frames[i];
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_last = i + 1 == count;
+        const struct resolved_frame *frame = &frames[i];
         if (is_last && frame->kind == RESOLVED_INLINED) {
-            require(sample->frame_count == RESOLVED_FRAMES_MAX, "an inlined frame at the end");
+            require(count == RESOLVED_FRAMES_MAX, "an inlined frame at the end");
         } else {
             check_frame(frame, is_last ? NULL : frame + 1);
         }
     }
-    for (uint32_t i = 0; i < sample->touched_count; i++) {
-        check_code(sample->touched[i]);
+    for (uint32_t i = 0; i < sample->branch_count; i++) {
+        check_code(sample->branches[i]);
     }
     read_string(sample->thread.comm);
     read_string(sample->thread.process_name);

@@ -1,5 +1,5 @@
 /* libFuzzer target: an option string as a user, or somebody who attaches, may pass it. */
-#include "agent/options.h"
+#include "agent/session/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
  * samples with weights and times of any size.
  */
 #include "checking_sink.h"
+#include "jdtool/exports/export.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/sinks/export.h"
-#include "jdtool/sinks/scorecard.h"
+#include "jdtool/score/scorecard.h"
 #include "tests/resolved_samples.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -100,6 +100,7 @@ static void rename_things(struct script *script, struct world *world)
 
 static void tell(struct script *script, struct world *world, struct sample_sink *sink)
 {
+    stack_table_clear(test_stacks());
     int err = sink->ops->begin(sink, &world->recording);
     for (uint32_t i = 0; i < SAMPLES_MAX && script->at < script->end && !err; i++) {
         struct perf_sample recorded = {.misc = PERF_RECORD_MISC_USER};
@@ -116,11 +117,12 @@ static void tell(struct script *script, struct world *world, struct sample_sink 
         if (what & 4) {
             sample.end = (enum stack_end)(next(script) % STACK_ENDS);
         }
-        if (what & 8 && sample.frame_count) {
-            world->frames[next(script) % sample.frame_count].line = (uint32_t)next_number(script);
+        if (what & 8 && world->frame_count) {
+            world->frames[next(script) % world->frame_count].line = (uint32_t)next_number(script);
+            sample.node = test_stack(world->frames, world->frame_count);
         }
         if (what & 16) {
-            sample.frame_count = 0;
+            sample.node = 0;
         }
         sample.is_late_part = what & 32;
         sample.left_out = what & 64 ? next_number(script) : 0;
@@ -151,8 +153,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     struct script script = {.at = data + 2, .end = data + size};
-    const struct export_settings settings = {
-        .path = "out", .suffixes = data[1] & 1, .weights = data[1] & 2};
+    struct export_order order = {
+        .settings = {.path = "out", .suffixes = data[1] & 1, .weights = data[1] & 2}};
     const struct scorecard_options card = {.json = "out", .result = "result"};
     struct sample_sink *sink = NULL;
     uint32_t formats = 0;
@@ -163,8 +165,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rename_things(&script, &world);
     if (data[0] % (formats + 1) == formats) {
         sink = scorecard_sink_new(&card);
-    } else if (export_sink_new(export_formats[data[0] % (formats + 1)], &settings, &sink)) {
-        sink = NULL;
+    } else {
+        order.format = export_formats[data[0] % (formats + 1)];
+        sink = export_sink_new(&order, 1, &sink) ? NULL : sink;
     }
     if (sink) {
         tell(&script, &world, sink);

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The manual pages and the completion know every verb and every option that the programs have; what the documents name as
-# a test is one, and what they link to is there.
+# The manual pages and the completions of bash, zsh and fish know every verb and every option that the programs have; each
+# verb has a page of its own; what the documents name as a test is one, and what they link to is there.
 set -euo pipefail
+# shellcheck source=tests/lib.sh
+source "$JDAGENT_SOURCE/tests/lib.sh"
 
 failed=0
 complain() {
@@ -49,6 +51,30 @@ complete_words() {
     printf '%s\n' "${COMPREPLY[@]}"
 }
 
+# zsh_words WORD...: what zsh offers behind these. Its completion system is for terminals: stubs of the functions
+# that a completion calls print what they are given.
+# shellcheck disable=SC2016,SC2317 # zsh's own; called by name
+zsh_words() {
+    zsh -f -c 'compadd() { [[ $1 == -a ]] && print -l -- ${(P)2} || print -l -- $@ }
+        _describe() { print -l -- ${(P)2%%:*} }
+        _files() { : }
+        words=("$@") CURRENT=$# PREFIX=${@[-1]}
+        source "$JDAGENT_SOURCE/completion/_jdperf"' zsh "$@"
+}
+
+# shellcheck disable=SC2317
+fish_words() {
+    fish --no-config -c "source '$JDAGENT_SOURCE/completion/jdperf.fish'; complete -C '$*'" | cut -f 1
+}
+
+helps=$(mktemp -d)
+trap 'rm -rf "$helps"' EXIT
+
+# The shells beside bash whose completion is looked at.
+shells=()
+! part "what zsh completes" command -v zsh || shells+=(zsh)
+! part "what fish completes" command -v fish || shells+=(fish)
+
 for program in jdperf jdtool; do
     page=$(plain "$program.1")
     mapfile -t all < <(verbs "$program")
@@ -59,6 +85,16 @@ for program in jdperf jdtool; do
         grep -qx "$verb" <<<"$offered" || complain "the completion of $program does not offer $verb"
         section=$(awk -v verb="$verb" '/^\.S[SH] / { inside = $2 == verb } inside' <<<"$page")
         in_verb=$(complete_words "$program" "$verb" -)
+        # zsh and fish offer the same.
+        for shell in "${shells[@]}"; do
+            "${shell}_words" "$program" '' | grep -qx "$verb" || complain "$shell does not offer $program $verb"
+            missing=$(comm -23 <(sort -u <<<"$in_verb") <("${shell}_words" "$program" "$verb" - | sort -u))
+            [ -z "$missing" ] || complain "$shell does not offer $program $verb ${missing//$'\n'/ }"
+        done
+        "$program" "$verb" --help >"$helps/$program-$verb.help"
+        # Made of the section by CMake (man/verb_pages.awk).
+        own=$JDAGENT_BUILD/man/$program-$verb.1
+        grep -qE "^$program\\\\-$verb \\\\- [a-z].* .*[A-Za-z]$" "$own" || complain "there is no page $program-$verb(1), or its NAME says nothing"
         while read -r option; do
             grep -qE -e "(^|[^-a-z])$option([^-a-z]|$)" <<<"$section" ||
                 complain "$program(1) does not tell of $verb $option"
@@ -68,8 +104,11 @@ for program in jdperf jdtool; do
     done
 done
 
+# lint.prose judges the documents and the manual pages.
+words=$(awk -f "$JDAGENT_SOURCE/tests/shell/prose.awk" "$JDAGENT_SOURCE/tests/prose.txt" "$helps"/*.help) || complain "$words"
+
 page=$(plain libjdagent.7)
-mapfile -t keys < <(sed -n 's/^    {"\([a-z-]*\)", .*, set_.*/\1/p' "$JDAGENT_SOURCE/agent/options.c")
+mapfile -t keys < <(sed -n 's/^    {"\([a-z-]*\)", .*, set_.*/\1/p' "$JDAGENT_SOURCE/agent/session/options.c")
 [ "${#keys[@]}" -ge 20 ] || complain "found only ${#keys[@]} options in options.c"
 for key in "${keys[@]}"; do
     grep -qE -e "^\.B.*[^-a-z]$key([^-a-z]|$)" <<<"$page" || complain "libjdagent(7) does not tell of $key"
@@ -80,7 +119,7 @@ while read -r key values; do
         grep -qE -e "^\.BR? $key.*[^-a-z]$value([^-a-z]|$)" <<<"$page" ||
             complain "libjdagent(7) does not tell of $key=$value"
     done
-done < <(sed -n 's/^    {"\([a-z]*\)", "\([a-z, ]*\)[",].*, set_.*/\1 \2/p' "$JDAGENT_SOURCE/agent/options.c" |
+done < <(sed -n 's/^    {"\([a-z]*\)", "\([a-z, ]*\)[",].*, set_.*/\1 \2/p' "$JDAGENT_SOURCE/agent/session/options.c" |
     grep -E ' (on|off|java|full|monotonic|jitdump),' | sed 's/joined by.*//')
 
 # tests.md has every test (shell.features).
@@ -95,8 +134,13 @@ for document in "${documents[@]}"; do
     done < <(grep -oE '\]\([^)# ]+' "$document" | cut -c 3- | grep -v :// | sort -u)
 done
 
-if command -v groff >/dev/null; then
-    for page in "$man"/*; do
+# Who builds elsewhere than on Debian installs what README names.
+while read -r library; do
+    sed -n '/^On other distributions/,/^$/p' "$JDAGENT_SOURCE/README.md" | grep -qw "$library" || complain "README does not name $library, which the build needs"
+done < <(sed -nE 's/^pkg_check_modules\([A-Z]+ REQUIRED (IMPORTED_TARGET )?([a-z]+)\).*/\2/p' "$JDAGENT_SOURCE/jdtool/CMakeLists.txt")
+
+if part "how the manual pages are set" command -v groff; then
+    for page in "$man"/*.[17] "$JDAGENT_BUILD"/man/*; do
         said=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
         [ -z "$said" ] || complain "groff on $page: $said"
     done

@@ -18,15 +18,15 @@ for verb in $verbs; do
 done
 
 run 2 "$JDPERF" record
-says 'what shall be recorded'
+says 'nothing to record'
 run 2 "$JDPERF" record -o
 says '-o needs a value'
 run 2 "$JDPERF" record --stacks=magic -- true
-says 'unknown kind of stacks: magic'
+says 'unknown value of --stacks: magic'
 run 2 "$JDPERF" record -F fast -- true
 says 'the frequency must be a number, a whole one from 1 on: fast'
 run 2 "$JDPERF" record -d 1.5 -- true
-says 'from 1 on: 1.5'
+says 'as 30, 30s or 5m: 1.5'
 run 2 "$JDPERF" record -p -d 3
 says '-p needs a value, not -d'
 run 2 "$JDPERF" record --agent-options mode=map -- true
@@ -49,7 +49,7 @@ says 'which two profiles?'
 run 2 "$JDPERF" export one
 says 'unknown format: one'
 run 2 "$JDPERF" export
-says 'as what?'
+says 'which format?'
 run 2 "$JDPERF" view one two
 says 'view: one profile at a time: two'
 run 2 "$JDPERF" view nowhere --from
@@ -73,10 +73,47 @@ says 'map: one JVM at a time: 2'
 run 0 "$JDPERF" inject nowhere --help
 says 'usage: jdperf inject'
 
+# Secrets are not printed, however wrong the line is that they stand in; one that is cut is none.
+run 2 "$JDPERF" watch --push http://user:secret@host
+says 'pyroscope+http(s)'
+says_not secret
+run 2 "$JDPERF" watch --pusk=otlp+https://user:secret@host
+says 'unknown option: --pusk'
+says_not secret
+run 2 "$JDPERF" watch otlp+https://user:secret@host
+says 'unexpected word: otlp+https://***@host'
+says_not secret
+run 2 "$JDPERF" watch --header 'Authorization secret'
+says_not secret
+JDPERF_PUSH='otlp+https://host http://user:secret@other' run 2 "$JDPERF" watch
+says '***@other'
+says_not secret
+printf 'otlp+https://host\n\nuser:secret@other\n' >urls
+run 2 "$JDPERF" watch --push @urls
+says '***@other'
+says_not secret
+printf 'A: b\nsecret\n' >headers
+run 2 "$JDPERF" watch --header @headers
+says_not secret
+printf 'A: %9000s\n' secret >headers
+run 1 "$JDPERF" watch --header @headers
+says 'failed to read headers: File too large'
+run 1 "$JDPERF" watch --push @nowhere
+says 'failed to read nowhere: No such file'
+for open in "--push otlp+http://user:secret@example.invalid" "--push otlp+http://example.invalid --header @token"; do
+    echo 'Authorization: Bearer secret' >token
+    # shellcheck disable=SC2086
+    run 1 "$JDPERF" watch -p 99999999 $open
+    says 'example.invalid: credentials go there unencrypted'
+    says_not secret
+done
+run 1 "$JDPERF" watch -p 99999999 --push otlp+https://user:secret@example.invalid
+says_not unencrypted
+
 run 2 "$JDPERF" report nowhere
 says 'no profile nowhere'
 mkdir other
 run 2 "$JDPERF" report other
-says 'is no profile'
+says 'is not a profile'
 run 2 "$JDPERF" annotate
 says 'which method'

@@ -104,12 +104,42 @@ run 5 "$JDPERF" record -o p -- sh -c 'exit 5'
 says 'the command ended with status 5'
 [[ $(echo typed | "$JDPERF" record -o p -- head -n 1 2>/dev/null) == typed ]] || fail "standard input"
 
+# Behind the command's first word all is the command's: -h is no question to us.
+for option in -h --help; do
+    run 0 "$JDPERF" record -o p java $option localhost
+    says "argument: $option"
+    says 'argument: localhost'
+    run 0 "$JDPERF" record -o p $option java
+    says 'usage: jdperf record'
+    says_not 'argument: '
+done
+
+# Under sudo the profile is for whoever typed it, and nothing else is: a library that perf has linked into it stays
+# root's, and so does a directory that was put in its place.
+if part "sudo" is_root; then
+    mkdir beside
+    touch beside/library
+    chmod 700 beside
+    SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record -o s -- ln "$WORK/beside/library" s/linked
+    [[ $(find s ! -uid 65534 -o ! -gid 65533) == s/linked ]] || fail "of root still: $(find s -ls)"
+    [[ $(stat -c %u beside/library) == 0 ]] || fail "a file with another name was given away"
+    SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record -o t -- sh -c 'mv t elsewhere; mv beside t; cp elsewhere/profile t/'
+    says 'failed to give'
+    [[ -z $(find t -uid 65534) ]] || fail "another directory was given away: $(find t -ls)"
+    run 0 "$JDPERF" record -o u -- true
+    [[ -z $(find u ! -uid 0) ]] || fail "without sudo it is not root's: $(find u -ls)"
+fi
+
 # A time limit ends the recording, not the command.
 run 0 "$JDPERF" record -o p -d 1 -- sh -c 'sleep 2; echo whole'
 says whole
-says 'the command goes on'
+says 'the command continues'
 PERF_RECORD_SECONDS=1 run 0 "$JDPERF" record -o p -- sh -c 'sleep 2; echo whole'
 says 'for 1 s'
+run 0 "$JDPERF" record -o p -d 60s -- true
+says 'for 60 s'
+run 0 "$JDPERF" record -o p -d 2m -- true
+says 'for 120 s'
 
 # What perf complains of is passed on.
 FAKE_COMPLAINT='failed to write perf data, error: No space left on device' run 0 "$JDPERF" record -o p -- true

@@ -63,7 +63,7 @@ echo 'Seccomp: 2' >proc/self/status
 FAKE_FAILURE='Permission denied' doctor 1
 state BAD sampling 'seccomp'
 echo 'Seccomp: 0' >proc/self/status
-if ((EUID == 0)) && command -v setpriv >/dev/null; then
+if part "sampling by an ordinary user" other_user_runs; then
     told perf_event_paranoid 3
     chmod 755 "$WORK" "$WORK"/{bin,proc,proc/sys,proc/sys/kernel,proc/self}
     chmod 777 "$WORK"
@@ -79,6 +79,21 @@ if ((EUID == 0)) && command -v setpriv >/dev/null; then
     JDAGENT_BUILD=$WORK/readable FAKE_FAILURE='Permission denied' JDPERF_PROC=$FAKE_PROC run 1 \
         setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
     state BAD sampling 'sysctl kernel.perf_event_paranoid=1'
+    # As docs/permissions.md has it: perf itself has the right.
+    told perf_event_paranoid 2
+    if part "a perf with capabilities of its own" setcap cap_perfmon,cap_syslog=ep bin/perf; then
+        JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
+            setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
+        state ok sampling
+        JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
+            setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf record -o by-other -- true
+        says_not 'only root may sample the kernel'
+        setcap -r bin/perf
+        JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
+            setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf record -o by-other -- true
+        says 'only root may sample the kernel'
+    fi
+    told perf_event_paranoid 1
 fi
 
 sed 's/6\.1\.192/4.18.0/' bin/perf >perf-old
@@ -141,9 +156,9 @@ on_disk() {
     # shellcheck disable=SC2016
     run "$2" unshare --mount sh -c 'mount -t tmpfs -o "size=$1" tmpfs disk && cd disk && exec "$2" doctor' sh "$1" "$JDPERF"
 }
-if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+if part "disks of other sizes" own_mounts; then
     on_disk 50M 1
-    state BAD space 'make room'
+    state BAD space 'free some space'
     on_disk 1G 0
     state poor space 'max=500M'
     on_disk 4G 0
@@ -156,7 +171,7 @@ state poor leftovers 'jdperf clean --all'
 
 # With a /tmp of one's own there is nothing left behind. The checkout itself may lie below the old one, and so may
 # what the links of a build lead to (scripts/mutants.sh).
-if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+if part "leftovers in an own /tmp" own_mounts; then
     mkdir built
     cp -L "$JDAGENT_BUILD/jdtool" "$JDAGENT_BUILD/libjdagent.so" built/
     # shellcheck disable=SC2016
@@ -169,7 +184,7 @@ fi
 rm -f bin/jattach bin/objdump bin/addr2line
 unset JAVA_HOME FAKE_PROC
 doctor 1 $$
-state BAD process 'is no HotSpot JVM'
+state BAD process 'is not a HotSpot JVM'
 doctor 1 99999999
 state BAD process 'there is no process'
 
@@ -209,10 +224,10 @@ cp -r "$JDAGENT_BUILD/jdtool" foreign/
 cp "$JDAGENT_BUILD/libjdagent.so" foreign/
 printf '\267' | dd of=foreign/libjdagent.so bs=1 seek=18 conv=notrunc 2>/dev/null
 JDAGENT_BUILD=$WORK/foreign doctor 1 "$jvm"
-state BAD libc "is not that of the agent"
+state BAD libc "is built for another machine"
 
 # Another user looks at it.
-if ((EUID == 0)) && command -v setpriv >/dev/null; then
+if part "a doctor who is another user" other_user_runs; then
     JDAGENT_BUILD=$WORK/readable run 1 setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor "$jvm"
     state BAD process
 fi
@@ -235,13 +250,14 @@ kill "$jvm"
 start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Calm 600
 doctor 1 "$jvm"
 state BAD 'dynamic loading'
-state ok 'frame pointers' 'copied'
+state ok 'frame pointers' 'copies and unwinds stacks'
 state poor 'exact lines' 'DebugNonSafepoints'
 kill "$jvm"
 
 start_jvm java -XX:+DisableAttachMechanism -cp classes Calm 600
 doctor 1 "$jvm"
 state BAD attach 'DisableAttachMechanism'
+"$JDPERF" jvms | grep -qE "^ *$jvm .* no: refuses attach " || fail "jvms does not say that $jvm refuses to be attached to"
 kill "$jvm"
 
 for java in /usr/lib/jvm/*/bin/java; do
@@ -253,7 +269,7 @@ for java in /usr/lib/jvm/*/bin/java; do
     break
 done
 
-if ((EUID == 0)) && command -v setpriv >/dev/null; then
+if part "a JVM of another user" other_user_runs; then
     start_jvm setpriv --reuid=65534 --regid=65534 --clear-groups java -cp classes Calm 600
     doctor 0 "$jvm"
     state ok 'space for it' '/tmp'
@@ -261,7 +277,7 @@ if ((EUID == 0)) && command -v setpriv >/dev/null; then
 fi
 
 # What has a libjvm.so, and is none that helps.
-if command -v cc >/dev/null; then
+if part "a libjvm.so in no JVM" command -v cc; then
     cat >keeper.c <<'END'
 #include <dlfcn.h>
 #include <signal.h>
@@ -281,7 +297,7 @@ END
     start_jvm ./keeper nothing/libjvm.so
     doctor 1 "$jvm"
     state BAD attach
-    state poor libjvm 'tells nothing'
+    state poor libjvm 'does not describe'
     kill -9 "$jvm"
     start_jvm ./keeper stripped/libjvm.so
     doctor 1 "$jvm"
@@ -300,6 +316,6 @@ END
     kill -9 "$jvm"
     JAVA_TOOL_OPTIONS='-Xint -XX:CRaCRestoreFrom=images' start_jvm ./keeper j9/libjvm.so
     doctor 1 "$jvm"
-    state poor checkpoint 'no restore'
+    state poor checkpoint 'not survive a restore'
     kill -9 "$jvm"
 fi

@@ -90,7 +90,7 @@ run 0 "$JDPERF" clean
 says '/root/tmp/jdperf-1.'
 [[ -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "clean left a directory"
 # While it lives perf looks for files in the JVM's namespace.
-run 0 "$JDPERF" report p
+run 0 "$JDPERF" report p --limit 0
 says 'Market.takeOrders()'
 run 0 "$JDPERF" map "$jvm"
 grep -q Market.takeOrders "/tmp/perf-$jvm.map" || fail "no map on this side"
@@ -126,7 +126,7 @@ jvm=''
 # And after its life.
 run 0 "$JDPERF" inject p
 named
-run 0 "$JDPERF" report p
+run 0 "$JDPERF" report p --limit 0
 says 'Market.takeOrders()'
 
 # start_noexec DIRECTORY...: a JVM of another user that sees these mounted noexec, /tmp first.
@@ -154,7 +154,7 @@ kill "$jvm"
 wait "$jvm" 2>/dev/null || :
 # One that ends while it is recorded leaves nothing there.
 start_noexec /tmp
-(wait_until 60 recording grep -qs 'recording ' output; sleep 2; kill "$jvm") &
+(wait_until 60 recording grep -qs 'recording ' output; works_on "$jvm" 300; kill "$jvm") &
 run 0 "$JDPERF" record -o p -p "$jvm" -d 60
 [[ -z $(find /var/tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
 start_noexec /tmp /var/tmp /dev/shm
@@ -172,4 +172,4 @@ mkdir small
 run 1 unshare --mount sh -c 'mount -t tmpfs -o size=300k tmpfs small && "$1" record -o small/p -- "$2" -cp classes Market 2' \
     sh "$JDPERF" "$java"
 says 'customers and statements'
-says 'the disk is full: make room'
+says 'the disk is full: free some space'

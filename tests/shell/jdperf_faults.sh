@@ -34,18 +34,18 @@ says "failed to find jdtool at $WORK/nowhere/jdtool"
 
 # The output directory.
 run 1 "$JDPERF" record -o no/such/place -- true
-says 'there is no directory no/such'
+says 'directory no/such does not exist'
 mkdir mine
 echo precious >mine/file
 run 1 "$JDPERF" record -o mine -- true
-says 'is no profile of jdperf: it is left alone'
+says 'is not a profile of jdperf'
 [[ $(<mine/file) == precious ]] || fail "somebody's file is gone"
 ln -s mine link
 run 1 "$JDPERF" record -o link -- true
 run 2 "$JDPERF" record -o a,b -- true
 says 'comma'
 [[ ! -e a,b ]] || fail "a,b was left behind"
-if ((EUID != 0)); then
+if part "a directory that is not writable" test "$EUID" != 0; then # root may write everywhere
     mkdir -m 0500 locked
     run 1 "$JDPERF" record -o locked/dir -- true
     says 'is not writable'
@@ -80,6 +80,16 @@ run 0 "$JDPERF" record -o empty -- true
 run 0 "$JDPERF" record -o empty -- true
 says "the earlier profile is now $PWD/empty.old"
 run 0 "$JDPERF" record -o empty -- true
+# But not that of somebody else, who may put links into it.
+if ((EUID == 0)); then
+    mkdir theirs
+    chown 65534 theirs
+    run 1 "$JDPERF" record -o theirs -- true
+    says "theirs is another user's directory"
+    [[ $(stat -c '%u %a' theirs) == "65534 755" && -z $(ls theirs) ]] || fail "somebody's directory was taken over"
+else
+    note "part left out: another user's directory (not root)"
+fi
 # A recording that fails leaves both where they are.
 before=$(cat empty/profile empty.old/profile)
 FAKE_FAILURE='Error: no' run 1 "$JDPERF" record -o empty -e cpu-clock -- true
@@ -90,7 +100,7 @@ mkdir taken.old
 echo precious >taken.old/file
 run 0 "$JDPERF" record -o taken -- true
 run 1 "$JDPERF" record -o taken -- true
-says 'taken.old exists and is no profile'
+says 'taken.old exists and is not a profile'
 [[ $(<taken.old/file) == precious ]] || fail "somebody's file is gone"
 
 # perf that crashes over a profile that is fine.
@@ -100,8 +110,8 @@ echo data | tee crash/perf.data >crash/perf.jit.data
 fake perf <<'END'
 [[ $* != *report* ]] || kill -SEGV $$
 END
-run 139 "$JDPERF" report crash
-says 'perf itself has crashed'
+run 139 "$JDPERF" report --perf crash
+says 'perf crashed'
 
 # perf that dies after the probe: the command must not run.
 fake perf <<'END'

@@ -50,14 +50,17 @@ make_profile() {
     printf '{"rooted_share": 0.1%s, "verdict": "%s"}\n' "$TRAP" "$TRAP" >"$1/scorecard.json"
 }
 
-# hostile_verb VERB PROFILE [ARGUMENT...]: whatever becomes of it.
+# hostile_verb STATUS VERB PROFILE [ARGUMENT...]: it does its work, or refuses it, as status 0 or 2 says.
 hostile_verb() {
+    local expected=$1 status=0
+    shift
     [[ $1 != annotate || $# -gt 2 ]] || set -- "$@" touch
     [[ $1 != diff ]] || set -- "$@" "$2"
     [[ $1 != export ]] || set -- "$@" firefox
     [[ $1 != view ]] || set -- "$@" --idle 1
     [[ ! -d fresh ]] || { rm -rf p; cp -r fresh p; }
-    timeout 120 "$JDPERF" "$@" >output 2>&1 </dev/null || :
+    timeout 120 "$JDPERF" "$@" >output 2>&1 </dev/null || status=$?
+    ((status == expected)) || fail "status $status, not $expected, of: jdperf $*"
     [[ ! -e $PWNED ]] || fail "jdperf $* ran a command out of the profile"
 }
 
@@ -65,15 +68,18 @@ make_profile fresh "x||;1e touch $PWNED #"
 read -ra verbs < <(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf.d/common.sh")
 for verb in "${verbs[@]}"; do
     case $verb in
-    attach | stop | status | map | record | doctor | watch) ;; # of no profile
-    clean) hostile_verb clean -n ;;
-    *) hostile_verb "$verb" p ;;
+    attach | stop | status | map | record | doctor | watch | jvms) ;; # of no profile
+    clean) hostile_verb 0 clean -n ;;
+    *) hostile_verb 0 "$verb" p ;;
     esac
 done
-hostile_verb report p --lines
+hostile_verb 0 report p --lines
+# And in a directory of such a name.
+make_profile "p\$(touch \$PWNED)" /somewhere/else
+hostile_verb 0 annotate "p\$(touch \$PWNED)" touch --perf --source-path "$WORK"
 make_profile fresh "/a[b|c"
-hostile_verb annotate p touch --source-path "$WORK"
-hostile_verb annotate p touch --perf --source-path "$WORK"
+hostile_verb 0 annotate p touch --source-path "$WORK"
+hostile_verb 0 annotate p touch --perf --source-path "$WORK"
 rm -rf fresh
 
 # Links in it that lead out of it: nothing there is overwritten.
@@ -94,7 +100,7 @@ for name in perf.jit.data perf.data profile flamegraph.html profile.firefox.json
     before=$(cksum <precious/file)
     ln -s "$target" "q/$name"
     for verb in report annotate flame export bundle inject; do
-        hostile_verb "$verb" q
+        hostile_verb 2 "$verb" q
     done
     [[ $(cksum <precious/file) == "$before" && $(ls precious) == file ]] || fail "through the link $name somebody's file was written to"
     run 2 "$JDPERF" report q

@@ -23,7 +23,7 @@ for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
     says "jdperf $version"
     run 0 "$jdperf" record -o 'a profile' -- java -cp classes Market 3
     says 'with a name'
-    run 0 "$jdperf" report 'a profile'
+    run 0 "$jdperf" report 'a profile' --limit 0
     says 'Market.takeOrders()'
 done
 run 0 ./jdperf annotate 'a profile' takeOrders --source-path "$SOURCE/scripts/sample"
@@ -32,7 +32,7 @@ run 0 ./jdperf flame 'a profile'
 run 0 ./jdperf bundle 'a profile' -o 'a bundle.tar'
 # Through the environment the path has a blank in it, too.
 run 0 ./jdperf record -o 'a profile' -- sh -c 'java -cp classes Market 2'
-run 0 ./jdperf report 'a profile'
+run 0 ./jdperf report 'a profile' --limit 0
 says 'Market.takeOrders()'
 
 rm -r "a b/usr/share/jdagent/jdperf.d"

@@ -14,28 +14,53 @@ ls p/jit-*.dump >/dev/null || fail "there is no dump in the profile"
 [[ $(stat -c %a p) == 700 ]] || fail "the profile is open to others"
 run 0 "$JDAGENT_BUILD/jdtool" verify p/jit-*.dump
 
-# The sample's methods lead the report, with their lines.
+# The sample's methods lead the report, with their lines; a method is one row.
 run 0 "$JDPERF" report p
+grep -m 1 -A 3 SELF output >top
+grep -qE 'Market\.(drift|price|takeOrders).*Market\.java:[0-9]+ .*(C2|C1|inlined|interpreted)' top ||
+    fail "the hot method is not at the top: $(cat top)"
+[[ -z $(sed -n 's/^ *[0-9.]*% *[0-9.]*%  \([A-Za-z.]*Market\.[^ ]*\) .*/\1/p' output | sort | uniq -d) ]] ||
+    fail "a method has several rows: $(cat output)"
+run 0 "$JDPERF" report --lines p
+grep -m 1 -A 3 SELF output | grep -qE 'Market.*Market\.java:5[0-9]' || fail "the hot lines are not at the top: $(head -n 5 output)"
+COLUMNS=70 run 0 "$JDPERF" report p --limit 5
+[[ $(wc -L <output) -le 70 ]] || fail "wider than 70 columns: $(cat output)"
+says 'more methods: --limit 0 shows all'
+run 0 "$JDPERF" report p --threads
+says ' THREAD'
+says ' java'
+run 0 "$JDPERF" report p --callers mergeLo
+grep -m 1 % output | grep -q mergeLo || fail "the method asked for is not at the top"
+says 'call_stub'
+run 0 "$JDPERF" report p --callees takeOrders
+says 'Market.price(int)'
+run 1 "$JDPERF" report p --callees takeOder
+says 'Market.takeOrders()'
+run 2 "$JDPERF" report p --stdio
+says "perf report's options need --perf"
+run 2 "$JDPERF" report p --limit some
+says "not 'some'"
+
+run 0 "$JDPERF" report --perf p
 awk '!/^#/ && NF && n++ < 3' output >top
-grep -q 'Market\.takeOrders()' top || fail "the hot method is not at the top"
-run 0 "$JDPERF" report p --lines
+grep -qE 'Market\.(takeOrders|price)' top || fail "the hot method is not at the top"
+run 0 "$JDPERF" report --perf p --lines
 awk '!/^#/ && NF && n++ < 3' output >top
 grep -Eq 'Market\.java:5[0-9] .*Market' top || fail "the hot lines are not at the top"
-
-run 0 "$JDPERF" report p --callers --symbol-filter mergeLo
+run 0 "$JDPERF" report --perf p --callers --symbol-filter mergeLo
 says 'TimSort.mergeLo'
 says 'call_stub'
 awk '!/^#/ && NF && /%/ { print; exit }' output | grep -q mergeLo || fail "the method asked for is not at the top"
 
-# A profile is looked for in the first word alone; elsewhere it is not passed over.
-run 2 "$JDPERF" report --lines p
-says 'the profile comes first: jdperf report p'
+# For perf a profile is looked for in the first word alone; elsewhere it is not passed over.
+run 2 "$JDPERF" report --perf --lines p
+says 'the profile comes first: jdperf report --perf p'
 run 2 "$JDPERF" script -F comm p
 says 'the profile comes first: jdperf script p'
 
 # Nothing of the user's own perf configuration gets in.
 printf '[report]\n\tpercent-limit = 99\n[call-graph]\n\torder = caller\n\tprint-limit = 1\n' >"$HOME/.perfconfig"
-run 0 "$JDPERF" report p
+run 0 "$JDPERF" report --perf p
 says 'Market.takeOrders()'
 rm "$HOME/.perfconfig"
 
@@ -49,14 +74,14 @@ END
 PERF=other-perf run 0 "$JDPERF" inject p
 [[ -e asked ]] || fail "jdtool has asked another perf for its version"
 
-run 2 "$JDPERF" report p -s magic
+run 2 "$JDPERF" report --perf p -s magic
 says "Unknown --sort key: \`magic'"
 run 2 "$JDPERF" script p --frobnicate
 says "unknown option \`frobnicate'"
 run 2 "$JDPERF" flame p --from noon
 says "not 'noon'"
 run 1 "$JDPERF" flame p --thread 1
-says 'no samples that were chosen'
+says 'the selection matches none'
 run 1 "$JDPERF" flame p --include '('
 says 'regular expression'
 run 1 "$JDPERF" bundle p -o nowhere/p.tar
@@ -114,13 +139,13 @@ chmod +x start
 run 0 "$JDPERF" record -o q -d 2 --agent-options names=short,tier=on -- ./start
 says 'Picked up JAVA_TOOL_OPTIONS'
 [[ $(grep -c 'customers and statements' output) == 2 ]] || fail "the command was cut short"
-run 0 "$JDPERF" report q
+run 0 "$JDPERF" report q --limit 0
 says 'Market.' # which of its methods is hot in these seconds depends on how busy the machine is
 
 [[ ! -e $HOME/.debug ]] || fail "perf wrote into the home directory"
 
 # The whole machine, for root.
-if ((EUID == 0)); then
+if part "the whole machine" is_root; then
     # 3: JVMs of others, which have no agent, may be among what is recorded.
     status=0
     "$JDPERF" record -o a -a -- java -cp classes Market 3 >output 2>&1 || status=$?
@@ -131,14 +156,18 @@ fi
 
 # A dump that ends early: the profile is made, and called bad.
 run 3 "$JDPERF" record -o b --keep-raw --discard-raw --agent-options max=300K -- java -cp classes Market 2
-says 'too many frames without a name'
+says 'of the frames in generated code have no name'
 says 'perf.data is kept'
 [[ -e b/perf.data ]] || fail "what may be injected again is gone"
 grep -q '"verdict": "bad"' b/scorecard.json || fail "the scorecard is not bad"
 
 # Stacks that lose their callers make a bad profile, too.
 run 3 "$JDPERF" record -o b --stacks dwarf --stack-size 64 -- java -cp classes Market 1
-says 'too few stacks that reach their root'
+says 'of the stacks reach their thread'\''s root'
+run 0 "$JDPERF" flame b
+grep -q 'This profile is bad: .* of the stacks reach their thread' b/flamegraph.html || fail "the flame page does not say that the profile is bad"
+run 0 "$JDPERF" report b
+says 'This profile is bad: '
 
 # Copied stacks, and only the result kept.
 run 0 "$JDPERF" record -o d --stacks dwarf --discard-raw -- java -cp classes Market 2
@@ -146,7 +175,7 @@ run 0 "$JDPERF" record -o d --stacks dwarf --discard-raw -- java -cp classes Mar
 read -r all rooted < <(rooted_stacks d/perf.jit.data)
 note "$rooted of $all stacks are rooted"
 ((all >= 100 && rooted * 10 >= all * 9)) || fail "stacks without roots: $rooted of $all; $(cat d/scorecard.json)"
-run 0 "$JDPERF" report d
+run 0 "$JDPERF" report d --limit 0
 says 'Market.takeOrders()'
 
 # What cannot be named again stays as it was named.
@@ -156,15 +185,15 @@ cp -r p moved
 rm moved/jit-*.dump
 mv p away
 run 1 "$JDPERF" inject moved
-says 'it stays as it was named before'
+says 'its names are unchanged'
 mv away p
-run 0 "$JDPERF" report moved
+run 0 "$JDPERF" report moved --limit 0
 says 'Market.takeOrders()'
 
 # Once more by perf's own injector.
 run 0 "$JDPERF" inject p --injector=perf
 says 'perf inject --jit'
-run 0 "$JDPERF" report p
+run 0 "$JDPERF" report p --limit 0
 says 'Market.takeOrders()'
 
 # Not one dump that can be used: the profile is there, with everything but names, and called bad.
@@ -174,5 +203,5 @@ done
 run 3 "$JDPERF" inject p
 says 'not one of its dumps could be used'
 says_not 'perf inject --jit'
-run 0 "$JDPERF" report p
+run 0 "$JDPERF" report p --limit 0
 says 'libjvm.so'

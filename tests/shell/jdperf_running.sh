@@ -46,6 +46,11 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     start_jvm "$jdk/bin/java" -cp classes Calm 600 unique-name-of-this-jvm
     wait_until 60 "JVM at work" has_worked "$jvm" 1
 
+    run 0 "$JDPERF" jvms
+    version=$("$jdk/bin/java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p;q')
+    grep -qE "^ *$jvm +$(id -un) +$version +[0-9]+% +- +yes +Calm 600 unique-name-of-this-jvm" output ||
+        fail "jvms does not list $jvm of JDK $version: $(cat output)"
+
     # A session by hand.
     run 1 "$JDPERF" status "$jvm"
     says 'state=absent'
@@ -55,9 +60,9 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     says "file=$WORK/dumps/jit-$jvm.dump"
     ! grep -q '^JAVA_VERSION="2[1-9]' "$jdk/release" || says '-XX:+EnableDynamicAgentLoading'
     run 0 "$JDPERF" attach "$jvm"
-    says 'goes on as it is'
+    says 'nothing changed'
     run 0 "$JDPERF" map "$jvm"
-    says 'made from its dump'
+    says 'making the map from its dump'
     grep -q 'Market' "/tmp/perf-$jvm.map" || fail "the map lacks the program's methods"
     run 0 "$JDPERF" stop "$jvm"
     says 'state=stopped'
@@ -78,7 +83,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     [[ -f p/jit-$jvm.dump ]] || fail "the dump is not in the profile"
     run 1 "$JDPERF" status "$jvm"
     says 'state=stopped'
-    run 0 "$JDPERF" report p
+    run 0 "$JDPERF" report p --limit 0
     says 'Market.takeOrders()'
     # Stacks are copied, with or without frame pointers in the JVM.
     run 0 "$JDPERF" record -o p -p "$jvm" -d 1
@@ -103,7 +108,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
 done
 
 # Where there is no jattach, jcmd serves.
-if command -v jcmd >/dev/null; then
+if part "attaching with jcmd" command -v jcmd; then
     commands_but jattach
     mkdir -p dumps
     start_jvm java -cp classes Calm 600
@@ -125,11 +130,11 @@ start_jvm java -cp classes Calm 600
 env --default-signal=INT setsid "$JDPERF" record -o p -p "$jvm" >output 2>&1 </dev/null &
 session=$!
 wait_until 60 recording grep -q 'Ctrl-C ends' output
-sleep 2
+works_on "$jvm" 300
 kill -INT -- "-$session"
 wait "$session" || fail "status $? after Ctrl-C"
 says 'interrupted'
-run 0 "$JDPERF" report p
+run 0 "$JDPERF" report p --limit 0
 says 'Market'
 run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
@@ -179,7 +184,7 @@ wait_until 60 recording grep -q 'recording ' one.log
 "$JDPERF" record -o two -p "$jvm" >two.log 2>&1 </dev/null &
 second=$!
 wait_until 60 'second recording' grep -q 'recording ' two.log
-grep -q 'a session runs' two.log || fail "the second recording is not told of the first: $(cat two.log)"
+grep -q 'a session already runs' two.log || fail "the second recording is not told of the first: $(cat two.log)"
 kill -TERM "$first"
 wait "$first" || fail "the first recording: $(cat one.log)"
 run 0 "$JDPERF" status "$jvm"
@@ -202,12 +207,15 @@ if jattach=$(command -v jattach); then
     # shellcheck disable=SC2154
     fake jattach <<'END'
 "$jattach" "$@" || exit
-[[ $* != *dir=* ]] || { touch "$WORK/loaded"; sleep 2; }
+[[ $* == *dir=* ]] || exit 0
+touch "$WORK/loaded"
+for ((i = 0; i < 300; i++)); do [[ ! -e $WORK/killed ]] || break; sleep 0.1; done
 END
     "$JDPERF" record -o q -p "$jvm" >output 2>&1 </dev/null &
     session=$!
     wait_until 60 "attach" test -e loaded
     kill "$session"
+    touch killed
     ! wait "$session" || fail "it went on"
     rm bin/jattach
     run 1 "$JDPERF" status "$jvm"
@@ -241,13 +249,13 @@ int main(int argc, char **argv)
     return argc == 2 && dlopen(argv[1], RTLD_LAZY) && write(1, "loaded\n", 7) == 7 ? (int)sleep(600) : 1;
 }
 END
-if command -v cc >/dev/null && cc -o sleeper Sleeper.c -ldl; then
+if part "a libjvm.so in no JVM" command -v cc && cc -o sleeper Sleeper.c -ldl; then
     ./sleeper "$(find -L "$(dirname "$(readlink -f "$(command -v java)")")/.." -name libjvm.so | head -n 1)" >sleeper.out &
     jvm=$!
     # Its first mapping is there before it can be run.
     wait_until 60 "library in the process" grep -q loaded sleeper.out
     run 1 "$JDPERF" attach "$jvm"
-    says 'does not listen'
+    says "does not accept attach requests"
     kill -0 "$jvm" || fail "the process was ended"
     stop_jvm
 fi
@@ -261,4 +269,4 @@ stop_jvm
 run 1 "$JDPERF" attach no-such-jvm-anywhere
 says "no JVM's name contains"
 run 1 "$JDPERF" attach $$
-says 'is no HotSpot JVM'
+says 'is not a HotSpot JVM'

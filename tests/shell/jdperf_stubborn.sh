@@ -90,7 +90,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     answers
     # For one to whom it is another user's, and who is not root.
     in_time within 1 setpriv --reuid=65533 --regid=65533 --clear-groups -- env JDAGENT_BUILD="$WORK" "$WORK/jdperf" status "$jvm"
-    says 'be that user, or root'
+    says 'run as that user or as root'
     # For root in a container that has fewer capabilities than the JVM's.
     in_time within 1 setpriv --bounding-set -sys_ptrace --inh-caps -sys_ptrace -- "$JDPERF" status "$jvm"
     says 'CAP_SYS_PTRACE'
@@ -157,6 +157,6 @@ END
     perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Local => shift, Listen => 8) or die $!; sleep 600' "/tmp/.java_pid$jvm" &
     socket=$!
     wait_until 10 socket test -S "/tmp/.java_pid$jvm"
-    refuses 'does not answer' attach "$record" # each waits for 4 s
+    refuses 'did not answer' attach "$record" # each waits for 4 s
     stop_jvm
 done

@@ -42,7 +42,7 @@ for round in 1 2; do
     wait_until 60 'second one at work' grep -q 'recording .* at' two.log
     wait "$first" || fail "the first recording: $(cat one.log)"
     [[ $(find . -name 'asked.*' | wc -l) -ge 2 ]] || fail "they did not meet"
-    cat one.log two.log | grep -q 'a session runs in process' || fail "neither was told of the other: $(cat one.log two.log)"
+    cat one.log two.log | grep -q 'a session already runs in process' || fail "neither was told of the other: $(cat one.log two.log)"
     state_is running || fail "the first to end has ended the session of the other (round $round)"
     kill -TERM "$second"
     wait "$second" || fail "the second recording: $(cat two.log)"

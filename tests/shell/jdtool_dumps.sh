@@ -63,7 +63,7 @@ for dump in everything everything-swapped; do
     says '"inline_nodes": 6'
     says '"code_bytes": 36'
     says '"c2": 3'
-    if command -v python3 >/dev/null; then
+    if part "JSON that python3 reads" command -v python3; then
         python3 -m json.tool <output >/dev/null || fail "stat --json is no JSON"
     fi
     run 0 "$tool" map --at 1000004 "$seeds/$dump.bin"
@@ -111,7 +111,7 @@ run 0 "$tool" dump whole.dump
 says 'row +0      a.java:1'
 says 'row +0x4    b.java:3'
 run 1 "$tool" repair torn.dump -o ./torn.dump
-says "it is the dump that is to be repaired"
+says "it is the input"
 run 1 "$tool" repair torn.dump -o /dev/null
 says "not a regular file"
 mkfifo pipe
@@ -162,14 +162,14 @@ run 0 "$tool" convert torn.dump -o rows.dump
 says "torn.dump ends inside a record: its 46 bytes were left out"
 run 0 "$tool" verify rows.dump
 run 1 "$tool" convert torn.dump -o ./torn.dump
-says "it is the dump that is to be converted"
+says "it is the input"
 run 1 "$tool" convert torn.dump -o /dev/null
 says "not a regular file"
 run 1 "$tool" convert text -o none.dump
 head -c 60 "$seeds/everything.bin" >broken.dump
 head -c 200 /dev/zero >>broken.dump
 run 1 "$tool" convert broken.dump -o none.dump
-says "jdtool repair mends it"
+says "jdtool repair fixes it"
 [[ ! -e none.dump ]] || fail "a dump was made of a broken one"
 
 # A full disk is told.

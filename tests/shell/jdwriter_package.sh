@@ -32,7 +32,7 @@ cc -std=c17 -Wall -Wextra -Werror -o "$scratch/toy" "$example/toy-jit.c" "${flag
     fail "pkg-config: ${flags[*]}"
 
 printf '#include <jdwriter.h>\nint main() { jdwriter_close(nullptr); }\n' >"$scratch/user.cc"
-if command -v c++ >/dev/null; then
+if part "from C++" command -v c++; then
     c++ -std=c++11 -Wall -Wextra -Werror -o "$scratch/user" "$scratch/user.cc" "${flags[@]}" ||
         fail "C++"
     "$scratch/user" || fail "the C++ program failed"

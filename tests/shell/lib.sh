@@ -27,6 +27,11 @@ run() {
     local expected=$1 status=0
     shift
     "$@" >"$WORK/output" 2>&1 </dev/null || status=$?
+    # A machine so busy that most samples are lost makes a bad profile, of which tests take what there is.
+    if ((status == 3 && expected == 0)) && grep -q 'the profile is bad: of [0-9.]* s of processor time [^;]*$' "$WORK/output"; then
+        note "samples were lost:$(grep 'the profile is bad: ' "$WORK/output")"
+        status=0
+    fi
     ((status == expected)) || fail "status $status, not $expected, of: $*"
 }
 

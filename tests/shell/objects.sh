@@ -85,7 +85,7 @@ for option in --no-buildid-mmap --buildid-mmap; do
         perf --buildid-dir "$WORK/cache" buildid-cache --add "$PWD/lib.so"
     id=$(perf buildid-list -i "$PWD/lib.so")
     replace
-    if ((EUID == 0)); then # others may not follow /proc/PID/map_files
+    if part "$option, replaced while the process lives" is_root; then # others may not follow /proc/PID/map_files
         mv cache cache.kept
         same "$option, replaced while the process lives"
         mv cache.kept cache

@@ -39,5 +39,5 @@ jvm=$!
 wait_until 60 JVM listens "$jvm"
 run 0 "$JDPERF" record -o profile -d 2 -p "$jvm"
 says '100.00 %'
-run 0 "$JDPERF" report profile
+run 0 "$JDPERF" report profile --limit 0
 says 'Market.takeOrders()'

@@ -22,7 +22,7 @@ done
 
 # The judges below come from PyPI, and take longer to fetch than to ask. What has passed as it is passes again; a long
 # run takes nobody's word for it.
-key=$(cd "$SOURCE" && tail -v -n +1 examples/watch/.yamllint examples/watch/* docs/permissions.md jdtool/verb_live_watch.c \
+key=$(cd "$SOURCE" && tail -v -n +1 examples/watch/.yamllint examples/watch/* docs/permissions.md jdtool/watch/verb_watch.c \
     tests/shell/watch_examples.sh | sha256sum | cut -c 1-32)
 if [[ ${JDAGENT_LONG:-0} != 1 && $(cat "$SOURCE/tests/examples.txt") == "$key" ]]; then
     echo "-- as they were when their readers last took them (tests/examples.txt)"
@@ -44,7 +44,7 @@ for file in "${kinds[@]}"; do
 done
 sed 's/hostPID:/hostPid:/' "$examples/daemonset.yaml" >spoilt.yaml
 run 1 venv/bin/kubernetes-validate --strict spoilt.yaml
-if command -v systemd-analyze >/dev/null; then
+if part "the unit, as systemd reads it" command -v systemd-analyze; then
     mkdir unit
     sed 's|/usr/bin/jdperf|/bin/true|' "$examples/jdperf-watch.service" >unit/jdperf-watch.service
     run 0 systemd-analyze --man=no verify "$WORK/unit/jdperf-watch.service"
@@ -68,7 +68,7 @@ for name, capabilities in told.items():
     if len(set(capabilities)) != len(capabilities) or set(capabilities) != set(told["permissions.md"]):
         raise SystemExit(f"{name} has {sorted(capabilities)}, not {sorted(told['permissions.md'])}")
 # What jdperf is told in them, it knows.
-known = open(f"{source}/jdtool/verb_live_watch.c").read()
+known = open(f"{source}/jdtool/watch/verb_watch.c").read()
 words = told and load("compose.yaml")[0]["services"]["watch"]["command"]
 words += load("daemonset.yaml")[1]["spec"]["template"]["spec"]["containers"][0]["args"]
 for word in words:

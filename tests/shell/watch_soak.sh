@@ -33,7 +33,7 @@ began=$SECONDS round=0 early=0 late=0
 while ((SECONDS - began < seconds)); do
     ((round += 1))
     start_jvm "$round"
-    sleep 20
+    wait_until 120 "profile of JVM $!" compgen -G "kept/*-$!-*.pb.gz"
     if ((round % 3)); then
         kill "$!"
     else
@@ -44,7 +44,7 @@ while ((SECONDS - began < seconds)); do
         kill -KILL "$watch"
         wait "$watch" 2>/dev/null || :
         start_watch
-        sleep 10
+        wait_until 60 "answer of the new watch" "$JDPERF" watch --status --name "soak-$$"
     fi
     kill -0 "$watch" || fail "the watch has ended: $(tail -n 5 watch.log)"
     ((round % 7 != 6)) || { late=$(memory); ((early)) || early=$late; }

@@ -28,10 +28,14 @@ import org.openjdk.jmh.results.TextResult;
  * -XX:+PrintAssembly is needed, and where there is no hardware counter a timer samples.
  */
 public class JdagentProfiler implements ExternalProfiler {
-    private static final String HELP = "options of -prof jdagent, parted by ';' or ',': event=NAME (default: cycles, or "
+    private static final String HELP = "options of -prof jdagent, separated by ';' or ',': event=NAME (default: cycles, or "
             + "cpu-clock without counters), frequency=HZ (997), stacks=none|fp|dwarf (fp), top=N (3: how many "
             + "regions are shown), threshold=PERCENT (5), dir=DIR (where profiles are kept; default: none are), "
             + "flame, export=FORMAT, home=DIR (where jdagent is installed or built)";
+
+    /** The perf to run, as jdperf has it: PERF of the environment. */
+    private static final String PERF = System.getenv("PERF") == null || System.getenv("PERF").isEmpty() ? "perf"
+            : System.getenv("PERF");
 
     private String event;
     private int frequency = 997;
@@ -160,14 +164,15 @@ public class JdagentProfiler implements ExternalProfiler {
     }
 
     private boolean records(String name) {
-        return run("perf", "record", "-q", "-o", "/dev/null", "-e", name, "--", "true") == 0;
+        return run(PERF, "record", "-q", "-o", "/dev/null", "-e", name, "--", "true") == 0;
     }
 
     @Override
     public Collection<String> addJVMInvokeOptions(BenchmarkParams params) {
         newProfile(params);
-        List<String> command = new ArrayList<>(Arrays.asList("perf", "record", "-q", "-k", "mono", "-e", event, "-F",
-                String.valueOf(frequency), "-o", profile.resolve("perf.data").toString()));
+        // Without --no-bpf-event short threads may have no samples: PERF_OF_TASKS in jdtool/record/perf_run.h.
+        List<String> command = new ArrayList<>(Arrays.asList(PERF, "record", "-q", "--no-bpf-event", "-k", "mono",
+                "-e", event, "-F", String.valueOf(frequency), "-o", profile.resolve("perf.data").toString()));
         if (stacks.equals("fp")) {
             command.add("-g");
         } else if (stacks.equals("dwarf")) {

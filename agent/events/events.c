@@ -1,0 +1,518 @@
+/*
+ * HotSpot sends CompiledMethodLoad and Unload on its Service Thread, some time after the code went
+ * live; DynamicCodeGenerated comes on the thread that made the code, from the primordial phase on,
+ * when next to no JVMTI function may be called yet: its callback calls none.
+ *
+ * What is asked for during a replay comes on the thread that asked, what happens meanwhile on the
+ * others, and both may tell of the same code. So replayed events are marked, and the sinks drop
+ * what they know already.
+ *
+ * The Service Thread may be far behind when processors are busy, and since JDK 20 the place of
+ * freed code may have been used again by the time its unloading is told. But since then, too, code
+ * is freed in garbage collections only: it has not run since the last one's end. Earlier JVMs' code
+ * cache sweeper frees code at any time, but long after it has told of it.
+ */
+#include "agent/events/events.h"
+
+#include "agent/events/probes.h"
+#include "agent/methods/symbol_name.h"
+#include "agent/session/jvm_log.h"
+#include "agent/threads/identity.h"
+#include "writer/message.h"
+
+#include <errno.h>
+#include <jvmticmlr.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A stub's name; HotSpot's are short. */
+enum { MAX_STUB_NAME = 512 };
+
+static void (*at_live)(void);
+static void (*at_death)(void);
+
+/*
+ * For callbacks that found no session to work for: has the JVM send no more of them. Under control,
+ * for a session that is about to start wants its events.
+ */
+static void stray_event(jvmtiEnv *jvmti)
+{
+    if (!session_try_control()) {
+        return;
+    }
+    const struct session *session = session_current();
+    if (!session || atomic_load(&session->failed)) {
+        events_disable(jvmti);
+    }
+    session_release_control();
+}
+
+static bool is_replay(const struct session *session)
+{
+    return atomic_load(&session->replaying) && pthread_equal(session->replayer, pthread_self());
+}
+
+/* The inline record of the chain that HotSpot hands out, NULL when there is none. */
+static const jvmtiCompiledMethodLoadInlineRecord *inline_record(const void *compile_info)
+{
+    for (const jvmtiCompiledMethodLoadRecordHeader *record = compile_info; record;
+         record = record->next) {
+        /* A higher minor version only adds. */
+        if (record->kind == JVMTI_CMLR_INLINE_INFO &&
+            record->majorinfoversion == JVMTI_CMLR_MAJOR_VERSION_1) {
+            return (const jvmtiCompiledMethodLoadInlineRecord *)record;
+        }
+    }
+    return NULL;
+}
+
+/* The offset of a pc in the code; one outside of it is taken to the code's nearest end. */
+static uint32_t offset_of(const void *pc, const void *address, jint size)
+{
+    uintptr_t at = (uintptr_t)pc;
+    uintptr_t start = (uintptr_t)address;
+    if (at <= start) {
+        return 0;
+    }
+    return at - start > (uintptr_t)size ? (uint32_t)size : (uint32_t)(at - start);
+}
+
+/* The frames of the place that an inline builder is being told of. */
+struct place {
+    struct method_set *set;
+    const method_key *keys; /* HotSpot's Methods, or the ids themselves */
+    const jmethodID *ids;
+    jint count;
+};
+
+static const struct java_method *resolve(void *context, method_key key)
+{
+    const struct place *place = context;
+    for (jint i = 0; i < place->count; i++) {
+        if (place->keys[i] == key) {
+            return method_set_get(place->set, place->ids[i],
+                                  place->keys == place->ids ? NULL : (const void *)key);
+        }
+    }
+    return NULL;
+}
+
+/*
+ * HotSpot's pcs end their range: the record holds for the code from the previous pc up to this one.
+ * `methods` are those of all places, one behind the other; NULL: only the ids are known.
+ */
+static void add_inline_record(struct inline_builder *builder, struct place *place,
+                              const jvmtiCompiledMethodLoadInlineRecord *record,
+                              const method_key *methods, const void *address, jint size)
+{
+    for (jint i = 0; i < record->numpcs; i++) {
+        const PCStackInfo *info = &record->pcinfo[i];
+        place->ids = info->methods;
+        place->keys = methods ? methods : info->methods;
+        place->count = info->numstackframes;
+        inline_builder_add(builder, offset_of(info->pc, address, size), place->keys, info->bcis,
+                           info->numstackframes);
+        methods = methods ? methods + info->numstackframes : NULL;
+    }
+}
+
+/*
+ * The map has the compiled method's own bytecodes only. Its start_address means what it says in
+ * JVMTI's specification, and HotSpot, whose pcs end their range here as well, always has an inline
+ * record; so it is taken as specified.
+ */
+static void add_location_map(struct inline_builder *builder, jmethodID method,
+                             const jvmtiAddrLocationMap *map, jint length, const void *address,
+                             jint size)
+{
+    for (jint i = 0; i < length; i++) {
+        const void *end = i + 1 < length ? map[i + 1].start_address : (const char *)address + size;
+        jint bci = map[i].location < 0 || map[i].location > INT32_MAX ? -1 : (jint)map[i].location;
+        inline_builder_add(builder, offset_of(end, address, size), &method, &bci, 1);
+    }
+}
+
+/* The symbol: the method's name and, with tier=on, how it was compiled. */
+static const char *symbol_of(const struct session *session, struct scratch *scratch,
+                             const struct java_method *method, const struct code_facts *facts)
+{
+    const char *name = method ? method->method.name : "unknown Java method";
+    if (!session->options.tier || facts->tier < 1) {
+        return name;
+    }
+    snprintf(scratch->name, sizeof(scratch->name), "%s%s%s", name,
+             facts->tier == 4 ? " [C2]" : " [C1]", facts->osr_bci >= 0 ? " [OSR]" : "");
+    return scratch->name;
+}
+
+/* Finds the method that code was compiled from, and its name. True: nothing else tells this code
+ * from other code at its place. */
+static bool name_code(struct session *session, struct scratch *scratch, jvmtiEnv *jvmti,
+                      jmethodID method, const struct hotspot_nmethod *nmethod, struct code *code)
+{
+    JNIEnv *jni = NULL;
+    (*session->jvm.vm)->GetEnv(session->jvm.vm, (void **)&jni, JNI_VERSION_1_6);
+    method_set_begin(&scratch->methods, session->methods, jvmti, jni, scratch->nearby);
+    scratch->root = method_set_get(&scratch->methods, method, nmethod->method);
+    if (scratch->root) {
+        code->method = &scratch->root->method;
+        code->facts.kind =
+            scratch->root->native ? JITDUMP_KIND_NATIVE_WRAPPER : JITDUMP_KIND_NMETHOD;
+    }
+    code->name = symbol_of(session, scratch, scratch->root, &code->facts);
+    return code->facts.compile_id < 0;
+}
+
+/* Builds the rows and the inline tree. */
+static void add_lines(struct session *session, struct scratch *scratch, jmethodID method,
+                      const struct hotspot_nmethod *nmethod, struct code *code, jint map_length,
+                      const jvmtiAddrLocationMap *map, const void *compile_info)
+{
+    if (!scratch->root || !session->options.lines) {
+        return;
+    }
+    const void *address = (const void *)(uintptr_t)code->address;
+    const jint size = (jint)code->size;
+    const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
+    struct place place = {.set = &scratch->methods};
+    bool scopes = record && hotspot_scopes_read(session->jvm.hotspot, scratch->nearby, nmethod,
+                                                address, record, &scratch->scopes);
+    inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size,
+                         scopes ? (method_key)nmethod->method : method, scratch->root, resolve,
+                         &place);
+    if (record) {
+        add_inline_record(scratch->inlines, &place, record, scopes ? scratch->scopes.methods : NULL,
+                          address, size);
+    } else if (map) {
+        add_location_map(scratch->inlines, method, map, map_length, address, size);
+    }
+    if (inline_builder_finish(scratch->inlines, code) != 0) {
+        message(MESSAGE_DEBUG, "no memory for the lines of %s", code->name);
+    }
+}
+
+static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint size,
+                                         const void *address, jint map_length,
+                                         const jvmtiAddrLocationMap *map, const void *compile_info)
+{
+    struct session *session = session_enter();
+    if (!session) {
+        stray_event(jvmti);
+        return;
+    }
+    struct scratch *scratch = size < 0 ? NULL : session_take_scratch(session);
+    if (!scratch) {
+        session_leave();
+        return;
+    }
+    const bool replayed = is_replay(session);
+    struct code code = {
+        .address = (uint64_t)(uintptr_t)address,
+        .size = (uint64_t)size,
+        .bytes = session->options.code ? address : NULL,
+        .replayed = replayed,
+        .patient = replayed && session->patient,
+        .facts = CODE_FACTS_UNKNOWN,
+    };
+    struct hotspot_nmethod nmethod;
+    hotspot_nearby_begin(scratch->nearby, replayed ? session->replay : 0, address, code.size);
+    hotspot_compiled_facts(session->jvm.hotspot, scratch->nearby, address, code.size, &code.facts,
+                           &nmethod);
+    /* Once by the compilation's number alone, before anything is looked up, and where there is none
+     * by the name. */
+    if (!session_knows(session, &code) &&
+        !(name_code(session, scratch, jvmti, method, &nmethod, &code) &&
+          session_knows(session, &code))) {
+        add_lines(session, scratch, method, &nmethod, &code, map_length, map, compile_info);
+        message(MESSAGE_EVENT, "load %p, %d bytes: %s", address, (int)size, code.name);
+        session_load(session, &code);
+        method_set_hold(&scratch->methods, code.address);
+    }
+    method_set_empty(&scratch->methods);
+    session_give_scratch(session, scratch);
+    session_leave();
+}
+
+static void JNICALL compiled_method_unload(jvmtiEnv *jvmti, jmethodID method, const void *address)
+{
+    struct session *session = session_enter();
+    if (!session) {
+        stray_event(jvmti);
+        return;
+    }
+    message(MESSAGE_EVENT, "unload %p", address);
+    /* The id does not tell whose code this was: once its class is redefined HotSpot gives the old
+     * method, and so the end of its code, another one (check_methods_and_mark_as_obsolete). */
+    (void)method;
+    int32_t in_use = hotspot_compilation_in_use(session->jvm.hotspot, address);
+    if (session_unload(session, (uint64_t)(uintptr_t)address, in_use)) {
+        method_cache_release(session->methods, (uint64_t)(uintptr_t)address);
+    }
+    session_leave();
+}
+
+/* In a safepoint: neither JVMTI nor JNI may be called, and no lock is taken. */
+static void JNICALL garbage_collection_finish(jvmtiEnv *jvmti)
+{
+    (void)jvmti;
+    struct session *session = session_enter();
+    if (session) {
+        occupancy_swept(session->sinks.occupancy);
+        session_leave();
+    }
+}
+
+/*
+ * A stub that another thread is making (C2's come with its first thread) is in the list that a
+ * replay goes through, but its end is NULL yet (HotSpot: StubCodeMark), and the length what is left
+ * of a difference in 32 bits. It is told of once more when it is whole.
+ */
+static bool is_unfinished(const void *address, jint length)
+{
+    return (uint32_t)(uintptr_t)address + (uint32_t)length == 0;
+}
+
+static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, const void *address,
+                                           jint length)
+{
+    (void)jvmti;
+    struct session *session = session_enter();
+    if (!session) {
+        return;
+    }
+    if (length >= 0 && !is_unfinished(address, length)) {
+        char text[MAX_STUB_NAME];
+        symbol_text(text, sizeof(text), name ? name : "unknown stub");
+        const bool replayed = is_replay(session);
+        struct code code = {
+            .address = (uint64_t)(uintptr_t)address,
+            .size = (uint64_t)length,
+            .bytes = session->options.code ? address : NULL,
+            .name = text,
+            .replayed = replayed,
+            .patient = replayed && session->patient,
+            .facts = CODE_FACTS_UNKNOWN,
+        };
+        code.facts.kind =
+            strcmp(text, "Interpreter") == 0 ? JITDUMP_KIND_INTERPRETER : JITDUMP_KIND_STUB;
+        struct scratch *scratch = replayed ? session_take_scratch(session) : NULL;
+        if (scratch) {
+            hotspot_nearby_begin(scratch->nearby, session->replay, address, code.size);
+        }
+        hotspot_facts(session->jvm.hotspot, scratch ? scratch->nearby : NULL, address, code.size,
+                      &code.facts);
+        if (scratch) {
+            session_give_scratch(session, scratch);
+        }
+        message(MESSAGE_EVENT, "stub %p, %d bytes: %s", address, (int)length, text);
+        session_load(session, &code);
+    }
+    session_leave();
+}
+
+/*
+ * Some blobs are made in silence (adapters, jni_fast_GetIntField…) and only GenerateEvents tells of
+ * them; this is the first moment when it may be called. The sinks know the rest already. Nor have
+ * the classes of the JVM's own start had an event.
+ */
+static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
+{
+    (void)thread;
+    struct session *session = session_enter();
+    if (session) {
+        hotspot_prove(session->jvm.hotspot, jvmti, jni);
+        if (session->table) {
+            methods_file_catch_up(session->table, jvmti, jni, false);
+        }
+        identity_begin(session, jni);
+        jvm_log_begin(session, jni);
+        events_replay(session, false);
+        session_leave();
+    }
+    at_live();
+}
+
+static void JNICALL class_prepare(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass klass)
+{
+    (void)thread;
+    struct session *session = session_enter();
+    if (!session) {
+        stray_event(jvmti);
+        return;
+    }
+    if (session->table) {
+        methods_file_prepared(session->table, jvmti, jni, klass);
+    }
+    session_leave();
+}
+
+static void JNICALL vm_death(jvmtiEnv *jvmti, JNIEnv *jni)
+{
+    (void)jvmti;
+    (void)jni;
+    at_death();
+}
+
+static int failed(jvmtiEnv *jvmti, jvmtiError error, const char *what)
+{
+    if (error == JVMTI_ERROR_NONE) {
+        return 0;
+    }
+    char *name = NULL;
+    if ((*jvmti)->GetErrorName(jvmti, error, &name) != JVMTI_ERROR_NONE) {
+        name = NULL;
+    }
+    message(MESSAGE_ERROR, "failed to %s: %s (JVMTI error %d)", what, name ? name : "unknown",
+            (int)error);
+    if (name) {
+        (*jvmti)->Deallocate(jvmti, (unsigned char *)name);
+    }
+    return -EIO;
+}
+
+int events_jvm_major(jvmtiEnv *jvmti)
+{
+    jint version = 0;
+    if ((*jvmti)->GetVersionNumber(jvmti, &version) != JVMTI_ERROR_NONE) {
+        return INT_MAX;
+    }
+    int major = (version & JVMTI_VERSION_MASK_MAJOR) >> JVMTI_VERSION_SHIFT_MAJOR;
+    return major == 1 ? 8 : major; /* JVMTI 1.0 to 1.2 were JDK 5 to 8 */
+}
+
+/* From JDK 20 on all code is freed in garbage collections. */
+static bool frees_in_collections(jvmtiEnv *jvmti)
+{
+    return events_jvm_major(jvmti) >= 20;
+}
+
+int events_prepare(jvmtiEnv *jvmti, void (*live)(void), void (*death)(void))
+{
+    at_live = live;
+    at_death = death;
+    jvmtiEventCallbacks callbacks = {
+        .VMInit = vm_init,
+        .VMDeath = vm_death,
+        .ClassPrepare = class_prepare,
+        .CompiledMethodLoad = compiled_method_load,
+        .CompiledMethodUnload = compiled_method_unload,
+        .DynamicCodeGenerated = dynamic_code_generated,
+        .GarbageCollectionFinish = frees_in_collections(jvmti) ? garbage_collection_finish : NULL,
+    };
+    probes_callbacks(&callbacks);
+    identity_callbacks(&callbacks);
+    return failed(jvmti, (*jvmti)->SetEventCallbacks(jvmti, &callbacks, (jint)sizeof(callbacks)),
+                  "set the JVMTI callbacks");
+}
+
+/* Each session gets them anew. */
+int events_acquire(jvmtiEnv *jvmti)
+{
+    const jvmtiCapabilities capabilities = {
+        .can_generate_garbage_collection_events = frees_in_collections(jvmti),
+        .can_generate_compiled_method_load_events = 1,
+        .can_get_source_file_name = 1,
+        .can_get_line_numbers = 1,
+    };
+    if (failed(jvmti, (*jvmti)->AddCapabilities(jvmti, &capabilities),
+               "get the JVMTI capabilities for compiled methods")) {
+        return -EIO;
+    }
+    /* Not worth a start that fails: Kotlin's inlined lines are as the line tables have them then.
+     */
+    const jvmtiCapabilities maps = {.can_get_source_debug_extension = 1};
+    if ((*jvmti)->AddCapabilities(jvmti, &maps) != JVMTI_ERROR_NONE) {
+        message(MESSAGE_DEBUG, "this JVM does not provide the source maps of classes");
+    }
+    return 0;
+}
+
+void events_relinquish(jvmtiEnv *jvmti)
+{
+    jvmtiCapabilities all;
+    if ((*jvmti)->GetCapabilities(jvmti, &all) == JVMTI_ERROR_NONE) {
+        (void)(*jvmti)->RelinquishCapabilities(jvmti, &all);
+    }
+}
+
+static const jvmtiEvent events[] = {
+    JVMTI_EVENT_VM_INIT,
+    JVMTI_EVENT_VM_DEATH,
+    JVMTI_EVENT_DYNAMIC_CODE_GENERATED,
+    JVMTI_EVENT_COMPILED_METHOD_UNLOAD,
+    JVMTI_EVENT_COMPILED_METHOD_LOAD,
+    JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
+    JVMTI_EVENT_CLASS_PREPARE, /* the last one: only on request */
+};
+#define EVENT_COUNT (sizeof(events) / sizeof(*events))
+
+int events_enable(jvmtiEnv *jvmti, bool classes)
+{
+    for (size_t i = 0; i < EVENT_COUNT - (classes ? 0 : 1); i++) {
+        jvmtiError error = (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, events[i], NULL);
+        if (error == JVMTI_ERROR_MUST_POSSESS_CAPABILITY &&
+            events[i] == JVMTI_EVENT_GARBAGE_COLLECTION_FINISH) {
+            continue; /* see frees_in_collections */
+        }
+        if (failed(jvmti, error, "ask for JVMTI events")) {
+            return -EIO;
+        }
+    }
+    return 0;
+}
+
+void events_disable(jvmtiEnv *jvmti)
+{
+    for (size_t i = 0; i < EVENT_COUNT; i++) {
+        /* At the JVM's end it is too late, and needless. */
+        (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, events[i], NULL);
+    }
+}
+
+/* GenerateEvents, on this thread. */
+static jvmtiError replay(struct session *session, jvmtiEvent event)
+{
+    /* JDK 8 looks for the next code when it has told of one, which the next may be newer than. From
+     * 17 on, at the latest, it has a list of all before (prims/jvmtiCodeBlobEvents.cpp). */
+    static atomic_uint_least64_t last_replay;
+    session->replay = session->jvm.major >= 17 ? atomic_fetch_add(&last_replay, 1) + 1 : 0;
+    session->replayer = pthread_self();
+    atomic_store(&session->replaying, true);
+    jvmtiError error = (*session->jvm.jvmti)->GenerateEvents(session->jvm.jvmti, event);
+    atomic_store(&session->replaying, false);
+    struct scratch *scratch = session_take_scratch(session);
+    if (scratch) { /* what was read goes */
+        hotspot_nearby_begin(scratch->nearby, 0, NULL, 0);
+        session_give_scratch(session, scratch);
+    }
+    return error;
+}
+
+int events_replay(struct session *session, bool patient)
+{
+    jvmtiEnv *jvmti = session->jvm.jvmti;
+    if (atomic_flag_test_and_set(&session->replay_taken)) {
+        return -EBUSY;
+    }
+    session->patient = patient;
+    /* Stubs first: some of them lie inside of blobs that are reported as a whole later on. */
+    int result = failed(jvmti, replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED),
+                        "have the JVM report its stubs");
+    if (result == 0) {
+        result = failed(jvmti, replay(session, JVMTI_EVENT_COMPILED_METHOD_LOAD),
+                        "have the JVM report its compiled methods");
+    }
+    atomic_flag_clear(&session->replay_taken);
+    return result;
+}
+
+void events_replay_stubs(struct session *session)
+{
+    if (!atomic_flag_test_and_set(&session->replay_taken)) {
+        session->patient = false;
+        (void)replay(session, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
+        atomic_flag_clear(&session->replay_taken);
+    }
+}

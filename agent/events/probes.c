@@ -1,0 +1,342 @@
+/*
+ * The callbacks run on the thread that allocates or waits, so that its stack is what the uprobe
+ * finds. They take no lock; while they call into the JVM they are counted in (session.c), no more.
+ *
+ * The exported functions' bodies are the one place where the agent needs assembler: compiled, an
+ * empty function is a lone `ret`, or begins with endbr64, and the kernel single-steps both.
+ */
+#include "agent/events/probes.h"
+
+#include "agent/events/events.h"
+#include "format/event_probe.h"
+#include "writer/message.h"
+#include "writer/own_thread.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <time.h>
+
+/* HotSpot's mean distance of sampled allocations (ThreadHeapSampler::_sampling_interval). */
+enum { DEFAULT_INTERVAL = 512 * 1024 };
+
+#if defined(__x86_64__) || defined(__aarch64__)
+#ifdef __x86_64__
+#define NOP_AND_RETURN ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tret\n"
+#else
+#define NOP_AND_RETURN "nop\n\tret\n"
+#endif
+#define PROBE_FUNCTION(name)                                                                       \
+    __asm__(".pushsection .text." name ", \"ax\", %progbits\n"                                     \
+            "\t.balign 16\n"                                                                       \
+            "\t.globl " name "\n"                                                                  \
+            "\t.protected " name "\n"                                                              \
+            "\t.type " name ", %function\n" name ":\n"                                             \
+            "\t" NOP_AND_RETURN "\t.size " name ", . - " name "\n"                                 \
+            ".popsection\n")
+PROBE_FUNCTION(EVENT_PROBE_ALLOC_FUNCTION);
+PROBE_FUNCTION(EVENT_PROBE_LOCK_FUNCTION);
+PROBE_FUNCTION(EVENT_PROBE_UNMOUNT_FUNCTION);
+PROBE_FUNCTION(EVENT_PROBE_MOUNT_FUNCTION);
+#else
+#define PROBE_FUNCTION(name)                                                                       \
+    __attribute__((noinline)) void name(uint64_t value, uint64_t base, uint32_t scale,             \
+                                        const char *text)                                          \
+    {                                                                                              \
+        __asm__ volatile("" : : "r"(value), "r"(base), "r"(scale), "r"(text));                     \
+    }
+__attribute__((noinline)) void jdagent_event_alloc(uint64_t value, uint64_t base, uint32_t scale,
+                                                   const char *text, uint32_t far)
+{
+    __asm__ volatile("" : : "r"(value), "r"(base), "r"(scale), "r"(text), "r"(far));
+}
+PROBE_FUNCTION(jdagent_event_lock)
+PROBE_FUNCTION(jdagent_event_unmount)
+PROBE_FUNCTION(jdagent_event_mount)
+#endif
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+/* ---- How many are told ---- */
+
+/* A number as good as a random one, of any other (the mixer of splitmix64). */
+static uint64_t mix(uint64_t number)
+{
+    number += UINT64_C(0x9e3779b97f4a7c15);
+    number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
+    return number ^ number >> 31;
+}
+
+/* A new window goes on with the last one's scale, but with half of it where few were told. */
+static void start_window(struct probe_limit *limit, uint64_t from, uint64_t window)
+{
+    if (!atomic_compare_exchange_strong(&limit->window, &from, window)) {
+        return; /* another thread has */
+    }
+    uint32_t told = atomic_exchange(&limit->told, 0);
+    uint32_t scale = atomic_load(&limit->scale);
+    if (scale > 1 && (told < PROBE_LIMIT_TOLD / 2 || window > from + 1)) {
+        atomic_store(&limit->scale, scale / 2);
+    }
+}
+
+bool probe_limit_passes(struct probe_limit *limit, uint64_t at, uint32_t *scale)
+{
+    uint64_t window = at / PROBE_LIMIT_WINDOW;
+    uint64_t current = atomic_load_explicit(&limit->window, memory_order_relaxed);
+    if (current != window) {
+        start_window(limit, current, window);
+    }
+    uint64_t number = atomic_fetch_add_explicit(&limit->asked, 1, memory_order_relaxed);
+    uint32_t one_of = atomic_load_explicit(&limit->scale, memory_order_relaxed);
+    one_of = one_of ? one_of : 1;
+    *scale = one_of;
+    if (one_of > 1 && mix(number) % one_of != 0) {
+        return false;
+    }
+    if (atomic_fetch_add_explicit(&limit->told, 1, memory_order_relaxed) == PROBE_LIMIT_TOLD &&
+        one_of < UINT32_MAX / 2) {
+        atomic_store(&limit->told, 0);
+        atomic_store(&limit->scale, one_of * 2);
+    }
+    return true;
+}
+
+bool probe_wait_passes(uint64_t duration, uint64_t always, uint64_t chance)
+{
+    return duration >= always || mix(chance) % always < duration;
+}
+
+/* ---- How far a stack reaches ---- */
+
+/*
+ * A thread's root lies below what its library keeps at the stack's upper end: its descriptor, which
+ * is what pthread_self points to (glibc, musl), and the static thread-local storage of the process.
+ * How much that is a thread of ours tells. Of a thread whose descriptor is elsewhere, the program's
+ * first, the difference is huge or negative: it counts as far.
+ */
+static _Atomic(uintptr_t) root_gap; /* 0: not known yet */
+
+static void *measure_gap(void *unused)
+{
+    (void)unused;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uintptr_t gap = (uintptr_t)pthread_self() - here;
+    atomic_store(&root_gap, gap <= EVENT_STACK_FAR ? gap : 0);
+    return NULL;
+}
+
+static void find_root(void)
+{
+    pthread_t thread;
+    if (!atomic_load(&root_gap) &&
+        own_thread_start(measure_gap, NULL, OWN_THREAD_JAVA_STACK, &thread) == 0) {
+        (void)pthread_join(thread, NULL);
+    }
+}
+
+bool probe_stack_is_far(uintptr_t thread, uintptr_t gap, uintptr_t frame)
+{
+    enum {
+        ABOVE = 512, /* the library's frames, which call a thread's first function */
+        BELOW = 512, /* of our callback, from its frame's address to the probe */
+    };
+    return thread - gap + ABOVE - frame > EVENT_STACK_NEAR - BELOW;
+}
+
+/* ---- Allocations ---- */
+
+static struct probe_limit allocations;
+
+static void JNICALL sampled_object_alloc(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread,
+                                         jobject object, jclass klass, jlong size)
+{
+    (void)jni;
+    (void)thread;
+    (void)object;
+    struct session *session = session_enter();
+    uint32_t scale;
+    if (!session) {
+        return;
+    }
+    if (session->options.alloc_bytes && probe_limit_passes(&allocations, now(), &scale)) {
+        char *signature = NULL;
+        if ((*jvmti)->GetClassSignature(jvmti, klass, &signature, NULL) != JVMTI_ERROR_NONE) {
+            signature = NULL;
+        }
+        bool is_far = probe_stack_is_far((uintptr_t)pthread_self(), atomic_load(&root_gap),
+                                         (uintptr_t)__builtin_frame_address(0));
+        jdagent_event_alloc((uint64_t)size, session->options.alloc_bytes, scale,
+                            signature ? signature : "", is_far);
+        if (signature) {
+            (*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+        }
+    }
+    session_leave();
+}
+
+/* ---- Contended monitors ---- */
+
+static struct probe_limit waits;
+static _Atomic(uint64_t) wait_number;
+static _Atomic(uint64_t) waits_from; /* when this session asked for the events */
+
+/*
+ * When the wait began is kept in JVMTI's storage for the thread, which follows a virtual thread
+ * from carrier to carrier; the thread itself is the only one to touch it.
+ */
+static void JNICALL monitor_contended_enter(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread,
+                                            jobject object)
+{
+    (void)jni;
+    (void)object;
+    struct session *session = session_enter();
+    if (!session) {
+        return;
+    }
+    if (session->options.lock_ns) {
+        const void *begin = (const void *)(uintptr_t)now(); /* a number, not an address */
+        (void)(*jvmti)->SetThreadLocalStorage(jvmti, thread, begin);
+    }
+    session_leave();
+}
+
+static void tell_wait(jvmtiEnv *jvmti, JNIEnv *jni, jobject object, uint64_t duration,
+                      uint64_t always, uint32_t scale)
+{
+    char *signature = NULL;
+    jclass klass = (*jni)->GetObjectClass(jni, object);
+    if (klass) {
+        if ((*jvmti)->GetClassSignature(jvmti, klass, &signature, NULL) != JVMTI_ERROR_NONE) {
+            signature = NULL;
+        }
+        (*jni)->DeleteLocalRef(jni, klass);
+    }
+    jdagent_event_lock(duration, always, scale, signature ? signature : "");
+    if (signature) {
+        (*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+    }
+}
+
+static void JNICALL monitor_contended_entered(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread,
+                                              jobject object)
+{
+    struct session *session = session_enter();
+    void *begin = NULL;
+    uint32_t scale;
+    if (!session) {
+        return;
+    }
+    uint64_t always = session->options.lock_ns;
+    /* A wait that began before the events were on has a beginning of some earlier one, or none. */
+    if (always && (*jvmti)->GetThreadLocalStorage(jvmti, thread, &begin) == JVMTI_ERROR_NONE &&
+        (uint64_t)(uintptr_t)begin >= atomic_load(&waits_from)) {
+        uint64_t end = now();
+        uint64_t duration = end - (uint64_t)(uintptr_t)begin;
+        if (probe_wait_passes(duration, always, atomic_fetch_add(&wait_number, 1)) &&
+            probe_limit_passes(&waits, end, &scale)) {
+            tell_wait(jvmti, jni, object, duration, always, scale);
+        }
+        (void)(*jvmti)->SetThreadLocalStorage(jvmti, thread, NULL);
+    }
+    session_leave();
+}
+
+/* ---- On and off ---- */
+
+void probes_callbacks(jvmtiEventCallbacks *callbacks)
+{
+    callbacks->SampledObjectAlloc = sampled_object_alloc;
+    callbacks->MonitorContendedEnter = monitor_contended_enter;
+    callbacks->MonitorContendedEntered = monitor_contended_entered;
+}
+
+/* Without a word of ours where the option is not given. */
+static bool get(jvmtiEnv *jvmti, const jvmtiCapabilities *capabilities, const char *option,
+                const char *remedy)
+{
+    jvmtiError error = (*jvmti)->AddCapabilities(jvmti, capabilities);
+    if (error != JVMTI_ERROR_NONE) {
+        message(MESSAGE_WARNING, "%s: this JVM does not provide such events (JVMTI error %d): %s",
+                option, (int)error, remedy);
+    }
+    return error == JVMTI_ERROR_NONE;
+}
+
+static bool ask(jvmtiEnv *jvmti, jvmtiEvent event, const char *option)
+{
+    jvmtiError error = (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, event, NULL);
+    if (error != JVMTI_ERROR_NONE) {
+        message(MESSAGE_WARNING, "%s: failed to ask for JVMTI event %d: JVMTI error %d", option,
+                (int)event, (int)error);
+    }
+    return error == JVMTI_ERROR_NONE;
+}
+
+static void enable_allocations(const struct session *session)
+{
+    jvmtiEnv *jvmti = session->jvm.jvmti;
+    const jvmtiCapabilities capabilities = {.can_generate_sampled_object_alloc_events = 1};
+    find_root();
+    /* Earlier JVMs' table of functions ends before SetHeapSamplingInterval. */
+    if (session->jvm.major < 11) {
+        message(MESSAGE_WARNING, "alloc: JDK %d does not sample allocations, JDK 11 and later do",
+                session->jvm.major);
+        return;
+    }
+    if (get(jvmti, &capabilities, "alloc", "another agent may have it, or it is no HotSpot") &&
+        ask(jvmti, JVMTI_EVENT_SAMPLED_OBJECT_ALLOC, "alloc")) {
+        jvmtiError error =
+            (*jvmti)->SetHeapSamplingInterval(jvmti, (jint)session->options.alloc_bytes);
+        if (error != JVMTI_ERROR_NONE) {
+            message(MESSAGE_WARNING, "alloc: failed to set the interval: JVMTI error %d",
+                    (int)error);
+        }
+    }
+}
+
+static void enable_locks(jvmtiEnv *jvmti)
+{
+    const jvmtiCapabilities capabilities = {.can_generate_monitor_events = 1};
+    atomic_store(&waits_from, now());
+    if (get(jvmti, &capabilities, "locks", "record --off-cpu, which needs nothing of the JVM")) {
+        (void)(ask(jvmti, JVMTI_EVENT_MONITOR_CONTENDED_ENTERED, "locks") &&
+               ask(jvmti, JVMTI_EVENT_MONITOR_CONTENDED_ENTER, "locks"));
+    }
+}
+
+void probes_enable(const struct session *session)
+{
+    if (session->options.alloc_bytes) {
+        enable_allocations(session);
+    }
+    if (session->options.lock_ns) {
+        enable_locks(session->jvm.jvmti);
+    }
+}
+
+void probes_stop(const struct session *session)
+{
+    jvmtiEnv *jvmti = session->jvm.jvmti;
+    static const jvmtiEvent events[] = {
+        JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
+        JVMTI_EVENT_MONITOR_CONTENDED_ENTER,
+        JVMTI_EVENT_MONITOR_CONTENDED_ENTERED,
+    };
+    bool any = session->options.alloc_bytes || session->options.lock_ns;
+    jvmtiCapabilities had = {0};
+    for (size_t i = 0; any && i < sizeof(events) / sizeof(*events); i++) {
+        (void)(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, events[i], NULL);
+    }
+    /* One for all agents, and there is no asking for it: so what it is before anybody sets it. */
+    if (session->options.alloc_bytes && session->jvm.major >= 11 &&
+        (*jvmti)->GetCapabilities(jvmti, &had) == JVMTI_ERROR_NONE &&
+        had.can_generate_sampled_object_alloc_events) {
+        (void)(*jvmti)->SetHeapSamplingInterval(jvmti, DEFAULT_INTERVAL);
+    }
+}

@@ -1,0 +1,370 @@
+/*
+ * How an nmethod is found from the address of its code
+ *
+ * The code cache consists of up to three heaps (JDK 8: one; 27: four with a hot one). Each is a row
+ * of segments, and a byte map says for each segment how far it is from the first one of its block
+ * (255: the block is free; at most 254 a step). A block starts with a HeapBlock header, behind it
+ * stands the CodeBlob, an nmethod is one, and inside of that the code. What is found is believed
+ * only if the blob says itself that its code starts where we came from.
+ */
+#include "agent/hotspot/hotspot_fields.h"
+
+#include <stdlib.h>
+
+struct hotspot *hotspot_new(JavaVM *vm, int major)
+{
+    struct hotspot *hotspot = calloc(1, sizeof(*hotspot));
+    if (!hotspot) {
+        return NULL;
+    }
+    pthread_mutex_init(&hotspot->heaps_lock, NULL);
+    hotspot->major = major;
+    hotspot->memory = memory_reader_new();
+    if (!hotspot->memory || !hotspot_find_fields(hotspot, vm)) {
+        hotspot_free(hotspot);
+        return NULL;
+    }
+    return hotspot;
+}
+
+void hotspot_free(struct hotspot *hotspot)
+{
+    if (hotspot) {
+        memory_reader_free(hotspot->memory);
+        pthread_mutex_destroy(&hotspot->heaps_lock);
+        free(hotspot);
+    }
+}
+
+/* Describes the heap at `at`. False: it is none that makes sense. */
+static bool read_heap(struct hotspot *hotspot, const char *at, struct code_heap *heap)
+{
+    enum { LARGEST_LOG2 = 36 }; /* CodeCache is limited to 2 GB, and has been to 4 */
+    const struct place *places = hotspot->places;
+    const char *memory = at + places[HEAP_MEMORY].offset;
+    const char *segmap = at + places[HEAP_SEGMAP].offset;
+    const char *map_end = NULL;
+    char log2[sizeof(int64_t)];
+    const struct memory_piece pieces[] = {
+        {memory + places[SPACE_LOW].offset, &heap->low, sizeof(heap->low)},
+        {memory + places[SPACE_END].offset, &heap->end, sizeof(heap->end)},
+        {segmap + places[SPACE_LOW].offset, &heap->map, sizeof(heap->map)},
+        {segmap + places[SPACE_END].offset, &map_end, sizeof(map_end)},
+        {at + places[HEAP_LOG2_SEGMENT].offset, log2, places[HEAP_LOG2_SEGMENT].width},
+    };
+    if (!at || !memory_read_pieces(hotspot->memory, pieces, sizeof(pieces) / sizeof(*pieces))) {
+        return false;
+    }
+    int64_t segment = hotspot_load_integer(log2, places[HEAP_LOG2_SEGMENT].width, true);
+    if (!heap->low || heap->end <= heap->low || !heap->map || map_end <= heap->map || segment < 3 ||
+        segment > 30 || (uint64_t)(heap->end - heap->low) >> LARGEST_LOG2 != 0) {
+        return false;
+    }
+    heap->log2 = (unsigned)segment;
+    heap->map_size = (size_t)(map_end - heap->map);
+    return (size_t)(heap->end - heap->low) >> segment <= heap->map_size;
+}
+
+/* Where the JVM's descriptions of its heaps are; 0: nowhere as yet, or nowhere that makes sense. */
+static size_t list_heaps(struct hotspot *hotspot, const char *heaps[MAX_HEAPS], bool *sane)
+{
+    int64_t array = 0;
+    *sane = true;
+    if (!hotspot->places[HEAPS].known) {
+        *sane = hotspot_read_static(hotspot, HEAP, &array);
+        heaps[0] = (const char *)(intptr_t)array;
+        return array ? 1 : 0;
+    }
+    if (!hotspot_read_static(hotspot, HEAPS, &array) || !array) {
+        return 0;
+    }
+    const char *at = (const char *)(intptr_t)array;
+    const struct place *length_place = &hotspot->places[ARRAY_LENGTH];
+    char length_copy[sizeof(int64_t)];
+    const char *data = NULL;
+    const struct memory_piece pieces[] = {
+        {at + length_place->offset, length_copy, length_place->width},
+        {at + hotspot->places[ARRAY_DATA].offset, &data, sizeof(data)},
+    };
+    *sane = memory_read_pieces(hotspot->memory, pieces, 2);
+    int64_t length = *sane ? hotspot_load_integer(length_copy, length_place->width, true) : 0;
+    if (length == 0) {
+        return 0;
+    }
+    *sane = length > 0 && length <= MAX_HEAPS &&
+            memory_read(hotspot->memory, data, heaps, (size_t)length * sizeof(*heaps));
+    return *sane ? (size_t)length : 0;
+}
+
+/*
+ * The code cache's heaps: all are reserved at once, when the JVM starts, and stay where they are.
+ * So they are looked up once, when there is code.
+ */
+static size_t find_heaps(struct hotspot *hotspot)
+{
+    const char *found[MAX_HEAPS];
+    bool sane = true;
+    size_t count = atomic_load(&hotspot->heap_count);
+    if (atomic_load(&hotspot->blobs) == TRUST_BROKEN) {
+        return 0;
+    }
+    if (count > 0) {
+        return count;
+    }
+    pthread_mutex_lock(&hotspot->heaps_lock);
+    count = atomic_load(&hotspot->heap_count);
+    if (count == 0) {
+        count = list_heaps(hotspot, found, &sane);
+        for (size_t i = 0; i < count && sane; i++) {
+            sane = read_heap(hotspot, found[i], &hotspot->heaps[i]);
+        }
+        atomic_store(&hotspot->heap_count, sane ? count : 0);
+    }
+    pthread_mutex_unlock(&hotspot->heaps_lock);
+    if (!sane) {
+        hotspot_distrust(hotspot, &hotspot->blobs,
+                         "no code heap where one should be; tiers and frame sizes are unknown");
+        count = 0;
+    }
+    return count;
+}
+
+/* The block around `address`, which lies in that heap; NULL: there is none, or a free one. */
+static const char *find_block(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                              const struct code_heap *heap, const char *address)
+{
+    enum { WINDOW = 256 }; /* segments to look at at a time */
+    unsigned char window[WINDOW];
+    size_t segment = (size_t)(address - heap->low) >> heap->log2;
+    size_t start = segment + 1;
+    while (true) {
+        if (segment < start) {
+            start = segment >= WINDOW ? segment - WINDOW + 1 : 0;
+            if (!hotspot_read_near(hotspot, nearby, heap->map + start, window,
+                                   segment - start + 1)) {
+                return NULL;
+            }
+        }
+        unsigned char back = window[segment - start];
+        if (back == 0) {
+            return heap->low + (segment << heap->log2);
+        }
+        if (back == 255 || back > segment) {
+            return NULL;
+        }
+        segment -= back;
+    }
+}
+
+/* A blob, and a copy of as much of it as our fields take. */
+struct blob {
+    const char *at;
+    size_t size; /* of the copy */
+    char copy[1024];
+};
+
+/* Copies the blob whose code of `size` bytes starts at `address`; false when there is none. */
+static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, const char *address,
+                      uint64_t size, struct blob *blob)
+{
+    char header[64];
+    const struct place *used = &hotspot->places[BLOCK_USED];
+    const char *block = NULL;
+    size_t count = find_heaps(hotspot);
+    for (size_t i = 0; i < count && !block; i++) {
+        const struct code_heap *heap = &hotspot->heaps[i];
+        if (address >= heap->low && address < heap->end) {
+            block = find_block(hotspot, nearby, heap, address);
+        }
+    }
+    /* A stub inside of a blob may even start the block's first segment. */
+    if (!block || address - block <= (ptrdiff_t)hotspot->block_header ||
+        hotspot->block_header > sizeof(header) || used->offset >= hotspot->block_header) {
+        return false;
+    }
+    blob->at = block + hotspot->block_header;
+    blob->size = hotspot->head < sizeof(blob->copy) ? hotspot->head : sizeof(blob->copy);
+    /* Up to the code's end all is there, whatever it is. */
+    if (blob->size > (size_t)(address - blob->at) + size) {
+        blob->size = (size_t)(address - blob->at) + (size_t)size;
+    }
+    int64_t blob_size = 0;
+    int64_t offset = 0;
+    if (!hotspot_read_near(hotspot, nearby, block, header, hotspot->block_header) ||
+        !hotspot_read_near(hotspot, nearby, blob->at, blob->copy, blob->size) ||
+        header[used->offset] == 0 ||
+        !hotspot_integer(hotspot, blob->copy, blob->size, BLOB_SIZE, &blob_size) ||
+        blob_size < address - blob->at) {
+        return false;
+    }
+    const char *code = hotspot_pointer(hotspot, blob->copy, blob->size, BLOB_CODE_BEGIN);
+    if (!code && hotspot_integer(hotspot, blob->copy, blob->size, BLOB_CODE_OFFSET, &offset)) {
+        code = blob->at + offset;
+    }
+    return code == address;
+}
+
+/* A field's value when it is one that makes sense, else -1. */
+static int32_t fact(const struct hotspot *hotspot, const struct blob *blob, enum field field,
+                    int64_t least, int64_t most)
+{
+    int64_t value = 0;
+    if (!hotspot_integer(hotspot, blob->copy, blob->size, field, &value) || value < least ||
+        value > most) {
+        return -1;
+    }
+    return (int32_t)value;
+}
+
+/* The same for a field that holds an address inside of the code: its offset. */
+static int32_t address_fact(const struct hotspot *hotspot, const struct blob *blob,
+                            enum field field, const char *code, uint64_t size)
+{
+    const char *value = hotspot_pointer(hotspot, blob->copy, blob->size, field);
+    return value >= code && (uint64_t)(value - code) < size ? (int32_t)(value - code) : -1;
+}
+
+/* Whether what each nmethod has is what none can have. */
+static bool is_absurd(const struct hotspot *hotspot, const struct blob *blob)
+{
+    int64_t value = 0;
+    /* CompLevel (compiler/compilerDefinitions.hpp) ends with 4; the entry of code that was entered
+     * in mid-method and is not any more is InvalidOSREntryBci, -2. */
+    return (hotspot_integer(hotspot, blob->copy, blob->size, NMETHOD_TIER, &value) &&
+            (value < 0 || value > 4)) ||
+           (hotspot_integer(hotspot, blob->copy, blob->size, NMETHOD_COMPILE_ID, &value) &&
+            value < 0) ||
+           (hotspot_integer(hotspot, blob->copy, blob->size, NMETHOD_ENTRY_BCI, &value) &&
+            (value < -2 || value > UINT16_MAX));
+}
+
+static void nmethod_facts(const struct hotspot *hotspot, const struct blob *blob, const char *code,
+                          uint64_t size, struct code_facts *facts)
+{
+    facts->tier = fact(hotspot, blob, NMETHOD_TIER, 0, 4);
+    facts->compile_id = fact(hotspot, blob, NMETHOD_COMPILE_ID, 0, INT32_MAX);
+    facts->verified_entry = address_fact(hotspot, blob, NMETHOD_VERIFIED_ENTRY, code, size);
+    if (facts->verified_entry < 0) {
+        facts->verified_entry = fact(hotspot, blob, NMETHOD_VERIFIED_OFFSET, 0, (int64_t)size - 1);
+    }
+    /* InvocationEntryBci is -1: entered from the start. */
+    facts->osr_bci = fact(hotspot, blob, NMETHOD_ENTRY_BCI, 0, UINT16_MAX);
+    if (facts->osr_bci >= 0) {
+        facts->osr_entry = address_fact(hotspot, blob, NMETHOD_OSR_ENTRY, code, size);
+    }
+}
+
+/*
+ * To JDK 22 all is in the blob, one behind the other: metadata, scopes, PcDescs, dependencies. From
+ * 25 on PcDescs and then scopes are in the immutable data, and the metadata is behind the
+ * relocations in the mutable data. What was in between is gone, and stays unknown to us. False:
+ * what is said of them cannot be.
+ */
+static bool find_scopes(const struct hotspot *hotspot, const struct blob *blob,
+                        struct hotspot_nmethod *nmethod)
+{
+    const char *copy = blob->copy;
+    const size_t size = blob->size;
+    int64_t pcs = 0;
+    int64_t scopes = 0;
+    int64_t end = 0;
+    int64_t metadata = 0;
+    int64_t metadata_end = 0;
+    const char *base = hotspot_pointer(hotspot, copy, size, NMETHOD_IMMUTABLE_DATA);
+    const char *mutable_data = hotspot_pointer(hotspot, copy, size, BLOB_MUTABLE_DATA);
+    if (!hotspot_integer(hotspot, copy, size, NMETHOD_PCS_OFFSET, &pcs)) {
+        return true;
+    }
+    if (base && mutable_data) {
+        if (!hotspot_integer(hotspot, copy, size, NMETHOD_SCOPES_OFFSET, &scopes) ||
+            !hotspot_integer(hotspot, copy, size, NMETHOD_IMMUTABLE_SIZE, &end) ||
+            !hotspot_integer(hotspot, copy, size, BLOB_RELOCATION_SIZE, &metadata) ||
+            !hotspot_integer(hotspot, copy, size, BLOB_MUTABLE_SIZE, &metadata_end)) {
+            return true;
+        }
+    } else if (!base && !mutable_data) {
+        const char *data = hotspot_pointer(hotspot, copy, size, NMETHOD_SCOPES);
+        base = mutable_data = blob->at;
+        if (data) {
+            scopes = data - base;
+        } else if (!hotspot_integer(hotspot, copy, size, NMETHOD_SCOPES_OFFSET, &scopes)) {
+            return true;
+        }
+        if (!hotspot_integer(hotspot, copy, size, NMETHOD_DEPENDENCIES_OFFSET, &end) ||
+            !hotspot_integer(hotspot, copy, size, NMETHOD_METADATA_OFFSET, &metadata)) {
+            return true;
+        }
+        metadata_end = scopes;
+    } else {
+        return true;
+    }
+    int64_t first = pcs < scopes ? pcs : scopes;
+    if (first < 0 || end < pcs || end < scopes || metadata < 0 || metadata_end < metadata) {
+        return false;
+    }
+    nmethod->data = base + first;
+    nmethod->data_size = (size_t)(end - first);
+    nmethod->pcs_at = (size_t)(pcs - first);
+    nmethod->scopes_at = (size_t)(scopes - first);
+    nmethod->metadata = mutable_data + metadata;
+    nmethod->metadata_count = (size_t)(metadata_end - metadata) / sizeof(void *);
+    return true;
+}
+
+/* Copies the blob whose code is that, and fills in what is known of every blob. */
+static bool blob_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const char *code,
+                       uint64_t size, struct code_facts *facts, struct blob *blob)
+{
+    enum { MAX_FRAME_WORDS = 1 << 20 };
+    if (!hotspot || size == 0 || size > INT32_MAX ||
+        !find_blob(hotspot, nearby, code, size, blob)) {
+        return false;
+    }
+    int32_t words = fact(hotspot, blob, BLOB_FRAME_SIZE, 1, MAX_FRAME_WORDS);
+    facts->frame_size = words > 0 ? words * (int32_t)sizeof(void *) : -1;
+    facts->frame_complete = fact(hotspot, blob, BLOB_FRAME_COMPLETE, 0, (int64_t)size);
+    return true;
+}
+
+void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *address,
+                   uint64_t size, struct code_facts *facts)
+{
+    struct blob blob;
+    (void)blob_facts(hotspot, nearby, address, size, facts, &blob);
+}
+
+void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                            const void *address, uint64_t size, struct code_facts *facts,
+                            struct hotspot_nmethod *nmethod)
+{
+    struct blob blob;
+    *nmethod = (struct hotspot_nmethod){0};
+    if (!blob_facts(hotspot, nearby, address, size, facts, &blob)) {
+        return;
+    }
+    if (is_absurd(hotspot, &blob)) {
+        hotspot_distrust(hotspot, &hotspot->blobs,
+                         "an nmethod without a tier; tiers and frame sizes are unknown");
+        facts->frame_size = facts->frame_complete = -1;
+        return;
+    }
+    nmethod_facts(hotspot, &blob, address, size, facts);
+    nmethod->method = hotspot_pointer(hotspot, blob.copy, blob.size, NMETHOD_METHOD);
+    if (!find_scopes(hotspot, &blob, nmethod)) {
+        hotspot_scopes_broken(hotspot);
+    }
+}
+
+int32_t hotspot_compilation_in_use(struct hotspot *hotspot, const void *address)
+{
+    struct blob blob;
+    const char *code = NULL;
+    if (!hotspot || !find_blob(hotspot, NULL, address, 0, &blob) || is_absurd(hotspot, &blob)) {
+        return -1;
+    }
+    /* Before an nmethod goes, its method has left it (nmethod::unlink_from_method). */
+    const char *method = hotspot_pointer(hotspot, blob.copy, blob.size, NMETHOD_METHOD);
+    return method && hotspot_read_pointer(hotspot, method, METHOD_CODE, &code) && code == blob.at
+               ? fact(hotspot, &blob, NMETHOD_COMPILE_ID, 0, INT32_MAX)
+               : -1;
+}

@@ -1,0 +1,189 @@
+/*
+ * What HotSpot knows of its code and its methods beyond what it tells through JVMTI: tier, on-stack
+ * replacement, frame size, entry points, which Method a piece of code was compiled from and which
+ * it inlined, where the bytecodes of a class's methods are. Read out of the JVM's own structures by
+ * the layout tables that it exports for the serviceability agent (gHotSpotVMStructs and its like).
+ *
+ * Nothing depends on it: in a JVM that has no tables, or has other fields or types than those we
+ * know, the facts stay unknown, and JVMTI tells the rest. Nor does it depend on the tables being
+ * true: every pointer is followed by way of the kernel (agent/hotspot/hotspot_memory.h), which
+ * survives any, and what is found is held against what JVMTI says. No jmethodID is ever followed:
+ * from JDK 26 on it is a number.
+ *
+ * Every function may be called on any thread. Where a parameter may be NULL it says so.
+ */
+#ifndef JD_AGENT_HOTSPOT_H
+#define JD_AGENT_HOTSPOT_H
+
+#include "agent/methods/inlines.h"
+#include "agent/methods/java_method.h"
+#include "writer/code.h"
+
+#include <jvmti.h>
+#include <jvmticmlr.h>
+
+struct hotspot;
+
+/* Finds the tables of the JVM of that major version that `vm` belongs to. NULL: it has none that we
+ * understand, or no memory. */
+struct hotspot *hotspot_new(JavaVM *vm, int major);
+void hotspot_free(struct hotspot *hotspot); /* NULL is fine */
+
+/*
+ * What a thread has read lately, so that it need not read it again: for one callback, or for all of
+ * a replay's. It belongs to one callback at a time. NULL, where one is asked for, is as good but
+ * slower.
+ */
+struct hotspot_nearby;
+struct hotspot_nearby *hotspot_nearby_new(void);         /* NULL: no memory */
+void hotspot_nearby_free(struct hotspot_nearby *nearby); /* NULL is fine */
+
+/*
+ * A callback begins that tells of the code of `size` bytes at `code`, which can be read.
+ * `replay`: what the callbacks of one replay have in common and those of no other, where the JVM
+ * gathered all code before it told of the first, and keeps all of it alive until it has told of it;
+ * 0: one that is not so, and the replay before has ended.
+ */
+void hotspot_nearby_begin(struct hotspot_nearby *nearby, uint64_t replay, const void *code,
+                          uint64_t size);
+
+/* Whether what is read now is kept for the replay's other callbacks. */
+bool hotspot_nearby_lasts(const struct hotspot_nearby *nearby);
+
+/* ---- Code (hotspot.c, hotspot_scopes.c) ---- */
+
+/*
+ * Fills in what can be known of the code at `address`, which must be alive: call it in the JVMTI
+ * callback that tells of the code. Leaves the rest of *facts as it is. hotspot may be NULL.
+ */
+void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *address,
+                   uint64_t size, struct code_facts *facts);
+
+/* What the code of a Java method is made of. All zeroes: not known. */
+struct hotspot_nmethod {
+    const void *method; /* HotSpot's Method that it was compiled from */
+    const char *data;   /* PcDescs and scopes, in whatever order, at these offsets */
+    size_t data_size;
+    size_t pcs_at;
+    size_t scopes_at;
+    const char *metadata; /* an array of pointers, Methods among them */
+    size_t metadata_count;
+};
+
+/* The same for code that belongs to a Java method, and what it is made of. */
+void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                            const void *address, uint64_t size, struct code_facts *facts,
+                            struct hotspot_nmethod *nmethod);
+
+/*
+ * The number of the compilation whose code starts at `address`, and which calls of its method go
+ * to. -1: there is none, nothing is in use, only code that was entered in mid-method is, or it is
+ * not to be had. The address may be anybody's by now. hotspot may be NULL.
+ */
+int32_t hotspot_compilation_in_use(struct hotspot *hotspot, const void *address);
+
+/*
+ * The Methods of an nmethod's inline record: one for each frame of each of the record's places, in
+ * their order, as keys for an inline builder. Set it to all zeroes at first; it keeps its memory
+ * from one call to the next.
+ */
+struct hotspot_scopes {
+    method_key *methods;
+    size_t count, room;
+    char *copy; /* of PcDescs and scopes, and behind them the metadata */
+    size_t copy_room;
+};
+
+/*
+ * Finds them, in the callback that hands out the record. False: they are not to be had, or the
+ * nmethod does not say what the record says, place by place and bytecode by bytecode. hotspot may
+ * be NULL.
+ */
+bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                         const struct hotspot_nmethod *nmethod, const void *address,
+                         const jvmtiCompiledMethodLoadInlineRecord *record,
+                         struct hotspot_scopes *scopes);
+void hotspot_scopes_free(struct hotspot_scopes *scopes);
+
+/* ---- Methods (hotspot_class.c, hotspot_method.c) ---- */
+
+/*
+ * Holds what we read of a class against what JVMTI says of it. Until this has been called, in the
+ * live phase and on a thread of the JVM's, the functions below know nothing; when the two differ
+ * they never do, and a message says so. Does nothing the second time. hotspot may be NULL.
+ */
+void hotspot_prove(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni);
+
+/* Whether they know something: so interpreted frames can be named. hotspot may be NULL. */
+bool hotspot_knows_methods(const struct hotspot *hotspot);
+
+/* Whether they may come to, or do. hotspot may be NULL. */
+bool hotspot_may_know_methods(const struct hotspot *hotspot);
+
+/* One method as HotSpot has it. The text is modified UTF-8. */
+struct hotspot_method {
+    uint64_t address;   /* of the Method, as an interpreted frame has it */
+    uint64_t bytecodes; /* address of the first one, as an interpreted frame has it */
+    uint32_t bytecode_size;
+    bool native;
+    bool private_static; /* see agent/methods/source_name.h */
+    const void *pool;    /* its ConstantPool, which the methods of its version of the class share */
+    const char *name;
+    const char *descriptor;
+    struct line_entry *lines; /* in the order of line_table_sort */
+    uint32_t line_count;
+    uint64_t identity; /* a hash: another method at the address has another one */
+};
+
+/* What has been read; it keeps its memory from one call to the next. Set it to all zeroes at first.
+ */
+struct hotspot_methods {
+    struct hotspot_method *methods;
+    size_t count;
+    struct hotspot_workspace *workspace;
+};
+
+/* So many classes are read at once at most; what costs is not the bytes but the number of reads. */
+enum { HOTSPOT_CLASSES_MAX = 32 };
+
+/*
+ * Reads the methods that classes have now, with those that no id was ever made for: those of one
+ * class behind those of another, counts[i] of them the i-th class's. The classes are prepared, no
+ * arrays and no primitive types. `brief`: no more than addresses and identities, in a fraction of
+ * the time. False: those of one of them are not to be had; each alone may tell which.
+ */
+bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, const jclass *classes,
+                           size_t count, bool brief, struct hotspot_methods *methods,
+                           size_t *counts);
+
+/* Reads one method that is kept alive by code that was compiled from it. False: not to be had. */
+bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *method,
+                        struct hotspot_methods *methods);
+
+void hotspot_methods_free(struct hotspot_methods *methods);
+
+/* How a Method that code was compiled from and the id that JVMTI tells of it go together. */
+enum hotspot_bond {
+    HOTSPOT_UNKNOWN,
+    HOTSPOT_SAME,    /* JVMTI's answers about the id are about that Method */
+    HOTSPOT_ANOTHER, /* they are about another one: see agent/methods/method_cache.c */
+};
+
+/*
+ * Tells it for a Method that is alive. *class_key is something that the methods of its class have
+ * in common, and those of no other class or version of it, for as long as one of them is alive;
+ * NULL: unknown. hotspot and method may be NULL.
+ */
+enum hotspot_bond hotspot_bond(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                               const void *method, jmethodID id, const void **class_key);
+
+/* ---- Threads (hotspot_thread.c) ---- */
+
+/*
+ * The kernel's id of the thread that a JavaThread (Thread.eetop in Java) stands for, which may be
+ * about to end: it did exist if eetop is still the same afterwards. 0: not to be had. hotspot may
+ * be NULL.
+ */
+uint32_t hotspot_thread_id(const struct hotspot *hotspot, const void *java_thread);
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * Which Method each inlined frame is of
+ *
+ * JVMTI's inline record has jmethodIDs, and an id stands for what the method is now: of a class
+ * that was redefined the new one, also in code that was compiled from the old. The nmethod itself
+ * has the Methods. It describes each place of its code by a PcDesc (code/pcDesc.hpp), which leads
+ * to a row of scopes, from the innermost frame to the compiled method:
+ *
+ *   sender    where the next scope starts; 0: there is none
+ *   method    its number in the nmethod's metadata, from 1 on
+ *   bci + 1
+ *
+ * each an UNSIGNED5 number (utilities/unsigned5.hpp). JVMTI's record was made from just these (see
+ * create_inline_record in prims/jvmtiExport.cpp), leaving out PcDescs without a scope: so the two
+ * must agree in everything they both say, and what does not is not believed.
+ */
+#include "agent/hotspot/hotspot_fields.h"
+#include "agent/hotspot/unsigned5.h"
+
+#include <stdlib.h>
+
+/* Larger nmethods than any there is room for in a code cache's heap. */
+#define DATA_MAX ((size_t)64 << 20)
+
+static bool reserve(struct hotspot_scopes *scopes, size_t methods, size_t bytes)
+{
+    if (methods > scopes->room) {
+        method_key *grown = realloc(scopes->methods, methods * sizeof(void *));
+        if (!grown) {
+            return false;
+        }
+        scopes->methods = grown;
+        scopes->room = methods;
+    }
+    if (bytes > scopes->copy_room) {
+        char *grown = realloc(scopes->copy, bytes);
+        if (!grown) {
+            return false;
+        }
+        scopes->copy = grown;
+        scopes->copy_room = bytes;
+    }
+    return true;
+}
+
+void hotspot_scopes_free(struct hotspot_scopes *scopes)
+{
+    free(scopes->methods);
+    free(scopes->copy);
+    *scopes = (struct hotspot_scopes){0};
+}
+
+/* What is being decoded: the copies of hotspot_nmethod's parts. */
+struct decoder {
+    const struct hotspot *hotspot;
+    const struct hotspot_nmethod *nmethod;
+    const char *data;
+    const char *metadata;
+    unsigned excluded;
+};
+
+/* The Methods of one place's frames, as they must be by JVMTI's record. */
+static bool decode_place(const struct decoder *decoder, uint32_t scope, const PCStackInfo *info,
+                         method_key *methods)
+{
+    const struct hotspot_nmethod *nmethod = decoder->nmethod;
+    const uint8_t *scopes = (const uint8_t *)decoder->data + nmethod->scopes_at;
+    const uint8_t *end = (const uint8_t *)decoder->data + nmethod->data_size;
+    for (jint depth = 0; depth < info->numstackframes; depth++) {
+        uint32_t sender = 0;
+        uint32_t method = 0;
+        uint32_t bci = 0;
+        if (scope == 0 || scope >= (size_t)(end - scopes)) {
+            return false;
+        }
+        const uint8_t *at = scopes + scope;
+        if (!unsigned5_get(&at, end, decoder->excluded, &sender) ||
+            !unsigned5_get(&at, end, decoder->excluded, &method) ||
+            !unsigned5_get(&at, end, decoder->excluded, &bci) || method == 0 ||
+            method > nmethod->metadata_count || (jint)(bci - 1) != info->bcis[depth]) {
+            return false;
+        }
+        memcpy(&methods[depth], decoder->metadata + (method - 1) * sizeof(void *), sizeof(void *));
+        scope = sender;
+    }
+    return scope == 0 && info->numstackframes > 0 &&
+           methods[info->numstackframes - 1] == (method_key)nmethod->method;
+}
+
+/* All of them, PcDesc by PcDesc and place by place. */
+static bool decode(const struct decoder *decoder, const char *address,
+                   const jvmtiCompiledMethodLoadInlineRecord *record, struct hotspot_scopes *scopes)
+{
+    const struct hotspot *hotspot = decoder->hotspot;
+    const struct hotspot_nmethod *nmethod = decoder->nmethod;
+    size_t end = nmethod->scopes_at > nmethod->pcs_at ? nmethod->scopes_at : nmethod->data_size;
+    jint place = 0;
+    scopes->count = 0;
+    for (size_t at = nmethod->pcs_at; at + hotspot->pc <= end; at += hotspot->pc) {
+        int64_t offset = 0;
+        int64_t scope = 0;
+        if (!hotspot_integer(hotspot, decoder->data + at, hotspot->pc, PC_OFFSET, &offset) ||
+            !hotspot_integer(hotspot, decoder->data + at, hotspot->pc, PC_SCOPE, &scope)) {
+            return false;
+        }
+        if (scope == 0) {
+            continue;
+        }
+        const PCStackInfo *info = place < record->numpcs ? &record->pcinfo[place] : NULL;
+        if (!info || (const char *)info->pc != address + offset || scope < 0 ||
+            scope > UINT32_MAX ||
+            !decode_place(decoder, (uint32_t)scope, info, scopes->methods + scopes->count)) {
+            return false;
+        }
+        scopes->count += (size_t)info->numstackframes;
+        place++;
+    }
+    return place == record->numpcs;
+}
+
+/* How many frames the record has in all; 0: not the record of any nmethod. */
+static size_t count_frames(const jvmtiCompiledMethodLoadInlineRecord *record)
+{
+    size_t frames = 0;
+    for (jint i = 0; i < record->numpcs; i++) {
+        jint depth = record->pcinfo[i].numstackframes;
+        if (depth < 1) {
+            return 0;
+        }
+        frames += (size_t)depth;
+    }
+    return frames;
+}
+
+/* Copies what small nmethods have in one page, or two, page by page. */
+static bool read_data(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                      const struct hotspot_nmethod *nmethod, char *to)
+{
+    enum { SMALL = 1024 };
+    const struct memory_piece pieces[] = {
+        {nmethod->data, to, nmethod->data_size},
+        {nmethod->metadata, to + nmethod->data_size, nmethod->metadata_count * sizeof(void *)},
+    };
+    if (pieces[0].size + pieces[1].size > SMALL) {
+        return memory_read_pieces(hotspot->memory, pieces, 2);
+    }
+    return hotspot_read_near(hotspot, nearby, pieces[0].from, pieces[0].to, pieces[0].size) &&
+           hotspot_read_near(hotspot, nearby, pieces[1].from, pieces[1].to, pieces[1].size);
+}
+
+void hotspot_scopes_broken(struct hotspot *hotspot)
+{
+    hotspot_distrust(hotspot, &hotspot->scopes,
+                     "scopes of inlined methods; code inlined from a class that is redefined may "
+                     "get the lines of its other version");
+}
+
+bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                         const struct hotspot_nmethod *nmethod, const void *address,
+                         const jvmtiCompiledMethodLoadInlineRecord *record,
+                         struct hotspot_scopes *scopes)
+{
+    size_t frames = count_frames(record);
+    size_t metadata_size = nmethod->metadata_count * sizeof(void *);
+    if (!hotspot || !nmethod->data || !nmethod->method || frames == 0 ||
+        atomic_load(&hotspot->scopes) == TRUST_BROKEN || hotspot->pc == 0 ||
+        !hotspot->places[PC_OFFSET].known || !hotspot->places[PC_SCOPE].known) {
+        return false;
+    }
+    bool good = nmethod->data_size <= DATA_MAX && metadata_size <= DATA_MAX;
+    if (good && !reserve(scopes, frames, nmethod->data_size + metadata_size)) {
+        return false;
+    }
+    if (good && frames == (size_t)record->numpcs) { /* nothing is inlined */
+        for (size_t i = 0; i < frames; i++) {
+            scopes->methods[i] = (method_key)nmethod->method;
+        }
+        scopes->count = frames;
+        return true;
+    }
+    const struct decoder decoder = {
+        .hotspot = hotspot,
+        .nmethod = nmethod,
+        .data = scopes->copy,
+        .metadata = scopes->copy + nmethod->data_size,
+        .excluded = unsigned5_excluded(hotspot->major),
+    };
+    good = good && read_data(hotspot, nearby, nmethod, scopes->copy) &&
+           decode(&decoder, address, record, scopes);
+    if (good) {
+        int unproven = TRUST_UNPROVEN;
+        (void)atomic_compare_exchange_strong(&hotspot->scopes, &unproven, TRUST_PROVEN);
+    } else if (atomic_load(&hotspot->scopes) == TRUST_UNPROVEN) {
+        hotspot_scopes_broken(hotspot);
+    }
+    return good;
+}

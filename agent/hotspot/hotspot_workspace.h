@@ -1,0 +1,55 @@
+/*
+ * Memory to read methods into, used again and again. The inside of agent/hotspot/hotspot.h.
+ */
+#ifndef JD_AGENT_HOTSPOT_WORKSPACE_H
+#define JD_AGENT_HOTSPOT_WORKSPACE_H
+
+#include "agent/hotspot/hotspot_fields.h"
+
+/* What is being read of one method. */
+struct raw_method {
+    const char *address;      /* of the Method */
+    const char *const_method; /* its address */
+    char *copy;               /* of the ConstMethod, with bytecodes and lines */
+    size_t size;              /* of the copy */
+    const char *pool;         /* its ConstantPool's address */
+    size_t pool_copy;         /* the small piece that has a copy of its head */
+    const char *symbols[2];   /* addresses: name, descriptor */
+    int64_t lengths[2];       /* of them */
+    int64_t access;           /* flags, JVMS 4.6 */
+};
+
+struct hotspot_workspace {
+    struct hotspot_nearby *nearby; /* to read by; NULL: by nothing */
+    struct hotspot_method *methods;
+    struct raw_method *raw;
+    struct memory_piece *pieces;
+    char *small;          /* SMALL_PIECE bytes for each piece */
+    size_t room;          /* methods */
+    const char **array;   /* the Methods of classes, one class's behind another's */
+    const char **holders; /* the Klass of each */
+    size_t array_room;
+    char *copies; /* ConstMethods */
+    size_t copies_room;
+    char *text;
+    size_t text_room;
+    struct line_entry *lines;
+    size_t line_count, line_room;
+};
+
+/* A copy of a Method's or ConstMethod's head is no larger; nor is a ConstantPool's. */
+enum { SMALL_PIECE = 96 };
+
+/*
+ * Reads the methods at these addresses into methods->methods. `holders` are what their constant
+ * pools have to belong to; NULL: anything. `nearby` may be NULL. False: one of them is not to be
+ * had, or no memory.
+ */
+bool hotspot_read_methods(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                          const char *const *addresses, const char *const *holders, size_t count,
+                          bool brief, struct hotspot_methods *methods);
+
+/* The workspace, made at the first use; NULL: no memory. */
+struct hotspot_workspace *hotspot_workspace(struct hotspot_methods *methods);
+
+#endif

@@ -1,0 +1,432 @@
+/*
+ * How the tree is built
+ *
+ * HotSpot describes its code place by place, each with a full stack from the innermost inlined
+ * method out to the compiled one, and with DebugNonSafepoints there are thousands of places a
+ * method. Neighbours share most of their stack, so the stack of the last place (`path`, outermost
+ * first) is kept, and only the frames inside of the first difference are looked at again.
+ *
+ * A node is one method inlined at one line of one parent node; it is found again by a hash over
+ * these three. New nodes get the next number, so parents come before their children, but when the
+ * code returns to an earlier part of the tree the numbers are no longer depth-first: then they are
+ * dealt out again at the end.
+ */
+#include "agent/methods/inlines.h"
+
+#include "agent/methods/source_map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+/* A node while the tree grows. */
+struct growing_node {
+    method_key key;
+    const struct java_method *method;
+    uint32_t parent;
+    uint32_t call_line;
+    uint32_t first_child;
+    uint32_t last_child;
+    uint32_t next_sibling;
+    uint32_t slot;   /* in the hash */
+    uint32_t number; /* in depth-first order */
+};
+
+/* One frame of the stack of the last place. */
+struct path_frame {
+    method_key key;
+    int32_t bci;
+    uint32_t own;  /* the method's node */
+    uint32_t node; /* the same, or what the compiler of its language inlined into it there */
+    uint32_t line; /* in that one's file */
+};
+
+struct inline_builder {
+    enum inline_depth depth;
+    uint32_t size;
+    method_resolver resolve;
+    void *context;
+    bool failed;         /* out of memory */
+    bool depth_first;    /* the nodes' indices are */
+    uint32_t end;        /* of what was added */
+    uint32_t path_count; /* frames of `path` in use */
+
+    struct growing_node *growing;
+    uint32_t growing_count, growing_room;
+    struct path_frame *path;
+    uint32_t path_room;
+    uint32_t *slots; /* hash of the nodes, NONE: free; a power of two */
+    uint32_t slot_count;
+    struct code_row *rows;
+    uint32_t row_count, row_room;
+    struct inline_range *ranges;
+    uint32_t range_count, range_room;
+    struct inline_node *nodes;
+    uint32_t node_room;
+};
+
+/* Makes room for `count` elements of `size` bytes; false when there is no memory. */
+static bool reserve(void **array, uint32_t *room, uint32_t count, size_t size)
+{
+    if (count <= *room) {
+        return true;
+    }
+    uint32_t more = *room ? *room : 32;
+    while (more < count) {
+        if (more > UINT32_MAX / 2) {
+            return false;
+        }
+        more *= 2;
+    }
+    void *grown = realloc(*array, (size_t)more * size);
+    if (!grown) {
+        return false;
+    }
+    *array = grown;
+    *room = more;
+    return true;
+}
+
+#define RESERVE(builder, array, room, count)                                                       \
+    reserve((void **)&(builder)->array, &(builder)->room, (count), sizeof(*(builder)->array))
+
+struct inline_builder *inline_builder_new(void)
+{
+    return calloc(1, sizeof(struct inline_builder));
+}
+
+void inline_builder_free(struct inline_builder *builder)
+{
+    if (!builder) {
+        return;
+    }
+    free(builder->growing);
+    free(builder->path);
+    free(builder->slots);
+    free(builder->rows);
+    free(builder->ranges);
+    free(builder->nodes);
+    free(builder);
+}
+
+static uint32_t slot_of(const struct inline_builder *builder, uint32_t parent, method_key key,
+                        uint32_t call_line)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= (((uint64_t)parent << 32) | call_line) * UINT64_C(0xc2b2ae3d27d4eb4f);
+    hash ^= hash >> 29;
+    return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (builder->slot_count - 1);
+}
+
+static void insert_slot(struct inline_builder *builder, uint32_t index)
+{
+    struct growing_node *node = &builder->growing[index];
+    uint32_t slot = slot_of(builder, node->parent, node->key, node->call_line);
+    while (builder->slots[slot] != NONE) {
+        slot = (slot + 1) & (builder->slot_count - 1);
+    }
+    builder->slots[slot] = index;
+    node->slot = slot;
+}
+
+/* Keeps the hash at most half full. */
+static bool reserve_slots(struct inline_builder *builder)
+{
+    if (builder->growing_count * 2 < builder->slot_count) {
+        return true;
+    }
+    uint32_t count = builder->slot_count ? builder->slot_count * 2 : 64;
+    uint32_t *slots = realloc(builder->slots, count * sizeof(*slots));
+    if (!slots) {
+        return false;
+    }
+    builder->slots = slots;
+    builder->slot_count = count;
+    memset(slots, 0xff, count * sizeof(*slots));
+    for (uint32_t i = 0; i < builder->growing_count; i++) {
+        insert_slot(builder, i);
+    }
+    return true;
+}
+
+static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32_t call_line,
+                         method_key key, const struct java_method *method)
+{
+    uint32_t index = builder->growing_count;
+    if (!RESERVE(builder, growing, growing_room, index + 1) || !reserve_slots(builder)) {
+        builder->failed = true;
+        return NONE;
+    }
+    struct growing_node *nodes = builder->growing;
+    nodes[index] = (struct growing_node){.key = key,
+                                         .method = method,
+                                         .parent = parent,
+                                         .call_line = call_line,
+                                         .first_child = NONE,
+                                         .last_child = NONE,
+                                         .next_sibling = NONE,
+                                         .number = index};
+    builder->growing_count++;
+    if (parent != NONE) {
+        if (nodes[parent].last_child == NONE) {
+            nodes[parent].first_child = index;
+            /* Depth-first so far only if nothing was numbered since the parent itself. */
+            builder->depth_first &= parent + 1 == index;
+        } else {
+            nodes[nodes[parent].last_child].next_sibling = index;
+            /* The numbers between belong to the elder sibling's descendants, or they do not. */
+            uint32_t above = index - 1;
+            while (above > parent) {
+                above = nodes[above].parent;
+            }
+            builder->depth_first &= above == parent;
+        }
+        nodes[parent].last_child = index;
+    }
+    insert_slot(builder, index);
+    return index;
+}
+
+/*
+ * The node of a method called at `call_line` of `parent`; NONE when the method is unknown. `method`
+ * is NULL where the key has to tell it.
+ */
+static uint32_t child_node(struct inline_builder *builder, uint32_t parent, uint32_t call_line,
+                           method_key key, const struct java_method *method)
+{
+    const struct growing_node *nodes = builder->growing;
+    for (uint32_t slot = slot_of(builder, parent, key, call_line); builder->slots[slot] != NONE;
+         slot = (slot + 1) & (builder->slot_count - 1)) {
+        uint32_t index = builder->slots[slot];
+        if (nodes[index].parent == parent && nodes[index].key == key &&
+            nodes[index].call_line == call_line) {
+            return index;
+        }
+    }
+    if (!method) {
+        method = builder->resolve(builder->context, key);
+    }
+    return method ? new_node(builder, parent, call_line, key, method) : NONE;
+}
+
+void inline_builder_begin(struct inline_builder *builder, enum inline_depth depth, uint32_t size,
+                          method_key root_key, const struct java_method *root,
+                          method_resolver resolve, void *context)
+{
+    builder->depth = depth;
+    builder->size = size;
+    builder->resolve = resolve;
+    builder->context = context;
+    builder->failed = false;
+    builder->depth_first = true;
+    builder->end = 0;
+    /* Not the whole hash: one large method must not make all the small ones behind it slow. */
+    for (uint32_t i = 0; i < builder->growing_count; i++) {
+        builder->slots[builder->growing[i].slot] = NONE;
+    }
+    builder->growing_count = 0;
+    builder->path_count = 0;
+    builder->row_count = 0;
+    builder->range_count = 0;
+    new_node(builder, NONE, 0, root_key, root);
+}
+
+static void add_row(struct inline_builder *builder, uint32_t offset, const struct source_file *file,
+                    uint32_t line)
+{
+    if (line == 0 || !file) {
+        return; /* the row before goes on */
+    }
+    if (builder->row_count > 0) {
+        const struct code_row *last = &builder->rows[builder->row_count - 1];
+        if (last->line == line && last->file == file) {
+            return;
+        }
+    }
+    if (!RESERVE(builder, rows, row_room, builder->row_count + 1)) {
+        builder->failed = true;
+        return;
+    }
+    /* Nothing known of what stood before the first row: let it start with the code. */
+    builder->rows[builder->row_count] =
+        (struct code_row){.offset = builder->row_count ? offset : 0, .line = line, .file = file};
+    builder->row_count++;
+}
+
+static void add_range(struct inline_builder *builder, uint32_t offset, uint32_t node, uint32_t line)
+{
+    if (builder->range_count > 0) {
+        const struct inline_range *last = &builder->ranges[builder->range_count - 1];
+        if (last->node == node && last->line == line) {
+            return;
+        }
+    }
+    if (!RESERVE(builder, ranges, range_room, builder->range_count + 1)) {
+        builder->failed = true;
+        return;
+    }
+    builder->ranges[builder->range_count++] =
+        (struct inline_range){.offset = offset, .node = node, .line = line};
+}
+
+/* A frame's line, and the node that it is in: see source_map.h. */
+static void locate(struct inline_builder *builder, struct path_frame *frame)
+{
+    const struct java_method *method = builder->growing[frame->own].method;
+    struct source_line at = source_map_find(method->map, java_method_line(method, frame->bci));
+    frame->node = frame->own;
+    frame->line = at.line;
+    if (at.inlined && builder->depth != INLINE_OFF) {
+        uint32_t node =
+            child_node(builder, frame->own, at.line, (method_key)(uintptr_t)at.inlined, at.inlined);
+        if (node != NONE) {
+            frame->node = node;
+            frame->line = at.inlined_line;
+        }
+    }
+}
+
+/* Brings `path` to the stack given; frames of unknown methods, and what they called, are left out.
+ */
+static void follow(struct inline_builder *builder, const method_key *methods, const int32_t *bcis,
+                   uint32_t n)
+{
+    struct path_frame *path = builder->path;
+    uint32_t known = n < builder->path_count ? n : builder->path_count;
+    uint32_t depth = 0;
+    while (depth < known && path[depth].key == methods[n - 1 - depth] &&
+           path[depth].bci == bcis[n - 1 - depth]) {
+        depth++;
+    }
+    /* The first frame that differs is still the same node if it only went on to another bytecode.
+     */
+    bool same_node = depth < known && path[depth].key == methods[n - 1 - depth];
+    builder->path_count = depth;
+    for (; depth < n; depth++) {
+        method_key key = methods[n - 1 - depth];
+        uint32_t node = 0;
+        if (same_node) {
+            node = path[depth].own;
+        } else if (depth > 0) {
+            node = child_node(builder, path[depth - 1].node, path[depth - 1].line, key, NULL);
+        } else if (key != builder->growing[0].key) {
+            node = NONE; /* not a stack of this method's */
+        }
+        if (node == NONE) {
+            return;
+        }
+        same_node = false;
+        path[depth] = (struct path_frame){.key = key, .bci = bcis[n - 1 - depth], .own = node};
+        locate(builder, &path[depth]);
+        builder->path_count = depth + 1;
+    }
+}
+
+void inline_builder_add(struct inline_builder *builder, uint32_t end, const method_key *methods,
+                        const int32_t *bcis, int32_t n)
+{
+    uint32_t offset = builder->end;
+    if (end > builder->size) {
+        end = builder->size;
+    }
+    if (end <= offset || builder->failed) {
+        return;
+    }
+    if (n < 0 || !RESERVE(builder, path, path_room, (uint32_t)n)) {
+        builder->failed = true;
+        return;
+    }
+    if (builder->depth == INLINE_OFF && n > 0) {
+        follow(builder, methods + n - 1, bcis + n - 1, 1);
+    } else {
+        follow(builder, methods, bcis, (uint32_t)n);
+    }
+    builder->end = end;
+
+    const struct java_method *root = builder->growing[0].method;
+    const struct source_file *file = root->method.file;
+    uint32_t line = root->method.first_line;
+    for (uint32_t depth = builder->path_count; depth-- > 0;) {
+        const struct java_method *method = builder->growing[builder->path[depth].node].method;
+        if (builder->path[depth].line != 0 && method->method.file) {
+            file = method->method.file;
+            line = builder->path[depth].line;
+            break;
+        }
+    }
+    add_row(builder, offset, file, line);
+    if (builder->depth == INLINE_FULL) {
+        const struct path_frame *leaf =
+            builder->path_count ? &builder->path[builder->path_count - 1] : NULL;
+        add_range(builder, offset, leaf ? leaf->node : 0, leaf ? leaf->line : 0);
+    }
+}
+
+/* Deals out the numbers depth-first. */
+static void number_nodes(struct inline_builder *builder)
+{
+    struct growing_node *nodes = builder->growing;
+    uint32_t number = 0;
+    for (uint32_t at = 0; at != NONE;) {
+        nodes[at].number = number++;
+        if (nodes[at].first_child != NONE) {
+            at = nodes[at].first_child;
+            continue;
+        }
+        while (at != NONE && nodes[at].next_sibling == NONE) {
+            at = nodes[at].parent;
+        }
+        at = at == NONE ? NONE : nodes[at].next_sibling;
+    }
+    for (uint32_t i = 0; i < builder->range_count; i++) {
+        builder->ranges[i].node = nodes[builder->ranges[i].node].number;
+    }
+}
+
+static bool finish_nodes(struct inline_builder *builder)
+{
+    if (!RESERVE(builder, nodes, node_room, builder->growing_count)) {
+        return false;
+    }
+    if (!builder->depth_first) {
+        number_nodes(builder);
+    }
+    const struct growing_node *growing = builder->growing;
+    for (uint32_t i = 0; i < builder->growing_count; i++) {
+        builder->nodes[growing[i].number] =
+            (struct inline_node){.method = &growing[i].method->method,
+                                 .parent = i ? growing[growing[i].parent].number : 0,
+                                 .call_line = growing[i].call_line};
+    }
+    return true;
+}
+
+int inline_builder_finish(struct inline_builder *builder, struct code *code)
+{
+    code->rows = NULL;
+    code->nodes = NULL;
+    code->ranges = NULL;
+    code->row_count = code->node_count = code->range_count = code->ranges_end = 0;
+    if (builder->failed) {
+        return -ENOMEM;
+    }
+    const struct java_method *root = builder->growing[0].method;
+    if (builder->end < builder->size) {
+        add_row(builder, builder->end, root->method.file, root->method.first_line);
+    }
+    if (builder->failed || (builder->range_count > 0 && !finish_nodes(builder))) {
+        return -ENOMEM;
+    }
+    code->rows = builder->rows;
+    code->row_count = builder->row_count;
+    if (builder->range_count > 0) {
+        code->nodes = builder->nodes;
+        code->node_count = builder->growing_count;
+        code->ranges = builder->ranges;
+        code->range_count = builder->range_count;
+        code->ranges_end = builder->end;
+    }
+    return 0;
+}

@@ -1,0 +1,56 @@
+/*
+ * From the JVM's debug information, a stack of (method, bytecode) for each of many places in the
+ * code, to line rows and an inline tree (writer/code.h). Knows keys of the JVM's methods, but no
+ * JVM.
+ *
+ * A builder is scratch: it keeps its memory from one piece of code to the next. What it hands out
+ * lives until the next inline_builder_begin. One thread at a time.
+ */
+#ifndef JD_AGENT_INLINES_H
+#define JD_AGENT_INLINES_H
+
+#include "agent/methods/java_method.h"
+
+/*
+ * What stands for a method in a piece of code: its jmethodID, or whatever else is one for one. It
+ * is never followed.
+ */
+struct _jmethodID; /* jni.h */
+typedef struct _jmethodID *method_key;
+
+enum inline_depth {
+    INLINE_FULL, /* rows and the tree */
+    INLINE_LEAF, /* rows with the lines of the innermost method; no tree */
+    INLINE_OFF,  /* rows with the lines of the compiled method itself; no tree */
+};
+
+/* Tells the method of a key, or NULL where it cannot be known. */
+typedef const struct java_method *(*method_resolver)(void *context, method_key key);
+
+struct inline_builder;
+
+/* NULL: no memory. */
+struct inline_builder *inline_builder_new(void);
+void inline_builder_free(struct inline_builder *builder);
+
+/* Starts on `size` bytes of code compiled for the method `root` that goes by `root_key`. */
+void inline_builder_begin(struct inline_builder *builder, enum inline_depth depth, uint32_t size,
+                          method_key root_key, const struct java_method *root,
+                          method_resolver resolve, void *context);
+
+/*
+ * Adds the code from where the last call ended up to the offset `end`: methods[0] at bcis[0] is the
+ * innermost frame, methods[n - 1] the compiled method. A range that is empty or lies behind the
+ * code is left out.
+ */
+void inline_builder_add(struct inline_builder *builder, uint32_t end, const method_key *methods,
+                        const int32_t *bcis, int32_t n);
+
+/*
+ * Sets the rows, nodes and ranges of *code. Code behind the last range gets a row of the compiled
+ * method's first line. When memory ran out on the way there are none of them, and -ENOMEM is
+ * returned.
+ */
+int inline_builder_finish(struct inline_builder *builder, struct code *code);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * What the JVM knows of its methods: names, source files, line tables. Asked for once a method and
+ * kept for as long as live code mentions it.
+ */
+#ifndef JD_AGENT_METHOD_CACHE_H
+#define JD_AGENT_METHOD_CACHE_H
+
+#include "agent/hotspot/hotspot.h"
+#include "agent/methods/java_method.h"
+#include "agent/methods/method_fetch.h"
+#include "agent/methods/symbol_name.h"
+
+#include <jvmti.h>
+
+struct method_cache;
+
+/*
+ * The methods that one piece of code mentions. A set keeps each of its methods alive until it is
+ * emptied or held; it belongs to one thread at a time and keeps its memory when emptied. Set it to
+ * all zeroes at first.
+ */
+struct method_set {
+    struct method_cache *cache;
+    jvmtiEnv *jvmti;
+    JNIEnv *jni;
+    struct cached_method **methods;
+    struct hotspot_nearby *nearby;
+    struct hotspot_methods own; /* the last that was read of HotSpot's */
+    uint32_t count, room;
+};
+
+struct method_cache_options {
+    enum name_style names;
+    bool normalize;
+    /*
+     * What HotSpot's own structures tell of its Methods, see hotspot_bond and hotspot_one_method.
+     * NULL: nothing, and the JVM is asked for each method's class.
+     */
+    enum hotspot_bond (*bond)(void *context, struct hotspot_nearby *nearby, const void *vm_method,
+                              jmethodID id, const void **class_key);
+    bool (*read)(void *context, struct hotspot_nearby *nearby, const void *vm_method,
+                 struct hotspot_methods *methods);
+    void *context;
+};
+
+/* The symbol of a method as these options want it. source_file is the JVM's word, or NULL. */
+void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *options,
+                   const char *class_signature, const char *source_file,
+                   const struct fetched_method *fetched);
+
+/* NULL: no memory. */
+struct method_cache *method_cache_new(const struct method_cache_options *options);
+
+/* Every set must be empty. */
+void method_cache_free(struct method_cache *cache);
+
+/* Ties an empty set to a cache, to the calling thread's JVM environments and to what it has read of
+ * HotSpot's structures (NULL: nothing). */
+void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
+                      JNIEnv *jni, struct hotspot_nearby *nearby);
+
+/*
+ * The method that code was compiled from or has inlined, from the set, the cache or the JVM; it is
+ * in the set from then on. `id` is JVMTI's word for it, which may stand for another one by now,
+ * `vm_method` HotSpot's (NULL: unknown). NULL when the JVM does not tell or memory ran out. Only
+ * inside of a JVMTI callback that vouches for the id.
+ */
+const struct java_method *method_set_get(struct method_set *set, jmethodID id,
+                                         const void *vm_method);
+
+/* The code at `address` mentions these methods: they live as long as it does. Empties the set. */
+void method_set_hold(struct method_set *set, uint64_t address);
+
+/* Empties the set without more. */
+void method_set_empty(struct method_set *set);
+
+/* Frees what the set itself holds; it must be empty. */
+void method_set_destroy(struct method_set *set);
+
+/* The code at `address` is no more, and with it the right to know its methods. */
+void method_cache_release(struct method_cache *cache, uint64_t address);
+
+#endif

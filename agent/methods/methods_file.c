@@ -1,0 +1,441 @@
+/*
+ * A record is built without a lock, in memory of the callback that builds it; the lock is held for
+ * the write and for the map of methods told of. The map is what keeps catching up from telling of a
+ * class twice: what was told last of each address. Classes go without a word and their memory is
+ * used again, for new classes, which have an event of their own, and for the methods that a
+ * redefinition brings, which have none; so what an address means is compared, not only whether it
+ * is known. Catching up sees all classes there are, and forgets what it has not seen.
+ */
+#include "agent/methods/methods_file.h"
+
+#include "agent/methods/source_map.h"
+#include "format/methods.h"
+#include "writer/buffer.h"
+#include "writer/lock_held.h"
+#include "writer/message.h"
+#include "writer/stamp.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The largest record: a class with thousands of methods takes some hundred KB. */
+#define RECORD_MAX ((size_t)16 << 20)
+
+/* A method that has been told of. */
+struct told {
+    uint64_t address;  /* 0: the slot is free */
+    uint64_t identity; /* hotspot_method's */
+    uint32_t round;    /* of catching up, in which it was still there */
+};
+
+struct methods_file {
+    struct method_cache_options names;
+    struct hotspot *hotspot;
+    bool tsc;
+    pthread_mutex_t lock;
+    struct record_log *log;
+    struct told *told; /* open addressing, a power of two */
+    size_t told_count;
+    size_t told_room;
+    uint32_t round;     /* of catching up, the one under way or the last */
+    atomic_bool closed; /* after a fault */
+};
+
+/* What is needed to build a record. */
+struct builder {
+    struct methods_file *table;
+    jvmtiEnv *jvmti;
+    JNIEnv *jni;
+    struct buffer record;
+    struct source_map *map;               /* of the class, NULL: none */
+    struct hotspot_methods memory;        /* what has been read, of some classes */
+    const struct hotspot_method *methods; /* the class's, in it */
+    size_t method_count;
+    bool first;        /* no class has been told of before */
+    bool patient;      /* can wait for a slow disk */
+    uint64_t previous; /* Method of the record's last method */
+    char name[SYMBOL_MAX];
+};
+
+/* ---- The map of methods told of; under the lock ---- */
+
+static struct told *slot_of(struct told *slots, size_t room, uint64_t address)
+{
+    size_t mask = room - 1;
+    size_t slot = (size_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+    while (slots[slot].address && slots[slot].address != address) {
+        slot = (slot + 1) & mask;
+    }
+    return &slots[slot];
+}
+
+/* Moves the entries to other slots, those of earlier rounds than `round` excepted. */
+static bool rebuild(struct methods_file *table, size_t room, uint32_t round)
+{
+    struct told *slots = calloc(room, sizeof *slots);
+    if (!slots) {
+        return false;
+    }
+    table->told_count = 0;
+    for (size_t i = 0; i < table->told_room; i++) {
+        const struct told *told = &table->told[i];
+        if (told->address && told->round >= round) {
+            *slot_of(slots, room, told->address) = *told;
+            table->told_count++;
+        }
+    }
+    free(table->told);
+    table->told = slots;
+    table->told_room = room;
+    return true;
+}
+
+/* Has this very method been told of? If so, it is still there. */
+static bool is_told(struct methods_file *table, const struct hotspot_method *method)
+{
+    lock_is_held(&table->lock);
+    if (!table->told_room) {
+        return false;
+    }
+    struct told *told = slot_of(table->told, table->told_room, method->address);
+    if (!told->address || told->identity != method->identity) {
+        return false;
+    }
+    told->round = table->round;
+    return true;
+}
+
+/* Without memory the method is forgotten, and perhaps told of once more. */
+static void remember(struct methods_file *table, const struct hotspot_method *method)
+{
+    lock_is_held(&table->lock);
+    if (table->told_count * 2 >= table->told_room &&
+        !rebuild(table, table->told_room ? table->told_room * 2 : 4096, 0)) {
+        return;
+    }
+    struct told *told = slot_of(table->told, table->told_room, method->address);
+    table->told_count += told->address == 0;
+    *told = (struct told){
+        .address = method->address, .identity = method->identity, .round = table->round};
+}
+
+/* What was not there in the last round is gone. */
+static void forget_the_gone(struct methods_file *table)
+{
+    size_t room = 4096;
+    size_t there = 0;
+    for (size_t i = 0; i < table->told_room; i++) {
+        there += table->told[i].address && table->told[i].round >= table->round;
+    }
+    while (room < 4 * there) {
+        room *= 2;
+    }
+    (void)rebuild(table, room, table->round);
+}
+
+/* ---- Records ---- */
+
+static void put_lines(struct builder *builder, const struct hotspot_method *method)
+{
+    struct line_entry last = {0};
+    buffer_put_uleb(&builder->record, method->line_count);
+    for (uint32_t i = 0; i < method->line_count; i++) {
+        struct line_entry entry = method->lines[i];
+        /* A frame has one line here: of inlined code that of its call, which is in the class's
+         * file. One that is not known goes on with the line before. */
+        uint32_t line = source_map_find(builder->map, entry.line).line;
+        entry.line = line ? line : last.line;
+        buffer_put_uleb(&builder->record, entry.bci - last.bci);
+        buffer_put_sleb(&builder->record, (int64_t)entry.line - last.line);
+        last = entry;
+    }
+}
+
+/* Abstract methods never run. */
+static bool can_run(const struct hotspot_method *method)
+{
+    return method->native || method->bytecode_size > 0;
+}
+
+static void put_method(struct builder *builder, const struct fetched_class *klass,
+                       const struct hotspot_method *method)
+{
+    struct buffer *record = &builder->record;
+    const struct fetched_method names = {.name = (char *)method->name,
+                                         .descriptor = (char *)method->descriptor};
+    method_symbol(builder->name, &builder->table->names, klass->signature, klass->source_file,
+                  &names);
+    buffer_put_sleb(record, (int64_t)(method->address - builder->previous));
+    buffer_put_sleb(record, (int64_t)(method->bytecodes - method->address));
+    buffer_put_uleb(record, method->native ? 0 : method->bytecode_size);
+    buffer_put_string(record, builder->name);
+    put_lines(builder, method);
+    builder->previous = method->address;
+}
+
+/* The class's methods, which have been told of; the lock is held. */
+static void remember_all(const struct builder *builder)
+{
+    for (size_t i = 0; i < builder->method_count; i++) {
+        remember(builder->table, &builder->methods[i]);
+    }
+}
+
+static void write_record(struct builder *builder, enum methods_record_id id)
+{
+    struct methods_file *table = builder->table;
+    struct buffer *record = &builder->record;
+    if (record->failed) {
+        message(MESSAGE_DEBUG, "no memory for the methods of a class");
+        return;
+    }
+    record_log_make_room(table->log, builder->patient); /* without the lock */
+    pthread_mutex_lock(&table->lock);
+    struct methods_record prefix = {
+        .id = id, .total_size = (uint32_t)record->size, .timestamp = stamp_now(table->tsc)};
+    memcpy(record->bytes, &prefix, sizeof prefix);
+    struct iovec piece = {record->bytes, record->size};
+    int error = atomic_load(&table->closed)
+                    ? -EPIPE
+                    : record_log_append(table->log, RECORD_LOG_TABLE, 0, 0, &piece, 1, 0);
+    if (!error) {
+        remember_all(builder);
+    } else if (error != -ENOBUFS) {
+        atomic_store(&table->closed, true); /* which has been told */
+    }
+    pthread_mutex_unlock(&table->lock);
+}
+
+static void put_source_path(struct builder *builder, const struct fetched_class *klass)
+{
+    builder->name[0] = 0;
+    if (klass->source_file && builder->map && !builder->map->inlines) {
+        source_map_path(builder->name, sizeof builder->name, builder->map);
+    } else if (klass->source_file) {
+        symbol_source_path(builder->name, sizeof builder->name, klass->signature,
+                           klass->source_file);
+    }
+    buffer_put_string(&builder->record, builder->name);
+}
+
+/* Tells of the class whose methods these are. */
+static void add_methods(struct builder *builder, jclass klass, enum methods_record_id id,
+                        const struct hotspot_method *methods, size_t count)
+{
+    struct fetched_class fetched;
+    bool any = false;
+    if (!class_fetch(builder->jvmti, klass, &fetched)) {
+        return;
+    }
+    builder->methods = methods;
+    builder->method_count = count;
+    builder->map = source_map_new(fetched.source_map, fetched.signature);
+    buffer_clear(&builder->record);
+    (void)buffer_extend(&builder->record, sizeof(struct methods_record));
+    builder->previous = 0;
+    put_source_path(builder, &fetched);
+    for (size_t i = 0; i < count; i++) {
+        if (can_run(&methods[i])) {
+            put_method(builder, &fetched, &methods[i]);
+            any = true;
+        }
+    }
+    if (any) {
+        write_record(builder, id);
+    } else {
+        pthread_mutex_lock(&builder->table->lock);
+        remember_all(builder); /* all of them abstract: nothing to tell */
+        pthread_mutex_unlock(&builder->table->lock);
+    }
+    source_map_free(builder->map);
+    builder->map = NULL;
+    class_fetch_free(builder->jvmti, &fetched);
+}
+
+static void add_class(struct builder *builder, jclass klass, enum methods_record_id id)
+{
+    size_t count = 0;
+    if (hotspot_class_methods(builder->table->hotspot, builder->jni, &klass, 1, false,
+                              &builder->memory, &count)) {
+        add_methods(builder, klass, id, builder->memory.methods, count);
+    }
+}
+
+/* Which of the classes have methods that have not been told of? Marks all those that have been.
+ * The classes' methods, counts[i] each, are in builder->memory. */
+static void find_news(struct builder *builder, const size_t *counts, size_t count, bool *news)
+{
+    const struct hotspot_method *method = builder->memory.methods;
+    pthread_mutex_lock(&builder->table->lock);
+    for (size_t i = 0; i < count; i++) {
+        news[i] = false;
+        for (const struct hotspot_method *end = method + counts[i]; method < end; method++) {
+            news[i] |= !is_told(builder->table, method);
+        }
+    }
+    pthread_mutex_unlock(&builder->table->lock);
+}
+
+/* Tells of what no event has told of these classes: all of it the first time. */
+static void catch_up_group(struct builder *builder, const jclass *classes, size_t count)
+{
+    size_t counts[HOTSPOT_CLASSES_MAX];
+    bool news[HOTSPOT_CLASSES_MAX];
+    bool first = builder->first;
+    bool read = hotspot_class_methods(builder->table->hotspot, builder->jni, classes, count, !first,
+                                      &builder->memory, counts);
+    const struct hotspot_method *method = builder->memory.methods;
+    if (read && builder->memory.count == 0) {
+        return;
+    }
+    if (read && !first) {
+        find_news(builder, counts, count, news);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!read && count > 1) {
+            catch_up_group(builder, &classes[i], 1); /* one of them is not to be had */
+        } else if (read && first) {
+            add_methods(builder, classes[i], METHODS_FOUND, method, counts[i]);
+            method += counts[i];
+        } else if (read && news[i]) {
+            add_class(builder, classes[i], METHODS_FOUND);
+        }
+    }
+}
+
+/* Whether a loaded class has methods that can run: it is prepared, and no array. */
+static bool is_ready(jvmtiEnv *jvmti, jclass klass)
+{
+    jint status = 0;
+    return (*jvmti)->GetClassStatus(jvmti, klass, &status) == JVMTI_ERROR_NONE &&
+           (status & JVMTI_CLASS_STATUS_PREPARED) != 0 &&
+           (status & (JVMTI_CLASS_STATUS_ARRAY | JVMTI_CLASS_STATUS_PRIMITIVE)) == 0;
+}
+
+static struct builder *new_builder(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni)
+{
+    struct builder *builder = atomic_load(&table->closed) ? NULL : calloc(1, sizeof *builder);
+    if (builder) {
+        builder->table = table;
+        builder->jvmti = jvmti;
+        builder->jni = jni;
+        builder->record = BUFFER_INIT(RECORD_MAX);
+    }
+    return builder;
+}
+
+static void free_builder(struct builder *builder)
+{
+    hotspot_methods_free(&builder->memory);
+    buffer_free(&builder->record);
+    free(builder);
+}
+
+void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, jclass klass)
+{
+    struct builder *builder = new_builder(table, jvmti, jni);
+    if (builder) {
+        add_class(builder, klass, METHODS_PREPARED);
+        free_builder(builder);
+    }
+}
+
+void methods_file_forget(struct methods_file *table)
+{
+    pthread_mutex_lock(&table->lock);
+    (void)rebuild(table, 4096, UINT32_MAX);
+    pthread_mutex_unlock(&table->lock);
+}
+
+void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient)
+{
+    jint count = 0;
+    jclass *classes = NULL;
+    struct builder *builder = new_builder(table, jvmti, jni);
+    if (!builder) {
+        return;
+    }
+    builder->patient = patient;
+    pthread_mutex_lock(&table->lock);
+    builder->first = table->told_count == 0;
+    table->round++; /* before the JVM lists its classes: those that come meanwhile are of this round
+                     */
+    pthread_mutex_unlock(&table->lock);
+    if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) == JVMTI_ERROR_NONE) {
+        /* -Xcheck:jni warns of more local references than were announced; this is that late. */
+        (void)(*jni)->EnsureLocalCapacity(jni, count + 32);
+        jint at = 0;
+        while (at < count) {
+            jclass group[HOTSPOT_CLASSES_MAX];
+            size_t used = 0;
+            jint start = at;
+            for (; at < count && used < HOTSPOT_CLASSES_MAX; at++) {
+                if (is_ready(jvmti, classes[at])) {
+                    group[used++] = classes[at];
+                }
+            }
+            if (used > 0 && !atomic_load(&table->closed)) {
+                catch_up_group(builder, group, used);
+            }
+            for (jint i = start; i < at; i++) {
+                (*jni)->DeleteLocalRef(jni, classes[i]);
+            }
+        }
+        (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+        pthread_mutex_lock(&table->lock);
+        forget_the_gone(table);
+        pthread_mutex_unlock(&table->lock);
+    }
+    free_builder(builder);
+}
+
+/* ---- The file ---- */
+
+int methods_file_open(const struct methods_file_options *options, struct methods_file **out)
+{
+    if (!hotspot_may_know_methods(options->hotspot)) {
+        message(MESSAGE_WARNING, "failed to start the table of methods: this JVM does not say "
+                                 "where it keeps them; interpreted frames have no names");
+        return -ENOTSUP;
+    }
+    struct methods_file *table = calloc(1, sizeof *table);
+    if (!table) {
+        message(MESSAGE_ERROR, "failed to start the table of methods: no memory");
+        return -ENOMEM;
+    }
+    table->names = options->names;
+    table->hotspot = options->hotspot;
+    table->tsc = options->tsc;
+    table->log = options->log;
+    pthread_mutex_init(&table->lock, NULL);
+    const struct methods_header head = {
+        .magic = METHODS_MAGIC,
+        .version = METHODS_VERSION,
+        .total_size = sizeof head,
+        .pid = (uint32_t)getpid(),
+        .timestamp = stamp_now(table->tsc),
+        .flags = table->tsc ? METHODS_FLAGS_ARCH_TIMESTAMP : 0,
+    };
+    struct record_log_header header = {.size = sizeof head};
+    memcpy(header.bytes, &head, sizeof head);
+    int error = record_log_add_table(table->log, &header);
+    if (error != 0) {
+        methods_file_close(table);
+        return error;
+    }
+    *out = table;
+    return 0;
+}
+
+void methods_file_close(struct methods_file *table)
+{
+    if (table) {
+        pthread_mutex_destroy(&table->lock);
+        free(table->told);
+        free(table);
+    }
+}

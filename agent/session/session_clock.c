@@ -1,0 +1,129 @@
+#include "agent/session/session_clock.h"
+
+#include "agent/session/lease.h"
+#include "writer/own_thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Between two looks at a lease. A session of nobody's lasts as long at most. */
+enum { LEASE_SECONDS = 2 };
+
+/* One clock runs at a time; a thread whose number is not the current one was cancelled. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
+static uint64_t current;
+
+struct running {
+    struct session_clock clock;
+    uint64_t number;
+    struct timespec end; /* of its duration */
+};
+
+static void make_condition(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* When to look next, and what is the matter if nothing else has happened by then. */
+static enum session_end next_look(const struct running *running, struct timespec *at)
+{
+    *at = running->end;
+    if (running->clock.lease < 0) {
+        return SESSION_OVER;
+    }
+    struct timespec probe;
+    clock_gettime(CLOCK_MONOTONIC, &probe);
+    probe.tv_sec += LEASE_SECONDS;
+    if (running->clock.seconds && is_later(&probe, at)) {
+        return SESSION_OVER;
+    }
+    *at = probe;
+    return SESSION_ORPHANED;
+}
+
+/* Waits until the session is to end. False: cancelled. */
+static bool wait_for_end(const struct running *running, enum session_end *why)
+{
+    bool over = false;
+    pthread_mutex_lock(&lock);
+    while (current == running->number && !over) {
+        struct timespec at;
+        *why = next_look(running, &at);
+        int error = 0;
+        while (current == running->number && error == 0) {
+            error = pthread_cond_timedwait(&changed, &lock, &at);
+        }
+        over = *why == SESSION_OVER || !lease_is_held(running->clock.lease);
+    }
+    over = over && current == running->number;
+    pthread_mutex_unlock(&lock);
+    return over;
+}
+
+static bool is_current(uint64_t number)
+{
+    pthread_mutex_lock(&lock);
+    bool is = current == number;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+static void *run(void *argument)
+{
+    struct running running = *(struct running *)argument;
+    free(argument);
+    pthread_setname_np(pthread_self(), "jdagent clock");
+    enum session_end why = SESSION_OVER;
+    bool over = wait_for_end(&running, &why);
+    lease_close(running.clock.lease);
+    const struct timespec second = {.tv_sec = 1};
+    while (over && is_current(running.number) &&
+           !running.clock.expired(running.clock.session, why)) {
+        nanosleep(&second, NULL);
+    }
+    return NULL;
+}
+
+int session_clock_start(const struct session_clock *clock)
+{
+    struct running *running = malloc(sizeof(*running));
+    int error = running ? 0 : -ENOMEM;
+    if (running) {
+        pthread_once(&once, make_condition);
+        running->clock = *clock;
+        clock_gettime(CLOCK_MONOTONIC, &running->end);
+        running->end.tv_sec += (time_t)clock->seconds;
+        pthread_mutex_lock(&lock);
+        running->number = ++current;
+        pthread_mutex_unlock(&lock);
+        error = own_thread_start(run, running, OWN_THREAD_JAVA_STACK, NULL);
+    }
+    if (error) {
+        free(running);
+        lease_close(clock->lease);
+    }
+    return error;
+}
+
+void session_clock_cancel(void)
+{
+    pthread_once(&once, make_condition);
+    pthread_mutex_lock(&lock);
+    current++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}

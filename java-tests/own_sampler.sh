@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# jdperf record --sampler own: threads that live for 5 ms have the share of the samples that they have of the
+# processor, and all of their time is there, in a JVM that runs already, in one from its start, and in one that a shell
+# starts; frame pointers work; what perf alone can is perf's, and said; killed, it leaves nothing behind.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+((EUID == 0)) || skip "only root may have the kernel filter samples"
+compile
+java=("$jdk/bin/java" -XX:CompileCommand=quiet "-XX:CompileCommand=dontinline,ShortThreads.in*" -cp "$classes" ShortThreads)
+
+# record PROFILE ARGUMENT...
+record() {
+    "$jdperf" record --sampler own -o "$scratch/$1" -e cpu-clock -F 499 "${@:2}" >"$scratch/log" 2>"$scratch/err" ||
+        fail "$1: $(tail -n 5 "$scratch/err")"
+    ! grep -q 'load a BPF program' "$scratch/err" || skip "$(grep -m 1 'load a BPF program' "$scratch/err")"
+    ! grep -q 'perf samples instead' "$scratch/err" || fail "$1: $(grep 'perf samples instead' "$scratch/err")"
+}
+
+# judge PROFILE LOG WHOLE: shares within 6 points, which of 300 samples is a chance of 1 in 50,000; of the time of a
+# program that was recorded as a whole 85 to 110 %.
+judge() {
+    "$jdperf" export "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
+    awk -v whole="$3" '
+        FNR == NR { if ($1 == "truth") time[$2] = $3; next }
+        { n = $NF; thread = $0; sub(/;.*/, "", thread) }
+        /ShortThreads\.inMain/ { main += n; if (thread ~ /^short/) { wrong += n; print }; next }
+        /ShortThreads\.inThread/ { short += n; if (thread !~ /^short/) { wrong += n; print }; next }
+        # Of a program that is being loaded: its stack, or its first mappings, are not there yet.
+        /\[unknown\]/ && !/;(clone|_start|start_thread|_init|.*execve)/ { unknown += n; print }
+        END {
+            share = 100 * short / (main + short)
+            truth = 100 * time["thread"] / (time["thread"] + time["main"])
+            accounted = 100 * (main + short) / 499 * 1e9 / (time["thread"] + time["main"])
+            printf "%d + %d samples, %.1f %% of short threads, really %.1f %%", main, short, share, truth
+            if (whole) printf ", %.1f %% of the time", accounted
+            printf ", %d wrong, %d unknown\n", wrong, unknown
+            exit main + short < 300 || share < truth - 6 || share > truth + 6 || wrong || unknown ||
+                (whole && (accounted < 85 || accounted > 110))
+        }' "$2" "$scratch/stacks" >"$scratch/said" || fail "$1: $(cat "$scratch/said")"
+    claim "own sampler, $1" "$(cat "$scratch/said")"
+}
+
+mkfifo "$scratch/input"
+"${java[@]}" beside 300 <"$scratch/input" >"$scratch/program" 2>&1 &
+pid=$!
+children+=("$pid")
+exec 7>"$scratch/input"
+wait_for "$scratch/program" '^ready'
+record attached -p "$pid" &
+recorder=$!
+wait_for "$scratch/err" 'recording cpu-clock'
+echo >&7
+exec 7>&-
+wait "$pid" || fail "the program failed: $(tail -n 3 "$scratch/program")"
+wait "$recorder" || fail "the recording failed: $(cat "$scratch/err")"
+judge attached "$scratch/program" 1
+
+record started -- "${java[@]}" beside 300 </dev/null
+judge started "$scratch/log" 1
+[ "$(grep -c '"pid":' "$scratch/started/scorecard.json")" = 1 ] || fail "one JVM is several: $(grep '"pid":' "$scratch/started/scorecard.json")"
+record shell -- bash -c '"$@"; true' bash "${java[@]}" beside 150 </dev/null
+judge shell "$scratch/log" 1
+
+record fp --stacks fp -- "${java[@]}" beside 50 </dev/null
+read -r all named < <(perf script -i "$scratch/fp/perf.jit.data" -F ip,sym,dso 2>/dev/null | generated_frames)
+note "fp: $named of $all frames named"
+[ "$all" -ge 100 ] || fail "only $all frames in generated code"
+at_least "$named" "$all" 99 || fail "fp: frames without a name"
+
+# What perf alone can.
+"$jdperf" record --sampler own -o "$scratch/faults" -e page-faults -c 1 -- "$jdk/bin/java" -version >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
+    fail "page-faults: $(tail -n 5 "$scratch/err")"
+grep -q -- '--sampler own: .*; perf samples instead' "$scratch/err" || fail "nothing is said: $(cat "$scratch/err")"
+[ "$(grep -c 'perf samples instead' "$scratch/err")" = 1 ] || fail "it is said twice"
+
+# Killed: the sampler, the naming and the session end by themselves.
+"${java[@]}" beside 1000000 </dev/null >"$scratch/program" 2>&1 &
+pid=$!
+children+=("$pid")
+wait_for "$scratch/program" '^ready'
+"$jdperf" record --sampler own -o "$scratch/killed" -e cpu-clock -p "$pid" 2>"$scratch/err" &
+recorder=$!
+wait_for "$scratch/err" 'recording cpu-clock'
+mapfile -t left < <(pgrep -P "$recorder")
+((${#left[@]} >= 2)) || fail "no sampler runs: $(cat "$scratch/err")"
+kill -KILL "$recorder"
+for process in "${left[@]}"; do
+    wait_until 60 "process $process is gone" eval "! kill -0 $process 2>/dev/null"
+done
+kill "$pid"

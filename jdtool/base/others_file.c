@@ -1,0 +1,122 @@
+#include "jdtool/base/others_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- Opening ---- */
+
+/* A name in a directory, which becomes what is opened. */
+static int step(int *at, const char *name, int flags)
+{
+    int next = strcmp(name, "..") == 0 ? -1 : openat(*at, name, flags | O_NOFOLLOW | O_CLOEXEC);
+    int err = next >= 0 ? 0 : strcmp(name, "..") == 0 ? -EXDEV : -errno;
+    if (*at >= 0) {
+        close(*at);
+    }
+    *at = next;
+    return err;
+}
+
+int open_below_by_steps(int directory, const char *path, int flags)
+{
+    char names[PATH_MAX];
+    char *rest = names;
+    size_t size = strlen(path) + 1;
+    if (size > sizeof names) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(names, path, size);
+    int at = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+    int err = at < 0 ? -errno : 0;
+    for (char *name; !err && (name = strsep(&rest, "/"));) {
+        if (!rest) {
+            err = step(&at, *name ? name : ".", flags);
+        } else if (*name) {
+            err = step(&at, name, O_PATH | O_DIRECTORY);
+        }
+    }
+    return err ? err : at;
+}
+
+int open_below(int directory, const char *path, int flags)
+{
+    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+                           .resolve =
+                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    while (*path == '/') {
+        path++;
+    }
+    path = *path ? path : ".";
+    int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+        return open_below_by_steps(directory, path, flags);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+int open_file_below(int directory, const char *path, uid_t owner, int flags)
+{
+    struct stat status;
+    int fd = open_below(directory, path, flags | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = fstat(fd, &status) != 0 ? -errno : 0;
+    if (!err && !S_ISREG(status.st_mode)) {
+        err = -EINVAL;
+    }
+    if (!err && status.st_uid != owner && status.st_uid != geteuid()) {
+        err = -EPERM;
+    }
+    if (err) {
+        close(fd);
+    }
+    return err ? err : fd;
+}
+
+/* ---- Copying ---- */
+
+static int copy_range(int from, int to, off_t at, off_t end)
+{
+    if (lseek(to, at, SEEK_SET) < 0) {
+        return -errno;
+    }
+    while (at < end) {
+        ssize_t n = sendfile(to, from, &at, (size_t)(end - at));
+        if (n <= 0) {
+            return n < 0 ? -errno : 0; /* it was cut meanwhile */
+        }
+    }
+    return 0;
+}
+
+int copy_file_data(int from, int to, uint64_t limit)
+{
+    struct stat status;
+    int err = fstat(from, &status) != 0 ? -errno : 0;
+    /* No further than it is long now: one that still grows would never end. */
+    for (off_t at = 0; !err && at < status.st_size;) {
+        off_t data = lseek(from, at, SEEK_DATA);
+        if (data < 0 && errno == ENXIO) {
+            break; /* a hole to its end */
+        }
+        off_t end = data < 0 ? status.st_size : lseek(from, data, SEEK_HOLE);
+        data = data < 0 ? at : data; /* a file system without holes */
+        end = end < 0 || end > status.st_size ? status.st_size : end;
+        bool too_much = (uint64_t)(end - data) > limit;
+        end = too_much ? data + (off_t)limit : end;
+        err = copy_range(from, to, data, end);
+        err = !err && too_much ? -EFBIG : err;
+        limit -= (uint64_t)(end - data);
+        at = end;
+    }
+    return err;
+}

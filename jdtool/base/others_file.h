@@ -1,0 +1,34 @@
+/*
+ * Files of others: of a JVM's user, or in a directory that somebody else may write into. They are
+ * opened below a directory that is open already and through no link, checked once they are open,
+ * and copied as what they hold, not as what size they say.
+ */
+#ifndef JD_TOOL_OTHERS_FILE_H
+#define JD_TOOL_OTHERS_FILE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Opens a path below a directory, never above it, through no symbolic or magic link (openat2;
+ * before Linux 5.6, and where that is filtered, step by step). A leading '/' is the directory
+ * itself. `flags` as open's; O_CLOEXEC is added. A descriptor or a negative errno without a
+ * message.
+ */
+int open_below(int directory, const char *path, int flags);
+
+/* The same without openat2; open_below chooses. */
+int open_below_by_steps(int directory, const char *path, int flags);
+
+/* The same for a regular file of `owner`'s or ours, without waiting for whoever is at the other end
+ * of what is none. `flags`: O_RDONLY or O_RDWR. */
+int open_file_below(int directory, const char *path, uid_t owner, int flags);
+
+/*
+ * Copies what the file holds now: its data, to the same places, and no hole, so that no size it
+ * claims costs anything. 0; -EFBIG: it holds more than `limit` bytes, of which the first are
+ * copied; or another negative errno. No message.
+ */
+int copy_file_data(int from, int to, uint64_t limit);
+
+#endif

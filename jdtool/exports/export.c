@@ -1,0 +1,240 @@
+#include "jdtool/exports/export.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/exports/saved.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct export_format format_collapsed, format_firefox, format_flame, format_otlp,
+    format_otlp_json, format_pprof, format_regions, format_report, format_speedscope,
+    format_timeline, format_timeline_json;
+
+const struct export_format *const export_formats[] = {
+    &format_pprof,   &format_firefox,   &format_speedscope,    &format_collapsed,
+    &format_otlp,    &format_otlp_json, &format_flame,         &format_report,
+    &format_regions, &format_timeline,  &format_timeline_json, NULL};
+
+const struct export_format *export_format_of(const char *name)
+{
+    for (size_t i = 0; export_formats[i]; i++) {
+        if (strcmp(export_formats[i]->name, name) == 0) {
+            return export_formats[i];
+        }
+    }
+    return NULL;
+}
+
+const struct export_format *export_choose(const char *word, const char **file)
+{
+    size_t size = strcspn(word, "=");
+    *file = word[size] ? word + size + 1 : NULL;
+    for (size_t i = 0; export_formats[i]; i++) {
+        const struct export_format *format = export_formats[i];
+        if (format->file && strncmp(format->name, word, size) == 0 && !format->name[size]) {
+            return *file && !**file ? NULL : format;
+        }
+    }
+    return NULL;
+}
+
+void export_format_names(bool all, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; export_formats[i] && used < size; i++) {
+        if (all || export_formats[i]->file) {
+            int length = snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                  export_formats[i]->name);
+            used += length > 0 ? (size_t)length : 0;
+        }
+    }
+}
+
+void export_event_name(const struct recorded_event *event, char *text, size_t size)
+{
+    const char *name = event->name ? event->name : "event";
+    if (strncmp(name, "cpu-clock", 9) == 0 || strncmp(name, "task-clock", 10) == 0) {
+        name = "cpu";
+    }
+    size_t i = 0;
+    for (; name[i] && i + 1 < size; i++) {
+        text[i] = (char)(isalnum((unsigned char)name[i]) ? name[i] : '_');
+    }
+    text[i] = '\0';
+}
+
+uint64_t export_event_period(const struct recorded_event *event)
+{
+    if (event->period) {
+        return event->period;
+    }
+    bool is_time = event->unit && strcmp(event->unit, "nanoseconds") == 0;
+    return is_time && event->frequency ? UINT64_C(1000000000) / event->frequency : 0;
+}
+
+void export_build_id(const struct module *module, char text[EXPORT_BUILD_ID_MAX])
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; i < module->build_id_size && i < MODULE_BUILD_ID_MAX; i++) {
+        snprintf(text + 2 * (size_t)i, 3, "%02x", module->build_id[i]);
+    }
+}
+
+uint64_t export_wall_time(const struct profile *profile, uint64_t time)
+{
+    const struct recording *recording = profile->recording;
+    return recording->has_wall ? time + (uint64_t)recording->wall_offset : time;
+}
+
+/* ---- The sink ---- */
+
+struct export_sink {
+    struct sample_sink sink;
+    const struct export_order *orders;
+    uint32_t count;
+    bool keeps_samples;  /* else saved ones are all that is wanted, and those are told at once */
+    bool keeps_times;    /* some format does; without them marks tell nothing */
+    struct saved *saved; /* NULL: nobody wants them */
+    struct profile *profile;
+};
+
+static void release(struct sample_sink *base)
+{
+    struct export_sink *sink = (struct export_sink *)base;
+    saved_abort(sink->saved);
+    profile_free(sink->profile);
+    free(sink);
+}
+
+static int no_memory(const struct export_sink *sink)
+{
+    error_message("failed to write %s: %s", sink->orders[0].settings.path, strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+static bool wants_identities(const struct export_order *order)
+{
+    return !order->format || (order->format->identities && !order->settings.no_threads);
+}
+
+static int begin(struct sample_sink *base, const struct recording *recording)
+{
+    struct export_sink *sink = (struct export_sink *)base;
+    sink->profile = profile_new(sink->keeps_times);
+    if (!sink->profile) {
+        return no_memory(sink);
+    }
+    sink->profile->recording = recording;
+    for (uint32_t i = 0; i < sink->count; i++) {
+        sink->profile->keeps_identities |= wants_identities(&sink->orders[i]);
+    }
+    return sink->saved && saved_begin(sink->saved, sink->profile) ? no_memory(sink) : 0;
+}
+
+static int add_sample(struct sample_sink *base, const struct resolved_sample *sample)
+{
+    struct export_sink *sink = (struct export_sink *)base;
+    struct profile_sample made;
+    if (sample->is_late_part) {
+        sink->profile->late_parts++; /* it has been counted with its kernel part */
+        return 0;
+    }
+    if (profile_intern(sink->profile, sample, &made) ||
+        (sink->saved && saved_sample(sink->saved, &made, sample)) ||
+        (sink->keeps_samples && profile_keep(sink->profile, &made))) {
+        return no_memory(sink);
+    }
+    return 0;
+}
+
+static int add_mark(struct sample_sink *base, const struct resolved_mark *mark)
+{
+    struct export_sink *sink = (struct export_sink *)base;
+    uint32_t thread;
+    if (sink->saved && (profile_intern_thread(sink->profile, mark->thread, &thread) ||
+                        saved_mark(sink->saved, mark, thread))) {
+        return no_memory(sink);
+    }
+    return sink->keeps_times && profile_add_mark(sink->profile, mark) ? no_memory(sink) : 0;
+}
+
+static bool wants_gzip(const struct export_order *order)
+{
+    const char *path = order->settings.path;
+    size_t size = strlen(path);
+    return order->format->gzip || (size > 3 && strcmp(path + size - 3, ".gz") == 0);
+}
+
+static int write_order(const struct export_sink *sink, const struct export_order *order)
+{
+    const char *path = order->settings.path;
+    const struct export_format *format = order->format;
+    struct profile profile;
+    struct packed_output *output;
+    if (sink->profile->total_count == 0 && (!format->of_marks || sink->profile->mark_count == 0)) {
+        error_message("failed to write %s: there are no samples, or the selection matches none",
+                      path);
+        return -ENODATA;
+    }
+    profile_tell_losses(sink->profile, path);
+    int err = profile_view(sink->profile, format->keeps_times, wants_identities(order), &profile);
+    if (err) {
+        return no_memory(sink);
+    }
+    err = packed_output_open(path, wants_gzip(order), &output);
+    if (!err) {
+        err = format->write(&profile, &order->settings, output);
+        if (!err) {
+            err = packed_output_finish(output);
+        } else {
+            packed_output_abort(output);
+            err = err == -ENOMEM ? no_memory(sink) : err;
+        }
+    }
+    profile_view_free(sink->profile, &profile);
+    return err;
+}
+
+static int end(struct sample_sink *base)
+{
+    struct export_sink *sink = (struct export_sink *)base;
+    int err = sink->saved ? saved_close(sink->saved) : 0;
+    sink->saved = NULL;
+    profile_close(sink->profile);
+    for (uint32_t i = 0; !err && i < sink->count; i++) {
+        err = sink->orders[i].format ? write_order(sink, &sink->orders[i]) : 0;
+    }
+    release(base);
+    return err;
+}
+
+int export_sink_new(const struct export_order *orders, uint32_t count, struct sample_sink **out)
+{
+    static const struct sample_sink_ops ops = {
+        .begin = begin, .sample = add_sample, .mark = add_mark, .end = end, .abort = release};
+    struct export_sink *sink = calloc(1, sizeof *sink);
+    if (!sink) {
+        error_message("failed to write %s: %s", orders[0].settings.path, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    sink->sink.ops = &ops;
+    sink->orders = orders;
+    sink->count = count;
+    int err = 0;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        sink->keeps_samples |= orders[i].format != NULL;
+        sink->keeps_times |= orders[i].format && orders[i].format->keeps_times;
+        sink->sink.reads_code |= orders[i].format && orders[i].format->reads_code;
+        err = orders[i].format ? 0 : saved_open(orders[i].settings.path, &sink->saved);
+    }
+    if (err) {
+        release(&sink->sink);
+        return err;
+    }
+    *out = &sink->sink;
+    return 0;
+}

@@ -1,0 +1,79 @@
+/*
+ * The exports: what each format is called, how it is written from a profile, and the sink that
+ * gathers one profile for all that are wanted and has each written when the recording ends.
+ */
+#ifndef JD_TOOL_EXPORT_H
+#define JD_TOOL_EXPORT_H
+
+#include "jdtool/base/packed_output.h"
+#include "jdtool/exports/profile.h"
+
+struct source_texts;
+
+/* What is said of a process beside what its samples tell. */
+struct export_label {
+    const char *name, *value;
+};
+
+struct export_settings {
+    const char *path;                  /* of the result; "-": standard output */
+    const char *service;               /* OTLP's service.name; NULL: each process' own name */
+    const struct export_label *labels; /* OTLP: further attributes of the resource */
+    uint32_t label_count;
+    bool no_threads; /* pprof: samples have no labels for threads */
+    bool suffixes;   /* collapsed: FlameGraph's marks _[j], _[i], _[k], … behind the names */
+    bool weights;    /* collapsed: weights, not numbers of samples */
+    struct source_texts *sources; /* Java sources that go into the result; NULL: none do */
+};
+
+struct export_format {
+    const char *name;
+    const char *file;  /* what it is called in a profile's directory; NULL: it is for our own use */
+    const char *about; /* a few words for --help */
+    bool keeps_times;
+    bool identities; /* samples are told apart by virtual thread and labels, too */
+    bool of_marks;   /* it needs no samples */
+    bool reads_code; /* as of its sink */
+    bool gzip;       /* always; others are gzipped where the path ends in .gz */
+    /* 0 or a negative errno; -ENOMEM without a message, errors of the output stay in it. */
+    int (*write)(const struct profile *profile, const struct export_settings *settings,
+                 struct packed_output *output);
+};
+
+extern const struct export_format *const export_formats[]; /* ends with NULL */
+
+/* NULL: there is none of that name. */
+const struct export_format *export_format_of(const char *name);
+
+/* "FORMAT[=FILE]", for a format that has a file's name: sets *file to FILE, NULL without one. NULL:
+ * there is no such format, or FILE is empty. */
+const struct export_format *export_choose(const char *word, const char **file);
+
+/* The names of those formats, or of all, with ", " between them. */
+void export_format_names(bool all, char *text, size_t size);
+
+/* One result of several that are made of a profile. */
+struct export_order {
+    const struct export_format *format; /* NULL: saved samples (saved_format.h), of which one may be
+                                           wanted */
+    struct export_settings settings;
+};
+
+/* The orders are kept, not copied. 0 or a negative errno after a message. */
+int export_sink_new(const struct export_order *orders, uint32_t count, struct sample_sink **out);
+
+/* What a format calls an event: "cpu" of clocks; else letters, digits and '_' alone, because
+ * servers refuse others. Into text, cut at its size. */
+void export_event_name(const struct recorded_event *event, char *text, size_t size);
+
+/* The time between two samples in the event's unit; 0: not known. */
+uint64_t export_event_period(const struct recorded_event *event);
+
+/* A module's build-id as hexadecimal digits, "" when it is not known. */
+#define EXPORT_BUILD_ID_MAX (2 * MODULE_BUILD_ID_MAX + 1)
+void export_build_id(const struct module *module, char text[EXPORT_BUILD_ID_MAX]);
+
+/* A time of the recording as ns since 1970; without its clock's data it is as recorded. */
+uint64_t export_wall_time(const struct profile *profile, uint64_t time);
+
+#endif

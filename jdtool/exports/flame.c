@@ -1,0 +1,366 @@
+/*
+ * What the flame page (scripts/flame) draws: the tree of functions, and every sample with its time,
+ * so that the page can filter by time, group by thread and count for itself. It is one line of
+ * base64, to be put into an HTML file, of a gzipped file:
+ *
+ *     "jdflame1"  u32 size of the header  the header, JSON  columns
+ *
+ * The header lists the columns: name, type and count of elements. Each begins at a multiple of 8
+ * bytes and is little-endian. Nodes stand behind their parents, samples are by event, then by time.
+ * Times are ticks of header.tick nanoseconds since the first sample.
+ */
+#include "jdtool/exports/export.h"
+#include "jdtool/exports/flame_lines.h"
+#include "jdtool/exports/frame_tree.h"
+#include "jdtool/exports/profile_json.h"
+#include "jdtool/exports/string_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC "jdflame1"
+
+struct flame {
+    const struct profile *profile;
+    struct frame_tree tree;
+    struct string_table files;
+    uint32_t *order;   /* samples by event and time */
+    uint32_t *lines;   /* by the tree's node: its most frequent line; 0: none is known */
+    uint8_t *shares;   /* of that line among the samples with the node, in percent */
+    uint32_t *numbers; /* a column that is being made */
+    bool has_weights;  /* samples of one event weigh differently */
+    uint64_t tick;
+};
+
+/* ---- Preparing ---- */
+
+static int compare_samples(const void *a, const void *b, void *argument)
+{
+    const struct profile *profile = argument;
+    const struct profile_sample *first = &profile->samples[*(const uint32_t *)a];
+    const struct profile_sample *second = &profile->samples[*(const uint32_t *)b];
+    if (first->event != second->event) {
+        return first->event < second->event ? -1 : 1;
+    }
+    return first->time < second->time ? -1 : first->time > second->time;
+}
+
+/* Where a sample has no stack there is a node for that, the last one. */
+static uint32_t node_of(const struct flame *f, const struct profile_sample *sample)
+{
+    return sample->node == PROFILE_NONE ? f->tree.count : f->tree.innermost[sample->node];
+}
+
+static int prepare(struct flame *f)
+{
+    const struct profile *profile = f->profile;
+    int err = frame_tree_make(profile, true, &f->tree);
+    if (err) {
+        return err;
+    }
+    size_t most = (size_t)f->tree.count + profile->sample_count + 2;
+    f->order = calloc(most, sizeof *f->order);
+    f->lines = calloc((size_t)f->tree.count + 2, sizeof *f->lines);
+    f->shares = calloc((size_t)f->tree.count + 2, sizeof *f->shares);
+    f->numbers = calloc(most, sizeof *f->numbers);
+    if (!f->order || !f->lines || !f->shares || !f->numbers) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        f->order[i] = i;
+    }
+    qsort_r(f->order, profile->sample_count, sizeof *f->order, compare_samples, (void *)profile);
+    for (uint32_t i = 1; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[f->order[i]];
+        const struct profile_sample *before = &profile->samples[f->order[i - 1]];
+        f->has_weights |= sample->event == before->event && sample->weight != before->weight;
+    }
+    f->tick = (profile->until - profile->from) / UINT32_MAX + 1;
+    return flame_lines_find(profile, &f->tree, f->lines, f->shares);
+}
+
+/* ---- The header ---- */
+
+static void put_kinds(struct json_writer *json)
+{
+    /* As enum resolved_kind, then C1's code, then what stands for no stack. */
+    static const char *const kinds[] = {"unknown", "kernel",      "native",  "stub", "compiled",
+                                        "inlined", "interpreted", "subject", "c1"};
+    json_array(json, "kinds");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        json_text(json, NULL, kinds[i]);
+    }
+    json_end(json);
+}
+
+static void put_threads(const struct flame *f, struct json_writer *json)
+{
+    json_array(json, "threads");
+    for (uint32_t i = 0; i < f->profile->thread_count; i++) {
+        const struct profile_thread *thread = &f->profile->threads[i];
+        json_array(json, NULL);
+        json_uint(json, NULL, thread->pid);
+        json_uint(json, NULL, thread->tid);
+        json_text(json, NULL, thread->comm);
+        json_text(json, NULL, thread->process_name);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void put_names(struct flame *f, struct json_writer *json)
+{
+    const struct profile *profile = f->profile;
+    json_array(json, "names");
+    for (uint32_t i = 0; i < profile->function_count; i++) {
+        json_text(json, NULL, profile->functions[i].name);
+    }
+    json_text(json, NULL, "[no stack]");
+    json_end(json);
+    json_array(json, "name_files");
+    for (uint32_t i = 0; i < profile->function_count; i++) {
+        const char *file = profile->functions[i].file;
+        json_int(json, NULL, file ? (int64_t)string_table_add(&f->files, file) : -1);
+    }
+    json_int(json, NULL, -1);
+    json_end(json);
+    json_array(json, "files");
+    for (uint32_t i = 0; i < f->files.count; i++) {
+        json_text(json, NULL, f->files.list[i]);
+    }
+    json_end(json);
+}
+
+/* What the strip above the heat map shows: from where, and how long, in ticks. */
+static void put_marks(const struct flame *f, struct json_writer *json)
+{
+    static const struct {
+        enum mark_kind kind;
+        const char *name;
+    } kinds[] = {{MARK_SAFEPOINT, "pauses"},
+                 {MARK_COMPILE, "compilations"},
+                 {MARK_DEOPT, "deoptimisations"}};
+    const struct profile *profile = f->profile;
+    json_object(json, "marks");
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && profile->mark_count; k++) {
+        json_array(json, kinds[k].name);
+        for (uint32_t i = 0; i < profile->mark_count; i++) {
+            const struct profile_mark *mark = &profile->marks[i];
+            uint64_t from = mark->from > profile->from ? mark->from - profile->from : 0;
+            uint64_t until = mark->until > profile->from ? mark->until - profile->from : 0;
+            if (mark->kind == kinds[k].kind && until >= from) {
+                json_uint(json, NULL, from / f->tick);
+                json_uint(json, NULL, (until - from) / f->tick);
+            }
+        }
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void put_column(struct json_writer *json, const char *name, const char *type, uint64_t count)
+{
+    json_array(json, NULL);
+    json_text(json, NULL, name);
+    json_text(json, NULL, type);
+    json_uint(json, NULL, count);
+    json_end(json);
+}
+
+static void put_header(struct flame *f, struct packed_output *output)
+{
+    const struct profile *profile = f->profile;
+    const struct recording *recording = profile->recording;
+    uint64_t nodes = (uint64_t)f->tree.count + 1;
+    struct json_writer json;
+    json_start(&json, output);
+    json_object(&json, NULL);
+    json_text(&json, "command", recording->command_line);
+    json_text(&json, "host", recording->hostname);
+    if (recording->has_wall) {
+        json_decimal(&json, "start", (int64_t)export_wall_time(profile, profile->from), 6);
+    }
+    json_uint(&json, "tick", f->tick);
+    json_uint(&json, "duration", profile->until - profile->from);
+    put_kinds(&json);
+    profile_json_events(&json, f->profile);
+    put_threads(f, &json);
+    put_names(f, &json);
+    put_marks(f, &json);
+    json_array(&json, "columns");
+    put_column(&json, "parent", "u32", nodes); /* how far before, 0: outermost */
+    put_column(&json, "name", "u32", nodes);
+    put_column(&json, "line", "u32", nodes);
+    put_column(&json, "kind", "u8", nodes);
+    put_column(&json, "share", "u8", nodes);
+    put_column(&json, "time", "u32", profile->sample_count);
+    put_column(&json, "node", "u32", profile->sample_count);
+    put_column(&json, "thread", "u32", profile->sample_count);
+    if (f->has_weights) {
+        put_column(&json, "weight", "f64", profile->sample_count);
+    }
+    json_end(&json);
+    json_end(&json);
+}
+
+/* ---- Columns ---- */
+
+static void align(struct packed_output *output)
+{
+    static const uint8_t zeros[8];
+    packed_output_put(output, zeros, (8 - packed_output_size(output) % 8) % 8);
+}
+
+static void put_numbers(const struct flame *f, struct packed_output *output, uint32_t count)
+{
+    align(output);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t value = f->numbers[i];
+        uint8_t bytes[4] = {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
+                            (uint8_t)(value >> 24)};
+        packed_output_put(output, bytes, sizeof bytes);
+    }
+}
+
+static void put_nodes(struct flame *f, struct packed_output *output)
+{
+    enum { KIND_C1 = RESOLVED_KINDS };
+    const struct frame_tree_node *nodes = f->tree.nodes;
+    uint32_t count = f->tree.count;
+    for (uint32_t i = 0; i < count; i++) {
+        f->numbers[i] = nodes[i].parent == PROFILE_NONE ? 0 : i - nodes[i].parent;
+    }
+    f->numbers[count] = 0;
+    put_numbers(f, output, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        f->numbers[i] = nodes[i].function;
+    }
+    f->numbers[count] = f->profile->function_count;
+    put_numbers(f, output, count + 1);
+    memcpy(f->numbers, f->lines, ((size_t)count + 1) * sizeof *f->lines);
+    put_numbers(f, output, count + 1);
+    align(output);
+    for (uint32_t i = 0; i <= count; i++) {
+        uint8_t kind = i < count ? nodes[i].kind : RESOLVED_UNKNOWN;
+        bool is_c1 = kind == RESOLVED_COMPILED && nodes[i].tier >= 1 && nodes[i].tier <= 3;
+        kind = is_c1 ? KIND_C1 : kind;
+        packed_output_put(output, &kind, 1);
+    }
+    align(output);
+    packed_output_put(output, f->shares, (size_t)count + 1);
+}
+
+static void put_samples(struct flame *f, struct packed_output *output)
+{
+    const struct profile *profile = f->profile;
+    uint32_t count = profile->sample_count;
+    for (uint32_t i = 0; i < count; i++) {
+        f->numbers[i] = (uint32_t)((profile->samples[f->order[i]].time - profile->from) / f->tick);
+    }
+    put_numbers(f, output, count);
+    for (uint32_t i = 0; i < count; i++) {
+        f->numbers[i] = node_of(f, &profile->samples[f->order[i]]);
+    }
+    put_numbers(f, output, count);
+    for (uint32_t i = 0; i < count; i++) {
+        f->numbers[i] = profile->samples[f->order[i]].thread;
+    }
+    put_numbers(f, output, count);
+    align(output);
+    for (uint32_t i = 0; f->has_weights && i < count; i++) {
+        double weight = (double)profile->samples[f->order[i]].weight;
+        uint64_t bits;
+        uint8_t bytes[8];
+        memcpy(&bits, &weight, sizeof bits);
+        for (int k = 0; k < 8; k++) {
+            bytes[k] = (uint8_t)(bits >> (8 * k));
+        }
+        packed_output_put(output, bytes, sizeof bytes);
+    }
+}
+
+/* ---- All together ---- */
+
+static void put_base64(struct packed_output *output, const uint8_t *bytes, size_t size)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t at = 0; at < size; at += 3) {
+        size_t n = size - at < 3 ? size - at : 3;
+        uint32_t group = (uint32_t)bytes[at] << 16 | (n > 1 ? (uint32_t)bytes[at + 1] << 8 : 0) |
+                         (n > 2 ? bytes[at + 2] : 0);
+        char text[4];
+        text[0] = letters[group >> 18];
+        text[1] = letters[group >> 12 & 63];
+        text[2] = letters[group >> 6 & 63];
+        text[3] = letters[group & 63];
+        memset(text + n + 1, '=', 3 - n);
+        packed_output_put(output, text, sizeof text);
+    }
+}
+
+/* The header's own size comes before it, so it is made apart. */
+static int put_data(struct flame *f, struct packed_output *data)
+{
+    struct packed_output *header;
+    uint8_t *bytes;
+    size_t size;
+    int err = packed_output_open_memory(false, &header);
+    if (err) {
+        return err;
+    }
+    put_header(f, header);
+    err = packed_output_take(header, &bytes, &size);
+    if (err) {
+        return err;
+    }
+    uint8_t prefix[4] = {(uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16),
+                         (uint8_t)(size >> 24)};
+    packed_output_put(data, MAGIC, sizeof MAGIC - 1);
+    packed_output_put(data, prefix, sizeof prefix);
+    packed_output_put(data, bytes, size);
+    free(bytes);
+    put_nodes(f, data);
+    put_samples(f, data);
+    return f->files.error;
+}
+
+static int write_flame(const struct profile *profile, const struct export_settings *settings,
+                       struct packed_output *output)
+{
+    (void)settings;
+    struct flame f = {.profile = profile};
+    struct packed_output *data = NULL;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    int err = prepare(&f);
+    if (!err) {
+        err = packed_output_open_memory(true, &data);
+    }
+    if (!err) {
+        err = put_data(&f, data);
+        int taken = packed_output_take(data, &bytes, &size);
+        err = err ? err : taken;
+    }
+    if (!err) {
+        put_base64(output, bytes, size);
+        packed_output_text(output, "\n");
+    }
+    free(bytes);
+    frame_tree_free(&f.tree);
+    string_table_free(&f.files);
+    free(f.order);
+    free(f.lines);
+    free(f.shares);
+    free(f.numbers);
+    return err;
+}
+
+extern const struct export_format format_flame;
+const struct export_format format_flame = {
+    .name = "flame",
+    .about = "the data of the page that jdperf flame makes",
+    .keeps_times = true,
+    .write = write_flame,
+};

@@ -1,0 +1,313 @@
+/*
+ * OTLP profiles, the shape of OpenTelemetry's protocol since 1.10 (profiles/v1development): an
+ * ExportProfilesServiceRequest, which is also a ProfilesData. A resource for each process, a
+ * profile for each event. What is sampled by a clock has timestamps alone, as the eBPF profiler
+ * sends it, all else weights beside them.
+ */
+#include "format/fnv1a.h"
+#include "jdtool/base/array.h"
+#include "jdtool/exports/otlp_tables.h"
+#include "jdtool/exports/thread_labels.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Equal stacks of a thread side by side, by time. */
+static int compare_samples(const void *a, const void *b, void *argument)
+{
+    const struct profile *profile = argument;
+    const struct profile_sample *first = &profile->samples[*(const uint32_t *)a];
+    const struct profile_sample *second = &profile->samples[*(const uint32_t *)b];
+    uint64_t keys[][2] = {
+        {profile->threads[first->thread].pid, profile->threads[second->thread].pid},
+        {first->event, second->event},
+        {first->thread, second->thread},
+        {first->node, second->node},
+        {first->time, second->time},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (keys[i][0] != keys[i][1]) {
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static void put_value_type(struct otlp *o, uint32_t field, const char *name, const char *type,
+                           const char *unit)
+{
+    struct message_writer *w = &o->writer;
+    size_t begun = message_begin(w, field, name);
+    message_uint32(w, 1, "typeStrindex", string_table_add(&o->strings, type));
+    message_uint32(w, 2, "unitStrindex", string_table_add(&o->strings, unit));
+    message_end(w, begun);
+}
+
+static int put_program_label(void *context, const char *key, const char *value)
+{
+    struct otlp *o = context;
+    message_packed_uint32(&o->writer, otlp_attribute(o, key, value, 0));
+    return 0;
+}
+
+/* order[0, count): samples of one thread and stack. */
+static void put_sample(struct otlp *o, const uint32_t *order, uint32_t count, bool weights)
+{
+    struct message_writer *w = &o->writer;
+    const struct profile *profile = o->profile;
+    const struct profile_sample *first = &profile->samples[order[0]];
+    const struct profile_thread *thread = &profile->threads[first->thread];
+    size_t begun = message_begin(w, 2, NULL);
+    message_uint32(w, 1, "stackIndex", otlp_stack(o, first->node));
+    size_t list = message_packed(w, 2, "attributeIndices");
+    if (thread->comm[0]) {
+        message_packed_uint32(w, otlp_attribute(o, "thread.name", thread->comm, 0));
+    }
+    message_packed_uint32(w, otlp_attribute(o, "thread.id", NULL, thread->tid));
+    if (thread->virtual_id) {
+        if (thread->virtual_name[0]) {
+            message_packed_uint32(
+                w, otlp_attribute(o, "jvm.virtual_thread.name", thread->virtual_name, 0));
+        }
+        message_packed_uint32(w,
+                              otlp_attribute(o, "jvm.virtual_thread.id", NULL, thread->virtual_id));
+    }
+    (void)labels_each(thread->labels, put_program_label, o);
+    message_packed_end(w, list);
+    if (weights) {
+        list = message_packed(w, 4, "values");
+        for (uint32_t i = 0; i < count; i++) {
+            message_packed_uint64(w, profile->samples[order[i]].weight);
+        }
+        message_packed_end(w, list);
+    }
+    list = message_packed(w, 5, "timestampsUnixNano");
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t time = profile->samples[order[i]].time;
+        message_packed_fixed64(w, export_wall_time(profile, time));
+    }
+    message_packed_end(w, list);
+    message_end(w, begun);
+}
+
+/* Tells profiles apart: of the same recording it is the same again. */
+static void put_profile_id(struct otlp *o, const struct profile_sample *first)
+{
+    const struct recording *recording = o->profile->recording;
+    char text[64];
+    uint8_t id[16];
+    snprintf(text, sizeof text, "%u %u", o->profile->threads[first->thread].pid, first->event);
+    uint64_t hash = fnv1a(export_wall_time(o->profile, o->profile->from),
+                          recording->hostname ? recording->hostname : "");
+    for (size_t i = 0; i < 2; i++) {
+        hash = fnv1a(hash, text);
+        memcpy(id + i * sizeof hash, &hash, sizeof hash);
+    }
+    message_id(&o->writer, 7, "profileId", id, sizeof id);
+}
+
+/* order[0, count): samples of one process and event. */
+static void put_profile(struct otlp *o, const uint32_t *order, uint32_t count)
+{
+    struct message_writer *w = &o->writer;
+    const struct profile *profile = o->profile;
+    const struct profile_sample *first = &profile->samples[order[0]];
+    const struct recorded_event *event = &profile->recording->events[first->event];
+    const char *unit = event->unit ? event->unit : "count";
+    char name[64];
+    export_event_name(event, name, sizeof name);
+    bool is_clock = strcmp(name, "cpu") == 0;
+
+    size_t begun = message_begin(w, 2, NULL);
+    put_value_type(o, 1, "sampleType", is_clock ? "samples" : name, is_clock ? "count" : unit);
+    message_list(w, "samples");
+    for (uint32_t i = 0; i < count;) {
+        const struct profile_sample *sample = &profile->samples[order[i]];
+        uint32_t end = i + 1;
+        while (end < count && profile->samples[order[end]].node == sample->node &&
+               profile->samples[order[end]].thread == sample->thread) {
+            end++;
+        }
+        put_sample(o, &order[i], end - i, !is_clock);
+        i = end;
+    }
+    message_list_end(w);
+    message_fixed64(w, 3, "timeUnixNano", export_wall_time(profile, profile->from));
+    /* Timestamps lie before its end. */
+    message_uint64(w, 4, "durationNano", profile->until - profile->from + 1);
+    put_value_type(o, 5, "periodType", name, unit);
+    /* Beside weights a period would be taken for a factor. */
+    message_uint64(w, 6, "period", is_clock ? export_event_period(event) : 0);
+    put_profile_id(o, first);
+    message_end(w, begun);
+}
+
+static void put_resource_attribute(struct otlp *o, const char *key, const char *text,
+                                   uint64_t number)
+{
+    struct message_writer *w = &o->writer;
+    if (text && !text[0]) {
+        return;
+    }
+    size_t begun = message_begin(w, 1, NULL);
+    message_text(w, 1, "key", key);
+    size_t value = message_begin(w, 2, "value");
+    if (text) {
+        message_text(w, 1, "stringValue", text);
+    } else {
+        message_uint64(w, 3, "intValue", number);
+    }
+    message_end(w, value);
+    message_end(w, begun);
+}
+
+static void put_resource(struct otlp *o, const struct profile_thread *thread)
+{
+    struct message_writer *w = &o->writer;
+    const struct recording *recording = o->profile->recording;
+    const char *service = o->settings->service ? o->settings->service : thread->process_name;
+    size_t begun = message_begin(w, 1, "resource");
+    message_list(w, "attributes");
+    put_resource_attribute(o, "service.name", service, 0);
+    put_resource_attribute(o, "process.pid", NULL, thread->pid);
+    put_resource_attribute(o, "process.executable.name", thread->process_name, 0);
+    bool has_host = false;
+    for (uint32_t i = 0; i < o->settings->label_count; i++) {
+        has_host |= strcmp(o->settings->labels[i].name, "host.name") == 0;
+    }
+    put_resource_attribute(o, "host.name",
+                           recording->hostname && !has_host ? recording->hostname : "", 0);
+    for (uint32_t i = 0; i < o->settings->label_count; i++) {
+        put_resource_attribute(o, o->settings->labels[i].name, o->settings->labels[i].value, 0);
+    }
+    message_list_end(w);
+    message_end(w, begun);
+}
+
+/* order[0, count): samples of one process. */
+static void put_process(struct otlp *o, const uint32_t *order, uint32_t count)
+{
+    struct message_writer *w = &o->writer;
+    const struct profile *profile = o->profile;
+    size_t begun = message_begin(w, 1, NULL);
+    put_resource(o, &profile->threads[profile->samples[order[0]].thread]);
+    message_list(w, "scopeProfiles");
+    size_t scope_profiles = message_begin(w, 2, NULL);
+    size_t scope = message_begin(w, 1, "scope");
+    message_text(w, 1, "name", "jdagent");
+    message_end(w, scope);
+    message_list(w, "profiles");
+    for (uint32_t i = 0; i < count;) {
+        uint32_t event = profile->samples[order[i]].event;
+        uint32_t end = i + 1;
+        while (end < count && profile->samples[order[end]].event == event) {
+            end++;
+        }
+        put_profile(o, &order[i], end - i);
+        i = end;
+    }
+    message_list_end(w);
+    message_end(w, scope_profiles);
+    message_list_end(w);
+    message_end(w, begun);
+}
+
+static void put_request(struct otlp *o, const uint32_t *order)
+{
+    struct message_writer *w = &o->writer;
+    const struct profile *profile = o->profile;
+    message_list(w, "resourceProfiles");
+    for (uint32_t i = 0; i < profile->sample_count;) {
+        uint32_t pid = profile->threads[profile->samples[order[i]].thread].pid;
+        uint32_t end = i + 1;
+        while (end < profile->sample_count &&
+               profile->threads[profile->samples[order[end]].thread].pid == pid) {
+            end++;
+        }
+        put_process(o, &order[i], end - i);
+        i = end;
+    }
+    message_list_end(w);
+    otlp_put_dictionary(o);
+}
+
+static int put_all(struct otlp *o)
+{
+    const struct profile *profile = o->profile;
+    uint32_t *order = calloc((size_t)profile->sample_count + 1, sizeof *order);
+    o->stack_of_node = calloc((size_t)profile->node_count + 1, sizeof *o->stack_of_node);
+    if (!order || !o->stack_of_node ||
+        array_reserve(&o->stacks, 0, &o->stack_room, sizeof *o->stacks) ||
+        array_reserve(&o->attributes, 0, &o->attribute_room, sizeof *o->attributes)) {
+        free(order);
+        return -ENOMEM;
+    }
+    /* Number 0 of each table. */
+    o->stacks[0] = PROFILE_NONE;
+    o->attributes[0] = (struct otlp_attribute){0};
+    o->stack_count = o->attribute_count = 1;
+    string_table_add(&o->strings, "");
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        order[i] = i;
+    }
+    qsort_r(order, profile->sample_count, sizeof *order, compare_samples, (void *)profile);
+    put_request(o, order);
+    free(order);
+    int err = o->error ? o->error : o->strings.error;
+    return err ? err : o->message.error;
+}
+
+static void release(struct otlp *o)
+{
+    protobuf_free(&o->message);
+    string_table_free(&o->strings);
+    hash_map_free(&o->attribute_map);
+    intern_free(&o->texts);
+    free(o->attributes);
+    free(o->stacks);
+    free(o->stack_of_node);
+    free(o->mapping_ids);
+}
+
+static int write_otlp(const struct profile *profile, const struct export_settings *settings,
+                      struct packed_output *output)
+{
+    struct otlp o = {.profile = profile, .settings = settings};
+    o.writer.protobuf = &o.message;
+    int err = put_all(&o);
+    packed_output_put(output, o.message.bytes, o.message.size);
+    release(&o);
+    return err;
+}
+
+static int write_otlp_json(const struct profile *profile, const struct export_settings *settings,
+                           struct packed_output *output)
+{
+    struct otlp o = {.profile = profile, .settings = settings};
+    json_start(&o.json, output);
+    o.writer.json = &o.json;
+    json_object(&o.json, NULL);
+    int err = put_all(&o);
+    json_end(&o.json);
+    release(&o);
+    return err;
+}
+
+extern const struct export_format format_otlp, format_otlp_json;
+const struct export_format format_otlp = {
+    .name = "otlp",
+    .file = "profile.otlp.pb",
+    .about = "OpenTelemetry's profiles, for POST to /v1development/profiles",
+    .keeps_times = true,
+    .identities = true,
+    .write = write_otlp,
+};
+const struct export_format format_otlp_json = {
+    .name = "otlp-json",
+    .file = "profile.otlp.json",
+    .about = "the same as JSON",
+    .keeps_times = true,
+    .identities = true,
+    .write = write_otlp_json,
+};

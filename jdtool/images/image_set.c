@@ -1,0 +1,378 @@
+#include "jdtool/images/image_set.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/base/message.h"
+#include "jdtool/images/image_code.h"
+#include "jdtool/jitdump/code_index.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct image_set {
+    struct image_set_options options;
+    char *place; /* absolute path of the result without its ".data" */
+    struct jvm_images **list;
+    uint32_t count;
+    uint32_t room;
+    struct jvm_images **by_module; /* by the module's id; NULL: none yet */
+    uint32_t module_room;
+    char **written; /* paths */
+    uint32_t written_count;
+    uint32_t written_room;
+};
+
+static int no_memory(const struct image_set *set)
+{
+    error_message("failed to write the images of %s: %s", set->options.result, strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+/* ---- Where they are ---- */
+
+/*
+ * The path is absolute, for perf report is run anywhere. perf takes files under /tmp/perf- for perf
+ * maps, so such a path gets a detour.
+ */
+static int find_place(struct image_set *set)
+{
+    const char *result = set->options.result;
+    const char *slash = strrchr(result, '/');
+    const char *name = slash ? slash + 1 : result;
+    size_t stem = strlen(name);
+    char directory[PATH_MAX];
+    char *given = slash ? strndup(result, (size_t)(slash - result) + 1) : strdup(".");
+    int err = given ? 0 : -ENOMEM;
+    if (!err && !realpath(given, directory)) {
+        err = -errno;
+    }
+    free(given);
+    if (err) {
+        error_message("failed to find the directory of %s: %s", result, strerror(-err));
+        return err;
+    }
+    if (strcmp(directory, "/") == 0) {
+        directory[0] = '\0';
+    }
+    if (stem > 5 && strcmp(name + stem - 5, ".data") == 0) {
+        stem -= 5;
+    }
+    bool detour = strncmp(directory, "/tmp/perf-", 10) == 0 ||
+                  (strcmp(directory, "/tmp") == 0 && strncmp(name, "perf-", 5) == 0);
+    if (asprintf(&set->place, "%s%s/%.*s", detour ? "/tmp/." : "",
+                 detour ? directory + 4 : directory, (int)stem, name) < 0) {
+        set->place = NULL;
+        return no_memory(set);
+    }
+    return 0;
+}
+
+static char *stem_of(const struct image_set *set, const struct recording *recording,
+                     const struct module *module)
+{
+    uint32_t number = 0;
+    uint32_t usable = 0;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        usable += recording->jvms[i]->index != NULL;
+        if (recording->jvms[i]->module == module) {
+            number = recording->jvms[i]->number;
+        }
+    }
+    char *stem = NULL;
+    int size = set->count == 0 && usable < 2 ? asprintf(&stem, "%s-java", set->place)
+               : number == 0                 ? asprintf(&stem, "%s-%u", set->place, module->pid)
+                             : asprintf(&stem, "%s-%u-%u", set->place, module->pid, number + 1);
+    return size < 0 ? NULL : stem;
+}
+
+static const char *no_name(const struct jvm_images *images)
+{
+    error_message("failed to name an image of process %u: %s", images->module->pid,
+                  strerror(ENOMEM));
+    return NULL;
+}
+
+const char *image_set_path(struct jvm_images *images, uint32_t file)
+{
+    while (images->path_count <= file) {
+        if (array_reserve(&images->paths, images->path_count, &images->path_room,
+                          sizeof *images->paths) < 0) {
+            return no_name(images);
+        }
+        images->paths[images->path_count++] = (struct image_path){0};
+    }
+    struct image_path *path = &images->paths[file];
+    int size = path->path  ? 0
+               : file == 0 ? asprintf(&path->path, "%s.so", images->stem)
+                           : asprintf(&path->path, "%s.%u.so", images->stem, file + 1);
+    if (size < 0) {
+        path->path = NULL;
+        return no_name(images);
+    }
+    return path->path;
+}
+
+const char *image_set_frames_path(struct jvm_images *images)
+{
+    if (!images->frames_path && asprintf(&images->frames_path, "%s-frames.so", images->stem) < 0) {
+        images->frames_path = NULL;
+        return no_name(images);
+    }
+    return images->frames_path;
+}
+
+/* ---- Gathering ---- */
+
+int image_set_open(const struct image_set_options *options, struct image_set **out)
+{
+    struct image_set *set = calloc(1, sizeof *set);
+    if (!set) {
+        error_message("failed to write the images of %s: %s", options->result, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    set->options = *options;
+    int err = find_place(set);
+    if (err) {
+        image_set_close(set);
+        return err;
+    }
+    *out = set;
+    return 0;
+}
+
+static void free_images(struct jvm_images *images)
+{
+    if (images) {
+        for (uint32_t i = 0; i < images->path_count; i++) {
+            free(images->paths[i].path);
+        }
+        image_layout_free(images->layout);
+        image_frames_free(images->frames);
+        free(images->paths);
+        free(images->frames_path);
+        free(images->codes);
+        free(images->pieces);
+        free(images->stem);
+        free(images);
+    }
+}
+
+void image_set_close(struct image_set *set)
+{
+    if (!set) {
+        return;
+    }
+    for (uint32_t i = 0; i < set->count; i++) {
+        free_images(set->list[i]);
+    }
+    for (uint32_t i = 0; i < set->written_count; i++) {
+        free(set->written[i]);
+    }
+    free(set->written);
+    free(set->list);
+    free(set->by_module);
+    free(set->place);
+    free(set);
+}
+
+/* Makes room for an index and fills what is new with zeros. 0 or -ENOMEM. */
+static int reach(void *array_pointer, uint32_t index, uint32_t *room, size_t element)
+{
+    uint8_t **array = array_pointer;
+    while (index >= *room) {
+        uint32_t old = *room;
+        if (array_reserve(array_pointer, old, room, element) < 0) {
+            return -ENOMEM;
+        }
+        memset(*array + old * element, 0, (*room - old) * element);
+    }
+    return 0;
+}
+
+static struct jvm_images *new_images(const struct image_set *set, const struct recording *recording,
+                                     const struct resolved_code *code)
+{
+    struct jvm_images *images = calloc(1, sizeof *images);
+    if (images) {
+        images->module = code->module;
+        images->index = code->index;
+        images->number = set->count;
+        images->frame_info = set->options.frame_info;
+        images->stem = stem_of(set, recording, code->module);
+        images->layout = image_layout_new();
+        images->frames = image_frames_new(set->count);
+    }
+    if (!images || !images->stem || !images->layout || !images->frames) {
+        free_images(images);
+        return NULL;
+    }
+    return images;
+}
+
+struct jvm_images *image_set_of(struct image_set *set, const struct recording *recording,
+                                const struct resolved_code *code)
+{
+    uint32_t module = code->module->id;
+    if (module < set->module_room && set->by_module[module]) {
+        return set->by_module[module];
+    }
+    struct jvm_images *images = new_images(set, recording, code);
+    if (!images ||
+        reach(&set->by_module, module, &set->module_room, sizeof(struct jvm_images *)) < 0 ||
+        array_reserve(&set->list, set->count, &set->room, sizeof(struct jvm_images *)) < 0) {
+        free_images(images);
+        (void)no_memory(set);
+        return NULL;
+    }
+    set->by_module[module] = images;
+    set->list[set->count++] = images;
+    return images;
+}
+
+int image_set_piece(struct jvm_images *images, const struct resolved_code *code,
+                    uint64_t (*lowest)(void *context, uint64_t address), void *context,
+                    uint32_t *piece)
+{
+    uint32_t file;
+    if (code->id < images->piece_room && images->pieces[code->id]) {
+        *piece = images->pieces[code->id] - 1;
+        return 0;
+    }
+    int err = reach(&images->pieces, code->id, &images->piece_room, sizeof *images->pieces);
+    if (!err && array_reserve(&images->codes, images->code_count, &images->code_room,
+                              sizeof(const struct resolved_code *)) < 0) {
+        err = -ENOMEM;
+    }
+    if (!err) {
+        err = image_layout_add(images->layout, code->address, code->size, lowest, context, &file);
+    }
+    if (err) {
+        error_message("failed to place code of process %u: %s", images->module->pid,
+                      strerror(-err));
+        return err;
+    }
+    images->unplaced += file == IMAGE_NONE;
+    *piece = images->code_count;
+    images->codes[images->code_count++] = code;
+    images->pieces[code->id] = images->code_count;
+    return 0;
+}
+
+/* ---- Writing ---- */
+
+static int note_written(struct image_set *set, const char *path)
+{
+    char *copy = strdup(path);
+    if (!copy ||
+        array_reserve(&set->written, set->written_count, &set->written_room, sizeof(char *)) < 0) {
+        free(copy);
+        unlink(path);
+        return no_memory(set);
+    }
+    set->written[set->written_count++] = copy;
+    return 0;
+}
+
+typedef void written_fn(void *context, const char *path, const uint8_t build_id[BUILD_ID_MAX]);
+
+static int write_code(struct image_set *set, struct jvm_images *images, written_fn *written,
+                      void *context)
+{
+    uint8_t build_id[BUILD_ID_MAX];
+    uint32_t count = image_layout_file_count(images->layout);
+    int err = 0;
+    for (uint32_t file = 0; file < count && !err; file++) {
+        err = image_code_write(images, file, &set->options, build_id);
+        if (!err) {
+            const char *path = image_set_path(images, file);
+            err = note_written(set, path);
+            written(context, path, build_id);
+        }
+    }
+    while (!err) { /* further layers of an earlier result of this name */
+        const char *path = image_set_path(images, count++);
+        if (!path || unlink(path) < 0) {
+            break;
+        }
+    }
+    return err;
+}
+
+static int write_frames(struct image_set *set, struct jvm_images *images, written_fn *written,
+                        void *context)
+{
+    const struct image_set_options *options = &set->options;
+    uint8_t build_id[BUILD_ID_MAX];
+    const char *path = image_set_frames_path(images);
+    if (!path) {
+        return -ENOMEM;
+    }
+    if (image_frames_is_empty(images->frames)) {
+        unlink(path); /* of an earlier result of this name */
+        return 0;
+    }
+    uint16_t machine = (uint16_t)code_index_header(images->index)->elf_mach;
+    int err = image_frames_write(images->frames, machine, options->inlined_suffix,
+                                 options->interpreted_suffix, options->source_path, path, build_id);
+    if (!err) {
+        err = note_written(set, path);
+        written(context, path, build_id);
+    }
+    return err;
+}
+
+/* What a hostile dump or a very long recording can exceed. */
+static void tell_lost(const struct jvm_images *images)
+{
+    uint64_t frames = image_frames_lost(images->frames);
+    if (images->unplaced) {
+        warning_message("%llu pieces of code of process %u are in no image: they are too large, or "
+                        "too many lay at one place",
+                        (unsigned long long)images->unplaced, images->module->pid);
+    }
+    if (frames) {
+        warning_message("%llu inlined or interpreted frames of process %u were left out: there are "
+                        "too many methods",
+                        (unsigned long long)frames, images->module->pid);
+    }
+}
+
+int image_set_write(struct image_set *set, written_fn *written, void *context)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < set->count && !err; i++) {
+        tell_lost(set->list[i]);
+        err = write_code(set, set->list[i], written, context);
+        if (!err) {
+            err = write_frames(set, set->list[i], written, context);
+        }
+    }
+    if (err) {
+        image_set_remove(set);
+    }
+    return err;
+}
+
+void image_set_tell(struct image_set *set,
+                    void (*tell)(void *context, const struct module *module, const char *path),
+                    void *context)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct jvm_images *images = set->list[i];
+        const char *path =
+            image_layout_file_count(images->layout) ? image_set_path(images, 0) : NULL;
+        if (path) {
+            tell(context, images->module, path);
+        }
+    }
+}
+
+void image_set_remove(struct image_set *set)
+{
+    for (uint32_t i = 0; i < set->written_count; i++) {
+        unlink(set->written[i]);
+    }
+}

@@ -1,0 +1,448 @@
+#include "jdtool/images/perf_data_sink.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/base/message.h"
+#include "jdtool/images/image_maps.h"
+#include "jdtool/perf/perf_data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * perf sorts records by time within what it has read when a round ends, then lets go of all that
+ * are not later than the end of the round before. Here all come by time, so a round may end
+ * anywhere; it must end now and then, or perf keeps everything in memory.
+ */
+#define ROUND_SIZE (UINT64_C(4) << 20)
+
+/* Code that a sample touches. */
+struct touched {
+    const struct resolved_code *code;
+    struct jvm_images *images;
+};
+
+struct perf_data_sink {
+    struct sample_sink sink;
+    struct perf_data_sink_options options;
+    const struct recording *recording;
+    bool drop_stacks; /* samples have no copies of stacks in the result */
+    struct image_set *images;
+    struct image_maps *maps;
+    struct perf_writer *writer;
+    uint64_t time;  /* of the latest record */
+    uint64_t round; /* bytes since the last end of one */
+
+    struct touched *touched; /* by a sample */
+    uint32_t touched_room;
+    uint64_t *chain; /* the one being made */
+    uint32_t chain_count;
+    uint32_t chain_room;
+    uint64_t cut_samples; /* that had more frames than a record has room for */
+    uint64_t cut_frames;
+    uint8_t record[PERF_RECORD_SIZE_MAX];
+};
+
+static struct perf_data_sink *self(struct sample_sink *sink)
+{
+    return (struct perf_data_sink *)sink;
+}
+
+static void close_sink(struct perf_data_sink *sink)
+{
+    perf_writer_abort(sink->writer);
+    image_maps_free(sink->maps);
+    image_set_close(sink->images);
+    free(sink->touched);
+    free(sink->chain);
+    free(sink);
+}
+
+static int no_memory(const struct perf_data_sink *sink)
+{
+    error_message("failed to write %s: %s", sink->options.output, strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+static int begin(struct sample_sink *base, const struct recording *recording)
+{
+    struct perf_data_sink *sink = self(base);
+    sink->drop_stacks = recording->unwound && !sink->options.keep_stacks;
+    sink->recording = recording;
+    int err =
+        perf_writer_open(sink->options.output, recording->data, sink->drop_stacks, &sink->writer);
+    if (err) {
+        return err;
+    }
+    sink->maps = image_maps_new(recording->data, sink->writer);
+    return sink->maps ? 0 : no_memory(sink);
+}
+
+static void put(struct perf_data_sink *sink, const void *record, size_t size)
+{
+    perf_writer_put(sink->writer, record, size);
+    sink->round += size;
+    if (sink->round >= ROUND_SIZE) {
+        const struct perf_event_header end = {.type = PERF_USER_FINISHED_ROUND, .size = sizeof end};
+        perf_writer_put(sink->writer, &end, sizeof end);
+        sink->round = 0;
+    }
+}
+
+static int take_record(struct sample_sink *base, const struct perf_record *record, bool superseded)
+{
+    struct perf_data_sink *sink = self(base);
+    uint64_t time = record->id.time;
+    int err = image_maps_record(sink->maps, record, superseded);
+    if (time > sink->time && time != UINT64_MAX) {
+        sink->time = time;
+    }
+    if (!err && !superseded) {
+        put(sink, record->bytes, record->size);
+    }
+    return err;
+}
+
+/* ---- Call chains ---- */
+
+static int put_ip(struct perf_data_sink *sink, uint64_t ip)
+{
+    if (array_reserve(&sink->chain, sink->chain_count, &sink->chain_room, sizeof *sink->chain) <
+        0) {
+        return no_memory(sink);
+    }
+    sink->chain[sink->chain_count++] = ip;
+    return 0;
+}
+
+/* Has it an address in the image of frames? Such a frame knows the code it ran in, the
+ * interpreter's or the compiled method's. */
+static bool is_without_code(const struct resolved_frame *frame)
+{
+    return frame->code && (frame->kind == RESOLVED_INLINED ||
+                           (frame->kind == RESOLVED_INTERPRETED && frame->method &&
+                            frame->method->kind == RESOLVED_INTERPRETED));
+}
+
+static int put_frame_without_code(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                                  const struct resolved_frame *frame)
+{
+    struct jvm_images *images = image_set_of(sink->images, sink->recording, frame->code);
+    int err = 0;
+    if (!images) {
+        return -ENOMEM;
+    }
+    uint64_t address = image_frames_address(images->frames, frame, &err);
+    if (err) {
+        return no_memory(sink);
+    }
+    if (!address) { /* no room: counted there */
+        return frame->kind == RESOLVED_INTERPRETED ? put_ip(sink, frame->address) : 0;
+    }
+    err = image_maps_touch_frames(sink->maps, images, sample->thread.pid, sample->time);
+    return err ? err : put_ip(sink, address);
+}
+
+/* What an event is about has an address in the image of frames of the JVM whose code is in the
+ * stack; without such code perf is not told of it. */
+static int put_subject(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                       const struct resolved_frame *frame)
+{
+    const struct resolved_code *code = NULL;
+    for (uint32_t at = sample->node; at && !code; at = sample->stacks->nodes[at].caller) {
+        code = stack_table_at(sample->stacks, at)->code;
+    }
+    if (!code) {
+        return 0;
+    }
+    struct resolved_frame placed = *frame;
+    placed.code = code;
+    return put_frame_without_code(sink, sample, &placed);
+}
+
+/*
+ * The frames of one address, that of the node *at, which is then its caller's. `ip` is what the
+ * chain had; the frames of an unwound stack have none.
+ */
+static int put_address(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                       uint32_t *at, const uint64_t *ip)
+{
+    if (!*at) {
+        return ip ? put_ip(sink, *ip) : 0;
+    }
+    const struct location *location = stack_table_at(sample->stacks, *at);
+    const struct resolved_frame *frame = location->lines;
+    const struct resolved_frame *end = frame + location->line_count;
+    *at = sample->stacks->nodes[*at].caller;
+    for (; frame < end && frame->kind == RESOLVED_INLINED; frame++) {
+        int err = sink->options.expand && is_without_code(frame)
+                      ? put_frame_without_code(sink, sample, frame)
+                      : 0;
+        if (err) {
+            return err;
+        }
+    }
+    if (frame == end) { /* of a stack that is cut */
+        return ip ? put_ip(sink, *ip) : 0;
+    }
+    if (frame->kind == RESOLVED_SUBJECT) {
+        return put_subject(sink, sample, frame);
+    }
+    if (is_without_code(frame)) {
+        return put_frame_without_code(sink, sample, frame);
+    }
+    return put_ip(sink, frame->code || !ip ? frame->address : *ip);
+}
+
+/* Makes sink->chain. *leaf: the first that stands for the innermost user frame; 0: there is none.
+ */
+static int make_chain(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                      uint64_t *leaf)
+{
+    const struct perf_sample *recorded = sample->recorded;
+    bool unwound = recorded->unwound;
+    bool is_user = false;
+    bool has_leaf = false;
+    uint32_t next = sample->node;
+    uint32_t at = 0;
+    int err = 0;
+    sink->chain_count = 0;
+    *leaf = 0;
+    for (uint64_t i = 0; i < recorded->chain_count && !err; i++) {
+        uint64_t ip = recorded->chain[i];
+        if (unwound && ip == PERF_CONTEXT_USER) {
+            break;
+        }
+        at = sink->chain_count;
+        if (ip >= PERF_CONTEXT_MAX) {
+            is_user = ip == PERF_CONTEXT_USER;
+            err = put_ip(sink, ip);
+            continue;
+        }
+        err = put_address(sink, sample, &next, &ip);
+        if (is_user && !has_leaf && !err) {
+            *leaf = sink->chain[at];
+            has_leaf = true;
+        }
+    }
+    if (unwound && !err) {
+        err = put_ip(sink, PERF_CONTEXT_USER);
+        at = sink->chain_count;
+        while (next && !err) {
+            err = put_address(sink, sample, &next, NULL);
+        }
+        *leaf = !err && sink->chain_count > at ? sink->chain[at] : 0;
+    }
+    return err;
+}
+
+/* Without a chain the sample's own address is all there is. */
+static int make_leaf(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                     uint64_t *leaf)
+{
+    uint32_t next = sample->node;
+    sink->chain_count = 0;
+    int err = put_address(sink, sample, &next, &sample->recorded->ip);
+    *leaf = !err && sink->chain_count ? sink->chain[0] : 0;
+    return err;
+}
+
+static bool is_frame_address(uint64_t address)
+{
+    return address >= IMAGE_FRAMES_BASE && address < IMAGE_FRAMES_BASE * 2;
+}
+
+static int rewrite(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                   struct perf_sample *out)
+{
+    bool in_user = (out->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    uint64_t leaf = 0;
+    int err = 0;
+    if (out->has & PERF_SAMPLE_CALLCHAIN || out->unwound) {
+        err = make_chain(sink, sample, &leaf);
+        out->chain = sink->chain;
+        out->chain_count = sink->chain_count;
+    } else if (sink->options.leaf && in_user) {
+        err = make_leaf(sink, sample, &leaf);
+    }
+    /* An event's own address is the probe's, the same for all: what it is about tells more. */
+    const struct resolved_frame *first = stack_table_innermost(sample->stacks, sample->node);
+    bool has_subject = first && first->kind == RESOLVED_SUBJECT;
+    if ((sink->options.leaf || has_subject) && in_user && is_frame_address(leaf)) {
+        out->ip = leaf;
+    }
+    return err;
+}
+
+static void put_sample(struct perf_data_sink *sink, struct perf_sample *sample)
+{
+    bool keep_user = !sink->drop_stacks;
+    uint64_t count = sample->chain_count;
+    size_t size = perf_sample_encode(sample, keep_user, sink->record);
+    while (size == 0 && sample->chain_count > 0) { /* too long: without the outermost frames */
+        sample->chain_count -= sample->chain_count > 256 ? 256 : sample->chain_count;
+        size = perf_sample_encode(sample, keep_user, sink->record);
+    }
+    if (sample->chain_count < count) {
+        sink->cut_samples++;
+        sink->cut_frames += count - sample->chain_count;
+    }
+    put(sink, sink->record, size);
+}
+
+/* ---- Code ---- */
+
+static int by_age(const void *left, const void *right)
+{
+    const struct touched *a = left;
+    const struct touched *b = right;
+    return (a->code->from > b->code->from) - (a->code->from < b->code->from);
+}
+
+/* Adds it to sink->touched, where `count` are. *missing: whether it is not mapped. */
+static int touch(struct perf_data_sink *sink, uint32_t pid, const struct resolved_code *code,
+                 uint32_t *count, bool *missing)
+{
+    if (!code || (*count && sink->touched[*count - 1].code == code)) {
+        return 0;
+    }
+    struct jvm_images *images = image_set_of(sink->images, sink->recording, code);
+    if (!images) {
+        return -ENOMEM;
+    }
+    if (array_reserve(&sink->touched, *count, &sink->touched_room, sizeof *sink->touched) < 0) {
+        return no_memory(sink);
+    }
+    sink->touched[(*count)++] = (struct touched){code, images};
+    *missing = *missing || !image_maps_has(sink->maps, images, pid, code);
+    return 0;
+}
+
+/*
+ * Maps the code that a sample touches, where it is not mapped already. The youngest comes last: a
+ * stack may also show what is left of code that other code took a part of, and where both are
+ * mapped, the other one must not be hidden.
+ */
+static int touch_codes(struct perf_data_sink *sink, const struct resolved_sample *sample)
+{
+    const struct stack_table *stacks = sample->stacks;
+    uint32_t pid = sample->thread.pid;
+    uint32_t count = 0;
+    bool missing = false;
+    int err = 0;
+    for (uint32_t at = sample->node; at && !err; at = stacks->nodes[at].caller) {
+        err = touch(sink, pid, stack_table_at(stacks, at)->code, &count, &missing);
+    }
+    for (uint32_t i = 0; i < sample->branch_count && !err; i++) {
+        err = touch(sink, pid, sample->branches[i], &count, &missing);
+    }
+    if (err || !missing) {
+        return err;
+    }
+    qsort(sink->touched, count, sizeof *sink->touched, by_age);
+    for (uint32_t i = 0; i < count && !err; i++) {
+        const struct touched *touched = &sink->touched[i];
+        err = image_maps_touch(sink->maps, touched->images, pid, sample->time, touched->code);
+    }
+    return err;
+}
+
+static int take_sample(struct sample_sink *base, const struct resolved_sample *sample)
+{
+    struct perf_data_sink *sink = self(base);
+    struct perf_sample out = *sample->recorded;
+    int err = touch_codes(sink, sample);
+    if (!err) {
+        err = rewrite(sink, sample, &out);
+    }
+    if (!err) {
+        sink->time = sample->time > sink->time ? sample->time : sink->time;
+        put_sample(sink, &out);
+    }
+    return err;
+}
+
+static int take_code(struct sample_sink *base, const struct resolved_code *code)
+{
+    struct perf_data_sink *sink = self(base);
+    struct jvm_images *images = image_set_of(sink->images, sink->recording, code);
+    uint64_t time = code->from > sink->time ? code->from : sink->time;
+    return images ? image_maps_touch(sink->maps, images, code->module->pid, time, code) : -ENOMEM;
+}
+
+/* ---- The end ---- */
+
+static void add_build_id(void *writer, const char *path, const uint8_t build_id[BUILD_ID_MAX])
+{
+    perf_writer_add_build_id(writer, path, build_id);
+}
+
+static int end(struct sample_sink *base)
+{
+    struct perf_data_sink *sink = self(base);
+    int err = image_set_write(sink->images, add_build_id, sink->writer);
+    if (!err) {
+        err = perf_writer_finish(sink->writer);
+        sink->writer = NULL;
+        if (err) {
+            image_set_remove(sink->images);
+        }
+    }
+    if (!err && sink->options.written) {
+        image_set_tell(sink->images, sink->options.written, sink->options.written_context);
+    }
+    if (!err && sink->cut_samples) {
+        warning_message("%llu samples have more frames than a record has room for; %llu of their "
+                        "outermost ones are not in %s",
+                        (unsigned long long)sink->cut_samples, (unsigned long long)sink->cut_frames,
+                        sink->options.output);
+    }
+    close_sink(sink);
+    return err;
+}
+
+static void abort_sink(struct sample_sink *base)
+{
+    close_sink(self(base));
+}
+
+struct sample_sink *perf_data_sink_new(const struct perf_data_sink_options *options)
+{
+    static const struct sample_sink_ops ops = {
+        .begin = begin,
+        .record = take_record,
+        .sample = take_sample,
+        .end = end,
+        .abort = abort_sink,
+    };
+    static const struct sample_sink_ops ops_all = {
+        .begin = begin,
+        .record = take_record,
+        .code = take_code,
+        .sample = take_sample,
+        .end = end,
+        .abort = abort_sink,
+    };
+    struct perf_data_sink *sink = calloc(1, sizeof *sink);
+    if (!sink) {
+        error_message("failed to write %s: %s", options->output, strerror(ENOMEM));
+        return NULL;
+    }
+    /* Which code a copy of a stack shows is known when somebody unwinds it. */
+    sink->sink.ops = options->keep_all || options->keep_stacks ? &ops_all : &ops;
+    sink->sink.reads_code = true;
+    sink->options = *options;
+    struct image_set_options images = {
+        .result = options->output,
+        .inlines = options->inlines,
+        .frame_info = options->keep_stacks,
+        .inlined_suffix = options->inlined_suffix,
+        .interpreted_suffix = options->interpreted_suffix,
+        .source_path = options->source_path,
+    };
+    if (image_set_open(&images, &sink->images)) {
+        free(sink);
+        return NULL;
+    }
+    return &sink->sink;
+}

@@ -1,0 +1,99 @@
+#include "jdtool/live/hand_over.h"
+
+#include "jdtool/base/message.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A profile is some four deep. */
+#define DEPTH_MAX 32
+
+/* A number of the environment, as sudo writes it: from 1 on. */
+static bool number_of(const char *name, uid_t *number)
+{
+    const char *text = getenv(name);
+    char *end;
+    errno = 0;
+    unsigned long value = text && isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0;
+    if (value == 0 || errno || *end || value >= UINT_MAX) {
+        return false;
+    }
+    *number = (uid_t)value;
+    return true;
+}
+
+static int give_contents(int directory, uid_t uid, gid_t gid, int depth);
+
+/* Whoever gets it cannot reach it before the directory is his, which is the last to be given: what
+ * was looked at here is what is given. */
+static int give_one(int parent, const char *name, uid_t uid, gid_t gid, int depth)
+{
+    struct stat status;
+    int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
+    if (!err && S_ISDIR(status.st_mode)) {
+        int inner = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        err = inner < 0 ? -errno : give_contents(inner, uid, gid, depth - 1);
+    }
+    bool shared = !err && !S_ISDIR(status.st_mode) && status.st_nlink > 1;
+    if (!err && !shared && fchownat(fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
+        err = -errno;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err;
+}
+
+/* Closes the directory. */
+static int give_contents(int directory, uid_t uid, gid_t gid, int depth)
+{
+    DIR *entries = fdopendir(directory);
+    const struct dirent *entry;
+    int err = !entries ? -errno : depth > 0 ? 0 : -ELOOP;
+    while (!err && (entry = readdir(entries))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            err = give_one(directory, entry->d_name, uid, gid, depth);
+        }
+    }
+    if (entries) {
+        closedir(entries);
+    } else {
+        close(directory);
+    }
+    return err;
+}
+
+int hand_over(const char *path, const struct stat *made)
+{
+    uid_t uid;
+    gid_t gid;
+    struct stat status;
+    if (geteuid() != 0 || !number_of("SUDO_UID", &uid) || !number_of("SUDO_GID", &gid)) {
+        return 0;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
+    if (!err && (status.st_dev != made->st_dev || status.st_ino != made->st_ino ||
+                 status.st_uid != 0 || (status.st_mode & 077))) {
+        err = -ESTALE;
+    }
+    int inner = err ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    err = err ? err : inner < 0 ? -errno : give_contents(inner, uid, gid, DEPTH_MAX);
+    err = err ? err : fchown(fd, uid, gid) != 0 ? -errno : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (err) {
+        error_message("failed to give %s to user %u, who called sudo: %s", path, (unsigned)uid,
+                      strerror(-err));
+    }
+    return err;
+}

@@ -1,0 +1,295 @@
+/* jdperf attach, status, stop: a session by hand. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
+#include "jdtool/live/ask.h"
+#include "jdtool/live/guard.h"
+#include "jdtool/live/session.h"
+#include "jdtool/live/verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* What each of the three needs. */
+struct work {
+    struct waiting waiting;
+    struct target target;
+    struct guardian guardian;
+    struct live_session session;
+    struct session_status status;
+};
+
+/* 0 with a JVM that answers; else an exit status. */
+static int begin(struct work *work, const char *word)
+{
+    if (waiting_start(&work->waiting) || target_find(&work->target, word, &work->waiting)) {
+        return STATUS_FAILED;
+    }
+    if (ask_prepare(&work->target) || guard_start(&work->guardian, &work->target)) {
+        return STATUS_FAILED;
+    }
+    session_init(&work->session, &work->target, &work->waiting, work->guardian.shared,
+                 live_agent());
+    return ask_whether_it_answers(&work->target, &work->waiting) ? STATUS_FAILED : STATUS_DONE;
+}
+
+static int end(struct work *work, int status)
+{
+    guard_end(&work->guardian);
+    target_close(&work->target);
+    if (work->waiting.ended_by && status) {
+        status = 128 + work->waiting.ended_by;
+    }
+    free(work);
+    return status;
+}
+
+static struct work *new_work(void)
+{
+    struct work *work = calloc(1, sizeof *work);
+    if (!work) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return NULL;
+    }
+    work->target = NO_TARGET;
+    return work;
+}
+
+/* What the agent says, a line each; names in it may be anything. */
+static void print_status(const struct session_status *status)
+{
+    char line[PATH_MAX + 256];
+    for (const char *at = status->text; *at;) {
+        size_t length = strcspn(at, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)length, at);
+        text_print(stdout, line);
+        putchar('\n');
+        at += length + (at[length] == '\n');
+    }
+}
+
+/* ---- attach ---- */
+
+/* A directory below JITDUMPDIR, as the agent makes one below its own. */
+static int make_dump_directory(const char *base, char directory[PATH_MAX])
+{
+    static const char *const parts[] = {"", "/.debug", "/.debug/jit"};
+    char day[16];
+    char path[PATH_MAX];
+    time_t now = time(NULL);
+    struct tm local;
+    strftime(day, sizeof day, "%Y%m%d", localtime_r(&now, &local));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        snprintf(path, sizeof path, "%.*s%s", PATH_MAX - 64, base, parts[i]);
+        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+            break;
+        }
+    }
+    snprintf(path, sizeof path, "%.*s/.debug/jit/java-jit-%s.XXXXXX", PATH_MAX - 64, base, day);
+    if (!mkdtemp(path) || !realpath(path, directory)) {
+        error_message("failed to make a directory below %s: %s", base, strerror(errno));
+        return STATUS_FAILED;
+    }
+    return STATUS_DONE;
+}
+
+static int choose_directory(const struct live_verb *verb, const struct work *work,
+                            const char *given, char directory[PATH_MAX])
+{
+    /* The agent would look into the JVM's environment, not into ours. */
+    const char *base = getenv("JITDUMPDIR");
+    bool like_us = target_is_like_us(&work->target);
+    struct stat status;
+    directory[0] = '\0';
+    if (given && !like_us) {
+        error_message("process %d cannot write to %s: it is another user's, or in a container; "
+                      "leave -o out",
+                      (int)work->target.process.pid, given);
+        return STATUS_FAILED;
+    }
+    if (given &&
+        (stat(given, &status) != 0 || !S_ISDIR(status.st_mode) || !realpath(given, directory))) {
+        return live_wrong_usage(verb, "there is no directory ", given, "");
+    }
+    return !given && base && *base && like_us ? make_dump_directory(base, directory) : STATUS_DONE;
+}
+
+static int attach(const struct live_verb *verb, struct work *work, const char *given,
+                  const char *options)
+{
+    char directory[PATH_MAX];
+    if (session_status(&work->session, &work->status)) {
+        return STATUS_FAILED;
+    }
+    if (work->status.running) {
+        info_message("a session already runs in process %d; nothing changed:",
+                     (int)work->target.process.pid);
+        print_status(&work->status);
+        return STATUS_DONE;
+    }
+    int status = choose_directory(verb, work, given, directory);
+    if (status) {
+        return status;
+    }
+    session_announce_warning(&work->target);
+    struct live_session *session = &work->session;
+    if (session_start(session, directory[0] ? directory : NULL, false, options, NULL)) {
+        return STATUS_FAILED;
+    }
+    if (session_status(session, &work->status)) {
+        session_leave(session);
+        return STATUS_FAILED;
+    }
+    print_status(&work->status);
+    size_t length = strlen(session->staging.path);
+    session_keep(session, session->staging.place >= 0 &&
+                              (strncmp(work->status.dump, session->staging.path, length) == 0 ||
+                               strncmp(session->agent, session->staging.path, length) == 0));
+    return STATUS_DONE;
+}
+
+static int run_attach(const struct live_verb *verb, int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"output", required_argument, NULL, 'o'},
+        {"agent-options", required_argument, NULL, 'A'},
+        {0},
+    };
+    const char *directory = NULL;
+    const char *options = "";
+    int letter;
+    while ((letter = live_option(verb, argc, argv, "o:", table)) != -1) {
+        switch (letter) {
+        case 'o':
+            directory = optarg;
+            break;
+        case 'A':
+            options = optarg;
+            break;
+        default:
+            return STATUS_USAGE;
+        }
+    }
+    const char *word = live_one_jvm(verb, argc, argv, "to which JVM");
+    if (!word) {
+        return STATUS_USAGE;
+    }
+    struct work *work = new_work();
+    if (!work) {
+        return STATUS_FAILED;
+    }
+    int status = begin(work, word);
+    if (!status) {
+        status = attach(verb, work, directory, options);
+    }
+    return end(work, status ? status : finish_output());
+}
+
+const struct live_verb live_attach = {
+    .name = "attach",
+    .run = run_attach,
+    .hint = "",
+    .help = "usage: jdperf attach PID [-o DIR] [--agent-options LIST]\n"
+            "\n"
+            "Starts the agent in a running JVM. It describes all existing generated code, then\n"
+            "all new code, until jdperf stop PID. PID is a process id, or a unique part of a\n"
+            "JVM's main class or arguments. As root, you can use JVMs of other users and in\n"
+            "containers.\n"
+            "\n"
+            "  -o DIR              an existing directory for the dump (default: one below\n"
+            "                      $JITDUMPDIR, else the agent's own, below $HOME of the\n"
+            "                      JVM; for another user's JVM or in a container, one in\n"
+            "                      its /tmp)\n"
+            "      --agent-options LIST  key=value,… for the agent\n"
+            "\n"
+            "jdperf record -p PID attaches, records and detaches in one step.\n",
+};
+
+/* ---- status, stop ---- */
+
+static int run_status(const struct live_verb *verb, int argc, char **argv)
+{
+    static const struct option table[] = {{0}};
+    if (live_option(verb, argc, argv, "", table) != -1) {
+        return STATUS_USAGE;
+    }
+    const char *word = live_one_jvm(verb, argc, argv, "of which JVM");
+    struct work *work = word ? new_work() : NULL;
+    if (!work) {
+        return word ? STATUS_FAILED : STATUS_USAGE;
+    }
+    int status = begin(work, word);
+    if (!status && session_status(&work->session, &work->status)) {
+        status = STATUS_FAILED;
+    } else if (!status) {
+        print_status(&work->status);
+        status = finish_output();
+        status = !status && !work->status.running ? STATUS_FAILED : status;
+    }
+    return end(work, status);
+}
+
+const struct live_verb live_status = {
+    .name = "status",
+    .run = run_status,
+    .hint = "",
+    .help = "usage: jdperf status PID\n"
+            "\n"
+            "Shows the state of the agent in a JVM (running, failed, stopped, absent), its\n"
+            "output, seconds, records, bytes, dropped records, the file, and the lease of the\n"
+            "recording that started it.\n"
+            "Exit status: 0 if a session runs, else 1.\n",
+};
+
+static int stop(struct work *work)
+{
+    char path[PATH_MAX];
+    bool has_dump;
+    int pid = (int)work->target.process.pid;
+    if (!target_agent(&work->target, path)) {
+        error_message("there is no agent in process %d", pid);
+        return STATUS_FAILED;
+    }
+    has_dump = target_dump(&work->target, path);
+    if (session_stop(&work->session)) {
+        return STATUS_FAILED;
+    }
+    fputs("state=stopped", stdout);
+    if (has_dump) {
+        fputs(" file=", stdout);
+        if (!work->target.same_files) {
+            printf("/proc/%d/root", pid);
+        }
+        text_print(stdout, path);
+    }
+    putchar('\n');
+    return finish_output();
+}
+
+static int run_stop(const struct live_verb *verb, int argc, char **argv)
+{
+    static const struct option table[] = {{0}};
+    if (live_option(verb, argc, argv, "", table) != -1) {
+        return STATUS_USAGE;
+    }
+    const char *word = live_one_jvm(verb, argc, argv, "in which JVM");
+    struct work *work = word ? new_work() : NULL;
+    if (!work) {
+        return word ? STATUS_FAILED : STATUS_USAGE;
+    }
+    int status = begin(work, word);
+    return end(work, status ? status : stop(work));
+}
+
+const struct live_verb live_stop = {
+    .name = "stop",
+    .run = run_stop,
+    .hint = "",
+    .help = "usage: jdperf stop PID\n"
+            "\n"
+            "Stops the agent in a JVM and closes its dump. The agent stays loaded, without\n"
+            "effect or cost.\n",
+};

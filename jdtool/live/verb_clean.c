@@ -1,0 +1,95 @@
+/* jdperf clean: what sessions, kills and other tools left behind. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
+#include "jdtool/live/leftovers.h"
+#include "jdtool/live/staging.h"
+#include "jdtool/live/verbs.h"
+#include "jdtool/record/probes.h"
+
+#include <stdio.h>
+
+struct cleaning {
+    bool dry;
+    unsigned count;
+    uint64_t bytes;
+};
+
+static void take(void *context, const struct leftover *leftover)
+{
+    struct cleaning *cleaning = context;
+    char size[TEXT_SIZE_MAX];
+    text_size(leftover->bytes, size);
+    if (!cleaning->dry && remove_tree(leftover->place, leftover->name) != 0) {
+        return;
+    }
+    fputs(cleaning->dry ? "would remove " : "removed ", stdout);
+    text_print(stdout, leftover->path);
+    printf(" (%s)\n", size);
+    cleaning->count++;
+    cleaning->bytes += leftover->bytes;
+}
+
+/* The kernel's probes of recordings that were killed together with their guardian. */
+static void take_probes(void *context, const char *group)
+{
+    struct cleaning *cleaning = context;
+    if (!cleaning->dry) {
+        probes_remove(group);
+    }
+    printf("%s the probes %s\n", cleaning->dry ? "would remove" : "removed", group);
+    cleaning->count++;
+}
+
+static int run(const struct live_verb *verb, int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"dry-run", no_argument, NULL, 'n'},
+        {"all", no_argument, NULL, 'a'},
+        {0},
+    };
+    struct cleaning cleaning = {0};
+    bool all = false;
+    int letter;
+    while ((letter = live_option(verb, argc, argv, "n", table)) != -1) {
+        switch (letter) {
+        case 'n':
+            cleaning.dry = true;
+            break;
+        case 'a':
+            all = true;
+            break;
+        default:
+            return STATUS_USAGE;
+        }
+    }
+    if (optind < argc) {
+        return live_wrong_usage(verb, "unknown argument: ", argv[optind], "");
+    }
+    leftovers_find(all, take, &cleaning);
+    probes_find_left(take_probes, &cleaning);
+    char size[TEXT_SIZE_MAX];
+    text_size(cleaning.bytes, size);
+    if (cleaning.count) {
+        info_message("%u %s%s", cleaning.count, cleaning.dry ? "to remove, " : "", size);
+    } else {
+        info_message("nothing to clean");
+    }
+    return finish_output();
+}
+
+const struct live_verb live_clean = {
+    .name = "clean",
+    .run = run,
+    .hint = "",
+    .help = "usage: jdperf clean [-n] [--all]\n"
+            "\n"
+            "Removes leftovers of earlier runs: the directories that jdperf made in /tmp for\n"
+            "JVMs whose sessions have ended (as root: everybody's, and those in containers that\n"
+            "run), its own if it was killed, and its probes in the kernel. It never touches\n"
+            "running recordings and profiles (-o DIR).\n"
+            "\n"
+            "  -n, --dry-run       only list them\n"
+            "      --all           also perf maps in /tmp and dumps below ~/.debug/jit of JVMs\n"
+            "                      that have ended, and the files of perf inject --jit in\n"
+            "                      ~/.debug; others may still use these\n",
+};

@@ -1,0 +1,202 @@
+#include "jdtool/pipeline/export_input.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/units.h"
+#include "jdtool/pipeline/replay.h"
+#include "jdtool/pipeline/stream.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int add_word(const struct verb *verb, struct sample_filter_words *words, const char *option,
+                    const char *value)
+{
+    if (words->count == SAMPLE_FILTER_WORDS_MAX) {
+        return wrong_usage(verb, "--%s can be given %d times", option, SAMPLE_FILTER_WORDS_MAX);
+    }
+    words->list[words->count++] = value;
+    return STATUS_DONE;
+}
+
+static int add_dump(struct export_input *input, const char *path)
+{
+    char **grown = realloc(input->dumps, (input->dump_count + (size_t)1) * sizeof(char *));
+    char *copy = strdup(path);
+    if (grown) {
+        input->dumps = grown;
+    }
+    if (!grown || !copy) {
+        free(copy);
+        error_message("failed to use %s: %s", path, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    input->dumps[input->dump_count++] = copy;
+    return 0;
+}
+
+static int take_grouping(const struct verb *verb, struct sample_filter_options *filter,
+                         const char *value)
+{
+    static const char label[] = "label:";
+    if (strcmp(value, "thread") == 0) {
+        filter->grouping = GROUP_BY_THREAD;
+    } else if (strcmp(value, "virtual") == 0) {
+        filter->grouping = GROUP_BY_VIRTUAL;
+    } else if (strncmp(value, label, sizeof label - 1) == 0 && value[sizeof label - 1]) {
+        filter->grouping = GROUP_BY_LABEL;
+        filter->group_label = value + sizeof label - 1;
+    } else {
+        return wrong_usage(verb, "--by takes thread, virtual or label:KEY, not '%s'", value);
+    }
+    return STATUS_DONE;
+}
+
+int export_input_option(const struct verb *verb, struct export_input *input, int letter,
+                        const char *value)
+{
+    struct sample_filter_options *filter = &input->filter;
+    switch (letter) {
+    case 'i':
+        input->input = value;
+        return STATUS_DONE;
+    case 'd':
+        return add_dump(input, value) ? STATUS_FAILED : STATUS_DONE;
+    case 'b':
+        input->build_id_dir = value;
+        return STATUS_DONE;
+    case 's':
+        input->source_path = value;
+        return STATUS_DONE;
+    case 'F':
+    case 'T':
+        if (!units_time(value, letter == 'F' ? &filter->from : &filter->until)) {
+            return wrong_usage(verb, "a time is seconds, or as 300ms, 5m, not '%s'", value);
+        }
+        return STATUS_DONE;
+    case 't':
+        return add_word(verb, &filter->threads, "thread", value);
+    case 'l':
+        return add_word(verb, &filter->labels, "label", value);
+    case 'B':
+        return take_grouping(verb, filter, value);
+    case 'c':
+        return add_word(verb, &filter->comms, "comm", value);
+    case 'p':
+        return add_word(verb, &filter->pids, "pid", value);
+    case 'I':
+        return add_word(verb, &filter->includes, "include", value);
+    case 'X':
+        return add_word(verb, &filter->excludes, "exclude", value);
+    case 'e':
+        filter->event = value;
+        return STATUS_DONE;
+    default:
+        return STATUS_USAGE;
+    }
+}
+
+static bool filters(const struct sample_filter_options *filter)
+{
+    return filter->from || filter->until || filter->threads.count || filter->comms.count ||
+           filter->labels.count || filter->grouping != GROUP_BY_THREAD || filter->pids.count ||
+           filter->includes.count || filter->excludes.count || filter->event;
+}
+
+/* Sets *path to `name` in the directory, if that can be read. 0 or a negative errno. */
+static int look_into(struct export_input *input, const char *name)
+{
+    free(input->file);
+    if (asprintf(&input->file, "%s/%s", input->input, name) < 0) {
+        input->file = NULL;
+        return -ENOMEM;
+    }
+    return access(input->file, R_OK) == 0 ? 0 : -errno;
+}
+
+/* The dumps of a profile that was carried elsewhere are not where its recording says. */
+static int add_dumps_of(struct export_input *input)
+{
+    char *pattern;
+    glob_t found = {0};
+    if (asprintf(&pattern, "%s/jit-*.dump", input->input) < 0) {
+        return -ENOMEM;
+    }
+    int err = glob(pattern, 0, NULL, &found) == GLOB_NOSPACE ? -ENOMEM : 0;
+    for (size_t i = 0; !err && i < found.gl_pathc; i++) {
+        err = add_dump(input, found.gl_pathv[i]);
+    }
+    globfree(&found);
+    free(pattern);
+    return err;
+}
+
+/* A directory's samples: saved ones, or else the recording. */
+static int open_directory(struct export_input *input)
+{
+    int err = look_into(input, "samples.saved");
+    if (err && err != -ENOMEM) {
+        err = look_into(input, "perf.data");
+        if (!err) {
+            err = add_dumps_of(input);
+        }
+    }
+    if (err == -ENOMEM) {
+        error_message("failed to read %s: %s", input->input, strerror(ENOMEM));
+    } else if (err) {
+        error_message("failed to read %s: there is neither samples.saved nor perf.data in it",
+                      input->input);
+    }
+    return err;
+}
+
+static int run(struct export_input *input, struct sample_sink *sink)
+{
+    struct stat status;
+    const char *file = input->input;
+    if (strcmp(file, "-") != 0 && stat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
+        int err = open_directory(input);
+        if (err) {
+            sink->ops->abort(sink);
+            return err;
+        }
+        file = input->file;
+    }
+    if (strcmp(file, "-") != 0 && replay_knows(file)) {
+        struct replay_options options = {.input = file, .wants_code = input->wants_code};
+        return replay_run(&options, &sink, 1);
+    }
+    struct stream_options options = {
+        .input = file,
+        .build_id_dir = input->build_id_dir,
+        .dumps = input->dumps,
+        .dump_count = input->dump_count,
+        .symbolize = true,
+    };
+    struct stream_result result;
+    return stream_run(&options, &sink, 1, &result);
+}
+
+int export_input_run(struct export_input *input, struct sample_sink *sink)
+{
+    if (filters(&input->filter)) {
+        int err = sample_filter_new(&input->filter, sink, &sink);
+        if (err) {
+            return err;
+        }
+    }
+    return run(input, sink);
+}
+
+void export_input_free(struct export_input *input)
+{
+    for (uint32_t i = 0; i < input->dump_count; i++) {
+        free(input->dumps[i]);
+    }
+    free(input->dumps);
+    free(input->file);
+}

@@ -1,0 +1,74 @@
+/*
+ * What the verbs share that show a profile (export, annotate, view): their input, which samples of
+ * it, and where sources are.
+ */
+#ifndef JD_TOOL_EXPORT_INPUT_H
+#define JD_TOOL_EXPORT_INPUT_H
+
+#include "jdtool/base/verb.h"
+#include "jdtool/pipeline/sample_filter.h"
+
+/* Strings are those of the command line. Zero one to start; free it at the end. */
+struct export_input {
+    const char *input; /* a recording, saved samples, "-", or a profile's directory */
+    const char *source_path;
+    const char *build_id_dir;
+    bool wants_code; /* bytes of the code: set by the verb */
+    struct sample_filter_options filter;
+    char **dumps; /* named or found in the directory */
+    uint32_t dump_count;
+    char *file; /* in the directory */
+};
+
+#define EXPORT_INPUT_LETTERS "i:"
+
+/* clang-format off */
+#define EXPORT_INPUT_OPTIONS \
+    {"input", required_argument, NULL, 'i'}, \
+    {"dump", required_argument, NULL, 'd'}, \
+    {"buildid-dir", required_argument, NULL, 'b'}, \
+    {"source-path", required_argument, NULL, 's'}, \
+    {"from", required_argument, NULL, 'F'}, \
+    {"to", required_argument, NULL, 'T'}, \
+    {"thread", required_argument, NULL, 't'}, \
+    {"label", required_argument, NULL, 'l'}, \
+    {"by", required_argument, NULL, 'B'}, \
+    {"comm", required_argument, NULL, 'c'}, \
+    {"pid", required_argument, NULL, 'p'}, \
+    {"include", required_argument, NULL, 'I'}, \
+    {"exclude", required_argument, NULL, 'X'}, \
+    {"event", required_argument, NULL, 'e'}
+/* clang-format on */
+
+#define EXPORT_INPUT_HELP                                                                          \
+    "  -i, --input FILE          what perf record wrote, - for standard input, or a profile's\n"   \
+    "                            directory as jdperf record makes it\n"                            \
+    "      --dump FILE           use this dump for its JVM (may be repeated)\n"                    \
+    "      --buildid-dir DIR     where perf record left copies of files\n"                         \
+    "      --source-path DIRS    where Java sources are, separated by ':'; the recorded JDK's\n"   \
+    "                            src.zip is used as well\n"                                        \
+    "Samples can be chosen; of an option that is repeated one has to fit:\n"                       \
+    "      --from TIME, --to TIME\n"                                                               \
+    "                            behind the first sample: seconds, or as 300ms, 5m\n"              \
+    "      --thread NAME|TID, --comm NAME, --pid PID\n"                                            \
+    "                            a thread, a process' name (* and ? are wildcards), a process\n"   \
+    "      --label KEY[=VALUE]   what the program had labelled so (the same wildcards)\n"          \
+    "      --by thread|virtual|label:KEY\n"                                                        \
+    "                            what stands for threads in the result\n"                          \
+    "      --include REGEX, --exclude REGEX\n"                                                     \
+    "                            stacks with, or without, such a frame\n"                          \
+    "      --event NAME          one event of several\n"
+
+/* Takes one of the options above. An exit_status, after a message; STATUS_DONE if all is well. */
+int export_input_option(const struct verb *verb, struct export_input *input, int letter,
+                        const char *value);
+
+/*
+ * Gives the chosen samples to the sink, which is used up on failure, too. 0 or a negative errno
+ * after a message.
+ */
+int export_input_run(struct export_input *input, struct sample_sink *sink);
+
+void export_input_free(struct export_input *input);
+
+#endif

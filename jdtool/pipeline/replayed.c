@@ -1,0 +1,405 @@
+#include "jdtool/pipeline/replayed.h"
+
+#include "jdtool/exports/saved_format.h"
+#include "jdtool/jitdump/code_index.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int replayed_start(struct replayed *things, const char *path, bool wants_code)
+{
+    *things = (struct replayed){
+        .path = path,
+        .wants_code = wants_code,
+        .modules = {.element = sizeof(struct module)},
+        .methods = {.element = sizeof(struct resolved_method)},
+        .codes = {.element = sizeof(struct resolved_code)},
+        .stacks = stack_table_new(),
+    };
+    return things->stacks ? 0 : -ENOMEM;
+}
+
+void replayed_free(struct replayed *things)
+{
+    for (uint32_t i = 0; i < things->text_count; i++) {
+        free(things->texts[i]);
+    }
+    for (uint32_t i = 0; i < things->index_count; i++) {
+        code_index_close(things->indexes[i]);
+    }
+    free(things->texts);
+    free(things->events);
+    free(things->functions);
+    free(things->indexes);
+    free(things->lines);
+    free(things->locations);
+    free(things->nodes);
+    free(things->depths);
+    stack_table_free(things->stacks);
+    free(things->threads);
+    chunks_free(&things->modules);
+    chunks_free(&things->methods);
+    chunks_free(&things->codes);
+}
+
+/* ---- Fields ---- */
+
+/* A record that is being read: the first fault is kept, so that the fields need no check each. */
+struct reading {
+    struct replayed *things;
+    struct packed_input *input;
+    int err;
+    const char *why;
+};
+
+static void fault(struct reading *reading, const char *why)
+{
+    if (!reading->err) {
+        reading->err = -EBADMSG;
+        reading->why = why;
+    }
+}
+
+static uint64_t number(struct reading *reading)
+{
+    uint64_t value = 0;
+    if (!reading->err && !packed_input_number(reading->input, &value)) {
+        fault(reading, "a number is none");
+    }
+    return reading->err ? 0 : value;
+}
+
+/* One of `count`, which is 0 after a fault, too, unless there is none at all. */
+static uint32_t below(struct reading *reading, uint64_t count)
+{
+    uint64_t value = number(reading);
+    if (value >= count) {
+        fault(reading, "a record refers to what is not there");
+        return 0;
+    }
+    return (uint32_t)value;
+}
+
+static const char *text(struct reading *reading)
+{
+    uint32_t value = below(reading, (uint64_t)reading->things->text_count + 1);
+    return value ? reading->things->texts[value - 1] : NULL;
+}
+
+static const struct module *module_ref(struct reading *reading)
+{
+    uint32_t value = below(reading, (uint64_t)reading->things->modules.count + 1);
+    return value ? chunks_at(&reading->things->modules, value - 1) : NULL;
+}
+
+static void *make_room(struct reading *reading, void *array, uint32_t count, uint32_t *room,
+                       size_t element)
+{
+    if (reading->err) {
+        return NULL;
+    }
+    if (count >= SAVED_THINGS_MAX) {
+        fault(reading, "there is too much of one sort");
+    } else if (array_reserve(array, count, room, element)) {
+        reading->err = -ENOMEM;
+    }
+    void **list = array;
+    return reading->err ? NULL : (char *)*list + (size_t)count * element;
+}
+
+static void *add_to(struct reading *reading, struct chunks *chunks)
+{
+    if (!reading->err && chunks->count >= SAVED_THINGS_MAX) {
+        fault(reading, "there is too much of one sort");
+    }
+    void *added = reading->err ? NULL : chunks_add(chunks);
+    if (!added && !reading->err) {
+        reading->err = -ENOMEM;
+    }
+    return added;
+}
+
+/* ---- Records ---- */
+
+static void take_text(struct reading *reading)
+{
+    struct replayed *things = reading->things;
+    uint64_t size = number(reading);
+    if (size > SAVED_TEXT_MAX) {
+        fault(reading, "a text is too long");
+    }
+    char **place =
+        make_room(reading, &things->texts, things->text_count, &things->text_room, sizeof *place);
+    if (!place) {
+        return;
+    }
+    *place = malloc((size_t)size + 1);
+    if (!*place) {
+        reading->err = -ENOMEM;
+        return;
+    }
+    things->text_count++;
+    (*place)[size] = '\0';
+    if (!packed_input_bytes(reading->input, *place, (size_t)size)) {
+        fault(reading, "a text is cut");
+    }
+}
+
+static void take_event(struct reading *reading)
+{
+    struct replayed *things = reading->things;
+    struct recorded_event event = {.id = things->event_count};
+    event.name = text(reading);
+    event.unit = text(reading);
+    event.frequency = number(reading);
+    event.period = number(reading);
+    struct recorded_event *place = make_room(reading, &things->events, things->event_count,
+                                             &things->event_room, sizeof *place);
+    if (place) {
+        *place = event;
+        things->event_count++;
+    }
+}
+
+static void take_module(struct reading *reading)
+{
+    struct replayed *things = reading->things;
+    struct module made = {.id = things->modules.count};
+    made.kind = (enum module_kind)below(reading, MODULE_JVM + 1);
+    const char *path = text(reading);
+    made.path = path ? path : "[unknown]";
+    made.pid = (uint32_t)number(reading);
+    made.build_id_size = (uint8_t)below(reading, MODULE_BUILD_ID_MAX + 1);
+    if (!reading->err && !packed_input_bytes(reading->input, made.build_id, made.build_id_size)) {
+        fault(reading, "a build-id is cut");
+    }
+    struct code_index **index = make_room(reading, &things->indexes, things->index_count,
+                                          &things->index_room, sizeof(struct code_index *));
+    struct module *module = add_to(reading, &things->modules);
+    if (index && module) {
+        *module = made;
+        *index = NULL;
+        things->index_count++;
+    }
+}
+
+/* A dump beside the file, as in a profile's directory, or else where it was. */
+static struct code_index *open_dump(const struct replayed *things, const char *path)
+{
+    struct code_index *index = NULL;
+    const char *slash = strrchr(things->path, '/');
+    const char *name = strrchr(path, '/');
+    char beside[4096];
+    int size =
+        snprintf(beside, sizeof beside, "%.*s%s", slash ? (int)(slash - things->path) + 1 : 0,
+                 things->path, name ? name + 1 : path);
+    if (size > 0 && size < (int)sizeof beside && access(beside, R_OK) == 0) {
+        return code_index_open(beside, &index) == 0 ? index : NULL;
+    }
+    if (access(path, R_OK) == 0 && code_index_open(path, &index) == 0) {
+        return index;
+    }
+    return NULL;
+}
+
+static void take_dump(struct reading *reading)
+{
+    struct replayed *things = reading->things;
+    uint32_t number_of = below(reading, things->modules.count);
+    const char *path = text(reading);
+    if (!reading->err && things->wants_code && path && !things->indexes[number_of]) {
+        things->indexes[number_of] = open_dump(things, path);
+    }
+}
+
+static void take_function(struct reading *reading)
+{
+    struct replayed *things = reading->things;
+    struct resolved_method made = {.id = things->function_count};
+    made.kind = (enum resolved_kind)below(reading, RESOLVED_KINDS);
+    made.name = text(reading);
+    made.class_name = text(reading);
+    made.method_name = text(reading);
+    made.descriptor = text(reading);
+    made.file = text(reading);
+    made.first_line = (uint32_t)number(reading);
+    made.module = module_ref(reading);
+    made.address = number(reading);
+    made.size = number(reading);
+    const struct resolved_method **place =
+        make_room(reading, &things->functions, things->function_count, &things->function_room,
+                  sizeof(struct resolved_method *));
+    struct resolved_method *method = made.name ? add_to(reading, &things->methods) : NULL;
+    if (place && !reading->err) {
+        if (method) {
+            *method = made;
+        }
+        *place = method;
+        things->function_count++;
+    }
+}
+
+static void take_code(struct reading *reading)
+{
+    struct replayed *things = reading->things;
+    uint32_t module = below(reading, things->modules.count);
+    struct resolved_code made = {.id = things->codes.count};
+    made.address = number(reading);
+    made.size = number(reading);
+    made.module_address = number(reading);
+    made.from = number(reading);
+    const char *symbol = text(reading);
+    made.symbol = symbol ? symbol : "?";
+    uint32_t function = below(reading, (uint64_t)things->function_count + 1);
+    made.blob = (uint32_t)number(reading);
+    struct resolved_code *code = add_to(reading, &things->codes);
+    if (!code) {
+        return;
+    }
+    made.method = function ? things->functions[function - 1] : NULL;
+    made.module = chunks_at(&things->modules, module);
+    struct code_index *index = things->indexes[module];
+    /* Another dump of that name is no use. */
+    if (index && made.blob < code_index_blob_count(index) &&
+        code_index_blob(index, made.blob)->size == made.size) {
+        made.index = index;
+    }
+    *code = made;
+}
+
+/* A line, without what the location's have in common. */
+static void take_line(struct reading *reading, uint32_t number_of)
+{
+    struct replayed *things = reading->things;
+    struct resolved_frame made = {.bci = -1};
+    made.kind = (uint8_t)below(reading, RESOLVED_KINDS);
+    uint32_t tier = below(reading, 512);
+    made.tier = (uint8_t)(tier >> 1);
+    made.is_osr = tier & 1;
+    made.line = (uint32_t)number(reading);
+    uint32_t function = below(reading, things->function_count);
+    struct resolved_frame *place =
+        make_room(reading, &things->lines, number_of, &things->line_room, sizeof *place);
+    if (place) {
+        made.method = things->functions[function];
+        *place = made;
+    }
+}
+
+static void take_location(struct reading *reading)
+{
+    struct replayed *things = reading->things;
+    const struct module *module = module_ref(reading);
+    uint64_t module_address = number(reading);
+    uint32_t code_number = below(reading, (uint64_t)things->codes.count + 1);
+    const struct resolved_code *code =
+        code_number ? chunks_at(&things->codes, code_number - 1) : NULL;
+    bool is_caller = number(reading) != 0;
+    uint32_t count = below(reading, SAVED_LINES_MAX + 1);
+    if (count == 0) {
+        fault(reading, "a location has no line");
+    }
+    for (uint32_t i = 0; i < count && !reading->err; i++) {
+        take_line(reading, i);
+    }
+    uint32_t *place = make_room(reading, &things->locations, things->location_count,
+                                &things->location_room, sizeof *place);
+    if (!place) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct resolved_frame *line = &things->lines[i];
+        line->module = module;
+        line->module_address = module ? module_address : 0;
+        line->code = code;
+        line->address =
+            code ? code->address + (module_address - code->module_address) : module_address;
+        line->is_caller = is_caller;
+    }
+    *place = stack_table_location(things->stacks, things->lines, count);
+    things->location_count++;
+    reading->err = *place == HASH_MAP_NONE ? -ENOMEM : 0;
+}
+
+static void take_node(struct reading *reading)
+{
+    struct replayed *things = reading->things;
+    uint32_t parent = below(reading, (uint64_t)things->node_count + 1);
+    uint32_t location = below(reading, things->location_count);
+    uint32_t *place =
+        make_room(reading, &things->nodes, things->node_count, &things->node_room, sizeof *place);
+    uint32_t *depth =
+        make_room(reading, &things->depths, things->node_count, &things->depth_room, sizeof *depth);
+    if (!place || !depth) {
+        return;
+    }
+    uint32_t at = things->locations[location];
+    *depth = stack_table_location_at(things->stacks, at)->line_count +
+             (parent ? things->depths[parent - 1] : 0);
+    if (*depth > SAVED_DEPTH_MAX) {
+        fault(reading, "a stack is too deep");
+        return;
+    }
+    *place = stack_table_node(things->stacks, parent ? things->nodes[parent - 1] : 0, at);
+    things->node_count++;
+    reading->err = *place == HASH_MAP_NONE ? -ENOMEM : 0;
+}
+
+static void take_any_thread(struct reading *reading, bool has_identity)
+{
+    struct replayed *things = reading->things;
+    struct resolved_thread made = {0};
+    made.pid = (uint32_t)number(reading);
+    made.tid = (uint32_t)number(reading);
+    const char *comm = text(reading);
+    const char *process = text(reading);
+    made.comm = comm ? comm : "";
+    made.process_name = process ? process : "";
+    if (has_identity) {
+        made.has_journal = true;
+        made.virtual_id = number(reading);
+        const char *name = text(reading);
+        const char *labels = text(reading);
+        made.virtual_name = made.virtual_id ? (name ? name : "") : NULL;
+        made.labels = labels && *labels ? labels : NULL;
+    }
+    struct resolved_thread *place = make_room(reading, &things->threads, things->thread_count,
+                                              &things->thread_room, sizeof *place);
+    if (place) {
+        *place = made;
+        things->thread_count++;
+    }
+}
+
+static void take_thread(struct reading *reading)
+{
+    take_any_thread(reading, false);
+}
+
+static void take_identity(struct reading *reading)
+{
+    take_any_thread(reading, true);
+}
+
+int replayed_take(struct replayed *things, uint8_t tag, struct packed_input *input,
+                  const char **why)
+{
+    static void (*const takers[])(struct reading *) = {
+        [SAVED_TEXT] = take_text,         [SAVED_EVENT] = take_event,
+        [SAVED_MODULE] = take_module,     [SAVED_DUMP] = take_dump,
+        [SAVED_FUNCTION] = take_function, [SAVED_CODE] = take_code,
+        [SAVED_LOCATION] = take_location, [SAVED_NODE] = take_node,
+        [SAVED_THREAD] = take_thread,     [SAVED_IDENTITY] = take_identity,
+    };
+    struct reading reading = {.things = things, .input = input};
+    if (tag >= sizeof takers / sizeof *takers || !takers[tag]) {
+        fault(&reading, "a record of unknown sort");
+    } else {
+        takers[tag](&reading);
+    }
+    *why = reading.why;
+    return reading.err;
+}

@@ -1,0 +1,354 @@
+/*
+ * The way of a record: read (perf_data_next), put in order (record_queue), waited for, resolved,
+ * given to the sinks (stream_deliver.c). It is read once and decoded once: what waits is kept
+ * decoded.
+ */
+#include "jdtool/pipeline/stream_private.h"
+
+#include "jdtool/base/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What may wait. perf's own buffers have a few MB a processor, and two rounds of them wait. */
+#define BUDGET ((size_t)192 << 20)
+
+/* What samples of threads that wait may take, in bytes: a stack copy for each. */
+#define WAITS_BUDGET ((size_t)256 << 20)
+
+/* The same of virtual threads. */
+#define VIRTUAL_WAITS_BUDGET ((size_t)256 << 20)
+
+/* What samples may take whose user part is still to come. */
+#define LATE_CHAINS_BUDGET ((size_t)64 << 20)
+
+/* So long a living JVM has to tell of code after it was sampled, in ns. */
+#define TELLS_WITHIN (UINT64_C(500) * 1000 * 1000)
+
+/* While somebody waits for more, this often what can go goes, in ms. */
+#define WAKE_EVERY 100
+
+/* For samples that go early dumps are asked this often, in ns: when there are too many of them,
+ * that would be for each. */
+#define ASK_EVERY (UINT64_C(50) * 1000 * 1000)
+
+/* What nobody asked for that long goes until it is asked for again, in ns. */
+#define REST_EVERY (UINT64_C(15) * 1000 * 1000 * 1000)
+
+/* PERF_RECORD_MISC_LOST_SAMPLES_BPF: dropped by a filter, as wanted. */
+#define LOST_BPF (1u << 15)
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+int stream_no_memory(const struct stream *stream)
+{
+    error_message("failed to read %s: %s", stream->options->input, strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+/* ---- Waiting ---- */
+
+/* Until when a record has to wait for its JVM; 0: it has not. */
+static uint64_t waits_until(const struct stream *stream, const struct queued_record *queued)
+{
+    if (!stream->live || queued->kind == QUEUED_RECORD ||
+        !resolver_may_grow(stream->resolver, queued->pid)) {
+        return 0;
+    }
+    return queued->arrival + TELLS_WITHIN;
+}
+
+static void sleep_until(uint64_t moment)
+{
+    struct timespec time = {.tv_sec = (time_t)(moment / UINT64_C(1000000000)),
+                            .tv_nsec = (long)(moment % UINT64_C(1000000000))};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR) {
+    }
+}
+
+/* Gives away what is due. at_end: all of it, as soon as it may go. */
+static int release(struct stream *stream, bool at_end)
+{
+    const struct queued_record *first;
+    int err = 0;
+    while (!err && (first = record_queue_first(stream->queue)) != NULL) {
+        uint64_t until = waits_until(stream, first);
+        uint64_t asked_since = until; /* it wants what was told by then */
+        if (until && until > now()) {
+            if (at_end) {
+                sleep_until(stream->arrived + TELLS_WITHIN); /* once for all that wait */
+            } else if (record_queue_is_full(stream->queue)) {
+                stream->facts.recording.counts.let_go_early++;
+                asked_since = now() - ASK_EVERY;
+            } else {
+                break;
+            }
+        }
+        if (until && stream->updated < asked_since) {
+            stream->updated = now();
+            err = resolver_update(stream->resolver, false);
+        }
+        if (!err) {
+            struct queued_record queued = *first;
+            record_queue_pop(stream->queue);
+            err = stream_deliver(stream, &queued);
+        }
+    }
+    return err;
+}
+
+/* ---- From the recording ---- */
+
+static int queue_record(struct stream *stream, uint64_t time, const struct perf_record *record)
+{
+    const struct queued_record queued = {
+        .time = time, .kind = QUEUED_RECORD, .size = (uint32_t)perf_record_kept_size(record)};
+    void *kept = record_queue_put(stream->queue, &queued);
+    if (!kept) {
+        return stream_no_memory(stream);
+    }
+    (void)perf_record_keep(record, kept);
+    return 0;
+}
+
+static void count_losses(struct stream *stream, const struct perf_record *record)
+{
+    struct recording_counts *counts = &stream->facts.recording.counts;
+    uint64_t words[2] = {0};
+    size_t size = record->size - sizeof(struct perf_event_header);
+    memcpy(words, record->bytes + sizeof(struct perf_event_header),
+           size < sizeof words ? size : sizeof words);
+    if (record->type == PERF_RECORD_LOST) {
+        counts->lost_records += words[1];
+    } else if (record->type == PERF_RECORD_LOST_SAMPLES) {
+        *(record->misc & LOST_BPF ? &counts->filtered_samples : &counts->lost_samples) += words[0];
+    }
+}
+
+static int take_sample(struct stream *stream, const struct perf_record *record)
+{
+    struct perf_sample sample;
+    if (perf_sample_decode(stream->data, record, &sample)) {
+        stream->facts.recording.counts.malformed++; /* perf, too, makes nothing of one */
+        return 0;
+    }
+    stream->arrived = stream->live ? now() : 0;
+    bool cut = resolver_unwinds(stream->resolver); /* or perf is to have the copy, as it is */
+    const struct queued_record queued = {.time = sample.time,
+                                         .arrival = stream->arrived,
+                                         .size = (uint32_t)perf_sample_kept_size(&sample, cut),
+                                         .kind = QUEUED_SAMPLE,
+                                         .pid = sample.pid};
+    void *kept = record_queue_put(stream->queue, &queued);
+    if (!kept) {
+        return stream_no_memory(stream);
+    }
+    (void)perf_sample_keep(&sample, cut, kept);
+    return 0;
+}
+
+/* Records of perf's own have no time; those of the kernel may have none. */
+static int take_record(struct stream *stream, const struct perf_record *record)
+{
+    if (record->type == PERF_USER_FINISHED_ROUND) {
+        record_queue_round(stream->queue);
+        return 0;
+    }
+    if (record->type >= PERF_USER_FIRST) {
+        return stream_deliver_record(stream, record);
+    }
+    count_losses(stream, record);
+    int err = resolver_notice(stream->resolver, record);
+    if (err) {
+        return err;
+    }
+    uint64_t time = record->id.time;
+    return queue_record(stream, time == UINT64_MAX ? 0 : time, record);
+}
+
+static int take(struct stream *stream, const struct perf_record *record)
+{
+    stream->facts.recording.counts.records++;
+    return perf_record_has_sample(record) ? take_sample(stream, record)
+                                          : take_record(stream, record);
+}
+
+/* What is due goes, and who wanted to be called is. */
+static int take_turn(struct stream *stream)
+{
+    int err = release(stream, false);
+    if (stream->live) {
+        resolver_let_go(stream->resolver, stream->time, stream->reads_codes);
+    }
+    if (stream->live && now() >= stream->next_rest) {
+        stream->next_rest = now() + REST_EVERY;
+        resolver_rest(stream->resolver);
+    }
+    if (!err && stream->live && stream->options->turn && now() >= stream->next_turn) {
+        stream->next_turn = now() + (uint64_t)WAKE_EVERY * 1000 * 1000;
+        err = recording_describe(&stream->facts, stream->data) ? stream_no_memory(stream) : 0;
+        err = err ? err : stream->options->turn(stream->options->context);
+    }
+    return err;
+}
+
+static int read_all(struct stream *stream)
+{
+    struct perf_record record;
+    int err = 0;
+    for (;;) {
+        if (stream->live && !perf_data_wait(stream->data, WAKE_EVERY)) {
+            err = take_turn(stream);
+            if (err) {
+                return err;
+            }
+            continue;
+        }
+        int more = perf_data_next(stream->data, &record);
+        if (more <= 0) {
+            return more;
+        }
+        bool is_round = record.type == PERF_USER_FINISHED_ROUND;
+        err = take(stream, &record);
+        if (!err && (is_round || record_queue_is_full(stream->queue))) {
+            err = take_turn(stream);
+        }
+        if (err) {
+            return err;
+        }
+    }
+}
+
+/* ---- All of it ---- */
+
+static int begin(struct stream *stream)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
+        struct sample_sink *sink = stream->sinks[i];
+        stream->wants_codes |= sink->ops->code != NULL;
+        stream->reads_codes |= sink->reads_code;
+        err = sink->ops->begin(sink, &stream->facts.recording);
+    }
+    return err;
+}
+
+static int finish(struct stream *stream)
+{
+    record_queue_finish(stream->queue);
+    int err = release(stream, true);
+    err = err ? err : stream_deliver_rest(stream);
+    if (!err) {
+        err = resolver_update(stream->resolver, true);
+    }
+    if (!err) {
+        err = stream_end_timeline(stream);
+    }
+    if (!err && stream->wants_codes) {
+        err = resolver_codes(stream->resolver, UINT64_MAX, stream_give_code, stream);
+    }
+    if (!err && recording_describe(&stream->facts, stream->data)) { /* a pipe has told more */
+        err = stream_no_memory(stream);
+    }
+    stream->facts.recording.counts.late = record_queue_late(stream->queue);
+    resolver_report(stream->resolver, &stream->facts.recording);
+    return err;
+}
+
+static int open_stream(struct stream *stream)
+{
+    const struct stream_options *options = stream->options;
+    const struct resolver_options resolver = {.build_id_dir = options->build_id_dir,
+                                              .dumps = options->dumps,
+                                              .dump_count = options->dump_count,
+                                              .symbolize = options->symbolize,
+                                              .unwind = !options->keep_stacks,
+                                              .sparing = options->sparing};
+    int err = perf_data_open(options->input, &stream->data);
+    if (!err) {
+        stream->live = perf_data_is_live(stream->data);
+        err = resolver_new(stream->data, &resolver, &stream->resolver);
+    }
+    if (err) {
+        return err;
+    }
+    stream->queue = record_queue_new(options->budget ? options->budget : BUDGET);
+    stream->waits = held_new(WAITS_BUDGET);
+    stream->virtual_waits = held_new(VIRTUAL_WAITS_BUDGET);
+    stream->late_chains = held_new(LATE_CHAINS_BUDGET);
+    stream->marks = marks_new();
+    if (!stream->queue || !stream->waits || !stream->virtual_waits || !stream->late_chains ||
+        !stream->marks || recording_describe(&stream->facts, stream->data)) {
+        return stream_no_memory(stream);
+    }
+    struct recording *recording = &stream->facts.recording;
+    resolver_report(stream->resolver, recording);
+    if (recording->has_copies && !recording->unwound && !options->keep_stacks) {
+        warning_message("the stack copies of %s are of a machine that is neither x86-64 nor "
+                        "aarch64; they are left as they are",
+                        options->input);
+    }
+    return 0;
+}
+
+/* Ends all sinks, or from the first that fails on gives them up. */
+static int end_sinks(struct stream *stream, int err)
+{
+    for (uint32_t i = 0; i < stream->sink_count; i++) {
+        struct sample_sink *sink = stream->sinks[i];
+        if (err) {
+            sink->ops->abort(sink);
+        } else {
+            err = sink->ops->end(sink);
+        }
+    }
+    return err;
+}
+
+static void count_jvms(const struct recording *recording, struct stream_result *result)
+{
+    result->jvms = recording->jvm_count;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        result->usable += recording->jvms[i]->index != NULL;
+    }
+}
+
+int stream_run(const struct stream_options *options, struct sample_sink *const *sinks,
+               uint32_t count, struct stream_result *result)
+{
+    struct stream stream = {.options = options, .sinks = sinks, .sink_count = count};
+    *result = (struct stream_result){0};
+    int err = open_stream(&stream);
+    if (!err) {
+        err = begin(&stream);
+    }
+    if (!err) {
+        err = read_all(&stream);
+    }
+    if (!err) {
+        err = finish(&stream);
+    }
+    if (!err) {
+        resolver_tell(stream.resolver);
+        count_jvms(&stream.facts.recording, result);
+        resolver_settle(stream.resolver); /* sinks need memory to end */
+    }
+    err = end_sinks(&stream, err);
+    record_queue_free(stream.queue);
+    held_free(stream.waits);
+    held_free(stream.virtual_waits);
+    held_free(stream.late_chains);
+    free(stream.chain);
+    marks_free(stream.marks);
+    resolver_free(stream.resolver);
+    recording_forget(&stream.facts);
+    perf_data_close(stream.data);
+    return err;
+}

@@ -1,0 +1,76 @@
+/*
+ * What a stream is, for the files that make it one: stream.c (from the recording), stream_deliver.c
+ * (to the resolver and the sinks) and stream_timeline.c (what the JVM itself does).
+ */
+#ifndef JD_TOOL_STREAM_PRIVATE_H
+#define JD_TOOL_STREAM_PRIVATE_H
+
+#include "jdtool/pipeline/stream.h"
+
+#include "jdtool/perf/held.h"
+#include "jdtool/perf/record_queue.h"
+#include "jdtool/resolve/marks.h"
+#include "jdtool/resolve/recording.h"
+#include "jdtool/resolve/resolver.h"
+
+/* What waits is decoded, and kept as such: a struct perf_record, or a struct perf_sample. */
+enum queued_kind {
+    QUEUED_RECORD,
+    QUEUED_SAMPLE,
+};
+
+struct stream {
+    const struct stream_options *options;
+    struct sample_sink *const *sinks;
+    uint32_t sink_count;
+    uint32_t begun; /* sinks that were */
+    struct perf_data *data;
+    struct resolver *resolver;
+    struct record_queue *queue;
+    struct held *waits; /* samples of threads, until they are back */
+    struct held *virtual_waits;
+    struct held *late_chains; /* and until their user part is there */
+    uint64_t *chain;          /* the one that was joined last */
+    size_t chain_room;
+    struct marks *marks;
+    bool has_timeline; /* some event of the recording is one */
+    uint64_t time;     /* of the latest record or sample */
+    struct recording_facts facts;
+    bool live;
+    bool wants_codes;
+    bool reads_codes; /* some sink does so at its end */
+    uint64_t arrived; /* when the latest sample did, of a pipe */
+    uint64_t updated; /* when dumps were last asked */
+    uint64_t next_turn;
+    uint64_t next_rest; /* when what nobody asked for goes */
+};
+
+/* Says that there is no memory; -ENOMEM. */
+int stream_no_memory(const struct stream *stream);
+
+/* ---- stream_deliver.c. All: 0 or a negative errno after a message. ---- */
+
+/* What was queued, in the order of time: noticed, kept for later, or resolved and given. */
+int stream_deliver(struct stream *stream, const struct queued_record *queued);
+
+/* A record that is no sample. */
+int stream_deliver_record(struct stream *stream, const struct perf_record *record);
+
+/* What waits still when the recording ends: threads, and chains for their user part. */
+int stream_deliver_rest(struct stream *stream);
+
+/* A taker of code, for resolver_codes: gives it to the sinks. `context` is the stream. */
+int stream_give_code(void *context, const struct resolved_code *code);
+
+/* ---- stream_timeline.c. All: 0 or a negative errno after a message. ---- */
+
+/* A sample of an event of the timeline, which makes or ends a mark. */
+int stream_take_timeline(struct stream *stream, const struct perf_sample *sample);
+
+/* A sampled deoptimisation is a mark, too. */
+int stream_give_deopt(struct stream *stream, const struct resolved_sample *sample);
+
+/* Marks that have not ended, and how full code caches were. Dumps are read by then. */
+int stream_end_timeline(struct stream *stream);
+
+#endif

@@ -1,0 +1,225 @@
+#include "jdtool/record/clocks.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/live/target.h"
+#include "jdtool/record/machine.h"
+#include "jdtool/score/processor_time.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 100, PROCESSES_MAX = 4096 };
+
+/* ---- One clock ---- */
+
+/* Since when it runs, in ticks since the machine's start: the 22nd field of stat, where the second
+ * is in parentheses and may hold anything. 0: not known. */
+static unsigned long long start_of(const struct live_process *process)
+{
+    char text[1024];
+    ssize_t n = process_read(process, "stat", text, sizeof text);
+    const char *at = n > 0 ? strrchr(text, ')') : NULL;
+    for (int field = 2; at && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static unsigned long long ticks_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    unsigned long long ticks = (unsigned long long)sysconf(_SC_CLK_TCK);
+    return (unsigned long long)now.tv_sec * ticks +
+           (unsigned long long)now.tv_nsec * ticks / 1000000000;
+}
+
+/* Its clock goes by its number, which is its own as long as it is not reaped: a signal that is none
+ * still reaches it then. */
+static bool read_clock(const struct jvm_clock *jvm, uint64_t *ns)
+{
+    return process_cpu_time(jvm->process.pid, ns) &&
+           syscall(SYS_pidfd_send_signal, jvm->process.pidfd, 0, NULL, 0) == 0;
+}
+
+static void look_at(struct jvm_clock *jvm)
+{
+    if (jvm->has_ended) {
+        return;
+    }
+    bool lives = process_lives(&jvm->process); /* asked first: what ends behind it is still read */
+    jvm->is_exact = read_clock(jvm, &jvm->last);
+    jvm->has_ended = !lives || !jvm->is_exact;
+    if (jvm->is_exact) {
+        jvm->read_at = now_ms();
+    }
+}
+
+/* What it may have had between the last look at its clock and now. */
+static uint64_t missed(const struct jvm_clock *jvm)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return jvm->is_exact ? 0
+                         : (uint64_t)(now_ms() - jvm->read_at + 1) * 1000000 * (uint64_t)processors;
+}
+
+/* ---- Which there are ---- */
+
+static struct jvm_clock *add(struct clocks *clocks, pid_t pid)
+{
+    struct jvm_clock jvm = {.process = NO_PROCESS, .is_jvm = true};
+    for (uint32_t i = 0; i < clocks->count; i++) {
+        if (clocks->jvms[i].process.pid == pid) {
+            clocks->jvms[i].is_jvm = true;
+            return NULL;
+        }
+    }
+    if (clocks->count >= PROCESSES_MAX ||
+        array_reserve(&clocks->jvms, clocks->count, &clocks->room, sizeof jvm) != 0) {
+        return NULL;
+    }
+    if (process_open(pid, &jvm.process) != 0) {
+        jvm.has_ended = true;
+        jvm.process.pid = pid;
+    }
+    clocks->jvms[clocks->count] = jvm;
+    return &clocks->jvms[clocks->count++];
+}
+
+void clocks_add(struct clocks *clocks, pid_t pid)
+{
+    struct jvm_clock *jvm = clocks->profile ? add(clocks, pid) : NULL;
+    if (jvm) {
+        look_at(jvm);
+        jvm->begin = jvm->last;
+    }
+}
+
+static bool add_running(void *clocks, pid_t pid, const char *name)
+{
+    (void)name;
+    clocks_add(clocks, pid);
+    return true;
+}
+
+/* It began under the recording's eyes: all of its time counts. A dump of a container bears the
+ * number that the JVM has there: here it is another's, which ran before, or nobody's. */
+static void add_begun(struct clocks *clocks, pid_t pid)
+{
+    struct jvm_clock *jvm = add(clocks, pid);
+    if (jvm && !jvm->has_ended && start_of(&jvm->process) < clocks->start) {
+        jvm->has_ended = true;
+    }
+}
+
+static bool add_later(void *context, pid_t pid, const char *name)
+{
+    (void)name;
+    add_begun(context, pid);
+    return true;
+}
+
+/* JVMs that have begun tell so by their dump. */
+static void find_begun(struct clocks *clocks)
+{
+    struct dump_list dumps;
+    if (dump_list_read(&dumps, clocks->profile) == 0) {
+        for (size_t i = 0; i < dumps.count; i++) {
+            long pid = strtol(strrchr(dumps.paths[i], '/') + sizeof "/jit-" - 1, NULL, 10);
+            if (pid > 0 && pid <= INT_MAX) {
+                add_begun(clocks, (pid_t)pid);
+            }
+        }
+    }
+    dump_list_free(&dumps);
+}
+
+/* ---- All of them ---- */
+
+void clocks_start(struct clocks *clocks, const char *profile, pid_t command, bool of_machine)
+{
+    clocks->profile = profile;
+    clocks->of_machine = of_machine;
+    clocks->of_command = command != 0;
+    clocks->start = ticks_now();
+    if (command) { /* held back since it was made: nothing of its time is gone */
+        struct jvm_clock *jvm = add(clocks, command);
+        if (jvm) {
+            jvm->is_jvm = false; /* as far as is known */
+        }
+    }
+    if (of_machine) {
+        target_walk(add_running, clocks);
+    }
+}
+
+static void look(struct clocks *clocks)
+{
+    if (!clocks->profile) {
+        return;
+    }
+    if (clocks->of_command) {
+        find_begun(clocks);
+    }
+    for (uint32_t i = 0; i < clocks->count; i++) {
+        look_at(&clocks->jvms[i]);
+    }
+}
+
+int clocks_wait(struct clocks *clocks, struct waiting *waiting, struct pollfd *descriptors,
+                unsigned count, int64_t deadline)
+{
+    int err = -ETIMEDOUT;
+    while (err == -ETIMEDOUT && now_ms() < deadline) {
+        int64_t next = clocks->profile ? deadline_in(LOOK_MS) : deadline;
+        err = wait_for(waiting, descriptors, count, next < deadline ? next : deadline, true);
+        if (err == -ETIMEDOUT) {
+            look(clocks);
+        }
+    }
+    return err;
+}
+
+void clocks_finish(struct clocks *clocks)
+{
+    char path[PATH_MAX + 32];
+    if (!clocks->profile) {
+        return;
+    }
+    look(clocks);
+    if (clocks->of_machine) {
+        target_walk(add_later, clocks);
+        look(clocks);
+    }
+    struct processor_time *times = calloc(clocks->count + 1, sizeof *times);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < clocks->count && times; i++) {
+        const struct jvm_clock *jvm = &clocks->jvms[i];
+        if (jvm->is_jvm) {
+            times[count++] = (struct processor_time){
+                .pid = (uint32_t)jvm->process.pid,
+                .is_known = jvm->read_at != 0,
+                .ns = jvm->last - jvm->begin,
+                .more = missed(jvm),
+            };
+        }
+    }
+    snprintf(path, sizeof path, "%s/%s", clocks->profile, PROCESSOR_TIME_FILE);
+    if (times) {
+        (void)processor_times_write(path, times, count); /* told, and not known then */
+    }
+    free(times);
+}
+
+void clocks_free(struct clocks *clocks)
+{
+    for (uint32_t i = 0; i < clocks->count; i++) {
+        process_close(&clocks->jvms[i].process);
+    }
+    free(clocks->jvms);
+    *clocks = (struct clocks){0};
+}

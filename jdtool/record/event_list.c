@@ -1,0 +1,249 @@
+#include "jdtool/record/event_list.h"
+
+#include "format/event_probe.h"
+#include "jdtool/base/message.h"
+#include "jdtool/record/timeline_probes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void event_list_choose(struct event_list *events, const struct record_options *options)
+{
+    *events = (struct event_list){
+        .alloc = options->alloc != NULL,
+        .locks = options->locks != NULL,
+        .exceptions = options->exceptions,
+        .timeline = options->timeline != NULL,
+        .deopts = options->timeline != NULL,
+        .parks = options->timeline && strcmp(options->timeline, "parks") == 0,
+        .off_cpu = options->off_cpu,
+        .wakers = options->wakers,
+        .virtual_waits = options->off_cpu && options->threads,
+    };
+    char probed[96];
+    snprintf(probed, sizeof probed, "%s%s%s%s%s", events->alloc ? ", --alloc" : "",
+             events->locks ? ", --locks" : "", events->exceptions ? ", --exceptions" : "",
+             events->virtual_waits ? ", --off-cpu of virtual threads" : "",
+             events->timeline ? ", --timeline" : "");
+    if (*probed && probes_check(probed + 2)) {
+        events->alloc = events->locks = events->exceptions = events->virtual_waits = false;
+        if (events->timeline && !options->all) {
+            info_message("--timeline: only pauses and collections, from the JVM's own log");
+            events->log = true;
+        }
+        events->timeline = events->deopts = false;
+    }
+    if (events->off_cpu && probes_check_scheduler("--off-cpu")) {
+        events->off_cpu = false;
+    }
+    events->wakers &= events->off_cpu;
+}
+
+bool event_list_is_empty(const struct event_list *events)
+{
+    return !events->alloc && !events->locks && !events->exceptions && !events->off_cpu &&
+           !events->timeline && !events->deopts && !events->virtual_waits;
+}
+
+void event_list_agent_options(const struct event_list *events, const struct record_options *options,
+                              char *text, size_t size)
+{
+    char alloc[64] = "";
+    char locks[64] = "";
+    if (events->alloc) {
+        snprintf(alloc, sizeof alloc, ",alloc=%s", *options->alloc ? options->alloc : "on");
+    }
+    if (events->locks) {
+        snprintf(locks, sizeof locks, ",locks=%s", *options->locks ? options->locks : "on");
+    }
+    snprintf(text, size, "%s%s%s%s", alloc, locks, events->log ? ",log=on" : "",
+             events->virtual_waits ? ",threads=waits"
+             : options->threads    ? ",threads=on"
+                                   : "");
+}
+
+/* Leaves out what needs the JVM's library, where it is not known. */
+static void need_libjvm(struct event_list *events)
+{
+    if (!events->exceptions && !events->timeline) {
+        return;
+    }
+    error_message("%s%s%s: failed to find the libjvm.so of the JVM that will run; left out. Set "
+                  "JAVA_HOME, or record it with jdperf record -p PID",
+                  events->exceptions ? "--exceptions" : "",
+                  events->exceptions && events->timeline ? ", " : "",
+                  events->timeline ? "--timeline" : "");
+    events->exceptions = events->timeline = events->deopts = false;
+}
+
+static void hold(struct event_list *events, const char *event)
+{
+    bool is_room = events->held_count < sizeof events->held / sizeof *events->held;
+    int fd = is_room ? probes_hold(events->group, event) : -1;
+    if (fd >= 0) {
+        events->held[events->held_count++] = fd;
+    }
+}
+
+void event_list_define(struct event_list *events, const struct event_files *files)
+{
+    const struct {
+        bool *wanted;
+        const char *event, *path, *function;
+        int root;
+        enum probe_arguments arguments;
+    } probes[] = {
+        {&events->alloc, EVENT_PROBE_ALLOC, files->agent, EVENT_PROBE_ALLOC_FUNCTION,
+         files->agent_root, PROBE_ALLOC},
+        {&events->locks, EVENT_PROBE_LOCK, files->agent, EVENT_PROBE_LOCK_FUNCTION,
+         files->agent_root, PROBE_EVENT},
+        {&events->virtual_waits, EVENT_PROBE_UNMOUNT, files->agent, EVENT_PROBE_UNMOUNT_FUNCTION,
+         files->agent_root, PROBE_EVENT},
+        {&events->virtual_waits, EVENT_PROBE_MOUNT, files->agent, EVENT_PROBE_MOUNT_FUNCTION,
+         files->agent_root, PROBE_EVENT},
+        {&events->exceptions, EVENT_PROBE_EXCEPTION, files->libjvm, EVENT_PROBE_EXCEPTION_FUNCTION,
+         files->root, PROBE_NOTHING},
+        {&events->deopts, EVENT_PROBE_DEOPT, files->libjvm, EVENT_PROBE_DEOPT_FUNCTION, files->root,
+         PROBE_DEOPT},
+    };
+    if (!files->libjvm) {
+        need_libjvm(events);
+    }
+    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
+        if (!*probes[i].wanted) {
+            continue;
+        }
+        if (probes_define(events->group, probes[i].event, probes[i].root, probes[i].path,
+                          probes[i].function, probes[i].arguments)) {
+            *probes[i].wanted = false;
+        } else {
+            events->defined = true;
+            hold(events, probes[i].event);
+        }
+    }
+    if (events->timeline) {
+        events->timeline =
+            timeline_probes_define(events->group, files->root, files->libjvm, events->parks) == 0;
+        if (events->timeline) {
+            events->defined = true;
+            hold(events, EVENT_PROBE_TIMELINE);
+        }
+    }
+}
+
+/* An event of perf's, with a stack copy of its own size. */
+static void add(struct perf_run *perf, const char *group, const char *event, unsigned stack_size)
+{
+    char text[160];
+    if (stack_size) {
+        snprintf(text, sizeof text, "%s:%s/call-graph=dwarf,stack-size=%u/", group, event,
+                 stack_size);
+    } else {
+        snprintf(text, sizeof text, "%s:%s/call-graph=fp/", group, event);
+    }
+    perf_add(perf, "-e", text, NULL);
+}
+
+/* One that tells how far its stack reaches. */
+static void add_by_reach(struct perf_run *perf, const char *group, const char *event)
+{
+    add(perf, group, event, EVENT_STACK_NEAR);
+    perf_add(perf, "--filter", "far == 0", NULL);
+    add(perf, group, event, EVENT_STACK_FAR);
+    perf_add(perf, "--filter", "far != 0", NULL);
+}
+
+/* One without stacks. These are the last ones: readers need not list them. */
+static void add_bare(struct perf_run *perf, const char *group, const char *event)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%s:%s/call-graph=no/", group, event);
+    perf_add(perf, "-e", text, NULL);
+}
+
+void event_list_arguments(const struct event_list *events, struct perf_run *perf,
+                          unsigned stack_size, bool by_reach)
+{
+    if (events->alloc && by_reach) {
+        add_by_reach(perf, events->group, EVENT_PROBE_ALLOC);
+    } else if (events->alloc) {
+        add(perf, events->group, EVENT_PROBE_ALLOC, stack_size);
+    }
+    if (events->locks) {
+        add(perf, events->group, EVENT_PROBE_LOCK, stack_size);
+    }
+    if (events->exceptions) {
+        add(perf, events->group, EVENT_PROBE_EXCEPTION, stack_size);
+    }
+    if (events->deopts) {
+        add(perf, events->group, EVENT_PROBE_DEOPT, stack_size);
+    }
+    if (events->off_cpu) {
+        /* TASK_INTERRUPTIBLE and _UNINTERRUPTIBLE. */
+        add(perf, "sched", "sched_switch", stack_size);
+        perf_add(perf, "--filter", "prev_state & 3", "--switch-events", NULL);
+        /* TASK_RUNNING, or TASK_REPORT_MAX where the kernel itself was preempted. Who gives way by
+         * itself looks the same, and may do so 100,000 times a second: without stacks. */
+        add_bare(perf, "sched", "sched_switch");
+        perf_add(perf, "--filter", "prev_state == 0 || prev_state == 0x100", NULL);
+    }
+    if (events->wakers) {
+        add(perf, "sched", "sched_waking", stack_size);
+    }
+    if (events->virtual_waits) {
+        add(perf, events->group, EVENT_PROBE_UNMOUNT, stack_size);
+        add_bare(perf, events->group, EVENT_PROBE_MOUNT);
+    }
+    if (events->off_cpu) {
+        add_bare(perf, "sched", "sched_wakeup");
+    }
+    if (events->timeline) {
+        add_bare(perf, events->group, EVENT_PROBE_TIMELINE);
+    }
+}
+
+void event_list_end(struct event_list *events)
+{
+    while (events->held_count) {
+        close(events->held[--events->held_count]);
+    }
+    if (events->defined) {
+        probes_remove(events->group);
+        events->defined = false;
+    }
+}
+
+char *event_with_rate(const char *event, unsigned frequency, const char *period)
+{
+    char rate[256];
+    char *text = NULL;
+    int size;
+    /* Named, or it would go by all of this text. */
+    if (period) {
+        size = snprintf(rate, sizeof rate, "period=%s,name='%s'", period, event);
+    } else {
+        size = snprintf(rate, sizeof rate, "freq=%u,name='%s'", frequency, event);
+    }
+    if (size >= (int)sizeof rate || strchr(event, '/')) {
+        *strchr(rate, ',') = '\0';
+    }
+    const char *slash = strrchr(event, '/');
+    const char *colon = strrchr(event, ':');
+    if (strpbrk(event, "{}") || (strchr(event, ',') && !slash)) {
+        return strdup(event); /* of several, the first would get it */
+    }
+    if (slash) { /* "cpu/event=0x3c/u" */
+        bool is_empty = slash > event && slash[-1] == '/';
+        size = asprintf(&text, "%.*s%s%s%s", (int)(slash - event), event, is_empty ? "" : ",", rate,
+                        slash);
+    } else if (colon && strspn(colon + 1, "ukhpPGHSDI") == strlen(colon + 1)) { /* "cycles:u" */
+        size = asprintf(&text, "%.*s/%s/%s", (int)(colon - event), event, rate, colon + 1);
+    } else if (colon) { /* a tracepoint, which has no such terms */
+        return strdup(event);
+    } else {
+        size = asprintf(&text, "%s/%s/", event, rate);
+    }
+    return size < 0 ? NULL : text;
+}

@@ -1,0 +1,135 @@
+#include "jdtool/record/machine.h"
+
+#include "jdtool/base/message.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct look {
+    struct machine *machine;
+    const char *profile;
+};
+
+static bool is_known(const struct machine *machine, int dump)
+{
+    struct stat one;
+    struct stat other;
+    if (fstat(dump, &one) != 0) {
+        return true;
+    }
+    for (size_t i = 0; i < machine->count; i++) {
+        if (fstat(machine->dumps[i].dump, &other) == 0 && one.st_dev == other.st_dev &&
+            one.st_ino == other.st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_jvm(void *context, pid_t pid, const char *name)
+{
+    struct look *look = context;
+    struct machine *machine = look->machine;
+    struct target target;
+    struct fetch fetch;
+    char dump[PATH_MAX];
+    (void)name;
+    if (target_open(&target, pid) != 0) {
+        return true;
+    }
+    if (target_dump(&target, dump) && fetch_find(&fetch, &target, dump, look->profile) == 0) {
+        if (machine->count == machine->room) {
+            size_t room = machine->room ? machine->room * 2 : 16;
+            struct fetch *grown = realloc(machine->dumps, room * sizeof *grown);
+            machine->dumps = grown ? grown : machine->dumps;
+            machine->room = grown ? room : machine->room;
+        }
+        if (machine->count < machine->room && !is_known(machine, fetch.dump)) {
+            machine->dumps[machine->count++] = fetch;
+        } else {
+            fetch_close(&fetch);
+        }
+    }
+    target_close(&target);
+    return true;
+}
+
+void machine_look(struct machine *machine, const char *profile)
+{
+    struct look look = {machine, profile};
+    target_walk(take_jvm, &look);
+}
+
+void machine_fetch(struct machine *machine, const char *profile)
+{
+    for (size_t i = 0; i < machine->count; i++) {
+        (void)fetch_copy(&machine->dumps[i], profile, false);
+    }
+}
+
+void machine_free(struct machine *machine)
+{
+    for (size_t i = 0; i < machine->count; i++) {
+        fetch_close(&machine->dumps[i]);
+    }
+    free(machine->dumps);
+    *machine = (struct machine){0};
+}
+
+/* A profile's path may have characters that a pattern gives a meaning to. */
+static char *escaped(const char *path, const char *pattern)
+{
+    char *text = malloc(2 * strlen(path) + strlen(pattern) + 1);
+    char *to = text;
+    for (; text && *path; path++) {
+        if (strchr("\\*?[]", *path)) {
+            *to++ = '\\';
+        }
+        *to++ = *path;
+    }
+    if (text) {
+        memcpy(to, pattern, strlen(pattern) + 1);
+    }
+    return text;
+}
+
+int dump_list_read(struct dump_list *list, const char *profile)
+{
+    static const char *const patterns[] = {"/jit-*.dump", "/jvm-*/jit-*.dump"};
+    glob_t found = {0};
+    int err = 0;
+    *list = (struct dump_list){0};
+    for (size_t i = 0; !err && i < sizeof patterns / sizeof *patterns; i++) {
+        char *pattern = escaped(profile, patterns[i]);
+        err = pattern ? glob(pattern, i ? GLOB_APPEND : 0, NULL, &found) : GLOB_NOSPACE;
+        err = err == GLOB_NOMATCH ? 0 : err;
+        free(pattern);
+    }
+    if (!err && found.gl_pathc > 0) {
+        list->paths = calloc(found.gl_pathc, sizeof *list->paths);
+        err = list->paths ? 0 : GLOB_NOSPACE;
+    }
+    for (size_t i = 0; !err && i < found.gl_pathc; i++) {
+        list->paths[list->count] = strdup(found.gl_pathv[i]);
+        err = list->paths[list->count] ? 0 : GLOB_NOSPACE;
+        list->count += !err;
+    }
+    globfree(&found);
+    if (err) {
+        error_message("failed to look for dumps in %s: %s", profile, strerror(ENOMEM));
+    }
+    return err ? -ENOMEM : 0;
+}
+
+void dump_list_free(struct dump_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->paths[i]);
+    }
+    free(list->paths);
+    *list = (struct dump_list){0};
+}

@@ -1,0 +1,273 @@
+#include "jdtool/record/naming.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/live/verbs.h"
+#include "jdtool/record/perf_run.h"
+#include "jdtool/score/processor_time.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Starting ---- */
+
+struct words {
+    char **list;
+    size_t count, room;
+    bool failed;
+};
+
+static void add(struct words *words, const char *format, const char *text)
+{
+    char *word = NULL;
+    if (words->count + 1 >= words->room) {
+        size_t room = words->room ? words->room * 2 : 64;
+        char **list = realloc(words->list, room * sizeof *list);
+        if (!list) {
+            words->failed = true;
+            return;
+        }
+        words->list = list;
+        words->room = room;
+    }
+    /* The format has one %s, or none. */
+    const char *mark = strstr(format, "%s");
+    int n = mark ? asprintf(&word, "%.*s%s%s", (int)(mark - format), format, text, mark + 2)
+                 : asprintf(&word, "%s", format);
+    if (n < 0) {
+        words->failed = true;
+        return;
+    }
+    words->list[words->count++] = word;
+    words->list[words->count] = NULL;
+}
+
+static void free_words(struct words *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        free(words->list[i]);
+    }
+    free(words->list);
+}
+
+int naming_start(struct naming *naming, const struct naming_options *options)
+{
+    struct words words = {0};
+    const char *profile = options->profile;
+    char source[PATH_MAX + 8];
+    *naming = NO_NAMING;
+    naming->profile = profile;
+    naming->from_pipe = options->in >= 0;
+    snprintf(source, sizeof source, "%s/src", profile);
+    (void)mkdir(source, 0700);
+    add(&words, "/proc/self/exe", NULL);
+    add(&words, "inject", NULL);
+    add(&words, "-i", NULL);
+    add(&words, options->in >= 0 ? "-" : "%s/perf.data", profile);
+    add(&words, "-o", NULL);
+    add(&words, "%s/perf.jit.data", profile);
+    add(&words, "--source-path", NULL);
+    add(&words, "%s/src", profile);
+    add(&words, "--buildid-dir", NULL);
+    add(&words, "%s/buildid", profile);
+    add(&words, "--scorecard", NULL);
+    add(&words, "%s/scorecard.json", profile);
+    add(&words, "--processor-time", NULL);
+    add(&words, "%s/" PROCESSOR_TIME_FILE, profile);
+    add(&words, "--save", NULL);
+    add(&words, "%s/samples.saved", profile);
+    for (size_t i = 0; i < options->dump_count; i++) {
+        add(&words, "--dump=%s", options->dumps[i]);
+    }
+    for (size_t i = 0; options->more && options->more[i]; i++) {
+        add(&words, "%s", options->more[i]);
+    }
+    naming->says = memfd_create("inject", MFD_CLOEXEC);
+    int err = words.failed ? -ENOMEM : naming->says < 0 ? -errno : 0;
+    if (!err) {
+        struct child_options child_options = {
+            .arguments = words.list,
+            .in = options->in,
+            .out = naming->says,
+            .err = naming->says,
+            .keep = options->keep,
+            .keep_count = options->keep_count,
+            .own_group = true, /* it ends when what it reads does */
+        };
+        err = child_start(&naming->child, &child_options);
+    }
+    free_words(&words);
+    if (err) {
+        error_message("failed to start jdtool inject: %s", strerror(-err));
+        naming_abort(naming);
+    }
+    return err;
+}
+
+/* ---- Its end ---- */
+
+static void tell(const char *words)
+{
+    for (const char *line = words; *line;) {
+        size_t length = strcspn(line, "\n");
+        const char *from = line;
+        size_t n = length;
+        if (strncmp(line, "jdtool: ", 8) == 0) {
+            from += 8;
+            n -= 8;
+        }
+        detail_message("", "%.*s", (int)(n > 2000 ? 2000 : n), from);
+        line += length + (line[length] == '\n');
+    }
+}
+
+/* Waits, and shows the time on a terminal. -EINTR: it is to be broken off. */
+static int wait_for_end(struct naming *naming, struct waiting *waiting, struct child *others)
+{
+    bool terminal = isatty(STDERR_FILENO);
+    int64_t from = now_ms();
+    int err = -ETIMEDOUT;
+    bool shown = false;
+    while (err == -ETIMEDOUT) {
+        err = child_wait(&naming->child, waiting, deadline_in(terminal ? 200 : 60000), false);
+        if (err == -EINTR && others && others->pidfd >= 0 && !child_ended(others)) {
+            err = -ETIMEDOUT;
+        } else if (err == -EINTR && naming->from_pipe && waiting->count == 1) {
+            /* What came through a pipe cannot be named later. */
+            info_message("naming generated code; press Ctrl-C again to skip it");
+            err = -ETIMEDOUT;
+        }
+        if (err == -ETIMEDOUT && terminal && now_ms() - from > 400) {
+            fprintf(stderr, "\rjdperf: naming generated code … %d s",
+                    (int)((now_ms() - from) / 1000));
+            fflush(stderr);
+            shown = true;
+        }
+    }
+    if (shown) {
+        fputs("\r\033[K", stderr);
+    }
+    return err;
+}
+
+/* Links the images into the profile's build-id directory. perf looks for a file of a JVM that lives
+ * in a container in the container, but for a build-id here. */
+static void cache_images(const struct naming *naming)
+{
+    char cache[PATH_MAX + 16];
+    DIR *entries = opendir(naming->profile);
+    struct dirent *entry;
+    snprintf(cache, sizeof cache, "%s/buildid", naming->profile);
+    while (entries && (entry = readdir(entries))) {
+        char image[PATH_MAX];
+        char answer[256];
+        int status;
+        struct waiting patient = {.signals = -1};
+        const char *name = entry->d_name;
+        size_t length = strlen(name);
+        if (strncmp(name, "perf.jit-", 9) != 0 || length < 4 ||
+            strcmp(name + length - 3, ".so") != 0) {
+            continue;
+        }
+        snprintf(image, sizeof image, "%.*s/%s", PATH_MAX - 300, naming->profile, name);
+        char *const arguments[] = {
+            (char *)perf_program(), "--buildid-dir", cache, "buildid-cache", "--add", image, NULL};
+        struct child_options options = {.arguments = arguments};
+        (void)child_talk(&options, &patient, deadline_in(60000), answer, sizeof answer, &status);
+    }
+    if (entries) {
+        closedir(entries);
+    }
+}
+
+static bool is_bad(const struct naming *naming)
+{
+    char path[PATH_MAX + 32];
+    char text[1024];
+    snprintf(path, sizeof path, "%s/scorecard.json", naming->profile);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    return strstr(text, "\"verdict\": \"bad\"") != NULL;
+}
+
+static bool has_result(const struct naming *naming)
+{
+    char path[PATH_MAX + 32];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/perf.jit.data", naming->profile);
+    return stat(path, &status) == 0 && status.st_size > 0;
+}
+
+static int judge(struct naming *naming, const char *words, int64_t from, bool quietly)
+{
+    int status = naming->child.status;
+    if (status == 0) {
+        info_message("naming generated code: done in %d s", (int)((now_ms() - from) / 1000));
+        cache_images(naming);
+        tell(words);
+        if (is_bad(naming)) {
+            info_message("the profile is bad; see the scorecard above");
+            return STATUS_BAD_PROFILE;
+        }
+        return STATUS_DONE;
+    }
+    if (!quietly) {
+        error_message("failed to name generated code");
+        tell(words);
+        if (strstr(words, "No space left")) {
+            error_message("the disk is full: free some space, then run jdperf inject %s",
+                          naming->profile);
+        }
+    }
+    if (status == STATUS_USAGE) {
+        return status;
+    }
+    /* There is a result all the same when no dump could be used. */
+    return has_result(naming) ? STATUS_BAD_PROFILE : STATUS_FAILED;
+}
+
+int naming_finish(struct naming *naming, struct waiting *waiting, struct child *others,
+                  bool quietly)
+{
+    int64_t from = now_ms();
+    int status = STATUS_FAILED;
+    if (naming->child.pidfd < 0) {
+        return status;
+    }
+    if (wait_for_end(naming, waiting, others) == 0) {
+        char *words = perf_words(naming->says);
+        status = judge(naming, words ? words : "", from, quietly);
+        free(words);
+    } else {
+        status = 128 + waiting->ended_by;
+        if (naming->from_pipe) {
+            error_message("interrupted: the recording is lost");
+        } else {
+            info_message("interrupted; jdperf inject %s completes the profile", naming->profile);
+        }
+    }
+    naming_abort(naming);
+    return status;
+}
+
+void naming_abort(struct naming *naming)
+{
+    child_end(&naming->child);
+    if (naming->says >= 0) {
+        close(naming->says);
+    }
+    naming->says = -1;
+}

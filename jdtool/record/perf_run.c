@@ -1,0 +1,318 @@
+#include "jdtool/record/perf_run.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/live/kernel.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+const char *perf_program(void)
+{
+    const char *program = getenv("PERF");
+    return program && *program ? program : "perf";
+}
+
+int perf_check(void)
+{
+    if (program_exists(perf_program())) {
+        return 0;
+    }
+    error_message("failed to find perf: apt-get install linux-perf (Debian), linux-tools-generic "
+                  "(Ubuntu) or perf (Fedora, RHEL, SUSE)");
+    return -ENOENT;
+}
+
+/* Whether perf's file gives whoever runs it a capability that opens the kernel to it
+ * (perfmon_capable()), as setcap writes it. */
+static bool has_perfmon(void)
+{
+    char path[PATH_MAX];
+    struct vfs_ns_cap_data data = {0};
+    if (!program_find(perf_program(), path) ||
+        getxattr(path, "security.capability", &data, sizeof data) < (ssize_t)XATTR_CAPS_SZ_2) {
+        return false;
+    }
+    uint64_t permitted = le32toh(data.data[0].permitted) | (uint64_t)le32toh(data.data[1].permitted)
+                                                               << 32;
+    return permitted & (UINT64_C(1) << CAP_SYS_ADMIN | UINT64_C(1) << CAP_PERFMON);
+}
+
+bool perf_sees_kernel(void)
+{
+    return geteuid() == 0 || kernel_number("perf_event_paranoid", 0) <= 1 || has_perfmon();
+}
+
+/* ---- The event ---- */
+
+/* It says ENOENT where it has no counter, also to those whom it
+ * would refuse one. */
+bool perf_counts_cycles(void)
+{
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_HARDWARE,
+        .size = sizeof attr,
+        .config = PERF_COUNT_HW_CPU_CYCLES,
+        .disabled = 1,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+    };
+    int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    int err = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err != ENOENT && err != EOPNOTSUPP && err != ENODEV;
+}
+
+/* What stands behind "cycles" or "cpu-cycles" when the event is that: "", ":u"; NULL: another. */
+static const char *cycles_modifier(const char *event)
+{
+    const char *at = strncmp(event, "cpu-", 4) == 0 ? event + 4 : event;
+    if (strncmp(at, "cycles", 6) != 0) {
+        return NULL;
+    }
+    at += 6;
+    return *at == '\0' || (*at == ':' && strspn(at + 1, "ukhpPG") == strlen(at + 1)) ? at : NULL;
+}
+
+char *perf_choose_event(const char *event)
+{
+    const char *wanted = event ? event : "cycles";
+    const char *modifier = cycles_modifier(wanted);
+    char *chosen = NULL;
+    if (modifier && !perf_counts_cycles()) {
+        if (asprintf(&chosen, "cpu-clock%s", modifier) < 0) {
+            return NULL;
+        }
+        info_message("this machine has no hardware counter for %s: sampling the timer %s instead",
+                     wanted, chosen);
+    } else {
+        chosen = strdup(wanted);
+    }
+    if (!perf_sees_kernel()) {
+        info_message("only root may sample the kernel here: the profile has no kernel frames "
+                     "(kernel.perf_event_paranoid)");
+    }
+    return chosen;
+}
+
+bool perf_leaves_out(char *const *options)
+{
+    static const char *const prefixes[] = {"-C", "--cpu=", "-G", "--cgroup=", "-u", "--uid="};
+    for (; *options; options++) {
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+            if (strncmp(*options, prefixes[i], strlen(prefixes[i])) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- Running ---- */
+
+void perf_add(struct perf_run *run, ...)
+{
+    va_list words;
+    va_start(words, run);
+    for (const char *word = va_arg(words, const char *); word; word = va_arg(words, const char *)) {
+        char *copy = run->count < PERF_ARGUMENTS_MAX ? strdup(word) : NULL;
+        run->failed |= !copy;
+        if (copy) {
+            run->arguments[run->count++] = copy;
+        }
+    }
+    va_end(words);
+}
+
+int perf_start(struct perf_run *run, int out)
+{
+    int control[2] = {-1, -1};
+    int ack[2] = {-1, -1};
+    run->says = memfd_create("perf", MFD_CLOEXEC);
+    int err =
+        run->says < 0 || pipe2(control, O_CLOEXEC) != 0 || pipe2(ack, O_CLOEXEC) != 0 ? -errno : 0;
+    if (!err) {
+        char text[64];
+        snprintf(text, sizeof text, "fd:%d,%d", control[0], ack[1]);
+        perf_add(run, "--control", text, NULL);
+        err = run->failed ? -ENOMEM : 0;
+    }
+    if (!err) {
+        const int keep[] = {control[0], ack[1]};
+        run->child_ack = ack[1];
+        struct child_options options = {
+            .arguments = run->arguments,
+            .in = -1,
+            .out = out,
+            .err = run->says,
+            .keep = keep,
+            .keep_count = 2,
+            .own_group = true, /* Ctrl-C is for us, who then end it */
+            .work = run->work,
+            .context = run->context,
+            .death_signal = SIGINT,
+        };
+        err = child_start(&run->child, &options);
+    }
+    if (control[0] >= 0) {
+        close(control[0]);
+    }
+    if (ack[1] >= 0) {
+        close(ack[1]);
+    }
+    run->control = control[1];
+    run->ack = ack[0];
+    if (err) {
+        error_message("failed to start perf: %s", strerror(-err));
+    }
+    return err;
+}
+
+int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting)
+{
+    char answer[64];
+    if (write(run->control, "ping\n", 5) != 5) {
+        return -ECHILD;
+    }
+    for (;;) {
+        struct pollfd both[] = {{.fd = run->ack, .events = POLLIN},
+                                {.fd = run->child.pidfd, .events = POLLIN}};
+        int err = wait_for(waiting, both, 2, NO_DEADLINE, true);
+        if (err) {
+            return err;
+        }
+        if (both[0].revents & POLLIN) {
+            return read(run->ack, answer, sizeof answer) > 0 ? 0 : -ECHILD;
+        }
+        if (both[1].revents || both[0].revents) {
+            return -ECHILD;
+        }
+    }
+}
+
+void perf_end(struct perf_run *run, struct waiting *waiting)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
+    for (size_t i = 0; i < 3 && run->child.pidfd >= 0 && !child_ended(&run->child); i++) {
+        child_signal(&run->child, signals[i]);
+        /* It has files to look at, and may have a slow disk or reader. */
+        (void)child_wait(&run->child, waiting, i == 2 ? NO_DEADLINE : deadline_in(30000), false);
+    }
+}
+
+/* ---- What it says ---- */
+
+char *perf_words(int says)
+{
+    enum { LIMIT = 256 * 1024 };
+    struct stat status;
+    if (says < 0 || fstat(says, &status) != 0) {
+        return NULL;
+    }
+    size_t size = status.st_size > LIMIT ? LIMIT : (size_t)status.st_size;
+    char *words = malloc(size + 1);
+    ssize_t n = words ? pread(says, words, size, 0) : 0;
+    if (words) {
+        words[n > 0 ? n : 0] = '\0';
+    }
+    return words;
+}
+
+static void tell_lines(const char *words, const char *prefix, unsigned most, bool all)
+{
+    for (const char *line = words; *line && most > 0;) {
+        size_t length = strcspn(line, "\n");
+        bool usual = strncmp(line, "[ perf record: Woken up", 23) == 0 ||
+                     strncmp(line, "[ perf record: Captured", 23) == 0;
+        if (length > 0 && (all || !usual)) {
+            int shown = (int)(length > 500 ? 500 : length);
+            if (strncmp(line, "jdperf: ", 8) == 0) { /* a sampler of ours */
+                info_message("%.*s", shown - 8, line + 8);
+            } else {
+                detail_message(prefix, "%.*s", shown, line);
+            }
+            most--;
+        }
+        line += length + (line[length] == '\n');
+    }
+}
+
+void perf_tell_words(const struct perf_run *run)
+{
+    char *words = perf_words(run->says);
+    if (words && strstr(words, "No space left")) {
+        info_message("the disk is full: the recording ended early");
+    }
+    if (words) {
+        tell_lines(words, "perf: ", 8, false);
+    }
+    free(words);
+}
+
+int perf_explain_failure(const char *words, const char *event)
+{
+    words = words ? words : "";
+    if (strstr(words, "event syntax error")) {
+        error_message("perf has no event '%s' (perf list shows all)", event);
+        return STATUS_USAGE;
+    }
+    if (strstr(words, "Usage: perf record") && strstr(words, "Error:")) {
+        error_message("perf does not accept these options:");
+        tell_lines(words, "", 3, true);
+        return STATUS_USAGE;
+    }
+    if (strstr(words, "ermission") || strstr(words, "not permitted") || strstr(words, "paranoid") ||
+        strstr(words, "ccess")) {
+        if (geteuid() != 0 && kernel_number("perf_event_paranoid", 0) > 2) {
+            error_message("perf cannot sample: kernel.perf_event_paranoid is %ld, and you are not "
+                          "root",
+                          kernel_number("perf_event_paranoid", 0));
+            info_message("  run jdperf as root, or as root allow it until the next boot: sysctl "
+                         "kernel.perf_event_paranoid=1");
+        } else if (kernel_filters()) {
+            error_message(
+                "perf cannot sample: a seccomp filter forbids perf_event_open, as in containers");
+            info_message("  record from the host with jdperf record -p PID, or start the container "
+                         "with --cap-add PERFMON and a seccomp profile that allows "
+                         "perf_event_open");
+        } else {
+            error_message("perf cannot sample: the kernel refused");
+            info_message("  run jdperf as root, or give perf the right: setcap "
+                         "cap_perfmon,cap_sys_ptrace+ep $(command -v perf)");
+        }
+    }
+    error_message("perf said:");
+    tell_lines(words, "", 12, true);
+    return STATUS_FAILED;
+}
+
+void perf_free(struct perf_run *run)
+{
+    child_end(&run->child);
+    const int descriptors[] = {run->says, run->control, run->ack};
+    for (size_t i = 0; i < 3; i++) {
+        if (descriptors[i] >= 0) {
+            close(descriptors[i]);
+        }
+    }
+    for (unsigned i = 0; i < run->count; i++) {
+        free(run->arguments[i]);
+    }
+    *run = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
+}

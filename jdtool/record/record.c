@@ -1,0 +1,359 @@
+#include "jdtool/record/recording.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/live/ask.h"
+#include "jdtool/live/hand_over.h"
+#include "jdtool/live/verbs.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is chosen where the user has not: docs/benchmarks.md tells the cost. */
+enum { FREQUENCY_COPIED = 99, FREQUENCY_FP = 997 };
+
+/* ---- Before anything is made ---- */
+
+static void choose_stacks(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    recording->copied = options->stacks == STACKS_AUTO || options->stacks == STACKS_DWARF;
+    recording->piped = recording->copied && !options->keep_raw && !options->no_inject;
+    recording->discards = options->discard_raw || recording->piped;
+    recording->frequency = options->frequency  ? options->frequency
+                           : recording->copied ? FREQUENCY_COPIED
+                                               : FREQUENCY_FP;
+}
+
+static int check_agent(void)
+{
+    if (access(live_agent(), R_OK) != 0) {
+        error_message("failed to find the agent at %s: %s", live_agent(), strerror(errno));
+        return STATUS_FAILED;
+    }
+    return STATUS_DONE;
+}
+
+static int find_jvm(struct recording *recording)
+{
+    const char *word = recording->options->jvm;
+    if (!word) {
+        return STATUS_DONE;
+    }
+    if (target_find(&recording->target, word, &recording->waiting)) {
+        return STATUS_FAILED;
+    }
+    recording->has_target = true;
+    return ask_prepare(&recording->target) ? STATUS_FAILED : STATUS_DONE;
+}
+
+static int create_profile(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    struct profile_dir *profile = &recording->profile;
+    char number[16];
+    int status = profile_create(profile, &recording->guardian.shared->profile, options->out);
+    if (status) {
+        return status;
+    }
+    char *command = quoted_command(options->command);
+    snprintf(number, sizeof number, "%u", recording->frequency);
+    int err = profile_set(profile, "command", command ? command : "");
+    err = err ? err : profile_set(profile, "event", recording->event);
+    err = err ? err : profile_set(profile, "frequency", options->period ? "" : number);
+    err = err ? err : profile_set(profile, "stacks", recording_stacks(recording));
+    if (recording->has_target) {
+        snprintf(number, sizeof number, "%d", (int)recording->target.process.pid);
+        err = err ? err : profile_set(profile, "pid", number);
+    }
+    free(command);
+    if (err) {
+        error_message("failed to write into %s: %s", profile->path, strerror(-err));
+    }
+    return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* ---- The session in a JVM that runs already ---- */
+
+/* What the agent is told beside what the user says. */
+static void agent_options(const struct recording *recording, char *text, size_t size)
+{
+    char duration[48] = "";
+    char events[160];
+    /* The agent would go on for the command's whole life. */
+    if (recording->options->duration && !recording->has_target) {
+        snprintf(duration, sizeof duration, ",duration=%u", recording->options->duration + 2);
+    }
+    event_list_agent_options(&recording->events, recording->options, events, sizeof events);
+    /* Where the recording itself is not kept nothing is left that stock perf could put lines to. */
+    snprintf(text, size, "%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
+             recording->piped ? ",lines=tree" : "", events, duration);
+}
+
+static int attach(struct recording *recording)
+{
+    char more[300];
+    if (!recording->has_target) {
+        return STATUS_DONE;
+    }
+    agent_options(recording, more, sizeof more);
+    const struct joining_options options = {
+        .dir = recording->profile.path,
+        .agent_options = recording->options->agent_options,
+        .more = more,
+    };
+    int err = joining_start(&recording->joining, &recording->target, &recording->waiting,
+                            recording->guardian.shared, &options);
+    if (!err && recording->joining.joined && recording->options->threads) {
+        error_message("--threads: the running session may lack it");
+    }
+    struct event_list *events = &recording->events;
+    if (!err && recording->joining.joined && events->log) {
+        error_message("--timeline: the running session may lack the JVM's log");
+    }
+    if (!err && recording->joining.joined &&
+        (events->alloc || events->locks || events->virtual_waits)) {
+        error_message("--alloc, --locks, --off-cpu of virtual threads: the running session lacks "
+                      "them; left out. Run jdperf stop %d, then record again",
+                      (int)recording->target.process.pid);
+        events->alloc = events->locks = events->virtual_waits = false;
+    }
+    return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* Leaves the session and brings its files into the profile. */
+static int detach(struct recording *recording)
+{
+    char dump[PATH_MAX];
+    if (!recording->has_target) {
+        return STATUS_DONE;
+    }
+    bool lives = process_lives(&recording->target.process);
+    if (lives && recording->joining.joined && !target_dump(&recording->target, dump)) {
+        info_message("the session ended before the recording did: later code has no name");
+    }
+    fetch_find_rest(&recording->joining.fetch);
+    if (session_leave(&recording->joining.session)) {
+        info_message("continuing with the existing dump");
+    }
+    /* Others may use the session still: it then writes on, but not into this profile. */
+    bool writes_on =
+        process_lives(&recording->target.process) && target_dump(&recording->target, dump);
+    return fetch_copy(&recording->joining.fetch, recording->profile.path, writes_on) ? STATUS_FAILED
+                                                                                     : STATUS_DONE;
+}
+
+/* ---- While it records ---- */
+
+/* Ctrl-C has reached the command by itself; other signals are passed on. */
+static void take_signal(struct recording *recording)
+{
+    recording->interrupted |= recording->waiting.ended_by == SIGINT;
+    if (recording->waiting.ended_by != SIGINT && recording->command.child.pidfd >= 0) {
+        child_signal(&recording->command.child, recording->waiting.ended_by);
+    }
+}
+
+/* perf samples by now. Where it looks at a part of the JVMs only, their time says nothing. */
+static void start_clocks(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    if (perf_leaves_out(options->perf_options)) {
+        return;
+    }
+    clocks_start(&recording->clocks, recording->profile.path, recording->command.child.pid,
+                 options->all);
+    if (recording->has_target) {
+        clocks_add(&recording->clocks, recording->target.process.pid);
+    }
+}
+
+/* Whichever ends first ends the recording: perf, the command, the JVM, the naming, the time, a
+ * signal. */
+static void wait_for_the_end(struct recording *recording)
+{
+    int64_t deadline = recording->options->duration
+                           ? deadline_in((int64_t)recording->options->duration * 1000)
+                           : NO_DEADLINE;
+    struct pollfd ends[] = {
+        {.fd = recording->perf.child.pidfd, .events = POLLIN},
+        {.fd = recording->command.child.pidfd, .events = POLLIN},
+        {.fd = recording->has_target ? recording->target.process.pidfd : -1, .events = POLLIN},
+        {.fd = recording->naming.child.pidfd, .events = POLLIN},
+    };
+    if (clocks_wait(&recording->clocks, &recording->waiting, ends, 4, deadline) == -EINTR) {
+        take_signal(recording);
+        info_message(recording->interrupted ? "interrupted: the profile ends here"
+                                            : "ended by a signal: the profile ends here");
+    }
+}
+
+/* ---- Afterwards ---- */
+
+/* Waits for the command, which may outlive the recording. Its status, but 0 when the user ended
+ * it. */
+static int command_status(struct recording *recording)
+{
+    struct child *child = &recording->command.child;
+    char number[16];
+    if (child->pidfd < 0) {
+        return STATUS_DONE;
+    }
+    if (!child_ended(child)) {
+        info_message("the command continues; jdperf ends with it");
+    }
+    while (child_wait(child, &recording->waiting, NO_DEADLINE, false) != 0) {
+        take_signal(recording);
+    }
+    if (recording->interrupted) {
+        return STATUS_DONE;
+    }
+    snprintf(number, sizeof number, "%d", child->status);
+    (void)profile_set(&recording->profile, "command_status", number);
+    if (child->status) {
+        info_message("the command ended with status %d", child->status);
+    }
+    return child->status;
+}
+
+/* ---- All of it ---- */
+
+static int start_command(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    if (!options->command[0]) {
+        return STATUS_DONE;
+    }
+    char more[300];
+    char *text = calloc(1, SESSION_OPTIONS_MAX);
+    int err = -ENOMEM;
+    if (text) {
+        agent_options(recording, more, sizeof more);
+        session_compose_options(text, options->agent_options, recording->profile.path, more);
+        err = command_start(&recording->command, options->command, live_agent(), text,
+                            options->stacks == STACKS_FP);
+    }
+    free(text);
+    return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* Until it records. What fails here leaves nothing behind. */
+static int begin(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    recording->has_terminal = tcgetattr(STDIN_FILENO, &recording->terminal) == 0;
+    if (waiting_start(&recording->waiting) || perf_check() ||
+        (options->command[0] && command_check(options->command))) {
+        return STATUS_FAILED;
+    }
+    int status = check_agent();
+    status = status ? status : find_jvm(recording);
+    if (status) {
+        return status;
+    }
+    choose_stacks(recording);
+    recording->event = perf_choose_event(options->event);
+    if (!recording->event ||
+        guard_start(&recording->guardian, recording->has_target ? &recording->target : NULL)) {
+        return STATUS_FAILED;
+    }
+    event_list_choose(&recording->events, options);
+    recording_choose_sampler(recording);
+    status = create_profile(recording);
+    if (!status) {
+        recording_estimate(recording);
+        status = start_command(recording);
+    }
+    status = status ? status : attach(recording);
+    if (!status && options->all) {
+        machine_look(&recording->machine, recording->profile.path);
+    }
+    if (!status) {
+        recording_define_probes(recording);
+    }
+    return status ? status : recording_start_perf(recording);
+}
+
+static int run(struct recording *recording)
+{
+    int status = begin(recording);
+    if (status) {
+        bool by_signal = recording->waiting.ended_by && status == STATUS_FAILED;
+        return by_signal ? 128 + recording->waiting.ended_by : status;
+    }
+    profile_settle(&recording->profile);
+    start_clocks(recording);
+    recording_tell(recording);
+    if (recording->command.child.pidfd >= 0) {
+        command_let_go(&recording->command);
+    }
+    wait_for_the_end(recording);
+    clocks_finish(&recording->clocks);
+    status = recording_end_perf(recording);
+    int fetched = detach(recording);
+    status = status ? status : fetched;
+    if (recording->options->all) {
+        machine_look(&recording->machine, recording->profile.path);
+        machine_fetch(&recording->machine, recording->profile.path);
+    }
+    if (status == STATUS_DONE) {
+        status = recording_name(recording);
+    }
+    int ended = command_status(recording);
+    if (hand_over(recording->profile.path, &recording->profile.made)) {
+        info_message("going on: it stays root's");
+    }
+    return ended ? ended : status;
+}
+
+/* Whatever is still there goes, in the order that nobody is left waiting. */
+static void clean_up(struct recording *recording)
+{
+    perf_free(&recording->perf);
+    event_list_end(&recording->events);
+    if (recording->pipe_end >= 0) {
+        close(recording->pipe_end);
+    }
+    naming_abort(&recording->naming);
+    command_free(&recording->command);
+    if (recording->has_target) {
+        (void)session_leave(&recording->joining.session);
+    }
+    if (recording->guardian.shared) {
+        profile_undo(&recording->guardian.shared->profile);
+    }
+    guard_end(&recording->guardian);
+    fetch_close(&recording->joining.fetch);
+    machine_free(&recording->machine);
+    clocks_free(&recording->clocks);
+    target_close(&recording->target);
+    free(recording->event);
+    /* A command that was ended may have left the terminal without echo. */
+    if (recording->has_terminal && recording->waiting.ended_by) {
+        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &recording->terminal);
+    }
+}
+
+int record(const struct record_options *options)
+{
+    struct recording *recording = calloc(1, sizeof *recording);
+    if (!recording) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    recording->options = options;
+    recording->target = NO_TARGET;
+    recording->joining = NO_JOINING;
+    recording->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
+    recording->command = (struct command){.child = NO_CHILD, .go = -1};
+    recording->naming = NO_NAMING;
+    recording->pipe_end = -1;
+    int status = run(recording);
+    clean_up(recording);
+    free(recording);
+    return status;
+}

@@ -1,0 +1,59 @@
+/*
+ * jdperf record: a command, a JVM that runs already, or the whole machine, under perf; then its
+ * code is named.
+ *
+ * Whatever ends it (the command, the JVM, perf, the time, a signal at any moment, a full disk), the
+ * way down is the same: perf is told to stop, the session is left, the dumps are fetched, the
+ * profile is named or undone. Killed, the guardian does what is to be done (guard.h).
+ */
+#ifndef JD_TOOL_LIVE_RECORD_H
+#define JD_TOOL_LIVE_RECORD_H
+
+#include <stdbool.h>
+
+enum stacks {
+    STACKS_AUTO, /* copied, unwound as they arrive */
+    STACKS_DWARF,
+    STACKS_FP,
+    STACKS_NONE,
+};
+
+enum sampler_kind {
+    SAMPLER_AUTO, /* perf */
+    SAMPLER_OWN,  /* sampler/, where it can what is asked for */
+    SAMPLER_PERF,
+};
+
+struct record_options {
+    const char *out;
+    unsigned duration;  /* seconds, 0: no end */
+    unsigned frequency; /* Hz, 0: what fits */
+    const char *period; /* instead; NULL: none */
+    const char *event;  /* NULL: what the machine has */
+    const char *jvm;    /* of -p, NULL: none */
+    bool all;
+    enum stacks stacks;
+    enum sampler_kind sampler;
+    unsigned stack_size;
+    bool stack_size_given;
+    const char *buffer;        /* perf's -m, NULL: what fits */
+    const char *agent_options; /* "": none */
+    bool no_inject;
+    bool keep_raw;
+    bool discard_raw;
+    const char *alloc; /* bytes between samples of allocations, "": the default; NULL: none */
+    const char *locks; /* waits that are all told, as "1ms"; the same */
+    bool exceptions;
+    const char *timeline; /* what the JVM itself does; "parks": those as well; NULL: not */
+    bool off_cpu;
+    bool threads; /* who ran: whole names, virtual threads, labels */
+    bool wakers;
+    char **inject_options; /* further ones for jdtool inject, NULL-terminated */
+    char **perf_options;   /* further ones for perf record, NULL-terminated */
+    char **command;        /* NULL-terminated; the first is NULL: none */
+};
+
+/* An exit status: jdperf's own, or the command's. */
+int record(const struct record_options *options);
+
+#endif

@@ -1,0 +1,143 @@
+#include "jdtool/record/recording.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/live/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char *quoted_command(char *const *words)
+{
+    char *text = strdup("");
+    for (; text && *words; words++) {
+        size_t quotes = 0;
+        for (const char *at = *words; *at; at++) {
+            quotes += *at == '\'';
+        }
+        size_t used = strlen(text);
+        char *longer = realloc(text, used + strlen(*words) + quotes * 3 + 4);
+        if (!longer) {
+            break;
+        }
+        text = longer;
+        char *to = text + used;
+        to = stpcpy(to, used ? " '" : "'");
+        for (const char *at = *words; *at; at++) {
+            if (*at == '\'') {
+                to = stpcpy(to, "'\\''");
+            } else {
+                *to++ = *at;
+            }
+        }
+        memcpy(to, "'", 2);
+    }
+    return text;
+}
+
+int recording_start_naming(struct recording *recording, int *out)
+{
+    int ends[2];
+    char dump[128];
+    const char *dumps[] = {dump};
+    const struct fetch *fetch = &recording->joining.fetch;
+    if (!recording->piped) {
+        return STATUS_DONE;
+    }
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        error_message("failed to make a pipe: %s", strerror(errno));
+        return STATUS_FAILED;
+    }
+    (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* as much as anybody may have */
+    snprintf(dump, sizeof dump, "/proc/self/fd/%d/%s", fetch->directory, fetch->name);
+    struct naming_options options = {
+        .profile = recording->profile.path,
+        .in = ends[0],
+        .dumps = dumps,
+        .dump_count = fetch->dump >= 0,
+        .keep = &fetch->directory,
+        .keep_count = fetch->dump >= 0,
+        .more = recording->options->inject_options,
+    };
+    int err = naming_start(&recording->naming, &options);
+    close(ends[0]);
+    recording->pipe_end = *out = ends[1];
+    return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+static int name_from_file(struct recording *recording)
+{
+    struct dump_list dumps;
+    int status = STATUS_FAILED;
+    if (dump_list_read(&dumps, recording->profile.path) == 0) {
+        struct naming_options options = {
+            .profile = recording->profile.path,
+            .in = -1,
+            .dumps = (const char *const *)dumps.paths,
+            .dump_count = dumps.count,
+            .more = recording->options->inject_options,
+        };
+        status = naming_start(&recording->naming, &options) ? STATUS_FAILED : STATUS_DONE;
+    }
+    dump_list_free(&dumps);
+    return status ? status
+                  : naming_finish(&recording->naming, &recording->waiting,
+                                  &recording->command.child, false);
+}
+
+static void tell_missing_dumps(const struct recording *recording)
+{
+    struct dump_list dumps;
+    if (!recording->options->command[0] || dump_list_read(&dumps, recording->profile.path) != 0) {
+        return;
+    }
+    if (dumps.count == 0) {
+        info_message("no dump in %s: no JVM loaded the agent, so generated code has no names",
+                     recording->profile.path);
+        info_message("  if a JVM ran: scripts must keep JAVA_TOOL_OPTIONS when they set it "
+                     "(JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS …\") or clear the environment; for a "
+                     "daemon that already runs (gradle), use jdperf record -p PID");
+    }
+    dump_list_free(&dumps);
+}
+
+int recording_name(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    char path[PATH_MAX + 16];
+    if (recording->pipe_end >= 0) {
+        close(recording->pipe_end);
+        recording->pipe_end = -1;
+    }
+    if (options->no_inject) {
+        return STATUS_DONE;
+    }
+    tell_missing_dumps(recording);
+    int status = recording->piped ? naming_finish(&recording->naming, &recording->waiting,
+                                                  &recording->command.child, false)
+                                  : name_from_file(recording);
+    snprintf(path, sizeof path, "%s/src", recording->profile.path);
+    (void)profile_set(&recording->profile, "injector", "jdtool");
+    (void)profile_set(&recording->profile, "source_root", path);
+    snprintf(path, sizeof path, "%s/perf.data", recording->profile.path);
+    if (recording->discards && !recording->piped) {
+        if (status == STATUS_DONE) {
+            (void)unlink(path);
+        } else {
+            info_message("perf.data is kept: jdperf inject %s names it once the cause is fixed",
+                         options->out);
+        }
+    }
+    if (status == STATUS_DONE || status == STATUS_BAD_PROFILE) {
+        char *quoted = quoted_command((char *const[]){(char *)options->out, NULL});
+        bool plain = strspn(options->out, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_./-+=@") == strlen(options->out);
+        info_message("look at it with: jdperf report %s", plain || !quoted ? options->out : quoted);
+        free(quoted);
+    }
+    return status;
+}

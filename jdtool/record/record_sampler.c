@@ -1,0 +1,119 @@
+/* Our own sampler in the place of perf record: when, and its start. */
+#include "jdtool/record/recording.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/units.h"
+#include "jdtool/base/verb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What only perf has; NULL: nothing of it is asked for. */
+static const char *perf_alone(const struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    if (options->all) {
+        return "of the whole machine perf samples";
+    }
+    if (!event_list_is_empty(&recording->events)) {
+        return "other events than the clock are perf's";
+    }
+    if (options->perf_options[0] || options->period) {
+        return "there are options of perf's";
+    }
+    if (strcmp(recording->event, "cpu-clock") != 0 && strcmp(recording->event, "cycles") != 0) {
+        return "it samples cycles and cpu-clock alone";
+    }
+    if (options->stacks == STACKS_NONE || options->keep_raw || options->no_inject) {
+        return "--stacks none and a recording that is kept are perf's";
+    }
+    return sampler_lacks(recording->has_target ? recording->target.process.pid : getpid());
+}
+
+void recording_choose_sampler(struct recording *recording)
+{
+    const char *why = perf_alone(recording);
+    recording->own = recording->options->sampler == SAMPLER_OWN && !why;
+    if (recording->options->sampler == SAMPLER_OWN && why) {
+        info_message("--sampler own: %s; perf samples instead", why);
+    }
+}
+
+/* perf's -m: a size with its unit, or pages. */
+static size_t buffer_bytes(const char *buffer)
+{
+    size_t digits = buffer ? strspn(buffer, "0123456789") : 0;
+    unsigned long number = digits ? strtoul(buffer, NULL, 10) : 0;
+    switch (digits ? buffer[digits] : 'B') {
+    case 'B':
+        return number;
+    case 'K':
+        return number << 10;
+    case 'M':
+        return number << 20;
+    case 'G':
+        return number << 30;
+    default:
+        return number * (size_t)sysconf(_SC_PAGESIZE);
+    }
+}
+
+static int work(void *context)
+{
+    struct recording *recording = context;
+    recording->sampler.begun = recording->perf.child_ack;
+    recording->sampler.out = STDOUT_FILENO;
+    return sampler_run(&recording->sampler) ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* Copied stacks go through the pipe; what is not copied is kept, as perf.data. */
+static int open_file(const struct recording *recording)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/perf.data", recording->profile.path);
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+int recording_start_sampler(struct recording *recording, int out)
+{
+    static char program[] = "jdperf";
+    static char verb[] = "record";
+    static char *const words[] = {program, verb, NULL};
+    const struct record_options *options = recording->options;
+    struct perf_run *perf = &recording->perf;
+    recording->sampler = (struct sampler_options){
+        .process =
+            recording->has_target ? recording->target.process.pid : recording->command.child.pid,
+        .counts_cycles = strcmp(recording->event, "cycles") == 0,
+        .frequency = recording->frequency,
+        .stack_size = recording->copied ? options->stack_size : 0,
+        .buffer = buffer_bytes(options->buffer),
+        .command = words,
+    };
+    perf->work = work;
+    perf->context = recording;
+    int file = recording->piped ? -1 : open_file(recording);
+    int err = recording->piped || file >= 0 ? perf_start(perf, recording->piped ? out : file) : 1;
+    if (file >= 0) {
+        close(file);
+    }
+    err = err ? err : perf_wait_until_it_samples(perf, &recording->waiting);
+    if (err == -EINTR) {
+        info_message("interrupted before the recording began");
+        return 128 + recording->waiting.ended_by;
+    }
+    if (err) {
+        char *said = perf_words(perf->says);
+        const char *reason = said && strncmp(said, "jdperf: ", 8) == 0 ? said + 8 : "it ended";
+        info_message("--sampler own: %.*s; perf samples instead", (int)strcspn(reason, "\n"),
+                     reason);
+        free(said);
+        perf_free(perf);
+        recording->own = false;
+    }
+    return STATUS_DONE;
+}

@@ -1,0 +1,87 @@
+/*
+ * What the parts of a recording share: record.c leads it from beginning to end, record_perf.c has
+ * perf record, record_naming.c has the code named.
+ */
+#ifndef JD_TOOL_LIVE_RECORDING_H
+#define JD_TOOL_LIVE_RECORDING_H
+
+#include "jdtool/live/command.h"
+#include "jdtool/live/guard.h"
+#include "jdtool/live/profile_dir.h"
+#include "jdtool/record/clocks.h"
+#include "jdtool/record/event_list.h"
+#include "jdtool/record/joining.h"
+#include "jdtool/record/machine.h"
+#include "jdtool/record/naming.h"
+#include "jdtool/record/perf_run.h"
+#include "jdtool/record/record.h"
+#include "jdtool/sampler/sampler.h"
+
+#include <stdbool.h>
+#include <termios.h>
+
+struct recording {
+    const struct record_options *options;
+    struct waiting waiting;
+    struct target target;
+    bool has_target;
+    struct guardian guardian;
+    struct profile_dir profile;
+    struct joining joining;
+    struct machine machine; /* of -a */
+    char *event;
+    bool copied;   /* stacks are copied */
+    bool discards; /* perf.data goes when it was named well */
+    bool piped;    /* perf writes into a pipe, nothing raw is kept */
+    unsigned frequency;
+    struct event_list events; /* beside that one */
+    struct perf_run perf;
+    struct sampler_options sampler; /* of our own */
+    bool own;                       /* which is at work, in the place of perf */
+    struct command command;
+    struct naming naming;
+    struct clocks clocks;
+    int pipe_end; /* ours of the pipe from perf to the naming: its end is told when all is there */
+    bool interrupted; /* by Ctrl-C, which is meant for the command, too */
+    struct termios terminal;
+    bool has_terminal;
+};
+
+/* "fp", "none", "dwarf": as the profile says it. */
+const char *recording_stacks(const struct recording *recording);
+
+/* Warns where copied stacks that are kept could fill the disk. */
+void recording_estimate(const struct recording *recording);
+
+/* Puts the kernel's probes where the JVM's files are. */
+void recording_define_probes(struct recording *recording);
+
+/* Whether our own sampler is to be at work, by what is asked for and can be had; says why not where
+ * that was asked for. */
+void recording_choose_sampler(struct recording *recording);
+
+/* Starts perf, or our own sampler, and the naming behind it where it is piped, and waits until it
+ * samples. An exit status, after a message unless 0. */
+int recording_start_perf(struct recording *recording);
+
+/* The same for our own sampler alone; where it fails at once, recording->own is false afterwards,
+ * and nothing has happened. */
+int recording_start_sampler(struct recording *recording, int out);
+
+/* Says what is recorded, and what ends it. */
+void recording_tell(const struct recording *recording);
+
+/* Ends perf. An exit status, after a message unless 0: it has recorded nothing. */
+int recording_end_perf(struct recording *recording);
+
+/* Starts the naming on the other end of perf's pipe; perf's end of it is in *out. Does nothing
+ * where there is no pipe. An exit status, after a message unless 0. */
+int recording_start_naming(struct recording *recording, int *out);
+
+/* Has what was recorded named, and says where to look at it. An exit status of naming_finish. */
+int recording_name(struct recording *recording);
+
+/* Words as a shell would take them, for the caller to free; NULL: no memory. */
+char *quoted_command(char *const *words);
+
+#endif

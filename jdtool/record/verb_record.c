@@ -1,0 +1,506 @@
+/* The command line of jdperf record. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
+#include "jdtool/base/units.h"
+#include "jdtool/exports/export.h"
+#include "jdtool/live/verbs.h"
+#include "jdtool/record/record.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Options of perf record that are handed on. What would end in another file, at another time or on
+ * another clock than ours is not among them.
+ */
+enum { HANDED_ON = 1000 };
+
+static const struct option handed_on[] = {
+    {"count", required_argument, NULL, 'c'}, /* of which -F is left out */
+    {"cpu", required_argument, NULL, HANDED_ON},
+    {"cgroup", required_argument, NULL, HANDED_ON},
+    {"branch-any", no_argument, NULL, HANDED_ON},
+    {"branch-filter", required_argument, NULL, HANDED_ON},
+    {"per-thread", no_argument, NULL, HANDED_ON},
+    {"no-inherit", no_argument, NULL, HANDED_ON},
+    {"filter", required_argument, NULL, HANDED_ON},
+    {"uid", required_argument, NULL, HANDED_ON},
+    {"realtime", required_argument, NULL, HANDED_ON},
+    {"weight", no_argument, NULL, HANDED_ON},
+    {"data", no_argument, NULL, HANDED_ON},
+    {"phys-data", no_argument, NULL, HANDED_ON},
+    {"data-page-size", no_argument, NULL, HANDED_ON},
+    {"code-page-size", no_argument, NULL, HANDED_ON},
+    {"sample-cpu", no_argument, NULL, HANDED_ON},
+    {"raw-samples", no_argument, NULL, HANDED_ON},
+    {"transaction", no_argument, NULL, HANDED_ON},
+    {"all-kernel", no_argument, NULL, HANDED_ON},
+    {"all-user", no_argument, NULL, HANDED_ON},
+    {"kernel-callchains", no_argument, NULL, HANDED_ON},
+    {"user-callchains", no_argument, NULL, HANDED_ON},
+    {"strict-freq", no_argument, NULL, HANDED_ON},
+    {"switch-events", no_argument, NULL, HANDED_ON},
+    {"exclude-perf", no_argument, NULL, HANDED_ON},
+    {"proc-map-timeout", required_argument, NULL, HANDED_ON},
+    {"compression-level", required_argument, NULL, HANDED_ON},
+    {"num-thread-synthesize", required_argument, NULL, HANDED_ON},
+    {"mmap-flush", required_argument, NULL, HANDED_ON},
+    {"affinity", required_argument, NULL, HANDED_ON},
+    {"intr-regs", required_argument, NULL, HANDED_ON},
+    {"group", no_argument, NULL, HANDED_ON},
+};
+#define HANDED_ON_COUNT (sizeof handed_on / sizeof *handed_on)
+
+/* Their short forms. */
+static const char short_forms[] = "c:C:G:bj:ir:WRu:";
+
+static const struct option ours[] = {
+    {"output", required_argument, NULL, 'o'},     {"duration", required_argument, NULL, 'd'},
+    {"frequency", required_argument, NULL, 'F'},  {"event", required_argument, NULL, 'e'},
+    {"pid", required_argument, NULL, 'p'},        {"all", no_argument, NULL, 'a'},
+    {"stacks", required_argument, NULL, 'S'},     {"stack-size", required_argument, NULL, 's'},
+    {"mmap-pages", required_argument, NULL, 'm'}, {"agent-options", required_argument, NULL, 'A'},
+    {"no-inject", no_argument, NULL, 'N'},        {"keep-raw", no_argument, NULL, 'K'},
+    {"discard-raw", no_argument, NULL, 'D'},      {"alloc", optional_argument, NULL, 'L'},
+    {"locks", optional_argument, NULL, 'M'},      {"exceptions", no_argument, NULL, 'X'},
+    {"off-cpu", no_argument, NULL, 'O'},          {"wakers", no_argument, NULL, 'w'},
+    {"timeline", optional_argument, NULL, 'T'},   {"export", required_argument, NULL, 'E'},
+    {"threads", no_argument, NULL, 'H'},          {"sampler", required_argument, NULL, 'B'},
+};
+#define OURS_COUNT (sizeof ours / sizeof *ours)
+
+struct parse {
+    const struct live_verb *verb;
+    struct record_options options;
+    unsigned perf_count;
+    unsigned inject_count;
+};
+
+/* ---- Values ---- */
+
+static int parse_number(const struct parse *parse, const char *what, const char *text,
+                        unsigned *number)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value == 0 || value > INT_MAX) {
+        error_message("%s: the %s, a whole one from 1 on: %s", parse->verb->name, what, text);
+        return STATUS_USAGE;
+    }
+    *number = (unsigned)value;
+    return STATUS_DONE;
+}
+
+static int parse_duration(struct parse *parse, const char *text)
+{
+    if (!units_seconds(text, INT_MAX, &parse->options.duration)) {
+        return live_wrong_usage(
+            parse->verb, "the duration must be a time in whole seconds, as 30, 30s or 5m: ", text,
+            "");
+    }
+    return STATUS_DONE;
+}
+
+static int parse_frequency(struct parse *parse, const char *text)
+{
+    return parse_number(parse, "frequency must be a number", text, &parse->options.frequency);
+}
+
+static int parse_stack_size(struct parse *parse, const char *text)
+{
+    uint64_t size;
+    if (!units_size(text, &size) || size > 65528 || size % 8) {
+        return live_wrong_usage(parse->verb,
+                                "the stack size must be a multiple of 8 up to 65528: ", text, "");
+    }
+    parse->options.stack_size = (unsigned)size;
+    parse->options.stack_size_given = true;
+    return STATUS_DONE;
+}
+
+static int parse_stacks(struct parse *parse, const char *text)
+{
+    static const char *const names[] = {[STACKS_AUTO] = "auto",
+                                        [STACKS_DWARF] = "dwarf",
+                                        [STACKS_FP] = "fp",
+                                        [STACKS_NONE] = "none"};
+    for (int i = STACKS_AUTO; i <= STACKS_NONE; i++) {
+        if (strcmp(names[i], text) == 0) {
+            parse->options.stacks = (enum stacks)i;
+            return STATUS_DONE;
+        }
+    }
+    return live_wrong_usage(parse->verb, "unknown value of --stacks: ", text,
+                            " (auto, fp, dwarf, none)");
+}
+
+static int parse_sampler(struct parse *parse, const char *text)
+{
+    static const char *const names[] = {
+        [SAMPLER_AUTO] = "auto", [SAMPLER_OWN] = "own", [SAMPLER_PERF] = "perf"};
+    for (int i = SAMPLER_AUTO; i <= SAMPLER_PERF; i++) {
+        if (strcmp(names[i], text) == 0) {
+            parse->options.sampler = (enum sampler_kind)i;
+            return STATUS_DONE;
+        }
+    }
+    return live_wrong_usage(parse->verb, "unknown sampler: ", text, " (auto, own, perf)");
+}
+
+/* A number and a unit, both the agent's to understand (agent/session/options.c): what it would
+ * refuse is to be known before a JVM runs. NULL: the default. */
+static int parse_amount(const struct parse *parse, const char *text, const char *const *units,
+                        const char *what, const char **out)
+{
+    size_t digits = text ? strspn(text, "0123456789") : 0;
+    bool is_right = digits > 0 && digits < 10 && strtoul(text, NULL, 10) > 0;
+    while (is_right && *units && strcmp(text + digits, *units) != 0) {
+        units++;
+    }
+    if (text && (!is_right || !*units)) {
+        return live_wrong_usage(parse->verb, what, text, "");
+    }
+    *out = text ? text : "";
+    return STATUS_DONE;
+}
+
+static int parse_alloc(struct parse *parse, const char *text)
+{
+    static const char *const units[] = {"", "K", "M", NULL};
+    return parse_amount(parse, text, units,
+                        "--alloc takes a number of bytes, as 64K or 1M: ", &parse->options.alloc);
+}
+
+static int parse_locks(struct parse *parse, const char *text)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s", NULL};
+    return parse_amount(parse, text, units,
+                        "--locks takes a duration, as 100us or 1ms: ", &parse->options.locks);
+}
+
+static int parse_timeline(struct parse *parse, const char *text)
+{
+    if (text && strcmp(text, "parks") != 0) {
+        return live_wrong_usage(parse->verb, "--timeline has no value, or parks: ", text, "");
+    }
+    parse->options.timeline = text ? text : "";
+    return STATUS_DONE;
+}
+
+static int parse_buffer(struct parse *parse, const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || (text[digits] && (!strchr("BKMG", text[digits]) || text[digits + 1]))) {
+        return live_wrong_usage(
+            parse->verb, "the buffer must be a number of pages, or a size as 8M: ", text, "");
+    }
+    parse->options.buffer = text;
+    return STATUS_DONE;
+}
+
+/* A result that cannot be written is told before there is one. */
+static int check_place(const struct parse *parse, const char *file)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - file) + 1 : 1,
+             slash ? file : ".");
+    if (access(directory, W_OK | X_OK) != 0) {
+        error_message("%s: failed to write %s: %s", parse->verb->name, file, strerror(errno));
+        return STATUS_FAILED;
+    }
+    return output_path_check(file) ? STATUS_FAILED : STATUS_DONE;
+}
+
+static int parse_export(struct parse *parse, const char *text)
+{
+    char *word = NULL;
+    char names[256];
+    const char *file;
+    if (!export_choose(text, &file)) {
+        export_format_names(false, names, sizeof names);
+        error_message("%s: --export takes FORMAT[=FILE], not %s (%s)", parse->verb->name, text,
+                      names);
+        return STATUS_USAGE;
+    }
+    int status = file ? check_place(parse, file) : STATUS_DONE;
+    if (!status && asprintf(&word, "--export=%s", text) < 0) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        status = STATUS_FAILED;
+    }
+    if (!status) {
+        parse->options.inject_options[parse->inject_count++] = word;
+    }
+    return status;
+}
+
+/* A recording needs a dump. */
+static int check_mode(const struct parse *parse)
+{
+    static const char key[] = "mode=";
+    const char *at = parse->options.agent_options;
+    while (*at && strncmp(at, key, sizeof key - 1) != 0) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    if (!*at) {
+        return STATUS_DONE;
+    }
+    at += sizeof key - 1;
+    size_t length = strcspn(at, ",");
+    for (const char *word = at; word < at + length; word += strcspn(word, "+,") + 1) {
+        if (strncmp(word, "jitdump", 7) == 0 && strchr("+,", word[7])) {
+            return STATUS_DONE;
+        }
+    }
+    error_message("%s: mode=%.*s writes no dump, which a recording needs: leave it out, or "
+                  "mode=jitdump+%.*s",
+                  parse->verb->name, (int)length, at, (int)length, at);
+    return STATUS_USAGE;
+}
+
+/* ---- Options ---- */
+
+static int hand_on(struct parse *parse, int letter, int index)
+{
+    char **list = parse->options.perf_options;
+    char *word = NULL;
+    int n;
+    if (index >= 0 && optarg) {
+        n = asprintf(&word, "--%s=%s", handed_on[index].name, optarg);
+    } else if (index >= 0) {
+        n = asprintf(&word, "--%s", handed_on[index].name);
+    } else {
+        n = asprintf(&word, "-%c%s", letter, optarg ? optarg : "");
+    }
+    if (n < 0) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    list[parse->perf_count++] = word;
+    return STATUS_DONE;
+}
+
+static int take(struct parse *parse, int letter, int index)
+{
+    struct record_options *options = &parse->options;
+    switch (letter) {
+    case 'o':
+        options->out = optarg;
+        return STATUS_DONE;
+    case 'd':
+        return parse_duration(parse, optarg);
+    case 'F':
+        return parse_frequency(parse, optarg);
+    case 'e':
+        options->event = optarg;
+        return STATUS_DONE;
+    case 'p':
+        options->jvm = optarg;
+        return STATUS_DONE;
+    case 'a':
+        options->all = true;
+        return STATUS_DONE;
+    case 'S':
+        return parse_stacks(parse, optarg);
+    case 's':
+        return parse_stack_size(parse, optarg);
+    case 'm':
+        return parse_buffer(parse, optarg);
+    case 'A':
+        options->agent_options = optarg;
+        return STATUS_DONE;
+    case 'N':
+        options->no_inject = true;
+        return STATUS_DONE;
+    case 'K':
+        options->keep_raw = true;
+        return STATUS_DONE;
+    case 'D':
+        options->discard_raw = true;
+        return STATUS_DONE;
+    case 'E':
+        return parse_export(parse, optarg);
+    case 'c':
+        options->period = optarg;
+        return STATUS_DONE;
+    case 'L':
+        return parse_alloc(parse, optarg);
+    case 'M':
+        return parse_locks(parse, optarg);
+    case 'X':
+        options->exceptions = true;
+        return STATUS_DONE;
+    case 'T':
+        return parse_timeline(parse, optarg);
+    case 'O':
+        options->off_cpu = true;
+        return STATUS_DONE;
+    case 'w':
+        options->wakers = true;
+        return STATUS_DONE;
+    case 'B':
+        return parse_sampler(parse, optarg);
+    case 'H':
+        options->threads = true;
+        return STATUS_DONE;
+    case '?':
+        return STATUS_USAGE;
+    default:
+        return hand_on(parse, letter, index);
+    }
+}
+
+static int parse_environment(struct parse *parse)
+{
+    const char *seconds = getenv("PERF_RECORD_SECONDS");
+    const char *frequency = getenv("PERF_RECORD_FREQ");
+    int status = seconds && *seconds ? parse_duration(parse, seconds) : STATUS_DONE;
+    return status || !frequency || !*frequency ? status : parse_frequency(parse, frequency);
+}
+
+static int parse_all(struct parse *parse, int argc, char **argv)
+{
+    struct option table[OURS_COUNT + HANDED_ON_COUNT + 1] = {0};
+    char letters[64];
+    memcpy(table, ours, sizeof ours);
+    memcpy(table + OURS_COUNT, handed_on, sizeof handed_on);
+    snprintf(letters, sizeof letters, "+o:d:F:e:p:am:%s", short_forms);
+    int status = parse_environment(parse);
+    int letter;
+    int index = -1;
+    while (!status &&
+           (letter = live_option_at(parse->verb, argc, argv, letters, table, &index)) != -1) {
+        int at = index - (int)OURS_COUNT;
+        status = take(parse, letter, index >= 0 && at >= 0 ? at : -1);
+        index = -1;
+    }
+    parse->options.command = argv + optind;
+    return status ? status : check_mode(parse);
+}
+
+static int check_together(const struct parse *parse)
+{
+    const struct record_options *options = &parse->options;
+    if (!options->command[0] && !options->all && !options->jvm) {
+        return live_wrong_usage(parse->verb, "nothing to record: give a command, -p PID or -a", "",
+                                "");
+    }
+    if (options->jvm && (options->command[0] || options->all)) {
+        return live_wrong_usage(parse->verb, "-p excludes a command and -a", "", "");
+    }
+    if (options->wakers && !options->off_cpu) {
+        return live_wrong_usage(parse->verb, "--wakers needs --off-cpu", "", "");
+    }
+    if (options->off_cpu && options->stacks != STACKS_AUTO && options->stacks != STACKS_DWARF) {
+        return live_wrong_usage(
+            parse->verb,
+            "--off-cpu needs copied stacks, because libc keeps no frame pointers; omit --stacks",
+            "", "");
+    }
+    bool others = options->alloc || options->locks || options->exceptions || options->off_cpu;
+    if (others && options->stacks == STACKS_NONE) {
+        return live_wrong_usage(parse->verb, "events need copied stacks: omit --stacks", "", "");
+    }
+    if (options->no_inject && parse->inject_count) {
+        return live_wrong_usage(parse->verb, "--export does nothing with --no-inject", "", "");
+    }
+    return STATUS_DONE;
+}
+
+static int run(const struct live_verb *verb, int argc, char **argv)
+{
+    struct parse parse = {
+        .verb = verb,
+        .options = {.out = "jdperf.profile", .stack_size = 65528, .agent_options = ""},
+    };
+    parse.options.perf_options = calloc((size_t)argc + 1, sizeof(char *));
+    parse.options.inject_options = calloc((size_t)argc + 1, sizeof(char *));
+    if (!parse.options.perf_options || !parse.options.inject_options) {
+        free(parse.options.perf_options);
+        free(parse.options.inject_options);
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    int status = parse_all(&parse, argc, argv);
+    status = status ? status : check_together(&parse);
+    status = status ? status : record(&parse.options);
+    for (unsigned i = 0; i < parse.perf_count; i++) {
+        free(parse.options.perf_options[i]);
+    }
+    for (unsigned i = 0; i < parse.inject_count; i++) {
+        free(parse.options.inject_options[i]);
+    }
+    free(parse.options.inject_options);
+    free(parse.options.perf_options);
+    return status;
+}
+
+const struct live_verb live_record = {
+    .name = "record",
+    .run = run,
+    .hint = " (jdperf record --help lists them)",
+    .help = "usage: jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]\n"
+            "       jdperf record [OPTION…] -p PID [-d TIME]\n"
+            "       jdperf record [OPTION…] -a [-d TIME]\n"
+            "\n"
+            "Profiles COMMAND or a running JVM, names the generated code, and says how\n"
+            "complete the profile is. A java command gets the agent as an argument; any other\n"
+            "command (mvn, a start script) passes it on to its JVMs through JAVA_TOOL_OPTIONS.\n"
+            "With -p, jdperf attaches to a JVM and detaches afterwards. PID may also be a\n"
+            "unique part of the JVM's main class or arguments. Ctrl-C ends the recording; the\n"
+            "profile is still completed.\n"
+            "\n"
+            "  -o DIR              directory of the profile (default: jdperf.profile); an\n"
+            "                      earlier profile is renamed to DIR.old\n"
+            "  -d, --duration TIME  stop recording after this time, such as 30s or 5m; the\n"
+            "                      command continues\n"
+            "  -F, --frequency HZ  samples per second and CPU (default: 99; 997 with --stacks\n"
+            "                      fp or none)\n"
+            "  -e, --event EVENT   event to sample (default: cycles; cpu-clock if the machine\n"
+            "                      has no counters)\n"
+            "      --alloc[=BYTES] also sample allocations, one every so many bytes (default:\n"
+            "                      512K), by class and weighted by bytes; needs root\n"
+            "      --locks[=TIME]  also record waits for contended monitors, all from this time\n"
+            "                      on (default: 1ms) and a share of shorter ones; needs root\n"
+            "      --exceptions    also record each new exception, by class; needs root\n"
+            "      --off-cpu       also record where threads wait, and how long; with --threads\n"
+            "                      virtual threads too; needs root\n"
+            "      --wakers        with --off-cpu: also record who wakes a thread\n"
+            "      --threads       record whole thread names, virtual threads, and the labels\n"
+            "                      of the program, for --thread, --label and --by of other verbs\n"
+            "      --timeline[=parks]  also record what the JVM does: pauses, VM operations,\n"
+            "                      compilations, deoptimisations, threads (and each park); see\n"
+            "                      jdperf timeline; without root only pauses\n"
+            "  -p, --pid PID       profile a running JVM\n"
+            "  -a, --all           the whole machine; JVMs need the agent (jdperf attach PID)\n"
+            "      --stacks KIND   auto (default) and dwarf: copy stacks and unwind them as they\n"
+            "                      arrive; fp: follow frame pointers, which a JVM started by\n"
+            "                      jdperf then keeps; none: no stacks\n"
+            "      --stack-size N  bytes of stack to copy (default: 65528)\n"
+            "      --sampler KIND  auto (default) and perf: perf record; own: sample the clock\n"
+            "                      without perf, those of short-lived threads too; needs root\n"
+            "      --keep-raw      keep perf.data, the recording with the copied stacks\n"
+            "  -m, --mmap-pages SIZE  perf's buffer per CPU, in pages or as a size such as 8M;\n"
+            "                      samples that do not fit are lost (default: 4M with copied\n"
+            "                      stacks for root, else perf's own)\n"
+            "      --agent-options LIST  key=value,… for the agent, see libjdagent(7)\n"
+            "      --export FORMAT[=FILE]  also write this format (may be repeated): pprof,\n"
+            "                      firefox, speedscope, collapsed, otlp, otlp-json; into the\n"
+            "                      profile or to FILE\n"
+            "      --no-inject     do not name generated code; jdperf inject does it later\n"
+            "      --discard-raw   remove perf.data once a good perf.jit.data exists\n"
+            "  -c, --count PERIOD  a sample every so many events. Also passed to perf record:\n"
+            "                      -C, --cgroup, -b, -j, --per-thread, --filter, --weight,\n"
+            "                      --all-user and others that change what is sampled\n"
+            "\n"
+            "PERF_RECORD_SECONDS and PERF_RECORD_FREQ are defaults for -d and -F; PERF is the\n"
+            "perf to run. Exit status: the command's own; else 0 done, 1 failed, 2 wrong usage,\n"
+            "3 the profile is bad: too many frames without a name, or too few stacks that reach\n"
+            "their root.\n",
+};

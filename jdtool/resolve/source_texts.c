@@ -1,0 +1,192 @@
+#include "jdtool/resolve/source_texts.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/zip_file.h"
+#include "jdtool/resolve/source_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ARCHIVES_MAX 128 /* a JDK has 70 jmods */
+#define TEXT_MAX     ((off_t)16 * 1024 * 1024)
+
+struct source_texts {
+    struct source_path *path;
+    struct zip_file *archives[ARCHIVES_MAX];
+    char *homes[ARCHIVES_MAX]; /* of the JDKs, those without an archive included */
+    uint32_t count;
+};
+
+static int add_archive(struct source_texts *texts, const char *path)
+{
+    if (texts->count == ARCHIVES_MAX) {
+        error_message("failed to look for sources in %s: more than %d archives", path,
+                      ARCHIVES_MAX);
+        return -E2BIG;
+    }
+    int err = zip_file_open(path, &texts->archives[texts->count]);
+    if (err && err != -ENOMEM) {
+        error_message("failed to look for sources in %s: %s", path,
+                      err == -EBADMSG ? "it is no archive" : strerror(-err));
+    }
+    texts->homes[texts->count++] = NULL;
+    return err;
+}
+
+/* What of a source path is a file. */
+static int add_archives(struct source_texts *texts, const char *path)
+{
+    char *copy = strdup(path);
+    char *rest = copy;
+    int err = copy ? 0 : -ENOMEM;
+    for (char *given; !err && (given = strsep(&rest, ":"));) {
+        struct stat status;
+        if (stat(given, &status) == 0 && S_ISREG(status.st_mode)) {
+            err = add_archive(texts, given);
+        }
+    }
+    free(copy);
+    return err;
+}
+
+int source_texts_open(const char *path, struct source_texts **out)
+{
+    struct source_texts *texts = calloc(1, sizeof *texts);
+    int err = texts ? source_path_open(path, &texts->path) : -ENOMEM;
+    if (!err && path) {
+        err = add_archives(texts, path);
+    }
+    if (err == -ENOMEM) {
+        error_message("failed to look for sources: %s", strerror(ENOMEM));
+    }
+    if (err) {
+        source_texts_close(texts);
+        return err;
+    }
+    *out = texts;
+    return 0;
+}
+
+void source_texts_close(struct source_texts *texts)
+{
+    if (!texts) {
+        return;
+    }
+    for (uint32_t i = 0; i < texts->count; i++) {
+        zip_file_close(texts->archives[i]);
+        free(texts->homes[i]);
+    }
+    source_path_close(texts->path);
+    free(texts);
+}
+
+/* HOME/lib/server/libjvm.so, or HOME/jre/lib/amd64/server/libjvm.so in JDK 8. */
+int source_texts_add_jdk(struct source_texts *texts, const struct module *module)
+{
+    static const char *const tails[] = {"/lib/server/libjvm.so", "/jre/lib/amd64/server/libjvm.so",
+                                        "/jre/lib/aarch64/server/libjvm.so"};
+    static const char *const places[] = {"lib/src.zip", "src.zip"};
+    size_t size = module && module->path ? strlen(module->path) : 0;
+    char *home = NULL;
+    for (size_t i = 0; i < sizeof tails / sizeof *tails && !home; i++) {
+        size_t tail = strlen(tails[i]);
+        if (size > tail && strcmp(module->path + size - tail, tails[i]) == 0) {
+            home = strndup(module->path, size - tail);
+            if (!home) {
+                return -ENOMEM;
+            }
+        }
+    }
+    for (uint32_t i = 0; home && i < texts->count; i++) {
+        if (texts->homes[i] && strcmp(texts->homes[i], home) == 0) {
+            free(home);
+            return 0;
+        }
+    }
+    if (!home || texts->count == ARCHIVES_MAX) {
+        free(home);
+        return 0;
+    }
+    for (size_t i = 0; i < 2 && !texts->archives[texts->count]; i++) {
+        char path[PATH_MAX];
+        if (snprintf(path, sizeof path, "%s/%s", home, places[i]) < (int)sizeof path &&
+            zip_file_open(path, &texts->archives[texts->count]) == -ENOMEM) {
+            free(home);
+            return -ENOMEM;
+        }
+    }
+    texts->homes[texts->count++] = home;
+    return 0;
+}
+
+/* Whether a name stays below the directory it is looked for in. */
+static bool is_below(const char *file)
+{
+    if (file[0] == '\0' || file[0] == '/') {
+        return false;
+    }
+    for (const char *part = file; *part;) {
+        size_t size = strcspn(part, "/");
+        if (size == 2 && part[0] == '.' && part[1] == '.') {
+            return false;
+        }
+        part += size + (part[size] == '/');
+    }
+    return true;
+}
+
+static int read_file(const char *path, char **text, size_t *size)
+{
+    struct stat status;
+    /* A name from a dump may be that of a FIFO. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return 0;
+    }
+    int err = 0;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size <= TEXT_MAX) {
+        char *made = malloc((size_t)status.st_size + 1);
+        size_t got = 0;
+        ssize_t n = 1;
+        while (made && n > 0 && got < (size_t)status.st_size) {
+            n = read(fd, made + got, (size_t)status.st_size - got);
+            got += n > 0 ? (size_t)n : 0;
+        }
+        err = made ? 0 : -ENOMEM;
+        if (made) {
+            made[got] = '\0';
+            *text = made;
+            *size = got;
+        }
+    }
+    close(fd);
+    return err;
+}
+
+int source_texts_read(struct source_texts *texts, const char *file, char **text, size_t *size)
+{
+    *text = NULL;
+    if (!is_below(file)) {
+        return 0;
+    }
+    char path[PATH_MAX];
+    const char *root = source_path_root(texts->path, file);
+    if (root && snprintf(path, sizeof path, "%s/%s", root, file) < (int)sizeof path) {
+        int err = read_file(path, text, size);
+        if (err || *text) {
+            return err;
+        }
+    }
+    for (uint32_t i = 0; i < texts->count && !*text; i++) {
+        if (texts->archives[i] && zip_file_read(texts->archives[i], file, text, size) == -ENOMEM) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,157 @@
+#include "jdtool/resolve/stack_table.h"
+
+static uint64_t next_epoch(void)
+{
+    static uint64_t epoch;
+    return ++epoch;
+}
+
+static int start(struct stack_table *stacks)
+{
+    stacks->epoch = next_epoch();
+    stacks->node_count = 0;
+    if (array_reserve(&stacks->nodes, 0, &stacks->node_room, sizeof *stacks->nodes)) {
+        return -ENOMEM;
+    }
+    stacks->nodes[stacks->node_count++] = (struct stack_node){0, HASH_MAP_NONE, NULL};
+    return 0;
+}
+
+struct stack_table *stack_table_new(void)
+{
+    struct stack_table *stacks = calloc(1, sizeof *stacks);
+    if (stacks) {
+        stacks->locations.element = sizeof(struct location *);
+        stacks->location_epoch = next_epoch();
+    }
+    if (stacks && start(stacks)) {
+        free(stacks);
+        stacks = NULL;
+    }
+    return stacks;
+}
+
+void stack_table_free(struct stack_table *stacks)
+{
+    if (stacks) {
+        chunks_free(&stacks->locations);
+        hash_map_free(&stacks->by_lines);
+        hash_map_free(&stacks->by_caller);
+        arena_clear(&stacks->lines);
+        free(stacks->nodes);
+        free(stacks);
+    }
+}
+
+void stack_table_clear_nodes(struct stack_table *stacks)
+{
+    hash_map_clear(&stacks->by_caller);
+    (void)start(stacks); /* there is room */
+}
+
+void stack_table_clear(struct stack_table *stacks)
+{
+    chunks_free(&stacks->locations);
+    hash_map_clear(&stacks->by_lines);
+    arena_clear(&stacks->lines);
+    stacks->location_epoch = next_epoch();
+    stack_table_clear_nodes(stacks);
+}
+
+/* ---- Locations ---- */
+
+static bool same_line(const struct resolved_frame *a, const struct resolved_frame *b)
+{
+    return a->address == b->address && a->module_address == b->module_address &&
+           a->module == b->module && a->method == b->method && a->code == b->code &&
+           a->line == b->line && a->bci == b->bci && a->kind == b->kind && a->tier == b->tier &&
+           a->is_osr == b->is_osr && a->is_caller == b->is_caller && a->unnamed == b->unnamed;
+}
+
+static bool same_lines(const struct location *location, const struct resolved_frame *lines,
+                       uint32_t count)
+{
+    uint32_t same = 0;
+    while (location->line_count == count && same < count &&
+           same_line(&location->lines[same], &lines[same])) {
+        same++;
+    }
+    return same == count;
+}
+
+uint32_t stack_table_location(struct stack_table *stacks, const struct resolved_frame *lines,
+                              uint32_t count)
+{
+    uint64_t hash = lines->address << 1 | lines->is_caller;
+    for (uint32_t i = 0; i < count; i++) {
+        hash = hash_pair(hash, ((uintptr_t)lines[i].method << 8 ^ (uint32_t)lines[i].bci) +
+                                   lines[i].line);
+    }
+    struct hash_map_cursor cursor = hash_map_start(&stacks->by_lines, hash);
+    uint32_t known;
+    while ((known = hash_map_next(&stacks->by_lines, &cursor)) != HASH_MAP_NONE) {
+        if (same_lines(stack_table_location_at(stacks, known), lines, count)) {
+            return known;
+        }
+    }
+    struct location **place = chunks_add(&stacks->locations);
+    struct location *location =
+        place ? arena_take(&stacks->lines, sizeof *location + count * sizeof *lines) : NULL;
+    if (!location || hash_map_add(&stacks->by_lines, hash, stacks->locations.count - 1)) {
+        return HASH_MAP_NONE;
+    }
+    memcpy(location->lines, lines, count * sizeof *lines);
+    location->line_count = count;
+    location->code = lines->code;
+    *place = location;
+    return stacks->locations.count - 1;
+}
+
+/* ---- Nodes ---- */
+
+/*
+ * What a new stack adds are nodes in a row, each the first one called by the one before. So a
+ * node's first callee is mostly beside it, and only where it is not the hash map has it.
+ */
+uint32_t stack_table_node(struct stack_table *stacks, uint32_t caller, uint32_t location)
+{
+    uint32_t beside = caller + 1;
+    uint64_t hash = (uint64_t)caller << 32 | location;
+    if (beside < stacks->node_count) { /* else it has called nobody */
+        const struct stack_node *first = &stacks->nodes[beside];
+        if (first->caller == caller && first->location == location) {
+            return beside;
+        }
+        struct hash_map_cursor cursor = hash_map_start(&stacks->by_caller, hash);
+        uint32_t known;
+        while ((known = hash_map_next(&stacks->by_caller, &cursor)) != HASH_MAP_NONE) {
+            if (stacks->nodes[known].caller == caller &&
+                stacks->nodes[known].location == location) {
+                return known;
+            }
+        }
+    }
+    if (array_reserve(&stacks->nodes, stacks->node_count, &stacks->node_room,
+                      sizeof *stacks->nodes) ||
+        (beside != stacks->node_count &&
+         hash_map_add(&stacks->by_caller, hash, stacks->node_count))) {
+        return HASH_MAP_NONE;
+    }
+    stacks->nodes[stacks->node_count] =
+        (struct stack_node){caller, location, stack_table_location_at(stacks, location)};
+    return stacks->node_count++;
+}
+
+uint32_t stack_table_lines(const struct stack_table *stacks, uint32_t node,
+                           struct resolved_frame *lines, uint32_t most)
+{
+    uint32_t count = 0;
+    for (; node && count < most; node = stacks->nodes[node].caller) {
+        const struct location *location = stack_table_at(stacks, node);
+        uint32_t left = most - count;
+        uint32_t taken = location->line_count < left ? location->line_count : left;
+        memcpy(lines + count, location->lines, taken * sizeof *lines);
+        count += taken;
+    }
+    return count;
+}

@@ -1,0 +1,93 @@
+/*
+ * The stacks of samples, each thing of them kept once. What is at a machine address is a location:
+ * a line for each method that was inlined there, innermost first, and last the one whose code it
+ * is. A stack is one number, that of its innermost node:
+ *
+ *     run ── main ── parse ── next      samples in next:    node 4
+ *      1      2        3  └── fail      in fail:            node 5
+ *                      4      5         in parse itself:    node 3
+ *
+ * so that a sample whose stack was there before costs no look at its frames, and whatever is made
+ * of a node (its entry in an export, whether a filter wants it) is made once, kept by its number.
+ *
+ *     1. A node's caller has a lower number; 0 is no node: the caller of the outermost.
+ *     2. Two nodes differ in caller or location, two locations in some line.
+ *     3. A node's number means the same as long as `epoch` does; that of a location, and its lines,
+ * as long as `location_epoch` does.
+ */
+#ifndef JD_TOOL_STACK_TABLE_H
+#define JD_TOOL_STACK_TABLE_H
+
+#include "jdtool/base/arena.h"
+#include "jdtool/base/chunks.h"
+#include "jdtool/base/hash_map.h"
+#include "jdtool/resolve/frame.h"
+
+struct location {
+    uint32_t line_count;              /* from 1 */
+    const struct resolved_code *code; /* of all lines */
+    struct resolved_frame lines[];    /* they share the machine address, module and code */
+};
+
+struct stack_node {
+    uint32_t caller;
+    uint32_t location;
+    const struct location *at; /* the same: stacks are walked often */
+};
+
+/* Read it as you like; it is filled by the functions below alone. */
+struct stack_table {
+    uint64_t epoch;           /* unique in this process: no other table has had it */
+    uint64_t location_epoch;  /* the same, of locations, which outlive nodes */
+    struct stack_node *nodes; /* [0] is no node */
+    uint32_t node_count;      /* from 1 */
+    uint32_t node_room;
+    struct chunks locations; /* of pointers to them */
+    struct hash_map by_lines, by_caller;
+    struct arena lines;
+};
+
+struct stack_table *stack_table_new(void);         /* NULL: no memory */
+void stack_table_free(struct stack_table *stacks); /* NULL is fine */
+
+/* Everything goes; or all nodes, but no location. */
+void stack_table_clear(struct stack_table *stacks);
+void stack_table_clear_nodes(struct stack_table *stacks);
+
+/* The number of a location with these lines, which are copied; HASH_MAP_NONE: no memory. */
+uint32_t stack_table_location(struct stack_table *stacks, const struct resolved_frame *lines,
+                              uint32_t count);
+
+/* The number of a node, made when there is none; HASH_MAP_NONE: no memory. */
+uint32_t stack_table_node(struct stack_table *stacks, uint32_t caller, uint32_t location);
+
+static inline const struct location *stack_table_location_at(const struct stack_table *stacks,
+                                                             uint32_t number)
+{
+    return *(const struct location *const *)chunks_at(&stacks->locations, number);
+}
+
+/* What is at a node, which is not 0. */
+static inline const struct location *stack_table_at(const struct stack_table *stacks, uint32_t node)
+{
+    return stacks->nodes[node].at;
+}
+
+/* The line that is not inlined: but of a stack that was too deep it is always there. */
+static inline const struct resolved_frame *location_own(const struct location *location)
+{
+    return &location->lines[location->line_count - 1];
+}
+
+/* The innermost line; NULL: the stack has none. */
+static inline const struct resolved_frame *stack_table_innermost(const struct stack_table *stacks,
+                                                                 uint32_t node)
+{
+    return node ? stack_table_at(stacks, node)->lines : NULL;
+}
+
+/* Copies the innermost `most` lines of a stack, innermost first. How many that are. */
+uint32_t stack_table_lines(const struct stack_table *stacks, uint32_t node,
+                           struct resolved_frame *lines, uint32_t most);
+
+#endif

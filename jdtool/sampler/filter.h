@@ -1,0 +1,35 @@
+/*
+ * Which processes are sampled: a BPF program on each event drops the samples of all others in the
+ * interrupt, before their stacks are copied. It knows the processes by a map that we fill.
+ */
+#ifndef JD_TOOL_SAMPLER_FILTER_H
+#define JD_TOOL_SAMPLER_FILTER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct filter {
+    int processes; /* the map; -1: none */
+    int program;
+};
+
+#define FILTER_NONE ((struct filter){.processes = -1, .program = -1})
+
+/* As many processes as may be in it at a time. */
+#define FILTER_PROCESSES_MAX 16384
+
+/*
+ * Loads it, empty. Numbers of processes are those of our own PID namespace. 0 or a negative errno
+ * without a message: -EPERM without CAP_BPF and CAP_PERFMON, or where the kernel is locked down.
+ */
+int filter_load(struct filter *filter);
+void filter_close(struct filter *filter);
+
+/* The samples of this process are kept, or no longer. 0 or a negative errno (-E2BIG: too many). */
+int filter_add(const struct filter *filter, pid_t process);
+int filter_remove(const struct filter *filter, pid_t process);
+
+/* Puts it on an event. 0 or a negative errno. */
+int filter_apply(const struct filter *filter, int event);
+
+#endif

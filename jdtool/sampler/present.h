@@ -1,0 +1,22 @@
+/*
+ * What was there before the kernel told us of anything: a process' threads with their names, what
+ * it has mapped and executes, and the kernel itself, as records like those that the kernel would
+ * have written, at time 0.
+ */
+#ifndef JD_TOOL_SAMPLER_PRESENT_H
+#define JD_TOOL_SAMPLER_PRESENT_H
+
+#include "jdtool/sampler/perf_pipe.h"
+
+#include <sys/types.h>
+
+/* Bytes that follow each record of the kernel's: pid, tid, time, processor, id (sample_id_all). */
+#define PRESENT_TRAILER 32
+
+/* By the first symbol of /proc/kallsyms; nothing where addresses are hidden. */
+void present_kernel(struct perf_pipe *pipe);
+
+/* Nothing of a process that has ended. */
+void present_process(struct perf_pipe *pipe, pid_t process);
+
+#endif

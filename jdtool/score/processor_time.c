@@ -1,0 +1,100 @@
+#include "jdtool/score/processor_time.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/base/output_file.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINES_MAX = 65536 };
+
+/* The number that `*at` begins with, and puts *at behind it. False: there is none, or too large. */
+static bool read_number(const char **at, uint64_t most, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(*at, &end, 10);
+    bool is = **at >= '0' && **at <= '9' && errno == 0 && *number <= most;
+    *at = *end == ' ' ? end + 1 : end;
+    return is;
+}
+
+static bool read_line(const char *line, struct processor_time *time)
+{
+    uint64_t pid;
+    bool has_pid = read_number(&line, UINT32_MAX, &pid);
+    *time = (struct processor_time){.pid = (uint32_t)pid};
+    if (has_pid && strcmp(line, "unknown\n") == 0) {
+        return true;
+    }
+    /* Sums of all lines stay below 2^64. */
+    time->is_known = has_pid && read_number(&line, UINT64_MAX / LINES_MAX, &time->ns) &&
+                     read_number(&line, UINT64_MAX / LINES_MAX, &time->more) &&
+                     strcmp(line, "\n") == 0;
+    return time->is_known;
+}
+
+/* It may be somebody else's profile: a regular file, or none. */
+static FILE *open_regular(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    FILE *in = NULL;
+    if (fd >= 0 && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
+        errno = EINVAL;
+    } else if (fd >= 0) {
+        in = fdopen(fd, "r");
+    }
+    if (fd >= 0 && !in) {
+        int err = errno;
+        close(fd);
+        errno = err;
+    }
+    return in;
+}
+
+int64_t processor_times_read(const char *path, struct processor_time **times)
+{
+    char line[128];
+    uint32_t count = 0;
+    uint32_t room = 0;
+    int err = 0;
+    *times = NULL;
+    FILE *in = open_regular(path);
+    if (!in) {
+        return -errno;
+    }
+    for (uint32_t i = 0; i < LINES_MAX && !err && fgets(line, sizeof line, in); i++) {
+        err = array_reserve(times, count, &room, sizeof **times);
+        count += !err && read_line(line, &(*times)[count]);
+    }
+    fclose(in);
+    if (err) {
+        free(*times);
+        *times = NULL;
+        return err;
+    }
+    return count;
+}
+
+int processor_times_write(const char *path, const struct processor_time *times, uint32_t count)
+{
+    struct output_file *file;
+    int err = output_file_open(path, &file);
+    if (err) {
+        return err;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (times[i].is_known) {
+            output_file_printf(file, "%" PRIu32 " %" PRIu64 " %" PRIu64 "\n", times[i].pid,
+                               times[i].ns, times[i].more);
+        } else {
+            output_file_printf(file, "%" PRIu32 " unknown\n", times[i].pid);
+        }
+    }
+    return output_file_finish(file);
+}

@@ -1,0 +1,31 @@
+/*
+ * The processor time that the kernel accounted to JVMs while they were sampled: jdperf record reads
+ * their clocks and leaves what it read in a file, against which the scorecard holds the samples.
+ * The file has a line for each JVM: its pid, nanoseconds, and how many more it may have had since
+ * its clock was read for the last time; or its pid and "unknown".
+ */
+#ifndef JD_TOOL_PROCESSOR_TIME_H
+#define JD_TOOL_PROCESSOR_TIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROCESSOR_TIME_FILE "processor-time" /* in a profile */
+
+struct processor_time {
+    uint32_t pid;
+    bool is_known;
+    uint64_t ns;
+    uint64_t more; /* it ended between two looks at its clock: at most so much was missed */
+};
+
+/*
+ * Reads at most 65,536 lines; lines that are none are passed over. *times is for the caller to
+ * free; their number, or a negative errno without a message: -ENOENT, nobody read clocks.
+ */
+int64_t processor_times_read(const char *path, struct processor_time **times);
+
+/* 0 or a negative errno after a message. */
+int processor_times_write(const char *path, const struct processor_time *times, uint32_t count);
+
+#endif

@@ -1,0 +1,310 @@
+#include "jdtool/base/array.h"
+#include "jdtool/base/hash_map.h"
+#include "jdtool/base/message.h"
+#include "jdtool/perf/perf_data.h"
+#include "jdtool/score/scorecard_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct scorecard *self(struct sample_sink *sink)
+{
+    return (struct scorecard *)sink;
+}
+
+static void free_scorecard(struct scorecard *scorecard)
+{
+    for (uint32_t i = 0; i < scorecard->image_count; i++) {
+        free(scorecard->images[i].path);
+    }
+    hash_map_free(&scorecard->by_pid);
+    free(scorecard->events);
+    free(scorecard->images);
+    free(scorecard->processes);
+    free(scorecard->times);
+    free(scorecard);
+}
+
+static int no_memory(void)
+{
+    error_message("failed to count the samples: %s", strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+static int begin(struct sample_sink *sink, const struct recording *recording)
+{
+    struct scorecard *scorecard = self(sink);
+    scorecard->recording = recording;
+    scorecard->events = calloc((size_t)recording->event_count + 1, sizeof *scorecard->events);
+    for (uint32_t i = 0; i < recording->event_count && !scorecard->cpu_event; i++) {
+        scorecard->cpu_event =
+            recording->events[i].is_processor_time ? &recording->events[i] : NULL;
+    }
+    return scorecard->events ? 0 : no_memory();
+}
+
+/* ---- Counting ---- */
+
+static bool is_generated(const struct resolved_frame *frame)
+{
+    return frame->code || frame->kind == RESOLVED_INTERPRETED || frame->unnamed != UNNAMED_NOT;
+}
+
+/* Whether an interpreted frame is named by its method, not by the interpreter. */
+static bool is_named_interpreted(const struct resolved_frame *frame)
+{
+    return frame->method && frame->method->kind == RESOLVED_INTERPRETED;
+}
+
+const struct scorecard_process *scorecard_process(const struct scorecard *scorecard, uint32_t pid)
+{
+    struct hash_map_cursor cursor = hash_map_start(&scorecard->by_pid, pid);
+    uint32_t at;
+    while ((at = hash_map_next(&scorecard->by_pid, &cursor)) != HASH_MAP_NONE) {
+        if (scorecard->processes[at].pid == pid) {
+            return &scorecard->processes[at];
+        }
+    }
+    return NULL;
+}
+
+/* That of a sample's process; NULL: no memory. The last there is room for is that of all others. */
+static struct scorecard_process *process_of(struct scorecard *scorecard,
+                                            const struct resolved_thread *thread)
+{
+    struct scorecard_process *found =
+        (struct scorecard_process *)scorecard_process(scorecard, thread->pid);
+    if (!found && scorecard->process_count >= SCORECARD_PROCESSES_MAX) {
+        found = &scorecard->processes[SCORECARD_PROCESSES_MAX - 1];
+    }
+    if (!found) {
+        if (array_reserve(&scorecard->processes, scorecard->process_count, &scorecard->process_room,
+                          sizeof *scorecard->processes) < 0 ||
+            hash_map_add(&scorecard->by_pid, thread->pid, scorecard->process_count) < 0) {
+            (void)no_memory();
+            return NULL;
+        }
+        found = &scorecard->processes[scorecard->process_count++];
+        *found = (struct scorecard_process){.pid = thread->pid};
+    }
+    found->is_jvm |= thread->is_jvm;
+    return found;
+}
+
+static void count_frame(struct scorecard_tally *tally, struct scorecard_event *event,
+                        const struct resolved_frame *frame)
+{
+    tally->frames++;
+    event->frames++;
+    event->frames_named += frame->unnamed == UNNAMED_NOT;
+    if (frame->unnamed != UNNAMED_NOT) {
+        tally->unnamed[frame->unnamed]++;
+        return;
+    }
+    tally->frames_named++;
+    if (frame->kind == RESOLVED_INTERPRETED) {
+        bool named = is_named_interpreted(frame);
+        tally->interpreted += named;
+        tally->interpreted_stubs += !named;
+    }
+}
+
+static void count_stack(struct scorecard_tally *tally, struct scorecard_event *event,
+                        enum stack_end end, uint32_t user_frames)
+{
+    tally->stacks++;
+    tally->ends[end]++;
+    event->stacks++;
+    event->stacks_rooted += end == STACK_ROOT;
+    event->stacks_frozen += end == STACK_FROZEN;
+    if (end == STACK_ROOT) {
+        tally->stacks_rooted++;
+    } else if (end == STACK_FROZEN) {
+        tally->stacks_frozen++;
+    } else if (end != STACK_CUT && user_frames <= 2) {
+        tally->stacks_short++;
+    }
+}
+
+/* Counted as the machine has them: inlined methods are part of the frame behind them. The number of
+ * frames of the program. */
+static uint32_t count_frames(struct scorecard_tally *tally, struct scorecard_event *event,
+                             const struct resolved_sample *sample)
+{
+    bool in_user =
+        (sample->recorded->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    /* An event's own place is the JVM's, and cut off. */
+    const struct resolved_frame *first = stack_table_innermost(sample->stacks, sample->node);
+    bool has_subject = first && first->kind == RESOLVED_SUBJECT;
+    uint32_t user_frames = 0;
+    for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
+        const struct resolved_frame *frame = location_own(stack_table_at(sample->stacks, at));
+        if (frame->kind == RESOLVED_INLINED || frame->kind == RESOLVED_KERNEL ||
+            frame->kind == RESOLVED_SUBJECT) {
+            continue;
+        }
+        bool generated = is_generated(frame);
+        if (user_frames == 0 && generated && in_user && !has_subject && !sample->is_late_part) {
+            tally->generated++;
+            tally->generated_named += frame->unnamed == UNNAMED_NOT;
+        }
+        if (user_frames == 0 && !generated) {
+            /* The frames behind it may be what was on the stack by chance; this one is not. */
+            tally->nowhere += frame->kind == RESOLVED_UNKNOWN && !frame->module;
+            tally->unreadable += frame->kind == RESOLVED_NATIVE && frame->module_address == 0;
+        }
+        user_frames++;
+        if (generated) {
+            count_frame(tally, event, frame);
+        }
+    }
+    return user_frames;
+}
+
+static int take_sample(struct sample_sink *sink, const struct resolved_sample *sample)
+{
+    struct scorecard *scorecard = self(sink);
+    struct scorecard_event *event = &scorecard->events[sample->event->id];
+    bool is_whole = !sample->is_late_part;
+    struct scorecard_process *process = process_of(scorecard, &sample->thread);
+    if (!process) {
+        return -ENOMEM;
+    }
+    struct scorecard_tally *tally = &process->tally;
+    struct scorecard_event elsewhere = {0};
+    scorecard->samples += is_whole;
+    event->samples += is_whole;
+    event->weight += sample->weight;
+    event->left_out += sample->left_out;
+    tally->samples += is_whole;
+    if (sample->event == scorecard->cpu_event) {
+        tally->cpu_samples += is_whole;
+        tally->cpu_weight += sample->weight;
+    }
+    if (sample->thread.has_journal && is_whole) {
+        tally->journal++;
+        tally->on_virtual += sample->thread.virtual_id != 0;
+        tally->labelled += sample->thread.labels != NULL;
+        tally->unknown += sample->thread.is_unknown;
+    }
+    event = process->is_jvm ? event : &elsewhere;
+    uint32_t user_frames = count_frames(tally, event, sample);
+    if (user_frames && sample->end != STACK_NONE && sample->end != STACK_KERNEL_ONLY) {
+        count_stack(tally, event, sample->end, user_frames);
+    }
+    return 0;
+}
+
+/* ---- The end ---- */
+
+static bool has_dump(const struct scorecard *scorecard, uint32_t pid)
+{
+    const struct recording *recording = scorecard->recording;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        if (recording->jvms[i]->pid == pid && recording->jvms[i]->index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A JVM is what the recording, a dump or who read the clocks says is one. */
+static void find_jvms(struct scorecard *scorecard)
+{
+    const struct recording *recording = scorecard->recording;
+    for (uint32_t i = 0; i < recording->jvm_count + scorecard->time_count; i++) {
+        uint32_t pid = i < recording->jvm_count ? recording->jvms[i]->pid
+                                                : scorecard->times[i - recording->jvm_count].pid;
+        struct scorecard_process *process =
+            (struct scorecard_process *)scorecard_process(scorecard, pid);
+        if (process) {
+            process->is_jvm = true;
+        }
+    }
+}
+
+static void add_up(struct scorecard *scorecard)
+{
+    enum { FIELDS = sizeof(struct scorecard_tally) / sizeof(uint64_t) };
+    uint64_t sum[FIELDS] = {0};
+    for (uint32_t i = 0; i < scorecard->process_count; i++) {
+        const struct scorecard_process *process = &scorecard->processes[i];
+        uint64_t fields[FIELDS];
+        memcpy(fields, &process->tally, sizeof fields);
+        for (size_t k = 0; k < FIELDS && process->is_jvm; k++) {
+            sum[k] += fields[k];
+        }
+    }
+    memcpy(&scorecard->jvms, sum, sizeof sum);
+}
+
+/* A process without a dump has none still, or its frames were sampled before it. */
+static void settle(struct scorecard *scorecard)
+{
+    for (uint32_t i = 0; i < scorecard->process_count; i++) {
+        struct scorecard_process *process = &scorecard->processes[i];
+        uint64_t *unnamed = process->tally.unnamed;
+        if (unnamed[UNNAMED_NO_DUMP] && has_dump(scorecard, process->pid)) {
+            unnamed[UNNAMED_BEFORE_DUMP] += unnamed[UNNAMED_NO_DUMP];
+            unnamed[UNNAMED_NO_DUMP] = 0;
+        }
+    }
+    find_jvms(scorecard);
+    add_up(scorecard);
+}
+
+static void read_times(struct scorecard *scorecard)
+{
+    const char *path = scorecard->options.processor_time;
+    int64_t count = path ? processor_times_read(path, &scorecard->times) : 0;
+    if (count < 0 && count != -ENOENT) {
+        error_message("failed to read %s: %s", path, strerror((int)-count));
+    }
+    scorecard->time_count = count > 0 ? (uint32_t)count : 0;
+}
+
+static int end(struct sample_sink *sink)
+{
+    struct scorecard *scorecard = self(sink);
+    read_times(scorecard);
+    settle(scorecard);
+    int err = scorecard_report(scorecard);
+    free_scorecard(scorecard);
+    return err;
+}
+
+static void abort_scorecard(struct sample_sink *sink)
+{
+    free_scorecard(self(sink));
+}
+
+void scorecard_sink_image(void *sink, const struct module *module, const char *path)
+{
+    struct scorecard *scorecard = self(sink);
+    char *copy = strdup(path);
+    if (!copy || array_reserve(&scorecard->images, scorecard->image_count, &scorecard->image_room,
+                               sizeof *scorecard->images) < 0) {
+        free(copy); /* the report does without */
+        return;
+    }
+    scorecard->images[scorecard->image_count++] = (struct scorecard_image){module, copy};
+}
+
+struct sample_sink *scorecard_sink_new(const struct scorecard_options *options)
+{
+    static const struct sample_sink_ops ops = {
+        .begin = begin,
+        .sample = take_sample,
+        .end = end,
+        .abort = abort_scorecard,
+    };
+    struct scorecard *scorecard = calloc(1, sizeof *scorecard);
+    if (!scorecard) {
+        (void)no_memory();
+        return NULL;
+    }
+    scorecard->sink.ops = &ops;
+    scorecard->options = *options;
+    return &scorecard->sink;
+}

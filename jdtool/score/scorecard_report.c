@@ -1,0 +1,615 @@
+/* The scorecard for people, and as JSON for scripts. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
+#include "jdtool/base/text.h"
+#include "jdtool/jitdump/code_index.h"
+#include "jdtool/perf/perf_data.h"
+#include "jdtool/score/safepoint_lines.h"
+#include "jdtool/score/scorecard_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Stacks without frame pointers end a frame or two above the compiled method, by chance. */
+#define UNROOTED_LIMIT 0.05
+
+/* The largest copy of a stack that perf record takes. */
+#define LARGEST_COPY 65528
+
+static const struct reason {
+    const char *key;
+    const char *text;
+} reasons[UNNAMED_REASONS] = {
+    [UNNAMED_NO_DUMP] = {"no_dump", "in a JVM without a usable dump"},
+    [UNNAMED_BEFORE_DUMP] = {"before_dump", "before the agent was there"},
+    [UNNAMED_AFTER_DUMP] = {"after_dump", "behind the end of the dump"},
+    [UNNAMED_BEFORE_LOAD] = {"before_load", "before their code's record"},
+    [UNNAMED_UNKNOWN] = {"unknown", "in code the dump does not tell of"},
+};
+
+/* Why unwinding a stack copy ended; "root" apart, each is a reason for an unrooted stack. */
+static const struct {
+    enum stack_end end;
+    const char *key;
+    const char *text;
+} stack_ends[] = {
+    {STACK_ROOT, "root", "root"},
+    {STACK_COPY_ENDS, "copy_too_short", "stack copy too short"},
+    {STACK_UNKNOWN, "unknown_code", "in code nobody knows"},
+    {STACK_NO_INFO, "no_frame_information", "no frame information"},
+    {STACK_BROKEN, "broken", "broken stack"},
+    {STACK_CUT, "too_deep", "too deep for a record"},
+    {STACK_COPY_CUT, "copy_cut_by_kernel", "copy cut by the kernel"},
+};
+#define END_COUNT (sizeof stack_ends / sizeof stack_ends[0])
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+/* ---- What is wrong ---- */
+
+struct warnings {
+    void (*tell)(void *to, const char *text);
+    void *to;
+};
+
+static void warn(const struct warnings *warnings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void warn(const struct warnings *warnings, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    warnings->tell(warnings->to, text);
+}
+
+static void warn_of_jvms(const struct scorecard *card, const struct warnings *to)
+{
+    const struct recording *recording = card->recording;
+    bool all_usable = recording->jvm_count > 0;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        const struct recorded_jvm *jvm = recording->jvms[i];
+        all_usable &= jvm->problem == NULL;
+        if (jvm->problem) {
+            warn(to, "process %u: %s", jvm->pid, jvm->problem);
+            continue;
+        }
+        if (jvm->index && has_lines_at_safepoints_only(jvm->index)) {
+            warn(to,
+                 "process %u: DebugNonSafepoints is off, so lines and inlined methods of code "
+                 "that was there before the agent are known at calls only; start the JVM with "
+                 "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints",
+                 jvm->pid);
+        }
+        if (jvm->warning) {
+            warn(to, "process %u: its dump is damaged: %s", jvm->pid, jvm->warning);
+        }
+    }
+    if (recording->jvm_count == 0) {
+        warn(to, "no process of this recording mapped a dump; load the agent into the JVM "
+                 "(-agentpath:libjdagent.so, or attach) while perf records");
+    }
+    if (all_usable && card->jvms.unnamed[UNNAMED_NO_DUMP] > card->jvms.frames / 100) {
+        warn(to, "%" PRIu64 " frames are of JVMs without a dump; load the agent into them, too",
+             card->jvms.unnamed[UNNAMED_NO_DUMP]);
+    }
+    if (card->jvms.unnamed[UNNAMED_BEFORE_DUMP] > card->jvms.frames / 100) {
+        warn(to, "frames were sampled before the agent was there; start it before perf, or with "
+                 "the JVM");
+    }
+}
+
+/* The size of the copies that were asked for. */
+static uint32_t copy_size(const struct recording *recording)
+{
+    uint32_t size = 0;
+    for (uint32_t i = 0; i < perf_data_event_count(recording->data); i++) {
+        uint32_t of_event = perf_data_event(recording->data, i)->attr.sample_stack_user;
+        size = of_event > size ? of_event : size;
+    }
+    return size;
+}
+
+/* Most of them end for one reason, and so there is one remedy. */
+static void warn_of_stacks(const struct scorecard *card, const struct warnings *to)
+{
+    const struct recording *recording = card->recording;
+    uint64_t unrooted = scorecard_judged_stacks(card) - card->jvms.stacks_rooted;
+    if (!recording->has_chains) {
+        warn(to, "samples have no stacks; record with -g");
+    }
+    if (card->jvms.stacks_frozen) {
+        warn(to,
+             "%" PRIu64 " stacks are of virtual threads that were parked before: HotSpot puts back "
+             "only their innermost frames, the callers lie in the heap, where no copy of a stack "
+             "has them",
+             card->jvms.stacks_frozen);
+    }
+    if (share(unrooted, scorecard_judged_stacks(card)) <= UNROOTED_LIMIT) {
+        return;
+    }
+    if (!recording->unwound) {
+        if (card->jvms.ends[STACK_CUT] > unrooted / 2) {
+            warn(to, "many stacks are deeper than the kernel records; raise sysctl "
+                     "kernel.perf_event_max_stack");
+        } else if (recording->has_copies) {
+            warn(to, "many stacks do not reach their thread's root: the copies were not unwound");
+        } else {
+            warn(to, "many stacks do not reach their thread's root; run the JVM with "
+                     "-XX:+PreserveFramePointer, or record with --call-graph dwarf (jdperf: "
+                     "--stacks dwarf)");
+        }
+    } else if (card->jvms.ends[STACK_COPY_ENDS] <= unrooted / 2) {
+        warn(to, "many stacks do not reach their thread's root, and not for want of stack "
+                 "copy; see the reasons counted");
+    } else if (copy_size(recording) < LARGEST_COPY) {
+        warn(to,
+             "many stacks do not reach their thread's root; record with a larger stack copy "
+             "(--call-graph dwarf,%d; jdperf: --stack-size %d)",
+             LARGEST_COPY, LARGEST_COPY);
+    } else {
+        warn(to, "many stacks are deeper than the largest copy of a stack; run the JVM with "
+                 "-XX:+PreserveFramePointer and record with -g (jdperf: --stacks fp)");
+    }
+}
+
+/* The agent tells one of several where there are too many; weights make up for it. */
+static void warn_of_limits(const struct scorecard *card, const struct warnings *to)
+{
+    for (uint32_t i = 0; i < card->recording->event_count; i++) {
+        const struct scorecard_event *event = &card->events[i];
+        if (event->left_out) {
+            warn(to,
+                 "of %" PRIu64 " events %s the agent told %" PRIu64 ", by chance, to keep the JVM "
+                 "fast; their weights stand for all",
+                 event->samples + event->left_out, card->recording->events[i].name, event->samples);
+        }
+    }
+}
+
+static void warn_of_losses(const struct scorecard *card, const struct warnings *to)
+{
+    const struct recording_counts *counts = &card->recording->counts;
+    if (card->recording->unwound && card->jvms.interpreted_stubs > card->jvms.frames / 100) {
+        warn(to,
+             "%" PRIu64 " interpreted frames have no name but Interpreter; start the agent with "
+             "methods=on",
+             card->jvms.interpreted_stubs);
+    }
+    if (counts->malformed) {
+        warn(to,
+             "%" PRIu64 " samples are malformed, or of an event the recording does not list; they "
+             "are left out",
+             counts->malformed);
+    }
+    if (counts->lost_samples || counts->lost_records) {
+        warn(to,
+             "%" PRIu64 " samples and %" PRIu64 " records were lost; record with a lower frequency "
+             "(-F) or larger buffers (-m)",
+             counts->lost_samples, counts->lost_records);
+    }
+    if (counts->waits_lost) {
+        warn(to,
+             "%" PRIu64
+             " waits have no length, for the thread's return was lost, and are left out; "
+             "record with larger buffers (-m)",
+             counts->waits_lost);
+    }
+    if (counts->marks_lost) {
+        warn(to,
+             "of %" PRIu64 " things that the JVM did the end was lost, and they are left out of "
+             "its time line; record with larger buffers (-m)",
+             counts->marks_lost);
+    }
+    warn_of_limits(card, to);
+    if (counts->frames_cut) {
+        warn(to,
+             "%" PRIu64 " outermost frames of stacks that are too deep were left out; what is "
+             "there does not reach the root",
+             counts->frames_cut);
+    }
+    if (counts->inlines_cut) {
+        warn(to, "%" PRIu64 " addresses have more inlined methods than are shown",
+             counts->inlines_cut);
+    }
+    if (counts->let_go_early) {
+        warn(to,
+             "%" PRIu64 " samples could not wait until the JVM told of its code, and may lack "
+             "names; record with a lower frequency (-F)",
+             counts->let_go_early);
+    }
+    if (counts->late) {
+        warn(to,
+             "%" PRIu64 " records came too late to be put in order; what they tell may count from "
+             "a moment later",
+             counts->late);
+    }
+    if (counts->mappings_cut) {
+        warn(to, "%" PRIu64 " mappings or processes are beyond the limits and were left out",
+             counts->mappings_cut);
+    }
+}
+
+/* What is missing of the time, and where. */
+static void warn_of_time(const struct scorecard *card, const struct warnings *to)
+{
+    for (uint32_t i = 0; i < card->time_count; i++) {
+        struct time_account time = scorecard_time(card, card->times[i].pid);
+        enum verdict verdict = judge_time(&time);
+        if (verdict == VERDICT_GOOD || verdict == VERDICT_EMPTY) {
+            continue;
+        }
+        warn(to, "process %u: of %.2f s of processor time %.2f s are in the profile; %s",
+             card->times[i].pid, (double)time.ns / 1e9, (double)time.weight / 1e9,
+             time.weight > time.ns ? "samples weigh more than they should"
+             : card->recording->counts.lost_samples
+                 ? "samples were lost"
+                 : "threads that live for a few milliseconds have too few samples where perf "
+                   "watches single processes: jdperf record -a sees them");
+    }
+}
+
+/* Stacks that end at once, in what cannot be looked into. */
+static void warn_of_places(const struct scorecard *card, const struct warnings *to)
+{
+    const struct scorecard_tally *jvms = &card->jvms;
+    if (jvms->unreadable > jvms->stacks / 100) {
+        warn(to,
+             "%" PRIu64 " samples are in files that could not be read, or are other files by now: "
+             "they have neither names nor callers",
+             jvms->unreadable);
+    }
+    if (jvms->nowhere > jvms->stacks / 100) {
+        warn(to,
+             "%" PRIu64 " samples of JVMs are at addresses that belong to no file and no dump: "
+             "the recording lost sight of what is mapped there",
+             jvms->nowhere);
+    }
+}
+
+static void warn_of_all(const struct scorecard *card, const struct warnings *to)
+{
+    warn_of_jvms(card, to);
+    warn_of_stacks(card, to);
+    warn_of_places(card, to);
+    warn_of_time(card, to);
+    warn_of_losses(card, to);
+}
+
+/* ---- JSON ---- */
+
+static void put_string(FILE *out, const char *text)
+{
+    if (text) {
+        text_print_json(out, text);
+    } else {
+        fputs("null", out);
+    }
+}
+
+static void put_count(FILE *out, const char *key, uint64_t count)
+{
+    fprintf(out, "  \"%s\": %" PRIu64 ",\n", key, count);
+}
+
+static void put_share(FILE *out, const char *key, double value)
+{
+    if (isnan(value)) {
+        fprintf(out, "\"%s\": null", key);
+    } else {
+        fprintf(out, "\"%s\": %.6f", key, value);
+    }
+}
+
+struct json_list {
+    FILE *out;
+    bool started;
+};
+
+static void tell_json(void *to, const char *text)
+{
+    struct json_list *list = to;
+    fputs(list->started ? ",\n    " : "\n    ", list->out);
+    put_string(list->out, text);
+    list->started = true;
+}
+
+static const char *image_of(const struct scorecard *card, const struct recorded_jvm *jvm)
+{
+    for (uint32_t i = 0; jvm->module && i < card->image_count; i++) {
+        if (card->images[i].module == jvm->module) {
+            return card->images[i].path;
+        }
+    }
+    return NULL;
+}
+
+static void put_jvm(FILE *out, const struct scorecard *card, const struct recorded_jvm *jvm)
+{
+    struct time_account time = scorecard_time(card, jvm->pid);
+    fprintf(out, "    {\"pid\": %u, ", jvm->pid);
+    put_share(out, "time_accounted_share", time_accounted_share(&time));
+    fputs(", \"dump\": ", out);
+    put_string(out, jvm->dump ? jvm->dump : jvm->recorded);
+    fprintf(out, ", \"pieces_of_code\": %u, \"image\": ",
+            jvm->index ? code_index_blob_count(jvm->index) : 0);
+    put_string(out, image_of(card, jvm));
+    fputs(", \"problem\": ", out);
+    put_string(out, jvm->problem ? jvm->problem : jvm->warning);
+    fputc('}', out);
+}
+
+static void put_unwound(FILE *out, const struct scorecard *card)
+{
+    fputs("  \"stack_copies_unwound\": {", out);
+    for (size_t i = 0; i < END_COUNT; i++) {
+        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", stack_ends[i].key,
+                card->jvms.ends[stack_ends[i].end]);
+    }
+    fprintf(out, ", \"above_frozen_frames\": %" PRIu64 "},\n", card->jvms.ends[STACK_FROZEN]);
+    put_count(out, "interpreted_frames", card->jvms.interpreted + card->jvms.interpreted_stubs);
+}
+
+static void put_frames(FILE *out, const struct scorecard *card)
+{
+    put_count(out, "samples", card->samples);
+    put_count(out, "samples_in_jvms", card->jvms.samples);
+    put_count(out, "samples_in_generated_code", card->jvms.generated);
+    put_count(out, "samples_in_generated_code_named", card->jvms.generated_named);
+    put_count(out, "frames_in_generated_code", card->jvms.frames);
+    put_count(out, "frames_in_generated_code_named", card->jvms.frames_named);
+    put_count(out, "interpreted_frames_named", card->jvms.interpreted);
+    fprintf(out,
+            "  \"threads\": {\"samples\": %" PRIu64 ", \"virtual\": %" PRIu64
+            ", \"labelled\": %" PRIu64 ", \"unknown\": %" PRIu64 "},\n",
+            card->jvms.journal, card->jvms.on_virtual, card->jvms.labelled, card->jvms.unknown);
+    fputs("  \"unnamed_frames\": {", out);
+    for (int i = UNNAMED_NOT + 1; i < UNNAMED_REASONS; i++) {
+        fprintf(out, "%s\"%s\": %" PRIu64, i > UNNAMED_NOT + 1 ? ", " : "", reasons[i].key,
+                card->jvms.unnamed[i]);
+    }
+    fputs("},\n", out);
+    put_count(out, "samples_in_no_file_or_dump", card->jvms.nowhere);
+    put_count(out, "samples_in_unreadable_files", card->jvms.unreadable);
+}
+
+static void put_stacks(FILE *out, const struct scorecard *card)
+{
+    uint64_t cut = card->jvms.ends[STACK_CUT];
+    put_count(out, "stacks", card->jvms.stacks);
+    put_count(out, "stacks_rooted", card->jvms.stacks_rooted);
+    fprintf(out, "  \"rooted_share\": %.6f,\n  \"rooted_limit\": %.2f,\n",
+            scorecard_rooted_share(card), SCORECARD_ROOTED_LIMIT);
+    put_count(out, "stacks_frozen", card->jvms.stacks_frozen);
+    fprintf(out,
+            "  \"stacks_not_rooted\": {\"as_deep_as_the_kernel_records\": %" PRIu64
+            ", \"of_two_frames_or_less\": %" PRIu64 ", \"other\": %" PRIu64 "},\n",
+            cut, card->jvms.stacks_short,
+            scorecard_judged_stacks(card) - card->jvms.stacks_rooted - cut -
+                card->jvms.stacks_short);
+    if (card->recording->unwound) {
+        put_unwound(out, card);
+    }
+}
+
+static void put_events(FILE *out, const struct scorecard *card)
+{
+    const struct recording *recording = card->recording;
+    fputs("  \"events\": [", out);
+    for (uint32_t i = 0; i < recording->event_count; i++) {
+        const struct scorecard_event *event = &card->events[i];
+        fputs(i ? ",\n    {\"name\": " : "\n    {\"name\": ", out);
+        put_string(out, recording->events[i].name);
+        fputs(", \"unit\": ", out);
+        put_string(out, recording->events[i].unit);
+        fprintf(out,
+                ", \"samples\": %" PRIu64 ", \"weight\": %" PRIu64 ", \"left_out\": %" PRIu64
+                ", \"frames\": %" PRIu64 ", \"frames_named\": %" PRIu64 ", \"stacks\": %" PRIu64
+                ", \"stacks_rooted\": %" PRIu64 ", \"stacks_frozen\": %" PRIu64 "}",
+                event->samples, event->weight, event->left_out, event->frames, event->frames_named,
+                event->stacks, event->stacks_rooted, event->stacks_frozen);
+    }
+    fputs("\n  ],\n", out);
+}
+
+static void put_time(FILE *out, const struct scorecard *card, const struct time_account *time)
+{
+    uint32_t unknown = 0;
+    for (uint32_t i = 0; i < card->time_count; i++) {
+        unknown += !card->times[i].is_known;
+    }
+    fputs("  ", out);
+    put_share(out, "time_accounted_share", time_accounted_share(time));
+    fprintf(out,
+            ",\n  \"processor_time\": {\"accounted\": %" PRIu64 ", \"at_most_more\": %" PRIu64
+            ", \"in_profile\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"jvms_unknown\": %" PRIu32
+            "},\n",
+            time->ns, time->more, time->weight, time->samples, unknown);
+}
+
+static void put_json(FILE *out, const struct scorecard *card)
+{
+    const struct recording *recording = card->recording;
+    const struct recording_counts *counts = &recording->counts;
+    struct judgement judgement;
+    scorecard_judge(card, &judgement);
+    fprintf(out, "{\n  \"version\": 1,\n  \"verdict\": \"%s\",\n  \"verdict_reason\": ",
+            verdict_name(judgement.verdict));
+    put_string(out, judgement.reason);
+    fputs(",\n", out);
+    fprintf(out, "  \"unnamed_frames_share\": %.6f,\n  \"unnamed_frames_limit\": %.2f,\n",
+            scorecard_unnamed_share(card), SCORECARD_UNNAMED_LIMIT);
+    put_time(out, card, &judgement.time);
+    fputs("  \"recording\": ", out);
+    put_string(out, recording->path);
+    fputs(",\n  \"result\": ", out);
+    put_string(out, card->options.result);
+    fputs(",\n", out);
+    put_frames(out, card);
+    put_stacks(out, card);
+    put_events(out, card);
+    put_count(out, "waits_lost", counts->waits_lost);
+    put_count(out, "marks_lost", counts->marks_lost);
+    put_count(out, "lost_samples", counts->lost_samples);
+    put_count(out, "lost_records", counts->lost_records);
+    put_count(out, "filtered_samples", counts->filtered_samples);
+    put_count(out, "samples_let_go_early", counts->let_go_early);
+    put_count(out, "late_records", counts->late);
+    put_count(out, "frames_cut", counts->frames_cut);
+    put_count(out, "inlines_cut", counts->inlines_cut);
+    put_count(out, "mappings_cut", counts->mappings_cut);
+    fputs("  \"jvms\": [", out);
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        fputs(i ? ",\n" : "\n", out);
+        put_jvm(out, card, recording->jvms[i]);
+    }
+    fputs("\n  ],\n  \"warnings\": [", out);
+    struct json_list list = {out, false};
+    struct warnings warnings = {tell_json, &list};
+    warn_of_all(card, &warnings);
+    fputs("\n  ]\n}\n", out);
+}
+
+static int write_json(const struct scorecard *card)
+{
+    struct output_file *file;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out) {
+        put_json(out, card);
+    }
+    if (!out || fclose(out)) {
+        error_message("failed to write %s: %s", card->options.json, strerror(ENOMEM));
+        free(text);
+        return -ENOMEM;
+    }
+    int err = output_file_open(card->options.json, &file);
+    if (!err) {
+        output_file_put(file, text, size);
+        err = output_file_finish(file);
+    }
+    free(text);
+    return err;
+}
+
+/* ---- For people ---- */
+
+static void tell_line(void *to, const char *text)
+{
+    fprintf(to, "  ! %s\n", text);
+}
+
+static void print_line(FILE *out, const char *text, uint64_t count, uint64_t whole)
+{
+    fprintf(out, "    %-24s%10" PRIu64 "  %6.2f %%\n", text, count, 100 * share(count, whole));
+}
+
+/* Of one event the lines above tell all. */
+static void print_events(FILE *out, const struct scorecard *card)
+{
+    const struct recording *recording = card->recording;
+    for (uint32_t i = 0; recording->event_count > 1 && i < recording->event_count; i++) {
+        const struct scorecard_event *event = &card->events[i];
+        uint64_t judged = event->stacks - event->stacks_frozen;
+        if (event->samples) {
+            fprintf(out, "  %-24s  %10" PRIu64 " samples, %" PRIu64 " %s, names %.2f %%, ",
+                    recording->events[i].name, event->samples, event->weight,
+                    recording->events[i].unit, 100 * share(event->frames_named, event->frames));
+            if (judged == 0 && event->stacks_frozen) {
+                fprintf(out, "all callers frozen\n");
+            } else {
+                fprintf(out, "rooted %.2f %%\n", 100 * share(event->stacks_rooted, judged));
+            }
+        }
+    }
+}
+
+static void print_threads(FILE *out, const struct scorecard *card)
+{
+    if (card->jvms.journal) {
+        fprintf(out, "  samples of known threads  %10" PRIu64 "\n", card->jvms.journal);
+        print_line(out, "on virtual threads", card->jvms.on_virtual, card->jvms.journal);
+    }
+    if (card->jvms.labelled) {
+        print_line(out, "with labels", card->jvms.labelled, card->jvms.journal);
+    }
+    if (card->jvms.unknown) {
+        print_line(out, "journal has a gap there", card->jvms.unknown, card->jvms.journal);
+    }
+}
+
+static void print_time(FILE *out, const struct scorecard *card, const struct judgement *judgement)
+{
+    const struct time_account *time = &judgement->time;
+    if (time->is_known && time->ns) {
+        fprintf(out, "  of %.2f s of processor time %.2f s are in the profile, %.2f %%\n",
+                (double)time->ns / 1e9, (double)time->weight / 1e9,
+                100 * time_accounted_share(time));
+    } else if (!card->jvms.samples) {
+        return; /* there is nothing to miss */
+    } else if (!card->cpu_event) {
+        fprintf(out, "  how much processor time is missing is not known: no event weighs it\n");
+    } else {
+        fprintf(out, "  how much processor time is missing is not known: nobody read the JVMs' "
+                     "clocks\n");
+    }
+}
+
+static void print_verdict(FILE *out, const struct judgement *judgement)
+{
+    fprintf(out, "  the profile is %s%s%s\n", verdict_name(judgement->verdict),
+            judgement->reason[0] ? ": " : "", judgement->reason);
+}
+
+static void print(FILE *out, const struct scorecard *card)
+{
+    struct judgement judgement;
+    scorecard_judge(card, &judgement);
+    fprintf(out, "%" PRIu64 " samples, %" PRIu64 " in JVMs, %" PRIu64 " in generated code\n",
+            card->samples, card->jvms.samples, card->jvms.generated);
+    fprintf(out, "  frames in generated code  %10" PRIu64 "\n", card->jvms.frames);
+    print_line(out, "with a name", card->jvms.frames_named, card->jvms.frames);
+    for (int i = UNNAMED_NOT + 1; i < UNNAMED_REASONS; i++) {
+        if (card->jvms.unnamed[i]) {
+            print_line(out, reasons[i].text, card->jvms.unnamed[i], card->jvms.frames);
+        }
+    }
+    if (card->recording->has_chains) {
+        fprintf(out, "  stacks of JVMs            %10" PRIu64 "\n", card->jvms.stacks);
+        print_line(out, "that reach the root", card->jvms.stacks_rooted, card->jvms.stacks);
+    }
+    if (card->jvms.stacks_frozen) {
+        print_line(out, "callers frozen in heap", card->jvms.stacks_frozen, card->jvms.stacks);
+    }
+    print_time(out, card, &judgement);
+    print_threads(out, card);
+    print_events(out, card);
+    for (size_t i = 1; card->recording->unwound && i < END_COUNT; i++) {
+        uint64_t count = card->jvms.ends[stack_ends[i].end];
+        if (count) {
+            print_line(out, stack_ends[i].text, count, card->jvms.stacks);
+        }
+    }
+    struct warnings warnings = {tell_line, out};
+    warn_of_all(card, &warnings);
+    print_verdict(out, &judgement);
+}
+
+int scorecard_report(const struct scorecard *card)
+{
+    int err = card->options.json ? write_json(card) : 0;
+    if (!err && card->options.print) {
+        print(stdout, card);
+    }
+    return err;
+}

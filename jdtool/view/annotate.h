@@ -1,0 +1,44 @@
+/*
+ * A method's machine code as text: each instruction with its share of the samples, a column for
+ * each event, and before it, where they change, the Java lines that it was made of, those of
+ * inlined methods indented by how deep they are.
+ */
+#ifndef JD_TOOL_ANNOTATE_H
+#define JD_TOOL_ANNOTATE_H
+
+#include "jdtool/exports/export.h"
+
+/* Code that was sampled, and how much. */
+struct annotated_code {
+    const struct resolved_code *code;
+    uint64_t *weights; /* by event */
+    uint64_t samples;
+};
+
+/* A place in it that was sampled. */
+struct annotated_place {
+    uint32_t code; /* index into the codes */
+    uint64_t offset;
+    uint64_t *weights; /* by event */
+};
+
+struct annotation {
+    const struct profile *profile;
+    uint32_t events;
+    uint64_t *totals; /* of all samples of the profile, by event */
+    struct annotated_code *codes;
+    struct annotated_place *places; /* by code, then by offset */
+    uint32_t code_count, code_room, place_count, place_room;
+    uint64_t *weights; /* what the pointers above point into */
+};
+
+/* Counts the samples of generated code. annotation is zeroed first; free it on failure, too. 0 or
+ * -ENOMEM. */
+int annotation_count(const struct profile *profile, struct annotation *annotation);
+void annotation_free(struct annotation *annotation);
+
+/* Writes one code of the annotation. 0 or -ENOMEM. */
+int annotation_put(const struct annotation *annotation, uint32_t code, struct source_texts *sources,
+                   struct packed_output *output);
+
+#endif

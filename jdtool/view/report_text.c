@@ -1,0 +1,594 @@
+#include "jdtool/view/report_text.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/base/hash_map.h"
+#include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
+#include "jdtool/exports/method_tallies.h"
+#include "jdtool/view/method_match.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDTH_MIN   60
+#define AT_MAX      32   /* columns of FILE:LINE */
+#define RAN_MAX     20   /* of how a method ran */
+#define SHARES      18   /* of both shares and the blanks behind them */
+#define RAN_SHARE   0.15 /* a form that took less of a method is not named */
+#define TREE_SHARE  0.01 /* branches that took less are left out */
+#define TREE_INDENT 24   /* levels; deeper ones are not indented further */
+#define NEAREST     5    /* names offered for one that fits none */
+#define CELL_MAX    1024 /* bytes of a cell's text */
+#define HOT_SHARE   0.05
+#define WARM_SHARE  0.005
+
+struct view {
+    const struct profile *profile;
+    const struct report_look *look;
+    struct packed_output *output;
+    uint32_t event;
+    uint64_t samples, weight; /* of that event */
+};
+
+/* ---- Cells ---- */
+
+/* Puts at most `width` columns of a text, padded to them; of a longer one, its end is left out. A
+ * name is the program's: no control character of it reaches the terminal. */
+static void put_cell(const struct view *v, const char *text, uint32_t width, bool pad)
+{
+    size_t size = strlen(text);
+    uint32_t columns = 0;
+    for (size_t at = 0; at < size && columns < width; columns++) {
+        size_t length = text_utf8_size(text + at, size - at);
+        bool is_control = (unsigned char)text[at] < 0x20 || text[at] == 0x7f ||
+                          (length == 2 && text[at] == '\xc2' && (unsigned char)text[at + 1] < 0xa0);
+        bool is_last = columns + 1 == width && at + (length ? length : 1) < size;
+        if (is_last) {
+            packed_output_text(v->output, "…");
+        } else if (length == 0 || is_control) {
+            packed_output_text(v->output, "?");
+        } else {
+            packed_output_put(v->output, text + at, length);
+        }
+        at += length ? length : 1;
+    }
+    if (pad) {
+        packed_output_printf(v->output, "%*s", (int)(width - columns), "");
+    }
+}
+
+static void put_share(const struct view *v, uint64_t weight)
+{
+    double share = v->weight ? (double)weight / (double)v->weight : 0;
+    const char *color = !v->look->colors      ? NULL
+                        : share >= HOT_SHARE  ? "\033[31m"
+                        : share >= WARM_SHARE ? "\033[32m"
+                                              : NULL;
+    packed_output_printf(v->output, "%s%7.2f%%%s", color ? color : "", 100 * share,
+                         color ? "\033[0m" : "");
+}
+
+static uint32_t columns_of(const char *text)
+{
+    uint32_t columns = 0;
+    for (; *text; text++) {
+        columns += (*text & 0xc0) != 0x80;
+    }
+    return columns;
+}
+
+/* A method's name in at most `width` columns: without its arguments, then with packages as their
+ * first letters, if it is too long. */
+static const char *fit_name(const char *name, uint32_t width, char text[CELL_MAX])
+{
+    size_t size = strcspn(name, "(");
+    if (columns_of(name) <= width || size >= CELL_MAX - 4) {
+        return name;
+    }
+    snprintf(text, CELL_MAX, "%.*s%s", (int)size, name,
+             name[size] && strcmp(name + size, "()") != 0 ? "(…)" : name + size);
+    while (columns_of(text) > width) {
+        /* The first package that is longer than a letter; a class begins with a capital. */
+        char *part = text;
+        size_t length;
+        while ((length = strcspn(part, ".(")) == 1 && part[1] == '.') {
+            part += 2;
+        }
+        if (part[length] != '.' || part[0] < 'a' || part[0] > 'z' || part + length > text + size) {
+            break;
+        }
+        memmove(part + 1, part + length, strlen(part + length) + 1);
+    }
+    return text;
+}
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Where a method is: FILE:LINE, or the module of one without a source. */
+static void place_of_function(const struct profile_function *function, uint32_t line,
+                              char text[CELL_MAX])
+{
+    if (function->file && line) {
+        snprintf(text, CELL_MAX, "%s:%" PRIu32, base_of(function->file), line);
+    } else {
+        snprintf(text, CELL_MAX, "%s",
+                 function->file     ? base_of(function->file)
+                 : function->module ? profile_module_name(function->module)
+                                    : "");
+    }
+}
+
+static const char *form_name(uint32_t form)
+{
+    switch (METHOD_FORM_KIND(form)) {
+    case RESOLVED_KERNEL:
+        return "kernel";
+    case RESOLVED_NATIVE:
+        return "native";
+    case RESOLVED_STUB:
+        return "stub";
+    case RESOLVED_COMPILED:
+        return METHOD_FORM_TIER(form) == 0  ? "compiled"
+               : METHOD_FORM_TIER(form) < 4 ? (METHOD_FORM_IS_OSR(form) ? "C1 OSR" : "C1")
+               : METHOD_FORM_IS_OSR(form)   ? "C2 OSR"
+                                            : "C2";
+    case RESOLVED_INLINED:
+        return "inlined";
+    case RESOLVED_INTERPRETED:
+        return "interpreted";
+    default:
+        return "";
+    }
+}
+
+static void begin_table(const struct view *v, const char *what)
+{
+    const struct recorded_event *event = &v->profile->recording->events[v->event];
+    const char *unit = event->unit ? event->unit : "";
+    char weight[64];
+    if (strcmp(unit, "nanoseconds") == 0) {
+        snprintf(weight, sizeof weight, "%.2f s", (double)v->weight / 1e9);
+    } else if (strcmp(unit, "bytes") == 0) {
+        text_size(v->weight, weight);
+    } else {
+        snprintf(weight, sizeof weight, "%" PRIu64 "%s%s", v->weight, *unit ? " " : "", unit);
+    }
+    packed_output_printf(v->output, "%s: %" PRIu64 " samples, %s%s%s\n",
+                         event->name ? event->name : "event", v->samples, weight, *what ? ". " : "",
+                         what);
+}
+
+/* The line below a table that is cut. */
+static void put_rest(const struct view *v, uint32_t left_out, const char *what)
+{
+    if (left_out) {
+        packed_output_printf(v->output, "%*s… %" PRIu32 " more %s: --limit 0 shows all\n", SHARES,
+                             "", left_out, what);
+    }
+}
+
+/* ---- Methods and lines ---- */
+
+struct orders {
+    uint32_t *rows, *lines, *forms, *first_line, *first_form;
+};
+
+static void free_orders(struct orders *orders)
+{
+    free(orders->rows);
+    free(orders->lines);
+    free(orders->forms);
+    free(orders->first_line);
+    free(orders->first_form);
+}
+
+/* How a method ran: the one or two forms that took the most of it. */
+static void how_it_ran(const struct view *v, const struct method_tallies *t,
+                       const struct orders *orders, uint32_t function, const uint64_t *weights,
+                       char text[CELL_MAX])
+{
+    bool by_total = weights[v->event] == 0;
+    uint32_t at = v->event + (by_total ? t->events : 0);
+    size_t used = 0;
+    uint32_t named = 0;
+    text[0] = '\0';
+    for (uint32_t i = orders->first_form[function];
+         i < t->forms.count && t->forms.list[orders->forms[i]].function == function && named < 2;
+         i++) {
+        uint64_t weight = method_tally_weights(t, &t->forms, orders->forms[i])[at];
+        if (weight > 0 && (double)weight >= RAN_SHARE * (double)weights[at]) {
+            used += (size_t)snprintf(text + used, CELL_MAX - used, "%s%s", named++ ? ", " : "",
+                                     form_name(t->forms.list[orders->forms[i]].what));
+        }
+    }
+}
+
+/* The line of a method that took the most itself; its first one where none did. */
+static uint32_t hottest_line(const struct view *v, const struct method_tallies *t,
+                             const struct orders *orders, uint32_t function)
+{
+    uint32_t i = orders->first_line[function];
+    if (i < t->lines.count && t->lines.list[orders->lines[i]].function == function &&
+        method_tally_weights(t, &t->lines, orders->lines[i])[v->event] > 0) {
+        return t->lines.list[orders->lines[i]].what;
+    }
+    return v->profile->functions[function].first_line;
+}
+
+static int make_orders(const struct view *v, const struct method_tallies *t,
+                       const struct tallies *rows, struct orders *orders)
+{
+    *orders = (struct orders){
+        .rows = method_tallies_sorted(t, rows, v->event, false),
+        .lines = method_tallies_sorted(t, &t->lines, v->event, true),
+        .forms = method_tallies_sorted(t, &t->forms, v->event, true),
+    };
+    if (orders->rows && orders->lines && orders->forms) {
+        orders->first_line = method_tallies_starts(t, &t->lines, orders->lines);
+        orders->first_form = method_tallies_starts(t, &t->forms, orders->forms);
+    }
+    return orders->first_line && orders->first_form ? 0 : -ENOMEM;
+}
+
+/* Rows of the event in hand stand before those that have nothing of it. */
+static uint32_t rows_with_weight(const struct view *v, const struct method_tallies *t,
+                                 const struct tallies *rows, const uint32_t *order)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const uint64_t *weights = method_tally_weights(t, rows, order[i]);
+        count += weights[v->event] || weights[t->events + v->event];
+    }
+    return count;
+}
+
+static int put_methods(const struct view *v, const struct method_tallies *t, bool by_line)
+{
+    const struct tallies *rows = by_line ? &t->lines : &t->methods;
+    struct orders orders;
+    int err = make_orders(v, t, rows, &orders);
+    uint32_t total = err ? 0 : rows_with_weight(v, t, rows, orders.rows);
+    uint32_t shown = v->look->limit && v->look->limit < total ? v->look->limit : total;
+    uint32_t at_width = 2, ran_width = 3;
+    char at[CELL_MAX], ran[CELL_MAX], name[CELL_MAX];
+
+    /* Twice: the first time for how wide the columns are. */
+    for (int pass = 0; !err && pass < 2; pass++) {
+        uint32_t width = v->look->width > WIDTH_MIN ? v->look->width : WIDTH_MIN;
+        uint32_t name_width = width - SHARES - at_width - ran_width - 4;
+        if (pass == 1) {
+            begin_table(v, "");
+            packed_output_printf(v->output, "%8s%8s  %-*s  %-*s  %s\n", "SELF", "TOTAL",
+                                 (int)name_width, "METHOD", (int)at_width, "AT", "RAN");
+        }
+        for (uint32_t i = 0; i < shown; i++) {
+            const struct tally *tally = &rows->list[orders.rows[i]];
+            const struct profile_function *function = &v->profile->functions[tally->function];
+            const uint64_t *weights = method_tally_weights(t, rows, orders.rows[i]);
+            uint32_t line = by_line ? tally->what : hottest_line(v, t, &orders, tally->function);
+            place_of_function(function, line, at);
+            how_it_ran(v, t, &orders, tally->function, weights, ran);
+            if (pass == 0) {
+                uint32_t size = columns_of(at);
+                at_width = size > at_width ? (size < AT_MAX ? size : AT_MAX) : at_width;
+                size = columns_of(ran);
+                ran_width = size > ran_width ? (size < RAN_MAX ? size : RAN_MAX) : ran_width;
+                continue;
+            }
+            put_share(v, weights[v->event]);
+            put_share(v, weights[t->events + v->event]);
+            packed_output_text(v->output, "  ");
+            put_cell(v, fit_name(function->name, name_width, name), name_width, true);
+            packed_output_text(v->output, "  ");
+            put_cell(v, at, at_width, *ran);
+            packed_output_text(v->output, *ran ? "  " : "");
+            put_cell(v, ran, ran_width, false);
+            packed_output_text(v->output, "\n");
+        }
+    }
+    put_rest(v, total - shown, by_line ? "lines" : "methods");
+    free_orders(&orders);
+    return err;
+}
+
+/* ---- Threads ---- */
+
+struct thread_row {
+    uint64_t weight, samples;
+    uint32_t track;
+};
+
+static int compare_threads(const void *a, const void *b)
+{
+    const struct thread_row *x = a, *y = b;
+    if (x->weight != y->weight) {
+        return x->weight > y->weight ? -1 : 1;
+    }
+    return x->track < y->track ? -1 : x->track > y->track;
+}
+
+static int put_threads(const struct view *v)
+{
+    const struct profile *profile = v->profile;
+    struct thread_row *rows = calloc((size_t)profile->track_count + 1, sizeof *rows);
+    if (!rows) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < profile->track_count; i++) {
+        rows[i].track = i;
+    }
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        struct thread_row *row = &rows[profile->threads[sample->thread].track];
+        row->weight += sample->event == v->event ? sample->weight : 0;
+        row->samples += sample->event == v->event ? sample->count : 0;
+    }
+    qsort(rows, profile->track_count, sizeof *rows, compare_threads);
+    uint32_t total = 0;
+    while (total < profile->track_count && rows[total].samples) {
+        total++;
+    }
+    uint32_t shown = v->look->limit && v->look->limit < total ? v->look->limit : total;
+    begin_table(v, "");
+    packed_output_printf(v->output, "%8s%9s  %9s  THREAD\n", "SHARE", "SAMPLES", "TID");
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct profile_track *track = &profile->tracks[rows[i].track];
+        put_share(v, rows[i].weight);
+        packed_output_printf(v->output, "%9" PRIu64 "  %9" PRIu32 "  ", rows[i].samples,
+                             track->tid);
+        put_cell(v, profile->threads[track->thread].comm, v->look->width, false);
+        packed_output_text(v->output, "\n");
+    }
+    put_rest(v, total - shown, "threads");
+    free(rows);
+    return 0;
+}
+
+/* ---- Callers and callees of a method, as a tree ---- */
+
+struct branch {
+    uint32_t parent, function; /* parent: PROFILE_NONE of the method itself */
+    uint64_t weight, self;     /* self: nothing further on the stack */
+};
+
+struct tree {
+    struct branch *list;
+    uint32_t count, room;
+    struct hash_map map; /* by parent and function */
+};
+
+static int add_branch(struct tree *tree, uint32_t parent, uint32_t function, uint64_t weight,
+                      uint32_t *id)
+{
+    uint64_t hash = hash_pair(parent, function);
+    struct hash_map_cursor cursor = hash_map_start(&tree->map, hash);
+    while (tree->list && (*id = hash_map_next(&tree->map, &cursor)) != HASH_MAP_NONE) {
+        if (tree->list[*id].parent == parent && tree->list[*id].function == function) {
+            tree->list[*id].weight += weight;
+            return 0;
+        }
+    }
+    if (array_reserve(&tree->list, tree->count, &tree->room, sizeof *tree->list) ||
+        hash_map_add(&tree->map, hash, tree->count)) {
+        return -ENOMEM;
+    }
+    *id = tree->count++;
+    tree->list[*id] = (struct branch){.parent = parent, .function = function, .weight = weight};
+    return 0;
+}
+
+/* A sample's functions, innermost first, in an array that grows. */
+struct chain {
+    uint32_t *functions;
+    uint32_t count, room;
+};
+
+static int read_chain(const struct profile *profile, uint32_t node, struct chain *chain)
+{
+    chain->count = 0;
+    for (; node != PROFILE_NONE; node = profile->nodes[node].parent) {
+        const struct profile_location *location =
+            &profile->locations[profile->nodes[node].location];
+        for (uint32_t k = 0; k < location->line_count; k++) {
+            if (array_reserve(&chain->functions, chain->count, &chain->room,
+                              sizeof *chain->functions)) {
+                return -ENOMEM;
+            }
+            chain->functions[chain->count++] = profile->lines[location->first_line + k].function;
+        }
+    }
+    return 0;
+}
+
+/* Callers go from the innermost call of the method outwards, callees from its outermost inwards, so
+ * that a recursion counts once. */
+static int add_chain(const struct view *v, const struct chain *chain, const bool *is_wanted,
+                     uint64_t weight, struct tree *tree)
+{
+    bool outwards = v->look->rows == REPORT_CALLERS;
+    uint32_t id = PROFILE_NONE;
+    for (uint32_t i = 0; i < chain->count; i++) {
+        uint32_t at = outwards ? i : chain->count - 1 - i;
+        if (id == PROFILE_NONE && !is_wanted[chain->functions[at]]) {
+            continue;
+        }
+        if (add_branch(tree, id, chain->functions[at], weight, &id)) {
+            return -ENOMEM;
+        }
+    }
+    if (id != PROFILE_NONE) {
+        tree->list[id].self += weight;
+    }
+    return 0;
+}
+
+static int compare_branches(const void *a, const void *b, void *argument)
+{
+    const struct tree *tree = argument;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    const struct branch *first = &tree->list[x], *second = &tree->list[y];
+    if (first->parent != second->parent) {
+        return first->parent < second->parent ? -1 : 1;
+    }
+    if (first->weight != second->weight) {
+        return first->weight > second->weight ? -1 : 1;
+    }
+    return x < y ? -1 : x > y;
+}
+
+/* Branches below one another, the heaviest first; one that goes on as one is not indented. */
+static void put_branches(const struct view *v, const struct tree *tree, const uint32_t *order,
+                         const uint32_t *first)
+{
+    uint64_t least = (uint64_t)((double)v->weight * TREE_SHARE);
+    uint32_t shown = 0;
+    uint32_t indent = 0;
+    struct level {
+        uint32_t at, indent; /* in the order */
+    } *levels = malloc(((size_t)tree->count + 1) * sizeof *levels);
+    uint32_t depth = 0;
+    if (!levels) {
+        packed_output_fail(v->output, -ENOMEM);
+        return;
+    }
+    levels[depth++] = (struct level){first[tree->count], 0};
+    while (depth > 0) {
+        struct level *level = &levels[depth - 1];
+        uint32_t parent = depth > 1 ? order[levels[depth - 2].at - 1] : PROFILE_NONE;
+        const struct branch *branch =
+            level->at < tree->count ? &tree->list[order[level->at]] : NULL;
+        if (!branch || branch->parent != parent || (depth > 1 && branch->weight < least)) {
+            depth--;
+            continue;
+        }
+        if (v->look->limit && shown == v->look->limit) {
+            packed_output_printf(v->output, "%10s… more: --limit 0 shows all\n", "");
+            break;
+        }
+        indent = level->indent;
+        char name[CELL_MAX];
+        uint32_t columns = 2 * (indent < TREE_INDENT ? indent : TREE_INDENT);
+        uint32_t width = v->look->width > WIDTH_MIN ? v->look->width : WIDTH_MIN;
+        put_share(v, branch->weight);
+        packed_output_printf(v->output, "  %*s", (int)columns, "");
+        put_cell(v,
+                 fit_name(v->profile->functions[branch->function].name, width - 10 - columns, name),
+                 width - 10 - columns, false);
+        packed_output_text(v->output, "\n");
+        shown++;
+        uint32_t id = order[level->at++];
+        uint32_t child = first[id];
+        bool goes_on =
+            child < tree->count && depth > 1 && tree->list[order[child]].weight == branch->weight;
+        levels[depth++] = (struct level){child, indent + !goes_on};
+    }
+    free(levels);
+}
+
+static int put_tree(const struct view *v, const bool *is_wanted)
+{
+    const struct profile *profile = v->profile;
+    struct tree tree = {0};
+    struct chain chain = {0};
+    int err = 0;
+    for (uint32_t i = 0; !err && i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        if (sample->event == v->event && sample->node != PROFILE_NONE) {
+            err = read_chain(profile, sample->node, &chain);
+            err = err ? err : add_chain(v, &chain, is_wanted, sample->weight, &tree);
+        }
+    }
+    uint32_t *order = calloc((size_t)tree.count + 1, sizeof *order);
+    uint32_t *first = calloc((size_t)tree.count + 1, sizeof *first);
+    if (!err && order && first) {
+        for (uint32_t i = 0; i <= tree.count; i++) {
+            first[i] = tree.count;
+            order[i] = i;
+        }
+        qsort_r(order, tree.count, sizeof *order, compare_branches, &tree);
+        for (uint32_t i = tree.count; i-- > 0;) {
+            uint32_t parent = tree.list[order[i]].parent;
+            first[parent == PROFILE_NONE ? tree.count : parent] = i;
+        }
+        begin_table(v, v->look->rows == REPORT_CALLERS ? "Below each method its callers"
+                                                       : "Below each method what it called");
+        put_branches(v, &tree, order, first);
+    } else {
+        err = -ENOMEM;
+    }
+    free(order);
+    free(first);
+    free(chain.functions);
+    free(tree.list);
+    hash_map_free(&tree.map);
+    return err;
+}
+
+/* By function: whether it is meant. NULL after a message; *err tells which. */
+static bool *find_wanted(const struct view *v, int *err)
+{
+    uint32_t *functions;
+    uint32_t count = method_match_all(v->profile, v->look->method, &functions);
+    bool *wanted = calloc((size_t)v->profile->function_count + 1, sizeof *wanted);
+    *err = functions && wanted ? 0 : -ENOMEM;
+    for (uint32_t i = 0; !*err && i < count; i++) {
+        wanted[functions[i]] = true;
+    }
+    if (!*err && count == 0) {
+        uint32_t nearest[NEAREST];
+        count = method_match_nearest(v->profile, v->look->method, nearest, NEAREST);
+        error_message("failed to find '%s': no sampled method has this in its name%s",
+                      v->look->method, count ? ". The nearest are:" : "");
+        for (uint32_t i = 0; i < count; i++) {
+            fputs("    ", stderr);
+            text_print(stderr, v->profile->functions[nearest[i]].name);
+            fputc('\n', stderr);
+        }
+        *err = -ENOENT;
+    }
+    free(functions);
+    if (*err) {
+        free(wanted);
+        wanted = NULL;
+    }
+    return wanted;
+}
+
+int report_text_write(const struct profile *profile, const struct report_look *look,
+                      struct packed_output *output)
+{
+    struct view v = {.profile = profile, .look = look, .output = output};
+    struct method_tallies tallies = {0};
+    bool is_tree = look->rows == REPORT_CALLERS || look->rows == REPORT_CALLEES;
+    bool is_table = look->rows == REPORT_METHODS || look->rows == REPORT_LINES;
+    int err = is_table ? method_tallies_make(profile, &tallies) : 0;
+    bool *wanted = is_tree ? find_wanted(&v, &err) : NULL;
+    bool is_first = true;
+    for (v.event = 0; !err && v.event < profile->recording->event_count; v.event++) {
+        v.samples = v.weight = 0;
+        for (uint32_t i = 0; i < profile->sample_count; i++) {
+            bool is_of = profile->samples[i].event == v.event;
+            v.samples += is_of ? profile->samples[i].count : 0;
+            v.weight += is_of ? profile->samples[i].weight : 0;
+        }
+        if (v.samples == 0) {
+            continue;
+        }
+        packed_output_text(output, is_first ? "" : "\n");
+        is_first = false;
+        err = is_tree ? put_tree(&v, wanted)
+              : look->rows == REPORT_THREADS
+                  ? put_threads(&v)
+                  : put_methods(&v, &tallies, look->rows == REPORT_LINES);
+    }
+    free(wanted);
+    method_tallies_free(&tallies);
+    return err;
+}

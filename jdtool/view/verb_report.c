@@ -1,0 +1,151 @@
+/* jdtool report: where the time went, as a table. */
+#include "jdtool/base/message.h"
+#include "jdtool/exports/export.h"
+#include "jdtool/pipeline/export_input.h"
+#include "jdtool/view/report_text.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define DEFAULT_LIMIT 40
+#define DEFAULT_WIDTH 120 /* where there is no terminal */
+
+struct report_verb {
+    struct export_order order;
+    struct export_input input;
+    struct report_look look;
+    bool json;
+};
+
+static int write_text(const struct profile *profile, const struct export_settings *settings,
+                      struct packed_output *output)
+{
+    const char *report = (const char *)settings - offsetof(struct report_verb, order.settings);
+    return report_text_write(profile, &((const struct report_verb *)report)->look, output);
+}
+
+static uint32_t columns(void)
+{
+    struct winsize size;
+    const char *set = getenv("COLUMNS");
+    char *end;
+    long wanted = set ? strtol(set, &end, 10) : 0;
+    if (wanted > 0 && wanted <= 10000 && *end == '\0') {
+        return (uint32_t)wanted;
+    }
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col
+                                                                       : DEFAULT_WIDTH;
+}
+
+static int take_rows(struct report_verb *report, enum report_rows rows, const char *method)
+{
+    if (report->look.rows != REPORT_METHODS) {
+        return wrong_usage(&verb_report, "one of --lines, --threads, --callers and --callees at a "
+                                         "time");
+    }
+    report->look.rows = rows;
+    report->look.method = method;
+    return STATUS_DONE;
+}
+
+static int take_limit(struct report_verb *report, const char *word)
+{
+    char *end;
+    errno = 0;
+    unsigned long limit = strtoul(word, &end, 10);
+    if (word[0] < '0' || word[0] > '9' || *end || errno || limit > UINT32_MAX) {
+        return wrong_usage(&verb_report, "--limit is a number of rows, not '%s'", word);
+    }
+    report->look.limit = (uint32_t)limit;
+    return STATUS_DONE;
+}
+
+static int parse(int argc, char **argv, struct report_verb *report)
+{
+    static const struct option table[] = {
+        EXPORT_INPUT_OPTIONS,
+        {"lines", no_argument, NULL, 'L'},
+        {"threads", no_argument, NULL, 'H'},
+        {"callers", required_argument, NULL, 'C'},
+        {"callees", required_argument, NULL, 'E'},
+        {"limit", required_argument, NULL, 'n'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    int letter;
+    int status = STATUS_DONE;
+    while (status == STATUS_DONE &&
+           (letter = next_option(&verb_report, argc, argv, EXPORT_INPUT_LETTERS, table)) != -1) {
+        switch (letter) {
+        case 'L':
+            status = take_rows(report, REPORT_LINES, NULL);
+            break;
+        case 'H':
+            status = take_rows(report, REPORT_THREADS, NULL);
+            break;
+        case 'C':
+            status = take_rows(report, REPORT_CALLERS, optarg);
+            break;
+        case 'E':
+            status = take_rows(report, REPORT_CALLEES, optarg);
+            break;
+        case 'n':
+            status = take_limit(report, optarg);
+            break;
+        case 'j':
+            report->json = true;
+            break;
+        default:
+            status = export_input_option(&verb_report, &report->input, letter, optarg);
+        }
+    }
+    if (status == STATUS_DONE && optind < argc) {
+        status = wrong_usage(&verb_report, "unexpected argument '%s'", argv[optind]);
+    }
+    if (status == STATUS_DONE && !report->input.input) {
+        status = wrong_usage(&verb_report, "-i RECORDING is needed");
+    }
+    return status;
+}
+
+static int run_verb(int argc, char **argv)
+{
+    static const struct export_format text = {.name = "report", .write = write_text};
+    struct report_verb report = {
+        .order = {&text, {.path = "-"}},
+        .look = {.limit = DEFAULT_LIMIT,
+                 .width = columns(),
+                 .colors = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")},
+    };
+    struct sample_sink *sink;
+    int status = parse(argc, argv, &report);
+    if (status == STATUS_DONE) {
+        report.order.format = report.json ? export_format_of("report") : &text;
+        int err = export_sink_new(&report.order, 1, &sink);
+        err = err ? err : export_input_run(&report.input, sink);
+        status = err ? STATUS_FAILED : finish_output();
+    }
+    export_input_free(&report.input);
+    return status;
+}
+
+const struct verb verb_report = {
+    .name = "report",
+    .run = run_verb,
+    .usage = "-i RECORDING|DIR [OPTIONS]",
+    .help = "Prints the methods that took the most, a table for each event: the share of the\n"
+            "method itself, the share with what it called, its hottest line, and how it ran.\n"
+            "However often the JVM compiled it, a method is one row.\n"
+            "      --lines               one row for each source line\n"
+            "      --threads             one row for each thread\n"
+            "      --callers METHOD      who called METHOD, as a tree\n"
+            "      --callees METHOD      what METHOD called, as a tree\n"
+            "      --limit N             rows for each event (default: 40; 0: all)\n"
+            "      --json                for scripts: every method with its lines and callers\n" //
+    EXPORT_INPUT_HELP,
+};

@@ -1,0 +1,198 @@
+/* jdtool view: serves a profile to Firefox Profiler's front end, with source and assembly. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/units.h"
+#include "jdtool/exports/export.h"
+#include "jdtool/pipeline/export_input.h"
+#include "jdtool/resolve/source_texts.h"
+#include "jdtool/view/content.h"
+#include "jdtool/view/server.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FRONT_END "https://profiler.firefox.com"
+
+struct view {
+    struct export_input input;
+    struct export_order order;
+    struct server_options server;
+    const char *front_end;
+    uint32_t idle_seconds;
+    char origin[256]; /* the front end's: what comes before its path */
+};
+
+static struct view *the_view; /* an export format has no context of its own */
+
+/* Appends a text as a part of a URL. */
+static void put_encoded(char *url, size_t room, const char *text)
+{
+    size_t size = strlen(url);
+    for (; *text && size + 4 < room; text++) {
+        bool plain =
+            strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~", *text);
+        int n = snprintf(url + size, room - size, plain ? "%c" : "%%%02X", (unsigned char)*text);
+        size += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void tell(const struct view *view, uint16_t port, const char *token)
+{
+    char base[128];
+    char profile[160];
+    char url[1024];
+    size_t size = strlen(view->front_end);
+    while (size > 0 && view->front_end[size - 1] == '/') {
+        size--;
+    }
+    snprintf(base, sizeof base, "http://127.0.0.1:%u/%s", port, token);
+    snprintf(profile, sizeof profile, "%s/profile.json", base);
+    snprintf(url, sizeof url, "%.*s/from-url/", (int)size, view->front_end);
+    put_encoded(url, sizeof url, profile);
+    size = strlen(url);
+    snprintf(url + size, sizeof url - size, "/?symbolServer=");
+    put_encoded(url, sizeof url, base);
+    printf("open in a browser:\n  %s\n"
+           "from another machine, first:\n  ssh -L %u:127.0.0.1:%u THIS-MACHINE\n"
+           "Ctrl-C ends this.\n",
+           url, port, port);
+    fflush(stdout);
+}
+
+/* In the place of an export's writing: the profile is complete, and the dumps are still open. */
+static int serve(const struct profile *profile, const struct export_settings *settings,
+                 struct packed_output *output)
+{
+    struct view *view = the_view;
+    struct content *content = NULL;
+    struct server *server = NULL;
+    (void)output;
+    int err = 0;
+    for (uint32_t i = 0; settings->sources && !err && i < profile->module_count; i++) {
+        err = source_texts_add_jdk(settings->sources, profile->modules[i]);
+    }
+    if (!err) {
+        err = content_new(profile, settings, &content);
+    }
+    if (!err) {
+        view->server.answer = content_answer;
+        view->server.context = content;
+        view->server.origin = view->origin;
+        err = server_open(&view->server, &server);
+    }
+    if (!err) {
+        tell(view, server_port(server), content_token(content));
+        err = server_run(server, view->idle_seconds);
+    }
+    server_close(server);
+    content_free(content);
+    return err;
+}
+
+static int choose_front_end(struct view *view, const char *url)
+{
+    const char *host = strstr(url, "://");
+    size_t size = host ? (size_t)(host - url) + 3 + strcspn(host + 3, "/?#") : 0;
+    if (!host || (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) ||
+        size >= sizeof view->origin || strpbrk(url, "\r\n \"'<>")) {
+        return wrong_usage(&verb_view, "--front-end takes a URL, not '%s'", url);
+    }
+    view->front_end = url;
+    snprintf(view->origin, sizeof view->origin, "%.*s", (int)size, url);
+    return STATUS_DONE;
+}
+
+static int take_number(const char *option, const char *text, unsigned long most,
+                       unsigned long *number)
+{
+    char *end;
+    *number = strtoul(text, &end, 10);
+    if (end == text || *end || *number > most) {
+        return wrong_usage(&verb_view, "--%s takes a number up to %lu, not '%s'", option, most,
+                           text);
+    }
+    return STATUS_DONE;
+}
+
+static int parse(int argc, char **argv, struct view *view)
+{
+    static const struct option table[] = {
+        EXPORT_INPUT_OPTIONS,
+        {"front-end", required_argument, NULL, 'u'},
+        {"port", required_argument, NULL, 'P'},
+        {"idle", required_argument, NULL, 'x'},
+        {0},
+    };
+    int letter;
+    unsigned long number = 0;
+    int status = choose_front_end(view, FRONT_END);
+    while (status == STATUS_DONE &&
+           (letter = next_option(&verb_view, argc, argv, EXPORT_INPUT_LETTERS, table)) != -1) {
+        switch (letter) {
+        case 'u':
+            status = choose_front_end(view, optarg);
+            break;
+        case 'P':
+            status = take_number("port", optarg, UINT16_MAX, &number);
+            view->server.port = (uint16_t)number;
+            break;
+        case 'x':
+            status = units_seconds(optarg, UINT32_MAX, &view->idle_seconds)
+                         ? STATUS_DONE
+                         : wrong_usage(&verb_view, "--idle takes a time as 30s or 10m, not '%s'",
+                                       optarg);
+            break;
+        default:
+            status = export_input_option(&verb_view, &view->input, letter, optarg);
+        }
+    }
+    if (status != STATUS_DONE) {
+        return status;
+    }
+    if (optind < argc) {
+        return wrong_usage(&verb_view, "unexpected argument '%s'", argv[optind]);
+    }
+    if (!view->input.input) {
+        return wrong_usage(&verb_view, "-i RECORDING is needed");
+    }
+    return STATUS_DONE;
+}
+
+static int run_verb(int argc, char **argv)
+{
+    static const struct export_format format = {
+        .name = "view", .keeps_times = true, .write = serve};
+    struct view view = {.input = {.wants_code = true}, .order = {&format, {.path = "-"}}};
+    struct sample_sink *sink;
+    int status = parse(argc, argv, &view);
+    if (status == STATUS_DONE) {
+        the_view = &view;
+        int err = source_texts_open(view.input.source_path, &view.order.settings.sources);
+        if (!err) {
+            err = export_sink_new(&view.order, 1, &sink);
+        }
+        if (!err) {
+            err = export_input_run(&view.input, sink);
+        }
+        source_texts_close(view.order.settings.sources);
+        status = err ? STATUS_FAILED : finish_output();
+    }
+    export_input_free(&view.input);
+    return status;
+}
+
+const struct verb verb_view = {
+    .name = "view",
+    .run = run_verb,
+    .usage = "-i RECORDING|DIR [OPTIONS]",
+    .help =
+        "Serves a profile to Firefox Profiler's front end in a browser of this machine: threads\n"
+        "over time, call tree, flame graph, Java source and machine code with their samples.\n"
+        "Nothing but this profile is served, on 127.0.0.1, at a path that nobody can guess.\n"
+        "      --front-end URL       where the front end is (default: " FRONT_END ")\n"
+        "      --port PORT           to listen on (default: any)\n"
+        "      --idle TIME           end after this time without requests\n" //
+    EXPORT_INPUT_HELP,
+};

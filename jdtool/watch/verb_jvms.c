@@ -1,0 +1,182 @@
+/* jdperf jvms: the JVMs of this machine. */
+#include "jdtool/base/array.h"
+#include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
+#include "jdtool/doctor/doctor.h"
+#include "jdtool/live/verbs.h"
+#include "jdtool/watch/labels.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOOK_MS    300 /* how long their processor time is watched */
+#define CGROUP_MAX (64 << 10)
+
+struct jvm_row {
+    pid_t pid;
+    uint64_t cpu_time; /* ns, when it was found; then of the look alone */
+    bool has_cpu_time;
+    char *name;
+};
+
+struct jvm_list {
+    struct jvm_row *rows;
+    uint32_t count, room;
+};
+
+static bool take(void *context, pid_t pid, const char *name)
+{
+    struct jvm_list *list = context;
+    if (array_reserve(&list->rows, list->count, &list->room, sizeof *list->rows)) {
+        return false;
+    }
+    struct jvm_row *row = &list->rows[list->count];
+    *row = (struct jvm_row){.pid = pid, .name = strdup(name)};
+    row->has_cpu_time = process_cpu_time(pid, &row->cpu_time);
+    list->count += row->name != NULL;
+    return row->name != NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct jvm_row *x = a, *y = b;
+    if (x->cpu_time != y->cpu_time) {
+        return x->cpu_time > y->cpu_time ? -1 : 1;
+    }
+    return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static void read_container(const struct live_process *process, char container[16])
+{
+    char unit[LABEL_VALUE_MAX];
+    bool is_pod;
+    size_t size;
+    char *cgroup = process_read_all(process, "cgroup", CGROUP_MAX, &size);
+    labels_from_cgroup(cgroup ? cgroup : "", unit, container, &is_pod);
+    free(cgroup);
+}
+
+/* Why record -p would not get far, "yes" where it would. */
+static const char *can_be_profiled(const struct target *target)
+{
+    char path[PATH_MAX];
+    if (geteuid() != 0 && geteuid() != target->uid) {
+        return "with sudo";
+    }
+    if (target_agent(target, path)) {
+        return "yes"; /* it needs no attaching */
+    }
+    if (process_is_stopped(&target->process)) {
+        return "no: stopped";
+    }
+    if (process_has_argument(&target->process, "-XX:+DisableAttachMechanism")) {
+        return "no: refuses attach";
+    }
+    return target_listens(target) ? "yes" : "no: starting";
+}
+
+static void print_row(const struct jvm_row *row, double seconds)
+{
+    struct target target = NO_TARGET;
+    char java[16] = "?", container[16] = "", cpu[16] = "?";
+    const char *user = "?", *profile = "with sudo";
+    if (target_open(&target, row->pid) == 0) {
+        user = doctor_user(target.uid);
+        profile = can_be_profiled(&target);
+        read_container(&target.process, container);
+        if (target.java) {
+            snprintf(java, sizeof java, "%d", target.java);
+        }
+    }
+    if (row->has_cpu_time) {
+        snprintf(cpu, sizeof cpu, "%.0f%%", (double)row->cpu_time / 1e7 / seconds);
+    }
+    printf("%8d  %-10.10s %4s %6s  %-12s  %-19s  ", (int)row->pid, user, java, cpu,
+           *container ? container : "-", profile);
+    text_print(stdout, row->name);
+    putchar('\n');
+    target_close(&target);
+}
+
+/* Processes called java that we may not look into: by what kills a guess, their name. */
+static uint32_t count_hidden(void)
+{
+    DIR *processes = opendir("/proc");
+    const struct dirent *entry;
+    uint32_t count = 0;
+    while (processes && (entry = readdir(processes))) {
+        char *end = NULL;
+        long pid = strtol(entry->d_name, &end, 10);
+        struct live_process process;
+        char text[64];
+        if (*end || pid <= 0 || process_open((pid_t)pid, &process) != 0) {
+            continue;
+        }
+        count += process_read(&process, "comm", text, sizeof text) > 0 &&
+                 strcmp(text, "java\n") == 0 && process_read(&process, "maps", text, 2) < 0;
+        process_close(&process);
+    }
+    if (processes) {
+        closedir(processes);
+    }
+    return count;
+}
+
+static int run(const struct live_verb *verb, int argc, char **argv)
+{
+    static const struct option table[] = {{0}};
+    struct jvm_list list = {0};
+    struct waiting waiting;
+    if (live_option(verb, argc, argv, "", table) != -1) {
+        return STATUS_USAGE;
+    }
+    if (optind < argc) {
+        return live_wrong_usage(verb, "unknown argument: ", argv[optind], "");
+    }
+    if (waiting_start(&waiting)) {
+        return STATUS_FAILED;
+    }
+    int64_t begin = now_ms();
+    target_walk(take, &list);
+    if (list.count > 0) {
+        wait_ms(&waiting, LOOK_MS);
+    }
+    for (uint32_t i = 0; i < list.count; i++) {
+        uint64_t before = list.rows[i].cpu_time, now = 0;
+        list.rows[i].has_cpu_time &= process_cpu_time(list.rows[i].pid, &now);
+        list.rows[i].cpu_time = list.rows[i].has_cpu_time && now > before ? now - before : 0;
+    }
+    double seconds = (double)(now_ms() - begin) / 1000;
+    if (list.count > 0) {
+        qsort(list.rows, list.count, sizeof *list.rows, compare);
+        printf("%8s  %-10s %4s %6s  %-12s  %-19s  %s\n", "PID", "USER", "JDK", "CPU", "CONTAINER",
+               "CAN BE PROFILED", "NAME");
+    }
+    for (uint32_t i = 0; i < list.count; i++) {
+        print_row(&list.rows[i], seconds);
+        free(list.rows[i].name);
+    }
+    free(list.rows);
+    uint32_t hidden = count_hidden();
+    if (hidden > 0) {
+        info_message("%u more java processes belong to others: root sees them", hidden);
+    } else if (list.count == 0) {
+        info_message("no JVM runs here");
+    }
+    return waiting.ended_by ? 128 + waiting.ended_by : finish_output();
+}
+
+const struct live_verb live_jvms = {
+    .name = "jvms",
+    .run = run,
+    .hint = "",
+    .help = "usage: jdperf jvms\n"
+            "\n"
+            "Lists the JVMs of this machine, the busiest first: process id, user, JDK, how much\n"
+            "of a processor it uses now, container, whether jdperf record -p can profile it, and\n"
+            "its main class or jar with its arguments. Wherever jdperf wants a process id, a part\n"
+            "of such a name does as well, if it is part of one JVM's name only.\n",
+};

@@ -1,0 +1,613 @@
+/* The command lines of jdperf watch, and of the process that it starts for each JVM. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/units.h"
+#include "jdtool/live/verbs.h"
+#include "jdtool/watch/doors.h"
+#include "jdtool/watch/watch.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { WORDS_MAX = 64, LINES_MAX = 8192, HEADERS_MAX = 32, KEPT_MAX = 32 };
+
+/* 49 Hz is no divisor of what programs do in even milliseconds. */
+enum { USER_CPU_MAX = 100 };
+enum { FREQUENCY = 49, SLICE = 15, SLICE_MAX = 3600, STACK_SIZE = 65528, CPU_MAX = 10 };
+#define MEMORY_MAX (UINT64_C(256) << 20)
+#define SPOOL      (UINT64_C(64) << 20)
+
+static const struct option options_table[] = {
+    {"pid", required_argument, NULL, 'p'},
+    {"all", no_argument, NULL, 'a'},
+    {"match", required_argument, NULL, 'M'},
+    {"slice", required_argument, NULL, 's'},
+    {"frequency", required_argument, NULL, 'F'},
+    {"event", required_argument, NULL, 'e'},
+    {"stack-size", required_argument, NULL, 'S'},
+    {"mmap-pages", required_argument, NULL, 'm'},
+    {"output", required_argument, NULL, 'o'},
+    {"keep", required_argument, NULL, 'k'},
+    {"push", required_argument, NULL, 'P'},
+    {"header", required_argument, NULL, 'H'},
+    {"ca", required_argument, NULL, 'C'},
+    {"spool", required_argument, NULL, 'O'},
+    {"label", required_argument, NULL, 'l'},
+    {"threads", no_argument, NULL, 't'},
+    {"listen", required_argument, NULL, 'L'},
+    {"status", no_argument, NULL, 'T'},
+    {"name", required_argument, NULL, 'n'},
+    {"duration", required_argument, NULL, 'd'},
+    {"max-cpu", required_argument, NULL, 'c'},
+    {"max-cpu-user", required_argument, NULL, 'u'},
+    {"service-from", required_argument, NULL, 'f'},
+    {"max-memory", required_argument, NULL, 'r'},
+    {"agent-options", required_argument, NULL, 'A'},
+    {0},
+};
+
+struct parse {
+    const struct live_verb *verb;
+    struct watch_options options;
+    int pids[WATCHED_MAX + 1];
+    size_t pid_count, label_count, url_count, header_count;
+    const char *labels[LABELS_MAX + 1];
+    const char *urls[WORDS_MAX + 1];
+    const char *headers[HEADERS_MAX + 1];
+    char *kept[KEPT_MAX]; /* texts of files and of the environment */
+    size_t kept_count;
+    bool all, status;
+};
+
+/* ---- Values ---- */
+
+static int wrong(const struct parse *parse, const char *what, const char *value)
+{
+    return live_wrong_usage(parse->verb, what, value, "");
+}
+
+static int take_number(const struct parse *parse, const char *what, const char *text, uint64_t most,
+                       unsigned *number)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || value == 0 || value > most) {
+        return wrong(parse, what, text);
+    }
+    *number = (unsigned)value;
+    return STATUS_DONE;
+}
+
+static int take_seconds(const struct parse *parse, const char *what, const char *text,
+                        unsigned most, unsigned *seconds)
+{
+    return units_seconds(text, most, seconds) ? STATUS_DONE : wrong(parse, what, text);
+}
+
+static int take_size(const struct parse *parse, const char *what, const char *text, uint64_t *bytes)
+{
+    return units_size(text, bytes) ? STATUS_DONE : wrong(parse, what, text);
+}
+
+/* "24h", "90m", "7d", or a size. */
+static int take_keep(struct parse *parse, const char *text)
+{
+    struct slice_files_options *files = &parse->options.files;
+    unsigned seconds;
+    /* A bare number would be either. */
+    if (!isdigit((unsigned char)text[strlen(text) - (*text != 0)]) &&
+        units_seconds(text, UINT_MAX, &seconds)) {
+        files->keep_seconds = seconds;
+        files->keep_bytes = 0;
+        return STATUS_DONE;
+    }
+    files->keep_seconds = 0;
+    return take_size(parse, "keep a time as 24h or a size as 2G, not ", text, &files->keep_bytes);
+}
+
+static int take_pids(struct parse *parse, const char *text)
+{
+    for (const char *at = text; *at; at += *at == ',') {
+        char *end;
+        long pid = strtol(at, &end, 10);
+        if (end == at || (*end && *end != ',') || pid <= 0 || pid > INT_MAX) {
+            return wrong(parse, "-p wants process numbers, not ", text);
+        }
+        if (parse->pid_count == WATCHED_MAX) {
+            return wrong(parse, "too many processes: ", text);
+        }
+        parse->pids[parse->pid_count++] = (int)pid;
+        at = end;
+    }
+    return STATUS_DONE;
+}
+
+static int take_label(struct parse *parse, const char *text)
+{
+    if (!label_is_valid(text)) {
+        return wrong(parse, "a label is NAME=VALUE, its name of letters, digits and _, not ", text);
+    }
+    if (parse->label_count == LABELS_MAX) {
+        return wrong(parse, "too many labels: ", text);
+    }
+    parse->labels[parse->label_count++] = text;
+    return STATUS_DONE;
+}
+
+static int add_url(struct parse *parse, const char *text)
+{
+    char shown[256];
+    push_url_shown(text, shown, sizeof shown);
+    if (!push_protocol_of(text)) {
+        return wrong(parse,
+                     "--push wants pyroscope+http(s)://HOST…, otlp+http(s)://…, "
+                     "parca+http(s)://… or @FILE with such lines, not ",
+                     shown);
+    }
+    if (parse->url_count == WORDS_MAX) {
+        return wrong(parse, "too many servers: ", shown);
+    }
+    parse->urls[parse->url_count++] = text;
+    return STATUS_DONE;
+}
+
+/* What it is like is not told: it may be a secret. */
+static int add_header(struct parse *parse, const char *text)
+{
+    if (!strchr(text, ':') || strpbrk(text, "\r\n")) {
+        return wrong(parse, "a header is 'NAME: VALUE', or @FILE with such lines", "");
+    }
+    if (parse->header_count == HEADERS_MAX) {
+        return wrong(parse, "too many headers", "");
+    }
+    parse->headers[parse->header_count++] = text;
+    return STATUS_DONE;
+}
+
+/* Each word, up to one of these ends, of a text that is kept. */
+static int add_words(struct parse *parse, char *text, const char *ends,
+                     int (*add)(struct parse *parse, const char *text))
+{
+    int status = STATUS_DONE;
+    char *rest = text;
+    char *word;
+    while (!status && (word = strsep(&rest, ends))) {
+        status = *word ? add(parse, word) : STATUS_DONE;
+    }
+    return status;
+}
+
+/* Lines of a file, so that a password or token is in no command line. */
+static int read_lines(struct parse *parse, const char *path,
+                      int (*add)(struct parse *parse, const char *text))
+{
+    char *text = parse->kept_count < KEPT_MAX ? malloc(LINES_MAX + 1) : NULL;
+    int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd >= 0 ? read(fd, text, LINES_MAX + 1) : -1;
+    int err = n < 0 ? errno : n > LINES_MAX ? EFBIG : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (text) {
+        parse->kept[parse->kept_count++] = text;
+    }
+    if (err || !text) {
+        error_message("failed to read %s: %s", path, strerror(err));
+        return STATUS_FAILED;
+    }
+    text[n] = '\0';
+    return add_words(parse, text, "\r\n", add);
+}
+
+static int take_url(struct parse *parse, const char *text)
+{
+    return *text == '@' ? read_lines(parse, text + 1, add_url) : add_url(parse, text);
+}
+
+static int take_header(struct parse *parse, const char *text)
+{
+    return *text == '@' ? read_lines(parse, text + 1, add_header) : add_header(parse, text);
+}
+
+/* JDPERF_PUSH: servers, with blanks between, where the command line names none. */
+static int take_environment(struct parse *parse)
+{
+    const char *urls = getenv("JDPERF_PUSH");
+    if (parse->url_count || !urls || !*urls) {
+        return STATUS_DONE;
+    }
+    char *copy = parse->kept_count < KEPT_MAX ? strdup(urls) : NULL;
+    if (!copy) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    parse->kept[parse->kept_count++] = copy;
+    return add_words(parse, copy, " \t\n", add_url);
+}
+
+static void warn_of_open_secrets(const struct parse *parse)
+{
+    bool has_secret = false;
+    char shown[256];
+    for (size_t i = 0; i < parse->header_count; i++) {
+        has_secret |= strncasecmp(parse->headers[i], "authorization:", 14) == 0;
+    }
+    for (size_t i = 0; i < parse->url_count; i++) {
+        if (push_url_is_open(parse->urls[i], has_secret)) {
+            push_url_shown(parse->urls[i], shown, sizeof shown);
+            warning_message("%s: credentials go there unencrypted: use https", shown);
+        }
+    }
+}
+
+static int take_stack_size(struct parse *parse, const char *text)
+{
+    static const char what[] = "the stack size must be a multiple of 8 up to 65528: ";
+    uint64_t size;
+    if (!units_size(text, &size) || size > 65528 || size % 8) {
+        return wrong(parse, what, text);
+    }
+    parse->options.jvm.stack_size = (unsigned)size;
+    return STATUS_DONE;
+}
+
+static int take_service_from(struct parse *parse, const char *text)
+{
+    if (!labels_service_from_is_valid(text)) {
+        return wrong(parse, "--service-from wants some of unit,container,env, not ", text);
+    }
+    parse->options.jvm.service_from = text;
+    return STATUS_DONE;
+}
+
+static int take_format(struct parse *parse, const char *text)
+{
+    struct watch_jvm_options *jvm = &parse->options.jvm;
+    const struct export_format *format = export_format_of(text);
+    if (!format || jvm->format_count == SLICE_FORMATS_MAX) {
+        return wrong(parse, "unknown format: ", text);
+    }
+    jvm->formats[jvm->format_count++] = format;
+    return STATUS_DONE;
+}
+
+/* ---- Options ---- */
+
+static int take_profile_option(struct parse *parse, int letter)
+{
+    struct watch_jvm_options *jvm = &parse->options.jvm;
+    switch (letter) {
+    case 's':
+        return take_seconds(parse,
+                            "a slice is a time in whole seconds, 1 h at most, as 15s: ", optarg,
+                            SLICE_MAX, &jvm->slice);
+    case 'F':
+        return take_number(parse, "frequency must be a number up to 10000: ", optarg, 10000,
+                           &jvm->frequency);
+    case 'e':
+        jvm->event = optarg;
+        return STATUS_DONE;
+    case 'S':
+        return take_stack_size(parse, optarg);
+    case 'm':
+        jvm->buffer = optarg;
+        return STATUS_DONE;
+    case 'c':
+        return take_number(parse, "a share of a processor is a number of percent: ", optarg, 10000,
+                           &jvm->cpu_max);
+    case 'r':
+        return take_size(parse, "memory is a size as 256M, not ", optarg, &jvm->memory_max);
+    case 'A':
+        jvm->agent_options = optarg;
+        return STATUS_DONE;
+    case 't':
+        jvm->threads = true;
+        return STATUS_DONE;
+    case 'l':
+        return take_label(parse, optarg);
+    default:
+        return STATUS_USAGE;
+    }
+}
+
+static int take_option(struct parse *parse, int letter)
+{
+    struct watch_options *options = &parse->options;
+    uint64_t bytes;
+    int status;
+    switch (letter) {
+    case 'p':
+        return take_pids(parse, optarg);
+    case 'a':
+        parse->all = true;
+        return STATUS_DONE;
+    case 'M':
+        options->match = optarg;
+        return STATUS_DONE;
+    case 'o':
+        options->files.directory = optarg;
+        return STATUS_DONE;
+    case 'k':
+        return take_keep(parse, optarg);
+    case 'P':
+        return take_url(parse, optarg);
+    case 'H':
+        return take_header(parse, optarg);
+    case 'C':
+        options->push.ca = optarg;
+        return STATUS_DONE;
+    case 'O':
+        status = take_size(parse, "a spool is a size as 64M, not ", optarg, &bytes);
+        options->push.spool = status ? 0 : (size_t)bytes;
+        return status;
+    case 'L':
+        options->listen = optarg;
+        return STATUS_DONE;
+    case 'T':
+        parse->status = true;
+        return STATUS_DONE;
+    case 'n':
+        options->name = optarg;
+        return STATUS_DONE;
+    case 'u':
+        return take_number(parse, "a share of a processor is a number of percent: ", optarg, 100000,
+                           &options->user_cpu_max);
+    case 'f':
+        return take_service_from(parse, optarg);
+    case 'd':
+        return take_seconds(parse, "duration is a time in whole seconds, as 30s or 12h: ", optarg,
+                            INT_MAX, &options->duration);
+    default:
+        return take_profile_option(parse, letter);
+    }
+}
+
+/* Which exports the destinations want. */
+static void choose_formats(struct parse *parse)
+{
+    struct watch_options *options = &parse->options;
+    bool pprof = options->files.directory != NULL;
+    bool otlp = false;
+    for (size_t i = 0; i < parse->url_count; i++) {
+        const char *format = push_protocol_of(parse->urls[i])->format;
+        pprof |= strcmp(format, "pprof") == 0;
+        otlp |= strcmp(format, "otlp") == 0;
+    }
+    if (pprof) {
+        options->jvm.formats[options->jvm.format_count++] = export_format_of("pprof");
+    }
+    if (otlp) {
+        options->jvm.formats[options->jvm.format_count++] = export_format_of("otlp");
+    }
+}
+
+static int check_together(struct parse *parse, int argc, char **argv)
+{
+    struct watch_options *options = &parse->options;
+    if (optind < argc) {
+        char shown[256];
+        push_url_shown(argv[optind], shown, sizeof shown);
+        return live_wrong_usage(parse->verb, "unexpected word: ", shown, parse->verb->hint);
+    }
+    if (parse->pid_count && (parse->all || options->match)) {
+        return live_wrong_usage(parse->verb, "-p excludes -a and --match", "", "");
+    }
+    for (const char *at = options->name; *at; at++) {
+        if (!isalnum((unsigned char)*at) && !strchr("-_.", *at)) {
+            return wrong(parse, "a watch's name has letters, digits, - _ . alone, not ",
+                         options->name);
+        }
+    }
+    if (strlen(options->name) > 32) {
+        return wrong(parse, "a watch's name has 32 letters at most: ", options->name);
+    }
+    if (!options->files.directory && parse->url_count == 0) {
+        options->files.directory = "jdperf.watch";
+    }
+    if (parse->pid_count) {
+        options->pids = parse->pids;
+    }
+    choose_formats(parse);
+    return STATUS_DONE;
+}
+
+static struct parse *new_parse(const struct live_verb *verb)
+{
+    struct parse *parse = calloc(1, sizeof *parse);
+    if (!parse) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return NULL;
+    }
+    parse->verb = verb;
+    parse->options = (struct watch_options){
+        .name = "",
+        .user_cpu_max = USER_CPU_MAX,
+        .jvm =
+            {
+                .service_from = LABELS_SERVICE_FROM,
+                .share = -1,
+                .slice = SLICE,
+                .frequency = FREQUENCY,
+                .stack_size = STACK_SIZE,
+                .cpu_max = CPU_MAX,
+                .memory_max = MEMORY_MAX,
+                .agent_options = "",
+                .out = -1,
+                .labels = parse->labels,
+            },
+        .files = {.keep_seconds = 86400},
+        .push = {.urls = parse->urls, .headers = parse->headers, .spool = SPOOL},
+    };
+    return parse;
+}
+
+static void free_parse(struct parse *parse)
+{
+    for (size_t i = 0; parse && i < parse->kept_count; i++) {
+        free(parse->kept[i]);
+    }
+    free(parse);
+}
+
+static int run_watch(const struct live_verb *verb, int argc, char **argv)
+{
+    struct parse *parse = new_parse(verb);
+    int status = parse ? STATUS_DONE : STATUS_FAILED;
+    int letter;
+    while (!status &&
+           (letter = live_option(verb, argc, argv, "p:aF:e:m:o:d:", options_table)) != -1) {
+        status = take_option(parse, letter);
+    }
+    status = status ? status : take_environment(parse);
+    status = status ? status : check_together(parse, argc, argv);
+    if (!status && parse->status) {
+        status = doors_ask(parse->options.name) ? STATUS_FAILED : finish_output();
+    } else if (!status) {
+        warn_of_open_secrets(parse);
+        status = watch(&parse->options);
+    }
+    free_parse(parse);
+    return status;
+}
+
+const struct live_verb live_watch = {
+    .name = "watch",
+    .run = run_watch,
+    .hint = " (jdperf watch --help lists them)",
+    .help = "usage: jdperf watch [OPTION…]\n"
+            "       jdperf watch --status\n"
+            "\n"
+            "Profiles the JVMs of this machine continuously: running ones, later ones, and\n"
+            "those in containers, as far as you have the rights (root: all). It writes or\n"
+            "pushes a profile of each JVM at regular intervals. Only the agent runs in a JVM,\n"
+            "and its session ends with the watch, however that ends.\n"
+            "\n"
+            "  -p, --pid PID       only these JVMs (may be repeated, or PID,PID)\n"
+            "  -a, --all           all JVMs of the machine (the default)\n"
+            "      --match NAME    JVMs whose main class or arguments contain NAME\n"
+            "      --slice TIME    length of a profile (default: 15s)\n"
+            "  -F, --frequency HZ  samples per second and CPU (default: 49)\n"
+            "  -e, --event EVENT   event to sample (default: cycles; cpu-clock if the machine\n"
+            "                      has no counters)\n"
+            "      --stack-size N  bytes of stack to copy (default: 65528)\n"
+            "  -m, --mmap-pages SIZE  perf's buffer per CPU (default: 2M for root, else perf's\n"
+            "                      own)\n"
+            "  -o DIR              write profiles as files, for go tool pprof and others;\n"
+            "                      without --push the default is jdperf.watch\n"
+            "      --keep TIME|SIZE  how long, or how much, to keep files (default: 24h)\n"
+            "      --push URL|@FILE  push to a server (may be repeated): https, or\n"
+            "                      pyroscope+http://HOST:4040, otlp+http://HOST:4318,\n"
+            "                      parca+http://HOST:7070; @FILE: the lines of a file\n"
+            "                      (default: $JDPERF_PUSH)\n"
+            "      --header LINE|@FILE  add a header to each request; @FILE: the lines of a file\n"
+            "      --ca FILE       certificates to trust (default: the system's)\n"
+            "      --spool SIZE    memory for profiles that a server has not yet accepted\n"
+            "                      (default: 64M); the oldest are dropped when it is full\n"
+            "      --label NAME=VALUE  add a label to each profile, beside service_name,\n"
+            "                      main_class, container, pod, unit, host, pid; an empty value\n"
+            "                      removes one\n"
+            "      --service-from LIST  what names the service, the first that exists of env\n"
+            "                      (OTEL_SERVICE_NAME, which the JVM's user sets), unit and\n"
+            "                      container (default: env,unit)\n"
+            "      --threads       keep threads apart in files, Pyroscope and Parca, which then\n"
+            "                      have a series per name (OpenTelemetry always has them); with\n"
+            "                      whole names, virtual threads and the program's labels\n"
+            "      --listen [ADDRESS:]PORT  serve metrics for Prometheus at /metrics (ADDRESS:\n"
+            "                      127.0.0.1)\n"
+            "      --max-cpu PERCENT  limit per JVM, in percent of one CPU; beyond it the JVM is\n"
+            "                      not sampled for the rest of 15 seconds (default: 10)\n"
+            "      --max-cpu-user PERCENT  the same limit for all JVMs of a user together\n"
+            "                      (default: 100)\n"
+            "      --max-memory SIZE  limit per JVM; beyond it the process for that JVM restarts\n"
+            "                      (default: 256M)\n"
+            "  -d, --duration TIME  end after this time, such as 30s or 12h\n"
+            "      --agent-options LIST  key=value,… for the agent\n"
+            "      --status        show the state of the running watch\n"
+            "      --name NAME     name of this watch, if you run several\n"
+            "\n"
+            "Exit status: 0 when it was ended, 1 failed, 2 wrong usage.\n",
+};
+
+/* ---- The process for one JVM ---- */
+
+static int take_inner_option(struct parse *parse, int letter)
+{
+    unsigned number = 0;
+    int status;
+    switch (letter) {
+    case 'p':
+        parse->options.jvm.jvm = optarg;
+        return STATUS_DONE;
+    case 'o':
+        status = take_number(parse, "no descriptor: ", optarg, INT_MAX, &number);
+        parse->options.jvm.out = (int)number;
+        return status;
+    case 'f':
+        return take_format(parse, optarg);
+    case 'H':
+        status = take_number(parse, "no descriptor: ", optarg, INT_MAX, &number);
+        parse->options.jvm.share = (int)number;
+        return status;
+    case 'n':
+        return take_service_from(parse, optarg);
+    default:
+        return take_profile_option(parse, letter);
+    }
+}
+
+static int run_watch_jvm(const struct live_verb *verb, int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"pid", required_argument, NULL, 'p'},
+        {"out", required_argument, NULL, 'o'},
+        {"format", required_argument, NULL, 'f'},
+        {"slice", required_argument, NULL, 's'},
+        {"frequency", required_argument, NULL, 'F'},
+        {"event", required_argument, NULL, 'e'},
+        {"stack-size", required_argument, NULL, 'S'},
+        {"mmap-pages", required_argument, NULL, 'm'},
+        {"label", required_argument, NULL, 'l'},
+        {"threads", no_argument, NULL, 't'},
+        {"max-cpu", required_argument, NULL, 'c'},
+        {"share", required_argument, NULL, 'H'},
+        {"service-from", required_argument, NULL, 'n'},
+        {"max-memory", required_argument, NULL, 'r'},
+        {"agent-options", required_argument, NULL, 'A'},
+        {0},
+    };
+    struct parse *parse = new_parse(verb);
+    int status = parse ? STATUS_DONE : STATUS_FAILED;
+    int letter;
+    while (!status && (letter = live_option(verb, argc, argv, "", table)) != -1) {
+        status = take_inner_option(parse, letter);
+    }
+    const struct watch_jvm_options *jvm = parse ? &parse->options.jvm : NULL;
+    if (!status && (!jvm->jvm || jvm->out < 0 || jvm->format_count == 0)) {
+        status = live_wrong_usage(verb, "jdperf watch starts this", "", "");
+    }
+    if (!status) {
+        /* perf and the guardian must not hold it open. */
+        fcntl(jvm->out, F_SETFD, FD_CLOEXEC);
+        if (jvm->share >= 0) {
+            fcntl(jvm->share, F_SETFD, FD_CLOEXEC);
+        }
+        status = watch_jvm(jvm);
+    }
+    free_parse(parse);
+    return status;
+}
+
+const struct live_verb live_watch_jvm = {
+    .name = "watch-jvm",
+    .run = run_watch_jvm,
+    .hint = "",
+    .help = "usage: jdtool live watch-jvm OPTION…\n"
+            "\n"
+            "What jdperf watch starts for each JVM: it hands its slices over through a pipe.\n",
+};

@@ -1,0 +1,307 @@
+/*
+ * What the scorecard calls good, fair and bad, on recordings made by hand that are as wrong as real
+ * ones were: it is held against what the kernel accounted to each JVM, not against what the
+ * recording knows. (That functions of one name in two libraries are told apart is a matter of
+ * names, which no count shows: unit.export_test.)
+ */
+#include "jdtool/base/verb.h"
+#include "jdtool/score/scorecard_private.h"
+#include "tests/recording_files.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+enum { PERIOD = 10000000 }; /* 10 ms */
+
+#define LIBC    UINT64_C(0x7f0000100000)
+#define LIBRARY UINT64_C(0x7f0000200000)
+
+/* ---- The rule for time ---- */
+
+static void test_time_is_judged_by_its_share_and_by_chance(void **state)
+{
+    static const struct {
+        uint64_t samples;
+        double accounted, more; /* s */
+        enum verdict verdict;
+    } cases[] = {
+        {5000, 50, 0, VERDICT_GOOD},  {5000, 52, 0, VERDICT_GOOD}, /* 96 % */
+        {5000, 60, 0, VERDICT_FAIR},                               /* 83 % */
+        {5000, 40, 0, VERDICT_FAIR},                               /* 125 % */
+        {5000, 40, 10, VERDICT_GOOD},                              /* 100 % to 125 % */
+        {5000, 20, 0, VERDICT_BAD},                                /* 250 % */
+        {2000, 50, 0, VERDICT_BAD},                                /* 40 % */
+        {0, 50, 0, VERDICT_BAD},                                   /* nothing at all */
+        {900, 10, 0, VERDICT_GOOD}, /* 90 %: 1,000 samples vary by 9 % */
+        {85, 1, 0, VERDICT_GOOD},   /* 85 %, of 100 samples */
+        {45, 1, 0, VERDICT_FAIR},   /* 45 %: may be 66, cannot be 95 */
+        {25, 1, 0, VERDICT_BAD},    /* 25 %, which cannot be 50 */
+        {0, 0.02, 0, VERDICT_GOOD}, /* of two samples none: that happens */
+        {3, 0, 0, VERDICT_EMPTY},   /* it had no time to compare with */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct time_account time = {.is_known = true,
+                                    .ns = (uint64_t)(cases[i].accounted * 1e9),
+                                    .more = (uint64_t)(cases[i].more * 1e9),
+                                    .samples = cases[i].samples,
+                                    .weight = cases[i].samples * PERIOD,
+                                    .period = PERIOD};
+        enum verdict verdict = judge_time(&time);
+        if (verdict != cases[i].verdict) {
+            fail_msg("case %zu is %s", i, verdict_name(verdict));
+        }
+        time.is_known = false;
+        assert_int_equal(judge_time(&time), VERDICT_EMPTY);
+    }
+}
+
+/* ---- The file ---- */
+
+static void write_times(void **state, const char *text)
+{
+    scratch_write(scratch_path(state, "times"), text);
+}
+
+static void test_times_are_written_and_read(void **state)
+{
+    static const struct processor_time given[] = {
+        {.pid = 7, .is_known = true, .ns = 123456789012, .more = 5}, {.pid = 8}};
+    struct processor_time *times;
+    assert_int_equal(processor_times_write(scratch_path(state, "times"), given, 2), 0);
+    assert_int_equal(processor_times_read(scratch_path(state, "times"), &times), 2);
+    assert_int_equal(times[0].pid, 7);
+    assert_true(times[0].is_known);
+    assert_true(times[0].ns == 123456789012);
+    assert_int_equal(times[0].more, 5);
+    assert_int_equal(times[1].pid, 8);
+    assert_false(times[1].is_known);
+    free(times);
+    /* Somebody else's: what is no line of ours is passed over, what is no file not read. */
+    write_times(state, "7 1\n\n9 2 3 4\nx\n-\n11 nobody\n10 5 6\n");
+    assert_int_equal(processor_times_read(scratch_path(state, "times"), &times), 1);
+    assert_int_equal(times[0].pid, 10);
+    free(times);
+    assert_int_equal(processor_times_read(scratch_path(state, "none"), &times), -ENOENT);
+    assert_int_equal(mkfifo(scratch_path(state, "pipe"), 0600), 0);
+    assert_int_equal(processor_times_read(scratch_path(state, "pipe"), &times), -EINVAL);
+    assert_int_equal(symlink("times", scratch_path(state, "link")), 0);
+    assert_int_equal(processor_times_read(scratch_path(state, "link"), &times), -ELOOP);
+}
+
+/* ---- Recordings ---- */
+
+/* Of cpu-clock, 10 ms a sample, of a JVM with a dump, with libc and a library that is not there. */
+static struct perf_file begin_recording(void **state)
+{
+    struct perf_file file = recording();
+    file.attrs[0].type = PERF_TYPE_SOFTWARE;
+    file.attrs[0].config = PERF_COUNT_SW_CPU_CLOCK;
+    file.attrs[0].sample_period = PERIOD;
+    write_simple_dump(state);
+    put_mmap2(&file, PID, 0, CODE, 0x20000, "//anon");
+    put_mmap2(&file, PID, 0, LIBC, 0x1000, "/no/libc.so.6");
+    put_mmap2(&file, PID, 0, LIBRARY, 0x1000, "/no/library.so");
+    put_mmap2(&file, PID, 0, 0x7f0000300000, 0x1000, "/no/libjvm.so");
+    put_marker(&file, state);
+    return file;
+}
+
+/* So many samples whose stacks have the innermost address, and from libc on reach their root. */
+static void put_samples(struct perf_file *file, uint32_t count, uint64_t address, bool rooted)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t chain[] = {PERF_CONTEXT_USER, address, LIBC + 0x10};
+        put_sample(file, PID, 1000200 + i % 100, chain, rooted ? 3 : 2);
+    }
+}
+
+/* Injects it, and frees it; "times" is what the kernel accounted, NULL: not known. The scorecard.
+ */
+static const char *card_of(void **state, struct perf_file *file, const char *times)
+{
+    static char text[16384];
+    char paths[4][256];
+    static const char *const names[] = {"p.data", "r.data", "card.json", "times"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s", scratch_path(state, names[i]));
+    }
+    char *arguments[] = {"inject",      "-q",     "-i",
+                         paths[0],      "-o",     paths[1],
+                         "--scorecard", paths[2], times ? "--processor-time" : NULL,
+                         paths[3],      NULL};
+    if (times) {
+        write_times(state, times);
+    }
+    perf_file_write(file, paths[0]);
+    free(file->records);
+    optind = 0;
+    assert_int_equal(verb_inject.run(times ? 10 : 8, arguments), STATUS_DONE);
+    FILE *in = fopen(paths[2], "r");
+    assert_non_null(in);
+    text[fread(text, 1, sizeof text - 1, in)] = '\0';
+    fclose(in);
+    return text;
+}
+
+#define assert_says(text, words)                                                                   \
+    do {                                                                                           \
+        if (!strstr((text), (words))) {                                                            \
+            fail_msg("no %s in %s", (words), (text));                                              \
+        }                                                                                          \
+    } while (0)
+
+static void test_a_whole_profile_is_good(void **state)
+{
+    struct perf_file file = begin_recording(state);
+    put_samples(&file, 1000, CODE, true);
+    const char *card = card_of(state, &file, "4242 10100000000 0\n7 100000000 0\n");
+    assert_says(card, "\"verdict\": \"good\"");
+    assert_says(card, "\"verdict_reason\": \"\"");
+    assert_says(card, "\"time_accounted_share\": 0.980392,");
+    assert_says(card, "{\"accounted\": 10200000000, \"at_most_more\": 0, "
+                      "\"in_profile\": 10000000000, \"samples\": 1000, \"jvms_unknown\": 0}");
+    assert_says(card, "{\"pid\": 4242, \"time_accounted_share\": 0.990099, \"dump\": ");
+}
+
+/* Where nobody has read the clocks nothing is held against the profile, and it says so. */
+static void test_time_that_is_not_known_is_not_judged(void **state)
+{
+    static const char *const times[] = {NULL, "", "4242 unknown\n", "77 5000000000 0\n"};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        struct perf_file file = begin_recording(state);
+        put_samples(&file, 1000, CODE, true);
+        const char *card = card_of(state, &file, times[i]);
+        if (i < 3) {
+            assert_says(card, "\"verdict\": \"good\"");
+            assert_says(card, "\"time_accounted_share\": null,");
+        } else { /* a JVM that has no sample at all */
+            assert_says(card, "\"verdict\": \"bad\"");
+            assert_says(card, "of 5.00 s of processor time 0.00 s are in the profile");
+        }
+        assert_true(strstr(card, "\"jvms_unknown\": 1") ? i == 2 : i != 2);
+    }
+    /* Nor where the event leaves the kernel's time out. */
+    struct perf_file file = begin_recording(state);
+    file.attrs[0].exclude_kernel = 1;
+    put_samples(&file, 100, CODE, true);
+    const char *card = card_of(state, &file, "4242 10000000000 0\n");
+    assert_says(card, "\"verdict\": \"good\"");
+    assert_says(card, "\"time_accounted_share\": null,");
+}
+
+/* What perf on tasks saw of threads that live for 5 ms (149 samples of main's, 2 of theirs, where
+ * there were 313 and 720): all stacks whole, all names there. */
+static void test_short_threads_without_samples_are_bad(void **state)
+{
+    struct perf_file file = begin_recording(state);
+    put_samples(&file, 151, CODE, true);
+    const char *card = card_of(state, &file, "4242 10330000000 0\n");
+    assert_says(card, "\"verdict\": \"bad\"");
+    assert_says(card, "\"verdict_reason\": \"of 10.33 s of processor time 1.51 s are in the "
+                      "profile\"");
+    assert_says(card, "\"unnamed_frames_share\": 0.000000");
+    assert_says(card, "\"rooted_share\": 1.000000");
+    assert_says(card, "process 4242: of 10.33 s of processor time 1.51 s");
+}
+
+/* The recording loses a living JVM: from then on it knows nothing of its process, as if that had
+ * become another program. */
+static void test_a_jvm_that_is_lost_is_bad(void **state)
+{
+    struct perf_file file = begin_recording(state);
+    put_samples(&file, 622, CODE, true);
+    put_comm(&file, PID, PID, 1000400, "java", true);
+    for (uint32_t i = 0; i < 364; i++) {
+        uint64_t chain[] = {PERF_CONTEXT_USER, CODE, LIBC + 0x10};
+        put_sample(&file, PID, 1000450, chain, 3);
+    }
+    const char *card = card_of(state, &file, "4242 9900000000 0\n");
+    assert_says(card, "\"verdict\": \"bad\"");
+    assert_says(card, "36.9 % of the frames in generated code are samples in code of no file or "
+                      "dump that could be read; 63.1 % of the stacks reach their thread's root\"");
+    assert_says(card, "\"samples_in_jvms\": 986,");
+    assert_says(card, "\"samples_in_no_file_or_dump\": 364,");
+    assert_says(card, "364 samples of JVMs are at addresses that belong to no file and no dump");
+}
+
+/* A library that was replaced before it was looked into: its stacks are one frame long, and none of
+ * that is Java's. */
+static void test_stacks_without_java_frames_count(void **state)
+{
+    struct perf_file file = begin_recording(state);
+    put_samples(&file, 151, CODE, true);
+    put_samples(&file, 121, LIBRARY + 0x10, false);
+    const char *card = card_of(state, &file, NULL);
+    assert_says(card, "\"verdict\": \"bad\"");
+    assert_says(card, "55.5 % of the stacks reach their thread's root");
+    assert_says(card, "\"stacks\": 272,");
+    assert_says(card, "\"stacks_rooted\": 151,");
+    assert_says(card, "\"samples_in_unreadable_files\": 121,");
+    assert_says(card, "121 samples are in files that could not be read");
+}
+
+/* Between good and bad it is fair, and tells which limit is not kept. */
+static void test_limits_of_names_and_roots(void **state)
+{
+    static const struct {
+        uint32_t unnamed, unrooted; /* of 200 */
+        const char *verdict, *reason;
+    } cases[] = {
+        {2, 10, "good", "\"\""},
+        {3, 0, "fair", "\"1.5 % of the frames in generated code have no name\""},
+        {10, 0, "fair", "\"5.0 % of the frames in generated code have no name\""},
+        {11, 0, "bad", "\"5.5 % of the frames in generated code have no name\""},
+        {0, 11, "fair", "\"94.5 % of the stacks reach their thread's root\""},
+        {0, 100, "fair", "\"50.0 % of the stacks reach their thread's root\""},
+        {0, 101, "bad", "\"49.5 % of the stacks reach their thread's root\""},
+        {3, 101, "bad", "have no name; 49.5 % of the stacks reach"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char verdict[64];
+        struct perf_file file = begin_recording(state);
+        put_samples(&file, cases[i].unnamed, CODE + 1024, true);
+        put_samples(&file, cases[i].unrooted, CODE, false);
+        put_samples(&file, 200 - cases[i].unnamed - cases[i].unrooted, CODE, true);
+        const char *card = card_of(state, &file, NULL);
+        snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
+        assert_says(card, verdict);
+        assert_says(card, cases[i].reason);
+    }
+}
+
+/* What another process does is not the JVM's. */
+static void test_only_jvms_count(void **state)
+{
+    struct perf_file file = begin_recording(state);
+    put_samples(&file, 1000, CODE, true);
+    for (uint32_t i = 0; i < 5000; i++) {
+        uint64_t chain[] = {PERF_CONTEXT_USER, 0x1000};
+        put_sample(&file, PID + 1, 1000200, chain, 2);
+    }
+    const char *card = card_of(state, &file, "4242 10000000000 0\n");
+    assert_says(card, "\"verdict\": \"good\"");
+    assert_says(card, "\"samples_in_jvms\": 1000,");
+    assert_says(card, "\"time_accounted_share\": 1.000000,");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time_is_judged_by_its_share_and_by_chance),
+        cmocka_unit_test(test_times_are_written_and_read),
+        cmocka_unit_test(test_a_whole_profile_is_good),
+        cmocka_unit_test(test_time_that_is_not_known_is_not_judged),
+        cmocka_unit_test(test_short_threads_without_samples_are_bad),
+        cmocka_unit_test(test_a_jvm_that_is_lost_is_bad),
+        cmocka_unit_test(test_stacks_without_java_frames_count),
+        cmocka_unit_test(test_limits_of_names_and_roots),
+        cmocka_unit_test(test_only_jvms_count),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}

@@ -1,0 +1,319 @@
+/* Parts of jdtool view: requests taken apart, fields of what the front end sends, who is served
+ * what, and the counting of sampled instructions. */
+#include "jdtool/resolve/source_texts.h"
+#include "jdtool/view/annotate.h"
+#include "jdtool/view/content.h"
+#include "jdtool/view/json_fields.h"
+#include "tests/resolved_samples.h"
+#include "tests/scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- Requests ---- */
+
+static struct http_request request;
+
+static enum http_parsed parse(const char *text)
+{
+    static char bytes[2 * HTTP_REQUEST_MAX];
+    size_t size = strlen(text);
+    memcpy(bytes, text, size);
+    memset(bytes + size, 'X', 64); /* what was there before */
+    return http_parse(bytes, size, &request);
+}
+
+static void test_requests(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("GET /a/b?c=d HTTP/1.1\r\nX: y\r\nhOsT: \t h:1 \r\n\r\n"),
+                     HTTP_COMPLETE);
+    assert_string_equal(request.method, "GET");
+    assert_string_equal(request.path, "/a/b");
+    assert_string_equal(request.host, "h:1");
+    assert_int_equal(request.body_size, 0);
+    assert_int_equal(parse("POST /#x HTTP/1.0\r\nContent-Length: 3\r\n\r\nabcd"), HTTP_COMPLETE);
+    assert_string_equal(request.path, "/");
+    assert_string_equal(request.host, "");
+    assert_string_equal(request.body, "abc");
+    assert_int_equal(request.body_size, 3);
+    assert_int_equal(parse("POST / HTTP/1.1\r\ncontent-LENGTH: 3\r\n\r\nab"), HTTP_INCOMPLETE);
+    assert_int_equal(parse("GET / HTTP/1.1\r\nHost: h\r\n"), HTTP_INCOMPLETE);
+    assert_int_equal(parse(""), HTTP_INCOMPLETE);
+    static const char *const wrong[] = {
+        "GET /\r\n\r\n",
+        "GET x HTTP/1.1\r\n\r\n",
+        "GET / FTP/1.1\r\n\r\n",
+        "\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(parse(wrong[i]), HTTP_MALFORMED);
+    }
+    char nul[] = "GET /\0x HTTP/1.1\r\n";
+    assert_int_equal(http_parse(nul, sizeof nul - 1, &request), HTTP_MALFORMED);
+    assert_int_equal(parse("POST / HTTP/1.1\r\nContent-Length: 65536\r\n\r\n"), HTTP_TOO_LARGE);
+    assert_int_equal(parse("POST / HTTP/1.1\r\nContent-Length: 9223372036854775807\r\n\r\n"),
+                     HTTP_TOO_LARGE);
+    static char endless[HTTP_REQUEST_MAX + 1];
+    memset(endless, 'x', HTTP_REQUEST_MAX);
+    assert_int_equal(parse(endless), HTTP_TOO_LARGE);
+    endless[HTTP_REQUEST_MAX - 1] = '\0';
+    assert_int_equal(parse(endless), HTTP_INCOMPLETE);
+}
+
+static void test_answers(void **state)
+{
+    (void)state;
+    char text[1024];
+    struct http_response response = {.status = 200, .content_type = "a/b", .body_size = 7};
+    size_t size = http_put_head(&response, "https://x", text, sizeof text);
+    assert_int_equal(size, strlen(text));
+    assert_int_equal(strncmp(text, "HTTP/1.1 200 OK\r\n", 17), 0);
+    assert_non_null(strstr(text, "\r\nContent-Length: 7\r\n"));
+    assert_non_null(strstr(text, "\r\nContent-Type: a/b\r\n"));
+    assert_non_null(strstr(text, "\r\nX-Content-Type-Options: nosniff\r\n"));
+    assert_non_null(strstr(text, "\r\nAccess-Control-Allow-Origin: https://x\r\n"));
+    assert_null(strstr(text, "gzip"));
+    assert_null(strstr(text, "Private-Network"));
+    assert_string_equal(text + size - 4, "\r\n\r\n");
+    response.is_gzip = response.is_preflight = true;
+    http_put_head(&response, "https://x", text, sizeof text);
+    assert_non_null(strstr(text, "\r\nContent-Encoding: gzip\r\n"));
+    assert_non_null(strstr(text, "\r\nAccess-Control-Allow-Private-Network: true\r\n"));
+    assert_int_equal(http_put_head(&response, "https://x", text, 100), 0);
+}
+
+/* ---- Fields ---- */
+
+static void test_fields(void **state)
+{
+    (void)state;
+    char value[16];
+    static const char object[] =
+        " {\"a\" : \"x\\\"y\\u00e9\\ud83d\\ude00\" , \"b\":1.5,\"c\": "
+        "true,\"d\":\"\\\\,\\\"b\\\"\","
+        "\"a longer name than any that is asked for, or than there is room for it\":\"z\",\"e\":"
+        "\"123456789012345\",\"f\":\"1234567890123456\",\"g\":false}";
+    assert_true(json_field_text(object, "a", value, sizeof value));
+    assert_string_equal(value, "x\"y\xc3\xa9\xf0\x9f\x98\x80");
+    assert_false(json_field_text(object, "b", value, sizeof value));
+    assert_true(json_field_text(object, "d", value, sizeof value));
+    assert_string_equal(value, "\\,\"b\"");
+    assert_true(json_field_text(object, "e", value, sizeof value));
+    assert_false(json_field_text(object, "f", value, sizeof value));
+    assert_false(json_field_text(object, "h", value, sizeof value));
+    assert_true(json_field_is_true(object, "c"));
+    assert_false(json_field_is_true(object, "g"));
+    assert_false(json_field_is_true(object, "a"));
+    assert_false(json_field_is_true(object, "h"));
+    static const char *const wrong[] = {
+        "",
+        "[]",
+        "{",
+        "{\"a\"",
+        "{\"a\":",
+        "{\"a\":\"x",
+        "{\"a\":\"\\",
+        "{\"a\":\"\\u12\"}",
+        "{\"a\":\"\\u0000\"}",
+        "{\"a\":\"\\ud83d\\u0041\"}",
+        "{\"a\":\"\\x\"}",
+        "{\"b\":{\"a\":\"x\"}}",
+        "{\"b\":[],\"a\":\"x\"}",
+        "{a:\"x\"}",
+        "\"a\":\"x\"}",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(json_field_text(wrong[i], "a", value, sizeof value));
+    }
+    /* Room for the text and its end, no more. */
+    assert_true(json_field_text("{\"a\":\"\\u20ac\"}", "a", value, 4));
+    assert_false(json_field_text("{\"a\":\"\\u20ac\"}", "a", value, 3));
+}
+
+/* ---- What is served ---- */
+
+static struct world world;
+
+/* Each sample is added so many times. */
+static struct profile *make_profile(uint32_t samples, int times)
+{
+    struct profile *profile = profile_new(times == 1);
+    world_make(&world, 7);
+    profile->recording = &world.recording;
+    for (uint32_t i = 0; i < samples; i++) {
+        struct resolved_sample sample = world_sample(&world);
+        for (int k = 0; k < times; k++) {
+            assert_int_equal(profile_add(profile, &sample), 0);
+        }
+    }
+    return profile;
+}
+
+static struct http_response ask(struct content *content, const char *method, const char *token,
+                                const char *what, const char *body)
+{
+    static char path[256];
+    struct http_response response = {0};
+    snprintf(path, sizeof path, "/%s%s", token, what);
+    struct http_request asked = {
+        .method = method, .path = path, .host = "", .body = body, .body_size = strlen(body)};
+    content_answer(content, &asked, &response);
+    return response;
+}
+
+static void test_content(void **state)
+{
+    struct profile *profile = make_profile(50, 1);
+    struct export_settings settings = {.path = "-"};
+    char *sources = *state;
+    for (int other = 0; other < 2; other++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", sources, other ? "Other.java" : "org/x/Class.java");
+        if (!other) {
+            char directory[256];
+            snprintf(directory, sizeof directory, "%s/org", sources);
+            assert_int_equal(mkdir(directory, 0700), 0);
+            snprintf(directory, sizeof directory, "%s/org/x", sources);
+            assert_int_equal(mkdir(directory, 0700), 0);
+        }
+        FILE *file = fopen(path, "we");
+        assert_non_null(file);
+        fputs("class Text {}\n", file);
+        fclose(file);
+    }
+    assert_int_equal(source_texts_open(sources, &settings.sources), 0);
+    struct content *content;
+    struct content *other;
+    assert_int_equal(content_new(profile, &settings, &content), 0);
+    assert_int_equal(content_new(profile, &settings, &other), 0);
+    const char *token = content_token(content);
+    assert_int_equal(strlen(token), CONTENT_TOKEN_SIZE - 1);
+    assert_int_equal(strspn(token, "0123456789abcdef"), CONTENT_TOKEN_SIZE - 1);
+    assert_string_not_equal(token, content_token(other));
+
+    struct http_response response = ask(content, "GET", token, "/profile.json", "");
+    assert_int_equal(response.status, 200);
+    assert_true(response.is_gzip);
+    assert_int_equal(response.body[0], 0x1f);
+    assert_true(response.body_size > 1000);
+    assert_null(response.owned);
+    assert_int_equal(ask(content, "HEAD", token, "/profile.json", "").status, 200);
+    response = ask(content, "OPTIONS", token, "/source/v1", "");
+    assert_int_equal(response.status, 204);
+    assert_true(response.is_preflight);
+    assert_int_equal(ask(content, "GET", token, "/x", "").status, 404);
+    assert_int_equal(ask(content, "PUT", token, "/profile.json", "").status, 405);
+    assert_int_equal(ask(content, "POST", token, "/source/v1", "{}").status, 400);
+    assert_int_equal(ask(content, "POST", token, "/asm/v1", "{\"debugName\":\"x\"}").status, 400);
+
+    /* Whoever does not know the whole token gets nothing, whatever he asks. */
+    char wrong[CONTENT_TOKEN_SIZE];
+    memcpy(wrong, token, sizeof wrong);
+    wrong[CONTENT_TOKEN_SIZE - 2] = (char)(wrong[CONTENT_TOKEN_SIZE - 2] == '0' ? '1' : '0');
+    static const char *const methods[] = {"GET", "POST", "OPTIONS", "PUT"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        assert_int_equal(ask(content, methods[i], wrong, "/profile.json", "").status, 404);
+        assert_int_equal(ask(content, methods[i], content_token(other), "/profile.json", "").status,
+                         404);
+        assert_int_equal(ask(content, methods[i], token, "x/profile.json", "").status, 404);
+        assert_int_equal(ask(content, methods[i], "", "profile.json", "").status, 404);
+    }
+
+    /* A file that no profile names is not read; a library that it does not have, neither. */
+    response = ask(content, "POST", token, "/source/v1", "{\"file\":\"org/x/Class.java\"}");
+    assert_non_null(memmem(response.owned, response.body_size, "class Text {}", 13));
+    free(response.owned);
+    response = ask(content, "POST", token, "/source/v1", "{\"file\":\"Other.java\"}");
+    assert_non_null(memmem(response.owned, response.body_size, "\"error\"", 7));
+    assert_null(memmem(response.owned, response.body_size, "class Text {}", 13));
+    free(response.owned);
+    response = ask(content, "POST", token, "/source/v1", "{\"file\":\"/etc/passwd\"}");
+    assert_int_equal(response.status, 200);
+    assert_non_null(memmem(response.owned, response.body_size, "\"error\"", 7));
+    assert_null(memmem(response.owned, response.body_size, "root:", 5));
+    free(response.owned);
+    response = ask(content, "POST", token, "/asm/v1",
+                   "{\"debugName\":\"passwd\",\"debugId\":\"0\",\"startAddress\":\"0x0\",\"size\":"
+                   "\"0x10\"}");
+    assert_non_null(memmem(response.owned, response.body_size, "no such library", 15));
+    free(response.owned);
+    content_free(content);
+    content_free(other);
+    source_texts_close(settings.sources);
+    profile_free(profile);
+}
+
+/* ---- Counts ---- */
+
+/* Against the simplest counting of the samples' innermost frames. */
+static void test_counts(void **state)
+{
+    (void)state;
+    struct profile *profile = make_profile(2000, 3);
+    struct annotation annotation;
+    assert_int_equal(annotation_count(profile, &annotation), 0);
+    uint64_t total = 0;
+    uint64_t in_code = 0;
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        total += sample->weight;
+        if (sample->node == PROFILE_NONE) {
+            continue;
+        }
+        const struct profile_location *location =
+            &profile->locations[profile->nodes[sample->node].location];
+        in_code += location->code ? sample->count : 0;
+    }
+    uint64_t totals = 0;
+    for (uint32_t event = 0; event < annotation.events; event++) {
+        totals += annotation.totals[event];
+    }
+    assert_int_equal(totals, total);
+    uint64_t samples = 0;
+    assert_true(annotation.code_count > 5);
+    for (uint32_t i = 0; i < annotation.code_count; i++) {
+        samples += annotation.codes[i].samples;
+        for (uint32_t k = 0; k < i; k++) {
+            assert_ptr_not_equal(annotation.codes[i].code, annotation.codes[k].code);
+        }
+    }
+    assert_int_equal(samples, in_code);
+    for (uint32_t event = 0; event < annotation.events; event++) {
+        for (uint32_t i = 0; i < annotation.code_count; i++) {
+            uint64_t in_places = 0;
+            for (uint32_t k = 0; k < annotation.place_count; k++) {
+                const struct annotated_place *place = &annotation.places[k];
+                in_places += place->code == i ? place->weights[event] : 0;
+            }
+            assert_int_equal(in_places, annotation.codes[i].weights[event]);
+        }
+    }
+    for (uint32_t i = 1; i < annotation.place_count; i++) {
+        const struct annotated_place *before = &annotation.places[i - 1];
+        const struct annotated_place *place = &annotation.places[i];
+        assert_true(before->code < place->code ||
+                    (before->code == place->code && before->offset < place->offset));
+    }
+    annotation_free(&annotation);
+    profile_free(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test_setup_teardown(test_content, scratch_create, scratch_remove),
+        cmocka_unit_test(test_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
