@@ -26,8 +26,8 @@ judge() {
         { n = $NF; thread = $0; sub(/;.*/, "", thread) }
         /ShortThreads\.inMain/ { main += n; if (thread ~ /^short/) { wrong += n; print }; next }
         /ShortThreads\.inThread/ { short += n; if (thread !~ /^short/) { wrong += n; print }; next }
-        # Of a program that is being loaded: its stack, or its first mappings, are not there yet.
-        /\[unknown\]/ && !/;(clone|_start|start_thread|_init|.*execve)/ { unknown += n; print }
+        # While a process changes its program its stack is gone already.
+        /\[unknown\]/ && !/;[a-z0-9_]*execve/ { unknown += n; print }
         END {
             share = 100 * short / (main + short)
             truth = 100 * time["thread"] / (time["thread"] + time["main"])

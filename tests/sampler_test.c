@@ -6,8 +6,10 @@
 #include "jdtool/sampler/ring.h"
 #include "jdtool/sampler/sampler.h"
 #include "jdtool/sampler/stack_ends.h"
+#include "jdtool/sampler/turn.h"
 #include "tests/scratch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -102,7 +104,7 @@ static void nothing(void)
 /* What is written is what perf_data reads, and the process is in it as it is. */
 static void the_recording_is_one_of_perfs(void **state)
 {
-    static struct perf_pipe pipe;
+    struct perf_pipe pipe;
     static const uint64_t ids[] = {11, 12, 13, 14};
     char *const command[] = {"jdperf", "record", NULL};
     const struct perf_event_attr attr = {
@@ -121,6 +123,7 @@ static void the_recording_is_one_of_perfs(void **state)
     present_process(&pipe, getpid());
     perf_pipe_round(&pipe);
     assert_int_equal(perf_pipe_flush(&pipe), 0);
+    perf_pipe_free(&pipe);
     close(pipe.fd);
 
     struct perf_data *data;
@@ -170,10 +173,9 @@ static void the_recording_is_one_of_perfs(void **state)
 static void nothing_is_told_of_who_has_ended(void **state)
 {
     (void)state;
-    static struct perf_pipe pipe;
-    pipe.fd = -1;
+    struct perf_pipe pipe = {.fd = -1};
     present_process(&pipe, 0x7ffffff0);
-    assert_int_equal(pipe.filled, 0);
+    assert_int_equal(perf_pipe_waiting(&pipe), 0);
     assert_non_null(sampler_lacks(0x7ffffff0));
 }
 
@@ -181,13 +183,221 @@ static void nothing_is_told_of_who_has_ended(void **state)
 static void an_error_stays(void **state)
 {
     (void)state;
-    static struct perf_pipe pipe;
-    static uint8_t much[sizeof pipe.room + 1];
-    pipe.fd = -1;
+    struct perf_pipe pipe = {.fd = -1};
+    uint8_t *much = calloc(1, 1 << 20);
     perf_pipe_round(&pipe);
-    perf_pipe_put(&pipe, much, sizeof much);
+    perf_pipe_put(&pipe, much, 1 << 20);
     assert_int_equal(pipe.err, -EBADF);
     assert_int_equal(perf_pipe_flush(&pipe), -EBADF);
+    assert_int_equal(perf_pipe_waiting(&pipe), 0);
+    perf_pipe_free(&pipe);
+    free(much);
+}
+
+/* Who reads is slow: nothing waits for him, and all of it comes in the end. */
+static void a_slow_reader_gets_all(void **state)
+{
+    (void)state;
+    enum { WORDS = 100000 };
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    struct perf_pipe pipe = {.fd = ends[1]};
+    for (uint64_t i = 0; i < WORDS; i++) {
+        perf_pipe_put(&pipe, &i, sizeof i);
+    }
+    assert_int_equal(perf_pipe_flush(&pipe), 0);
+    assert_true(perf_pipe_waiting(&pipe) > WORDS * sizeof(uint64_t) / 2);
+    uint64_t read_so_far = 0;
+    uint64_t word;
+    while (read(ends[0], &word, sizeof word) == sizeof word) {
+        assert_int_equal(word, read_so_far++);
+        assert_int_equal(perf_pipe_flush(&pipe), 0);
+    }
+    assert_int_equal(read_so_far, WORDS);
+    assert_int_equal(perf_pipe_waiting(&pipe), 0);
+    perf_pipe_free(&pipe);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* ---- Turns ---- */
+
+/* Processors without a kernel. */
+struct fake_processor {
+    struct perf_event_mmap_page side_band, samples;
+    _Alignas(8) uint8_t data[2][4096];
+};
+
+static void fake_open(struct fake_processor *fake, struct turn_rings *rings)
+{
+    rings->side_band = (struct ring){
+        .page = &fake->side_band, .data = fake->data[0], .size = sizeof fake->data[0]};
+    rings->samples =
+        (struct ring){.page = &fake->samples, .data = fake->data[1], .size = sizeof fake->data[1]};
+}
+
+/* A record of that many words, the trailer of four among them. */
+static void fake_put(const struct ring *ring, uint32_t type, const uint64_t *words, size_t count)
+{
+    struct perf_event_header header = {.type = type,
+                                       .size = (uint16_t)(sizeof header + count * sizeof *words)};
+    uint8_t *to = (uint8_t *)ring->data + ring->page->data_head;
+    memcpy(to, &header, sizeof header);
+    memcpy(to + sizeof header, words, count * sizeof *words);
+    ring->page->data_head += header.size;
+}
+
+static uint64_t two(uint32_t low, uint32_t high)
+{
+    return low | (uint64_t)high << 32;
+}
+
+static void fake_fork(const struct ring *ring, uint32_t pid, uint32_t parent, uint64_t time)
+{
+    const uint64_t words[] = {
+        two(pid, parent), two(pid, parent), time, two(parent, parent), time, 0, 77};
+    fake_put(ring, PERF_RECORD_FORK, words, 7);
+}
+
+static void fake_mapping(const struct ring *ring, uint32_t pid, uint64_t time)
+{
+    const uint64_t words[] = {two(pid, pid), 0x1000,        0x1000, 0, 0, 0, 0, 0,
+                              0x612f,        two(pid, pid), time,   0, 77};
+    fake_put(ring, PERF_RECORD_MMAP2, words, 13);
+}
+
+/* IDENTIFIER, IP, TID, TIME, CPU, PERIOD, an empty chain. */
+static void fake_sample(const struct ring *ring, uint32_t pid, uint64_t time)
+{
+    const uint64_t words[] = {77, 0x1010, two(pid, pid), time, 0, 1, 0};
+    fake_put(ring, PERF_RECORD_SAMPLE, words, 7);
+}
+
+/* What was given on: "fork 7\n", "map 7\n", "sample 7\n", "lost 3\n"; all with the id 5. */
+static char *given_on(int from)
+{
+    static char text[4096];
+    static uint8_t all[16384];
+    size_t used = 0;
+    ssize_t size = read(from, all, sizeof all);
+    text[0] = '\0';
+    for (ssize_t at = 0; at < size;) {
+        struct perf_event_header header;
+        uint64_t id;
+        uint32_t word[6];
+        memcpy(&header, all + at, sizeof header);
+        memcpy(word, all + at + 8, sizeof word);
+        memcpy(&id, all + at + (header.type == PERF_RECORD_SAMPLE ? 8 : header.size - 8),
+               sizeof id);
+        const char *what = header.type == PERF_RECORD_FORK           ? "fork"
+                           : header.type == PERF_RECORD_MMAP2        ? "map"
+                           : header.type == PERF_RECORD_SAMPLE       ? "sample"
+                           : header.type == PERF_RECORD_LOST_SAMPLES ? "lost"
+                           : header.type == PERF_RECORD_THROTTLE     ? "throttled"
+                                                                     : NULL;
+        if (what) {
+            assert_int_equal(id, 5);
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s %" PRIu32 "\n", what,
+                                     word[header.type == PERF_RECORD_SAMPLE ? 4 : 0]);
+        }
+        at += header.size;
+    }
+    return text;
+}
+
+/* The processor whose ring is read first writes what a child maps, another one that it was forked;
+ * and so does the child of a child. */
+static void a_child_is_known_by_all_processors(void **state)
+{
+    (void)state;
+    static struct fake_processor fakes[2];
+    static struct turn_rings rings[2];
+    struct turn *turn = calloc(1, sizeof *turn);
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, 0, ends[1]);
+    turn->id = 5;
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    fake_open(&fakes[0], &rings[0]);
+    fake_open(&fakes[1], &rings[1]);
+    fake_fork(&rings[0].side_band, 12, 11, 200);
+    fake_mapping(&rings[0].side_band, 11, 120);
+    fake_mapping(&rings[0].side_band, 12, 220);
+    fake_mapping(&rings[0].side_band, 13, 230); /* another's */
+    fake_fork(&rings[1].side_band, 11, 10, 100);
+    fake_sample(&rings[0].samples, 12, 240);
+    fake_sample(&rings[0].samples, 13, 241);
+    assert_int_equal(turn_take(turn, rings, 2), 0);
+    assert_string_equal(given_on(ends[0]), "fork 12\nmap 11\nmap 12\nfork 11\nsample 12\n");
+
+    /* Its number goes to a process that is none of ours. */
+    fake_fork(&rings[1].side_band, 12, 1, 300);
+    fake_mapping(&rings[0].side_band, 12, 310);
+    fake_sample(&rings[0].samples, 12, 320);
+    assert_int_equal(turn_take(turn, rings, 2), 0);
+    assert_string_equal(given_on(ends[0]), "");
+
+    /* One that is off line has no rings. */
+    memset(&rings[1], 0, sizeof rings[1]);
+    fake_sample(&rings[0].samples, 11, 330);
+    assert_int_equal(turn_take(turn, rings, 2), 0);
+    assert_string_equal(given_on(ends[0]), "sample 11\n");
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A ring that has samples alone loses samples; the kernel's word that it holds back is given on. */
+static void losses_are_those_of_samples(void **state)
+{
+    (void)state;
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    const uint64_t lost[] = {77, 3, 0, 1, 0, 77};
+    const uint64_t throttled[] = {9, 77, 1, 0, 1, 0, 77};
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, 0, ends[1]);
+    turn->id = 5;
+    fake_open(&fake, &rings);
+    fake_put(&rings.samples, PERF_RECORD_LOST, lost, 6);
+    fake_put(&rings.samples, PERF_RECORD_THROTTLE, throttled, 7);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    assert_string_equal(given_on(ends[0]), "lost 3\nthrottled 9\n");
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* While who reads is slow, samples wait where they are, and no round ends; the side-band does not.
+ */
+static void a_slow_reader_costs_no_side_band(void **state)
+{
+    (void)state;
+    static struct fake_processor fake;
+    static uint8_t much[2 << 20];
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, 0, ends[1]);
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    fake_open(&fake, &rings);
+    perf_pipe_put(&turn->pipe, much, sizeof much);
+    size_t before = perf_pipe_waiting(&turn->pipe);
+    fake_mapping(&rings.side_band, 10, 100);
+    fake_sample(&rings.samples, 10, 110);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    assert_int_equal(perf_pipe_waiting(&turn->pipe), before + 112);
+    assert_int_equal(ring_from(&rings.side_band), ring_until(&rings.side_band));
+    assert_int_equal(ring_from(&rings.samples), 0);
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 int main(void)
@@ -199,6 +409,10 @@ int main(void)
                                         scratch_remove),
         cmocka_unit_test(nothing_is_told_of_who_has_ended),
         cmocka_unit_test(an_error_stays),
+        cmocka_unit_test(a_slow_reader_gets_all),
+        cmocka_unit_test(a_child_is_known_by_all_processors),
+        cmocka_unit_test(losses_are_those_of_samples),
+        cmocka_unit_test(a_slow_reader_costs_no_side_band),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,6 +250,8 @@ static void losses_are_counted(void **state)
     uint64_t samples[] = {11, 0, 0};
     perf_file_record(&file, PERF_RECORD_LOST, 0, lost, sizeof lost);
     perf_file_record(&file, PERF_RECORD_LOST_SAMPLES, 0, samples, sizeof samples);
+    uint64_t throttled[] = {1000100, 0, 0, 0, 0};
+    perf_file_record(&file, PERF_RECORD_THROTTLE, 0, throttled, sizeof throttled);
     /* What a BPF filter dropped was to be dropped. */
     perf_file_record(&file, PERF_RECORD_LOST_SAMPLES, 1u << 15, samples, sizeof samples);
     perf_file_record(&file, PERF_RECORD_SAMPLE, 0, samples, 8);
@@ -257,6 +259,7 @@ static void losses_are_counted(void **state)
     assert_int_equal(text.counts.lost_records, 7);
     assert_int_equal(text.counts.lost_samples, 11);
     assert_int_equal(text.counts.filtered_samples, 11);
+    assert_int_equal(text.counts.throttled, 1);
     assert_int_equal(text.counts.malformed, 1);
     free(file.records);
 }
@@ -470,7 +473,7 @@ static void put_copy(struct perf_file *file, uint64_t time, int frames, uint64_t
         payload[9 + i * 4 + 3] = CODE + 9;
     }
     payload[9 + size / 8] = valid;
-    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, (10 * 8) + size);
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, 80 + size);
 }
 
 static void a_stack_copy_says_how_it_ended(void **state)

@@ -129,6 +129,8 @@ static void count_losses(struct stream *stream, const struct perf_record *record
         counts->lost_records += words[1];
     } else if (record->type == PERF_RECORD_LOST_SAMPLES) {
         *(record->misc & LOST_BPF ? &counts->filtered_samples : &counts->lost_samples) += words[0];
+    } else if (record->type == PERF_RECORD_THROTTLE) {
+        counts->throttled++;
     }
 }
 

@@ -54,6 +54,7 @@ struct recording_counts {
     uint64_t records, samples;
     uint64_t lost_records;     /* by the kernel's count */
     uint64_t lost_samples;     /* by the kernel's count, those that a filter dropped left out */
+    uint64_t throttled;        /* times that the kernel held an event back */
     uint64_t filtered_samples; /* dropped by a BPF filter, as wanted */
     uint64_t malformed;        /* samples that are none, and reach no sink */
     uint64_t let_go_early;     /* samples of a living JVM that could not wait for its dump */

@@ -1,6 +1,5 @@
 #include "jdtool/sampler/perf_pipe.h"
 
-#include "jdtool/base/bytes.h"
 #include "jdtool/perf/perf_data.h"
 
 #include <errno.h>
@@ -10,36 +9,45 @@
 #include <time.h>
 #include <unistd.h>
 
-static void write_all(struct perf_pipe *pipe, const uint8_t *at, size_t size)
+/* So much leaves together. */
+#define GATHERED ((size_t)256 * 1024)
+
+void perf_pipe_free(struct perf_pipe *pipe)
 {
-    while (size > 0 && !pipe->err) {
-        ssize_t n = write(pipe->fd, at, size);
-        if (n < 0 && errno != EINTR) {
-            pipe->err = -errno;
-        } else if (n > 0) {
-            at += n;
-            size -= (size_t)n;
-        }
-    }
+    bytes_free(&pipe->gathered);
+    pipe->gone = 0;
 }
 
 int perf_pipe_flush(struct perf_pipe *pipe)
 {
-    write_all(pipe, pipe->room, pipe->filled);
-    pipe->filled = 0;
+    struct bytes *gathered = &pipe->gathered;
+    bool has_room = true;
+    while (perf_pipe_waiting(pipe) > 0 && !pipe->err && has_room) {
+        ssize_t n = write(pipe->fd, gathered->at + pipe->gone, perf_pipe_waiting(pipe));
+        has_room = n >= 0 || errno != EAGAIN;
+        pipe->err = n < 0 && has_room && errno != EINTR ? -errno : 0;
+        pipe->gone += n > 0 ? (size_t)n : 0;
+    }
+    if (pipe->err) {
+        pipe->gone = gathered->size;
+    }
+    if (pipe->gone > gathered->size / 2) { /* so that each byte is moved once */
+        gathered->size -= pipe->gone;
+        memmove(gathered->at, gathered->at + pipe->gone, gathered->size);
+        pipe->gone = 0;
+    }
     return pipe->err;
 }
 
 void perf_pipe_put(struct perf_pipe *pipe, const void *bytes, size_t size)
 {
-    if (size > sizeof pipe->room - pipe->filled) {
-        (void)perf_pipe_flush(pipe);
+    if (pipe->err) {
+        return;
     }
-    if (size > sizeof pipe->room) {
-        write_all(pipe, bytes, size);
-    } else {
-        memcpy(pipe->room + pipe->filled, bytes, size);
-        pipe->filled += size;
+    bytes_put(&pipe->gathered, bytes, size);
+    pipe->err = pipe->gathered.failed ? -ENOMEM : 0;
+    if (perf_pipe_waiting(pipe) >= GATHERED) {
+        (void)perf_pipe_flush(pipe);
     }
 }
 

@@ -1,9 +1,12 @@
 /*
- * A recording as perf writes it into a pipe (perf record -o -): a head, the event with its ids,
- * what is told of the machine, then records. Little records are gathered and leave together.
+ * A recording as perf writes it into a pipe (perf record -o -): a head, the event with its id, what
+ * is told of the machine, then records. Little records are gathered and leave together. Where the
+ * descriptor is one that does not wait (O_NONBLOCK), what the reader has no room for is kept.
  */
 #ifndef JD_TOOL_SAMPLER_PERF_PIPE_H
 #define JD_TOOL_SAMPLER_PERF_PIPE_H
+
+#include "jdtool/base/bytes.h"
 
 #include <linux/perf_event.h>
 #include <stddef.h>
@@ -11,16 +14,25 @@
 
 struct perf_pipe {
     int fd;
-    int err; /* a negative errno: nothing is written any more */
-    size_t filled;
-    _Alignas(8) uint8_t room[256 * 1024];
+    int err;               /* a negative errno: nothing is written any more */
+    struct bytes gathered; /* of which `gone` bytes have been written */
+    size_t gone;
 };
 
-/* Bytes, of records that are whole in the end. Waits for the reader. */
+void perf_pipe_free(struct perf_pipe *pipe);
+
+/* Bytes, of records that are whole in the end. */
 void perf_pipe_put(struct perf_pipe *pipe, const void *bytes, size_t size);
 
-/* What was gathered leaves. 0 or the negative errno that was first. */
+/* What was gathered leaves, as far as the reader has room. 0 or the negative errno that was first.
+ */
 int perf_pipe_flush(struct perf_pipe *pipe);
+
+/* Bytes that have not left. */
+static inline size_t perf_pipe_waiting(const struct perf_pipe *pipe)
+{
+    return pipe->gathered.size - pipe->gone;
+}
 
 /*
  * The head, and all that describes the recording: one event with that name and those ids, the
@@ -32,8 +44,5 @@ void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_event_attr *at
 
 /* All rings have been read: what is older than the round before can be told. */
 void perf_pipe_round(struct perf_pipe *pipe);
-
-/* As many ids as an event may have: a record's size has 16 bits. */
-#define PERF_PIPE_IDS_MAX 8000
 
 #endif

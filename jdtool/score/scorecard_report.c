@@ -197,6 +197,12 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
              "(-F) or larger buffers (-m)",
              counts->lost_samples, counts->lost_records);
     }
+    if (counts->throttled) {
+        warn(to,
+             "the kernel held samples back %" PRIu64 " times: lower the frequency (-F), or raise "
+             "kernel.perf_cpu_time_max_percent",
+             counts->throttled);
+    }
     if (counts->waits_lost) {
         warn(to,
              "%" PRIu64
@@ -461,6 +467,7 @@ static void put_json(FILE *out, const struct scorecard *card)
     put_count(out, "marks_lost", counts->marks_lost);
     put_count(out, "lost_samples", counts->lost_samples);
     put_count(out, "lost_records", counts->lost_records);
+    put_count(out, "throttled", counts->throttled);
     put_count(out, "filtered_samples", counts->filtered_samples);
     put_count(out, "samples_let_go_early", counts->let_go_early);
     put_count(out, "late_records", counts->late);

@@ -1,0 +1,281 @@
+#include "jdtool/sampler/turn.h"
+
+#include "jdtool/sampler/registers.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct turn_process {
+    uint64_t pid; /* the first member */
+    bool is_sampled;
+};
+
+void turn_new(struct turn *turn, size_t stack_size, int out)
+{
+    turn->stack_size = stack_size;
+    turn->filter = FILTER_NONE;
+    turn->known = NUMBERED(struct turn_process);
+    turn->pipe.fd = out;
+    stack_ends_new(&turn->ends);
+}
+
+void turn_free(struct turn *turn)
+{
+    perf_pipe_free(&turn->pipe);
+    filter_close(&turn->filter);
+    numbered_free(&turn->known);
+    stack_ends_free(&turn->ends);
+}
+
+/* ---- Who is sampled ---- */
+
+static bool is_sampled(const struct turn *turn, uint32_t pid)
+{
+    const struct turn_process *process = numbered_find(&turn->known, pid);
+    return process && process->is_sampled;
+}
+
+int turn_sample_process(struct turn *turn, uint32_t pid, bool is)
+{
+    struct turn_process *process =
+        is ? numbered_get(&turn->known, pid, NULL) : numbered_find(&turn->known, pid);
+    if (!process) {
+        return is ? -ENOMEM : 0;
+    }
+    int err = 0;
+    if (is != process->is_sampled && turn->filter.processes >= 0) {
+        err = is ? filter_add(&turn->filter, (pid_t)pid) : filter_remove(&turn->filter, (pid_t)pid);
+    }
+    process->is_sampled = is && !err;
+    return err;
+}
+
+/* ---- Forks ---- */
+
+/* FORK: pid, ppid, tid, ptid, time. */
+enum { FORK_PIDS_AT = 8, FORK_TIDS_AT = 16, FORK_TIME_AT = 24, FORK_SIZE = 32 };
+
+static struct perf_event_header header_at(const struct ring *ring, uint64_t at, uint64_t end)
+{
+    struct perf_event_header header = {0};
+    if (at < end) {
+        uint64_t word = ring_u64(ring, at);
+        memcpy(&header, &word, sizeof header);
+        if (header.size < sizeof header || header.size > end - at) {
+            header.size = 0; /* the kernel does not do this */
+        }
+    }
+    return header;
+}
+
+/* Its next fork that has not been taken up stands at forks_end then. False: there is none. */
+static bool find_fork(struct turn_rings *rings)
+{
+    const struct ring *ring = &rings->side_band;
+    uint64_t end = ring->page ? ring_until(ring) : 0;
+    struct perf_event_header header;
+    while ((header = header_at(ring, rings->forks_end, end)).size) {
+        if (header.type == PERF_RECORD_FORK && header.size >= FORK_SIZE) {
+            return true;
+        }
+        rings->forks_end += header.size;
+    }
+    return false;
+}
+
+/* A process' child is sampled as it is; a number that is given to another process is not. */
+static void take_fork(struct turn *turn, struct turn_rings *rings)
+{
+    const struct ring *ring = &rings->side_band;
+    uint64_t at = rings->forks_end;
+    uint64_t pids = ring_u64(ring, at + FORK_PIDS_AT);
+    uint32_t pid = (uint32_t)pids;
+    uint32_t parent = (uint32_t)(pids >> 32);
+    if (pid != parent) {
+        stack_ends_forget(&turn->ends, pid);
+        (void)turn_sample_process(turn, pid, is_sampled(turn, parent));
+    }
+    if (is_sampled(turn, pid)) {
+        stack_ends_thread(&turn->ends, (uint32_t)ring_u64(ring, at + FORK_TIDS_AT),
+                          ring_u64(ring, at + FORK_TIME_AT));
+    }
+    rings->forks_end += header_at(ring, at, UINT64_MAX).size;
+}
+
+static void take_forks(struct turn *turn, struct turn_rings *rings, uint32_t count)
+{
+    struct turn_rings *first;
+    do {
+        uint64_t time = 0;
+        first = NULL;
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t its = find_fork(&rings[i])
+                               ? ring_u64(&rings[i].side_band, rings[i].forks_end + FORK_TIME_AT)
+                               : UINT64_MAX;
+            if (its != UINT64_MAX && (!first || its < time)) {
+                first = &rings[i];
+                time = its;
+            }
+        }
+        if (first) {
+            take_fork(turn, first);
+        }
+    } while (first);
+}
+
+/* ---- Records ---- */
+
+/* Every record bears the one id that the recording was described with: a processor may come when
+ * that was long ago. It stands first in samples, last in others. */
+static void put(struct turn *turn, size_t size)
+{
+    struct perf_event_header header;
+    memcpy(&header, turn->record, sizeof header);
+    size_t at = header.type == PERF_RECORD_SAMPLE ? sizeof header : size - sizeof turn->id;
+    memcpy(turn->record + at, &turn->id, sizeof turn->id);
+    perf_pipe_put(&turn->pipe, turn->record, size);
+}
+
+/* Bytes of a record's trailer: pid, tid, time, processor, id. */
+enum { TRAILER_SIZE = 32 };
+
+/* LOST: id, how many. Of a ring that has samples alone it is samples. */
+static void take_loss(struct turn *turn, const struct ring *ring, uint64_t at,
+                      const struct perf_event_header *header)
+{
+    uint64_t lost = ring_u64(ring, at + 16);
+    struct perf_event_header its = {.type = PERF_RECORD_LOST_SAMPLES,
+                                    .size = sizeof its + sizeof lost + TRAILER_SIZE};
+    memcpy(turn->record, &its, sizeof its);
+    memcpy(turn->record + sizeof its, &lost, sizeof lost);
+    ring_copy(ring, at + header->size - TRAILER_SIZE, turn->record + sizeof its + sizeof lost,
+              TRAILER_SIZE);
+    put(turn, its.size);
+}
+
+/* A record of the side-band, which tells of all processes. */
+static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t at,
+                           const struct perf_event_header *header)
+{
+    ring_copy(ring, at, turn->record, header->size);
+    uint32_t pid = 0;
+    memcpy(&pid, turn->record + sizeof *header, sizeof pid);
+    bool is_wanted = true; /* LOST, THROTTLE: of whom is not known */
+    switch (header->type) {
+    case PERF_RECORD_COMM:
+        if (header->misc & PERF_RECORD_MISC_COMM_EXEC) {
+            stack_ends_forget(&turn->ends, pid);
+        }
+        is_wanted = is_sampled(turn, pid);
+        break;
+    case PERF_RECORD_FORK:
+    case PERF_RECORD_EXIT:
+    case PERF_RECORD_MMAP:
+    case PERF_RECORD_MMAP2:
+        is_wanted = is_sampled(turn, pid);
+        break;
+    default:
+        break;
+    }
+    if (is_wanted) {
+        put(turn, header->size);
+    }
+}
+
+/*
+ * IDENTIFIER, IP, TID, TIME, CPU, PERIOD, how many addresses of the chain and these, then the ABI
+ * of the registers and, unless it is 0, these, the size of the copy, the copy, and how much of it
+ * is valid.
+ */
+enum { TID_AT = 24, TIME_AT = 32, CHAIN_AT = 56 };
+
+static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
+                        const struct perf_event_header *header)
+{
+    uint64_t ids = ring_u64(ring, at + TID_AT);
+    if (!is_sampled(turn, (uint32_t)ids) || ids >> 32 == UINT32_MAX) {
+        return; /* a thread so near its end that it has no number any more (-1) */
+    }
+    uint64_t chain = ring_u64(ring, at + CHAIN_AT);
+    uint64_t registers = CHAIN_AT + 8 + 8 * chain; /* from the record's start */
+    size_t size = header->size;
+    if (!turn->stack_size || chain > size / 8 || registers + 16 > size) {
+        ring_copy(ring, at, turn->record, size);
+        put(turn, size);
+        return;
+    }
+    bool has_registers = ring_u64(ring, at + registers) != 0;
+    uint64_t stack =
+        registers + 8 + (has_registers ? UINT64_C(8) * REGISTER_COUNT : 0); /* its size */
+    uint64_t copied = stack + 8 <= size ? ring_u64(ring, at + stack) : 0;
+    if (!has_registers || !copied || stack + 16 + copied > size) {
+        ring_copy(ring, at, turn->record, size);
+        put(turn, size);
+        return;
+    }
+    uint64_t pointer = ring_u64(ring, at + registers + 8 + UINT64_C(8) * STACK_POINTER);
+    uint64_t valid = ring_u64(ring, at + stack + 8 + copied);
+    uint64_t end = stack_ends_of(&turn->ends, (uint32_t)ids, (uint32_t)(ids >> 32), pointer,
+                                 ring_u64(ring, at + TIME_AT));
+    valid = valid < end - pointer ? valid : end - pointer;
+    uint64_t kept = (valid + 7) & ~UINT64_C(7);
+    kept = kept < copied ? kept : copied;
+    if (!kept) { /* nothing was readable there; a size of 0 has no end behind it */
+        kept = copied < 8 ? copied : 8;
+    }
+    /* The record, with a smaller copy and what is valid of that. */
+    uint8_t *record = turn->record;
+    ring_copy(ring, at, record, stack + 8 + kept);
+    struct perf_event_header cut = *header;
+    cut.size = (uint16_t)(stack + 16 + kept);
+    memcpy(record, &cut, sizeof cut);
+    memcpy(record + stack, &kept, sizeof kept);
+    memcpy(record + stack + 8 + kept, &valid, sizeof valid);
+    put(turn, cut.size);
+}
+
+static void drain(struct turn *turn, struct ring *ring, uint64_t end, bool is_of_samples)
+{
+    uint64_t at = ring->page ? ring_from(ring) : end;
+    while (at < end) {
+        struct perf_event_header header = header_at(ring, at, end);
+        if (!header.size) {
+            at = end;
+        } else if (header.type == PERF_RECORD_SAMPLE) {
+            take_sample(turn, ring, at, &header);
+        } else if (header.type == PERF_RECORD_LOST && is_of_samples &&
+                   header.size >= 24 + TRAILER_SIZE) {
+            take_loss(turn, ring, at, &header);
+        } else if (header.size >= sizeof header + TRAILER_SIZE) {
+            take_side_band(turn, ring, at, &header);
+        }
+        at += header.size;
+        ring_release(ring, at);
+    }
+}
+
+/* While the reader has not taken so much, samples wait in their rings, which are large. A side-band
+ * is small, and what is lost of it is lost for all samples behind it: it is gathered much longer.
+ */
+#define SAMPLES_WAITING   ((size_t)1 << 20)
+#define SIDE_BAND_WAITING ((size_t)64 << 20)
+
+int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count)
+{
+    bool has_samples = perf_pipe_waiting(&turn->pipe) < SAMPLES_WAITING;
+    for (uint32_t i = 0; i < count; i++) {
+        rings[i].side_band_end = rings[i].side_band.page ? ring_until(&rings[i].side_band) : 0;
+        rings[i].samples_end = rings[i].samples.page ? ring_until(&rings[i].samples) : 0;
+    }
+    take_forks(turn, rings, count);
+    for (uint32_t i = 0; i < count && perf_pipe_waiting(&turn->pipe) < SIDE_BAND_WAITING; i++) {
+        drain(turn, &rings[i].side_band, rings[i].side_band_end, false);
+    }
+    for (uint32_t i = 0; i < count && has_samples; i++) {
+        drain(turn, &rings[i].samples, rings[i].samples_end, true);
+    }
+    if (has_samples) { /* else it is no round: older samples will come */
+        perf_pipe_round(&turn->pipe);
+    }
+    return perf_pipe_flush(&turn->pipe);
+}

@@ -1,0 +1,53 @@
+/*
+ * What the kernel has written into the rings since the last turn, given on: of the processes that
+ * are sampled, with the copies of stacks cut where stacks end.
+ *
+ * Processors write side by side: what a process maps may stand in one's ring before another's tells
+ * that it was forked, and is only given on once that is known. So a turn
+ *
+ *   1. notes where each ring ends;
+ *   2. takes up the forks of all side-bands, in the order of time, of which there may be more by
+ *      now: whatever happened before something that stands before the ends of (1) is among them;
+ *   3. gives on what stands before those ends, first of the side-bands, then the samples.
+ */
+#ifndef JD_TOOL_SAMPLER_TURN_H
+#define JD_TOOL_SAMPLER_TURN_H
+
+#include "jdtool/sampler/filter.h"
+#include "jdtool/sampler/perf_pipe.h"
+#include "jdtool/sampler/ring.h"
+#include "jdtool/sampler/stack_ends.h"
+
+#include <stdbool.h>
+
+/* The trailer behind records that are no samples; samples have the same values among others. */
+#define TURN_SAMPLE_TYPE                                                                           \
+    (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | (uint64_t)PERF_SAMPLE_CPU)
+
+/* What one processor writes; a ring that is not open has nothing. */
+struct turn_rings {
+    struct ring side_band, samples;
+    uint64_t side_band_end, samples_end; /* of this turn */
+    uint64_t forks_end;                  /* forks before it have been taken up */
+};
+
+struct turn {
+    size_t stack_size;     /* bytes of stack that samples have; 0: none */
+    uint64_t id;           /* that all records are given on with */
+    struct filter filter;  /* is told who is sampled; FILTER_NONE: samples come of all */
+    struct numbered known; /* of struct turn_process */
+    struct stack_ends ends;
+    struct perf_pipe pipe;
+    _Alignas(8) uint8_t record[65536];
+};
+
+void turn_new(struct turn *turn, size_t stack_size, int out);
+void turn_free(struct turn *turn); /* and its filter */
+
+/* It is sampled, and what it forks from now on; or no longer. 0 or a negative errno. */
+int turn_sample_process(struct turn *turn, uint32_t pid, bool is);
+
+/* 0 or the negative errno of who reads. While he is slow, samples stay in their rings. */
+int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count);
+
+#endif
