@@ -50,6 +50,8 @@ wait_for "$scratch/program" '^ready'
 record attached -p "$pid" &
 recorder=$!
 wait_for "$scratch/err" 'recording cpu-clock'
+# Another's recording beside it, which must not hear of build-ids that it has not asked for.
+perf record -q -e cpu-clock -o "$scratch/beside" true 2>"$scratch/log" || fail "perf record beside it: $(cat "$scratch/log")"
 echo >&7
 exec 7>&-
 wait "$pid" || fail "the program failed: $(tail -n 3 "$scratch/program")"

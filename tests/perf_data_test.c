@@ -663,6 +663,7 @@ static void a_file_cut_anywhere_does_no_harm(void **state)
 static void a_mapping_tells_its_build_id(void **state)
 {
     struct perf_file file = two_events();
+    file.attrs[0].build_id = 1;
     struct {
         uint32_t pid, tid;
         uint64_t start, size, offset;
@@ -709,6 +710,48 @@ static void a_mapping_tells_its_build_id(void **state)
         assert_int_equal(mapping.inode, i == 4 ? 77 : 0);
         assert_int_equal(mapping.major, i == 4 ? 8 : 0);
         assert_int_equal(mapping.minor, i == 4 ? 2 : 0);
+    }
+    perf_data_close(data);
+    free(file.records);
+}
+
+/* Another session's event asked for build-ids, and the kernel left its flag on our record. */
+static void a_build_id_that_nobody_asked_for_is_an_inode(void **state)
+{
+    struct perf_file file = two_events();
+    struct {
+        uint32_t pid, tid;
+        uint64_t start, size, offset;
+        uint32_t major, minor;
+        uint64_t inode, generation;
+        uint32_t protection, flags;
+        char path[16];
+    } mmap = {.pid = 42, .start = 0x1000, .size = 0x1000, .minor = 2, .inode = 77, .protection = 5};
+    static const uint32_t majors[] = {254, 8, 0, 259, 20 /* perf inject: an id's size */};
+    for (int i = 0; i < 5; i++) {
+        mmap.major = majors[i];
+        memcpy(mmap.path, "/lib/x.so", sizeof "/lib/x.so");
+        perf_file_record(&file, PERF_RECORD_MMAP2,
+                         PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, &mmap,
+                         sizeof mmap);
+    }
+    perf_file_write(&file, scratch_path(state, "claimed"));
+    struct perf_data *data;
+    struct perf_record record;
+    assert_int_equal(perf_data_open(scratch_path(state, "claimed"), &data), 0);
+    for (int i = 0; i < 5; i++) {
+        bool is_id = i == 4;
+        assert_int_equal(perf_data_next(data, &record), 1);
+        assert_non_null(record.mapping);
+        assert_int_equal(record.mapping->build_id_size, is_id ? 20 : 0);
+        assert_int_equal(record.mapping->inode, is_id ? 0 : 77);
+        assert_int_equal(record.mapping->major, is_id ? 0 : majors[i]);
+        struct perf_event_header header; /* as it is written again */
+        memcpy(&header, record.bytes, sizeof header);
+        assert_int_equal(header.misc, record.misc);
+        assert_int_equal(header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID,
+                         is_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0);
+        assert_string_equal(record.bytes + 72, "/lib/x.so");
     }
     perf_data_close(data);
     free(file.records);
@@ -1008,6 +1051,7 @@ int main(void)
         cmocka_unit_test(events_have_names),
         cmocka_unit_test(ids_without_end_are_refused),
         cmocka_unit_test(a_mapping_tells_its_build_id),
+        cmocka_unit_test(a_build_id_that_nobody_asked_for_is_an_inode),
         cmocka_unit_test(the_list_of_build_ids_is_read),
         cmocka_unit_test(records_outlive_lost_features),
         cmocka_unit_test(a_file_cut_anywhere_does_no_harm),

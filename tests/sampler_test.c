@@ -12,12 +12,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -168,6 +170,39 @@ static void the_recording_is_one_of_perfs(void **state)
     assert_true(libc->file->build_id_size > 0);
     process_table_free(table);
     perf_data_close(data);
+}
+
+/* What the kernel tells of a mapping that begins: device and inode, and a flag that is not ours. */
+static void a_mapping_gets_its_build_id(void **state)
+{
+    (void)state;
+    struct {
+        struct perf_event_header header;
+        uint32_t pid, tid;
+        uint64_t start, size, offset;
+        uint32_t major, minor;
+        uint64_t inode, generation;
+        uint32_t protection, flags;
+        char path[PATH_MAX];
+    } record = {.header = {.type = PERF_RECORD_MMAP2, .size = sizeof record},
+                .pid = (uint32_t)getpid(),
+                .major = 254};
+    const uint16_t id_flag = PERF_RECORD_MISC_MMAP_BUILD_ID;
+    struct stat status;
+    assert_true(readlink("/proc/self/exe", record.path, sizeof record.path - 1) > 0);
+    assert_int_equal(stat(record.path, &status), 0);
+
+    record.inode = status.st_ino + 1; /* replaced meanwhile */
+    record.header.misc = PERF_RECORD_MISC_USER | id_flag;
+    present_build_id((uint8_t *)&record);
+    assert_int_equal(record.header.misc, PERF_RECORD_MISC_USER);
+    assert_int_equal(record.major, 254);
+
+    record.inode = status.st_ino;
+    present_build_id((uint8_t *)&record);
+    assert_int_equal(record.header.misc, PERF_RECORD_MISC_USER | id_flag);
+    assert_int_equal(record.major, 20); /* SHA-1 */
+    assert_int_not_equal(record.inode, status.st_ino);
 }
 
 static void nothing_is_told_of_who_has_ended(void **state)
@@ -407,6 +442,7 @@ int main(void)
         cmocka_unit_test(stacks_end_with_their_mapping),
         cmocka_unit_test_setup_teardown(the_recording_is_one_of_perfs, scratch_create,
                                         scratch_remove),
+        cmocka_unit_test(a_mapping_gets_its_build_id),
         cmocka_unit_test(nothing_is_told_of_who_has_ended),
         cmocka_unit_test(an_error_stays),
         cmocka_unit_test(a_slow_reader_gets_all),

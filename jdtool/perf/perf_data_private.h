@@ -57,6 +57,7 @@ struct perf_data {
     struct hash_map by_id; /* id -> place in ids */
     int id_at;             /* of the id in a sample, in 8-byte words; -1: events have no ids */
     int id_from_end;       /* of the id in other records, counted from the end; -1: none */
+    bool asks_build_ids;   /* an event wants them in MMAP2 records */
 
     struct perf_section features[PERF_FEATURE_BITS]; /* size 0: absent; of a pipe without offset */
     char *strings[PERF_FEATURE_BITS];                /* read by perf_data_string */

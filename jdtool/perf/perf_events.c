@@ -123,6 +123,7 @@ int perf_events_add(struct perf_data *data, const uint8_t *attr, size_t attr_siz
     }
     data->id_count += id_count;
     data->event_count += is_new;
+    data->asks_build_ids |= event->attr.build_id;
     return 0;
 }
 

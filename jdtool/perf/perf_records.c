@@ -282,6 +282,30 @@ int perf_records_start_pipe(struct perf_data *data)
     return err;
 }
 
+/*
+ * A mapping that claims a build-id, where nobody has asked for one, has an inode there: the kernel
+ * (5.12 to at least 6.18) leaves the flag set from who heard of the mapping before
+ * (perf_event_mmap_output). perf inject puts ids in, too, but whole ones. perf crashes at such a
+ * record, so it loses the flag for who reads what we write, too.
+ */
+static void take_false_flag(struct perf_data *data, struct perf_record *record)
+{
+    enum { SIZE_AT = 40, SIZE_LEAST = 16 };
+    bool claims = record->type == PERF_RECORD_MMAP2 &&
+                  record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID && record->size > SIZE_AT;
+    if (!claims || data->asks_build_ids ||
+        (record->bytes[SIZE_AT] >= SIZE_LEAST && record->bytes[SIZE_AT] <= BUILD_ID_MAX)) {
+        return;
+    }
+    if (record->bytes != data->aligned) {
+        memcpy(data->aligned, record->bytes, record->size);
+        record->bytes = data->aligned;
+    }
+    record->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
+    memcpy(data->aligned + offsetof(struct perf_event_header, misc), &record->misc,
+           sizeof record->misc);
+}
+
 int perf_data_next(struct perf_data *data, struct perf_record *record)
 {
     int more = 1;
@@ -297,6 +321,7 @@ int perf_data_next(struct perf_data *data, struct perf_record *record)
         perf_events_update(data, record);
     }
     if (more > 0 && !perf_record_has_sample(record)) {
+        take_false_flag(data, record);
         record->id = perf_record_id(data, record);
         record->mapping = mapping_decode(record, &data->mapping) ? &data->mapping : NULL;
     }

@@ -101,28 +101,64 @@ struct present_mapping {
     const char *path; /* "": none */
 };
 
-/* The build-id of the very file that is mapped, at most BUILD_ID_MAX bytes. 0: not known. */
-static size_t build_id_of(int root, const struct present_mapping *mapping, uint8_t *id)
+/* In a MMAP2 record in the place of device, inode and generation. */
+struct present_id {
+    uint8_t size, reserved[3], id[BUILD_ID_MAX];
+};
+
+/* Of the very file that is mapped. False: not known. */
+static bool build_id_of(int root, const char *path, uint64_t inode, struct present_id *id)
 {
     uint8_t found[OBJECT_ID_MAX];
     struct elf_file file;
-    if (root < 0 || mapping->path[0] != '/' || mapping->path[1] == '/' ||
-        elf_file_open(root, mapping->path, &file) != OBJECT_SOUND) {
-        return 0;
+    if (root < 0 || path[0] != '/' || path[1] == '/' ||
+        elf_file_open(root, path, &file) != OBJECT_SOUND) {
+        return false;
     }
-    size_t size = file.inode == mapping->inode ? elf_file_build_id(&file, found) : 0;
+    size_t size = file.inode == inode ? elf_file_build_id(&file, found) : 0;
     elf_file_close(&file);
     size = size <= BUILD_ID_MAX ? size : 0;
-    memcpy(id, found, size);
-    return size;
+    *id = (struct present_id){.size = (uint8_t)size};
+    memcpy(id->id, found, size);
+    return size != 0;
+}
+
+static int open_root(pid_t process)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/root", (int)process);
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+enum { DEVICE_AT = 40, INODE_AT = 48, PATH_AT = 72 };
+
+void present_build_id(uint8_t *record)
+{
+    struct perf_event_header header;
+    struct present_id id;
+    uint32_t process;
+    uint64_t inode;
+    memcpy(&header, record, sizeof header);
+    header.misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID; /* left by another listener */
+    if (header.size > PATH_AT && memchr(record + PATH_AT, '\0', header.size - PATH_AT)) {
+        memcpy(&process, record + sizeof header, sizeof process);
+        memcpy(&inode, record + INODE_AT, sizeof inode);
+        int root = record[PATH_AT] == '/' ? open_root((pid_t)process) : -1;
+        if (build_id_of(root, (const char *)record + PATH_AT, inode, &id)) {
+            header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
+            memcpy(record + DEVICE_AT, &id, sizeof id);
+        }
+        if (root >= 0) {
+            close(root);
+        }
+    }
+    memcpy(record, &header, sizeof header);
 }
 
 static void put_mapping(struct perf_pipe *pipe, pid_t process, int root,
                         const struct present_mapping *mapping)
 {
-    struct {
-        uint8_t size, reserved[3], id[BUILD_ID_MAX];
-    } build_id = {0};
+    struct present_id id;
     struct bytes body = {0};
     uint16_t misc = PERF_RECORD_MISC_USER;
     bytes_u32(&body, (uint32_t)process);
@@ -130,10 +166,9 @@ static void put_mapping(struct perf_pipe *pipe, pid_t process, int root,
     bytes_u64(&body, mapping->start);
     bytes_u64(&body, mapping->end - mapping->start);
     bytes_u64(&body, mapping->offset);
-    build_id.size = (uint8_t)build_id_of(root, mapping, build_id.id);
-    if (build_id.size) {
+    if (build_id_of(root, mapping->path, mapping->inode, &id)) {
         misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
-        bytes_put(&body, &build_id, sizeof build_id);
+        bytes_put(&body, &id, sizeof id);
     } else {
         bytes_u32(&body, mapping->major);
         bytes_u32(&body, mapping->minor);
@@ -172,8 +207,7 @@ static void put_mappings(struct perf_pipe *pipe, pid_t process)
     char path[64];
     char *line = NULL;
     size_t room = 0;
-    snprintf(path, sizeof path, "/proc/%d/root", (int)process);
-    int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int root = open_root(process);
     snprintf(path, sizeof path, "/proc/%d/maps", (int)process);
     FILE *file = fopen(path, "re");
     while (file && getline(&line, &room, file) > 0) {

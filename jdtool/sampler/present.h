@@ -19,4 +19,8 @@ void present_kernel(struct perf_pipe *pipe);
 /* Nothing of a process that has ended. */
 void present_process(struct perf_pipe *pipe, pid_t process);
 
+/* A whole MMAP2 record, which tells a file by device and inode: by its build-id instead, in place,
+ * as long as the process lives and the file lies where it was mapped from. */
+void present_build_id(uint8_t *record);
+
 #endif

@@ -88,6 +88,12 @@ static void describe_events(struct sampler *sampler)
         .wakeup_watermark = (uint32_t)(buffer / 4),
         .precise_ip = options->counts_cycles ? 3 : 0,
     };
+    /*
+     * Without build_id: the kernel (5.12 to at least 6.18) leaves PERF_RECORD_MISC_MMAP_BUILD_ID set
+     * for whoever hears of the mapping next (perf_event_mmap_output restores the header's size and
+     * type, not misc), and perf 6.1 crashes at an inode that claims to be a build-id. An event of
+     * all processes would end every recording on the machine so.
+     */
     sampler->side_band = (struct perf_event_attr){
         .size = sizeof sampler->side_band,
         .type = PERF_TYPE_SOFTWARE,
@@ -97,7 +103,6 @@ static void describe_events(struct sampler *sampler)
         .disabled = 1,
         .mmap = 1,
         .mmap2 = 1,
-        .build_id = 1,
         .comm = 1,
         .comm_exec = 1,
         .task = 1,
@@ -206,7 +211,8 @@ static int begin(struct sampler *sampler)
     if (err) {
         return tell_failure("open the processors' events", err);
     }
-    struct perf_event_attr told = sampler->clock; /* with what comes in the side-band's rings */
+    /* With what comes in the side-band's rings, and the build-ids that we put there. */
+    struct perf_event_attr told = sampler->clock;
     told.mmap = told.mmap2 = told.comm = told.comm_exec = told.task = told.build_id = 1;
     perf_pipe_describe(&turn->pipe, &told, options->counts_cycles ? "cycles" : "cpu-clock",
                        &turn->id, 1, options->command);

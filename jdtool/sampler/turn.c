@@ -1,5 +1,6 @@
 #include "jdtool/sampler/turn.h"
 
+#include "jdtool/sampler/present.h"
 #include "jdtool/sampler/registers.h"
 
 #include <errno.h>
@@ -171,8 +172,13 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
     case PERF_RECORD_FORK:
     case PERF_RECORD_EXIT:
     case PERF_RECORD_MMAP:
+        is_wanted = is_sampled(turn, pid);
+        break;
     case PERF_RECORD_MMAP2:
         is_wanted = is_sampled(turn, pid);
+        if (is_wanted) {
+            present_build_id(turn->record);
+        }
         break;
     default:
         break;
