@@ -115,8 +115,10 @@ static void perf_arguments(struct recording *recording)
     add_event(recording);
     snprintf(text, sizeof text, "%s/perf.data", recording->profile.path);
     perf_add(perf, "-o", recording->piped ? "-" : text, NULL);
-    if (recording->piped) {
-        /* Into a pipe perf tells of no build-ids but these, by which files are known again. */
+    if (recording->piped && !options->all) {
+        /* Into a pipe perf tells of no build-ids but these, by which files are known again. Of all
+         * processes nobody asks for them: see describe_events of the sampler for what that does to
+         * others' recordings. Files are read while they are mapped, and known by their inodes. */
         perf_add(perf, "--buildid-mmap", NULL);
     }
     pid_t pid =
