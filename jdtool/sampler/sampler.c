@@ -89,10 +89,10 @@ static void describe_events(struct sampler *sampler)
         .precise_ip = options->counts_cycles ? 3 : 0,
     };
     /*
-     * Without build_id: the kernel (5.12 to at least 6.18) leaves PERF_RECORD_MISC_MMAP_BUILD_ID set
-     * for whoever hears of the mapping next (perf_event_mmap_output restores the header's size and
-     * type, not misc), and perf 6.1 crashes at an inode that claims to be a build-id. An event of
-     * all processes would end every recording on the machine so.
+     * Without build_id: the kernel (5.12 to at least 6.18) leaves PERF_RECORD_MISC_MMAP_BUILD_ID
+     * set for whoever hears of the mapping next (perf_event_mmap_output restores the header's size
+     * and type, not misc), and perf 6.1 crashes at an inode that claims to be a build-id. An event
+     * of all processes would end every recording on the machine so.
      */
     sampler->side_band = (struct perf_event_attr){
         .size = sizeof sampler->side_band,
