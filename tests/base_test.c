@@ -1,8 +1,10 @@
 /* What all rooms of jdtool stand on: the hash map, how files come to be, times and sizes. */
 #include "jdtool/base/hash_map.h"
+#include "jdtool/base/intern.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/units.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -55,7 +57,7 @@ static void test_map_against_truth(void **state)
     for (uint32_t value = 0; value < VALUES; value++) {
         assert_int_equal(map_has(&map, value / 3, value), in[value]);
     }
-    assert_true(map.room <= VALUES * 2); /* what comes and goes leaves nothing behind */
+    assert_true(map.room <= (size_t)VALUES * 2); /* what comes and goes leaves nothing behind */
     hash_map_clear(&map);
     assert_false(map_has(&map, 0, 0));
     hash_map_free(&map);
@@ -91,16 +93,50 @@ static size_t read_all(const char *path, char *bytes, size_t room)
     return size;
 }
 
-static unsigned files_in(const char *directory)
+static unsigned files_in(const char *path)
 {
-    char command[512];
     unsigned count = 0;
-    snprintf(command, sizeof command, "ls -A '%s' | wc -l", directory);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    assert_int_equal(fscanf(pipe, "%u", &count), 1);
-    pclose(pipe);
+    DIR *directory = opendir(path);
+    assert_non_null(directory);
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(directory);
     return count;
+}
+
+/* Strings that are held and released at random: each is there once, and gone with its last holder.
+ */
+static void test_strings_go_with_their_holders(void **state)
+{
+    (void)state;
+    enum { TEXTS = 700, STEPS = 100000 };
+    static const char *copies[TEXTS];
+    static uint32_t holders[TEXTS];
+    struct intern strings = {0};
+    uint64_t random = 11;
+    uint32_t count = 1;
+    const char *kept = intern(&strings, "kept");
+    for (int step = 0; step < STEPS; step++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        uint32_t i = (uint32_t)(random >> 33) % TEXTS;
+        char text[16];
+        snprintf(text, sizeof text, "text %u", i);
+        if (random >> 63 || holders[i] == 0) {
+            const char *copy = intern_hold(&strings, text);
+            assert_string_equal(copy, text);
+            assert_true(holders[i] == 0 || copy == copies[i]);
+            copies[i] = copy;
+            count += holders[i]++ == 0;
+        } else {
+            intern_release(&strings, copies[i]);
+            count -= --holders[i] == 0;
+        }
+        assert_int_equal(strings.count, count);
+    }
+    intern_release(&strings, intern_hold(&strings, "kept"));
+    assert_ptr_equal(intern(&strings, "kept"), kept);
+    intern_free(&strings);
 }
 
 static void test_file_appears_when_finished(void **state)
@@ -233,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_map_against_truth),
         cmocka_unit_test(test_one_value_under_many_hashes),
+        cmocka_unit_test(test_strings_go_with_their_holders),
         cmocka_unit_test(test_file_appears_when_finished),
         cmocka_unit_test(test_no_file_in_place_of_a_device),
         cmocka_unit_test(test_units),

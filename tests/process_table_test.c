@@ -8,6 +8,7 @@
 #include "tests/sanitized.h"
 #include "tests/scratch.h"
 
+#include <inttypes.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,8 +94,8 @@ static const char *at(uint32_t pid, uint64_t address)
     if (!mapped) {
         return "-";
     }
-    snprintf(text, sizeof text, "%s+%llx", mapped->file->path,
-             (unsigned long long)(address - mapped->start + mapped->file_offset));
+    snprintf(text, sizeof text, "%s+%" PRIx64, mapped->file->path,
+             address - mapped->start + mapped->file_offset);
     return text;
 }
 
@@ -406,6 +407,83 @@ static void many_short_processes_take_little_memory(void **state)
     }
 }
 
+/* Whoever keeps something of processes and files has an array by their index. */
+struct kept {
+    uint32_t processes[4096]; /* number of the one that has the index; 0: none */
+    uint32_t files[4096];
+    uint32_t process_count, file_count;
+};
+
+static void forget_process(void *context, const struct process *process)
+{
+    struct kept *kept = context;
+    kept->process_count -= kept->processes[process->index] == process->number;
+    kept->processes[process->index] = 0;
+}
+
+static void forget_file(void *context, const struct mapped_file *file)
+{
+    struct kept *kept = context;
+    assert_true(kept->files[file->index] == 0 || kept->files[file->index] == file->number);
+    kept->file_count -= kept->files[file->index] != 0;
+    kept->files[file->index] = 0;
+}
+
+static void keep(struct kept *kept)
+{
+    assert_in_range(change.process->index, 0, 4095);
+    kept->process_count += kept->processes[change.process->index] == 0;
+    assert_true(!kept->processes[change.process->index] ||
+                kept->processes[change.process->index] == change.process->number);
+    kept->processes[change.process->index] = change.process->number;
+    if (change.mapped) {
+        assert_in_range(change.mapped->index, 0, 4095);
+        kept->file_count += kept->files[change.mapped->index] == 0;
+        kept->files[change.mapped->index] = change.mapped->number;
+    }
+}
+
+/* The lives of containers, each with names and files of its own: some map over them, some fork.
+ * Whatever is gone is told of, and neither memory nor the indexes grow. */
+static void what_nobody_refers_to_is_gone(void **state)
+{
+    (void)state;
+    enum { LIVES = SANITIZED ? 3000 : 30000 };
+    static struct kept kept;
+    const struct process_listener listener = {forget_process, forget_file, &kept};
+    char name[64];
+    size_t before = 0;
+    process_table_tell(table, &listener);
+    for (uint32_t life = 0; life < LIVES; life++) {
+        uint32_t pid = 1000 + life * 2;
+        before = life == LIVES / 10 ? mallinfo2().uordblks : before;
+        task(PERF_RECORD_FORK, pid, 1, pid, life);
+        keep(&kept);
+        snprintf(name, sizeof name, "life-%u", life);
+        comm(pid, pid, name, true);
+        keep(&kept);
+        for (uint64_t i = 0; i < 4; i++) {
+            snprintf(name, sizeof name, "/containers/%u/lib%u.so", life, (unsigned)i % 3);
+            map(pid, 0x1000 + i * 0x800, 0x2000 + i * 0x800, 0, name);
+            keep(&kept);
+        }
+        task(PERF_RECORD_FORK, pid + 1, pid, pid + 1, life);
+        keep(&kept);
+        task(PERF_RECORD_EXIT, pid, 1, pid, life);
+        if (life % 2) {
+            map(pid + 1, 0, 0x1000000, 0, name); /* over all that it has from its parent */
+            keep(&kept);
+        }
+        snprintf(name, sizeof name, "/containers/%u/lib0.so+%x", life, life % 2 ? 0x2800 : 0);
+        assert_string_equal(at(pid + 1, 0x2800), name);
+        task(PERF_RECORD_EXIT, pid + 1, pid, pid + 1, life);
+    }
+    assert_in_range(kept.process_count, 1, 600);
+    assert_in_range(kept.file_count, 1, 1800);
+    assert_true(mallinfo2().uordblks < before + (64 << 10));
+    process_table_tell(table, NULL);
+}
+
 static void limits_are_told(void **state)
 {
     (void)state;
@@ -438,6 +516,7 @@ int main(void)
         TEST(a_process_is_forgotten_once),
         TEST(a_pid_is_given_again),
         TEST(many_short_processes_take_little_memory),
+        TEST(what_nobody_refers_to_is_gone),
         TEST(limits_are_told),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

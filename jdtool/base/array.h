@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Makes room for one more element behind the first `count` of the array whose pointer array_pointer
@@ -24,6 +25,23 @@ static inline int array_reserve(void *array_pointer, uint32_t count, uint32_t *r
     }
     *array = grown;
     *room = wanted;
+    return 0;
+}
+
+/* The same of an array that is filled in any order: makes room for that index, and what is new is
+ * zeroed. */
+static inline int array_reach(void *array_pointer, uint32_t index, uint32_t *room, size_t element)
+{
+    void **array = array_pointer;
+    uint32_t before = *room;
+    while (index >= *room) {
+        if (array_reserve(array_pointer, *room, room, element)) {
+            return -ENOMEM;
+        }
+    }
+    if (*room > before) {
+        memset((char *)*array + before * element, 0, (*room - before) * element);
+    }
     return 0;
 }
 

@@ -1,11 +1,15 @@
 #include "jdtool/base/intern.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define FOR_GOOD UINT32_MAX
+
 struct intern_string {
     uint32_t hash;
+    uint32_t holders; /* FOR_GOOD: it is never released */
     char text[];
 };
 
@@ -38,7 +42,8 @@ static bool grow(struct intern *strings)
     return true;
 }
 
-const char *intern(struct intern *strings, const char *text)
+/* NULL: no memory. */
+static struct intern_string *find_or_add(struct intern *strings, const char *text)
 {
     if (strings->count * 2 >= strings->room && !grow(strings)) {
         return NULL;
@@ -55,10 +60,67 @@ const char *intern(struct intern *strings, const char *text)
             return NULL;
         }
         (*slot)->hash = hash;
+        (*slot)->holders = 0;
         memcpy((*slot)->text, text, size);
         strings->count++;
     }
-    return (*slot)->text;
+    return *slot;
+}
+
+const char *intern(struct intern *strings, const char *text)
+{
+    struct intern_string *string = find_or_add(strings, text);
+    if (!string) {
+        return NULL;
+    }
+    string->holders = FOR_GOOD;
+    return string->text;
+}
+
+const char *intern_hold(struct intern *strings, const char *text)
+{
+    struct intern_string *string = find_or_add(strings, text);
+    if (!string) {
+        return NULL;
+    }
+    string->holders += string->holders != FOR_GOOD;
+    return string->text;
+}
+
+/* Frees a slot; what stands behind it because of it moves up, so that no search ends too early. */
+static void take_out(struct intern *strings, uint32_t slot)
+{
+    uint32_t mask = strings->room - 1;
+    strings->slots[slot] = NULL;
+    strings->count--;
+    for (uint32_t next = (slot + 1) & mask; strings->slots[next]; next = (next + 1) & mask) {
+        struct intern_string *string = strings->slots[next];
+        uint32_t home = string->hash & mask;
+        if (((next - home) & mask) >= ((next - slot) & mask)) {
+            strings->slots[slot] = string;
+            strings->slots[next] = NULL;
+            slot = next;
+        }
+    }
+}
+
+void intern_release(struct intern *strings, const char *text)
+{
+    if (!text) {
+        return;
+    }
+    struct intern_string *string =
+        (struct intern_string *)(text - offsetof(struct intern_string, text));
+    if (string->holders == FOR_GOOD || --string->holders > 0) {
+        return;
+    }
+    uint32_t mask = strings->room - 1;
+    uint32_t slot = string->hash & mask;
+    while (strings->slots[slot] != string) {
+        slot = (slot + 1) & mask;
+    }
+    take_out(strings, slot);
+    free(string);
 }
 
 void intern_free(struct intern *strings)

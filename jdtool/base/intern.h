@@ -1,4 +1,10 @@
-/* One copy of each string, so that equal strings have equal addresses. */
+/*
+ * One copy of each string, so that equal strings have equal addresses.
+ *
+ *     intern           the copy lives until intern_free
+ *     intern_hold      until it was released as often as it was held
+ *     intern_release
+ */
 #ifndef JD_TOOL_INTERN_H
 #define JD_TOOL_INTERN_H
 
@@ -11,8 +17,13 @@ struct intern {
     uint32_t room;
 };
 
-/* The copy, which lives until intern_free; NULL: no memory. */
+/* The copy; NULL: no memory. */
 const char *intern(struct intern *strings, const char *text);
+const char *intern_hold(struct intern *strings, const char *text);
+
+/* text: what intern_hold returned; NULL is fine. */
+void intern_release(struct intern *strings, const char *text);
+
 void intern_free(struct intern *strings);
 
 #endif

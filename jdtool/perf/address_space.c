@@ -1,5 +1,6 @@
 #include "jdtool/perf/address_space.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,112 @@ struct space {
     struct mapped *mappings;
 };
 
+/* ---- Files ---- */
+
+static struct held_file *file_at(const struct spaces *spaces, uint32_t index)
+{
+    return chunks_at(&spaces->files, index);
+}
+
+static void hold_file(struct mapped_file *file)
+{
+    ((struct held_file *)file)->holders++;
+}
+
+static void let_file_go(struct spaces *spaces, struct mapped_file *file)
+{
+    struct held_file *held = (struct held_file *)file;
+    uint32_t index = file->index;
+    assert(held->holders > 0); /* invariant 2 */
+    if (--held->holders > 0) {
+        return;
+    }
+    if (spaces->listener) {
+        spaces->listener->file_gone(spaces->listener->context, file);
+    }
+    (void)hash_map_remove(&spaces->files_by_identity, held->hash, index);
+    intern_release(&spaces->paths, file->path);
+    memset(held, 0, sizeof *held);
+    file->index = spaces->free_file;
+    spaces->free_file = index + 1;
+}
+
+static uint64_t hash_file(const char *path, const struct mapping *mapping)
+{
+    uint64_t id = 0;
+    memcpy(&id, mapping->build_id, sizeof id);
+    return hash_pair(hash_pair((uintptr_t)path, mapping->inode),
+                     id ^ ((uint64_t)mapping->major << 32 | mapping->minor));
+}
+
+static bool is_file(const struct mapped_file *file, const char *path, const struct mapping *mapping)
+{
+    return file->path == path && file->inode == mapping->inode && file->major == mapping->major &&
+           file->minor == mapping->minor && file->build_id_size == mapping->build_id_size &&
+           memcmp(file->build_id, mapping->build_id, sizeof file->build_id) == 0;
+}
+
+/* A file that nobody holds yet. Has the path from now on, on failure too. NULL: no memory. */
+static struct mapped_file *add_file(struct spaces *spaces, const struct mapping *mapping,
+                                    const char *path, uint64_t hash)
+{
+    uint32_t index = spaces->free_file ? spaces->free_file - 1 : spaces->files.count;
+    struct held_file *held =
+        spaces->free_file ? file_at(spaces, index) : chunks_add(&spaces->files);
+    if (!held || hash_map_add(&spaces->files_by_identity, hash, index)) {
+        if (held && !spaces->free_file) {
+            spaces->files.count--; /* which is zero, as it was */
+        }
+        intern_release(&spaces->paths, path);
+        return NULL;
+    }
+    spaces->free_file = spaces->free_file ? held->file.index : 0;
+    *held = (struct held_file){.file = {.path = path,
+                                        .index = index,
+                                        .number = ++spaces->next_file_number,
+                                        .inode = mapping->inode,
+                                        .major = mapping->major,
+                                        .minor = mapping->minor,
+                                        .build_id_size = mapping->build_id_size,
+                                        .anonymous = mapping->anonymous},
+                               .hash = hash};
+    memcpy(held->file.build_id, mapping->build_id, sizeof held->file.build_id);
+    return &held->file;
+}
+
+/* The file of a mapping, with one more holder. NULL: no memory. */
+static struct mapped_file *file_of(struct spaces *spaces, const struct mapping *mapping)
+{
+    const char *path = intern_hold(&spaces->paths, mapping->path);
+    if (!path) {
+        return NULL;
+    }
+    uint64_t hash = hash_file(path, mapping);
+    struct hash_map_cursor cursor = hash_map_start(&spaces->files_by_identity, hash);
+    uint32_t at;
+    while ((at = hash_map_next(&spaces->files_by_identity, &cursor)) != HASH_MAP_NONE) {
+        struct held_file *held = file_at(spaces, at);
+        if (is_file(&held->file, path, mapping)) {
+            held->holders++;
+            intern_release(&spaces->paths, path); /* the file has it already */
+            return &held->file;
+        }
+    }
+    struct mapped_file *file = add_file(spaces, mapping, path, hash);
+    if (file) {
+        hold_file(file);
+    }
+    return file;
+}
+
 /* ---- Life ---- */
+
+void spaces_free(struct spaces *spaces)
+{
+    chunks_free(&spaces->files);
+    hash_map_free(&spaces->files_by_identity);
+    intern_free(&spaces->paths);
+}
 
 struct space *space_new(struct spaces *spaces)
 {
@@ -34,6 +140,9 @@ void space_let_go(struct spaces *spaces, struct space *space)
 {
     if (space && --space->references == 0) {
         spaces->mapping_count -= space->count;
+        for (uint32_t i = 0; i < space->count; i++) {
+            let_file_go(spaces, space->mappings[i].file);
+        }
         free(space->mappings);
         free(space);
     }
@@ -61,6 +170,9 @@ int space_unshare(struct spaces *spaces, struct space **space)
             memcpy(own->mappings, shared->mappings, shared->count * sizeof *own->mappings);
             own->count = shared->count;
             own->room = shared->count;
+            for (uint32_t i = 0; i < own->count; i++) {
+                hold_file(own->mappings[i].file);
+            }
             spaces->mapping_count += own->count;
         }
     }
@@ -109,13 +221,25 @@ static void move(struct space *space, uint32_t from, uint32_t to)
     space->count = space->count - from + to;
 }
 
-int space_map(struct spaces *spaces, struct space *space, const struct mapped *mapping)
+#ifndef NDEBUG
+/* Invariant 1, around the mapping that was just put in. */
+static bool ascends(const struct space *space, uint32_t at)
 {
+    const struct mapped *mapping = &space->mappings[at];
+    return mapping->start < mapping->end && (at == 0 || mapping[-1].end <= mapping->start) &&
+           (at + 1 == space->count || mapping->end <= mapping[1].start);
+}
+#endif
+
+int space_map(struct spaces *spaces, struct space *space, const struct mapping *mapping,
+              struct mapped_file **file)
+{
+    *file = NULL;
     if (space->count >= PROCESS_MAPPINGS_MAX || spaces->mapping_count >= MAPPINGS_MAX) {
         spaces->left_out++;
         return 0;
     }
-    if (reserve(space)) {
+    if (reserve(space) || !(*file = file_of(spaces, mapping))) {
         return -ENOMEM;
     }
     uint32_t before = space->count;
@@ -128,6 +252,7 @@ int space_map(struct spaces *spaces, struct space *space, const struct mapped *m
             first++;
             first->file_offset += mapping->end - first->start;
             first->start = mapping->end;
+            hold_file(first->file);
             at++;
         } else {
             first->end = mapping->start;
@@ -136,6 +261,7 @@ int space_map(struct spaces *spaces, struct space *space, const struct mapped *m
     }
     uint32_t end = at;
     while (end < space->count && space->mappings[end].end <= mapping->end) {
+        let_file_go(spaces, space->mappings[end].file);
         end++;
     }
     if (end < space->count && space->mappings[end].start < mapping->end) {
@@ -144,7 +270,9 @@ int space_map(struct spaces *spaces, struct space *space, const struct mapped *m
         last->start = mapping->end;
     }
     move(space, end, at + 1);
-    space->mappings[at] = *mapping;
+    space->mappings[at] =
+        (struct mapped){mapping->start, mapping->end, mapping->file_offset, *file};
+    assert(ascends(space, at));
     space->state = ++spaces->next_state;
     spaces->mapping_count += space->count - before;
     return 0;

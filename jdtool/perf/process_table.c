@@ -12,8 +12,8 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/perf/address_space.h"
-#include "jdtool/perf/mapped_files.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +29,12 @@ struct thread {
     uint32_t entry;   /* its process, */
     uint32_t process; /* if that entry still has this number */
     bool has_ended;   /* stands in `ended_threads`; nobody else's has it */
-    const char *comm;
+    const char *comm; /* held; NULL: not known */
 };
 
 /* Elements of `entries` that are free are linked by their pid, plus one. */
 struct entry {
-    struct process process; /* the first member */
+    struct process process; /* the first member; of a free one all but the pid is zero */
     uint32_t threads;       /* that are its and live */
     bool is_current;        /* is in by_pid */
     bool has_ended;         /* stands in `ended` */
@@ -47,8 +47,8 @@ struct process_table {
     struct chunks threads; /* of struct thread */
     uint32_t free_thread;
     struct hash_map by_tid;
-    struct mapped_files files;
     struct spaces spaces;
+    const struct process_listener *listener; /* NULL: nobody listens */
     struct intern comms;
     uint32_t ended[ENDED_KEPT]; /* entries plus one, a ring */
     uint32_t ended_next;
@@ -88,6 +88,10 @@ struct process *process_table_at(const struct process_table *table, uint32_t pid
 static void forget(struct process_table *table, uint32_t at)
 {
     struct entry *entry = entry_at(table, at);
+    assert(entry->process.space && entry->process.index == at);
+    if (table->listener) {
+        table->listener->process_gone(table->listener->context, &entry->process);
+    }
     if (entry->is_current) {
         (void)hash_map_remove(&table->by_pid, entry->process.pid, at);
     }
@@ -145,11 +149,8 @@ static int new_process(struct process_table *table, uint32_t pid, uint64_t from,
         end(table, before);
     }
     *entry = (struct entry){
-        .process = {.pid = pid,
-                    .number = ++table->next_number,
-                    .from = from,
-                    .space = space,
-                    .code_until = UINT64_MAX},
+        .process =
+            {.pid = pid, .index = at, .number = ++table->next_number, .from = from, .space = space},
         .is_current = true,
     };
     table->process_count++;
@@ -182,7 +183,8 @@ static uint32_t find_tid(const struct process_table *table, uint32_t tid)
 const char *process_table_comm(const struct process_table *table, uint32_t tid)
 {
     uint32_t at = find_tid(table, tid);
-    return at == HASH_MAP_NONE ? "" : thread_at(table, at)->comm;
+    const char *comm = at == HASH_MAP_NONE ? NULL : thread_at(table, at)->comm;
+    return comm ? comm : "";
 }
 
 uint32_t process_table_thread_number(const struct process_table *table, uint32_t tid)
@@ -200,6 +202,22 @@ static void leave(struct process_table *table, const struct thread *thread)
     }
 }
 
+/* 0 or -ENOMEM. */
+static int new_thread(struct process_table *table, uint32_t tid, uint32_t *at)
+{
+    *at = table->free_thread ? table->free_thread - 1 : table->threads.count;
+    if ((!table->free_thread && !chunks_add(&table->threads)) ||
+        hash_map_add(&table->by_tid, tid, *at)) {
+        table->threads.count -= *at + 1 == table->threads.count && !table->free_thread;
+        return -ENOMEM;
+    }
+    if (table->free_thread) {
+        table->free_thread = thread_at(table, *at)->tid;
+    }
+    table->thread_count++;
+    return 0;
+}
+
 /* Makes a thread one of the process', with that name; begins: whatever had its tid is another one.
  * 0 or -ENOMEM. */
 static int join(struct process_table *table, uint32_t entry, uint32_t tid, const char *comm,
@@ -208,25 +226,18 @@ static int join(struct process_table *table, uint32_t entry, uint32_t tid, const
     uint32_t process = entry_at(table, entry)->process.number;
     uint32_t at = find_tid(table, tid);
     bool is_new = at == HASH_MAP_NONE;
-    if (is_new) {
-        if (table->thread_count >= THREADS_MAX) {
-            table->left_out++;
-            return 0;
-        }
-        if (table->free_thread) {
-            at = table->free_thread - 1;
-            table->free_thread = thread_at(table, at)->tid;
-        } else if (chunks_add(&table->threads)) {
-            at = table->threads.count - 1;
-        } else {
-            return -ENOMEM;
-        }
-        if (hash_map_add(&table->by_tid, tid, at)) {
-            return -ENOMEM;
-        }
-        table->thread_count++;
+    if (is_new && table->thread_count >= THREADS_MAX) {
+        table->left_out++;
+        return 0;
+    }
+    const char *held = *comm ? intern_hold(&table->comms, comm) : NULL;
+    int err = *comm && !held ? -ENOMEM : is_new ? new_thread(table, tid, &at) : 0;
+    if (err) {
+        intern_release(&table->comms, held);
+        return err;
     }
     struct thread *thread = thread_at(table, at);
+    intern_release(&table->comms, thread->comm); /* `comm` may be that one */
     bool is_there = !is_new && thread->entry == entry && thread->process == process;
     entry_at(table, entry)->threads += !is_there;
     if (!is_new && !is_there) {
@@ -237,7 +248,7 @@ static int join(struct process_table *table, uint32_t entry, uint32_t tid, const
         .number = is_new || begins || thread->has_ended ? ++table->thread_numbers : thread->number,
         .entry = entry,
         .process = process,
-        .comm = comm};
+        .comm = held};
     return 0;
 }
 
@@ -245,6 +256,7 @@ static void forget_thread(struct process_table *table, uint32_t at)
 {
     struct thread *thread = thread_at(table, at);
     (void)hash_map_remove(&table->by_tid, thread->tid, at);
+    intern_release(&table->comms, thread->comm);
     *thread = (struct thread){.tid = table->free_thread};
     table->free_thread = at + 1;
     table->thread_count--;
@@ -296,13 +308,10 @@ static int add_map(struct process_table *table, const struct mapping *mapping,
         return err;
     }
     struct process *process = &entry_at(table, at)->process;
-    struct mapped_file *file = mapped_files_of(&table->files, mapping);
-    struct mapped added = {mapping->start, mapping->end, mapping->file_offset, file};
-    err = file ? space_unshare(&table->spaces, &process->space) : -ENOMEM;
-    if (!err) {
-        err = space_map(&table->spaces, process->space, &added);
-    }
-    if (!err) {
+    struct mapped_file *file = NULL;
+    err = space_unshare(&table->spaces, &process->space);
+    err = err ? err : space_map(&table->spaces, process->space, mapping, &file);
+    if (!err && file) {
         const char *name = strrchr(file->path, '/');
         process->has_jvm |= name && strcmp(name, "/libjvm.so") == 0;
         *change = (struct process_change){.process = process, .mapped = file};
@@ -341,12 +350,8 @@ static int add_fork(struct process_table *table, const struct perf_record *recor
         space_let_go(&table->spaces, process->space);
         process->space = space_share(parent->space);
         process->has_jvm = parent->has_jvm;
-        process->code = parent->code;
-        if (parent->code) {
-            process->code_until = time < parent->code_until ? time : parent->code_until;
-        }
     }
-    *change = (struct process_change){.process = process, .is_new = true};
+    *change = (struct process_change){.process = process, .parent = parent, .is_new = true};
     return 0;
 }
 
@@ -357,11 +362,8 @@ static int add_comm(struct process_table *table, const struct perf_record *recor
     uint32_t pid = perf_record_u32(record, 8);
     uint32_t tid = perf_record_u32(record, 12);
     const char *name = perf_record_string(record, 16);
-    const char *comm = name ? intern(&table->comms, name) : "";
+    const char *comm = name ? name : "";
     uint32_t at;
-    if (!comm) {
-        return -ENOMEM;
-    }
     bool execs = record->misc & PERF_RECORD_MISC_COMM_EXEC;
     int err = execs ? new_process(table, pid, record->id.time, &at) : process_of(table, pid, &at);
     err = err ? err : join(table, at, tid, comm, false);
@@ -411,9 +413,15 @@ struct process_table *process_table_new(void)
     if (table) {
         table->entries.element = sizeof(struct entry);
         table->threads.element = sizeof(struct thread);
-        table->files.list.element = sizeof(struct mapped_file);
+        table->spaces = SPACES_EMPTY;
     }
     return table;
+}
+
+void process_table_tell(struct process_table *table, const struct process_listener *listener)
+{
+    table->listener = listener;
+    table->spaces.listener = listener;
 }
 
 void process_table_free(struct process_table *table)
@@ -421,12 +429,13 @@ void process_table_free(struct process_table *table)
     if (!table) {
         return;
     }
+    process_table_tell(table, NULL);
     for (uint32_t i = 0; i < table->entries.count; i++) {
         space_let_go(&table->spaces, entry_at(table, i)->process.space);
     }
     chunks_free(&table->entries);
     chunks_free(&table->threads);
-    mapped_files_free(&table->files);
+    spaces_free(&table->spaces);
     hash_map_free(&table->by_pid);
     hash_map_free(&table->by_tid);
     intern_free(&table->comms);

@@ -12,8 +12,6 @@
 
 #include "jdtool/perf/mapping.h"
 
-struct object;
-
 /* What a recording may hold at a time; what is beyond is left out, and counted. */
 #define PROCESSES_MAX (UINT32_C(1) << 20)
 #define THREADS_MAX   (UINT32_C(1) << 22)
@@ -21,16 +19,17 @@ struct object;
 #define PROCESS_MAPPINGS_MAX                                                                       \
     (UINT32_C(1) << 16) /* executable ones of one process; HotSpot has hundreds */
 
-/* A file, or memory without one, as mappings know it: one object for all mappings of the same. */
+/* A file, or memory without one, as mappings know it: one object for all mappings of the same, as
+ * long as there is one. */
 struct mapped_file {
     const char *path; /* as processes see it */
+    uint32_t index;   /* small; another file has it when this one is gone */
+    uint32_t number;  /* no other file has it, had it or will have it */
     uint64_t inode;   /* 0: not recorded, as are the others */
     uint32_t major, minor;
     uint8_t build_id[BUILD_ID_MAX];
     uint8_t build_id_size;
     bool anonymous;
-    struct object *object; /* for whoever asks what is in it; NULL at first */
-    void *module;          /* the same */
 };
 
 /* Part of an address space: [start, end) is the file's from file_offset on. */
@@ -42,25 +41,36 @@ struct mapped {
 };
 
 struct process {
-    uint32_t pid;             /* as perf sees it, outside all namespaces */
-    uint32_t number;          /* unlike the pid, no other process has it, had it or will have it */
-    uint64_t from;            /* when it was forked, or began to run its program; 0: before */
-    struct space *space;      /* what is mapped */
-    struct code_source *code; /* for whoever knows of generated code; a fork has its parent's */
-    /* A fork's generated code is what its parent had then: it is as old as this. UINT64_MAX: its
-     * own, or none. */
-    uint64_t code_until;
-    bool has_jvm; /* a libjvm.so was mapped */
+    uint32_t pid;        /* as perf sees it, outside all namespaces */
+    uint32_t index;      /* small; another process has it when this one is gone */
+    uint32_t number;     /* no other process has it, had it or will have it */
+    uint64_t from;       /* when it was forked, or began to run its program; 0: before */
+    struct space *space; /* what is mapped */
+    bool has_jvm;        /* a libjvm.so was mapped */
+};
+
+/*
+ * Whoever keeps something of processes or files has an array of its own, by their `index`, and is
+ * told when one is gone, while it still has that index. Nothing may be asked of the table then.
+ */
+struct process_listener {
+    void (*process_gone)(void *context, const struct process *process);
+    void (*file_gone)(void *context, const struct mapped_file *file);
+    void *context;
 };
 
 struct process_table;
 
-struct process_table *process_table_new(void); /* NULL: no memory */
-void process_table_free(struct process_table *table);
+struct process_table *process_table_new(void);        /* NULL: no memory */
+void process_table_free(struct process_table *table); /* nobody is told */
+
+/* The listener, which lives as long as the table does or is replaced; NULL: none. */
+void process_table_tell(struct process_table *table, const struct process_listener *listener);
 
 /* What a record has changed. */
 struct process_change {
     struct process *process;          /* NULL: nothing */
+    const struct process *parent;     /* it is a fork of this one; NULL: not, or not known */
     const struct mapped_file *mapped; /* it has mapped this executable, or NULL */
     bool is_new;                      /* it was forked, or executed another program */
 };
@@ -75,7 +85,7 @@ int process_table_add(struct process_table *table, const struct perf_record *rec
 /* Who has this pid now; NULL: nobody known. Lives until the next call of process_table_add. */
 struct process *process_table_at(const struct process_table *table, uint32_t pid);
 
-/* The name of a thread now, "" when it is not known. Lives as long as the table. */
+/* The name of a thread now, "" when it is not known. Lives until the next record. */
 const char *process_table_comm(const struct process_table *table, uint32_t tid);
 
 /* Which of the threads that had this tid one after the other has it now; 0: none that is known. */

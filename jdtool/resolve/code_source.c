@@ -457,5 +457,6 @@ void code_source_free(struct code_source *source)
     free(source->names_path);
     free(source->journal_path);
     free(source->path);
+    free(source->recorded);
     free(source);
 }

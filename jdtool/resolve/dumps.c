@@ -3,6 +3,7 @@
 #include "jdtool/resolve/dumps_private.h"
 #include "jdtool/resolve/pieces.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,32 +14,79 @@ int dumps_no_memory(void)
     error_message("failed to read the dumps: %s", strerror(ENOMEM));
     return -ENOMEM;
 }
+
 /* ---- Whose is it ---- */
 
-static struct code_source *add_source(struct dumps *dumps, struct process *process,
+const struct process_codes *dumps_codes(const struct dumps *dumps)
+{
+    return &dumps->codes;
+}
+
+static void release_source(struct code_source *source)
+{
+    while (source) {
+        assert(source->holders > 0); /* invariant 1 */
+        source = --source->holders == 0 ? source->earlier : NULL;
+    }
+}
+
+int dumps_fork(struct dumps *dumps, const struct process *parent, const struct process *process)
+{
+    struct process_code code = process_code_of(&dumps->codes, parent);
+    if (!code.source) {
+        return 0;
+    }
+    if (array_reach(&dumps->codes.list, process->index, &dumps->codes.room,
+                    sizeof *dumps->codes.list)) {
+        return dumps_no_memory();
+    }
+    assert(!dumps->codes.list[process->index].source); /* invariant 2 */
+    code.until = process->from < code.until ? process->from : code.until;
+    code.source->holders++;
+    dumps->codes.list[process->index] = code;
+    return 0;
+}
+
+void dumps_process_gone(struct dumps *dumps, const struct process *process)
+{
+    if (process->index < dumps->codes.room) {
+        release_source(dumps->codes.list[process->index].source);
+        dumps->codes.list[process->index] = (struct process_code){0};
+    }
+}
+
+static struct code_source *add_source(struct dumps *dumps, const struct process *process,
                                       const char *recorded, uint64_t from)
 {
     struct code_source *source = calloc(1, sizeof *source);
-    if (!source ||
+    char *kept = source && recorded ? strdup(recorded) : NULL;
+    if (!source || (recorded && !kept) ||
+        array_reach(&dumps->codes.list, process->index, &dumps->codes.room,
+                    sizeof *dumps->codes.list) ||
         array_reserve(&dumps->sources, dumps->count, &dumps->room, sizeof(struct code_source *)) ||
         array_reserve(&dumps->list, dumps->count, &dumps->list_room,
                       sizeof(struct recorded_jvm *))) {
+        free(kept);
         free(source);
         (void)dumps_no_memory();
         return NULL;
     }
-    bool has_own = process->code && process->code_until == UINT64_MAX;
-    source->earlier = has_own ? process->code : NULL;
+    struct process_code *code = &dumps->codes.list[process->index];
+    source->earlier = code->source ? process_code_own(*code) : NULL;
+    if (!source->earlier) {
+        release_source(code->source);
+    } /* else it is held by this one from now on */
+    *code = (struct process_code){.source = source, .until = UINT64_MAX};
+    source->holders = 1;
+    source->recorded = kept;
     source->about = (struct recorded_jvm){
         .pid = process->pid,
         .number = source->earlier ? source->earlier->about.number + 1 : 0,
-        .recorded = recorded,
+        .recorded = kept,
         .from = from,
     };
     source->code_start = UINT64_MAX;
     pieces_start(source);
-    process->code = source;
-    process->code_until = UINT64_MAX;
     dumps->sources[dumps->count] = source;
     dumps->list[dumps->count++] = &source->about;
     return source;
@@ -69,16 +117,15 @@ static int map_segment(const struct dumps *dumps, uint32_t pid, struct code_sour
     return code_source_map_segment(source, path);
 }
 
-int dumps_map(struct dumps *dumps, struct process *process, const struct mapped_file *file,
+int dumps_map(struct dumps *dumps, const struct process *process, const struct mapped_file *file,
               uint64_t time)
 {
     char path[PATH_MAX];
     if (!dump_files_has_name(file->path)) {
         return 0;
     }
-    bool has_own = process->code && process->code_until == UINT64_MAX;
-    for (struct code_source *source = has_own ? process->code : NULL; source;
-         source = source->earlier) {
+    for (struct code_source *source = process_code_own(process_code_of(&dumps->codes, process));
+         source; source = source->earlier) {
         const char *known = source->about.recorded ? source->about.recorded : source->about.dump;
         if (known && source->segment && code_source_is_segment_of(known, file->path)) {
             return map_segment(dumps, process->pid, source, file->path);
@@ -120,9 +167,9 @@ int dumps_map(struct dumps *dumps, struct process *process, const struct mapped_
     return 0;
 }
 
-int dumps_seek(struct dumps *dumps, struct process *process, uint64_t time)
+int dumps_seek(struct dumps *dumps, const struct process *process, uint64_t time)
 {
-    if (dumps->unused == 0 || process->code) {
+    if (dumps->unused == 0 || process_code_of(&dumps->codes, process).source) {
         return 0;
     }
     for (uint32_t i = 0; i < dumps->options.named_count; i++) {
@@ -174,11 +221,11 @@ bool dumps_may_grow(const struct dumps *dumps)
 
 /* ---- Looking up ---- */
 
-struct code_place dumps_code_at(const struct process *process, uint64_t address, uint64_t time)
+struct code_place dumps_code_at(struct process_code code, uint64_t address, uint64_t time)
 {
     struct code_place place = {.until = UINT64_MAX};
-    time = time < process->code_until ? time : process->code_until;
-    for (struct code_source *source = process->code; source; source = source->earlier) {
+    time = time < code.until ? time : code.until;
+    for (struct code_source *source = code.source; source; source = source->earlier) {
         struct code_index *index = source->about.index;
         if (!index) {
             continue;
@@ -202,10 +249,9 @@ struct code_place dumps_code_at(const struct process *process, uint64_t address,
     return place;
 }
 
-enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t address,
-                                      uint64_t time)
+enum unnamed_reason dumps_why_unnamed(struct process_code code, uint64_t address, uint64_t time)
 {
-    const struct code_source *source = process->code;
+    const struct code_source *source = code.source;
     while (source && !source->about.index) {
         source = source->earlier;
     }
@@ -224,18 +270,17 @@ enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t ad
     return time > last ? UNNAMED_AFTER_DUMP : UNNAMED_UNKNOWN;
 }
 
-int dumps_notice_thread(const struct process *process, uint32_t tid)
+int dumps_notice_thread(struct process_code code, uint32_t tid)
 {
-    struct code_source *source = process->code;
-    bool is_own = source && process->code_until == UINT64_MAX;
-    return is_own && source->inner.inner_pid ? inner_threads_notice(&source->inner, tid) : 0;
+    struct code_source *source = process_code_own(code);
+    return source && source->inner.inner_pid ? inner_threads_notice(&source->inner, tid) : 0;
 }
 
 /* The dump with the journal of that time. NULL: there is none, or it is not the process' own: the
  * threads of a fork are others than its parent's. */
-static struct code_source *journal_source(const struct process *process, uint64_t time)
+static struct code_source *journal_source(struct process_code code, uint64_t time)
 {
-    struct code_source *source = process->code_until == UINT64_MAX ? process->code : NULL;
+    struct code_source *source = process_code_own(code);
     while (source && (!source->journal || code_source_dump_time(source, time) <
                                               code_index_header(source->about.index)->timestamp)) {
         source = source->earlier;
@@ -243,10 +288,10 @@ static struct code_source *journal_source(const struct process *process, uint64_
     return source;
 }
 
-void dumps_identify_virtual(const struct process *process, uint64_t id, uint64_t time,
+void dumps_identify_virtual(struct process_code code, uint64_t id, uint64_t time,
                             struct resolved_thread *thread)
 {
-    struct code_source *source = journal_source(process, time);
+    struct code_source *source = journal_source(code, time);
     struct thread_identity found = {.virtual_name = ""};
     if (source) {
         thread_journal_virtual_at(source->journal, id, code_source_dump_time(source, time), &found);
@@ -257,10 +302,10 @@ void dumps_identify_virtual(const struct process *process, uint64_t id, uint64_t
     thread->labels = found.labels;
 }
 
-int dumps_identify(const struct process *process, uint32_t number, uint64_t time,
+int dumps_identify(struct process_code code, uint32_t number, uint64_t time,
                    struct resolved_thread *thread)
 {
-    struct code_source *source = journal_source(process, time);
+    struct code_source *source = journal_source(code, time);
     if (!source) {
         return 0;
     }
@@ -344,6 +389,7 @@ void dumps_free(struct dumps *dumps)
             (void)close(dumps->markers[i].fd);
         }
     }
+    free(dumps->codes.list);
     free(dumps->sources);
     free(dumps->list);
     free(dumps->markers);

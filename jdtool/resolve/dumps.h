@@ -39,12 +39,14 @@ struct code_source {
     uint64_t code_end;
     uint32_t bounded;    /* stays that these bounds know of */
     uint32_t generation; /* changes when the process' dumps have grown */
+    uint32_t holders;    /* processes whose latest dump it is, and later dumps */
     bool may_grow;       /* its JVM lives, and has not closed it */
     uint64_t segment;    /* its number, and then that of the last one that was read; 0: none */
     char *names_path;
     char *journal_path;
     FILE *log; /* the JVM's own (jvm_log.h); NULL: there is none */
     char *path;
+    char *recorded; /* of `about` */
 
     /* pieces.c */
     struct chunks pieces; /* of struct code_piece, by blob */
@@ -55,6 +57,42 @@ struct code_source {
     size_t piece_bytes;
     bool unreadable; /* a piece could not be fetched, which was told */
 };
+
+/*
+ * What a process has of generated code. A fork has what its parent had then, which is as old as
+ * `until`; of its own code that is UINT64_MAX.
+ */
+struct process_code {
+    struct code_source *source; /* the latest dump; NULL: none */
+    uint64_t until;
+};
+
+/*
+ * The same of all processes, by their index.
+ *
+ *     1. A source is held once for each process here that has it and once for a later dump of the
+ *        same process; one that nobody holds is not here.
+ *     2. What a place of a process that is gone held is empty.
+ */
+struct process_codes {
+    struct process_code *list;
+    uint32_t room;
+};
+
+static inline struct process_code process_code_of(const struct process_codes *codes,
+                                                  const struct process *process)
+{
+    const struct process_code none = {.until = UINT64_MAX};
+    return process->index < codes->room && codes->list[process->index].source
+               ? codes->list[process->index]
+               : none;
+}
+
+/* Its latest dump, where that is its own; NULL: it has none. */
+static inline struct code_source *process_code_own(struct process_code code)
+{
+    return code.until == UINT64_MAX ? code.source : NULL;
+}
 
 struct dumps;
 
@@ -69,6 +107,13 @@ int dumps_new(struct perf_data *data, struct methods *methods, const struct dump
               struct dumps **out);
 void dumps_free(struct dumps *dumps); /* NULL is fine */
 
+/* Lives as long as the dumps. */
+const struct process_codes *dumps_codes(const struct dumps *dumps);
+
+/* A process is a fork of another; one is gone. The first: 0 or -ENOMEM. */
+int dumps_fork(struct dumps *dumps, const struct process *parent, const struct process *process);
+void dumps_process_gone(struct dumps *dumps, const struct process *process);
+
 /* How processor's time stamps are to be converted: PERF_RECORD_TIME_CONV. */
 void dumps_set_conversion(struct dumps *dumps, const struct perf_record *record);
 
@@ -79,15 +124,14 @@ void dumps_set_conversion(struct dumps *dumps, const struct perf_record *record)
 int dumps_notice(struct dumps *dumps, const struct mapping *mapping);
 
 /* The same of a thread of a process that is known. */
-int dumps_notice_thread(const struct process *process, uint32_t tid);
+int dumps_notice_thread(struct process_code code, uint32_t tid);
 
-/* A process has mapped a file; a dump becomes its process->code. 0 or a negative errno after a
- * message. */
-int dumps_map(struct dumps *dumps, struct process *process, const struct mapped_file *file,
+/* A process has mapped a file; a dump becomes its code. 0 or a negative errno after a message. */
+int dumps_map(struct dumps *dumps, const struct process *process, const struct mapped_file *file,
               uint64_t time);
 
 /* A process without a dump is sampled: one that options name may be its. As dumps_map. */
-int dumps_seek(struct dumps *dumps, struct process *process, uint64_t time);
+int dumps_seek(struct dumps *dumps, const struct process *process, uint64_t time);
 
 /* Reads what was appended since; is_all: nothing more will come. 0 or a negative errno after a
  * message. */
@@ -120,20 +164,19 @@ struct code_place {
 };
 
 /* The code at an address of a process at a time. */
-struct code_place dumps_code_at(const struct process *process, uint64_t address, uint64_t time);
+struct code_place dumps_code_at(struct process_code code, uint64_t address, uint64_t time);
 
 /* What the journals of the process' JVM tell of a thread then: its whole name, virtual thread,
  * labels. *thread has what is known without; number: process_table_thread_number. 0 or a negative
  * errno after a message. */
-int dumps_identify(const struct process *process, uint32_t number, uint64_t time,
+int dumps_identify(struct process_code code, uint32_t number, uint64_t time,
                    struct resolved_thread *thread);
 
 /* The same of a virtual thread that no thread carries then, by its id. */
-void dumps_identify_virtual(const struct process *process, uint64_t id, uint64_t time,
+void dumps_identify_virtual(struct process_code code, uint64_t id, uint64_t time,
                             struct resolved_thread *thread);
 
 /* Why there is none, where generated code is. */
-enum unnamed_reason dumps_why_unnamed(const struct process *process, uint64_t address,
-                                      uint64_t time);
+enum unnamed_reason dumps_why_unnamed(struct process_code code, uint64_t address, uint64_t time);
 
 #endif

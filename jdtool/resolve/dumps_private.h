@@ -49,6 +49,7 @@ struct dumps {
     uint32_t count;
     uint32_t room;
     uint32_t list_room;
+    struct process_codes codes;
 };
 
 static inline const char *base_name(const char *path)

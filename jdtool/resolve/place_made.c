@@ -17,8 +17,13 @@ static const struct blob_frames *shape_of(struct places *places, const struct co
 
 static struct object *object_of(struct places *places, const struct mapped *mapped)
 {
-    struct mapped_file *file = mapped->file;
-    if (!file->object) {
+    const struct mapped_file *file = mapped->file;
+    if (array_reach(&places->files, file->index, &places->file_room, sizeof *places->files)) {
+        places->failed = true;
+        return NULL;
+    }
+    struct file_place *known = &places->files[file->index];
+    if (!known->object) {
         struct object_place place = {
             .path = file->path,
             .id = file->build_id_size ? file->build_id : NULL,
@@ -30,27 +35,29 @@ static struct object *object_of(struct places *places, const struct mapped *mapp
             .start = mapped->start,
             .end = mapped->end,
         };
-        file->object = objects_find(places->options.objects, &place);
+        known->object = objects_find(places->options.objects, &place);
     }
-    return file->object;
+    return known->object;
 }
 
-static const struct module *module_of(struct places *places, struct mapped_file *file)
+/* Of a file whose object was asked for. */
+static const struct module *module_of(struct places *places, const struct mapped_file *file)
 {
-    if (!file->module) {
+    struct file_place *known = &places->files[file->index];
+    if (!known->module) {
         uint8_t id[OBJECT_ID_MAX];
-        size_t size = object_build_id(file->object, id);
-        file->module = methods_file_module(places->options.methods, file->path, id, size);
-        places->failed |= !file->module;
+        size_t size = object_build_id(known->object, id);
+        known->module = methods_file_module(places->options.methods, file->path, id, size);
+        places->failed |= !known->module;
     }
-    return file->module;
+    return known->module;
 }
 
 /* unwind_find_fn */
 static void find(void *context, uint64_t address, struct unwind_place *place)
 {
     struct places *places = context;
-    struct code_place code = dumps_code_at(places->process, address, places->time);
+    struct code_place code = dumps_code_at(places->codes, address, places->time);
     if (code.until < places->until) {
         places->until = code.until;
     }
@@ -67,7 +74,7 @@ static void find(void *context, uint64_t address, struct unwind_place *place)
         place->mapped = true;
         struct object *object = object_of(places, mapped);
         uint64_t offset = address - mapped->start + mapped->file_offset;
-        if (object_address(object, offset, &place->file_address)) {
+        if (object && object_address(object, offset, &place->file_address)) {
             place->object = object;
         }
     }
@@ -172,7 +179,8 @@ static void use_file(struct places *places, struct place *place, const struct ma
     struct unwind_place *unwind = &place->unwind;
     struct resolved_frame frame = {.kind = RESOLVED_NATIVE, .bci = -1};
     place->file = object_of(places, mapped);
-    place->module = module_of(places, mapped->file);
+    place->mapped_file = mapped->file->number;
+    place->module = place->file ? module_of(places, mapped->file) : NULL;
     place->module_address = unwind->object ? unwind->file_address : 0;
     frame.module = place->module;
     if (places->options.symbolize && unwind->object) {
@@ -189,10 +197,10 @@ static void use_file(struct places *places, struct place *place, const struct ma
 /* Memory without a file that is executable: it is generated code that nobody told of. */
 static void use_nothing(struct places *places, struct place *place, const struct mapped *mapped)
 {
-    struct process *process = places->process;
     struct resolved_frame frame = places->unknown;
     if (mapped) {
-        frame.unnamed = (uint8_t)dumps_why_unnamed(process, place->unwind.address, places->time);
+        frame.unnamed =
+            (uint8_t)dumps_why_unnamed(places->codes, place->unwind.address, places->time);
         if (frame.unnamed == UNNAMED_AFTER_DUMP || frame.unnamed == UNNAMED_UNKNOWN) {
             places->until = places->time; /* it depends on the time: not for the next sample */
         }
@@ -200,11 +208,13 @@ static void use_nothing(struct places *places, struct place *place, const struct
     use_line(places, &frame);
 }
 
-void place_make(struct places *places, struct place *place, struct process *process, uint64_t time)
+void place_make(struct places *places, struct place *place, const struct process *process,
+                uint64_t time)
 {
     struct unwind_place *unwind = &place->unwind;
     struct code_place at_pc = {0};
     places->process = process;
+    places->codes = process_code_of(places->options.codes, process);
     places->time = time;
     places->until = UINT64_MAX;
     if (place->caller) {

@@ -33,10 +33,18 @@ void places_free(struct places *places)
     if (places) {
         code_details_free(&places->pieces.details);
         chunks_free(&places->list);
+        free(places->files);
         hash_map_free(&places->by_pc);
         arena_clear(&places->arena);
         stack_table_free(places->stacks);
         free(places);
+    }
+}
+
+void places_file_gone(struct places *places, const struct mapped_file *file)
+{
+    if (file->index < places->file_room) {
+        places->files[file->index] = (struct file_place){0};
     }
 }
 
@@ -76,13 +84,13 @@ bool places_failed(const struct places *places)
 }
 
 /* The dumps have grown. Most of what was found before is there still: the same code, or none. */
-static bool is_unchanged(struct places *places, struct process *process, uint64_t time,
+static bool is_unchanged(struct places *places, struct process_code code, uint64_t time,
                          struct place *place)
 {
     struct unwind_place *unwind = &place->unwind;
-    struct code_place now = dumps_code_at(process, unwind->address, time);
+    struct code_place now = dumps_code_at(code, unwind->address, time);
     if (!place->code) {
-        return !now.stay && (unwind->mapped || !process->code);
+        return !now.stay && (unwind->mapped || !code.source);
     }
     if (!now.stay || unwind->stub_section || now.source != place->source ||
         piece_code(&places->pieces, now.source, now.stay) != place->code) {
@@ -94,19 +102,20 @@ static bool is_unchanged(struct places *places, struct process *process, uint64_
 }
 
 /* The process has mapped something. Mostly elsewhere: the same code, or the same part of a file. */
-static bool is_mapped_as_before(struct process *process, const struct place *place)
+static bool is_mapped_as_before(const struct process *process, const struct place *place)
 {
     const struct unwind_place *unwind = &place->unwind;
     if (place->code) {
         return true; /* files do not hide it */
     }
-    const struct mapped *mapped = place->file ? process_mapped_at(process, unwind->address) : NULL;
+    const struct mapped *mapped =
+        place->mapped_file ? process_mapped_at(process, unwind->address) : NULL;
     uint64_t address = 0;
-    if (!mapped || mapped->file->module != place->module || mapped->file->object != place->file) {
+    if (!mapped || mapped->file->number != place->mapped_file) {
         return false;
     }
     uint64_t offset = unwind->address - mapped->start + mapped->file_offset;
-    bool has_address = object_address(mapped->file->object, offset, &address);
+    bool has_address = object_address(place->file, offset, &address);
     return has_address == (unwind->object != NULL) &&
            (!has_address || address == unwind->file_address);
 }
@@ -208,18 +217,19 @@ static struct place *nowhere(struct places *places, uint64_t pc, bool caller)
     return place;
 }
 
-struct place *places_at(struct places *places, struct process *process, uint64_t time, uint64_t pc,
-                        bool caller)
+struct place *places_at(struct places *places, const struct process *process, uint64_t time,
+                        uint64_t pc, bool caller)
 {
     bool is_new;
     struct place *place = process ? find_place(places, process->number, pc, caller, &is_new) : NULL;
     if (!place) {
         return nowhere(places, pc, caller);
     }
-    uint32_t generation = process->code ? process->code->generation : 0;
+    struct process_code code = process_code_of(places->options.codes, process);
+    uint32_t generation = code.source ? code.source->generation : 0;
     uint64_t state = process_mappings_state(process);
-    if (time > process->code_until) {
-        time = process->code_until;
+    if (time > code.until) {
+        time = code.until;
     }
     bool holds = !is_new && time >= place->from && time < place->until;
     bool is_mapped = place->mappings_state == state;
@@ -229,7 +239,7 @@ struct place *places_at(struct places *places, struct process *process, uint64_t
     }
     if (holds && (!is_mapped || place->generation != generation)) {
         /* What was mapped may be another dump. */
-        holds = is_unchanged(places, process, time, place);
+        holds = is_unchanged(places, code, time, place);
         place->generation = generation;
     }
     if (!holds) {

@@ -20,7 +20,8 @@ struct place {
     uint64_t from;
     uint64_t until;
     uint64_t mappings_state;
-    uint32_t process; /* its number; 0: the kernel's */
+    uint32_t process;     /* its number; 0: the kernel's */
+    uint32_t mapped_file; /* the number of what is mapped there; 0: nothing that was looked into */
     uint32_t generation;
     bool caller;
 
@@ -51,12 +52,16 @@ struct places;
 struct places_options {
     struct methods *methods;
     struct objects *objects;
+    const struct process_codes *codes;
     bool symbolize; /* name native functions */
     bool unwind;    /* work out how to step to callers */
 };
 
 struct places *places_new(const struct places_options *options); /* NULL: no memory */
 void places_free(struct places *places);                         /* NULL is fine */
+
+/* No process maps the file any more: what is kept of it goes. */
+void places_file_gone(struct places *places, const struct mapped_file *file);
 
 /* Before each sample: what was found may be thrown away for want of room, the stacks with it. */
 void places_make_room(struct places *places);
@@ -72,8 +77,8 @@ uint64_t places_version(const struct places *places);
  * counts. process NULL: nothing is known. Lives until places_make_room. Without memory a place
  * where nothing is.
  */
-struct place *places_at(struct places *places, struct process *process, uint64_t time, uint64_t pc,
-                        bool caller);
+struct place *places_at(struct places *places, const struct process *process, uint64_t time,
+                        uint64_t pc, bool caller);
 
 /* Told before they are asked for: a pc, and return addresses behind it. */
 void places_prefetch(const struct places *places, const struct process *process,

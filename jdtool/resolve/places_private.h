@@ -20,10 +20,16 @@ struct places {
         struct place *place; /* NULL: none */
     } front[FRONT];          /* those that were asked for last */
     struct stack_table *stacks;
+    struct file_place {
+        struct object *object; /* what is in it; NULL: nobody has asked yet */
+        const struct module *module;
+    } * files; /* of files that are mapped, by their index */
+    uint32_t file_room;
     bool failed;
 
     /* The place that is being made. */
-    struct process *process;
+    const struct process *process;
+    struct process_code codes; /* its */
     uint64_t time;
     struct code_place found;      /* the last code that was found for it */
     uint64_t until;               /* of all that was found */
@@ -42,7 +48,8 @@ struct places {
  * Finds out what is at place->pc of a process at a time, and until when that holds; its lines are
  * places->lines, which have no addresses yet. Without memory places->failed is set.
  */
-void place_make(struct places *places, struct place *place, struct process *process, uint64_t time);
+void place_make(struct places *places, struct place *place, const struct process *process,
+                uint64_t time);
 
 /* The same in the kernel; object NULL: it is not known. */
 void place_make_kernel(struct places *places, struct place *place, struct object *kernel,

@@ -59,6 +59,19 @@ static int take_listed(void *context, const struct listed_build_id *listed)
     return 0;
 }
 
+/* What of a process or file is kept here goes with it. */
+static void process_gone(void *context, const struct process *process)
+{
+    const struct resolver *resolver = context;
+    dumps_process_gone(resolver->dumps, process);
+}
+
+static void file_gone(void *context, const struct mapped_file *file)
+{
+    const struct resolver *resolver = context;
+    places_file_gone(resolver->places, file);
+}
+
 static int make_parts(struct resolver *resolver)
 {
     struct perf_data *data = resolver->data;
@@ -79,8 +92,13 @@ static int make_parts(struct resolver *resolver)
         perf_data_build_ids(data, take_listed, resolver)) {
         return no_memory(resolver);
     }
+    int err = dumps_new(data, resolver->methods, &dumps, &resolver->dumps);
+    if (err) {
+        return err;
+    }
     struct places_options places = {.methods = resolver->methods,
                                     .objects = resolver->objects,
+                                    .codes = dumps_codes(resolver->dumps),
                                     .symbolize = options->symbolize,
                                     .unwind = resolver->unwinds};
     resolver->places = places_new(&places);
@@ -91,7 +109,9 @@ static int make_parts(struct resolver *resolver)
     if (!resolver->places || !resolver->known_stacks || !resolver->kernel_module) {
         return no_memory(resolver);
     }
-    return dumps_new(data, resolver->methods, &dumps, &resolver->dumps);
+    resolver->listener = (struct process_listener){process_gone, file_gone, resolver};
+    process_table_tell(resolver->table, &resolver->listener);
+    return 0;
 }
 
 int resolver_new(struct perf_data *data, const struct resolver_options *options,
@@ -120,6 +140,7 @@ int resolver_new(struct perf_data *data, const struct resolver_options *options,
 
 void resolver_settle(struct resolver *resolver)
 {
+    process_table_tell(resolver->table, NULL);
     places_free(resolver->places);
     known_stacks_free(resolver->known_stacks);
     objects_free(resolver->objects);
@@ -133,10 +154,10 @@ void resolver_free(struct resolver *resolver)
     if (!resolver) {
         return;
     }
+    process_table_free(resolver->table);
     places_free(resolver->places);
     known_stacks_free(resolver->known_stacks);
     dumps_free(resolver->dumps);
-    process_table_free(resolver->table);
     objects_free(resolver->objects);
     methods_free(resolver->methods);
     hash_map_free(&resolver->by_detail);
@@ -154,6 +175,11 @@ bool resolver_unwinds(const struct resolver *resolver)
     return resolver->unwinds;
 }
 
+static struct process_code code_of(const struct resolver *resolver, const struct process *process)
+{
+    return process_code_of(dumps_codes(resolver->dumps), process);
+}
+
 /* ---- Records ---- */
 
 int resolver_notice(struct resolver *resolver, const struct perf_record *record)
@@ -165,7 +191,8 @@ int resolver_notice(struct resolver *resolver, const struct perf_record *record)
     if (record->type == PERF_RECORD_FORK) { /* pid, ppid, tid */
         const struct process *process =
             process_table_at(resolver->table, perf_record_u32(record, 8));
-        if (process && dumps_notice_thread(process, perf_record_u32(record, 16))) {
+        if (process &&
+            dumps_notice_thread(code_of(resolver, process), perf_record_u32(record, 16))) {
             return no_memory(resolver);
         }
     }
@@ -202,10 +229,10 @@ static int add_kernel_mapping(struct resolver *resolver, const struct mapping *m
 static bool is_superseded(const struct resolver *resolver, const struct mapping *mapping)
 {
     const struct process *process = process_table_at(resolver->table, mapping->pid);
-    bool has_own = process && process->code && process->code_until == UINT64_MAX;
+    const struct code_source *source =
+        process ? process_code_own(code_of(resolver, process)) : NULL;
     const struct code_source *first = NULL;
-    for (const struct code_source *source = has_own ? process->code : NULL; source;
-         source = source->earlier) {
+    for (; source; source = source->earlier) {
         if (source->about.index) {
             first = source;
             if (source->about.recorded && strcmp(source->about.recorded, mapping->path) == 0) {
@@ -245,6 +272,9 @@ int resolver_record(struct resolver *resolver, const struct perf_record *record,
     }
     if (process_table_add(resolver->table, record, &change)) {
         return no_memory(resolver);
+    }
+    if (change.parent && dumps_fork(resolver->dumps, change.parent, change.process)) {
+        return -ENOMEM;
     }
     if (change.mapped) {
         int err = dumps_map(resolver->dumps, change.process, change.mapped, record->id.time);
@@ -368,15 +398,18 @@ int resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
         .comm = process_table_comm(resolver->table, tid),
         .process_name = process_table_comm(resolver->table, pid),
     };
-    for (const struct code_source *source = process ? process->code : NULL; source && !thread->jvm;
+    struct process_code code = {0};
+    if (process) {
+        code = code_of(resolver, process);
+        thread->is_jvm = process->has_jvm || code.source;
+    }
+    for (const struct code_source *source = code.source; source && !thread->jvm;
          source = source->earlier) {
         thread->jvm = source->about.module;
     }
-    thread->is_jvm = process && (process->has_jvm || process->code);
-    return process && process->code
-               ? dumps_identify(process, process_table_thread_number(resolver->table, tid), time,
-                                thread)
-               : 0;
+    return code.source ? dumps_identify(code, process_table_thread_number(resolver->table, tid),
+                                        time, thread)
+                       : 0;
 }
 
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
@@ -416,7 +449,8 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
     };
     int err = resolver_thread(resolver, sample->pid, sample->tid, sample->time, &out->thread);
     if (!err && facts->virtual_id && resolver->process) {
-        dumps_identify_virtual(resolver->process, facts->virtual_id, sample->time, &out->thread);
+        dumps_identify_virtual(code_of(resolver, resolver->process), facts->virtual_id,
+                               sample->time, &out->thread);
         virtual_thread_stands(&out->thread, resolver->virtual_name, sizeof resolver->virtual_name);
     }
     return err;
@@ -535,7 +569,8 @@ int resolver_update(struct resolver *resolver, bool is_all)
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
 {
     const struct process *process = process_table_at(resolver->table, pid);
-    return process && process->code && process->code->may_grow;
+    const struct code_source *source = process ? code_of(resolver, process).source : NULL;
+    return source && source->may_grow;
 }
 
 void resolver_let_go(struct resolver *resolver, uint64_t time, bool keep)

@@ -27,6 +27,7 @@ struct resolver {
     struct kernel_place kernel_place;
     struct module *kernel_module;
     struct process_table *table;
+    struct process_listener listener; /* to that */
     struct dumps *dumps;
     struct places *places;
     struct known_stacks *known_stacks;

@@ -169,9 +169,10 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
     if (!resolver->remembers || !process || i >= sample->chain_count || sample->branch_count) {
         return false;
     }
+    struct process_code code = process_code_of(dumps_codes(resolver->dumps), process);
     struct known_key key = {.tid = sample->tid,
                             .process = process->number,
-                            .generation = process->code ? process->code->generation : 0,
+                            .generation = code.source ? code.source->generation : 0,
                             .state = process_mappings_state(process),
                             .version = places_version(resolver->places)};
     const uint64_t *pcs = sample->chain + i + 1; /* behind the marker */
