@@ -136,7 +136,7 @@ for round in 1 2; do
 done
 
 # A session that the running session lacks events has none; that is said, and the rest is recorded.
-if my_part 0; then
+if my_part 0 "a session that lacks events"; then
     "$jdk/bin/jcmd" "$pid" JVMTI.agent_load "$agent" "\"dir=$scratch\"" >/dev/null
     "$jdperf" record -p "$pid" -d 1 -o "$scratch/joined" -F 49 --alloc 2>"$scratch/err" ||
         fail "joined: $(tail -n 5 "$scratch/err")"
@@ -147,7 +147,7 @@ kill "$pid"
 # Where not all may be had it is told what is missing, and the rest is recorded.
 all=(--alloc=64K --locks --exceptions --off-cpu --wakers --timeline)
 other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-if my_part 0 && part "an ordinary user" other_user_runs && part "an ordinary user" "${other[@]}" test -x "$jdtool" -a -r "$agent"; then
+if my_part 0 "an ordinary user" && part "an ordinary user" other_user_runs && part "an ordinary user" "${other[@]}" test -x "$jdtool" -a -r "$agent"; then
     mkdir -m 777 "$scratch/others"
     chmod 711 "$scratch"
     "${other[@]}" env HOME="$scratch/others" "$jdperf" record -o "$scratch/others/profile" -e cpu-clock:u -F 49 "${all[@]}" \
@@ -171,7 +171,7 @@ sys.exit(not event["name"].startswith("cpu-clock") or event["samples"] == 0)' "$
         fail "$name: nothing is recorded: $(cat "$scratch/err")"
 }
 
-if my_part 0 && part "without tracefs" own_mounts; then
+if my_part 0 "without tracefs" && part "without tracefs" own_mounts; then
     # shellcheck disable=SC2016
     confined container sys_admin unshare -m --propagation private bash -c '
         mount -t tmpfs tmpfs /sys/kernel/tracing
@@ -183,7 +183,7 @@ if my_part 0 && part "without tracefs" own_mounts; then
 fi
 
 # Uprobes are had without leave to sample the kernel, under other names of perf's (trace_uprobe.c: TRACE_EVENT_FL_CAP_ANY).
-if my_part 1 && part "without leave to sample the kernel" other_user_runs &&
+if my_part 1 "without leave to sample the kernel" && part "without leave to sample the kernel" other_user_runs &&
     part "without leave to sample the kernel" test "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2; then
     confined unprivileged sys_admin,perfmon
     weight=$(the_event unprivileged alloc weight)
@@ -195,7 +195,7 @@ if my_part 1 && part "without leave to sample the kernel" other_user_runs &&
 fi
 
 # Killed: the guardian takes the probes away.
-my_part 1 || exit 0
+my_part 1 "a recorder that is killed" || exit 0
 "$jdperf" record -o "$scratch/killed" -F 49 --exceptions -- \
     "$jdk/bin/java" -cp "$classes" Events 30 exceptions >/dev/null 2>&1 &
 recorder=$!

@@ -134,7 +134,7 @@ good packed
 seen packed "Streams.*packed.jit"
 
 # In a pid namespace and with a /tmp of its own: the dump's name has the pid of in there.
-if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
+if part "namespaces" unshare --pid --fork --mount --mount-proc true; then
     mkdir "$scratch/inside"
     record space "${sampling[@]}" -a -- unshare --pid --fork --mount --mount-proc \
         bash -c "mount --bind '$scratch/inside' /mnt && exec \"\$@\"" - \
@@ -168,6 +168,4 @@ if unshare --pid --fork --mount --mount-proc true 2>/dev/null; then
     wait "$first" 2>/dev/null || true
     inject inside --buildid-dir "$scratch/buildid"
     rooted dead
-else
-    note "no namespaces here: that case is left out"
 fi

@@ -96,12 +96,12 @@ no_probes() {
     done < <(sed -n 's/^p:jdagent_\([0-9]*\)_.*/\1/p' "$tracing/uprobe_events" | sort -u)
 }
 
-# my_part N: whether part N of a test, in which JDKs do not differ, is this one's to run: they share such parts. All are
-# where there is one JDK, in a long run, and by hand.
+# my_part N WHAT: whether part N of a test, in which JDKs do not differ, is this one's to run: they share such parts. All
+# are where there is one JDK, in a long run, and by hand. What is left to another JDK is named.
 my_part() {
     local place=0 count=1
     [[ $long = 1 || -n $findings ]] || IFS=/ read -r place count <<<"${JDAGENT_PLACE:-0/1}"
-    (($1 % count == place))
+    (($1 % count == place)) || { note "left to another JDK: $2"; return 1; }
 }
 
 # What recordings of the agent's own events need, and the program that counts them itself.

@@ -18,7 +18,7 @@ named() {
 named "jdperf record" "$profile/perf.jit.data"
 
 # What perf makes of a dump.
-my_part 0 || exit 0
+my_part 0 "perf inject --jit" || exit 0
 mkdir "$scratch/buildid"
 perf --buildid-dir "$scratch/buildid" inject --jit -i "$profile/perf.data" -o "$scratch/perf.jit.data" ||
     fail "perf inject --jit failed"

@@ -73,7 +73,7 @@ record_pipe() {
 
 # A busy machine gives fewer samples a run; enough of them are needed to tell 1 in 10,000.
 ways=(file)
-! my_part 0 || ways+=(pipe)
+! my_part 0 "through the pipe" || ways+=(pipe)
 for way in "${ways[@]}"; do
     samples=0
     for run in 1 2 3 4 5 6; do
@@ -89,7 +89,7 @@ for way in "${!all[@]}"; do
     [ "$((${wrong[$way]} * 10000))" -le "${all[$way]}" ] || fail "$way: more than 1 in 10,000 wrong"
 done
 
-my_part 1 || exit 0
+my_part 1 "slices of a watch" || exit 0
 # A slice lasts a second, so its classes live longer here; what a stale name would tell of ran in an earlier slice.
 command -v python3 >/dev/null || skip "python3 is not installed; all but the watch has passed"
 dynamic=()

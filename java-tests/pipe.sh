@@ -129,11 +129,11 @@ judge() {
 }
 
 ways=()
-if my_part 0; then
+if my_part 0 "frame pointers"; then
     pipe fp "-F 1499 -g" -XX:+PreserveFramePointer
     ways+=(fp)
 fi
-if my_part 1; then
+if my_part 1 "stack copies"; then
     pipe copies "-F 599 --call-graph dwarf,65528" -XX:-PreserveFramePointer
     ways+=(copies)
 fi

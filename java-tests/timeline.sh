@@ -84,8 +84,8 @@ perf report -i "$scratch/started/perf.jit.data" --stdio --no-children -g none --
 # A collection for want of room that becomes a full one is told as such, which gc__begin does not. Each collector has its
 # own name for it.
 collectors=()
-! my_part 0 || collectors+=(Serial G1)
-! my_part 1 || collectors+=(Parallel)
+! my_part 0 "Serial and G1" || collectors+=(Serial G1)
+! my_part 1 "Parallel" || collectors+=(Parallel)
 for collector in "${collectors[@]}"; do
     "$jdperf" record -o "$scratch/full" -F 49 --timeline -- "$jdk/bin/java" "-XX:+Use${collector}GC" -Xmx19m \
         "-Xlog:gc*=info:file=$scratch/full.log:timenanos,tags:filecount=0" -cp "$classes" Doings 3 >"$scratch/log" 2>"$scratch/err" ||

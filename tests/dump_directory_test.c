@@ -18,6 +18,16 @@ static int set_up(void **state)
     return scratch_create(state);
 }
 
+/* The directory that is named is the one that is open. */
+static void assert_same(int fd, const char *path)
+{
+    struct stat by_name;
+    struct stat by_fd;
+    assert_int_equal(stat(path, &by_name), 0);
+    assert_int_equal(fstat(fd, &by_fd), 0);
+    assert_int_equal(by_name.st_ino, by_fd.st_ino);
+}
+
 /* Whether a path is used, and then for what. */
 static bool leads_to(const char *path, const char *expected)
 {
@@ -26,11 +36,7 @@ static bool leads_to(const char *path, const char *expected)
     if (fd < 0) {
         return false;
     }
-    struct stat by_name;
-    struct stat by_fd;
-    assert_int_equal(stat(out, &by_name), 0);
-    assert_int_equal(fstat(fd, &by_fd), 0);
-    assert_int_equal(by_name.st_ino, by_fd.st_ino);
+    assert_same(fd, out);
     assert_string_equal(out, expected);
     close(fd);
     return true;
@@ -118,10 +124,10 @@ static void default_is_always_new(void **state)
     char first[PATH_MAX] = "";
     char second[PATH_MAX] = "";
     int fd = dump_directory_make("", first);
-    assert_true(fd >= 0);
+    assert_same(fd, first);
     close(fd);
     fd = dump_directory_make("", second);
-    assert_true(fd >= 0);
+    assert_same(fd, second);
     close(fd);
     assert_string_not_equal(first, second);
     assert_int_equal(strncmp(first, scratch_path(state, ".debug/jit/java-jit-"),

@@ -74,31 +74,32 @@ run 0 "$JDPERF" inject nowhere --help
 says 'usage: jdperf inject'
 
 # Secrets are not printed, however wrong the line is that they stand in; one that is cut is none.
-run 2 "$JDPERF" watch --push http://user:secret@host
+# (Of a process that is not there: were a line taken, it would look after every JVM of the machine.)
+run 2 "$JDPERF" watch -p 99999999 --push http://user:secret@host
 says 'pyroscope+http(s)'
 says_not secret
-run 2 "$JDPERF" watch --pusk=otlp+https://user:secret@host
+run 2 "$JDPERF" watch -p 99999999 --pusk=otlp+https://user:secret@host
 says 'unknown option: --pusk'
 says_not secret
-run 2 "$JDPERF" watch otlp+https://user:secret@host
+run 2 "$JDPERF" watch -p 99999999 otlp+https://user:secret@host
 says 'unexpected word: otlp+https://***@host'
 says_not secret
-run 2 "$JDPERF" watch --header 'Authorization secret'
+run 2 "$JDPERF" watch -p 99999999 --header 'Authorization secret'
 says_not secret
-JDPERF_PUSH='otlp+https://host http://user:secret@other' run 2 "$JDPERF" watch
+JDPERF_PUSH='otlp+https://host http://user:secret@other' run 2 "$JDPERF" watch -p 99999999
 says '***@other'
 says_not secret
 printf 'otlp+https://host\n\nuser:secret@other\n' >urls
-run 2 "$JDPERF" watch --push @urls
+run 2 "$JDPERF" watch -p 99999999 --push @urls
 says '***@other'
 says_not secret
 printf 'A: b\nsecret\n' >headers
-run 2 "$JDPERF" watch --header @headers
+run 2 "$JDPERF" watch -p 99999999 --header @headers
 says_not secret
 printf 'A: %9000s\n' secret >headers
-run 1 "$JDPERF" watch --header @headers
+run 1 "$JDPERF" watch -p 99999999 --header @headers
 says 'failed to read headers: File too large'
-run 1 "$JDPERF" watch --push @nowhere
+run 1 "$JDPERF" watch -p 99999999 --push @nowhere
 says 'failed to read nowhere: No such file'
 for open in "--push otlp+http://user:secret@example.invalid" "--push otlp+http://example.invalid --header @token"; do
     echo 'Authorization: Bearer secret' >token

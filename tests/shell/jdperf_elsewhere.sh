@@ -78,7 +78,8 @@ grep -q -- '--buildid-all' noted || fail "perf was not asked for all build-ids: 
 [[ -f p/jit-1.dump ]] || fail "the dump was not fetched"
 [[ -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "a staging directory was left behind"
 # The agent's file went with that session, the JVM has it still: an event's probe has its place all the same.
-if [[ -w /sys/kernel/tracing/uprobe_events ]] && { : >>/sys/kernel/tracing/uprobe_events; } 2>/dev/null; then
+may_probe() { : >>/sys/kernel/tracing/uprobe_events; }
+if part "an event's probe" may_probe; then
     PERF_RECORD_FREQ=99 run 0 "$JDPERF" record -o e --alloc -p "$jvm" -d 1
     says_not 'for a probe'
     says 'allocations'

@@ -201,7 +201,8 @@ done
 [[ -z $(find /tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
 
 # Ended while the JVM is being attached to, it takes the session back.
-if jattach=$(command -v jattach); then
+if part "the end while it attaches" command -v jattach; then
+    jattach=$(command -v jattach)
     export jattach
     fakes
     # shellcheck disable=SC2154

@@ -39,8 +39,8 @@ done
 
 mkdir server secure
 tls=()
-if command -v openssl >/dev/null && openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 \
-    -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 2>/dev/null; then
+if part "TLS" openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 \
+    -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1; then
     cat cert.pem key.pem >both.pem
     PYTHONPATH=$SOURCE/tests/exports python3 "$SOURCE/tests/exports/push_server.py" secure both.pem >port.tls 2>server.err &
     pids+=($!)
@@ -72,7 +72,7 @@ is_clean() {
         ! pgrep -f "perf record .* -p (${jvms[0]}|${jvms[1]}) " >/dev/null
 }
 
-run 2 "$JDPERF" watch --push http://127.0.0.1
+run 2 "$JDPERF" watch --match "w$$-" --push http://127.0.0.1
 says 'pyroscope+http'
 run 1 "$JDPERF" watch --status --name "test-$$"
 says 'no watch named'
@@ -158,7 +158,7 @@ END
 
 # --threads: whole names, virtual threads and labels; the journal goes with the session.
 jar=$JDAGENT_BUILD/jdagent-labels.jar
-if [[ -e $jar ]]; then
+if part "threads and labels" test -e "$jar"; then
     newest=$(readlink -f "/proc/${jvms[0]}/exe")
     mkdir tagged
     "${newest%/java}/javac" -nowarn -cp "$jar" -d tagged "$SOURCE/tests/shell/Tagged.java" || fail "Tagged.java"
