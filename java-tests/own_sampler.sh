@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # jdperf record --sampler own: threads that live for 5 ms have the share of the samples that they have of the
 # processor, and all of their time is there, in a JVM that runs already, in one from its start, and in one that a shell
-# starts; frame pointers work; what perf alone can is perf's, and said; killed, it leaves nothing behind.
+# starts; frame pointers work; the whole machine can be sampled, and with CAP_PERFMON alone; what perf alone can is
+# perf's, and said; killed, it leaves nothing behind.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -76,11 +77,35 @@ at_least "$named" "$all" 99 || fail "fp: frames without a name"
 grep -q -- '--sampler own: .*; perf samples instead' "$scratch/err" || fail "nothing is said: $(cat "$scratch/err")"
 [ "$(grep -c 'perf samples instead' "$scratch/err")" = 1 ] || fail "it is said twice"
 
+# Not root: with CAP_PERFMON alone other processes' samples are dropped by us, which is said once.
+if part "a user with CAP_PERFMON" other_user_runs; then
+    mkdir -m 777 "$scratch/theirs"
+    cp -r "$classes" "$scratch/theirs/classes"
+    chmod -R a+rX "$scratch"
+    setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+perfmon --ambient-caps=+perfmon \
+        "$jdperf" record --sampler own -o "$scratch/theirs/perfmon" -e cpu-clock -- "${java[@]/#$classes/$scratch/theirs/classes}" \
+        beside 100 </dev/null >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] || fail "CAP_PERFMON: $(tail -n 5 "$scratch/err")"
+    ! grep -q 'perf samples instead' "$scratch/err" || fail "CAP_PERFMON: $(grep 'perf samples instead' "$scratch/err")"
+    [ "$(grep -c 'CAP_BPF' "$scratch/err")" = 1 ] || fail "CAP_PERFMON: what is missing is not said once: $(cat "$scratch/err")"
+    grep -q 'of .* s of processor time' "$scratch/err" || fail "CAP_PERFMON: nothing was sampled"
+fi
+
 # Killed: the sampler, the naming and the session end by themselves.
 "${java[@]}" beside 1000000 </dev/null >"$scratch/program" 2>&1 &
 pid=$!
 children+=("$pid")
 wait_for "$scratch/program" '^ready'
+# All of the machine, also who is no JVM. (This one has no agent: the profile is a bad one, 3.)
+while :; do :; done &
+busy=$!
+children+=("$busy")
+"$jdperf" record --sampler own -o "$scratch/machine" -e cpu-clock -F 499 -a -d 1s 2>"$scratch/err" || [ $? = 3 ] || fail "-a: $(tail -n 5 "$scratch/err")"
+kill "$busy"
+perf script -i "$scratch/machine/perf.jit.data" -F pid >"$scratch/pids" 2>/dev/null
+for process in "$pid" "$busy"; do
+    grep -qw "$process" "$scratch/pids" || fail "-a: process $process is not in the profile"
+done
+
 "$jdperf" record --sampler own -o "$scratch/killed" -e cpu-clock -p "$pid" 2>"$scratch/err" &
 recorder=$!
 wait_for "$scratch/err" 'recording cpu-clock'

@@ -3,6 +3,7 @@
 #include "jdtool/perf/process_table.h"
 #include "jdtool/sampler/perf_pipe.h"
 #include "jdtool/sampler/present.h"
+#include "jdtool/sampler/processors.h"
 #include "jdtool/sampler/ring.h"
 #include "jdtool/sampler/sampler.h"
 #include "jdtool/sampler/stack_ends.h"
@@ -211,7 +212,8 @@ static void nothing_is_told_of_who_has_ended(void **state)
     struct perf_pipe pipe = {.fd = -1};
     present_process(&pipe, 0x7ffffff0);
     assert_int_equal(perf_pipe_waiting(&pipe), 0);
-    assert_non_null(sampler_lacks(0x7ffffff0));
+    const pid_t process = 0x7ffffff0;
+    assert_non_null(sampler_lacks(&process, 1));
 }
 
 /* Who reads has gone, or its disk is full: what follows goes nowhere, and the first error stays. */
@@ -253,6 +255,25 @@ static void a_slow_reader_gets_all(void **state)
     perf_pipe_free(&pipe);
     close(ends[0]);
     close(ends[1]);
+}
+
+/* ---- Processors ---- */
+
+static void processors_are_read_from_the_kernels_list(void **state)
+{
+    (void)state;
+    bool online[6];
+    assert_true(processors_parse("0\n", online, 6));
+    assert_true(online[0] && !online[1] && !online[5]);
+    assert_true(processors_parse("0-1,3,5-9\n", online, 6));
+    assert_true(online[0] && online[1] && !online[2] && online[3] && !online[4] && online[5]);
+    assert_true(processors_parse("2", online, 6));
+    assert_true(!online[0] && online[2]);
+    static const char *const wrong[] = {"", "\n", "x", "1-", "3-1", "0,", "0;1", "-1", "0-1-2"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(processors_parse(wrong[i], online, 6));
+    }
+    assert_true(processors_read(online, 6));
 }
 
 /* ---- Turns ---- */
@@ -377,6 +398,13 @@ static void a_child_is_known_by_all_processors(void **state)
     fake_sample(&rings[0].samples, 11, 330);
     assert_int_equal(turn_take(turn, rings, 2), 0);
     assert_string_equal(given_on(ends[0]), "sample 11\n");
+
+    /* Of the whole machine everybody is. */
+    turn->is_for_all = true;
+    fake_mapping(&rings[0].side_band, 14, 340);
+    fake_sample(&rings[0].samples, 14, 350);
+    assert_int_equal(turn_take(turn, rings, 2), 0);
+    assert_string_equal(given_on(ends[0]), "map 14\nsample 14\n");
     turn_free(turn);
     free(turn);
     close(ends[0]);
@@ -413,7 +441,8 @@ static void a_slow_reader_costs_no_side_band(void **state)
 {
     (void)state;
     static struct fake_processor fake;
-    static uint8_t much[2 << 20];
+    enum { MUCH = 40 << 20 };
+    uint8_t *much = calloc(1, MUCH);
     static struct turn_rings rings;
     struct turn *turn = calloc(1, sizeof *turn);
     int ends[2];
@@ -421,7 +450,8 @@ static void a_slow_reader_costs_no_side_band(void **state)
     turn_new(turn, 0, ends[1]);
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
     fake_open(&fake, &rings);
-    perf_pipe_put(&turn->pipe, much, sizeof much);
+    perf_pipe_put(&turn->pipe, much, MUCH);
+    free(much);
     size_t before = perf_pipe_waiting(&turn->pipe);
     fake_mapping(&rings.side_band, 10, 100);
     fake_sample(&rings.samples, 10, 110);
@@ -446,6 +476,7 @@ int main(void)
         cmocka_unit_test(nothing_is_told_of_who_has_ended),
         cmocka_unit_test(an_error_stays),
         cmocka_unit_test(a_slow_reader_gets_all),
+        cmocka_unit_test(processors_are_read_from_the_kernels_list),
         cmocka_unit_test(a_child_is_known_by_all_processors),
         cmocka_unit_test(losses_are_those_of_samples),
         cmocka_unit_test(a_slow_reader_costs_no_side_band),

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -37,12 +38,15 @@ int perf_check(void)
     return -ENOENT;
 }
 
-/* Whether perf's file gives whoever runs it a capability that opens the kernel to it
- * (perfmon_capable()), as setcap writes it. */
+/* Whether perf gets from us, or perf's file gives whoever runs it a capability that opens the
+ * kernel to it (perfmon_capable()), as setcap writes it. */
 static bool has_perfmon(void)
 {
     char path[PATH_MAX];
     struct vfs_ns_cap_data data = {0};
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_PERFMON, 0, 0) == 1) {
+        return true;
+    }
     if (!program_find(perf_program(), path) ||
         getxattr(path, "security.capability", &data, sizeof data) < (ssize_t)XATTR_CAPS_SZ_2) {
         return false;
@@ -104,11 +108,15 @@ char *perf_choose_event(const char *event)
     } else {
         chosen = strdup(wanted);
     }
+    return chosen;
+}
+
+void perf_tell_of_kernel(void)
+{
     if (!perf_sees_kernel()) {
         info_message("only root may sample the kernel here: the profile has no kernel frames "
                      "(kernel.perf_event_paranoid)");
     }
-    return chosen;
 }
 
 bool perf_leaves_out(char *const *options)

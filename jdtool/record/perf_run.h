@@ -42,6 +42,9 @@ int perf_check(void);
  */
 char *perf_choose_event(const char *event);
 
+/* Says so where perf may not sample the kernel. */
+void perf_tell_of_kernel(void);
+
 /*
  * For --proc-map-timeout, milliseconds: how long perf may take to read a process's mappings, where
  * it leaves the rest out otherwise, and with them the names of what is there. Its own 500 are not

@@ -246,7 +246,7 @@ static int begin(struct recording *recording)
 {
     const struct record_options *options = recording->options;
     recording->has_terminal = tcgetattr(STDIN_FILENO, &recording->terminal) == 0;
-    if (waiting_start(&recording->waiting) || perf_check() ||
+    if (waiting_start(&recording->waiting) ||
         (options->command[0] && command_check(options->command))) {
         return STATUS_FAILED;
     }
@@ -256,13 +256,19 @@ static int begin(struct recording *recording)
         return status;
     }
     choose_stacks(recording);
+    event_list_choose(&recording->events, options);
     recording->event = perf_choose_event(options->event);
-    if (!recording->event ||
+    if (!recording->event) {
+        return STATUS_FAILED;
+    }
+    recording_choose_sampler(recording);
+    if (!recording->own) {
+        perf_tell_of_kernel();
+    }
+    if ((!recording->own && perf_check()) ||
         guard_start(&recording->guardian, recording->has_target ? &recording->target : NULL)) {
         return STATUS_FAILED;
     }
-    event_list_choose(&recording->events, options);
-    recording_choose_sampler(recording);
     status = create_profile(recording);
     if (!status) {
         recording_estimate(recording);

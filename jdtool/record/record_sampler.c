@@ -16,9 +16,6 @@
 static const char *perf_alone(const struct recording *recording)
 {
     const struct record_options *options = recording->options;
-    if (options->all) {
-        return "of the whole machine perf samples";
-    }
     if (!event_list_is_empty(&recording->events)) {
         return "other events than the clock are perf's";
     }
@@ -31,14 +28,33 @@ static const char *perf_alone(const struct recording *recording)
     if (options->stacks == STACKS_NONE || options->keep_raw || options->no_inject) {
         return "--stacks none and a recording that is kept are perf's";
     }
-    return sampler_lacks(recording->has_target ? recording->target.process.pid : getpid());
+    return NULL;
+}
+
+/* Whom our own sampler looks at: the JVM that runs already, or the command, which may not run yet;
+ * none of -a. */
+static bool sampled_process(const struct recording *recording, pid_t *process)
+{
+    *process = recording->has_target ? recording->target.process.pid : recording->command.child.pid;
+    return !recording->options->all;
 }
 
 void recording_choose_sampler(struct recording *recording)
 {
-    const char *why = perf_alone(recording);
-    recording->own = recording->options->sampler == SAMPLER_OWN && !why;
-    if (recording->options->sampler == SAMPLER_OWN && why) {
+    enum sampler_kind kind = recording->options->sampler;
+    const char *why = kind != SAMPLER_OWN ? "" : perf_alone(recording);
+    pid_t process = 0;
+    if (!why) {
+        size_t count = recording->has_target ? sampled_process(recording, &process) : 0;
+        why = sampler_lacks(&process, count);
+        if (why && kind == SAMPLER_AUTO && !recording->options->all) {
+            info_message("perf samples, which has too few samples of threads that live for "
+                         "milliseconds: %s",
+                         why);
+        }
+    }
+    recording->own = !why;
+    if (kind == SAMPLER_OWN && why) {
         info_message("--sampler own: %s; perf samples instead", why);
     }
 }
@@ -78,6 +94,18 @@ static int open_file(const struct recording *recording)
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
+/* Of what a sampler of ours has said, "jdperf: what failed\n"; NULL: nothing. */
+static const char *last_line(char *said)
+{
+    size_t length = said ? strlen(said) : 0;
+    if (length > 0 && said[length - 1] == '\n') {
+        said[length - 1] = '\0';
+    }
+    char *line = said ? strrchr(said, '\n') : NULL;
+    line = line ? line + 1 : said;
+    return line && strncmp(line, "jdperf: ", 8) == 0 ? line + 8 : NULL;
+}
+
 int recording_start_sampler(struct recording *recording, int out)
 {
     static char program[] = "jdperf";
@@ -85,9 +113,10 @@ int recording_start_sampler(struct recording *recording, int out)
     static char *const words[] = {program, verb, NULL};
     const struct record_options *options = recording->options;
     struct perf_run *perf = &recording->perf;
+    bool has_one = sampled_process(recording, &recording->sampled);
     recording->sampler = (struct sampler_options){
-        .process =
-            recording->has_target ? recording->target.process.pid : recording->command.child.pid,
+        .processes = has_one ? &recording->sampled : NULL,
+        .process_count = has_one,
         .counts_cycles = strcmp(recording->event, "cycles") == 0,
         .frequency = recording->frequency,
         .stack_size = recording->copied ? options->stack_size : 0,
@@ -108,9 +137,8 @@ int recording_start_sampler(struct recording *recording, int out)
     }
     if (err) {
         char *said = perf_words(perf->says);
-        const char *reason = said && strncmp(said, "jdperf: ", 8) == 0 ? said + 8 : "it ended";
-        info_message("--sampler own: %.*s; perf samples instead", (int)strcspn(reason, "\n"),
-                     reason);
+        const char *reason = last_line(said);
+        info_message("%s; perf samples instead", reason ? reason : "our own sampler ended");
         free(said);
         perf_free(perf);
         recording->own = false;

@@ -37,6 +37,7 @@ struct recording {
     struct event_list events; /* beside that one */
     struct perf_run perf;
     struct sampler_options sampler; /* of our own */
+    pid_t sampled;                  /* by it */
     bool own;                       /* which is at work, in the place of perf */
     struct command command;
     struct naming naming;

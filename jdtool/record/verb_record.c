@@ -484,7 +484,7 @@ const struct live_verb live_record = {
             "                      jdperf then keeps; none: no stacks\n"
             "      --stack-size N  bytes of stack to copy (default: 65528)\n"
             "      --sampler KIND  auto (default) and perf: perf record; own: sample the clock\n"
-            "                      without perf, those of short-lived threads too; needs root\n"
+            "                      without perf, those of short-lived threads too\n"
             "      --keep-raw      keep perf.data, the recording with the copied stacks\n"
             "  -m, --mmap-pages SIZE  perf's buffer per CPU, in pages or as a size such as 8M;\n"
             "                      samples that do not fit are lost (default: 4M with copied\n"

@@ -230,3 +230,17 @@ void present_process(struct perf_pipe *pipe, pid_t process)
     put_threads(pipe, process);
     put_mappings(pipe, process);
 }
+
+void present_all(struct perf_pipe *pipe)
+{
+    DIR *processes = opendir("/proc");
+    struct dirent *entry;
+    while (processes && (entry = readdir(processes))) {
+        if (isdigit((unsigned char)entry->d_name[0])) {
+            present_process(pipe, (pid_t)strtol(entry->d_name, NULL, 10));
+        }
+    }
+    if (processes) {
+        closedir(processes);
+    }
+}

@@ -23,4 +23,7 @@ void present_process(struct perf_pipe *pipe, pid_t process);
  * as long as the process lives and the file lies where it was mapped from. */
 void present_build_id(uint8_t *record);
 
+/* All processes that there are. */
+void present_all(struct perf_pipe *pipe);
+
 #endif

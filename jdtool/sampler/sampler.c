@@ -2,6 +2,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/sampler/present.h"
+#include "jdtool/sampler/processors.h"
 #include "jdtool/sampler/registers.h"
 #include "jdtool/sampler/turn.h"
 
@@ -21,9 +22,11 @@
 
 #define PROCESSORS_MAX 8192
 
-/* Of a processor: 60 whole copies of stacks, and some thousand records of the side-band. */
-#define BUFFER_SIZE    ((size_t)4 << 20)
+/* Of a processor: 120 whole copies of stacks, and some thousand records of the side-band. */
+#define BUFFER_SIZE    ((size_t)8 << 20)
+#define BUFFERS_MAX    ((size_t)256 << 20) /* of all processors together */
 #define SIDE_BAND_SIZE ((size_t)1 << 20)
+#define HALVINGS_MAX   5 /* which fits perf_event_mlock_kb as it is by default */
 
 /* Rings are looked at this often at least, in ms, and not more often than that, whatever others
  * fork and map. */
@@ -34,25 +37,55 @@ struct sampler {
     const struct sampler_options *options;
     struct perf_event_attr clock, side_band;
     struct turn_rings *processors; /* by number */
+    bool *online;
     uint32_t processor_count;
+    size_t buffer;     /* of the samples of a processor */
+    unsigned halvings; /* of all rings: who is not root may lock so much only */
+    time_t looked;     /* when it was asked last which are on line */
     struct turn turn;
 };
 
-const char *sampler_lacks(pid_t process)
+/* ---- Rights ---- */
+
+/* An event of any processor at all. */
+static int try_event(void)
 {
-    char path[64];
-    struct stat ours;
-    struct stat its;
-    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)process);
-    if (geteuid() != 0) {
-        return "only root may have the kernel filter samples";
+    struct perf_event_attr attr = {
+        .size = sizeof attr,
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .disabled = 1,
+    };
+    unsigned here = 0;
+    (void)syscall(SYS_getcpu, &here, NULL, NULL);
+    int fd = (int)syscall(SYS_perf_event_open, &attr, -1, here, -1, PERF_FLAG_FD_CLOEXEC);
+    int err = fd < 0 ? -errno : 0;
+    if (fd >= 0) {
+        close(fd);
     }
-    if (stat("/proc/self/ns/pid", &ours) != 0 || stat(path, &its) != 0) {
-        return "/proc tells nothing of the process";
+    return err;
+}
+
+const char *sampler_lacks(const pid_t *processes, size_t count)
+{
+    struct stat ours;
+    if (try_event()) {
+        return "sampling processors needs root or CAP_PERFMON";
+    }
+    if (stat("/proc/self/ns/pid", &ours) != 0) {
+        return "/proc is not there";
     }
     bool is_first = ours.st_ino == 0xEFFFFFFC; /* PROC_PID_INIT_INO: whose numbers are all's */
-    if (!is_first && (ours.st_ino != its.st_ino || ours.st_dev != its.st_dev)) {
-        return "the process is in another PID namespace, and we are not in the first";
+    for (size_t i = 0; i < count; i++) {
+        char path[64];
+        struct stat its;
+        snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)processes[i]);
+        if (stat(path, &its) != 0) {
+            return "/proc tells nothing of the process";
+        }
+        if (!is_first && (ours.st_ino != its.st_ino || ours.st_dev != its.st_dev)) {
+            return "the process is in another PID namespace, and we are not in the first";
+        }
     }
     return NULL;
 }
@@ -62,7 +95,6 @@ const char *sampler_lacks(pid_t process)
 static void describe_events(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
-    size_t buffer = options->buffer ? options->buffer : BUFFER_SIZE;
     bool copies = options->stack_size > 0;
     sampler->clock = (struct perf_event_attr){
         .size = sizeof sampler->clock,
@@ -85,7 +117,8 @@ static void describe_events(struct sampler *sampler)
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
         .watermark = 1,
-        .wakeup_watermark = (uint32_t)(buffer / 4),
+        .wakeup_watermark = (uint32_t)((sampler->buffer >> sampler->halvings) / 4),
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
         .precise_ip = options->counts_cycles ? 3 : 0,
     };
     /*
@@ -136,28 +169,12 @@ static int add_ring(struct perf_event_attr *attr, int processor, struct ring *ri
     return err;
 }
 
-static int add_processor(struct sampler *sampler, int processor)
+static void close_ring(struct ring *ring)
 {
-    size_t buffer = sampler->options->buffer;
-    struct turn_rings *rings = &sampler->processors[processor];
-    int err = add_ring(&sampler->side_band, processor, &rings->side_band, SIDE_BAND_SIZE);
-    err =
-        err ? err
-            : add_ring(&sampler->clock, processor, &rings->samples, buffer ? buffer : BUFFER_SIZE);
-    return err ? err : filter_apply(&sampler->turn.filter, rings->samples.event);
-}
-
-/* One that is off line is left out. */
-static int add_processors(struct sampler *sampler)
-{
-    uint32_t added = 0;
-    int err = 0;
-    for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
-        err = add_processor(sampler, (int)i);
-        added += !err;
-        err = err == -ENODEV || err == -ENXIO ? 0 : err;
+    if (ring->page) {
+        ring_close(ring);
+        close(ring->event);
     }
-    return err ? err : added ? 0 : -ENODEV;
 }
 
 static int switch_ring(const struct ring *ring, unsigned long request)
@@ -165,17 +182,94 @@ static int switch_ring(const struct ring *ring, unsigned long request)
     return !ring->page || ioctl(ring->event, request, 0) == 0 ? 0 : -errno;
 }
 
-/* Nothing may be mapped unseen before a sample is taken there: the side-bands are first. */
-static int switch_all(const struct sampler *sampler, unsigned long request)
+/* Its samples count from here on; what they lie in is told before them. */
+static int add_processor(struct sampler *sampler, uint32_t processor)
+{
+    struct turn_rings *rings = &sampler->processors[processor];
+    int err = add_ring(&sampler->side_band, (int)processor, &rings->side_band,
+                       SIDE_BAND_SIZE >> sampler->halvings);
+    err = err ? err
+              : add_ring(&sampler->clock, (int)processor, &rings->samples,
+                         sampler->buffer >> sampler->halvings);
+    if (!err && sampler->turn.filter.program >= 0) {
+        err = filter_apply(&sampler->turn.filter, rings->samples.event);
+    }
+    err = err ? err : switch_ring(&rings->side_band, PERF_EVENT_IOC_ENABLE);
+    if (err) {
+        close_ring(&rings->side_band);
+        close_ring(&rings->samples);
+        *rings = (struct turn_rings){0};
+    }
+    return err;
+}
+
+/* An event ends with its processor, and does not begin again when that comes back. What it has
+ * written was read. */
+static int look_at_processors(struct sampler *sampler)
+{
+    int err = 0;
+    if (!processors_read(sampler->online, sampler->processor_count)) {
+        memset(sampler->online, true, sampler->processor_count * sizeof *sampler->online);
+    }
+    for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
+        struct turn_rings *rings = &sampler->processors[i];
+        bool is_open = rings->samples.page != NULL;
+        if (is_open && !sampler->online[i]) {
+            close_ring(&rings->side_band);
+            close_ring(&rings->samples);
+            *rings = (struct turn_rings){0};
+        } else if (!is_open && sampler->online[i]) {
+            err = add_processor(sampler, i);
+            err = err == -ENODEV || err == -ENXIO ? 0 : err; /* it has just gone */
+        }
+    }
+    sampler->looked = time(NULL);
+    return err;
+}
+
+static void close_rings(struct sampler *sampler)
+{
+    for (uint32_t i = 0; sampler->processors && i < sampler->processor_count; i++) {
+        close_ring(&sampler->processors[i].side_band);
+        close_ring(&sampler->processors[i].samples);
+    }
+}
+
+static int enable_samples(const struct sampler *sampler)
 {
     int err = 0;
     for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
-        err = switch_ring(&sampler->processors[i].side_band, request);
-    }
-    for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
-        err = switch_ring(&sampler->processors[i].samples, request);
+        err = switch_ring(&sampler->processors[i].samples, PERF_EVENT_IOC_ENABLE);
     }
     return err;
+}
+
+static void disable_all(const struct sampler *sampler)
+{
+    for (uint32_t i = 0; i < sampler->processor_count; i++) {
+        (void)switch_ring(&sampler->processors[i].samples, PERF_EVENT_IOC_DISABLE);
+        (void)switch_ring(&sampler->processors[i].side_band, PERF_EVENT_IOC_DISABLE);
+    }
+}
+
+/* Counters are fewer than who wants them: for how much of the time we had ours. */
+static void tell_multiplexed(const struct sampler *sampler)
+{
+    double enabled = 0;
+    double running = 0;
+    for (uint32_t i = 0; i < sampler->processor_count; i++) {
+        uint64_t read_out[3]; /* value, ns enabled, ns running */
+        const struct ring *ring = &sampler->processors[i].samples;
+        if (ring->page && read(ring->event, read_out, sizeof read_out) == sizeof read_out) {
+            enabled += (double)read_out[1];
+            running += (double)read_out[2];
+        }
+    }
+    if (running < 0.98 * enabled) {
+        error_message("others use the processors' counters too: cycles were sampled for %.0f %% of "
+                      "the time (-e cpu-clock is always there)",
+                      100 * running / enabled);
+    }
 }
 
 /* ---- From beginning to end ---- */
@@ -186,41 +280,6 @@ static int tell_failure(const char *what, int err)
     return err;
 }
 
-static int begin(struct sampler *sampler)
-{
-    const struct sampler_options *options = sampler->options;
-    struct turn *turn = &sampler->turn;
-    long processors = sysconf(_SC_NPROCESSORS_CONF);
-    sampler->processor_count = processors < PROCESSORS_MAX ? (uint32_t)processors : PROCESSORS_MAX;
-    describe_events(sampler);
-    sampler->processors = calloc(sampler->processor_count, sizeof *sampler->processors);
-    if (!sampler->processors) {
-        return tell_failure("sample", -ENOMEM);
-    }
-    int err = filter_load(&turn->filter);
-    err = err ? err : turn_sample_process(turn, (uint32_t)options->process, true);
-    if (err) {
-        return tell_failure("load a BPF program that filters samples", err);
-    }
-    err = add_processors(sampler);
-    err = err ? err : switch_all(sampler, PERF_EVENT_IOC_ENABLE);
-    for (uint32_t i = 0; i < sampler->processor_count && !err && !turn->id; i++) {
-        const struct ring *ring = &sampler->processors[i].samples;
-        err = !ring->page || ioctl(ring->event, PERF_EVENT_IOC_ID, &turn->id) == 0 ? 0 : -errno;
-    }
-    if (err) {
-        return tell_failure("open the processors' events", err);
-    }
-    /* With what comes in the side-band's rings, and the build-ids that we put there. */
-    struct perf_event_attr told = sampler->clock;
-    told.mmap = told.mmap2 = told.comm = told.comm_exec = told.task = told.build_id = 1;
-    perf_pipe_describe(&turn->pipe, &told, options->counts_cycles ? "cycles" : "cpu-clock",
-                       &turn->id, 1, options->command);
-    present_kernel(&turn->pipe);
-    present_process(&turn->pipe, options->process);
-    return write(options->begun, "", 1) == 1 ? 0 : -EPIPE;
-}
-
 /* Whether who reads is waited for when he has no room. */
 static void wait_for_reader(const struct sampler *sampler, bool does)
 {
@@ -229,56 +288,123 @@ static void wait_for_reader(const struct sampler *sampler, bool does)
     (void)fcntl(out, F_SETFL, does ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
+static int load_filter(struct sampler *sampler)
+{
+    const struct sampler_options *options = sampler->options;
+    struct turn *turn = &sampler->turn;
+    turn->is_for_all = !options->processes;
+    int err = turn->is_for_all ? 0 : filter_load(&turn->filter);
+    if (err) {
+        error_message("failed to load a BPF program that filters samples (%s): those of other "
+                      "processes are dropped later, which costs more. CAP_BPF or root allows it",
+                      strerror(-err));
+        err = 0;
+    }
+    for (size_t i = 0; i < options->process_count && !err; i++) {
+        err = turn_sample_process(turn, (uint32_t)options->processes[i], true);
+    }
+    return err ? tell_failure("filter samples", err) : 0;
+}
+
+static int begin(struct sampler *sampler)
+{
+    const struct sampler_options *options = sampler->options;
+    struct turn *turn = &sampler->turn;
+    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    sampler->processor_count = processors < PROCESSORS_MAX ? (uint32_t)processors : PROCESSORS_MAX;
+    size_t share = BUFFERS_MAX / sampler->processor_count;
+    sampler->buffer = options->buffer ? options->buffer : share < BUFFER_SIZE ? share : BUFFER_SIZE;
+    describe_events(sampler);
+    sampler->processors = calloc(sampler->processor_count, sizeof *sampler->processors);
+    sampler->online = calloc(sampler->processor_count, sizeof *sampler->online);
+    if (!sampler->processors || !sampler->online) {
+        return tell_failure("sample", -ENOMEM);
+    }
+    int err = load_filter(sampler);
+    if (err) {
+        return err;
+    }
+    err = look_at_processors(sampler);
+    while (err == -EPERM && sampler->halvings < HALVINGS_MAX) {
+        close_rings(sampler);
+        sampler->halvings++;
+        describe_events(sampler);
+        err = look_at_processors(sampler);
+    }
+    for (uint32_t i = 0; i < sampler->processor_count && !err && !turn->id; i++) {
+        const struct ring *ring = &sampler->processors[i].samples;
+        err = !ring->page || ioctl(ring->event, PERF_EVENT_IOC_ID, &turn->id) == 0 ? 0 : -errno;
+    }
+    err = err ? err : turn->id ? enable_samples(sampler) : -ENODEV;
+    if (err) {
+        return tell_failure("open the processors' events", err);
+    }
+    wait_for_reader(sampler, false); /* samples are taken already */
+    /* With what comes in the side-band's rings, and the build-ids that we put there. */
+    struct perf_event_attr told = sampler->clock;
+    told.mmap = told.mmap2 = told.comm = told.comm_exec = told.task = told.build_id = 1;
+    perf_pipe_describe(&turn->pipe, &told, options->counts_cycles ? "cycles" : "cpu-clock",
+                       &turn->id, 1, options->command);
+    present_kernel(&turn->pipe);
+    if (turn->is_for_all) {
+        present_all(&turn->pipe);
+    }
+    for (size_t i = 0; i < options->process_count; i++) {
+        present_process(&turn->pipe, options->processes[i]);
+    }
+    err = perf_pipe_flush(&turn->pipe);
+    return err ? err : write(options->begun, "", 1) == 1 ? 0 : -EPIPE;
+}
+
 static int take_turn(struct sampler *sampler)
 {
     return turn_take(&sampler->turn, sampler->processors, sampler->processor_count);
 }
 
-static int sample(struct sampler *sampler, int signals)
+/* What is waited for: the end, room for what waits, and the rings. Returns how many. */
+static uint32_t list_polled(const struct sampler *sampler, int signals, struct pollfd *polled)
 {
     uint32_t count = 2;
-    struct pollfd *polled = calloc((size_t)2 * sampler->processor_count + count, sizeof *polled);
-    if (!polled) {
-        return tell_failure("sample", -ENOMEM);
-    }
     polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = -1, .events = POLLOUT};
     for (uint32_t i = 0; i < sampler->processor_count; i++) {
         const struct turn_rings *rings = &sampler->processors[i];
-        if (rings->side_band.page && rings->samples.page) {
+        if (rings->samples.page) {
             polled[count++] = (struct pollfd){.fd = rings->side_band.event, .events = POLLIN};
             polled[count++] = (struct pollfd){.fd = rings->samples.event, .events = POLLIN};
         }
     }
+    return count;
+}
+
+static int sample(struct sampler *sampler, int signals)
+{
+    struct pollfd *polled = calloc((size_t)2 * sampler->processor_count + 2, sizeof *polled);
+    if (!polled) {
+        return tell_failure("sample", -ENOMEM);
+    }
     int err = 0;
-    wait_for_reader(sampler, false);
+    uint32_t count = list_polled(sampler, signals, polled);
     while (!err && !polled[0].revents) {
         err = take_turn(sampler);
+        if (!err && time(NULL) != sampler->looked) {
+            err = look_at_processors(sampler);
+            err = err ? err : enable_samples(sampler);
+            count = list_polled(sampler, signals, polled);
+        }
         bool waits = perf_pipe_waiting(&sampler->turn.pipe) > 0;
-        polled[1] = (struct pollfd){.fd = waits ? sampler->options->out : -1, .events = POLLOUT};
+        polled[1].fd = waits ? sampler->options->out : -1;
         if (poll(polled, 1, TURN_RESTS) == 0) {
             (void)poll(polled, count, TURN_EVERY);
         }
     }
-    (void)switch_all(sampler, PERF_EVENT_IOC_DISABLE);
+    disable_all(sampler);
     wait_for_reader(sampler, true);
     err = err ? err : perf_pipe_flush(&sampler->turn.pipe);
     err = err ? err : take_turn(sampler);
+    tell_multiplexed(sampler);
     free(polled);
     return err == -EPIPE ? 0 : err; /* who reads has ended first, and knows why */
-}
-
-static void close_all(struct sampler *sampler)
-{
-    for (uint32_t i = 0; sampler->processors && i < sampler->processor_count; i++) {
-        struct ring *both[] = {&sampler->processors[i].side_band, &sampler->processors[i].samples};
-        for (size_t k = 0; k < 2; k++) {
-            if (both[k]->page) {
-                ring_close(both[k]);
-                close(both[k]->event);
-            }
-        }
-    }
-    free(sampler->processors);
 }
 
 int sampler_run(const struct sampler_options *options)
@@ -299,7 +425,9 @@ int sampler_run(const struct sampler_options *options)
     int signals = signalfd(-1, &ends, SFD_CLOEXEC);
     int err = signals < 0 ? tell_failure("sample", -errno) : begin(sampler);
     err = err ? err : sample(sampler, signals);
-    close_all(sampler);
+    close_rings(sampler);
+    free(sampler->processors);
+    free(sampler->online);
     if (signals >= 0) {
         close(signals);
     }

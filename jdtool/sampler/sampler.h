@@ -15,7 +15,8 @@
 #include <sys/types.h>
 
 struct sampler_options {
-    pid_t process;        /* it, and what it forks from then on */
+    const pid_t *processes; /* these, and what they fork from then on; NULL: all of the machine */
+    size_t process_count;
     bool counts_cycles;   /* by the hardware; else by the timer cpu-clock */
     unsigned frequency;   /* samples a second and processor */
     unsigned stack_size;  /* bytes of stack copied, a multiple of 8; 0: frame pointers */
@@ -25,8 +26,9 @@ struct sampler_options {
     char *const *command; /* what the recording says that it was made by */
 };
 
-/* Whether samples of a process can be taken so: NULL, or why not, in words. */
-const char *sampler_lacks(pid_t process);
+/* Whether samples of those processes (NULL: of the whole machine) can be taken so: NULL, or why
+ * not, in words. */
+const char *sampler_lacks(const pid_t *processes, size_t count);
 
 /*
  * Samples until SIGINT, SIGTERM, SIGHUP or SIGQUIT comes, which the caller has blocked, or until

@@ -32,8 +32,8 @@ void turn_free(struct turn *turn)
 
 static bool is_sampled(const struct turn *turn, uint32_t pid)
 {
-    const struct turn_process *process = numbered_find(&turn->known, pid);
-    return process && process->is_sampled;
+    const struct turn_process *process = turn->is_for_all ? NULL : numbered_find(&turn->known, pid);
+    return turn->is_for_all || (process && process->is_sampled);
 }
 
 int turn_sample_process(struct turn *turn, uint32_t pid, bool is)
@@ -94,7 +94,9 @@ static void take_fork(struct turn *turn, struct turn_rings *rings)
     uint32_t parent = (uint32_t)(pids >> 32);
     if (pid != parent) {
         stack_ends_forget(&turn->ends, pid);
-        (void)turn_sample_process(turn, pid, is_sampled(turn, parent));
+        if (!turn->is_for_all) {
+            (void)turn_sample_process(turn, pid, is_sampled(turn, parent));
+        }
     }
     if (is_sampled(turn, pid)) {
         stack_ends_thread(&turn->ends, (uint32_t)ring_u64(ring, at + FORK_TIDS_AT),
@@ -260,10 +262,9 @@ static void drain(struct turn *turn, struct ring *ring, uint64_t end, bool is_of
     }
 }
 
-/* While the reader has not taken so much, samples wait in their rings, which are large. A side-band
- * is small, and what is lost of it is lost for all samples behind it: it is gathered much longer.
- */
-#define SAMPLES_WAITING   ((size_t)1 << 20)
+/* So much is gathered for a reader that is slow, some thousand samples; then they wait in their
+ * rings. A side-band's ring is small, and what is lost of it is lost for all samples behind it. */
+#define SAMPLES_WAITING   ((size_t)32 << 20)
 #define SIDE_BAND_WAITING ((size_t)64 << 20)
 
 int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count)

@@ -34,7 +34,9 @@ struct turn_rings {
 struct turn {
     size_t stack_size;     /* bytes of stack that samples have; 0: none */
     uint64_t id;           /* that all records are given on with */
-    struct filter filter;  /* is told who is sampled; FILTER_NONE: samples come of all */
+    bool is_for_all;       /* whoever it is, is sampled */
+    struct filter filter;  /* is told who is sampled; FILTER_NONE: samples come of all, and those of
+                              others are dropped here */
     struct numbered known; /* of struct turn_process */
     struct stack_ends ends;
     struct perf_pipe pipe;

@@ -263,6 +263,7 @@ static int start_perf(struct watched *watched)
 {
     int ends[2];
     watched->event = perf_choose_event(watched->options->event);
+    perf_tell_of_kernel();
     if (!watched->event || pipe2(ends, O_CLOEXEC) != 0) {
         error_message("failed to start perf: %s", strerror(errno));
         return STATUS_FAILED;
