@@ -381,6 +381,8 @@ static void a_child_is_known_by_all_processors(void **state)
     fake_mapping(&rings[0].side_band, 12, 220);
     fake_mapping(&rings[0].side_band, 13, 230); /* another's */
     fake_fork(&rings[1].side_band, 11, 10, 100);
+    turn->begun = 240;
+    fake_sample(&rings[0].samples, 12, 239); /* when nobody had read its clock yet */
     fake_sample(&rings[0].samples, 12, 240);
     fake_sample(&rings[0].samples, 13, 241);
     assert_int_equal(turn_take(turn, rings, 2), 0);

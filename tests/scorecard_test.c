@@ -30,19 +30,22 @@ static void test_time_is_judged_by_its_share_and_by_chance(void **state)
         double accounted, more; /* s */
         enum verdict verdict;
     } cases[] = {
-        {5000, 50, 0, VERDICT_GOOD},  {5000, 52, 0, VERDICT_GOOD}, /* 96 % */
-        {5000, 60, 0, VERDICT_FAIR},                               /* 83 % */
-        {5000, 40, 0, VERDICT_FAIR},                               /* 125 % */
-        {5000, 40, 10, VERDICT_GOOD},                              /* 100 % to 125 % */
-        {5000, 20, 0, VERDICT_BAD},                                /* 250 % */
-        {2000, 50, 0, VERDICT_BAD},                                /* 40 % */
-        {0, 50, 0, VERDICT_BAD},                                   /* nothing at all */
-        {900, 10, 0, VERDICT_GOOD}, /* 90 %: 1,000 samples vary by 9 % */
-        {85, 1, 0, VERDICT_GOOD},   /* 85 %, of 100 samples */
-        {45, 1, 0, VERDICT_FAIR},   /* 45 %: may be 66, cannot be 95 */
-        {25, 1, 0, VERDICT_BAD},    /* 25 %, which cannot be 50 */
-        {0, 0.02, 0, VERDICT_GOOD}, /* of two samples none: that happens */
-        {3, 0, 0, VERDICT_EMPTY},   /* it had no time to compare with */
+        {5000, 50, 0, VERDICT_GOOD},   {5000, 52, 0, VERDICT_GOOD}, /* 96 % */
+        {5000, 60, 0, VERDICT_FAIR},                                /* 83 % */
+        {5000, 40, 0, VERDICT_FAIR},                                /* 125 % */
+        {5000, 40, 10, VERDICT_GOOD},                               /* 100 % to 125 % */
+        {5000, 20, 0, VERDICT_BAD},                                 /* 250 % */
+        {2000, 50, 0, VERDICT_BAD},                                 /* 40 % */
+        {0, 50, 0, VERDICT_BAD},                                    /* nothing at all */
+        {910, 10, 0, VERDICT_GOOD}, /* 91 %: 1,000 samples vary by 9.5 % */
+        {900, 10, 0, VERDICT_FAIR},    {1090, 10, 0, VERDICT_GOOD}, {1100, 10, 0, VERDICT_FAIR},
+        {4600, 49.5, 0, VERDICT_FAIR}, /* 93 %: 4,950 samples vary by 4.3 % */
+        {5300, 50, 0, VERDICT_FAIR},   /* 106 % */
+        {85, 1, 0, VERDICT_GOOD},      /* 85 %, of 100 samples */
+        {45, 1, 0, VERDICT_FAIR},      /* 45 %: may be 66, cannot be 95 */
+        {25, 1, 0, VERDICT_BAD},       /* 25 %, which cannot be 50 */
+        {0, 0.02, 0, VERDICT_GOOD},    /* of two samples none: that happens */
+        {3, 0, 0, VERDICT_EMPTY},      /* it had no time to compare with */
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -40,7 +40,7 @@ void clocks_add(struct clocks *clocks, pid_t pid);
 int clocks_wait(struct clocks *clocks, struct waiting *waiting, struct pollfd *descriptors,
                 unsigned count, int64_t deadline);
 
-/* The last look, before perf is told to end; leaves the file in the profile. */
+/* The last look, when perf no longer samples and still is there; leaves the file in the profile. */
 void clocks_finish(struct clocks *clocks);
 
 void clocks_free(struct clocks *clocks);

@@ -214,6 +214,25 @@ int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting)
     }
 }
 
+void perf_stop_sampling(struct perf_run *run, struct waiting *waiting)
+{
+    char answer[64];
+    struct pollfd both[] = {{.fd = run->ack, .events = POLLIN},
+                            {.fd = run->child.pidfd, .events = POLLIN}};
+    if (run->child.pidfd < 0) {
+        return;
+    }
+    if (run->work) {
+        child_signal(&run->child, SIGINT);
+    } else if (write(run->control, "disable\n", 8) != 8) {
+        return;
+    }
+    /* It may wait for who reads its pipe. */
+    if (wait_for(waiting, both, 2, deadline_in(5000), false) == 0 && (both[0].revents & POLLIN)) {
+        (void)!read(run->ack, answer, sizeof answer);
+    }
+}
+
 void perf_end(struct perf_run *run, struct waiting *waiting)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
@@ -247,7 +266,8 @@ static void tell_lines(const char *words, const char *prefix, unsigned most, boo
     for (const char *line = words; *line && most > 0;) {
         size_t length = strcspn(line, "\n");
         bool usual = strncmp(line, "[ perf record: Woken up", 23) == 0 ||
-                     strncmp(line, "[ perf record: Captured", 23) == 0;
+                     strncmp(line, "[ perf record: Captured", 23) == 0 ||
+                     strncmp(line, "Events disabled", 15) == 0;
         if (length > 0 && (all || !usual)) {
             int shown = (int)(length > 500 ? 500 : length);
             if (strncmp(line, "jdperf: ", 8) == 0) { /* a sampler of ours */

@@ -75,6 +75,9 @@ int perf_start(struct perf_run *run, int out);
  */
 int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting);
 
+/* Has it take no more samples, and waits until it does not; what it has is still to be written. */
+void perf_stop_sampling(struct perf_run *run, struct waiting *waiting);
+
 /* Asks it to end (as Ctrl-C does), and waits: the first signal to us has it hurry, after that it is
  * killed. */
 void perf_end(struct perf_run *run, struct waiting *waiting);

@@ -298,6 +298,7 @@ static int run(struct recording *recording)
         command_let_go(&recording->command);
     }
     wait_for_the_end(recording);
+    perf_stop_sampling(&recording->perf, &recording->waiting);
     clocks_finish(&recording->clocks);
     status = recording_end_perf(recording);
     int fetched = detach(recording);

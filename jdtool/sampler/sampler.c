@@ -306,6 +306,12 @@ static int load_filter(struct sampler *sampler)
     return err ? tell_failure("filter samples", err) : 0;
 }
 
+/* Who waits for it reads processes' clocks then, against which samples are held. */
+static bool tell(const struct sampler *sampler)
+{
+    return write(sampler->options->begun, "", 1) == 1;
+}
+
 static int begin(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
@@ -353,7 +359,10 @@ static int begin(struct sampler *sampler)
         present_process(&turn->pipe, options->processes[i]);
     }
     err = perf_pipe_flush(&turn->pipe);
-    return err ? err : write(options->begun, "", 1) == 1 ? 0 : -EPIPE;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    turn->begun = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return err ? err : tell(sampler) ? 0 : -EPIPE;
 }
 
 static int take_turn(struct sampler *sampler)
@@ -399,6 +408,7 @@ static int sample(struct sampler *sampler, int signals)
         }
     }
     disable_all(sampler);
+    (void)tell(sampler);
     wait_for_reader(sampler, true);
     err = err ? err : perf_pipe_flush(&sampler->turn.pipe);
     err = err ? err : take_turn(sampler);

@@ -22,7 +22,7 @@ struct sampler_options {
     unsigned stack_size;  /* bytes of stack copied, a multiple of 8; 0: frame pointers */
     size_t buffer;        /* bytes of each processor's ring; 0: what fits */
     int out;              /* where the recording goes */
-    int begun;            /* a byte is written there when it samples */
+    int begun;            /* a byte is written there when it samples, and when it no longer does */
     char *const *command; /* what the recording says that it was made by */
 };
 

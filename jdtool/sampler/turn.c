@@ -204,6 +204,9 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     if (!is_sampled(turn, (uint32_t)ids) || ids >> 32 == UINT32_MAX) {
         return; /* a thread so near its end that it has no number any more (-1) */
     }
+    if (ring_u64(ring, at + TIME_AT) < turn->begun) {
+        return;
+    }
     uint64_t chain = ring_u64(ring, at + CHAIN_AT);
     uint64_t registers = CHAIN_AT + 8 + 8 * chain; /* from the record's start */
     size_t size = header->size;

@@ -34,6 +34,7 @@ struct turn_rings {
 struct turn {
     size_t stack_size;     /* bytes of stack that samples have; 0: none */
     uint64_t id;           /* that all records are given on with */
+    uint64_t begun;        /* samples before that time are not wanted */
     bool is_for_all;       /* whoever it is, is sampled */
     struct filter filter;  /* is told who is sampled; FILTER_NONE: samples come of all, and those of
                               others are dropped here */

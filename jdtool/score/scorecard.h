@@ -28,9 +28,10 @@
 #define SCORECARD_ROOTED_GOOD  0.95
 #define SCORECARD_ROOTED_LIMIT 0.5
 /*
- * Time in the profile, as a share of what the kernel accounted. A sample falls by chance: where so
- * few are expected that three standard deviations (of a Poisson count) reach from the share to a
- * limit, the limit counts as kept.
+ * Time in the profile, as a share of what the kernel accounted. A sample falls by chance, three
+ * standard deviations (of a Poisson count) of it: the profile is not good beyond a limit where one
+ * that has all of the time would not be there by chance, which of 3,600 samples and more is the
+ * limit itself; and bad where a profile at the limit would not be there by chance.
  */
 #define SCORECARD_TIME_GOOD  0.95
 #define SCORECARD_TIME_LIMIT 0.5

@@ -260,7 +260,7 @@ static void warn_of_time(const struct scorecard *card, const struct warnings *to
              : card->recording->counts.lost_samples
                  ? "samples were lost"
                  : "threads that live for a few milliseconds have too few samples where perf "
-                   "watches single processes: jdperf record -a sees them");
+                   "watches single processes: record with --sampler own or -a");
     }
 }
 

@@ -75,24 +75,24 @@ double time_accounted_share(const struct time_account *time)
     return time->is_known && time->ns ? (double)time->weight / (double)time->ns : NAN;
 }
 
-/* Three standard deviations of the share, where `limit` is the truth: of so many samples that are
- * expected (a Poisson count) the root is one. */
-static double chance(const struct time_account *time, double limit)
+/* Three standard deviations of the share, where `truth` is the true one: of so many samples that
+ * are expected (a Poisson count) the root is one. */
+static double chance(const struct time_account *time, double truth)
 {
     double expected = time->period > 0 ? (double)time->ns / time->period : 0;
-    return expected > 0 ? 3 * sqrt(limit / expected) : INFINITY;
+    return expected > 0 ? 3 * sqrt(truth / expected) : INFINITY;
 }
 
 /* The share at its largest: what was missed of the time would make it less. */
 static bool is_below(const struct time_account *time, double limit)
 {
-    return (double)time->weight / (double)time->ns < limit - chance(time, limit);
+    return (double)time->weight / (double)time->ns < limit;
 }
 
 static bool is_above(const struct time_account *time, double limit)
 {
     double most = (double)time->ns + (double)time->more;
-    return (double)time->weight / most > limit + chance(time, limit);
+    return (double)time->weight / most > limit;
 }
 
 enum verdict judge_time(const struct time_account *time)
@@ -100,10 +100,13 @@ enum verdict judge_time(const struct time_account *time)
     if (!time->is_known || time->ns == 0) {
         return VERDICT_EMPTY;
     }
-    if (is_below(time, SCORECARD_TIME_LIMIT) || is_above(time, SCORECARD_TIME_TWICE)) {
+    /* Bad for certain, and not good where a profile that has everything would not look so. */
+    if (is_below(time, SCORECARD_TIME_LIMIT - chance(time, SCORECARD_TIME_LIMIT)) ||
+        is_above(time, SCORECARD_TIME_TWICE + chance(time, SCORECARD_TIME_TWICE))) {
         return VERDICT_BAD;
     }
-    return is_below(time, SCORECARD_TIME_GOOD) || is_above(time, SCORECARD_TIME_ABOVE)
+    return is_below(time, fmin(SCORECARD_TIME_GOOD, 1 - chance(time, 1))) ||
+                   is_above(time, fmax(SCORECARD_TIME_ABOVE, 1 + chance(time, 1)))
                ? VERDICT_FAIR
                : VERDICT_GOOD;
 }
