@@ -44,13 +44,11 @@ claim "a label is set, without the agent, in ns" "$cost"
 awk -v cost="$cost" 'BEGIN { exit cost == "" || cost >= 5 }' || fail "without the agent a label costs $cost ns"
 
 # Attached, to a class that is there, and taken away again.
-"${java[@]}" 60 >"$scratch/log" 2>&1 &
+# A log of its own: that of before says "cost" until the shell that becomes the JVM has emptied it.
+"${java[@]}" 60 >"$scratch/running" 2>&1 &
 jvm=$!
 children+=("$jvm")
-for ((i = 0; i < 1000; i++)); do
-    ! grep -q cost "$scratch/log" || break
-    sleep 0.05
-done
+wait_for "$scratch/running" cost
 "$jdperf" record -o "$scratch/attached" --stacks fp -F 1999 --threads -p "$jvm" -d "$seconds" >/dev/null 2>"$scratch/err" ||
     [ $? = 3 ] || fail "record -p: $(tail -n 5 "$scratch/err")"
 kill -KILL "$jvm" # its fifty threads need not be busy while files are read

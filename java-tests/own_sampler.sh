@@ -91,6 +91,7 @@ if part "a user with CAP_PERFMON" other_user_runs; then
 fi
 
 # Killed: the sampler, the naming and the session end by themselves.
+rm -f "$scratch/program" "$scratch/err" # who waits for a line must not find the last program's
 "${java[@]}" beside 1000000 </dev/null >"$scratch/program" 2>&1 &
 pid=$!
 children+=("$pid")

@@ -66,6 +66,7 @@ claim "hung disk" "$(grep -o '[0-9]* times a piece of code could not be written'
 # At the end nobody waits for it either.
 rm -rf "$dir"
 mkdir "$dir"
+rm -f "$scratch/out"
 "${disk[@]}" SLOW_DISK_HANG="$hang" "${java[@]}" "-agentpath:$agent=dir=$dir" Churn 100 wait >"$scratch/out" 2>"$scratch/err" &
 child=$!
 children=("$child")

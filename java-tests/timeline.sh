@@ -110,7 +110,7 @@ END
 done
 
 # Attached to a JVM that runs, which was started without anything for us.
-rm -f "$scratch/jvm.log" "$scratch/compilations.xml"
+rm -f "$scratch/jvm.log" "$scratch/compilations.xml" "$scratch/log"
 "$jdk/bin/java" "${flags[@]}" -cp "$classes" Doings 3000 >"$scratch/log" 2>&1 &
 pid=$!
 children+=("$pid")
