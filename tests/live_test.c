@@ -9,14 +9,17 @@
 #include "jdtool/live/staging.h"
 #include "jdtool/live/target.h"
 #include "jdtool/live/wait.h"
+#include "jdtool/record/image_cache.h"
 #include "scratch.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <linux/openat2.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -390,6 +393,40 @@ static void sizes_are_readable(void **state)
     }
 }
 
+/* Where perf's tools look for a build-id stands a second link to the image; never outside of the
+ * profile, where somebody has put a link in the way. */
+static void images_are_found_by_build_id(void **state)
+{
+    const char *profile = *state;
+    const char *image = scratch_path(state, "perf.jit-java.so");
+    glob_t found = {0};
+    struct stat status;
+    struct stat its;
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int to = open(image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(fstat(from, &status), 0);
+    assert_int_equal(sendfile(to, from, NULL, (size_t)status.st_size), status.st_size);
+    assert_int_equal(fstat(to, &status), 0);
+    close(from);
+    close(to);
+    assert_int_equal(mkdir(scratch_path(state, "elsewhere"), 0700), 0);
+    assert_int_equal(symlink("elsewhere", scratch_path(state, "buildid")), 0);
+    image_cache_add(profile);
+    assert_int_equal(glob(scratch_path(state, "elsewhere/*"), GLOB_PERIOD, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 2); /* . and .. */
+    globfree(&found);
+
+    assert_int_equal(unlink(scratch_path(state, "buildid")), 0);
+    image_cache_add(profile);
+    image_cache_add(profile); /* once more does nothing */
+    const char *pattern = scratch_path(state, "buildid/.build-id/[0-9a-f][0-9a-f]/*/elf");
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    assert_int_equal(stat(found.gl_pathv[0], &its), 0);
+    assert_int_equal(its.st_ino, status.st_ino);
+    globfree(&found);
+}
+
 #define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
 
 int main(void)
@@ -411,6 +448,7 @@ int main(void)
         JD_TEST(the_doctor_judges),
         JD_TEST(what_the_kernel_tells_is_read),
         JD_TEST(sizes_are_readable),
+        JD_TEST(images_are_found_by_build_id),
     };
     if (waiting_start(&waiting)) {
         return 1;

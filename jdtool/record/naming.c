@@ -3,10 +3,10 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/verbs.h"
+#include "jdtool/record/image_cache.h"
 #include "jdtool/record/perf_run.h"
 #include "jdtool/score/processor_time.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -159,36 +159,6 @@ static int wait_for_end(struct naming *naming, struct waiting *waiting, struct c
     return err;
 }
 
-/* Links the images into the profile's build-id directory. perf looks for a file of a JVM that lives
- * in a container in the container, but for a build-id here. */
-static void cache_images(const struct naming *naming)
-{
-    char cache[PATH_MAX + 16];
-    DIR *entries = opendir(naming->profile);
-    struct dirent *entry;
-    snprintf(cache, sizeof cache, "%s/buildid", naming->profile);
-    while (entries && (entry = readdir(entries))) {
-        char image[PATH_MAX];
-        char answer[256];
-        int status;
-        struct waiting patient = {.signals = -1};
-        const char *name = entry->d_name;
-        size_t length = strlen(name);
-        if (strncmp(name, "perf.jit-", 9) != 0 || length < 4 ||
-            strcmp(name + length - 3, ".so") != 0) {
-            continue;
-        }
-        snprintf(image, sizeof image, "%.*s/%s", PATH_MAX - 300, naming->profile, name);
-        char *const arguments[] = {
-            (char *)perf_program(), "--buildid-dir", cache, "buildid-cache", "--add", image, NULL};
-        struct child_options options = {.arguments = arguments};
-        (void)child_talk(&options, &patient, deadline_in(60000), answer, sizeof answer, &status);
-    }
-    if (entries) {
-        closedir(entries);
-    }
-}
-
 static bool is_bad(const struct naming *naming)
 {
     char path[PATH_MAX + 32];
@@ -216,7 +186,7 @@ static int judge(struct naming *naming, const char *words, int64_t from, bool qu
     int status = naming->child.status;
     if (status == 0) {
         info_message("naming generated code: done in %d s", (int)((now_ms() - from) / 1000));
-        cache_images(naming);
+        image_cache_add(naming->profile);
         tell(words);
         if (is_bad(naming)) {
             info_message("the profile is bad; see the scorecard above");
