@@ -117,6 +117,7 @@ static inline void world_make(struct world *world, uint64_t seed)
                                           .cpu = "a cpu",
                                           .command_line = "perf record \"java\"",
                                           .perf_version = "6.1",
+                                          .verdict = "fair: 91.2 % of \"all\"",
                                           .cpu_count = 2,
                                           .events = world->events,
                                           .event_count = WORLD_EVENTS,

@@ -278,6 +278,63 @@ static void test_limits_of_names_and_roots(void **state)
     }
 }
 
+/* ---- The verdict in exports ---- */
+
+static void run(const struct verb *verb, char **arguments)
+{
+    int count = 0;
+    while (arguments[count]) {
+        count++;
+    }
+    optind = 0;
+    assert_int_equal(verb->run(count, arguments), STATUS_DONE);
+}
+
+static void assert_export_says(const char *path, const char *words)
+{
+    static char text[65536];
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    text[fread(text, 1, sizeof text - 1, in)] = '\0';
+    fclose(in);
+    assert_says(text, words);
+}
+
+/* An export made beside the scorecard has its verdict, so have saved samples; of a recording it is
+ * made for the export, of all samples, and says what cannot be known. */
+static void test_exports_tell_the_verdict(void **state)
+{
+#define FAIR "\"stringValue\":\"fair: 94.5 % of the stacks reach their thread's root"
+    char recording[256];
+    char result[256];
+    char made[256];
+    char saved[256];
+    char times[256];
+    char option[300];
+    snprintf(recording, sizeof recording, "%s", scratch_path(state, "perf.data"));
+    snprintf(result, sizeof result, "%s", scratch_path(state, "r.data"));
+    snprintf(made, sizeof made, "%s", scratch_path(state, "made"));
+    snprintf(saved, sizeof saved, "%s", scratch_path(state, "saved"));
+    snprintf(times, sizeof times, "%s", scratch_path(state, PROCESSOR_TIME_FILE));
+    snprintf(option, sizeof option, "otlp-json=%s", made);
+    struct perf_file file = begin_recording(state);
+    put_samples(&file, 11, CODE, false);
+    put_samples(&file, 189, CODE, true);
+    perf_file_write(&file, recording);
+    free(file.records);
+    scratch_write(times, "4242 2000000000 0\n");
+    run(&verb_inject, (char *[]){"inject", "-q", "-i", recording, "-o", result, "--save", saved,
+                                 "--export", option, "--processor-time", times, NULL});
+    assert_export_says(made, FAIR "\"");
+    char *const inputs[] = {saved, (char *)*state, recording};
+    for (size_t i = 0; i < 3; i++) {
+        run(&verb_export, (char *[]){"export", "-i", inputs[i], "--format", "otlp-json", "-o", made,
+                                     "--to", "1", NULL});
+        assert_export_says(made, i < 2 ? FAIR "\""
+                                       : FAIR "; how much processor time is missing is not known");
+    }
+}
+
 /* What another process does is not the JVM's. */
 static void test_only_jvms_count(void **state)
 {
@@ -304,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_a_jvm_that_is_lost_is_bad),
         cmocka_unit_test(test_stacks_without_java_frames_count),
         cmocka_unit_test(test_limits_of_names_and_roots),
+        cmocka_unit_test(test_exports_tell_the_verdict),
         cmocka_unit_test(test_only_jvms_count),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);

@@ -89,6 +89,7 @@ static void put_meta(struct json_writer *json, const struct profile *profile, ui
     put_extra(json, "Host", recording->hostname);
     put_extra(json, "Architecture", recording->arch);
     put_extra(json, "perf", recording->perf_version);
+    put_extra(json, "Verdict", recording->verdict);
     for (uint32_t i = 0; i < recording->event_count; i++) {
         put_extra(json, "Event", recording->events[i].name);
     }

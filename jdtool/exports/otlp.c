@@ -140,6 +140,12 @@ static void put_profile(struct otlp *o, const uint32_t *order, uint32_t count)
     /* Beside weights a period would be taken for a factor. */
     message_uint64(w, 6, "period", is_clock ? export_event_period(event) : 0);
     put_profile_id(o, first);
+    const char *verdict = profile->recording->verdict;
+    if (verdict && verdict[0]) {
+        size_t list = message_packed(w, 11, "attributeIndices");
+        message_packed_uint32(w, otlp_attribute(o, "jdagent.verdict", verdict, 0));
+        message_packed_end(w, list);
+    }
     message_end(w, begun);
 }
 

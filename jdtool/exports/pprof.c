@@ -248,6 +248,7 @@ static int put_all(struct pprof *p)
     put_comment(p, "command", recording->command_line);
     put_comment(p, "host", recording->hostname);
     put_comment(p, "perf", recording->perf_version);
+    put_comment(p, "verdict", recording->verdict);
     int err = make_labels(p);
     for (uint32_t i = 0; !err && i < profile->sample_count; i++) {
         put_sample(p, &profile->samples[i]);

@@ -328,6 +328,11 @@ static void put_end(struct saved *saved)
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         numbers[i] = text(saved, strings[i]);
     }
+    if (recording->verdict && recording->verdict[0]) {
+        uint32_t verdict = text(saved, recording->verdict);
+        put(saved, SAVED_VERDICT);
+        put(saved, verdict);
+    }
     put(saved, SAVED_END);
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         put(saved, numbers[i]);

@@ -42,6 +42,7 @@ enum saved_record {
                             is_open, number, thread, text, subject */
     SAVED_IDENTITY = 12, /* a SAVED_THREAD's fields, of a thread that had a virtual thread or
                            labels; its id (0: none), its name, lines of labels */
+    SAVED_VERDICT = 13,  /* text: the scorecard's, in words; at most one, before the end */
 };
 
 #endif

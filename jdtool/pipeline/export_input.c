@@ -4,6 +4,8 @@
 #include "jdtool/base/units.h"
 #include "jdtool/pipeline/replay.h"
 #include "jdtool/pipeline/stream.h"
+#include "jdtool/score/processor_time.h"
+#include "jdtool/score/scorecard.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -141,6 +143,10 @@ static int open_directory(struct export_input *input)
     int err = look_into(input, "samples.saved");
     if (err && err != -ENOMEM) {
         err = look_into(input, "perf.data");
+        if (asprintf(&input->times, "%s/" PROCESSOR_TIME_FILE, input->input) < 0) {
+            input->times = NULL;
+            err = -ENOMEM;
+        }
         if (!err) {
             err = add_dumps_of(input);
         }
@@ -152,6 +158,30 @@ static int open_directory(struct export_input *input)
                       input->input);
     }
     return err;
+}
+
+/* Saved samples have their verdict with them, a recording gets one: of all of it, whatever part the
+ * sink is shown. */
+static int run_recording(const struct export_input *input, const char *file,
+                         struct sample_sink *sink)
+{
+    char verdict[SCORECARD_WORDS_MAX] = "";
+    const struct scorecard_options card = {.processor_time = input->times, .verdict = verdict};
+    struct stream_options options = {
+        .input = file,
+        .build_id_dir = input->build_id_dir,
+        .dumps = input->dumps,
+        .dump_count = input->dump_count,
+        .symbolize = true,
+        .verdict = verdict,
+    };
+    struct stream_result result;
+    struct sample_sink *sinks[] = {scorecard_sink_new(&card), sink};
+    if (!sinks[0]) {
+        sink->ops->abort(sink);
+        return -ENOMEM;
+    }
+    return stream_run(&options, sinks, 2, &result);
 }
 
 static int run(struct export_input *input, struct sample_sink *sink)
@@ -170,15 +200,7 @@ static int run(struct export_input *input, struct sample_sink *sink)
         struct replay_options options = {.input = file, .wants_code = input->wants_code};
         return replay_run(&options, &sink, 1);
     }
-    struct stream_options options = {
-        .input = file,
-        .build_id_dir = input->build_id_dir,
-        .dumps = input->dumps,
-        .dump_count = input->dump_count,
-        .symbolize = true,
-    };
-    struct stream_result result;
-    return stream_run(&options, &sink, 1, &result);
+    return run_recording(input, file, sink);
 }
 
 int export_input_run(struct export_input *input, struct sample_sink *sink)
@@ -199,4 +221,5 @@ void export_input_free(struct export_input *input)
     }
     free(input->dumps);
     free(input->file);
+    free(input->times);
 }

@@ -17,7 +17,8 @@ struct export_input {
     struct sample_filter_options filter;
     char **dumps; /* named or found in the directory */
     uint32_t dump_count;
-    char *file; /* in the directory */
+    char *file;  /* in the directory */
+    char *times; /* in the directory: what JVMs had of the processors (processor_time.h) */
 };
 
 #define EXPORT_INPUT_LETTERS "i:"

@@ -135,7 +135,9 @@ static int run_sinks(const struct inject_options *options, const struct stream_o
 
 static int run(const struct inject_options *options, struct source_path *source_path)
 {
+    char verdict[SCORECARD_WORDS_MAX] = "";
     const struct stream_options stream = {.input = options->input,
+                                          .verdict = verdict,
                                           .build_id_dir = options->build_id_dir,
                                           .dumps = options->dumps,
                                           .dump_count = options->dump_count,
@@ -144,7 +146,8 @@ static int run(const struct inject_options *options, struct source_path *source_
     const struct scorecard_options scorecard = {.json = options->scorecard,
                                                 .print = !options->quiet,
                                                 .result = options->output,
-                                                .processor_time = options->processor_time};
+                                                .processor_time = options->processor_time,
+                                                .verdict = verdict};
     struct sample_sink *card = scorecard_sink_new(&scorecard);
     bool expand = wants_expansion(options);
     const struct perf_data_sink_options perf_data = {
@@ -164,7 +167,7 @@ static int run(const struct inject_options *options, struct source_path *source_
     if (!result) {
         return give_up(&card, card ? 1 : 0);
     }
-    /* The result ends first: the scorecard tells where its images are. */
+    /* The result ends first: the scorecard tells where its images are. Exports tell its verdict. */
     struct sample_sink *sinks[3] = {result, card};
     return run_sinks(options, &stream, sinks, 2);
 }

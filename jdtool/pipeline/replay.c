@@ -137,6 +137,17 @@ static int give_mark(struct replay *replay)
 
 /* ---- The end ---- */
 
+static int take_verdict(struct replay *replay)
+{
+    uint64_t number;
+    if (!packed_input_number(replay->input, &number) || number == 0 ||
+        number > replay->things.text_count) {
+        return broken(replay, "a verdict refers to what is not there");
+    }
+    replay->recording.verdict = replay->things.texts[number - 1];
+    return 0;
+}
+
 static int take_end(struct replay *replay)
 {
     struct recording *recording = &replay->recording;
@@ -183,8 +194,10 @@ static int read_all(struct replay *replay)
         if (tag == SAVED_END) {
             return take_end(replay);
         }
-        if (tag == SAVED_SAMPLE || tag == SAVED_MARK) {
-            err = tag == SAVED_SAMPLE ? give_sample(replay) : give_mark(replay);
+        if (tag == SAVED_SAMPLE || tag == SAVED_MARK || tag == SAVED_VERDICT) {
+            err = tag == SAVED_SAMPLE ? give_sample(replay)
+                  : tag == SAVED_MARK ? give_mark(replay)
+                                      : take_verdict(replay);
             if (err) {
                 return err;
             }

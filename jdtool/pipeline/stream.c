@@ -291,6 +291,7 @@ static int open_stream(struct stream *stream)
         return stream_no_memory(stream);
     }
     struct recording *recording = &stream->facts.recording;
+    recording->verdict = options->verdict;
     resolver_report(stream->resolver, recording);
     if (recording->has_copies && !recording->unwound && !options->keep_stacks) {
         warning_message("the stack copies of %s are of a machine that is neither x86-64 nor "

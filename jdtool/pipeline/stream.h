@@ -19,7 +19,10 @@ struct stream_options {
     bool symbolize;   /* name native and kernel functions */
     bool keep_stacks; /* stack copies are not unwound */
     size_t budget;    /* bytes that records may take while they wait; 0: 192 MB */
-    bool sparing;     /* with memory: no lines of native code whose debug information is large */
+    /* Where a scorecard among the sinks leaves its verdict, for those behind it (struct recording);
+     * NULL: there is none. */
+    const char *verdict;
+    bool sparing; /* with memory: no lines of native code whose debug information is large */
     /* Called while a pipe is read, some times a second: 0, or a negative errno after a message,
      * which ends the stream. NULL: nothing is to be done. */
     int (*turn)(void *context);

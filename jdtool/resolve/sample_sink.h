@@ -83,6 +83,7 @@ struct recording {
     const struct recorded_jvm *const *jvms; /* grows; so does the count */
     uint32_t jvm_count;
     struct recording_counts counts;
+    const char *verdict;    /* its scorecard's, in words, at the end; NULL or "": there is none */
     struct perf_data *data; /* for the perf.data sink alone */
 };
 

@@ -38,12 +38,18 @@
 #define SCORECARD_TIME_ABOVE 1.05
 #define SCORECARD_TIME_TWICE 2.0
 
+/* Room for a verdict in words. */
+#define SCORECARD_WORDS_MAX 512
+
 struct scorecard_options {
     const char *json;   /* where it goes; NULL: nowhere */
     bool print;         /* for people, to stdout */
     const char *result; /* what was made of the recording; NULL: nothing */
     /* What the kernel accounted (processor_time.h), read at the end; NULL: nobody knows. */
     const char *processor_time;
+    /* SCORECARD_WORDS_MAX bytes for the verdict in words, for sinks that end behind it: "good",
+     * "fair: 91.2 % of ..."; "": nothing is there to judge. NULL: nobody wants them. */
+    char *verdict;
 };
 
 /*

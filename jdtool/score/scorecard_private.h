@@ -112,6 +112,9 @@ uint64_t scorecard_judged_stacks(const struct scorecard *scorecard);
 void scorecard_judge(const struct scorecard *scorecard, struct judgement *judgement);
 const char *verdict_name(enum verdict verdict);
 
+/* The same in words, "" of an empty one: the one place that makes them. */
+void verdict_words(const struct judgement *judgement, char words[SCORECARD_WORDS_MAX]);
+
 /* ---- The report (scorecard_report.c) ---- */
 
 /* Writes what the options ask for. 0 or a negative errno after a message. */

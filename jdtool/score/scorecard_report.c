@@ -442,19 +442,17 @@ static void put_time(FILE *out, const struct scorecard *card, const struct time_
             time->ns, time->more, time->weight, time->samples, unknown);
 }
 
-static void put_json(FILE *out, const struct scorecard *card)
+static void put_json(FILE *out, const struct scorecard *card, const struct judgement *judgement)
 {
     const struct recording *recording = card->recording;
     const struct recording_counts *counts = &recording->counts;
-    struct judgement judgement;
-    scorecard_judge(card, &judgement);
     fprintf(out, "{\n  \"version\": 1,\n  \"verdict\": \"%s\",\n  \"verdict_reason\": ",
-            verdict_name(judgement.verdict));
-    put_string(out, judgement.reason);
+            verdict_name(judgement->verdict));
+    put_string(out, judgement->reason);
     fputs(",\n", out);
     fprintf(out, "  \"unnamed_frames_share\": %.6f,\n  \"unnamed_frames_limit\": %.2f,\n",
             scorecard_unnamed_share(card), SCORECARD_UNNAMED_LIMIT);
-    put_time(out, card, &judgement.time);
+    put_time(out, card, &judgement->time);
     fputs("  \"recording\": ", out);
     put_string(out, recording->path);
     fputs(",\n  \"result\": ", out);
@@ -486,14 +484,14 @@ static void put_json(FILE *out, const struct scorecard *card)
     fputs("\n  ]\n}\n", out);
 }
 
-static int write_json(const struct scorecard *card)
+static int write_json(const struct scorecard *card, const struct judgement *judgement)
 {
     struct output_file *file;
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     if (out) {
-        put_json(out, card);
+        put_json(out, card, judgement);
     }
     if (!out || fclose(out)) {
         error_message("failed to write %s: %s", card->options.json, strerror(ENOMEM));
@@ -572,16 +570,9 @@ static void print_time(FILE *out, const struct scorecard *card, const struct jud
     }
 }
 
-static void print_verdict(FILE *out, const struct judgement *judgement)
+static void print(FILE *out, const struct scorecard *card, const struct judgement *judgement,
+                  const char *words)
 {
-    fprintf(out, "  the profile is %s%s%s\n", verdict_name(judgement->verdict),
-            judgement->reason[0] ? ": " : "", judgement->reason);
-}
-
-static void print(FILE *out, const struct scorecard *card)
-{
-    struct judgement judgement;
-    scorecard_judge(card, &judgement);
     fprintf(out, "%" PRIu64 " samples, %" PRIu64 " in JVMs, %" PRIu64 " in generated code\n",
             card->samples, card->jvms.samples, card->jvms.generated);
     fprintf(out, "  frames in generated code  %10" PRIu64 "\n", card->jvms.frames);
@@ -598,7 +589,7 @@ static void print(FILE *out, const struct scorecard *card)
     if (card->jvms.stacks_frozen) {
         print_line(out, "callers frozen in heap", card->jvms.stacks_frozen, card->jvms.stacks);
     }
-    print_time(out, card, &judgement);
+    print_time(out, card, judgement);
     print_threads(out, card);
     print_events(out, card);
     for (size_t i = 1; card->recording->unwound && i < END_COUNT; i++) {
@@ -609,14 +600,21 @@ static void print(FILE *out, const struct scorecard *card)
     }
     struct warnings warnings = {tell_line, out};
     warn_of_all(card, &warnings);
-    print_verdict(out, &judgement);
+    fprintf(out, "  the profile is %s\n", words[0] ? words : verdict_name(judgement->verdict));
 }
 
 int scorecard_report(const struct scorecard *card)
 {
-    int err = card->options.json ? write_json(card) : 0;
+    struct judgement judgement;
+    char words[SCORECARD_WORDS_MAX];
+    scorecard_judge(card, &judgement);
+    verdict_words(&judgement, words);
+    if (card->options.verdict) {
+        memcpy(card->options.verdict, words, sizeof words);
+    }
+    int err = card->options.json ? write_json(card, &judgement) : 0;
     if (!err && card->options.print) {
-        print(stdout, card);
+        print(stdout, card, &judgement, words);
     }
     return err;
 }

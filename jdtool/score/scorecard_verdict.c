@@ -19,6 +19,17 @@ const char *verdict_name(enum verdict verdict)
     return names[verdict];
 }
 
+void verdict_words(const struct judgement *judgement, char words[SCORECARD_WORDS_MAX])
+{
+    words[0] = '\0';
+    if (judgement->verdict != VERDICT_EMPTY) {
+        snprintf(words, SCORECARD_WORDS_MAX, "%s%s%s%s", verdict_name(judgement->verdict),
+                 judgement->reason[0] ? ": " : "", judgement->reason,
+                 judgement->time.is_known ? ""
+                                          : "; how much processor time is missing is not known");
+    }
+}
+
 double scorecard_unnamed_share(const struct scorecard *card)
 {
     const struct scorecard_tally *jvms = &card->jvms;

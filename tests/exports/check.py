@@ -35,6 +35,9 @@ if os.path.exists(f"{directory}/truth.json"):
     expected = [stacks.Sample(sample["comm"], tuple(name_of(frame) for frame in reversed(sample["frames"])), 1,
                               sample["weight"], sample["event"], sample["time"]) for sample in told]
     stacks.same(stacks.collapsed_text(expected), truth, "collapsed tells other stacks than there were")
+    for name in ("pprof", "otlp", "otlp-json", "firefox"):
+        said = stacks.verdict(name, f"{directory}/{name}")
+        stacks.check(said == 'fair: 91.2 % of "all"', f"{name} says of the profile: {said}") # resolved_samples.h
     offset = 1790000000000000000
     times = collections.Counter(sample.time + offset for sample in expected)
     stacks.same(collections.Counter(sample.time for sample in stacks.otlp(f"{directory}/otlp")), times, "otlp's times")

@@ -74,7 +74,8 @@ def perf_top(path):
 
 def main(path, collapsed, card, perf):
     with open(card, encoding="utf-8") as file:
-        total = json.load(file)["samples"]
+        card = json.load(file)
+    total = card["samples"]
     samples, locations = read_raw(pprof(path, "-raw", "-output=/dev/stdout"))
     assert sum(count for count, _, _ in samples) == total, "pprof's total is not the scorecard's"
 
@@ -96,6 +97,9 @@ def main(path, collapsed, card, perf):
     assert not less, f"fewer samples in pprof than in perf report: {less}"
     more = sum((ours - theirs).values())
     assert more == interpreter + unnamed, f"{more} samples elsewhere, {interpreter} + {unnamed} in the interpreter"
+
+    said = next((line for line in pprof(path, "-comments").splitlines() if line.startswith("verdict: ")), "nothing")
+    assert said.startswith(f"verdict: {card['verdict']}") and card["verdict_reason"] in said, f"pprof says of the profile: {said}"
 
     for option in ("-lines", "-traces", "-tags"):
         assert pprof(path, option), f"nothing of {option}"

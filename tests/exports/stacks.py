@@ -160,7 +160,7 @@ OTLP = {
                 2: ("samples", [{1: ("stackIndex", "int"), 2: ("attributeIndices", ["int"]), 3: ("linkIndex", "int"),
                                  4: ("values", ["int"]), 5: ("timestampsUnixNano", ["fixed"])}]),
                 3: ("timeUnixNano", "fixed"), 4: ("durationNano", "int"), 5: ("periodType", OTLP_VALUE_TYPE), 6: ("period", "int"),
-                7: ("profileId", "bytes")}])}])}]),
+                7: ("profileId", "bytes"), 11: ("attributeIndices", ["int"])}])}])}]),
     2: ("dictionary", {
         1: ("mappingTable", [{1: ("memoryStart", "int"), 2: ("memoryLimit", "int"), 3: ("fileOffset", "int"),
                               4: ("filenameStrindex", "int"), 5: ("attributeIndices", ["int"])}]),
@@ -226,6 +226,8 @@ def otlp(path, is_json=False):
             use("stringTable", value_type["unitStrindex"])
         is_clock = strings[profile["sampleType"]["typeStrindex"]] == "samples"
         check(len(profile["profileId"]) == 16 and any(profile["profileId"]), "a profile has no id")
+        for index in profile["attributeIndices"]:
+            use("attributeTable", index)
         identities = set()
         for sample in profile["samples"]:
             identity = (sample["stackIndex"], tuple(sorted(sample["attributeIndices"])))
@@ -373,6 +375,29 @@ def speedscope(path):
         for stack, weight in zip(profile["samples"], profile["weights"]):
             result.append(Sample(thread, tuple(frames[frame] for frame in stack), 1, weight, None, None))
     return result
+
+
+# ---- What an export says of how good the profile is ----
+
+def verdict(name, path):
+    """In words, as the scorecard has them; None: nothing."""
+    data = load(path)
+    if name == "pprof":
+        profile = message(data, PPROF)
+        comments = dict(profile["strings"][comment].split(": ", 1) for comment in profile["comment"])
+        return comments.get("verdict")
+    if name == "firefox":
+        return next((entry["value"] for entry in json.loads(data)["meta"]["extra"][0]["entries"] if entry["label"] == "Verdict"), None)
+    request = from_json(json.loads(data), OTLP) if name == "otlp-json" else message(data, OTLP)
+    tables = request["dictionary"]
+    told = set()
+    for resource in request["resourceProfiles"]:
+        for profile in resource["scopeProfiles"][0]["profiles"]:
+            attributes = {tables["stringTable"][row["keyStrindex"]]: row["value"]["stringValue"]
+                          for row in map(tables["attributeTable"].__getitem__, profile["attributeIndices"])}
+            told.add(attributes.get("jdagent.verdict"))
+    check(len(told) == 1, f"profiles of one recording have verdicts {told}")
+    return told.pop()
 
 
 # ---- collapsed ----
