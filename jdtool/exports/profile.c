@@ -18,6 +18,7 @@ struct profile *profile_new(bool keep_times)
         return NULL;
     }
     private->unknown_function = PROFILE_NONE;
+    private->of_nodes.element = private->of_locations.element = sizeof(uint32_t);
     for (size_t i = 0; i < PROFILE_RECENT; i++) {
         private->recent[i].thread = PROFILE_NONE;
     }
@@ -36,10 +37,9 @@ void profile_close(struct profile *profile)
     hash_map_free(&private->plain_threads);
     hash_map_free(&private->tracks);
     hash_map_free(&private->samples);
-    free(private->of_nodes.list);
-    free(private->of_locations.list);
+    stack_notes_free(&private->of_nodes);
+    stack_notes_free(&private->of_locations);
     free(private->path);
-    private->of_nodes = private->of_locations = (struct profile_numbers){0};
     private->path = NULL;
     private->path_room = 0;
     for (size_t i = 0; i < PROFILE_RECENT; i++) {

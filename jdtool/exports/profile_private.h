@@ -14,14 +14,6 @@ struct profile_recent {
     uint32_t thread; /* under its last name; PROFILE_NONE: not known */
 };
 
-/* What became of the things of stacks (stack_table.h), by their numbers there: a number here + 1;
- * 0: nothing yet. */
-struct profile_numbers {
-    uint64_t epoch; /* in which those numbers are */
-    uint32_t *list;
-    uint32_t room;
-};
-
 struct profile_private {
     struct intern
         strings; /* names that do not live as long as the recording, or have many owners */
@@ -35,7 +27,7 @@ struct profile_private {
     struct profile_line *group; /* the lines of the location that is being looked up */
     uint32_t group_room;
     struct profile_recent recent[PROFILE_RECENT];
-    struct profile_numbers of_nodes, of_locations;
+    struct stack_notes of_nodes, of_locations; /* a number here + 1, 32 bits wide */
     uint32_t *path; /* of a new stack: its nodes there, innermost first */
     uint32_t path_room;
 };

@@ -7,7 +7,6 @@
 #include "jdtool/exports/profile_private.h"
 
 #include <errno.h>
-#include <string.h>
 
 /*
  * Sets *id to the child; PROFILE_NONE: there is no room for a further one. What a new stack adds
@@ -48,35 +47,10 @@ static int intern_node(struct profile *profile, struct profile_node wanted, uint
     return 0;
 }
 
-/* Room for numbers of so many things of that epoch; those of another mean nothing any more. 0 or
- * -ENOMEM. */
-static int follow(struct profile_numbers *numbers, uint64_t epoch, uint32_t count)
-{
-    if (numbers->epoch != epoch && numbers->list) {
-        memset(numbers->list, 0, numbers->room * sizeof *numbers->list);
-    }
-    numbers->epoch = epoch;
-    if (count <= numbers->room) {
-        return 0;
-    }
-    uint32_t room = numbers->room ? numbers->room : 1024;
-    while (room < count) {
-        room = room < UINT32_MAX / 2 ? room * 2 : count;
-    }
-    uint32_t *grown = realloc(numbers->list, room * sizeof *grown);
-    if (!grown) {
-        return -ENOMEM;
-    }
-    memset(grown + numbers->room, 0, (room - numbers->room) * sizeof *grown);
-    numbers->list = grown;
-    numbers->room = room;
-    return 0;
-}
-
 static int location_of(struct profile *profile, const struct stack_table *stacks, uint32_t location,
                        uint32_t *id)
 {
-    uint32_t *number = &profile->private->of_locations.list[location];
+    uint32_t *number = (uint32_t *)profile->private->of_locations.list + location;
     if (*number == 0) {
         int err = profile_location_of(profile, stack_table_location_at(stacks, location), id);
         if (err) {
@@ -98,17 +72,19 @@ int profile_stack_of(struct profile *profile, const struct resolved_sample *samp
     if (at == 0) {
         return 0;
     }
-    if (follow(&private->of_nodes, stacks->epoch, stacks->node_count) ||
-        follow(&private->of_locations, stacks->location_epoch, stacks->locations.count)) {
+    if (stack_notes_follow(&private->of_nodes, stacks->epoch, stacks->node_count) ||
+        stack_notes_follow(&private->of_locations, stacks->location_epoch,
+                           stacks->locations.count)) {
         return -ENOMEM;
     }
-    for (; at && private->of_nodes.list[at] == 0; at = stacks->nodes[at].caller) {
+    uint32_t *numbers = private->of_nodes.list;
+    for (; at && numbers[at] == 0; at = stacks->nodes[at].caller) {
         if (array_reserve(&private->path, depth, &private->path_room, sizeof *private->path)) {
             return -ENOMEM;
         }
         private->path[depth++] = at;
     }
-    *node = at ? private->of_nodes.list[at] - 1 : PROFILE_NONE;
+    *node = at ? numbers[at] - 1 : PROFILE_NONE;
     while (depth > 0) {
         struct profile_node wanted = {.parent = *node};
         uint32_t child;
@@ -122,7 +98,7 @@ int profile_stack_of(struct profile *profile, const struct resolved_sample *samp
             profile->cut_stacks++;
             return 0;
         }
-        private->of_nodes.list[at] = child + 1;
+        numbers[at] = child + 1;
         *node = child;
     }
     return 0;

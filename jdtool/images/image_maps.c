@@ -17,6 +17,9 @@
 #define CACHE_SIZE (UINT64_C(2) << 30)
 #define CACHES_MAX 8
 
+/* The state of all processes of which nothing is known. */
+#define NOTHING_MAPPED 1
+
 /* What a process has of one JVM's images. */
 struct mapped_images {
     struct jvm_images *images;
@@ -29,6 +32,7 @@ struct mapped_images {
 struct mapped_process {
     uint32_t pid;
     bool is_free;
+    uint32_t state;        /* see image_maps_state */
     const char *last_path; /* of the image mapped last; NULL: another file was, or nothing */
     struct mapped_images *images;
     uint32_t count;
@@ -47,7 +51,8 @@ struct image_maps {
     uint32_t free_count;
     uint32_t free_room;
     struct hash_map by_pid;
-    uint32_t last; /* process that was asked for, plus one; 0: none */
+    uint32_t last_state; /* the last one that was given out */
+    uint32_t last;       /* process that was asked for, plus one; 0: none */
     uint8_t record[PERF_RECORD_SIZE_MAX];
 };
 
@@ -57,6 +62,7 @@ struct image_maps *image_maps_new(const struct perf_data *data, struct perf_writ
     if (maps) {
         maps->data = data;
         maps->writer = writer;
+        maps->last_state = NOTHING_MAPPED;
     }
     return maps;
 }
@@ -128,7 +134,7 @@ static struct mapped_process *get_process(struct image_maps *maps, uint32_t pid)
     } else {
         maps->count++;
     }
-    maps->processes[at] = (struct mapped_process){.pid = pid};
+    maps->processes[at] = (struct mapped_process){.pid = pid, .state = ++maps->last_state};
     return &maps->processes[at];
 }
 
@@ -244,19 +250,30 @@ static bool is_mapped(const struct mapped_images *mapped, uint32_t piece)
     return piece / 64 < mapped->words && (mapped->pieces[piece / 64] >> (piece % 64) & 1);
 }
 
+struct hiding {
+    struct mapped_images *mapped;
+    bool is_any;
+};
+
 static void hide(void *context, uint32_t piece)
 {
-    struct mapped_images *mapped = context;
-    if (piece / 64 < mapped->words) {
-        mapped->pieces[piece / 64] &= ~(UINT64_C(1) << (piece % 64));
+    struct hiding *hiding = context;
+    if (is_mapped(hiding->mapped, piece)) {
+        hiding->mapped->pieces[piece / 64] &= ~(UINT64_C(1) << (piece % 64));
+        hiding->is_any = true;
     }
 }
 
-static void hide_all(struct mapped_process *process, uint64_t address, uint64_t size)
+static void hide_all(struct image_maps *maps, struct mapped_process *process, uint64_t address,
+                     uint64_t size)
 {
+    struct hiding hiding = {0};
     for (uint32_t i = 0; i < process->count; i++) {
-        image_layout_overlaps(process->images[i].images->layout, address, size, hide,
-                              &process->images[i]);
+        hiding.mapped = &process->images[i];
+        image_layout_overlaps(hiding.mapped->images->layout, address, size, hide, &hiding);
+    }
+    if (hiding.is_any) {
+        process->state = ++maps->last_state;
     }
 }
 
@@ -322,6 +339,12 @@ bool image_maps_has(struct image_maps *maps, struct jvm_images *images, uint32_t
     return false;
 }
 
+uint32_t image_maps_state(struct image_maps *maps, uint32_t pid)
+{
+    const struct mapped_process *process = find_process(maps, pid);
+    return process ? process->state : NOTHING_MAPPED;
+}
+
 int image_maps_touch(struct image_maps *maps, struct jvm_images *images, uint32_t pid,
                      uint64_t time, const struct resolved_code *code)
 {
@@ -341,7 +364,7 @@ int image_maps_touch(struct image_maps *maps, struct jvm_images *images, uint32_
     }
     uint32_t file = image_layout_file_of(images->layout, piece);
     if (file != IMAGE_NONE) {
-        hide_all(process, code->address, code->size);
+        hide_all(maps, process, code->address, code->size);
         err = map_piece(maps, process, images, file, time, code);
     }
     return err ? err : mark(mapped, piece) < 0 ? no_memory() : 0;
@@ -401,7 +424,7 @@ int image_maps_record(struct image_maps *maps, const struct perf_record *record,
         struct mapped_process *process = find_process(maps, mapping->pid);
         if (process && !dropped) {
             process->last_path = NULL;
-            hide_all(process, mapping->start, mapping->end - mapping->start);
+            hide_all(maps, process, mapping->start, mapping->end - mapping->start);
         }
         if (mapping->anonymous && mapping->executable) {
             err = note_cache(maps, mapping->pid, mapping->start);

@@ -31,6 +31,10 @@ int image_maps_touch(struct image_maps *maps, struct jvm_images *images, uint32_
 bool image_maps_has(struct image_maps *maps, struct jvm_images *images, uint32_t pid,
                     const struct resolved_code *code);
 
+/* Changes when a mapping hides any code of the process, or all of it is forgotten: while it is the
+ * same, what it had it has. 0 is never one. */
+uint32_t image_maps_state(struct image_maps *maps, uint32_t pid);
+
 /* The same as image_maps_touch for frames without code. */
 int image_maps_touch_frames(struct image_maps *maps, struct jvm_images *images, uint32_t pid,
                             uint64_t time);

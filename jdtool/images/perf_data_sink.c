@@ -35,12 +35,27 @@ struct perf_data_sink {
 
     struct touched *touched; /* by a sample */
     uint32_t touched_room;
+    struct stack_notes mapped;   /* of nodes: the state in which all code outwards was mapped */
+    const struct module *framed; /* by this sample: the JVM whose frames are mapped */
+    struct stack_notes parts;    /* of locations: what it puts into a chain, see enum part */
+    uint64_t *addresses;         /* of PART_ADDRESSES: their count, and themselves */
+    uint32_t address_count;
+    uint32_t address_room;
     uint64_t *chain; /* the one being made */
     uint32_t chain_count;
     uint32_t chain_room;
     uint64_t cut_samples; /* that had more frames than a record has room for */
     uint64_t cut_frames;
     uint8_t record[PERF_RECORD_SIZE_MAX];
+};
+
+/* What a location puts into a chain: a note of 32 bits. */
+enum part {
+    PART_UNKNOWN,   /* not made yet */
+    PART_RECORDED,  /* what was there; of an unwound stack its own address */
+    PART_OWN,       /* its own address */
+    PART_BY_SAMPLE, /* that depends */
+    PART_ADDRESSES, /* and what is more: those at this place in sink->addresses, plus this */
 };
 
 static struct perf_data_sink *self(struct sample_sink *sink)
@@ -53,6 +68,9 @@ static void close_sink(struct perf_data_sink *sink)
     perf_writer_abort(sink->writer);
     image_maps_free(sink->maps);
     image_set_close(sink->images);
+    stack_notes_free(&sink->mapped);
+    stack_notes_free(&sink->parts);
+    free(sink->addresses);
     free(sink->touched);
     free(sink->chain);
     free(sink);
@@ -160,20 +178,12 @@ static int put_subject(struct perf_data_sink *sink, const struct resolved_sample
     return put_frame_without_code(sink, sample, &placed);
 }
 
-/*
- * The frames of one address, that of the node *at, which is then its caller's. `ip` is what the
- * chain had; the frames of an unwound stack have none.
- */
-static int put_address(struct perf_data_sink *sink, const struct resolved_sample *sample,
-                       uint32_t *at, const uint64_t *ip)
+/* The frames of a location. `ip` is what the chain had; an unwound stack's have none. */
+static int put_frames(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                      const struct location *location, const uint64_t *ip)
 {
-    if (!*at) {
-        return ip ? put_ip(sink, *ip) : 0;
-    }
-    const struct location *location = stack_table_at(sample->stacks, *at);
     const struct resolved_frame *frame = location->lines;
     const struct resolved_frame *end = frame + location->line_count;
-    *at = sample->stacks->nodes[*at].caller;
     for (; frame < end && frame->kind == RESOLVED_INLINED; frame++) {
         int err = sink->options.expand && is_without_code(frame)
                       ? put_frame_without_code(sink, sample, frame)
@@ -192,6 +202,96 @@ static int put_address(struct perf_data_sink *sink, const struct resolved_sample
         return put_frame_without_code(sink, sample, frame);
     }
     return put_ip(sink, frame->code || !ip ? frame->address : *ip);
+}
+
+/* The place for the addresses of PART_ADDRESSES; HASH_MAP_NONE: no memory. */
+static uint32_t keep_addresses(struct perf_data_sink *sink, const uint64_t *addresses,
+                               uint32_t count)
+{
+    uint32_t at = sink->address_count;
+    for (uint32_t i = 0; i <= count; i++) {
+        if (array_reserve(&sink->addresses, sink->address_count, &sink->address_room,
+                          sizeof *sink->addresses)) {
+            return HASH_MAP_NONE;
+        }
+        sink->addresses[sink->address_count++] = i == 0 ? count : addresses[i - 1];
+    }
+    return at;
+}
+
+/* Puts the frames of a location that was not seen yet, and notes what became of them. */
+static int make_part(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                     const struct location *location, const uint64_t *ip, uint32_t *part)
+{
+    const struct resolved_frame *own = location_own(location);
+    uint32_t from = sink->chain_count;
+    uint64_t lost = 0;
+    if (!location->code) {
+        bool is_plain = own->kind != RESOLVED_INLINED && own->kind != RESOLVED_SUBJECT;
+        *part = is_plain ? PART_RECORDED : PART_BY_SAMPLE;
+        return put_frames(sink, sample, location, ip);
+    }
+    struct jvm_images *images = image_set_of(sink->images, sink->recording, location->code);
+    if (!images) {
+        return -ENOMEM;
+    }
+    lost = image_frames_lost(images->frames);
+    int err = put_frames(sink, sample, location, ip);
+    uint32_t count = sink->chain_count - from;
+    if (err || own->kind == RESOLVED_INLINED || own->kind == RESOLVED_SUBJECT || !own->code ||
+        image_frames_lost(images->frames) != lost) {
+        *part = PART_BY_SAMPLE;
+    } else if (count == 1 && sink->chain[from] == own->address) {
+        *part = PART_OWN;
+    } else {
+        uint32_t at = keep_addresses(sink, sink->chain + from, count);
+        *part = PART_ADDRESSES + at;
+        err = at == HASH_MAP_NONE ? no_memory(sink) : 0;
+    }
+    return err;
+}
+
+static int put_kept(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                    const struct location *location, uint32_t part)
+{
+    const uint64_t *addresses = &sink->addresses[part - PART_ADDRESSES];
+    int err = 0;
+    if (sink->framed != location->code->module) { /* in this sample */
+        struct jvm_images *images = image_set_of(sink->images, sink->recording, location->code);
+        err = image_maps_touch_frames(sink->maps, images, sample->thread.pid, sample->time);
+        sink->framed = location->code->module;
+    }
+    for (uint64_t i = 1; i <= addresses[0] && !err; i++) {
+        err = put_ip(sink, addresses[i]);
+    }
+    return err;
+}
+
+/*
+ * The frames of one address, that of the node *at, which is then its caller's. What was made of its
+ * location before is not made again.
+ */
+static int put_address(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                       uint32_t *at, const uint64_t *ip)
+{
+    if (!*at) {
+        return ip ? put_ip(sink, *ip) : 0;
+    }
+    const struct stack_node *node = &sample->stacks->nodes[*at];
+    uint32_t *part = (uint32_t *)sink->parts.list + node->location;
+    *at = node->caller;
+    switch (*part) {
+    case PART_UNKNOWN:
+        return make_part(sink, sample, node->at, ip, part);
+    case PART_RECORDED:
+        return put_ip(sink, ip ? *ip : location_own(node->at)->address);
+    case PART_OWN:
+        return put_ip(sink, location_own(node->at)->address);
+    case PART_BY_SAMPLE:
+        return put_frames(sink, sample, node->at, ip);
+    default:
+        return put_kept(sink, sample, node->at, *part);
+    }
 }
 
 /* Makes sink->chain. *leaf: the first that stands for the innermost user frame; 0: there is none.
@@ -252,12 +352,24 @@ static bool is_frame_address(uint64_t address)
     return address >= IMAGE_FRAMES_BASE && address < IMAGE_FRAMES_BASE * 2;
 }
 
+static int follow_locations(struct perf_data_sink *sink, const struct stack_table *stacks)
+{
+    if (sink->parts.epoch != stacks->location_epoch) {
+        sink->address_count = 0;
+    }
+    return stack_notes_follow(&sink->parts, stacks->location_epoch, stacks->locations.count);
+}
+
 static int rewrite(struct perf_data_sink *sink, const struct resolved_sample *sample,
                    struct perf_sample *out)
 {
     bool in_user = (out->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     uint64_t leaf = 0;
     int err = 0;
+    sink->framed = NULL;
+    if (sample->node && follow_locations(sink, sample->stacks)) {
+        return no_memory(sink);
+    }
     if (out->has & PERF_SAMPLE_CALLCHAIN || out->unwound) {
         err = make_chain(sink, sample, &leaf);
         out->chain = sink->chain;
@@ -318,31 +430,58 @@ static int touch(struct perf_data_sink *sink, uint32_t pid, const struct resolve
     return 0;
 }
 
+/* Adds all that a sample touches, from its innermost node out to `end`. */
+static int touch_all(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                     uint32_t end, uint32_t *count, bool *missing)
+{
+    const struct stack_table *stacks = sample->stacks;
+    uint32_t pid = sample->thread.pid;
+    int err = 0;
+    *count = 0;
+    *missing = false;
+    for (uint32_t at = sample->node; at != end && !err; at = stacks->nodes[at].caller) {
+        err = touch(sink, pid, stack_table_at(stacks, at)->code, count, missing);
+    }
+    for (uint32_t i = 0; i < sample->branch_count && !err; i++) {
+        err = touch(sink, pid, sample->branches[i], count, missing);
+    }
+    return err;
+}
+
 /*
  * Maps the code that a sample touches, where it is not mapped already. The youngest comes last: a
  * stack may also show what is left of code that other code took a part of, and where both are
  * mapped, the other one must not be hidden.
+ *
+ * A node from which on outwards all is mapped is not looked at again until something is hidden.
  */
 static int touch_codes(struct perf_data_sink *sink, const struct resolved_sample *sample)
 {
     const struct stack_table *stacks = sample->stacks;
     uint32_t pid = sample->thread.pid;
-    uint32_t count = 0;
-    bool missing = false;
-    int err = 0;
-    for (uint32_t at = sample->node; at && !err; at = stacks->nodes[at].caller) {
-        err = touch(sink, pid, stack_table_at(stacks, at)->code, &count, &missing);
+    uint32_t state = image_maps_state(sink->maps, pid);
+    uint32_t known = sample->node;
+    uint32_t count;
+    bool missing;
+    if (known && stack_notes_follow(&sink->mapped, stacks->epoch, stacks->node_count)) {
+        return no_memory(sink);
     }
-    for (uint32_t i = 0; i < sample->branch_count && !err; i++) {
-        err = touch(sink, pid, sample->branches[i], &count, &missing);
+    uint32_t *mapped = sink->mapped.list;
+    while (known && mapped[known] != state) {
+        known = stacks->nodes[known].caller;
     }
-    if (err || !missing) {
-        return err;
+    int err = touch_all(sink, sample, known, &count, &missing);
+    if (!err && missing) {
+        err = known ? touch_all(sink, sample, 0, &count, &missing) : 0;
+        qsort(sink->touched, count, sizeof *sink->touched, by_age);
+        for (uint32_t i = 0; i < count && !err; i++) {
+            const struct touched *touched = &sink->touched[i];
+            err = image_maps_touch(sink->maps, touched->images, pid, sample->time, touched->code);
+        }
+        state = image_maps_state(sink->maps, pid) == state ? state : 0; /* was any of it hidden? */
     }
-    qsort(sink->touched, count, sizeof *sink->touched, by_age);
-    for (uint32_t i = 0; i < count && !err; i++) {
-        const struct touched *touched = &sink->touched[i];
-        err = image_maps_touch(sink->maps, touched->images, pid, sample->time, touched->code);
+    for (uint32_t at = sample->node; at != known && state; at = stacks->nodes[at].caller) {
+        mapped[at] = state;
     }
     return err;
 }
@@ -432,6 +571,7 @@ struct sample_sink *perf_data_sink_new(const struct perf_data_sink_options *opti
     sink->sink.ops = options->keep_all || options->keep_stacks ? &ops_all : &ops;
     sink->sink.reads_code = true;
     sink->options = *options;
+    sink->mapped.element = sink->parts.element = sizeof(uint32_t);
     struct image_set_options images = {
         .result = options->output,
         .inlines = options->inlines,

@@ -1,5 +1,8 @@
 #include "jdtool/resolve/stack_table.h"
 
+#include <errno.h>
+#include <string.h>
+
 static uint64_t next_epoch(void)
 {
     static uint64_t epoch;
@@ -141,6 +144,39 @@ uint32_t stack_table_node(struct stack_table *stacks, uint32_t caller, uint32_t 
         (struct stack_node){caller, location, stack_table_location_at(stacks, location)};
     return stacks->node_count++;
 }
+
+/* ---- Notes ---- */
+
+int stack_notes_follow(struct stack_notes *notes, uint64_t epoch, uint32_t count)
+{
+    if (notes->epoch != epoch && notes->list) {
+        memset(notes->list, 0, notes->room * notes->element);
+    }
+    notes->epoch = epoch;
+    if (count <= notes->room) {
+        return 0;
+    }
+    uint32_t room = notes->room ? notes->room : 1024;
+    while (room < count) {
+        room = room < UINT32_MAX / 2 ? room * 2 : count;
+    }
+    char *grown = realloc(notes->list, room * notes->element);
+    if (!grown) {
+        return -ENOMEM;
+    }
+    memset(grown + notes->room * notes->element, 0, (room - notes->room) * notes->element);
+    notes->list = grown;
+    notes->room = room;
+    return 0;
+}
+
+void stack_notes_free(struct stack_notes *notes)
+{
+    free(notes->list);
+    *notes = (struct stack_notes){.element = notes->element};
+}
+
+/* ---- Lines ---- */
 
 uint32_t stack_table_lines(const struct stack_table *stacks, uint32_t node,
                            struct resolved_frame *lines, uint32_t most)

@@ -86,6 +86,22 @@ static inline const struct resolved_frame *stack_table_innermost(const struct st
     return node ? stack_table_at(stacks, node)->lines : NULL;
 }
 
+/*
+ * What somebody makes of the things of a table, kept by their numbers there: elements of one size,
+ * zeroed where nothing was made yet. Start with {.element = bytes of one}.
+ */
+struct stack_notes {
+    size_t element;
+    uint64_t epoch; /* in which those numbers are */
+    void *list;
+    uint32_t room;
+};
+
+/* Room for notes of so many things of that epoch; those of another mean nothing any more, and go.
+ * 0 or -ENOMEM. */
+int stack_notes_follow(struct stack_notes *notes, uint64_t epoch, uint32_t count);
+void stack_notes_free(struct stack_notes *notes);
+
 /* Copies the innermost `most` lines of a stack, innermost first. How many that are. */
 uint32_t stack_table_lines(const struct stack_table *stacks, uint32_t node,
                            struct resolved_frame *lines, uint32_t most);

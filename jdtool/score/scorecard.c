@@ -19,6 +19,7 @@ static void free_scorecard(struct scorecard *scorecard)
         free(scorecard->images[i].path);
     }
     hash_map_free(&scorecard->by_pid);
+    stack_notes_free(&scorecard->frames);
     free(scorecard->events);
     free(scorecard->images);
     free(scorecard->processes);
@@ -92,24 +93,6 @@ static struct scorecard_process *process_of(struct scorecard *scorecard,
     return found;
 }
 
-static void count_frame(struct scorecard_tally *tally, struct scorecard_event *event,
-                        const struct resolved_frame *frame)
-{
-    tally->frames++;
-    event->frames++;
-    event->frames_named += frame->unnamed == UNNAMED_NOT;
-    if (frame->unnamed != UNNAMED_NOT) {
-        tally->unnamed[frame->unnamed]++;
-        return;
-    }
-    tally->frames_named++;
-    if (frame->kind == RESOLVED_INTERPRETED) {
-        bool named = is_named_interpreted(frame);
-        tally->interpreted += named;
-        tally->interpreted_stubs += !named;
-    }
-}
-
 static void count_stack(struct scorecard_tally *tally, struct scorecard_event *event,
                         enum stack_end end, uint32_t user_frames)
 {
@@ -127,39 +110,119 @@ static void count_stack(struct scorecard_tally *tally, struct scorecard_event *e
     }
 }
 
-/* Counted as the machine has them: inlined methods are part of the frame behind them. The number of
- * frames of the program. */
-static uint32_t count_frames(struct scorecard_tally *tally, struct scorecard_event *event,
-                             const struct resolved_sample *sample)
+static bool is_of_program(const struct resolved_frame *frame)
 {
+    return frame->kind != RESOLVED_INLINED && frame->kind != RESOLVED_KERNEL &&
+           frame->kind != RESOLVED_SUBJECT;
+}
+
+/* Counts a node's own frame, times 1 or -1: as the machine has it, inlined methods are part of the
+ * frame behind them. */
+static void count_frame(struct scorecard_frames *frames, const struct resolved_frame *frame,
+                        uint32_t times)
+{
+    if (!is_of_program(frame)) {
+        return;
+    }
+    frames->all += times;
+    if (!is_generated(frame)) {
+        return;
+    }
+    frames->generated += times;
+    if (frame->unnamed != UNNAMED_NOT) {
+        frames->unnamed += times;
+    } else if (frame->kind == RESOLVED_INTERPRETED) {
+        bool named = is_named_interpreted(frame);
+        frames->interpreted += named ? times : 0;
+        frames->stubs += named ? 0 : times;
+    }
+}
+
+/* What is at a node and outwards; counted once, for the nodes between it and one that was known.
+ * NULL: no memory. */
+static const struct scorecard_frames *frames_of(struct scorecard *scorecard,
+                                                const struct stack_table *stacks, uint32_t node)
+{
+    if (stack_notes_follow(&scorecard->frames, stacks->epoch, stacks->node_count)) {
+        return NULL;
+    }
+    struct scorecard_frames *notes = scorecard->frames.list;
+    uint32_t known = node;
+    for (; known && !notes[known].is_known; known = stacks->nodes[known].caller) {
+    }
+    struct scorecard_frames sum = notes[known];
+    for (uint32_t at = node; at != known; at = stacks->nodes[at].caller) {
+        count_frame(&sum, location_own(stack_table_at(stacks, at)), 1);
+    }
+    sum.is_known = true;
+    for (uint32_t at = node; at != known; at = stacks->nodes[at].caller) {
+        notes[at] = sum;
+        count_frame(&sum, location_own(stack_table_at(stacks, at)), -1U);
+    }
+    return &notes[node];
+}
+
+static void count_unnamed(struct scorecard_tally *tally, const struct resolved_sample *sample)
+{
+    for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
+        const struct resolved_frame *frame = location_own(stack_table_at(sample->stacks, at));
+        if (is_of_program(frame) && frame->unnamed != UNNAMED_NOT) {
+            tally->unnamed[frame->unnamed]++;
+        }
+    }
+}
+
+/* Of the innermost frame of the program. */
+static void count_innermost(struct scorecard_tally *tally, const struct resolved_sample *sample)
+{
+    const struct stack_table *stacks = sample->stacks;
     bool in_user =
         (sample->recorded->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     /* An event's own place is the JVM's, and cut off. */
-    const struct resolved_frame *first = stack_table_innermost(sample->stacks, sample->node);
-    bool has_subject = first && first->kind == RESOLVED_SUBJECT;
-    uint32_t user_frames = 0;
-    for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
-        const struct resolved_frame *frame = location_own(stack_table_at(sample->stacks, at));
-        if (frame->kind == RESOLVED_INLINED || frame->kind == RESOLVED_KERNEL ||
-            frame->kind == RESOLVED_SUBJECT) {
-            continue;
-        }
-        bool generated = is_generated(frame);
-        if (user_frames == 0 && generated && in_user && !has_subject && !sample->is_late_part) {
-            tally->generated++;
-            tally->generated_named += frame->unnamed == UNNAMED_NOT;
-        }
-        if (user_frames == 0 && !generated) {
-            /* The frames behind it may be what was on the stack by chance; this one is not. */
-            tally->nowhere += frame->kind == RESOLVED_UNKNOWN && !frame->module;
-            tally->unreadable += frame->kind == RESOLVED_NATIVE && frame->module_address == 0;
-        }
-        user_frames++;
-        if (generated) {
-            count_frame(tally, event, frame);
-        }
+    bool has_subject = stack_table_innermost(stacks, sample->node)->kind == RESOLVED_SUBJECT;
+    const struct resolved_frame *frame;
+    uint32_t at = sample->node;
+    while (!is_of_program(frame = location_own(stack_table_at(stacks, at)))) {
+        at = stacks->nodes[at].caller;
     }
-    return user_frames;
+    if (is_generated(frame)) {
+        bool counts = in_user && !has_subject && !sample->is_late_part;
+        tally->generated += counts;
+        tally->generated_named += counts && frame->unnamed == UNNAMED_NOT;
+        return;
+    }
+    /* The frames behind it may be what was on the stack by chance; this one is not. */
+    tally->nowhere += frame->kind == RESOLVED_UNKNOWN && !frame->module;
+    tally->unreadable += frame->kind == RESOLVED_NATIVE && frame->module_address == 0;
+}
+
+/* Sets *user_frames to the number of frames of the program. 0 or -ENOMEM after a message. */
+static int count_frames(struct scorecard *scorecard, struct scorecard_tally *tally,
+                        struct scorecard_event *event, const struct resolved_sample *sample,
+                        uint32_t *user_frames)
+{
+    *user_frames = 0;
+    if (!sample->node) {
+        return 0;
+    }
+    const struct scorecard_frames *frames = frames_of(scorecard, sample->stacks, sample->node);
+    if (!frames) {
+        return no_memory();
+    }
+    tally->frames += frames->generated;
+    tally->frames_named += frames->generated - frames->unnamed;
+    tally->interpreted += frames->interpreted;
+    tally->interpreted_stubs += frames->stubs;
+    event->frames += frames->generated;
+    event->frames_named += frames->generated - frames->unnamed;
+    if (frames->unnamed) {
+        count_unnamed(tally, sample);
+    }
+    if (frames->all) {
+        count_innermost(tally, sample);
+    }
+    *user_frames = frames->all;
+    return 0;
 }
 
 static int take_sample(struct sample_sink *sink, const struct resolved_sample *sample)
@@ -189,7 +252,10 @@ static int take_sample(struct sample_sink *sink, const struct resolved_sample *s
         tally->unknown += sample->thread.is_unknown;
     }
     event = process->is_jvm ? event : &elsewhere;
-    uint32_t user_frames = count_frames(tally, event, sample);
+    uint32_t user_frames;
+    if (count_frames(scorecard, tally, event, sample, &user_frames)) {
+        return -ENOMEM;
+    }
     if (user_frames && sample->end != STACK_NONE && sample->end != STACK_KERNEL_ONLY) {
         count_stack(tally, event, sample->end, user_frames);
     }
@@ -305,6 +371,7 @@ struct sample_sink *scorecard_sink_new(const struct scorecard_options *options)
         return NULL;
     }
     scorecard->sink.ops = &ops;
+    scorecard->frames.element = sizeof(struct scorecard_frames);
     scorecard->options = *options;
     return &scorecard->sink;
 }

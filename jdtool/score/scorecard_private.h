@@ -32,6 +32,13 @@ struct scorecard_tally {
     uint64_t cpu_weight;       /* and nanoseconds */
 };
 
+/* The machine frames of the program from a stack's node on outwards. */
+struct scorecard_frames {
+    uint32_t all : 31;
+    uint32_t is_known : 1;
+    uint32_t generated, unnamed, interpreted, stubs; /* of those */
+};
+
 /* Processes with a tally of their own; what more there are share one. */
 #define SCORECARD_PROCESSES_MAX 65536
 
@@ -50,6 +57,7 @@ struct scorecard {
     uint32_t process_count;
     uint32_t process_room;
     struct hash_map by_pid;
+    struct stack_notes frames;   /* struct scorecard_frames of each node */
     struct scorecard_tally jvms; /* all JVMs together, at the end */
 
     const struct recorded_event *cpu_event; /* NULL: there is none */
