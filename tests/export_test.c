@@ -158,6 +158,37 @@ static void test_strings(void **state)
 
 /* ---- Stacks ---- */
 
+/* Whatever sets two lines apart makes two locations, and a caller two nodes. */
+static void test_locations_and_nodes(void **state)
+{
+    (void)state;
+    static const struct resolved_code codes[2];
+    const struct resolved_frame frames[] = {
+        {.address = 16, .line = 9, .bci = 4},
+        {.address = 16, .line = 9, .bci = 4, .tier = 4},
+        {.address = 16, .line = 9, .bci = 4, .tier = 4, .is_osr = true},
+        {.address = 16, .line = 9, .bci = 4, .kind = RESOLVED_NATIVE},
+        {.address = 16, .line = 9, .bci = 4, .code = &codes[0]},
+        {.address = 16, .line = 9, .bci = 4, .code = &codes[1]},
+        {.address = 16, .line = 10, .bci = 3},
+    };
+    const uint32_t count = sizeof frames / sizeof frames[0];
+    struct stack_table *stacks = stack_table_new();
+    assert_non_null(stacks);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(stack_table_location(stacks, &frames[i], 1), i);
+        }
+    }
+    /* Beside the first node is one with this location, but it is no callee of its. */
+    assert_int_equal(stack_table_node(stacks, 0, 0), 1);
+    assert_int_equal(stack_table_node(stacks, 0, 1), 2);
+    assert_int_equal(stack_table_node(stacks, 1, 1), 3);
+    assert_int_equal(stack_table_node(stacks, 1, 1), 3);
+    assert_int_equal(stack_table_node(stacks, 0, 1), 2);
+    stack_table_free(stacks);
+}
+
 /* Equal stacks are one number, others are others, and each has its own frames. */
 static void test_stack_table(void **state)
 {
@@ -713,6 +744,7 @@ int main(void)
         cmocka_unit_test(test_protobuf),
         cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_locations_and_nodes),
         cmocka_unit_test(test_stack_table),
         cmocka_unit_test_setup_teardown(test_saved_deep, scratch_create, scratch_remove),
         cmocka_unit_test(test_profile_shares),

@@ -104,6 +104,19 @@ static void nothing(void)
 {
 }
 
+/* Whoever reads a recording takes its records to begin at multiples of eight. */
+static void assert_aligned(const char *path)
+{
+    size_t size = 0;
+    uint8_t *bytes = scratch_read(path, &size);
+    struct perf_event_header header;
+    for (size_t at = 16; at < size; at += header.size) {
+        memcpy(&header, bytes + at, sizeof header);
+        assert_true(header.size >= sizeof header && header.size % 8 == 0);
+    }
+    free(bytes);
+}
+
 /* What is written is what perf_data reads, and the process is in it as it is. */
 static void the_recording_is_one_of_perfs(void **state)
 {
@@ -128,6 +141,7 @@ static void the_recording_is_one_of_perfs(void **state)
     assert_int_equal(perf_pipe_flush(&pipe), 0);
     perf_pipe_free(&pipe);
     close(pipe.fd);
+    assert_aligned(path);
 
     struct perf_data *data;
     struct utsname machine;
