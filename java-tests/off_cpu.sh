@@ -69,8 +69,9 @@ profile=$scratch/waits$round
 grep -o '"waits_lost": [0-9]*' "$profile/scorecard.json"
 read -r all rooted < <(rooted_stacks "$profile/perf.jit.data" sched_switch)
 note "off-cpu: $rooted of $all stacks rooted"
-[ "$all" -ge 100 ] || fail "only $all stacks of waits"
-at_least "$rooted" "$all" 99 || fail "the stacks of waits have no roots"
+# Where one in 200 has no root, as was seen, more than one in 50 of 500 have none in one run of 16,000.
+[ "$all" -ge 500 ] || fail "only $all stacks of waits"
+at_least "$rooted" "$all" 98 || fail "the stacks of waits have no roots"
 "$jdperf" export "$profile" collapsed -o "$scratch/stacks" --event off-cpu -- --weights 2>/dev/null
 grep -q '^sleeper;[^[]' "$scratch/stacks" || fail "the sleeper's waits: $(grep -m 1 ^sleeper "$scratch/stacks")"
 ! grep -q '^\(sleeper\|parker\|waiter\|blocked\);\[idle\]' "$scratch/stacks" || fail "a wait of the program's is called idle"

@@ -18,8 +18,8 @@ record() {
     ! grep -q 'perf samples instead' "$scratch/err" || fail "$1: $(grep 'perf samples instead' "$scratch/err")"
 }
 
-# judge PROFILE LOG WHOLE: shares within 6 points, which of 300 samples is a chance of 1 in 50,000; of the time of a
-# program that was recorded as a whole 85 to 110 %.
+# judge PROFILE LOG WHOLE: shares within 4.5 sigma of so many independent samples, which one run in 150,000 misses by
+# chance (6.3 points of 1,050 samples, 8.9 of 520); of the time of a program that was recorded as a whole 85 to 110 %.
 judge() {
     "$jdperf" export "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
     awk -v whole="$3" '
@@ -32,11 +32,12 @@ judge() {
         END {
             share = 100 * short / (main + short)
             truth = 100 * time["thread"] / (time["thread"] + time["main"])
+            most = 4.5 * sqrt(truth * (100 - truth) / (main + short))
             accounted = 100 * (main + short) / 499 * 1e9 / (time["thread"] + time["main"])
-            printf "%d + %d samples, %.1f %% of short threads, really %.1f %%", main, short, share, truth
+            printf "%d + %d samples, %.1f %% of short threads, really %.1f %% (by chance up to %.1f points off)", main, short, share, truth, most
             if (whole) printf ", %.1f %% of the time", accounted
             printf ", %d wrong, %d unknown\n", wrong, unknown
-            exit main + short < 300 || share < truth - 6 || share > truth + 6 || wrong || unknown ||
+            exit main + short < 300 || share < truth - most || share > truth + most || wrong || unknown ||
                 (whole && (accounted < 85 || accounted > 110))
         }' "$2" "$scratch/stacks" >"$scratch/said" || fail "$1: $(cat "$scratch/said")"
     claim "own sampler, $1" "$(cat "$scratch/said")"

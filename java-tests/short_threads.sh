@@ -43,12 +43,13 @@ judge() {
         { time[$2] = $3 } END { printf "%.0f %%", 100 * time["thread"] / (time["thread"] + time["main"]) }' <(grep ^truth "$scratch/log"))"
 }
 
-# A period is longer than such a thread's life: one in 30 had a sample once, so here none to three.
+# A period is longer than such a thread's life: one in 30 had a sample once, so here none to three. 37 were seen on a
+# busy machine; of 24 that are to be expected fewer than 8 are there once in 10,000 runs.
 started beside
 record attached -F 149 -p "$pid" -d 3
 exec 7>&-
 wait "$pid" || fail "the program failed: $(tail -n 3 "$scratch/log")"
-judge attached 15
+judge attached 8
 
 # Of threads that are there perf tells by their names alone.
 started churn
