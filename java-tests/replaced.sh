@@ -32,8 +32,9 @@ read -r total whole < <(awk '
     }
     END { print total + 0, whole + 0 }' "$scratch/stacks")
 claim "library replaced: stacks whole" "$(share "$whole" "$total") of $total"
-[ "$total" -ge 500 ] || fail "only $total samples in the library"
-at_least "$whole" "$total" 99 || fail "not whole: $((total - whole)) of $total" # the others are outside of the loop
+# One in 500 is outside of the loop: more than one in 50 of 200 are in one run of 25,000.
+[ "$total" -ge 200 ] || fail "only $total samples in the library"
+at_least "$whole" "$total" 98 || fail "not whole: $((total - whole)) of $total"
 
 record kept --keep-raw
 # By its inode, or where perf notes the build-id of all that is mapped, by that.

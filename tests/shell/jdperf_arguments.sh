@@ -62,6 +62,9 @@ run 2 "$JDPERF" attach --
 says 'to which JVM?'
 run 2 "$JDPERF" attach --frobnicate
 says 'attach: unknown option: --frobnicate'
+# Behind a word, which it is not.
+run 2 "$JDPERF" attach 99999999 --frobnicate
+says 'attach: unknown option: --frobnicate'
 run 2 "$JDPERF" attach 1 -o
 says '-o needs a value'
 run 2 "$JDPERF" attach 1 -o --agent-options
