@@ -62,24 +62,35 @@ int open_below(int directory, const char *path, int flags)
     return fd < 0 ? -errno : fd;
 }
 
-int open_file_below(int directory, const char *path, uid_t owner, int flags)
+/* The descriptor, when it is one of a regular file; else it is closed. */
+static int regular(int fd, struct stat *status)
 {
-    struct stat status;
-    int fd = open_below(directory, path, flags | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return fd;
     }
-    int err = fstat(fd, &status) != 0 ? -errno : 0;
-    if (!err && !S_ISREG(status.st_mode)) {
-        err = -EINVAL;
-    }
-    if (!err && status.st_uid != owner && status.st_uid != geteuid()) {
-        err = -EPERM;
-    }
+    int err = fstat(fd, status) != 0 ? -errno : S_ISREG(status->st_mode) ? 0 : -EINVAL;
     if (err) {
         close(fd);
     }
     return err ? err : fd;
+}
+
+int open_file_below(int directory, const char *path, uid_t owner, int flags)
+{
+    struct stat status;
+    int fd = regular(open_below(directory, path, flags | O_NONBLOCK | O_NOCTTY), &status);
+    if (fd >= 0 && status.st_uid != owner && status.st_uid != geteuid()) {
+        close(fd);
+        return -EPERM;
+    }
+    return fd;
+}
+
+int open_regular(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    return regular(fd < 0 ? -errno : fd, &status);
 }
 
 /* ---- Copying ---- */

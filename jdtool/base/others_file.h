@@ -24,6 +24,10 @@ int open_below_by_steps(int directory, const char *path, int flags);
  * of what is none. `flags`: O_RDONLY or O_RDWR. */
 int open_file_below(int directory, const char *path, uid_t owner, int flags);
 
+/* A regular file at that path, whoever's it is, but through no link at the path's end; to read. A
+ * descriptor or a negative errno without a message. */
+int open_regular(const char *path);
+
 /*
  * Copies what the file holds now: its data, to the same places, and no hole, so that no size it
  * claims costs anything. 0; -EFBIG: it holds more than `limit` bytes, of which the first are

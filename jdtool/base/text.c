@@ -69,10 +69,10 @@ char *text_mended(const char *string)
     return mended;
 }
 
-/* C0 and DEL, and C1, which some terminals obey as well. */
-static bool is_control(const unsigned char *at)
+bool text_is_control(const char *text)
 {
-    return at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
+    const unsigned char *at = (const unsigned char *)text;
+    return at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0);
 }
 
 void text_print(FILE *out, const char *string)
@@ -80,7 +80,7 @@ void text_print(FILE *out, const char *string)
     const unsigned char *at = (const unsigned char *)string;
     while (*at) {
         size_t size = sequence(at);
-        if (size == 0 || is_control(at)) {
+        if (size == 0 || text_is_control((const char *)at)) {
             size = size ? size : 1;
             for (size_t i = 0; i < size; i++) {
                 fprintf(out, "\\x%02x", at[i]);

@@ -1,5 +1,6 @@
 #include "jdtool/live/leftovers.h"
 
+#include "jdtool/base/processes.h"
 #include "jdtool/live/fetch.h"
 #include "jdtool/live/lease.h"
 #include "jdtool/live/process.h"
@@ -230,36 +231,41 @@ static bool identify_root(int root, struct identity *identity)
     return true;
 }
 
+struct namespaces {
+    struct search *search;
+    struct identities roots;
+};
+
+static bool look_into_root(void *context, pid_t pid)
+{
+    struct namespaces *namespaces = context;
+    struct live_process process;
+    if (process_open(pid, &process) != 0) {
+        return true;
+    }
+    int root = openat(process.directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct identity identity;
+    if (root >= 0 && identify_root(root, &identity) && !has(&namespaces->roots, &identity)) {
+        char prefix[64];
+        add(&namespaces->roots, &identity);
+        snprintf(prefix, sizeof prefix, "/proc/%d/root", (int)pid);
+        look_for_staging(namespaces->search, root, prefix);
+    }
+    if (root >= 0) {
+        close(root);
+    }
+    process_close(&process);
+    return true;
+}
+
 /* For root, the directories of all mount namespaces, and of what was chrooted in one. */
 static void look_into_namespaces(struct search *search)
 {
-    DIR *processes = geteuid() == 0 ? opendir("/proc") : NULL;
-    struct identities roots = {0};
-    struct dirent *entry;
-    while (processes && (entry = readdir(processes))) {
-        char *end = NULL;
-        long pid = strtol(entry->d_name, &end, 10);
-        struct live_process process;
-        if (*end || pid <= 0 || process_open((pid_t)pid, &process) != 0) {
-            continue;
-        }
-        int root = openat(process.directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        struct identity identity;
-        if (root >= 0 && identify_root(root, &identity) && !has(&roots, &identity)) {
-            char prefix[64];
-            add(&roots, &identity);
-            snprintf(prefix, sizeof prefix, "/proc/%ld/root", pid);
-            look_for_staging(search, root, prefix);
-        }
-        if (root >= 0) {
-            close(root);
-        }
-        process_close(&process);
+    struct namespaces namespaces = {.search = search};
+    if (geteuid() == 0) {
+        processes_walk(look_into_root, &namespaces);
     }
-    if (processes) {
-        closedir(processes);
-    }
-    free(roots.list);
+    free(namespaces.roots.list);
 }
 
 /* ---- The rest ---- */

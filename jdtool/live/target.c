@@ -1,8 +1,8 @@
 #include "jdtool/live/target.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/processes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -242,29 +242,33 @@ void process_java_name(const struct live_process *process, char *name, size_t si
     name[used] = '\0';
 }
 
+struct walk {
+    bool (*take)(void *context, pid_t pid, const char *name);
+    void *context;
+};
+
+static bool take_jvm(void *context, pid_t pid)
+{
+    const struct walk *walk = context;
+    struct live_process process;
+    char path[PATH_MAX];
+    char name[2048];
+    bool more = true;
+    if (process_open(pid, &process) != 0) {
+        return true;
+    }
+    if (process_mapped(&process, &libjvm, path)) {
+        process_java_name(&process, name, sizeof name);
+        more = walk->take(walk->context, pid, name);
+    }
+    process_close(&process);
+    return more;
+}
+
 void target_walk(bool (*take)(void *context, pid_t pid, const char *name), void *context)
 {
-    DIR *processes = opendir("/proc");
-    struct dirent *entry;
-    bool more = true;
-    while (processes && more && (entry = readdir(processes))) {
-        char *end = NULL;
-        long pid = strtol(entry->d_name, &end, 10);
-        struct live_process process;
-        if (*end || pid <= 0 || process_open((pid_t)pid, &process) != 0) {
-            continue;
-        }
-        char path[PATH_MAX];
-        char name[2048];
-        if (process_mapped(&process, &libjvm, path)) {
-            process_java_name(&process, name, sizeof name);
-            more = take(context, (pid_t)pid, name);
-        }
-        process_close(&process);
-    }
-    if (processes) {
-        closedir(processes);
-    }
+    struct walk walk = {take, context};
+    processes_walk(take_jvm, &walk);
 }
 
 struct name_search {

@@ -1,6 +1,7 @@
 #include "jdtool/sampler/present.h"
 
 #include "jdtool/base/bytes.h"
+#include "jdtool/base/processes.h"
 #include "jdtool/objects/elf_file.h"
 #include "jdtool/perf/perf_data.h"
 
@@ -231,16 +232,13 @@ void present_process(struct perf_pipe *pipe, pid_t process)
     put_mappings(pipe, process);
 }
 
+static bool present(void *pipe, pid_t process)
+{
+    present_process(pipe, process);
+    return true;
+}
+
 void present_all(struct perf_pipe *pipe)
 {
-    DIR *processes = opendir("/proc");
-    struct dirent *entry;
-    while (processes && (entry = readdir(processes))) {
-        if (isdigit((unsigned char)entry->d_name[0])) {
-            present_process(pipe, (pid_t)strtol(entry->d_name, NULL, 10));
-        }
-    }
-    if (processes) {
-        closedir(processes);
-    }
+    processes_walk(present, pipe);
 }

@@ -1,13 +1,12 @@
 #include "jdtool/score/processor_time.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/output_file.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LINES_MAX = 65536 };
@@ -38,25 +37,6 @@ static bool read_line(const char *line, struct processor_time *time)
     return time->is_known;
 }
 
-/* It may be somebody else's profile: a regular file, or none. */
-static FILE *open_regular(const char *path)
-{
-    struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    FILE *in = NULL;
-    if (fd >= 0 && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
-        errno = EINVAL;
-    } else if (fd >= 0) {
-        in = fdopen(fd, "r");
-    }
-    if (fd >= 0 && !in) {
-        int err = errno;
-        close(fd);
-        errno = err;
-    }
-    return in;
-}
-
 int64_t processor_times_read(const char *path, struct processor_time **times)
 {
     char line[128];
@@ -64,9 +44,14 @@ int64_t processor_times_read(const char *path, struct processor_time **times)
     uint32_t room = 0;
     int err = 0;
     *times = NULL;
-    FILE *in = open_regular(path);
+    int fd = open_regular(path); /* it may be in somebody else's profile */
+    if (fd < 0) {
+        return fd;
+    }
+    FILE *in = fdopen(fd, "r");
     if (!in) {
-        return -errno;
+        close(fd);
+        return -ENOMEM;
     }
     for (uint32_t i = 0; i < LINES_MAX && !err && fgets(line, sizeof line, in); i++) {
         err = array_reserve(times, count, &room, sizeof **times);

@@ -43,12 +43,10 @@ static void put_cell(const struct view *v, const char *text, uint32_t width, boo
     uint32_t columns = 0;
     for (size_t at = 0; at < size && columns < width; columns++) {
         size_t length = text_utf8_size(text + at, size - at);
-        bool is_control = (unsigned char)text[at] < 0x20 || text[at] == 0x7f ||
-                          (length == 2 && text[at] == '\xc2' && (unsigned char)text[at + 1] < 0xa0);
         bool is_last = columns + 1 == width && at + (length ? length : 1) < size;
         if (is_last) {
             packed_output_text(v->output, "…");
-        } else if (length == 0 || is_control) {
+        } else if (length == 0 || text_is_control(text + at)) {
             packed_output_text(v->output, "?");
         } else {
             packed_output_put(v->output, text + at, length);

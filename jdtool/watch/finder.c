@@ -1,9 +1,9 @@
 #include "jdtool/watch/finder.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/processes.h"
 #include "jdtool/live/wait.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,24 +46,22 @@ static int compare(const void *a, const void *b)
     return first->pid < second->pid ? -1 : first->pid > second->pid;
 }
 
+static bool add_process(void *context, pid_t pid)
+{
+    struct finder *finder = context;
+    if (array_reserve(&finder->next_list, finder->next_count, &finder->next_room,
+                      sizeof *finder->next_list)) {
+        return false;
+    }
+    finder->next_list[finder->next_count++] = (struct seen){.pid = pid};
+    return true;
+}
+
 /* The processes that there are now, with what is known of them. */
 static void list_processes(struct finder *finder)
 {
-    DIR *processes = opendir("/proc");
-    const struct dirent *entry;
     finder->next_count = 0;
-    while (processes && (entry = readdir(processes))) {
-        char *end = NULL;
-        long pid = strtol(entry->d_name, &end, 10);
-        if (!*end && pid > 0 &&
-            array_reserve(&finder->next_list, finder->next_count, &finder->next_room,
-                          sizeof *finder->next_list) == 0) {
-            finder->next_list[finder->next_count++] = (struct seen){.pid = (pid_t)pid};
-        }
-    }
-    if (processes) {
-        closedir(processes);
-    }
+    processes_walk(add_process, finder);
     if (finder->next_count > 0) {
         qsort(finder->next_list, finder->next_count, sizeof *finder->next_list, compare);
     }

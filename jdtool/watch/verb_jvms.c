@@ -1,12 +1,12 @@
 /* jdperf jvms: the JVMs of this machine. */
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/processes.h"
 #include "jdtool/base/text.h"
 #include "jdtool/doctor/doctor.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/watch/labels.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -102,27 +102,17 @@ static void print_row(const struct jvm_row *row, double seconds)
 }
 
 /* Processes called java that we may not look into: by what kills a guess, their name. */
-static uint32_t count_hidden(void)
+static bool count_hidden(void *count, pid_t pid)
 {
-    DIR *processes = opendir("/proc");
-    const struct dirent *entry;
-    uint32_t count = 0;
-    while (processes && (entry = readdir(processes))) {
-        char *end = NULL;
-        long pid = strtol(entry->d_name, &end, 10);
-        struct live_process process;
-        char text[64];
-        if (*end || pid <= 0 || process_open((pid_t)pid, &process) != 0) {
-            continue;
-        }
-        count += process_read(&process, "comm", text, sizeof text) > 0 &&
-                 strcmp(text, "java\n") == 0 && process_read(&process, "maps", text, 2) < 0;
+    struct live_process process;
+    char text[64];
+    if (process_open(pid, &process) == 0) {
+        *(uint32_t *)count += process_read(&process, "comm", text, sizeof text) > 0 &&
+                              strcmp(text, "java\n") == 0 &&
+                              process_read(&process, "maps", text, 2) < 0;
         process_close(&process);
     }
-    if (processes) {
-        closedir(processes);
-    }
-    return count;
+    return true;
 }
 
 static int run(const struct live_verb *verb, int argc, char **argv)
@@ -160,7 +150,8 @@ static int run(const struct live_verb *verb, int argc, char **argv)
         free(list.rows[i].name);
     }
     free(list.rows);
-    uint32_t hidden = count_hidden();
+    uint32_t hidden = 0;
+    processes_walk(count_hidden, &hidden);
     if (hidden > 0) {
         info_message("%u more java processes belong to others: root sees them", hidden);
     } else if (list.count == 0) {
