@@ -121,6 +121,20 @@ static int begin(struct sample_sink *base, const struct recording *recording)
     return 0;
 }
 
+/* Ends a slice that is over at that time. */
+static int advance(struct slices_sink *sink, uint64_t time)
+{
+    return sink->until && time >= sink->until ? give(sink) : 0;
+}
+
+static int before(struct sample_sink *base, uint64_t time, bool *holds)
+{
+    struct slices_sink *sink = (struct slices_sink *)base;
+    int err = advance(sink, time);
+    *holds = sink->until != 0;
+    return err;
+}
+
 static void count_frames(struct slices_sink *sink, const struct resolved_sample *sample)
 {
     sink->slice.samples++;
@@ -149,13 +163,10 @@ static int add_to(struct slices_sink *sink, bool keeps_times, const struct resol
 static int add_sample(struct sample_sink *base, const struct resolved_sample *sample)
 {
     struct slices_sink *sink = (struct slices_sink *)base;
-    int err = 0;
     if (sample->is_late_part) {
         return 0; /* it has been counted with its kernel part */
     }
-    if (sink->until && sample->time >= sink->until) {
-        err = give(sink);
-    }
+    int err = advance(sink, sample->time);
     if (!sink->until) {
         /* Slices of all JVMs begin at the same times. */
         uint64_t time = sample->time > sink->given_until ? sample->time : sink->given_until;
@@ -195,7 +206,7 @@ static int end(struct sample_sink *base)
 int slices_sink_new(const struct slices_options *options, struct sample_sink **out)
 {
     static const struct sample_sink_ops ops = {
-        .begin = begin, .sample = add_sample, .end = end, .abort = release};
+        .begin = begin, .before = before, .sample = add_sample, .end = end, .abort = release};
     struct slices_sink *sink = calloc(1, sizeof *sink);
     if (!sink) {
         return no_memory();

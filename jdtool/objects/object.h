@@ -35,9 +35,18 @@ struct object_file {
     bool dwarf_used;         /* since object_file_rest */
 };
 
+/*
+ *     1. Each object stands in the list, at its `index`, and once in by_identity.
+ *     2. One that nobody has is idle: in the row from `idlest` to `idle_last`, in the order in
+ * which they were let go. There are `idle_count` of them, at most OBJECTS_IDLE_MAX.
+ */
 struct object {
     struct objects *objects;
     uint32_t id;
+    uint32_t index;   /* in the list */
+    uint32_t holders; /* who has it from objects_find */
+    struct object *idle_before, *idle_next;
+    const char *path; /* of its identity, held; NULL: nobody's */
     enum object_state state;
     struct file_identity identity;
     char *why;
@@ -71,6 +80,10 @@ struct objects {
     uint32_t count;
     uint32_t room;
     struct object *too_many; /* what is found beyond OBJECTS_MAX */
+    uint32_t next_id;
+    struct object *idlest, *idle_last;
+    uint32_t idle_count;
+    uint64_t bad_forgotten; /* of those that were freed, how many could not be used */
     struct intern paths;
 
     struct hash_map listed_by_path;

@@ -5,6 +5,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/objects/object.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -69,6 +70,7 @@ static void free_object(struct object *object)
         if (object->file) {
             object_file_close(object->file);
         }
+        intern_release(&object->objects->paths, object->path);
         free(object->why);
         free(object);
     }
@@ -141,6 +143,33 @@ int objects_list_build_id(struct objects *objects, const char *path, const uint8
     return 0;
 }
 
+/* ---- Idle ones ---- */
+
+/* Invariant 2: the only one in the row has no neighbours. */
+static bool is_idle(const struct object *object)
+{
+    return object->idle_before || (object->objects && object->objects->idlest == object);
+}
+
+static void begin_idle(struct object *object)
+{
+    struct objects *objects = object->objects;
+    object->idle_before = objects->idle_last;
+    *(objects->idle_last ? &objects->idle_last->idle_next : &objects->idlest) = object;
+    objects->idle_last = object;
+    objects->idle_count++;
+}
+
+static void end_idle(struct object *object)
+{
+    struct objects *objects = object->objects;
+    *(object->idle_before ? &object->idle_before->idle_next : &objects->idlest) = object->idle_next;
+    *(object->idle_next ? &object->idle_next->idle_before : &objects->idle_last) =
+        object->idle_before;
+    object->idle_before = object->idle_next = NULL;
+    objects->idle_count--;
+}
+
 /* ---- Finding ---- */
 
 static bool has_file(const char *path)
@@ -183,7 +212,8 @@ static struct object *new_object(struct objects *objects, const struct file_iden
     struct object *object = calloc(1, sizeof *object);
     if (object) {
         object->objects = objects;
-        object->id = objects->count;
+        object->id = objects->next_id++;
+        object->index = objects->count;
         object->identity = *identity;
         object->state = state;
     }
@@ -210,8 +240,12 @@ static struct object *add_object(struct objects *objects, const struct file_iden
     }
     struct object *object =
         new_object(objects, identity, has_file(identity->path) ? OBJECT_UNTRIED : OBJECT_NONE);
-    if (!object || hash_map_add(&objects->by_identity, hash_of(identity), objects->count)) {
-        free(object);
+    if (object) {
+        object->path = intern_hold(&objects->paths, identity->path);
+    }
+    if (!object || !object->path ||
+        hash_map_add(&objects->by_identity, hash_of(identity), objects->count)) {
+        free_object(object);
         return too_many(objects);
     }
     objects->list[objects->count++] = object;
@@ -232,7 +266,7 @@ static struct object *find_identity(struct objects *objects, const struct file_i
 struct object *objects_find(struct objects *objects, const struct object_place *place)
 {
     struct file_identity identity = {
-        .path = intern(&objects->paths, place->path),
+        .path = intern_hold(&objects->paths, place->path),
         .major = place->major,
         .minor = place->minor,
         .inode = place->inode,
@@ -252,7 +286,12 @@ struct object *objects_find(struct objects *objects, const struct object_place *
         identity.id_size = listed->size;
         identity.id_is_listed = true;
     }
-    return find_identity(objects, &identity);
+    struct object *object = find_identity(objects, &identity);
+    intern_release(&objects->paths, identity.path);
+    if (object->holders++ == 0 && is_idle(object)) {
+        end_idle(object);
+    }
+    return object;
 }
 
 /* ---- Open files ---- */
@@ -341,6 +380,52 @@ struct object_file *object_use(struct object *object)
     return object->file;
 }
 
+/* ---- Letting go ---- */
+
+static bool is_bad(const struct object *object)
+{
+    return object && object->lookups && object->state != OBJECT_SOUND &&
+           object->state != OBJECT_UNTRIED && object->state != OBJECT_NONE;
+}
+
+static void forget(struct object *object)
+{
+    struct objects *objects = object->objects;
+    struct object *last = objects->list[objects->count - 1];
+    assert(object->holders == 0 && objects->list[object->index] == object); /* invariant 1 */
+    objects->bad_forgotten += is_bad(object);
+    if (object->file) {
+        close_object(object);
+    }
+    (void)hash_map_remove(&objects->by_identity, hash_of(&object->identity), object->index);
+    if (last != object) {
+        (void)hash_map_remove(&objects->by_identity, hash_of(&last->identity), last->index);
+        (void)hash_map_add(&objects->by_identity, hash_of(&last->identity),
+                           object->index); /* there is room: two have just gone */
+        last->index = object->index;
+        objects->list[last->index] = last;
+    }
+    objects->count--;
+    free_object(object);
+}
+
+void objects_let_go(struct objects *objects, struct object *object)
+{
+    if (object->index >= objects->count || objects->list[object->index] != object) {
+        return; /* beyond the limit all share one */
+    }
+    assert(object->holders > 0 && !is_idle(object));
+    if (--object->holders > 0) {
+        return;
+    }
+    begin_idle(object);
+    if (objects->idle_count > OBJECTS_IDLE_MAX) {
+        struct object *idlest = objects->idlest;
+        end_idle(idlest);
+        forget(idlest);
+    }
+}
+
 /* ---- Telling ---- */
 
 void objects_count(const struct objects *objects, struct objects_counts *counts)
@@ -358,12 +443,6 @@ void objects_count(const struct objects *objects, struct objects_counts *counts)
     }
 }
 
-static bool is_bad(const struct object *object)
-{
-    return object && object->lookups && object->state != OBJECT_SOUND &&
-           object->state != OBJECT_UNTRIED && object->state != OBJECT_NONE;
-}
-
 #define TOLD_MAX 8
 
 /* The most asked for of the bad ones that were not told yet. */
@@ -377,7 +456,8 @@ static const struct object *worst(const struct objects *objects, const struct ob
                         (object->lookups == before->lookups && object->id <= before->id)))) {
             continue;
         }
-        if (!found || object->lookups > found->lookups) {
+        if (!found || object->lookups > found->lookups ||
+            (object->lookups == found->lookups && object->id < found->id)) {
             found = object;
         }
     }
@@ -418,6 +498,7 @@ void objects_tell(struct objects *objects)
         }
         warning_message("no names or frames of %s: %s", object->identity.path, object_why(object));
     }
+    files += objects->bad_forgotten;
     if (files > TOLD_MAX) {
         warning_message("... and of %" PRIu64 " files more", files - TOLD_MAX);
     }

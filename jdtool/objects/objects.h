@@ -19,10 +19,12 @@
  * regular ones, mapped only when nobody but root and ourselves can shorten them, bounds and limits
  * everywhere.
  *
- * Memory: a struct object is small and lives as long as its objects (at most OBJECTS_MAX; what
- * comes then shares one that cannot be read). Behind it an open file with its tables, of which the
- * least recently used are closed and opened again when they are asked for: OBJECTS_OPEN_MAX files
- * and about OBJECTS_BYTES_MAX bytes. Nothing is kept per sample.
+ * Memory: a struct object is small and lives as long as somebody has it from objects_find, and of
+ * those that nobody has any more the last OBJECTS_IDLE_MAX, for files that short-lived processes
+ * map come again (at most OBJECTS_MAX; what comes then shares one that cannot be read). Behind it
+ * an open file with its tables, of which the least recently used are closed and opened again when
+ * they are asked for: OBJECTS_OPEN_MAX files and about OBJECTS_BYTES_MAX bytes. Nothing is kept per
+ * sample.
  *
  * Addresses are the file's own (ELF virtual addresses, as nm prints them); object_address makes one
  * of an offset in the file. The kernel's are those it ran at. One thread at a time.
@@ -35,6 +37,7 @@
 #include <stdint.h>
 
 #define OBJECTS_MAX       65536
+#define OBJECTS_IDLE_MAX  1024
 #define OBJECTS_OPEN_MAX  256
 #define OBJECTS_BYTES_MAX (UINT64_C(192) << 20)
 
@@ -87,9 +90,10 @@ struct object_place {
 /*
  * The object of a mapping: always the same one for the same build-id and path, or without an id for
  * the same device, inode and path. Opens nothing, costs one look into a map. Never NULL; keep it
- * with the mapping.
+ * with the mapping, and let it go with that.
  */
 struct object *objects_find(struct objects *objects, const struct object_place *place);
+void objects_let_go(struct objects *objects, struct object *object);
 
 /*
  * Finds and opens the file now instead of at the first question: for a process that may end soon,
@@ -139,7 +143,7 @@ enum object_state object_state(const struct object *object);
  * Lives as long as the object. */
 const char *object_why(const struct object *object);
 
-/* Dense, from 0, in the order of objects_find. */
+/* No other object has it, had it or will have it: from 0, in the order of objects_find. */
 uint32_t object_id(const struct object *object);
 const char *object_path(const struct object *object); /* as given */
 bool object_is_kernel(const struct object *object);

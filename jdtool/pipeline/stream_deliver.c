@@ -34,12 +34,27 @@ int stream_give_code(void *context, const struct resolved_code *code)
     return err;
 }
 
+/* Before a sample of that time: when no sink needs the earlier ones any more, what is dead goes. */
+static int let_go(struct stream *stream, uint64_t time)
+{
+    bool is_held = false;
+    int err = 0;
+    for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
+        struct sample_sink *sink = stream->sinks[i];
+        bool holds = true;
+        err = sink->ops->before ? sink->ops->before(sink, time, &holds) : 0;
+        is_held |= holds;
+    }
+    return err || is_held ? err : resolver_forget(stream->resolver);
+}
+
 static int deliver_sample(struct stream *stream, struct perf_sample *sample,
                           const struct event_facts *event)
 {
     struct recording *recording = &stream->facts.recording;
     struct resolved_sample resolved;
-    int err = resolver_sample(stream->resolver, sample, event, &resolved);
+    int err = sample->type == PERF_RECORD_SAMPLE ? let_go(stream, sample->time) : 0;
+    err = err ? err : resolver_sample(stream->resolver, sample, event, &resolved);
     resolver_report(stream->resolver, recording); /* JVMs may have been found */
     if (!err && stream->wants_codes) {
         err = resolver_codes(stream->resolver, sample->time, stream_give_code, stream);

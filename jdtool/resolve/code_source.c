@@ -310,10 +310,23 @@ int code_source_map_segment(struct code_source *source, const char *path)
     return grown < 0 ? grown : 0;
 }
 
+int code_source_add_module(struct dumps *dumps, struct code_source *source)
+{
+    char text[64];
+    snprintf(text, sizeof text, source->about.number ? "[java %u-%u]" : "[java %u]",
+             source->about.pid, source->about.number + 1);
+    struct module *module = methods_add_module(dumps->methods, MODULE_JVM, text);
+    source->about.module = module;
+    if (!module) {
+        return dumps_no_memory();
+    }
+    module->pid = source->about.pid;
+    return 0;
+}
+
 static int make_usable(struct dumps *dumps, struct code_source *source,
                        const struct process *process)
 {
-    char text[64];
     const char *fault = clock_fault(dumps, source);
     if (!fault && is_of_earlier_run(source, process)) {
         fault = "it is the dump of an earlier run that had the same name; name the right one with "
@@ -328,15 +341,14 @@ static int make_usable(struct dumps *dumps, struct code_source *source,
         warning_message("%s: %s", source->path, source->about.warning);
     }
     grow_bounds(source);
-    snprintf(text, sizeof text, source->about.number ? "[java %u-%u]" : "[java %u]",
-             source->about.pid, source->about.number + 1);
-    struct module *module = methods_add_module(dumps->methods, MODULE_JVM, text);
     source->frames = code_frames_new(source->about.index);
-    if (!module || !source->frames) {
+    if (!source->frames) {
         return dumps_no_memory();
     }
-    module->pid = source->about.pid;
-    source->about.module = module;
+    int err = code_source_add_module(dumps, source);
+    if (err) {
+        return err;
+    }
     open_names(source, source->may_grow);
     open_journal(source, !source->may_grow);
     open_log(source);

@@ -8,7 +8,7 @@
 static struct deopt_file *file_of(struct deopt_names *names, const struct object *libjvm)
 {
     uint32_t i = 0;
-    while (i < names->count && names->files[i].object != libjvm) {
+    while (i < names->count && names->files[i].object != object_id(libjvm)) {
         i++;
     }
     if (i == DEOPT_FILES) {
@@ -16,7 +16,7 @@ static struct deopt_file *file_of(struct deopt_names *names, const struct object
         names->files[0] = (struct deopt_file){0};
     }
     names->count = i == names->count ? i + 1 : names->count;
-    names->files[i].object = libjvm;
+    names->files[i].object = object_id(libjvm);
     return &names->files[i];
 }
 

@@ -12,7 +12,7 @@
 /* Zero one to start; nothing is to be freed. */
 struct deopt_names {
     struct deopt_file {
-        const struct object *object;
+        uint32_t object;               /* its id */
         char names[DEOPT_REASONS][48]; /* the longest has 33 letters */
         bool asked[DEOPT_REASONS];
     } files[DEOPT_FILES];

@@ -113,18 +113,50 @@ int dumps_notice(struct dumps *dumps, const struct mapping *mapping)
         dump_files_marker(dumps, pid, mapping->path)) {
         return 0;
     }
-    const char *kept = methods_string(dumps->methods, mapping->path);
+    char *kept = strdup(mapping->path);
     if (!kept || array_reserve(&dumps->markers, dumps->marker_count, &dumps->marker_room,
                                sizeof *dumps->markers)) {
+        free(kept);
         return -ENOMEM;
     }
     struct marker *marker = &dumps->markers[dumps->marker_count++];
     *marker = (struct marker){.pid = pid, .path = kept, .inode = mapping->inode, .fd = -1};
     if (dumps->options.live && dump_files_find(dumps, marker, path)) {
-        marker->opened = methods_string(dumps->methods, path);
+        marker->opened = strdup(path);
         marker->fd = marker->opened ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     }
     return 0;
+}
+
+static void free_marker(struct marker *marker)
+{
+    if (marker->fd >= 0) {
+        (void)close(marker->fd);
+    }
+    free(marker->path);
+    free(marker->opened);
+}
+
+void dump_files_gone(struct dumps *dumps, const struct process *process)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < dumps->marker_count; i++) {
+        if (dumps->markers[i].process == process->number) {
+            free_marker(&dumps->markers[i]);
+        } else {
+            dumps->markers[left++] = dumps->markers[i];
+        }
+    }
+    dumps->marker_count = left;
+}
+
+void dump_files_free(struct dumps *dumps)
+{
+    for (uint32_t i = 0; i < dumps->marker_count; i++) {
+        free_marker(&dumps->markers[i]);
+    }
+    free(dumps->markers);
+    free(dumps->named);
 }
 
 /* ---- Dumps that options name ---- */

@@ -22,11 +22,13 @@ const struct process_codes *dumps_codes(const struct dumps *dumps)
     return &dumps->codes;
 }
 
-static void release_source(struct code_source *source)
+static void release_source(struct dumps *dumps, struct code_source *source)
 {
     while (source) {
         assert(source->holders > 0); /* invariant 1 */
-        source = --source->holders == 0 ? source->earlier : NULL;
+        bool is_dead = --source->holders == 0;
+        dumps->dead += is_dead;
+        source = is_dead ? source->earlier : NULL;
     }
 }
 
@@ -50,9 +52,40 @@ int dumps_fork(struct dumps *dumps, const struct process *parent, const struct p
 void dumps_process_gone(struct dumps *dumps, const struct process *process)
 {
     if (process->index < dumps->codes.room) {
-        release_source(dumps->codes.list[process->index].source);
+        if (dumps->codes.list[process->index].source) {
+            dump_files_gone(dumps, process);
+        }
+        release_source(dumps, dumps->codes.list[process->index].source);
         dumps->codes.list[process->index] = (struct process_code){0};
     }
+}
+
+uint32_t dumps_dead(const struct dumps *dumps)
+{
+    return dumps->dead;
+}
+
+int dumps_forget(struct dumps *dumps)
+{
+    uint32_t left = 0;
+    int err = 0;
+    for (uint32_t i = 0; i < dumps->count; i++) {
+        struct code_source *source = dumps->sources[i];
+        if (source->holders == 0) {
+            code_source_free(source);
+            continue;
+        }
+        pieces_free(source);
+        pieces_start(source);
+        if (source->about.module && !err) {
+            err = code_source_add_module(dumps, source);
+        }
+        dumps->sources[left] = source;
+        dumps->list[left++] = &source->about;
+    }
+    dumps->count = left;
+    dumps->dead = 0;
+    return err;
 }
 
 static struct code_source *add_source(struct dumps *dumps, const struct process *process,
@@ -74,7 +107,7 @@ static struct code_source *add_source(struct dumps *dumps, const struct process 
     struct process_code *code = &dumps->codes.list[process->index];
     source->earlier = code->source ? process_code_own(*code) : NULL;
     if (!source->earlier) {
-        release_source(code->source);
+        release_source(dumps, code->source);
     } /* else it is held by this one from now on */
     *code = (struct process_code){.source = source, .until = UINT64_MAX};
     source->holders = 1;
@@ -106,13 +139,16 @@ static int use_named(struct dumps *dumps, struct code_source *source, struct nam
     return code_source_open(dumps, source, named->path, -1, process);
 }
 
-static int map_segment(const struct dumps *dumps, uint32_t pid, struct code_source *source,
-                       const char *path)
+static int map_segment(const struct dumps *dumps, const struct process *process,
+                       struct code_source *source, const char *path)
 {
-    struct marker *marker = dump_files_marker(dumps, pid, path);
+    struct marker *marker = dump_files_marker(dumps, process->pid, path);
     if (marker && marker->fd >= 0) { /* it is read by its number */
         (void)close(marker->fd);
         marker->fd = -1;
+    }
+    if (marker) {
+        marker->process = process->number;
     }
     return code_source_map_segment(source, path);
 }
@@ -128,7 +164,7 @@ int dumps_map(struct dumps *dumps, const struct process *process, const struct m
          source; source = source->earlier) {
         const char *known = source->about.recorded ? source->about.recorded : source->about.dump;
         if (known && source->segment && code_source_is_segment_of(known, file->path)) {
-            return map_segment(dumps, process->pid, source, file->path);
+            return map_segment(dumps, process, source, file->path);
         }
         if (known &&
             (strcmp(known, file->path) == 0 ||
@@ -136,14 +172,15 @@ int dumps_map(struct dumps *dumps, const struct process *process, const struct m
             return 0; /* mapped twice, or listed and then mapped */
         }
     }
-    struct marker unnoticed = {
-        .pid = process->pid, .path = file->path, .inode = file->inode, .fd = -1};
-    struct marker *marker = dump_files_marker(dumps, process->pid, file->path);
-    marker = marker ? marker : &unnoticed;
+    struct marker unnoticed = {.pid = process->pid, .inode = file->inode, .fd = -1};
     struct code_source *source = add_source(dumps, process, file->path, time);
     if (!source) {
         return -ENOMEM;
     }
+    unnoticed.path = source->recorded;
+    struct marker *marker = dump_files_marker(dumps, process->pid, file->path);
+    marker = marker ? marker : &unnoticed;
+    marker->process = process->number;
     struct named_dump *named = dump_files_named_for(dumps, marker, time);
     if (named) {
         return use_named(dumps, source, named, process);
@@ -384,15 +421,9 @@ void dumps_free(struct dumps *dumps)
     for (uint32_t i = 0; i < dumps->count; i++) {
         code_source_free(dumps->sources[i]);
     }
-    for (uint32_t i = 0; i < dumps->marker_count; i++) {
-        if (dumps->markers[i].fd >= 0) {
-            (void)close(dumps->markers[i].fd);
-        }
-    }
+    dump_files_free(dumps);
     free(dumps->codes.list);
     free(dumps->sources);
     free(dumps->list);
-    free(dumps->markers);
-    free(dumps->named);
     free(dumps);
 }

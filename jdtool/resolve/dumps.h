@@ -114,6 +114,11 @@ const struct process_codes *dumps_codes(const struct dumps *dumps);
 int dumps_fork(struct dumps *dumps, const struct process *parent, const struct process *process);
 void dumps_process_gone(struct dumps *dumps, const struct process *process);
 
+/* How many dumps nobody holds any more; frees those, and forgets the methods and modules that the
+ * others had from the methods, which were cleared. The latter: 0 or -ENOMEM after a message. */
+uint32_t dumps_dead(const struct dumps *dumps);
+int dumps_forget(struct dumps *dumps);
+
 /* How processor's time stamps are to be converted: PERF_RECORD_TIME_CONV. */
 void dumps_set_conversion(struct dumps *dumps, const struct perf_record *record);
 

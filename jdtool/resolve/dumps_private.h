@@ -19,10 +19,11 @@
 /* A mapping of a dump that was read of, in its time or not. */
 struct marker {
     uint32_t pid;
-    const char *path;
+    uint32_t process; /* the number of the one that has mapped it; 0: its time has not come */
+    char *path;
     uint64_t inode;
     int fd; /* opened at once, with what is at `opened`; -1: not */
-    const char *opened;
+    char *opened;
 };
 
 /* A dump that options name. */
@@ -50,6 +51,7 @@ struct dumps {
     uint32_t room;
     uint32_t list_room;
     struct process_codes codes;
+    uint32_t dead; /* sources that nobody holds */
 };
 
 static inline const char *base_name(const char *path)
@@ -68,6 +70,10 @@ bool dump_files_has_name(const char *path);
 
 /* What dumps_notice has kept of a mapping; NULL: nothing. Moves with the next dumps_notice. */
 struct marker *dump_files_marker(const struct dumps *dumps, uint32_t pid, const char *path);
+
+/* What was kept for a process goes with it; all of it. */
+void dump_files_gone(struct dumps *dumps, const struct process *process);
+void dump_files_free(struct dumps *dumps);
 
 /* Where the file of a mapping is now. False: nowhere. */
 bool dump_files_find(const struct dumps *dumps, const struct marker *marker, char path[PATH_MAX]);
@@ -104,6 +110,9 @@ int code_source_update(struct code_source *source, bool is_all);
 
 /* What dumps_let_go does. */
 void code_source_let_go(struct code_source *source, uint64_t time, bool keep);
+
+/* The module of its code, which has none yet. 0 or -ENOMEM after a message. */
+int code_source_add_module(struct dumps *dumps, struct code_source *source);
 
 void code_source_free(struct code_source *source);
 

@@ -26,16 +26,26 @@ struct methods *methods_new(void)
     return methods;
 }
 
+void methods_clear(struct methods *methods)
+{
+    chunks_free(&methods->modules);
+    chunks_free(&methods->methods);
+    hash_map_free(&methods->by_file);
+    hash_map_free(&methods->by_facts);
+    intern_free(&methods->strings);
+}
+
 void methods_free(struct methods *methods)
 {
     if (methods) {
-        chunks_free(&methods->modules);
-        chunks_free(&methods->methods);
-        hash_map_free(&methods->by_file);
-        hash_map_free(&methods->by_facts);
-        intern_free(&methods->strings);
+        methods_clear(methods);
         free(methods);
     }
+}
+
+uint32_t methods_count(const struct methods *methods)
+{
+    return methods->methods.count;
 }
 
 const char *methods_string(struct methods *methods, const char *text)

@@ -1,6 +1,6 @@
 /*
  * The modules and methods of a recording, each once: whoever has the same pointer has the same
- * thing. They live as long as the recording is read.
+ * thing. They live as long as the recording is read, or until all of them go.
  */
 #ifndef JD_TOOL_METHODS_H
 #define JD_TOOL_METHODS_H
@@ -11,6 +11,11 @@ struct methods;
 
 struct methods *methods_new(void);          /* NULL: no memory */
 void methods_free(struct methods *methods); /* NULL is fine */
+
+/* All go, modules and strings too; those that come are numbered from 0 again. */
+void methods_clear(struct methods *methods);
+
+uint32_t methods_count(const struct methods *methods);
 
 /* A new module; the path is copied. NULL: no memory. */
 struct module *methods_add_module(struct methods *methods, enum module_kind kind, const char *path);

@@ -44,7 +44,27 @@ void places_free(struct places *places)
 void places_file_gone(struct places *places, const struct mapped_file *file)
 {
     if (file->index < places->file_room) {
+        if (places->files[file->index].object) {
+            objects_let_go(places->options.objects, places->files[file->index].object);
+        }
         places->files[file->index] = (struct file_place){0};
+    }
+}
+
+static void clear(struct places *places)
+{
+    chunks_free(&places->list);
+    hash_map_clear(&places->by_pc);
+    memset(places->front, 0, sizeof places->front);
+    stack_table_clear(places->stacks);
+    places->version++;
+}
+
+void places_clear(struct places *places)
+{
+    clear(places);
+    for (uint32_t i = 0; i < places->file_room; i++) {
+        places->files[i].module = NULL;
     }
 }
 
@@ -52,11 +72,7 @@ void places_make_room(struct places *places)
 {
     const struct stack_table *stacks = places->stacks;
     if (places->list.count > PLACES_MAX || stacks->lines.size > LINE_BYTES_MAX) {
-        chunks_free(&places->list);
-        hash_map_clear(&places->by_pc);
-        memset(places->front, 0, sizeof places->front);
-        stack_table_clear(places->stacks);
-        places->version++;
+        clear(places);
     } else if (stacks->node_count > NODES_MAX) {
         stack_table_clear_nodes(places->stacks);
         places->version++;

@@ -63,6 +63,9 @@ void places_free(struct places *places);                         /* NULL is fine
 /* No process maps the file any more: what is kept of it goes. */
 void places_file_gone(struct places *places, const struct mapped_file *file);
 
+/* All that was found is thrown away, the stacks with it, and the files' modules. */
+void places_clear(struct places *places);
+
 /* Before each sample: what was found may be thrown away for want of room, the stacks with it. */
 void places_make_room(struct places *places);
 

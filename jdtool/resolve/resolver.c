@@ -578,6 +578,34 @@ void resolver_let_go(struct resolver *resolver, uint64_t time, bool keep)
     dumps_let_go(resolver->dumps, time, keep);
 }
 
+int resolver_forget(struct resolver *resolver)
+{
+    uint32_t methods = methods_count(resolver->methods);
+    if (resolver->methods_then == 0) {
+        resolver->methods_then = methods;
+    }
+    if (dumps_dead(resolver->dumps) < DEAD_MAX &&
+        (methods < METHODS_MAX || methods / 2 < resolver->methods_then)) {
+        return 0;
+    }
+    places_clear(resolver->places);
+    hash_map_clear(&resolver->by_detail);
+    resolver->interpreted_count = 0;
+    uint8_t build_id[MODULE_BUILD_ID_MAX];
+    uint8_t build_id_size = resolver->kernel_module->build_id_size;
+    memcpy(build_id, resolver->kernel_module->build_id, sizeof build_id);
+    methods_clear(resolver->methods);
+    resolver->methods_then = 0;
+    resolver->kernel_module =
+        methods_add_module(resolver->methods, MODULE_KERNEL, "[kernel.kallsyms]");
+    if (!resolver->kernel_module) {
+        return no_memory(resolver);
+    }
+    memcpy(resolver->kernel_module->build_id, build_id, sizeof build_id);
+    resolver->kernel_module->build_id_size = build_id_size;
+    return dumps_forget(resolver->dumps);
+}
+
 void resolver_rest(struct resolver *resolver)
 {
     objects_rest(resolver->objects);

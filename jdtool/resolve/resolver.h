@@ -92,6 +92,14 @@ void resolver_let_go(struct resolver *resolver, uint64_t time, bool keep);
  * which is most of what a run without end holds. */
 void resolver_rest(struct resolver *resolver);
 
+/*
+ * Nobody needs what samples pointed to until now: when enough has died, all that was made of
+ * samples (places, stacks, methods, modules) is thrown away and made anew as it is asked for,
+ * without what was of JVMs and files that are gone. Not together with resolver_codes. 0 or a
+ * negative errno after a message.
+ */
+int resolver_forget(struct resolver *resolver);
+
 /* Whether the process has a dump that may still grow. */
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid);
 

@@ -16,6 +16,22 @@
 /* Room for the name of a virtual thread, which journals cut (THREADS_TEXT_MAX). */
 #define VIRTUAL_NAME_MAX 2048
 
+/* Once so many JVMs are dead, or there are so many methods and twice as many as then, all that was
+ * made of samples is made anew. */
+#define DEAD_MAX    64
+#define METHODS_MAX (UINT32_C(1) << 17)
+
+/*
+ * What points to what:
+ *
+ *     place ──> location <── stack node ──> caller's node
+ *       │           └──> method, module, code
+ *       ├──> code source of a process ──> its pieces and codes ──> method, module
+ *       └──> object of a mapped file
+ *
+ * Sinks keep nodes' numbers and pointers to methods, modules and codes. So none of these goes while
+ * a sink may have one; resolver_forget throws all of them away together.
+ */
 struct resolver {
     struct perf_data *data;
     struct resolver_options options;
@@ -41,6 +57,7 @@ struct resolver {
     uint32_t given_sources; /* by resolver_codes: all stays of so many, */
     uint32_t *given;        /* and of each so many */
     uint32_t given_room;
+    uint32_t methods_then; /* how many there were some time after resolver_forget */
     uint64_t frames_cut;
     struct deopt_names deopts;
     char virtual_name[VIRTUAL_NAME_MAX]; /* of the thread that waits */

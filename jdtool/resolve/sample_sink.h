@@ -3,6 +3,7 @@
  * begin, sample, end; what it needs is in the sample, and it asks nobody.
  *
  *     begin            the recording is known: its events and clock; of a pipe not yet all else
+ *     before           the next sample is of that time: only for who can let go of earlier ones
  *     record, sample   by time, as far as memory allows (what came too late is counted); a sample
  *                      whose user part the kernel recorded late comes behind younger ones of other
  *                      threads
@@ -143,6 +144,12 @@ struct sample_sink_ops {
      * and features of a pipe) does not come. NULL: not wanted.
      */
     int (*record)(struct sample_sink *sink, const struct perf_record *record, bool superseded);
+    /*
+     * The next sample has that time, as a rule. Sets *holds where the sink still needs what samples
+     * pointed to until now; where no sink does, what of it is dead is freed, and numbers mean
+     * something else. NULL: it needs all until its end.
+     */
+    int (*before)(struct sample_sink *sink, uint64_t time, bool *holds);
     /* Before the first sample that could touch it. NULL: that of samples is enough. */
     int (*code)(struct sample_sink *sink, const struct resolved_code *code);
     int (*sample)(struct sample_sink *sink, const struct resolved_sample *sample);
