@@ -21,7 +21,7 @@ started() {
 
 # record PROFILE OPTION...: jdperf record, which may find that the profile is bad.
 record() {
-    "$jdperf" record -o "$scratch/$1" -e cpu-clock "${@:2}" >>"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
+    "$jdperf" record --sampler perf -o "$scratch/$1" -e cpu-clock "${@:2}" >>"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
         fail "$1: $(tail -n 5 "$scratch/err")"
 }
 

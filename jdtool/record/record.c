@@ -246,7 +246,7 @@ static int begin(struct recording *recording)
 {
     const struct record_options *options = recording->options;
     recording->has_terminal = tcgetattr(STDIN_FILENO, &recording->terminal) == 0;
-    if (waiting_start(&recording->waiting) ||
+    if (waiting_start(&recording->waiting) || (options->sampler == SAMPLER_PERF && perf_check()) ||
         (options->command[0] && command_check(options->command))) {
         return STATUS_FAILED;
     }

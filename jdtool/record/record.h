@@ -19,8 +19,8 @@ enum stacks {
 };
 
 enum sampler_kind {
-    SAMPLER_AUTO, /* perf */
-    SAMPLER_OWN,  /* sampler/, where it can what is asked for */
+    SAMPLER_AUTO, /* sampler/ where it can do what is asked for, else perf */
+    SAMPLER_OWN,  /* the same, and it is told why not */
     SAMPLER_PERF,
 };
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* What only perf has; NULL: nothing of it is asked for. */
@@ -42,15 +43,13 @@ static bool sampled_process(const struct recording *recording, pid_t *process)
 void recording_choose_sampler(struct recording *recording)
 {
     enum sampler_kind kind = recording->options->sampler;
-    const char *why = kind != SAMPLER_OWN ? "" : perf_alone(recording);
+    const char *why = kind == SAMPLER_PERF ? "" : perf_alone(recording);
     pid_t process = 0;
     if (!why) {
         size_t count = recording->has_target ? sampled_process(recording, &process) : 0;
         why = sampler_lacks(&process, count);
         if (why && kind == SAMPLER_AUTO && !recording->options->all) {
-            info_message("perf samples, which has too few samples of threads that live for "
-                         "milliseconds: %s",
-                         why);
+            info_message("threads that live for a few milliseconds have too few samples: %s", why);
         }
     }
     recording->own = !why;
@@ -81,6 +80,7 @@ static size_t buffer_bytes(const char *buffer)
 static int work(void *context)
 {
     struct recording *recording = context;
+    prctl(PR_SET_NAME, "jdperf-sampler");
     recording->sampler.begun = recording->perf.child_ack;
     recording->sampler.out = STDOUT_FILENO;
     return sampler_run(&recording->sampler) ? STATUS_FAILED : STATUS_DONE;

@@ -5,7 +5,7 @@
 fakes
 fake_perf
 
-run 1 "$JDPERF" record -- no-such-command
+run 1 "$JDPERF" record --sampler perf -- no-such-command
 says 'no such command'
 
 # No perf anywhere on PATH.
@@ -13,12 +13,12 @@ mkdir nothing
 for tool in bash sed head readlink env mktemp rm id dirname cat; do
     ln -s "$(command -v $tool)" nothing/
 done
-PATH=$PWD/nothing run 1 "$JDPERF" record -- true
+PATH=$PWD/nothing run 1 "$JDPERF" record --sampler perf -- true
 says 'failed to find perf: apt-get install linux-perf'
 
 # perf refused.
 FAKE_FAILURE='Error: Access to performance monitoring and observability operations is limited. No permission' \
-    run 1 "$JDPERF" record -o refused -- true
+    run 1 "$JDPERF" record --sampler perf -o refused -- true
 says 'perf cannot sample'
 says 'perf said:'
 [[ ! -e refused ]] || fail "a directory was left behind"
@@ -26,28 +26,28 @@ says 'perf said:'
 # No agent, no jdtool.
 mkdir nowhere
 ln -s "$JDAGENT_BUILD/jdtool" nowhere/
-JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" record -- true
+JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" record --sampler perf -- true
 says "failed to find the agent at $WORK/nowhere/libjdagent.so"
 rm nowhere/jdtool
-JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" record -- true
+JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" record --sampler perf -- true
 says "failed to find jdtool at $WORK/nowhere/jdtool"
 
 # The output directory.
-run 1 "$JDPERF" record -o no/such/place -- true
+run 1 "$JDPERF" record --sampler perf -o no/such/place -- true
 says 'directory no/such does not exist'
 mkdir mine
 echo precious >mine/file
-run 1 "$JDPERF" record -o mine -- true
+run 1 "$JDPERF" record --sampler perf -o mine -- true
 says 'is not a profile of jdperf'
 [[ $(<mine/file) == precious ]] || fail "somebody's file is gone"
 ln -s mine link
-run 1 "$JDPERF" record -o link -- true
-run 2 "$JDPERF" record -o a,b -- true
+run 1 "$JDPERF" record --sampler perf -o link -- true
+run 2 "$JDPERF" record --sampler perf -o a,b -- true
 says 'comma'
 [[ ! -e a,b ]] || fail "a,b was left behind"
 if part "a directory that is not writable" test "$EUID" != 0; then # root may write everywhere
     mkdir -m 0500 locked
-    run 1 "$JDPERF" record -o locked/dir -- true
+    run 1 "$JDPERF" record --sampler perf -o locked/dir -- true
     says 'is not writable'
 fi
 
@@ -65,39 +65,39 @@ for name in new// new2/. ./new3 ../beside/new4/ . ./ here here//; do
         rm -rf beside/new* beside/here
         mkdir -p beside/here
         (cd beside && [[ $name != . && $name != ./ ]] || cd beside/here
-            PERF=$perf "$JDPERF" record -o "$name" -e cpu-clock -- true) >output 2>&1 </dev/null || :
+            PERF=$perf "$JDPERF" record --sampler perf -o "$name" -e cpu-clock -- true) >output 2>&1 </dev/null || :
         [[ $(<beside/file) == precious ]] || fail "-o $name removed somebody's file"
     done
 done
-run 1 "$JDPERF" record -o beside -- true
-run 1 "$JDPERF" record -o beside/.. -- true
+run 1 "$JDPERF" record --sampler perf -o beside -- true
+run 1 "$JDPERF" record --sampler perf -o beside/.. -- true
 [[ $(<mine/file)$(<beside/file) == preciousprecious ]] || fail "somebody's file is gone"
 
 # An empty directory is taken, an earlier profile kept once.
 mkdir empty
-run 0 "$JDPERF" record -o empty -- true
+run 0 "$JDPERF" record --sampler perf -o empty -- true
 [[ $(stat -c %a empty) == 700 ]] || fail "the profile is open to others"
-run 0 "$JDPERF" record -o empty -- true
+run 0 "$JDPERF" record --sampler perf -o empty -- true
 says "the earlier profile is now $PWD/empty.old"
-run 0 "$JDPERF" record -o empty -- true
+run 0 "$JDPERF" record --sampler perf -o empty -- true
 # But not that of somebody else, who may put links into it.
 if part "another user's directory" is_root; then
     mkdir theirs
     chown 65534 theirs
-    run 1 "$JDPERF" record -o theirs -- true
+    run 1 "$JDPERF" record --sampler perf -o theirs -- true
     says "theirs is another user's directory"
     [[ $(stat -c '%u %a' theirs) == "65534 755" && -z $(ls theirs) ]] || fail "somebody's directory was taken over"
 fi
 # A recording that fails leaves both where they are.
 before=$(cat empty/profile empty.old/profile)
-FAKE_FAILURE='Error: no' run 1 "$JDPERF" record -o empty -e cpu-clock -- true
-PERF=perf.unwatched run 1 "$JDPERF" record -o empty -e cpu-clock -- true
+FAKE_FAILURE='Error: no' run 1 "$JDPERF" record --sampler perf -o empty -e cpu-clock -- true
+PERF=perf.unwatched run 1 "$JDPERF" record --sampler perf -o empty -e cpu-clock -- true
 [[ $(cat empty/profile empty.old/profile) == "$before" ]] || fail "a failed recording moved earlier ones"
 [[ -z $(find . -maxdepth 1 -name 'empty.old.*') ]] || fail "an earlier profile was left under another name"
 mkdir taken.old
 echo precious >taken.old/file
-run 0 "$JDPERF" record -o taken -- true
-run 1 "$JDPERF" record -o taken -- true
+run 0 "$JDPERF" record --sampler perf -o taken -- true
+run 1 "$JDPERF" record --sampler perf -o taken -- true
 says 'taken.old exists and is not a profile'
 [[ $(<taken.old/file) == precious ]] || fail "somebody's file is gone"
 
@@ -117,6 +117,6 @@ fake perf <<'END'
 while (($#)); do [[ $1 != -o ]] || echo data >"$2"; shift; done
 echo '1,,cycles,1,100,,' >&2
 END
-run 1 "$JDPERF" record -o dies -- touch ran
+run 1 "$JDPERF" record --sampler perf -o dies -- touch ran
 says 'perf said:'
 [[ ! -e ran ]] || fail "the command ran without perf watching it"

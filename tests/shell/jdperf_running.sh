@@ -142,7 +142,7 @@ says 'state=stopped'
 # Killed, jdperf leaves no perf behind, and no session for good.
 export WORK
 : >output
-"$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
+"$JDPERF" record --sampler perf -o k -p "$jvm" >output 2>&1 </dev/null &
 session=$!
 wait_until 60 recording grep -q 'recording' output
 recorder=$(pgrep -P "$session" -x perf)
@@ -166,7 +166,7 @@ wait_until 10 'end of the session' is_stopped
 "$JDPERF" record -o k -p "$jvm" >output 2>&1 </dev/null &
 session=$!
 wait_until 60 recording grep -q 'recording ' output
-guardian=$(pgrep -P "$session" -f 'live.* record')
+guardian=$(pgrep -P "$session" -x jdperf-guardian)
 run 0 "$JDPERF" clean
 says_not "/jdperf-$jvm."
 run 0 "$JDPERF" status "$jvm"
@@ -230,7 +230,7 @@ fake perf <<'END'
 [[ "$*" != *--control* ]] || { echo 'Error: Permission denied' >&2; exit 255; }
 while (($#)); do [[ $1 != -o ]] || echo data >"$2"; shift; done
 END
-run 1 "$JDPERF" record -o q -p "$jvm" -d 5
+run 1 "$JDPERF" record --sampler perf -o q -p "$jvm" -d 5
 rm "$WORK/bin/perf"
 run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
