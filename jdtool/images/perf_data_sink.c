@@ -261,8 +261,15 @@ static int put_kept(struct perf_data_sink *sink, const struct resolved_sample *s
         err = image_maps_touch_frames(sink->maps, images, sample->thread.pid, sample->time);
         sink->framed = location->code->module;
     }
-    for (uint64_t i = 1; i <= addresses[0] && !err; i++) {
-        err = put_ip(sink, addresses[i]);
+    uint64_t count = addresses[0];
+    while (!err && sink->chain_room - sink->chain_count < count) {
+        err = array_reserve(&sink->chain, sink->chain_room, &sink->chain_room, sizeof *sink->chain)
+                  ? no_memory(sink)
+                  : 0;
+    }
+    if (!err) {
+        memcpy(sink->chain + sink->chain_count, addresses + 1, count * sizeof *addresses);
+        sink->chain_count += (uint32_t)count;
     }
     return err;
 }
@@ -294,6 +301,34 @@ static int put_address(struct perf_data_sink *sink, const struct resolved_sample
     }
 }
 
+/*
+ * Puts the frames of as many addresses as are known and make one address each, which most are.
+ * How many that were; *at is then the node behind them.
+ */
+static uint64_t put_plain(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                          uint32_t *at, const uint64_t *ips, uint64_t count)
+{
+    const struct stack_node *nodes = sample->stacks->nodes;
+    const uint32_t *parts = sink->parts.list;
+    uint64_t *chain = sink->chain + sink->chain_count;
+    uint64_t room = sink->chain_room - sink->chain_count;
+    uint64_t i = 0;
+    for (; i < count && i < room && *at && ips[i] < PERF_CONTEXT_MAX; i++) {
+        const struct stack_node *node = &nodes[*at];
+        uint32_t part = parts[node->location];
+        if (part == PART_RECORDED) {
+            chain[i] = ips[i];
+        } else if (part == PART_OWN) {
+            chain[i] = location_own(node->at)->address;
+        } else {
+            break;
+        }
+        *at = node->caller;
+    }
+    sink->chain_count += (uint32_t)i;
+    return i;
+}
+
 /* Makes sink->chain. *leaf: the first that stands for the innermost user frame; 0: there is none.
  */
 static int make_chain(struct perf_data_sink *sink, const struct resolved_sample *sample,
@@ -323,6 +358,10 @@ static int make_chain(struct perf_data_sink *sink, const struct resolved_sample 
         if (is_user && !has_leaf && !err) {
             *leaf = sink->chain[at];
             has_leaf = true;
+        }
+        if (has_leaf && !err) {
+            i += put_plain(sink, sample, &next, recorded->chain + i + 1,
+                           recorded->chain_count - i - 1);
         }
     }
     if (unwound && !err) {

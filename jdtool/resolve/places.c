@@ -7,8 +7,9 @@
 #define PLACES_MAX     (UINT32_C(1) << 17)
 #define LINE_BYTES_MAX ((size_t)24 << 20)
 
-/* And with more than this the stacks are: these and their map fit into a processor's own cache. */
-#define NODES_MAX (UINT32_C(1) << 16)
+/* And with more than this the stacks are: these and their map fit into a processor's own cache. The
+ * last stack may go beyond it, and what is kept by node grows by doubling. */
+#define NODES_MAX ((UINT32_C(1) << 16) - 2048)
 
 #define PREFETCHED 32
 

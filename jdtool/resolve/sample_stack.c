@@ -186,8 +186,7 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
         return false;
     }
     uint32_t inner = (uint32_t)count - known->count;
-    uint32_t kernel = resolver->inner_count;
-    uint32_t lines = resolver->line_count;
+    uint32_t lines = 0;
     for (uint32_t at = 0; at < inner; at++) {
         if (pcs[at] >= PERF_CONTEXT_MAX) {
             known_stack_forget(known);
@@ -198,16 +197,15 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
     places_prefetch(resolver->places, process, pcs, inner);
     for (uint32_t at = 0; at < inner && places; at++) {
         places[at] = user_place(resolver, pcs[at], at > 0);
-        (void)add_user_place(resolver, places[at]);
+        lines += places[at]->line_count;
     }
-    if (places && !resolver->failed &&
+    if (places && !places_failed(resolver->places) &&
         known_stack_extend(known, places_stacks(resolver->places), places_version(resolver->places),
-                           pcs, places, inner, resolver->line_count - lines)) {
-        resolver->inner_count = kernel; /* the rest is in the nodes */
+                           pcs, places, inner, lines)) {
         use_known(resolver, known);
         return true;
     }
-    for (uint64_t at = inner; at < count; at++) { /* too deep to be kept */
+    for (uint64_t at = 0; at < count; at++) { /* too deep to be kept */
         (void)add_user_place(resolver, user_place(resolver, pcs[at], at > 0));
     }
     return true;

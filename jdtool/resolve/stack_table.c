@@ -150,9 +150,11 @@ uint32_t stack_table_node(struct stack_table *stacks, uint32_t caller, uint32_t 
 int stack_notes_follow(struct stack_notes *notes, uint64_t epoch, uint32_t count)
 {
     if (notes->epoch != epoch && notes->list) {
-        memset(notes->list, 0, notes->room * notes->element);
+        memset(notes->list, 0, notes->count * notes->element);
+        notes->count = 0;
     }
     notes->epoch = epoch;
+    notes->count = count > notes->count ? count : notes->count;
     if (count <= notes->room) {
         return 0;
     }

@@ -94,6 +94,7 @@ struct stack_notes {
     size_t element;
     uint64_t epoch; /* in which those numbers are */
     void *list;
+    uint32_t count; /* behind these all are zero */
     uint32_t room;
 };
 

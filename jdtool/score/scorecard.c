@@ -119,23 +119,20 @@ static bool is_of_program(const struct resolved_frame *frame)
 /* Counts a node's own frame, times 1 or -1: as the machine has it, inlined methods are part of the
  * frame behind them. */
 static void count_frame(struct scorecard_frames *frames, const struct resolved_frame *frame,
-                        uint32_t times)
+                        int times)
 {
     if (!is_of_program(frame)) {
         return;
     }
-    frames->all += times;
-    if (!is_generated(frame)) {
-        return;
-    }
-    frames->generated += times;
-    if (frame->unnamed != UNNAMED_NOT) {
-        frames->unnamed += times;
-    } else if (frame->kind == RESOLVED_INTERPRETED) {
-        bool named = is_named_interpreted(frame);
-        frames->interpreted += named ? times : 0;
-        frames->stubs += named ? 0 : times;
-    }
+    bool generated = is_generated(frame);
+    bool unnamed = generated && frame->unnamed != UNNAMED_NOT;
+    bool interpreted = generated && !unnamed && frame->kind == RESOLVED_INTERPRETED;
+    bool named = interpreted && is_named_interpreted(frame);
+    frames->all = (uint16_t)(frames->all + times);
+    frames->generated = (uint16_t)(frames->generated + (generated ? times : 0));
+    frames->unnamed = (uint16_t)(frames->unnamed + (unnamed ? times : 0));
+    frames->interpreted = (uint16_t)(frames->interpreted + (named ? times : 0));
+    frames->stubs = (uint16_t)(frames->stubs + (interpreted && !named ? times : 0));
 }
 
 /* What is at a node and outwards; counted once, for the nodes between it and one that was known.
@@ -157,7 +154,7 @@ static const struct scorecard_frames *frames_of(struct scorecard *scorecard,
     sum.is_known = true;
     for (uint32_t at = node; at != known; at = stacks->nodes[at].caller) {
         notes[at] = sum;
-        count_frame(&sum, location_own(stack_table_at(stacks, at)), -1U);
+        count_frame(&sum, location_own(stack_table_at(stacks, at)), -1);
     }
     return &notes[node];
 }

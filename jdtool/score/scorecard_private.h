@@ -32,11 +32,12 @@ struct scorecard_tally {
     uint64_t cpu_weight;       /* and nanoseconds */
 };
 
-/* The machine frames of the program from a stack's node on outwards. */
+/* The machine frames of the program from a stack's node on outwards: a record, or a copy of a
+ * stack, RESOLVED_FRAMES_MAX at most. */
 struct scorecard_frames {
-    uint32_t all : 31;
-    uint32_t is_known : 1;
-    uint32_t generated, unnamed, interpreted, stubs; /* of those */
+    uint16_t is_known;
+    uint16_t all;
+    uint16_t generated, unnamed, interpreted, stubs; /* of those */
 };
 
 /* Processes with a tally of their own; what more there are share one. */
