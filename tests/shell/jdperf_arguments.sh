@@ -8,6 +8,13 @@ says 'usage: jdperf'
 run 2 "$JDPERF"
 run 2 "$JDPERF" frobnicate
 says 'unknown verb: frobnicate'
+# What is said does not steer the terminal.
+run 2 "$JDPERF" $'frob\e[31m'
+says 'unknown verb: frob?[31m'
+run 0 "$JDPERF" --version
+says "jdperf $(sed -n 's/^JDPERF_VERSION=//p' "$SOURCE/scripts/jdperf.d/common.sh")"
+JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" jvms
+says "failed to find jdtool at $WORK/nowhere/jdtool"
 run 2 "$JDPERF" common
 run 2 "$JDPERF" ../jdperf
 
@@ -121,3 +128,22 @@ run 2 "$JDPERF" report other
 says 'is not a profile'
 run 2 "$JDPERF" annotate
 says 'which method'
+run 2 "$JDPERF" export other pprof --source-path "$WORK:$WORK/nowhere"
+says "no directory $WORK/nowhere"
+
+# A profile whose recording failed, one of which nothing is left but perf's result, and one that jdtool cannot read.
+echo jdperf-profile=1 >other/profile
+run 1 "$JDPERF" report other
+says 'has no perf.data: the recording failed'
+: >other/perf.jit.data
+run 1 "$JDPERF" flame other
+says 'has neither samples.saved nor perf.data'
+: >other/perf.data
+run 1 "$JDPERF" export other collapsed
+says 'failed to read'
+run 1 "$JDPERF" flame other -o "$WORK/nowhere/page.html"
+says "failed to write $WORK/nowhere/page.html: No such file"
+run 2 "$JDPERF" export other collapsed --from yesterday
+says 'yesterday'
+run 2 "$JDPERF" bundle other -o other.zip
+says 'unknown kind of file: other.zip'
