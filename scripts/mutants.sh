@@ -77,16 +77,16 @@ run_test() {
     local test=$1 directory=$2 jdk
     case $test in
     unit.*)
-        (cd "$build/tests" && ulimit -v 16000000 && timeout 120 "$directory/${test#unit.}")
+        (cd "$build/tests" && ulimit -v 16000000 && timeout -k 5 120 "$directory/${test#unit.}")
         ;;
     shell.*)
-        JDAGENT_SOURCE=$directory JDAGENT_BUILD=$directory/build timeout 600 \
+        JDAGENT_SOURCE=$directory JDAGENT_BUILD=$directory/build timeout -k 30 600 \
             "$directory/tests/shell/${test#shell.}.sh"
         ;;
     java.*)
         # The newest that is installed: no list of ours names it.
         jdk=$(printf '%s\n' /usr/lib/jvm/*/bin/javac | xargs -n 1 readlink -f | sort -uV | tail -n 1)
-        JDAGENT_SOURCE=$directory JDAGENT_BUILD=$directory/build timeout 900 \
+        JDAGENT_SOURCE=$directory JDAGENT_BUILD=$directory/build timeout -k 30 900 \
             bash "$directory/java-tests/${test#java.}.sh" "${jdk%/bin/javac}"
         ;;
     *)

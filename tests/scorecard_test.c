@@ -239,7 +239,12 @@ static void test_stacks_without_java_frames_count(void **state)
 {
     struct perf_file file = begin_recording(state);
     put_samples(&file, 151, CODE, true);
-    put_samples(&file, 121, LIBRARY + 0x10, false);
+    put_samples(&file, 100, LIBRARY + 0x10, false);
+    for (uint32_t i = 0; i < 21; i++) { /* the same while the kernel works for it */
+        uint64_t chain[] = {PERF_CONTEXT_KERNEL, UINT64_C(0xffffffff81000010), PERF_CONTEXT_USER,
+                            LIBRARY + 0x10};
+        put_sample(&file, PID, 1000400, chain, 4);
+    }
     const char *card = card_of(state, &file, NULL);
     assert_says(card, "\"verdict\": \"bad\"");
     assert_says(card, "55.5 % of the stacks reach their thread's root");
