@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # jdperf record with its own sampler, as by default: threads that live for 5 ms have the share of the samples that they have of the
 # processor, and all of their time is there, in a JVM that runs already, in one from its start, and in one that a shell
-# starts; frame pointers work; the whole machine can be sampled, and with CAP_PERFMON alone; what perf alone can is
+# starts; frame pointers work; the whole machine can be sampled, several JVMs, and with CAP_PERFMON alone; what perf alone can is
 # perf's, and said; killed, it leaves nothing behind.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
@@ -79,7 +79,8 @@ grep -q -- '--sampler own: .*; perf samples instead' "$scratch/err" || fail "not
 [ "$(grep -c 'perf samples instead' "$scratch/err")" = 1 ] || fail "it is said twice"
 
 # Not root: with CAP_PERFMON alone other processes' samples are dropped by us, which is said once.
-if part "a user with CAP_PERFMON" other_user_runs; then
+if part "a user with CAP_PERFMON" other_user_runs && part "a user with CAP_PERFMON" setpriv --reuid=65534 --regid=65534 \
+    --clear-groups --inh-caps=+perfmon --ambient-caps=+perfmon test -x "$jdtool" -a -r "$agent"; then
     mkdir -m 777 "$scratch/theirs"
     cp -r "$classes" "$scratch/theirs/classes"
     chmod -R a+rX "$scratch"
@@ -108,6 +109,43 @@ for process in "$pid" "$busy"; do
     grep -qw "$process" "$scratch/pids" || fail "-a: process $process is not in the profile"
 done
 
+# Several JVMs, by perf as well; the recording ends with the last of them.
+"${java[@]}" beside 1000000 second-of-$pid </dev/null >"$scratch/second" 2>&1 &
+second=$!
+children+=("$second")
+wait_for "$scratch/second" '^ready'
+# both PROFILE: both are in it, and their dumps.
+both() {
+    [ "$(find "$scratch/$1" -name 'jit-*.dump' | wc -l)" = 2 ] || fail "$1: not two dumps: $(ls "$scratch/$1")"
+    perf script -i "$scratch/$1/perf.jit.data" -F pid >"$scratch/pids" 2>/dev/null
+    for process in "$pid" "$second"; do
+        grep -qw "$process" "$scratch/pids" || fail "$1: process $process is not in the profile"
+    done
+}
+"$jdperf" record --sampler perf -o "$scratch/perfs" -e cpu-clock -F 499 -p "$pid,$second" -d 1 >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
+    fail "two by perf: $(tail -n 5 "$scratch/err")"
+both perfs
+rm "$scratch/err"
+"$jdperf" record -o "$scratch/matched" -e cpu-clock -F 499 --match "second-of-$pid" 2>"$scratch/err" &
+matched=$!
+"$jdperf" record -o "$scratch/two" -e cpu-clock -F 499 -p "second-of-$pid,$pid,$second" 2>"$scratch/two.err" &
+recorder=$!
+wait_for "$scratch/err" 'recording cpu-clock'
+wait_for "$scratch/two.err" 'recording cpu-clock'
+sleep 0.5 # to be sampled for
+kill "$second"
+wait "$matched" || fail "--match: $(tail -n 5 "$scratch/err")"
+kill -0 "$recorder" || fail "the recording ends with the first of two JVMs"
+kill "$pid"
+wait "$recorder" || fail "two: $(tail -n 5 "$scratch/two.err")"
+both two
+[ "$(sed -n 's/^pid=//p' "$scratch/matched/profile")" = "$second" ] || fail "--match took others: $(cat "$scratch/matched/profile")"
+
+rm -f "$scratch/program" "$scratch/err"
+"${java[@]}" beside 1000000 </dev/null >"$scratch/program" 2>&1 &
+pid=$!
+children+=("$pid")
+wait_for "$scratch/program" '^ready'
 "$jdperf" record -o "$scratch/killed" -e cpu-clock -p "$pid" 2>"$scratch/err" &
 recorder=$!
 wait_for "$scratch/err" 'recording cpu-clock'

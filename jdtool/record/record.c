@@ -1,5 +1,6 @@
 #include "jdtool/record/recording.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/ask.h"
@@ -38,17 +39,91 @@ static int check_agent(void)
     return STATUS_DONE;
 }
 
-static int find_jvm(struct recording *recording)
+static bool is_among(const struct recording *recording, pid_t pid)
 {
-    const char *word = recording->options->jvm;
-    if (!word) {
-        return STATUS_DONE;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        if (recording->jvms[i].target.process.pid == pid) {
+            return true;
+        }
     }
-    if (target_find(&recording->target, word, &recording->waiting)) {
+    return false;
+}
+
+static int find_jvm(struct recording *recording, const char *word)
+{
+    struct target target;
+    if (array_reserve(&recording->jvms, recording->jvm_count, &recording->jvm_room,
+                      sizeof *recording->jvms)) {
+        error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
-    recording->has_target = true;
-    return ask_prepare(&recording->target) ? STATUS_FAILED : STATUS_DONE;
+    if (target_find(&target, word, &recording->waiting)) {
+        return STATUS_FAILED;
+    }
+    if (is_among(recording, target.process.pid)) {
+        target_close(&target);
+        return STATUS_DONE;
+    }
+    recording->jvms[recording->jvm_count++] = (struct recorded_jvm){
+        .target = target, .joining = NO_JOINING, .guardian = {.ours = -1, .child = NO_CHILD}};
+    return ask_prepare(&target) ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* Of -p: "4711,shop". */
+static int find_named(struct recording *recording)
+{
+    char *words = strdup(recording->options->jvm);
+    char *rest = words;
+    int status = words ? STATUS_DONE : STATUS_FAILED;
+    while (!status && rest) {
+        status = find_jvm(recording, strsep(&rest, ","));
+    }
+    free(words);
+    return status;
+}
+
+struct match {
+    struct recording *recording;
+    uint32_t refused;
+};
+
+/* One that cannot be attached to has said why, and is left out. */
+static bool take_match(void *context, pid_t pid, const char *name)
+{
+    struct match *match = context;
+    char word[16];
+    snprintf(word, sizeof word, "%d", (int)pid);
+    if (strstr(name, match->recording->options->match)) {
+        match->refused += find_jvm(match->recording, word) != STATUS_DONE;
+    }
+    return !match->recording->waiting.ended_by;
+}
+
+static int find_jvms(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    struct match match = {.recording = recording};
+    if (options->jvm) {
+        return find_named(recording);
+    }
+    if (options->match) {
+        target_walk(take_match, &match);
+    }
+    if (options->match && !recording->jvm_count && !match.refused) {
+        error_message("no JVM's name contains '%s' (jdperf jvms lists them)", options->match);
+    }
+    return options->match && !recording->jvm_count ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* What the agent reports is found by the place of its file, and that of libjvm.so: of one JVM. */
+static int check_events(const struct recording *recording)
+{
+    if (recording->jvm_count > 1 && !event_list_is_empty(&recording->events)) {
+        error_message("record: events beside the samples are recorded of one JVM at a time: name "
+                      "one with -p, or use -a");
+        return STATUS_USAGE;
+    }
+    return STATUS_DONE;
 }
 
 static int create_profile(struct recording *recording)
@@ -56,8 +131,10 @@ static int create_profile(struct recording *recording)
     const struct record_options *options = recording->options;
     struct profile_dir *profile = &recording->profile;
     char number[16];
+    char *pids = recording_pids(recording);
     int status = profile_create(profile, &recording->guardian.shared->profile, options->out);
     if (status) {
+        free(pids);
         return status;
     }
     char *command = quoted_command(options->command);
@@ -66,10 +143,10 @@ static int create_profile(struct recording *recording)
     err = err ? err : profile_set(profile, "event", recording->event);
     err = err ? err : profile_set(profile, "frequency", options->period ? "" : number);
     err = err ? err : profile_set(profile, "stacks", recording_stacks(recording));
-    if (recording->has_target) {
-        snprintf(number, sizeof number, "%d", (int)recording->target.process.pid);
-        err = err ? err : profile_set(profile, "pid", number);
+    if (recording->jvm_count) {
+        err = err ? err : profile_set(profile, "pid", pids ? pids : "");
     }
+    free(pids);
     free(command);
     if (err) {
         error_message("failed to write into %s: %s", profile->path, strerror(-err));
@@ -85,7 +162,7 @@ static void agent_options(const struct recording *recording, char *text, size_t 
     char duration[48] = "";
     char events[160];
     /* The agent would go on for the command's whole life. */
-    if (recording->options->duration && !recording->has_target) {
+    if (recording->options->duration && !recording->jvm_count) {
         snprintf(duration, sizeof duration, ",duration=%u", recording->options->duration + 2);
     }
     event_list_agent_options(&recording->events, recording->options, events, sizeof events);
@@ -94,11 +171,17 @@ static void agent_options(const struct recording *recording, char *text, size_t 
              recording->piped ? ",lines=tree" : "", events, duration);
 }
 
-static int attach(struct recording *recording)
+static struct guardian *guardian_of(struct recording *recording, struct recorded_jvm *jvm)
+{
+    return jvm == recording->jvms ? &recording->guardian : &jvm->guardian;
+}
+
+static int attach(struct recording *recording, struct recorded_jvm *jvm)
 {
     char more[300];
-    if (!recording->has_target) {
-        return STATUS_DONE;
+    struct guardian *guardian = guardian_of(recording, jvm);
+    if (!guardian->shared && guard_start(guardian, &jvm->target)) {
+        return STATUS_FAILED;
     }
     agent_options(recording, more, sizeof more);
     const struct joining_options options = {
@@ -106,45 +189,40 @@ static int attach(struct recording *recording)
         .agent_options = recording->options->agent_options,
         .more = more,
     };
-    int err = joining_start(&recording->joining, &recording->target, &recording->waiting,
-                            recording->guardian.shared, &options);
-    if (!err && recording->joining.joined && recording->options->threads) {
+    int err =
+        joining_start(&jvm->joining, &jvm->target, &recording->waiting, guardian->shared, &options);
+    if (!err && jvm->joining.joined && recording->options->threads) {
         error_message("--threads: the running session may lack it");
     }
     struct event_list *events = &recording->events;
-    if (!err && recording->joining.joined && events->log) {
+    if (!err && jvm->joining.joined && events->log) {
         error_message("--timeline: the running session may lack the JVM's log");
     }
-    if (!err && recording->joining.joined &&
-        (events->alloc || events->locks || events->virtual_waits)) {
+    if (!err && jvm->joining.joined && (events->alloc || events->locks || events->virtual_waits)) {
         error_message("--alloc, --locks, --off-cpu of virtual threads: the running session lacks "
                       "them; left out. Run jdperf stop %d, then record again",
-                      (int)recording->target.process.pid);
+                      (int)jvm->target.process.pid);
         events->alloc = events->locks = events->virtual_waits = false;
     }
     return err ? STATUS_FAILED : STATUS_DONE;
 }
 
 /* Leaves the session and brings its files into the profile. */
-static int detach(struct recording *recording)
+static int detach(const struct recording *recording, struct recorded_jvm *jvm)
 {
     char dump[PATH_MAX];
-    if (!recording->has_target) {
-        return STATUS_DONE;
-    }
-    bool lives = process_lives(&recording->target.process);
-    if (lives && recording->joining.joined && !target_dump(&recording->target, dump)) {
+    bool lives = process_lives(&jvm->target.process);
+    if (lives && jvm->joining.joined && !target_dump(&jvm->target, dump)) {
         info_message("the session ended before the recording did: later code has no name");
     }
-    fetch_find_rest(&recording->joining.fetch);
-    if (session_leave(&recording->joining.session)) {
+    fetch_find_rest(&jvm->joining.fetch);
+    if (session_leave(&jvm->joining.session)) {
         info_message("continuing with the existing dump");
     }
     /* Others may use the session still: it then writes on, but not into this profile. */
-    bool writes_on =
-        process_lives(&recording->target.process) && target_dump(&recording->target, dump);
-    return fetch_copy(&recording->joining.fetch, recording->profile.path, writes_on) ? STATUS_FAILED
-                                                                                     : STATUS_DONE;
+    bool writes_on = process_lives(&jvm->target.process) && target_dump(&jvm->target, dump);
+    return fetch_copy(&jvm->joining.fetch, recording->profile.path, writes_on) ? STATUS_FAILED
+                                                                               : STATUS_DONE;
 }
 
 /* ---- While it records ---- */
@@ -167,25 +245,51 @@ static void start_clocks(struct recording *recording)
     }
     clocks_start(&recording->clocks, recording->profile.path, recording->command.child.pid,
                  options->all);
-    if (recording->has_target) {
-        clocks_add(&recording->clocks, recording->target.process.pid);
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        clocks_add(&recording->clocks, recording->jvms[i].target.process.pid);
     }
 }
 
-/* Whichever ends first ends the recording: perf, the command, the JVM, the naming, the time, a
+/* Those that have ended are not waited for any more. Whether all have. */
+static bool jvms_ended(const struct recording *recording, struct pollfd *theirs)
+{
+    uint32_t ended = 0;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        if (!process_lives(&recording->jvms[i].target.process)) {
+            theirs[i].fd = -1;
+        }
+        ended += theirs[i].fd < 0;
+    }
+    return recording->jvm_count > 0 && ended == recording->jvm_count;
+}
+
+/* Whichever ends first ends the recording: perf, the command, the JVMs, the naming, the time, a
  * signal. */
 static void wait_for_the_end(struct recording *recording)
 {
     int64_t deadline = recording->options->duration
                            ? deadline_in((int64_t)recording->options->duration * 1000)
                            : NO_DEADLINE;
-    struct pollfd ends[] = {
-        {.fd = recording->perf.child.pidfd, .events = POLLIN},
-        {.fd = recording->command.child.pidfd, .events = POLLIN},
-        {.fd = recording->has_target ? recording->target.process.pidfd : -1, .events = POLLIN},
-        {.fd = recording->naming.child.pidfd, .events = POLLIN},
-    };
-    if (clocks_wait(&recording->clocks, &recording->waiting, ends, 4, deadline) == -EINTR) {
+    enum { OURS = 3 };
+    uint32_t count = OURS + recording->jvm_count;
+    struct pollfd *ends = calloc(count, sizeof *ends);
+    if (!ends) {
+        return; /* and the recording ends at once */
+    }
+    ends[0].fd = recording->perf.child.pidfd;
+    ends[1].fd = recording->command.child.pidfd;
+    ends[2].fd = recording->naming.child.pidfd;
+    for (uint32_t i = 0; i < count; i++) {
+        ends[i].fd = i < OURS ? ends[i].fd : recording->jvms[i - OURS].target.process.pidfd;
+        ends[i].events = POLLIN;
+    }
+    int err;
+    do {
+        err = clocks_wait(&recording->clocks, &recording->waiting, ends, count, deadline);
+    } while (!err && !ends[0].revents && !ends[1].revents && !ends[2].revents &&
+             !jvms_ended(recording, ends + OURS));
+    free(ends);
+    if (err == -EINTR) {
         take_signal(recording);
         info_message(recording->interrupted ? "interrupted: the profile ends here"
                                             : "ended by a signal: the profile ends here");
@@ -251,12 +355,16 @@ static int begin(struct recording *recording)
         return STATUS_FAILED;
     }
     int status = check_agent();
-    status = status ? status : find_jvm(recording);
+    status = status ? status : find_jvms(recording);
     if (status) {
         return status;
     }
     choose_stacks(recording);
     event_list_choose(&recording->events, options);
+    status = check_events(recording);
+    if (status) {
+        return status;
+    }
     recording->event = perf_choose_event(options->event);
     if (!recording->event) {
         return STATUS_FAILED;
@@ -266,7 +374,7 @@ static int begin(struct recording *recording)
         perf_tell_of_kernel();
     }
     if ((!recording->own && perf_check()) ||
-        guard_start(&recording->guardian, recording->has_target ? &recording->target : NULL)) {
+        guard_start(&recording->guardian, recording->jvm_count ? &recording->jvms->target : NULL)) {
         return STATUS_FAILED;
     }
     status = create_profile(recording);
@@ -274,7 +382,9 @@ static int begin(struct recording *recording)
         recording_estimate(recording);
         status = start_command(recording);
     }
-    status = status ? status : attach(recording);
+    for (uint32_t i = 0; i < recording->jvm_count && !status; i++) {
+        status = attach(recording, &recording->jvms[i]);
+    }
     if (!status && options->all) {
         machine_look(&recording->machine, recording->profile.path);
     }
@@ -301,8 +411,10 @@ static int run(struct recording *recording)
     perf_stop_sampling(&recording->perf, &recording->waiting);
     clocks_finish(&recording->clocks);
     status = recording_end_perf(recording);
-    int fetched = detach(recording);
-    status = status ? status : fetched;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        int fetched = detach(recording, &recording->jvms[i]);
+        status = status ? status : fetched;
+    }
     if (recording->options->all) {
         machine_look(&recording->machine, recording->profile.path);
         machine_fetch(&recording->machine, recording->profile.path);
@@ -327,17 +439,22 @@ static void clean_up(struct recording *recording)
     }
     naming_abort(&recording->naming);
     command_free(&recording->command);
-    if (recording->has_target) {
-        (void)session_leave(&recording->joining.session);
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        (void)session_leave(&recording->jvms[i].joining.session);
     }
     if (recording->guardian.shared) {
         profile_undo(&recording->guardian.shared->profile);
     }
     guard_end(&recording->guardian);
-    fetch_close(&recording->joining.fetch);
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        guard_end(&recording->jvms[i].guardian);
+        fetch_close(&recording->jvms[i].joining.fetch);
+        target_close(&recording->jvms[i].target);
+    }
+    free(recording->jvms);
+    free(recording->sampled);
     machine_free(&recording->machine);
     clocks_free(&recording->clocks);
-    target_close(&recording->target);
     free(recording->event);
     /* A command that was ended may have left the terminal without echo. */
     if (recording->has_terminal && recording->waiting.ended_by) {
@@ -353,8 +470,6 @@ int record(const struct record_options *options)
         return STATUS_FAILED;
     }
     recording->options = options;
-    recording->target = NO_TARGET;
-    recording->joining = NO_JOINING;
     recording->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
     recording->command = (struct command){.child = NO_CHILD, .go = -1};
     recording->naming = NO_NAMING;

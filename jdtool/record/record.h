@@ -30,7 +30,8 @@ struct record_options {
     unsigned frequency; /* Hz, 0: what fits */
     const char *period; /* instead; NULL: none */
     const char *event;  /* NULL: what the machine has */
-    const char *jvm;    /* of -p, NULL: none */
+    const char *jvm;    /* of -p: one, or several with commas between; NULL: none */
+    const char *match;  /* all JVMs whose name contains it; NULL: none */
     bool all;
     enum stacks stacks;
     enum sampler_kind sampler;

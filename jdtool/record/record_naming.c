@@ -42,9 +42,7 @@ char *quoted_command(char *const *words)
 int recording_start_naming(struct recording *recording, int *out)
 {
     int ends[2];
-    char dump[128];
-    const char *dumps[] = {dump};
-    const struct fetch *fetch = &recording->joining.fetch;
+    uint32_t count = recording->jvm_count;
     if (!recording->piped) {
         return STATUS_DONE;
     }
@@ -53,17 +51,36 @@ int recording_start_naming(struct recording *recording, int *out)
         return STATUS_FAILED;
     }
     (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* as much as anybody may have */
-    snprintf(dump, sizeof dump, "/proc/self/fd/%d/%s", fetch->directory, fetch->name);
+    char **dumps = calloc(count + 1, sizeof *dumps);
+    int *keep = calloc(count + 1, sizeof *keep);
+    int err = dumps && keep ? 0 : -ENOMEM;
+    uint32_t dump_count = 0;
+    for (uint32_t i = 0; i < count && !err; i++) {
+        const struct fetch *fetch = &recording->jvms[i].joining.fetch;
+        if (fetch->dump >= 0) {
+            keep[dump_count] = fetch->directory;
+            err = asprintf(&dumps[dump_count], "/proc/self/fd/%d/%s", fetch->directory,
+                           fetch->name) < 0
+                      ? -ENOMEM
+                      : 0;
+            dump_count += !err;
+        }
+    }
     struct naming_options options = {
         .profile = recording->profile.path,
         .in = ends[0],
-        .dumps = dumps,
-        .dump_count = fetch->dump >= 0,
-        .keep = &fetch->directory,
-        .keep_count = fetch->dump >= 0,
+        .dumps = (const char *const *)dumps,
+        .dump_count = dump_count,
+        .keep = keep,
+        .keep_count = dump_count,
         .more = recording->options->inject_options,
     };
-    int err = naming_start(&recording->naming, &options);
+    err = err ? err : naming_start(&recording->naming, &options);
+    for (uint32_t i = 0; i < dump_count; i++) {
+        free(dumps[i]);
+    }
+    free(dumps);
+    free(keep);
     close(ends[0]);
     recording->pipe_end = *out = ends[1];
     return err ? STATUS_FAILED : STATUS_DONE;

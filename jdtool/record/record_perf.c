@@ -80,14 +80,15 @@ void recording_define_probes(struct recording *recording)
     if (event_list_is_empty(events)) {
         return;
     }
-    if (recording->has_target) {
-        files.root = recording->target.root;
-        if (target_agent(&recording->target, agent)) {
-            bool gone = target_agent_gone(&recording->target, agent, mapped);
+    if (recording->jvm_count) { /* one: several have no such events */
+        const struct target *target = &recording->jvms->target;
+        files.root = target->root;
+        if (target_agent(target, agent)) {
+            bool gone = target_agent_gone(target, agent, mapped);
             files.agent = gone ? mapped : agent;
             files.agent_root = gone ? -1 : files.root;
         }
-        found = target_libjvm(&recording->target, libjvm);
+        found = target_libjvm(target, libjvm);
     } else {
         found = command_libjvm(recording->options->command, libjvm);
     }
@@ -101,6 +102,23 @@ void recording_define_probes(struct recording *recording)
     memcpy(shared->probes, events->group, sizeof shared->probes);
     atomic_store(&shared->has_probes, true);
     event_list_define(events, &files);
+}
+
+char *recording_pids(const struct recording *recording)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    for (uint32_t i = 0; i < recording->jvm_count && out; i++) {
+        fprintf(out, "%s%d", i ? "," : "", (int)recording->jvms[i].target.process.pid);
+    }
+    if (out && !recording->jvm_count) {
+        fprintf(out, "%d", (int)recording->command.child.pid);
+    }
+    if (out) {
+        fclose(out);
+    }
+    return text;
 }
 
 static void perf_arguments(struct recording *recording)
@@ -121,14 +139,14 @@ static void perf_arguments(struct recording *recording)
          * others' recordings. Files are read while they are mapped, and known by their inodes. */
         perf_add(perf, "--buildid-mmap", NULL);
     }
-    pid_t pid =
-        recording->has_target ? recording->target.process.pid : recording->command.child.pid;
-    snprintf(text, sizeof text, "%d", (int)pid);
+    char *pids = recording_pids(recording);
+    perf->failed |= !pids;
     if (options->all) {
         perf_add(perf, "-a", NULL);
     } else {
-        perf_add(perf, PERF_OF_TASKS, "-p", text, NULL);
+        perf_add(perf, PERF_OF_TASKS, "-p", pids ? pids : "", NULL);
     }
+    free(pids);
     perf_add(perf, "--proc-map-timeout", PERF_MAPS_TIMEOUT, NULL);
     if (options->stacks == STACKS_FP) {
         perf_add(perf, "--call-graph", "fp", NULL);
@@ -137,8 +155,11 @@ static void perf_arguments(struct recording *recording)
         snprintf(text, sizeof text, "dwarf,%u", options->stack_size);
         perf_add(perf, "--call-graph", text, NULL);
     }
-    if (recording->copied && !recording->piped && recording->has_target &&
-        !recording->target.same_files) {
+    bool others_files = false;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        others_files |= !recording->jvms[i].target.same_files;
+    }
+    if (recording->copied && !recording->piped && others_files) {
         /* Stacks lead through files that no sample hits, and a container's are gone with it. */
         perf_add(perf, "--buildid-all", NULL);
     }
@@ -189,9 +210,10 @@ static int start_perf(struct recording *recording, int out)
     if (err) {
         perf_end(&recording->perf, &recording->waiting);
         char *words = perf_words(recording->perf.says);
-        if (recording->has_target && !process_lives(&recording->target.process)) {
-            error_message("process %d has ended before the recording began",
-                          (int)recording->target.process.pid);
+        const struct live_process *process =
+            recording->jvm_count ? &recording->jvms->target.process : NULL;
+        if (process && !process_lives(process)) {
+            error_message("process %d has ended before the recording began", (int)process->pid);
         } else {
             status = perf_explain_failure(words, recording->event);
         }

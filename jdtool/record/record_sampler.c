@@ -32,22 +32,30 @@ static const char *perf_alone(const struct recording *recording)
     return NULL;
 }
 
-/* Whom our own sampler looks at: the JVM that runs already, or the command, which may not run yet;
- * none of -a. */
-static bool sampled_process(const struct recording *recording, pid_t *process)
+/* Whom our own sampler looks at: the JVMs that run already, or the command, which may not run yet;
+ * of -a nobody. Returns how many; *list is NULL without memory. */
+static size_t sampled_processes(const struct recording *recording, pid_t **list)
 {
-    *process = recording->has_target ? recording->target.process.pid : recording->command.child.pid;
-    return !recording->options->all;
+    size_t count = 0;
+    *list = calloc(recording->jvm_count + 1, sizeof **list);
+    for (uint32_t i = 0; i < recording->jvm_count && *list; i++) {
+        (*list)[count++] = recording->jvms[i].target.process.pid;
+    }
+    if (*list && !recording->options->all && recording->command.child.pid) {
+        (*list)[count++] = recording->command.child.pid;
+    }
+    return count;
 }
 
 void recording_choose_sampler(struct recording *recording)
 {
     enum sampler_kind kind = recording->options->sampler;
     const char *why = kind == SAMPLER_PERF ? "" : perf_alone(recording);
-    pid_t process = 0;
     if (!why) {
-        size_t count = recording->has_target ? sampled_process(recording, &process) : 0;
-        why = sampler_lacks(&process, count);
+        pid_t *processes;
+        size_t count = sampled_processes(recording, &processes);
+        why = processes ? sampler_lacks(processes, count) : "there is no memory";
+        free(processes);
         if (why && kind == SAMPLER_AUTO && !recording->options->all) {
             info_message("threads that live for a few milliseconds have too few samples: %s", why);
         }
@@ -113,10 +121,14 @@ int recording_start_sampler(struct recording *recording, int out)
     static char *const words[] = {program, verb, NULL};
     const struct record_options *options = recording->options;
     struct perf_run *perf = &recording->perf;
-    bool has_one = sampled_process(recording, &recording->sampled);
+    size_t count = sampled_processes(recording, &recording->sampled);
+    if (!recording->sampled) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
     recording->sampler = (struct sampler_options){
-        .processes = has_one ? &recording->sampled : NULL,
-        .process_count = has_one,
+        .processes = options->all ? NULL : recording->sampled,
+        .process_count = count,
         .counts_cycles = strcmp(recording->event, "cycles") == 0,
         .frequency = recording->frequency,
         .stack_size = recording->copied ? options->stack_size : 0,

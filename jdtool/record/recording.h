@@ -20,14 +20,20 @@
 #include <stdbool.h>
 #include <termios.h>
 
+/* One that runs already. */
+struct recorded_jvm {
+    struct target target;
+    struct joining joining;
+    struct guardian guardian; /* of its session, but of the first JVM's */
+};
+
 struct recording {
     const struct record_options *options;
     struct waiting waiting;
-    struct target target;
-    bool has_target;
-    struct guardian guardian;
+    struct recorded_jvm *jvms; /* of -p and --match; NULL: none */
+    uint32_t jvm_count, jvm_room;
+    struct guardian guardian; /* of the profile, the probes, and the first JVM's session */
     struct profile_dir profile;
-    struct joining joining;
     struct machine machine; /* of -a */
     char *event;
     bool copied;   /* stacks are copied */
@@ -37,7 +43,7 @@ struct recording {
     struct event_list events; /* beside that one */
     struct perf_run perf;
     struct sampler_options sampler; /* of our own */
-    pid_t sampled;                  /* by it */
+    pid_t *sampled;                 /* by it */
     bool own;                       /* which is at work, in the place of perf */
     struct command command;
     struct naming naming;
@@ -81,6 +87,10 @@ int recording_start_naming(struct recording *recording, int *out);
 
 /* Has what was recorded named, and says where to look at it. An exit status of naming_finish. */
 int recording_name(struct recording *recording);
+
+/* The JVMs that run already, "4711,4712", or the command; for the caller to free; NULL: no memory.
+ */
+char *recording_pids(const struct recording *recording);
 
 /* Words as a shell would take them, for the caller to free; NULL: no memory. */
 char *quoted_command(char *const *words);

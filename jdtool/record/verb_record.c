@@ -70,6 +70,7 @@ static const struct option ours[] = {
     {"off-cpu", no_argument, NULL, 'O'},          {"wakers", no_argument, NULL, 'w'},
     {"timeline", optional_argument, NULL, 'T'},   {"export", required_argument, NULL, 'E'},
     {"threads", no_argument, NULL, 'H'},          {"sampler", required_argument, NULL, 'B'},
+    {"match", required_argument, NULL, 'Y'},
 };
 #define OURS_COUNT (sizeof ours / sizeof *ours)
 
@@ -303,6 +304,9 @@ static int take(struct parse *parse, int letter, int index)
     case 'p':
         options->jvm = optarg;
         return STATUS_DONE;
+    case 'Y':
+        options->match = optarg;
+        return STATUS_DONE;
     case 'a':
         options->all = true;
         return STATUS_DONE;
@@ -387,12 +391,15 @@ static int parse_all(struct parse *parse, int argc, char **argv)
 static int check_together(const struct parse *parse)
 {
     const struct record_options *options = &parse->options;
-    if (!options->command[0] && !options->all && !options->jvm) {
-        return live_wrong_usage(parse->verb, "nothing to record: give a command, -p PID or -a", "",
-                                "");
+    if (!options->command[0] && !options->all && !options->jvm && !options->match) {
+        return live_wrong_usage(
+            parse->verb, "nothing to record: give a command, -p PID, --match NAME or -a", "", "");
     }
-    if (options->jvm && (options->command[0] || options->all)) {
-        return live_wrong_usage(parse->verb, "-p excludes a command and -a", "", "");
+    if (options->jvm && (options->command[0] || options->all || options->match)) {
+        return live_wrong_usage(parse->verb, "-p excludes a command, --match and -a", "", "");
+    }
+    if (options->match && (options->command[0] || options->all)) {
+        return live_wrong_usage(parse->verb, "--match excludes a command and -a", "", "");
     }
     if (options->wakers && !options->off_cpu) {
         return live_wrong_usage(parse->verb, "--wakers needs --off-cpu", "", "");
@@ -446,7 +453,7 @@ const struct live_verb live_record = {
     .run = run,
     .hint = " (jdperf record --help lists them)",
     .help = "usage: jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]\n"
-            "       jdperf record [OPTION…] -p PID [-d TIME]\n"
+            "       jdperf record [OPTION…] -p PID[,PID…] | --match NAME [-d TIME]\n"
             "       jdperf record [OPTION…] -a [-d TIME]\n"
             "\n"
             "Profiles COMMAND or a running JVM, names the generated code, and says how\n"
@@ -477,7 +484,8 @@ const struct live_verb live_record = {
             "      --timeline[=parks]  also record what the JVM does: pauses, VM operations,\n"
             "                      compilations, deoptimisations, threads (and each park); see\n"
             "                      jdperf timeline; without root only pauses\n"
-            "  -p, --pid PID       profile a running JVM\n"
+            "  -p, --pid PID[,PID…]  profile running JVMs\n"
+            "      --match NAME    the same of all whose main class or arguments contain NAME\n"
             "  -a, --all           the whole machine; JVMs need the agent (jdperf attach PID)\n"
             "      --stacks KIND   auto (default) and dwarf: copy stacks and unwind them as they\n"
             "                      arrive; fp: follow frame pointers, which a JVM started by\n"
