@@ -10,7 +10,10 @@
 #include <string.h>
 #include <zlib.h>
 
-#define BUFFER_SIZE ((size_t)64 * 1024)
+/* Gathered before it is packed, and without packing: as much as an output_file writes at once
+ * without a copy. */
+#define GZIP_SIZE   ((size_t)64 * 1024)
+#define BUFFER_SIZE ((size_t)256 * 1024)
 
 /*
  * Exports are repetitive: level 4 makes a Firefox profile 7 % smaller than level 2 does, and takes
@@ -20,17 +23,17 @@
 #define GZIP_WINDOW (15 + 16) /* zlib: the largest window, and gzip's header */
 
 struct packed_output {
-    struct output_file *file; /* NULL: memory or standard output */
+    struct packed_buffer free; /* the first member */
+    struct output_file *file;  /* NULL: memory or standard output */
     bool is_memory;
     uint8_t *memory;
     size_t memory_size, memory_room;
     bool gzip;
     z_stream zip;
     int error; /* the first one, negative errno */
-    uint64_t put;
-    size_t used;
+    uint64_t flushed;
     uint8_t buffer[BUFFER_SIZE];
-    uint8_t packed[BUFFER_SIZE];
+    uint8_t packed[GZIP_SIZE];
 };
 
 static int start(const char *path, bool gzip, struct packed_output **out)
@@ -41,6 +44,8 @@ static int start(const char *path, bool gzip, struct packed_output **out)
         return -ENOMEM;
     }
     memset(output, 0, offsetof(struct packed_output, buffer));
+    output->free =
+        (struct packed_buffer){output->buffer, output->buffer + (gzip ? GZIP_SIZE : BUFFER_SIZE)};
     output->gzip = gzip;
     if (gzip && deflateInit2(&output->zip, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8,
                              Z_DEFAULT_STRATEGY) != Z_OK) {
@@ -114,16 +119,23 @@ static void deliver(struct packed_output *output, const uint8_t *bytes, size_t s
     }
 }
 
+static size_t used_of(const struct packed_output *output)
+{
+    return (size_t)(output->free.at - output->buffer);
+}
+
 /* Lets everything that was gathered go; last: and what gzip has to say at its end. */
 static void flush(struct packed_output *output, bool last)
 {
+    size_t used = used_of(output);
+    output->flushed += used;
+    output->free.at = output->buffer;
     if (!output->gzip) {
-        deliver(output, output->buffer, output->used);
-        output->used = 0;
+        deliver(output, output->buffer, used);
         return;
     }
     output->zip.next_in = output->buffer;
-    output->zip.avail_in = (uInt)output->used;
+    output->zip.avail_in = (uInt)used;
     int status;
     do {
         output->zip.next_out = output->packed;
@@ -135,21 +147,19 @@ static void flush(struct packed_output *output, bool last)
         }
         deliver(output, output->packed, sizeof output->packed - output->zip.avail_out);
     } while (output->zip.avail_out == 0 || (last && status != Z_STREAM_END));
-    output->used = 0;
 }
 
-void packed_output_put(struct packed_output *output, const void *bytes, size_t size)
+void packed_output_overflow(struct packed_output *output, const void *bytes, size_t size)
 {
     const uint8_t *from = bytes;
-    output->put += size;
     while (size > 0) {
-        size_t fits = BUFFER_SIZE - output->used;
+        size_t fits = (size_t)(output->free.end - output->free.at);
         size_t n = size < fits ? size : fits;
-        memcpy(output->buffer + output->used, from, n);
-        output->used += n;
+        memcpy(output->free.at, from, n);
+        output->free.at += n;
         from += n;
         size -= n;
-        if (output->used == BUFFER_SIZE) {
+        if (output->free.at == output->free.end) {
             flush(output, false);
         }
     }
@@ -176,7 +186,7 @@ void packed_output_printf(struct packed_output *output, const char *format, ...)
 
 uint64_t packed_output_size(const struct packed_output *output)
 {
-    return output->put;
+    return output->flushed + used_of(output);
 }
 
 static void release(struct packed_output *output)

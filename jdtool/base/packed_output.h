@@ -10,7 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
+
 struct packed_output;
+
+/* What every packed_output begins with: its buffer, for packed_output_put alone. */
+struct packed_buffer {
+    uint8_t *at; /* for the next byte */
+    uint8_t *end;
+};
 
 /* Starts one that goes to `path` (copied; "-" is standard output), gzipped if asked. 0 or a
  * negative errno after a message. */
@@ -19,7 +27,20 @@ int packed_output_open(const char *path, bool gzip, struct packed_output **out);
 /* Starts one that stays in memory. */
 int packed_output_open_memory(bool gzip, struct packed_output **out);
 
-void packed_output_put(struct packed_output *output, const void *bytes, size_t size);
+/* Puts what has no room in the buffer. */
+void packed_output_overflow(struct packed_output *output, const void *bytes, size_t size);
+
+static inline void packed_output_put(struct packed_output *output, const void *bytes, size_t size)
+{
+    struct packed_buffer *buffer = (struct packed_buffer *)output;
+    if (size < (size_t)(buffer->end - buffer->at)) {
+        memcpy(buffer->at, bytes, size);
+        buffer->at += size;
+    } else {
+        packed_output_overflow(output, bytes, size);
+    }
+}
+
 void packed_output_text(struct packed_output *output, const char *text);
 void packed_output_printf(struct packed_output *output, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,6 +1,7 @@
 #include "jdtool/base/protobuf.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,8 @@ static size_t encode(uint64_t value, uint8_t *to)
 
 static void put_varint(struct protobuf *message, uint64_t value)
 {
-    uint8_t *to = reserve(message, VARINT_MAX);
+    bool fits = !message->error && message->room - message->size >= VARINT_MAX;
+    uint8_t *to = fits ? message->bytes + message->size : reserve(message, VARINT_MAX);
     if (to) {
         message->size += encode(value, to);
     }

@@ -88,6 +88,10 @@ static void put_name(const struct collapsed *c, uint32_t function)
 
 static int put_thread(struct collapsed *c, const char *comm)
 {
+    if (comm[0] && !strpbrk(comm, ";\n\r")) {
+        packed_output_text(c->output, comm);
+        return 0;
+    }
     char *text = strdup(comm[0] ? comm : "[unknown]");
     if (!text) {
         return -ENOMEM;
