@@ -32,8 +32,8 @@ struct scorecard_tally {
     uint64_t cpu_weight;       /* and nanoseconds */
 };
 
-/* The machine frames of the program from a stack's node on outwards: a record, or a copy of a
- * stack, RESOLVED_FRAMES_MAX at most. */
+/* The machine frames of the program from a stack's node on outwards. 16 bits: a record, or a copy
+ * of a stack, has no room for more than 8,192 addresses. */
 struct scorecard_frames {
     uint16_t is_known;
     uint16_t all;
