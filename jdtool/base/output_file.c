@@ -2,8 +2,10 @@
 
 #include "jdtool/base/message.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,11 +65,17 @@ static void flush(struct output_file *file)
     file->used = 0;
 }
 
+/* NULL: no memory. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
 /* A file without a name in the directory of path, or -1: the file system has none. */
 static int open_nameless(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    char *directory = directory_of(path);
     int fd = directory ? open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
     free(directory);
     return fd;
@@ -209,6 +217,42 @@ static int name_it(struct output_file *file)
         }
     }
     return -EEXIST;
+}
+
+/* A number of the environment, as sudo writes it: from 1 on. */
+static bool number_of(const char *name, uid_t *number)
+{
+    const char *text = getenv(name);
+    char *end;
+    errno = 0;
+    unsigned long value = text && isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0;
+    if (value == 0 || errno || *end || value >= UINT_MAX) {
+        return false;
+    }
+    *number = (uid_t)value;
+    return true;
+}
+
+bool output_caller(uid_t *uid, gid_t *gid)
+{
+    return geteuid() == 0 && number_of("SUDO_UID", uid) && number_of("SUDO_GID", gid);
+}
+
+void output_file_hand_over(struct output_file *file)
+{
+    uid_t uid;
+    gid_t gid;
+    struct stat status;
+    if (file->fd < 0 || !output_caller(&uid, &gid)) {
+        return;
+    }
+    char *directory = directory_of(file->path);
+    bool could = directory && stat(directory, &status) == 0 &&
+                 (status.st_uid == uid || (status.st_mode & S_IWOTH));
+    free(directory);
+    if (could && fchown(file->fd, uid, gid) != 0) {
+        output_file_fail(file, -errno);
+    }
 }
 
 int output_file_finish(struct output_file *file)

@@ -8,8 +8,10 @@
 #ifndef JD_TOOL_OUTPUT_FILE_H
 #define JD_TOOL_OUTPUT_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct output_file;
 
@@ -47,6 +49,12 @@ int output_file_fd(struct output_file *file);
 
 /* For a writer's own errors: remembered like those of a write; err is a negative errno. */
 void output_file_fail(struct output_file *file, int err);
+
+/* Who called sudo, if that is how we are root; what he has asked for is to be his. */
+bool output_caller(uid_t *uid, gid_t *gid);
+
+/* The file is his, then, where he could have made it himself: in a directory of his, or of all. */
+void output_file_hand_over(struct output_file *file);
 
 /* Puts the file in its place and frees it. 0 or a negative errno after a message; there is then
  * no file. */

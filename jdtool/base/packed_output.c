@@ -206,6 +206,7 @@ int packed_output_finish(struct packed_output *output)
         if (err) {
             output_file_fail(output->file, err);
         }
+        output_file_hand_over(output->file);
         err = output_file_finish(output->file);
     } else {
         if (!err && !output->is_memory && fflush(stdout) != 0) {

@@ -9,14 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct export_format format_collapsed, format_firefox, format_flame, format_otlp,
-    format_otlp_json, format_pprof, format_regions, format_report, format_speedscope,
+extern const struct export_format format_collapsed, format_firefox, format_flame, format_html,
+    format_otlp, format_otlp_json, format_pprof, format_regions, format_report, format_speedscope,
     format_timeline, format_timeline_json;
 
-const struct export_format *const export_formats[] = {
-    &format_pprof,   &format_firefox,   &format_speedscope,    &format_collapsed,
-    &format_otlp,    &format_otlp_json, &format_flame,         &format_report,
-    &format_regions, &format_timeline,  &format_timeline_json, NULL};
+const struct export_format *const export_formats[] = {&format_html,
+                                                      &format_pprof,
+                                                      &format_firefox,
+                                                      &format_speedscope,
+                                                      &format_collapsed,
+                                                      &format_otlp,
+                                                      &format_otlp_json,
+                                                      &format_flame,
+                                                      &format_report,
+                                                      &format_regions,
+                                                      &format_timeline,
+                                                      &format_timeline_json,
+                                                      NULL};
 
 const struct export_format *export_format_of(const char *name)
 {
@@ -36,6 +45,32 @@ const struct export_format *export_choose(const char *word, const char **file)
         const struct export_format *format = export_formats[i];
         if (format->file && strncmp(format->name, word, size) == 0 && !format->name[size]) {
             return *file && !**file ? NULL : format;
+        }
+    }
+    return NULL;
+}
+
+const struct export_format *export_by_ending(const char *path)
+{
+    static const struct {
+        const char *end;
+        const struct export_format *format;
+    } ends[] = {
+        {".html", &format_html},
+        {".pb.gz", &format_pprof},
+        {".pprof", &format_pprof},
+        {".speedscope.json", &format_speedscope},
+        {".json", &format_firefox},
+        {".json.gz", &format_firefox},
+        {".txt", &format_collapsed},
+        {".collapsed", &format_collapsed},
+        {".collapsed.gz", &format_collapsed},
+    };
+    size_t size = strlen(path);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t end = strlen(ends[i].end);
+        if (size > end && strcmp(path + size - end, ends[i].end) == 0) {
+            return ends[i].format;
         }
     }
     return NULL;
@@ -185,11 +220,14 @@ static int write_order(const struct export_sink *sink, const struct export_order
     if (err) {
         return no_memory(sink);
     }
-    err = packed_output_open(path, wants_gzip(order), &output);
+    struct export_memory *memory = order->settings.memory;
+    err = memory ? packed_output_open_memory(format->gzip, &output)
+                 : packed_output_open(path, wants_gzip(order), &output);
     if (!err) {
         err = format->write(&profile, &order->settings, output);
         if (!err) {
-            err = packed_output_finish(output);
+            err = memory ? packed_output_take(output, &memory->bytes, &memory->size)
+                         : packed_output_finish(output);
         } else {
             packed_output_abort(output);
             err = err == -ENOMEM ? no_memory(sink) : err;

@@ -15,15 +15,32 @@ struct export_label {
     const char *name, *value;
 };
 
+/* The data of another profile (format_flame), and what that one is called. */
+struct export_before {
+    const uint8_t *bytes;
+    size_t size;
+    const char *name;
+};
+
+/* A result in memory. */
+struct export_memory {
+    uint8_t *bytes; /* the caller's to free */
+    size_t size;
+};
+
 struct export_settings {
     const char *path;                  /* of the result; "-": standard output */
+    struct export_memory *memory;      /* the result goes there, not to the path; NULL */
     const char *service;               /* OTLP's service.name; NULL: each process' own name */
     const struct export_label *labels; /* OTLP: further attributes of the resource */
     uint32_t label_count;
-    bool no_threads; /* pprof: samples have no labels for threads */
-    bool suffixes;   /* collapsed: FlameGraph's marks _[j], _[i], _[k], … behind the names */
-    bool weights;    /* collapsed: weights, not numbers of samples */
-    struct source_texts *sources; /* Java sources that go into the result; NULL: none do */
+    bool no_threads;   /* pprof: samples have no labels for threads */
+    bool suffixes;     /* collapsed: FlameGraph's marks _[j], _[i], _[k], … behind the names */
+    bool weights;      /* collapsed: weights, not numbers of samples */
+    const char *title; /* html: above the graph; NULL: the recording's command */
+    const char *name;  /* html: of this profile, beside that of before */
+    const struct export_before *before; /* html: shows what differs from it; NULL */
+    struct source_texts *sources;       /* Java sources that go into the result; NULL: none do */
 };
 
 struct export_format {
@@ -48,6 +65,9 @@ const struct export_format *export_format_of(const char *name);
 /* "FORMAT[=FILE]", for a format that has a file's name: sets *file to FILE, NULL without one. NULL:
  * there is no such format, or FILE is empty. */
 const struct export_format *export_choose(const char *word, const char **file);
+
+/* The format of a file by its name's end, ".html" or ".pb.gz". NULL: it says nothing. */
+const struct export_format *export_by_ending(const char *path);
 
 /* The names of those formats, or of all, with ", " between them. */
 void export_format_names(bool all, char *text, size_t size);

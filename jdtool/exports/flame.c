@@ -1,5 +1,5 @@
 /*
- * What the flame page (scripts/flame) draws: the tree of functions, and every sample with its time,
+ * What the flame page (flame_page.c) draws: the tree of functions, and every sample with its time,
  * so that the page can filter by time, group by thread and count for itself. It is one line of
  * base64, to be put into an HTML file, of a gzipped file:
  *
@@ -9,6 +9,8 @@
  * bytes and is little-endian. Nodes stand behind their parents, samples are by event, then by time.
  * Times are ticks of header.tick nanoseconds since the first sample.
  */
+#include "jdtool/exports/flame.h"
+
 #include "jdtool/exports/export.h"
 #include "jdtool/exports/flame_lines.h"
 #include "jdtool/exports/frame_tree.h"
@@ -326,10 +328,8 @@ static int put_data(struct flame *f, struct packed_output *data)
     return f->files.error;
 }
 
-static int write_flame(const struct profile *profile, const struct export_settings *settings,
-                       struct packed_output *output)
+int flame_write(const struct profile *profile, struct packed_output *output)
 {
-    (void)settings;
     struct flame f = {.profile = profile};
     struct packed_output *data = NULL;
     uint8_t *bytes = NULL;
@@ -357,10 +357,17 @@ static int write_flame(const struct profile *profile, const struct export_settin
     return err;
 }
 
+static int write_data(const struct profile *profile, const struct export_settings *settings,
+                      struct packed_output *output)
+{
+    (void)settings;
+    return flame_write(profile, output);
+}
+
 extern const struct export_format format_flame;
 const struct export_format format_flame = {
     .name = "flame",
-    .about = "the data of the page that jdperf flame makes",
+    .about = "the data of that page",
     .keeps_times = true,
-    .write = write_flame,
+    .write = write_data,
 };

@@ -1,33 +1,17 @@
 #include "jdtool/live/hand_over.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* A profile is some four deep. */
 #define DEPTH_MAX 32
-
-/* A number of the environment, as sudo writes it: from 1 on. */
-static bool number_of(const char *name, uid_t *number)
-{
-    const char *text = getenv(name);
-    char *end;
-    errno = 0;
-    unsigned long value = text && isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0;
-    if (value == 0 || errno || *end || value >= UINT_MAX) {
-        return false;
-    }
-    *number = (uid_t)value;
-    return true;
-}
 
 static int give_contents(int directory, uid_t uid, gid_t gid, int depth);
 
@@ -76,7 +60,7 @@ int hand_over(const char *path, const struct stat *made)
     uid_t uid;
     gid_t gid;
     struct stat status;
-    if (geteuid() != 0 || !number_of("SUDO_UID", &uid) || !number_of("SUDO_GID", &gid)) {
+    if (!output_caller(&uid, &gid)) {
         return 0;
     }
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

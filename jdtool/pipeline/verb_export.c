@@ -4,13 +4,16 @@
 #include "jdtool/pipeline/export_input.h"
 #include "jdtool/resolve/source_texts.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct export_arguments {
     struct export_input input;
     struct export_order order;
+    const char *before; /* a profile that the other is compared with */
     bool has_format, no_source;
 };
 
@@ -36,6 +39,8 @@ static int parse(int argc, char **argv, struct export_arguments *arguments)
         {"suffixes", no_argument, NULL, 'S'},
         {"weights", no_argument, NULL, 'w'},
         {"no-source", no_argument, NULL, 'n'},
+        {"title", required_argument, NULL, 'H'},
+        {"before", required_argument, NULL, 'A'},
         {0},
     };
     int letter;
@@ -62,6 +67,12 @@ static int parse(int argc, char **argv, struct export_arguments *arguments)
         case 'n':
             arguments->no_source = true;
             break;
+        case 'H':
+            arguments->order.settings.title = optarg;
+            break;
+        case 'A':
+            arguments->before = optarg;
+            break;
         default:
             status = export_input_option(&verb_export, &arguments->input, letter, optarg);
         }
@@ -75,14 +86,51 @@ static int parse(int argc, char **argv, struct export_arguments *arguments)
     if (!arguments->input.input || !arguments->order.settings.path || !arguments->has_format) {
         return wrong_usage(&verb_export, "-i RECORDING, --format FORMAT and -o RESULT are needed");
     }
+    const struct export_format *format = arguments->order.format;
+    if (arguments->before && (!format || strcmp(format->name, "html") != 0)) {
+        return wrong_usage(&verb_export, "--before is for --format html");
+    }
     return STATUS_DONE;
+}
+
+/* The same choice of another profile's samples. Its directory has the copies of its files. */
+static int export_before(const struct export_arguments *arguments, struct export_memory *memory)
+{
+    struct export_order order = {.format = export_format_of("flame"),
+                                 .settings = {.path = arguments->before, .memory = memory}};
+    struct export_input input = {.input = arguments->before,
+                                 .source_path = arguments->input.source_path,
+                                 .filter = arguments->input.filter};
+    struct sample_sink *sink;
+    char *copies;
+    if (asprintf(&copies, "%s/buildid", arguments->before) < 0) {
+        error_message("failed to read %s: %s", arguments->before, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    input.build_id_dir = copies;
+    int err = export_sink_new(&order, 1, &sink);
+    if (!err) {
+        err = export_input_run(&input, sink);
+    }
+    export_input_free(&input);
+    free(copies);
+    return err;
 }
 
 static int export_all(struct export_arguments *arguments)
 {
     struct sample_sink *sink;
+    struct export_memory memory = {0};
+    struct export_before before = {.name = arguments->before};
     int err = 0;
-    if (!arguments->no_source) {
+    if (arguments->before) {
+        err = export_before(arguments, &memory);
+        before.bytes = memory.bytes;
+        before.size = memory.size;
+        arguments->order.settings.before = &before;
+        arguments->order.settings.name = arguments->input.input;
+    }
+    if (!err && !arguments->no_source) {
         err = source_texts_open(arguments->input.source_path, &arguments->order.settings.sources);
     }
     if (!err) {
@@ -92,6 +140,7 @@ static int export_all(struct export_arguments *arguments)
         err = export_input_run(&arguments->input, sink);
     }
     source_texts_close(arguments->order.settings.sources);
+    free(memory.bytes);
     return err;
 }
 
@@ -111,6 +160,7 @@ const struct verb verb_export = {
     .run = run_verb,
     .usage = "-i RECORDING|DIR --format FORMAT -o RESULT [OPTIONS]",
     .help = "Writes a profile in another format, for other viewers and for servers:\n"
+            "  html        a flame graph, one file for any browser\n"
             "  pprof       for go tool pprof, Pyroscope, Parca and others (.pb.gz)\n"
             "  firefox     for https://profiler.firefox.com and Perfetto\n"
             "  speedscope  for https://www.speedscope.app\n"
@@ -118,7 +168,7 @@ const struct verb verb_export = {
             "  otlp        OpenTelemetry's profiles; otlp-json: as JSON\n"
             "  report      methods, lines and callers as JSON, for scripts\n"
             "  regions     code by instruction as JSON, for those who print it\n"
-            "  flame       what jdperf flame makes its page of\n"
+            "  flame       the data in that page\n"
             "  timeline    what the JVM itself did (jdperf timeline); timeline-json: as JSON\n"
             "  saved       samples with names, of which all this can be made again: -i takes them\n"
             "  -o, --output FILE         the result; - is standard output. gzipped if it ends in\n"
@@ -127,6 +177,8 @@ const struct verb verb_export = {
             "      --service NAME        otlp: service.name (default: the process' name)\n"
             "      --suffixes            collapsed: FlameGraph's _[j], _[i], _[0], _[1], _[k]\n"
             "      --weights             collapsed: weights (ns, bytes), not numbers of samples\n"
+            "      --title TEXT          html: above the graph (default: the command)\n"
+            "      --before RECORDING|DIR  html: show what differs from this profile\n"
             "      --no-source           firefox: do not put Java sources into the file\n" //
     EXPORT_INPUT_HELP,
 };

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /*
@@ -240,6 +241,25 @@ static int parse_export(struct parse *parse, const char *text)
     return status;
 }
 
+/* A directory for the profile, or a file for one of the formats. */
+static int parse_output(struct parse *parse, const char *path)
+{
+    struct stat status;
+    const struct export_format *format = export_by_ending(path);
+    if (!format || (stat(path, &status) == 0 && S_ISDIR(status.st_mode))) {
+        parse->options.out = path;
+        return STATUS_DONE;
+    }
+    char *word;
+    if (asprintf(&word, "%s=%s", format->name, path) < 0) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    int result = parse_export(parse, word);
+    free(word);
+    return result;
+}
+
 /* A recording needs a dump. */
 static int check_mode(const struct parse *parse)
 {
@@ -292,8 +312,7 @@ static int take(struct parse *parse, int letter, int index)
     struct record_options *options = &parse->options;
     switch (letter) {
     case 'o':
-        options->out = optarg;
-        return STATUS_DONE;
+        return parse_output(parse, optarg);
     case 'd':
         return parse_duration(parse, optarg);
     case 'F':
@@ -465,6 +484,8 @@ const struct live_verb live_record = {
             "\n"
             "  -o DIR              directory of the profile (default: jdperf.profile); an\n"
             "                      earlier profile is renamed to DIR.old\n"
+            "  -o FILE             also write FILE, by the end of its name: .html (flame graph),\n"
+            "                      .pb.gz (pprof), .json (Firefox Profiler), .txt (collapsed)\n"
             "  -d, --duration TIME  stop recording after this time, such as 30s or 5m; the\n"
             "                      command continues\n"
             "  -F, --frequency HZ  samples per second and CPU (default: 99; 997 with --stacks\n"
@@ -499,9 +520,9 @@ const struct live_verb live_record = {
             "                      samples that do not fit are lost (default: 4M with copied\n"
             "                      stacks for root, else perf's own)\n"
             "      --agent-options LIST  key=value,… for the agent, see libjdagent(7)\n"
-            "      --export FORMAT[=FILE]  also write this format (may be repeated): pprof,\n"
-            "                      firefox, speedscope, collapsed, otlp, otlp-json; into the\n"
-            "                      profile or to FILE\n"
+            "      --export FORMAT[=FILE]  also write this format (may be repeated): html,\n"
+            "                      pprof, firefox, speedscope, collapsed, otlp, otlp-json;\n"
+            "                      into the profile or to FILE\n"
             "      --no-inject     do not name generated code; jdperf inject does it later\n"
             "      --discard-raw   remove perf.data once a good perf.jit.data exists\n"
             "  -c, --count PERIOD  a sample every so many events. Also passed to perf record:\n"

@@ -3,8 +3,6 @@
 
 # shellcheck source=scripts/jdperf.d/samples.sh
 . "$JDPERF_LIB/samples.sh"
-# shellcheck source=scripts/jdperf.d/flame_page.sh
-. "$JDPERF_LIB/flame_page.sh"
 
 diff_usage() {
     cat <<END
@@ -25,14 +23,9 @@ verb_diff() {
     read_options diff 'out -o --output' 'title --title' : "${REST[@]}"
     ((${#WORDS[@]} == 2)) || wrong_usage "diff: which two profiles? (jdperf diff BEFORE AFTER)"
     before=${WORDS[0]} after=${WORDS[1]}
-    make_scratch
     open_samples "$before"
-    samples_export flame "$SCRATCH/before.data"
     open_samples "$after"
     out=${out:-$PROFILE/flamediff.html}
-    need_writable "$out"
-    samples_export flame "$SCRATCH/after.data"
-    flame_page "${title:-$before and $after}" "$(flame_about)" '' "$SCRATCH/before.data" "$before" "$SCRATCH/after.data" "$after" >"$SCRATCH/diff.html"
-    cat "$SCRATCH/diff.html" >"$out" || die "failed to write $out"
+    samples_export html "$out" -i "$after" --before "$before" "--title=${title:-$before and $after}"
     say "difference: $out"
 }

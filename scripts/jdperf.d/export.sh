@@ -4,7 +4,7 @@
 # shellcheck source=scripts/jdperf.d/samples.sh
 . "$JDPERF_LIB/samples.sh"
 
-EXPORT_FORMATS='pprof firefox speedscope collapsed otlp otlp-json'
+EXPORT_FORMATS='html pprof firefox speedscope collapsed otlp otlp-json'
 
 export_usage() {
     cat <<END
@@ -13,6 +13,7 @@ usage: jdperf export [DIR] FORMAT [-o FILE] [OPTION…] [-- JDTOOL-EXPORT-OPTION
 Writes the profile DIR (default: $JDPERF_DEFAULT_DIR) as FORMAT, into DIR or to FILE
 (- is standard output):
 
+  html        flamegraph.html: the page of jdperf flame
   pprof       profile.pb.gz: go tool pprof, Pyroscope, Parca, Cloud Profiler
   firefox     profile.firefox.json.gz: https://profiler.firefox.com, Perfetto
   speedscope  profile.speedscope.json: https://www.speedscope.app
@@ -48,6 +49,7 @@ verb_export() {
 
 export_name() {
     case $1 in
+    html) echo flamegraph.html ;;
     pprof) echo profile.pb.gz ;;
     firefox) echo profile.firefox.json.gz ;;
     speedscope) echo profile.speedscope.json ;;

@@ -3,8 +3,6 @@
 
 # shellcheck source=scripts/jdperf.d/samples.sh
 . "$JDPERF_LIB/samples.sh"
-# shellcheck source=scripts/jdperf.d/flame_page.sh
-. "$JDPERF_LIB/flame_page.sh"
 
 flame_usage() {
     cat <<END
@@ -29,10 +27,6 @@ verb_flame() {
     one_word flame profile
     open_samples "${WORDS[0]:-$JDPERF_DEFAULT_DIR}"
     out=${out:-$PROFILE/flamegraph.html}
-    need_writable "$out"
-    make_scratch
-    samples_export flame "$SCRATCH/flame.data"
-    flame_page "${title:-$(flame_title)}" "$(flame_about)" "$(flame_note)" "$SCRATCH/flame.data" '' >"$SCRATCH/flame.html"
-    cat "$SCRATCH/flame.html" >"$out" || die "failed to write $out"
+    samples_export html "$out" ${title:+"--title=$title"}
     say "flame graph: $out"
 }

@@ -24,7 +24,7 @@ run 1 python3 "$SOURCE/tests/exports/go_pprof.py" p/profile.pb.gz less p/scoreca
 run 0 "$JDPERF" record -o q --stacks fp --export otlp --export speedscope=q.json -- java -cp classes Market 1
 [[ -s q/profile.otlp.pb && -s q.json ]] || fail "no exports of a recording that was named afterwards"
 
-run 2 "$JDPERF" record -o r --export html -- true
+run 2 "$JDPERF" record -o r --export frames -- true
 says 'takes FORMAT[=FILE]'
 run 1 "$JDPERF" record -o r --export "pprof=$WORK/no/such/file" -- true
 says 'No such file or directory'

@@ -131,7 +131,7 @@ if part "sudo" is_root; then
 fi
 
 # A time limit ends the recording, not the command.
-run 0 "$JDPERF" record --sampler perf -o p -d 1 -- sh -c 'sleep 2; echo whole'
+run 0 "$JDPERF" record --sampler perf -o p -d 1 -- sh -c 'sleep 5; echo whole'
 says whole
 says 'the command continues'
 PERF_RECORD_SECONDS=1 run 0 "$JDPERF" record --sampler perf -o p -- sh -c 'sleep 2; echo whole'

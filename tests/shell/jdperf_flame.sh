@@ -7,7 +7,16 @@ command -v chromedriver >/dev/null || skip "chromium-driver is not installed"
 command -v python3 >/dev/null || skip "python3 is not installed"
 compile_sample
 
-run 0 "$JDPERF" record -o p -- java -cp classes Market 4
+# One line to a picture, which is for who called sudo.
+mkdir his
+! part "a picture by sudo" is_root || chown 65534 his
+SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record -o p -o his/one.html --export pprof -- java -cp classes Market 4
+grep -q '^<title>java -cp classes Market 4\|^<title>.*perf' his/one.html || fail "the page is called: $(grep '^<title>' his/one.html)"
+[[ -s p/profile.pb.gz && ! -e jdperf.profile ]] || fail "the profile is elsewhere"
+if is_root; then
+    [[ $(stat -c %u:%g his/one.html) == 65534:65533 ]] || fail "the page is not the caller's: $(stat -c %u:%g his/one.html)"
+    chown -R 0:0 p
+fi
 run 0 "$JDPERF" flame p
 says "$WORK/p/flamegraph.html"
 run 0 "$JDPERF" flame p -o only.html --title '</title><script>alert(1)</script>' --comm java
