@@ -6,6 +6,7 @@
 #ifndef JD_TOOL_PROTOBUF_H
 #define JD_TOOL_PROTOBUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,8 +36,35 @@ void protobuf_raw(struct protobuf *message, const void *bytes, size_t size);
 size_t protobuf_begin(struct protobuf *message, uint32_t field);
 void protobuf_end(struct protobuf *message, size_t begun);
 
+/* The longest varint. */
+#define PROTOBUF_VARINT_MAX 10
+
+/* How many bytes it takes. */
+static inline size_t protobuf_encode(uint64_t value, uint8_t *to)
+{
+    size_t size = 0;
+    while (value >= 0x80) {
+        to[size++] = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    to[size++] = (uint8_t)value;
+    return size;
+}
+
+/* Room for that many bytes more, or NULL. */
+uint8_t *protobuf_reserve(struct protobuf *message, size_t size);
+
 /* An element of a packed list. */
-void protobuf_packed_uint(struct protobuf *message, uint64_t value);
+static inline void protobuf_packed_uint(struct protobuf *message, uint64_t value)
+{
+    bool fits = message->room - message->size >= PROTOBUF_VARINT_MAX && !message->error;
+    uint8_t *to =
+        fits ? message->bytes + message->size : protobuf_reserve(message, PROTOBUF_VARINT_MAX);
+    if (to) {
+        message->size += protobuf_encode(value, to);
+    }
+}
+
 void protobuf_packed_fixed64(struct protobuf *message, uint64_t value);
 
 #endif

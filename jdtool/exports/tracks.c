@@ -15,16 +15,18 @@ static int compare_samples(const void *a, const void *b, void *argument)
     const struct profile *profile = argument;
     const struct profile_sample *first = &profile->samples[*(const uint32_t *)a];
     const struct profile_sample *second = &profile->samples[*(const uint32_t *)b];
-    uint64_t keys[][2] = {{first->event, second->event},
-                          {track_of(profile, first), track_of(profile, second)},
-                          {first->time, second->time},
-                          {*(const uint32_t *)a, *(const uint32_t *)b}};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (keys[i][0] != keys[i][1]) {
-            return keys[i][0] < keys[i][1] ? -1 : 1;
-        }
+    if (first->event != second->event) {
+        return first->event < second->event ? -1 : 1;
     }
-    return 0;
+    uint32_t track = track_of(profile, first);
+    uint32_t other = track_of(profile, second);
+    if (track != other) {
+        return track < other ? -1 : 1;
+    }
+    if (first->time != second->time) {
+        return first->time < second->time ? -1 : 1;
+    }
+    return first < second ? -1 : first > second;
 }
 
 static int compare_tracks(const void *a, const void *b)
