@@ -116,7 +116,7 @@ static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint
         step.lines += outer->lines;
         step.passed_barrier |= outer->passed_barrier;
     }
-    step.node = stack_table_node(stacks, caller, place->location);
+    step.node = stack_table_node_again(stacks, caller, place->location, &place->last_node);
     if (stack->count < ROOT_DEPTH) {
         stack->outermost[stack->count] = place;
     }

@@ -29,6 +29,7 @@ struct place {
     bool has_code_row;
     int8_t is_root; /* a thread begins here; -1: not asked yet */
     uint32_t location;
+    uint32_t last_node;  /* see stack_table_node_again */
     uint32_t line_count; /* of the location */
     uint64_t module_address;
 

@@ -187,6 +187,7 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
     }
     uint32_t inner = (uint32_t)count - known->count;
     uint32_t lines = 0;
+    struct stack_table *stacks = places_stacks(resolver->places);
     for (uint32_t at = 0; at < inner; at++) {
         if (pcs[at] >= PERF_CONTEXT_MAX) {
             known_stack_forget(known);
@@ -198,10 +199,11 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
     for (uint32_t at = 0; at < inner && places; at++) {
         places[at] = user_place(resolver, pcs[at], at > 0);
         lines += places[at]->line_count;
+        stack_table_prefetch(stacks, places[at]->last_node);
     }
     if (places && !places_failed(resolver->places) &&
-        known_stack_extend(known, places_stacks(resolver->places), places_version(resolver->places),
-                           pcs, places, inner, lines)) {
+        known_stack_extend(known, stacks, places_version(resolver->places), pcs, places, inner,
+                           lines)) {
         use_known(resolver, known);
         return true;
     }

@@ -145,6 +145,16 @@ uint32_t stack_table_node(struct stack_table *stacks, uint32_t caller, uint32_t 
     return stacks->node_count++;
 }
 
+uint32_t stack_table_node_again(struct stack_table *stacks, uint32_t caller, uint32_t location,
+                                uint32_t *last)
+{
+    if (*last >= stacks->node_count || stacks->nodes[*last].caller != caller ||
+        stacks->nodes[*last].location != location) {
+        *last = stack_table_node(stacks, caller, location);
+    }
+    return *last;
+}
+
 /* ---- Notes ---- */
 
 int stack_notes_follow(struct stack_notes *notes, uint64_t epoch, uint32_t count)

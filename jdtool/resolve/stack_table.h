@@ -61,6 +61,19 @@ uint32_t stack_table_location(struct stack_table *stacks, const struct resolved_
 /* The number of a node, made when there is none; HASH_MAP_NONE: no memory. */
 uint32_t stack_table_node(struct stack_table *stacks, uint32_t caller, uint32_t location);
 
+/* The same; *last is the number that it gave last, 0 at first, which is tried before any look-up:
+ * an address is mostly called from where it was called before. */
+uint32_t stack_table_node_again(struct stack_table *stacks, uint32_t caller, uint32_t location,
+                                uint32_t *last);
+
+/* Has the processor fetch a node, if there is one of that number. */
+static inline void stack_table_prefetch(const struct stack_table *stacks, uint32_t node)
+{
+    if (node < stacks->node_count) {
+        __builtin_prefetch(&stacks->nodes[node]);
+    }
+}
+
 static inline const struct location *stack_table_location_at(const struct stack_table *stacks,
                                                              uint32_t number)
 {
