@@ -603,6 +603,19 @@ static void test_filter(void **state)
         passed(&(struct sample_filter_options){.excludes = {{"^org\\.x\\.Class1\\.m[34]\\("}, 1}});
     assert_int_equal(with + without, 1000);
     assert_true(with > 0 && without > 0);
+    uint64_t really = 0; /* by the frames of each, and by no answer that was kept */
+    world_make(&world, 1);
+    for (int i = 0; i < 1000; i++) {
+        (void)world_sample(&world);
+        bool found = false;
+        for (uint32_t k = 0; k < world.frame_count; k++) {
+            const struct resolved_method *method = world.frames[k].method;
+            found |= method && (strncmp(method->name, "org.x.Class1.m3(", 16) == 0 ||
+                                strncmp(method->name, "org.x.Class1.m4(", 16) == 0);
+        }
+        really += found;
+    }
+    assert_int_equal(with, really);
     struct counting_sink counting = {.sink = {&count_ops}};
     struct sample_filter_options wrong = {.includes = {{"("}, 1}};
     struct sample_filter_options part = {.event = "cpu"}; /* of a name is none */
