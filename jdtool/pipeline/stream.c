@@ -245,7 +245,12 @@ static int begin(struct stream *stream)
 static int finish(struct stream *stream)
 {
     record_queue_finish(stream->queue);
-    int err = release(stream, true);
+    int err = 0;
+    if (stream->live) { /* nobody waits for a JVM that has ended since, and told all */
+        stream->updated = now();
+        err = resolver_update(stream->resolver, false);
+    }
+    err = err ? err : release(stream, true);
     err = err ? err : stream_deliver_rest(stream);
     if (!err) {
         err = resolver_update(stream->resolver, true);
