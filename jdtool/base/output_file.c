@@ -25,14 +25,30 @@ struct output_file {
     uint8_t buffer[BUFFER_SIZE];
 };
 
+/* NULL: no memory. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
 int output_path_check(const char *path)
 {
     struct stat status;
-    if (stat(path, &status) < 0 || S_ISREG(status.st_mode)) {
-        return 0; /* output_file_open finds out what is wrong, if anything is */
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        error_message("failed to write %s: not a regular file", path);
+        return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
     }
-    error_message("failed to write %s: not a regular file", path);
-    return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+    char *directory = directory_of(path);
+    int err = !directory ? -ENOMEM : 0;
+    if (directory && faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
+        err = -errno;
+    }
+    free(directory);
+    if (err) {
+        error_message("failed to write %s: %s", path, strerror(-err));
+    }
+    return err;
 }
 
 void output_file_fail(struct output_file *file, int err)
@@ -63,13 +79,6 @@ static void flush(struct output_file *file)
 {
     write_at(file, file->at - file->used, file->buffer, file->used);
     file->used = 0;
-}
-
-/* NULL: no memory. */
-static char *directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
 /* A file without a name in the directory of path, or -1: the file system has none. */

@@ -16,8 +16,9 @@
 struct output_file;
 
 /*
- * Whether a file may be renamed to this path: nothing is there, or a regular file (a link to one
- * included, which is replaced). Anything else would be lost, /dev/null above all. 0 or a negative
+ * Whether a file may be renamed to this path: its directory is there and takes files, and nothing
+ * stands there, or a regular file (a link to one included, which is replaced). Anything else would
+ * be lost, /dev/null above all. To be asked before the work that fills the file. 0 or a negative
  * errno after a message.
  */
 int output_path_check(const char *path);

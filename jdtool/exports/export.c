@@ -1,6 +1,7 @@
 #include "jdtool/exports/export.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
 #include "jdtool/exports/saved.h"
 
 #include <ctype.h>
@@ -250,6 +251,13 @@ static int end(struct sample_sink *base)
     return err;
 }
 
+/* Said before the samples are read that would fill it. */
+static int check_path(const struct export_settings *settings)
+{
+    bool is_file = !settings->memory && strcmp(settings->path, "-") != 0;
+    return is_file ? output_path_check(settings->path) : 0;
+}
+
 int export_sink_new(const struct export_order *orders, uint32_t count, struct sample_sink **out)
 {
     static const struct sample_sink_ops ops = {
@@ -267,7 +275,8 @@ int export_sink_new(const struct export_order *orders, uint32_t count, struct sa
         sink->keeps_samples |= orders[i].format != NULL;
         sink->keeps_times |= orders[i].format && orders[i].format->keeps_times;
         sink->sink.reads_code |= orders[i].format && orders[i].format->reads_code;
-        err = orders[i].format ? 0 : saved_open(orders[i].settings.path, &sink->saved);
+        err = orders[i].format ? check_path(&orders[i].settings)
+                               : saved_open(orders[i].settings.path, &sink->saved);
     }
     if (err) {
         release(&sink->sink);

@@ -123,7 +123,12 @@ if part "sudo" is_root; then
     SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record --sampler perf -o s -- ln "$WORK/beside/library" s/linked
     [[ $(find s ! -uid 65534 -o ! -gid 65533) == s/linked ]] || fail "of root still: $(find s -ls)"
     [[ $(stat -c %u beside/library) == 0 ]] || fail "a file with another name was given away"
-    SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record --sampler perf -o t -- sh -c 'mv t elsewhere; mv beside t; cp elsewhere/profile t/'
+    # At one stroke: who names the samples meanwhile finds a directory at any time.
+    SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record --sampler perf -o t -- python3 -c '
+import ctypes, shutil
+RENAME_EXCHANGE = 2
+assert ctypes.CDLL(None).renameat2(-100, b"t", -100, b"beside", RENAME_EXCHANGE) == 0
+shutil.copy("beside/profile", "t/")'
     says 'failed to give'
     [[ -z $(find t -uid 65534) ]] || fail "another directory was given away: $(find t -ls)"
     run 0 "$JDPERF" record --sampler perf -o u -- true
@@ -131,7 +136,9 @@ if part "sudo" is_root; then
 fi
 
 # A time limit ends the recording, not the command.
-run 0 "$JDPERF" record --sampler perf -o p -d 1 -- sh -c 'sleep 5; echo whole'
+# shellcheck disable=SC2016
+run 0 "$JDPERF" record --sampler perf -o p -d 1 -- \
+    sh -c 'i=0; until grep -q "the command continues" output || [ $((i += 1)) = 1200 ]; do sleep 0.1; done; echo whole'
 says whole
 says 'the command continues'
 PERF_RECORD_SECONDS=1 run 0 "$JDPERF" record --sampler perf -o p -- sh -c 'sleep 2; echo whole'

@@ -116,8 +116,9 @@ esac
 [[ ! ${FAKE_COMPLAINT:-} || ! $control ]] || echo "$FAKE_COMPLAINT" >&2
 [[ $control ]] || exit 0
 trap 'exit 0' INT TERM
-read -r -u "${control%,*}" _ && echo ack >&"${control#*,}"
-while [[ ! $pid ]] || kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+while [[ ! $pid ]] || kill -0 "$pid" 2>/dev/null; do
+    ! read -r -t 0.05 -u "${control%,*}" _ || echo ack >&"${control#*,}"
+done
 END
     make_empty_recording
     export WORK
