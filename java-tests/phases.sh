@@ -94,20 +94,33 @@ my_part 1 "slices of a watch" || exit 0
 command -v python3 >/dev/null || skip "python3 is not installed; all but the watch has passed"
 dynamic=()
 [ "$jdk_major" -lt 21 ] || dynamic=(-XX:+EnableDynamicAgentLoading)
-"$jdperf" watch --match "$scratch/watched" --name "phases-$$" --slice 1 -F 997 -o "$scratch/slices" --keep 1h \
-    >"$scratch/watch.log" 2>&1 &
-watch=$!
-children+=("$watch")
-wait_until 60 "watch" grep -q . "$scratch/watch.log"
-"$jdk/bin/java" "${dynamic[@]}" "${small_cache[@]}" Phases "$scratch/watched" 45 150 >"$scratch/codecache" ||
-    fail "the watched JVM failed"
-sliced() { compgen -G "$scratch/slices/*.pb.gz"; }
-wait_until 30 "slice" sliced
-kill -TERM "$watch"
-wait "$watch" || fail "the watch: $(tail -n 5 "$scratch/watch.log")"
-find "$scratch/slices" -name '*.pb.gz' -exec python3 "$tests_dir/readers/slices.py" "$scratch/watched" {} + \
-    >"$scratch/judged" 2>"$scratch/wrong" || fail "the slices cannot be read: $(tail -n 3 "$scratch/wrong")"
-read -r total misnamed <"$scratch/judged"
-claim "churn, slices of a watch: samples wrong" "$misnamed of $total"
-[ "$total" -ge 1000 ] || fail "only $total samples in classes that come and go"
-[ "$misnamed" -eq 0 ] || fail "$(head -n 3 "$scratch/wrong")"
+
+# watch_phases RUN: sets total and misnamed.
+watch_phases() {
+    local run=$1 watch
+    mkdir "$run"
+    "$jdperf" watch --match "$run/log" --name "phases-$$" --slice 1 -F 997 -o "$run/slices" --keep 1h >"$run/watch.log" 2>&1 &
+    watch=$!
+    children+=("$watch")
+    wait_until 60 "watch" grep -q . "$run/watch.log"
+    "$jdk/bin/java" "${dynamic[@]}" "${small_cache[@]}" Phases "$run/log" 45 150 >"$run/codecache" ||
+        fail "the watched JVM failed"
+    sliced() { compgen -G "$run/slices/*.pb.gz"; }
+    wait_until 30 "slice" sliced
+    kill -TERM "$watch"
+    wait "$watch" || fail "the watch: $(tail -n 5 "$run/watch.log")"
+    find "$run/slices" -name '*.pb.gz' -exec python3 "$tests_dir/readers/slices.py" "$run/log" {} + \
+        >"$run/judged" 2>"$run/wrong" || fail "the slices cannot be read: $(tail -n 3 "$run/wrong")"
+    read -r total misnamed <"$run/judged"
+    claim "churn, slices of a watch: samples wrong" "$misnamed of $total"
+    [ "$total" -ge 1000 ] || fail "only $total samples in classes that come and go"
+}
+
+# A sample waits half a second for what HotSpot's own thread tells of code (jdtool/pipeline/stream.c). On a busy machine
+# that thread may not run for so long; one run of three in which it did shows whether names are kept for too long: then
+# none is right.
+for run in 1 2 3; do
+    watch_phases "$scratch/watched$run"
+    [ "$misnamed" -ne 0 ] || break
+done
+[ "$misnamed" -eq 0 ] || fail "$(head -n 3 "$scratch/watched$run/wrong")"

@@ -65,7 +65,7 @@ once() {
         pid=$!
         children+=("$pid")
         exec 7>"$scratch/input"
-        sleep 1
+        wait_until 60 "JVM" is_up "$pid"
         echo >&7
         record "$3" -p "$pid" -d "$seconds"
         exec 7>&-

@@ -141,7 +141,7 @@ run 0 "$JDPERF" record --sampler perf -o p -d 1 -- \
     sh -c 'i=0; until grep -q "the command continues" output || [ $((i += 1)) = 1200 ]; do sleep 0.1; done; echo whole'
 says whole
 says 'the command continues'
-PERF_RECORD_SECONDS=1 run 0 "$JDPERF" record --sampler perf -o p -- sh -c 'sleep 2; echo whole'
+PERF_RECORD_SECONDS=1 run 0 "$JDPERF" record --sampler perf -o p -- true
 says 'for 1 s'
 run 0 "$JDPERF" record --sampler perf -o p -d 60s -- true
 says 'for 60 s'
