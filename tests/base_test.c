@@ -5,6 +5,7 @@
 #include "jdtool/base/units.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -213,6 +214,10 @@ static void test_no_file_in_place_of_a_device(void **state)
     assert_true(output_file_open("/dev/null", &file) < 0);
     assert_true(output_file_open("/tmp", &file) < 0);
     assert_true(output_file_open("/nonexistent/x", &file) < 0);
+    /* Said before the work is done. */
+    assert_int_equal(output_path_check("/nonexistent/x"), -ENOENT);
+    assert_int_equal(output_path_check("/tmp/nothing-is-there"), 0);
+    assert_int_equal(output_path_check("nothing-is-there"), 0);
 }
 
 static void test_units(void **state)

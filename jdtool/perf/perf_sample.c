@@ -322,12 +322,11 @@ static bool is_cut(const struct perf_sample *sample)
 }
 
 /* Bytes from the head on that are kept: all, or to the end of what is valid of the stack, behind
- * which the tail follows. */
+ * which the tail follows; of one that is cut already that is all. */
 static size_t first_part(const struct perf_sample *sample, bool cut)
 {
-    const uint8_t *end = (cut && sample->stack) || is_cut(sample)
-                             ? sample->stack + sample->stack_dyn_size
-                             : sample->tail.at;
+    const uint8_t *end =
+        cut && sample->stack ? sample->stack + sample->stack_dyn_size : sample->tail.at;
     return (size_t)(end - sample->head.at);
 }
 
