@@ -214,6 +214,34 @@ int export_input_run(struct export_input *input, struct sample_sink *sink)
     return run(input, sink);
 }
 
+int export_input_confined(const struct export_input *input, const char *out, const char *before,
+                          bool lasting, int (*work)(void *), void *context)
+{
+    struct rights *rights = rights_new();
+    bool piped = strcmp(input->input, "-") == 0;
+    if (!rights) {
+        error_message("failed to read %s: %s", input->input, strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    rights_read(rights, input->input);
+    rights_read(rights, before);
+    rights_read_list(rights, input->source_path);
+    rights_read_objects(rights, input->build_id_dir);
+    for (uint32_t i = 0; i < input->dump_count; i++) {
+        rights_read(rights, input->dumps[i]);
+    }
+    rights_write(rights, out);
+    int status = confined_run(&(struct confined_options){
+        .rights = rights,
+        .what = piped ? "the recording" : input->input,
+        .cpu_seconds = piped || lasting ? 0 : CONFINED_SECONDS,
+        .work = work,
+        .context = context,
+    });
+    rights_free(rights);
+    return status;
+}
+
 void export_input_free(struct export_input *input)
 {
     for (uint32_t i = 0; i < input->dump_count; i++) {

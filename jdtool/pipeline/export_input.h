@@ -6,6 +6,7 @@
 #define JD_TOOL_EXPORT_INPUT_H
 
 #include "jdtool/base/verb.h"
+#include "jdtool/confined/confined.h"
 #include "jdtool/pipeline/sample_filter.h"
 
 /* Strings are those of the command line. Zero one to start; free it at the end. */
@@ -69,6 +70,14 @@ int export_input_option(const struct verb *verb, struct export_input *input, int
  * after a message.
  */
 int export_input_run(struct export_input *input, struct sample_sink *sink);
+
+/*
+ * Does a verb's work on the input in a process without rights (confined.h), and returns its exit
+ * status. `out`: the file that it makes, `before`: another profile; NULL: none. `lasting`: it may
+ * take any time.
+ */
+int export_input_confined(const struct export_input *input, const char *out, const char *before,
+                          bool lasting, int (*work)(void *), void *context);
 
 void export_input_free(struct export_input *input);
 

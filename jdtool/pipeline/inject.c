@@ -3,6 +3,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/confined/rights.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/images/perf_data_sink.h"
 #include "jdtool/perf/perf_version.h"
@@ -15,12 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool wants_expansion(const struct inject_options *options)
+enum inline_mode inject_inline_mode(enum inline_mode wanted)
 {
-    if (options->inline_mode == INLINE_AUTO) {
-        return perf_major_version() < PERF_EXPANDS_INLINED;
-    }
-    return options->inline_mode == INLINE_EXPAND;
+    return wanted != INLINE_AUTO                         ? wanted
+           : perf_major_version() < PERF_EXPANDS_INLINED ? INLINE_EXPAND
+                                                         : INLINE_DWARF;
 }
 
 /*
@@ -149,11 +149,11 @@ static int run(const struct inject_options *options, struct source_path *source_
                                                 .processor_time = options->processor_time,
                                                 .verdict = verdict};
     struct sample_sink *card = scorecard_sink_new(&scorecard);
-    bool expand = wants_expansion(options);
+    enum inline_mode inlines = inject_inline_mode(options->inline_mode);
     const struct perf_data_sink_options perf_data = {
         .output = options->output,
-        .expand = expand,
-        .inlines = !expand && options->inline_mode != INLINE_OFF,
+        .expand = inlines == INLINE_EXPAND,
+        .inlines = inlines == INLINE_DWARF,
         .leaf = options->leaf,
         .keep_all = options->keep_all,
         .keep_stacks = options->keep_stacks,
@@ -170,6 +170,30 @@ static int run(const struct inject_options *options, struct source_path *source_
     /* The result ends first: the scorecard tells where its images are. Exports tell its verdict. */
     struct sample_sink *sinks[3] = {result, card};
     return run_sinks(options, &stream, sinks, 2);
+}
+
+void inject_rights(const struct inject_options *options, struct rights *rights)
+{
+    const char *file;
+    rights_read(rights, options->input);
+    rights_read(rights, options->processor_time);
+    rights_read_list(rights, options->source_path);
+    rights_read_objects(rights, options->build_id_dir);
+    for (uint32_t i = 0; i < options->dump_count; i++) {
+        rights_read(rights, options->dumps[i]);
+    }
+    rights_write_images(rights, options->output);
+    rights_write(rights, options->scorecard);
+    rights_write(rights, options->save);
+    for (uint32_t i = 0; i < options->export_count; i++) {
+        struct export_order order = {.format = export_choose(options->exports[i], &file)};
+        char *path = NULL;
+        if (!file && place_beside(options, &order, &path) == 0) {
+            file = path;
+        }
+        rights_write(rights, file);
+        free(path);
+    }
 }
 
 int inject(const struct inject_options *options)

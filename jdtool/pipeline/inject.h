@@ -30,6 +30,14 @@ struct inject_options {
     bool quiet;
 };
 
+/* What INLINE_AUTO means for the perf that is here, which is asked for its version; another mode is
+ * itself. */
+enum inline_mode inject_inline_mode(enum inline_mode wanted);
+
+/* What it reads and makes, for confined_run. */
+struct rights;
+void inject_rights(const struct inject_options *options, struct rights *rights);
+
 /*
  * Does all of it. 0 or a negative errno after a message; there is then no result, but for -ENODATA:
  * there are dumps, not one of them could be used, and the result is the recording without names for

@@ -117,8 +117,9 @@ static int export_before(const struct export_arguments *arguments, struct export
     return err;
 }
 
-static int export_all(struct export_arguments *arguments)
+static int export_all(void *context)
 {
+    struct export_arguments *arguments = context;
     struct sample_sink *sink;
     struct export_memory memory = {0};
     struct export_before before = {.name = arguments->before};
@@ -141,7 +142,7 @@ static int export_all(struct export_arguments *arguments)
     }
     source_texts_close(arguments->order.settings.sources);
     free(memory.bytes);
-    return err;
+    return err ? STATUS_FAILED : finish_output();
 }
 
 static int run_verb(int argc, char **argv)
@@ -149,7 +150,8 @@ static int run_verb(int argc, char **argv)
     struct export_arguments arguments = {0};
     int status = parse(argc, argv, &arguments);
     if (status == STATUS_DONE) {
-        status = export_all(&arguments) ? STATUS_FAILED : finish_output();
+        status = export_input_confined(&arguments.input, arguments.order.settings.path,
+                                       arguments.before, false, export_all, &arguments);
     }
     export_input_free(&arguments.input);
     return status;

@@ -1,6 +1,7 @@
 /* The command line of jdtool inject. */
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/confined/confined.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/inject.h"
 
@@ -128,6 +129,32 @@ static int parse(int argc, char **argv, struct inject_options *options)
     return STATUS_DONE;
 }
 
+static int work(void *options)
+{
+    return inject(options) ? STATUS_FAILED : finish_output();
+}
+
+/* In a process without rights. */
+static int run_confined(struct inject_options *options)
+{
+    struct rights *rights = rights_new();
+    if (!rights) {
+        error_message("failed to inject: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    options->inline_mode = inject_inline_mode(options->inline_mode); /* runs perf */
+    inject_rights(options, rights);
+    int status = confined_run(&(struct confined_options){
+        .rights = rights,
+        .what = strcmp(options->input, "-") == 0 ? "the recording" : options->input,
+        .cpu_seconds = strcmp(options->input, "-") == 0 ? 0 : CONFINED_SECONDS,
+        .work = work,
+        .context = options,
+    });
+    rights_free(rights);
+    return status;
+}
+
 static int run_verb(int argc, char **argv)
 {
     struct inject_options options = {.inlined_suffix = " (inlined)",
@@ -141,12 +168,12 @@ static int run_verb(int argc, char **argv)
         return STATUS_FAILED;
     }
     int status = parse(argc, argv, &options);
-    if (status == STATUS_DONE && inject(&options) != 0) {
-        status = STATUS_FAILED;
+    if (status == STATUS_DONE) {
+        status = run_confined(&options);
     }
     free(options.dumps);
     free((void *)options.exports);
-    return status == STATUS_DONE ? finish_output() : status;
+    return status;
 }
 
 const struct verb verb_inject = {

@@ -1,5 +1,6 @@
 #include "jdtool/record/image_cache.h"
 
+#include "jdtool/confined/confined.h"
 #include "jdtool/objects/elf_file.h"
 
 #include <dirent.h>
@@ -7,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,26 +45,52 @@ static int enter_all(int directory, const char *path)
     return at;
 }
 
-static void add_image(int profile, int cache, const char *image, const char *name)
-{
+/* An image in the profile, and what it says of itself. */
+struct image {
+    char name[NAME_MAX + 1];
+    size_t size; /* of its build-id; 0: it has none */
     uint8_t id[OBJECT_ID_MAX];
+};
+
+/* More than a recording has JVMs with an image each. */
+#define IMAGES_MAX 2048
+
+struct images {
+    char profile[PATH_MAX];
+    uint32_t count;
+    struct image list[IMAGES_MAX];
+};
+
+/* In a process without rights: what made them had read others' data. */
+static int read_ids(void *context)
+{
+    struct images *images = context;
+    for (uint32_t i = 0; i < images->count; i++) {
+        struct image *image = &images->list[i];
+        struct elf_file file;
+        char path[PATH_MAX + NAME_MAX + 2];
+        snprintf(path, sizeof path, "%s/%s", images->profile, image->name);
+        if (elf_file_open(-1, path, &file) == OBJECT_SOUND) {
+            image->size = elf_file_build_id(&file, image->id);
+            elf_file_close(&file);
+        }
+    }
+    return 0;
+}
+
+static void add_image(int profile, int cache, const char *place_of, const struct image *image)
+{
     char hex[2 * OBJECT_ID_MAX + 1] = "";
     char place[2 * PATH_MAX];
-    struct elf_file file;
-    if (elf_file_open(-1, image, &file) != OBJECT_SOUND) {
+    if (image->size < 2 || image->size > OBJECT_ID_MAX) {
         return;
     }
-    size_t size = elf_file_build_id(&file, id);
-    elf_file_close(&file);
-    for (size_t i = 0; i < size; i++) {
-        snprintf(hex + 2 * i, 3, "%02x", id[i]);
+    for (size_t i = 0; i < image->size; i++) {
+        snprintf(hex + 2 * i, 3, "%02x", image->id[i]);
     }
-    if (size < 2) {
-        return;
-    }
-    snprintf(place, sizeof place, "%s/%s", image, hex);
+    snprintf(place, sizeof place, "%s/%s/%s", place_of, image->name, hex);
     int elf = enter_all(cache, place);
-    if (elf >= 0 && (linkat(profile, name, elf, "elf", 0) == 0 || errno == EEXIST)) {
+    if (elf >= 0 && (linkat(profile, image->name, elf, "elf", 0) == 0 || errno == EEXIST)) {
         char shelf[] = {'/', hex[0], hex[1], '\0'};
         char to[2 * PATH_MAX + 8];
         int ids = enter(cache, ".build-id");
@@ -81,25 +109,56 @@ static void add_image(int profile, int cache, const char *image, const char *nam
     }
 }
 
-void image_cache_add(const char *profile)
+/* The images that lie in the profile; the names stay ours. */
+static void list_images(DIR *entries, struct images *images, struct image *ours)
 {
-    DIR *entries = opendir(profile);
-    int directory = entries ? dirfd(entries) : -1;
-    int cache = directory >= 0 ? enter(directory, "buildid") : -1;
     struct dirent *entry;
-    while (cache >= 0 && (entry = readdir(entries))) {
-        char image[PATH_MAX + NAME_MAX + 2];
+    while (images->count < IMAGES_MAX && (entry = readdir(entries))) {
         const char *name = entry->d_name;
         size_t length = strlen(name);
         if (strncmp(name, "perf.jit-", 9) == 0 && strcmp(name + length - 3, ".so") == 0) {
-            snprintf(image, sizeof image, "%s/%s", profile, name);
-            add_image(directory, cache, image, name);
+            memcpy(ours[images->count].name, name, length + 1);
+            memcpy(images->list[images->count++].name, name, length + 1);
         }
     }
+}
+
+static void add_all(const char *profile, DIR *entries, struct images *images, struct image *ours)
+{
+    struct rights *rights = rights_new();
+    int cache = enter(dirfd(entries), "buildid");
+    if (rights && cache >= 0) {
+        snprintf(images->profile, sizeof images->profile, "%s", profile);
+        list_images(entries, images, ours);
+        uint32_t count = images->count;
+        rights_read(rights, profile);
+        (void)confined_run(&(struct confined_options){.rights = rights,
+                                                      .what = "the images",
+                                                      .cpu_seconds = CONFINED_SECONDS,
+                                                      .inner = true,
+                                                      .work = read_ids,
+                                                      .context = images});
+        for (uint32_t i = 0; i < count; i++) {
+            ours[i].size = images->list[i].size;
+            memcpy(ours[i].id, images->list[i].id, sizeof ours[i].id);
+            add_image(dirfd(entries), cache, profile, &ours[i]);
+        }
+    }
+    rights_free(rights);
     if (cache >= 0) {
         close(cache);
     }
+}
+
+void image_cache_add(const char *profile)
+{
+    struct images *images = confined_shared(sizeof *images);
+    struct image *ours = calloc(IMAGES_MAX, sizeof *ours);
+    DIR *entries = images && ours ? opendir(profile) : NULL;
     if (entries) {
+        add_all(profile, entries, images, ours);
         closedir(entries);
     }
+    free(ours);
+    confined_unshare(images, sizeof *images);
 }

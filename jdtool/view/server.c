@@ -93,9 +93,6 @@ int server_open(const struct server_options *options, struct server **out)
         snprintf(what, sizeof what, "listen on 127.0.0.1 port %u", options->port);
         return fail(server, what);
     }
-    if (open_signals(server) < 0) {
-        return fail(server, "wait for signals");
-    }
     server->port = ntohs(address.sin_port);
     snprintf(server->hosts[0], sizeof server->hosts[0], "127.0.0.1:%u", server->port);
     snprintf(server->hosts[1], sizeof server->hosts[1], "localhost:%u", server->port);
@@ -243,6 +240,12 @@ static void serve(struct server *server, struct client *client, short events)
 int server_run(struct server *server, uint32_t idle_seconds)
 {
     time_t last = now();
+    /* From now on; while the profile was read Ctrl-C simply ended us. */
+    if (open_signals(server) < 0) {
+        int err = -errno;
+        error_message("failed to wait for signals: %s", strerror(-err));
+        return err;
+    }
     for (;;) {
         struct pollfd polls[CLIENTS_MAX + 2] = {{.fd = server->signals, .events = POLLIN},
                                                 {.fd = server->fd, .events = POLLIN}};

@@ -310,27 +310,33 @@ static int parse(int argc, char **argv, struct annotate *annotate)
     return STATUS_DONE;
 }
 
+static int annotate_all(void *context)
+{
+    struct annotate *annotate = context;
+    struct sample_sink *sink;
+    int err = 0;
+    if (!annotate->no_source) {
+        err = source_texts_open(annotate->input.source_path, &annotate->order.settings.sources);
+    }
+    if (!err) {
+        err = export_sink_new(&annotate->order, 1, &sink);
+    }
+    if (!err) {
+        err = export_input_run(&annotate->input, sink);
+    }
+    source_texts_close(annotate->order.settings.sources);
+    return err ? STATUS_FAILED : finish_output();
+}
+
 static int run_verb(int argc, char **argv)
 {
     static const struct export_format format = {
         .name = "annotate", .reads_code = true, .write = write_annotation};
     struct annotate annotate = {.input = {.wants_code = true}, .order = {&format, {.path = "-"}}};
-    struct sample_sink *sink;
     int status = parse(argc, argv, &annotate);
     if (status == STATUS_DONE) {
         the_annotate = &annotate;
-        int err = 0;
-        if (!annotate.no_source) {
-            err = source_texts_open(annotate.input.source_path, &annotate.order.settings.sources);
-        }
-        if (!err) {
-            err = export_sink_new(&annotate.order, 1, &sink);
-        }
-        if (!err) {
-            err = export_input_run(&annotate.input, sink);
-        }
-        source_texts_close(annotate.order.settings.sources);
-        status = err ? STATUS_FAILED : finish_output();
+        status = export_input_confined(&annotate.input, NULL, NULL, false, annotate_all, &annotate);
     }
     export_input_free(&annotate.input);
     return status;

@@ -113,6 +113,15 @@ static int parse(int argc, char **argv, struct report_verb *report)
     return status;
 }
 
+static int report_all(void *context)
+{
+    struct report_verb *report = context;
+    struct sample_sink *sink;
+    int err = export_sink_new(&report->order, 1, &sink);
+    err = err ? err : export_input_run(&report->input, sink);
+    return err ? STATUS_FAILED : finish_output();
+}
+
 static int run_verb(int argc, char **argv)
 {
     static const struct export_format text = {.name = "report", .write = write_text};
@@ -122,13 +131,10 @@ static int run_verb(int argc, char **argv)
                  .width = columns(),
                  .colors = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")},
     };
-    struct sample_sink *sink;
     int status = parse(argc, argv, &report);
     if (status == STATUS_DONE) {
         report.order.format = report.json ? export_format_of("report") : &text;
-        int err = export_sink_new(&report.order, 1, &sink);
-        err = err ? err : export_input_run(&report.input, sink);
-        status = err ? STATUS_FAILED : finish_output();
+        status = export_input_confined(&report.input, NULL, NULL, false, report_all, &report);
     }
     export_input_free(&report.input);
     return status;

@@ -18,7 +18,8 @@
 struct view {
     struct export_input input;
     struct export_order order;
-    struct server_options server;
+    struct server_options options;
+    struct server *server;
     const char *front_end;
     uint32_t idle_seconds;
     char origin[256]; /* the front end's: what comes before its path */
@@ -67,7 +68,6 @@ static int serve(const struct profile *profile, const struct export_settings *se
 {
     struct view *view = the_view;
     struct content *content = NULL;
-    struct server *server = NULL;
     (void)output;
     int err = 0;
     for (uint32_t i = 0; settings->sources && !err && i < profile->module_count; i++) {
@@ -77,16 +77,12 @@ static int serve(const struct profile *profile, const struct export_settings *se
         err = content_new(profile, settings, &content);
     }
     if (!err) {
-        view->server.answer = content_answer;
-        view->server.context = content;
-        view->server.origin = view->origin;
-        err = server_open(&view->server, &server);
+        view->options.answer = content_answer;
+        view->options.context = content;
+        view->options.origin = view->origin;
+        tell(view, server_port(view->server), content_token(content));
+        err = server_run(view->server, view->idle_seconds);
     }
-    if (!err) {
-        tell(view, server_port(server), content_token(content));
-        err = server_run(server, view->idle_seconds);
-    }
-    server_close(server);
     content_free(content);
     return err;
 }
@@ -136,7 +132,7 @@ static int parse(int argc, char **argv, struct view *view)
             break;
         case 'P':
             status = take_number("port", optarg, UINT16_MAX, &number);
-            view->server.port = (uint16_t)number;
+            view->options.port = (uint16_t)number;
             break;
         case 'x':
             status = units_seconds(optarg, UINT32_MAX, &view->idle_seconds)
@@ -160,25 +156,36 @@ static int parse(int argc, char **argv, struct view *view)
     return STATUS_DONE;
 }
 
+static int view_all(void *context)
+{
+    struct view *view = context;
+    struct sample_sink *sink;
+    int err = source_texts_open(view->input.source_path, &view->order.settings.sources);
+    if (!err) {
+        err = export_sink_new(&view->order, 1, &sink);
+    }
+    if (!err) {
+        err = export_input_run(&view->input, sink);
+    }
+    source_texts_close(view->order.settings.sources);
+    return err ? STATUS_FAILED : finish_output();
+}
+
 static int run_verb(int argc, char **argv)
 {
     static const struct export_format format = {
         .name = "view", .keeps_times = true, .write = serve};
     struct view view = {.input = {.wants_code = true}, .order = {&format, {.path = "-"}}};
-    struct sample_sink *sink;
     int status = parse(argc, argv, &view);
+    /* Who reads the profile may open no socket. */
+    if (status == STATUS_DONE && server_open(&view.options, &view.server)) {
+        status = STATUS_FAILED;
+    }
     if (status == STATUS_DONE) {
         the_view = &view;
-        int err = source_texts_open(view.input.source_path, &view.order.settings.sources);
-        if (!err) {
-            err = export_sink_new(&view.order, 1, &sink);
-        }
-        if (!err) {
-            err = export_input_run(&view.input, sink);
-        }
-        source_texts_close(view.order.settings.sources);
-        status = err ? STATUS_FAILED : finish_output();
+        status = export_input_confined(&view.input, NULL, NULL, true, view_all, &view);
     }
+    server_close(view.server);
     export_input_free(&view.input);
     return status;
 }

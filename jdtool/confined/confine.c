@@ -1,0 +1,300 @@
+#include "jdtool/confined/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#define MEMORY_MIN ((rlim_t)2 << 30)
+
+/* ---- Limits ---- */
+
+/* As much memory as the machine has: what a file claims to hold shall not push others out of it. */
+static void limit(int resource, rlim_t most)
+{
+    struct rlimit now;
+    if (getrlimit(resource, &now) == 0 && now.rlim_max > most) {
+        now.rlim_cur = now.rlim_cur < most ? now.rlim_cur : most;
+        now.rlim_max = most;
+        (void)setrlimit(resource, &now);
+    }
+}
+
+static void set_limits(uint32_t cpu_seconds)
+{
+    struct sysinfo machine;
+    rlim_t memory = sysinfo(&machine) == 0 ? (rlim_t)machine.totalram * machine.mem_unit : 0;
+    limit(RLIMIT_DATA, memory < MEMORY_MIN ? MEMORY_MIN : memory);
+    limit(RLIMIT_CORE, 0); /* others' data would lie in it */
+    limit(RLIMIT_NPROC, 0);
+    limit(RLIMIT_NOFILE, 65536);
+    struct rlimit cpu = {cpu_seconds, cpu_seconds + (rlim_t)5}; /* SIGXCPU first, then SIGKILL */
+    if (cpu_seconds) {
+        (void)setrlimit(RLIMIT_CPU, &cpu);
+    }
+}
+
+/* ---- Names ---- */
+
+/* As linux/landlock.h has it since 6.12; older kernels take its beginning. */
+struct landlock_attributes {
+    uint64_t files, ports, scopes;
+};
+
+/* Everything that Landlock knows, and not one exception. Without it the filter does the same. */
+static void forget_names(void)
+{
+    /* By the version of its interface, from 1 on: the rights over files (an older kernel refuses
+     * those it does not know), and how much of the structure it takes. */
+    static const struct {
+        uint64_t files;
+        size_t size;
+    } versions[] = {{0x1fff, 8},  {0x3fff, 8},  {0x7fff, 8},
+                    {0x7fff, 16}, {0xffff, 16}, {0xffff, 24}};
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 1) {
+        return;
+    }
+    long last = sizeof versions / sizeof *versions;
+    version = version < last ? version : last;
+    struct landlock_attributes all = {versions[version - 1].files, 0x3, 0x3};
+    int rules = (int)syscall(SYS_landlock_create_ruleset, &all, versions[version - 1].size, 0);
+    if (rules >= 0) {
+        (void)syscall(SYS_landlock_restrict_self, rules, 0);
+        close(rules);
+    }
+}
+
+/* ---- Capabilities ---- */
+
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return syscall(SYS_capset, &header, none) != 0 ? -errno : 0;
+}
+
+/* ---- Calls ---- */
+
+/* Calls that only use what is open, the process' own memory and its own signals. */
+static const int allowed[] = {
+    SCMP_SYS(read),
+    SCMP_SYS(readv),
+    SCMP_SYS(pread64),
+    SCMP_SYS(preadv),
+    SCMP_SYS(write),
+    SCMP_SYS(writev),
+    SCMP_SYS(pwrite64),
+    SCMP_SYS(pwritev),
+    SCMP_SYS(lseek),
+    SCMP_SYS(close),
+    SCMP_SYS(close_range),
+    SCMP_SYS(fstat),
+    SCMP_SYS(fstatfs),
+    SCMP_SYS(dup),
+    SCMP_SYS(dup2),
+    SCMP_SYS(dup3),
+    SCMP_SYS(fcntl),
+    SCMP_SYS(ftruncate),
+    SCMP_SYS(fallocate),
+    SCMP_SYS(fadvise64),
+    SCMP_SYS(fsync),
+    SCMP_SYS(fdatasync),
+    SCMP_SYS(sendfile),
+    SCMP_SYS(copy_file_range),
+    SCMP_SYS(getdents64),
+    SCMP_SYS(getcwd),
+    SCMP_SYS(pipe2),
+    SCMP_SYS(poll),
+    SCMP_SYS(ppoll),
+    SCMP_SYS(select),
+    SCMP_SYS(pselect6),
+    SCMP_SYS(eventfd2),
+    SCMP_SYS(memfd_create),
+    SCMP_SYS(brk),
+    SCMP_SYS(munmap),
+    SCMP_SYS(mremap),
+    SCMP_SYS(madvise),
+    SCMP_SYS(msync),
+    SCMP_SYS(mincore),
+    SCMP_SYS(futex),
+    SCMP_SYS(set_robust_list),
+    SCMP_SYS(rseq),
+    SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(rt_sigpending),
+    SCMP_SYS(signalfd4),
+    SCMP_SYS(sigaltstack),
+    SCMP_SYS(restart_syscall),
+    SCMP_SYS(getpid),
+    SCMP_SYS(gettid),
+    SCMP_SYS(getppid),
+    SCMP_SYS(getuid),
+    SCMP_SYS(geteuid),
+    SCMP_SYS(getgid),
+    SCMP_SYS(getegid),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(clock_getres),
+    SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(nanosleep),
+    SCMP_SYS(gettimeofday),
+    SCMP_SYS(time),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(sysinfo),
+    SCMP_SYS(uname),
+    SCMP_SYS(getrlimit),
+    SCMP_SYS(getrusage),
+    SCMP_SYS(times),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(getcpu),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    SCMP_SYS(recvfrom),
+    SCMP_SYS(shutdown),
+};
+
+/* What is refused as forbidden. Everything else is unknown to this process, so that a newer libc
+ * goes on with the older call. */
+static const int forbidden[] = {
+    SCMP_SYS(execve),
+    SCMP_SYS(execveat),
+    SCMP_SYS(fork),
+    SCMP_SYS(vfork),
+    SCMP_SYS(clone),
+    SCMP_SYS(ptrace),
+    SCMP_SYS(socket),
+    SCMP_SYS(socketpair),
+    SCMP_SYS(connect),
+    SCMP_SYS(bind),
+    SCMP_SYS(process_vm_readv),
+    SCMP_SYS(process_vm_writev),
+    SCMP_SYS(bpf),
+    SCMP_SYS(perf_event_open),
+    SCMP_SYS(mount),
+    SCMP_SYS(setuid),
+    SCMP_SYS(setresuid),
+    SCMP_SYS(chdir),
+    SCMP_SYS(fchdir),
+    SCMP_SYS(chroot),
+    SCMP_SYS(pidfd_getfd),
+    SCMP_SYS(fchmod),
+    SCMP_SYS(fchmodat),
+    SCMP_SYS(symlinkat),
+    SCMP_SYS(mkdirat),
+    SCMP_SYS(mknodat),
+    SCMP_SYS(truncate),
+    SCMP_SYS(io_uring_setup),
+    SCMP_SYS(memfd_secret),
+    SCMP_SYS(userfaultfd),
+    SCMP_SYS(keyctl),
+    SCMP_SYS(setns),
+    SCMP_SYS(unshare),
+};
+
+const int confine_asked[] = {
+    SCMP_SYS(openat),     SCMP_SYS(openat2),    SCMP_SYS(access),
+    SCMP_SYS(faccessat),  SCMP_SYS(faccessat2), SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat), SCMP_SYS(unlink),     SCMP_SYS(unlinkat),
+    SCMP_SYS(rename),     SCMP_SYS(renameat),   SCMP_SYS(renameat2),
+    SCMP_SYS(linkat),     SCMP_SYS(fchown),     SCMP_SYS(stat),
+    SCMP_SYS(lstat),      SCMP_SYS(statx),      -1,
+};
+
+/* Of some only a part: compared are the bits of `mask`. */
+struct part {
+    int call;
+    unsigned argument;
+    uint64_t mask, value;
+};
+
+static int add_parts(scmp_filter_ctx filter)
+{
+    const struct part parts[] = {
+        {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
+        {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
+        {SCMP_SYS(ioctl), 1, UINT32_MAX, TCGETS},
+        {SCMP_SYS(ioctl), 1, UINT32_MAX, TIOCGWINSZ},
+        {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD},
+        {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_VMA},          /* glibc names its heap */
+        {SCMP_SYS(prlimit64), 2, UINT64_MAX, 0},               /* asks only */
+        {SCMP_SYS(kill), 1, UINT32_MAX, 0},                    /* whether it lives */
+        {SCMP_SYS(tgkill), 0, UINT32_MAX, (uint64_t)getpid()}, /* abort */
+        {SCMP_SYS(sendto), 4, UINT64_MAX, 0},                  /* to whom it is connected with */
+        {SCMP_SYS(accept4), 3, UINT32_MAX, SOCK_CLOEXEC | SOCK_NONBLOCK},
+    };
+    int err = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !err; i++) {
+        err = seccomp_rule_add(
+            filter, SCMP_ACT_ALLOW, parts[i].call, 1,
+            SCMP_CMP(parts[i].argument, SCMP_CMP_MASKED_EQ, parts[i].mask, parts[i].value));
+    }
+    /* What is open, and what has a name. */
+    if (!err) {
+        err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
+                               SCMP_CMP(3, SCMP_CMP_MASKED_EQ, UINT32_MAX, AT_EMPTY_PATH));
+    }
+    if (!err) {
+        err = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(newfstatat), 1,
+                               SCMP_CMP(3, SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0));
+    }
+    return err;
+}
+
+/* Calls that this machine's kernel does not have are none. */
+static int add(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t count)
+{
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        if (calls[i] >= 0) {
+            err = seccomp_rule_add(filter, action, calls[i], 0);
+        }
+    }
+    return err;
+}
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static int filter_calls(int *listener)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+    if (!filter) {
+        return -ENOMEM;
+    }
+    int err = add(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
+    err = err ? err : add(filter, SCMP_ACT_ERRNO(EPERM), forbidden, COUNT(forbidden));
+    err = err ? err : add(filter, SCMP_ACT_NOTIFY, confine_asked, COUNT(confine_asked) - 1);
+    err = err ? err : add_parts(filter);
+    err = err ? err : seccomp_load(filter);
+    if (!err) {
+        *listener = seccomp_notify_fd(filter);
+        err = *listener < 0 ? -ENOSYS : 0;
+    }
+    seccomp_release(filter);
+    return err;
+}
+
+int confine(uint32_t cpu_seconds, int *listener)
+{
+    set_limits(cpu_seconds);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return -errno;
+    }
+    forget_names();
+    int err = drop_capabilities();
+    return err ? err : filter_calls(listener);
+}

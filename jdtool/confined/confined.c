@@ -1,0 +1,236 @@
+#include "jdtool/confined/confined.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/confined/confine.h"
+#include "jdtool/confined/requests.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A sanitizer wants threads, its own memory and /proc: there the work is done without all this. */
+#if defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CANNOT_BE_CONFINED 1
+#endif
+#endif
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define CANNOT_BE_CONFINED 1
+#endif
+#ifndef CANNOT_BE_CONFINED
+#define CANNOT_BE_CONFINED 0
+#endif
+
+/* Which of them end programs by a user's wish. */
+static const int wishes[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+
+static bool here;
+static const uint32_t proof = 0x4a444341; /* the parent looks for it in the child */
+
+bool confined_here(void)
+{
+    return here;
+}
+
+void *confined_shared(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void confined_unshare(void *memory, size_t size)
+{
+    if (memory) {
+        munmap(memory, size);
+    }
+}
+
+/* ---- The child ---- */
+
+struct ends {
+    int says[2];  /* the listener's number, or a negative errno */
+    int hears[2]; /* a byte: it may begin */
+};
+
+static void become_confined(const struct confined_options *options, struct ends *ends,
+                            const sigset_t *signals)
+{
+    int listener = -1;
+    char go;
+    close(ends->says[0]);
+    close(ends->hears[1]);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int err = confine(options->cpu_seconds, &listener);
+    int says = err ? err : listener;
+    if (write(ends->says[1], &says, sizeof says) != sizeof says || err ||
+        read(ends->hears[0], &go, 1) != 1) {
+        _exit(STATUS_FAILED);
+    }
+    close(listener);
+    close(ends->says[1]);
+    close(ends->hears[0]);
+    if (!options->inner) {
+        sigprocmask(SIG_SETMASK, signals, NULL);
+    }
+    here = true;
+    exit(options->work(options->context));
+}
+
+/* ---- The parent ---- */
+
+static bool take_listener(struct requests *requests, int number)
+{
+    requests->listener = (int)syscall(SYS_pidfd_getfd, requests->pidfd, number, 0);
+    return requests->listener >= 0 && requests_can(requests, &proof);
+}
+
+/* Answers it until it ends. Signals that come to us are meant for it. */
+static void serve(const struct requests *requests, int signals)
+{
+    struct pollfd all[] = {{.fd = requests->pidfd, .events = POLLIN},
+                           {.fd = signals, .events = POLLIN},
+                           {.fd = requests->listener, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    while (poll(all, 3, -1) >= 0 || errno == EINTR) {
+        if (all[2].revents & POLLIN) {
+            (void)requests_answer(requests);
+        } else if (all[2].revents) {
+            all[2].fd = -1;
+        }
+        if (all[1].revents && read(signals, &info, sizeof info) == sizeof info) {
+            (void)syscall(SYS_pidfd_send_signal, requests->pidfd, (int)info.ssi_signo, NULL, 0);
+        }
+        if (all[0].revents) {
+            return;
+        }
+    }
+}
+
+/* As a program without a second process would end. */
+static void end_by(int number)
+{
+    sigset_t it;
+    sigemptyset(&it);
+    sigaddset(&it, number);
+    signal(number, SIG_DFL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &it, NULL);
+}
+
+static int ended(const struct confined_options *options, int status)
+{
+    if (WIFEXITED(status)) {
+        return WEXITSTATUS(status);
+    }
+    int number = WTERMSIG(status);
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes && !options->inner; i++) {
+        if (number == wishes[i]) {
+            end_by(number);
+        }
+    }
+    const char *why = strsignal(number);
+    error_message("failed to read %s: the process that reads it died (%s)", options->what,
+                  number == SIGXCPU ? "it took too long"
+                  : why             ? why
+                                    : "of a signal");
+    detail_message("", "It had no rights: nothing was changed but what it was to write.");
+    return STATUS_FAILED;
+}
+
+/* In this process, with all that it may do. */
+static int work_here(const struct confined_options *options, const char *why)
+{
+    if (why && geteuid() == 0) {
+        warning_message("%s is read with all rights of root: %s", options->what, why);
+    }
+    return options->work(options->context);
+}
+
+static pid_t start(const struct confined_options *options, struct ends *ends,
+                   const sigset_t *before)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        become_confined(options, ends, before);
+    }
+    close(ends->says[1]);
+    close(ends->hears[0]);
+    return pid;
+}
+
+static int run(const struct confined_options *options, struct ends *ends, const sigset_t *before,
+               int signals)
+{
+    int number = -1;
+    int status = 0;
+    fflush(NULL); /* or it is written twice */
+    pid_t pid = start(options, ends, before);
+    struct requests requests = {.listener = -1,
+                                .pid = pid,
+                                .rights = options->rights,
+                                .pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1};
+    bool can = requests.pidfd >= 0 &&
+               read(ends->says[0], &number, sizeof number) == sizeof number && number >= 0 &&
+               take_listener(&requests, number) && write(ends->hears[1], "", 1) == 1;
+    close(ends->says[0]);
+    close(ends->hears[1]);
+    if (can) {
+        serve(&requests, signals);
+    } else if (pid > 0) {
+        kill(pid, SIGKILL);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (requests.listener >= 0) {
+        close(requests.listener);
+    }
+    if (requests.pidfd >= 0) {
+        close(requests.pidfd);
+    }
+    sigprocmask(SIG_SETMASK, before, NULL);
+    return can ? ended(options, status)
+               : work_here(options, "this kernel, or a filter around us, cannot confine who reads "
+                                    "it");
+}
+
+int confined_run(const struct confined_options *options)
+{
+    struct ends ends;
+    sigset_t signals;
+    sigset_t before;
+    if (CANNOT_BE_CONFINED) {
+        return work_here(options, NULL);
+    }
+    tzset(); /* reads a file */
+    sigemptyset(&signals);
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+        sigaddset(&signals, wishes[i]);
+    }
+    if (pipe2(ends.says, O_CLOEXEC) != 0) {
+        return work_here(options, strerror(errno));
+    }
+    if (pipe2(ends.hears, O_CLOEXEC) != 0) {
+        close(ends.says[0]);
+        close(ends.says[1]);
+        return work_here(options, strerror(errno));
+    }
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    int fd = options->inner ? -1 : signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    int status = run(options, &ends, &before, fd);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return status;
+}

@@ -1,0 +1,47 @@
+/*
+ * Data of others is read by a process that has no rights: no capability, no new program, no socket,
+ * no other process, and no file by its name. It has what is open already, and asks us, its parent,
+ * for the rest: the kernel holds its calls of open, stat, rename and their like (seccomp's user
+ * notification), we look what it wants, do it if its rights allow that, and hand it the descriptor.
+ * So the code that reads knows nothing of this, and libelf's is confined as well.
+ *
+ * Whoever has a dump overflow a buffer in it gets that process, and can say something wrong about
+ * the profile, or nothing.
+ */
+#ifndef JD_TOOL_CONFINED_H
+#define JD_TOOL_CONFINED_H
+
+#include "jdtool/confined/rights.h"
+
+#include <stddef.h>
+
+/* Of the processor, for a profile that is whole: none takes that long. */
+#define CONFINED_SECONDS 3600
+
+struct confined_options {
+    const struct rights *rights;
+    const char *what;           /* is read, for messages */
+    uint32_t cpu_seconds;       /* of the processor at most; 0: as many as it takes */
+    bool inner;                 /* a moment's work in a program that takes signals itself */
+    int (*work)(void *context); /* returns the exit status */
+    void *context;
+};
+
+/*
+ * Does the work in such a process, with our standard input and outputs, and returns its exit
+ * status. When it dies, that is told, and the status is STATUS_FAILED; when a signal ended it that
+ * ends programs by a user's wish, we end in the same way. Signals that come to us reach it. Where
+ * the kernel has not what this needs (5.14, or a seccomp filter of others around us), the work is
+ * done right here; root is told.
+ */
+int confined_run(const struct confined_options *options);
+
+/* Memory that such a process shares with us, zeroed: how a work tells more than its exit status,
+ * which is to be doubted like what it has read. NULL: there is none. */
+void *confined_shared(size_t size);
+void confined_unshare(void *memory, size_t size);
+
+/* Whether this process is such a one. */
+bool confined_here(void);
+
+#endif

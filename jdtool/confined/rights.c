@@ -1,0 +1,289 @@
+#include "jdtool/confined/rights.h"
+
+#include "format/jitdump.h"
+#include "format/methods.h"
+#include "format/threads.h"
+#include "jdtool/base/array.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What may be read: a file by its number, a directory by its path, too. */
+struct readable {
+    struct stat status;
+    char *path; /* of a directory, or of what is not there yet, as the kernel calls it; NULL: a file
+                 */
+};
+
+struct writable {
+    struct stat status; /* of the directory */
+    int directory;
+    char *name;
+    size_t stem; /* that many bytes of the name begin those of its images; 0: it has none */
+};
+
+struct rights {
+    struct readable *readables;
+    struct writable *writables;
+    uint32_t readable_count, readable_room, writable_count, writable_room;
+};
+
+struct rights *rights_new(void)
+{
+    return calloc(1, sizeof(struct rights));
+}
+
+void rights_free(struct rights *rights)
+{
+    for (uint32_t i = 0; rights && i < rights->readable_count; i++) {
+        free(rights->readables[i].path);
+    }
+    for (uint32_t i = 0; rights && i < rights->writable_count; i++) {
+        close(rights->writables[i].directory);
+        free(rights->writables[i].name);
+    }
+    if (rights) {
+        free(rights->readables);
+        free(rights->writables);
+    }
+    free(rights);
+}
+
+/* ---- Giving ---- */
+
+/* As the kernel calls what is open. False: it has no name. */
+static bool name_of(int fd, char name[PATH_MAX])
+{
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, name, PATH_MAX - 1);
+    name[size > 0 ? size : 0] = '\0';
+    return name[0] == '/';
+}
+
+/* The directory's part of a path; NULL: no memory. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+void rights_read(struct rights *rights, const char *path)
+{
+    struct readable readable = {0};
+    char name[PATH_MAX];
+    if (!path || strcmp(path, "-") == 0) {
+        return;
+    }
+    int fd = open(*path ? path : ".", O_PATH | O_CLOEXEC);
+    const char *later = fd >= 0 ? "" : strrchr(path, '/');
+    if (fd < 0 && later) {
+        char *directory = directory_of(path);
+        fd = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        free(directory);
+    }
+    bool is = fd >= 0 && fstat(fd, &readable.status) == 0 && name_of(fd, name);
+    if (is && S_ISDIR(readable.status.st_mode)) {
+        is = asprintf(&readable.path, "%s%s", name, later) >= 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (is && array_reserve(&rights->readables, rights->readable_count, &rights->readable_room,
+                            sizeof *rights->readables) == 0) {
+        rights->readables[rights->readable_count++] = readable;
+    } else {
+        free(readable.path);
+    }
+}
+
+void rights_read_list(struct rights *rights, const char *paths)
+{
+    char *copy = paths ? strdup(paths) : NULL;
+    for (char *rest = copy, *path; (path = strsep(&rest, ":"));) {
+        rights_read(rights, path);
+    }
+    free(copy);
+}
+
+void rights_read_objects(struct rights *rights, const char *build_id_dir)
+{
+    char path[PATH_MAX];
+    const char *home = getenv("HOME");
+    int size = snprintf(path, sizeof path, "%s/.debug", home ? home : "");
+    rights_read(rights, build_id_dir ? build_id_dir : size < PATH_MAX ? path : NULL);
+}
+
+static void write_into(struct rights *rights, const char *path, bool images)
+{
+    static const char ending[] = ".data";
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (!path || strcmp(path, "-") == 0) {
+        return;
+    }
+    char *directory = directory_of(path);
+    struct writable writable = {.name = strdup(slash ? slash + 1 : path), .directory = -1};
+    size_t size = writable.name ? strlen(writable.name) : 0;
+    if (images) {
+        bool ends =
+            size > strlen(ending) && strcmp(writable.name + size - strlen(ending), ending) == 0;
+        writable.stem = ends ? size - strlen(ending) : size;
+    }
+    if (directory) {
+        writable.directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    free(directory);
+    if (size > 0 && writable.directory >= 0 && fstat(writable.directory, &writable.status) == 0 &&
+        array_reserve(&rights->writables, rights->writable_count, &rights->writable_room,
+                      sizeof *rights->writables) == 0) {
+        rights->writables[rights->writable_count++] = writable;
+        return;
+    }
+    if (writable.directory >= 0) {
+        close(writable.directory);
+    }
+    free(writable.name);
+}
+
+void rights_write(struct rights *rights, const char *path)
+{
+    write_into(rights, path, false);
+}
+
+void rights_write_images(struct rights *rights, const char *path)
+{
+    write_into(rights, path, true);
+}
+
+/* ---- Judging ---- */
+
+static bool same(const struct stat *one, const struct stat *other)
+{
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* A file below a directory that was given. A second name that somebody has given to a file of
+ * another's does not make it one of the directory's. */
+static bool was_given(const struct rights *rights, const char *name, const struct stat *status)
+{
+    for (uint32_t i = 0; i < rights->readable_count; i++) {
+        const struct readable *readable = &rights->readables[i];
+        size_t size = readable->path ? strlen(readable->path) : 0;
+        if (same(&readable->status, status)) {
+            return true;
+        }
+        size -= size == 1; /* "/" */
+        if (readable->path && strncmp(name, readable->path, size) == 0 &&
+            (name[size] == '/' || name[size] == '\0') &&
+            (S_ISDIR(status->st_mode) || status->st_nlink <= 1 ||
+             status->st_uid == readable->status.st_uid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "/proc/1/comm", "/proc/1/task/2/status", "/proc/1/task/2". */
+static bool is_of_process(const char *name)
+{
+    static const char *const files[] = {"/comm", "/status", "/stat", "/maps", "/task", "", NULL};
+    if (strncmp(name, "/proc/", 6) != 0 || !isdigit((unsigned char)name[6])) {
+        return false;
+    }
+    name += 6 + strspn(name + 6, "0123456789");
+    if (strncmp(name, "/task/", 6) == 0 && isdigit((unsigned char)name[6])) {
+        name += 6 + strspn(name + 6, "0123456789");
+    }
+    for (size_t i = 0; files[i]; i++) {
+        if (strcmp(name, files[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the system tells of itself. */
+static bool is_of_system(const char *name)
+{
+    static const char *const files[] = {
+        "/proc/kallsyms",
+        "/proc/modules",
+        "/proc/meminfo",
+        "/proc/uptime",
+        "/sys/kernel/notes",
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/possible",
+        NULL,
+    };
+    static const char zones[] = "/usr/share/zoneinfo/";
+    for (size_t i = 0; files[i]; i++) {
+        if (strcmp(name, files[i]) == 0) {
+            return true;
+        }
+    }
+    return strncmp(name, zones, strlen(zones)) == 0 || is_of_process(name);
+}
+
+/* What its first bytes say that it is: machine code, or what an agent of ours writes. */
+static bool is_of_a_profile(int fd, const char *name, const struct stat *status)
+{
+    static const uint32_t magics[] = {JITDUMP_MAGIC, JITDUMP_MAGIC_SWAPPED,
+                                      METHODS_MAGIC, METHODS_MAGIC_SWAPPED,
+                                      THREADS_MAGIC, THREADS_MAGIC_SWAPPED};
+    const char *base = strrchr(name, '/') + 1;
+    bool is_ours = strncmp(base, "jit-", 4) == 0;
+    uint32_t magic;
+    if (pread(fd, &magic, sizeof magic, 0) != sizeof magic) {
+        return is_ours && status->st_size == 0; /* not written yet */
+    }
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++) {
+        if (magic == magics[i]) {
+            return true;
+        }
+    }
+    size_t size = strlen(base);
+    return memcmp(&magic, ELFMAG, SELFMAG) == 0 ||
+           (memcmp(&magic, "PK\3\4", 4) == 0 && strcmp(base, "src.zip") == 0) ||
+           (is_ours && status->st_nlink == 1 && size > 4 && strcmp(base + size - 4, ".log") == 0);
+}
+
+bool rights_may_read(const struct rights *rights, int fd, const struct stat *status)
+{
+    char name[PATH_MAX];
+    if (!name_of(fd, name)) {
+        return false;
+    }
+    if (S_ISDIR(status->st_mode)) {
+        return was_given(rights, name, status) || is_of_system(name);
+    }
+    return S_ISREG(status->st_mode) && (was_given(rights, name, status) || is_of_system(name) ||
+                                        is_of_a_profile(fd, name, status));
+}
+
+/* "perf.jit.data" itself, "perf.jit.data.Xy" while it is written, "perf.jit-java.so". */
+static bool is_name_of(const struct writable *writable, const char *name)
+{
+    size_t size = strlen(writable->name);
+    if (strncmp(name, writable->name, size) == 0 && (!name[size] || name[size] == '.')) {
+        return true;
+    }
+    return writable->stem && strncmp(name, writable->name, writable->stem) == 0 &&
+           (name[writable->stem] == '.' || name[writable->stem] == '-');
+}
+
+int rights_writable(const struct rights *rights, const struct stat *directory, const char *name)
+{
+    for (uint32_t i = 0; i < rights->writable_count; i++) {
+        const struct writable *writable = &rights->writables[i];
+        if (same(&writable->status, directory) && (!name || is_name_of(writable, name))) {
+            return writable->directory;
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,44 @@
+/*
+ * What a process that reads others' data may have opened for it (confined.h): what its command line
+ * names, files that are what profiles consist of, and what the system tells everybody. The one
+ * place where it says so.
+ */
+#ifndef JD_TOOL_RIGHTS_H
+#define JD_TOOL_RIGHTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+struct rights;
+
+/* None. NULL: there is no memory. */
+struct rights *rights_new(void);
+void rights_free(struct rights *rights);
+
+/* A file, or a directory with what is below it, may be read. So may a file that is not there
+ * yet. NULL and "-" add nothing, here and below. */
+void rights_read(struct rights *rights, const char *path);
+
+/* The same of each of several, parted by ':'. */
+void rights_read_list(struct rights *rights, const char *paths);
+
+/* Where perf keeps copies of files: NULL: its default. */
+void rights_read_objects(struct rights *rights, const char *build_id_dir);
+
+/* A file at this path may be made, replaced and removed, and what is written for it beside it:
+ * names that go on with a '.' or a '-'. Its directory is held from now on: later a link in its path
+ * leads nowhere else. */
+void rights_write(struct rights *rights, const char *path);
+
+/* perf.data: and the images beside it, whose names begin as its own does without its ending. */
+void rights_write_images(struct rights *rights, const char *path);
+
+/* Whether this file, which is open for reading, or this directory may be read. */
+bool rights_may_read(const struct rights *rights, int fd, const struct stat *status);
+
+/* The directory to be written into: that of this number, where such a file may be made, or -1.
+ * NULL: a file without a name. */
+int rights_writable(const struct rights *rights, const struct stat *directory, const char *name);
+
+#endif

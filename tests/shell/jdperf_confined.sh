@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Who reads a profile has no rights: a jdtool whose parsers do what an attacker would (tests/planted.c) does nothing
+# outside of the profile, in no verb, and all verbs do their work in such a process.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_real_profile
+compile_sample
+export HOME=$WORK/home
+mkdir "$HOME" planted
+ln -s "$JDAGENT_BUILD/tests/planted" planted/jdtool
+ln -s "$JDAGENT_BUILD/libjdagent.so" planted/libjdagent.so
+export JDAGENT_BUILD=$WORK/planted JDAGENT_PLANTED=$WORK/escaped
+
+# held STATUS VERB…: it does its work, and something was tried in it.
+held() {
+    run "$@"
+    ! grep -q 'ESCAPED' output || fail "$2: the parser escaped"
+    says 'planted: tried in'
+    [[ -z $(compgen -G "$JDAGENT_PLANTED*") ]] || fail "$2 made a file outside of the profile"
+}
+
+JDAGENT_PLANTED='' run 0 "$JDPERF" record --keep-raw -o p -- java -cp classes Calm 1
+if grep -q 'with all rights of root' output; then
+    skip "this kernel cannot confine a process"
+fi
+# The holes are there: jdtool's own verbs that show a dump to who made it have the rights of who calls them.
+run 0 "$JDAGENT_BUILD/jdtool" map p/jit-*.dump
+says 'ESCAPED: system'
+rm "$JDAGENT_PLANTED".*
+
+held 0 "$JDPERF" record --keep-raw -o q -- java -cp classes Calm 1
+held 0 "$JDPERF" inject p
+held 0 "$JDPERF" report p
+held 0 "$JDPERF" annotate p Market
+held 0 "$JDPERF" flame p
+held 0 "$JDPERF" diff p q
+held 0 "$JDPERF" timeline p
+held 0 "$JDPERF" view p --idle 1
+for format in html pprof firefox speedscope collapsed otlp; do
+    held 0 "$JDPERF" export p "$format"
+done
+rm p/samples.saved # as of a recording by perf alone
+held 0 "$JDPERF" bundle p
+note "$(grep -c . <<<"$(ls p)") files in the profile, none outside"
