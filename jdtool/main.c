@@ -6,9 +6,9 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_dump,    &verb_verify, &verb_stat,   &verb_map,    &verb_repair,
-    &verb_convert, &verb_inject, &verb_export, &verb_report, &verb_annotate,
-    &verb_view,    &verb_unwind, &verb_live,   NULL,
+    &verb_dump,     &verb_verify, &verb_stat,   &verb_map,    &verb_repair,
+    &verb_convert,  &verb_inject, &verb_export, &verb_report, &verb_diff,
+    &verb_annotate, &verb_view,   &verb_unwind, &verb_live,   NULL,
 };
 
 static void usage(FILE *out)

@@ -32,6 +32,7 @@ extern const struct verb verb_convert;
 extern const struct verb verb_inject;
 extern const struct verb verb_export;
 extern const struct verb verb_report;
+extern const struct verb verb_diff;
 extern const struct verb verb_annotate;
 extern const struct verb verb_view;
 extern const struct verb verb_unwind;

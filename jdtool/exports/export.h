@@ -40,7 +40,10 @@ struct export_settings {
     const char *title; /* html: above the graph; NULL: the recording's command */
     const char *name;  /* html: of this profile, beside that of before */
     const struct export_before *before; /* html: shows what differs from it; NULL */
-    struct source_texts *sources;       /* Java sources that go into the result; NULL: none do */
+    const uint32_t *changed; /* html, flame: by node of the profile, which is then that of several
+                                runs: a bit for each event of which it changed beyond chance */
+    uint32_t runs;           /* how many those are */
+    struct source_texts *sources; /* Java sources that go into the result; NULL: none do */
 };
 
 struct export_format {

@@ -11,7 +11,6 @@
  */
 #include "jdtool/exports/flame.h"
 
-#include "jdtool/exports/export.h"
 #include "jdtool/exports/flame_lines.h"
 #include "jdtool/exports/frame_tree.h"
 #include "jdtool/exports/profile_json.h"
@@ -25,6 +24,7 @@
 
 struct flame {
     const struct profile *profile;
+    const struct export_settings *settings;
     struct frame_tree tree;
     struct string_table files;
     uint32_t *order;   /* samples by event and time */
@@ -185,6 +185,9 @@ static void put_header(struct flame *f, struct packed_output *output)
     }
     json_uint(&json, "tick", f->tick);
     json_uint(&json, "duration", profile->until - profile->from);
+    if (f->settings->changed) {
+        json_uint(&json, "runs", f->settings->runs);
+    }
     put_kinds(&json);
     profile_json_events(&json, f->profile);
     put_threads(f, &json);
@@ -196,6 +199,9 @@ static void put_header(struct flame *f, struct packed_output *output)
     put_column(&json, "line", "u32", nodes);
     put_column(&json, "kind", "u8", nodes);
     put_column(&json, "share", "u8", nodes);
+    if (f->settings->changed) {
+        put_column(&json, "changed", "u32", nodes); /* a bit an event */
+    }
     put_column(&json, "time", "u32", profile->sample_count);
     put_column(&json, "node", "u32", profile->sample_count);
     put_column(&json, "thread", "u32", profile->sample_count);
@@ -251,6 +257,13 @@ static void put_nodes(struct flame *f, struct packed_output *output)
     }
     align(output);
     packed_output_put(output, f->shares, (size_t)count + 1);
+    if (f->settings->changed) {
+        memset(f->numbers, 0, ((size_t)count + 1) * sizeof *f->numbers);
+        for (uint32_t i = 0; i < f->profile->node_count; i++) {
+            f->numbers[f->tree.innermost[i]] |= f->settings->changed[i];
+        }
+        put_numbers(f, output, count + 1);
+    }
 }
 
 static void put_samples(struct flame *f, struct packed_output *output)
@@ -328,9 +341,10 @@ static int put_data(struct flame *f, struct packed_output *data)
     return f->files.error;
 }
 
-int flame_write(const struct profile *profile, struct packed_output *output)
+int flame_write(const struct profile *profile, const struct export_settings *settings,
+                struct packed_output *output)
 {
-    struct flame f = {.profile = profile};
+    struct flame f = {.profile = profile, .settings = settings};
     struct packed_output *data = NULL;
     uint8_t *bytes = NULL;
     size_t size = 0;
@@ -360,8 +374,7 @@ int flame_write(const struct profile *profile, struct packed_output *output)
 static int write_data(const struct profile *profile, const struct export_settings *settings,
                       struct packed_output *output)
 {
-    (void)settings;
-    return flame_write(profile, output);
+    return flame_write(profile, settings, output);
 }
 
 extern const struct export_format format_flame;

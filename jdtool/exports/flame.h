@@ -4,10 +4,11 @@
 #ifndef JD_TOOL_FLAME_H
 #define JD_TOOL_FLAME_H
 
-#include "jdtool/base/packed_output.h"
-#include "jdtool/exports/profile.h"
+#include "jdtool/exports/export.h"
 
-/* Puts the line. 0 or a negative errno without a message. */
-int flame_write(const struct profile *profile, struct packed_output *output);
+/* Puts the line; of the settings, `changed` and `runs` matter. 0 or a negative errno without a
+ * message. */
+int flame_write(const struct profile *profile, const struct export_settings *settings,
+                struct packed_output *output);
 
 #endif

@@ -131,7 +131,7 @@ static int put_data(struct packed_output *output, const struct profile *profile,
     packed_output_text(output, opens);
     put_escaped(output, before ? settings->name : "");
     packed_output_text(output, "\">");
-    int err = flame_write(profile, output);
+    int err = flame_write(profile, settings, output);
     packed_output_text(output, "</script>\n");
     return err;
 }

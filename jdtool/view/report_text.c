@@ -5,6 +5,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
 #include "jdtool/exports/method_tallies.h"
+#include "jdtool/view/cells.h"
 #include "jdtool/view/method_match.h"
 
 #include <errno.h>
@@ -21,7 +22,6 @@
 #define TREE_SHARE  0.01 /* branches that took less are left out */
 #define TREE_INDENT 24   /* levels; deeper ones are not indented further */
 #define NEAREST     5    /* names offered for one that fits none */
-#define CELL_MAX    1024 /* bytes of a cell's text */
 #define HOT_SHARE   0.05
 #define WARM_SHARE  0.005
 
@@ -35,29 +35,6 @@ struct view {
 
 /* ---- Cells ---- */
 
-/* Puts at most `width` columns of a text, padded to them; of a longer one, its end is left out. A
- * name is the program's: no control character of it reaches the terminal. */
-static void put_cell(const struct view *v, const char *text, uint32_t width, bool pad)
-{
-    size_t size = strlen(text);
-    uint32_t columns = 0;
-    for (size_t at = 0; at < size && columns < width; columns++) {
-        size_t length = text_utf8_size(text + at, size - at);
-        bool is_last = columns + 1 == width && at + (length ? length : 1) < size;
-        if (is_last) {
-            packed_output_text(v->output, "…");
-        } else if (length == 0 || text_is_control(text + at)) {
-            packed_output_text(v->output, "?");
-        } else {
-            packed_output_put(v->output, text + at, length);
-        }
-        at += length ? length : 1;
-    }
-    if (pad) {
-        packed_output_printf(v->output, "%*s", (int)(width - columns), "");
-    }
-}
-
 static void put_share(const struct view *v, uint64_t weight)
 {
     double share = v->weight ? (double)weight / (double)v->weight : 0;
@@ -67,40 +44,6 @@ static void put_share(const struct view *v, uint64_t weight)
                                               : NULL;
     packed_output_printf(v->output, "%s%7.2f%%%s", color ? color : "", 100 * share,
                          color ? "\033[0m" : "");
-}
-
-static uint32_t columns_of(const char *text)
-{
-    uint32_t columns = 0;
-    for (; *text; text++) {
-        columns += (*text & 0xc0) != 0x80;
-    }
-    return columns;
-}
-
-/* A method's name in at most `width` columns: without its arguments, then with packages as their
- * first letters, if it is too long. */
-static const char *fit_name(const char *name, uint32_t width, char text[CELL_MAX])
-{
-    size_t size = strcspn(name, "(");
-    if (columns_of(name) <= width || size >= CELL_MAX - 4) {
-        return name;
-    }
-    snprintf(text, CELL_MAX, "%.*s%s", (int)size, name,
-             name[size] && strcmp(name + size, "()") != 0 ? "(…)" : name + size);
-    while (columns_of(text) > width) {
-        /* The first package that is longer than a letter; a class begins with a capital. */
-        char *part = text;
-        size_t length;
-        while ((length = strcspn(part, ".(")) == 1 && part[1] == '.') {
-            part += 2;
-        }
-        if (part[length] != '.' || part[0] < 'a' || part[0] > 'z' || part + length > text + size) {
-            break;
-        }
-        memmove(part + 1, part + length, strlen(part + length) + 1);
-    }
-    return text;
 }
 
 static const char *base_of(const char *path)
@@ -274,20 +217,20 @@ static int put_methods(const struct view *v, const struct method_tallies *t, boo
             place_of_function(function, line, at);
             how_it_ran(v, t, &orders, tally->function, weights, ran);
             if (pass == 0) {
-                uint32_t size = columns_of(at);
+                uint32_t size = cell_columns(at);
                 at_width = size > at_width ? (size < AT_MAX ? size : AT_MAX) : at_width;
-                size = columns_of(ran);
+                size = cell_columns(ran);
                 ran_width = size > ran_width ? (size < RAN_MAX ? size : RAN_MAX) : ran_width;
                 continue;
             }
             put_share(v, weights[v->event]);
             put_share(v, weights[t->events + v->event]);
             packed_output_text(v->output, "  ");
-            put_cell(v, fit_name(function->name, name_width, name), name_width, true);
+            cell_put(v->output, cell_fit_name(function->name, name_width, name), name_width, true);
             packed_output_text(v->output, "  ");
-            put_cell(v, at, at_width, *ran);
+            cell_put(v->output, at, at_width, *ran);
             packed_output_text(v->output, *ran ? "  " : "");
-            put_cell(v, ran, ran_width, false);
+            cell_put(v->output, ran, ran_width, false);
             packed_output_text(v->output, "\n");
         }
     }
@@ -341,7 +284,7 @@ static int put_threads(const struct view *v)
         put_share(v, rows[i].weight);
         packed_output_printf(v->output, "%9" PRIu64 "  %9" PRIu32 "  ", rows[i].samples,
                              track->tid);
-        put_cell(v, profile->threads[track->thread].comm, v->look->width, false);
+        cell_put(v->output, profile->threads[track->thread].comm, v->look->width, false);
         packed_output_text(v->output, "\n");
     }
     put_rest(v, total - shown, "threads");
@@ -476,9 +419,10 @@ static void put_branches(const struct view *v, const struct tree *tree, const ui
         uint32_t width = v->look->width > WIDTH_MIN ? v->look->width : WIDTH_MIN;
         put_share(v, branch->weight);
         packed_output_printf(v->output, "  %*s", (int)columns, "");
-        put_cell(v,
-                 fit_name(v->profile->functions[branch->function].name, width - 10 - columns, name),
-                 width - 10 - columns, false);
+        cell_put(
+            v->output,
+            cell_fit_name(v->profile->functions[branch->function].name, width - 10 - columns, name),
+            width - 10 - columns, false);
         packed_output_text(v->output, "\n");
         shown++;
         uint32_t id = order[level->at++];

@@ -2,6 +2,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/export_input.h"
+#include "jdtool/view/cells.h"
 #include "jdtool/view/report_text.h"
 
 #include <errno.h>
@@ -9,11 +10,9 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define DEFAULT_LIMIT 40
-#define DEFAULT_WIDTH 120 /* where there is no terminal */
 
 struct report_verb {
     struct export_order order;
@@ -27,19 +26,6 @@ static int write_text(const struct profile *profile, const struct export_setting
 {
     const char *report = (const char *)settings - offsetof(struct report_verb, order.settings);
     return report_text_write(profile, &((const struct report_verb *)report)->look, output);
-}
-
-static uint32_t columns(void)
-{
-    struct winsize size;
-    const char *set = getenv("COLUMNS");
-    char *end;
-    long wanted = set ? strtol(set, &end, 10) : 0;
-    if (wanted > 0 && wanted <= 10000 && *end == '\0') {
-        return (uint32_t)wanted;
-    }
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col
-                                                                       : DEFAULT_WIDTH;
 }
 
 static int take_rows(struct report_verb *report, enum report_rows rows, const char *method)
@@ -128,7 +114,7 @@ static int run_verb(int argc, char **argv)
     struct report_verb report = {
         .order = {&text, {.path = "-"}},
         .look = {.limit = DEFAULT_LIMIT,
-                 .width = columns(),
+                 .width = cell_terminal_width(),
                  .colors = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")},
     };
     int status = parse(argc, argv, &report);

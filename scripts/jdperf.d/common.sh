@@ -3,7 +3,7 @@
 # What every verb needs: messages, options, the directory of a profile.
 
 JDPERF_VERSION=1.0.0
-JDPERF_VERBS='record inject report script annotate flame diff timeline export view bundle attach stop status map watch jvms doctor clean'
+JDPERF_VERBS='record inject report script annotate flame diff compare timeline export view bundle attach stop status map watch jvms doctor clean'
 JDPERF_LIVE_VERBS='record attach stop status map watch jvms doctor clean'
 JDPERF_DEFAULT_DIR=jdperf.profile
 

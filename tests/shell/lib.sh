@@ -18,7 +18,7 @@ source "$SOURCE/tests/lib.sh"
 fail() {
     printf 'FAILED: %s
 ' "$*"
-    [[ ! -f $WORK/output ]] || sed -n '1,40s/^/    | /p' "$WORK/output"
+    [[ ! -f $WORK/output ]] || cut -c 1-500 "$WORK/output" | sed -n '1,40s/^/    | /p'
     exit 1
 }
 

@@ -54,6 +54,9 @@ class Page {
     element('event').parentElement.hidden = element('event').length < 2;
     element('layout').parentElement.hidden = !this.isDiff;
     if (this.isDiff) element('roots').value = 'none'; // thread ids differ from run to run
+    // Of several runs, what changed is known of stacks from their root, and nothing of time.
+    for (const id of ['roots', 'mode']) element(id).parentElement.hidden = Boolean(this.last.runs);
+    element('heat').hidden = Boolean(this.last.runs);
   }
 
   control() {
@@ -106,6 +109,7 @@ class Page {
   }
 
   toggle(id, first, second) {
+    if (element(id).parentElement.hidden) return;
     element(id).value = element(id).value === first ? second : first;
     this.weigh();
   }
@@ -149,6 +153,7 @@ class Page {
     const parts = this.view.sides.map((side, i) => {
       const [from, until] = this.maps[i].ticks();
       const { seconds, duration } = this.profiles[i];
+      if (this.last.runs) return `${this.profiles[i].title}: ${amount(side.weights.all, this.unit)} a run`;
       const time = until === Infinity ? '' : `, ${(from * seconds).toFixed(3)} to ${Math.min(until * seconds, duration / 1e9).toFixed(3)} s`;
       return `${this.isDiff ? `${this.profiles[i].title}: ` : ''}${side.weights.samples.toLocaleString('en')} samples, ${amount(side.weights.all, this.unit)}${time}`;
     });
@@ -168,7 +173,7 @@ class Page {
     };
     if (this.isDiff) {
       item(this.deltaColour(0.02), 'grew');
-      item(this.deltaColour(0), 'the same');
+      item(this.deltaColour(0), this.last.runs ? 'within chance' : 'the same');
       item(this.deltaColour(-0.02), 'shrank');
     } else {
       const seen = new Set();
@@ -198,11 +203,17 @@ class Page {
     return frame.weights.map((weight, i) => all[i] ? weight / all[i] : 0);
   }
 
+  // Of several runs: whether the frame changed by no more than chance does.
+  isChance(frame) {
+    const event = 1 << element('event').value;
+    return Boolean(this.last.runs) && !frame.nodes[1].some(node => this.last.changed[node] & event);
+  }
+
   colour(frame) {
     if (!frame.parent) return this.kindColour('root', 1);
     if (this.isDiff) {
       const [before, after] = this.shares(frame);
-      return this.deltaColour(after - before);
+      return this.deltaColour(this.isChance(frame) ? 0 : after - before);
     }
     return this.kindColour(this.last.kinds[frame.kind], shade(frame.name));
   }
@@ -219,6 +230,7 @@ class Page {
     if (this.isDiff) {
       const delta = shares[1] - shares[0];
       parts.push(`${percent(shares[0])} before, ${percent(shares[1])} after (${delta >= 0 ? '+' : ''}${(100 * delta).toFixed(2)} points)`);
+      if (this.last.runs && frame.parent) parts.push(this.isChance(frame) ? 'within chance' : 'more than chance');
     } else {
       parts.push(`${percent(shares[0])} (${amount(frame.weights[0], this.unit)}), ${amount(frame.selfs[0], this.unit)} of its own`);
       if (frame.parent) parts.push(KINDS[this.last.kinds[frame.kind]]?.[0] ?? '');

@@ -31,7 +31,7 @@ public class JdagentProfiler implements ExternalProfiler {
     private static final String HELP = "options of -prof jdagent, separated by ';' or ',': event=NAME (default: cycles, or "
             + "cpu-clock without counters), frequency=HZ (997), stacks=none|fp|dwarf (fp), top=N (3: how many "
             + "regions are shown), threshold=PERCENT (5), dir=DIR (where profiles are kept; default: none are), "
-            + "flame, export=FORMAT, home=DIR (where jdagent is installed or built)";
+            + "baseline=DIR (profiles of an earlier dir, to compare with), flame, export=FORMAT, home=DIR (where jdagent is installed or built)";
 
     /** The perf to run, as jdperf has it: PERF of the environment. */
     private static final String PERF = System.getenv("PERF") == null || System.getenv("PERF").isEmpty() ? "perf"
@@ -45,6 +45,7 @@ public class JdagentProfiler implements ExternalProfiler {
     private Path keep;
     private boolean flame;
     private String export;
+    private Path baseline;
     private Path jdtool;
     private Path agent;
     private Path profile; // of the fork that runs; JMH asks for options once for all forks of a benchmark
@@ -100,6 +101,9 @@ public class JdagentProfiler implements ExternalProfiler {
                 break;
             case "flame":
                 flame = true;
+                break;
+            case "baseline":
+                baseline = Paths.get(value);
                 break;
             case "export":
                 export = value;
@@ -252,12 +256,37 @@ public class JdagentProfiler implements ExternalProfiler {
                 Path kept = profile.resolveSibling(profile.getFileName() + ".fork" + ++fork);
                 Files.move(profile, kept);
                 text.append("profile, in ").append(kept).append(": ").append(made).append('\n');
+                if (baseline != null && keep != null && benchmark != null && fork == benchmark.getParams().getForks()) {
+                    text.append(compare(kept, when));
+                }
             }
         } catch (IOException | RuntimeException e) {
             text.append("the profile cannot be read: ").append(e).append('\n');
         }
         results.add(new TextResult(text.toString(), "jdagent"));
         return results;
+    }
+
+    /** What changed since the baseline by more than chance; both have a profile a fork. */
+    private String compare(Path last, List<String> when) throws IOException {
+        String forks = last.getFileName().toString().replaceAll("\\d+$", "");
+        String benchmark = forks.replaceAll("-[^-]*$", "-");
+        List<String> command = new ArrayList<>(Arrays.asList(jdperf(), "diff", "--before"));
+        command.addAll(profiles(baseline, benchmark));
+        command.add("--after");
+        command.addAll(profiles(last.getParent(), forks));
+        command.addAll(when);
+        run(command.toArray(new String[0]));
+        return "Since " + baseline + ":\n" + said + "\n";
+    }
+
+    private static List<String> profiles(Path directory, String prefix) throws IOException {
+        List<String> found = new ArrayList<>();
+        try (java.util.stream.Stream<Path> files = Files.list(directory)) {
+            files.filter(file -> file.getFileName().toString().startsWith(prefix)
+                    && file.getFileName().toString().matches(".*\\.fork\\d+")).sorted().forEach(file -> found.add(file.toString()));
+        }
+        return found;
     }
 
     /** Installed beside jdtool, in a checkout among the scripts. */

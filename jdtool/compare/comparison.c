@@ -1,0 +1,234 @@
+#include "jdtool/compare/comparison.h"
+
+#include "jdtool/base/array.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void comparisons_free(struct comparisons *made)
+{
+    for (uint32_t i = 0; i < made->count; i++) {
+        free(made->list[i].values);
+    }
+    free(made->list);
+    *made = (struct comparisons){0};
+}
+
+/* Adds one of so much weight by run; what had too little is left out. */
+static int add(const struct runs *runs, struct comparisons *made, enum compared what,
+               uint32_t event, uint32_t id, const double *weights)
+{
+    const struct runs_event *of = &runs->events[event];
+    double share = 0;
+    for (uint32_t i = 0; i < runs->run_count; i++) {
+        share += of->whole[i] > 0 ? weights[i] / of->whole[i] / runs->run_count : 0;
+    }
+    if (share < COMPARED_LEAST) {
+        return 0;
+    }
+    double *values = malloc(runs->run_count * sizeof *values);
+    if (!values || array_reserve(&made->list, made->count, &made->room, sizeof *made->list)) {
+        free(values);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < runs->run_count; i++) {
+        values[i] = what == COMPARED_FRAME && of->whole[i] > 0
+                        ? 100 * weights[i] / of->whole[i]
+                        : runs_measure(runs, of, i, weights[i]);
+    }
+    made->list[made->count++] =
+        (struct comparison){.what = what, .event = event, .id = id, .values = values};
+    return 0;
+}
+
+/* ---- Weights with what was called ---- */
+
+/* By node and run, of the node and all above it. NULL: no memory. */
+static double *totals_of(struct runs *runs, struct runs_event *event)
+{
+    size_t row = runs->run_count;
+    double *totals = calloc((size_t)runs->node_count + 1, row * sizeof *totals);
+    if (!totals || (runs->node_count && array_reach(&event->weights, runs->node_count - 1,
+                                                    &event->room, row * sizeof *totals))) {
+        free(totals);
+        return NULL;
+    }
+    for (uint32_t i = runs->node_count; i-- > 0;) {
+        uint32_t parent = runs->nodes[i].parent;
+        for (size_t k = 0; k < row; k++) {
+            totals[i * row + k] += event->weights[i * row + k];
+            if (parent != PROFILE_NONE) {
+                totals[parent * row + k] += totals[i * row + k];
+            }
+        }
+    }
+    return totals;
+}
+
+/* A recursion counts once: where it was entered. */
+static bool is_outermost(const struct runs *runs, uint32_t node)
+{
+    uint32_t name = runs->nodes[node].name;
+    for (uint32_t at = runs->nodes[node].parent; at != PROFILE_NONE; at = runs->nodes[at].parent) {
+        if (runs->nodes[at].name == name) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int add_methods(struct runs *runs, uint32_t event, struct comparisons *made)
+{
+    size_t row = runs->run_count;
+    struct runs_event *of = &runs->events[event];
+    double *totals = totals_of(runs, of);
+    double *selfs = calloc((size_t)runs->name_count + 1, row * sizeof *selfs);
+    double *alls = calloc((size_t)runs->name_count + 1, row * sizeof *alls);
+    int err = totals && selfs && alls ? 0 : -ENOMEM;
+    for (uint32_t i = 0; !err && i < runs->node_count; i++) {
+        bool is_counted = is_outermost(runs, i);
+        double *self = &selfs[runs->nodes[i].name * row], *all = &alls[runs->nodes[i].name * row];
+        for (size_t k = 0; k < row; k++) {
+            self[k] += of->weights[i * row + k];
+            all[k] += is_counted ? totals[i * row + k] : 0;
+        }
+    }
+    if (!err && runs_have_work(runs)) {
+        err = add(runs, made, COMPARED_WHOLE, event, 0, of->whole);
+    }
+    for (uint32_t i = 0; !err && i < runs->name_count; i++) {
+        const double *self = &selfs[i * row], *all = &alls[i * row];
+        err = add(runs, made, COMPARED_SELF, event, i, self);
+        if (!err && memcmp(self, all, row * sizeof *self) != 0) {
+            err = add(runs, made, COMPARED_TOTAL, event, i, all);
+        }
+    }
+    free(totals);
+    free(selfs);
+    free(alls);
+    return err;
+}
+
+/* ---- A family ---- */
+
+static int compare_values(const void *a, const void *b, void *argument)
+{
+    const struct comparison *const *x = a, *const *y = b;
+    uint32_t count = *(const uint32_t *)argument;
+    for (uint32_t i = 0; i < count; i++) {
+        if ((*x)->values[i] != (*y)->values[i]) {
+            return (*x)->values[i] < (*y)->values[i] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static int compare_impact(const void *a, const void *b)
+{
+    const struct comparison *x = a, *y = b;
+    if (x->event != y->event) {
+        return x->event < y->event ? -1 : 1;
+    }
+    if ((x->what == COMPARED_WHOLE) != (y->what == COMPARED_WHOLE)) {
+        return x->what == COMPARED_WHOLE ? -1 : 1;
+    }
+    double first = fabs(x->impact), second = fabs(y->impact);
+    if (first != second) {
+        return first > second ? -1 : 1;
+    }
+    return x->id != y->id ? (x->id < y->id ? -1 : 1) : (int)x->what - (int)y->what;
+}
+
+/* Callers of one another with nothing beside have the same values: that is one test, not many. */
+static int judge(const struct runs *runs, struct comparisons *made)
+{
+    uint32_t count = made->count, tests = 0;
+    uint32_t before = runs->before_count, after = runs->run_count - before;
+    struct comparison **order = calloc((size_t)count + 1, sizeof *order);
+    double *rates = calloc((size_t)count + 1, sizeof *rates);
+    uint32_t *test = calloc((size_t)count + 1, sizeof *test);
+    int err = order && rates && test ? 0 : -ENOMEM;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        order[i] = &made->list[i];
+    }
+    if (!err) {
+        qsort_r(order, count, sizeof(struct comparison *), compare_values,
+                (void *)&runs->run_count);
+    }
+    for (uint32_t i = 0; !err && i < count; i++) {
+        struct comparison *of = order[i];
+        if (i && compare_values(&order[i - 1], &order[i], (void *)&runs->run_count) == 0) {
+            of->difference = order[i - 1]->difference;
+        } else {
+            of->difference = difference_of(of->values, before, of->values + before, after);
+            rates[tests++] = of->difference.p;
+        }
+        test[i] = tests - 1;
+    }
+    err = err ? err : false_discovery_rates(rates, tests, rates);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        double whole = 0;
+        for (uint32_t k = 0; k < before; k++) {
+            const struct runs_event *event = &runs->events[order[i]->event];
+            whole += runs_measure(runs, event, k, event->whole[k]) / before;
+        }
+        order[i]->q = rates[test[i]];
+        order[i]->is_change = order[i]->q <= FALSE_DISCOVERIES;
+        order[i]->impact = whole > 0 ? 100 * order[i]->difference.change / whole : 0;
+    }
+    free(order);
+    free(rates);
+    free(test);
+    if (!err && count) {
+        qsort(made->list, count, sizeof *made->list, compare_impact);
+    }
+    return err;
+}
+
+/* An event that some run lacks was not recorded alike. */
+static bool is_of_all_runs(const struct runs *runs, const struct runs_event *event)
+{
+    for (uint32_t i = 0; i < runs->run_count; i++) {
+        if (event->whole[i] <= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int compare_methods(struct runs *runs, struct comparisons *made)
+{
+    int err = 0;
+    for (uint32_t i = 0; !err && i < runs->event_count; i++) {
+        err = is_of_all_runs(runs, &runs->events[i]) ? add_methods(runs, i, made) : 0;
+    }
+    return err ? err : judge(runs, made);
+}
+
+int compare_frames(struct runs *runs, uint32_t event, struct comparisons *made)
+{
+    double *totals = totals_of(runs, &runs->events[event]);
+    int err = totals ? 0 : -ENOMEM;
+    bool is_of_all = is_of_all_runs(runs, &runs->events[event]);
+    for (uint32_t i = 0; !err && is_of_all && i < runs->node_count; i++) {
+        err = add(runs, made, COMPARED_FRAME, event, i, &totals[(size_t)i * runs->run_count]);
+    }
+    free(totals);
+    return err ? err : judge(runs, made);
+}
+
+bool comparison_is_loss(const struct comparison *of, double threshold)
+{
+    return of->is_change && of->impact > 0 && of->impact >= threshold;
+}
+
+uint32_t comparisons_losses(const struct comparisons *made, double threshold)
+{
+    uint32_t losses = 0;
+    for (uint32_t i = 0; i < made->count; i++) {
+        losses += comparison_is_loss(&made->list[i], threshold);
+    }
+    return losses;
+}

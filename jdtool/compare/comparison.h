@@ -1,0 +1,51 @@
+/*
+ * What of the runs changed beyond chance: each method's own part and its part with what it called,
+ * or each frame of the tree of stacks.
+ */
+#ifndef JD_TOOL_COMPARISON_H
+#define JD_TOOL_COMPARISON_H
+
+#include "jdtool/compare/runs.h"
+#include "jdtool/compare/statistics.h"
+
+/* What had less of all samples, on average over the runs, is not compared. */
+#define COMPARED_LEAST 0.01
+
+/* Of what is called a change, so much may be chance. */
+#define FALSE_DISCOVERIES 0.05
+
+enum compared {
+    COMPARED_WHOLE, /* all samples: only where the work is known */
+    COMPARED_SELF,  /* a method alone */
+    COMPARED_TOTAL, /* with what it called */
+    COMPARED_FRAME, /* a node of the tree, with all above it */
+};
+
+struct comparison {
+    enum compared what;
+    uint32_t event;
+    uint32_t id;    /* of the name; COMPARED_FRAME: of the node */
+    double *values; /* by run, in what runs_measure gives; of frames always shares */
+    struct difference difference;
+    double q;       /* see false_discovery_rates */
+    double impact;  /* the change in percent of all samples before */
+    bool is_change; /* q is at most FALSE_DISCOVERIES */
+};
+
+/* Those of one family: q is held over all of them. */
+struct comparisons {
+    struct comparison *list; /* by event, the largest impact first, up or down */
+    uint32_t count, room;
+};
+
+/* Methods of all events (COMPARED_WHOLE, _SELF, _TOTAL), or frames of one of them. Both sides need
+ * RUNS_LEAST runs. 0 or -ENOMEM; free in both cases. Start zeroed. */
+int compare_methods(struct runs *runs, struct comparisons *made);
+int compare_frames(struct runs *runs, uint32_t event, struct comparisons *made);
+void comparisons_free(struct comparisons *made);
+
+/* How many are a loss: a change upwards of at least so many percent of all samples before. */
+uint32_t comparisons_losses(const struct comparisons *made, double threshold);
+bool comparison_is_loss(const struct comparison *of, double threshold);
+
+#endif

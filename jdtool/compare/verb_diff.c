@@ -1,0 +1,309 @@
+/* jdtool diff: what changed from some runs of a program to others, beyond chance. */
+#include "jdtool/base/message.h"
+#include "jdtool/compare/difference.h"
+#include "jdtool/compare/pooled.h"
+#include "jdtool/confined/confined.h"
+#include "jdtool/exports/export.h"
+#include "jdtool/pipeline/export_input.h"
+#include "jdtool/view/cells.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATUS_LOSS 3
+
+struct diff {
+    struct export_order order; /* of the run in hand */
+    struct export_input input; /* what of every run is wanted */
+    struct difference_look look;
+    struct runs runs;
+    uint32_t run; /* in hand */
+    const char *paths[SIDES][RUNS_MAX];
+    uint32_t counts[SIDES];
+    const char *work, *page, *title;
+    bool json;
+};
+
+/* ---- The command line ---- */
+
+/* An option's value and all words behind it, up to the next option. */
+static int take_side(struct diff *diff, enum side side, int argc, char **argv)
+{
+    const char *path = optarg;
+    do {
+        if (diff->counts[side] == RUNS_MAX / 2) {
+            return wrong_usage(&verb_diff, "more than %d runs on one side", RUNS_MAX / 2);
+        }
+        diff->paths[side][diff->counts[side]++] = path;
+        path = optind < argc ? argv[optind] : NULL;
+        optind += path && path[0] != '-';
+    } while (path && path[0] != '-');
+    return STATUS_DONE;
+}
+
+static int take_threshold(struct diff *diff, const char *word)
+{
+    char *end;
+    diff->look.threshold = strtod(word, &end);
+    if (end == word || *end || !(diff->look.threshold >= 0 && diff->look.threshold <= 100)) {
+        return wrong_usage(&verb_diff, "--threshold is a percentage of all samples, not '%s'",
+                           word);
+    }
+    return STATUS_DONE;
+}
+
+/* "N,N,…", of the runs before, then of those after, or one number for all. */
+static int take_work(struct diff *diff)
+{
+    const char *at = diff->work;
+    uint32_t count = 0, wanted = diff->counts[SIDE_BEFORE] + diff->counts[SIDE_AFTER];
+    while (at && count < wanted) {
+        char *end;
+        double work = strtod(at, &end);
+        if (end == at || !isfinite(work) || work <= 0 || (*end && *end != ',')) {
+            return wrong_usage(&verb_diff, "--work is a number for each run, not '%s'", diff->work);
+        }
+        diff->runs.work[count++] = work;
+        at = *end ? end + 1 : NULL;
+    }
+    if (at || (count > 1 && count < wanted)) {
+        return wrong_usage(&verb_diff, "--work needs one number, or one for each of %u runs",
+                           wanted);
+    }
+    for (; count && count < wanted; count++) {
+        diff->runs.work[count] = diff->runs.work[0];
+    }
+    return STATUS_DONE;
+}
+
+static int parse(int argc, char **argv, struct diff *diff)
+{
+    static const struct option table[] = {
+        EXPORT_INPUT_OPTIONS,
+        {"before", required_argument, NULL, 'A'},
+        {"after", required_argument, NULL, 'Z'},
+        {"work", required_argument, NULL, 'w'},
+        {"threshold", required_argument, NULL, 'h'},
+        {"output", required_argument, NULL, 'o'},
+        {"title", required_argument, NULL, 'H'},
+        {"all", no_argument, NULL, 'a'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    int letter;
+    int status = STATUS_DONE;
+    while (status == STATUS_DONE &&
+           (letter = next_option(&verb_diff, argc, argv, "o:", table)) != -1) {
+        switch (letter) {
+        case 'A':
+        case 'Z':
+            status = take_side(diff, letter == 'A' ? SIDE_BEFORE : SIDE_AFTER, argc, argv);
+            break;
+        case 'w':
+            diff->work = optarg;
+            break;
+        case 'h':
+            status = take_threshold(diff, optarg);
+            break;
+        case 'o':
+            diff->page = optarg;
+            break;
+        case 'H':
+            diff->title = optarg;
+            break;
+        case 'a':
+            diff->look.all = true;
+            break;
+        case 'j':
+            diff->json = true;
+            break;
+        case 'i':
+        case 'd':
+        case 'b':
+            status = wrong_usage(&verb_diff, "profiles are named behind --before and --after");
+            break;
+        default:
+            status = export_input_option(&verb_diff, &diff->input, letter, optarg);
+        }
+    }
+    if (status == STATUS_DONE && optind < argc) {
+        status = wrong_usage(&verb_diff, "unexpected argument '%s'", argv[optind]);
+    }
+    if (status == STATUS_DONE &&
+        (diff->counts[SIDE_BEFORE] < RUNS_LEAST || diff->counts[SIDE_AFTER] < RUNS_LEAST)) {
+        status = wrong_usage(&verb_diff,
+                             "at least %d runs are needed on each side: one says "
+                             "nothing of chance",
+                             RUNS_LEAST);
+    }
+    return status;
+}
+
+/* ---- The runs ---- */
+
+static int take_run(const struct profile *profile, const struct export_settings *settings,
+                    struct packed_output *output)
+{
+    struct diff *diff = (struct diff *)((char *)settings - offsetof(struct diff, order.settings));
+    (void)output;
+    return runs_add(&diff->runs, diff->run, profile);
+}
+
+static int read_run(struct diff *diff, const char *path)
+{
+    static const struct export_format format = {.name = "diff", .write = take_run};
+    struct export_memory memory = {0};
+    struct export_input input = {
+        .input = path, .source_path = diff->input.source_path, .filter = diff->input.filter};
+    struct sample_sink *sink;
+    char *copies;
+    if (asprintf(&copies, "%s/buildid", path) < 0) {
+        error_message("failed to read %s: %s", path, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    input.build_id_dir = copies;
+    diff->order = (struct export_order){&format, {.path = path, .memory = &memory}};
+    int err = export_sink_new(&diff->order, 1, &sink);
+    err = err ? err : export_input_run(&input, sink);
+    free(memory.bytes);
+    export_input_free(&input);
+    free(copies);
+    return err;
+}
+
+static int read_runs(struct diff *diff)
+{
+    int err = 0;
+    for (uint32_t side = 0; side < SIDES; side++) {
+        for (uint32_t i = 0; !err && i < diff->counts[side]; i++, diff->run++) {
+            err = read_run(diff, diff->paths[side][i]);
+        }
+    }
+    return err;
+}
+
+/* An event that only some runs have would be compared with nothing. */
+static void tell_partial_events(const struct runs *runs)
+{
+    for (uint32_t i = 0; i < runs->event_count; i++) {
+        uint32_t have = 0;
+        for (uint32_t k = 0; k < runs->run_count; k++) {
+            have += runs->events[i].whole[k] > 0;
+        }
+        if (have < runs->run_count) {
+            warning_message("%s is left out: only %u of %u runs have samples of it",
+                            runs->events[i].name, have, runs->run_count);
+        }
+    }
+}
+
+static int write_result(struct diff *diff, const struct comparisons *methods)
+{
+    struct packed_output *output;
+    int err = packed_output_open("-", false, &output);
+    if (!err) {
+        (diff->json ? difference_write_json : difference_write_text)(&diff->runs, methods,
+                                                                     &diff->look, output);
+        err = packed_output_finish(output);
+    }
+    return err;
+}
+
+static int compare_runs(void *context)
+{
+    struct diff *diff = context;
+    struct comparisons methods = {0};
+    int err = read_runs(diff);
+    int status = STATUS_FAILED;
+    if (!err) {
+        tell_partial_events(&diff->runs);
+        err = compare_methods(&diff->runs, &methods);
+        if (err) {
+            error_message("failed to compare the runs: %s", strerror(-err));
+        }
+    }
+    if (!err && diff->page) {
+        err = pooled_write_page(&diff->runs, diff->page, diff->title);
+    }
+    if (!err && write_result(diff, &methods) == 0) {
+        status = finish_output();
+    }
+    if (status == STATUS_DONE && comparisons_losses(&methods, diff->look.threshold)) {
+        status = STATUS_LOSS;
+    }
+    comparisons_free(&methods);
+    return status;
+}
+
+/* Profiles may be others': they are read without rights. */
+static int compare_confined(struct diff *diff)
+{
+    struct rights *rights = rights_new();
+    int status = STATUS_FAILED;
+    if (!rights) {
+        error_message("failed to compare the runs: %s", strerror(ENOMEM));
+        return status;
+    }
+    for (uint32_t side = 0; side < SIDES; side++) {
+        for (uint32_t i = 0; i < diff->counts[side]; i++) {
+            rights_read(rights, diff->paths[side][i]);
+        }
+    }
+    rights_read_list(rights, diff->input.source_path);
+    rights_write(rights, diff->page);
+    status = confined_run(&(struct confined_options){.rights = rights,
+                                                     .what = diff->paths[SIDE_BEFORE][0],
+                                                     .cpu_seconds = CONFINED_SECONDS,
+                                                     .work = compare_runs,
+                                                     .context = diff});
+    rights_free(rights);
+    return status;
+}
+
+static int run_verb(int argc, char **argv)
+{
+    struct diff *diff = calloc(1, sizeof *diff);
+    if (!diff) {
+        error_message("failed to compare the runs: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    diff->look.width = cell_terminal_width();
+    int status = parse(argc, argv, diff);
+    if (status == STATUS_DONE &&
+        runs_init(&diff->runs, diff->counts[SIDE_BEFORE], diff->counts[SIDE_AFTER])) {
+        error_message("failed to compare the runs: %s", strerror(ENOMEM));
+        status = STATUS_FAILED;
+    }
+    status = status == STATUS_DONE ? take_work(diff) : status;
+    status = status == STATUS_DONE ? compare_confined(diff) : status;
+    runs_free(&diff->runs);
+    export_input_free(&diff->input);
+    free(diff);
+    return status;
+}
+
+const struct verb verb_diff = {
+    .name = "diff",
+    .run = run_verb,
+    .usage = "--before DIR... --after DIR... [OPTIONS]",
+    .help =
+        "Compares several runs of a program before a change with several after it, and lists the\n"
+        "methods whose share of all samples changed by more than chance: by themselves and with\n"
+        "what they called. Of what is listed one in twenty may be chance. Methods with less than\n"
+        "1 % of all samples are not compared. Ends with 3 if something became slower.\n"
+        "      --before DIR..., --after DIR...\n"
+        "                            profiles, at least 2 on each side; 5 or more are better\n"
+        "      --work N[,N...]       how much work the runs did, in their order; 1 if all did the\n"
+        "                            same: compares time for a unit of work instead of shares\n"
+        "      --threshold PERCENT   smaller losses do not count (default: 0)\n"
+        "      --all                 list what is within chance as well\n"
+        "      --json                for scripts: every comparison with the values of each run\n"
+        "  -o, --output FILE         also write a flame graph; frames that changed have colours\n"
+        "      --title TEXT          of the flame graph\n" //
+    EXPORT_INPUT_HELP,
+};
