@@ -146,7 +146,7 @@ static int judge(const struct runs *runs, struct comparisons *made)
 {
     uint32_t count = made->count, tests = 0;
     uint32_t before = runs->before_count, after = runs->run_count - before;
-    struct comparison **order = calloc((size_t)count + 1, sizeof *order);
+    struct comparison **order = calloc((size_t)count + 1, sizeof(void *));
     double *rates = calloc((size_t)count + 1, sizeof *rates);
     uint32_t *test = calloc((size_t)count + 1, sizeof *test);
     int err = order && rates && test ? 0 : -ENOMEM;
@@ -154,8 +154,7 @@ static int judge(const struct runs *runs, struct comparisons *made)
         order[i] = &made->list[i];
     }
     if (!err) {
-        qsort_r(order, count, sizeof(struct comparison *), compare_values,
-                (void *)&runs->run_count);
+        qsort_r(order, count, sizeof(void *), compare_values, (void *)&runs->run_count);
     }
     for (uint32_t i = 0; !err && i < count; i++) {
         struct comparison *of = order[i];

@@ -30,7 +30,7 @@ says 'NoSuchClass'
 
 # Before: 400 passes; after: 8000. Of Shop.main that is a tenth and two thirds, with 3 points of scatter between runs
 # (5 seen at the worst): t is above 10, and of some 40 comparisons one such stays unnoticed in fewer than 1 of 10,000.
-run 3 "$JDPERF" compare -n 5 -F 499 -o runs --flame page.html --threshold 5 --include 'Shop\.main' -- "${shop[@]}" 1 400 -- "${shop[@]}" 1 8000
+run 3 "$JDPERF" compare -n 5 -F 499 -o runs --flame page.html --threshold 5 --include 'Shop\.main' -- "${shop[@]}" 150 400 -- "${shop[@]}" 150 8000
 says 'run 2 of 5: after'
 says 'percent of all samples: significant changes'
 says "the others' grow (--work)"
@@ -90,14 +90,14 @@ if part "the flame graph of several runs" command -v chromedriver; then
 fi
 
 # The work that a run prints is kept with it; the example Action does as a CI service would have it.
-run 0 "$JDPERF" compare -n 2 -o worked --work-from '([0-9]+) days' --threshold 100 -- "${shop[@]}" 0.3 400 -- "${shop[@]}" 0.3 400
+run 0 "$JDPERF" compare -n 2 -o worked --work-from '([0-9]+) days' --threshold 100 -- "${shop[@]}" 50 400 -- "${shop[@]}" 50 400
 [[ $(cat worked/*/profile | grep -c '^work=[0-9]') == 4 ]] || fail "the work is not kept"
-run 1 "$JDPERF" compare -n 2 -o silent --work-from 'no ([0-9]+)' -- "${shop[@]}" 0.1 400 -- true
+run 1 "$JDPERF" compare -n 2 -o silent --work-from 'no ([0-9]+)' -- "${shop[@]}" 9 400 -- true
 says 'printed nothing that --work-from matches'
 action=(python3 "$SOURCE/tests/shell/run_action.py" "$SOURCE/examples/compare/action.yml")
-run 0 "${action[@]}" "before=${shop[*]} 0.3 400" "after=${shop[*]} 0.3 400" runs=2 threshold=100
+run 0 "${action[@]}" "before=${shop[*]} 50 400" "after=${shop[*]} 50 400" runs=2 threshold=100
 says 'comparisons'
-run 2 "${action[@]}" "before=${shop[*]} 0.3 400" "after=${shop[*]} 0.3 400" runs=1
+run 2 "${action[@]}" "before=${shop[*]} 50 400" "after=${shop[*]} 50 400" runs=1
 # The words of Maven's and Gradle's are the same but for the jar, and jdperf takes them.
 fakes
 fake java <<<'exit 9'
@@ -114,7 +114,7 @@ says 'run 1 of before ended with status 9'
 for ((i = 0; i < 42; i++)); do
     passes=800
     ((i % 3 < 2)) || passes=970 # a fifth more of a method of 23 %: 5 % of the program
-    "$JDPERF" record -F 1999 -o "long/$i.$passes" -- "${shop[@]}" 4 "$passes" >/dev/null 2>&1 || fail "run $i failed"
+    "$JDPERF" record -F 1999 -o "long/$i.$passes" -- "${shop[@]}" 1200 "$passes" >/dev/null 2>&1 || fail "run $i failed"
     rm -f "long/$i.$passes"/*.dump "long/$i.$passes/perf.jit.data"
 done
 alarms=0 found=0
