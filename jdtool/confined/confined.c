@@ -34,7 +34,7 @@
 #endif
 
 /* Which of them end programs by a user's wish. */
-static const int wishes[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+static const int wishes[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 static bool here;
 static const uint32_t proof = 0x4a444341; /* the parent looks for it in the child */
@@ -139,6 +139,9 @@ static int ended(const struct confined_options *options, int status)
         if (number == wishes[i]) {
             end_by(number);
         }
+    }
+    if (number == SIGPIPE) {
+        return STATUS_DONE; /* whoever reads our output has seen enough */
     }
     const char *why = strsignal(number);
     error_message("failed to read %s: the process that reads it died (%s)", options->what,

@@ -188,11 +188,30 @@ static int open_to_read(const struct requests *requests, const struct named *nam
     return err ? err : handle;
 }
 
+/* The directory to write into, by number. What is called as it was given is not looked for again.
+ */
+static int place_of(const struct requests *requests, const struct named *named,
+                    const char *directory, const char *name)
+{
+    struct stat status;
+    int place =
+        named->at == AT_FDCWD ? rights_writable(requests->rights, directory, NULL, name) : -1;
+    if (place >= 0) {
+        return place;
+    }
+    int fd = openat(named->at, directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    place = err ? err : rights_writable(requests->rights, "", &status, name);
+    return !err && place < 0 ? -EACCES : place;
+}
+
 /* Parts a name into the directory to write into, by number, and what it is called there. */
 static int parent_of(const struct requests *requests, const struct named *named, const char **name)
 {
     char directory[PATH_MAX];
-    struct stat status;
     const char *slash = strrchr(named->path, '/');
     *name = slash ? slash + 1 : named->path;
     snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - named->path) + 1 : 1,
@@ -200,32 +219,22 @@ static int parent_of(const struct requests *requests, const struct named *named,
     if (!**name || strcmp(*name, ".") == 0 || strcmp(*name, "..") == 0) {
         return -EACCES;
     }
-    int fd = openat(named->at, directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    int place = err ? err : rights_writable(requests->rights, &status, *name);
-    return !err && place < 0 ? -EACCES : place;
+    return place_of(requests, named, directory, *name);
 }
 
 static int open_nameless(const struct requests *requests, const struct named *named)
 {
-    struct stat status;
     int flags = O_TMPFILE | O_RDWR | O_CLOEXEC;
-    int fd = openat(named->at, named->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
-    if (fd >= 0) {
-        close(fd);
+    const char *where = ".";
+    int place = place_of(requests, named, named->path, NULL);
+    if (place < 0 && strcmp(named->path, "/var/tmp") == 0) {
+        place = AT_FDCWD;
+        where = named->path;
+        flags |= O_EXCL; /* it never gets a name */
+    } else if (place < 0) {
+        return place;
     }
-    int place = err ? err : rights_writable(requests->rights, &status, NULL);
-    if (!err && place < 0 && strcmp(named->path, "/var/tmp") == 0) {
-        place = AT_FDCWD; /* a file that never gets a name */
-        flags |= O_EXCL;
-    } else if (err || place < 0) {
-        return err ? err : -EACCES;
-    }
-    fd = openat(place, place == AT_FDCWD ? "/var/tmp" : ".", flags, 0600);
+    int fd = openat(place, where, flags, 0600);
     return fd < 0 ? -errno : fd;
 }
 

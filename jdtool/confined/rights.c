@@ -24,6 +24,7 @@ struct readable {
 struct writable {
     struct stat status; /* of the directory */
     int directory;
+    char *given, *absolute; /* its paths, ending in '/' */
     char *name;
     size_t stem; /* that many bytes of the name begin those of its images; 0: it has none */
 };
@@ -39,14 +40,23 @@ struct rights *rights_new(void)
     return calloc(1, sizeof(struct rights));
 }
 
+static void free_writable(struct writable *writable)
+{
+    if (writable->directory >= 0) {
+        close(writable->directory);
+    }
+    free(writable->given);
+    free(writable->absolute);
+    free(writable->name);
+}
+
 void rights_free(struct rights *rights)
 {
     for (uint32_t i = 0; rights && i < rights->readable_count; i++) {
         free(rights->readables[i].path);
     }
     for (uint32_t i = 0; rights && i < rights->writable_count; i++) {
-        close(rights->writables[i].directory);
-        free(rights->writables[i].name);
+        free_writable(&rights->writables[i]);
     }
     if (rights) {
         free(rights->readables);
@@ -127,28 +137,28 @@ static void write_into(struct rights *rights, const char *path, bool images)
     if (!path || strcmp(path, "-") == 0) {
         return;
     }
-    char *directory = directory_of(path);
-    struct writable writable = {.name = strdup(slash ? slash + 1 : path), .directory = -1};
+    char absolute[PATH_MAX];
+    struct writable writable = {
+        .given = directory_of(path), .name = strdup(slash ? slash + 1 : path), .directory = -1};
     size_t size = writable.name ? strlen(writable.name) : 0;
     if (images) {
         bool ends =
             size > strlen(ending) && strcmp(writable.name + size - strlen(ending), ending) == 0;
         writable.stem = ends ? size - strlen(ending) : size;
     }
-    if (directory) {
-        writable.directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (writable.given) {
+        writable.directory = open(writable.given, O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
-    free(directory);
-    if (size > 0 && writable.directory >= 0 && fstat(writable.directory, &writable.status) == 0 &&
-        array_reserve(&rights->writables, rights->writable_count, &rights->writable_room,
-                      sizeof *rights->writables) == 0) {
+    bool is = size > 0 && writable.directory >= 0 && name_of(writable.directory, absolute) &&
+              fstat(writable.directory, &writable.status) == 0 &&
+              asprintf(&writable.absolute, "%s%s", absolute, absolute[1] ? "/" : "") >= 0;
+    if (is && array_reserve(&rights->writables, rights->writable_count, &rights->writable_room,
+                            sizeof *rights->writables) == 0) {
         rights->writables[rights->writable_count++] = writable;
-        return;
+    } else {
+        writable.absolute = is ? writable.absolute : NULL;
+        free_writable(&writable);
     }
-    if (writable.directory >= 0) {
-        close(writable.directory);
-    }
-    free(writable.name);
 }
 
 void rights_write(struct rights *rights, const char *path)
@@ -277,11 +287,22 @@ static bool is_name_of(const struct writable *writable, const char *name)
            (name[writable->stem] == '.' || name[writable->stem] == '-');
 }
 
-int rights_writable(const struct rights *rights, const struct stat *directory, const char *name)
+/* "a/b" and "a/b/" are one. */
+static bool is_path(const char *path, const char *directory)
+{
+    size_t size = strlen(directory);
+    return strcmp(path, directory) == 0 ||
+           (strlen(path) + 1 == size && strncmp(path, directory, size - 1) == 0);
+}
+
+int rights_writable(const struct rights *rights, const char *directory, const struct stat *status,
+                    const char *name)
 {
     for (uint32_t i = 0; i < rights->writable_count; i++) {
         const struct writable *writable = &rights->writables[i];
-        if (same(&writable->status, directory) && (!name || is_name_of(writable, name))) {
+        bool is = is_path(directory, writable->given) || is_path(directory, writable->absolute) ||
+                  (status && same(&writable->status, status));
+        if (is && (!name || is_name_of(writable, name))) {
             return writable->directory;
         }
     }

@@ -37,8 +37,13 @@ void rights_write_images(struct rights *rights, const char *path);
 /* Whether this file, which is open for reading, or this directory may be read. */
 bool rights_may_read(const struct rights *rights, int fd, const struct stat *status);
 
-/* The directory to be written into: that of this number, where such a file may be made, or -1.
- * NULL: a file without a name. */
-int rights_writable(const struct rights *rights, const struct stat *directory, const char *name);
+/*
+ * The directory to be written into, a descriptor of ours, where such a file may be made, or -1;
+ * name NULL: a file without one. It is called as it was given, or by its absolute path; whatever is
+ * at that path by now, what was there when it was given is meant. `status` is that of another name
+ * of it, NULL: it has none.
+ */
+int rights_writable(const struct rights *rights, const char *directory, const struct stat *status,
+                    const char *name);
 
 #endif

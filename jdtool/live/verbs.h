@@ -33,6 +33,13 @@ extern const struct live_verb live_doctor;
 extern const struct live_verb live_jvms;
 extern const struct live_verb live_watch;
 extern const struct live_verb live_watch_jvm;
+extern const struct live_verb live_report;
+extern const struct live_verb live_annotate;
+extern const struct live_verb live_flame;
+extern const struct live_verb live_timeline;
+extern const struct live_verb live_export;
+extern const struct live_verb live_view;
+extern const struct live_verb live_profile;
 
 /* Where the agent is: --agent, or beside jdtool. */
 const char *live_agent(void);

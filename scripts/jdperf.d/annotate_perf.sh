@@ -1,5 +1,4 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # The variables of verb_annotate.
 # jdperf annotate --perf: a method's machine code with Java source beside it, by perf annotate.
 #
 # perf asks objdump, and objdump looks for "java/util/HashMap.java" below the working directory or
@@ -9,9 +8,19 @@
 # shellcheck source=scripts/jdperf.d/perf_view.sh
 . "$JDPERF_LIB/perf_view.sh"
 
-# annotate_with_perf DIR METHOD. MORE, SOURCE_PATH, source and all are of the command line.
-annotate_with_perf() {
-    local root slashes
+annotate_usage() {
+    "$JDPERF_TOOL" live annotate --help
+}
+
+verb_annotate() {
+    local SOURCE_PATH='' source=yes all='' root slashes
+    read_options annotate 'SOURCE_PATH --source-path' 'source= --no-source' 'all=yes --all' '_=yes --perf' \
+        '-- options of perf annotate stand behind --' : "$@"
+    case ${#WORDS[@]} in
+    1) set -- "$JDPERF_DEFAULT_DIR" "${WORDS[0]}" ;;
+    2) set -- "${WORDS[@]}" ;;
+    *) wrong_usage "annotate: which method? (jdperf annotate DIR METHOD)" ;;
+    esac
     command -v objdump >/dev/null || die "failed to find objdump, which perf annotate needs: apt-get install binutils"
     view_profile "$1"
     annotate_choose "$2"
@@ -28,9 +37,8 @@ annotate_with_perf() {
         MORE+=(--prefix . --prefix-strip "${#slashes}")
     fi
     # 141: whoever read our output has seen enough.
-    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${MORE[@]}" 2>"$PROFILE/annotate.log" |
-        awk -v all="$all" '/^ *Percent *\|/ && pieces++ && !all { exit } { print }' || (($? == 141)) || { cat "$PROFILE/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
-    rm -f "$PROFILE/annotate.log"
+    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${MORE[@]}" 2>"$SCRATCH/annotate.log" |
+        awk -v all="$all" '/^ *Percent *\|/ && pieces++ && !all { exit } { print }' || (($? == 141)) || { cat "$SCRATCH/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
 }
 
 # Prints "percent<TAB>dso<TAB>symbol<TAB>pieces" for all user code that was sampled, hottest first. Code of one name

@@ -4,7 +4,10 @@
 
 JDPERF_VERSION=1.0.0
 JDPERF_VERBS='record inject report script annotate flame diff compare timeline export view bundle attach stop status map watch jvms doctor clean'
-JDPERF_LIVE_VERBS='record attach stop status map watch jvms doctor clean'
+# Those that are jdtool's; of some perf shows a part.
+JDPERF_LIVE_VERBS='record report annotate flame timeline export view attach stop status map watch jvms doctor clean'
+JDPERF_PERF_VERBS='report annotate'
+JDPERF_PROFILE_VERBS='inject report script annotate flame diff compare timeline export view bundle'
 JDPERF_DEFAULT_DIR=jdperf.profile
 
 # Names out of profiles may be in it: no control character of theirs reaches the terminal.
@@ -112,12 +115,7 @@ human_size() {
     numfmt --to=iec --suffix=B "$1"
 }
 
-# The directory of a profile:
-#   profile          what it is: key=value lines. Its presence makes the directory ours
-#   perf.data        as recorded            perf.jit.data    with the generated code in it
-#   jit-PID.dump     the dumps              buildid/         what perf looks binaries up in
-#   scorecard.json   how good it is         src/             Java sources that annotate shows
-#   samples.saved    samples with names, for export, flame, view, annotate
+# The directory of a profile (jdtool/look/opened_profile.h).
 
 is_profile() {
     [[ -f $1/profile && $(head -n 1 "$1/profile") == jdperf-profile=1 ]]
@@ -147,25 +145,8 @@ tell_doubts() {
     [[ -z $doubts ]] || say "$doubts"
 }
 
-# Sets PROFILE to the absolute path of an existing profile.
+# Sets PROFILE to the absolute path of an existing profile, which jdtool has looked over.
 open_profile() {
-    [[ -d $1 ]] || wrong_usage "no profile $1"
-    is_profile "$1" || wrong_usage "$1 is not a profile of jdperf (it has no file 'profile')"
-    PROFILE=$(cd "$1" && pwd -P)
-    profile_stays_inside
-    [[ -r $PROFILE/perf.data || -r $PROFILE/perf.jit.data || -r $PROFILE/samples.saved ]] ||
-        die "the profile $1 has no perf.data: the recording failed"
-}
-
-# A profile that came from somebody else may have links in it, which would have us write elsewhere.
-# Those that perf makes in buildid/ stay inside.
-profile_stays_inside() {
-    local links=() targets=() i
-    mapfile -d '' links < <(find "$PROFILE/" -type l -print0)
-    ((${#links[@]})) || return 0
-    mapfile -d '' targets < <(readlink -z -m -- "${links[@]}")
-    for i in "${!links[@]}"; do
-        [[ ${targets[i]:-} == "$PROFILE"/* ]] ||
-            wrong_usage "the link ${links[i]} in this profile leads out of it: remove the link"
-    done
+    need_tool
+    PROFILE=$("$JDPERF_TOOL" live profile "$1") || exit
 }

@@ -4,7 +4,7 @@
 # shellcheck source=scripts/jdperf.d/perf_view.sh
 . "$JDPERF_LIB/perf_view.sh"
 
-report_with_perf() {
+verb_report() {
     local sort=overhead,comm,dso,sym options=() defaults=(--no-children) words=() word
     for word; do
         [[ $word == --perf ]] || words+=("$word")
@@ -13,7 +13,7 @@ report_with_perf() {
     set -- "${OPTIONS[@]}"
     while (($#)); do
         case $1 in
-        -h | --help) report_usage; return 0 ;;
+        -h | --help) "$JDPERF_TOOL" live report --help; return 0 ;;
         --lines) sort=overhead,srcline,sym defaults+=(-w "9,40") ;;
         --callers) sort=overhead,comm,sym options+=(-g callee) ;; # perf filters symbols beside comm only
         *) options+=("$1") ;;

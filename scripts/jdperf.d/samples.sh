@@ -53,11 +53,3 @@ samples_export() {
     samples_to export --format "$format" -o "$out" "$@" || status=$?
     ((status == 0)) || exit "$status"
 }
-
-check_directories() {
-    local directory directories
-    IFS=: read -ra directories <<<"$1"
-    for directory in "${directories[@]}"; do
-        [[ -d ${directory:-.} ]] || wrong_usage "no directory $directory (--source-path)"
-    done
-}

@@ -84,7 +84,7 @@ rm -rf fresh
 
 # Links in it that lead out of it: nothing there is overwritten.
 mkdir precious
-for name in perf.jit.data perf.data profile flamegraph.html profile.firefox.json.gz samples.saved HOW-TO-OPEN annotate.log scorecard.json src buildid before; do
+for name in perf.jit.data perf.data profile flamegraph.html profile.firefox.json.gz samples.saved HOW-TO-OPEN scorecard.json src buildid before; do
     make_profile q /
     rm -rf "q/$name"
     if [[ $name == src || $name == buildid || $name == before ]]; then
@@ -121,3 +121,19 @@ says 'leads out of it'
 make_profile p /
 run 0 "$JDPERF" report p
 run 0 "$JDPERF" bundle p -o bundle.tar
+
+# Of another user as root: only when told that it is to be trusted, or for who called sudo.
+if part "another user's profile" is_root; then
+    rm -rf theirs
+    cp -r p theirs
+    chown -R 65534 theirs
+    chmod 755 "$WORK"
+    for verb in report flame export diff script bundle inject view timeline annotate; do
+        hostile_verb 2 "$verb" theirs
+        grep -q 'add --trust' output || fail "jdperf $verb does not say why"
+    done
+    run 0 "$JDPERF" report theirs --trust
+    run 0 "$JDPERF" flame --trust theirs
+    run 0 "$JDPERF" script theirs --trust --force
+    SUDO_UID=65534 SUDO_GID=65534 run 0 "$JDPERF" report theirs
+fi

@@ -1,0 +1,177 @@
+#include "jdtool/look/look.h"
+
+#include "jdtool/base/message.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- The command line ---- */
+
+/* "A:B:C", each a directory. */
+static int check_directories(const char *list)
+{
+    char *copy = strdup(list);
+    struct stat status;
+    int result = STATUS_DONE;
+    for (char *rest = copy, *path; copy && !result && (path = strsep(&rest, ":"));) {
+        if (stat(*path ? path : ".", &status) != 0 || !S_ISDIR(status.st_mode)) {
+            error_message("no directory %s (--source-path)", path);
+            result = STATUS_USAGE;
+        }
+    }
+    free(copy);
+    return result;
+}
+
+static int take(struct look *look, int letter, const struct option *option)
+{
+    char name[64];
+    switch (letter) {
+    case LOOK_PASSES:
+        snprintf(name, sizeof name, "--%s%s", option->name, option->has_arg ? "=%s" : "");
+        look_add(look, name, optarg);
+        return STATUS_DONE;
+    case LOOK_OUTPUT:
+        look->output = optarg;
+        return STATUS_DONE;
+    case LOOK_TITLE:
+        look->title = optarg;
+        return STATUS_DONE;
+    case LOOK_SOURCES:
+        look->source_path = optarg;
+        return check_directories(optarg);
+    case LOOK_OWN:
+        look->flag = true;
+        return STATUS_DONE;
+    default:
+        return STATUS_USAGE;
+    }
+}
+
+int look_parse(struct look *look, const struct live_verb *verb, int argc, char **argv,
+               const char *letters, const struct option *options)
+{
+    int index = 0;
+    int letter;
+    int status = STATUS_DONE;
+    *look = (struct look){.verb = verb, .profile = NO_PROFILE};
+    look_add(look, verb->name, NULL);
+    /* getopt would mix what is behind with the words before. */
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            look->more = argv + i + 1;
+            look->more_count = argc - i - 1;
+            argc = i;
+        }
+    }
+    while (!status && (letter = live_option_at(verb, argc, argv, letters, options, &index)) != -1) {
+        status = take(look, letter, &options[index]);
+    }
+    look->words = argv + optind;
+    look->word_count = argc - optind;
+    return status;
+}
+
+void look_free(struct look *look)
+{
+    for (size_t i = 0; i < look->argument_count; i++) {
+        free(look->arguments[i]);
+    }
+    free(look->arguments);
+    opened_profile_close(&look->profile);
+}
+
+void look_add(struct look *look, const char *format, const char *text)
+{
+    char **grown = realloc(look->arguments, (look->argument_count + 2) * sizeof *look->arguments);
+    char *word = NULL;
+    const char *mark = strstr(format, "%s");
+    if (grown) {
+        look->arguments = grown;
+    }
+    if (!grown || (mark ? asprintf(&word, "%.*s%s%s", (int)(mark - format), format, text, mark + 2)
+                        : asprintf(&word, "%s", format)) < 0) {
+        look->failed = true;
+        return;
+    }
+    look->arguments[look->argument_count++] = word;
+    look->arguments[look->argument_count] = NULL;
+}
+
+/* ---- The profile ---- */
+
+int look_open(struct look *look, const char *given)
+{
+    opened_profile_close(&look->profile);
+    int status = opened_profile_open(given, &look->profile);
+    if (!status && !opened_profile_has(&look->profile, "samples.saved") &&
+        !opened_profile_has(&look->profile, "perf.data")) {
+        error_message("the profile %s has neither samples.saved nor perf.data: record again",
+                      given);
+        status = STATUS_FAILED;
+    }
+    return status;
+}
+
+int look_open_only(struct look *look)
+{
+    if (look->word_count > 1) {
+        return live_wrong_usage(look->verb, "one profile at a time: ", look->words[1], "");
+    }
+    if (look->more_count > 0) {
+        return live_wrong_usage(look->verb, "unexpected word: ", look->more[0], "");
+    }
+    return look_open(look, look->word_count ? look->words[0] : LOOK_DEFAULT_DIR);
+}
+
+static void add_sources(struct look *look)
+{
+    const char *path = look->profile.path;
+    bool has = opened_profile_has(&look->profile, "src");
+    if (look->source_path) {
+        look_add(look, "--source-path=%s", look->source_path);
+    }
+    if (has && look->source_path) {
+        /* One list: the user's first. */
+        char **last = &look->arguments[look->argument_count - 1];
+        char *both = NULL;
+        if (asprintf(&both, "%s:%s/src", *last, path) < 0) {
+            look->failed = true;
+        } else {
+            free(*last);
+            *last = both;
+        }
+    } else if (has) {
+        look_add(look, "--source-path=%s/src", path);
+    }
+}
+
+int look_run(struct look *look, const struct verb *verb)
+{
+    look_add(look, "--input=%s", look->profile.path);
+    look_add(look, "--buildid-dir=%s/buildid", look->profile.path);
+    add_sources(look);
+    if (look->failed) {
+        error_message("failed to start %s: %s", look->verb->name, strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    optind = 0; /* from the beginning */
+    return verb->run((int)look->argument_count, look->arguments);
+}
+
+int look_export(struct look *look, const char *format, const char *name, const char **out)
+{
+    look_add(look, "--format=%s", format);
+    if (look->output) {
+        look_add(look, "--output=%s", look->output);
+    } else {
+        char place[NAME_MAX + 16];
+        snprintf(place, sizeof place, "--output=%%s/%s", name);
+        look_add(look, place, look->profile.path);
+    }
+    *out = look->failed ? "" : strchr(look->arguments[look->argument_count - 1], '=') + 1;
+    return look_run(look, &verb_export);
+}

@@ -1,0 +1,86 @@
+/*
+ * What jdperf's verbs share that show a profile: their command line, and how it becomes that of the
+ * verb of jdtool that does the work, whose samples and files are those of the profile.
+ */
+#ifndef JD_TOOL_LOOK_H
+#define JD_TOOL_LOOK_H
+
+#include "jdtool/live/verbs.h"
+#include "jdtool/look/opened_profile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define LOOK_DEFAULT_DIR "jdperf.profile"
+
+/* What an option's row is worth: its words go to jdtool as they are, or it is ours. */
+enum look_option {
+    LOOK_PASSES = 1, /* "--name" or "--name=value" for jdtool */
+    LOOK_OUTPUT = 'o',
+    LOOK_TITLE = 'H',
+    LOOK_SOURCES = 's',
+    LOOK_OWN = 'x', /* the verb's own flag: `flag` */
+};
+
+/* clang-format off */
+#define LOOK_FILTERS \
+    {"from", required_argument, NULL, LOOK_PASSES}, \
+    {"to", required_argument, NULL, LOOK_PASSES}, \
+    {"thread", required_argument, NULL, LOOK_PASSES}, \
+    {"label", required_argument, NULL, LOOK_PASSES}, \
+    {"by", required_argument, NULL, LOOK_PASSES}, \
+    {"comm", required_argument, NULL, LOOK_PASSES}, \
+    {"pid", required_argument, NULL, LOOK_PASSES}, \
+    {"include", required_argument, NULL, LOOK_PASSES}, \
+    {"exclude", required_argument, NULL, LOOK_PASSES}, \
+    {"event", required_argument, NULL, LOOK_PASSES}
+/* clang-format on */
+
+#define LOOK_FILTERS_HELP                                                                          \
+    "      --from TIME, --to TIME  a time range from the first sample: seconds, 300ms, 5m\n"       \
+    "      --thread NAME|TID, --comm NAME, --pid PID  threads, processes by name (with\n"          \
+    "                      wildcards * and ?), a process\n"                                        \
+    "      --label KEY[=VALUE]  samples with this label (record --threads)\n"                      \
+    "      --by thread|virtual|label:KEY  group samples by this\n"                                 \
+    "      --include REGEX, --exclude REGEX  stacks with, or without, a matching frame\n"          \
+    "      --event EVENT   one event of several\n"                                                 \
+    "      --trust         as root, open a profile that another user has made\n"
+
+struct look {
+    const struct live_verb *verb;
+    struct opened_profile profile;
+    const char *output, *title, *source_path; /* NULL: not given */
+    bool flag;
+    char **words; /* of the command line that are no options */
+    int word_count;
+    char **more; /* behind "--" */
+    int more_count;
+    char **arguments; /* for jdtool */
+    size_t argument_count;
+    bool failed; /* no memory */
+};
+
+/* Reads a verb's command line by a table of the above, and "-o" where that is in `letters`. An exit
+ * status, after a message. Free it in any case. */
+int look_parse(struct look *look, const struct live_verb *verb, int argc, char **argv,
+               const char *letters, const struct option *options);
+void look_free(struct look *look);
+
+/* One more word for jdtool; the format has one %s, or none. */
+void look_add(struct look *look, const char *format, const char *text);
+
+/* Opens the profile, of which there are samples that jdtool can read. An exit status, after a
+ * message. */
+int look_open(struct look *look, const char *given);
+
+/* Opens the one word, or the default. */
+int look_open_only(struct look *look);
+
+/* Has jdtool's verb do it, with what was added. Its exit status. */
+int look_run(struct look *look, const struct verb *verb);
+
+/* Has the profile exported to `output`, or where that is NULL to the file of that name in it. Sets
+ * *out to the path, which lives as long as `look`. */
+int look_export(struct look *look, const char *format, const char *name, const char **out);
+
+#endif
