@@ -28,7 +28,7 @@ for program in jdperf jdtool
     complete -c $program -n '__jdagent_after --sampler' -f -a 'auto own perf'
     complete -c $program -n '__jdagent_after --injector' -f -a 'jdtool perf'
     complete -c $program -n '__jdagent_after --inline' -f -a 'expand dwarf off auto'
-    complete -c $program -n '__jdagent_after -f --format --export export' -f -a 'html pprof firefox speedscope collapsed otlp otlp-json'
+    complete -c $program -n '__jdagent_after -f --format --export export' -f -a 'html pprof firefox jfr speedscope collapsed otlp otlp-json'
     complete -c $program -n '__jdagent_after -p --pid attach stop status map doctor' -f -a '(pgrep -x java)'
 end
 complete -c jdperf -n __jdagent_at_verb -l version

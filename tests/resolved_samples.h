@@ -27,6 +27,7 @@ struct world {
     uint64_t time;
     char names[WORLD_METHODS][64];
     char classes[WORLD_METHODS][32];
+    char method_names[WORLD_METHODS][8];
     struct module modules[WORLD_MODULES]; /* a file, the kernel, the JVM's code, a file */
     struct resolved_method methods[WORLD_METHODS];
     struct resolved_code codes[WORLD_CODES];
@@ -68,8 +69,9 @@ static inline void world_make_methods(struct world *world)
                                                                           : 0];
         if (is_java) {
             method->class_name = world->classes[i];
-            method->method_name = strchr(method->name, 'm');
-            method->descriptor = "(int, x)";
+            snprintf(world->method_names[i], sizeof world->method_names[i], "m%u", number % 1000);
+            method->method_name = world->method_names[i];
+            method->descriptor = strchr(method->name, '(');
             method->file = number % 4 ? "org/x/Class.java" : NULL;
             method->first_line = number % 5;
         }

@@ -11,22 +11,13 @@
 #include <string.h>
 
 extern const struct export_format format_collapsed, format_firefox, format_flame, format_html,
-    format_otlp, format_otlp_json, format_pprof, format_regions, format_report, format_speedscope,
-    format_timeline, format_timeline_json;
+    format_jfr, format_otlp, format_otlp_json, format_pprof, format_regions, format_report,
+    format_speedscope, format_timeline, format_timeline_json;
 
-const struct export_format *const export_formats[] = {&format_html,
-                                                      &format_pprof,
-                                                      &format_firefox,
-                                                      &format_speedscope,
-                                                      &format_collapsed,
-                                                      &format_otlp,
-                                                      &format_otlp_json,
-                                                      &format_flame,
-                                                      &format_report,
-                                                      &format_regions,
-                                                      &format_timeline,
-                                                      &format_timeline_json,
-                                                      NULL};
+const struct export_format *const export_formats[] = {
+    &format_html,      &format_pprof,    &format_firefox,       &format_jfr,   &format_speedscope,
+    &format_collapsed, &format_otlp,     &format_otlp_json,     &format_flame, &format_report,
+    &format_regions,   &format_timeline, &format_timeline_json, NULL};
 
 const struct export_format *export_format_of(const char *name)
 {
@@ -63,6 +54,7 @@ const struct export_format *export_by_ending(const char *path)
         {".speedscope.json", &format_speedscope},
         {".json", &format_firefox},
         {".json.gz", &format_firefox},
+        {".jfr", &format_jfr},
         {".txt", &format_collapsed},
         {".collapsed", &format_collapsed},
         {".collapsed.gz", &format_collapsed},

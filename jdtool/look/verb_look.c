@@ -304,6 +304,7 @@ const struct live_verb live_export = {
         "  html        flamegraph.html: the page of jdperf flame\n"
         "  pprof       profile.pb.gz: go tool pprof, Pyroscope, Parca, Cloud Profiler\n"
         "  firefox     profile.firefox.json.gz: https://profiler.firefox.com, Perfetto\n"
+        "  jfr         profile.jfr: JDK Mission Control, IntelliJ, the JDK's jfr\n"
         "  speedscope  profile.speedscope.json: https://www.speedscope.app\n"
         "  collapsed   stacks.collapsed.txt: flamegraph.pl, inferno\n"
         "  otlp        profile.otlp.pb: OpenTelemetry, for POST to /v1development/profiles\n"

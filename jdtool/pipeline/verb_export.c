@@ -165,6 +165,7 @@ const struct verb verb_export = {
             "  html        a flame graph, one file for any browser\n"
             "  pprof       for go tool pprof, Pyroscope, Parca and others (.pb.gz)\n"
             "  firefox     for https://profiler.firefox.com and Perfetto\n"
+            "  jfr         for JDK Mission Control, IntelliJ and the JDK's jfr\n"
             "  speedscope  for https://www.speedscope.app\n"
             "  collapsed   a line a stack, for flamegraph.pl, inferno and others\n"
             "  otlp        OpenTelemetry's profiles; otlp-json: as JSON\n"

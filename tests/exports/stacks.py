@@ -8,6 +8,8 @@ import gzip
 import json
 import struct
 
+import jfr_file
+
 Sample = collections.namedtuple("Sample", "thread stack count weight event time")
 
 
@@ -377,6 +379,18 @@ def speedscope(path):
     return result
 
 
+# ---- JFR: see jfr_file.py ----
+
+def jfr(path):
+    data = load(path)
+    result = []
+    for kind, thread, stack, weight, time in jfr_file.stacks(data):
+        is_clock = kind in ("jdk.ExecutionSample", "jdk.NativeMethodSample")
+        name = "" if thread["osName"] == "[unknown]" else thread["osName"]
+        result.append(Sample(name, stack, 1, weight, 0 if is_clock else 1, time))
+    return result
+
+
 # ---- What an export says of how good the profile is ----
 
 def verdict(name, path):
@@ -429,6 +443,7 @@ READERS = {
     "otlp": otlp,
     "otlp-json": lambda path: otlp(path, is_json=True),
     "firefox": firefox,
+    "jfr": jfr,
     "speedscope": speedscope,
 }
 

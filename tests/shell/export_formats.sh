@@ -14,10 +14,10 @@ for count in 1 800; do
     cat output
     # From saved samples it is the same again; where no module is named, byte by byte.
     mkdir "$count/again"
-    for format in pprof firefox speedscope collapsed otlp otlp-json flame report; do
+    for format in pprof firefox jfr speedscope collapsed otlp otlp-json flame report; do
         run 0 "$JDAGENT_BUILD/jdtool" export -i "$count" --format "$format" -o "$count/again/$format"
     done
-    for format in speedscope collapsed flame; do
+    for format in jfr speedscope collapsed flame; do
         cmp "$count/$format" "$count/again/$format" || fail "$format of saved samples differs"
     done
     cp "$count/truth.json" "$count/again"
@@ -31,7 +31,7 @@ for filter in from to thread comm pid include exclude event; do
     mkdir "200/$filter"
     read -ra options < <(python3 "$SOURCE/tests/exports/chosen.py" 200 "$filter" "200/$filter")
     ((${#options[@]})) || fail "no options of $filter"
-    for format in pprof firefox speedscope collapsed otlp otlp-json flame report; do
+    for format in pprof firefox jfr speedscope collapsed otlp otlp-json flame report; do
         run 0 "$JDAGENT_BUILD/jdtool" export -i 200 --format "$format" -o "200/$filter/$format" "${options[@]}"
     done
     run 0 python3 "$SOURCE/tests/exports/check.py" "200/$filter"

@@ -1,0 +1,93 @@
+"""Holds what others read in a JFR file against our collapsed stacks: to the unit, event by event.
+
+jfr_readers.py print FILE.json COLLAPSED[=EVENT]…   what "jfr print --json --stack-depth …" gave
+jfr_readers.py jmc LINES COLLAPSED[=EVENT]…         what JmcStacks.java gave, which has no parameters of methods
+jfr_readers.py jfrconv STACKS COLLAPSED             the profile's own event, without threads and parameters
+
+Of a COLLAPSED file all samples are of EVENT, jdk.ExecutionSample by default, and with "weight:" before it the lines are weights.
+"""
+import collections
+import json
+import re
+import sys
+
+import jfr_file
+import stacks
+
+
+def nanoseconds(text):
+    """PT1M2.5S"""
+    parts = re.fullmatch(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?", text)
+    jfr_file.check(parts, f"a duration {text}")
+    hours, minutes, seconds, part = (int(value or 0) for value in (parts[1], parts[2], parts[3], (parts[4] or "").ljust(9, "0")))
+    return ((hours * 60 + minutes) * 60 + seconds) * 10**9 + part
+
+
+def printed(path):
+    """(event, weight, thread, stack) of each sample."""
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["recording"]["events"]
+    for event in events:
+        kind, fields = event["type"], event["values"]
+        if not fields.get("stackTrace"):
+            continue
+        stack = [jfr_file.frame_name(frame) for frame in reversed(fields["stackTrace"]["frames"])]
+        subject = fields.get(jfr_file.SUBJECTS.get(kind))
+        if subject:
+            stack.append(jfr_file.class_name(subject["name"]))
+        weight = nanoseconds(fields["duration"]) if "duration" in fields else fields.get("weight", 0)
+        yield kind, weight, (fields.get("sampledThread") or fields["eventThread"])["osName"], ";".join(stack)
+
+
+def of_jmc(path):
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            kind, weight, stack = line.rstrip("\n").split("\t")
+            thread, _, stack = stack.partition(";")
+            if stack:
+                yield kind, int(weight), thread, stack
+
+
+NATIVE = {"jdk.NativeMethodSample": "jdk.ExecutionSample"}
+
+
+def simple(stack):
+    """Without what a reader leaves out: parameters, and how hidden classes are spelled."""
+    frames = []
+    for frame in stack.split(";"):
+        is_java = re.match(r"[^ <(:]*[./][^ (:]*\(|[^ (:]+\.[\w$<>]+\(", frame) is not None
+        frame = frame[:frame.index("(")] if is_java else frame
+        frames.append(re.sub(r"[/+.]0x", "/0x", frame).replace("/", "."))
+    return ";".join(frames)
+
+
+def main():
+    reader, path, *told = sys.argv[1:]
+    found = collections.defaultdict(collections.Counter)
+    if reader == "jfrconv":
+        found["jdk.ExecutionSample"] = stacks.collapsed(path)
+    for kind, weight, thread, stack in {"print": printed, "jmc": of_jmc}.get(reader, lambda _: ())(path):
+        kind = NATIVE.get(kind, kind)
+        found[kind][f"{thread};{stack}"] += 1
+        found[f"weight:{kind}"][f"{thread};{stack}"] += weight
+    for file in told:
+        name, _, event = file.partition("=")
+        event = event or "jdk.ExecutionSample"
+        ours = stacks.collapsed(name, threads=reader != "jfrconv")
+        theirs = found[event]
+        if reader == "print":
+            change = lambda text: text.replace(", ", ",").replace(";", ":")
+        else:
+            change = lambda text: simple(re.sub(r"_\[[0-9a-z]\]", "", text))
+        results = []
+        for counter in (ours, theirs):
+            result = collections.Counter()
+            for stack, count in counter.items():
+                result[";".join(map(change, stack.split(";"))) if reader == "print" else change(stack)] += count
+            results.append(result)
+        jfr_file.check(sum(results[0].values()) > 0, f"no samples of {event}")
+        stacks.same(results[1], results[0], f"{reader} reads other stacks of {event}")
+        print(f"{reader}: {event}: {len(results[0])} stacks, {sum(results[0].values())} as in {name}")
+
+
+main()

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# A .jfr of a real recording, read by the readers that people have: the jfr of each JDK here, and with JDAGENT_LONG=1 JDK
+# Mission Control's parser and async-profiler's jfrconv, from Maven. Each tells our collapsed stacks and weights to the unit.
+# shellcheck source=tests/shell/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_real_profile
+command -v python3 >/dev/null || skip "python3 is not installed"
+compile_sample
+readers=$SOURCE/tests/exports/jfr_readers.py
+
+# A recording of allocations and exceptions; root alone has waits and the JVM's activity.
+more=()
+told=(cpu=jdk.ExecutionSample alloc=jdk.ObjectAllocationSample exception=jdk.JavaExceptionThrow alloc=weight:jdk.ObjectAllocationSample)
+if ((EUID == 0)) && "$JDPERF" record -o tried --off-cpu --timeline --no-inject -- true >/dev/null 2>&1; then
+    more=(--off-cpu --timeline)
+    told+=(off-cpu=jdagent.OffCPU off-cpu=weight:jdagent.OffCPU)
+fi
+run 0 "$JDPERF" record -o p -o now.jfr --alloc --exceptions "${more[@]}" --threads -- java -cp classes Market 2
+p=$PWD/now.jfr
+comparisons=()
+for pair in "${told[@]}"; do
+    event=${pair%%=*} weights=()
+    [[ $pair != *weight:* ]] || weights=(--weights)
+    file=${pair//[=:]/.}
+    [[ $event != cpu ]] || event=cpu-clock
+    run 0 "$JDAGENT_BUILD/jdtool" export -i p --event "$event" "${weights[@]}" --format collapsed -o "$file"
+    comparisons+=("$file=${pair#*=}")
+done
+
+tried=0
+for jfr in /usr/lib/jvm/*/bin/jfr; do
+    [[ -x $jfr && ! -L ${jfr%/bin/jfr} ]] || continue
+    tried=$((tried + 1))
+    run 0 "$jfr" summary "$p"
+    says jdk.ExecutionSample
+    run 0 "$jfr" print --json --stack-depth 5000 "$p"
+    mv output printed.json
+    run 0 python3 "$readers" print printed.json "${comparisons[@]}"
+    cat output
+    run 0 "$jfr" print --events Compilation,GCPhasePause,ThreadStart,CPULoad,ActiveSetting,JVMInformation,jdagent.Recording "$p"
+    ((!${#more[@]})) || says 'jdk.Compilation {'
+    "$jfr" help view >view.help 2>&1 || continue
+    # Views find each event and field that they ask for.
+    for view in hot-methods native-methods allocation-by-class allocation-by-site allocation-by-thread cpu-load \
+        active-settings jvm-information longest-compilations deoptimizations-by-site \
+        deoptimizations-by-reason gc-pauses vm-operations; do
+        grep -q -- "$view" view.help || continue
+        run 0 "$jfr" view "$view" "$p"
+        ! grep -q "Can't find" output || fail "jfr view $view: $(cat output)"
+    done
+    run 0 "$jfr" view --width 160 hot-methods "$p"
+    says 'Market.drift(double, int)'
+done
+((tried)) || skip "no JDK has jfr"
+# It can fail: a stack less.
+sed '1d' "${comparisons[0]%%=*}" >less
+run 1 python3 "$readers" print printed.json less
+
+[[ ${JDAGENT_LONG:-} == 1 ]] || exit 0
+command -v mvn >/dev/null || skip "mvn is not installed, which fetches JMC's parser and jfrconv"
+cat >pom.xml <<'END'
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>t</groupId><artifactId>t</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.openjdk.jmc</groupId><artifactId>flightrecorder</artifactId><version>9.1.1</version></dependency>
+    <dependency><groupId>tools.profiler</groupId><artifactId>jfr-converter</artifactId><version>4.1</version></dependency>
+  </dependencies>
+</project>
+END
+mvn -q -B dependency:copy-dependencies -DoutputDirectory="$PWD/jars" >mvn.log 2>&1 || skip "mvn cannot fetch the readers: $(tail -1 mvn.log)"
+javac -cp 'jars/*' -d jmc "$SOURCE/tests/exports/JmcStacks.java"
+java -cp 'jmc:jars/*' JmcStacks "$p" >lines 2>jmc.log || fail "JMC's parser: $(cat jmc.log)"
+run 0 python3 "$readers" jmc lines "${comparisons[@]}"
+cat output
+run 0 java -jar jars/jfr-converter-4.1.jar --dot -o collapsed "$p" stacks
+run 0 python3 "$readers" jfrconv stacks "${comparisons[0]%%=*}"
+cat output
+run 0 java -jar jars/jfr-converter-4.1.jar --dot --alloc --total -o collapsed "$p" bytes
+[[ $(awk '{ sum += $NF } END { print sum }' bytes) == $(awk '{ sum += $NF } END { print sum }' alloc.weight.jdk.ObjectAllocationSample) ]] ||
+    fail "jfrconv counts other bytes"
