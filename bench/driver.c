@@ -3,8 +3,10 @@
  * the JVM with the options "RESULT,WHAT,LIBRARY,MEASURE,OPTIONS", it loads the library, starts it
  * as an attaching tool would, measures, and stops it. What it appends to RESULT depends on MEASURE:
  *
- *   time    WHAT WALL CPU: microseconds of the clock and of this thread's processor. All work is
- *           done on this thread; on a busy machine the processor's time is the one to trust.
+ *   time    WHAT WALL CPU: microseconds of the clock and of the processors, of all of the JVM's
+ *           threads: our agent's records leave on a thread of its own, and its start returns when
+ *           all are in the file. The JVM should be idle, or its own work is in the figure. On a
+ *           busy machine the processors' time is the one to trust.
  *   memory  WHAT HELD PEAK, KiB: how much more anonymous memory the JVM has when everything is
  *           described and the session still on, and how much more memory of any kind it had at
  *           most meanwhile. The JVM should be idle, or its own memory is in both.
@@ -105,7 +107,7 @@ static void reset_peak(void)
 static struct usage read_usage(bool memory)
 {
     struct usage usage = {.wall = read_clock(CLOCK_MONOTONIC),
-                          .cpu = read_clock(CLOCK_THREAD_CPUTIME_ID)};
+                          .cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID)};
     if (memory) {
         usage.anonymous = read_field("/proc/self/smaps_rollup", "Anonymous:");
         usage.peak = read_field("/proc/self/status", "VmHWM:");
