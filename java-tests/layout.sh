@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A JVM whose layout tables lie: for every field, type and constant that the agent takes out of them, one
 # lie after the other. No lie brings the JVM down, makes the agent say more than one thing about each part
-# of what it knows, or has it tell of methods or inlined methods what JVMTI does not say.
+# of what it knows, or has it tell of methods or inlined methods what JVMTI does not say: also while pages are
+# unmapped all the time, for what is believed is read where it is.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile
@@ -23,23 +24,28 @@ awk '
         if (found["facts"] == 0) factless++
         lies++
     }
+    /^-- vanished/ { vanished = $3; next }
     /^-- / { judge(); what = $0; messages = 0; next }
     /^jdagent: / { messages++; next }
     /^   codes / {
         for (i = 1; i < NF; i += 2) found[$i] = $(i + 1)
+        inside += found["placed"] > 0
         if (what == "-- truth") for (i = 1; i < NF; i += 2) truth[$i] = $(i + 1)
     }
     END {
         judge()
-        printf "%d %d %d %d %d %d %d %d %d\n", bad, lies, nameless, scopeless, factless,
-            truth["codes"], truth["facts"], truth["scoped"], truth["named"]
+        printf "%d %d %d %d %d %d %d %d %d %d %d %d\n", bad, lies, nameless, scopeless, factless,
+            truth["codes"], truth["facts"], truth["scoped"], truth["named"], truth["placed"], inside, vanished
     }' "$scratch/lies" >"$scratch/judged"
-read -r bad lies nameless scopeless factless codes facts scoped named < <(tail -n 1 "$scratch/judged")
+read -r bad lies nameless scopeless factless codes facts scoped named placed inside vanished < <(tail -n 1 "$scratch/judged")
 note "the truth: $codes pieces of code, facts of $facts, scopes of $scoped, $named methods"
 [[ $codes -gt 100 && $facts -eq $codes && $scoped -gt 50 && $named -gt 200 ]] || fail "the truth is not believed"
 note "$lies lies: no methods $nameless times, no scopes $scopeless times, no facts $factless times"
 [[ $lies -gt 300 && $nameless -gt 100 && $scopeless -gt 50 && $factless -gt 50 ]] || fail "lies are believed"
 [ "$bad" -eq 0 ] || fail "$(head -n 5 "$scratch/judged")"
+note "read in place: $placed methods, and some under $inside lies; pages were unmapped $vanished times meanwhile"
+[[ $vanished -gt 1000 ]] || fail "no pages vanish"
+[[ $jdk_major -lt 17 || ($placed -gt 50 && $inside -gt 10) ]] || fail "nothing is read in place"
 claim "false layouts survived" "$lies of $lies"
 
 # And the agent itself: the feature is off, one message says so, the rest of the profile is as always.

@@ -4,8 +4,10 @@
 #include "tests/random.h"
 #include "writer/message.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -274,8 +276,8 @@ static void nothing_inlined_needs_no_scopes(void **state)
     hotspot_scopes_free(&scopes);
 }
 
-/* Pages are kept for a callback, and for a replay; what cannot be read is not kept. */
-static void pages_are_read_once_for_as_long_as_they_stay(void **state)
+/* Pages are asked for once for a callback, or a replay; what cannot be read is asked for again. */
+static void what_is_there_is_read_in_place(void **state)
 {
     (void)state;
     const size_t page = 4096;
@@ -286,45 +288,76 @@ static void pages_are_read_once_for_as_long_as_they_stay(void **state)
     assert_true(memory != MAP_FAILED);
     assert_int_equal(mprotect(memory + 2 * page, page, PROT_NONE), 0);
     memset(memory, 1, 2 * page);
-    hotspot_nearby_begin(nearby, 7, NULL, 0);
+    /* Before the layout is believed: copies, by way of the kernel. */
+    hotspot_nearby_begin(&hotspot, nearby, 7, NULL, 0);
+    assert_false(hotspot_nearby_in_place(nearby));
+    assert_null(hotspot_view(&hotspot, nearby, memory, 1));
     assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
     assert_true(to[0] == 1 && to[99] == 1);
-    memset(memory, 2, 2 * page);
-    hotspot_nearby_begin(nearby, 7, NULL, 0);
-    assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
-    assert_true(to[0] == 1 && to[99] == 1);
-    hotspot_nearby_begin(nearby, 8, NULL, 0);
-    assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
-    assert_true(to[0] == 2 && to[99] == 2);
-    memset(memory, 3, 2 * page);
-    hotspot_nearby_begin(nearby, 0, NULL, 0);
-    assert_true(hotspot_read_near(&hotspot, nearby, memory, to, 1));
-    assert_true(to[0] == 3);
-    memset(memory, 4, 2 * page);
-    hotspot_nearby_begin(nearby, 0, NULL, 0);
-    assert_true(hotspot_read_near(&hotspot, nearby, memory, to, 1));
-    assert_true(to[0] == 4);
     assert_false(hotspot_read_near(&hotspot, nearby, memory + 2 * page - 50, to, sizeof(to)));
-    assert_false(hotspot_read_near(&hotspot, nearby, memory + 2 * page, to, 1));
-    assert_false(hotspot_read_near(&hotspot, nearby, NULL, to, 1));
-    assert_false(hotspot_read_near(&hotspot, nearby, (void *)(uintptr_t)-8, to, 9)); // NOLINT
-    assert_int_equal(mprotect(memory + 2 * page, page, PROT_READ), 0);
-    assert_true(hotspot_read_near(&hotspot, nearby, memory + 2 * page, to, 1));
-    assert_true(to[0] == 0);
-    assert_true(hotspot_read_near(&hotspot, NULL, memory, to, 1)); /* without one, read at once */
-    /* The pages that the code is on are not copied, those beside them are. */
+    atomic_store(&hotspot.nmethods, TRUST_PROVEN);
     for (uint64_t replay = 0; replay < 10; replay += 9) {
-        memset(memory, 5, 2 * page);
-        hotspot_nearby_begin(nearby, replay, memory + 2 * page - 1, 1);
-        assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 1, to, 2));
-        assert_true(to[0] == 5 && to[1] == 5);
-        memset(memory, 6, 2 * page);
-        assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 1, to, 2));
-        assert_true(to[0] == 5 && to[1] == 6);
+        hotspot_nearby_begin(&hotspot, nearby, replay, NULL, 0);
+        assert_true(hotspot_nearby_in_place(nearby));
+        assert_ptr_equal(hotspot_view(&hotspot, nearby, memory + page - 50, 100),
+                         memory + page - 50);
+        assert_ptr_equal(hotspot_view(&hotspot, nearby, memory + page, page), memory + page);
+        assert_non_null(hotspot_view(&hotspot, nearby, memory + page, 0));
+        assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
+        assert_true(to[0] == 1 && to[99] == 1);
+        assert_null(hotspot_view(&hotspot, nearby, memory + 2 * page - 50, 51));
+        assert_null(hotspot_view(&hotspot, nearby, memory + 2 * page, 1));
+        assert_false(hotspot_read_near(&hotspot, nearby, memory + 2 * page - 50, to, 51));
+        assert_null(hotspot_view(&hotspot, nearby, NULL, 1));
+        assert_null(hotspot_view(&hotspot, nearby, NULL, 0));
+        assert_null(hotspot_view(&hotspot, nearby, (void *)(uintptr_t)page, 1)); // NOLINT
+        assert_null(hotspot_view(&hotspot, nearby, (void *)(uintptr_t)-8, 9));   // NOLINT
+        assert_null(
+            hotspot_view(&hotspot, nearby, (void *)(uintptr_t)0x4000000000000000, 8)); // NOLINT
+        /* What came meanwhile is there; what went is, to a new callback, gone. */
+        assert_int_equal(mprotect(memory + 2 * page, page, PROT_READ), 0);
+        assert_non_null(hotspot_view(&hotspot, nearby, memory + 2 * page, 1));
+        assert_int_equal(mprotect(memory + 2 * page, page, PROT_NONE), 0);
+        hotspot_nearby_begin(&hotspot, nearby, replay ? replay + 1 : 0, NULL, 0);
+        assert_null(hotspot_view(&hotspot, nearby, memory + 2 * page, 1));
     }
+    /* The pages that the code is on are not asked for: so says who tells of it. */
+    hotspot_nearby_begin(&hotspot, nearby, 0, memory + 2 * page, 1);
+    assert_non_null(hotspot_view(&hotspot, nearby, memory + 2 * page, 1));
+    /* Without any, all is copied. */
+    assert_null(hotspot_view(&hotspot, NULL, memory, 1));
+    assert_true(hotspot_read_near(&hotspot, NULL, memory, to, 1));
     munmap(memory, 3 * page);
     hotspot_nearby_free(nearby);
     memory_reader_free(hotspot.memory);
+}
+
+static void a_page_is_there_or_not(void **state)
+{
+    (void)state;
+    const size_t page = 4096;
+    struct memory_reader *reader = memory_reader_new();
+    char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    assert_int_equal(mprotect(memory + page, page, PROT_NONE), 0);
+    sigset_t before;
+    sigset_t after;
+    assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &before), 0);
+    errno = 0;
+    assert_true(memory_is_there(reader, memory));
+    assert_true(memory_is_there(reader, memory + page - 1));
+    assert_false(memory_is_there(reader, memory + page));
+    assert_false(memory_is_there(reader, NULL));
+    assert_false(memory_is_there(reader, (void *)(uintptr_t)-8));                 // NOLINT
+    assert_false(memory_is_there(reader, (void *)(uintptr_t)0x4000000000000000)); // NOLINT
+    assert_int_equal(errno, 0);
+    memset(memory, 255, page); /* as a mask: every signal */
+    assert_true(memory_is_there(reader, memory));
+    assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &after), 0);
+    assert_memory_equal(&before, &after, 8);
+    munmap(memory, 2 * page);
+    assert_false(memory_is_there(reader, memory));
+    memory_reader_free(reader);
 }
 
 static void any_scopes_are_read_without_harm(void **state)
@@ -359,7 +392,8 @@ int main(void)
         cmocka_unit_test(scopes_name_each_frame),
         cmocka_unit_test(scopes_that_contradict_the_record),
         cmocka_unit_test(nothing_inlined_needs_no_scopes),
-        cmocka_unit_test(pages_are_read_once_for_as_long_as_they_stay),
+        cmocka_unit_test(what_is_there_is_read_in_place),
+        cmocka_unit_test(a_page_is_there_or_not),
         cmocka_unit_test(any_scopes_are_read_without_harm),
     };
     message_set_level(0); /* what is false is to be told of once each */

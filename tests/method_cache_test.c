@@ -1,5 +1,7 @@
 /* The cache of methods against a JVM that is played here: its ids die, come back, change. */
 #include "agent/methods/method_cache.h"
+
+#include "agent/hotspot/hotspot_fields.h"
 #include "agent/methods/source_map.h"
 
 #include "tests/random.h"
@@ -388,7 +390,7 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void in_a_replay_the_jvm_is_asked_for_classes_only(void **state)
+static void in_place_the_jvm_is_asked_for_classes_only(void **state)
 {
     (void)state;
     struct method_cache *cache = new_cache(true);
@@ -397,8 +399,9 @@ static void in_a_replay_the_jvm_is_asked_for_classes_only(void **state)
     /* The ids mean another method each: whom they mean is not asked. */
     struct id id = {.vm_method = &id, .name = "newer", .source = "C.java", .line = 7};
     struct id other = {.vm_method = &other, .name = "newer", .source = "C.java", .line = 7};
-    hotspot_nearby_begin(nearby, 1, &id, sizeof(id));
-    assert_true(hotspot_nearby_lasts(nearby));
+    struct hotspot hotspot = {.nmethods = TRUST_PROVEN};
+    hotspot_nearby_begin(&hotspot, nearby, 1, &id, sizeof(id));
+    assert_true(hotspot_nearby_in_place(nearby));
     method_set_begin(&set, cache, &jvmti, NULL, nearby);
     const struct java_method *method = method_set_get(&set, id_of(&id), "own");
     assert_string_equal(method->method.name, "p.C.own(int)");
@@ -412,8 +415,9 @@ static void in_a_replay_the_jvm_is_asked_for_classes_only(void **state)
     assert_string_equal(method->method.name, "p.C.newer(int)");
     assert_int_equal(names_asked, 1);
     method_set_empty(&set);
-    hotspot_nearby_begin(nearby, 0, &id, sizeof(id)); /* not a replay's */
-    assert_false(hotspot_nearby_lasts(nearby));
+    atomic_store(&hotspot.nmethods, TRUST_UNPROVEN);
+    hotspot_nearby_begin(&hotspot, nearby, 0, &id, sizeof(id));
+    assert_false(hotspot_nearby_in_place(nearby));
     method = method_set_get(&set, id_of(&id), id.vm_method);
     assert_string_equal(method->method.name, "p.C.newer(int)");
     assert_int_equal(java_method_line(method, 5), 8);
@@ -575,7 +579,7 @@ int main(void)
         cmocka_unit_test(code_in_the_place_of_other_code),
         cmocka_unit_test(a_redefined_class_has_new_lines),
         cmocka_unit_test(the_id_of_code_may_be_another_method_s),
-        cmocka_unit_test(in_a_replay_the_jvm_is_asked_for_classes_only),
+        cmocka_unit_test(in_place_the_jvm_is_asked_for_classes_only),
         cmocka_unit_test(no_id_is_no_method),
         cmocka_unit_test(a_class_is_asked_for_once),
         cmocka_unit_test(what_the_jvm_does_not_tell),

@@ -217,7 +217,8 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         .facts = CODE_FACTS_UNKNOWN,
     };
     struct hotspot_nmethod nmethod;
-    hotspot_nearby_begin(scratch->nearby, replayed ? session->replay : 0, address, code.size);
+    hotspot_nearby_begin(session->jvm.hotspot, scratch->nearby, replayed ? session->replay : 0,
+                         address, code.size);
     hotspot_compiled_facts(session->jvm.hotspot, scratch->nearby, address, code.size, &code.facts,
                            &nmethod);
     /* Once by the compilation's number alone, before anything is looked up, and where there is none
@@ -299,7 +300,8 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
             strcmp(text, "Interpreter") == 0 ? JITDUMP_KIND_INTERPRETER : JITDUMP_KIND_STUB;
         struct scratch *scratch = replayed ? session_take_scratch(session) : NULL;
         if (scratch) {
-            hotspot_nearby_begin(scratch->nearby, session->replay, address, code.size);
+            hotspot_nearby_begin(session->jvm.hotspot, scratch->nearby, session->replay, address,
+                                 code.size);
         }
         hotspot_facts(session->jvm.hotspot, scratch ? scratch->nearby : NULL, address, code.size,
                       &code.facts);
@@ -484,7 +486,7 @@ static jvmtiError replay(struct session *session, jvmtiEvent event)
     atomic_store(&session->replaying, false);
     struct scratch *scratch = session_take_scratch(session);
     if (scratch) { /* what was read goes */
-        hotspot_nearby_begin(scratch->nearby, 0, NULL, 0);
+        hotspot_nearby_begin(NULL, scratch->nearby, 0, NULL, 0);
         session_give_scratch(session, scratch);
     }
     return error;

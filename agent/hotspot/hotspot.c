@@ -129,23 +129,37 @@ static size_t find_heaps(struct hotspot *hotspot)
     return count;
 }
 
+/*
+ * What is in the code cache's own memory, once it has been found to be that: it is never given
+ * back. `nearby` may be NULL.
+ */
+static const char *view_cache(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                              const char *from, size_t size, char *room)
+{
+    if (nearby && nearby->pages && atomic_load(&hotspot->blobs) == TRUST_PROVEN) {
+        return hotspot_is_there(hotspot, nearby, from, size) ? from : NULL;
+    }
+    return memory_read(hotspot->memory, from, room, size) ? room : NULL;
+}
+
 /* The block around `address`, which lies in that heap; NULL: there is none, or a free one. */
 static const char *find_block(struct hotspot *hotspot, struct hotspot_nearby *nearby,
                               const struct code_heap *heap, const char *address)
 {
     enum { WINDOW = 256 }; /* segments to look at at a time */
-    unsigned char window[WINDOW];
+    char room[WINDOW];
+    const char *window = NULL;
     size_t segment = (size_t)(address - heap->low) >> heap->log2;
     size_t start = segment + 1;
     while (true) {
         if (segment < start) {
             start = segment >= WINDOW ? segment - WINDOW + 1 : 0;
-            if (!hotspot_read_near(hotspot, nearby, heap->map + start, window,
-                                   segment - start + 1)) {
+            window = view_cache(hotspot, nearby, heap->map + start, segment - start + 1, room);
+            if (!window) {
                 return NULL;
             }
         }
-        unsigned char back = window[segment - start];
+        unsigned char back = (unsigned char)window[segment - start];
         if (back == 0) {
             return heap->low + (segment << heap->log2);
         }
@@ -156,18 +170,19 @@ static const char *find_block(struct hotspot *hotspot, struct hotspot_nearby *ne
     }
 }
 
-/* A blob, and a copy of as much of it as our fields take. */
+/* A blob, and as much of it as our fields take: where it is, or a copy. */
 struct blob {
     const char *at;
+    const char *copy;
     size_t size; /* of the copy */
-    char copy[1024];
+    char room[1024];
 };
 
 /* Copies the blob whose code of `size` bytes starts at `address`; false when there is none. */
 static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, const char *address,
                       uint64_t size, struct blob *blob)
 {
-    char header[64];
+    char room[64];
     const struct place *used = &hotspot->places[BLOCK_USED];
     const char *block = NULL;
     size_t count = find_heaps(hotspot);
@@ -179,20 +194,20 @@ static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, co
     }
     /* A stub inside of a blob may even start the block's first segment. */
     if (!block || address - block <= (ptrdiff_t)hotspot->block_header ||
-        hotspot->block_header > sizeof(header) || used->offset >= hotspot->block_header) {
+        hotspot->block_header > sizeof(room) || used->offset >= hotspot->block_header) {
         return false;
     }
     blob->at = block + hotspot->block_header;
-    blob->size = hotspot->head < sizeof(blob->copy) ? hotspot->head : sizeof(blob->copy);
+    blob->size = hotspot->head < sizeof(blob->room) ? hotspot->head : sizeof(blob->room);
     /* Up to the code's end all is there, whatever it is. */
     if (blob->size > (size_t)(address - blob->at) + size) {
         blob->size = (size_t)(address - blob->at) + (size_t)size;
     }
     int64_t blob_size = 0;
     int64_t offset = 0;
-    if (!hotspot_read_near(hotspot, nearby, block, header, hotspot->block_header) ||
-        !hotspot_read_near(hotspot, nearby, blob->at, blob->copy, blob->size) ||
-        header[used->offset] == 0 ||
+    const char *header = view_cache(hotspot, nearby, block, hotspot->block_header, room);
+    blob->copy = header ? view_cache(hotspot, nearby, blob->at, blob->size, blob->room) : NULL;
+    if (!blob->copy || header[used->offset] == 0 ||
         !hotspot_integer(hotspot, blob->copy, blob->size, BLOB_SIZE, &blob_size) ||
         blob_size < address - blob->at) {
         return false;
@@ -201,7 +216,14 @@ static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, co
     if (!code && hotspot_integer(hotspot, blob->copy, blob->size, BLOB_CODE_OFFSET, &offset)) {
         code = blob->at + offset;
     }
-    return code == address;
+    if (code != address) {
+        return false;
+    }
+    if (size > 0) { /* an event's word for it */
+        int unproven = TRUST_UNPROVEN;
+        (void)atomic_compare_exchange_strong(&hotspot->blobs, &unproven, TRUST_PROVEN);
+    }
+    return true;
 }
 
 /* A field's value when it is one that makes sense, else -1. */

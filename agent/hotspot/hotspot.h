@@ -30,25 +30,26 @@ struct hotspot *hotspot_new(JavaVM *vm, int major);
 void hotspot_free(struct hotspot *hotspot); /* NULL is fine */
 
 /*
- * What a thread has read lately, so that it need not read it again: for one callback, or for all of
- * a replay's. It belongs to one callback at a time. NULL, where one is asked for, is as good but
- * slower.
+ * Which memory a callback, or all of a replay's, may read where it is (hotspot_nearby.c). It
+ * belongs to one callback at a time. NULL, where one is asked for, is as good but slower.
  */
 struct hotspot_nearby;
 struct hotspot_nearby *hotspot_nearby_new(void);         /* NULL: no memory */
 void hotspot_nearby_free(struct hotspot_nearby *nearby); /* NULL is fine */
 
 /*
- * A callback begins that tells of the code of `size` bytes at `code`, which can be read.
+ * A callback begins that tells of the code of `size` bytes at `code`, which can be read, and which
+ * the JVM keeps for as long as the callback lasts, with all that it mentions. hotspot may be NULL.
  * `replay`: what the callbacks of one replay have in common and those of no other, where the JVM
  * gathered all code before it told of the first, and keeps all of it alive until it has told of it;
  * 0: one that is not so, and the replay before has ended.
  */
-void hotspot_nearby_begin(struct hotspot_nearby *nearby, uint64_t replay, const void *code,
-                          uint64_t size);
+void hotspot_nearby_begin(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                          uint64_t replay, const void *code, uint64_t size);
 
-/* Whether what is read now is kept for the replay's other callbacks. */
-bool hotspot_nearby_lasts(const struct hotspot_nearby *nearby);
+/* Whether what the code mentions is read where it is, and HotSpot's own word for a method costs
+ * less than JVMTI's. */
+bool hotspot_nearby_in_place(const struct hotspot_nearby *nearby);
 
 /* ---- Code (hotspot.c, hotspot_scopes.c) ---- */
 

@@ -219,7 +219,7 @@ static bool read_classes(struct hotspot *hotspot, JNIEnv *jni, const jclass *mir
         bool read =
             find_arrays(hotspot, arrays, count, false) &&
             read_arrays(hotspot, arrays, count, space, counts, &all) &&
-            hotspot_read_methods(hotspot, NULL, space->array, space->holders, all, brief, methods);
+            hotspot_read_methods(hotspot, space->array, space->holders, all, brief, methods);
         if (!find_arrays(hotspot, arrays, count, true)) {
             return false;
         }
@@ -382,10 +382,17 @@ static enum hotspot_bond read_bond(const struct hotspot *hotspot, struct hotspot
 enum hotspot_bond hotspot_bond(struct hotspot *hotspot, struct hotspot_nearby *nearby,
                                const void *method, jmethodID id, const void **class_key)
 {
+    enum { FIRST_JDK_THAT_KEEPS = 17 }; /* what an event on its way is about: hotspot_nearby.c */
     *class_key = NULL;
-    return hotspot_knows_methods(hotspot) && method
-               ? read_bond(hotspot, nearby, method, id, class_key)
-               : HOTSPOT_UNKNOWN;
+    if (!hotspot_knows_methods(hotspot) || !method) {
+        return HOTSPOT_UNKNOWN;
+    }
+    enum hotspot_bond bond = read_bond(hotspot, nearby, method, id, class_key);
+    if (bond == HOTSPOT_SAME && hotspot->major >= FIRST_JDK_THAT_KEEPS) {
+        int unproven = TRUST_UNPROVEN;
+        (void)atomic_compare_exchange_strong(&hotspot->nmethods, &unproven, TRUST_PROVEN);
+    }
+    return bond;
 }
 
 /* ---- The proof ---- */

@@ -359,45 +359,6 @@ bool hotspot_find_fields(struct hotspot *hotspot, JavaVM *vm)
     return found && is_usable(hotspot);
 }
 
-int64_t hotspot_load_integer(const void *at, size_t width, bool is_signed)
-{
-    uint64_t bits = 0; /* HotSpot runs on little-endian machines, but for s390x */
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    /* A start reads a hundred thousand of these two sizes: no call of a function for them. */
-    if (width == sizeof(uint64_t)) {
-        memcpy(&bits, at, sizeof(uint64_t));
-    } else if (width == sizeof(uint16_t)) {
-        memcpy(&bits, at, sizeof(uint16_t));
-    } else {
-        memcpy(&bits, at, width);
-    }
-#else
-    memcpy((char *)&bits + 8 - width, at, width);
-#endif
-    unsigned unused = (unsigned)(64 - 8 * width);
-    return is_signed ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
-}
-
-bool hotspot_integer(const struct hotspot *hotspot, const void *copy, size_t size, enum field field,
-                     int64_t *value)
-{
-    const struct place *place = &hotspot->places[field];
-    if (!place->known || place->offset > size || size - place->offset < place->width) {
-        return false;
-    }
-    *value =
-        hotspot_load_integer((const char *)copy + place->offset, place->width, place->is_signed);
-    return true;
-}
-
-const char *hotspot_pointer(const struct hotspot *hotspot, const void *copy, size_t size,
-                            enum field field)
-{
-    int64_t value = 0;
-    return hotspot_integer(hotspot, copy, size, field, &value) ? (const char *)(intptr_t)value
-                                                               : NULL;
-}
-
 bool hotspot_read_pointer(const struct hotspot *hotspot, const void *object, enum field field,
                           const char **value)
 {

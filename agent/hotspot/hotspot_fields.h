@@ -118,9 +118,10 @@ struct hotspot {
     struct code_heap heaps[MAX_HEAPS];
     atomic_size_t heap_count; /* 0: not there yet */
 
-    atomic_int blobs;   /* enum trust, for what blobs say */
-    atomic_int scopes;  /* for what nmethods say of inlined methods */
-    atomic_int methods; /* for classes and methods */
+    atomic_int blobs;    /* enum trust, for the code cache and what blobs say */
+    atomic_int nmethods; /* for what an nmethod was compiled from: never broken */
+    atomic_int scopes;   /* for what nmethods say of inlined methods */
+    atomic_int methods;  /* for classes and methods */
 
     /* How a class's Klass is had, see hotspot_class.c. */
     int64_t klass_offset;
@@ -139,35 +140,56 @@ const char *hotspot_wanted_name(size_t i);
 /* Whether all these are known; the list ends with FIELD_COUNT. */
 bool hotspot_has_fields(const struct hotspot *hotspot, const enum field *fields);
 
-/* An integer of `width` bytes. */
-int64_t hotspot_load_integer(const void *at, size_t width, bool is_signed);
+/* An integer of `width` bytes, 1 to 8. */
+static inline int64_t hotspot_load_integer(const void *at, size_t width, bool is_signed)
+{
+    uint64_t bits = 0; /* HotSpot runs on little-endian machines, but for s390x */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    /* A replay reads a million of these sizes: no call of a function for them. */
+    if (width == sizeof(uint64_t)) {
+        memcpy(&bits, at, sizeof(uint64_t));
+    } else if (width == sizeof(uint32_t)) {
+        memcpy(&bits, at, sizeof(uint32_t));
+    } else if (width == sizeof(uint16_t)) {
+        memcpy(&bits, at, sizeof(uint16_t));
+    } else {
+        memcpy(&bits, at, width);
+    }
+#else
+    memcpy((char *)&bits + 8 - width, at, width);
+#endif
+    unsigned unused = (unsigned)(64 - 8 * width);
+    return is_signed ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
+}
 
 /*
- * The integer that is a field of an object of which we hold a copy of `size` bytes. False: the
- * field is unknown or not in the copy.
+ * The integer that is a field of an object of which we hold `size` bytes. False: the field is
+ * unknown or not in them.
  */
-bool hotspot_integer(const struct hotspot *hotspot, const void *copy, size_t size, enum field field,
-                     int64_t *value);
+static inline bool hotspot_integer(const struct hotspot *hotspot, const void *copy, size_t size,
+                                   enum field field, int64_t *value)
+{
+    const struct place *place = &hotspot->places[field];
+    if (!place->known || place->offset > size || size - place->offset < place->width) {
+        return false;
+    }
+    *value =
+        hotspot_load_integer((const char *)copy + place->offset, place->width, place->is_signed);
+    return true;
+}
 
 /* The same for a pointer; NULL where the other one is false. */
-const char *hotspot_pointer(const struct hotspot *hotspot, const void *copy, size_t size,
-                            enum field field);
+static inline const char *hotspot_pointer(const struct hotspot *hotspot, const void *copy,
+                                          size_t size, enum field field)
+{
+    int64_t value = 0;
+    return hotspot_integer(hotspot, copy, size, field, &value) ? (const char *)(intptr_t)value
+                                                               : NULL;
+}
 
 /* The pointer that is a field of the object at `object`, read with care. False: not to be had. */
 bool hotspot_read_pointer(const struct hotspot *hotspot, const void *object, enum field field,
                           const char **value);
-
-/*
- * Copies from memory as it was at this callback's begin or, in a replay, the replay's, at the
- * earliest: for what does not change in code that lives, or in a Method that such code mentions.
- */
-bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                       const void *from, void *to, size_t size);
-
-/* The same for pieces, each in its turn; where pages do not last longer than this callback, at once
- * and without them. */
-bool hotspot_read_pieces(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                         const struct memory_piece *pieces, size_t count);
 
 /* Where a ConstantPool led to when it was last followed: a guess what to read along with it. */
 struct known_pool {
@@ -175,6 +197,60 @@ struct known_pool {
     const char *klass;
     const char *ids;
 };
+
+enum {
+    PAGE = 4096, /* Linux has no smaller pages */
+    POOLS_LOG2 = 8
+};
+
+struct hotspot_nearby {
+    uint64_t replay;
+    uintptr_t code, code_end; /* numbers of the pages that the code is on */
+    bool in_place;            /* what the code mentions is read where it is */
+    int pages_log2;
+    uintptr_t *pages; /* numbers of those that can be read, each in its one slot; NULL: no memory */
+    struct known_pool pools[1 << POOLS_LOG2];
+};
+
+static inline size_t page_slot(uintptr_t number, int bits)
+{
+    return (size_t)((uint64_t)number * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits));
+}
+
+/* Whether a page, by its number, can be read; it is known then. */
+bool hotspot_ask_for_page(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                          uintptr_t number);
+
+/* Whether [from, from + size) can be read where it is: hotspot_nearby.c says when it may be. */
+static inline bool hotspot_is_there(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                                    const void *from, size_t size)
+{
+    uintptr_t number = (uintptr_t)from / PAGE;
+    if (number == 0 || size > UINTPTR_MAX - (uintptr_t)from) { /* 0: whoever follows a NULL */
+        return false;
+    }
+    for (uintptr_t last = ((uintptr_t)from + size - (size > 0)) / PAGE; number <= last; number++) {
+        if (nearby->pages[page_slot(number, nearby->pages_log2)] != number &&
+            !hotspot_ask_for_page(hotspot, nearby, number)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What the code that a callback tells of mentions, where it is; NULL: it cannot be read, or not so.
+ */
+static inline const char *hotspot_view(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                                       const void *from, size_t size)
+{
+    return nearby && nearby->in_place && hotspot_is_there(hotspot, nearby, from, size)
+               ? (const char *)from
+               : NULL;
+}
+
+/* Copies from what the code that a callback tells of mentions, by whatever way there is. */
+bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                       const void *from, void *to, size_t size);
 
 /* The place for what is known of that pool, which another one may have; NULL: there is no room. */
 struct known_pool *hotspot_known_pool(struct hotspot_nearby *nearby, const void *pool);

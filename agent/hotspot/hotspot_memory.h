@@ -31,4 +31,10 @@ bool memory_read_pieces(struct memory_reader *reader, const struct memory_piece 
 /* The same for one piece. */
 bool memory_read(struct memory_reader *reader, const void *from, void *to, size_t size);
 
+/*
+ * Whether something can be read at `at`, and so on all of its page: one system call that copies
+ * nothing to us. It holds for as long as nobody unmaps the page.
+ */
+bool memory_is_there(struct memory_reader *reader, const void *at);
+
 #endif

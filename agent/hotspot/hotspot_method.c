@@ -15,13 +15,7 @@
 
 #include <stdlib.h>
 
-enum {
-    ACC_PRIVATE_STATIC = 0x0002 | 0x0008, /* JVMS 4.6 */
-    ACC_NATIVE = 0x100,
-    /* JVMS 4.7.3: code_length is less than 65536. Line tables are compressed. */
-    CONST_METHOD_MAX = 4 << 20,
-    LINES_MAX = 2 * 65536, /* as in agent/methods/method_fetch.c */
-};
+enum { LINES_MAX = 2 * 65536, /* as in agent/methods/method_fetch.c */ };
 
 struct hotspot_workspace *hotspot_workspace(struct hotspot_methods *methods)
 {
@@ -49,8 +43,7 @@ void hotspot_methods_free(struct hotspot_methods *methods)
     *methods = (struct hotspot_methods){0};
 }
 
-/* Room for so many methods. On failure what is there stays. */
-static bool reserve_methods(struct hotspot_workspace *space, size_t count)
+bool hotspot_reserve_methods(struct hotspot_workspace *space, size_t count)
 {
     if (count <= space->room) {
         return true;
@@ -71,7 +64,7 @@ static bool reserve_methods(struct hotspot_workspace *space, size_t count)
     return true;
 }
 
-static bool reserve_bytes(char **bytes, size_t *room, size_t size)
+bool hotspot_reserve_bytes(char **bytes, size_t *room, size_t size)
 {
     if (size > *room) {
         char *grown = realloc(*bytes, size);
@@ -95,7 +88,7 @@ static bool read_small(const struct hotspot *hotspot, struct hotspot_workspace *
         }
         space->pieces[i] = (struct memory_piece){from, space->small + i * SMALL_PIECE, size};
     }
-    return size <= SMALL_PIECE && hotspot_read_pieces(hotspot, space->nearby, space->pieces, count);
+    return size <= SMALL_PIECE && memory_read_pieces(hotspot->memory, space->pieces, count);
 }
 
 static const char *the_method(const struct raw_method *raw)
@@ -108,8 +101,7 @@ static const char *the_const_method(const struct raw_method *raw)
     return raw->const_method;
 }
 
-/* How many bytes of an object these two fields take. */
-static size_t reach(const struct hotspot *hotspot, enum field one, enum field other)
+size_t hotspot_reach(const struct hotspot *hotspot, enum field one, enum field other)
 {
     size_t a = hotspot->places[one].offset + hotspot->places[one].width;
     size_t b = hotspot->places[other].offset + hotspot->places[other].width;
@@ -119,7 +111,7 @@ static size_t reach(const struct hotspot *hotspot, enum field one, enum field ot
 /* Method -> ConstMethod. */
 static bool read_heads(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count)
 {
-    size_t size = reach(hotspot, METHOD_CONST, METHOD_ACCESS);
+    size_t size = hotspot_reach(hotspot, METHOD_CONST, METHOD_ACCESS);
     if (!read_small(hotspot, space, count, the_method, size)) {
         return false;
     }
@@ -159,6 +151,20 @@ static uint64_t identity_of(const struct hotspot *hotspot, const struct raw_meth
     return hash;
 }
 
+size_t hotspot_const_method_size(const struct hotspot *hotspot, const char *head)
+{
+    /* JVMS 4.7.3: code_length is less than 65536. Line tables are compressed. */
+    enum { CONST_METHOD_MAX = 4 << 20 };
+    int64_t words = 0;
+    int64_t code = 0;
+    (void)hotspot_integer(hotspot, head, hotspot->const_method, CONST_SIZE, &words);
+    (void)hotspot_integer(hotspot, head, hotspot->const_method, CONST_CODE_SIZE, &code);
+    bool sane = words > 0 && words <= CONST_METHOD_MAX / (int64_t)sizeof(void *) && code >= 0 &&
+                code <= UINT16_MAX &&
+                (size_t)words * sizeof(void *) >= hotspot->const_method + (size_t)code;
+    return sane ? (size_t)words * sizeof(void *) : 0;
+}
+
 /* The ConstMethods' heads, and what they tell. */
 static bool read_const_heads(const struct hotspot *hotspot, struct hotspot_workspace *space,
                              size_t count)
@@ -167,21 +173,15 @@ static bool read_const_heads(const struct hotspot *hotspot, struct hotspot_works
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        int64_t words = 0;
-        int64_t code = 0;
         const char *copy = space->small + i * SMALL_PIECE;
         space->methods[i] = (struct hotspot_method){
             .address = (uint64_t)(uintptr_t)space->raw[i].address,
             .identity = identity_of(hotspot, &space->raw[i], copy),
         };
-        (void)hotspot_integer(hotspot, copy, hotspot->const_method, CONST_SIZE, &words);
-        (void)hotspot_integer(hotspot, copy, hotspot->const_method, CONST_CODE_SIZE, &code);
-        if (words <= 0 || words > CONST_METHOD_MAX / (int64_t)sizeof(void *) || code < 0 ||
-            code > UINT16_MAX ||
-            (size_t)words * sizeof(void *) < hotspot->const_method + (size_t)code) {
+        space->raw[i].size = hotspot_const_method_size(hotspot, copy);
+        if (space->raw[i].size == 0) {
             return false;
         }
-        space->raw[i].size = (size_t)words * sizeof(void *);
     }
     return true;
 }
@@ -194,7 +194,7 @@ static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_wor
     for (size_t i = 0; i < count; i++) {
         total += space->raw[i].size;
     }
-    if (!reserve_bytes(&space->copies, &space->copies_room, total)) {
+    if (!hotspot_reserve_bytes(&space->copies, &space->copies_room, total)) {
         return false;
     }
     char *copy = space->copies;
@@ -204,7 +204,7 @@ static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_wor
         space->pieces[i] = (struct memory_piece){raw->const_method, copy, raw->size};
         copy += raw->size;
     }
-    return hotspot_read_pieces(hotspot, space->nearby, space->pieces, count);
+    return memory_read_pieces(hotspot->memory, space->pieces, count);
 }
 
 /* The heads of the ConstantPools: but for a redefined class's all methods have the same. */
@@ -225,7 +225,7 @@ static bool read_pools(const struct hotspot *hotspot, struct hotspot_workspace *
         }
         raw->pool_copy = used - 1;
     }
-    return size <= SMALL_PIECE && hotspot_read_pieces(hotspot, space->nearby, space->pieces, used);
+    return size <= SMALL_PIECE && memory_read_pieces(hotspot->memory, space->pieces, used);
 }
 
 /* ConstMethod -> ConstantPool -> Symbols. */
@@ -233,7 +233,7 @@ static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace
                          size_t count, const char *const *holders)
 {
     static const enum field fields[2] = {CONST_NAME, CONST_SIGNATURE};
-    size_t size = reach(hotspot, POOL_LENGTH, POOL_HOLDER);
+    size_t size = hotspot_reach(hotspot, POOL_LENGTH, POOL_HOLDER);
     if (!read_pools(hotspot, space, count, size)) {
         return false;
     }
@@ -264,7 +264,7 @@ static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace
                 entries + (size_t)numbers[1] * sizeof(char *), &raw->symbols[1], sizeof(char *)};
         }
     }
-    return hotspot_read_pieces(hotspot, space->nearby, space->pieces, used);
+    return memory_read_pieces(hotspot->memory, space->pieces, used);
 }
 
 /* Copies the first `size` bytes from each symbol's length on into its small piece. */
@@ -276,7 +276,7 @@ static bool read_lengths(const struct hotspot *hotspot, struct hotspot_workspace
                                                      hotspot->places[SYMBOL_LENGTH].offset,
                                                  space->small + i * SMALL_PIECE, size};
     }
-    return hotspot_read_pieces(hotspot, space->nearby, space->pieces, 2 * count);
+    return memory_read_pieces(hotspot->memory, space->pieces, 2 * count);
 }
 
 /*
@@ -308,7 +308,7 @@ static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *s
             total += (size_t)bytes + 1;
         }
     }
-    if (!reserve_bytes(&space->text, &space->text_room, total)) {
+    if (!hotspot_reserve_bytes(&space->text, &space->text_room, total)) {
         return false;
     }
     char *text = space->text;
@@ -331,7 +331,7 @@ static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *s
             text += bytes + 1;
         }
     }
-    return hotspot_read_pieces(hotspot, space->nearby, space->pieces, used);
+    return memory_read_pieces(hotspot->memory, space->pieces, used);
 }
 
 /* ---- Line tables: CompressedLineNumberReadStream (oops/method.hpp) ---- */
@@ -389,9 +389,10 @@ static bool decode_lines(const struct hotspot *hotspot, const struct raw_method 
     return at < end;
 }
 
-/* The rest, out of the copies. */
-static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count)
+bool hotspot_finish_methods(const struct hotspot *hotspot, struct hotspot_workspace *space,
+                            size_t count)
 {
+    enum { ACC_PRIVATE_STATIC = 0x0002 | 0x0008, ACC_NATIVE = 0x100 }; /* JVMS 4.6 */
     space->line_count = 0;
     for (size_t i = 0; i < count; i++) {
         const struct raw_method *raw = &space->raw[i];
@@ -423,45 +424,41 @@ static bool finish(const struct hotspot *hotspot, struct hotspot_workspace *spac
     return true;
 }
 
-bool hotspot_read_methods(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                          const char *const *addresses, const char *const *holders, size_t count,
-                          bool brief, struct hotspot_methods *methods)
+bool hotspot_has_method_fields(const struct hotspot *hotspot)
 {
     static const enum field needed[] = {
         METHOD_CONST,  METHOD_ACCESS,   CONST_SIZE,  CONST_CODE_SIZE, CONST_POOL,
         CONST_NAME,    CONST_SIGNATURE, CONST_FLAGS, POOL_LENGTH,     POOL_HOLDER,
         SYMBOL_LENGTH, SYMBOL_BODY,     FIELD_COUNT};
+    return hotspot_has_fields(hotspot, needed) && hotspot->const_method > 0 &&
+           hotspot->const_method <= SMALL_PIECE && hotspot->pool > 0 && hotspot->has_lines != 0;
+}
+
+bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
+                          const char *const *holders, size_t count, bool brief,
+                          struct hotspot_methods *methods)
+{
     struct hotspot_workspace *space = hotspot_workspace(methods);
     methods->count = 0;
     if (count == 0) {
         return true;
     }
-    if (!space || !hotspot_has_fields(hotspot, needed) || hotspot->const_method == 0 ||
-        hotspot->const_method > SMALL_PIECE || hotspot->pool == 0 || hotspot->has_lines == 0 ||
-        !reserve_methods(space, count)) {
+    if (!space || !hotspot_has_method_fields(hotspot) || !hotspot_reserve_methods(space, count)) {
         return false;
     }
-    space->nearby = nearby;
     for (size_t i = 0; i < count; i++) {
         space->raw[i] = (struct raw_method){.address = addresses[i]};
     }
     if (!read_heads(hotspot, space, count) || !read_const_heads(hotspot, space, count)) {
         return false;
     }
-    if (!brief && (!read_const_methods(hotspot, space, count) ||
-                   !read_symbols(hotspot, space, count, holders) ||
-                   !read_text(hotspot, space, count) || !finish(hotspot, space, count))) {
+    if (!brief &&
+        (!read_const_methods(hotspot, space, count) ||
+         !read_symbols(hotspot, space, count, holders) || !read_text(hotspot, space, count) ||
+         !hotspot_finish_methods(hotspot, space, count))) {
         return false;
     }
     methods->methods = space->methods;
     methods->count = count;
     return true;
-}
-
-bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *method,
-                        struct hotspot_methods *methods)
-{
-    const char *address = method;
-    return hotspot_knows_methods(hotspot) &&
-           hotspot_read_methods(hotspot, nearby, &address, NULL, 1, false, methods);
 }

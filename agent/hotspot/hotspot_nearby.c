@@ -1,39 +1,36 @@
 /*
- * What a read costs is the system calls and not the bytes, and HotSpot puts together what belongs
- * together: an nmethod's header stands before its code, a Method behind its ConstMethod, and those
- * of one class in a row. So whole pages are read, and kept for as long as what is in them stays.
+ * Reading in place, and why it cannot fault
  *
- * A page can be read as a whole or not at all, so reading one asks for no more than its first byte
- * does. And the pages that the code itself is on need no care: whoever copies the code reads them.
+ *   R1  What is read in place belongs to what the callback tells of and the JVM keeps for it: the
+ *       code, the blob around it, and what a living nmethod mentions, which a living nmethod keeps
+ *       alive: Methods, their ConstMethods, ConstantPools and Symbols, and its own data outside of
+ *       the blob. What lives is not unmapped. Nothing is read by guesses from an earlier callback.
+ *   R2  The layout that leads there has been held against JVMTI: blobs, when one of them was found
+ *       to start its code where an event said that code starts; Methods, when those of a class were
+ *       as JVMTI tells them (hotspot_prove) and an nmethod's was the one whose id JVMTI told of it
+ *       (hotspot_bond). Until then, and in JVMs before 17, which may unload a class while the event
+ *       of its code is on its way, the kernel copies each piece (agent/hotspot/hotspot_memory.h).
+ *   R3  Only as much is read as belongs to the object: heads by their size in the tables, text by
+ *       its length, a line table up to its end, PcDescs as far as JVMTI has a place for each.
+ *   R4  Each page is asked for before it is read: a pointer to nowhere is an answer, too. What has
+ *       been asked for holds for the callback or, where the JVM keeps all code until it has told of
+ *       the last, for the replay. So a page can be there when it is asked for and gone when it is
+ *       read, but only if R1 to R3 do not hold.
+ *
+ * The pages that the code itself is on need not be asked for: whoever copies the code reads them.
  * Small code has all that belongs to it there.
  */
 #include "agent/hotspot/hotspot_fields.h"
 
 #include <stdlib.h>
 
-enum {
-    PAGE = 4096, /* Linux has no smaller pages */
-    CALLBACK_PAGES_LOG2 = 5,
-    REPLAY_PAGES_LOG2 = 10,
-    POOLS_LOG2 = 8,
-};
-
-struct hotspot_nearby {
-    uint64_t replay;
-    uintptr_t code, code_end; /* numbers of the pages that the code is on */
-    int pages_log2;
-    char (*pages)[PAGE]; /* copies, each page's in the one place where it can be */
-    uintptr_t *numbers;  /* of these pages; 0: none. NULL: no memory */
-    struct known_pool pools[1 << POOLS_LOG2];
-};
+enum { CALLBACK_PAGES_LOG2 = 5, REPLAY_PAGES_LOG2 = 14 };
 
 static void make_pages(struct hotspot_nearby *nearby, int log2)
 {
     free(nearby->pages);
-    free(nearby->numbers);
     nearby->pages_log2 = log2;
-    nearby->pages = malloc(sizeof(*nearby->pages) << log2);
-    nearby->numbers = nearby->pages ? calloc((size_t)1 << log2, sizeof(*nearby->numbers)) : NULL;
+    nearby->pages = calloc((size_t)1 << log2, sizeof(*nearby->pages));
 }
 
 struct hotspot_nearby *hotspot_nearby_new(void)
@@ -49,13 +46,12 @@ void hotspot_nearby_free(struct hotspot_nearby *nearby)
 {
     if (nearby) {
         free(nearby->pages);
-        free(nearby->numbers);
         free(nearby);
     }
 }
 
-void hotspot_nearby_begin(struct hotspot_nearby *nearby, uint64_t replay, const void *code,
-                          uint64_t size)
+void hotspot_nearby_begin(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                          uint64_t replay, const void *code, uint64_t size)
 {
     if (!nearby) {
         return;
@@ -64,82 +60,44 @@ void hotspot_nearby_begin(struct hotspot_nearby *nearby, uint64_t replay, const 
     nearby->code_end = size > 0 ? ((uintptr_t)code + size - 1) / PAGE + 1 : nearby->code;
     if ((replay != 0) != (nearby->replay != 0)) {
         make_pages(nearby, replay ? REPLAY_PAGES_LOG2 : CALLBACK_PAGES_LOG2);
-    } else if (nearby->numbers && (replay == 0 || replay != nearby->replay)) {
-        memset(nearby->numbers, 0, sizeof(*nearby->numbers) << nearby->pages_log2);
+    } else if (nearby->pages && (replay == 0 || replay != nearby->replay)) {
+        memset(nearby->pages, 0, sizeof(*nearby->pages) << nearby->pages_log2);
     }
     nearby->replay = replay;
+    nearby->in_place = hotspot && nearby->pages && atomic_load(&hotspot->nmethods) == TRUST_PROVEN;
 }
 
-bool hotspot_nearby_lasts(const struct hotspot_nearby *nearby)
+bool hotspot_nearby_in_place(const struct hotspot_nearby *nearby)
 {
-    return nearby && nearby->replay != 0 && nearby->numbers;
-}
-
-static size_t mix(uintptr_t number, int bits)
-{
-    return (size_t)((uint64_t)number * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits));
+    return nearby && nearby->in_place;
 }
 
 struct known_pool *hotspot_known_pool(struct hotspot_nearby *nearby, const void *pool)
 {
-    return nearby ? &nearby->pools[mix((uintptr_t)pool, POOLS_LOG2)] : NULL;
+    return nearby ? &nearby->pools[page_slot((uintptr_t)pool, POOLS_LOG2)] : NULL;
 }
 
-/* The page of that number, or a copy; NULL: it cannot be read. */
-static const char *page_of(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                           uintptr_t number)
+bool hotspot_ask_for_page(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                          uintptr_t number)
 {
-    const char *from = (const char *)(number * PAGE); // NOLINT: looked at by the kernel alone …
-    size_t at = mix(number, nearby->pages_log2);
+    const char *at = (const char *)(number * PAGE); // NOLINT: looked at by the kernel alone
     if (number >= nearby->code && number < nearby->code_end) {
-        return from; /* … but here */
+        return true;
     }
-    if (number == 0) { /* whoever follows a NULL */
-        return NULL;
+    if (!memory_is_there(hotspot->memory, at)) {
+        return false;
     }
-    if (nearby->numbers[at] != number) {
-        nearby->numbers[at] = 0;
-        if (!memory_read(hotspot->memory, from, nearby->pages[at], PAGE)) {
-            return NULL;
-        }
-        nearby->numbers[at] = number;
-    }
-    return nearby->pages[at];
+    nearby->pages[page_slot(number, nearby->pages_log2)] = number;
+    return true;
 }
 
 bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
                        const void *from, void *to, size_t size)
 {
-    uintptr_t at = (uintptr_t)from;
-    char *out = to;
-    if (!nearby || !nearby->numbers || size > UINTPTR_MAX - at) {
-        return memory_read(hotspot->memory, from, to, size);
+    const char *there = hotspot_view(hotspot, nearby, from, size);
+    if (there) {
+        memcpy(to, there, size);
+        return true;
     }
-    while (size > 0) {
-        size_t offset = at % PAGE;
-        size_t part = size < PAGE - offset ? size : PAGE - offset;
-        const char *page = page_of(hotspot, nearby, at / PAGE);
-        if (!page) {
-            return false;
-        }
-        memcpy(out, page + offset, part);
-        out += part;
-        at += part;
-        size -= part;
-    }
-    return true;
-}
-
-bool hotspot_read_pieces(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                         const struct memory_piece *pieces, size_t count)
-{
-    if (!hotspot_nearby_lasts(nearby)) {
-        return memory_read_pieces(hotspot->memory, pieces, count);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (!hotspot_read_near(hotspot, nearby, pieces[i].from, pieces[i].to, pieces[i].size)) {
-            return false;
-        }
-    }
-    return true;
+    return !hotspot_nearby_in_place(nearby) && memory_read(hotspot->memory, from, to, size);
 }

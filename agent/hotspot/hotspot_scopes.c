@@ -22,7 +22,7 @@
 /* Larger nmethods than any there is room for in a code cache's heap. */
 #define DATA_MAX ((size_t)64 << 20)
 
-static bool reserve(struct hotspot_scopes *scopes, size_t methods, size_t bytes)
+static bool reserve(struct hotspot_scopes *scopes, size_t methods)
 {
     if (methods > scopes->room) {
         method_key *grown = realloc(scopes->methods, methods * sizeof(void *));
@@ -31,14 +31,6 @@ static bool reserve(struct hotspot_scopes *scopes, size_t methods, size_t bytes)
         }
         scopes->methods = grown;
         scopes->room = methods;
-    }
-    if (bytes > scopes->copy_room) {
-        char *grown = realloc(scopes->copy, bytes);
-        if (!grown) {
-            return false;
-        }
-        scopes->copy = grown;
-        scopes->copy_room = bytes;
     }
     return true;
 }
@@ -50,7 +42,7 @@ void hotspot_scopes_free(struct hotspot_scopes *scopes)
     *scopes = (struct hotspot_scopes){0};
 }
 
-/* What is being decoded: the copies of hotspot_nmethod's parts. */
+/* What is being decoded: hotspot_nmethod's parts. */
 struct decoder {
     const struct hotspot *hotspot;
     const struct hotspot_nmethod *nmethod;
@@ -93,8 +85,10 @@ static bool decode(const struct decoder *decoder, const char *address,
 {
     const struct hotspot *hotspot = decoder->hotspot;
     const struct hotspot_nmethod *nmethod = decoder->nmethod;
+    enum { BARE_MAX = 2 };
     size_t end = nmethod->scopes_at > nmethod->pcs_at ? nmethod->scopes_at : nmethod->data_size;
     jint place = 0;
+    int bare = 0; /* PcDescs without a scope: one stands before all others and one behind them */
     scopes->count = 0;
     for (size_t at = nmethod->pcs_at; at + hotspot->pc <= end; at += hotspot->pc) {
         int64_t offset = 0;
@@ -104,6 +98,9 @@ static bool decode(const struct decoder *decoder, const char *address,
             return false;
         }
         if (scope == 0) {
+            if (++bare > BARE_MAX) {
+                return false;
+            }
             continue;
         }
         const PCStackInfo *info = place < record->numpcs ? &record->pcinfo[place] : NULL;
@@ -132,20 +129,34 @@ static size_t count_frames(const jvmtiCompiledMethodLoadInlineRecord *record)
     return frames;
 }
 
-/* Copies what small nmethods have in one page, or two, page by page. */
-static bool read_data(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                      const struct hotspot_nmethod *nmethod, char *to)
+/* What is to be decoded: where it is, once it has been believed, or else a copy. False: not to be
+ * had, or no memory. */
+static bool find_data(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                      const struct hotspot_nmethod *nmethod, struct hotspot_scopes *scopes,
+                      struct decoder *decoder)
 {
-    enum { SMALL = 1024 };
-    const struct memory_piece pieces[] = {
-        {nmethod->data, to, nmethod->data_size},
-        {nmethod->metadata, to + nmethod->data_size, nmethod->metadata_count * sizeof(void *)},
-    };
-    if (pieces[0].size + pieces[1].size > SMALL) {
-        return memory_read_pieces(hotspot->memory, pieces, 2);
+    const size_t metadata_size = nmethod->metadata_count * sizeof(void *);
+    if (atomic_load(&hotspot->scopes) == TRUST_PROVEN && hotspot_nearby_in_place(nearby)) {
+        decoder->data = hotspot_view(hotspot, nearby, nmethod->data, nmethod->data_size);
+        decoder->metadata = hotspot_view(hotspot, nearby, nmethod->metadata, metadata_size);
+        return decoder->data && decoder->metadata;
     }
-    return hotspot_read_near(hotspot, nearby, pieces[0].from, pieces[0].to, pieces[0].size) &&
-           hotspot_read_near(hotspot, nearby, pieces[1].from, pieces[1].to, pieces[1].size);
+    const size_t size = nmethod->data_size + metadata_size;
+    if (size > scopes->copy_room) {
+        char *grown = realloc(scopes->copy, size);
+        if (!grown) {
+            return false;
+        }
+        scopes->copy = grown;
+        scopes->copy_room = size;
+    }
+    const struct memory_piece pieces[] = {
+        {nmethod->data, scopes->copy, nmethod->data_size},
+        {nmethod->metadata, scopes->copy + nmethod->data_size, metadata_size},
+    };
+    decoder->data = scopes->copy;
+    decoder->metadata = scopes->copy + nmethod->data_size;
+    return memory_read_pieces(hotspot->memory, pieces, 2);
 }
 
 void hotspot_scopes_broken(struct hotspot *hotspot)
@@ -168,7 +179,7 @@ bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
         return false;
     }
     bool good = nmethod->data_size <= DATA_MAX && metadata_size <= DATA_MAX;
-    if (good && !reserve(scopes, frames, nmethod->data_size + metadata_size)) {
+    if (good && !reserve(scopes, frames)) {
         return false;
     }
     if (good && frames == (size_t)record->numpcs) { /* nothing is inlined */
@@ -178,14 +189,12 @@ bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
         scopes->count = frames;
         return true;
     }
-    const struct decoder decoder = {
+    struct decoder decoder = {
         .hotspot = hotspot,
         .nmethod = nmethod,
-        .data = scopes->copy,
-        .metadata = scopes->copy + nmethod->data_size,
         .excluded = unsigned5_excluded(hotspot->major),
     };
-    good = good && read_data(hotspot, nearby, nmethod, scopes->copy) &&
+    good = good && find_data(hotspot, nearby, nmethod, scopes, &decoder) &&
            decode(&decoder, address, record, scopes);
     if (good) {
         int unproven = TRUST_UNPROVEN;

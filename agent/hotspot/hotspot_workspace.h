@@ -10,8 +10,8 @@
 struct raw_method {
     const char *address;      /* of the Method */
     const char *const_method; /* its address */
-    char *copy;               /* of the ConstMethod, with bytecodes and lines */
-    size_t size;              /* of the copy */
+    const char *copy;         /* of the ConstMethod, with bytecodes and lines, or itself */
+    size_t size;              /* of it */
     const char *pool;         /* its ConstantPool's address */
     size_t pool_copy;         /* the small piece that has a copy of its head */
     const char *symbols[2];   /* addresses: name, descriptor */
@@ -20,7 +20,6 @@ struct raw_method {
 };
 
 struct hotspot_workspace {
-    struct hotspot_nearby *nearby; /* to read by; NULL: by nothing */
     struct hotspot_method *methods;
     struct raw_method *raw;
     struct memory_piece *pieces;
@@ -42,14 +41,32 @@ enum { SMALL_PIECE = 96 };
 
 /*
  * Reads the methods at these addresses into methods->methods. `holders` are what their constant
- * pools have to belong to; NULL: anything. `nearby` may be NULL. False: one of them is not to be
- * had, or no memory.
+ * pools have to belong to; NULL: anything. False: one of them is not to be had, or no memory.
  */
-bool hotspot_read_methods(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                          const char *const *addresses, const char *const *holders, size_t count,
-                          bool brief, struct hotspot_methods *methods);
+bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
+                          const char *const *holders, size_t count, bool brief,
+                          struct hotspot_methods *methods);
 
 /* The workspace, made at the first use; NULL: no memory. */
 struct hotspot_workspace *hotspot_workspace(struct hotspot_methods *methods);
+
+/* ---- What reading many (hotspot_method.c) and reading one (hotspot_one.c) have in common ---- */
+
+/* Whether all is known that reading methods takes. */
+bool hotspot_has_method_fields(const struct hotspot *hotspot);
+
+/* Room for so many methods, or bytes. On failure what is there stays. */
+bool hotspot_reserve_methods(struct hotspot_workspace *space, size_t count);
+bool hotspot_reserve_bytes(char **bytes, size_t *room, size_t size);
+
+/* How many bytes of an object these two fields take. */
+size_t hotspot_reach(const struct hotspot *hotspot, enum field one, enum field other);
+
+/* A ConstMethod's size in bytes, told by its head; 0: that makes no sense. */
+size_t hotspot_const_method_size(const struct hotspot *hotspot, const char *head);
+
+/* Fills in space->methods, but for the names, out of space->raw. False: its lines make no sense. */
+bool hotspot_finish_methods(const struct hotspot *hotspot, struct hotspot_workspace *space,
+                            size_t count);
 
 #endif

@@ -314,13 +314,13 @@ static struct cached_method *ask(struct method_set *set, jmethodID id, const voi
 }
 
 /*
- * In a replay, where pages that have been read stay, to look takes a fraction of the time that the
- * JVM takes to answer, and needs no look whom the answer was about.
+ * Where memory may be read in place, to look takes a fraction of the time that the JVM takes to
+ * answer, and needs no look whom the answer was about.
  */
 static struct cached_method *fetch(struct method_set *set, jmethodID id, const void *vm_method)
 {
     const struct hotspot_method *own = NULL;
-    if (vm_method && hotspot_nearby_lasts(set->nearby)) {
+    if (vm_method && hotspot_nearby_in_place(set->nearby)) {
         own = read_own(set, vm_method);
     }
     return own ? take_own(set, id, own) : ask(set, id, vm_method);

@@ -4,12 +4,15 @@
  * itself, in VMInit, through the code of our own agent, once for every field that this reads and
  * every lie. What is to be seen is that the JVM lives, and what is said: a line "-- OWNER::FIELD
  * CHANGE" on stderr comes before each attempt, and behind it come that attempt's messages.
+ * Meanwhile a thread maps pages and unmaps them without end, beside malloc's own: what a lie leads
+ * to may be gone a moment later.
  */
 #include "agent/hotspot/hotspot_fields.h"
 
 #include "writer/message.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,9 +161,11 @@ static struct hotspot *hotspot; /* of the attempt */
 static struct hotspot_scopes scopes;
 static struct hotspot_nearby *nearby;
 static uint64_t attempts;
-static pthread_t replayer; /* the thread of the attempt */
+static atomic_bool vanished; /* enough of it */
+static unsigned long turns;  /* pages were unmapped so often */
+static pthread_t replayer;   /* the thread of the attempt */
 static struct {
-    unsigned long codes, facts, methods, scoped, same, classes, named;
+    unsigned long codes, facts, methods, scoped, same, classes, named, placed;
 } counts;
 
 static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint size,
@@ -177,14 +182,16 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint siz
     struct code_facts facts = CODE_FACTS_UNKNOWN;
     struct hotspot_nmethod nmethod;
     const void *class_key;
-    hotspot_nearby_begin(nearby, attempts, address, (uint64_t)size);
+    hotspot_nearby_begin(hotspot, nearby, attempts, address, (uint64_t)size);
     hotspot_compiled_facts(hotspot, nearby, address, (uint64_t)size, &facts, &nmethod);
     counts.codes++;
     counts.facts += facts.tier >= 0;
     counts.methods += nmethod.method != NULL;
     counts.same += hotspot_bond(hotspot, nearby, nmethod.method, id, &class_key) == HOTSPOT_SAME;
     struct hotspot_methods methods = {0};
-    (void)hotspot_one_method(hotspot, nearby, nmethod.method, &methods);
+    if (hotspot_one_method(hotspot, nearby, nmethod.method, &methods)) {
+        counts.placed += hotspot_nearby_in_place(nearby);
+    }
     hotspot_methods_free(&methods);
     for (const jvmtiCompiledMethodLoadRecordHeader *record = info; record; record = record->next) {
         if (record->kind == JVMTI_CMLR_INLINE_INFO) {
@@ -205,6 +212,33 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
     }
     struct code_facts facts = CODE_FACTS_UNKNOWN;
     hotspot_facts(hotspot, NULL, address, (uint64_t)length, &facts);
+}
+
+/* Where libc and malloc put theirs, holes open and close. */
+static void *let_pages_vanish(void *unused)
+{
+    enum { REGIONS = 64, LARGEST = 64 };
+    static struct {
+        char *at;
+        size_t size;
+    } regions[REGIONS];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t random = 1;
+    while (!atomic_load(&vanished)) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        size_t i = random >> 33 & (REGIONS - 1);
+        if (regions[i].at) {
+            munmap(regions[i].at, regions[i].size);
+            turns++;
+        }
+        regions[i].size = (1 + (random >> 40) % LARGEST) * page;
+        regions[i].at = mmap(NULL, regions[i].size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        regions[i].at = regions[i].at == MAP_FAILED ? NULL : regions[i].at;
+        free(malloc(regions[i].size)); // NOLINT: grows and trims malloc's own
+        malloc_trim(0);
+    }
+    return unused;
 }
 
 /* Everything that the agent would do, with what the tables say now. */
@@ -230,10 +264,11 @@ static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_co
     hotspot_nearby_free(nearby);
     hotspot_free(hotspot);
     hotspot = NULL;
-    fprintf(stderr,
-            "   codes %lu facts %lu methods %lu same %lu scoped %lu classes %lu named %lu\n",
-            counts.codes, counts.facts, counts.methods, counts.same, counts.scoped, counts.classes,
-            counts.named);
+    fprintf(
+        stderr,
+        "   codes %lu facts %lu methods %lu same %lu scoped %lu classes %lu named %lu placed %lu\n",
+        counts.codes, counts.facts, counts.methods, counts.same, counts.scoped, counts.classes,
+        counts.named, counts.placed);
 }
 
 /* Some classes that can be looked at. */
@@ -267,6 +302,8 @@ static void JNICALL thread_end(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
         return;
     }
     count = choose_classes(jvmti, classes, count);
+    pthread_t vanishing;
+    bool vanishes = pthread_create(&vanishing, NULL, let_pages_vanish, NULL) == 0;
     fprintf(stderr, "-- truth\n");
     attempt(jvmti, jni, classes, count);
     size_t names = 0;
@@ -282,6 +319,11 @@ static void JNICALL thread_end(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
     }
     fprintf(stderr, "-- truth again\n");
     attempt(jvmti, jni, classes, count);
+    atomic_store(&vanished, true);
+    if (vanishes) {
+        pthread_join(vanishing, NULL);
+    }
+    fprintf(stderr, "-- vanished %lu\n", turns);
     hotspot_scopes_free(&scopes);
     (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
 }
