@@ -181,6 +181,7 @@ static int try_everything(void *context)
     attempt(ptrace(PTRACE_ATTACH, pid, NULL, NULL));
     attempt(process_vm_readv(pid, &ours, 1, &its, 1, 0));
     attempt(kill(pid, SIGTERM));
+    attempt(kill(getpid(), SIGURG)); /* which Landlock would let it do */
     attempt(syscall(SYS_tgkill, pid, pid, SIGTERM));
     attempt(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
     attempt(ioctl(STDIN_FILENO, TIOCSTI, "x"));
@@ -201,7 +202,7 @@ static void test_nothing_else_works(void **state)
     (void)state;
     need_confinement();
     assert_int_equal(run(try_everything, told, 0), STATUS_DONE);
-    assert_int_equal(told->count, 42);
+    assert_int_equal(told->count, 43);
     for (int i = 0; i < told->count; i++) {
         if (told->results[i] >= 0) {
             fail_msg("attempt %d has succeeded", i);
