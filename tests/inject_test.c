@@ -241,6 +241,26 @@ static void inlined_methods_are_frames(void **state)
     free(file.records);
 }
 
+/* HotSpot's method_entry_barrier pushes -1 where a walk by frame pointers looks for a return
+ * address; perf throws a chain with such a word away. */
+static void garbage_in_chains_is_left_out(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 65, (uint64_t)-1, CODE + 4, CODE + 5};
+    put_sample(&file, PID, 1000351, chain, 5);
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "off", NULL), STATUS_DONE);
+    struct seen seen[32];
+    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    assert_int_equal(SAMPLE(0)->chain_count, 4);
+    assert_true(SAMPLE(0)->chain[1] == CODE + 65);
+    assert_true(SAMPLE(0)->chain[2] == CODE + 3); /* generated code all the same: in the call */
+    assert_true(SAMPLE(0)->chain[3] == CODE + 4);
+    free(file.records);
+}
+
 static void debugging_information_tells_of_inlined_methods(void **state)
 {
     struct perf_file file = recording();
@@ -1011,6 +1031,7 @@ int main(void)
         cmocka_unit_test(code_is_mapped_when_it_is_touched),
         cmocka_unit_test(keep_all_keeps_all),
         cmocka_unit_test(inlined_methods_are_frames),
+        cmocka_unit_test(garbage_in_chains_is_left_out),
         cmocka_unit_test(debugging_information_tells_of_inlined_methods),
         cmocka_unit_test(the_build_id_is_that_of_code_names_and_lines),
         cmocka_unit_test(a_fork_has_its_parents_code),

@@ -348,6 +348,9 @@ static int make_chain(struct perf_data_sink *sink, const struct resolved_sample 
         if (unwound && ip == PERF_CONTEXT_USER) {
             break;
         }
+        if (perf_chain_is_garbage(ip)) {
+            continue;
+        }
         at = sink->chain_count;
         if (ip >= PERF_CONTEXT_MAX) {
             is_user = ip == PERF_CONTEXT_USER;

@@ -31,6 +31,19 @@
 /* Marks a chain that will be completed by one; the cookie that both have follows. */
 #define PERF_CONTEXT_USER_DEFERRED ((uint64_t)-640)
 
+/*
+ * Whether an entry of a chain is neither an address nor a marker: a word that a walk by frame
+ * pointers took for a return address. HotSpot's method_entry_barrier stub puts -1 there since JDK
+ * 21. perf throws the whole chain away for it ("invalid callchain context", util/machine.c).
+ */
+static inline bool perf_chain_is_garbage(uint64_t ip)
+{
+    return ip >= PERF_CONTEXT_MAX && ip != PERF_CONTEXT_HV && ip != PERF_CONTEXT_KERNEL &&
+           ip != PERF_CONTEXT_USER && ip != PERF_CONTEXT_USER_DEFERRED &&
+           ip != PERF_CONTEXT_GUEST && ip != PERF_CONTEXT_GUEST_KERNEL &&
+           ip != PERF_CONTEXT_GUEST_USER;
+}
+
 /* Records of perf's own, behind the kernel's PERF_RECORD_*. */
 enum perf_user_record {
     PERF_USER_FIRST = 64,

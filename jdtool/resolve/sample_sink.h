@@ -126,7 +126,7 @@ struct resolved_sample {
     uint32_t branch_count;
     /*
      * For the perf.data sink, and for who asks what mode the processor was in: the sample as it
-     * was recorded. Each entry of its chain that is no PERF_CONTEXT_* has its node here in the same
+     * was recorded. Each address of its chain (no marker, no garbage) has its node here in the same
      * order. Where `unwound` is set, this holds for the kernel's part of the chain only, and the
      * other nodes are the user's part. Its time and period are this sample's time and weight.
      */

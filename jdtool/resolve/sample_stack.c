@@ -105,6 +105,9 @@ static uint64_t add_kernel_part(struct resolver *resolver, const struct perf_sam
         if (ip == PERF_CONTEXT_USER_DEFERRED) {
             return sample->chain_count; /* only the cookie is behind it */
         }
+        if (perf_chain_is_garbage(ip)) {
+            continue;
+        }
         if (ip >= PERF_CONTEXT_MAX) {
             in_kernel = ip == PERF_CONTEXT_KERNEL;
         } else if (in_kernel) {
@@ -116,13 +119,16 @@ static uint64_t add_kernel_part(struct resolver *resolver, const struct perf_sam
     return i;
 }
 
-/* From the marker on. */
-static void add_user_part(struct resolver *resolver, const struct perf_sample *sample, uint64_t i)
+/* From the marker on; where there is none, `is_user`. */
+static void add_user_part(struct resolver *resolver, const struct perf_sample *sample, uint64_t i,
+                          bool is_user)
 {
-    bool is_user = false;
     bool is_first = true;
     for (; i < sample->chain_count; i++) {
         uint64_t ip = sample->chain[i];
+        if (perf_chain_is_garbage(ip)) {
+            continue;
+        }
         if (ip >= PERF_CONTEXT_MAX) {
             is_user = ip == PERF_CONTEXT_USER;
         } else if (is_user) {
@@ -219,19 +225,12 @@ static void add_chain(struct resolver *resolver, const struct perf_sample *sampl
     bool in_user = (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     bool marked = sample->chain_count && sample->chain[0] >= PERF_CONTEXT_MAX;
     if (in_user && !marked) {
-        for (uint64_t i = 0; i < sample->chain_count && sample->chain[i] < PERF_CONTEXT_MAX; i++) {
-            (void)add_user_place(resolver, user_place(resolver, sample->chain[i], i > 0));
-        }
-        uint64_t i = 0;
-        while (i < sample->chain_count && sample->chain[i] < PERF_CONTEXT_MAX) {
-            i++;
-        }
-        add_user_part(resolver, sample, i);
+        add_user_part(resolver, sample, 0, true);
         return;
     }
     uint64_t i = add_kernel_part(resolver, sample);
     if (!add_known_part(resolver, sample, i)) {
-        add_user_part(resolver, sample, i);
+        add_user_part(resolver, sample, i, false);
     }
 }
 
