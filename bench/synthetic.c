@@ -88,7 +88,7 @@ int main(int argc, char **argv)
                             .range_count = ROWS,
                             .ranges_end = (uint32_t)size};
         code.facts.kind = JITDUMP_KIND_NMETHOD;
-        if (occupancy_load(sink, &code) != 0) {
+        if (occupancy_load(sink, &code, NULL) != 0) {
             return 1;
         }
     }

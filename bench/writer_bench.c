@@ -65,7 +65,7 @@ static void *work(void *argument)
                             .ranges_end = CODE_SIZE};
         code.facts.kind = JITDUMP_KIND_NMETHOD;
         code.facts.tier = 4;
-        if (occupancy_load(sink, &code) != 0) {
+        if (occupancy_load(sink, &code, NULL) != 0) {
             exit(1);
         }
     }

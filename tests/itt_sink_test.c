@@ -58,9 +58,9 @@ static int reports_a_tree(void)
     if (open_itt(&options, &sink) != 0) {
         return 1;
     }
-    int failed = occupancy_load(sink, &inlined_code) != 0;
-    failed |= !occupancy_unload(sink, inlined_code.address, -1);
-    failed |= !occupancy_unload(sink, 0xdead, -1);
+    int failed = occupancy_load(sink, &inlined_code, NULL) != 0;
+    occupancy_unload(sink, inlined_code.address, -1);
+    occupancy_unload(sink, 0xdead, -1);
     occupancy_close(sink);
     return failed;
 }
@@ -115,18 +115,18 @@ static int reports_rows_and_stubs(void)
         .facts = CODE_FACTS_UNKNOWN, .address = 0x2000, .size = 32, .name = "StubRoutines (1)"};
     struct code empty = {
         .facts = CODE_FACTS_UNKNOWN, .address = 0x3000, .size = 0, .name = "empty"};
-    int failed = occupancy_load(sink, &method) != 0 || occupancy_load(sink, &stub) != 0 ||
-                 occupancy_load(sink, &empty) != 0;
+    int failed = occupancy_load(sink, &method, NULL) != 0 ||
+                 occupancy_load(sink, &stub, NULL) != 0 || occupancy_load(sink, &empty, NULL) != 0;
     struct sink_stats stats;
     occupancy_stats(sink, 0, &stats);
     failed |= stats.records != 2 || stats.dropped != 1 || stats.path || stats.failed;
 
     /* Known already; another name at the address is news, and invalidates what was there. */
     stub.replayed = true;
-    failed |= occupancy_load(sink, &stub) != 0;
+    failed |= occupancy_load(sink, &stub, NULL) != 0;
     stub.replayed = false;
     stub.name = "StubRoutines (2)";
-    failed |= occupancy_load(sink, &stub) != 0;
+    failed |= occupancy_load(sink, &stub, NULL) != 0;
 
     /* Of a compilation with a number, being told once more is nothing new, replay or not. */
     struct code numbered = {.facts = CODE_FACTS_UNKNOWN,
@@ -135,9 +135,10 @@ static int reports_rows_and_stubs(void)
                             .name = "numbered",
                             .method = &outer_method};
     numbered.facts.compile_id = 17;
-    failed |= occupancy_load(sink, &numbered) != 0 || occupancy_load(sink, &numbered) != 0;
+    failed |=
+        occupancy_load(sink, &numbered, NULL) != 0 || occupancy_load(sink, &numbered, NULL) != 0;
     numbered.facts.compile_id = 18;
-    failed |= occupancy_load(sink, &numbered) != 0;
+    failed |= occupancy_load(sink, &numbered, NULL) != 0;
 
     /* The blob around a known stub, replayed: only what the stub has left. */
     struct code blob = {.facts = CODE_FACTS_UNKNOWN,
@@ -145,14 +146,14 @@ static int reports_rows_and_stubs(void)
                         .size = 64,
                         .name = "blob",
                         .replayed = true};
-    failed |= occupancy_load(sink, &blob) != 0;
+    failed |= occupancy_load(sink, &blob, NULL) != 0;
     occupancy_close(sink);
 
     /* A second session: ids go on. */
     if (open_itt(&options, &sink) != 0) {
         return 1;
     }
-    failed |= occupancy_load(sink, &stub) != 0;
+    failed |= occupancy_load(sink, &stub, NULL) != 0;
     failed |= occupancy_move(sink, 0x2000, 0x5000, 32) == 0;
     occupancy_close(sink);
     return failed;
@@ -191,9 +192,9 @@ static int reports_many(void)
     for (uint64_t i = 0; i < 6000; i++) {
         struct code code = {
             .facts = CODE_FACTS_UNKNOWN, .address = 0x10000 + i * 64, .size = 64, .name = "many"};
-        failed |= occupancy_load(sink, &code) != 0;
+        failed |= occupancy_load(sink, &code, NULL) != 0;
         if (i % 3 == 2) {
-            failed |= !occupancy_unload(sink, 0x10000 + (i - 1) * 64, -1);
+            occupancy_unload(sink, 0x10000 + (i - 1) * 64, -1);
         }
     }
     for (uint64_t i = 0; i < 6000; i++) {
@@ -202,10 +203,10 @@ static int reports_many(void)
                             .size = 64,
                             .name = "many",
                             .replayed = true};
-        failed |= occupancy_load(sink, &code) != 0;
+        failed |= occupancy_load(sink, &code, NULL) != 0;
     }
     for (uint64_t i = 0; i < 6000; i++) {
-        failed |= !occupancy_unload(sink, 0x10000 + i * 64, -1);
+        occupancy_unload(sink, 0x10000 + i * 64, -1);
     }
     occupancy_close(sink);
     return failed;

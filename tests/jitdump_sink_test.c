@@ -106,7 +106,7 @@ static void load_has_every_field(void **state)
     struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x7f1122334450, 5, "java.lang.String.hashCode()");
     code.bytes = "\x55\x48\0\xc3\x90";
-    assert_int_equal(occupancy_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code, NULL), 0);
     struct decoded_dump dump;
     read_dump(&dump, state);
     assert_int_equal(dump.count, 1);
@@ -137,8 +137,8 @@ static void code_may_be_empty_or_left_out(void **state)
     struct code empty = plain_code(0x1000, 0, "empty");
     struct code bare = plain_code(0x2000, 0x100, "bare");
     bare.bytes = NULL;
-    assert_int_equal(occupancy_load(sink, &empty), 0);
-    assert_int_equal(occupancy_load(sink, &bare), 0);
+    assert_int_equal(occupancy_load(sink, &empty, NULL), 0);
+    assert_int_equal(occupancy_load(sink, &bare, NULL), 0);
     occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
@@ -199,7 +199,7 @@ static void debug_info_has_rows_up_to_the_end(void **state)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x40000);
-    assert_int_equal(occupancy_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code, NULL), 0);
     occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
@@ -268,8 +268,8 @@ static void trailer_defines_each_method_once_a_dump(void **state)
         struct occupancy *sink = open_dump(state);
         struct code first = inlined_code(0x40000);
         struct code second = inlined_code(0x50000);
-        assert_int_equal(occupancy_load(sink, &first), 0);
-        assert_int_equal(occupancy_load(sink, &second), 0);
+        assert_int_equal(occupancy_load(sink, &first, NULL), 0);
+        assert_int_equal(occupancy_load(sink, &second, NULL), 0);
         occupancy_close(sink);
 
         struct decoded_dump dump;
@@ -298,7 +298,7 @@ static void stub_has_a_trailer_without_entries(void **state)
     struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x1000, 16, "stub");
     code.facts.kind = JITDUMP_KIND_STUB;
-    assert_int_equal(occupancy_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code, NULL), 0);
     occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
@@ -316,7 +316,7 @@ static void move_tells_whose_code_it_is(void **state)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x1000, 0x100, "mover");
-    occupancy_load(sink, &code);
+    occupancy_load(sink, &code, NULL);
     assert_int_equal(occupancy_move(sink, 0x1000, 0x3000, 0x100), 0);
     assert_int_equal(occupancy_move(sink, 0x1000, 0x5000, 0x100), -ENOENT);
     occupancy_close(sink);
@@ -342,12 +342,12 @@ static void code_counts_from_when_its_range_was_given_up(void **state)
     struct occupancy *sink = open_dump(state);
     struct code old = plain_code(0x1000, 0x100, "old");
     struct code new = plain_code(0x1080, 0x100, "new");
-    occupancy_load(sink, &old);
+    occupancy_load(sink, &old, NULL);
     uint64_t before = monotonic_now();
     occupancy_unload(sink, 0x1000, -1);
     uint64_t behind = monotonic_now();
-    occupancy_load(sink, &new);
-    occupancy_load(sink, &old); /* reaches into the new one, which nobody reported as gone */
+    occupancy_load(sink, &new, NULL);
+    occupancy_load(sink, &old, NULL); /* reaches into the new one, which nobody reported as gone */
     occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
@@ -362,18 +362,19 @@ static void replay_and_events_do_not_double(void **state)
     struct occupancy *sink = open_dump(state);
     struct code method = inlined_code(0x1000);
     struct code stub = plain_code(0x8000, 0x100, "stub");
-    occupancy_load(sink, &method);
-    occupancy_load(sink, &stub);
+    occupancy_load(sink, &method, NULL);
+    occupancy_load(sink, &stub, NULL);
     method.replayed = true;
     stub.replayed = true;
-    occupancy_load(sink, &method);
-    occupancy_load(sink, &stub);
+    occupancy_load(sink, &method, NULL);
+    occupancy_load(sink, &stub, NULL);
     method.replayed = false;
-    occupancy_load(sink, &method); /* the same compilation: the event of what was replayed before */
+    occupancy_load(sink, &method,
+                   NULL); /* the same compilation: the event of what was replayed before */
     struct code around = plain_code(0x7f80, 0x200, "stubs");
     around.replayed = true;
     around.facts.kind = JITDUMP_KIND_STUB;
-    occupancy_load(sink, &around);
+    occupancy_load(sink, &around, NULL);
     occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
@@ -394,7 +395,7 @@ static void indices_are_unique_in_the_process(void **state)
     for (int session = 0; session < 2; session++) {
         struct occupancy *sink = open_dump(state);
         struct code code = plain_code(0x1000, 8, "x");
-        occupancy_load(sink, &code);
+        occupancy_load(sink, &code, NULL);
         occupancy_close(sink);
         struct decoded_dump dump;
         read_dump(&dump, state);
@@ -424,7 +425,7 @@ static void *load_many(void *argument)
         if (i % 3 == 0) {
             occupancy_unload(loader->sink, code.address, -1);
         }
-        if (occupancy_load(loader->sink, &code) != 0) {
+        if (occupancy_load(loader->sink, &code, NULL) != 0) {
             return "failed";
         }
     }
@@ -479,14 +480,14 @@ static void bad_disk_leaves_whole_groups(void **state)
     struct code code = inlined_code(0x10000);
     faulty_disk.chunk = 7;
     faulty_disk.interrupt = true;
-    assert_int_equal(occupancy_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code, NULL), 0);
     faulty_disk.chunk = 0;
     faulty_disk.error = ENOSPC;
     faulty_disk.room = 900; /* the DEBUG_INFO and a part of the LOAD */
     code = inlined_code(0x20000);
-    assert_int_equal(occupancy_load(sink, &code), -ENOSPC);
+    assert_int_equal(occupancy_load(sink, &code, NULL), -ENOSPC);
     faulty_disk.error = 0;
-    assert_int_equal(occupancy_load(sink, &code), -EPIPE);
+    assert_int_equal(occupancy_load(sink, &code, NULL), -EPIPE);
     assert_true(occupancy_is_dead(sink));
     assert_int_equal(occupancy_move(sink, 0x10000, 0x30000, 1000), -EPIPE);
     struct sink_stats stats;
@@ -512,7 +513,7 @@ static void max_is_kept_at_a_record_boundary(void **state)
     for (uint64_t i = 0; i < 10 && !error; i++) {
         struct code code = inlined_code(0x10000 + i * 0x1000);
         code.facts.compile_id = (int32_t)i;
-        error = occupancy_load(sink, &code);
+        error = occupancy_load(sink, &code, NULL);
     }
     assert_int_equal(error, -EFBIG);
     struct sink_stats stats;
@@ -537,7 +538,7 @@ static void max_counts_the_end_mark(void **state)
         struct occupancy *sink = NULL;
         assert_int_equal(open_jitdump(&options, &sink), 0);
         struct code code = plain_code(0x1000, 16, "x");
-        assert_int_equal(occupancy_load(sink, &code), max == 40 + 74 + 16 ? 0 : -EFBIG);
+        assert_int_equal(occupancy_load(sink, &code, NULL), max == 40 + 74 + 16 ? 0 : -EFBIG);
         occupancy_close(sink);
         struct decoded_dump dump;
         read_dump(&dump, state);
@@ -563,7 +564,7 @@ static void the_end_mark_bears_the_moment_of_closing(void **state)
         struct occupancy *sink = NULL;
         assert_int_equal(open_jitdump(&options, &sink), 0);
         const struct code code = plain_code(0x1000, 16, "counts from the dump's beginning");
-        assert_int_equal(occupancy_load(sink, &code), 0);
+        assert_int_equal(occupancy_load(sink, &code, NULL), 0);
         uint64_t before = stamp_now(clocks[i]);
         occupancy_close(sink);
         struct decoded_dump dump;
@@ -595,7 +596,7 @@ static void thousands_of_methods_are_defined_once_each(void **state)
             code.ranges = &range;
             code.range_count = 1;
             code.ranges_end = 16;
-            assert_int_equal(occupancy_load(sink, &code), 0);
+            assert_int_equal(occupancy_load(sink, &code, NULL), 0);
         }
     }
     occupancy_close(sink);
@@ -620,9 +621,9 @@ static void giant_is_left_out_and_its_definitions_come_later(void **state)
     struct occupancy *sink = open_dump(state);
     struct code giant = inlined_code(0x10000);
     giant.size = UINT64_C(1) << 40;
-    assert_int_equal(occupancy_load(sink, &giant), -ENOMEM);
+    assert_int_equal(occupancy_load(sink, &giant, NULL), -ENOMEM);
     struct code code = inlined_code(0x10000);
-    assert_int_equal(occupancy_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code, NULL), 0);
     occupancy_close(sink);
     struct decoded_dump dump;
     read_dump(&dump, state);
@@ -693,15 +694,15 @@ static void fork_writes_nothing(void **state)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x10000);
-    assert_int_equal(occupancy_load(sink, &code), 0);
+    assert_int_equal(occupancy_load(sink, &code, NULL), 0);
     pid_t child = fork();
     if (child == 0) {
         struct code other = inlined_code(0x20000);
-        bool refused = occupancy_load(sink, &other) == -EPIPE && occupancy_is_dead(sink);
+        bool refused = occupancy_load(sink, &other, NULL) == -EPIPE && occupancy_is_dead(sink);
         occupancy_close(sink);
         /* A session of the child's own has its own thread id. */
         struct occupancy *own = open_dump(state);
-        refused = refused && occupancy_load(own, &other) == 0;
+        refused = refused && occupancy_load(own, &other, NULL) == 0;
         occupancy_close(own);
         _exit(refused ? 0 : 1);
     }
@@ -719,7 +720,7 @@ static void fork_writes_nothing(void **state)
     decoded_dump_free(&dump);
 
     struct code more = inlined_code(0x30000);
-    assert_int_equal(occupancy_load(sink, &more), 0);
+    assert_int_equal(occupancy_load(sink, &more, NULL), 0);
     occupancy_close(sink);
 }
 
@@ -752,7 +753,7 @@ static void load_until_killed(void **state, atomic_uint *done)
     for (uint64_t i = 1;; i++) {
         struct code code = inlined_code(i % 1000 * 4096);
         code.facts.compile_id = (int32_t)i;
-        occupancy_load(sink, &code);
+        occupancy_load(sink, &code, NULL);
         atomic_store(done, (unsigned)i);
     }
 }

@@ -194,15 +194,41 @@ static struct method_cache *new_cache(bool open)
     return cache;
 }
 
+/* What code at a few addresses keeps. */
+enum { ADDRESSES = 100 };
+static struct kept *kept_at[ADDRESSES];
+
+static void unload(uint64_t address)
+{
+    if (kept_at[address]) {
+        kept_at[address]->tell(kept_at[address], OCCUPANT_GONE);
+        kept_at[address] = NULL;
+    }
+}
+
 /* Code at `address` that mentions one method; what it got to know of it, while the code lives. */
 static const struct java_method *load(struct method_cache *cache, uint64_t address, struct id *id)
 {
     struct method_set set = {0};
     method_set_begin(&set, cache, &jvmti, NULL, NULL);
     const struct java_method *method = method_set_get(&set, id_of(id), id->vm_method);
-    method_set_hold(&set, address);
+    struct kept *kept = method_set_hold(&set);
+    unload(address);
+    kept_at[address] = kept;
     method_set_destroy(&set);
     return method;
+}
+
+/* The session ends. */
+static void free_cache(struct method_cache *cache)
+{
+    for (uint64_t address = 0; address < ADDRESSES; address++) {
+        if (kept_at[address]) {
+            kept_at[address]->tell(kept_at[address], OCCUPANT_OVER);
+            kept_at[address] = NULL;
+        }
+    }
+    method_cache_free(cache);
 }
 
 static void a_method_is_described(void **state)
@@ -232,7 +258,7 @@ static void a_method_is_described(void **state)
     assert_null(other->method.file);
     assert_int_equal(other->method.first_line, 0);
     assert_false(other->native);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -268,7 +294,7 @@ static void lines_are_where_the_source_map_has_them(void **state)
     method = load(cache, 2, &page);
     assert_string_equal(method->method.file->path, "shop/a.jsp");
     assert_int_equal(method->method.first_line, 3);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -280,10 +306,10 @@ static void the_jvm_is_asked_once_while_code_lives(void **state)
     const struct java_method *method = load(cache, 1, &id);
     for (uint64_t address = 2; address < 100; address++) {
         assert_ptr_equal(load(cache, address, &id), method);
-        method_cache_release(cache, address - 1);
+        unload(address - 1);
     }
     assert_int_equal(names_asked, 1);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -294,16 +320,16 @@ static void an_id_used_again_is_another_method(void **state)
     struct id id = {.vm_method = &id, .name = "old", .source = "C.java", .line = 7};
     load(cache, 1, &id);
     load(cache, 2, &id);
-    method_cache_release(cache, 1);
-    method_cache_release(cache, 1); /* gone already */
+    unload(1);
+    unload(1); /* gone already */
     assert_string_equal(load(cache, 3, &id)->method.name, "p.C.old(int)");
-    method_cache_release(cache, 2);
-    method_cache_release(cache, 3); /* the last code that mentions it: its class may be gone now */
+    unload(2);
+    unload(3); /* the last code that mentions it: its class may be gone now */
     id = (struct id){.vm_method = &id, .name = "new", .source = "D.java", .line = 9};
     const struct java_method *method = load(cache, 1, &id);
     assert_string_equal(method->method.name, "p.C.new(int)");
     assert_string_equal(method->method.file->path, "p/D.java");
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -323,7 +349,7 @@ static void code_in_the_place_of_other_code(void **state)
     assert_null(load(cache, 2, &unknown)); /* mentions nothing */
     load(cache, 3, &first);
     assert_int_equal(names_asked, 4);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -341,10 +367,10 @@ static void a_redefined_class_has_new_lines(void **state)
     assert_int_equal(before->method.first_line, 7); /* its code is still there */
     assert_int_not_equal(before->method.id, after->method.id);
     assert_ptr_equal(load(cache, 3, &id), after);
-    method_cache_release(cache, 1);
+    unload(1);
     assert_ptr_equal(load(cache, 4, &id), after);
     assert_int_equal(names_asked, 2);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -373,7 +399,7 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     assert_int_equal(names_asked, 3);
     method_set_empty(&set);
     method_set_destroy(&set);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 
     /* Where the structures say nothing, what the JVM says is taken. */
@@ -386,7 +412,7 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     assert_string_equal(b->method.name, "p.C.linkToStatic(int)");
     method_set_empty(&set);
     method_set_destroy(&set);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -425,7 +451,7 @@ static void in_place_the_jvm_is_asked_for_classes_only(void **state)
     method_set_empty(&set);
     method_set_destroy(&set);
     hotspot_nearby_free(nearby);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -437,7 +463,7 @@ static void no_id_is_no_method(void **state)
     method_set_begin(&set, cache, &jvmti, NULL, NULL);
     assert_null(method_set_get(&set, NULL, NULL));
     method_set_destroy(&set);
-    method_cache_free(cache);
+    free_cache(cache);
 }
 
 static void a_class_is_asked_for_once(void **state)
@@ -458,14 +484,14 @@ static void a_class_is_asked_for_once(void **state)
     assert_ptr_equal(a->method.class_name, b->method.class_name);
     assert_ptr_equal(a->method.file, b->method.file);
     assert_string_equal(c->method.file->path, "p/D.java");
-    method_cache_release(cache, 1);
+    unload(1);
     load(cache, 1, &first); /* its class is still there */
     assert_int_equal(classes_asked, 2);
-    method_cache_release(cache, 1);
-    method_cache_release(cache, 2);
+    unload(1);
+    unload(2);
     load(cache, 2, &second); /* the last one had gone: the place of its pool may be another's */
     assert_int_equal(classes_asked, 3);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -477,7 +503,7 @@ static void what_the_jvm_does_not_tell(void **state)
     assert_null(load(cache, 1, &id));
     id.broken = false;
     assert_non_null(load(cache, 1, &id));
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -489,7 +515,7 @@ static void a_class_file_made_to_do_harm(void **state)
     const struct java_method *method = load(cache, 1, &id);
     assert_string_equal(method->method.name, "p.C.m(int)");
     assert_int_equal(method->line_count, 0);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -510,20 +536,41 @@ static void a_set_can_be_emptied(void **state)
     load(cache, 1, &ids[0]);
     assert_int_equal(names_asked, 201); /* nobody had held it */
     method_set_destroy(&set);
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
-enum { THREADS = 8, IDS = 40, ROUNDS = 3000 };
+/* Overlapped code is gone, whoever says so later. */
+static void overlapped_code_holds_nothing(void **state)
+{
+    (void)state;
+    struct method_cache *cache = new_cache(true);
+    struct id id = {.vm_method = &id, .name = "m", .source = "C.java", .line = 7};
+    load(cache, 1, &id);
+    kept_at[1]->tell(kept_at[1], OCCUPANT_MOVED);
+    load(cache, 2, &id);
+    assert_int_equal(names_asked, 1);
+    unload(2);
+    kept_at[1]->tell(kept_at[1], OCCUPANT_OVERLAPPED);
+    load(cache, 2, &id);
+    assert_int_equal(names_asked, 2);
+    unload(1);
+    load(cache, 3, &id);
+    assert_int_equal(names_asked, 2);
+    free_cache(cache);
+    assert_int_equal(memory, 0);
+}
+
+enum { THREADS = 8, IDS = 40, ROUNDS = 3000, OWN = 20 };
 static struct id shared_ids[IDS];
 
-/* Each thread has addresses of its own; the methods are everybody's. */
+/* Each thread has code of its own; the methods are everybody's. */
 static void *churn(void *argument)
 {
     struct method_cache *cache = argument;
     static atomic_uint number;
-    uint64_t base = (uint64_t)atomic_fetch_add(&number, 1) * 100;
-    uint64_t random = base + 1;
+    uint64_t random = (uint64_t)atomic_fetch_add(&number, 1) * 100 + 1;
+    struct kept *kept[OWN] = {NULL};
     struct method_set set = {0};
     for (int round = 0; round < ROUNDS; round++) {
         method_set_begin(&set, cache, &jvmti, NULL, NULL);
@@ -534,13 +581,21 @@ static void *churn(void *argument)
                 return (void *)"a wrong method";
             }
         }
-        uint64_t address = base + random_below(&random, 20);
+        uint32_t at = random_below(&random, OWN);
+        if (kept[at]) {
+            kept[at]->tell(kept[at], OCCUPANT_GONE);
+            kept[at] = NULL;
+        }
         if (round % 7 == 0) {
             method_set_empty(&set);
         } else {
-            method_set_hold(&set, address);
+            kept[at] = method_set_hold(&set);
         }
-        method_cache_release(cache, base + random_below(&random, 20));
+    }
+    for (uint32_t at = 0; at < OWN; at++) {
+        if (kept[at]) {
+            kept[at]->tell(kept[at], OCCUPANT_GONE);
+        }
     }
     method_set_destroy(&set);
     return NULL;
@@ -565,7 +620,7 @@ static void threads_share_the_cache(void **state)
         pthread_join(threads[i], &complaint);
         assert_null(complaint);
     }
-    method_cache_free(cache);
+    free_cache(cache);
     assert_int_equal(memory, 0);
 }
 
@@ -585,6 +640,7 @@ int main(void)
         cmocka_unit_test(what_the_jvm_does_not_tell),
         cmocka_unit_test(a_class_file_made_to_do_harm),
         cmocka_unit_test(a_set_can_be_emptied),
+        cmocka_unit_test(overlapped_code_holds_nothing),
         cmocka_unit_test(threads_share_the_cache),
     };
     return cmocka_run_group_tests_name("methods", tests, NULL, NULL);

@@ -86,7 +86,7 @@ static unsigned load_all(struct occupancy *sink)
             .range_count = 2,
             .ranges_end = 4000,
         };
-        loaded += occupancy_load(sink, &code) == 0;
+        loaded += occupancy_load(sink, &code, NULL) == 0;
         if (i % 7 == 0) {
             occupancy_unload(sink, code.address, -1);
         }

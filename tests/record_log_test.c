@@ -8,6 +8,7 @@
 #include "writer/message.h"
 #include "writer/record_log.h"
 #include "writer/stamp.h"
+#include "writer/timeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +19,14 @@
 
 #include <cmocka.h>
 
+/* The code that lives, as far as the records tell. */
+static struct timeline *timeline;
+
 static int set_up(void **state)
 {
+    timeline_free(timeline);
+    timeline = timeline_new(1);
+    assert_non_null(timeline);
     faulty_disk_mend();
     message_set_level(-1);
     return scratch_create(state);
@@ -47,7 +54,15 @@ static int append(struct record_log *log, uint64_t address, uint32_t size)
     memcpy(bytes, prefix, sizeof(prefix));
     memcpy(bytes + 8, &stamp, sizeof(stamp));
     struct iovec piece = {bytes, size};
-    return record_log_append(log, RECORD_LOG_DUMP, address, 64, &piece, 1, 0);
+    static int32_t last_id;
+    struct code code = {.address = address, .size = 64, .name = "x", .facts = CODE_FACTS_UNKNOWN};
+    code.facts.compile_id = ++last_id;
+    const struct stay stay = timeline_load(timeline, &code, NULL, 1, (uint64_t)last_id + 1);
+    struct living_record *living = living_record_new();
+    assert_non_null(living);
+    int error = record_log_append(log, RECORD_LOG_DUMP, living, &piece, 1, 0);
+    occupant_keep(error ? NULL : stay.occupant, &living->kept);
+    return error;
 }
 
 /* How often a dump tells of the code at an address (its stamp). */
@@ -98,7 +113,7 @@ static void segments_begin_with_living_code(void **state)
     assert_int_equal(append(log, 0x20000, 1000), 0); /* goes */
     assert_int_equal(append(log, 0x30000, 1000), 0); /* is overlapped as a whole */
     assert_int_equal(append(log, 0x40000, 1000), 0); /* in part */
-    record_log_unload(log, 0x20000);
+    assert_int_equal(timeline_unload(timeline, 0x20000, -1, 1000), TIMELINE_GONE);
     assert_int_equal(append(log, 0x30000 - 8, 1000), 0);
     assert_int_equal(append(log, 0x40000 + 32, 1000), 0);
     assert_int_equal(append(log, 0x30000 + 8, 1000), 0);
@@ -369,7 +384,7 @@ static void table_begins_anew_with_each_segment(void **state)
     static uint8_t row[1000];
     for (uint64_t i = 0; i < 100; i++) {
         struct iovec piece = {row, sizeof(row)};
-        assert_int_equal(record_log_append(log, RECORD_LOG_TABLE, 0, 0, &piece, 1, 0), 0);
+        assert_int_equal(record_log_append(log, RECORD_LOG_TABLE, NULL, &piece, 1, 0), 0);
         assert_true(record_log_settle(log));
     }
     record_log_close(log);

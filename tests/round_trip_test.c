@@ -379,7 +379,7 @@ static void round_trip(void **state, bool samply)
         if (random_below(&seed, 2)) {
             occupancy_unload(sink, samples[i].code.address, -1);
         }
-        assert_int_equal(occupancy_load(sink, &samples[i].code), 0);
+        assert_int_equal(occupancy_load(sink, &samples[i].code, NULL), 0);
     }
     occupancy_close(sink);
 
@@ -471,7 +471,7 @@ static char *write_samples(const char *directory, bool tree_lines, const bool *u
         if (unloaded[i]) {
             occupancy_unload(sink, samples[i].code.address, -1);
         }
-        assert_int_equal(occupancy_load(sink, &samples[i].code), 0);
+        assert_int_equal(occupancy_load(sink, &samples[i].code, NULL), 0);
     }
     struct sink_stats stats;
     occupancy_stats(sink, 0, &stats);

@@ -65,6 +65,8 @@ struct code_facts {
 };
 #define CODE_FACTS_UNKNOWN ((struct code_facts){-1, -1, -1, -1, -1, -1, -1, -1})
 
+struct kept; /* writer/occupant.h */
+
 struct code {
     uint64_t address;
     uint64_t size;     /* bytes; 0 is allowed */
@@ -72,6 +74,7 @@ struct code {
     const char *name;  /* the symbol */
     bool patient;      /* whoever tells of it can wait for a slow disk */
     bool replayed;     /* told of again (GenerateEvents): dropped when it is known already */
+    struct kept *kept; /* by who tells of it, until its end (occupant.h); NULL: nothing */
     const struct method *method; /* NULL for stubs */
     struct code_facts facts;
 

@@ -3,7 +3,6 @@
 #include "format/itt.h"
 #include "writer/buffer.h"
 #include "writer/message.h"
-#include "writer/range_map.h"
 #include "writer/regions.h"
 
 #include <dlfcn.h>
@@ -15,10 +14,12 @@
 /* Ids are unique in the process, whatever sinks come and go: a collector outlives them. */
 static atomic_uint next_method_id = ITT_FIRST_METHOD_ID;
 
-/* Code that was reported and, as far as the collector knows, is still there. */
+/* Code that was reported and, as far as the collector knows, is still there: whatever a load
+ * overlaps it takes for gone as a whole. */
 struct reported {
-    struct range range;
-    uint32_t method_id;
+    struct kept kept;
+    itt_notify_function notify;
+    uint32_t method_id; /* 0: it is not there */
 };
 
 /* Code whose tree does not fit is left out. */
@@ -28,7 +29,6 @@ struct itt_sink {
     struct sink sink;
     struct itt_sink_options options;
     itt_notify_function notify;
-    struct range_map *reported; /* struct reported */
     struct regions regions;
     struct buffer region_ids; /* uint32_t: the method id of each region */
     struct buffer lines;      /* struct itt_line: room for the longest table */
@@ -164,7 +164,7 @@ static void report_inlined(struct itt_sink *itt, const struct code *code, uint32
 static int prepare(struct itt_sink *itt, const struct code *code)
 {
     uint32_t most_lines = code->range_count ? code->range_count : code->row_count;
-    if (!range_map_reserve(itt->reported, 1) || regions_find(&itt->regions, code) < 0 ||
+    if (regions_find(&itt->regions, code) < 0 ||
         !resize(&itt->lines, (most_lines + 1) * sizeof(struct itt_line))) {
         return -ENOMEM;
     }
@@ -181,42 +181,51 @@ static int prepare(struct itt_sink *itt, const struct code *code)
     return 0;
 }
 
-/* Keeps account the way a collector does: whatever a load overlaps is gone as a whole. */
-static void remember(struct itt_sink *itt, const struct code *code, uint32_t method_id)
+/* The collector cannot be told that code moves: there it is gone. */
+static void tell(struct kept *kept, enum occupant_event event)
 {
-    struct range range = {code->address, code->address + code->size};
-    struct reported *old;
-    while ((old = range_map_at(itt->reported, range.start)) && old->range.start < range.end) {
-        range_map_remove(itt->reported, old);
+    struct reported *reported = (struct reported *)kept;
+    if (reported->method_id && (event == OCCUPANT_MOVED || event == OCCUPANT_GONE)) {
+        struct itt_method_id data = {.method_id = reported->method_id};
+        reported->notify(ITT_METHOD_UNLOAD_START, &data);
     }
-    struct reported *reported = range_map_insert(itt->reported, range);
-    reported->method_id = method_id;
+    reported->method_id = 0;
+    if (event == OCCUPANT_GONE || event == OCCUPANT_OVER) {
+        free(reported);
+    }
 }
 
-static int report(struct itt_sink *itt, const struct code *code)
+static int report(struct itt_sink *itt, const struct code *code, struct occupant *occupant)
 {
-    int status = prepare(itt, code);
+    struct reported *reported = malloc(sizeof(*reported));
+    int status = reported ? prepare(itt, code) : -ENOMEM;
     if (status < 0) {
+        free(reported);
         return status;
     }
     report_method(itt, code);
     for (uint32_t i = 1; i < itt->regions.count; i++) {
         report_inlined(itt, code, i);
     }
-    remember(itt, code, region_id(itt, 0));
+    *reported =
+        (struct reported){.kept.tell = tell, .notify = itt->notify, .method_id = region_id(itt, 0)};
+    if (occupant) {
+        occupant_keep(occupant, &reported->kept);
+    } else {
+        free(reported); /* its end will not be known */
+    }
     itt->records++;
     return 0;
 }
 
 static int itt_load(struct sink *sink, const struct code *code, const struct stay *stay)
 {
-    (void)stay;
     struct itt_sink *itt = (struct itt_sink *)sink;
     if (code->size == 0 || code->size > UINT32_MAX || code->address + code->size < code->address) {
         itt->empty++; /* nothing that the API could tell, and nothing wrong */
         return 0;
     }
-    int error = report(itt, code);
+    int error = report(itt, code, stay->occupant);
     if (error && !itt->told) {
         itt->told = true;
         message(MESSAGE_ERROR, "failed to report %s to the collector: %s; more may be missing",
@@ -225,24 +234,14 @@ static int itt_load(struct sink *sink, const struct code *code, const struct sta
     return error;
 }
 
-static void itt_unload(struct sink *sink, uint64_t address)
-{
-    struct itt_sink *itt = (struct itt_sink *)sink;
-    struct reported *known = range_map_at(itt->reported, address);
-    if (known && known->range.start == address) {
-        struct itt_method_id data = {.method_id = known->method_id};
-        itt->notify(ITT_METHOD_UNLOAD_START, &data);
-        range_map_remove(itt->reported, known);
-    }
-}
-
 static int itt_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size,
                     const struct stay *stay)
 {
+    (void)sink;
+    (void)from;
     (void)to;
     (void)size;
     (void)stay;
-    itt_unload(sink, from);
     return -ENOTSUP;
 }
 
@@ -254,7 +253,6 @@ static void itt_stats(struct sink *sink, struct sink_stats *stats)
 
 static void itt_free(struct itt_sink *itt)
 {
-    range_map_free(itt->reported);
     regions_free(&itt->regions);
     buffer_free(&itt->region_ids);
     buffer_free(&itt->lines);
@@ -274,7 +272,6 @@ static void itt_close(struct sink *sink, bool in_fork)
 static const struct sink_ops itt_ops = {
     .load = itt_load,
     .move = itt_move,
-    .unload = itt_unload,
     .stats = itt_stats,
     .close = itt_close,
 };
@@ -315,16 +312,13 @@ int itt_sink_open(const struct itt_sink_options *options, struct sink **out)
         return status;
     }
     struct itt_sink *itt = calloc(1, sizeof(*itt));
-    struct range_map *reported = itt ? range_map_new(sizeof(struct reported)) : NULL;
-    if (!reported) {
+    if (!itt) {
         message(MESSAGE_ERROR, "failed to start mode itt: out of memory");
-        free(itt);
         return -ENOMEM;
     }
     itt->sink.ops = &itt_ops;
     itt->options = *options;
     itt->notify = notify;
-    itt->reported = reported;
     itt->region_ids = BUFFER_INIT(SCRATCH_LIMIT);
     itt->lines = BUFFER_INIT(SCRATCH_LIMIT);
     if (initialize() == 0) {

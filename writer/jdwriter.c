@@ -110,7 +110,7 @@ PUBLIC int jdwriter_load(struct jdwriter *writer, const struct jdwriter_code *co
         .facts = CODE_FACTS_UNKNOWN,
     };
     if (code->row_count == 0) {
-        return occupancy_load(writer->occupancy, &described);
+        return occupancy_load(writer->occupancy, &described, NULL);
     }
     struct code_row *rows = malloc(code->row_count * sizeof(*rows));
     struct source_file *files = malloc(code->row_count * sizeof(*files));
@@ -120,7 +120,7 @@ PUBLIC int jdwriter_load(struct jdwriter *writer, const struct jdwriter_code *co
         if (count >= 0) {
             described.rows = rows;
             described.row_count = (uint32_t)count;
-            error = occupancy_load(writer->occupancy, &described);
+            error = occupancy_load(writer->occupancy, &described, NULL);
         } else {
             error = (int)count;
         }
@@ -137,7 +137,7 @@ PUBLIC int jdwriter_move(struct jdwriter *writer, const void *from, const void *
 
 PUBLIC int jdwriter_unload(struct jdwriter *writer, const void *address)
 {
-    (void)occupancy_unload(writer->occupancy, (uintptr_t)address, -1);
+    occupancy_unload(writer->occupancy, (uintptr_t)address, -1);
     return occupancy_is_dead(writer->occupancy) ? -EPIPE : 0;
 }
 

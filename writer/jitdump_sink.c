@@ -145,19 +145,21 @@ static void put_load(struct jitdump_sink *dump, const struct code *code, const s
     finish(group, start, &record, sizeof(record));
 }
 
-/* Hands over what is in dump->group and the code behind it (NULL: a hole). */
-static int write_group(struct jitdump_sink *dump, const struct code *of, const void *code,
+/* Hands over what is in dump->group and the code behind it (NULL: a hole). `living`: its place in
+ * the segments to come, or NULL. */
+static int write_group(struct jitdump_sink *dump, struct living_record *living, const void *code,
                        uint64_t code_size)
 {
     struct buffer *group = &dump->group;
     if (group->failed || code_size > GROUP_LIMIT - group->size) {
         trailer_encoder_forget(&dump->trailer);
+        living_record_drop(living);
         return -ENOMEM; /* this one only */
     }
     struct iovec pieces[] = {{group->bytes, group->size},
                              {(void *)code, code ? (size_t)code_size : 0}};
-    int error = record_log_append(dump->log, RECORD_LOG_DUMP, of ? of->address : 0,
-                                  of ? of->size : 0, pieces, 2, code ? 0 : code_size);
+    int error =
+        record_log_append(dump->log, RECORD_LOG_DUMP, living, pieces, 2, code ? 0 : code_size);
     if (error) {
         trailer_encoder_forget(&dump->trailer);
         dump->sink.failed = error != -ENOBUFS;
@@ -192,11 +194,6 @@ static bool jitdump_settle(struct sink *sink)
     return record_log_settle(jitdump_of(sink)->log);
 }
 
-static void jitdump_unload(struct sink *sink, uint64_t address)
-{
-    record_log_unload(jitdump_of(sink)->log, address);
-}
-
 static int jitdump_load(struct sink *sink, const struct code *code, const struct stay *stay)
 {
     struct jitdump_sink *dump = jitdump_of(sink);
@@ -207,7 +204,12 @@ static int jitdump_load(struct sink *sink, const struct code *code, const struct
     }
     put_debug_info(dump, code, stay->from);
     put_load(dump, code, stay);
-    return write_group(dump, code, code->bytes, code->size);
+    struct living_record *living = dump->segments ? living_record_new() : NULL;
+    int error = write_group(dump, living, code->bytes, code->size);
+    if (living) {
+        occupant_keep(error ? NULL : stay->occupant, &living->kept);
+    }
+    return error;
 }
 
 static int jitdump_move(struct sink *sink, uint64_t from, uint64_t to, uint64_t size,
@@ -300,7 +302,6 @@ static const struct sink_ops jitdump_ops = {
     .make_room = jitdump_make_room,
     .load = jitdump_load,
     .move = jitdump_move,
-    .unload = jitdump_unload,
     .stats = jitdump_stats,
     .settle = jitdump_settle,
     .close = jitdump_close,

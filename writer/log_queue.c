@@ -5,7 +5,7 @@
 #include "writer/log_queue.h"
 
 #include "writer/buffer.h"
-#include "writer/lock_held.h"
+#include "writer/invariant.h"
 #include "writer/stamp.h"
 
 #include <pthread.h>

@@ -17,16 +17,16 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+struct living_record; /* writer/living_records.h */
 struct log_queue;
 
 /* What stands before a record's bytes. */
 struct log_head {
-    uint32_t kind;    /* the owner's own affair */
-    uint32_t file;    /* likewise */
-    uint64_t address; /* likewise */
-    uint64_t extent;  /* likewise */
-    uint64_t hole;    /* bytes of zero that follow the record, and are not in the queue */
-    uint64_t size;    /* of the record in the queue; set by log_queue_post */
+    uint32_t kind;                /* the owner's own affair */
+    uint32_t file;                /* likewise */
+    struct living_record *living; /* likewise */
+    uint64_t hole; /* bytes of zero that follow the record, and are not in the queue */
+    uint64_t size; /* of the record in the queue; set by log_queue_post */
 };
 
 struct log_message {

@@ -37,14 +37,13 @@ int log_segments_create(struct record_log *log, enum record_log_file which, int 
 }
 
 /* Copies a stretch of one file to the end of another. */
-static int copy(const struct output_file *from, struct living_stretch *stretch,
+static int copy(const struct output_file *from, uint64_t offset, uint64_t size,
                 struct output_file *to, uint8_t *bytes)
 {
-    stretch->moved_to = to->size;
-    for (uint64_t done = 0; done < stretch->size;) {
-        uint64_t left = stretch->size - done;
+    for (uint64_t done = 0; done < size;) {
+        uint64_t left = size - done;
         ssize_t n = pread(from->fd, bytes, left < COPY_BYTES ? (size_t)left : COPY_BYTES,
-                          (off_t)(stretch->offset + done));
+                          (off_t)(offset + done));
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -60,31 +59,20 @@ static int copy(const struct output_file *from, struct living_stretch *stretch,
 /* Writes the records of living code. */
 static int write_living(struct record_log *log, struct output_file *to)
 {
-    size_t count = 0;
-    struct living_stretch *list = living_records_list(log->living, &count);
+    const struct living_record *at = log->living.first;
+    const uint64_t moved_to = to->size;
+    uint64_t offset;
+    uint64_t size;
     uint8_t *bytes = malloc(COPY_BYTES);
-    int error = bytes && (list || count == 0) ? 0 : -ENOMEM;
-    for (size_t i = 0; i < count && !error; i++) {
-        error = copy(&log->files[RECORD_LOG_DUMP].output, &list[i], to, bytes);
+    int error = bytes ? 0 : -ENOMEM;
+    while (!error && living_records_stretch(&at, &offset, &size)) {
+        error = copy(&log->files[RECORD_LOG_DUMP].output, offset, size, to, bytes);
     }
     if (!error) {
-        living_records_move(log->living, list, count);
+        living_records_move(&log->living, moved_to);
     }
     free(bytes);
-    free(list);
     return error;
-}
-
-static uint64_t living_bytes(const struct record_log *log)
-{
-    size_t count = 0;
-    struct living_stretch *list = living_records_list(log->living, &count);
-    uint64_t bytes = 0;
-    for (size_t i = 0; list && i < count; i++) {
-        bytes += list[i].size;
-    }
-    free(list);
-    return bytes;
 }
 
 /* The next segment's files, with all that they begin with. On an error nothing is left of them. */
@@ -164,7 +152,7 @@ void log_segments_set_full_at(struct record_log *log)
 static int next_segment(struct record_log *log)
 {
     struct output_file fresh[RECORD_LOG_FILES] = {{.fd = -1}, {.fd = -1}};
-    uint64_t needed = living_bytes(log);
+    uint64_t needed = living_records_prune(&log->living);
     while (disk_room(log->files[RECORD_LOG_DUMP].output.fd, log->options.reserve) < needed) {
         if (!segment_dirs_give_way(log->dirs)) {
             return -ENOSPC;
@@ -225,13 +213,4 @@ int log_segments_write(struct record_log *log, struct log_file *file, struct iov
         log_file_close(log, file);
     }
     return error;
-}
-
-void log_segments_index(struct record_log *log, const struct log_head *head, uint64_t offset,
-                        uint64_t size)
-{
-    if (log->living && head->file == RECORD_LOG_DUMP && head->extent > 0 &&
-        !living_records_add(log->living, head->address, head->extent, offset, size)) {
-        message(MESSAGE_DEBUG, "no memory to know the code that lives");
-    }
 }

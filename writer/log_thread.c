@@ -72,8 +72,13 @@ static int write_run(struct record_log *log, struct log_batch *batch, uint32_t w
     *batch = behind;
     struct log_message message;
     uint64_t offset = file->output.size - size;
-    for (int i = 0; i < count && !error && next_for(&written, which, &message); i++) {
-        log_segments_index(log, &message.head, offset, message.head.size + message.head.hole);
+    for (int i = 0; i < count && next_for(&written, which, &message); i++) {
+        if (error) {
+            living_record_drop(message.head.living);
+        } else {
+            living_records_add(&log->living, message.head.living, offset,
+                               message.head.size + message.head.hole);
+        }
         offset += message.head.size + message.head.hole;
     }
     if (error || log->paused) { /* which only this thread changes */
@@ -95,9 +100,7 @@ static int take_some(struct record_log *log, struct log_batch *batch, uint32_t f
         int error = write_run(log, batch, file);
         return log_file_is_full_disk(error) && log->options.waits ? error : 0;
     }
-    if (any && message.head.kind == LOG_UNLOAD) {
-        living_records_remove(log->living, message.head.address);
-    } else if (any && log->files[file].output.fd >= 0) {
+    if (any && log->files[file].output.fd >= 0) {
         log_file_close(log, &log->files[file]);
     }
     *batch = next;
@@ -134,6 +137,7 @@ static void lose(struct record_log *log, struct log_batch *batch, uint32_t file)
     pthread_mutex_lock(&log->lock);
     while (next_for(batch, file, &message)) {
         log->files[file].lost += message.head.kind == LOG_RECORD;
+        living_record_drop(message.head.living);
     }
     log->paused = true;
     pthread_mutex_unlock(&log->lock);

@@ -1,9 +1,8 @@
 #include "writer/occupancy.h"
 
 #include "writer/gate.h"
-#include "writer/lock_held.h"
+#include "writer/invariant.h"
 #include "writer/stamp.h"
-#include "writer/timeline.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -81,11 +80,12 @@ static bool any_works(const struct occupancy *occupancy)
 
 /* Hands one piece to every sink. A piece that one of them could not write is not known: when it is
  * told of again, all get it again. The lock is held. */
-static int load_one(struct occupancy *occupancy, const struct code *code)
+static int load_one(struct occupancy *occupancy, const struct code *code,
+                    struct timeline_spot *spot)
 {
     lock_is_held(&occupancy->gate.lock);
-    struct stay stay = {.index = next_index()};
-    stay.from = timeline_load(occupancy->timeline, code, stay.index, next_stamp(occupancy));
+    const struct stay stay =
+        timeline_load(occupancy->timeline, code, spot, next_index(), next_stamp(occupancy));
     int first_error = 0;
     for (unsigned i = 0; i < occupancy->count; i++) {
         struct sink *sink = occupancy->places[i].sink;
@@ -94,10 +94,11 @@ static int load_one(struct occupancy *occupancy, const struct code *code)
             occupancy->places[i].dropped++;
             first_error = first_error ? first_error : error;
             if (!sink->failed) {
-                timeline_forget(occupancy->timeline, code->address);
+                timeline_forget(stay.occupant);
             }
         }
     }
+    occupant_keep(stay.occupant, code->kept); /* behind the sinks, who see what it keeps alive */
     return first_error;
 }
 
@@ -106,6 +107,7 @@ static int load_gaps(struct occupancy *occupancy, const struct code *code)
 {
     uint64_t end = code->address + code->size;
     struct code gap = *code;
+    gap.kept = NULL; /* nobody keeps anything of a stub's parts */
     uint64_t gap_end = code->address;
     int error = 0;
     while (!error && timeline_next_gap(occupancy->timeline, gap_end, end, &gap.address, &gap_end)) {
@@ -117,18 +119,19 @@ static int load_gaps(struct occupancy *occupancy, const struct code *code)
         if (code->bytes) {
             gap.bytes = (const char *)code->bytes + (gap.address - code->address);
         }
-        error = load_one(occupancy, &gap);
+        error = load_one(occupancy, &gap, NULL);
     }
     return error;
 }
 
-bool occupancy_knows(struct occupancy *occupancy, const struct code *code)
+bool occupancy_knows(struct occupancy *occupancy, const struct code *code,
+                     struct timeline_spot *spot)
 {
     if (gate_enter(&occupancy->gate) != 0) {
         return false;
     }
-    bool known =
-        (code->facts.compile_id >= 0 || code->name) && timeline_knows(occupancy->timeline, code);
+    bool known = (code->facts.compile_id >= 0 || code->name) &&
+                 timeline_knows(occupancy->timeline, code, spot);
     gate_leave(&occupancy->gate);
     return known;
 }
@@ -153,13 +156,17 @@ bool occupancy_settle(struct occupancy *occupancy)
     return settled;
 }
 
-int occupancy_load(struct occupancy *occupancy, const struct code *code)
+int occupancy_load(struct occupancy *occupancy, const struct code *code, struct timeline_spot *spot)
 {
     make_room(occupancy, code->patient); /* without the lock, which others wait for */
     int error = gate_enter(&occupancy->gate);
     if (error) {
+        if (code->kept) {
+            code->kept->tell(code->kept, OCCUPANT_OVER);
+        }
         return error;
     }
+    struct kept *left = code->kept;
     if (!any_works(occupancy)) {
         error = -EPIPE;
         for (unsigned i = 0; i < occupancy->count; i++) {
@@ -167,9 +174,11 @@ int occupancy_load(struct occupancy *occupancy, const struct code *code)
         }
     } else if (code->replayed && !code->method) {
         error = load_gaps(occupancy, code);
-    } else if (!timeline_knows(occupancy->timeline, code)) {
-        error = load_one(occupancy, code);
+    } else if (!timeline_knows(occupancy->timeline, code, spot)) {
+        error = load_one(occupancy, code, spot);
+        left = NULL;
     }
+    occupant_keep(NULL, left);
     gate_leave(&occupancy->gate);
     return error;
 }
@@ -178,8 +187,8 @@ int occupancy_load(struct occupancy *occupancy, const struct code *code)
 static int move_inside(struct occupancy *occupancy, uint64_t from, uint64_t to, uint64_t size)
 {
     lock_is_held(&occupancy->gate.lock);
-    struct stay stay = {.from = next_stamp(occupancy)};
-    if (!timeline_move(occupancy->timeline, from, to, stay.from, &stay.index)) {
+    struct stay stay;
+    if (!timeline_move(occupancy->timeline, from, to, next_stamp(occupancy), &stay)) {
         return -ENOENT;
     }
     int first_error = 0;
@@ -202,22 +211,14 @@ int occupancy_move(struct occupancy *occupancy, uint64_t from, uint64_t to, uint
     return error;
 }
 
-bool occupancy_unload(struct occupancy *occupancy, uint64_t address, int32_t in_use)
+void occupancy_unload(struct occupancy *occupancy, uint64_t address, int32_t in_use)
 {
-    if (gate_enter(&occupancy->gate) != 0) {
-        return true;
+    if (gate_enter(&occupancy->gate) == 0) {
+        uint64_t swept = atomic_load_explicit(&occupancy->swept, memory_order_relaxed);
+        (void)timeline_unload(occupancy->timeline, address, in_use,
+                              swept ? swept : next_stamp(occupancy));
+        gate_leave(&occupancy->gate);
     }
-    uint64_t swept = atomic_load_explicit(&occupancy->swept, memory_order_relaxed);
-    enum timeline_unloaded unloaded = timeline_unload(occupancy->timeline, address, in_use,
-                                                      swept ? swept : next_stamp(occupancy));
-    for (unsigned i = 0; unloaded == TIMELINE_GONE && i < occupancy->count; i++) {
-        struct sink *sink = occupancy->places[i].sink;
-        if (!sink->failed && sink->ops->unload) {
-            sink->ops->unload(sink, address);
-        }
-    }
-    gate_leave(&occupancy->gate);
-    return unloaded != TIMELINE_SUPERSEDED;
 }
 
 void occupancy_swept(struct occupancy *occupancy)

@@ -15,6 +15,7 @@
 #define JD_WRITER_OCCUPANCY_H
 
 #include "writer/sink.h"
+#include "writer/timeline.h"
 
 enum { OCCUPANCY_SINKS_MAX = 4 };
 
@@ -33,25 +34,29 @@ void occupancy_add(struct occupancy *occupancy, struct sink *sink);
 /*
  * Whether this very code is known to be there, so that nothing of it needs to be looked up: asked
  * with the address, the size and what tells compilations apart (struct code, `facts.compile_id`, or
- * else `replayed` and the name, which may be NULL: not known is the answer then).
+ * else `replayed` and the name, which may be NULL: not known is the answer then). `spot` is for
+ * occupancy_load; NULL is fine.
  */
-bool occupancy_knows(struct occupancy *occupancy, const struct code *code);
+bool occupancy_knows(struct occupancy *occupancy, const struct code *code,
+                     struct timeline_spot *spot);
 
 /*
  * Reports code that is there now, to every sink that works; what is known already, to none. 0, or
- * the error of the first sink that has one; -EPIPE: one had failed before.
+ * the error of the first sink that has one; -EPIPE: one had failed before. `spot` is what
+ * occupancy_knows found, or NULL. code->kept is the occupancy's from now on, whatever happens.
  */
-int occupancy_load(struct occupancy *occupancy, const struct code *code);
+int occupancy_load(struct occupancy *occupancy, const struct code *code,
+                   struct timeline_spot *spot);
 
 /* Reports that `size` bytes of code went from one address to another. -ENOENT: none known there. */
 int occupancy_move(struct occupancy *occupancy, uint64_t from, uint64_t to, uint64_t size);
 
 /*
  * Reports that code that started at `address` is no longer there. `in_use` is the number of the
- * compilation that is in use there now (-1: none, or unknown): false, if just that is known there
- * already; it stays. Unknown addresses are fine.
+ * compilation that is in use there now (-1: none, or unknown); if just that is known there already,
+ * it stays. Unknown addresses are fine.
  */
-bool occupancy_unload(struct occupancy *occupancy, uint64_t address, int32_t in_use);
+void occupancy_unload(struct occupancy *occupancy, uint64_t address, int32_t in_use);
 
 /*
  * Code that will be reported as unloaded from now on, up to the next call, has not run since this

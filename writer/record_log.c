@@ -31,7 +31,7 @@ static int append_now(struct record_log *log, const struct log_head *head, struc
     log_file_note_stamp(file, pieces[0].iov_base);
     int error = log_segments_write(log, file, pieces, count, head->hole);
     if (!error) {
-        log_segments_index(log, head, file->output.size - size, size);
+        living_records_add(&log->living, head->living, file->output.size - size, size);
         log_thread_ask_owner(log);
     }
     return error;
@@ -67,15 +67,14 @@ static void refuse(struct record_log *log, struct log_file *file, uint64_t size)
     pthread_mutex_unlock(&log->lock);
 }
 
-int record_log_append(struct record_log *log, enum record_log_file which, uint64_t address,
-                      uint64_t extent, struct iovec *pieces, int count, uint64_t hole)
+int record_log_append(struct record_log *log, enum record_log_file which,
+                      struct living_record *living, struct iovec *pieces, int count, uint64_t hole)
 {
     struct log_file *file = &log->files[which];
     const struct log_head head = {
         .kind = LOG_RECORD,
         .file = which,
-        .address = address,
-        .extent = extent,
+        .living = living,
         .hole = hole,
     };
     uint64_t size = hole;
@@ -87,6 +86,7 @@ int record_log_append(struct record_log *log, enum record_log_file which, uint64
         record_log_end(log, which);
     }
     if (error) {
+        living_record_drop(living);
         return error;
     }
     if (!log->queue) {
@@ -95,22 +95,10 @@ int record_log_append(struct record_log *log, enum record_log_file which, uint64
         error = -ENOBUFS;
     }
     if (error) {
+        living_record_drop(living);
         refuse(log, file, size);
     }
     return log_file_is_full_disk(error) && log->options.waits ? -ENOBUFS : error;
-}
-
-void record_log_unload(struct record_log *log, uint64_t address)
-{
-    const struct log_head head = {.kind = LOG_UNLOAD, .address = address};
-    if (!log->living) {
-        return;
-    }
-    if (!log->queue) {
-        living_records_remove(log->living, address);
-    } else {
-        (void)log_queue_post(log->queue, &head, NULL, 0); /* else it lives on in segments */
-    }
 }
 
 void record_log_end(struct record_log *log, enum record_log_file which)
@@ -244,9 +232,6 @@ int record_log_open(const struct record_log_options *options,
     dump->output.outlives_full_disk = false; /* a start without a header is none */
     error = open_file(log, dump, header);
     error = error ? error : log_file_map_marker(dump);
-    if (!error && options->segment && !(log->living = living_records_new())) {
-        error = -ENOMEM;
-    }
     if (!error && options->thread) {
         error = log_thread_start(log);
     }
@@ -312,7 +297,7 @@ static void release_files(struct record_log *log)
     if (log->place >= 0) {
         close(log->place);
     }
-    living_records_free(log->living);
+    living_records_free(&log->living);
 }
 
 void record_log_free(struct record_log *log)

@@ -17,12 +17,13 @@
  * of their own (segment_dirs.h) that begins with the records of all code that is still there. They
  * have to be understood by themselves. The table begins empty, and the owner is asked for it.
  *
- * append and unload: any thread, one at a time for each file.
+ * append: any thread, one at a time for each file.
  */
 #ifndef JD_WRITER_RECORD_LOG_H
 #define JD_WRITER_RECORD_LOG_H
 
 #include "format/jitdump.h"
+#include "writer/living_records.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -113,15 +114,13 @@ void record_log_make_room(struct record_log *log, bool patient);
 
 /*
  * Appends a record, or a group of them that belong together, made of pieces, which are used up;
- * then `hole` bytes of zero. [address, address + extent) is the code it tells of, `extent` 0: none.
+ * then `hole` bytes of zero. `living` is who knows how long the code lives that it tells of, and
+ * the log's hold on it the log's to give back (NULL: it tells of none, or there are no segments).
  * 0; -ENOBUFS: it was refused; -EFBIG: the file would grow beyond `max`, and has ended, after a
  * message; -EPIPE: it had ended before; or the error that it ended with, after a message.
  */
-int record_log_append(struct record_log *log, enum record_log_file file, uint64_t address,
-                      uint64_t extent, struct iovec *pieces, int count, uint64_t hole);
-
-/* The code that starts there is gone. Of interest to segments only. */
-void record_log_unload(struct record_log *log, uint64_t address);
+int record_log_append(struct record_log *log, enum record_log_file file,
+                      struct living_record *living, struct iovec *pieces, int count, uint64_t hole);
 
 void record_log_stats(struct record_log *log, enum record_log_file file,
                       struct record_log_stats *stats);

@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-enum log_message_kind { LOG_RECORD, LOG_UNLOAD, LOG_END };
+enum log_message_kind { LOG_RECORD, LOG_END };
 
 enum log_file_state {
     LOG_FILE_CLOSED, /* or never opened */
@@ -41,11 +41,11 @@ struct record_log {
     struct log_file files[RECORD_LOG_FILES];
     struct log_queue *queue; /* NULL: no thread */
     pthread_t thread;
-    struct segment_dirs *dirs; /* NULL: no segments */
-    int place;                 /* without them: a descriptor of the dump's directory */
-    struct living_records *living;
-    uint64_t full_at;     /* bytes of a segment */
-    uint64_t table_bytes; /* of the last segment's table */
+    struct segment_dirs *dirs;    /* NULL: no segments */
+    int place;                    /* without them: a descriptor of the dump's directory */
+    struct living_records living; /* with segments */
+    uint64_t full_at;             /* bytes of a segment */
+    uint64_t table_bytes;         /* of the last segment's table */
     bool (*wanted)(void *context, enum record_log_want want);
     void *context;
     struct log_again again;
@@ -109,10 +109,6 @@ uint64_t log_segments_bytes(const struct record_log *log);
  */
 int log_segments_write(struct record_log *log, struct log_file *file, struct iovec *pieces,
                        int count, uint64_t hole);
-
-/* Remembers where in the dump the record of living code is, for segments to come. */
-void log_segments_index(struct record_log *log, const struct log_head *head, uint64_t offset,
-                        uint64_t size);
 
 /* ---- log_thread.c: who writes ---- */
 

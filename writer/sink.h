@@ -12,12 +12,7 @@
 #define JD_WRITER_SINK_H
 
 #include "writer/code.h"
-
-/* A piece of code's stay at one address. */
-struct stay {
-    uint64_t from;  /* when it began; later than any other's that overlapped it */
-    uint64_t index; /* unique in the process, and rising: perf names files after it */
-};
+#include "writer/occupant.h"
 
 struct sink_stats {
     uint64_t records;  /* loads and moves written */
@@ -38,13 +33,12 @@ struct sink_ops {
      * `patient`: longer. On any thread at any time, without the lock. NULL: load never refuses.
      */
     void (*make_room)(struct sink *sink, bool patient);
-    /* Code is there now. What it overlaps is gone. An error: this piece is not told of. */
+    /* Code is there now. What it overlaps is gone. What the sink has to know of it until its end it
+     * hands to the occupant of the stay (occupant_keep). An error: this piece is not told of. */
     int (*load)(struct sink *sink, const struct code *code, const struct stay *stay);
     /* The code of `stay`, told of before, went from one address to another. */
     int (*move)(struct sink *sink, uint64_t from, uint64_t to, uint64_t size,
                 const struct stay *stay);
-    /* The code that starts at `address` is gone. NULL: of no interest. */
-    void (*unload)(struct sink *sink, uint64_t address);
     void (*stats)(struct sink *sink, struct sink_stats *stats);
     /* Waits, not for ever, until all that was told is where it belongs. As make_room; false: it is
      * not. NULL: it always is. */

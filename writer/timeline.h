@@ -19,6 +19,7 @@
 #define JD_WRITER_TIMELINE_H
 
 #include "writer/code.h"
+#include "writer/occupant.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,20 +28,32 @@ struct timeline;
 
 /* A session begins at `start`. NULL: no memory. */
 struct timeline *timeline_new(uint64_t start);
+
+/* Tells all that is kept that it is over. */
 void timeline_free(struct timeline *timeline);
+
+/*
+ * Where a piece of code is, or would be: what one look-up has found, for those that follow, as long
+ * as nothing has changed in between. Set it to all zeroes at first; always for the same address.
+ */
+struct timeline_spot {
+    uint64_t version;
+    void *span;
+};
 
 /*
  * Whether this very code is known to be there, so that it need not be told of again: the same
  * address, size and compilation; without the compilation's number, which only HotSpot's structures
- * give, the name has to do, and then only for code that is replayed.
+ * give, the name has to do, and then only for code that is replayed. `spot` may be NULL.
  */
-bool timeline_knows(const struct timeline *timeline, const struct code *code);
+bool timeline_knows(const struct timeline *timeline, const struct code *code,
+                    struct timeline_spot *spot);
 
 /*
- * The code that starts at the address could not be written down: it counts as not known, when it is
- * told of again, but keeps the time from which it counted.
+ * The code could not be written down: it counts as not known, when it is told of again, but keeps
+ * the time from which it counted. NULL is fine.
  */
-void timeline_forget(struct timeline *timeline, uint64_t address);
+void timeline_forget(struct occupant *occupant);
 
 /*
  * Finds the first part of [from, end) in which nothing is known to live. False: there is none.
@@ -51,11 +64,11 @@ bool timeline_next_gap(const struct timeline *timeline, uint64_t from, uint64_t 
                        uint64_t *gap_start, uint64_t *gap_end);
 
 /*
- * Code is there now. Returns the time from which it counts. What it overlaps, and was never
- * reported as gone, is gone now. `code_index` is for timeline_move to give back.
+ * Code is there now. What it overlaps, and was never reported as gone, is gone now. `spot` may be
+ * NULL, and is used up.
  */
-uint64_t timeline_load(struct timeline *timeline, const struct code *code, uint64_t code_index,
-                       uint64_t now);
+struct stay timeline_load(struct timeline *timeline, const struct code *code,
+                          struct timeline_spot *spot, uint64_t index, uint64_t now);
 
 enum timeline_unloaded {
     TIMELINE_GONE,
@@ -74,9 +87,10 @@ enum timeline_unloaded {
 enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t address, int32_t in_use,
                                        uint64_t left);
 
-/* The code that starts at `from` is now at `to`. False: none is known there. */
+/* The code that starts at `from` is now at `to`, with all that is kept of it. False: none is known
+ * there. */
 bool timeline_move(struct timeline *timeline, uint64_t from, uint64_t to, uint64_t now,
-                   uint64_t *code_index);
+                   struct stay *stay);
 
 /* Ranges that are remembered at the moment. */
 size_t timeline_range_count(const struct timeline *timeline);

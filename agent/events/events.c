@@ -223,13 +223,15 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
                            &nmethod);
     /* Once by the compilation's number alone, before anything is looked up, and where there is none
      * by the name. */
-    if (!session_knows(session, &code) &&
+    struct occupancy *occupancy = session->sinks.occupancy;
+    struct timeline_spot spot = {0};
+    if (!occupancy_knows(occupancy, &code, &spot) &&
         !(name_code(session, scratch, jvmti, method, &nmethod, &code) &&
-          session_knows(session, &code))) {
+          occupancy_knows(occupancy, &code, &spot))) {
         add_lines(session, scratch, method, &nmethod, &code, map_length, map, compile_info);
         message(MESSAGE_EVENT, "load %p, %d bytes: %s", address, (int)size, code.name);
-        session_load(session, &code);
-        method_set_hold(&scratch->methods, code.address);
+        code.kept = method_set_hold(&scratch->methods);
+        session_load(session, &code, &spot);
     }
     method_set_empty(&scratch->methods);
     session_give_scratch(session, scratch);
@@ -248,9 +250,7 @@ static void JNICALL compiled_method_unload(jvmtiEnv *jvmti, jmethodID method, co
      * method, and so the end of its code, another one (check_methods_and_mark_as_obsolete). */
     (void)method;
     int32_t in_use = hotspot_compilation_in_use(session->jvm.hotspot, address);
-    if (session_unload(session, (uint64_t)(uintptr_t)address, in_use)) {
-        method_cache_release(session->methods, (uint64_t)(uintptr_t)address);
-    }
+    occupancy_unload(session->sinks.occupancy, (uint64_t)(uintptr_t)address, in_use);
     session_leave();
 }
 
@@ -309,7 +309,7 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
             session_give_scratch(session, scratch);
         }
         message(MESSAGE_EVENT, "stub %p, %d bytes: %s", address, (int)length, text);
-        session_load(session, &code);
+        session_load(session, &code, NULL);
     }
     session_leave();
 }

@@ -28,7 +28,7 @@
 #include "agent/hash_table.h"
 #include "agent/methods/class_cache.h"
 #include "agent/methods/source_name.h"
-#include "writer/lock_held.h"
+#include "writer/invariant.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -43,9 +43,10 @@ struct cached_method {
     struct line_entry lines[]; /* behind them the name */
 };
 
-/* One piece of live code. */
-struct live_code {
-    struct hash_table_entry entry; /* key: the address */
+/* What one piece of live code holds. */
+struct held_methods {
+    struct kept kept;
+    struct method_cache *cache;
     uint32_t count;
     struct cached_method *methods[];
 };
@@ -55,7 +56,6 @@ struct method_cache {
     pthread_mutex_t lock;
     struct hash_table methods;
     struct class_cache classes;
-    struct hash_table code;
 };
 
 struct method_cache *method_cache_new(const struct method_cache_options *options)
@@ -64,7 +64,6 @@ struct method_cache *method_cache_new(const struct method_cache_options *options
     if (cache) {
         cache->options = *options;
         cache->methods.grain = 3; /* HotSpot's ids are the addresses of pointers in arrays */
-        cache->code.grain = 10;   /* about the size of the smallest nmethods */
         class_cache_init(&cache->classes);
         pthread_mutex_init(&cache->lock, NULL);
     }
@@ -103,22 +102,10 @@ static void drop_method(struct method_cache *cache, struct cached_method *method
     free(method);
 }
 
-static void drop_code(struct method_cache *cache, struct live_code *code)
-{
-    for (uint32_t i = 0; i < code->count; i++) {
-        drop_method(cache, code->methods[i]);
-    }
-    free(code);
-}
-
 void method_cache_free(struct method_cache *cache)
 {
     if (!cache) {
         return;
-    }
-    struct hash_table_entry *entry;
-    while ((entry = hash_table_drain(&cache->code))) {
-        drop_code(cache, (struct live_code *)entry);
     }
     hash_table_drain(&cache->methods); /* empty by now: frees the slots */
     class_cache_destroy(&cache->classes);
@@ -391,37 +378,43 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id,
     return &method->known;
 }
 
-/* Gives back what the code at an address holds, if there is any; the lock is held. */
-static void drop_code_at(struct method_cache *cache, uint64_t address)
+static void drop_all(struct method_cache *cache, struct cached_method *const *methods,
+                     uint32_t count)
 {
-    lock_is_held(&cache->lock);
-    struct live_code *code = (struct live_code *)hash_table_find(&cache->code, address);
-    if (code) {
-        hash_table_remove(&cache->code, &code->entry);
-        drop_code(cache, code);
+    for (uint32_t i = 0; i < count; i++) {
+        drop_method(cache, methods[i]);
     }
 }
 
-void method_set_hold(struct method_set *set, uint64_t address)
+/* Overlapped code is gone, though nobody said so, and the right to know its methods with it. */
+static void tell(struct kept *kept, enum occupant_event event)
 {
-    struct method_cache *cache = set->cache;
-    struct live_code *code =
-        set->count ? malloc(sizeof(*code) + set->count * sizeof(struct cached_method *)) : NULL;
-    if (!code) {
-        method_set_empty(set); /* asked for again by the next piece of code */
-        method_cache_release(cache, address);
-        return;
+    struct held_methods *held = (struct held_methods *)kept;
+    struct method_cache *cache = held->cache;
+    if (event == OCCUPANT_OVER) {
+        drop_all(cache, held->methods, held->count);
+    } else if (event != OCCUPANT_MOVED && held->count > 0) {
+        pthread_mutex_lock(&cache->lock);
+        drop_all(cache, held->methods, held->count);
+        pthread_mutex_unlock(&cache->lock);
+        held->count = 0;
     }
-    code->entry = (struct hash_table_entry){.key = address};
-    code->count = set->count;
-    memcpy(code->methods, set->methods, set->count * sizeof(struct cached_method *));
-    pthread_mutex_lock(&cache->lock);
-    drop_code_at(cache, address);
-    if (!hash_table_add(&cache->code, &code->entry)) {
-        drop_code(cache, code);
+    if (event == OCCUPANT_GONE || event == OCCUPANT_OVER) {
+        free(held);
     }
-    pthread_mutex_unlock(&cache->lock);
+}
+
+struct kept *method_set_hold(struct method_set *set)
+{
+    struct held_methods *held =
+        set->count ? malloc(sizeof(*held) + set->count * sizeof(struct cached_method *)) : NULL;
+    if (!held) {
+        return NULL;
+    }
+    *held = (struct held_methods){.kept.tell = tell, .cache = set->cache, .count = set->count};
+    memcpy(held->methods, set->methods, set->count * sizeof(struct cached_method *));
     set->count = 0;
+    return &held->kept;
 }
 
 void method_set_empty(struct method_set *set)
@@ -430,9 +423,7 @@ void method_set_empty(struct method_set *set)
         return;
     }
     pthread_mutex_lock(&set->cache->lock);
-    for (uint32_t i = 0; i < set->count; i++) {
-        drop_method(set->cache, set->methods[i]);
-    }
+    drop_all(set->cache, set->methods, set->count);
     pthread_mutex_unlock(&set->cache->lock);
     set->count = 0;
 }
@@ -442,11 +433,4 @@ void method_set_destroy(struct method_set *set)
     hotspot_methods_free(&set->own);
     free(set->methods);
     *set = (struct method_set){0};
-}
-
-void method_cache_release(struct method_cache *cache, uint64_t address)
-{
-    pthread_mutex_lock(&cache->lock);
-    drop_code_at(cache, address);
-    pthread_mutex_unlock(&cache->lock);
 }

@@ -9,6 +9,7 @@
 #include "agent/methods/java_method.h"
 #include "agent/methods/method_fetch.h"
 #include "agent/methods/symbol_name.h"
+#include "writer/occupant.h"
 
 #include <jvmti.h>
 
@@ -51,7 +52,7 @@ void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *opt
 /* NULL: no memory. */
 struct method_cache *method_cache_new(const struct method_cache_options *options);
 
-/* Every set must be empty. */
+/* Every set must be empty, and what code holds given back. */
 void method_cache_free(struct method_cache *cache);
 
 /* Ties an empty set to a cache, to the calling thread's JVM environments and to what it has read of
@@ -68,16 +69,17 @@ void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiE
 const struct java_method *method_set_get(struct method_set *set, jmethodID id,
                                          const void *vm_method);
 
-/* The code at `address` mentions these methods: they live as long as it does. Empties the set. */
-void method_set_hold(struct method_set *set, uint64_t address);
+/*
+ * Some code mentions these methods, and what is returned here keeps them for as long as it lives:
+ * for its occupant (writer/occupant.h). Empties the set. NULL: there are none, or no memory; they
+ * are still in the set then.
+ */
+struct kept *method_set_hold(struct method_set *set);
 
 /* Empties the set without more. */
 void method_set_empty(struct method_set *set);
 
 /* Frees what the set itself holds; it must be empty. */
 void method_set_destroy(struct method_set *set);
-
-/* The code at `address` is no more, and with it the right to know its methods. */
-void method_cache_release(struct method_cache *cache, uint64_t address);
 
 #endif

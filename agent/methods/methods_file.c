@@ -11,7 +11,7 @@
 #include "agent/methods/source_map.h"
 #include "format/methods.h"
 #include "writer/buffer.h"
-#include "writer/lock_held.h"
+#include "writer/invariant.h"
 #include "writer/message.h"
 #include "writer/stamp.h"
 
@@ -201,7 +201,7 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     struct iovec piece = {record->bytes, record->size};
     int error = atomic_load(&table->closed)
                     ? -EPIPE
-                    : record_log_append(table->log, RECORD_LOG_TABLE, 0, 0, &piece, 1, 0);
+                    : record_log_append(table->log, RECORD_LOG_TABLE, NULL, &piece, 1, 0);
     if (!error) {
         remember_all(builder);
     } else if (error != -ENOBUFS) {

@@ -220,23 +220,13 @@ void session_leave(void)
     atomic_fetch_sub(&inside, 1);
 }
 
-bool session_knows(struct session *session, const struct code *code)
-{
-    return occupancy_knows(session->sinks.occupancy, code);
-}
-
-void session_load(struct session *session, const struct code *code)
+void session_load(struct session *session, const struct code *code, struct timeline_spot *spot)
 {
     struct occupancy *occupancy = session->sinks.occupancy;
-    if (occupancy_load(occupancy, code) != 0 && occupancy_is_dead(occupancy) &&
+    if (occupancy_load(occupancy, code, spot) != 0 && occupancy_is_dead(occupancy) &&
         !atomic_exchange(&session->failed, true)) {
         (void)errands_want(ERRAND_END); /* else who stops it, or the JVM's end, does */
     }
-}
-
-bool session_unload(struct session *session, uint64_t address, int32_t in_use)
-{
-    return occupancy_unload(session->sinks.occupancy, address, in_use);
 }
 
 struct scratch *session_take_scratch(struct session *session)

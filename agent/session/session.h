@@ -106,14 +106,9 @@ void session_end_soon(void);
 struct session *session_enter(void);
 void session_leave(void);
 
-/* Whether the sinks know this very code already (occupancy.h). */
-bool session_knows(struct session *session, const struct code *code);
-
-/* Sends an event to every sink; where that was the last one that worked, the session has failed. */
-void session_load(struct session *session, const struct code *code);
-
-/* See occupancy_unload. */
-bool session_unload(struct session *session, uint64_t address, int32_t in_use);
+/* Reports code to every sink, see occupancy_load; where the last one that worked fails, the session
+ * has failed. */
+void session_load(struct session *session, const struct code *code, struct timeline_spot *spot);
 
 /* Scratch memory, to be given back; NULL: no memory. */
 struct scratch *session_take_scratch(struct session *session);
