@@ -1,6 +1,8 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/confined/confined.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +24,36 @@ static void usage(FILE *out)
           out);
 }
 
+struct call {
+    const struct verb *verb;
+    int argc;
+    char **argv;
+};
+
+static int call(void *context)
+{
+    const struct call *call = context;
+    return call->verb->run(call->argc, call->argv);
+}
+
+/* A dump may be another's: root looks at it, too. */
+static int run_confined(struct call *it)
+{
+    struct rights *rights = rights_new();
+    if (!rights) {
+        error_message("failed to start %s: %s", it->verb->name, strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    rights_of_words(rights, it->argv + 1);
+    int status = confined_run(&(struct confined_options){.rights = rights,
+                                                         .what = "it",
+                                                         .cpu_seconds = CONFINED_SECONDS,
+                                                         .work = call,
+                                                         .context = it});
+    rights_free(rights);
+    return status;
+}
+
 static int run(const struct verb *verb, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0 && !verb->has_verbs; i++) {
@@ -30,7 +62,8 @@ static int run(const struct verb *verb, int argc, char **argv)
             return finish_output();
         }
     }
-    return verb->run(argc, argv);
+    struct call it = {verb, argc, argv};
+    return verb->confined ? run_confined(&it) : call(&it);
 }
 
 /*

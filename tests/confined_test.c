@@ -331,6 +331,53 @@ static void test_swapped_directory(void **state)
     assert_int_equal(unlink(path_in(out, "result")), 0); /* where it was to be */
 }
 
+/* A directory that is held is what its path means, whatever somebody has put there. */
+static int use_held(void *context)
+{
+    struct output_file *file;
+    (void)context;
+    attempt(read_file(path_in(given, "text"), told->text, sizeof told->text));
+    attempt(open(path_in(given, "secret"), O_RDONLY | O_CLOEXEC));
+    int err = output_file_open(path_in(given, "result"), &file);
+    if (!err) {
+        output_file_put(file, "made", 4);
+        err = output_file_finish(file);
+    }
+    attempt(err);
+    return STATUS_DONE;
+}
+
+static void test_held(void **state)
+{
+    char word[80];
+    (void)state;
+    need_confinement();
+    struct rights *rights = rights_new();
+    assert_non_null(rights);
+    int held = open(given, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    snprintf(word, sizeof word, "%d:%s", held, given);
+    assert_true(held >= 0 && rights_hold_word(rights, word));
+    assert_false(rights_hold_word(rights, given) || rights_hold_word(rights, "3:relative"));
+    assert_int_equal(rename(given, path_in(directory, "away")), 0);
+    assert_int_equal(symlink(outside, given), 0);
+    rights_read(rights, given);
+    rights_write(rights, path_in(given, "result"));
+    memset(told, 0, sizeof *told);
+    assert_int_equal(
+        confined_run(&(struct confined_options){.rights = rights, .what = "it", .work = use_held}),
+        STATUS_DONE);
+    rights_free(rights);
+    close(held);
+    assert_string_equal(told->text, "given");
+    assert_int_equal(told->results[0], 0);
+    assert_int_equal(told->results[1], -ENOENT);
+    assert_int_equal(told->results[2], 0);
+    assert_false(exists(path_in(outside, "result")));
+    assert_int_equal(unlink(given), 0);
+    assert_int_equal(rename(path_in(directory, "away"), given), 0);
+    assert_int_equal(unlink(path_in(given, "result")), 0);
+}
+
 /* ---- An overflow ---- */
 
 static int nothing(const char *text)
@@ -450,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_state),
         cmocka_unit_test(test_work),
         cmocka_unit_test(test_swapped_directory),
+        cmocka_unit_test(test_held),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_signals),

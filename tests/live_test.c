@@ -402,6 +402,7 @@ static void images_are_found_by_build_id(void **state)
     glob_t found = {0};
     struct stat status;
     struct stat its;
+    int directory = open(profile, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     int to = open(image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(fstat(from, &status), 0);
@@ -411,20 +412,21 @@ static void images_are_found_by_build_id(void **state)
     close(to);
     assert_int_equal(mkdir(scratch_path(state, "elsewhere"), 0700), 0);
     assert_int_equal(symlink("elsewhere", scratch_path(state, "buildid")), 0);
-    image_cache_add(profile);
+    image_cache_add(directory, profile);
     assert_int_equal(glob(scratch_path(state, "elsewhere/*"), GLOB_PERIOD, NULL, &found), 0);
     assert_int_equal(found.gl_pathc, 2); /* . and .. */
     globfree(&found);
 
     assert_int_equal(unlink(scratch_path(state, "buildid")), 0);
-    image_cache_add(profile);
-    image_cache_add(profile); /* once more does nothing */
+    image_cache_add(directory, profile);
+    image_cache_add(directory, profile); /* once more does nothing */
     const char *pattern = scratch_path(state, "buildid/.build-id/[0-9a-f][0-9a-f]/*/elf");
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
     assert_int_equal(found.gl_pathc, 1);
     assert_int_equal(stat(found.gl_pathv[0], &its), 0);
     assert_int_equal(its.st_ino, status.st_ino);
     globfree(&found);
+    close(directory);
 }
 
 #define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)

@@ -21,6 +21,8 @@ struct verb {
     const char *usage; /* the arguments, in one line */
     const char *help;  /* what it does and each option, ending in a newline */
     bool has_verbs;    /* it has verbs of its own, which answer --help */
+    bool confined;     /* main has it run without rights: it reads the files that its words name,
+                        * and writes the one behind -o */
 };
 
 extern const struct verb verb_dump;

@@ -249,6 +249,11 @@ static int compare_confined(struct diff *diff)
         error_message("failed to compare the runs: %s", strerror(ENOMEM));
         return status;
     }
+    status = export_input_hold(&diff->input, rights);
+    if (status) {
+        rights_free(rights);
+        return status;
+    }
     for (uint32_t side = 0; side < SIDES; side++) {
         for (uint32_t i = 0; i < diff->counts[side]; i++) {
             rights_read(rights, diff->paths[side][i]);

@@ -126,6 +126,13 @@ static int name_it(const struct requests *requests, int directory, uint64_t path
                    ? name_own(requests, named, text + strlen(own) + 3)
                    : -EACCES;
     }
+    const char *rest;
+    int held = named->path[0] == '/' ? rights_held(requests->rights, named->path, &rest) : -1;
+    if (held >= 0) {
+        named->at = held;
+        memmove(named->path, rest, strlen(rest) + 1);
+        return 0;
+    }
     if (named->path[0] != '/' && directory != AT_FDCWD) {
         named->held = named->at = take(requests, directory);
         return named->held < 0 ? named->held : 0;
@@ -169,7 +176,7 @@ static int open_to_read(const struct requests *requests, const struct named *nam
                          : openat(named->at, named->path, (int)how.flags);
     int err = handle < 0 || fstat(handle, &status) != 0 ? -errno : 0;
     if (!err && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
-        err = S_ISLNK(status.st_mode) ? -ELOOP : -EACCES;
+        err = S_ISLNK(status.st_mode) ? -ELOOP : -EOPNOTSUPP; /* a pipe, say */
     }
     if (!err) {
         char name[32];

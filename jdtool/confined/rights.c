@@ -29,10 +29,16 @@ struct writable {
     size_t stem; /* that many bytes of the name begin those of its images; 0: it has none */
 };
 
+struct held {
+    char *path;
+    int directory;
+};
+
 struct rights {
     struct readable *readables;
     struct writable *writables;
-    uint32_t readable_count, readable_room, writable_count, writable_room;
+    struct held *helds;
+    uint32_t readable_count, readable_room, writable_count, writable_room, held_count, held_room;
 };
 
 struct rights *rights_new(void)
@@ -58,11 +64,60 @@ void rights_free(struct rights *rights)
     for (uint32_t i = 0; rights && i < rights->writable_count; i++) {
         free_writable(&rights->writables[i]);
     }
+    for (uint32_t i = 0; rights && i < rights->held_count; i++) {
+        free(rights->helds[i].path);
+    }
     if (rights) {
+        free(rights->helds);
         free(rights->readables);
         free(rights->writables);
     }
     free(rights);
+}
+
+/* ---- What is held ---- */
+
+void rights_hold(struct rights *rights, const char *path, int directory)
+{
+    struct held held = {strdup(path), directory};
+    if (held.path && array_reserve(&rights->helds, rights->held_count, &rights->held_room,
+                                   sizeof *rights->helds) == 0) {
+        rights->helds[rights->held_count++] = held;
+    } else {
+        free(held.path);
+    }
+}
+
+bool rights_hold_word(struct rights *rights, const char *word)
+{
+    char *path;
+    long directory = strtol(word, &path, 10);
+    if (path == word || directory < 0 || directory > INT_MAX || path[0] != ':' || path[1] != '/') {
+        return false;
+    }
+    rights_hold(rights, path + 1, (int)directory);
+    return true;
+}
+
+int rights_held(const struct rights *rights, const char *path, const char **rest)
+{
+    for (uint32_t i = 0; i < rights->held_count; i++) {
+        const struct held *held = &rights->helds[i];
+        size_t size = strlen(held->path);
+        if (strncmp(path, held->path, size) == 0 && (path[size] == '/' || path[size] == '\0')) {
+            path += size + strspn(path + size, "/");
+            *rest = *path ? path : ".";
+            return held->directory;
+        }
+    }
+    return -1;
+}
+
+static int open_named(const struct rights *rights, const char *path, int flags)
+{
+    const char *rest;
+    int directory = rights_held(rights, path, &rest);
+    return directory >= 0 ? openat(directory, rest, flags) : open(path, flags);
 }
 
 /* ---- Giving ---- */
@@ -91,11 +146,11 @@ void rights_read(struct rights *rights, const char *path)
     if (!path || strcmp(path, "-") == 0) {
         return;
     }
-    int fd = open(*path ? path : ".", O_PATH | O_CLOEXEC);
+    int fd = open_named(rights, *path ? path : ".", O_PATH | O_CLOEXEC);
     const char *later = fd >= 0 ? "" : strrchr(path, '/');
     if (fd < 0 && later) {
         char *directory = directory_of(path);
-        fd = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        fd = directory ? open_named(rights, directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
         free(directory);
     }
     bool is = fd >= 0 && fstat(fd, &readable.status) == 0 && name_of(fd, name);
@@ -147,7 +202,7 @@ static void write_into(struct rights *rights, const char *path, bool images)
         writable.stem = ends ? size - strlen(ending) : size;
     }
     if (writable.given) {
-        writable.directory = open(writable.given, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        writable.directory = open_named(rights, writable.given, O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
     bool is = size > 0 && writable.directory >= 0 && name_of(writable.directory, absolute) &&
               fstat(writable.directory, &writable.status) == 0 &&
@@ -169,6 +224,24 @@ void rights_write(struct rights *rights, const char *path)
 void rights_write_images(struct rights *rights, const char *path)
 {
     write_into(rights, path, true);
+}
+
+void rights_of_words(struct rights *rights, char *const *words)
+{
+    for (; *words; words++) {
+        const char *word = *words;
+        const char *value = strchr(word, '=');
+        if (strncmp(word, "-o", 2) == 0 || strncmp(word, "--o", 3) == 0) {
+            bool is_whole = word[1] == '-' ? !value : !word[2];
+            words += is_whole && words[1];
+            rights_write(rights, is_whole                  ? *words
+                                 : value && word[1] == '-' ? value + 1
+                                                           : word + 2);
+        } else {
+            rights_read(rights, word);
+            rights_read_list(rights, *word == '-' && value ? value + 1 : word);
+        }
+    }
 }
 
 /* ---- Judging ---- */

@@ -16,6 +16,16 @@ struct rights;
 struct rights *rights_new(void);
 void rights_free(struct rights *rights);
 
+/* An open directory (borrowed) is what this absolute path means from now on, here and to the
+ * process, whatever stands at the path by then. */
+void rights_hold(struct rights *rights, const char *path, int directory);
+
+/* The same said by a command line, "FD:PATH". False: it says something else. */
+bool rights_hold_word(struct rights *rights, const char *word);
+
+/* The directory so held that the path leads into, and in *rest how it goes on; -1: none. */
+int rights_held(const struct rights *rights, const char *path, const char **rest);
+
 /* A file, or a directory with what is below it, may be read. So may a file that is not there
  * yet. NULL and "-" add nothing, here and below. */
 void rights_read(struct rights *rights, const char *path);
@@ -33,6 +43,9 @@ void rights_write(struct rights *rights, const char *path);
 
 /* perf.data: and the images beside it, whose names begin as its own does without its ending. */
 void rights_write_images(struct rights *rights, const char *path);
+
+/* All that the words of a command line name may be read, and the one behind -o be written. */
+void rights_of_words(struct rights *rights, char *const *words);
 
 /* Whether this file, which is open for reading, or this directory may be read. */
 bool rights_may_read(const struct rights *rights, int fd, const struct stat *status);

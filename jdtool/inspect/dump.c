@@ -385,6 +385,7 @@ static int run(int argc, char **argv)
 const struct verb verb_dump = {
     .name = "dump",
     .run = run,
+    .confined = true,
     .usage = "[--brief] [--code] [--name TEXT] FILE",
     .help =
         "Lists the records of a jitdump: for each its offset in the file, kind, time stamp and "

@@ -84,6 +84,7 @@ static int run(int argc, char **argv)
 const struct verb verb_map = {
     .name = "map",
     .run = run,
+    .confined = true,
     .usage = "[--at NS] FILE",
     .help = "Prints the perf map (START SIZE NAME, hexadecimal) of what a jitdump had in memory at "
             "one\n"

@@ -321,6 +321,7 @@ static int run(int argc, char **argv)
 const struct verb verb_stat = {
     .name = "stat",
     .run = run,
+    .confined = true,
     .usage = "[--json] FILE",
     .help =
         "Counts what a jitdump holds: records and bytes of each kind, code, rows of line tables,\n"

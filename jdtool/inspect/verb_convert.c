@@ -138,6 +138,7 @@ static int run(int argc, char **argv)
 const struct verb verb_convert = {
     .name = "convert",
     .run = run,
+    .confined = true,
     .usage = "[--lines on|tree] [--samply --source-path PATH] FILE -o OUT",
     .help =
         "Makes a standard jitdump from one that the agent wrote with lines=tree: writes out the\n"

@@ -115,6 +115,7 @@ static int run(int argc, char **argv)
 const struct verb verb_repair = {
     .name = "repair",
     .run = run,
+    .confined = true,
     .usage = "FILE -o OUT",
     .help =
         "Makes a sound jitdump of a torn or broken one, or of one that two processes wrote into:\n"

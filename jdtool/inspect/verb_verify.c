@@ -72,6 +72,7 @@ static int run(int argc, char **argv)
 const struct verb verb_verify = {
     .name = "verify",
     .run = run,
+    .confined = true,
     .usage = "FILE...",
     .help =
         "Checks jitdumps against the rules of the specification, of its readers and of the "

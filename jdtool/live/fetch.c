@@ -55,14 +55,14 @@ int fetch_find(struct fetch *fetch, const struct target *target, const char *dum
     return 0;
 }
 
-static int copy(int from, const char *path)
+static int copy(int from, const char *path, const char *name)
 {
     char temporary[PATH_MAX + 96];
     snprintf(temporary, sizeof temporary, "%s.part", path);
     int to = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     int err = to < 0 ? -errno : copy_file_data(from, to, FETCH_DATA_MAX);
     if (err == -EFBIG) {
-        info_message("%s is cut after %llu GB, which is all that is taken of a file", path,
+        info_message("%s is cut after %llu GB, which is all that is taken of a file", name,
                      FETCH_DATA_MAX >> 30);
         err = 0;
     }
@@ -113,17 +113,17 @@ int fetch_copy(struct fetch *fetch, const char *profile, bool detach)
     int err = place_for(fetch, profile, place);
     if (!err) {
         snprintf(path, sizeof path, "%s/%s", place, fetch->name);
-        err = copy(fetch->dump, path);
+        err = copy(fetch->dump, path, fetch->name);
     }
     for (int i = 0; i < FETCH_BESIDE && !err; i++) {
         if (fetch->beside[i] >= 0) {
             beside(fetch, suffixes[i], name);
             snprintf(path, sizeof path, "%s/%s", place, name);
-            err = copy(fetch->beside[i], path);
+            err = copy(fetch->beside[i], path, name);
         }
     }
     if (err) {
-        error_message("failed to copy %s into %s: %s", fetch->name, profile, strerror(-err));
+        error_message("failed to copy %s into the profile: %s", fetch->name, strerror(-err));
     }
     return err;
 }

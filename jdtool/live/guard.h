@@ -18,12 +18,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+struct guarded_directory {
+    char name[NAME_MAX + 1]; /* "": none */
+    dev_t device;
+    ino_t inode;
+};
+
 /* How a profile that was begun is undone (profile_dir.h). */
 struct guarded_profile {
     atomic_bool unsettled;
-    char path[PATH_MAX];
-    char earlier[PATH_MAX];
-    char older[PATH_MAX];
+    int parent; /* what they all lie in: open in both under this number */
+    struct guarded_directory itself, earlier, older;
     bool made;   /* the directory itself is ours */
     bool inside; /* what is in it is */
 };

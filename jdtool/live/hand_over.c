@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A profile is some four deep. */
@@ -55,7 +56,7 @@ static int give_contents(int directory, uid_t uid, gid_t gid, int depth)
     return err;
 }
 
-int hand_over(const char *path, const struct stat *made)
+int hand_over(int directory, const char *path)
 {
     uid_t uid;
     gid_t gid;
@@ -63,18 +64,13 @@ int hand_over(const char *path, const struct stat *made)
     if (!output_caller(&uid, &gid)) {
         return 0;
     }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
-    if (!err && (status.st_dev != made->st_dev || status.st_ino != made->st_ino ||
-                 status.st_uid != 0 || (status.st_mode & 077))) {
-        err = -ESTALE;
+    int err = fstat(directory, &status) != 0 ? -errno : 0;
+    if (!err && (status.st_uid != 0 || (status.st_mode & 077))) {
+        err = -EPERM;
     }
-    int inner = err ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int inner = err ? -1 : openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     err = err ? err : inner < 0 ? -errno : give_contents(inner, uid, gid, DEPTH_MAX);
-    err = err ? err : fchown(fd, uid, gid) != 0 ? -errno : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    err = err ? err : fchown(directory, uid, gid) != 0 ? -errno : 0;
     if (err) {
         error_message("failed to give %s to user %u, who called sudo: %s", path, (unsigned)uid,
                       strerror(-err));

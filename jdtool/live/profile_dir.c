@@ -17,12 +17,18 @@
 
 static const char first_line[] = "jdperf-profile=1\n";
 
-static bool is_profile(const char *path)
+/* Behind a name stand ".old" and ".PID". */
+enum { NAME_ROOM = 24 };
+
+static int open_directory(int parent, const char *name)
 {
-    char name[PATH_MAX + 16];
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool is_profile(int directory)
+{
     char line[sizeof first_line] = "";
-    snprintf(name, sizeof name, "%s/profile", path);
-    int fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(directory, "profile", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool is = fd >= 0 && read(fd, line, sizeof line - 1) == (ssize_t)sizeof line - 1 &&
               strcmp(line, first_line) == 0;
     if (fd >= 0) {
@@ -31,9 +37,10 @@ static bool is_profile(const char *path)
     return is;
 }
 
-static bool is_empty(const char *path)
+static bool is_empty(int directory)
 {
-    DIR *entries = opendir(path);
+    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *entry;
     int count = 0;
     while (entries && (entry = readdir(entries))) {
@@ -41,6 +48,8 @@ static bool is_empty(const char *path)
     }
     if (entries) {
         closedir(entries);
+    } else if (fd >= 0) {
+        close(fd);
     }
     return entries && count == 0;
 }
@@ -51,11 +60,82 @@ static const char *our_name(void)
     return user ? user->pw_name : "us";
 }
 
-/* Sets the absolute path of `given`, whose parent has to be there. Splits it where wanted. */
-static int resolve(struct profile_dir *profile, const char *given)
+/* ---- Where it is to be ---- */
+
+/* "a/b/c": opens a/b; the name is c. */
+static int split(struct profile_dir *profile, char *path, const char *given)
+{
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (strlen(name) + NAME_ROOM > NAME_MAX) {
+        error_message("the name of the output directory is too long");
+        return STATUS_USAGE;
+    }
+    memcpy(profile->name, name, strlen(name) + 1);
+    if (slash) {
+        *slash = '\0';
+    }
+    const char *parent = !slash ? "." : *path ? path : "/";
+    profile->parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (profile->parent < 0) {
+        error_message("failed to create %s: directory %s does not exist", given, parent);
+        return STATUS_FAILED;
+    }
+    return STATUS_DONE;
+}
+
+/* As the kernel calls it. */
+static int name_it(struct profile_dir *profile, const char *given)
+{
+    char link[32];
+    char parent[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", profile->parent);
+    ssize_t size = readlink(link, parent, sizeof parent - 1);
+    parent[size > 0 ? size : 0] = '\0';
+    int n = snprintf(profile->path, sizeof profile->path, "%s/%s",
+                     strcmp(parent, "/") == 0 ? "" : parent, profile->name);
+    if (size <= 0 || n >= PATH_MAX - 64) {
+        error_message("failed to find %s: %s", given, strerror(size <= 0 ? errno : ENAMETOOLONG));
+        return STATUS_FAILED;
+    }
+    return STATUS_DONE;
+}
+
+/* Opens what is there, unless nothing is; what is ours to use: empty, or a profile. */
+static int look_at_it(struct profile_dir *profile)
+{
+    struct stat status;
+    int directory = profile->directory = open_directory(profile->parent, profile->name);
+    if (directory < 0 && errno == ENOENT) {
+        return STATUS_DONE;
+    }
+    bool is = directory >= 0 && is_profile(directory);
+    if (directory < 0 || (!is && !is_empty(directory))) {
+        error_message("%s exists and is not a profile of jdperf; use another -o DIR",
+                      profile->path);
+        return STATUS_FAILED;
+    }
+    /* Whoever it belongs to could put links into it, through which we would write elsewhere. */
+    if (!is && (fstat(directory, &status) != 0 || status.st_uid != geteuid())) {
+        error_message("%s is another user's directory: it is left alone; use another -o DIR",
+                      profile->path);
+        return STATUS_FAILED;
+    }
+    return STATUS_DONE;
+}
+
+/* Commas part the agent's options, '=' HotSpot's -agentpath. */
+static bool agent_takes(const char *path)
+{
+    return !strpbrk(path, ",\"'\n");
+}
+
+int profile_choose(struct profile_dir *profile, const char *given)
 {
     char path[PATH_MAX];
+    char resolved[PATH_MAX];
     size_t length = strlen(given);
+    *profile = NO_PROFILE_DIR;
     while (length > 0 && given[length - 1] == '/') {
         length--;
     }
@@ -66,149 +146,161 @@ static int resolve(struct profile_dir *profile, const char *given)
     }
     memcpy(path, given, length);
     path[length] = '\0';
-    struct stat status;
-    bool exists = lstat(path, &status) == 0;
-    if (exists && (!S_ISDIR(status.st_mode) || (!is_profile(path) && !is_empty(path)))) {
-        error_message("%s exists and is not a profile of jdperf; use another -o DIR", path);
-        return STATUS_FAILED;
-    }
-    /* Whoever it belongs to could put links into it, through which we would write elsewhere. */
-    if (exists && status.st_uid != geteuid() && !is_profile(path)) {
-        error_message("%s is another user's directory: it is left alone; use another -o DIR", path);
-        return STATUS_FAILED;
-    }
-    char resolved[PATH_MAX];
-    if (exists) {
-        if (!realpath(path, profile->path)) {
-            error_message("failed to find %s: %s", path, strerror(errno));
-            return STATUS_FAILED;
-        }
-        return 0;
-    }
-    char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    if (slash) {
-        *slash = '\0';
-    }
-    const char *parent = !slash ? "." : *path ? path : "/";
-    if (!realpath(parent, resolved)) {
-        error_message("failed to create %.*s: directory %s does not exist", (int)length, given,
-                      parent);
+    bool has_no_name = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+    if (has_no_name && (!realpath(path, resolved) || !resolved[1])) {
+        error_message("failed to find %s: %s", path, strerror(resolved[1] ? errno : EISDIR));
         return STATUS_FAILED;
     }
-    int n = snprintf(profile->path, sizeof profile->path, "%s/%s",
-                     strcmp(resolved, "/") == 0 ? "" : resolved, name);
-    return n > 0 && n < PATH_MAX - 64 ? 0 : STATUS_FAILED;
+    int status = split(profile, has_no_name ? resolved : path, given);
+    status = status ? status : name_it(profile, given);
+    status = status ? status : look_at_it(profile);
+    if (!status && !agent_takes(profile->path)) {
+        error_message("the agent cannot be given a directory with a comma or a quote in its path: "
+                      "%s",
+                      profile->path);
+        status = STATUS_USAGE;
+    }
+    return status;
+}
+
+void profile_dir_close(struct profile_dir *profile)
+{
+    if (profile->directory >= 0) {
+        close(profile->directory);
+    }
+    if (profile->parent >= 0) {
+        close(profile->parent);
+    }
+    profile->directory = profile->parent = -1;
+}
+
+/* ---- Making it ---- */
+
+static void identify(struct guarded_directory *one, const struct stat *status)
+{
+    one->device = status->st_dev;
+    one->inode = status->st_ino;
+}
+
+/* Said before it is done, so that it is undone in any case. */
+static int move(int parent, const char *from, const char *to, struct guarded_directory *moved)
+{
+    struct stat status;
+    snprintf(moved->name, sizeof moved->name, "%s", to);
+    if (renameat(parent, from, parent, to) != 0) {
+        error_message("failed to rename %s to %s: %s", from, to, strerror(errno));
+        moved->name[0] = '\0';
+        return STATUS_FAILED;
+    }
+    if (fstatat(parent, to, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        identify(moved, &status);
+    }
+    return STATUS_DONE;
 }
 
 /* Renames an earlier profile out of the way, and one before that. */
 static int put_aside(struct profile_dir *profile)
 {
     struct guarded_profile *guarded = profile->guarded;
-    char earlier[PATH_MAX];
-    struct stat status;
-    snprintf(earlier, sizeof earlier, "%.*s.old", PATH_MAX - 8, profile->path);
-    if (lstat(earlier, &status) == 0) {
-        if (!S_ISDIR(status.st_mode) || !is_profile(earlier)) {
-            error_message("failed to move the earlier profile: %s exists and is not a profile; "
+    int parent = profile->parent;
+    char earlier[NAME_MAX + 1];
+    char older[NAME_MAX + 1];
+    int status = STATUS_DONE;
+    snprintf(earlier, sizeof earlier, "%.*s.old", NAME_MAX - NAME_ROOM, profile->name);
+    snprintf(older, sizeof older, "%.*s.%d", NAME_MAX - 12, earlier, (int)getpid());
+    int fd = open_directory(parent, earlier);
+    if (fd >= 0 || errno != ENOENT) {
+        bool is = fd >= 0 && is_profile(fd);
+        if (!is) {
+            error_message("failed to move the earlier profile: %s.old exists and is not a profile; "
                           "remove it or use another -o DIR",
-                          earlier);
-            return STATUS_FAILED;
+                          profile->path);
         }
-        snprintf(guarded->older, sizeof guarded->older, "%.*s.%d", PATH_MAX - 16, earlier,
-                 (int)getpid());
-        if (rename(earlier, guarded->older) != 0) {
-            error_message("failed to rename %s: %s", earlier, strerror(errno));
-            guarded->older[0] = '\0';
-            return STATUS_FAILED;
-        }
-    }
-    if (rename(profile->path, earlier) != 0) {
-        error_message("failed to rename %s to %s: %s", profile->path, earlier, strerror(errno));
-        return STATUS_FAILED;
-    }
-    memcpy(guarded->earlier, earlier, sizeof earlier);
-    return 0;
-}
-
-/* By its descriptor: ours, and empty still when nobody else may write into it any more. */
-static int take_over(const char *path)
-{
-    struct stat status;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
-    if (!err && status.st_uid != geteuid()) {
-        err = -EPERM;
-    }
-    if (!err && fchmod(fd, 0700) != 0) {
-        err = -errno;
+        status = is ? move(parent, earlier, older, &guarded->older) : STATUS_FAILED;
     }
     if (fd >= 0) {
         close(fd);
     }
-    return err ? err : is_empty(path) ? 0 : -ENOTEMPTY;
+    status = status ? status : move(parent, profile->name, earlier, &guarded->earlier);
+    close(profile->directory);
+    profile->directory = -1;
+    return status;
+}
+
+/* Ours, and empty still when nobody else may write into it any more. */
+static int take_over(const struct profile_dir *profile)
+{
+    struct stat status;
+    int err = fchmod(profile->directory, 0700) != 0 || fstat(profile->directory, &status) != 0
+                  ? -errno
+                  : 0;
+    if (!err && status.st_uid != geteuid()) {
+        err = -EPERM;
+    }
+    return err ? err : is_empty(profile->directory) ? 0 : -ENOTEMPTY;
+}
+
+static int make_new(struct profile_dir *profile)
+{
+    if (mkdirat(profile->parent, profile->name, 0700) != 0) {
+        int err = errno;
+        error_message("failed to make %s: its directory is not writable for %s (%s); use -o with a "
+                      "directory that is",
+                      profile->path, our_name(), strerror(err));
+        return STATUS_FAILED;
+    }
+    profile->guarded->made = true;
+    profile->directory = open_directory(profile->parent, profile->name);
+    int err = profile->directory < 0 ? -errno : take_over(profile);
+    if (err) {
+        error_message("failed to open %s, which somebody has replaced: %s", profile->path,
+                      strerror(-err));
+    }
+    return err ? STATUS_FAILED : STATUS_DONE;
 }
 
 static int make(struct profile_dir *profile, const char *given)
 {
     struct guarded_profile *guarded = profile->guarded;
     struct stat status;
-    if (lstat(profile->path, &status) == 0) {
-        int err = take_over(profile->path);
+    int result = STATUS_DONE;
+    snprintf(guarded->itself.name, sizeof guarded->itself.name, "%s", profile->name);
+    if (profile->directory < 0) {
+        result = make_new(profile);
+    } else {
+        int err = take_over(profile);
         if (err) {
             error_message("failed to take over the empty directory %s: %s", given, strerror(-err));
             return STATUS_FAILED;
         }
         guarded->inside = true;
-        return 0;
     }
-    if (mkdir(profile->path, 0700) != 0) {
-        int err = errno;
-        error_message("failed to make %s: its directory is not writable for %s (%s); use -o with a "
-                      "directory that is",
-                      given, our_name(), strerror(err));
-        return STATUS_FAILED;
+    if (!result && fstat(profile->directory, &status) == 0) {
+        identify(&guarded->itself, &status);
     }
-    guarded->made = true;
-    return 0;
-}
-
-/* Commas part the agent's options, '=' HotSpot's -agentpath. */
-static bool agent_takes(const char *path)
-{
-    return !strpbrk(path, ",\"'\n");
+    return result;
 }
 
 int profile_create(struct profile_dir *profile, struct guarded_profile *guarded, const char *given)
 {
+    static const struct guarded_directory none;
     profile->guarded = guarded;
-    int status = resolve(profile, given);
-    if (status) {
-        return status;
-    }
-    if (!agent_takes(profile->path)) {
-        error_message("the agent cannot be given a directory with a comma or a quote in its path: "
-                      "%s",
-                      profile->path);
-        return STATUS_USAGE;
-    }
     guarded->made = guarded->inside = false;
-    guarded->earlier[0] = guarded->older[0] = '\0';
-    memcpy(guarded->path, profile->path, sizeof guarded->path);
+    guarded->itself = guarded->earlier = guarded->older = none;
+    guarded->parent = profile->parent;
     atomic_store(&guarded->unsettled, true);
-    status = is_profile(profile->path) ? put_aside(profile) : 0;
-    if (!status) {
-        status = make(profile, given);
-    }
-    if (!status && lstat(profile->path, &profile->made) != 0) {
-        error_message("failed to find %s again: %s", given, strerror(errno));
-        status = STATUS_FAILED;
-    }
+    int status = profile->directory >= 0 && is_profile(profile->directory) ? put_aside(profile)
+                                                                           : STATUS_DONE;
+    status = status ? status : make(profile, given);
+    snprintf(profile->at, sizeof profile->at, "/proc/%d/fd/%d", (int)getpid(), profile->directory);
     char created[64];
     time_t now = time(NULL);
     struct tm local;
     strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &local));
-    if (!status && (profile_set(profile, NULL, NULL) || profile_set(profile, "created", created))) {
+    if (!status && (profile_set(profile->directory, NULL, NULL) ||
+                    profile_set(profile->directory, "created", created))) {
         error_message(
             "failed to write into %s: is the disk full? Use -o with a directory on another disk",
             given);
@@ -217,11 +309,10 @@ int profile_create(struct profile_dir *profile, struct guarded_profile *guarded,
     return status;
 }
 
-int profile_set(const struct profile_dir *profile, const char *key, const char *value)
+int profile_set(int directory, const char *key, const char *value)
 {
-    char name[PATH_MAX + 16];
-    snprintf(name, sizeof name, "%s/profile", profile->path);
-    int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd =
+        openat(directory, "profile", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     FILE *file = fd >= 0 ? fdopen(fd, "ae") : NULL;
     if (!file) {
         int err = -errno;
@@ -242,19 +333,39 @@ int profile_set(const struct profile_dir *profile, const char *key, const char *
     return fclose(file) != 0 && !err ? -errno : err;
 }
 
-static void remove_directory(const char *path)
+/* ---- Its end ---- */
+
+/* Closes the directory. */
+static void remove_contents(int directory)
 {
-    char parent[PATH_MAX];
-    snprintf(parent, sizeof parent, "%s", path);
-    char *slash = strrchr(parent, '/');
-    if (!slash) {
-        return;
+    DIR *entries = fdopendir(directory);
+    struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            (void)remove_tree(dirfd(entries), entry->d_name);
+        }
     }
-    *slash = '\0';
-    int place = open(slash == parent ? "/" : parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (place >= 0) {
-        (void)remove_tree(place, slash + 1);
-        close(place);
+    if (entries) {
+        closedir(entries);
+    } else {
+        close(directory);
+    }
+}
+
+/* What is in it, and where `whole` itself, if it is still the one that stands there. */
+static void remove_known(int parent, const struct guarded_directory *one, bool whole)
+{
+    struct stat status;
+    int fd = one->name[0] ? open_directory(parent, one->name) : -1;
+    bool is = fd >= 0 && fstat(fd, &status) == 0 && status.st_dev == one->device &&
+              status.st_ino == one->inode;
+    if (is) {
+        remove_contents(fd);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    if (whole && fd >= 0) { /* which takes nothing but an empty one */
+        (void)unlinkat(parent, one->name, AT_REMOVEDIR);
     }
 }
 
@@ -262,49 +373,31 @@ void profile_settle(struct profile_dir *profile)
 {
     struct guarded_profile *guarded = profile->guarded;
     atomic_store(&guarded->unsettled, false);
-    if (guarded->older[0]) {
-        remove_directory(guarded->older);
-    }
-    if (guarded->earlier[0]) {
-        info_message("the earlier profile is now %s", guarded->earlier);
-    }
-}
-
-/* Empties the directory that was there before us. */
-static void remove_contents(const char *path)
-{
-    int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = opendir(path);
-    struct dirent *entry;
-    while (directory >= 0 && entries && (entry = readdir(entries))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            (void)remove_tree(directory, entry->d_name);
-        }
-    }
-    if (entries) {
-        closedir(entries);
-    }
-    if (directory >= 0) {
-        close(directory);
+    remove_known(profile->parent, &guarded->older, true);
+    if (guarded->earlier.name[0]) {
+        info_message("the earlier profile is now %s.old", profile->path);
     }
 }
 
 void profile_undo(struct guarded_profile *guarded)
 {
+    char old[NAME_MAX + 1];
     if (!atomic_exchange(&guarded->unsettled, false)) {
         return;
     }
-    if (guarded->made) {
-        remove_directory(guarded->path);
-    } else if (guarded->inside) {
-        remove_contents(guarded->path);
+    if (guarded->made || guarded->inside) {
+        remove_known(guarded->parent, &guarded->itself, guarded->made);
     }
-    if (guarded->earlier[0]) {
-        (void)rename(guarded->earlier, guarded->path);
+    snprintf(old, sizeof old, "%s", guarded->earlier.name);
+    if (old[0]) {
+        char name[NAME_MAX + 1];
+        snprintf(name, sizeof name, "%.*s", (int)(strlen(old) - strlen(".old")), old);
+        (void)renameat(guarded->parent, old, guarded->parent, name);
     }
-    if (guarded->older[0]) {
-        char old[PATH_MAX];
-        snprintf(old, sizeof old, "%.*s.old", PATH_MAX - 8, guarded->path);
-        (void)rename(guarded->older, old);
+    if (guarded->older.name[0]) {
+        snprintf(old, sizeof old, "%.*s",
+                 (int)(strrchr(guarded->older.name, '.') - guarded->older.name),
+                 guarded->older.name);
+        (void)renameat(guarded->parent, guarded->older.name, guarded->parent, old);
     }
 }

@@ -3,6 +3,7 @@
 #include "jdtool/base/message.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +152,9 @@ static void add_sources(struct look *look)
 
 int look_run(struct look *look, const struct verb *verb)
 {
+    char held[PATH_MAX + 16];
+    snprintf(held, sizeof held, "%d:%s", look->profile.directory, look->profile.path);
+    look_add(look, "--held=%s", held);
     look_add(look, "--input=%s", look->profile.path);
     look_add(look, "--buildid-dir=%s/buildid", look->profile.path);
     add_sources(look);

@@ -41,6 +41,19 @@ static int add_dump(struct export_input *input, const char *path)
     return 0;
 }
 
+static int add_held(struct export_input *input, const char *word)
+{
+    const char **grown =
+        realloc((void *)input->helds, (input->held_count + (size_t)1) * sizeof(char *));
+    if (!grown) {
+        error_message("failed to use %s: %s", word, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    input->helds = grown;
+    input->helds[input->held_count++] = word;
+    return 0;
+}
+
 static int take_grouping(const struct verb *verb, struct sample_filter_options *filter,
                          const char *value)
 {
@@ -97,6 +110,8 @@ int export_input_option(const struct verb *verb, struct export_input *input, int
     case 'e':
         filter->event = value;
         return STATUS_DONE;
+    case 'D':
+        return add_held(input, value) ? STATUS_FAILED : STATUS_DONE;
     default:
         return STATUS_USAGE;
     }
@@ -214,6 +229,17 @@ int export_input_run(struct export_input *input, struct sample_sink *sink)
     return run(input, sink);
 }
 
+int export_input_hold(const struct export_input *input, struct rights *rights)
+{
+    for (uint32_t i = 0; i < input->held_count; i++) {
+        if (!rights_hold_word(rights, input->helds[i])) {
+            error_message("--held takes FD:PATH, not %s", input->helds[i]);
+            return STATUS_USAGE;
+        }
+    }
+    return STATUS_DONE;
+}
+
 int export_input_confined(const struct export_input *input, const char *out, const char *before,
                           bool lasting, int (*work)(void *), void *context)
 {
@@ -223,6 +249,11 @@ int export_input_confined(const struct export_input *input, const char *out, con
         error_message("failed to read %s: %s", input->input, strerror(ENOMEM));
         return STATUS_FAILED;
     }
+    int status = export_input_hold(input, rights);
+    if (status) {
+        rights_free(rights);
+        return status;
+    }
     rights_read(rights, input->input);
     rights_read(rights, before);
     rights_read_list(rights, input->source_path);
@@ -231,7 +262,7 @@ int export_input_confined(const struct export_input *input, const char *out, con
         rights_read(rights, input->dumps[i]);
     }
     rights_write(rights, out);
-    int status = confined_run(&(struct confined_options){
+    status = confined_run(&(struct confined_options){
         .rights = rights,
         .what = piped ? "the recording" : input->input,
         .cpu_seconds = piped || lasting ? 0 : CONFINED_SECONDS,
@@ -248,6 +279,7 @@ void export_input_free(struct export_input *input)
         free(input->dumps[i]);
     }
     free(input->dumps);
+    free((void *)input->helds);
     free(input->file);
     free(input->times);
 }

@@ -16,8 +16,9 @@ struct export_input {
     const char *build_id_dir;
     bool wants_code; /* bytes of the code: set by the verb */
     struct sample_filter_options filter;
-    char **dumps; /* named or found in the directory */
-    uint32_t dump_count;
+    char **dumps;       /* named or found in the directory */
+    const char **helds; /* "FD:PATH": directories of profiles that are open already */
+    uint32_t dump_count, held_count;
     char *file;  /* in the directory */
     char *times; /* in the directory: what JVMs had of the processors (processor_time.h) */
 };
@@ -39,7 +40,8 @@ struct export_input {
     {"pid", required_argument, NULL, 'p'}, \
     {"include", required_argument, NULL, 'I'}, \
     {"exclude", required_argument, NULL, 'X'}, \
-    {"event", required_argument, NULL, 'e'}
+    {"event", required_argument, NULL, 'e'}, \
+    {"held", required_argument, NULL, 'D'}
 /* clang-format on */
 
 #define EXPORT_INPUT_HELP                                                                          \
@@ -78,6 +80,9 @@ int export_input_run(struct export_input *input, struct sample_sink *sink);
  */
 int export_input_confined(const struct export_input *input, const char *out, const char *before,
                           bool lasting, int (*work)(void *), void *context);
+
+/* What of it is held, rights_hold; an exit status, after a message. */
+int export_input_hold(const struct export_input *input, struct rights *rights);
 
 void export_input_free(struct export_input *input);
 

@@ -175,6 +175,9 @@ static int run(const struct inject_options *options, struct source_path *source_
 void inject_rights(const struct inject_options *options, struct rights *rights)
 {
     const char *file;
+    if (options->held) {
+        (void)rights_hold_word(rights, options->held);
+    }
     rights_read(rights, options->input);
     rights_read(rights, options->processor_time);
     rights_read_list(rights, options->source_path);

@@ -54,6 +54,7 @@ static int parse(int argc, char **argv, struct inject_options *options)
         {"processor-time", required_argument, NULL, 'P'},
         {"save", required_argument, NULL, 'V'},
         {"export", required_argument, NULL, 'E'},
+        {"held", required_argument, NULL, 'D'},
         {"quiet", no_argument, NULL, 'q'},
         {0},
     };
@@ -109,6 +110,9 @@ static int parse(int argc, char **argv, struct inject_options *options)
                 return STATUS_USAGE;
             }
             options->exports[options->export_count++] = optarg;
+            break;
+        case 'D':
+            options->held = optarg;
             break;
         case 'q':
             options->quiet = true;

@@ -127,7 +127,7 @@ static bool add_later(void *context, pid_t pid, const char *name)
 static void find_begun(struct clocks *clocks)
 {
     struct dump_list dumps;
-    if (dump_list_read(&dumps, clocks->profile) == 0) {
+    if (dump_list_read(&dumps, clocks->profile, clocks->profile) == 0) {
         for (size_t i = 0; i < dumps.count; i++) {
             long pid = strtol(strrchr(dumps.paths[i], '/') + sizeof "/jit-" - 1, NULL, 10);
             if (pid > 0 && pid <= INT_MAX) {

@@ -131,6 +131,7 @@ static void add_all(const char *profile, DIR *entries, struct images *images, st
         snprintf(images->profile, sizeof images->profile, "%s", profile);
         list_images(entries, images, ours);
         uint32_t count = images->count;
+        rights_hold(rights, profile, dirfd(entries));
         rights_read(rights, profile);
         (void)confined_run(&(struct confined_options){.rights = rights,
                                                       .what = "the images",
@@ -150,14 +151,17 @@ static void add_all(const char *profile, DIR *entries, struct images *images, st
     }
 }
 
-void image_cache_add(const char *profile)
+void image_cache_add(int directory, const char *profile)
 {
     struct images *images = confined_shared(sizeof *images);
     struct image *ours = calloc(IMAGES_MAX, sizeof *ours);
-    DIR *entries = images && ours ? opendir(profile) : NULL;
+    int fd = images && ours ? openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
     if (entries) {
         add_all(profile, entries, images, ours);
         closedir(entries);
+    } else if (fd >= 0) {
+        close(fd);
     }
     free(ours);
     confined_unshare(images, sizeof *images);

@@ -11,7 +11,8 @@
 #ifndef JD_TOOL_RECORD_IMAGE_CACHE_H
 #define JD_TOOL_RECORD_IMAGE_CACHE_H
 
-/* Adds those that are not there. What fails is not told: all else about a profile works without. */
-void image_cache_add(const char *profile);
+/* Adds those that are not there, in the open directory of the profile that is called `profile`.
+ * What fails is not told: all else about a profile works without. */
+void image_cache_add(int directory, const char *profile);
 
 #endif

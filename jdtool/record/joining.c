@@ -77,7 +77,7 @@ int joining_start(struct joining *joining, const struct target *target, struct w
         error_message("the agent in process %d writes no dump", pid);
         return -ENOENT;
     }
-    err = fetch_find(&joining->fetch, target, dump, options->dir ? options->dir : "");
+    err = fetch_find(&joining->fetch, target, dump, options->at ? options->at : "");
     if (err) {
         error_message("failed to open the dump %s of process %d: %s", dump, pid, strerror(-err));
     }

@@ -19,6 +19,7 @@ struct joining {
 
 struct joining_options {
     const char *dir;           /* of the profile; NULL: none, the dump goes with the session */
+    const char *at;            /* by which we reach it */
     const char *agent_options; /* the user's; "": none */
     const char *more;          /* added where the user has not said else */
 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -80,42 +81,27 @@ void machine_free(struct machine *machine)
     *machine = (struct machine){0};
 }
 
-/* A profile's path may have characters that a pattern gives a meaning to. */
-static char *escaped(const char *path, const char *pattern)
+int dump_list_read(struct dump_list *list, const char *at, const char *profile)
 {
-    char *text = malloc(2 * strlen(path) + strlen(pattern) + 1);
-    char *to = text;
-    for (; text && *path; path++) {
-        if (strchr("\\*?[]", *path)) {
-            *to++ = '\\';
-        }
-        *to++ = *path;
-    }
-    if (text) {
-        memcpy(to, pattern, strlen(pattern) + 1);
-    }
-    return text;
-}
-
-int dump_list_read(struct dump_list *list, const char *profile)
-{
-    static const char *const patterns[] = {"/jit-*.dump", "/jvm-*/jit-*.dump"};
+    static const char *const patterns[] = {"jit-*.dump", "jvm-*/jit-*.dump"};
+    char pattern[96];
+    size_t length = strlen(at) + 1;
     glob_t found = {0};
     int err = 0;
     *list = (struct dump_list){0};
     for (size_t i = 0; !err && i < sizeof patterns / sizeof *patterns; i++) {
-        char *pattern = escaped(profile, patterns[i]);
-        err = pattern ? glob(pattern, i ? GLOB_APPEND : 0, NULL, &found) : GLOB_NOSPACE;
+        snprintf(pattern, sizeof pattern, "%s/%s", at, patterns[i]);
+        err = glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
         err = err == GLOB_NOMATCH ? 0 : err;
-        free(pattern);
     }
     if (!err && found.gl_pathc > 0) {
         list->paths = calloc(found.gl_pathc, sizeof *list->paths);
         err = list->paths ? 0 : GLOB_NOSPACE;
     }
     for (size_t i = 0; !err && i < found.gl_pathc; i++) {
-        list->paths[list->count] = strdup(found.gl_pathv[i]);
-        err = list->paths[list->count] ? 0 : GLOB_NOSPACE;
+        err = asprintf(&list->paths[list->count], "%s/%s", profile, found.gl_pathv[i] + length) < 0
+                  ? GLOB_NOSPACE
+                  : 0;
         list->count += !err;
     }
     globfree(&found);

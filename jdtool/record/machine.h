@@ -28,8 +28,9 @@ struct dump_list {
     size_t count;
 };
 
-/* 0 or a negative errno after a message; to be freed in any case. */
-int dump_list_read(struct dump_list *list, const char *profile);
+/* Of the profile that is reached by "/proc/PID/fd/N", and called `profile` in the paths. 0 or a
+ * negative errno after a message; to be freed in any case. */
+int dump_list_read(struct dump_list *list, const char *at, const char *profile);
 void dump_list_free(struct dump_list *list);
 
 #endif

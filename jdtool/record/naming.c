@@ -63,14 +63,23 @@ int naming_start(struct naming *naming, const struct naming_options *options)
 {
     struct words words = {0};
     const char *profile = options->profile;
-    char source[PATH_MAX + 8];
+    char held[PATH_MAX + 16];
     *naming = NO_NAMING;
     naming->profile = profile;
+    naming->directory = options->directory;
     naming->from_pipe = options->in >= 0;
-    snprintf(source, sizeof source, "%s/src", profile);
-    (void)mkdir(source, 0700);
+    (void)mkdirat(options->directory, "src", 0700);
+    snprintf(held, sizeof held, "%d:%s", options->directory, profile);
+    int *keep = calloc(options->keep_count + 1, sizeof *keep);
+    if (keep) {
+        keep[0] = options->directory;
+        for (size_t i = 0; i < options->keep_count; i++) {
+            keep[i + 1] = options->keep[i];
+        }
+    }
     add(&words, "/proc/self/exe", NULL);
     add(&words, "inject", NULL);
+    add(&words, "--held=%s", held);
     add(&words, "-i", NULL);
     add(&words, options->in >= 0 ? "-" : "%s/perf.data", profile);
     add(&words, "-o", NULL);
@@ -92,20 +101,21 @@ int naming_start(struct naming *naming, const struct naming_options *options)
         add(&words, "%s", options->more[i]);
     }
     naming->says = memfd_create("inject", MFD_CLOEXEC);
-    int err = words.failed ? -ENOMEM : naming->says < 0 ? -errno : 0;
+    int err = words.failed || !keep ? -ENOMEM : naming->says < 0 ? -errno : 0;
     if (!err) {
         struct child_options child_options = {
             .arguments = words.list,
             .in = options->in,
             .out = naming->says,
             .err = naming->says,
-            .keep = options->keep,
-            .keep_count = options->keep_count,
+            .keep = keep,
+            .keep_count = options->keep_count + 1,
             .own_group = true, /* it ends when what it reads does */
         };
         err = child_start(&naming->child, &child_options);
     }
     free_words(&words);
+    free(keep);
     if (err) {
         error_message("failed to start jdtool inject: %s", strerror(-err));
         naming_abort(naming);
@@ -161,10 +171,9 @@ static int wait_for_end(struct naming *naming, struct waiting *waiting, struct c
 
 static bool is_bad(const struct naming *naming)
 {
-    char path[PATH_MAX + 32];
     char text[1024];
-    snprintf(path, sizeof path, "%s/scorecard.json", naming->profile);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd =
+        openat(naming->directory, "scorecard.json", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
     if (fd >= 0) {
         close(fd);
@@ -175,10 +184,9 @@ static bool is_bad(const struct naming *naming)
 
 static bool has_result(const struct naming *naming)
 {
-    char path[PATH_MAX + 32];
     struct stat status;
-    snprintf(path, sizeof path, "%s/perf.jit.data", naming->profile);
-    return stat(path, &status) == 0 && status.st_size > 0;
+    return fstatat(naming->directory, "perf.jit.data", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_size > 0;
 }
 
 static int judge(struct naming *naming, const char *words, int64_t from, bool quietly)
@@ -186,7 +194,7 @@ static int judge(struct naming *naming, const char *words, int64_t from, bool qu
     int status = naming->child.status;
     if (status == 0) {
         info_message("naming generated code: done in %d s", (int)((now_ms() - from) / 1000));
-        image_cache_add(naming->profile);
+        image_cache_add(naming->directory, naming->profile);
         tell(words);
         if (is_bad(naming)) {
             info_message("the profile is bad; see the scorecard above");

@@ -14,6 +14,7 @@
 
 struct naming_options {
     const char *profile;      /* its directory, absolute */
+    int directory;            /* the same, open */
     int in;                   /* what perf writes; -1: perf.data of the profile */
     const char *const *dumps; /* files; further ones are found as perf finds them */
     size_t dump_count;
@@ -26,6 +27,7 @@ struct naming {
     struct child child;
     int says; /* its words, a file in memory */
     const char *profile;
+    int directory;
     bool from_pipe; /* it cannot be done a second time */
 };
 

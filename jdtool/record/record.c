@@ -133,18 +133,19 @@ static int create_profile(struct recording *recording)
     char number[16];
     char *pids = recording_pids(recording);
     int status = profile_create(profile, &recording->guardian.shared->profile, options->out);
+    int directory = profile->directory;
     if (status) {
         free(pids);
         return status;
     }
     char *command = quoted_command(options->command);
     snprintf(number, sizeof number, "%u", recording->frequency);
-    int err = profile_set(profile, "command", command ? command : "");
-    err = err ? err : profile_set(profile, "event", recording->event);
-    err = err ? err : profile_set(profile, "frequency", options->period ? "" : number);
-    err = err ? err : profile_set(profile, "stacks", recording_stacks(recording));
+    int err = profile_set(directory, "command", command ? command : "");
+    err = err ? err : profile_set(directory, "event", recording->event);
+    err = err ? err : profile_set(directory, "frequency", options->period ? "" : number);
+    err = err ? err : profile_set(directory, "stacks", recording_stacks(recording));
     if (recording->jvm_count) {
-        err = err ? err : profile_set(profile, "pid", pids ? pids : "");
+        err = err ? err : profile_set(directory, "pid", pids ? pids : "");
     }
     free(pids);
     free(command);
@@ -186,6 +187,7 @@ static int attach(struct recording *recording, struct recorded_jvm *jvm)
     agent_options(recording, more, sizeof more);
     const struct joining_options options = {
         .dir = recording->profile.path,
+        .at = recording->profile.at,
         .agent_options = recording->options->agent_options,
         .more = more,
     };
@@ -221,8 +223,8 @@ static int detach(const struct recording *recording, struct recorded_jvm *jvm)
     }
     /* Others may use the session still: it then writes on, but not into this profile. */
     bool writes_on = process_lives(&jvm->target.process) && target_dump(&jvm->target, dump);
-    return fetch_copy(&jvm->joining.fetch, recording->profile.path, writes_on) ? STATUS_FAILED
-                                                                               : STATUS_DONE;
+    return fetch_copy(&jvm->joining.fetch, recording->profile.at, writes_on) ? STATUS_FAILED
+                                                                             : STATUS_DONE;
 }
 
 /* ---- While it records ---- */
@@ -243,7 +245,7 @@ static void start_clocks(struct recording *recording)
     if (perf_leaves_out(options->perf_options)) {
         return;
     }
-    clocks_start(&recording->clocks, recording->profile.path, recording->command.child.pid,
+    clocks_start(&recording->clocks, recording->profile.at, recording->command.child.pid,
                  options->all);
     for (uint32_t i = 0; i < recording->jvm_count; i++) {
         clocks_add(&recording->clocks, recording->jvms[i].target.process.pid);
@@ -317,7 +319,7 @@ static int command_status(struct recording *recording)
         return STATUS_DONE;
     }
     snprintf(number, sizeof number, "%d", child->status);
-    (void)profile_set(&recording->profile, "command_status", number);
+    (void)profile_set(recording->profile.directory, "command_status", number);
     if (child->status) {
         info_message("the command ended with status %d", child->status);
     }
@@ -373,8 +375,14 @@ static int begin(struct recording *recording)
     if (!recording->own) {
         perf_tell_of_kernel();
     }
-    if ((!recording->own && perf_check()) ||
-        guard_start(&recording->guardian, recording->jvm_count ? &recording->jvms->target : NULL)) {
+    if (!recording->own && perf_check()) {
+        return STATUS_FAILED;
+    }
+    status = profile_choose(&recording->profile, options->out);
+    if (status) {
+        return status;
+    }
+    if (guard_start(&recording->guardian, recording->jvm_count ? &recording->jvms->target : NULL)) {
         return STATUS_FAILED;
     }
     status = create_profile(recording);
@@ -386,7 +394,7 @@ static int begin(struct recording *recording)
         status = attach(recording, &recording->jvms[i]);
     }
     if (!status && options->all) {
-        machine_look(&recording->machine, recording->profile.path);
+        machine_look(&recording->machine, recording->profile.at);
     }
     if (!status) {
         recording_define_probes(recording);
@@ -416,14 +424,14 @@ static int run(struct recording *recording)
         status = status ? status : fetched;
     }
     if (recording->options->all) {
-        machine_look(&recording->machine, recording->profile.path);
-        machine_fetch(&recording->machine, recording->profile.path);
+        machine_look(&recording->machine, recording->profile.at);
+        machine_fetch(&recording->machine, recording->profile.at);
     }
     if (status == STATUS_DONE) {
         status = recording_name(recording);
     }
     int ended = command_status(recording);
-    if (hand_over(recording->profile.path, &recording->profile.made)) {
+    if (hand_over(recording->profile.directory, recording->profile.path)) {
         info_message("going on: it stays root's");
     }
     return ended ? ended : status;
@@ -453,6 +461,7 @@ static void clean_up(struct recording *recording)
     }
     free(recording->jvms);
     free(recording->sampled);
+    profile_dir_close(&recording->profile);
     machine_free(&recording->machine);
     clocks_free(&recording->clocks);
     free(recording->event);
@@ -473,6 +482,7 @@ int record(const struct record_options *options)
     recording->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
     recording->command = (struct command){.child = NO_CHILD, .go = -1};
     recording->naming = NO_NAMING;
+    recording->profile = NO_PROFILE_DIR;
     recording->pipe_end = -1;
     int status = run(recording);
     clean_up(recording);

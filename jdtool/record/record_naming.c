@@ -68,6 +68,7 @@ int recording_start_naming(struct recording *recording, int *out)
     }
     struct naming_options options = {
         .profile = recording->profile.path,
+        .directory = recording->profile.directory,
         .in = ends[0],
         .dumps = (const char *const *)dumps,
         .dump_count = dump_count,
@@ -90,9 +91,10 @@ static int name_from_file(struct recording *recording)
 {
     struct dump_list dumps;
     int status = STATUS_FAILED;
-    if (dump_list_read(&dumps, recording->profile.path) == 0) {
+    if (dump_list_read(&dumps, recording->profile.at, recording->profile.path) == 0) {
         struct naming_options options = {
             .profile = recording->profile.path,
+            .directory = recording->profile.directory,
             .in = -1,
             .dumps = (const char *const *)dumps.paths,
             .dump_count = dumps.count,
@@ -109,7 +111,8 @@ static int name_from_file(struct recording *recording)
 static void tell_missing_dumps(const struct recording *recording)
 {
     struct dump_list dumps;
-    if (!recording->options->command[0] || dump_list_read(&dumps, recording->profile.path) != 0) {
+    if (!recording->options->command[0] ||
+        dump_list_read(&dumps, recording->profile.at, recording->profile.path) != 0) {
         return;
     }
     if (dumps.count == 0) {
@@ -138,12 +141,11 @@ int recording_name(struct recording *recording)
                                                   &recording->command.child, false)
                                   : name_from_file(recording);
     snprintf(path, sizeof path, "%s/src", recording->profile.path);
-    (void)profile_set(&recording->profile, "injector", "jdtool");
-    (void)profile_set(&recording->profile, "source_root", path);
-    snprintf(path, sizeof path, "%s/perf.data", recording->profile.path);
+    (void)profile_set(recording->profile.directory, "injector", "jdtool");
+    (void)profile_set(recording->profile.directory, "source_root", path);
     if (recording->discards && !recording->piped) {
         if (status == STATUS_DONE) {
-            (void)unlink(path);
+            (void)unlinkat(recording->profile.directory, "perf.data", 0);
         } else {
             info_message("perf.data is kept: jdperf inject %s names it once the cause is fixed",
                          options->out);

@@ -126,12 +126,12 @@ static void perf_arguments(struct recording *recording)
     const struct record_options *options = recording->options;
     struct perf_run *perf = &recording->perf;
     char text[PATH_MAX + 32];
-    snprintf(text, sizeof text, "%s/buildid", recording->profile.path);
+    snprintf(text, sizeof text, "%s/buildid", recording->profile.at);
     perf_add(perf, perf_program(), "--buildid-dir", text, "record", NULL);
     /* A named clock is what ties samples to the stamps in the dump. */
     perf_add(perf, "-k", "mono", NULL);
     add_event(recording);
-    snprintf(text, sizeof text, "%s/perf.data", recording->profile.path);
+    snprintf(text, sizeof text, "%s/perf.data", recording->profile.at);
     perf_add(perf, "-o", recording->piped ? "-" : text, NULL);
     if (recording->piped && !options->all) {
         /* Into a pipe perf tells of no build-ids but these, by which files are known again. Of all
@@ -180,7 +180,7 @@ void recording_estimate(const struct recording *recording)
 {
     const struct record_options *options = recording->options;
     struct statvfs status;
-    if (!recording->copied || recording->piped || statvfs(recording->profile.path, &status) != 0) {
+    if (!recording->copied || recording->piped || statvfs(recording->profile.at, &status) != 0) {
         return;
     }
     double rate =
@@ -264,7 +264,7 @@ int recording_end_perf(struct recording *recording)
     struct stat status;
     char path[PATH_MAX + 16];
     perf_end(&recording->perf, &recording->waiting);
-    snprintf(path, sizeof path, "%s/perf.data", recording->profile.path);
+    snprintf(path, sizeof path, "%s/perf.data", recording->profile.at);
     if (!recording->piped && (stat(path, &status) != 0 || status.st_size == 0)) {
         char *words = perf_words(recording->perf.says);
         int explained = perf_explain_failure(words, recording->event);

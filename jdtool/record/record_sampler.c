@@ -97,9 +97,8 @@ static int work(void *context)
 /* Copied stacks go through the pipe; what is not copied is kept, as perf.data. */
 static int open_file(const struct recording *recording)
 {
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/perf.data", recording->profile.path);
-    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return openat(recording->profile.directory, "perf.data",
+                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 /* Of what a sampler of ours has said, "jdperf: what failed\n"; NULL: nothing. */

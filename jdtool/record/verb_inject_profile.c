@@ -1,40 +1,285 @@
-/* The naming of a profile again, for jdperf inject, which has looked the profile over. */
+/* jdperf inject: perf.data and the dumps of a profile become perf.jit.data once more. */
+#include "jdtool/base/message.h"
+#include "jdtool/live/profile_dir.h"
+#include "jdtool/live/staging.h"
 #include "jdtool/live/verbs.h"
+#include "jdtool/look/opened_profile.h"
 #include "jdtool/record/machine.h"
 #include "jdtool/record/naming.h"
+#include "jdtool/record/perf_run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_DIR "jdperf.profile"
+#define ASIDE       "before"
+
+struct work {
+    const struct live_verb *verb;
+    struct opened_profile profile;
+    struct waiting waiting;
+    const char *directory;
+    char **more; /* options of jdtool inject */
+    bool by_perf;
+    bool has_earlier; /* results, which are put aside */
+    bool has_dumps;
+};
+
+/* ---- What an earlier naming has made ---- */
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t size = strlen(name);
+    size_t length = strlen(end);
+    return size >= length && strcmp(name + size - length, end) == 0;
+}
+
+static bool is_result(const char *name)
+{
+    return strncmp(name, "perf.jit", 8) == 0 || strcmp(name, "scorecard.json") == 0 ||
+           (strncmp(name, "jitted-", 7) == 0 && ends_with(name, ".so"));
+}
+
+static bool is_saved(const char *name)
+{
+    return strcmp(name, "samples.saved") == 0;
+}
+
+static bool is_any(const char *name)
+{
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* Moves what is chosen from one directory to another, or removes it (to: -1). 0 or a negative
+ * errno; sets *count. */
+static int move_all(int from, int to, bool (*is_chosen)(const char *name), unsigned *count)
+{
+    int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    int err = entries ? 0 : -errno;
+    while (!err && (entry = readdir(entries))) {
+        if (!is_chosen(entry->d_name)) {
+            continue;
+        }
+        if (to < 0 ? unlinkat(from, entry->d_name, 0) != 0
+                   : renameat(from, entry->d_name, to, entry->d_name) != 0) {
+            err = errno == ENOENT ? 0 : -errno;
+        }
+        *count += !err;
+    }
+    if (entries) {
+        closedir(entries);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return err;
+}
+
+static int open_aside(const struct work *work)
+{
+    return openat(work->profile.directory, ASIDE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Unless the naming has succeeded; that of another one that was killed, too. */
+static void put_back(const struct work *work)
+{
+    int profile = work->profile.directory;
+    int aside = open_aside(work);
+    unsigned count = 0;
+    if (aside < 0) {
+        return;
+    }
+    (void)move_all(profile, -1, is_result, &count);
+    if (faccessat(aside, "samples.saved", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        (void)move_all(profile, -1, is_saved, &count);
+    }
+    (void)move_all(aside, profile, is_any, &count);
+    close(aside);
+    (void)unlinkat(profile, ASIDE, AT_REMOVEDIR);
+}
+
+/* perf saves no samples: those that are there stay. */
+static int put_aside(struct work *work)
+{
+    int profile = work->profile.directory;
+    unsigned count = 0;
+    put_back(work);
+    int err = mkdirat(profile, ASIDE, 0700) != 0 ? -errno : 0;
+    int aside = err ? -1 : open_aside(work);
+    err = !err && aside < 0 ? -errno : err;
+    err = err ? err : move_all(profile, aside, is_result, &count);
+    if (!err && !work->by_perf) {
+        err = move_all(profile, aside, is_saved, &count);
+    }
+    if (aside >= 0) {
+        close(aside);
+    }
+    if (err) {
+        error_message("failed to write into %s: %s", work->profile.path, strerror(-err));
+    }
+    work->has_earlier = count > 0;
+    return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* ---- Naming ---- */
+
+static int by_jdtool(struct work *work)
+{
+    char at[32];
+    struct naming naming;
+    struct dump_list dumps;
+    int status = STATUS_FAILED;
+    snprintf(at, sizeof at, "/proc/self/fd/%d", work->profile.directory);
+    if (dump_list_read(&dumps, at, work->profile.path) == 0) {
+        struct naming_options options = {
+            .profile = work->profile.path,
+            .directory = work->profile.directory,
+            .in = -1,
+            .dumps = (const char *const *)dumps.paths,
+            .dump_count = dumps.count,
+            .more = work->more,
+        };
+        work->has_dumps = dumps.count > 0;
+        status = naming_start(&naming, &options)
+                     ? STATUS_FAILED
+                     : naming_finish(&naming, &work->waiting, NULL, false);
+    }
+    dump_list_free(&dumps);
+    if (status == STATUS_BAD_PROFILE && !work->has_dumps && work->has_earlier) {
+        error_message("the dumps of this profile are missing: its names are unchanged");
+        status = STATUS_FAILED;
+    }
+    return status;
+}
+
+static int run_perf(struct work *work)
+{
+    char buildid[64];
+    char in[64];
+    char out[64];
+    int pid = (int)getpid();
+    int fd = work->profile.directory;
+    snprintf(buildid, sizeof buildid, "/proc/%d/fd/%d/buildid", pid, fd);
+    snprintf(in, sizeof in, "/proc/%d/fd/%d/perf.data", pid, fd);
+    snprintf(out, sizeof out, "/proc/%d/fd/%d/perf.jit.data", pid, fd);
+    const char *const arguments[] = {
+        perf_program(), "--buildid-dir", buildid, "inject", "--jit", "-i", in, "-o", out, NULL};
+    const struct child_options options = {.arguments = (char *const *)arguments,
+                                          .in = STDIN_FILENO,
+                                          .out = STDOUT_FILENO,
+                                          .err = STDERR_FILENO,
+                                          .death_signal = SIGKILL};
+    struct child child = NO_CHILD;
+    setenv("PERF_CONFIG", "/dev/null", 1);
+    int err = child_start(&child, &options);
+    err = err ? err : child_wait(&child, &work->waiting, NO_DEADLINE, true);
+    int status = err ? STATUS_FAILED : child.status;
+    child_end(&child);
+    return status;
+}
+
+static int by_perf(struct work *work)
+{
+    info_message("naming generated code with perf inject --jit");
+    if (run_perf(work)) {
+        (void)unlinkat(work->profile.directory, "perf.jit.data", 0);
+        return STATUS_FAILED;
+    }
+    return STATUS_DONE;
+}
+
+static int name_again(struct work *work)
+{
+    char source[PATH_MAX + 8];
+    int profile = work->profile.directory;
+    int status = put_aside(work);
+    if (!status) {
+        status = work->by_perf ? by_perf(work) : by_jdtool(work);
+    }
+    if (status && status != STATUS_BAD_PROFILE) {
+        put_back(work);
+        return status;
+    }
+    (void)remove_tree(profile, ASIDE);
+    snprintf(source, sizeof source, "%s/src", work->profile.path);
+    (void)profile_set(profile, "injector", work->by_perf ? "perf" : "jdtool");
+    if (!work->by_perf) {
+        (void)profile_set(profile, "source_root", source);
+    }
+    return status;
+}
+
+/* ---- The command line ---- */
+
+static int parse(struct work *work, int argc, char **argv)
+{
+    static char *nothing[] = {NULL};
+    static const struct option table[] = {{"injector", required_argument, NULL, 'I'}, {0}};
+    int letter;
+    work->more = nothing;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) { /* getopt would mix what is behind with the words */
+            work->more = argv + i + 1;
+            argc = i;
+        }
+    }
+    while ((letter = live_option(work->verb, argc, argv, "", table)) != -1) {
+        if (letter != 'I') {
+            return STATUS_USAGE;
+        }
+        work->by_perf = strcmp(optarg, "perf") == 0;
+        if (!work->by_perf && strcmp(optarg, "jdtool") != 0) {
+            error_message("unknown injector: %s (jdtool, perf)", optarg);
+            return STATUS_USAGE;
+        }
+    }
+    if (argc - optind > 1) {
+        return live_wrong_usage(work->verb, "one profile at a time: ", argv[optind + 1], "");
+    }
+    work->directory = optind < argc ? argv[optind] : DEFAULT_DIR;
+    return STATUS_DONE;
+}
 
 static int run(const struct live_verb *verb, int argc, char **argv)
 {
-    struct waiting waiting;
-    struct naming naming;
-    struct dump_list dumps;
-    static const struct option none[] = {{0}};
-    if (live_option(verb, argc, argv, "+", none) != -1 || optind >= argc) {
-        return live_wrong_usage(verb, "which profile?", "", "");
+    struct work work = {.verb = verb, .profile = NO_PROFILE};
+    int status = parse(&work, argc, argv);
+    if (!status && work.by_perf && perf_check()) {
+        status = STATUS_FAILED;
     }
-    argv += optind - 1;
-    if (waiting_start(&waiting) || dump_list_read(&dumps, argv[1])) {
-        return STATUS_FAILED;
+    status = status ? status : opened_profile_open(work.directory, &work.profile);
+    if (!status && !opened_profile_has(&work.profile, "perf.data")) {
+        error_message("this profile has no perf.data: it was discarded; record again");
+        status = STATUS_FAILED;
     }
-    struct naming_options options = {
-        .profile = argv[1],
-        .in = -1,
-        .dumps = (const char *const *)dumps.paths,
-        .dump_count = dumps.count,
-        .more = argv + 2,
-    };
-    int status = naming_start(&naming, &options) ? STATUS_FAILED
-                                                 : naming_finish(&naming, &waiting, NULL, false);
-    dump_list_free(&dumps);
+    if (!status) {
+        status = waiting_start(&work.waiting) ? STATUS_FAILED : name_again(&work);
+    }
+    opened_profile_close(&work.profile);
     return status;
 }
 
 const struct live_verb live_inject = {
     .name = "inject",
     .run = run,
-    .hint = "",
-    .help = "usage: jdtool live inject PROFILE [JDTOOL-INJECT-OPTION…]\n"
+    .hint = " (options of jdtool inject stand behind --)",
+    .help = "usage: jdperf inject [DIR] [OPTION…] [-- JDTOOL-INJECT-OPTION…]\n"
             "\n"
-            "Makes perf.jit.data of a profile's perf.data and dumps, and judges it: for jdperf\n"
-            "inject, which looks the profile over first.\n",
+            "Names the generated code of a recording: DIR/perf.data and the dumps become\n"
+            "DIR/perf.jit.data. jdperf record does this by itself; repeat it to use other\n"
+            "options.\n"
+            "\n"
+            "      --injector jdtool|perf  jdtool inject (default: one file for all code,\n"
+            "                      inlined frames, a scorecard) or perf inject --jit\n"
+            "\n"
+            "Some options of jdtool inject: -- --leaf attributes self time to the innermost\n"
+            "inlined method, -- --inline off leaves out inlined methods.\n",
 };

@@ -410,6 +410,7 @@ static int run(int argc, char **argv)
 const struct verb verb_unwind = {
     .name = "unwind",
     .run = run,
+    .confined = true,
     .usage = "FILE -o FILE [--unwinder NAME]",
     .help =
         "Writes the dump FILE with call-frame information for all of its code, so that perf's own\n"

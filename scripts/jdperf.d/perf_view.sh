@@ -2,15 +2,15 @@
 # shellcheck disable=SC2034 # What is set here is read by the verbs.
 # What report, script, annotate --perf share: opening a profile and calling perf on it.
 
-# shellcheck source=scripts/jdperf.d/inject.sh
-. "$JDPERF_LIB/inject.sh"
+# shellcheck source=scripts/jdperf.d/perf.sh
+. "$JDPERF_LIB/perf.sh"
 
 # view_profile DIR: sets PROFILE and DATA, the perf.data to look at; injects first if need be.
 view_profile() {
     need_perf
     open_profile "$1"
     DATA=$PROFILE/perf.jit.data
-    [[ -r $DATA ]] || inject_profile || (($? == 3)) || exit 1
+    [[ -r $DATA ]] || "$JDPERF_TOOL" live inject "$PROFILE" || (($? == 3)) || exit 1
     view_quick_lines
     tell_doubts
 }

@@ -29,7 +29,7 @@ awk '/argument: -XX:\+UnlockDiagnosticVMOptions/ { u = NR } /DebugNonSafepoints/
 says 'sampling the timer cpu-clock instead'
 grep -q -- '-k mono -e cpu-clock -F 99 ' perf.arguments || fail "perf's arguments"
 grep -q -- '--proc-map-timeout 20000' perf.arguments || fail "perf is in a hurry to read mappings"
-grep -q -- "--buildid-dir $WORK/p/buildid record" perf.arguments || fail "the build-id directory"
+grep -qE -- "--buildid-dir /proc/[0-9]+/fd/[0-9]+/buildid record" perf.arguments || fail "the build-id directory"
 
 run 0 "$JDPERF" record --sampler perf -o p -- "$WORK/bin/java" @arguments
 says "argument: $agent/p"
@@ -115,7 +115,7 @@ for option in -h --help; do
 done
 
 # Under sudo the profile is for whoever typed it, and nothing else is: a library that perf has linked into it stays
-# root's, and so does a directory that was put in its place.
+# root's, and so does a directory that was put in its place: what was made is what is written into and given.
 if part "sudo" is_root; then
     mkdir beside
     touch beside/library
@@ -129,8 +129,8 @@ import ctypes, shutil
 RENAME_EXCHANGE = 2
 assert ctypes.CDLL(None).renameat2(-100, b"t", -100, b"beside", RENAME_EXCHANGE) == 0
 shutil.copy("beside/profile", "t/")'
-    says 'failed to give'
     [[ -z $(find t -uid 65534) ]] || fail "another directory was given away: $(find t -ls)"
+    [[ -s beside/perf.jit.data && $(stat -c %u beside) == 65534 ]] || fail "the profile is not where it was made: $(ls beside)"
     run 0 "$JDPERF" record --sampler perf -o u -- true
     [[ -z $(find u ! -uid 0) ]] || fail "without sudo it is not root's: $(find u -ls)"
 fi

@@ -23,10 +23,21 @@ JDAGENT_PLANTED='' run 0 "$JDPERF" record --keep-raw -o p -- java -cp classes Ca
 if grep -q 'with all rights of root' output; then
     skip "this kernel cannot confine a process"
 fi
-# The holes are there: jdtool's own verbs that show a dump to who made it have the rights of who calls them.
-run 0 "$JDAGENT_BUILD/jdtool" map p/jit-*.dump
+# What is tried would succeed elsewhere.
+JDAGENT_PLANTED_CONTROL=1 run 0 "$JDAGENT_BUILD/jdtool" --help
 says 'ESCAPED: system'
 rm "$JDAGENT_PLANTED".*
+
+held 0 "$JDAGENT_BUILD/jdtool" map p/jit-*.dump
+# jdperf map of a JVM whose session writes a dump.
+java -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+jvm=$!
+trap 'kill $jvm 2>/dev/null || :; rm -rf "$WORK"' EXIT
+wait_until 60 JVM listens "$jvm"
+run 0 "$JDPERF" attach "$jvm"
+held 0 "$JDPERF" map "$jvm"
+run 0 "$JDPERF" stop "$jvm"
+kill "$jvm"
 
 held 0 "$JDPERF" record --keep-raw -o q -- java -cp classes Calm 1
 held 0 "$JDPERF" inject p
