@@ -140,8 +140,9 @@ static int compare(const void *a, const void *b, void *argument)
     }
     uint32_t events = sorting->made->events;
     for (uint32_t i = 0; i < 2 * events; i++) {
-        /* Selfs of all events, that event's first, then totals. */
-        uint32_t at = (i + sorting->event) % events + i / events * events;
+        /* Self and total of that event, so that what has nothing of it is last; then the others'.
+         */
+        uint32_t at = (i / 2 + sorting->event) % events + i % 2 * events;
         if (weights[0][at] != weights[1][at]) {
             return weights[0][at] > weights[1][at] ? -1 : 1;
         }

@@ -31,6 +31,7 @@ extern const struct live_verb live_clean;
 extern const struct live_verb live_inject;
 extern const struct live_verb live_doctor;
 extern const struct live_verb live_jvms;
+extern const struct live_verb live_top;
 extern const struct live_verb live_watch;
 extern const struct live_verb live_watch_jvm;
 extern const struct live_verb live_report;

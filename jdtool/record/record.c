@@ -49,14 +49,32 @@ static bool is_among(const struct recording *recording, pid_t pid)
     return false;
 }
 
-static int find_jvm(struct recording *recording, const char *word)
+/* Whom sessions point to stays where it is: one that is not kept has all its places from its
+ * beginning, and a profile finds its JVMs before it attaches. */
+static int add_jvm(struct recording *recording, const struct target *target)
 {
-    struct target target;
-    if (array_reserve(&recording->jvms, recording->jvm_count, &recording->jvm_room,
-                      sizeof *recording->jvms)) {
+    struct recorded_jvm *place = NULL;
+    for (uint32_t i = 0; i < recording->jvm_count && !place; i++) {
+        place = recording->jvms[i].target.process.pid ? NULL : &recording->jvms[i];
+    }
+    if (!place && recording->start_reader && recording->jvm_count == RECORDING_LOOKED_AT_MAX) {
+        error_message("%d JVMs are looked at, and no more can be", RECORDING_LOOKED_AT_MAX);
+        return STATUS_FAILED;
+    }
+    if (!place && array_reserve(&recording->jvms, recording->jvm_count, &recording->jvm_room,
+                                sizeof *recording->jvms)) {
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
+    place = place ? place : &recording->jvms[recording->jvm_count++];
+    *place = (struct recorded_jvm){
+        .target = *target, .joining = NO_JOINING, .guardian = {.ours = -1, .child = NO_CHILD}};
+    return STATUS_DONE;
+}
+
+static int find_jvm(struct recording *recording, const char *word)
+{
+    struct target target;
     if (target_find(&target, word, &recording->waiting)) {
         return STATUS_FAILED;
     }
@@ -64,9 +82,12 @@ static int find_jvm(struct recording *recording, const char *word)
         target_close(&target);
         return STATUS_DONE;
     }
-    recording->jvms[recording->jvm_count++] = (struct recorded_jvm){
-        .target = target, .joining = NO_JOINING, .guardian = {.ours = -1, .child = NO_CHILD}};
-    return ask_prepare(&target) ? STATUS_FAILED : STATUS_DONE;
+    int status = ask_prepare(&target) ? STATUS_FAILED : STATUS_DONE;
+    status = status ? status : add_jvm(recording, &target);
+    if (status) {
+        target_close(&target);
+    }
+    return status;
 }
 
 /* Of -p: "4711,shop". */
@@ -110,7 +131,9 @@ static int find_jvms(struct recording *recording)
         target_walk(take_match, &match);
     }
     if (options->match && !recording->jvm_count && !match.refused) {
-        error_message("no JVM's name contains '%s' (jdperf jvms lists them)", options->match);
+        error_message(*options->match ? "no JVM's name contains '%s' (jdperf jvms lists them)"
+                                      : "no JVM runs%s that you may look into",
+                      options->match);
     }
     return options->match && !recording->jvm_count ? STATUS_FAILED : STATUS_DONE;
 }
@@ -167,14 +190,17 @@ static void agent_options(const struct recording *recording, char *text, size_t 
         snprintf(duration, sizeof duration, ",duration=%u", recording->options->duration + 2);
     }
     event_list_agent_options(&recording->events, recording->options, events, sizeof events);
-    /* Where the recording itself is not kept nothing is left that stock perf could put lines to. */
-    snprintf(text, size, "%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
-             recording->piped ? ",lines=tree" : "", events, duration);
+    /* Where the recording itself is not kept nothing is left that stock perf could put lines to;
+     * and where nothing is, what a JVM leaves on its disk has a bound. */
+    snprintf(text, size, "%s%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
+             recording->piped ? ",lines=tree" : "",
+             recording->start_reader ? ",segment=8M,keep=4" : "", events, duration);
 }
 
 static struct guardian *guardian_of(struct recording *recording, struct recorded_jvm *jvm)
 {
-    return jvm == recording->jvms ? &recording->guardian : &jvm->guardian;
+    bool shares = jvm == recording->jvms && !recording->start_reader;
+    return shares ? &recording->guardian : &jvm->guardian;
 }
 
 static int attach(struct recording *recording, struct recorded_jvm *jvm)
@@ -186,8 +212,8 @@ static int attach(struct recording *recording, struct recorded_jvm *jvm)
     }
     agent_options(recording, more, sizeof more);
     const struct joining_options options = {
-        .dir = recording->profile.path,
-        .at = recording->profile.at,
+        .dir = recording->start_reader ? NULL : recording->profile.path,
+        .at = recording->start_reader ? NULL : recording->profile.at,
         .agent_options = recording->options->agent_options,
         .more = more,
     };
@@ -347,10 +373,26 @@ static int start_command(struct recording *recording)
     return err ? STATUS_FAILED : STATUS_DONE;
 }
 
-/* Until it records. What fails here leaves nothing behind. */
-static int begin(struct recording *recording)
+/* A JVM that could not be attached to is left out where others can be. */
+static int attach_all(struct recording *recording)
+{
+    int status = STATUS_DONE;
+    uint32_t attached = 0;
+    for (uint32_t i = 0; i < recording->jvm_count && !status; i++) {
+        status = attach(recording, &recording->jvms[i]);
+        attached += !status;
+        if (status && recording->start_reader && !recording->waiting.ended_by) {
+            recording_leave(recording, i);
+            status = STATUS_DONE;
+        }
+    }
+    return recording->start_reader && !attached ? STATUS_FAILED : status;
+}
+
+int recording_begin(struct recording *recording)
 {
     const struct record_options *options = recording->options;
+    const struct target *guarded = NULL;
     recording->has_terminal = tcgetattr(STDIN_FILENO, &recording->terminal) == 0;
     if (waiting_start(&recording->waiting) || (options->sampler == SAMPLER_PERF && perf_check()) ||
         (options->command[0] && command_check(options->command))) {
@@ -378,21 +420,24 @@ static int begin(struct recording *recording)
     if (!recording->own && perf_check()) {
         return STATUS_FAILED;
     }
-    status = profile_choose(&recording->profile, options->out);
+    if (!recording->start_reader) {
+        status = profile_choose(&recording->profile, options->out);
+        guarded = recording->jvm_count ? &recording->jvms->target : NULL;
+    }
     if (status) {
         return status;
     }
-    if (guard_start(&recording->guardian, recording->jvm_count ? &recording->jvms->target : NULL)) {
+    if (guard_start(&recording->guardian, guarded)) {
         return STATUS_FAILED;
     }
-    status = create_profile(recording);
-    if (!status) {
-        recording_estimate(recording);
-        status = start_command(recording);
+    if (!recording->start_reader) {
+        status = create_profile(recording);
+        if (!status) {
+            recording_estimate(recording);
+            status = start_command(recording);
+        }
     }
-    for (uint32_t i = 0; i < recording->jvm_count && !status; i++) {
-        status = attach(recording, &recording->jvms[i]);
-    }
+    status = status ? status : attach_all(recording);
     if (!status && options->all) {
         machine_look(&recording->machine, recording->profile.at);
     }
@@ -404,7 +449,7 @@ static int begin(struct recording *recording)
 
 static int run(struct recording *recording)
 {
-    int status = begin(recording);
+    int status = recording_begin(recording);
     if (status) {
         bool by_signal = recording->waiting.ended_by && status == STATUS_FAILED;
         return by_signal ? 128 + recording->waiting.ended_by : status;
@@ -437,13 +482,46 @@ static int run(struct recording *recording)
     return ended ? ended : status;
 }
 
-/* Whatever is still there goes, in the order that nobody is left waiting. */
-static void clean_up(struct recording *recording)
+int recording_join(struct recording *recording, pid_t pid)
+{
+    char word[16];
+    snprintf(word, sizeof word, "%d", (int)pid);
+    if (find_jvm(recording, word)) {
+        return -ESRCH;
+    }
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        struct recorded_jvm *jvm = &recording->jvms[i];
+        if (jvm->target.process.pid != pid || jvm->guardian.shared) {
+            continue;
+        }
+        if (attach(recording, jvm) || write(recording->more, &pid, sizeof pid) != sizeof pid) {
+            recording_leave(recording, i);
+            return -EIO;
+        }
+    }
+    return 0;
+}
+
+void recording_leave(struct recording *recording, uint32_t place)
+{
+    struct recorded_jvm *jvm = &recording->jvms[place];
+    (void)session_leave(&jvm->joining.session);
+    guard_end(&jvm->guardian);
+    fetch_close(&jvm->joining.fetch);
+    target_close(&jvm->target);
+    *jvm = (struct recorded_jvm){
+        .target = NO_TARGET, .joining = NO_JOINING, .guardian = {.ours = -1, .child = NO_CHILD}};
+}
+
+void recording_free(struct recording *recording)
 {
     perf_free(&recording->perf);
     event_list_end(&recording->events);
     if (recording->pipe_end >= 0) {
         close(recording->pipe_end);
+    }
+    if (recording->more) {
+        close(recording->more);
     }
     naming_abort(&recording->naming);
     command_free(&recording->command);
@@ -469,14 +547,15 @@ static void clean_up(struct recording *recording)
     if (recording->has_terminal && recording->waiting.ended_by) {
         (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &recording->terminal);
     }
+    free(recording);
 }
 
-int record(const struct record_options *options)
+struct recording *recording_new(const struct record_options *options)
 {
     struct recording *recording = calloc(1, sizeof *recording);
     if (!recording) {
         error_message("failed to start: %s", strerror(ENOMEM));
-        return STATUS_FAILED;
+        return NULL;
     }
     recording->options = options;
     recording->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
@@ -484,8 +563,15 @@ int record(const struct record_options *options)
     recording->naming = NO_NAMING;
     recording->profile = NO_PROFILE_DIR;
     recording->pipe_end = -1;
-    int status = run(recording);
-    clean_up(recording);
-    free(recording);
+    return recording;
+}
+
+int record(const struct record_options *options)
+{
+    struct recording *recording = recording_new(options);
+    int status = recording ? run(recording) : STATUS_FAILED;
+    if (recording) {
+        recording_free(recording);
+    }
     return status;
 }

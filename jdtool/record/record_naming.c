@@ -51,6 +51,12 @@ int recording_start_naming(struct recording *recording, int *out)
         return STATUS_FAILED;
     }
     (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* as much as anybody may have */
+    recording->pipe_end = *out = ends[1];
+    if (recording->start_reader) {
+        int status = recording->start_reader(recording, ends[0]);
+        close(ends[0]);
+        return status;
+    }
     char **dumps = calloc(count + 1, sizeof *dumps);
     int *keep = calloc(count + 1, sizeof *keep);
     int err = dumps && keep ? 0 : -ENOMEM;
@@ -83,7 +89,6 @@ int recording_start_naming(struct recording *recording, int *out)
     free(dumps);
     free(keep);
     close(ends[0]);
-    recording->pipe_end = *out = ends[1];
     return err ? STATUS_FAILED : STATUS_DONE;
 }
 

@@ -110,7 +110,10 @@ char *recording_pids(const struct recording *recording)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     for (uint32_t i = 0; i < recording->jvm_count && out; i++) {
-        fprintf(out, "%s%d", i ? "," : "", (int)recording->jvms[i].target.process.pid);
+        pid_t pid = recording->jvms[i].target.process.pid;
+        if (pid) {
+            fprintf(out, "%s%d", ftell(out) > 0 ? "," : "", (int)pid);
+        }
     }
     if (out && !recording->jvm_count) {
         fprintf(out, "%d", (int)recording->command.child.pid);
@@ -127,7 +130,11 @@ static void perf_arguments(struct recording *recording)
     struct perf_run *perf = &recording->perf;
     char text[PATH_MAX + 32];
     snprintf(text, sizeof text, "%s/buildid", recording->profile.at);
-    perf_add(perf, perf_program(), "--buildid-dir", text, "record", NULL);
+    perf_add(perf, perf_program(), NULL);
+    if (!recording->start_reader) {
+        perf_add(perf, "--buildid-dir", text, NULL);
+    }
+    perf_add(perf, "record", NULL);
     /* A named clock is what ties samples to the stamps in the dump. */
     perf_add(perf, "-k", "mono", NULL);
     add_event(recording);

@@ -39,7 +39,9 @@ static size_t sampled_processes(const struct recording *recording, pid_t **list)
     size_t count = 0;
     *list = calloc(recording->jvm_count + 1, sizeof **list);
     for (uint32_t i = 0; i < recording->jvm_count && *list; i++) {
-        (*list)[count++] = recording->jvms[i].target.process.pid;
+        pid_t pid = recording->jvms[i].target.process.pid;
+        (*list)[count] = pid;
+        count += pid != 0;
     }
     if (*list && !recording->options->all && recording->command.child.pid) {
         (*list)[count++] = recording->command.child.pid;
@@ -89,6 +91,9 @@ static int work(void *context)
 {
     struct recording *recording = context;
     prctl(PR_SET_NAME, "jdperf-sampler");
+    if (recording->more) {
+        close(recording->more); /* that end is our parent's */
+    }
     recording->sampler.begun = recording->perf.child_ack;
     recording->sampler.out = STDOUT_FILENO;
     return sampler_run(&recording->sampler) ? STATUS_FAILED : STATUS_DONE;
@@ -134,12 +139,20 @@ int recording_start_sampler(struct recording *recording, int out)
         .buffer = buffer_bytes(options->buffer),
         .command = words,
     };
+    int more[2] = {-1, 0};
+    if (recording->start_reader && pipe2(more, O_CLOEXEC) == 0) {
+        recording->sampler.more = more[0];
+        recording->more = more[1];
+    }
     perf->work = work;
     perf->context = recording;
     int file = recording->piped ? -1 : open_file(recording);
     int err = recording->piped || file >= 0 ? perf_start(perf, recording->piped ? out : file) : 1;
     if (file >= 0) {
         close(file);
+    }
+    if (more[0] >= 0) {
+        close(more[0]);
     }
     err = err ? err : perf_wait_until_it_samples(perf, &recording->waiting);
     if (err == -EINTR) {
@@ -153,6 +166,10 @@ int recording_start_sampler(struct recording *recording, int out)
         free(said);
         perf_free(perf);
         recording->own = false;
+        if (recording->more) {
+            close(recording->more);
+            recording->more = 0;
+        }
     }
     return STATUS_DONE;
 }

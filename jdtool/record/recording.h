@@ -52,7 +52,34 @@ struct recording {
     bool interrupted; /* by Ctrl-C, which is meant for the command, too */
     struct termios terminal;
     bool has_terminal;
+    /*
+     * What is not kept but looked at (jdperf top): starts who reads what is sampled, which comes on
+     * `in`, in the place of the naming. There is then no profile, and a JVM that cannot be attached
+     * to is left out. An exit status, after a message unless 0. NULL: it is a profile.
+     */
+    int (*start_reader)(struct recording *recording, int in);
+    void *reader;
+    int more; /* numbers of further processes go there to our own sampler; 0: it takes none */
 };
+
+/* A JVM's place in a recording that is not kept is its own from beginning to end. */
+#define RECORDING_LOOKED_AT_MAX 256
+
+/* Nothing has begun. NULL: no memory, after a message. */
+struct recording *recording_new(const struct record_options *options);
+
+/* All until it records; what fails here leaves nothing behind. An exit status. */
+int recording_begin(struct recording *recording);
+
+/* Of one that is not kept, and for which our own sampler is at work: attaches to a further JVM and
+ * samples it. 0 or a negative errno after a message. */
+int recording_join(struct recording *recording, pid_t pid);
+
+/* The same: a JVM has ended, and its place is free. */
+void recording_leave(struct recording *recording, uint32_t jvm);
+
+/* Ends whatever is still there, in the order that nobody is left waiting. */
+void recording_free(struct recording *recording);
 
 /* "fp", "none", "dwarf": as the profile says it. */
 const char *recording_stacks(const struct recording *recording);
@@ -81,8 +108,8 @@ void recording_tell(const struct recording *recording);
 /* Ends perf. An exit status, after a message unless 0: it has recorded nothing. */
 int recording_end_perf(struct recording *recording);
 
-/* Starts the naming on the other end of perf's pipe; perf's end of it is in *out. Does nothing
- * where there is no pipe. An exit status, after a message unless 0. */
+/* Starts the naming, or the reader, on the other end of perf's pipe; perf's end of it is in *out.
+ * Does nothing where there is no pipe. An exit status, after a message unless 0. */
 int recording_start_naming(struct recording *recording, int *out);
 
 /* Has what was recorded named, and says where to look at it. An exit status of naming_finish. */

@@ -42,6 +42,7 @@ struct sampler {
     size_t buffer;     /* of the samples of a processor */
     unsigned halvings; /* of all rings: who is not root may lock so much only */
     time_t looked;     /* when it was asked last which are on line */
+    bool knows_all;    /* no further processes are named */
     struct turn turn;
 };
 
@@ -370,12 +371,33 @@ static int take_turn(struct sampler *sampler)
     return turn_take(&sampler->turn, sampler->processors, sampler->processor_count);
 }
 
-/* What is waited for: the end, room for what waits, and the rings. Returns how many. */
+/* Processes that are to be sampled from now on. When whoever names them has gone, nobody does. */
+static void take_more(struct sampler *sampler, struct pollfd *polled)
+{
+    pid_t processes[64];
+    ssize_t size = read(polled->fd, processes, sizeof processes);
+    polled->revents = 0;
+    if (size <= 0) {
+        sampler->knows_all = true;
+        polled->fd = -1;
+    }
+    for (size_t i = 0; size > 0 && i < (size_t)size / sizeof *processes; i++) {
+        if (turn_sample_process(&sampler->turn, (uint32_t)processes[i], true) == 0) {
+            present_process(&sampler->turn.pipe, processes[i]);
+        }
+    }
+}
+
+/* What is waited for: the end, room for what waits, further processes, and the rings. Returns how
+ * many. */
 static uint32_t list_polled(const struct sampler *sampler, int signals, struct pollfd *polled)
 {
-    uint32_t count = 2;
+    uint32_t count = 3;
+    int more = sampler->options->more;
     polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = -1, .events = POLLOUT};
+    polled[2] =
+        (struct pollfd){.fd = more > 0 && !sampler->knows_all ? more : -1, .events = POLLIN};
     for (uint32_t i = 0; i < sampler->processor_count; i++) {
         const struct turn_rings *rings = &sampler->processors[i];
         if (rings->samples.page) {
@@ -388,7 +410,7 @@ static uint32_t list_polled(const struct sampler *sampler, int signals, struct p
 
 static int sample(struct sampler *sampler, int signals)
 {
-    struct pollfd *polled = calloc((size_t)2 * sampler->processor_count + 2, sizeof *polled);
+    struct pollfd *polled = calloc((size_t)2 * sampler->processor_count + 3, sizeof *polled);
     if (!polled) {
         return tell_failure("sample", -ENOMEM);
     }
@@ -396,6 +418,9 @@ static int sample(struct sampler *sampler, int signals)
     uint32_t count = list_polled(sampler, signals, polled);
     while (!err && !polled[0].revents) {
         err = take_turn(sampler);
+        if (polled[2].revents) {
+            take_more(sampler, &polled[2]);
+        }
         if (!err && time(NULL) != sampler->looked) {
             err = look_at_processors(sampler);
             err = err ? err : enable_samples(sampler);

@@ -17,6 +17,7 @@
 struct sampler_options {
     const pid_t *processes; /* these, and what they fork from then on; NULL: all of the machine */
     size_t process_count;
+    int more; /* the numbers of further processes come from this pipe, as pid_t; 0: none do */
     bool counts_cycles;   /* by the hardware; else by the timer cpu-clock */
     unsigned frequency;   /* samples a second and processor */
     unsigned stack_size;  /* bytes of stack copied, a multiple of 8; 0: frame pointers */

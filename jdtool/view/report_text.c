@@ -7,6 +7,7 @@
 #include "jdtool/exports/method_tallies.h"
 #include "jdtool/view/cells.h"
 #include "jdtool/view/method_match.h"
+#include "jdtool/view/report_table.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +19,6 @@
 #define AT_MAX      32   /* columns of FILE:LINE */
 #define RAN_MAX     20   /* of how a method ran */
 #define SHARES      18   /* of both shares and the blanks behind them */
-#define RAN_SHARE   0.15 /* a form that took less of a method is not named */
 #define TREE_SHARE  0.01 /* branches that took less are left out */
 #define TREE_INDENT 24   /* levels; deeper ones are not indented further */
 #define NEAREST     5    /* names offered for one that fits none */
@@ -44,49 +44,6 @@ static void put_share(const struct view *v, uint64_t weight)
                                               : NULL;
     packed_output_printf(v->output, "%s%7.2f%%%s", color ? color : "", 100 * share,
                          color ? "\033[0m" : "");
-}
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* Where a method is: FILE:LINE, or the module of one without a source. */
-static void place_of_function(const struct profile_function *function, uint32_t line,
-                              char text[CELL_MAX])
-{
-    if (function->file && line) {
-        snprintf(text, CELL_MAX, "%s:%" PRIu32, base_of(function->file), line);
-    } else {
-        snprintf(text, CELL_MAX, "%s",
-                 function->file     ? base_of(function->file)
-                 : function->module ? profile_module_name(function->module)
-                                    : "");
-    }
-}
-
-static const char *form_name(uint32_t form)
-{
-    switch (METHOD_FORM_KIND(form)) {
-    case RESOLVED_KERNEL:
-        return "kernel";
-    case RESOLVED_NATIVE:
-        return "native";
-    case RESOLVED_STUB:
-        return "stub";
-    case RESOLVED_COMPILED:
-        return METHOD_FORM_TIER(form) == 0  ? "compiled"
-               : METHOD_FORM_TIER(form) < 4 ? (METHOD_FORM_IS_OSR(form) ? "C1 OSR" : "C1")
-               : METHOD_FORM_IS_OSR(form)   ? "C2 OSR"
-                                            : "C2";
-    case RESOLVED_INLINED:
-        return "inlined";
-    case RESOLVED_INTERPRETED:
-        return "interpreted";
-    default:
-        return "";
-    }
 }
 
 static void begin_table(const struct view *v, const char *what)
@@ -117,85 +74,11 @@ static void put_rest(const struct view *v, uint32_t left_out, const char *what)
 
 /* ---- Methods and lines ---- */
 
-struct orders {
-    uint32_t *rows, *lines, *forms, *first_line, *first_form;
-};
-
-static void free_orders(struct orders *orders)
-{
-    free(orders->rows);
-    free(orders->lines);
-    free(orders->forms);
-    free(orders->first_line);
-    free(orders->first_form);
-}
-
-/* How a method ran: the one or two forms that took the most of it. */
-static void how_it_ran(const struct view *v, const struct method_tallies *t,
-                       const struct orders *orders, uint32_t function, const uint64_t *weights,
-                       char text[CELL_MAX])
-{
-    bool by_total = weights[v->event] == 0;
-    uint32_t at = v->event + (by_total ? t->events : 0);
-    size_t used = 0;
-    uint32_t named = 0;
-    text[0] = '\0';
-    for (uint32_t i = orders->first_form[function];
-         i < t->forms.count && t->forms.list[orders->forms[i]].function == function && named < 2;
-         i++) {
-        uint64_t weight = method_tally_weights(t, &t->forms, orders->forms[i])[at];
-        if (weight > 0 && (double)weight >= RAN_SHARE * (double)weights[at]) {
-            used += (size_t)snprintf(text + used, CELL_MAX - used, "%s%s", named++ ? ", " : "",
-                                     form_name(t->forms.list[orders->forms[i]].what));
-        }
-    }
-}
-
-/* The line of a method that took the most itself; its first one where none did. */
-static uint32_t hottest_line(const struct view *v, const struct method_tallies *t,
-                             const struct orders *orders, uint32_t function)
-{
-    uint32_t i = orders->first_line[function];
-    if (i < t->lines.count && t->lines.list[orders->lines[i]].function == function &&
-        method_tally_weights(t, &t->lines, orders->lines[i])[v->event] > 0) {
-        return t->lines.list[orders->lines[i]].what;
-    }
-    return v->profile->functions[function].first_line;
-}
-
-static int make_orders(const struct view *v, const struct method_tallies *t,
-                       const struct tallies *rows, struct orders *orders)
-{
-    *orders = (struct orders){
-        .rows = method_tallies_sorted(t, rows, v->event, false),
-        .lines = method_tallies_sorted(t, &t->lines, v->event, true),
-        .forms = method_tallies_sorted(t, &t->forms, v->event, true),
-    };
-    if (orders->rows && orders->lines && orders->forms) {
-        orders->first_line = method_tallies_starts(t, &t->lines, orders->lines);
-        orders->first_form = method_tallies_starts(t, &t->forms, orders->forms);
-    }
-    return orders->first_line && orders->first_form ? 0 : -ENOMEM;
-}
-
-/* Rows of the event in hand stand before those that have nothing of it. */
-static uint32_t rows_with_weight(const struct view *v, const struct method_tallies *t,
-                                 const struct tallies *rows, const uint32_t *order)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < rows->count; i++) {
-        const uint64_t *weights = method_tally_weights(t, rows, order[i]);
-        count += weights[v->event] || weights[t->events + v->event];
-    }
-    return count;
-}
-
 static int put_methods(const struct view *v, const struct method_tallies *t, bool by_line)
 {
-    const struct tallies *rows = by_line ? &t->lines : &t->methods;
-    struct orders orders;
-    int err = make_orders(v, t, rows, &orders);
-    uint32_t total = err ? 0 : rows_with_weight(v, t, rows, orders.rows);
+    struct report_table rows;
+    int err = report_table_make(t, v->event, by_line, &rows);
+    uint32_t total = err ? 0 : rows.count;
     uint32_t shown = v->look->limit && v->look->limit < total ? v->look->limit : total;
     uint32_t at_width = 2, ran_width = 3;
     char at[CELL_MAX], ran[CELL_MAX], name[CELL_MAX];
@@ -210,12 +93,9 @@ static int put_methods(const struct view *v, const struct method_tallies *t, boo
                                  (int)name_width, "METHOD", (int)at_width, "AT", "RAN");
         }
         for (uint32_t i = 0; i < shown; i++) {
-            const struct tally *tally = &rows->list[orders.rows[i]];
-            const struct profile_function *function = &v->profile->functions[tally->function];
-            const uint64_t *weights = method_tally_weights(t, rows, orders.rows[i]);
-            uint32_t line = by_line ? tally->what : hottest_line(v, t, &orders, tally->function);
-            place_of_function(function, line, at);
-            how_it_ran(v, t, &orders, tally->function, weights, ran);
+            struct report_row row = report_table_at(&rows, i);
+            report_row_place(&rows, &row, at);
+            report_row_ran(&rows, i, ran);
             if (pass == 0) {
                 uint32_t size = cell_columns(at);
                 at_width = size > at_width ? (size < AT_MAX ? size : AT_MAX) : at_width;
@@ -223,10 +103,12 @@ static int put_methods(const struct view *v, const struct method_tallies *t, boo
                 ran_width = size > ran_width ? (size < RAN_MAX ? size : RAN_MAX) : ran_width;
                 continue;
             }
-            put_share(v, weights[v->event]);
-            put_share(v, weights[t->events + v->event]);
+            put_share(v, row.self);
+            put_share(v, row.total);
             packed_output_text(v->output, "  ");
-            cell_put(v->output, cell_fit_name(function->name, name_width, name), name_width, true);
+            cell_put(v->output,
+                     cell_fit_name(v->profile->functions[row.function].name, name_width, name),
+                     name_width, true);
             packed_output_text(v->output, "  ");
             cell_put(v->output, at, at_width, *ran);
             packed_output_text(v->output, *ran ? "  " : "");
@@ -235,46 +117,19 @@ static int put_methods(const struct view *v, const struct method_tallies *t, boo
         }
     }
     put_rest(v, total - shown, by_line ? "lines" : "methods");
-    free_orders(&orders);
+    report_table_free(&rows);
     return err;
 }
 
 /* ---- Threads ---- */
 
-struct thread_row {
-    uint64_t weight, samples;
-    uint32_t track;
-};
-
-static int compare_threads(const void *a, const void *b)
-{
-    const struct thread_row *x = a, *y = b;
-    if (x->weight != y->weight) {
-        return x->weight > y->weight ? -1 : 1;
-    }
-    return x->track < y->track ? -1 : x->track > y->track;
-}
-
 static int put_threads(const struct view *v)
 {
     const struct profile *profile = v->profile;
-    struct thread_row *rows = calloc((size_t)profile->track_count + 1, sizeof *rows);
+    uint32_t total;
+    struct report_thread *rows = report_threads(profile, v->event, &total);
     if (!rows) {
         return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < profile->track_count; i++) {
-        rows[i].track = i;
-    }
-    for (uint32_t i = 0; i < profile->sample_count; i++) {
-        const struct profile_sample *sample = &profile->samples[i];
-        struct thread_row *row = &rows[profile->threads[sample->thread].track];
-        row->weight += sample->event == v->event ? sample->weight : 0;
-        row->samples += sample->event == v->event ? sample->count : 0;
-    }
-    qsort(rows, profile->track_count, sizeof *rows, compare_threads);
-    uint32_t total = 0;
-    while (total < profile->track_count && rows[total].samples) {
-        total++;
     }
     uint32_t shown = v->look->limit && v->look->limit < total ? v->look->limit : total;
     begin_table(v, "");

@@ -1,9 +1,8 @@
 /* jdtool annotate: a method's machine code with its samples and its source. */
-#include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
 #include "jdtool/pipeline/export_input.h"
 #include "jdtool/resolve/source_texts.h"
-#include "jdtool/view/annotate.h"
+#include "jdtool/view/annotate_choice.h"
 #include "jdtool/view/method_match.h"
 
 #include <errno.h>
@@ -27,32 +26,6 @@ static struct annotate *the_annotate; /* an export format has no context of its 
 
 /* ---- Which code ---- */
 
-static const char *name_of(const struct resolved_code *code)
-{
-    return code->method ? code->method->name : code->symbol;
-}
-
-static uint64_t weight_of(const struct annotation *a, uint32_t code)
-{
-    uint64_t weight = 0;
-    for (uint32_t i = 0; i < a->events && weight == 0; i++) {
-        weight = a->codes[code].weights[i];
-    }
-    return weight;
-}
-
-/* Codes by weight, the heaviest first. */
-static int compare_codes(const void *x, const void *y, void *argument)
-{
-    const struct annotation *a = argument;
-    uint64_t first = weight_of(a, *(const uint32_t *)x);
-    uint64_t second = weight_of(a, *(const uint32_t *)y);
-    if (first != second) {
-        return first > second ? -1 : 1;
-    }
-    return *(const uint32_t *)x < *(const uint32_t *)y ? -1 : 1;
-}
-
 static double percent(const struct annotation *a, uint64_t weight, uint32_t event)
 {
     return a->totals[event] ? 100.0 * (double)weight / (double)a->totals[event] : 0;
@@ -62,82 +35,24 @@ static void tell_codes(const struct annotation *a, const uint32_t *codes, uint32
                        const char *but)
 {
     for (uint32_t i = 0, told = 0; i < count && told < TOLD_MAX; i++) {
-        if (!but || strcmp(name_of(a->codes[codes[i]].code), but) != 0) {
-            fprintf(stderr, "    %6.2f %%  %s\n", percent(a, weight_of(a, codes[i]), 0),
+        if (!but || strcmp(annotated_name(a, codes[i]), but) != 0) {
+            fprintf(stderr, "    %6.2f %%  %s\n", percent(a, annotated_weight(a, codes[i]), 0),
                     a->codes[codes[i]].code->symbol);
             told++;
         }
     }
 }
 
-/* Whether a location of generated code has the wanted method inlined. */
-static bool has_inlined(const struct profile *profile, const struct profile_location *location,
-                        const char *wanted)
-{
-    for (uint32_t i = 0; location->code && i + 1 < location->line_count; i++) {
-        const struct profile_line *line = &profile->lines[location->first_line + i];
-        if (method_match(profile->functions[line->function].name, wanted) > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The codes of which instructions of the wanted method, inlined there, were sampled: picks them, in
- * that order, and sets their shares of those samples in `hosted`, by code. Returns their number. */
-static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const uint32_t *order,
-                           uint32_t *picked, uint64_t *hosted)
-{
-    const struct profile *profile = a->profile;
-    struct hash_map by_code = {0};
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < a->code_count; i++) {
-        hosted[i] = 0;
-        hash_map_add(&by_code, (uintptr_t)a->codes[i].code, i); /* without memory fewer are found */
-    }
-    for (uint32_t i = 0; i < profile->sample_count; i++) {
-        const struct profile_sample *sample = &profile->samples[i];
-        const struct profile_location *location =
-            sample->node == PROFILE_NONE
-                ? NULL
-                : &profile->locations[profile->nodes[sample->node].location];
-        if (!location || !has_inlined(profile, location, wanted)) {
-            continue;
-        }
-        struct hash_map_cursor cursor = hash_map_start(&by_code, (uintptr_t)location->code);
-        uint32_t code;
-        while (location->code && (code = hash_map_next(&by_code, &cursor)) != HASH_MAP_NONE) {
-            hosted[code] += a->codes[code].code == location->code ? sample->weight : 0;
-        }
-    }
-    for (uint32_t i = 0; i < a->code_count; i++) {
-        if (hosted[order[i]]) {
-            picked[count++] = order[i];
-        }
-    }
-    /* Of a method that calls, only what it called may have been sampled. */
-    for (uint32_t i = 0; profile->locations && count == 0 && i < profile->location_count; i++) {
-        struct hash_map_cursor cursor =
-            hash_map_start(&by_code, (uintptr_t)profile->locations[i].code);
-        uint32_t code;
-        if (has_inlined(profile, &profile->locations[i], wanted) &&
-            (code = hash_map_next(&by_code, &cursor)) != HASH_MAP_NONE) {
-            picked[count++] = code;
-        }
-    }
-    hash_map_free(&by_code);
-    return count;
-}
-
 /* What a method of its own code is also a part of. */
-static void tell_hosts(const struct annotation *a, const uint32_t *order, const uint32_t *picked,
-                       uint32_t picked_count, const uint64_t *hosted)
+static void tell_hosts(const struct annotation *a, const struct annotation_choice *choice)
 {
+    const uint32_t *order = choice->order;
+    const uint64_t *hosted = choice->hosted;
     uint32_t told = 0;
     for (uint32_t i = 0; i < a->code_count && told < TOLD_MAX; i++) {
         bool is_picked = false;
-        for (uint32_t k = 0; k < picked_count; k++) {
-            is_picked |= picked[k] == order[i];
+        for (uint32_t k = 0; k < choice->count; k++) {
+            is_picked |= choice->picked[k] == order[i];
         }
         if (!is_picked && hosted[order[i]]) {
             if (told++ == 0) {
@@ -176,30 +91,16 @@ static const char *why_none(const struct annotation *a, const char *wanted)
     return why;
 }
 
-static uint32_t pick_codes(const struct annotation *a, const char *wanted, const uint32_t *order,
-                           uint32_t *picked)
-{
-    uint32_t count = 0;
-    for (int rank = 3; rank > 0 && count == 0; rank--) {
-        for (uint32_t i = 0; i < a->code_count; i++) {
-            if (method_match(name_of(a->codes[order[i]].code), wanted) == rank) {
-                picked[count++] = order[i];
-            }
-        }
-    }
-    return count;
-}
-
 /* What else there is of the hottest one, and what else fits. */
 static void tell_choice(const struct annotation *a, const uint32_t *picked, uint32_t count,
                         bool all)
 {
-    const char *name = name_of(a->codes[picked[0]].code);
+    const char *name = annotated_name(a, picked[0]);
     uint64_t weight = 0;
     uint32_t pieces = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(name_of(a->codes[picked[i]].code), name) == 0) {
-            weight += weight_of(a, picked[i]);
+        if (strcmp(annotated_name(a, picked[i]), name) == 0) {
+            weight += annotated_weight(a, picked[i]);
             pieces++;
         }
     }
@@ -215,36 +116,30 @@ static void tell_choice(const struct annotation *a, const uint32_t *picked, uint
     }
 }
 
-static int put_chosen(const struct annotation *a, uint32_t *order, uint32_t *picked,
-                      uint32_t *hosts, uint64_t *hosted, struct packed_output *output)
+static int put_chosen(const struct annotation *a, const struct annotation_choice *choice,
+                      struct packed_output *output)
 {
     const struct annotate *annotate = the_annotate;
-    for (uint32_t i = 0; i < a->code_count; i++) {
-        order[i] = i;
-    }
-    qsort_r(order, a->code_count, sizeof *order, compare_codes, (void *)a);
-    uint32_t count = pick_codes(a, annotate->method, order, picked);
-    uint32_t host_count = pick_hosts(a, annotate->method, order, hosts, hosted);
-    if (count == 0 && host_count > 0) {
+    const uint32_t *picked = choice->picked;
+    uint32_t count = choice->count;
+    if (choice->are_hosts) {
         fprintf(stderr,
                 "jdtool: '%s' was inlined wherever it was sampled; this is the code of what it was "
                 "inlined into:\n",
                 annotate->method);
-        memcpy(picked, hosts, host_count * sizeof *picked);
-        count = host_count;
     }
     if (count == 0) {
         error_message("failed to find code of '%s': %s. The hottest are:", annotate->method,
                       why_none(a, annotate->method));
-        tell_codes(a, order, a->code_count, NULL);
+        tell_codes(a, choice->order, a->code_count, NULL);
         return -ENOENT;
     }
     tell_choice(a, picked, count, annotate->all);
-    tell_hosts(a, order, picked, count, hosted);
-    const char *name = name_of(a->codes[picked[0]].code);
+    tell_hosts(a, choice);
+    const char *name = annotated_name(a, picked[0]);
     int err = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
-        if (i == 0 || (annotate->all && strcmp(name_of(a->codes[picked[i]].code), name) == 0)) {
+        if (i == 0 || (annotate->all && strcmp(annotated_name(a, picked[i]), name) == 0)) {
             packed_output_text(output, i ? "\n" : "");
             err = annotation_put(a, picked[i], annotate->order.settings.sources, output);
         }
@@ -261,16 +156,10 @@ static int write_annotation(const struct profile *profile, const struct export_s
     for (uint32_t i = 0; settings->sources && !err && i < profile->module_count; i++) {
         err = source_texts_add_jdk(settings->sources, profile->modules[i]);
     }
-    size_t count = (size_t)annotation.code_count + 1;
-    uint32_t *lists = calloc(3 * count, sizeof *lists);
-    uint64_t *hosted = calloc(count, sizeof *hosted);
-    if (!err) {
-        err = lists && hosted
-                  ? put_chosen(&annotation, lists, lists + count, lists + 2 * count, hosted, output)
-                  : -ENOMEM;
-    }
-    free(lists);
-    free(hosted);
+    struct annotation_choice choice = {0};
+    err = err ? err : annotation_choose(&annotation, the_annotate->method, &choice);
+    err = err ? err : put_chosen(&annotation, &choice, output);
+    annotation_choice_free(&choice);
     annotation_free(&annotation);
     return err;
 }

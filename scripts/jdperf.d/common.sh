@@ -3,9 +3,9 @@
 # What every verb needs: messages, options, the directory of a profile.
 
 JDPERF_VERSION=1.0.0
-JDPERF_VERBS='record inject report script annotate flame diff compare timeline export view bundle attach stop status map watch jvms doctor clean'
+JDPERF_VERBS='record inject report script annotate flame diff compare timeline export view bundle attach stop status map top watch jvms doctor clean'
 # Those that are jdtool's; of some perf shows a part.
-JDPERF_LIVE_VERBS='record inject report annotate flame timeline export view attach stop status map watch jvms doctor clean'
+JDPERF_LIVE_VERBS='record inject report annotate flame timeline export view attach stop status map top watch jvms doctor clean'
 JDPERF_PERF_VERBS='report annotate'
 JDPERF_PROFILE_VERBS='inject report script annotate flame diff compare timeline export view bundle'
 JDPERF_DEFAULT_DIR=jdperf.profile

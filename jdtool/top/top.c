@@ -1,0 +1,235 @@
+#include "jdtool/top/top.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
+#include "jdtool/confined/confined.h"
+#include "jdtool/record/recording.h"
+#include "jdtool/top/reader.h"
+#include "jdtool/top/terminal.h"
+#include "jdtool/watch/finder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LOOK_EVERY_MS 1000
+#define READER_END_MS 5000 /* so long it may take to end, or it is killed */
+
+struct top {
+    const struct top_options *options;
+    struct recording *recording;
+    struct top_shared *shared;
+    struct reader_options reads;
+    struct child reader;
+    struct finder *finder; /* of JVMs that begin later; NULL: not wanted, or not possible */
+    char about[128];
+    int said;       /* what is said meanwhile, a file in memory */
+    int own_stderr; /* for the time after */
+    bool has_terminal;
+};
+
+/* ---- The reader ---- */
+
+/* What else of ours is open would keep the recording's pipe, and the guardians, from ending. */
+static int read_samples(void *context)
+{
+    int keyboard = terminal_keyboard();
+    (void)syscall(SYS_close_range, STDERR_FILENO + 1, keyboard - 1, 0);
+    (void)syscall(SYS_close_range, keyboard + 1, UINT32_MAX, 0);
+    return reader_run(context);
+}
+
+/* What is said while the terminal is drawn on is told behind it. */
+static void hold_words(struct top *top)
+{
+    top->said = memfd_create("top", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    top->own_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (top->said >= 0 && top->own_stderr >= 0) {
+        (void)dup2(top->said, STDERR_FILENO);
+    }
+}
+
+static void tell_words(struct top *top)
+{
+    char *words = perf_words(top->said);
+    if (top->own_stderr >= 0) {
+        (void)dup2(top->own_stderr, STDERR_FILENO);
+        close(top->own_stderr);
+    }
+    if (top->said >= 0) {
+        close(top->said);
+    }
+    top->said = top->own_stderr = -1;
+    fputs(words ? words : "", stderr);
+    free(words);
+}
+
+static int start_reader(struct recording *recording, int in)
+{
+    struct top *top = recording->reader;
+    const char *why = terminal_open();
+    if (why) {
+        error_message("top: %s; jdperf record and jdperf report need none", why);
+        return STATUS_FAILED;
+    }
+    top->has_terminal = true;
+    hold_words(top);
+    top->reads = (struct reader_options){
+        .shared = top->shared,
+        .window = top->options->window,
+        .source_path = top->options->source_path,
+        .about = top->about,
+        .one_jvm = recording->options->jvm && recording->jvm_count == 1,
+    };
+    const struct child_options options = {
+        .in = in,
+        .out = STDOUT_FILENO,
+        .err = top->said,
+        .work = read_samples,
+        .context = &top->reads,
+    };
+    int err = child_start(&top->reader, &options);
+    if (err) {
+        error_message("failed to start: %s", strerror(-err));
+    }
+    return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* ---- The JVMs ---- */
+
+/* A name is there before its number is. */
+static void tell_jvm(struct top *top, uint32_t place)
+{
+    const struct target *target = &top->recording->jvms[place].target;
+    struct top_jvm *jvm = &top->shared->jvms[place];
+    uint32_t pid = (uint32_t)target->process.pid;
+    if (atomic_load(&jvm->pid) == pid) {
+        return;
+    }
+    atomic_store(&jvm->pid, 0);
+    if (pid) {
+        process_java_name(&target->process, jvm->name, sizeof jvm->name);
+        atomic_store(&jvm->pid, pid);
+    }
+}
+
+static void look_at_jvms(struct top *top)
+{
+    struct recording *recording = top->recording;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        const struct live_process *process = &recording->jvms[i].target.process;
+        if (process->pid && !process_lives(process)) {
+            if (top->finder) {
+                finder_forget(top->finder, process->pid);
+            }
+            recording_leave(recording, i);
+        }
+        tell_jvm(top, i);
+        count += recording->jvms[i].target.process.pid != 0;
+    }
+    atomic_store(&top->shared->has_ended, count == 0 && !top->finder);
+}
+
+/* Requests to attach end a JVM that does not listen yet. */
+static bool take_jvm(void *context, pid_t pid, const char *name)
+{
+    struct top *top = context;
+    struct target target;
+    if (!strstr(name, top->recording->options->match)) {
+        return true;
+    }
+    if (target_open(&target, pid) != 0) {
+        return false;
+    }
+    bool listens = target_listens(&target);
+    target_close(&target);
+    if (listens) {
+        (void)recording_join(top->recording, pid);
+    }
+    return listens;
+}
+
+static void watch(struct top *top)
+{
+    struct recording *recording = top->recording;
+    int err;
+    do {
+        look_at_jvms(top);
+        if (top->finder) {
+            finder_look(top->finder, take_jvm, top);
+        }
+        struct pollfd ends[] = {{.fd = top->reader.pidfd, .events = POLLIN},
+                                {.fd = recording->perf.child.pidfd, .events = POLLIN}};
+        err = wait_for(&recording->waiting, ends, 2, deadline_in(LOOK_EVERY_MS), true);
+    } while (err == -ETIMEDOUT);
+}
+
+/* ---- All of it ---- */
+
+static int run(struct top *top)
+{
+    struct recording *recording = top->recording;
+    int status = recording_begin(recording);
+    if (status) {
+        return recording->waiting.ended_by && status == STATUS_FAILED
+                   ? 128 + recording->waiting.ended_by
+                   : status;
+    }
+    /* The reader's pipe ends with who samples. */
+    close(recording->pipe_end);
+    recording->pipe_end = -1;
+    if (recording->options->match && recording->own && recording->more) {
+        top->finder = finder_new();
+    }
+    watch(top);
+    int by_signal = recording->waiting.ended_by;
+    if (!by_signal && !child_ended(&top->reader)) {
+        error_message("the sampler has ended");
+        perf_tell_words(&recording->perf);
+        status = STATUS_FAILED;
+    }
+    perf_end(&recording->perf, &recording->waiting);
+    struct waiting patient = {.signals = -1};
+    (void)child_wait(&top->reader, &patient, deadline_in(READER_END_MS), false);
+    if (!status) {
+        status = child_ended(&top->reader) ? top->reader.status : STATUS_FAILED;
+    }
+    if (status > 128 && !by_signal) {
+        error_message("the process that shows the samples was killed by signal %d", status - 128);
+        status = STATUS_FAILED;
+    }
+    return by_signal ? 128 + by_signal : status;
+}
+
+int top(const struct top_options *options)
+{
+    struct top top = {.options = options, .reader = NO_CHILD, .said = -1, .own_stderr = -1};
+    top.shared = confined_shared(sizeof *top.shared);
+    top.recording = top.shared ? recording_new(&options->record) : NULL;
+    if (!top.shared) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+    }
+    int status = STATUS_FAILED;
+    if (top.recording) {
+        top.recording->start_reader = start_reader;
+        top.recording->reader = &top;
+        snprintf(top.about, sizeof top.about, "%.60s at %u Hz", options->record.event,
+                 options->record.frequency);
+        status = run(&top);
+        child_end(&top.reader);
+        if (top.has_terminal) {
+            terminal_close();
+            tell_words(&top);
+        }
+        recording_free(top.recording);
+    }
+    finder_free(top.finder);
+    confined_unshare(top.shared, sizeof *top.shared);
+    return status;
+}
