@@ -426,6 +426,18 @@ static void images_are_found_by_build_id(void **state)
     assert_int_equal(stat(found.gl_pathv[0], &its), 0);
     assert_int_equal(its.st_ino, status.st_ino);
     globfree(&found);
+
+    /* A recording can call a file as it likes. */
+    static const uint8_t id[20] = {1, 2, 3};
+    struct image_copy copy = {.path = "/../escaped", .name = "elf", .id = id, .size = sizeof id};
+    int elf = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_int_not_equal(image_cache_copy(directory, elf, &copy), 0);
+    assert_int_not_equal(access(scratch_path(state, "escaped"), F_OK), 0);
+    assert_false(image_cache_has(directory, id, sizeof id));
+    copy.path = "/lib/named";
+    assert_int_equal(image_cache_copy(directory, elf, &copy), 0);
+    assert_true(image_cache_has(directory, id, sizeof id));
+    close(elf);
     close(directory);
 }
 

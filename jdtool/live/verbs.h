@@ -29,6 +29,8 @@ extern const struct live_verb live_map;
 extern const struct live_verb live_record;
 extern const struct live_verb live_clean;
 extern const struct live_verb live_inject;
+extern const struct live_verb live_diff;
+extern const struct live_verb live_bundle;
 extern const struct live_verb live_doctor;
 extern const struct live_verb live_jvms;
 extern const struct live_verb live_top;

@@ -27,7 +27,7 @@ static int check_directories(const char *list)
     return result;
 }
 
-static int take(struct look *look, int letter, const struct option *option)
+int look_take(struct look *look, int letter, const struct option *option)
 {
     char name[64];
     switch (letter) {
@@ -52,12 +52,8 @@ static int take(struct look *look, int letter, const struct option *option)
     }
 }
 
-int look_parse(struct look *look, const struct live_verb *verb, int argc, char **argv,
-               const char *letters, const struct option *options)
+int look_begin(struct look *look, const struct live_verb *verb, int argc, char **argv)
 {
-    int index = 0;
-    int letter;
-    int status = STATUS_DONE;
     *look = (struct look){.verb = verb, .profile = NO_PROFILE};
     look_add(look, verb->name, NULL);
     /* getopt would mix what is behind with the words before. */
@@ -68,8 +64,18 @@ int look_parse(struct look *look, const struct live_verb *verb, int argc, char *
             argc = i;
         }
     }
+    return argc;
+}
+
+int look_parse(struct look *look, const struct live_verb *verb, int argc, char **argv,
+               const char *letters, const struct option *options)
+{
+    int index = 0;
+    int letter;
+    int status = STATUS_DONE;
+    argc = look_begin(look, verb, argc, argv);
     while (!status && (letter = live_option_at(verb, argc, argv, letters, options, &index)) != -1) {
-        status = take(look, letter, &options[index]);
+        status = look_take(look, letter, &options[index]);
     }
     look->words = argv + optind;
     look->word_count = argc - optind;
@@ -104,15 +110,36 @@ void look_add(struct look *look, const char *format, const char *text)
 
 /* ---- The profile ---- */
 
-int look_open(struct look *look, const char *given)
+static int open_with_samples(const char *given, struct opened_profile *profile)
 {
-    opened_profile_close(&look->profile);
-    int status = opened_profile_open(given, &look->profile);
-    if (!status && !opened_profile_has(&look->profile, "samples.saved") &&
-        !opened_profile_has(&look->profile, "perf.data")) {
+    int status = opened_profile_open(given, profile);
+    if (!status && !opened_profile_has(profile, "samples.saved") &&
+        !opened_profile_has(profile, "perf.data")) {
         error_message("the profile %s has neither samples.saved nor perf.data: record again",
                       given);
         status = STATUS_FAILED;
+    }
+    return status;
+}
+
+int look_open(struct look *look, const char *given)
+{
+    opened_profile_close(&look->profile);
+    return open_with_samples(given, &look->profile);
+}
+
+void look_hold(struct look *look, const struct opened_profile *profile)
+{
+    char held[PATH_MAX + 16];
+    snprintf(held, sizeof held, "%d:%s", profile->directory, profile->path);
+    look_add(look, "--held=%s", held);
+}
+
+int look_open_beside(struct look *look, const char *given, struct opened_profile *profile)
+{
+    int status = open_with_samples(given, profile);
+    if (!status) {
+        look_hold(look, profile);
     }
     return status;
 }
@@ -150,20 +177,23 @@ static void add_sources(struct look *look)
     }
 }
 
-int look_run(struct look *look, const struct verb *verb)
+int look_call(struct look *look, const struct verb *verb)
 {
-    char held[PATH_MAX + 16];
-    snprintf(held, sizeof held, "%d:%s", look->profile.directory, look->profile.path);
-    look_add(look, "--held=%s", held);
-    look_add(look, "--input=%s", look->profile.path);
-    look_add(look, "--buildid-dir=%s/buildid", look->profile.path);
-    add_sources(look);
     if (look->failed) {
         error_message("failed to start %s: %s", look->verb->name, strerror(ENOMEM));
         return STATUS_FAILED;
     }
     optind = 0; /* from the beginning */
     return verb->run((int)look->argument_count, look->arguments);
+}
+
+int look_run(struct look *look, const struct verb *verb)
+{
+    look_hold(look, &look->profile);
+    look_add(look, "--input=%s", look->profile.path);
+    look_add(look, "--buildid-dir=%s/buildid", look->profile.path);
+    add_sources(look);
+    return look_call(look, verb);
 }
 
 int look_export(struct look *look, const char *format, const char *name, const char **out)

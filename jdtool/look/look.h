@@ -60,6 +60,11 @@ struct look {
     bool failed; /* no memory */
 };
 
+/* The same in steps, for verbs that read their command line themselves: what argc is without what
+ * stands behind "--"; and one option. */
+int look_begin(struct look *look, const struct live_verb *verb, int argc, char **argv);
+int look_take(struct look *look, int letter, const struct option *option);
+
 /* Reads a verb's command line by a table of the above, and "-o" where that is in `letters`. An exit
  * status, after a message. Free it in any case. */
 int look_parse(struct look *look, const struct live_verb *verb, int argc, char **argv,
@@ -73,10 +78,16 @@ void look_add(struct look *look, const char *format, const char *text);
  * message. */
 int look_open(struct look *look, const char *given);
 
+/* Opens a further profile of that kind, which jdtool's verb is told of, the caller's to close. */
+int look_open_beside(struct look *look, const char *given, struct opened_profile *profile);
+void look_hold(struct look *look, const struct opened_profile *profile);
+
 /* Opens the one word, or the default. */
 int look_open_only(struct look *look);
 
-/* Has jdtool's verb do it, with what was added. Its exit status. */
+/* Has jdtool's verb do it, with what was added: that alone, or with the profile. Its exit status.
+ */
+int look_call(struct look *look, const struct verb *verb);
 int look_run(struct look *look, const struct verb *verb);
 
 /* Has the profile exported to `output`, or where that is NULL to the file of that name in it. Sets

@@ -230,6 +230,24 @@ bool opened_profile_has(const struct opened_profile *profile, const char *name)
     return faccessat(profile->directory, name, R_OK, 0) == 0;
 }
 
+bool opened_profile_get(const struct opened_profile *profile, const char *key, char *value,
+                        size_t room)
+{
+    char text[TEXT_MAX];
+    size_t length = strlen(key);
+    bool found = false;
+    (void)read_beginning(profile, "profile", text, sizeof text);
+    for (const char *line = text; *line;) {
+        size_t size = strcspn(line, "\n");
+        if (size > length && strncmp(line, key, length) == 0 && line[length] == '=') {
+            found = size - length <= room;
+            snprintf(value, room, "%.*s", (int)(size - length - 1), line + length + 1);
+        }
+        line += size + (line[size] == '\n');
+    }
+    return found;
+}
+
 /* The text behind a key of the scorecard, which we write a line each. */
 static bool text_of(const char *card, const char *key, char *text, size_t room)
 {

@@ -39,6 +39,10 @@ bool opened_profile_is_one(const char *given);
 /* Whether a file of it can be read. */
 bool opened_profile_has(const struct opened_profile *profile, const char *name);
 
+/* The last value of a key in its file 'profile'. False: it has none, or a longer one. */
+bool opened_profile_get(const struct opened_profile *profile, const char *key, char *value,
+                        size_t room);
+
 /* Tells what its scorecard has against it; nothing where it is good, or has none. */
 void opened_profile_tell_doubts(const struct opened_profile *profile);
 

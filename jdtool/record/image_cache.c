@@ -1,5 +1,6 @@
 #include "jdtool/record/image_cache.h"
 
+#include "jdtool/base/others_file.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/objects/elf_file.h"
 
@@ -13,10 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* No library is that large. */
+#define IMAGE_COPY_MAX (UINT64_C(1) << 30)
+
+enum { PLACE_MAX = 8192 };
+
 /* A directory below another one, made where it is not there; never through a link. */
 static int enter(int directory, const char *name)
 {
-    if (mkdirat(directory, name, 0700) != 0 && errno != EEXIST) {
+    bool is_above = strcmp(name, "..") == 0 || strcmp(name, ".") == 0;
+    if (is_above || (mkdirat(directory, name, 0700) != 0 && errno != EEXIST)) {
         return -1;
     }
     return openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -78,35 +85,109 @@ static int read_ids(void *context)
     return 0;
 }
 
+/* "ab/cdef…": from where `elf` lies it is found, below ".build-id". */
+static void put_on_shelf(int cache, const char *hex, const char *place)
+{
+    char shelf[] = {hex[0], hex[1], '\0'};
+    char to[PLACE_MAX + 8];
+    int ids = enter(cache, ".build-id");
+    int first = ids >= 0 ? enter(ids, shelf) : -1;
+    snprintf(to, sizeof to, "../..%s", place);
+    if (first >= 0) {
+        (void)symlinkat(to, first, hex + 2); /* there already: it is this one */
+        close(first);
+    }
+    if (ids >= 0) {
+        close(ids);
+    }
+}
+
+static bool name_place(const char *path, const uint8_t *id, size_t size, char *hex, char *place)
+{
+    if (size < 2 || size > OBJECT_ID_MAX) {
+        return false;
+    }
+    build_id_text(id, size, hex);
+    return snprintf(place, PLACE_MAX, "%s/%s", path, hex) < PLACE_MAX;
+}
+
 static void add_image(int profile, int cache, const char *place_of, const struct image *image)
 {
-    char hex[2 * OBJECT_ID_MAX + 1] = "";
-    char place[2 * PATH_MAX];
-    if (image->size < 2 || image->size > OBJECT_ID_MAX) {
+    char hex[BUILD_ID_TEXT];
+    char place[PLACE_MAX];
+    char path[PATH_MAX + NAME_MAX + 2];
+    snprintf(path, sizeof path, "%s/%s", place_of, image->name);
+    if (!name_place(path, image->id, image->size, hex, place)) {
         return;
     }
-    for (size_t i = 0; i < image->size; i++) {
-        snprintf(hex + 2 * i, 3, "%02x", image->id[i]);
-    }
-    snprintf(place, sizeof place, "%s/%s/%s", place_of, image->name, hex);
     int elf = enter_all(cache, place);
     if (elf >= 0 && (linkat(profile, image->name, elf, "elf", 0) == 0 || errno == EEXIST)) {
-        char shelf[] = {'/', hex[0], hex[1], '\0'};
-        char to[2 * PATH_MAX + 8];
-        int ids = enter(cache, ".build-id");
-        int first = ids >= 0 ? enter(ids, shelf + 1) : -1;
-        snprintf(to, sizeof to, "../..%s", place);
-        if (first >= 0) {
-            (void)symlinkat(to, first, hex + 2); /* there already: it is this one */
-            close(first);
-        }
-        if (ids >= 0) {
-            close(ids);
-        }
+        put_on_shelf(cache, hex, place);
     }
     if (elf >= 0) {
         close(elf);
     }
+}
+
+bool image_cache_has(int profile, const uint8_t *id, size_t size)
+{
+    char hex[BUILD_ID_TEXT];
+    char path[BUILD_ID_TEXT + 32];
+    build_id_text(id, size, hex);
+    snprintf(path, sizeof path, "buildid/.build-id/%.2s/%s", hex, hex + 2);
+    int fd = open_below(profile, path, O_PATH | O_NOFOLLOW);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0;
+}
+
+/* What a file of the kernel's holds, which says that it is empty. */
+static int copy_text(int from, int to, uint64_t limit)
+{
+    char text[65536];
+    ssize_t n;
+    while ((n = read(from, text, sizeof text)) > 0 && (uint64_t)n <= limit) {
+        if (write(to, text, (size_t)n) != n) {
+            return -EIO;
+        }
+        limit -= (uint64_t)n;
+    }
+    return n < 0 ? -errno : n > 0 ? -EFBIG : 0;
+}
+
+int image_cache_copy(int profile, int from, const struct image_copy *copy)
+{
+    char hex[BUILD_ID_TEXT];
+    char place[PLACE_MAX];
+    struct stat status;
+    if (!name_place(copy->path, copy->id, copy->size, hex, place)) {
+        return -EINVAL;
+    }
+    int cache = enter(profile, "buildid");
+    int directory = cache >= 0 ? enter_all(cache, place) : -1;
+    int to = directory >= 0 ? openat(directory, copy->name,
+                                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)
+                            : -1;
+    int err = to < 0 || fstat(from, &status) != 0 ? -errno : 0;
+    if (!err) {
+        err = (status.st_size ? copy_file_data : copy_text)(from, to, IMAGE_COPY_MAX);
+        if (!err && ftruncate(to, status.st_size ? status.st_size : lseek(to, 0, SEEK_CUR)) != 0) {
+            err = -errno;
+        }
+        if (err) {
+            (void)unlinkat(directory, copy->name, 0);
+        } else {
+            put_on_shelf(cache, hex, place);
+        }
+    }
+    int all[] = {to, directory, cache};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i] >= 0) {
+            close(all[i]);
+        }
+    }
+    return err;
 }
 
 /* The images that lie in the profile; the names stay ours. */

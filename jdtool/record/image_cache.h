@@ -11,8 +11,24 @@
 #ifndef JD_TOOL_RECORD_IMAGE_CACHE_H
 #define JD_TOOL_RECORD_IMAGE_CACHE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /* Adds those that are not there, in the open directory of the profile that is called `profile`.
  * What fails is not told: all else about a profile works without. */
 void image_cache_add(int directory, const char *profile);
+
+/* Whether there is a file of that build-id. */
+bool image_cache_has(int profile, const uint8_t *id, size_t size);
+
+struct image_copy {
+    const char *path, *name; /* "/lib/libc.so", "elf" */
+    const uint8_t *id;
+    size_t size; /* of the build-id */
+};
+
+/* Copies a file, which is open, to where its build-id leads. 0 or a negative errno. */
+int image_cache_copy(int profile, int from, const struct image_copy *copy);
 
 #endif

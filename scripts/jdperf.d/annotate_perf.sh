@@ -8,36 +8,44 @@
 # shellcheck source=scripts/jdperf.d/perf_view.sh
 . "$JDPERF_LIB/perf_view.sh"
 
-annotate_usage() {
-    "$JDPERF_TOOL" live annotate --help
-}
-
 verb_annotate() {
-    local SOURCE_PATH='' source=yes all='' root slashes
-    read_options annotate 'SOURCE_PATH --source-path' 'source= --no-source' 'all=yes --all' '_=yes --perf' \
-        '-- options of perf annotate stand behind --' : "$@"
-    case ${#WORDS[@]} in
-    1) set -- "$JDPERF_DEFAULT_DIR" "${WORDS[0]}" ;;
-    2) set -- "${WORDS[@]}" ;;
+    local source_path='' source=yes all='' words=() more=() root slashes
+    while (($#)); do
+        case $1 in
+        --) more=("${@:2}"); break ;;
+        -h | --help) "$JDPERF_TOOL" live annotate --help; return 0 ;;
+        --perf) ;;
+        --all) all=yes ;;
+        --no-source) source='' ;;
+        --source-path=*) source_path=${1#*=} ;;
+        --source-path) need_value "$@"; source_path=$2; shift ;;
+        -*) wrong_usage "annotate: unknown option: $1 (options of perf annotate stand behind --)" ;;
+        *) words+=("$1") ;;
+        esac
+        shift
+    done
+    case ${#words[@]} in
+    1) set -- "$JDPERF_DEFAULT_DIR" "${words[0]}" ;;
+    2) set -- "${words[@]}" ;;
     *) wrong_usage "annotate: which method? (jdperf annotate DIR METHOD)" ;;
     esac
     command -v objdump >/dev/null || die "failed to find objdump, which perf annotate needs: apt-get install binutils"
     view_profile "$1"
     annotate_choose "$2"
-    [[ -z $source ]] || annotate_fetch_sources "$SOURCE_PATH"
+    [[ -z $source ]] || annotate_fetch_sources "$source_path"
     mkdir -p "$PROFILE/src"
     cd "$PROFILE/src" || exit 1
-    [[ $source ]] || MORE+=(--no-source)
+    [[ $source ]] || more+=(--no-source)
     # A profile that was moved: the image names its files by where it was.
     root=$(profile_get "$PROFILE" source_root)
     if [[ $root && $root != "$PROFILE/src" ]]; then
         slashes=${root//[^\/]/}
         # perf splices the prefix into a line for sh -c, where a directory's name would be run: a dot
         # stands for it.
-        MORE+=(--prefix . --prefix-strip "${#slashes}")
+        more+=(--prefix . --prefix-strip "${#slashes}")
     fi
     # 141: whoever read our output has seen enough.
-    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${MORE[@]}" 2>"$SCRATCH/annotate.log" |
+    view_perf annotate --stdio --dsos "$DSO" -s "$SYMBOL" "${more[@]}" 2>"$SCRATCH/annotate.log" |
         awk -v all="$all" '/^ *Percent *\|/ && pieces++ && !all { exit } { print }' || (($? == 141)) || { cat "$SCRATCH/annotate.log" >&2; die "perf annotate failed for $SYMBOL"; }
 }
 

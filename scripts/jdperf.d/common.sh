@@ -5,7 +5,7 @@
 JDPERF_VERSION=1.0.0
 JDPERF_VERBS='record inject report script annotate flame diff compare timeline export view bundle attach stop status map top watch jvms doctor clean'
 # Those that are jdtool's; of some perf shows a part.
-JDPERF_LIVE_VERBS='record inject report annotate flame timeline export view attach stop status map top watch jvms doctor clean'
+JDPERF_LIVE_VERBS='record inject report annotate flame diff timeline export view bundle attach stop status map top watch jvms doctor clean'
 JDPERF_PERF_VERBS='report annotate'
 JDPERF_PROFILE_VERBS='inject report script annotate flame diff compare timeline export view bundle'
 JDPERF_DEFAULT_DIR=jdperf.profile
@@ -29,55 +29,6 @@ wrong_usage() {
 need_value() {
     (($# > 1)) || wrong_usage "$1 needs a value"
     [[ $2 != -?* ]] || wrong_usage "$1 needs a value, not $2"
-}
-
-# read_options VERB RULE… : ARGUMENT…: reads a verb's command line by rules like
-#   'out -o --output'   -o, or --output, has a value, which the variable out gets
-#   'all=yes --all'     --all has none: all becomes yes
-#   '-- HINT'           what stands behind -- goes to MORE; HINT is for who gives an unknown option
-#   '+ HINT'            so does everything from the first word on that is no option
-# Words that are no options go to WORDS. --help prints the verb's usage and ends jdperf. A variable
-# must not have the name of one of the function's own.
-read_options() {
-    local verb=$1 rule name hint='' rest=''
-    local -A rules=()
-    shift
-    while [[ $1 != : ]]; do
-        rule=${1%% *}
-        case $rule in
-        -- | +) rest=$rule hint=" (${1#* })" ;;
-        *) for name in ${1#* }; do rules[$name]=$rule; done ;;
-        esac
-        shift
-    done
-    shift
-    WORDS=() MORE=()
-    while (($#)); do
-        case $1 in
-        --) [[ -z $rest ]] || { MORE=("${@:2}"); return; } ;;
-        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-        -*) ;;
-        *) [[ $rest != + ]] || { MORE=("$@"); return; }; WORDS+=("$1"); shift; continue ;;
-        esac
-        case ${rules[$1]:-$1} in
-        -h | --help) "${verb}_usage"; exit 0 ;;
-        -*) wrong_usage "$verb: unknown option: $1$hint" ;;
-        *=*) rule=${rules[$1]}; printf -v "${rule%%=*}" %s "${rule#*=}" ;;
-        *) need_value "$@"; printf -v "${rules[$1]}" %s "$2"; shift ;;
-        esac
-        shift
-    done
-}
-
-# one_word VERB KIND: of what a verb is about, at most one was given.
-one_word() {
-    ((${#WORDS[@]} < 2)) || wrong_usage "$1: one $2 at a time: ${WORDS[1]}"
-}
-
-# need_writable FILE: before the work is done that would fill it.
-need_writable() {
-    local reason
-    reason=$( { : >>"$1"; } 2>&1) || die "failed to write $1: ${reason##*: }"
 }
 
 need_tool() {
@@ -109,10 +60,6 @@ run_at_exit() {
     for function in "${AT_EXIT[@]}"; do
         "$function" || :
     done
-}
-
-human_size() {
-    numfmt --to=iec --suffix=B "$1"
 }
 
 # The directory of a profile (jdtool/look/opened_profile.h).

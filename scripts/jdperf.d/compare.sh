@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # jdperf compare: runs two commands by turns and says what differs beyond chance.
 
-# shellcheck source=scripts/jdperf.d/runs.sh
-. "$JDPERF_LIB/runs.sh"
-
 compare_usage() {
     cat <<END
 usage: jdperf compare [OPTION…] -- BEFORE… -- AFTER…
@@ -21,8 +18,11 @@ profiles stay in DIR: before.1, after.1, before.2, …
                       first group of REGEX matches in its output
   -d, --duration TIME, -F, --frequency HZ, -e, --stacks KIND, --sampler KIND,
       --alloc, --locks  as of jdperf record
-$RUNS_USAGE
-$SAMPLES_USAGE
+      --threshold PERCENT  smaller losses do not count (default: 0)
+      --all           list what is within chance as well
+      --json          for scripts: every comparison with the values of each run
+      --from, --to, --thread, --comm, --pid, --label, --by, --include, --exclude,
+      --event         compare some of the samples, as jdperf diff does
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 if something became slower. To make
 the comparison again: jdperf diff --before DIR/before.* --after DIR/after.*
@@ -31,9 +31,7 @@ END
 
 verb_compare() {
     local -a recording=() arguments=() first=() second=()
-    local runs=7 out=jdperf.compare work='' work_from='' round
-    take_filters "$@"
-    set -- "${REST[@]}"
+    local status=0 runs=7 out=jdperf.compare work='' work_from='' round
     while (($#)); do
         case $1 in
         --) break ;;
@@ -43,7 +41,11 @@ verb_compare() {
         -h | --help) compare_usage; exit 0 ;;
         --alloc | --locks) recording+=("$1") ;;
         --all | --json) arguments+=("$1") ;;
-        --threshold) need_value "$@"; arguments+=("$1=$2"); shift ;;
+        --threshold | --from | --to | --thread | --label | --by | --comm | --pid | --include | --exclude | --event)
+            need_value "$@"
+            arguments+=("$1=$2")
+            shift
+            ;;
         --flame) need_value "$@"; arguments+=("--output=$2"); shift ;;
         -n) need_value "$@"; runs=$2; shift ;;
         -o | --output) need_value "$@"; out=$2; shift ;;
@@ -67,7 +69,7 @@ verb_compare() {
     need_tool
     [[ ! -e $out ]] || wrong_usage "compare: $out exists already (-o DIR)"
     mkdir -m 0700 "$out" 2>/dev/null || die "failed to make $out"
-    BEFORE=() AFTER=()
+    local before=() after=()
     for ((round = 1; round <= runs; round++)); do
         # Who goes first changes: a machine that becomes slower meets both alike.
         if ((round % 2)); then
@@ -77,9 +79,11 @@ verb_compare() {
             compare_run after "$round" "${second[@]}"
             compare_run before "$round" "${first[@]}"
         fi
-        BEFORE+=("$out/before.$round") AFTER+=("$out/after.$round")
+        before+=("$out/before.$round") after+=("$out/after.$round")
     done
-    diff_runs "${arguments[@]}"
+    "$JDPERF_TOOL" live diff --before "${before[@]}" --after "${after[@]}" "${arguments[@]}" || status=$?
+    # 141: whoever read our output has seen enough.
+    ((status == 0 || status == 141)) || exit "$status"
 }
 
 is_positive() {

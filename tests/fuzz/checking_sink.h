@@ -5,6 +5,8 @@
 #ifndef JD_FUZZ_CHECKING_SINK_H
 #define JD_FUZZ_CHECKING_SINK_H
 
+#include "confined_fuzz.h"
+
 #include "jdtool/base/message.h"
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/resolve/resolver.h"
@@ -53,21 +55,32 @@ static void leave(void)
     }
 }
 
+/* The dump of a JVM; flags: O_TRUNC, or O_APPEND. It stays open: who has no rights cannot open it
+ * to write. */
+static void write_dump(int flags, const void *data, size_t size)
+{
+    static int fd = -1;
+    if (fd < 0) {
+        fd = open("jit-4242.dump", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    }
+    if (fd < 0 || ((flags & O_TRUNC) && ftruncate(fd, 0) != 0) || lseek(fd, 0, SEEK_END) < 0 ||
+        write(fd, data, size) != (ssize_t)size) {
+        abort();
+    }
+}
+
 static void enter(void)
 {
     if (!mkdtemp(directory) || chdir(directory)) {
         abort();
     }
     atexit(leave);
+    write_dump(O_TRUNC, "", 0);
 }
 
-static void write_file(const char *name, int flags, const void *data, size_t size)
+void fuzz_rights(struct rights *rights)
 {
-    int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
-        abort();
-    }
-    close(fd);
+    rights_read(rights, ".");
 }
 
 /* ---- The sink ---- */

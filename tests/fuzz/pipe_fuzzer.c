@@ -19,7 +19,7 @@ int kill(pid_t pid, int number)
     (void)number;
     size_t size = rest_size < 64 ? rest_size : 64;
     if (size) {
-        write_file("jit-4242.dump", O_APPEND, rest, size);
+        write_dump(O_APPEND, rest, size);
     }
     rest += size;
     rest_size -= size;
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const uint8_t *dump = data + 3 + recording;
     size_t dump_size = size - 3 - recording;
-    write_file("jit-4242.dump", O_TRUNC, dump, dump_size / 2);
+    write_dump(O_TRUNC, dump, dump_size / 2);
     rest = dump + dump_size / 2;
     rest_size = dump_size - dump_size / 2;
 

@@ -222,6 +222,15 @@ static void step(struct script *script)
     }
 }
 
+static void write_file(const char *name, const void *data, size_t size)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
+        abort();
+    }
+    close(fd);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
@@ -249,8 +258,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step(&script);
     }
     perf_file_write(&script.file, "p.data");
-    write_file("jit-4242.dump", O_TRUNC, script.dump.bytes, script.dump.size);
-    write_file("jit-4242.methods", O_TRUNC, script.methods.bytes, script.methods.size);
+    write_dump(O_TRUNC, script.dump.bytes, script.dump.size);
+    write_file("jit-4242.methods", script.methods.bytes, script.methods.size);
     const struct stream_options options = {
         .input = "p.data", .symbolize = data[0] & 2, .keep_stacks = data[0] & 4};
     if (run_stream(&options)) {

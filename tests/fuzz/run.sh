@@ -1,18 +1,26 @@
 #!/usr/bin/env bash
 # run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus, and then for 3 seconds
 # on, or for 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
+# JDAGENT_FUZZ_CONFINED=1: without rights, as jdtool reads others' data, and without the address sanitizer.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 source "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/clang_build.sh
 source "$(dirname "$0")/../clang_build.sh"
 
-target=${1:?usage: run.sh dump|inject|methods|objects|options|pipe|resolve|sinks|stack}
+target=${1:?usage: run.sh dump|inject|journal|methods|objects|options|pipe|resolve|saved|sinks|stack}
 source=${JDAGENT_SOURCE:?}
 build=${JDAGENT_BUILD:?}/fuzz
 here=$source/tests/fuzz
 
 clang_can_fuzz || skip "$skip_reason"
+mode=()
+if [[ ${JDAGENT_FUZZ_CONFINED:-} == 1 ]]; then
+    build+=-confined
+    clang_sanitizers=fuzzer-no-link,undefined
+    clang_more=-DJDAGENT_FUZZ_CONFINED=ON
+    mode=(-timeout=0 -rss_limit_mb=0)
+fi
 clang_build "$source" "$build" "${target}_fuzzer" || exit 1
 
 limit=(-max_total_time=3)
@@ -21,6 +29,6 @@ corpus=$build/corpus-$target # libFuzzer adds to the first directory, so not the
 mkdir -p "$corpus"
 # Most of the time goes into ASan's own book-keeping otherwise.
 export ASAN_OPTIONS=malloc_context_size=4:quarantine_size_mb=16
-exec nice -n 10 "$build/${target}_fuzzer" "${limit[@]}" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
+exec nice -n 10 "$build/${target}_fuzzer" "${limit[@]}" -max_len=4096 -timeout=10 -rss_limit_mb=2048 "${mode[@]}" \
     -dict="$here/$target.dict" -artifact_prefix="$build/$target-" -print_final_stats=1 \
     -verbosity=0 "$corpus" "$here/corpus/$target"

@@ -1,0 +1,320 @@
+/* jdperf bundle: one file of a profile, for another machine. */
+#include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
+#include "jdtool/live/child.h"
+#include "jdtool/look/bundle_files.h"
+#include "jdtool/look/look.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ITEMS_MAX = 4096 };
+
+struct kind {
+    const char *ending, *option;
+};
+
+static const struct kind kinds[] = {
+    {".tar", NULL},
+    {".tar.gz", "--gzip"},
+    {".tgz", "--gzip"},
+    {".tar.xz", "--xz"},
+};
+
+static const struct kind *kind_of(const char *path)
+{
+    size_t size = strlen(path);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t length = strlen(kinds[i].ending);
+        if (size > length && strcmp(path + size - length, kinds[i].ending) == 0) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *name_of(const struct look *look)
+{
+    return strrchr(look->profile.path, '/') + 1;
+}
+
+/* ---- What is missing ---- */
+
+/* Names the code first, if need be. */
+static int open_profile(struct look *look)
+{
+    const char *given = look->word_count ? look->words[0] : LOOK_DEFAULT_DIR;
+    char path[PATH_MAX];
+    if (look->word_count > 1 || look->more_count) {
+        return live_wrong_usage(look->verb, "one profile at a time: ",
+                                look->word_count > 1 ? look->words[1] : look->more[0], "");
+    }
+    int status = opened_profile_open(given, &look->profile);
+    if (status || opened_profile_has(&look->profile, "perf.jit.data")) {
+        return status;
+    }
+    snprintf(path, sizeof path, "%s", look->profile.path);
+    opened_profile_close(&look->profile);
+    char *words[] = {(char *)live_inject.name, path, NULL};
+    optind = 0;
+    status = live_inject.run(&live_inject, 2, words);
+    return status && status != STATUS_BAD_PROFILE ? status
+                                                  : opened_profile_open(path, &look->profile);
+}
+
+/* What flame, view, annotate and export read where the recording is not. */
+static void save_samples(struct look *look)
+{
+    struct look saving = {.verb = look->verb, .profile = look->profile};
+    const char *out;
+    if (opened_profile_has(&look->profile, "samples.saved")) {
+        return;
+    }
+    look_add(&saving, "export", NULL);
+    if (look_export(&saving, "saved", "samples.saved", &out)) {
+        info_message("failed to save the samples: flame, view, export and annotate will not work "
+                     "on the other machine");
+    }
+    saving.profile = NO_PROFILE; /* look's */
+    look_free(&saving);
+}
+
+/* ---- What explains it ---- */
+
+static int write_how_to(const struct look *look)
+{
+    static const char file[] = "HOW-TO-OPEN";
+    const char *name = name_of(look);
+    int directory = look->profile.directory;
+    (void)unlinkat(directory, file, 0); /* it may be another name of something */
+    int fd = openat(directory, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!out) {
+        error_message("failed to write into %s: %s", look->profile.path, strerror(errno));
+        return STATUS_FAILED;
+    }
+    fprintf(out,
+            "A profile of a Java program, made with jdperf. To look at it, run in the directory\n"
+            "above this one:\n"
+            "\n"
+            "    perf --buildid-dir %s/buildid report -i %s/perf.jit.data --max-stack 1000\n"
+            "\n"
+            "Or copy its files once (cp -r %s/buildid/. ~/.debug/); then all perf commands\n"
+            "work without --buildid-dir:\n"
+            "\n"
+            "    perf report -i %s/perf.jit.data --max-stack 1000\n"
+            "    perf annotate -i %s/perf.jit.data\n"
+            "    perf script -i %s/perf.jit.data --max-stack 1000\n"
+            "\n"
+            "If jdperf is installed: jdperf report %s, jdperf flame %s, jdperf view %s.\n",
+            name, name, name, name, name, name, name, name, name);
+    if (fclose(out) != 0) {
+        error_message("failed to write into %s: %s", look->profile.path, strerror(errno));
+        return STATUS_FAILED;
+    }
+    return STATUS_DONE;
+}
+
+/* ---- The archive ---- */
+
+/* Everything behind the profile's name in the archive: "s,^,NAME/,S" for tar, where NAME may have
+ * any characters; links keep where they lead. */
+static char *transformation(const char *name)
+{
+    char *text = malloc(2 * strlen(name) + 32);
+    char *to = text ? stpcpy(text, "--transform=s,^,") : NULL;
+    for (; to && *name; name++) {
+        if (strchr("\\&,\n", *name)) {
+            *to++ = '\\';
+        }
+        *to++ = *name;
+    }
+    if (to) {
+        memcpy(to, "/,S", 4);
+    }
+    return text;
+}
+
+/* The items that there are. Their number; the names of images are allocated. */
+static int list_items(const struct look *look, char **items)
+{
+    static const char *const fixed[] = {"HOW-TO-OPEN", "perf.jit.data",  "samples.saved",
+                                        "profile",     "scorecard.json", "flamegraph.html",
+                                        "src",         "buildid"};
+    int directory = look->profile.directory;
+    int count = 0;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        if (faccessat(directory, fixed[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+            items[count] = strdup(fixed[i]);
+            count += items[count] != NULL;
+        }
+    }
+    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    while (entries && count < ITEMS_MAX && (entry = readdir(entries))) {
+        size_t size = strlen(entry->d_name);
+        if (strncmp(entry->d_name, "perf.jit", 8) == 0 && size > 11 &&
+            strcmp(entry->d_name + size - 3, ".so") == 0) {
+            items[count] = strdup(entry->d_name);
+            count += items[count] != NULL;
+        }
+    }
+    if (entries) {
+        closedir(entries);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return count;
+}
+
+/* 1: a file has changed meanwhile. perf makes hard links to libraries, so another recording that
+ * links the same one changes its inode, not what is in it. Images are as large as the code cache,
+ * and mostly holes, which they stay where they are unpacked. */
+static int run_tar(const struct look *look, const struct kind *kind, int out, char **arguments)
+{
+    char directory[64];
+    char *transform = transformation(name_of(look));
+    struct child child = NO_CHILD;
+    struct waiting waiting;
+    int count = 0;
+    snprintf(directory, sizeof directory, "--directory=/proc/%d/fd/%d", (int)getpid(),
+             look->profile.directory);
+    char *const options[] = {
+        (char *)"tar",       (char *)"--warning=no-file-changed",
+        (char *)"--sparse",  (char *)"--create",
+        (char *)"--file=-",  (char *)"--owner=0",
+        (char *)"--group=0", directory,
+        transform,
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        arguments[count++] = options[i];
+    }
+    if (kind->option) {
+        arguments[count++] = (char *)kind->option;
+    }
+    int first = count;
+    count += list_items(look, arguments + count);
+    arguments[count] = NULL;
+    struct child_options child_options = {.arguments = arguments,
+                                          .in = -1,
+                                          .out = out,
+                                          .err = STDERR_FILENO,
+                                          .death_signal = SIGKILL};
+    int err = !transform ? -ENOMEM : waiting_start(&waiting);
+    err = err ? err : child_start(&child, &child_options);
+    err = err ? err : child_wait(&child, &waiting, NO_DEADLINE, true);
+    err = err ? err : child.status > 1 ? -EIO : 0;
+    child_end(&child);
+    for (int i = first; i < count; i++) {
+        free(arguments[i]);
+    }
+    free(transform);
+    return err;
+}
+
+static int pack(const struct look *look, const struct kind *kind, struct output_file *file)
+{
+    char **arguments = calloc(ITEMS_MAX + 32, sizeof *arguments);
+    int err = arguments ? run_tar(look, kind, output_file_fd(file), arguments) : -ENOMEM;
+    free(arguments);
+    return err;
+}
+
+/* "6.3MB", as numfmt has it. */
+static void describe_size(uint64_t size, char text[16])
+{
+    static const char units[] = "\0KMGT";
+    double number = (double)size;
+    int unit = 0;
+    while (number >= 1024 && unit < 4) {
+        number /= 1024;
+        unit++;
+    }
+    snprintf(text, 16, unit && number < 10 ? "%.1f%.1sB" : "%.0f%.1sB", number, units + unit);
+}
+
+static int make(struct look *look, const struct kind *kind, const char *out)
+{
+    struct output_file *file;
+    struct stat status;
+    char size[16];
+    if (output_file_open(out, &file)) {
+        return STATUS_FAILED;
+    }
+    save_samples(look);
+    bundle_add_files(&look->profile);
+    int result = write_how_to(look);
+    int err = result ? 0 : pack(look, kind, file);
+    if (err) {
+        error_message("failed to write %s: %s", out,
+                      err == -EIO ? "tar has failed" : strerror(-err));
+    }
+    if (result || err) {
+        output_file_abort(file);
+        return STATUS_FAILED;
+    }
+    describe_size(fstat(output_file_fd(file), &status) == 0 ? (uint64_t)status.st_size : 0, size);
+    output_file_hand_over(file);
+    if (output_file_finish(file)) {
+        return STATUS_FAILED;
+    }
+    const char *name = name_of(look);
+    const char *slash = strrchr(out, '/');
+    info_message("%s: %s; another machine opens it with: tar xf %s && perf --buildid-dir "
+                 "%s/buildid report -i %s/perf.jit.data",
+                 out, size, slash ? slash + 1 : out, name, name);
+    return STATUS_DONE;
+}
+
+/* ---- The command line ---- */
+
+static int run(const struct live_verb *verb, int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"output", required_argument, NULL, LOOK_OUTPUT},
+        {0},
+    };
+    struct look look;
+    char *beside = NULL;
+    const struct kind *kind = NULL;
+    int status = look_parse(&look, verb, argc, argv, "o:", table);
+    if (!status && look.output && !kind_of(look.output)) {
+        status = live_wrong_usage(verb, "unknown kind of file: ", look.output,
+                                  " (.tar, .tar.gz, .tar.xz)");
+    }
+    status = status ? status : open_profile(&look);
+    if (!status && asprintf(&beside, "%s.tar.gz", name_of(&look)) < 0) {
+        beside = NULL;
+        error_message("failed to start bundle: %s", strerror(ENOMEM));
+        status = STATUS_FAILED;
+    }
+    if (!status) {
+        const char *out = look.output ? look.output : beside;
+        kind = kind_of(out);
+        opened_profile_tell_doubts(&look.profile);
+        status = make(&look, kind, out);
+    }
+    free(beside);
+    look_free(&look);
+    return status;
+}
+
+const struct live_verb live_bundle = {
+    .name = "bundle",
+    .run = run,
+    .hint = "",
+    .help = "usage: jdperf bundle [DIR] [-o FILE]\n"
+            "\n"
+            "Packs the profile DIR (default: " LOOK_DEFAULT_DIR ") into DIR.tar.gz or FILE\n"
+            "(.tar, .tar.gz, .tar.xz): the recording, the generated code, the sampled libraries\n"
+            "and kernel symbols, and the scorecard. Another machine opens it with perf alone,\n"
+            "without the JVM, the JDK and the dumps. The file HOW-TO-OPEN in it explains how.\n",
+};

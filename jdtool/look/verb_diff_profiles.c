@@ -1,0 +1,227 @@
+/* jdperf diff: what changed from one profile to another, as a flame graph; from several to several,
+ * beyond chance. */
+#include "jdtool/base/message.h"
+#include "jdtool/look/look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE_BEFORE, SIDE_AFTER, SIDES };
+enum { PROFILES_MAX = 200, LETTER_BEFORE = 1000, LETTER_AFTER };
+
+struct side {
+    const char *given[PROFILES_MAX];
+    struct opened_profile *profiles; /* as many */
+    int count;
+};
+
+struct diff {
+    struct look look;
+    struct side sides[SIDES];
+    const char *output, *title;
+    bool has_work; /* said on the command line */
+};
+
+static const struct option table[] = {
+    LOOK_FILTERS,
+    {"output", required_argument, NULL, LOOK_OUTPUT},
+    {"title", required_argument, NULL, LOOK_TITLE},
+    {"before", required_argument, NULL, LETTER_BEFORE},
+    {"after", required_argument, NULL, LETTER_AFTER},
+    {"all", no_argument, NULL, LOOK_PASSES},
+    {"json", no_argument, NULL, LOOK_PASSES},
+    {"threshold", required_argument, NULL, LOOK_PASSES},
+    {"work", required_argument, NULL, LOOK_PASSES},
+    {0},
+};
+
+/* ---- One and one ---- */
+
+static int diff_two(struct diff *diff)
+{
+    struct look *look = &diff->look;
+    struct opened_profile before = NO_PROFILE;
+    char title[2 * PATH_MAX + 8];
+    const char *out;
+    if (look->word_count != 2) {
+        return live_wrong_usage(look->verb, "which two profiles? (jdperf diff BEFORE AFTER)", "",
+                                "");
+    }
+    int status = look_open_beside(look, look->words[0], &before);
+    status = status ? status : look_open(look, look->words[1]);
+    if (!status) {
+        snprintf(title, sizeof title, "%s and %s", look->words[0], look->words[1]);
+        look_add(look, "--before=%s", before.path);
+        look_add(look, "--title=%s", look->title ? look->title : title);
+        status = look_export(look, "html", "flamediff.html", &out);
+    }
+    if (!status) {
+        info_message("difference: %s", out);
+    }
+    opened_profile_close(&before);
+    return status;
+}
+
+/* ---- Several and several ---- */
+
+/* Says how much work each run did, where all of them know. */
+static void add_work(struct diff *diff)
+{
+    char value[64];
+    char *list = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&list, &size);
+    bool all = out != NULL;
+    for (int side = 0; side < SIDES; side++) {
+        for (int i = 0; all && i < diff->sides[side].count; i++) {
+            all = opened_profile_get(&diff->sides[side].profiles[i], "work", value, sizeof value);
+            fprintf(out, "%s%s", size || side || i ? "," : "", value);
+        }
+    }
+    if (out && fclose(out) == 0 && all) {
+        look_add(&diff->look, "--work=%s", list);
+    }
+    free(list);
+}
+
+static int open_side(struct diff *diff, int number, const char *option)
+{
+    struct side *side = &diff->sides[number];
+    int status = STATUS_DONE;
+    int count = side->count;
+    side->count = 0;
+    side->profiles = calloc((size_t)count + 1, sizeof *side->profiles);
+    for (int i = 0; side->profiles && i < count && !status; i++) {
+        side->profiles[i] = NO_PROFILE;
+        status = look_open_beside(&diff->look, side->given[i], &side->profiles[i]);
+        side->count += !status;
+    }
+    for (int i = 0; i < side->count; i++) {
+        look_add(&diff->look, option, NULL);
+        look_add(&diff->look, "%s", side->profiles[i].path);
+    }
+    return !side->profiles ? STATUS_FAILED : status;
+}
+
+static int diff_several(struct diff *diff)
+{
+    struct look *look = &diff->look;
+    if (look->word_count) {
+        return live_wrong_usage(look->verb,
+                                "is this profile from before or after the change: ", look->words[0],
+                                "? (--before DIR… --after DIR…)");
+    }
+    if (diff->sides[SIDE_BEFORE].count < 2 || diff->sides[SIDE_AFTER].count < 2) {
+        return live_wrong_usage(
+            look->verb, "at least 2 profiles are needed on each side; one says nothing of chance",
+            "", "");
+    }
+    int status = open_side(diff, SIDE_BEFORE, "--before");
+    status = status ? status : open_side(diff, SIDE_AFTER, "--after");
+    if (status) {
+        return status;
+    }
+    if (!diff->has_work) {
+        add_work(diff);
+    }
+    if (look->output) {
+        look_add(look, "--output=%s", look->output);
+    }
+    if (look->title) {
+        look_add(look, "--title=%s", look->title);
+    }
+    return look_call(look, &verb_diff);
+}
+
+/* ---- The command line ---- */
+
+/* An option's value and all words behind it, up to the next option. */
+static int take_side(struct diff *diff, int number, int argc, char **argv)
+{
+    struct side *side = &diff->sides[number];
+    const char *given = optarg;
+    do {
+        if (side->count == PROFILES_MAX) {
+            return live_wrong_usage(diff->look.verb, "too many profiles: ", given, "");
+        }
+        side->given[side->count++] = given;
+        given = optind < argc && argv[optind][0] != '-' ? argv[optind++] : NULL;
+    } while (given);
+    return STATUS_DONE;
+}
+
+static int parse(struct diff *diff, const struct live_verb *verb, int argc, char **argv)
+{
+    struct look *look = &diff->look;
+    int status = STATUS_DONE;
+    int index = 0;
+    int letter;
+    argc = look_begin(look, verb, argc, argv);
+    if (look->more_count) {
+        return live_wrong_usage(verb, "unexpected word: ", look->more[0], "");
+    }
+    while (!status && (letter = live_option_at(verb, argc, argv, "o:", table, &index)) != -1) {
+        if (letter == LETTER_BEFORE || letter == LETTER_AFTER) {
+            status =
+                take_side(diff, letter == LETTER_BEFORE ? SIDE_BEFORE : SIDE_AFTER, argc, argv);
+        } else {
+            diff->has_work |= letter == LOOK_PASSES && strcmp(table[index].name, "work") == 0;
+            status = look_take(look, letter, &table[index]);
+        }
+    }
+    look->words = argv + optind;
+    look->word_count = argc - optind;
+    return status;
+}
+
+static int run(const struct live_verb *verb, int argc, char **argv)
+{
+    struct diff *diff = calloc(1, sizeof *diff);
+    if (!diff) {
+        error_message("failed to start: no memory");
+        return STATUS_FAILED;
+    }
+    int status = parse(diff, verb, argc, argv);
+    if (!status) {
+        status = diff->sides[SIDE_BEFORE].count || diff->sides[SIDE_AFTER].count
+                     ? diff_several(diff)
+                     : diff_two(diff);
+    }
+    for (int side = 0; side < SIDES; side++) {
+        for (int i = 0; i < diff->sides[side].count && diff->sides[side].profiles; i++) {
+            opened_profile_close(&diff->sides[side].profiles[i]);
+        }
+        free(diff->sides[side].profiles);
+    }
+    look_free(&diff->look);
+    free(diff);
+    return status;
+}
+
+const struct live_verb live_diff = {
+    .name = "diff",
+    .run = run,
+    .hint = "",
+    .help = "usage: jdperf diff BEFORE AFTER [-o FILE] [--title TEXT] [OPTION…]\n"
+            "       jdperf diff --before DIR… --after DIR… [-o FILE] [OPTION…]\n"
+            "\n"
+            "Writes a flame graph of the difference between the profiles BEFORE and AFTER, one\n"
+            "HTML file that needs no network: AFTER/flamediff.html or FILE. Red frames grew,\n"
+            "blue frames shrank, each measured as a share of all samples. Names of lambdas and\n"
+            "hidden classes are compared without their numbers, which change from run to run.\n"
+            "\n"
+            "Two profiles always differ by chance. Give several of each to see what changed by\n"
+            "more than that:\n"
+            "\n"
+            "      --before DIR…, --after DIR…  at least 2 profiles on each side; 5 or more are\n"
+            "                      better. Lists methods that changed, with 95 % intervals. In\n"
+            "                      the flame graph FILE only frames that changed have a colour\n"
+            "      --work N[,N…]   how much work each run did, in their order; 1 if all did the\n"
+            "                      same. Compares time per unit of work instead of shares\n"
+            "      --threshold PERCENT   smaller losses do not count (default: 0)\n"
+            "      --all           list what is within chance as well\n"
+            "      --json          for scripts: every comparison with the values of each run\n" //
+    LOOK_FILTERS_HELP "\n"
+            "Exit status of a comparison of several: 3 if something became slower.\n",
+};

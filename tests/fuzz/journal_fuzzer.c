@@ -1,0 +1,96 @@
+/* libFuzzer target: a journal of threads (format/threads.h) that grows while it is asked who ran.
+ */
+#include "jdtool/base/message.h"
+#include "jdtool/jitdump/thread_journal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* In the place of jdtool's own: messages about broken journals are expected, by the thousand. */
+void error_message(const char *format, ...)
+{
+    (void)format;
+}
+
+void warning_message(const char *format, ...)
+{
+    (void)format;
+}
+
+static void check_text(const char *text)
+{
+    if (text && strlen(text) > 1u << 20) {
+        abort();
+    }
+}
+
+static void check(const struct thread_identity *who)
+{
+    check_text(who->name);
+    check_text(who->virtual_name);
+    check_text(who->labels);
+    if (who->virtual_name && !who->virtual_id) {
+        fprintf(stderr, "a virtual thread's name without a virtual thread\n");
+        abort();
+    }
+}
+
+static void ask(struct thread_journal *journal, uint32_t tid, uint64_t time)
+{
+    struct thread_identity who;
+    if (thread_journal_at(journal, tid, time, "main", "java", &who) == 0) {
+        check(&who);
+    }
+    thread_journal_virtual_at(journal, time, time + tid, &who);
+    check_text(who.virtual_name);
+}
+
+static void ask_all(struct thread_journal *journal, const uint8_t *data, size_t size)
+{
+    for (uint32_t tid = 0; tid < 16; tid++) {
+        for (uint64_t time = 0; time < 64; time += 7) {
+            ask(journal, tid, time);
+        }
+    }
+    /* Numbers that it is likely to know. */
+    for (size_t at = 0; at + 24 <= size && at < 1024; at += 24) {
+        uint32_t tid;
+        uint64_t time;
+        memcpy(&tid, data + at, sizeof tid);
+        memcpy(&time, data + at + 8, sizeof time);
+        ask(journal, tid, time);
+        ask(journal, tid, time + 1);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static int fd = -1;
+    char path[64];
+    struct thread_journal *journal;
+    if (fd < 0) {
+        fd = memfd_create("journal", MFD_CLOEXEC);
+    }
+    size_t half = size > 1 ? 1 + data[size - 1] % size : size;
+    if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, half, 0) != (ssize_t)half) {
+        abort();
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (thread_journal_open(path, half == size, &journal) != 0) {
+        return 0;
+    }
+    ask_all(journal, data, size);
+    if (pwrite(fd, data + half, size - half, (off_t)half) != (ssize_t)(size - half)) {
+        abort();
+    }
+    if (thread_journal_update(journal, true) >= 0) {
+        ask_all(journal, data, size);
+    }
+    thread_journal_close(journal);
+    return 0;
+}
