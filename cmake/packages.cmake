@@ -16,7 +16,8 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# What jdperf calls: perf, and what perf annotate calls; the way into a running JVM.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "linux-perf, binutils, jattach, unzip, python3-minimal, libcurl4")
+# What jdperf calls: perf, and what perf annotate calls; the way into a running JVM;
+# what loads the program that walks stacks in the kernel.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "linux-perf, binutils, jattach, unzip, python3-minimal, libcurl4, libbpf1")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "default-jdk-headless")
 include(CPack)

@@ -24,7 +24,7 @@ for program in jdperf jdtool
     complete -c $program -f -n __jdagent_at_verb -a "(__jdagent_verbs $program)"
     complete -c $program -n __jdagent_at_verb -l help
     complete -c $program -n 'not __jdagent_at_verb; and string match -q -- "-*" (commandline -ct)' -f -a '(__jdagent_options)'
-    complete -c $program -n '__jdagent_after --stacks' -f -a 'auto fp dwarf none'
+    complete -c $program -n '__jdagent_after --stacks' -f -a 'auto kernel copy fp none'
     complete -c $program -n '__jdagent_after --sampler' -f -a 'auto own perf'
     complete -c $program -n '__jdagent_after --injector' -f -a 'jdtool perf'
     complete -c $program -n '__jdagent_after --inline' -f -a 'expand dwarf off auto'

@@ -9,15 +9,15 @@ PACKAGES_BUILD=(gcc libc6-dev make cmake pkg-config libelf-dev libdw-dev libzstd
 
 # To record and look at a profile: perf, what `perf annotate` and source lines call (binutils), the
 # way into a running JVM (jattach), what a JDK without sources is good for otherwise (unzip), what
-# jdperf watch pushes with (libcurl4).
-PACKAGES_RUN=(linux-perf binutils jattach unzip python3-minimal "libcurl4|libcurl4t64")
+# jdperf watch pushes with (libcurl4), what loads the program that walks stacks (libbpf1).
+PACKAGES_RUN=(linux-perf binutils jattach unzip python3-minimal "libcurl4|libcurl4t64" libbpf1)
 
 # A JDK is needed to build (jvmti.h) and to run the sample; one that is there already is fine.
 PACKAGES_JDK=(openjdk-17-jdk-headless)
 
 # For the tests. A test whose package cannot be had is skipped by name. A|B: either will do, and A is asked for,
 # which may be but another name of B (libcurl4 since Debian 13).
-PACKAGES_TEST=(libcmocka-dev git shellcheck clang clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
+PACKAGES_TEST=(libcmocka-dev libbpf-dev git shellcheck clang clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
     maven "linux-source|linux-source-6.1" xz-utils valgrind strace bsdextrautils python3 python3-venv openssl procps util-linux file dpkg-dev groff-base
     bpftrace python3-bpfcc chromium chromium-driver hotspot "qemu-user-static|qemu-user" gcc-aarch64-linux-gnu libc6-dev-arm64-cross musl-tools zsh fish tmux)
 

@@ -256,6 +256,40 @@ const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address
     return cached->row;
 }
 
+/* Functions are padded, and some have no row; a file that is mostly such is left alone. */
+#define BARE_BYTES_MAX (UINT32_C(4) << 20)
+
+int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
+                    int (*take)(void *context, uint64_t address, const struct native_row *row),
+                    void *context)
+{
+    struct native_row row = {0};
+    uint32_t bare = 0;
+    bool was_bare = false;
+    int err = 0;
+    for (uint64_t at = from; at < to && !err && rows->eh_frame;) {
+        Dwarf_Frame *frame = NULL;
+        Dwarf_Addr start = at;
+        Dwarf_Addr end = at;
+        bool is_signal;
+        bool is = dwarf_cfi_addrframe(rows->eh_frame, at, &frame) == 0;
+        if (is) {
+            memset(&row, 0, sizeof row);
+            take_frame(rows, frame, &row);
+            (void)dwarf_frame_info(frame, &start, &end, &is_signal);
+            err = take(context, at, &row);
+        } else if (!was_bare) {
+            err = take(context, at, &rows->nothing);
+        }
+        free(frame);
+        was_bare = !is;
+        bare += was_bare;
+        err = err ? err : bare > BARE_BYTES_MAX ? -E2BIG : 0;
+        at = end > at ? end : at + 1; /* where the next one begins nobody tells */
+    }
+    return err;
+}
+
 uint64_t frame_rows_bytes(const struct frame_rows *rows)
 {
     return sizeof *rows + (uint64_t)rows->room * sizeof *rows->list +

@@ -1,6 +1,7 @@
 /* The questions that an object answers. */
 #include "jdtool/objects/object.h"
 
+#include <errno.h>
 #include <string.h>
 
 bool object_open(struct object *object)
@@ -127,6 +128,17 @@ const struct native_row *object_row(struct object *object, uint64_t address)
     const struct native_row *row = frame_rows_at(file->rows, address, debug_frame_of, object);
     object_count_bytes(object);
     return row;
+}
+
+int object_rows(struct object *object, uint64_t from, uint64_t to,
+                int (*take)(void *context, uint64_t address, const struct native_row *row),
+                void *context)
+{
+    struct object_file *file = object_use(object);
+    if (!file || file->found.file.machine != object->objects->places.machine) {
+        return -ENOENT;
+    }
+    return frame_rows_each(file->rows, from, to, take, context);
 }
 
 static bool is_root_symbol(const char *name)

@@ -213,6 +213,14 @@ struct native_row; /* frame_row.h */
  * next call for any of them. */
 const struct native_row *object_row(struct object *object, uint64_t address);
 
+/*
+ * Gives the rows of .eh_frame for a range of its addresses: see frame_rows_each. -ENOENT: the file
+ * cannot be read, or is of another machine.
+ */
+int object_rows(struct object *object, uint64_t from, uint64_t to,
+                int (*take)(void *context, uint64_t address, const struct native_row *row),
+                void *context);
+
 /* Whether threads or processes begin there: start_thread, clone, _start and the like. A stack that
  * ends anywhere else was cut short. A stripped C library is judged by where it was found. */
 bool object_is_root(struct object *object, uint64_t address);

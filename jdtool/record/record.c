@@ -22,7 +22,7 @@ enum { FREQUENCY_COPIED = 99, FREQUENCY_FP = 997 };
 static void choose_stacks(struct recording *recording)
 {
     const struct record_options *options = recording->options;
-    recording->copied = options->stacks == STACKS_AUTO || options->stacks == STACKS_DWARF;
+    recording->copied = options->stacks != STACKS_FP && options->stacks != STACKS_NONE;
     recording->piped = recording->copied && !options->keep_raw && !options->no_inject;
     recording->discards = options->discard_raw || recording->piped;
     recording->frequency = options->frequency  ? options->frequency

@@ -13,7 +13,9 @@
 
 enum stacks {
     STACKS_AUTO, /* copied, unwound as they arrive */
-    STACKS_DWARF,
+    STACKS_COPY,
+    STACKS_KERNEL,  /* walked in the kernel; those in doubt are copied */
+    STACKS_COMPARE, /* both, to be compared: a check of ours */
     STACKS_FP,
     STACKS_NONE,
 };
@@ -37,6 +39,7 @@ struct record_options {
     enum sampler_kind sampler;
     unsigned stack_size;
     bool stack_size_given;
+    unsigned depth;            /* frames of a stack that is walked in the kernel */
     const char *buffer;        /* perf's -m, NULL: what fits */
     const char *agent_options; /* "": none */
     bool no_inject;

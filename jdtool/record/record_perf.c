@@ -19,6 +19,9 @@ const char *recording_stacks(const struct recording *recording)
         return "fp";
     case STACKS_NONE:
         return "none";
+    case STACKS_KERNEL:
+    case STACKS_COMPARE:
+        return recording->walks ? "kernel" : "dwarf";
     default:
         return "dwarf";
     }

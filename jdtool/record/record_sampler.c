@@ -4,6 +4,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/units.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/walk/walker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +50,38 @@ static size_t sampled_processes(const struct recording *recording, pid_t **list)
     return count;
 }
 
+static void tell_not_walked(const char *lacks)
+{
+    info_message("stacks are not walked in the kernel, but copied: %s", lacks);
+}
+
+static bool walks_are_wanted(const struct recording *recording)
+{
+    enum stacks stacks = recording->options->stacks;
+    return stacks == STACKS_KERNEL || stacks == STACKS_COMPARE;
+}
+
+/* Loads what walks stacks, if that is asked for; where it cannot be had they are copied. Late, so
+ * that no other child of ours has it, too. */
+static struct walker *load_walker(struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    const struct walker_options wanted = {.depth =
+                                              options->depth ? options->depth : WALK_DEPTH_DEFAULT,
+                                          .compares = options->stacks == STACKS_COMPARE};
+    const char *lacks = "with -a that is not done";
+    if (!walks_are_wanted(recording)) {
+        return NULL;
+    }
+    struct walker *walker = options->all ? NULL : walker_new(&wanted, &lacks);
+    if (!walker) {
+        recording->walks = false;
+        (void)profile_set(recording->profile.directory, "stacks", recording_stacks(recording));
+        tell_not_walked(lacks);
+    }
+    return walker;
+}
+
 void recording_choose_sampler(struct recording *recording)
 {
     enum sampler_kind kind = recording->options->sampler;
@@ -65,6 +98,10 @@ void recording_choose_sampler(struct recording *recording)
     recording->own = !why;
     if (kind == SAMPLER_OWN && why) {
         info_message("--sampler own: %s; perf samples instead", why);
+    }
+    recording->walks = walks_are_wanted(recording) && recording->own;
+    if (walks_are_wanted(recording) && !recording->own) {
+        tell_not_walked("that needs our own sampler");
     }
 }
 
@@ -130,12 +167,14 @@ int recording_start_sampler(struct recording *recording, int out)
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
+    struct walker *walker = load_walker(recording);
     recording->sampler = (struct sampler_options){
         .processes = options->all ? NULL : recording->sampled,
         .process_count = count,
         .counts_cycles = strcmp(recording->event, "cycles") == 0,
         .frequency = recording->frequency,
         .stack_size = recording->copied ? options->stack_size : 0,
+        .walker = walker,
         .buffer = buffer_bytes(options->buffer),
         .command = words,
     };
@@ -154,6 +193,7 @@ int recording_start_sampler(struct recording *recording, int out)
     if (more[0] >= 0) {
         close(more[0]);
     }
+    walker_free(walker); /* the sampler has its own */
     err = err ? err : perf_wait_until_it_samples(perf, &recording->waiting);
     if (err == -EINTR) {
         info_message("interrupted before the recording began");
@@ -165,7 +205,7 @@ int recording_start_sampler(struct recording *recording, int out)
         info_message("%s; perf samples instead", reason ? reason : "our own sampler ended");
         free(said);
         perf_free(perf);
-        recording->own = false;
+        recording->own = recording->walks = false;
         if (recording->more) {
             close(recording->more);
             recording->more = 0;

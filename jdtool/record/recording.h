@@ -37,6 +37,7 @@ struct recording {
     struct machine machine; /* of -a */
     char *event;
     bool copied;   /* stacks are copied */
+    bool walks;    /* and most of them are walked in the kernel instead */
     bool discards; /* perf.data goes when it was named well */
     bool piped;    /* perf writes into a pipe, nothing raw is kept */
     unsigned frequency;
@@ -81,7 +82,7 @@ void recording_leave(struct recording *recording, uint32_t jvm);
 /* Ends whatever is still there, in the order that nobody is left waiting. */
 void recording_free(struct recording *recording);
 
-/* "fp", "none", "dwarf": as the profile says it. */
+/* "fp", "none", "kernel", "dwarf": as the profile says it. */
 const char *recording_stacks(const struct recording *recording);
 
 /* Warns where copied stacks that are kept could fill the disk. */

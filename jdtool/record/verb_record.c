@@ -5,6 +5,7 @@
 #include "jdtool/exports/export.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/record.h"
+#include "jdtool/walk/walker.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -71,7 +72,7 @@ static const struct option ours[] = {
     {"off-cpu", no_argument, NULL, 'O'},          {"wakers", no_argument, NULL, 'w'},
     {"timeline", optional_argument, NULL, 'T'},   {"export", required_argument, NULL, 'E'},
     {"threads", no_argument, NULL, 'H'},          {"sampler", required_argument, NULL, 'B'},
-    {"match", required_argument, NULL, 'Y'},
+    {"match", required_argument, NULL, 'Y'},      {"depth", required_argument, NULL, 'Z'},
 };
 #define OURS_COUNT (sizeof ours / sizeof *ours)
 
@@ -127,18 +128,30 @@ static int parse_stack_size(struct parse *parse, const char *text)
 
 static int parse_stacks(struct parse *parse, const char *text)
 {
-    static const char *const names[] = {[STACKS_AUTO] = "auto",
-                                        [STACKS_DWARF] = "dwarf",
-                                        [STACKS_FP] = "fp",
-                                        [STACKS_NONE] = "none"};
-    for (int i = STACKS_AUTO; i <= STACKS_NONE; i++) {
-        if (strcmp(names[i], text) == 0) {
-            parse->options.stacks = (enum stacks)i;
+    static const struct {
+        const char *name;
+        enum stacks stacks;
+    } names[] = {{"auto", STACKS_AUTO},       {"kernel", STACKS_KERNEL}, {"copy", STACKS_COPY},
+                 {"dwarf", STACKS_COPY}, /* as copy was called */
+                 {"compare", STACKS_COMPARE}, {"fp", STACKS_FP},         {"none", STACKS_NONE}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i].name, text) == 0) {
+            parse->options.stacks = names[i].stacks;
             return STATUS_DONE;
         }
     }
     return live_wrong_usage(parse->verb, "unknown value of --stacks: ", text,
-                            " (auto, fp, dwarf, none)");
+                            " (auto, kernel, copy, fp, none)");
+}
+
+static int parse_depth(struct parse *parse, const char *text)
+{
+    int status =
+        parse_number(parse, "depth must be a number of frames", text, &parse->options.depth);
+    if (!status && parse->options.depth > WALK_DEPTH_MAX) {
+        return live_wrong_usage(parse->verb, "the depth may be 10000 frames at most: ", text, "");
+    }
+    return status;
 }
 
 static int parse_sampler(struct parse *parse, const char *text)
@@ -323,6 +336,8 @@ static int take(struct parse *parse, int letter, int index)
     case 'p':
         options->jvm = optarg;
         return STATUS_DONE;
+    case 'Z':
+        return parse_depth(parse, optarg);
     case 'Y':
         options->match = optarg;
         return STATUS_DONE;
@@ -423,7 +438,7 @@ static int check_together(const struct parse *parse)
     if (options->wakers && !options->off_cpu) {
         return live_wrong_usage(parse->verb, "--wakers needs --off-cpu", "", "");
     }
-    if (options->off_cpu && options->stacks != STACKS_AUTO && options->stacks != STACKS_DWARF) {
+    if (options->off_cpu && (options->stacks == STACKS_FP || options->stacks == STACKS_NONE)) {
         return live_wrong_usage(
             parse->verb,
             "--off-cpu needs copied stacks, because libc keeps no frame pointers; omit --stacks",
@@ -443,7 +458,10 @@ static int run(const struct live_verb *verb, int argc, char **argv)
 {
     struct parse parse = {
         .verb = verb,
-        .options = {.out = "jdperf.profile", .stack_size = 65528, .agent_options = ""},
+        .options = {.out = "jdperf.profile",
+                    .stack_size = 65528,
+                    .depth = WALK_DEPTH_DEFAULT,
+                    .agent_options = ""},
     };
     parse.options.perf_options = calloc((size_t)argc + 1, sizeof(char *));
     parse.options.inject_options = calloc((size_t)argc + 1, sizeof(char *));
@@ -508,9 +526,12 @@ const struct live_verb live_record = {
             "  -p, --pid PID[,PID…]  profile running JVMs\n"
             "      --match NAME    the same of all whose main class or arguments contain NAME\n"
             "  -a, --all           the whole machine; JVMs need the agent (jdperf attach PID)\n"
-            "      --stacks KIND   auto (default) and dwarf: copy stacks and unwind them as they\n"
-            "                      arrive; fp: follow frame pointers, which a JVM started by\n"
-            "                      jdperf then keeps; none: no stacks\n"
+            "      --stacks KIND   auto (default) and copy: copy stacks and unwind them as they\n"
+            "                      arrive; kernel: walk them in the kernel, which is cheaper and\n"
+            "                      has no 64 KB limit (x86-64, root, Linux 5.17); fp: follow\n"
+            "                      frame pointers, which a JVM started by jdperf then keeps;\n"
+            "                      none: no stacks\n"
+            "      --depth N       frames that --stacks kernel walks at most (default: 1000)\n"
             "      --stack-size N  bytes of stack to copy (default: 65528)\n"
             "      --sampler KIND  auto (default) and own: without perf, where that does what is\n"
             "                      asked for, so that short-lived threads count; perf: always\n"

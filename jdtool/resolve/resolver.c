@@ -616,6 +616,10 @@ void resolver_report(const struct resolver *resolver, struct recording *recordin
     recording->unwound = resolver->unwinds;
     recording->jvms = dumps_list(resolver->dumps, &recording->jvm_count);
     recording->counts.frames_cut = resolver->frames_cut;
+    recording->counts.walked = resolver->walked;
+    recording->counts.compared = resolver->compared;
+    recording->counts.compared_short = resolver->compared_short;
+    recording->counts.compared_differing = resolver->compared_differing;
     recording->counts.inlines_cut = places_pieces(resolver->places)->inlines_cut;
     recording->counts.mappings_cut = process_table_left_out(resolver->table);
 }

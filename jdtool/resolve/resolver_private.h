@@ -59,6 +59,8 @@ struct resolver {
     uint32_t given_room;
     uint32_t methods_then; /* how many there were some time after resolver_forget */
     uint64_t frames_cut;
+    uint64_t walked;
+    uint64_t compared, compared_short, compared_differing;
     struct deopt_names deopts;
     char virtual_name[VIRTUAL_NAME_MAX]; /* of the thread that waits */
 

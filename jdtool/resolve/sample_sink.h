@@ -65,6 +65,10 @@ struct recording_counts {
     uint64_t mappings_cut;     /* mappings and processes beyond the limits */
     uint64_t marks_lost;       /* whose beginning or end was lost, or for which was no room */
     uint64_t waits_lost;       /* of threads whose return was lost, or for which was no room */
+    uint64_t walked;           /* samples whose stacks were walked in the kernel */
+    /* Stacks that were both walked and copied; of these, where the copy ended first, and where the
+     * two differ. */
+    uint64_t compared, compared_short, compared_differing;
 };
 
 /* What is known of the recording as a whole. Strings live as long as it and may be NULL. */

@@ -1,5 +1,7 @@
 /* The stack of a sample, and how it ends. */
 #include "jdtool/base/array.h"
+#include "jdtool/base/message.h"
+#include "jdtool/perf/walked.h"
 #include "jdtool/resolve/resolver_private.h"
 #include "jdtool/unwind/interpreter.h"
 
@@ -356,6 +358,80 @@ static enum stack_end end_of(enum unwind_end ended, const struct perf_sample *sa
     return ended < UNWIND_END_COUNT ? ends[ended] : STACK_BROKEN;
 }
 
+/* Differences are told so often, for whoever looks for their cause. */
+#define DIFFERENCES_TOLD 20
+
+/*
+ * A stack that was copied as well as walked: the addresses that the walk gave, which are the user's
+ * part of the chain, against the frames of the copy.
+ */
+static void compare_walked(struct resolver *resolver, const struct perf_sample *sample,
+                           uint32_t count, enum unwind_end ended)
+{
+    uint64_t from = 0;
+    while (from < sample->chain_count && sample->chain[from] != PERF_CONTEXT_USER) {
+        from++;
+    }
+    if (from == sample->chain_count) {
+        return; /* it was in doubt, or nobody walked it */
+    }
+    const uint64_t *pcs = sample->chain + from + 1;
+    uint64_t walked = sample->chain_count - from - 1;
+    uint64_t same = 0;
+    while (same < walked && same < count) {
+        const struct unwind_frame *frame = &resolver->unwound[same];
+        if (&user_place(resolver, pcs[same], frame->caller)->unwind != frame->place) {
+            break;
+        }
+        same++;
+    }
+    resolver->compared++;
+    if (same == count && (same == walked || ended != UNWIND_ROOT)) {
+        resolver->compared_short += ended != UNWIND_ROOT;
+        return;
+    }
+    resolver->compared_differing++;
+    if (resolver->compared_differing <= DIFFERENCES_TOLD) {
+        info_message("a stack of %llu frames differs from its copy's %u (end %d) at frame %llu: "
+                     "%#llx walked, %#llx copied, behind %#llx",
+                     (unsigned long long)walked, count, (int)ended, (unsigned long long)same,
+                     same < walked ? (unsigned long long)pcs[same] : 0,
+                     same < count ? (unsigned long long)resolver->unwound[same].ip : 0,
+                     same ? (unsigned long long)pcs[same - 1] : 0);
+    }
+}
+
+/* False: it was not walked in the kernel. */
+static bool add_walked(struct resolver *resolver, struct perf_sample *sample, enum stack_end *end)
+{
+    struct walked walked;
+    struct walked_frame frame;
+    if (sample->regs || !sample->stack ||
+        !walked_begin(sample->stack, sample->stack_dyn_size, &walked)) {
+        return false;
+    }
+    (void)add_kernel_part(resolver, sample);
+    while (walked_next(&walked, &frame)) {
+        struct place *place = user_place(resolver, frame.pc, frame.caller);
+        uint32_t *location = add_user_place(resolver, place);
+        if (location && frame.interpreted && place->line_count == 1) {
+            const struct unwind_frame unwound = {.ip = place->unwind.address,
+                                                 .place = &place->unwind,
+                                                 .kind = UNWIND_INTERPRETED,
+                                                 .caller = frame.caller,
+                                                 .method = frame.method,
+                                                 .bcp = frame.bcp,
+                                                 .bcp_register = frame.bcp_register,
+                                                 .method_register = frame.method_register};
+            name_interpreted(resolver, place, &unwound, location);
+        }
+    }
+    resolver->walked++;
+    sample->unwound = true;
+    *end = walked.head.end == WALKED_ROOT ? STACK_ROOT : STACK_CUT;
+    return true;
+}
+
 /* False: there is no copy that can be unwound. */
 static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum stack_end *end)
 {
@@ -384,6 +460,7 @@ static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum
     uint32_t count;
     enum unwind_end ended = unwind(&surroundings, &walk, resolver->unwound, UNWOUND_MAX, &count);
     *end = end_of(ended, sample);
+    compare_walked(resolver, sample, count, ended);
     for (uint32_t i = 0; i < count; i++) {
         const struct unwind_frame *unwound = &resolver->unwound[i];
         struct place *place = place_of(unwound->place);
@@ -470,7 +547,8 @@ enum stack_end sample_stack(struct resolver *resolver, struct perf_sample *sampl
     resolver->branch_count = 0;
     resolver->user_places = 0;
     resolver->passed_barrier = false;
-    if (resolver->unwinds && add_copy(resolver, sample, &copy_end)) {
+    if (resolver->unwinds &&
+        (add_walked(resolver, sample, &copy_end) || add_copy(resolver, sample, &copy_end))) {
         /* all there is */
     } else if (has_branch_stack(sample)) {
         add_branch_stack(resolver, sample);

@@ -5,6 +5,7 @@
 #include "jdtool/sampler/processors.h"
 #include "jdtool/sampler/registers.h"
 #include "jdtool/sampler/turn.h"
+#include "jdtool/walk/walker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -183,6 +184,38 @@ static int switch_ring(const struct ring *ring, unsigned long request)
     return !ring->page || ioctl(ring->event, request, 0) == 0 ? 0 : -errno;
 }
 
+static void close_processor(struct turn_rings *rings)
+{
+    close_ring(&rings->side_band);
+    close_ring(&rings->samples);
+    if (rings->walked_event > 0) {
+        close(rings->walked_event);
+    }
+    *rings = (struct turn_rings){0};
+}
+
+/* Where walks write, which lies in the ring of the samples. */
+static int add_walked(const struct walker *walker, uint32_t processor, struct turn_rings *rings)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof attr,
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_BPF_OUTPUT,
+        .sample_type = TURN_SAMPLE_TYPE | PERF_SAMPLE_RAW,
+        .sample_id_all = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+    };
+    int fd = open_event(&attr, (int)processor);
+    if (fd < 0) {
+        return fd;
+    }
+    rings->walked_event = fd;
+    bool is = ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->samples.event) == 0 &&
+              ioctl(fd, PERF_EVENT_IOC_ID, &rings->walked_id) == 0;
+    return is ? walker_output(walker, processor, fd) : -errno;
+}
+
 /* Its samples count from here on; what they lie in is told before them. */
 static int add_processor(struct sampler *sampler, uint32_t processor)
 {
@@ -195,11 +228,12 @@ static int add_processor(struct sampler *sampler, uint32_t processor)
     if (!err && sampler->turn.filter.program >= 0) {
         err = filter_apply(&sampler->turn.filter, rings->samples.event);
     }
+    if (!err && sampler->options->walker) {
+        err = add_walked(sampler->options->walker, processor, rings);
+    }
     err = err ? err : switch_ring(&rings->side_band, PERF_EVENT_IOC_ENABLE);
     if (err) {
-        close_ring(&rings->side_band);
-        close_ring(&rings->samples);
-        *rings = (struct turn_rings){0};
+        close_processor(rings);
     }
     return err;
 }
@@ -216,9 +250,7 @@ static int look_at_processors(struct sampler *sampler)
         struct turn_rings *rings = &sampler->processors[i];
         bool is_open = rings->samples.page != NULL;
         if (is_open && !sampler->online[i]) {
-            close_ring(&rings->side_band);
-            close_ring(&rings->samples);
-            *rings = (struct turn_rings){0};
+            close_processor(rings);
         } else if (!is_open && sampler->online[i]) {
             err = add_processor(sampler, i);
             err = err == -ENODEV || err == -ENXIO ? 0 : err; /* it has just gone */
@@ -231,8 +263,7 @@ static int look_at_processors(struct sampler *sampler)
 static void close_rings(struct sampler *sampler)
 {
     for (uint32_t i = 0; sampler->processors && i < sampler->processor_count; i++) {
-        close_ring(&sampler->processors[i].side_band);
-        close_ring(&sampler->processors[i].samples);
+        close_processor(&sampler->processors[i]);
     }
 }
 
@@ -293,15 +324,28 @@ static int load_filter(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
     struct turn *turn = &sampler->turn;
+    int err = 0;
     turn->is_for_all = !options->processes;
-    int err = turn->is_for_all ? 0 : filter_load(&turn->filter);
+    if (options->walker) {
+        turn->filter = (struct filter){
+            .processes = fcntl(walker_processes(options->walker), F_DUPFD_CLOEXEC, 0),
+            .program = fcntl(walker_program(options->walker), F_DUPFD_CLOEXEC, 0)};
+        turn->walker = options->walker;
+        turn->compares = walker_compares(options->walker);
+        err = walker_start(options->walker);
+        if (err) {
+            return tell_failure("walk stacks", err);
+        }
+    } else if (!turn->is_for_all) {
+        err = filter_load(&turn->filter);
+    }
     if (err) {
         error_message("failed to load a BPF program that filters samples (%s): those of other "
                       "processes are dropped later, which costs more. CAP_BPF or root allows it",
                       strerror(-err));
         err = 0;
     }
-    for (size_t i = 0; i < options->process_count && !err; i++) {
+    for (size_t i = 0; !turn->is_for_all && i < options->process_count && !err; i++) {
         err = turn_sample_process(turn, (uint32_t)options->processes[i], true);
     }
     return err ? tell_failure("filter samples", err) : 0;
@@ -438,6 +482,9 @@ static int sample(struct sampler *sampler, int signals)
     err = err ? err : perf_pipe_flush(&sampler->turn.pipe);
     err = err ? err : take_turn(sampler);
     tell_multiplexed(sampler);
+    if (sampler->options->walker) {
+        walker_tell(sampler->options->walker);
+    }
     free(polled);
     return err == -EPIPE ? 0 : err; /* who reads has ended first, and knows why */
 }

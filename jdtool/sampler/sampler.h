@@ -14,17 +14,20 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct walker;
+
 struct sampler_options {
     const pid_t *processes; /* these, and what they fork from then on; NULL: all of the machine */
     size_t process_count;
     int more; /* the numbers of further processes come from this pipe, as pid_t; 0: none do */
-    bool counts_cycles;   /* by the hardware; else by the timer cpu-clock */
-    unsigned frequency;   /* samples a second and processor */
-    unsigned stack_size;  /* bytes of stack copied, a multiple of 8; 0: frame pointers */
-    size_t buffer;        /* bytes of each processor's ring; 0: what fits */
-    int out;              /* where the recording goes */
-    int begun;            /* a byte is written there when it samples, and when it no longer does */
-    char *const *command; /* what the recording says that it was made by */
+    bool counts_cycles;    /* by the hardware; else by the timer cpu-clock */
+    unsigned frequency;    /* samples a second and processor */
+    unsigned stack_size;   /* bytes of stack copied, a multiple of 8; 0: frame pointers */
+    struct walker *walker; /* walks stacks, of which those in doubt are copied; NULL: all are */
+    size_t buffer;         /* bytes of each processor's ring; 0: what fits */
+    int out;               /* where the recording goes */
+    int begun;             /* a byte is written there when it samples, and when it no longer does */
+    char *const *command;  /* what the recording says that it was made by */
 };
 
 /* Whether samples of those processes (NULL: of the whole machine) can be taken so: NULL, or why

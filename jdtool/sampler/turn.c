@@ -2,6 +2,7 @@
 
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/registers.h"
+#include "jdtool/walk/walker.h"
 
 #include <errno.h>
 #include <string.h>
@@ -48,6 +49,9 @@ int turn_sample_process(struct turn *turn, uint32_t pid, bool is)
         err = is ? filter_add(&turn->filter, (pid_t)pid) : filter_remove(&turn->filter, (pid_t)pid);
     }
     process->is_sampled = is && !err;
+    if (process->is_sampled && turn->walker) {
+        walker_notice(turn->walker, (pid_t)pid);
+    }
     return err;
 }
 
@@ -156,6 +160,15 @@ static void take_loss(struct turn *turn, const struct ring *ring, uint64_t at,
     put(turn, its.size);
 }
 
+/* The name of MMAP2 stands behind pid, tid, address, size, offset, file and rights. Memory without
+ * a file is where a JVM's code cache grows. */
+enum { MMAP2_NAME_AT = 72 };
+
+static bool maps_a_file(const struct turn *turn, const struct perf_event_header *header)
+{
+    return header->size > MMAP2_NAME_AT + 2 && memcmp(turn->record + MMAP2_NAME_AT, "//", 2) != 0;
+}
+
 /* A record of the side-band, which tells of all processes. */
 static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t at,
                            const struct perf_event_header *header)
@@ -188,6 +201,11 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
     if (is_wanted) {
         put(turn, header->size);
     }
+    bool is_exec = header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC;
+    bool is_code = header->type == PERF_RECORD_MMAP2 && maps_a_file(turn, header);
+    if (turn->walker && is_wanted && (is_exec || is_code)) {
+        walker_notice(turn->walker, (pid_t)pid);
+    }
 }
 
 /*
@@ -197,14 +215,43 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
  */
 enum { TID_AT = 24, TIME_AT = 32, CHAIN_AT = 56 };
 
+/* ids: pid and tid of the thread. */
+static bool is_wanted(const struct turn *turn, uint64_t ids, uint64_t time)
+{
+    /* -1: a thread so near its end that it has no number any more */
+    return is_sampled(turn, (uint32_t)ids) && ids >> 32 != UINT32_MAX && time >= turn->begun;
+}
+
+/*
+ * The call chain of a record that is made anew, from CHAIN_AT on: the one that it had up to `chain`
+ * words, and what was walked at the same interrupt behind it. Returns where it ends, or 0: there is
+ * nothing to be compared, or no room.
+ */
+static uint64_t put_compared(struct turn *turn, const struct ring *ring, uint64_t at,
+                             uint64_t chain, uint64_t rest)
+{
+    uint32_t tid = (uint32_t)(ring_u64(ring, at + TID_AT) >> 32);
+    uint64_t count = chain + 1 + turn->compared.count;
+    uint64_t end = CHAIN_AT + 8 + 8 * count;
+    bool is_its = turn->compared.ring == ring && turn->compared.tid == tid;
+    turn->compared.ring = NULL;
+    if (!is_its || end + rest > UINT16_MAX - 7) {
+        return 0;
+    }
+    const uint64_t user = PERF_CONTEXT_USER;
+    uint8_t *to = turn->record + CHAIN_AT;
+    memcpy(to, &count, sizeof count);
+    ring_copy(ring, at + CHAIN_AT + 8, to + 8, 8 * chain);
+    memcpy(to + 8 + 8 * chain, &user, sizeof user);
+    memcpy(to + 16 + 8 * chain, turn->compared.chain, (size_t)8 * turn->compared.count);
+    return end;
+}
+
 static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
                         const struct perf_event_header *header)
 {
     uint64_t ids = ring_u64(ring, at + TID_AT);
-    if (!is_sampled(turn, (uint32_t)ids) || ids >> 32 == UINT32_MAX) {
-        return; /* a thread so near its end that it has no number any more (-1) */
-    }
-    if (ring_u64(ring, at + TIME_AT) < turn->begun) {
+    if (!is_wanted(turn, ids, ring_u64(ring, at + TIME_AT))) {
         return;
     }
     uint64_t chain = ring_u64(ring, at + CHAIN_AT);
@@ -236,7 +283,11 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     }
     /* The record, with a smaller copy and what is valid of that. */
     uint8_t *record = turn->record;
-    ring_copy(ring, at, record, stack + 8 + kept);
+    ring_copy(ring, at, record, registers);
+    uint64_t moved = put_compared(turn, ring, at, chain, stack - registers + 16 + kept);
+    moved = moved ? moved : registers;
+    ring_copy(ring, at + registers, record + moved, stack - registers + 8 + kept);
+    stack += moved - registers;
     struct perf_event_header cut = *header;
     cut.size = (uint16_t)(stack + 16 + kept);
     memcpy(record, &cut, sizeof cut);
@@ -245,13 +296,99 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     put(turn, cut.size);
 }
 
-static void drain(struct turn *turn, struct ring *ring, uint64_t end, bool is_of_samples)
+/* ---- Stacks that were walked ---- */
+
+/* IDENTIFIER, TID, TIME, CPU, and the size of what was walked, in 4 bytes, with that. */
+enum { WALKED_TID_AT = 16, WALKED_TIME_AT = 24, WALKED_CPU_AT = 32, WALKED_AT = 44 };
+
+/* What was walked is kept for the copy that the kernel writes next. */
+static void keep_compared(struct turn *turn, const struct ring *ring, uint32_t tid,
+                          struct walked *walked)
+{
+    struct walked_frame frame;
+    turn->compared.ring = ring;
+    turn->compared.tid = tid;
+    turn->compared.count = 0;
+    while (turn->compared.count < WALKED_WORDS_MAX && walked_next(walked, &frame)) {
+        turn->compared.chain[turn->compared.count++] = frame.pc;
+    }
+}
+
+/* A sample as if the kernel had written it: the call chain has the kernel's part, there are no
+ * registers, and what was walked stands where the copy would. */
+static void put_walked(struct turn *turn, const uint8_t *bytes, const struct walked *walked)
+{
+    struct walked_head head = walked->head;
+    uint64_t kernel[WALKED_KERNEL_MAX + 1] = {PERF_CONTEXT_KERNEL};
+    size_t kernel_size = (size_t)8 * head.kernel;
+    memcpy(kernel + 1, bytes + sizeof head, kernel_size);
+    uint64_t chain = head.kernel ? UINT64_C(1) + head.kernel : 0;
+    size_t words_size = (size_t)4 * head.words;
+    head.kernel = 0;
+    uint64_t valid = sizeof head + words_size;
+    uint64_t kept = (valid + 7) & ~UINT64_C(7);
+    bool in_kernel = head.flags & WALKED_IN_KERNEL;
+    struct walked leaf = *walked;
+    struct walked_frame frame = {0};
+    (void)walked_next(&leaf, &frame);
+    const struct perf_event_header header = {
+        .type = PERF_RECORD_SAMPLE,
+        .misc = in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER,
+        .size = (uint16_t)(CHAIN_AT + 8 + 8 * chain + 8 + 8 + kept + 8),
+    };
+    uint64_t first[7] = {turn->id, chain ? kernel[1] : frame.pc, 0, 0, 0, head.period, chain};
+    memcpy(&first[2], turn->walked + WALKED_TID_AT, 8);
+    memcpy(&first[3], turn->walked + WALKED_TIME_AT, 8);
+    memcpy(&first[4], turn->walked + WALKED_CPU_AT, 8);
+    const uint64_t user[2] = {PERF_SAMPLE_REGS_ABI_NONE, kept};
+    uint8_t *to = turn->record;
+    memcpy(to, &header, sizeof header);
+    memcpy(to + sizeof header, first, sizeof first);
+    to += sizeof header + sizeof first;
+    memcpy(to, kernel, 8 * chain);
+    to += 8 * chain;
+    memcpy(to, user, sizeof user);
+    to += sizeof user;
+    memset(to + kept - 8, 0, 8);
+    memcpy(to, &head, sizeof head);
+    memcpy(to + sizeof head, bytes + sizeof head + kernel_size, words_size);
+    memcpy(to + kept, &valid, sizeof valid);
+    perf_pipe_put(&turn->pipe, turn->record, header.size);
+}
+
+static void take_walked(struct turn *turn, const struct ring *ring, uint64_t at,
+                        const struct perf_event_header *header)
+{
+    uint64_t ids = ring_u64(ring, at + WALKED_TID_AT);
+    struct walked walked;
+    if (header->size <= WALKED_AT || !is_wanted(turn, ids, ring_u64(ring, at + WALKED_TIME_AT))) {
+        return;
+    }
+    ring_copy(ring, at, turn->walked, header->size);
+    const uint8_t *bytes = turn->walked + WALKED_AT;
+    if (!walked_begin(bytes, header->size - (size_t)WALKED_AT, &walked) ||
+        walked.head.kernel > WALKED_KERNEL_MAX || walked.head.words > WALKED_WORDS_MAX) {
+        return; /* the program does not write such */
+    }
+    if (turn->compares) {
+        keep_compared(turn, ring, (uint32_t)(ids >> 32), &walked);
+    } else {
+        put_walked(turn, bytes, &walked);
+    }
+}
+
+/* walked_id: of records that walks have written. */
+static void drain(struct turn *turn, struct ring *ring, uint64_t end, bool is_of_samples,
+                  uint64_t walked_id)
 {
     uint64_t at = ring->page ? ring_from(ring) : end;
     while (at < end) {
         struct perf_event_header header = header_at(ring, at, end);
         if (!header.size) {
             at = end;
+        } else if (header.type == PERF_RECORD_SAMPLE && walked_id &&
+                   ring_u64(ring, at + sizeof header) == walked_id) {
+            take_walked(turn, ring, at, &header);
         } else if (header.type == PERF_RECORD_SAMPLE) {
             take_sample(turn, ring, at, &header);
         } else if (header.type == PERF_RECORD_LOST && is_of_samples &&
@@ -279,10 +416,10 @@ int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count)
     }
     take_forks(turn, rings, count);
     for (uint32_t i = 0; i < count && perf_pipe_waiting(&turn->pipe) < SIDE_BAND_WAITING; i++) {
-        drain(turn, &rings[i].side_band, rings[i].side_band_end, false);
+        drain(turn, &rings[i].side_band, rings[i].side_band_end, false, 0);
     }
     for (uint32_t i = 0; i < count && has_samples; i++) {
-        drain(turn, &rings[i].samples, rings[i].samples_end, true);
+        drain(turn, &rings[i].samples, rings[i].samples_end, true, rings[i].walked_id);
     }
     if (has_samples) { /* else it is no round: older samples will come */
         perf_pipe_round(&turn->pipe);

@@ -13,6 +13,7 @@
 #ifndef JD_TOOL_SAMPLER_TURN_H
 #define JD_TOOL_SAMPLER_TURN_H
 
+#include "jdtool/perf/walked.h"
 #include "jdtool/sampler/filter.h"
 #include "jdtool/sampler/perf_pipe.h"
 #include "jdtool/sampler/ring.h"
@@ -29,6 +30,8 @@ struct turn_rings {
     struct ring side_band, samples;
     uint64_t side_band_end, samples_end; /* of this turn */
     uint64_t forks_end;                  /* forks before it have been taken up */
+    int walked_event;                    /* what walks write into the samples' ring; 0: nothing */
+    uint64_t walked_id;                  /* of its records */
 };
 
 struct turn {
@@ -41,7 +44,16 @@ struct turn {
     struct numbered known; /* of struct turn_process */
     struct stack_ends ends;
     struct perf_pipe pipe;
+    struct walker *walker; /* is told of processes that are sampled; NULL: stacks are copied */
+    bool compares;         /* what was walked goes along with the copy that follows it */
+    struct {               /* such a one, as the user's part of a call chain */
+        const struct ring *ring;
+        uint32_t tid;
+        uint32_t count;
+        uint64_t chain[WALKED_WORDS_MAX];
+    } compared;
     _Alignas(8) uint8_t record[65536];
+    _Alignas(8) uint8_t walked[65536];
 };
 
 void turn_new(struct turn *turn, size_t stack_size, int out);

@@ -471,6 +471,12 @@ static void put_json(FILE *out, const struct scorecard *card, const struct judge
     put_count(out, "late_records", counts->late);
     put_count(out, "frames_cut", counts->frames_cut);
     put_count(out, "inlines_cut", counts->inlines_cut);
+    put_count(out, "walked", counts->walked);
+    if (counts->compared) {
+        put_count(out, "compared", counts->compared);
+        put_count(out, "compared_short", counts->compared_short);
+        put_count(out, "compared_differing", counts->compared_differing);
+    }
     put_count(out, "mappings_cut", counts->mappings_cut);
     fputs("  \"jvms\": [", out);
     for (uint32_t i = 0; i < recording->jvm_count; i++) {

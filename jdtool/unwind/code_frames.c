@@ -70,6 +70,9 @@ static void take_facts(const struct code_blob *about, const struct code_details 
     const int64_t *facts = details ? details->trailer.facts : NULL;
     blob->shape = frames_shape_of(about->name, facts ? facts[JITDUMP_CODE_KIND] : -1);
     blob->told_frame_size = facts ? facts[JITDUMP_CODE_FRAME_SIZE] : -1;
+    blob->compile_id = facts ? facts[JITDUMP_CODE_COMPILE_ID] : -1;
+    blob->is_method = facts && (facts[JITDUMP_CODE_KIND] == JITDUMP_KIND_NMETHOD ||
+                                facts[JITDUMP_CODE_KIND] == JITDUMP_KIND_NATIVE_WRAPPER);
     blob->continuation_entry = is_continuation_entry(about->name);
     blob->return_barrier = frames_is_return_barrier(about->name);
     blob->known = true;

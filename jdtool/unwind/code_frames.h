@@ -18,6 +18,8 @@ struct blob_frames {
     struct frames frames;
     enum frames_shape shape;
     int64_t told_frame_size; /* by the JVM, in the trailer; -1: not told */
+    int64_t compile_id;      /* the same */
+    bool is_method;          /* an nmethod, by the trailer */
     bool return_barrier;     /* frames_is_return_barrier */
     bool continuation_entry; /* Continuation.enterSpecial */
     bool known;              /* the facts */

@@ -57,7 +57,7 @@ clang-tidy)
 includes)
     # No room of jdtool includes one above it; rooms of one floor may. What does so yet is named here, and the list
     # can only become shorter.
-    floors='base; perf jitdump objects confined; unwind sampler; resolve; images exports score; pipeline; live record watch view compare doctor inspect look top'
+    floors='base; perf jitdump objects confined; unwind sampler walk; resolve; images exports score; pipeline; live record watch view compare doctor inspect look top'
     known='jdtool/exports/region_code.c jdtool/view'
     mapfile -t files < <(sources | grep -E '^jdtool/[a-z]+/.*\.[ch]$')
     # upward: the lines "FILE ROOM" of includes that go up.

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# jdperf record --stacks kernel: at the same interrupt a stack that was walked in the kernel is that of its copy, frame for
+# frame, in compiled, interpreted and native code, while code comes and goes; a recursion of 3,000 calls reaches its root, and
+# is cut where --depth says so; interpreted frames have their names; killed, nothing of it is left in the kernel; where it
+# cannot be had stacks are copied, and it is said.
+source "$(dirname "$0")/lib.sh"
+begin "$@"
+need_perf
+((EUID == 0)) || skip "only root may walk stacks in the kernel"
+[ "$jdk_major" -ge 17 ] || skip "JDK $jdk_major is not walked by a test"
+compile
+
+# record PROFILE KIND ARGUMENT...
+record() {
+    "$jdperf" record --stacks "$2" -o "$scratch/$1" -e cpu-clock -F 499 "${@:3}" </dev/null >"$scratch/log" 2>"$scratch/err" ||
+        fail "$1: $(tail -n 5 "$scratch/err")"
+    ! grep -q 'not walked in the kernel' "$scratch/err" || skip "$(grep -m 1 'not walked in the kernel' "$scratch/err")"
+}
+
+# count PROFILE KEY: a number of its scorecard.
+count() {
+    grep -o "\"$2\": *[0-9]*" "$scratch/$1/scorecard.json" | head -n 1 | tr -dc 0-9
+}
+
+# same PROFILE ARGUMENT...: each stack is walked and copied, and both are one. Where the copy ends first, or reaches code
+# that nobody knows, it is the shorter.
+same() {
+    record "$1" compare -- "$jdk/bin/java" -XX:CompileCommand=quiet "${@:2}"
+    local compared differing
+    compared=$(count "$1" compared)
+    differing=$(count "$1" compared_differing)
+    claim "walked as copied, $1" "$((compared - differing)) of $compared, $(count "$1" samples) samples"
+    ((compared >= 200)) || fail "$1: only $compared of $(count "$1" samples) stacks were compared"
+    [ "$differing" = 0 ] || fail "$1: $(grep -m 5 'differs from its copy' "$scratch/err")"
+}
+
+same compiled -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain 5
+same interpreted -Xint -cp "$classes" DeepChain 5
+same churn -cp "$classes" Churn 1000
+if [ "$jdk_major" -ge 21 ]; then
+    same virtual -cp "$classes" VirtualThreads 4
+fi
+
+# What was walked reaches the root, however deep: what does not was copied, before the tables were there.
+record deep kernel --depth 4000 -- "$jdk/bin/java" -Xss16m -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Depths.allocate -cp "$classes" \
+    Depths 6 3000
+walked=$(count deep walked)
+copied=$(($(count deep stacks) - walked))
+unrooted=$(($(count deep stacks) - $(count deep stacks_rooted)))
+"$jdperf" export "$scratch/deep" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "deep: $(cat "$scratch/err")"
+read -r whole < <(awk '{ n = $NF; if (gsub(/Depths\.allocate/, "") >= 3001) whole += n } END { print whole + 0 }' "$scratch/stacks")
+claim "deep recursion" "$walked walked, $whole of 3,000 calls, $unrooted unrooted, $copied copied"
+((walked >= 200 && whole >= 100)) || fail "deep: $walked stacks were walked, $whole are whole"
+((unrooted <= copied)) || fail "deep: $unrooted stacks do not reach their root, and $copied were copied"
+
+record cut kernel --depth 100 -- "$jdk/bin/java" -Xss16m -XX:CompileCommand=quiet -XX:CompileCommand=dontinline,Depths.allocate -cp "$classes" \
+    Depths 3 3000
+grep -q 'cut\|too deep' "$scratch/err" || fail "--depth 100: nothing is said: $(cat "$scratch/err")"
+
+# Interpreted frames have their names by what the walk carries.
+record names kernel -- "$jdk/bin/java" -Xint -cp "$classes" DeepChain 6
+(($(count names walked) >= 100)) || fail "names: only $(count names walked) of $(count names samples) walked"
+at_least "$(count names interpreted_frames_named)" "$(count names interpreted_frames)" 99 || fail "names: interpreted frames without a name"
+
+# Killed: programs are gone with who had them open.
+# has_program PID
+has_program() {
+    [ -n "$(find "/proc/$1/fd" -lname 'anon_inode:bpf-prog' 2>/dev/null)" ]
+}
+"$jdk/bin/java" -cp "$classes" DeepChain 600 >"$scratch/program" 2>&1 &
+pid=$!
+children+=("$pid")
+setsid "$jdperf" record --stacks kernel -o "$scratch/killed" -e cpu-clock -p "$pid" 2>"$scratch/err" &
+recorder=$!
+wait_for "$scratch/err" 'recording cpu-clock'
+mapfile -t samplers < <(pgrep -P "$recorder" -x jdperf-sampler || true)
+[ "${#samplers[@]}" = 1 ] || fail "killed: there is no sampler"
+has_program "${samplers[0]}" || fail "killed: the sampler has no program"
+for process in $(pgrep -s "$recorder" || true); do
+    [ "$process" = "${samplers[0]}" ] || ! has_program "$process" || fail "killed: $(cat "/proc/$process/comm") has the program too"
+done
+kill -KILL "$recorder" "${samplers[0]}"
+wait "$recorder" 2>/dev/null || true
+for ((i = 0; i < 300; i++)); do
+    [ -e "/proc/${samplers[0]}/fd/0" ] || break
+    sleep 0.1
+done
+! has_program "${samplers[0]}" || fail "killed: a program is left"
+
+# Where our own sampler is not at work.
+"$jdperf" record --stacks kernel --sampler perf -o "$scratch/perf" -e cpu-clock -- "$jdk/bin/java" -version >"$scratch/log" 2>"$scratch/err" ||
+    [ $? = 3 ] || fail "--sampler perf: $(tail -n 5 "$scratch/err")"
+[ "$(grep -c 'not walked in the kernel' "$scratch/err")" = 1 ] || fail "--sampler perf: what is done instead is not said once: $(cat "$scratch/err")"

@@ -1,0 +1,97 @@
+/*
+ * A stack that was walked in the kernel: the program that walks writes it (walk/walk.bpf.c), and
+ * samples are resolved from it. In a recording it stands where a copy of the stack would, in a
+ * sample without registers (PERF_SAMPLE_REGS_ABI_NONE); the kernel's part is in the call chain
+ * then.
+ *
+ * A struct walked_head, `kernel` addresses of 8 bytes (the kernel's part, innermost first), then
+ * `words` words of 32 bits, innermost frame first:
+ *
+ *     bit 0  WALKED_WIDE         the pc does not follow from the one before: bits 3 on are flags
+ *                                (WALKED_IS_CALLER), and two words have it, low half first
+ *     bit 1  WALKED_INTERPRETED  what is interpreted there follows
+ *     bits 3 to 31               else: the pc minus that of the frame before (that of the first:
+ *                                minus 0), signed; it is a return address
+ *
+ * Of an interpreted frame: the Method's low half, a word of its high half (bits 0 to 15) and
+ * WALKED_BCP_WIDE, WALKED_LEAF; the address of the bytecode minus that of the Method, or, wide,
+ * itself in two words; of the leaf two words each of the registers for bytecode and Method.
+ */
+#ifndef JD_TOOL_WALKED_H
+#define JD_TOOL_WALKED_H
+
+#include <linux/types.h>
+
+#define WALKED_MAGIC 0x6b6c614au /* "Jalk" */
+
+/* A record of the kernel has room for no more. */
+#define WALKED_WORDS_MAX  15872
+#define WALKED_KERNEL_MAX 127
+
+struct walked_head {
+    __u32 magic;
+    __u16 kernel;
+    __u16 words;
+    __u16 frames;
+    __u8 end;   /* enum walked_end */
+    __u8 flags; /* enum walked_flag */
+    __u32 unused;
+    __u64 period; /* of the event */
+};
+
+enum walked_end {
+    WALKED_ROOT, /* at the thread's or the process' entry */
+    WALKED_CUT,  /* as many frames as were asked for; further out there are more */
+    /* Doubts: such a stack is copied. */
+    WALKED_UNKNOWN, /* an address of no file and no code that the tables know */
+    WALKED_NO_ROW,
+    WALKED_COMPLEX, /* a row that the kernel is not told */
+    WALKED_BROKEN,  /* no sane next frame */
+    WALKED_FAULT,   /* memory that cannot be read in an interrupt */
+    WALKED_CHANGED, /* code that is newer than the tables, and not in its body */
+    WALKED_ENDS,
+};
+
+enum walked_flag {
+    WALKED_IN_KERNEL = 1, /* the sample is of the kernel */
+};
+
+#define WALKED_WIDE        1u
+#define WALKED_INTERPRETED 2u
+#define WALKED_IS_CALLER   (1u << 3)
+#define WALKED_DELTA_SHIFT 3
+#define WALKED_DELTA_MAX   ((__s64)1 << 28)
+#define WALKED_BCP_WIDE    (1u << 16)
+#define WALKED_LEAF        (1u << 17)
+
+#ifndef __bpf__
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct walked_frame {
+    uint64_t pc;
+    bool caller; /* the pc is a return address */
+    bool interpreted;
+    uint64_t method, bcp; /* interpreted: HotSpot's Method*, the bytecode's address; 0: not known */
+    uint64_t method_register, bcp_register; /* the same of the leaf, more recent at times */
+};
+
+/* What is left of a stack. */
+struct walked {
+    struct walked_head head;
+    const uint8_t *words;
+    uint32_t at;
+    uint64_t before; /* the last frame's pc */
+};
+
+/* Begins to read one; kernel addresses are skipped. False: these bytes are none. */
+bool walked_begin(const uint8_t *bytes, size_t size, struct walked *walked);
+
+/* The next frame, further out. False: there is none, or what is there is malformed. */
+bool walked_next(struct walked *walked, struct walked_frame *frame);
+
+#endif
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * How HotSpot's code cache is laid out in a process that runs, by the tables that it exports for
+ * the serviceability agent (gHotSpotVMStructs and its like), read out of the process' memory. What
+ * these say is the process' own to choose: numbers are bounded, and whoever reads by them does it
+ * in that process alone.
+ */
+#ifndef JD_TOOL_WALK_LAYOUT_H
+#define JD_TOOL_WALK_LAYOUT_H
+
+#include "jdtool/walk/shared.h"
+
+#include <stdint.h>
+
+/*
+ * directory: /proc/PID, open; libjvm: its path as the process sees it; bias: where its address 0 is
+ * mapped. 0; -EAGAIN: the JVM has no code cache yet; -ENOTSUP: it is not described; or another
+ * negative errno. No message.
+ */
+int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout);
+
+#endif

@@ -1,0 +1,247 @@
+#include "jdtool/walk/program.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#ifdef JD_WALK_OBJECT
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The program, as clang has made it. */
+__asm__(".section .rodata\n"
+        ".balign 8\n"
+        ".global jd_walk_object\n"
+        "jd_walk_object:\n"
+        ".incbin \"" JD_WALK_OBJECT "\"\n"
+        ".global jd_walk_object_end\n"
+        "jd_walk_object_end:\n"
+        ".byte 0\n"
+        ".previous\n");
+extern const char jd_walk_object[] __attribute__((visibility("hidden")));
+extern const char jd_walk_object_end[] __attribute__((visibility("hidden")));
+
+/* libbpf, loaded when a stack is to be walked: jdtool runs where it is not installed. */
+static struct {
+    __typeof__(bpf_object__open_mem) *open_mem;
+    __typeof__(bpf_object__load) *load;
+    __typeof__(bpf_object__close) *close;
+    __typeof__(bpf_object__find_map_by_name) *find_map;
+    __typeof__(bpf_object__find_program_by_name) *find_program;
+    __typeof__(bpf_program__fd) *program_fd;
+    __typeof__(bpf_map__fd) *map_fd;
+    __typeof__(bpf_map__max_entries) *max_entries;
+    __typeof__(bpf_map__set_max_entries) *set_max_entries;
+    __typeof__(bpf_map__value_size) *value_size;
+    __typeof__(bpf_map_lookup_elem) *look_up;
+    __typeof__(bpf_map_update_elem) *update;
+    __typeof__(libbpf_num_possible_cpus) *processors;
+    __typeof__(libbpf_set_print) *set_print;
+} bpf;
+
+static const char *load_library(void)
+{
+    static const struct {
+        const char *name;
+        void *place;
+    } functions[] = {
+        {"bpf_object__open_mem", &bpf.open_mem},
+        {"bpf_object__load", &bpf.load},
+        {"bpf_object__close", &bpf.close},
+        {"bpf_object__find_map_by_name", &bpf.find_map},
+        {"bpf_object__find_program_by_name", &bpf.find_program},
+        {"bpf_program__fd", &bpf.program_fd},
+        {"bpf_map__fd", &bpf.map_fd},
+        {"bpf_map__max_entries", &bpf.max_entries},
+        {"bpf_map__set_max_entries", &bpf.set_max_entries},
+        {"bpf_map__value_size", &bpf.value_size},
+        {"bpf_map_lookup_elem", &bpf.look_up},
+        {"bpf_map_update_elem", &bpf.update},
+        {"libbpf_num_possible_cpus", &bpf.processors},
+        {"libbpf_set_print", &bpf.set_print},
+    };
+    void *library = dlopen("libbpf.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        return "libbpf.so.1 is not installed (Debian, Ubuntu: libbpf1)";
+    }
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(library, functions[i].name);
+        if (!function) {
+            return "libbpf is too old";
+        }
+        memcpy(functions[i].place, &function, sizeof function);
+    }
+    return NULL;
+}
+
+static int map_fd(const struct walk_program *program, const char *name)
+{
+    return bpf.map_fd(bpf.find_map(program->object, name));
+}
+
+/* What a table takes in memory: values stand at multiples of 8, and pages are whole. */
+static void *map_table(const struct walk_program *program, const char *name)
+{
+    const struct bpf_map *map = bpf.find_map(program->object, name);
+    size_t size = ((size_t)bpf.value_size(map) + 7) / 8 * 8 * bpf.max_entries(map);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *at = mmap(NULL, (size + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED,
+                    bpf.map_fd(map), 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static bool map_tables(struct walk_program *program)
+{
+    program->pages = map_table(program, "pages");
+    program->blobs = map_table(program, "blobs");
+    program->rows = map_table(program, "rows");
+    program->full_rows = map_table(program, "full_rows");
+    program->mappings = map_table(program, "mappings");
+    program->jvms = map_table(program, "jvms");
+    program->config = map_table(program, "configs");
+    return program->pages && program->blobs && program->rows && program->full_rows &&
+           program->mappings && program->jvms && program->config;
+}
+
+/* The inode of the first PID namespace (PROC_PID_INIT_INO). */
+#define FIRST_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
+
+static void say_whose_numbers(struct walk_config *config)
+{
+    struct stat namespace;
+    if (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino != FIRST_PID_NAMESPACE) {
+        config->namespace_device = namespace.st_dev;
+        config->namespace_inode = namespace.st_ino;
+    }
+}
+
+const char *walk_program_load(struct walk_program *program)
+{
+    const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_walk"};
+    *program = (struct walk_program){.program = -1};
+    const char *lacks = load_library();
+    if (lacks) {
+        return lacks;
+    }
+    /* Below Linux 5.11 maps count as locked memory. */
+    const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+    (void)setrlimit(RLIMIT_MEMLOCK, &all);
+    (void)bpf.set_print(NULL); /* what the verifier writes is long */
+    program->object =
+        bpf.open_mem(jd_walk_object, (size_t)(jd_walk_object_end - jd_walk_object), &name);
+    int processors = bpf.processors();
+    if (!program->object || processors <= 0 ||
+        bpf.set_max_entries(bpf.find_map(program->object, "scratches"), (uint32_t)processors)) {
+        return "there is no memory";
+    }
+    int err = bpf.load(program->object);
+    if (err) {
+        walk_program_close(program);
+        return err == -EPERM ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
+                             : "this kernel does not take the program that walks (Linux 5.17)";
+    }
+    if (!map_tables(program)) {
+        walk_program_close(program);
+        return "there is no memory";
+    }
+    program->program = bpf.program_fd(bpf.find_program(program->object, "sample"));
+    program->processes = map_fd(program, "processes");
+    program->output = map_fd(program, "output");
+    program->ends = map_fd(program, "ends");
+    say_whose_numbers(program->config);
+    return NULL;
+}
+
+static void unmap(const struct walk_program *program, const char *name, void *table)
+{
+    const struct bpf_map *map = bpf.find_map(program->object, name);
+    if (table) {
+        (void)munmap(table, ((size_t)bpf.value_size(map) + 7) / 8 * 8 * bpf.max_entries(map));
+    }
+}
+
+void walk_program_close(struct walk_program *program)
+{
+    if (program->object) {
+        unmap(program, "pages", program->pages);
+        unmap(program, "blobs", program->blobs);
+        unmap(program, "rows", program->rows);
+        unmap(program, "full_rows", program->full_rows);
+        unmap(program, "mappings", program->mappings);
+        unmap(program, "jvms", program->jvms);
+        unmap(program, "configs", program->config);
+        bpf.close(program->object);
+    }
+    *program = (struct walk_program){.program = -1};
+}
+
+int walk_program_output(const struct walk_program *program, uint32_t processor, int event)
+{
+    return bpf.update(program->output, &processor, &event, BPF_ANY);
+}
+
+int walk_program_walk(const struct walk_program *program, uint32_t process, uint32_t value)
+{
+    return bpf.update(program->processes, &process, &value, BPF_EXIST);
+}
+
+void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS])
+{
+    int processors = bpf.processors();
+    uint64_t *each = calloc((size_t)processors, sizeof *each);
+    for (uint32_t end = 0; end < WALKED_ENDS; end++) {
+        ends[end] = 0;
+        bool is = each && bpf.look_up(program->ends, &end, each) == 0;
+        for (int i = 0; is && i < processors; i++) {
+            ends[end] += each[i];
+        }
+    }
+    free(each);
+}
+
+#else
+
+const char *walk_program_load(struct walk_program *program)
+{
+    *program = (struct walk_program){.program = -1};
+    return "jdtool was built without clang or libbpf's headers, or for another processor";
+}
+
+void walk_program_close(struct walk_program *program)
+{
+    (void)program;
+}
+
+int walk_program_output(const struct walk_program *program, uint32_t processor, int event)
+{
+    (void)program;
+    (void)processor;
+    (void)event;
+    return -ENOSYS;
+}
+
+int walk_program_walk(const struct walk_program *program, uint32_t process, uint32_t value)
+{
+    (void)program;
+    (void)process;
+    (void)value;
+    return -ENOSYS;
+}
+
+void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS])
+{
+    (void)program;
+    for (unsigned i = 0; i < WALKED_ENDS; i++) {
+        ends[i] = 0;
+    }
+}
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * The program that walks stacks in the kernel, and its tables, which are mapped here. They are gone
+ * when the last process that has them open is, however it ends.
+ */
+#ifndef JD_TOOL_WALK_PROGRAM_H
+#define JD_TOOL_WALK_PROGRAM_H
+
+#include "jdtool/perf/walked.h"
+#include "jdtool/walk/shared.h"
+
+#include <stdint.h>
+
+struct bpf_object;
+
+struct walk_program {
+    struct bpf_object *object;
+    int program;   /* for PERF_EVENT_IOC_SET_BPF */
+    int processes; /* a map like that of struct filter: pid -> enum walk_process */
+    int output;
+    int ends;
+    struct walk_page *pages;
+    struct walk_blob *blobs;
+    struct walk_row *rows;
+    struct walk_full_row *full_rows;
+    struct walk_mapping *mappings;
+    struct walk_jvm *jvms;
+    struct walk_config *config;
+};
+
+/* Loads it, with all tables empty. NULL, or why it cannot be had, in words. */
+const char *walk_program_load(struct walk_program *program);
+void walk_program_close(struct walk_program *program); /* one that is not loaded is fine */
+
+/* What is walked on that processor is written into this event, a PERF_COUNT_SW_BPF_OUTPUT. 0 or a
+ * negative errno. */
+int walk_program_output(const struct walk_program *program, uint32_t processor, int event);
+
+/* A process that is sampled (it is in the map already) is walked by the tables of that JVM from now
+ * on; or its stacks are copied. 0 or a negative errno: -ENOENT: it is no longer sampled. */
+int walk_program_walk(const struct walk_program *program, uint32_t process, uint32_t value);
+
+/* How many walks have ended so, on all processors. */
+void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS]);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * What the program that walks stacks in the kernel (walk.bpf.c) and jdtool, which fills its tables,
+ * agree upon. Tables are arrays that both have in memory: jdtool stores, the program reads, and no
+ * lock is between them. So what is stored is complete before the one word that leads to it is.
+ *
+ *     process's number ──> struct walk_jvm ──> directories ──> pages: a blob's number for each 64
+ *                            │                                 bytes of the code cache
+ *                            └──> mappings ──> pages: the first row for each 128 bytes of a file
+ *     struct walk_blob ──> its rows
+ *
+ * x86-64 alone.
+ */
+#ifndef JD_TOOL_WALK_SHARED_H
+#define JD_TOOL_WALK_SHARED_H
+
+#include <linux/types.h>
+
+/* ---- How large ---- */
+
+#define WALK_JVMS         64
+#define WALK_PAGE_WORDS   1024
+#define WALK_PAGES        6144       /* of 4 KB; 0 is empty and leads to itself */
+#define WALK_SLOT_SHIFT   6          /* of generated code a slot tells 64 bytes */
+#define WALK_DIRECTORIES  8          /* of a JVM: 64 MB of code cache each */
+#define WALK_BLOBS        (1u << 17) /* 0 is none */
+#define WALK_ROWS         (1u << 21)
+#define WALK_FULL_ROWS    4096
+#define WALK_GRAIN_SHIFT  7   /* of a file a grain tells 128 bytes */
+#define WALK_MAPPINGS     512 /* of a JVM, twice: one half is filled while the other is read */
+#define WALK_HEAPS        4
+#define WALK_STUB_SECTION 512 /* bytes behind a method's code that are its stub section's */
+
+/* ---- Rows ---- */
+
+enum walk_rule {
+    WALK_NONE,  /* no row: a leaf has its return address at sp, a caller ends the walk */
+    WALK_BY_SP, /* CFA = sp + 8 * cfa */
+    WALK_BY_FP, /* CFA = rbp + 8 * cfa */
+    WALK_INTERPRETED,
+    WALK_ROOT,      /* nobody called it */
+    WALK_SIGNAL,    /* the registers lie in a struct ucontext at sp */
+    WALK_PLT,       /* an entry of a procedure linkage table, which pushes in its second half */
+    WALK_REALIGNED, /* the CFA lies at rbp + 8 * cfa, the caller's rbp at rbp */
+    WALK_FULL,      /* cfa is the number of a struct walk_full_row */
+    WALK_COMPLEX,   /* beyond these: doubt */
+};
+
+#define WALK_FP_LOST 127
+
+/* Holds from `offset` up to the next row's: from the blob's start, or an address of the file. */
+struct walk_row {
+    __u32 offset;
+    __s16 cfa;
+    __s8 fp; /* the caller's rbp is at CFA + 8 * fp; 0: it is rbp still; WALK_FP_LOST */
+    __u8 rule;
+};
+
+/* A struct frame_row of unwind/, for what the little ones cannot tell. */
+struct walk_full_row {
+    __s32 cfa_offset, ra_offset, fp_offset;
+    __u8 cfa, cfa_reg, ra, ra_reg, fp; /* enum frame_cfa, enum frame_place */
+    __u8 unused[7];
+};
+
+/* ---- Generated code ---- */
+
+enum walk_blob_flag {
+    WALK_BLOB_TOLD = 1,    /* the JVM told the size of its frame */
+    WALK_BLOB_ENTRY = 2,   /* Continuation.enterSpecial */
+    WALK_BLOB_BARRIER = 4, /* cont_returnBarrier */
+    WALK_BLOB_METHOD = 8,  /* an nmethod: what its header says is held against this */
+};
+
+struct walk_blob {
+    __u64 start;
+    __u64 header; /* where the CodeBlob is; 0: the program finds it, and says so here */
+    __u32 size;
+    __u32 frame; /* bytes of the frame in its body, the return address included; 0: not known */
+    __u32 row, rows;
+    __u32 next; /* one that has a part of its first or last slot; 0: none */
+    __u32 id;   /* nmethod::_compile_id */
+    __u8 shape; /* enum frames_shape */
+    __u8 flags;
+    __u8 unused[6];
+};
+
+/* ---- Processes ---- */
+
+struct walk_page {
+    __u32 words[WALK_PAGE_WORDS];
+};
+
+struct walk_mapping {
+    __u64 start, end;
+    __u64 bias;   /* address in the file = pc - bias */
+    __u32 base;   /* address in the file of its first grain */
+    __u32 page;   /* where its grains begin: numbers of rows */
+    __u32 grains; /* 0: nothing is known of the file */
+    __u32 wanted; /* a walk came here then: set by the program */
+};
+
+/* HotSpot's own description of its code cache, by which the program asks what is there now. */
+struct walk_layout {
+    __u32 segment_shift;
+    __u32 block_header; /* bytes of a HeapBlock, behind which the CodeBlob is */
+    __u32 block_used, blob_name, blob_size, blob_frame_size, blob_code, nmethod_id;
+    __u32 code_offset; /* bytes of blob_code, which is an offset from the blob then; 0: it points */
+    __u32 unused;
+    struct walk_heap {
+        __u64 low, high, map;
+    } heaps[WALK_HEAPS];
+};
+
+struct walk_jvm {
+    __u64 code_low;
+    __u32 directories[WALK_DIRECTORIES]; /* pages of pages */
+    __u64 mappings;                      /* how many, and in the upper half which half of them */
+    struct walk_layout layout;
+};
+
+/* What `processes` has for a process that is sampled. */
+enum walk_process {
+    WALK_COPY = 1,      /* its stacks are copied */
+    WALK_FIRST_JVM = 2, /* from here on: its struct walk_jvm, plus this */
+};
+
+struct walk_config {
+    __u64 namespace_device, namespace_inode; /* of PIDs; 0: the first */
+    __u32 depth;                             /* frames that a walk may have */
+    __u32 compares;                          /* each stack that was walked is copied as well */
+};
+
+#endif

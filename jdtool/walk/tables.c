@@ -1,0 +1,336 @@
+#include "jdtool/walk/tables.h"
+
+#include "jdtool/objects/frame_row.h"
+
+#include <dwarf.h>
+#include <elf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <string.h>
+
+void tables_new(struct tables *tables, struct walk_program *program)
+{
+    /* 0 is none of each. */
+    *tables =
+        (struct tables){.program = program, .pages = 1, .blobs = 1, .rows = 1, .full_rows = 0};
+}
+
+/* So many of `most`, from the returned one on; 0: there is no room. */
+static uint32_t take(struct tables *tables, uint32_t *used, uint32_t count, uint32_t most)
+{
+    uint32_t first = *used;
+    if (count > most - first) {
+        tables->is_full = true;
+        return 0;
+    }
+    *used += count;
+    return first;
+}
+
+/* ---- Rows ---- */
+
+static struct walk_row plain(uint32_t offset, enum walk_rule rule)
+{
+    return (struct walk_row){.offset = offset, .rule = (uint8_t)rule};
+}
+
+/* fp: where the caller's rbp is from the CFA on; 0: where it is. */
+static struct walk_row by_cfa(uint32_t offset, enum walk_rule rule, int64_t cfa, int64_t fp)
+{
+    int64_t words = fp / 8;
+    if (cfa % 8 || cfa / 8 != (int16_t)(cfa / 8) || fp % 8 || words < INT8_MIN ||
+        words >= WALK_FP_LOST) {
+        return plain(offset, WALK_COMPLEX);
+    }
+    return (struct walk_row){
+        .offset = offset, .cfa = (int16_t)(cfa / 8), .fp = (int8_t)words, .rule = (uint8_t)rule};
+}
+
+static struct walk_row without_fp(struct walk_row row)
+{
+    row.fp = WALK_FP_LOST;
+    return row;
+}
+
+/* Appends one, unless it says what the one before says, which is the last since `first`. */
+static void add_row(struct tables *tables, uint32_t first, struct walk_row row)
+{
+    struct walk_row *rows = tables->program->rows;
+    const struct walk_row *before = tables->rows > first ? rows + tables->rows - 1 : NULL;
+    if (before && before->cfa == row.cfa && before->fp == row.fp && before->rule == row.rule) {
+        return;
+    }
+    uint32_t at = take(tables, &tables->rows, 1, WALK_ROWS);
+    if (at) {
+        rows[at] = row;
+    }
+}
+
+/* ---- Generated code ---- */
+
+static struct walk_row full(struct tables *tables, const struct frame_row *row)
+{
+    const struct walk_full_row full = {.cfa_offset = row->cfa_offset,
+                                       .ra_offset = row->ra_offset,
+                                       .fp_offset = row->fp_offset,
+                                       .cfa = row->cfa,
+                                       .cfa_reg = row->cfa_reg,
+                                       .ra = row->ra,
+                                       .ra_reg = row->ra_reg,
+                                       .fp = row->fp};
+    struct walk_full_row *list = tables->program->full_rows;
+    uint32_t at = 0;
+    while (at < tables->full_rows && memcmp(&list[at], &full, sizeof full) != 0) {
+        at++; /* there are some dozen */
+    }
+    if (at == WALK_FULL_ROWS) {
+        return plain(row->offset, WALK_COMPLEX);
+    }
+    if (at == tables->full_rows) {
+        list[tables->full_rows++] = full;
+    }
+    struct walk_row packed = plain(row->offset, WALK_FULL);
+    packed.cfa = (int16_t)at;
+    return packed;
+}
+
+static struct walk_row pack_code(struct tables *tables, const struct frame_row *row)
+{
+    if (row->cfa == FRAME_CFA_INTERPRETER) {
+        return plain(row->offset, WALK_INTERPRETED);
+    }
+    bool by_sp = row->cfa == FRAME_CFA_SP;
+    int64_t cfa = row->cfa_offset;
+    bool usual = row->ra == FRAME_AT_CFA
+                     ? row->ra_offset == -8
+                     : by_sp && row->ra == FRAME_AT_SP && row->ra_offset == cfa - 8;
+    bool fp_by_cfa = row->fp == FRAME_AT_CFA || (by_sp && row->fp == FRAME_AT_SP);
+    if ((!by_sp && row->cfa != FRAME_CFA_FP) || !usual ||
+        (!fp_by_cfa && row->fp != FRAME_SAME && row->fp != FRAME_NOWHERE)) {
+        return full(tables, row);
+    }
+    int64_t fp = !fp_by_cfa ? 0 : row->fp == FRAME_AT_CFA ? row->fp_offset : row->fp_offset - cfa;
+    struct walk_row packed = by_cfa(row->offset, by_sp ? WALK_BY_SP : WALK_BY_FP, cfa, fp);
+    if (packed.rule == WALK_COMPLEX || (fp_by_cfa && fp == 0)) {
+        return full(tables, row);
+    }
+    return row->fp == FRAME_NOWHERE ? without_fp(packed) : packed;
+}
+
+/* The word of a slot; its pages are made. NULL: there is no room. */
+static uint32_t *slot_word(struct tables *tables, struct walk_jvm *jvm, uint64_t slot)
+{
+    struct walk_page *pages = tables->program->pages;
+    uint32_t *directory = &jvm->directories[slot >> 20];
+    for (int level = 0; level < 2; level++) {
+        if (!*directory) {
+            uint32_t page = take(tables, &tables->pages, 1, WALK_PAGES);
+            if (!page) {
+                return NULL;
+            }
+            __atomic_store_n(directory, page, __ATOMIC_RELEASE);
+        }
+        directory = &pages[*directory].words[level ? slot & 1023 : slot >> 10 & 1023];
+    }
+    return directory;
+}
+
+/* Appends a blob to those that share the new one's slots. */
+static void share(struct walk_blob *blobs, uint32_t number, uint32_t other)
+{
+    uint32_t at = number;
+    for (int i = 0; i < 8 && blobs[at].next && blobs[at].next != other; i++) {
+        at = blobs[at].next;
+    }
+    if (!blobs[at].next && at != other) {
+        __atomic_store_n(&blobs[at].next, other, __ATOMIC_RELEASE);
+    }
+}
+
+/* What it overlaps is gone. What has another part of its first or last slot stays, behind it. */
+static void put_slots(struct tables *tables, struct walk_jvm *jvm, uint32_t number)
+{
+    struct walk_blob *blobs = tables->program->blobs;
+    uint64_t start = blobs[number].start;
+    uint64_t end = start + blobs[number].size;
+    uint64_t first = (start - jvm->code_low) >> WALK_SLOT_SHIFT;
+    uint64_t own = (end - 1 - jvm->code_low) >> WALK_SLOT_SHIFT;
+    uint64_t last = (end - 1 + WALK_STUB_SECTION - jvm->code_low) >> WALK_SLOT_SHIFT;
+    for (uint64_t slot = first; slot <= last; slot++) {
+        uint32_t *word = slot >> 20 < WALK_DIRECTORIES ? slot_word(tables, jvm, slot) : NULL;
+        if (!word) {
+            tables->is_full = true;
+            return;
+        }
+        uint32_t old = *word;
+        if (old && old != number) {
+            uint64_t its = blobs[old].start;
+            uint64_t its_end = its + blobs[old].size;
+            bool apart = its >= end || its_end <= start;
+            if (slot > own && (its >= end || its_end + WALK_STUB_SECTION > end)) {
+                return; /* a stub section has free slots only */
+            }
+            if (apart && (slot == first || slot == own)) {
+                share(blobs, number, old);
+            }
+        }
+        __atomic_store_n(word, number, __ATOMIC_RELEASE);
+    }
+}
+
+void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct code_stay *stay,
+                     const struct blob_frames *frames)
+{
+    uint64_t room = (uint64_t)WALK_DIRECTORIES << (20 + WALK_SLOT_SHIFT);
+    if (stay->size == 0 || stay->size > FRAMES_CODE_MAX || stay->address < jvm->code_low ||
+        stay->address - jvm->code_low > room - UINT64_C(2) * FRAMES_CODE_MAX) {
+        return;
+    }
+    uint32_t number = take(tables, &tables->blobs, 1, WALK_BLOBS);
+    if (!number) {
+        return;
+    }
+    uint32_t first = tables->rows;
+    for (uint32_t i = 0; i < frames->frames.count; i++) {
+        add_row(tables, first, pack_code(tables, &frames->frames.rows[i]));
+    }
+    bool cut = tables->is_full; /* then its last row would hold too far */
+    uint32_t flags =
+        (frames->told_frame_size > 0 ? WALK_BLOB_TOLD : 0u) |
+        (frames->continuation_entry ? WALK_BLOB_ENTRY : 0u) |
+        (frames->return_barrier ? WALK_BLOB_BARRIER : 0u) |
+        (frames->is_method || frames->shape == FRAMES_COMPILED ? WALK_BLOB_METHOD : 0u);
+    tables->program->blobs[number] = (struct walk_blob){
+        .start = stay->address,
+        .size = (uint32_t)stay->size,
+        .frame = blob_frame_size(frames),
+        .row = first,
+        .rows = cut ? 0 : tables->rows - first,
+        .id = (uint32_t)frames->compile_id,
+        .shape = (uint8_t)frames->shape,
+        .flags = (uint8_t)flags,
+    };
+    put_slots(tables, jvm, number);
+}
+
+/* ---- Files ---- */
+
+enum { RBX, RBP, R12, R13, R14, R15, RETURN_ADDRESS }; /* native_row.places, on x86-64 */
+
+static bool is_register(const struct native_place *place, uint32_t atom)
+{
+    const Dwarf_Op *ops = place->operations;
+    return place->rule == NATIVE_AT_EXPRESSION && place->length == 1 && ops->atom == atom &&
+           ops->number == 0;
+}
+
+/* The row that binutils writes for a procedure linkage table: rsp + 8, and 8 more from the 11th
+ * byte of each 16 on. */
+static bool is_plt(const struct native_place *cfa)
+{
+    static const uint8_t atoms[] = {DW_OP_breg7, DW_OP_breg16, DW_OP_lit15, DW_OP_and, DW_OP_lit11,
+                                    DW_OP_ge,    DW_OP_lit3,   DW_OP_shl,   DW_OP_plus};
+    const Dwarf_Op *ops = cfa->operations;
+    if (cfa->length != sizeof atoms || ops[0].number != 8 || ops[1].number != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof atoms; i++) {
+        if (ops[i].atom != atoms[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A frame that was aligned anew: its CFA lies at rbp + something, the caller's rbp at rbp. */
+static bool is_realigned(const struct native_row *row)
+{
+    const Dwarf_Op *ops = row->cfa.operations;
+    return row->cfa.length == 2 && ops[0].atom == DW_OP_breg6 && ops[1].atom == DW_OP_deref &&
+           is_register(&row->places[RBP], DW_OP_breg6);
+}
+
+static struct walk_row pack_native(uint32_t offset, const struct native_row *row)
+{
+    const struct native_place *cfa = &row->cfa;
+    const struct native_place *fp = &row->places[RBP];
+    const struct native_place *ra = &row->places[RETURN_ADDRESS];
+    if (!row->found) {
+        return plain(offset, WALK_NONE);
+    }
+    if (row->signal) {
+        return plain(offset, WALK_SIGNAL);
+    }
+    if (ra->rule == NATIVE_UNDEFINED) {
+        return plain(offset, WALK_ROOT);
+    }
+    if (ra->rule != NATIVE_AT_CFA || ra->offset != -8) {
+        return plain(offset, WALK_COMPLEX);
+    }
+    if (cfa->rule == NATIVE_EXPRESSION && is_realigned(row)) {
+        return by_cfa(offset, WALK_REALIGNED, (int64_t)((const Dwarf_Op *)cfa->operations)->number,
+                      0);
+    }
+    struct walk_row packed = plain(offset, WALK_COMPLEX);
+    int64_t saved = fp->rule == NATIVE_AT_CFA ? fp->offset : 0;
+    if (fp->rule == NATIVE_AT_CFA && saved == 0) {
+        return packed;
+    }
+    if (cfa->rule == NATIVE_EXPRESSION && is_plt(cfa)) {
+        packed = by_cfa(offset, WALK_PLT, 0, saved);
+    } else if (cfa->rule == NATIVE_REG && (cfa->reg == 7 || cfa->reg == 6)) {
+        packed = by_cfa(offset, cfa->reg == 7 ? WALK_BY_SP : WALK_BY_FP, cfa->offset, saved);
+    }
+    bool known = fp->rule == NATIVE_AT_CFA || fp->rule == NATIVE_SAME;
+    return known || packed.rule == WALK_COMPLEX ? packed : without_fp(packed);
+}
+
+struct file_walk {
+    struct tables *tables;
+    uint32_t first;
+};
+
+static int take_row(void *context, uint64_t address, const struct native_row *row)
+{
+    const struct file_walk *walk = context;
+    uint32_t offset = (uint32_t)address; /* files of more than 4 GB are left alone */
+    add_row(walk->tables, walk->first, pack_native(offset, row));
+    return walk->tables->is_full ? -ENOSPC : 0;
+}
+
+/* For each piece of the file the row that holds at its beginning. */
+static bool add_grains(struct tables *tables, uint32_t first, struct file_rows *file)
+{
+    const struct walk_row *rows = tables->program->rows;
+    struct walk_page *pages = tables->program->pages;
+    uint32_t count = (file->grains + WALK_PAGE_WORDS - 1) / WALK_PAGE_WORDS;
+    uint32_t row = first;
+    file->page = take(tables, &tables->pages, count, WALK_PAGES);
+    for (uint32_t i = 0; i < file->grains && file->page; i++) {
+        while (row + 1 < tables->rows &&
+               rows[row + 1].offset <= file->base + (i << WALK_GRAIN_SHIFT)) {
+            row++;
+        }
+        pages[file->page + i / WALK_PAGE_WORDS].words[i % WALK_PAGE_WORDS] = row;
+    }
+    return file->page != 0;
+}
+
+struct file_rows tables_add_file(struct tables *tables, struct object *object, uint64_t from,
+                                 uint64_t to)
+{
+    struct file_walk walk = {.tables = tables, .first = tables->rows};
+    struct file_rows file = {.base = (uint32_t)from & ~((UINT32_C(1) << WALK_GRAIN_SHIFT) - 1)};
+    struct file_rows none = {0};
+    if (to > UINT32_MAX || from >= to) {
+        return none;
+    }
+    int err = object_rows(object, from, to, take_row, &walk);
+    /* One more than there are pieces: the last piece has a next one. */
+    file.grains = (((uint32_t)to - file.base) >> WALK_GRAIN_SHIFT) + 2;
+    if (err || tables->rows == walk.first || !add_grains(tables, walk.first, &file)) {
+        tables->rows = walk.first;
+        return none;
+    }
+    return file;
+}

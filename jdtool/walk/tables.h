@@ -1,0 +1,37 @@
+/*
+ * Fills the tables of the program that walks (shared.h) from the rows that unwind/ and objects/
+ * have: there is no second source of them. What was given to the program is not changed again, for
+ * it may be reading: something new is written beside it, and then the one word that leads there.
+ *
+ * One thread at a time.
+ */
+#ifndef JD_TOOL_WALK_TABLES_H
+#define JD_TOOL_WALK_TABLES_H
+
+#include "jdtool/jitdump/code_index.h"
+#include "jdtool/objects/objects.h"
+#include "jdtool/unwind/code_frames.h"
+#include "jdtool/walk/program.h"
+
+struct tables {
+    struct walk_program *program;
+    uint32_t pages, blobs, rows, full_rows; /* in use, from the first on */
+    bool is_full;                           /* something had no room */
+};
+
+void tables_new(struct tables *tables, struct walk_program *program);
+
+/* Generated code at its place, which hides what was there. */
+void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct code_stay *stay,
+                     const struct blob_frames *frames);
+
+/* What a file's rows became: for struct walk_mapping. */
+struct file_rows {
+    uint32_t base, page, grains; /* grains 0: no row, or no room */
+};
+
+/* The rows of a file in a range of its addresses. */
+struct file_rows tables_add_file(struct tables *tables, struct object *object, uint64_t from,
+                                 uint64_t to);
+
+#endif

@@ -1,0 +1,754 @@
+/*
+ * Walks a whole stack in the interrupt, by the tables of shared.h: what unwind/unwind.c does
+ * with a copy of the stack, with the same rows, on the stack itself. Runs on the event that
+ * samples, in the place of the filter: 0 drops the sample, 1 has the kernel write it, with its copy
+ * of the stack.
+ *
+ *     not among `processes`   0
+ *     WALK_COPY               1
+ *     a JVM                   walked; to its root: written as struct walked_head, 0
+ *                             in doubt: 1, and jdtool unwinds the copy
+ *
+ * HotSpot makes code and throws it away at any moment, and the tables come to know of it later. So
+ * each method's row is believed only if the block of the code cache still holds the compilation
+ * that the row is of: HeapBlock::_used and nmethod::_compile_id say so (a freed block keeps its
+ * bytes, and its tail may be given away alone, so the id is not enough). Else the JVM's own header
+ * of that code, found by the segment map, has its frame's size, which is all that a call of Java by
+ * Java needs; and anything else is doubt.
+ *
+ * The verifier: a walk's state is in a map's value, which it does not follow, or each flag would
+ * multiply its states; functions that are not static are verified once, by themselves; what
+ * bpf_loop calls returns 0 or 1.
+ *
+ * The kernel lends its helpers to programs under the GPL: this file alone may be used under the
+ * GPL, version 2, as well as under the project's own license.
+ */
+#include <linux/ptrace.h>
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "jdtool/perf/walked.h"
+#include "jdtool/unwind/frames.h"
+#include "jdtool/walk/shared.h"
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s16 s16;
+typedef __s32 s32;
+typedef __s64 s64;
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* ---- Tables ---- */
+
+#define TABLE(name, T, N)                                                                          \
+    struct {                                                                                       \
+        __uint(type, BPF_MAP_TYPE_ARRAY);                                                          \
+        __uint(map_flags, BPF_F_MMAPABLE);                                                         \
+        __uint(max_entries, N);                                                                    \
+        __type(key, u32);                                                                          \
+        __type(value, T);                                                                          \
+    } name SEC(".maps")
+
+TABLE(pages, struct walk_page, WALK_PAGES);
+TABLE(blobs, struct walk_blob, WALK_BLOBS);
+TABLE(rows, struct walk_row, WALK_ROWS);
+TABLE(full_rows, struct walk_full_row, WALK_FULL_ROWS);
+TABLE(mappings, struct walk_mapping, WALK_JVMS * 2 * WALK_MAPPINGS);
+TABLE(jvms, struct walk_jvm, WALK_JVMS);
+TABLE(configs, struct walk_config, 1);
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 16384);
+    __type(key, u32);
+    __type(value, u32);
+} processes SEC(".maps");
+
+/* By processor: the event that what was walked is written into. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+    __type(key, u32);
+    __type(value, u32);
+} output SEC(".maps");
+
+/* How walks ended, by enum walked_end. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, WALKED_ENDS);
+    __type(key, u32);
+    __type(value, u64);
+} ends SEC(".maps");
+
+/* ---- A walk ---- */
+
+struct walk {
+    u64 pc, sp, fp;
+    u64 before; /* the pc that was written last */
+    u32 n;      /* words written */
+    u32 frames, depth;
+    u32 mapping; /* that answered last */
+    u32 jvm;
+    u8 caller, called_java, fp_known, end;
+};
+
+#define WORDS_ROOM  16384 /* a power of two above WALKED_WORDS_MAX */
+#define FRAME_WORDS 12    /* of one frame at most */
+
+struct scratch {
+    struct walked_head head;
+    u32 words[WORDS_ROOM];
+    struct walk walk;
+    u64 regs[16]; /* by DWARF number */
+};
+
+/* By processor; a value of a map that is per processor may have 32 KB only. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct scratch);
+} scratches SEC(".maps");
+
+#define SCRATCH                                                                                    \
+    struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);                                     \
+    if (!s) {                                                                                      \
+        return 1;                                                                                  \
+    }                                                                                              \
+    struct walk *w = &s->walk
+
+static __always_inline bool get(u64 at, u64 *word)
+{
+    return bpf_probe_read_user(word, sizeof *word, (void *)at) == 0;
+}
+
+static __always_inline void put(struct scratch *s, u32 word)
+{
+    s->words[s->walk.n++ & (WORDS_ROOM - 1)] = word;
+}
+
+static __always_inline void put_wide(struct scratch *s, u64 word)
+{
+    put(s, (u32)word);
+    put(s, (u32)(word >> 32));
+}
+
+static __always_inline void put_pc(struct scratch *s, u64 pc, bool caller, bool interpreted)
+{
+    s64 delta = (s64)(pc - s->walk.before);
+    u32 flags = interpreted ? WALKED_INTERPRETED : 0;
+    s->walk.before = pc;
+    s->walk.frames++;
+    if (caller && delta < WALKED_DELTA_MAX && delta >= -WALKED_DELTA_MAX) {
+        put(s, (u32)delta << WALKED_DELTA_SHIFT | flags);
+    } else {
+        put(s, WALKED_WIDE | flags | (caller ? WALKED_IS_CALLER : 0));
+        put_wide(s, pc);
+    }
+}
+
+/* The slots of the interpreter's frame, from rbp - 0x40 on; JDK 8 has bytecode and locals the other
+ * way round, and the locals are on the stack. */
+static __always_inline void put_interpreted(struct scratch *s, const u64 *slots, bool is_leaf)
+{
+    u64 method = slots[5];
+    u64 bcp = slots[0] - s->walk.sp < (1u << 24) ? slots[1] : slots[0];
+    s64 delta = (s64)(bcp - method);
+    bool wide = delta != (s32)delta;
+    put(s, (u32)method);
+    put(s,
+        (u32)(method >> 32 & 0xffff) | (wide ? WALKED_BCP_WIDE : 0) | (is_leaf ? WALKED_LEAF : 0));
+    put(s, wide ? (u32)bcp : (u32)delta);
+    if (wide) {
+        put(s, (u32)(bcp >> 32));
+    }
+    if (is_leaf) {
+        put_wide(s, s->regs[13]);
+        put_wide(s, s->regs[3]);
+    }
+}
+
+static __always_inline int stop(struct walk *w, u8 end)
+{
+    w->end = end;
+    return 1;
+}
+
+/* ---- What is at an address ---- */
+
+static __always_inline struct walk_jvm *jvm_of(const struct walk *w)
+{
+    u32 key = w->jvm;
+    return bpf_map_lookup_elem(&jvms, &key);
+}
+
+static __always_inline u32 page_word(u32 page, u32 at)
+{
+    struct walk_page *p = bpf_map_lookup_elem(&pages, &page);
+    asm volatile("" : "+r"(at)); /* or clang knows the bound, and the verifier does not */
+    at &= WALK_PAGE_WORDS - 1;
+    return p ? p->words[at] : 0;
+}
+
+/* The blob at an address, 0: none. What lies behind a method is its stub section. */
+__noinline u32 blob_number(u32 jvm, u64 at)
+{
+    struct walk_jvm *j = bpf_map_lookup_elem(&jvms, &jvm);
+    if (!j) {
+        return 0;
+    }
+    u64 slot = (at - j->code_low) >> WALK_SLOT_SHIFT;
+    u32 directory = (u32)(slot >> 20);
+    if (slot >> 20 >= WALK_DIRECTORIES) {
+        return 0;
+    }
+    asm volatile("" : "+r"(directory));
+    directory &= WALK_DIRECTORIES - 1;
+    u32 number = page_word(page_word(j->directories[directory], (u32)slot >> 10), (u32)slot);
+    u32 behind = 0;
+    for (int i = 0; i < 8 && number; i++) {
+        struct walk_blob *b = bpf_map_lookup_elem(&blobs, &number);
+        if (!b) {
+            return 0;
+        }
+        if (at - b->start < b->size) {
+            return number;
+        }
+        if (at >= b->start && b->shape == FRAMES_COMPILED) {
+            behind = number;
+        }
+        number = b->next;
+    }
+    return behind;
+}
+
+static __always_inline struct walk_blob *blob_at(const struct walk *w, u64 at)
+{
+    u32 number = blob_number(w->jvm, at);
+    return number ? bpf_map_lookup_elem(&blobs, &number) : 0;
+}
+
+#define NMETHOD 0x74656d6eu /* "nmet" */
+#define NATIVE  0x6974616eu /* "nati", of "native nmethod" */
+
+/*
+ * The same by the JVM's own memory: the segment map of the heap, then the blob's header. Right at
+ * any moment for what is on a stack. It tells how large a method's frame is, and no rows.
+ */
+__noinline int header_at(u32 jvm, u64 at, struct walk_blob *b)
+{
+    struct walk_jvm *j = bpf_map_lookup_elem(&jvms, &jvm);
+    if (!j || !b) {
+        return false;
+    }
+    const struct walk_layout *l = &j->layout;
+    for (int i = 0; i < WALK_HEAPS; i++) {
+        if (at < l->heaps[i].low || at >= l->heaps[i].high) {
+            continue;
+        }
+        u64 segment = (at - l->heaps[i].low) >> l->segment_shift;
+        u8 back = 255;
+        for (int k = 0; k < 100; k++) { /* many where free blocks were joined */
+            if (bpf_probe_read_user(&back, 1, (void *)(l->heaps[i].map + segment)) || back == 255 ||
+                !back) {
+                break;
+            }
+            segment -= back;
+        }
+        if (back) {
+            return false;
+        }
+        u64 cb = l->heaps[i].low + (segment << l->segment_shift) + l->block_header;
+        u64 name = 0;
+        u64 letters = 0;
+        u32 size = 0;
+        u32 frame = 0;
+        u32 offset = 0;
+        if (!get(cb + l->blob_name, &name) || !get(name, &letters)) {
+            return false;
+        }
+        if (l->code_offset) {
+            bpf_probe_read_user(&offset, 4, (void *)(cb + l->blob_code));
+            b->start = cb + (l->code_offset == 2 ? offset & 0xffff : offset);
+        } else if (!get(cb + l->blob_code, &b->start)) {
+            return false;
+        }
+        bpf_probe_read_user(&size, 4, (void *)(cb + l->blob_size));
+        bpf_probe_read_user(&frame, 4, (void *)(cb + l->blob_frame_size));
+        bool method = (u32)letters == NMETHOD || (u32)letters == NATIVE;
+        b->header = cb;
+        b->size = (u32)(cb + size - b->start);
+        b->frame = frame * 8;
+        b->id = 0;
+        bpf_probe_read_user(&b->id, 4, (void *)(cb + l->nmethod_id));
+        b->rows = 0;
+        b->shape = method ? FRAMES_COMPILED : FRAMES_STUB;
+        b->flags = method ? WALK_BLOB_TOLD | WALK_BLOB_METHOD : 0;
+        return at - b->start < b->size;
+    }
+    return false;
+}
+
+/* Whether the block holds this very compilation. */
+static __always_inline bool is_there(const struct walk_jvm *j, const struct walk_blob *b)
+{
+    u8 used = 0;
+    u32 id = 0;
+    u64 header = b->header;
+    if (!header) {
+        return false;
+    }
+    bpf_probe_read_user(&used, 1, (void *)(header - j->layout.block_header + j->layout.block_used));
+    return used == 1 && !bpf_probe_read_user(&id, 4, (void *)(header + j->layout.nmethod_id)) &&
+           id == b->id;
+}
+
+/* ---- Rows ---- */
+
+/* The last row of [low, high) that begins at the offset or before, but for its first word. */
+__noinline u32 row_bits(u32 low, u32 high, u32 offset)
+{
+    struct walk_row *r;
+    for (int i = 0; i < 22 && high - low > 1; i++) {
+        u32 middle = low + (high - low) / 2;
+        r = bpf_map_lookup_elem(&rows, &middle);
+        if (!r) {
+            return 0;
+        }
+        if (r->offset <= offset) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    r = bpf_map_lookup_elem(&rows, &low);
+    return !r || r->offset > offset ? 0 : ((u32 *)r)[1];
+}
+
+#define RULE(bits) ((bits) >> 24)
+#define CFA(bits)  ((s64)(s16)(bits))
+#define FP(bits)   ((int)(signed char)((bits) >> 16))
+
+/* ---- Steps: 0: to the caller; 1: the walk has ended ---- */
+
+static __always_inline int go(struct walk *w, u64 pc, u64 cfa, u64 fp, bool fp_known)
+{
+    if (cfa < w->sp || (cfa == w->sp && pc == w->pc)) {
+        return stop(w, WALKED_BROKEN);
+    }
+    w->sp = cfa;
+    w->fp = fp;
+    w->fp_known = fp_known;
+    w->pc = pc;
+    return pc ? 0 : stop(w, WALKED_ROOT);
+}
+
+/* The usual frame: the return address below the CFA, rbp perhaps somewhere near. */
+__noinline int by_cfa(u32 cpu, u64 cfa, int fp8)
+{
+    SCRATCH;
+    u64 two[2];
+    u64 fp = w->fp;
+    bool known = w->fp_known;
+    if (bpf_probe_read_user(two, sizeof two, (void *)(cfa - 16))) {
+        return stop(w, WALKED_FAULT);
+    }
+    u64 at = cfa + 8 * (s64)fp8;
+    if (fp8 == WALK_FP_LOST) {
+        known = false;
+    } else if (fp8 && at >= w->sp) { /* below: an epilogue has popped it */
+        fp = two[0];
+        if (fp8 != -2 && !get(at, &fp)) {
+            return stop(w, WALKED_FAULT);
+        }
+        known = true;
+    }
+    return go(w, two[1], cfa, fp, known);
+}
+
+__noinline int interpreted(u32 cpu)
+{
+    SCRATCH;
+    u64 frame[3]; /* the sender's sp, rbp, return address */
+    if (!w->fp_known) {
+        return stop(w, WALKED_NO_ROW);
+    }
+    if (bpf_probe_read_user(frame, sizeof frame, (void *)(w->fp - 8))) {
+        return stop(w, WALKED_FAULT);
+    }
+    return go(w, frame[2], frame[0], frame[1], true);
+}
+
+static __always_inline bool find_place(const struct scratch *s, u8 place, u8 reg, s64 offset,
+                                       u64 cfa, u64 *value)
+{
+    if (place == FRAME_IN_REG) {
+        *value = s->regs[reg & 15];
+        return true;
+    }
+    return get((place == FRAME_AT_SP ? s->walk.sp : cfa) + (u64)offset, value);
+}
+
+__noinline int by_full_row(u32 cpu, u32 number)
+{
+    SCRATCH;
+    struct walk_full_row *r = bpf_map_lookup_elem(&full_rows, &number);
+    u64 cfa;
+    u64 pc;
+    u64 fp = w->fp;
+    if (!r || (w->caller && (r->cfa == FRAME_CFA_REG || r->ra == FRAME_IN_REG))) {
+        return stop(w, WALKED_COMPLEX); /* registers are the leaf's */
+    }
+    if (r->cfa == FRAME_CFA_FP && !w->fp_known) {
+        return stop(w, WALKED_NO_ROW);
+    }
+    cfa = r->cfa == FRAME_CFA_FP    ? w->fp
+          : r->cfa == FRAME_CFA_REG ? s->regs[r->cfa_reg & 15]
+                                    : w->sp;
+    if (r->cfa == FRAME_CFA_SAVED && !get(cfa + 8 * (u64)r->cfa_reg, &cfa)) {
+        return stop(w, WALKED_FAULT);
+    }
+    cfa += (u64)(s64)r->cfa_offset;
+    if (!find_place(s, r->ra, r->ra_reg, r->ra_offset, cfa, &pc)) {
+        return stop(w, WALKED_FAULT);
+    }
+    bool known = r->fp == FRAME_SAME
+                     ? w->fp_known
+                     : r->fp != FRAME_NOWHERE && find_place(s, r->fp, 6, r->fp_offset, cfa, &fp);
+    return go(w, pc, cfa, fp, known);
+}
+
+__noinline int by_row(u32 cpu, u32 bits)
+{
+    SCRATCH;
+    switch (RULE(bits)) {
+    case WALK_BY_SP:
+        return by_cfa(cpu, w->sp + 8 * (u64)CFA(bits), FP(bits));
+    case WALK_BY_FP:
+        return w->fp_known ? by_cfa(cpu, w->fp + 8 * (u64)CFA(bits), FP(bits))
+                           : stop(w, WALKED_NO_ROW);
+    case WALK_INTERPRETED:
+        return interpreted(cpu);
+    case WALK_ROOT:
+        return stop(w, WALKED_ROOT);
+    case WALK_PLT:
+        return by_cfa(cpu, w->sp + 8 + ((w->pc & 15) >= 11 ? 8 : 0), FP(bits));
+    case WALK_REALIGNED: {
+        u64 cfa;
+        u64 fp;
+        u64 pc;
+        if (!w->fp_known || !get(w->fp + 8 * (u64)CFA(bits), &cfa) || !get(w->fp, &fp) ||
+            !get(cfa - 8, &pc)) {
+            return stop(w, WALKED_NO_ROW);
+        }
+        return go(w, pc, cfa, fp, true);
+    }
+    case WALK_SIGNAL: {
+        u64 sp;
+        u64 pc;
+        u64 fp;
+        if (!get(w->sp + 160, &sp) || !get(w->sp + 168, &pc) || !get(w->sp + 120, &fp)) {
+            return stop(w, WALKED_FAULT);
+        }
+        w->sp = 0; /* it may be another stack */
+        return go(w, pc, sp, fp, true);
+    }
+    case WALK_FULL:
+        return by_full_row(cpu, (u16)bits);
+    case WALK_NONE:
+        return w->caller ? stop(w, WALKED_NO_ROW) : by_cfa(cpu, w->sp + 8, 0);
+    default:
+        return stop(w, WALKED_COMPLEX);
+    }
+}
+
+/* Whether the word at an address is a return address into generated code. */
+__noinline int returns_to_code(u32 jvm, u64 at)
+{
+    u64 pc = 0;
+    struct walk_blob unused = {0};
+    return get(at, &pc) && pc && (blob_number(jvm, pc - 1) || header_at(jvm, pc - 1, &unused));
+}
+
+/* In enterSpecial: its frame lies where a return address into generated code is, for thawing puts
+ * padding in (step_continuation_entry of unwind.c). */
+__noinline int continuation_entry(u32 cpu, u32 bits)
+{
+    SCRATCH;
+    if (w->fp_known && w->fp - w->sp < 1024 && returns_to_code(w->jvm, w->fp + 8)) {
+        return by_cfa(cpu, w->fp + 16, -2);
+    }
+    for (int padding = 0; RULE(bits) == WALK_BY_SP && padding <= 64; padding += 8) {
+        u64 cfa = w->sp + 8 * (u64)CFA(bits) + (u64)padding;
+        if (returns_to_code(w->jvm, cfa - 8)) {
+            return by_cfa(cpu, cfa, FP(bits));
+        }
+    }
+    return stop(w, WALKED_CHANGED);
+}
+
+/* A frame of generated code. from_header: of b only what the JVM's header has is known. */
+__noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_header)
+{
+    SCRATCH;
+    if (!b) {
+        return 1;
+    }
+    bool caller = w->caller;
+    u64 offset = w->pc - (caller && !barrier) - b->start;
+    u8 shape = b->shape;
+    u8 flags = b->flags;
+    u32 bits = 0;
+    bool stub_section = offset >= b->size;
+    bool body = stub_section || (caller && w->called_java && shape == FRAMES_COMPILED &&
+                                 flags & WALK_BLOB_TOLD && !(flags & WALK_BLOB_ENTRY));
+    put_pc(s, w->pc, caller, shape == FRAMES_INTERPRETER && !stub_section);
+    if (!body && shape != FRAMES_FRAMELESS && b->rows) {
+        bits = row_bits(b->row, b->row + b->rows, barrier ? 0 : (u32)offset);
+    }
+    if (shape == FRAMES_INTERPRETER && !stub_section) {
+        u64 slots[6] = {0}; /* bytecode, locals, cache, mirror, profile, Method */
+        if (RULE(bits) == WALK_INTERPRETED && w->fp_known) {
+            bpf_probe_read_user(slots, sizeof slots, (void *)(w->fp - 0x40));
+        }
+        put_interpreted(s, slots, !caller);
+    }
+    int ended;
+    if (shape == FRAMES_FRAMELESS) {
+        ended = by_cfa(cpu, w->sp + 8, 0);
+    } else if (body) {
+        ended = b->frame ? by_cfa(cpu, w->sp + b->frame, -2) : stop(w, WALKED_NO_ROW);
+    } else if (from_header) {
+        ended = stop(w, WALKED_CHANGED);
+    } else if (RULE(bits) == WALK_NONE) {
+        ended = stop(w, WALKED_NO_ROW);
+    } else if (barrier || (flags & WALK_BLOB_ENTRY && caller)) {
+        ended = continuation_entry(cpu, bits);
+    } else {
+        ended = by_row(cpu, bits);
+    }
+    w->caller = shape != FRAMES_JUMPED_TO || stub_section;
+    w->called_java = shape == FRAMES_COMPILED || shape == FRAMES_INTERPRETER;
+    return ended;
+}
+
+static __always_inline struct walk_mapping *mapping_number(u32 number)
+{
+    return bpf_map_lookup_elem(&mappings, &number);
+}
+
+/* The mapping at an address; the last one that answered goes first. */
+static __always_inline struct walk_mapping *mapping_at(struct walk *w, u64 at)
+{
+    struct walk_jvm *j = jvm_of(w);
+    struct walk_mapping *m = w->mapping ? mapping_number(w->mapping - 1) : 0;
+    if (m && at - m->start < m->end - m->start) {
+        return m;
+    }
+    if (!j) {
+        return 0;
+    }
+    u64 both = *(volatile u64 *)&j->mappings;
+    u32 first = (w->jvm * 2 + (u32)(both >> 32)) * WALK_MAPPINGS;
+    u32 low = 0;
+    u32 high = (u32)both;
+    for (int i = 0; i < 10 && high > low + 1; i++) {
+        u32 middle = low + (high - low) / 2;
+        m = mapping_number(first + middle);
+        if (m && m->start <= at) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    m = high ? mapping_number(first + low) : 0;
+    if (!m || at - m->start >= m->end - m->start) {
+        return 0;
+    }
+    w->mapping = first + low + 1;
+    return m;
+}
+
+/* A frame of a file's code. */
+__noinline int native(u32 cpu)
+{
+    SCRATCH;
+    u64 at = w->pc - (w->caller ? 1 : 0);
+    struct walk_mapping *m = mapping_at(w, at);
+    u32 bits = 0;
+    put_pc(s, w->pc, w->caller, false);
+    if (!m || !m->grains) {
+        if (m) {
+            m->wanted = 1;
+        }
+        return stop(w, WALKED_UNKNOWN);
+    }
+    u32 offset = (u32)(at - m->bias);
+    u32 grain = (offset - m->base) >> WALK_GRAIN_SHIFT;
+    if (offset >= m->base && grain + 1 < m->grains) {
+        u32 low = page_word(m->page + (grain >> 10), grain);
+        grain++;
+        bits = row_bits(low, page_word(m->page + (grain >> 10), grain) + 1, offset);
+    }
+    int ended = by_row(cpu, bits);
+    w->caller = RULE(bits) != WALK_SIGNAL;
+    w->called_java = false;
+    return ended;
+}
+
+/* One frame. */
+__noinline int frame(u32 cpu)
+{
+    SCRATCH;
+    struct walk_jvm *j = jvm_of(w);
+    struct walk_blob copy;
+    if (!j || w->frames >= w->depth || w->n > WALKED_WORDS_MAX - FRAME_WORDS) {
+        return stop(w, WALKED_CUT);
+    }
+    u64 at = w->pc - (w->caller ? 1 : 0);
+    struct walk_blob *b = blob_at(w, at);
+    if (w->caller && (!b || (b->shape != FRAMES_COMPILED && b->shape != FRAMES_INTERPRETER))) {
+        /* The barrier's return address is its first byte. */
+        struct walk_blob *here = blob_at(w, w->pc);
+        if (here && here->flags & WALK_BLOB_BARRIER && here->start == w->pc) {
+            copy = *here;
+            return generated(cpu, &copy, true, false);
+        }
+    }
+    if (b && (!(b->flags & WALK_BLOB_METHOD) || is_there(j, b))) {
+        copy = *b;
+        return generated(cpu, &copy, false, false);
+    }
+    __builtin_memset(&copy, 0, sizeof copy);
+    if (header_at(w->jvm, at, &copy)) {
+        if (!b || copy.start != b->start || copy.id != b->id) {
+            return generated(cpu, &copy, false, true); /* the table is behind */
+        }
+        b->header = copy.header;
+        copy = *b;
+        return generated(cpu, &copy, false, false);
+    }
+    return b ? stop(w, WALKED_CHANGED) : native(cpu);
+}
+
+static long step(u32 i, u32 *cpu)
+{
+    return frame(*cpu) ? 1 : 0;
+}
+
+/* ---- A sample ---- */
+
+static __always_inline void take_registers(struct scratch *s, const struct pt_regs *r)
+{
+    s->walk.pc = r->rip;
+    s->walk.sp = r->rsp;
+    s->walk.fp = r->rbp;
+    s->regs[0] = r->rax;
+    s->regs[1] = r->rdx;
+    s->regs[2] = r->rcx;
+    s->regs[3] = r->rbx;
+    s->regs[4] = r->rsi;
+    s->regs[5] = r->rdi;
+    s->regs[6] = r->rbp;
+    s->regs[7] = r->rsp;
+    s->regs[8] = r->r8;
+    s->regs[9] = r->r9;
+    s->regs[10] = r->r10;
+    s->regs[11] = r->r11;
+    s->regs[12] = r->r12;
+    s->regs[13] = r->r13;
+    s->regs[14] = r->r14;
+    s->regs[15] = r->r15;
+}
+
+static __always_inline u32 process_of(const struct walk_config *c)
+{
+    struct bpf_pidns_info ids = {0};
+    if (!c->namespace_inode) {
+        return (u32)(bpf_get_current_pid_tgid() >> 32);
+    }
+    bpf_get_ns_current_pid_tgid(c->namespace_device, c->namespace_inode, &ids, sizeof ids);
+    return ids.tgid;
+}
+
+/* Kernel addresses, in front of all. False: they cannot be had. */
+static __always_inline bool take_kernel(struct bpf_perf_event_data *ctx, struct scratch *s)
+{
+    long size = bpf_get_stack(ctx, s->words, WALKED_KERNEL_MAX * 8, 0);
+    if (size < 0 || size > WALKED_KERNEL_MAX * 8) {
+        return false;
+    }
+    s->head.kernel = (u16)((u32)size >> 3); /* signed numbers are not divided */
+    s->walk.n = (u32)size >> 2;
+    return true;
+}
+
+static __always_inline void count(u32 end)
+{
+    u64 *number = bpf_map_lookup_elem(&ends, &end);
+    if (number) {
+        ++*number;
+    }
+}
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+    u32 zero = 0;
+    u32 cpu = bpf_get_smp_processor_id();
+    struct walk_config *c = bpf_map_lookup_elem(&configs, &zero);
+    if (!c) {
+        return 1;
+    }
+    u32 process = process_of(c);
+    u32 *is = bpf_map_lookup_elem(&processes, &process);
+    if (!is) {
+        return 0;
+    }
+    struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+    if (*is < WALK_FIRST_JVM || !s) {
+        return 1;
+    }
+    struct walk *w = &s->walk;
+    __builtin_memset(w, 0, sizeof *w);
+    __builtin_memset(&s->head, 0, sizeof s->head);
+    w->jvm = *is - WALK_FIRST_JVM;
+    w->depth = c->depth;
+    w->fp_known = true;
+    w->end = WALKED_CUT;
+    if (ctx->regs.cs & 3) {
+        take_registers(s, &ctx->regs);
+        asm volatile("r0 = 1" ::: "r0"); /* or clang has one copy for both kinds of pointer */
+    } else {
+        struct pt_regs *user = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+        if (!user || !take_kernel(ctx, s)) {
+            return 1;
+        }
+        take_registers(s, user);
+        s->head.flags = WALKED_IN_KERNEL;
+    }
+    bpf_loop(WALKED_WORDS_MAX, step, &cpu, 0);
+    count(w->end);
+    if (w->end > WALKED_CUT) {
+        return 1;
+    }
+    s->head.magic = WALKED_MAGIC;
+    s->head.words = (u16)(w->n - 2 * s->head.kernel);
+    s->head.frames = (u16)w->frames;
+    s->head.end = w->end;
+    s->head.period = ctx->sample_period;
+    u64 size = sizeof s->head + 4 * (u64)w->n;
+    if (size > sizeof s->head + 4 * WALKED_WORDS_MAX) {
+        return 1;
+    }
+    bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, s, size);
+    return c->compares ? 1 : 0;
+}

@@ -1,0 +1,585 @@
+#include "jdtool/walk/walker.h"
+
+#include "jdtool/base/array.h"
+#include "jdtool/base/bytes.h"
+#include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
+#include "jdtool/walk/layout.h"
+#include "jdtool/walk/tables.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* Dumps are looked at this often, in ms: while JVMs compile, and when they do not. */
+#define EVERY_LEAST 10
+#define EVERY_MOST  160
+
+/* A JVM has some hundred mappings, 50 KB of text; some have 100,000. */
+#define MAPS_TEXT_MAX ((size_t)16 << 20)
+
+/* A process that maps libjvm.so and a dump may have no code yet: so often it is looked at again. */
+#define TRIES_MAX 300
+
+/* HotSpot has three: cont_thaw, cont_returnBarrier, cont_returnBarrierExc. */
+#define CONTINUATIONS_MAX 8
+
+/* A part of a file that is mapped to be executed; of all processes. */
+struct walked_file {
+    struct object *object;
+    uint64_t from, to; /* its addresses in the file */
+    struct file_rows rows;
+    bool is_tried;
+};
+
+/* What a process has mapped to be executed, as struct walk_mapping is filled from it. */
+struct walked_jvm {
+    pid_t pid;
+    int directory;   /* /proc/PID: of this very process */
+    uint32_t number; /* of its struct walk_jvm; it has that while is_walked */
+    bool is_new;     /* what it maps is to be read again */
+    bool is_walked;
+    bool has_failed; /* its stacks are copied for good */
+    unsigned tries;
+    struct code_index *index;
+    struct code_frames *frames;
+    uint32_t stays; /* so many are in the tables */
+    /* Those of cont_*, whose rows are known once Continuation.enterSpecial is. */
+    uint32_t continuations[CONTINUATIONS_MAX];
+    uint32_t continuation_count;
+    uint32_t half; /* of its mappings, that is read now */
+    uint32_t mapping_count;
+    uint32_t files[WALK_MAPPINGS]; /* what these are of */
+};
+
+struct walker {
+    struct walk_program program;
+    pthread_t thread;
+    bool has_thread;
+    int wake; /* an eventfd */
+    pthread_mutex_t lock;
+    pid_t *noticed; /* under the lock, as what follows */
+    uint32_t noticed_count, noticed_room;
+    bool ends;
+
+    /* The thread's own. */
+    struct tables tables;
+    struct objects *objects;
+    struct walked_jvm *jvms[WALK_JVMS];
+    struct walked_file *files;
+    uint32_t file_count, file_room;
+    bool is_out_of_jvms;
+};
+
+/* ---- Code ---- */
+
+static void add_stay(struct walker *walker, struct walked_jvm *jvm, uint32_t number)
+{
+    const struct code_stay *stay = code_index_stay(jvm->index, number);
+    const struct blob_frames *frames = code_frames_of(jvm->frames, stay->blob);
+    tables_add_code(&walker->tables, &walker->program.jvms[jvm->number], stay, frames);
+    if (frames->shape == FRAMES_CONTINUATION && !frames->ready &&
+        jvm->continuation_count < CONTINUATIONS_MAX) {
+        jvm->continuations[jvm->continuation_count++] = number;
+    }
+    if (frames->continuation_entry) {
+        uint32_t count = jvm->continuation_count;
+        jvm->continuation_count = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            add_stay(walker, jvm, jvm->continuations[i]);
+        }
+    }
+}
+
+/* What its dump tells of now. True: it was something new. */
+static bool follow_code(struct walker *walker, struct walked_jvm *jvm)
+{
+    if (code_index_update(jvm->index, false) < 0) {
+        jvm->has_failed = true;
+        return false;
+    }
+    uint32_t count = code_index_stay_count(jvm->index);
+    bool is_more = jvm->stays < count;
+    for (; jvm->stays < count; jvm->stays++) {
+        add_stay(walker, jvm, jvm->stays);
+    }
+    return is_more;
+}
+
+static bool open_dump(struct walked_jvm *jvm, const char *path)
+{
+    struct stat owner;
+    int root = openat(jvm->directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = root >= 0 && fstat(jvm->directory, &owner) == 0
+                 ? open_file_below(root, path, owner.st_uid, O_RDONLY)
+                 : -1;
+    if (root >= 0) {
+        close(root);
+    }
+    if (fd < 0 || code_index_follow(path, fd, &jvm->index)) {
+        return false;
+    }
+    jvm->frames = code_frames_new(jvm->index);
+    return jvm->frames && code_index_header(jvm->index)->elf_mach == EM_X86_64;
+}
+
+/* ---- Mappings ---- */
+
+struct text_mapping {
+    uint64_t start, end, offset, inode;
+    unsigned major, minor;
+    bool is_executable;
+    char *path; /* in the text; "" for none */
+};
+
+/* "7f00-7f10 r-xp 00001000 08:01 1234    /path". The rest of the text; NULL: there is no more. */
+static char *parse_mapping(char *line, struct text_mapping *mapping)
+{
+    char *end = line ? strchr(line, '\n') : NULL;
+    if (!end) {
+        return NULL;
+    }
+    *end = '\0';
+    char *at = line;
+    mapping->start = strtoull(at, &at, 16);
+    mapping->end = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
+    mapping->is_executable = strlen(at) > 5 && at[3] == 'x';
+    at += strlen(at) > 5 ? 5 : 0;
+    mapping->offset = strtoull(at, &at, 16);
+    mapping->major = (unsigned)strtoul(at, &at, 16);
+    mapping->minor = *at == ':' ? (unsigned)strtoul(at + 1, &at, 16) : 0;
+    mapping->inode = strtoull(at, &at, 10);
+    mapping->path = at + strspn(at, " ");
+    return end + 1;
+}
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_libjvm(const char *path)
+{
+    return strcmp(name_of(path), "libjvm.so") == 0;
+}
+
+/* jit-4711.dump */
+static bool is_dump(const char *path)
+{
+    const char *name = name_of(path);
+    size_t digits = strncmp(name, "jit-", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    return digits > 0 && strcmp(name + 4 + digits, ".dump") == 0;
+}
+
+/* The part of a file that is mapped there, which gets a number. -1: it has none. */
+static int64_t find_file(struct walker *walker, const struct walked_jvm *jvm,
+                         const struct text_mapping *mapping, uint64_t *bias)
+{
+    const struct object_place place = {.path = mapping->path,
+                                       .pid = (uint32_t)jvm->pid,
+                                       .start = mapping->start,
+                                       .end = mapping->end,
+                                       .major = mapping->major,
+                                       .minor = mapping->minor,
+                                       .inode = mapping->inode};
+    struct object *object = objects_find(walker->objects, &place);
+    uint64_t from;
+    if (!object_address(object, mapping->offset, &from)) {
+        objects_let_go(walker->objects, object);
+        return -1;
+    }
+    *bias = mapping->start - from;
+    uint64_t to = from + (mapping->end - mapping->start);
+    for (uint32_t i = 0; i < walker->file_count; i++) {
+        const struct walked_file *file = &walker->files[i];
+        if (file->object == object && file->from == from && file->to == to) {
+            objects_let_go(walker->objects, object);
+            return i;
+        }
+    }
+    if (array_reserve(&walker->files, walker->file_count, &walker->file_room,
+                      sizeof *walker->files)) {
+        objects_let_go(walker->objects, object);
+        return -1;
+    }
+    walker->files[walker->file_count] =
+        (struct walked_file){.object = object, .from = from, .to = to};
+    return walker->file_count++;
+}
+
+static struct walk_mapping *mappings_of(const struct walker *walker, const struct walked_jvm *jvm)
+{
+    return walker->program.mappings + ((size_t)jvm->number * 2 + jvm->half) * (size_t)WALK_MAPPINGS;
+}
+
+static void fill_mapping(struct walk_mapping *mapping, const struct file_rows *rows)
+{
+    mapping->base = rows->base;
+    mapping->page = rows->page;
+    __atomic_store_n(&mapping->grains, rows->grains, __ATOMIC_RELEASE);
+}
+
+/* Into the half that is not read. */
+static void put_mappings(struct walker *walker, struct walked_jvm *jvm, char *text)
+{
+    struct text_mapping mapping;
+    jvm->half ^= 1;
+    struct walk_mapping *list = mappings_of(walker, jvm);
+    uint32_t count = 0;
+    for (char *line = text; (line = parse_mapping(line, &mapping));) {
+        uint64_t bias;
+        bool is_file = mapping.path[0] == '/' || strcmp(mapping.path, "[vdso]") == 0;
+        int64_t file = mapping.is_executable && is_file && !is_dump(mapping.path)
+                           ? find_file(walker, jvm, &mapping, &bias)
+                           : -1;
+        if (file < 0) {
+            continue;
+        }
+        if (count == WALK_MAPPINGS) {
+            walker->tables.is_full = true;
+            break;
+        }
+        list[count] =
+            (struct walk_mapping){.start = mapping.start, .end = mapping.end, .bias = bias};
+        fill_mapping(&list[count], &walker->files[file].rows);
+        jvm->files[count++] = (uint32_t)file;
+    }
+    jvm->mapping_count = count;
+    __atomic_store_n(&walker->program.jvms[jvm->number].mappings, (uint64_t)jvm->half << 32 | count,
+                     __ATOMIC_RELEASE);
+}
+
+/* The rows of files that walks came to. One at a time, each costs some 10 ms. */
+static bool add_wanted_file(struct walker *walker, const struct walked_jvm *jvm)
+{
+    struct walk_mapping *list = mappings_of(walker, jvm);
+    for (uint32_t i = 0; i < jvm->mapping_count; i++) {
+        struct walked_file *file = &walker->files[jvm->files[i]];
+        if (list[i].grains || !list[i].wanted || (file->is_tried && !file->rows.grains)) {
+            continue;
+        }
+        if (!file->is_tried) {
+            file->is_tried = true;
+            file->rows = tables_add_file(&walker->tables, file->object, file->from, file->to);
+        }
+        fill_mapping(&list[i], &file->rows);
+        return true;
+    }
+    return false;
+}
+
+/* ---- Processes ---- */
+
+static void stop_walking(struct walker *walker, struct walked_jvm *jvm)
+{
+    if (jvm->is_walked) {
+        (void)walk_program_walk(&walker->program, (uint32_t)jvm->pid, WALK_COPY);
+        jvm->is_walked = false;
+    }
+}
+
+static void forget_code(struct walked_jvm *jvm)
+{
+    code_frames_free(jvm->frames);
+    if (jvm->index) {
+        code_index_close(jvm->index);
+    }
+    jvm->frames = NULL;
+    jvm->index = NULL;
+    jvm->stays = 0;
+    jvm->continuation_count = 0;
+}
+
+static void forget_jvm(struct walker *walker, uint32_t at)
+{
+    struct walked_jvm *jvm = walker->jvms[at];
+    stop_walking(walker, jvm);
+    forget_code(jvm);
+    close(jvm->directory);
+    free(jvm);
+    walker->jvms[at] = NULL;
+}
+
+/* Takes libjvm's place and the dump's out of the text, which stays whole. */
+static bool find_parts(const char *text, char libjvm[PATH_MAX], uint64_t *bias, char dump[PATH_MAX])
+{
+    char *copy = strdup(text);
+    struct text_mapping mapping;
+    libjvm[0] = dump[0] = '\0';
+    for (char *line = copy; (line = parse_mapping(line, &mapping));) {
+        if (!libjvm[0] && mapping.offset == 0 && is_libjvm(mapping.path)) {
+            snprintf(libjvm, PATH_MAX, "%s", mapping.path);
+            *bias = mapping.start;
+        }
+        if (mapping.is_executable && is_dump(mapping.path)) {
+            snprintf(dump, PATH_MAX, "%s", mapping.path);
+        }
+    }
+    free(copy);
+    return libjvm[0] && dump[0];
+}
+
+/* Its struct walk_jvm with what is known of it, not yet walked by. False: it is not there yet. */
+static bool describe(struct walker *walker, struct walked_jvm *jvm, const char *libjvm,
+                     uint64_t bias, const char *dump)
+{
+    struct walk_layout layout;
+    /* A dump has a head at first, and code when all heaps of the code cache are made. */
+    if (!open_dump(jvm, dump) || code_index_stay_count(jvm->index) == 0 ||
+        layout_read(jvm->directory, libjvm, bias, &layout)) {
+        forget_code(jvm);
+        return false;
+    }
+    struct walk_jvm *its = &walker->program.jvms[jvm->number];
+    *its = (struct walk_jvm){.layout = layout, .code_low = UINT64_MAX};
+    for (int i = 0; i < WALK_HEAPS; i++) {
+        if (layout.heaps[i].low && layout.heaps[i].low < its->code_low) {
+            its->code_low = layout.heaps[i].low;
+        }
+    }
+    return true;
+}
+
+/* What it maps, as text, for the caller to free; NULL: it cannot be read. */
+static char *read_maps(const struct walked_jvm *jvm)
+{
+    struct bytes text = {0};
+    char buffer[16384];
+    ssize_t got = 0;
+    int fd = openat(jvm->directory, "maps", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && text.size < MAPS_TEXT_MAX && (got = read(fd, buffer, sizeof buffer)) > 0) {
+        bytes_put(&text, buffer, (size_t)got);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    bytes_u8(&text, 0);
+    if (fd < 0 || got < 0 || text.failed) {
+        free(text.at);
+        return NULL;
+    }
+    return (char *)text.at;
+}
+
+/* What it maps has changed, or is not known. */
+static void look(struct walker *walker, struct walked_jvm *jvm)
+{
+    char libjvm[PATH_MAX];
+    char dump[PATH_MAX];
+    uint64_t bias = 0;
+    char *text = read_maps(jvm);
+    bool is_jvm = text && find_parts(text, libjvm, &bias, dump);
+    jvm->is_new = false;
+    if (jvm->index && !is_jvm) { /* it runs another program */
+        stop_walking(walker, jvm);
+        forget_code(jvm);
+    } else if (!jvm->index && is_jvm && !describe(walker, jvm, libjvm, bias, dump)) {
+        jvm->is_new = ++jvm->tries < TRIES_MAX;
+    }
+    if (jvm->index) {
+        put_mappings(walker, jvm, text);
+        (void)follow_code(walker, jvm);
+        if (!jvm->is_walked) {
+            jvm->is_walked = walk_program_walk(&walker->program, (uint32_t)jvm->pid,
+                                               jvm->number + WALK_FIRST_JVM) == 0;
+        }
+    }
+    free(text);
+}
+
+static void take_notice(struct walker *walker, pid_t pid)
+{
+    uint32_t unused = WALK_JVMS;
+    for (uint32_t i = 0; i < WALK_JVMS; i++) {
+        if (walker->jvms[i] && walker->jvms[i]->pid == pid) {
+            walker->jvms[i]->is_new = true;
+            return;
+        }
+        if (!walker->jvms[i] && unused == WALK_JVMS) {
+            unused = i;
+        }
+    }
+    struct walked_jvm *jvm = unused < WALK_JVMS ? calloc(1, sizeof *jvm) : NULL;
+    walker->is_out_of_jvms |= !jvm;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    if (jvm && (jvm->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) >= 0) {
+        jvm->pid = pid;
+        jvm->number = unused;
+        jvm->is_new = true;
+        walker->jvms[unused] = jvm;
+        return;
+    }
+    free(jvm);
+}
+
+static bool take_notices(struct walker *walker)
+{
+    uint64_t woken;
+    (void)!read(walker->wake, &woken, sizeof woken);
+    pthread_mutex_lock(&walker->lock);
+    for (uint32_t i = 0; i < walker->noticed_count; i++) {
+        take_notice(walker, walker->noticed[i]);
+    }
+    walker->noticed_count = 0;
+    bool goes_on = !walker->ends;
+    pthread_mutex_unlock(&walker->lock);
+    return goes_on;
+}
+
+/* Whether there was something to do. */
+static bool look_after(struct walker *walker, uint32_t at)
+{
+    struct walked_jvm *jvm = walker->jvms[at];
+    if (faccessat(jvm->directory, "maps", F_OK, 0) != 0) { /* it has ended */
+        forget_jvm(walker, at);
+        return true;
+    }
+    if (jvm->has_failed) {
+        stop_walking(walker, jvm);
+        return false;
+    }
+    bool was_new = jvm->is_new;
+    if (was_new) {
+        look(walker, jvm);
+    }
+    bool is_more = jvm->is_walked && follow_code(walker, jvm);
+    bool is_file = jvm->is_walked && add_wanted_file(walker, jvm);
+    return was_new || is_more || is_file;
+}
+
+static void *work(void *context)
+{
+    struct walker *walker = context;
+    int every = EVERY_LEAST;
+    while (take_notices(walker)) {
+        bool is_busy = false;
+        for (uint32_t i = 0; i < WALK_JVMS; i++) {
+            is_busy |= walker->jvms[i] && look_after(walker, i);
+        }
+        every = is_busy ? EVERY_LEAST : every * 2 < EVERY_MOST ? every * 2 : EVERY_MOST;
+        struct pollfd woken = {.fd = walker->wake, .events = POLLIN};
+        (void)poll(&woken, 1, every);
+    }
+    return NULL;
+}
+
+/* ---- From outside ---- */
+
+struct walker *walker_new(const struct walker_options *options, const char **lacks)
+{
+    struct walker *walker = calloc(1, sizeof *walker);
+    *lacks = walker ? walk_program_load(&walker->program) : "there is no memory";
+    if (*lacks) {
+        free(walker);
+        return NULL;
+    }
+    walker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&walker->lock, NULL);
+    tables_new(&walker->tables, &walker->program);
+    walker->program.config->depth = options->depth;
+    walker->program.config->compares = options->compares;
+    return walker;
+}
+
+int walker_start(struct walker *walker)
+{
+    struct utsname name = {0};
+    (void)uname(&name);
+    const struct objects_options objects = {
+        .machine = EM_X86_64, .here = true, .os_release = name.release, .sparing = true};
+    int err = objects_new(&objects, &walker->objects);
+    err = err ? err : -pthread_create(&walker->thread, NULL, work, walker);
+    walker->has_thread = !err;
+    return err;
+}
+
+static void wake(struct walker *walker)
+{
+    const uint64_t one = 1;
+    (void)!write(walker->wake, &one, sizeof one);
+}
+
+void walker_free(struct walker *walker)
+{
+    if (!walker) {
+        return;
+    }
+    if (walker->has_thread) {
+        pthread_mutex_lock(&walker->lock);
+        walker->ends = true;
+        pthread_mutex_unlock(&walker->lock);
+        wake(walker);
+        pthread_join(walker->thread, NULL);
+    }
+    for (uint32_t i = 0; i < WALK_JVMS; i++) {
+        if (walker->jvms[i]) {
+            forget_jvm(walker, i);
+        }
+    }
+    for (uint32_t i = 0; i < walker->file_count; i++) {
+        objects_let_go(walker->objects, walker->files[i].object);
+    }
+    objects_free(walker->objects);
+    walk_program_close(&walker->program);
+    pthread_mutex_destroy(&walker->lock);
+    close(walker->wake);
+    free(walker->files);
+    free(walker->noticed);
+    free(walker);
+}
+
+int walker_program(const struct walker *walker)
+{
+    return walker->program.program;
+}
+
+int walker_processes(const struct walker *walker)
+{
+    return walker->program.processes;
+}
+
+int walker_output(const struct walker *walker, uint32_t processor, int event)
+{
+    return walk_program_output(&walker->program, processor, event);
+}
+
+bool walker_compares(const struct walker *walker)
+{
+    return walker->program.config->compares;
+}
+
+void walker_notice(struct walker *walker, pid_t process)
+{
+    pthread_mutex_lock(&walker->lock);
+    bool is_last = walker->noticed_count && walker->noticed[walker->noticed_count - 1] == process;
+    if (!is_last && !array_reserve(&walker->noticed, walker->noticed_count, &walker->noticed_room,
+                                   sizeof *walker->noticed)) {
+        walker->noticed[walker->noticed_count++] = process;
+    }
+    pthread_mutex_unlock(&walker->lock);
+    wake(walker);
+}
+
+void walker_tell(const struct walker *walker)
+{
+    if (walker->tables.is_full) {
+        info_message(
+            "the kernel's tables for walking stacks are full: what had no room was copied");
+    }
+    if (walker->is_out_of_jvms) {
+        info_message("stacks of %u processes at most are walked: those of the others were copied",
+                     WALK_JVMS);
+    }
+}

@@ -1,0 +1,132 @@
+/* Stacks that were walked in the kernel, as they are written down. */
+#include "jdtool/perf/walked.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct written {
+    struct walked_head head;
+    uint32_t words[64];
+};
+
+static size_t size_of(const struct written *written)
+{
+    return sizeof written->head + (size_t)4 * written->head.words;
+}
+
+static void put(struct written *written, uint32_t word)
+{
+    written->words[written->head.words++] = word;
+}
+
+static void put_wide(struct written *written, uint64_t word)
+{
+    put(written, (uint32_t)word);
+    put(written, (uint32_t)(word >> 32));
+}
+
+static uint32_t delta(int64_t bytes)
+{
+    return (uint32_t)((uint64_t)bytes << WALKED_DELTA_SHIFT);
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    struct written written = {.head = {.magic = WALKED_MAGIC, .end = WALKED_CUT}};
+    struct walked walked;
+    struct walked_frame frame;
+    put(&written, WALKED_WIDE);
+    put_wide(&written, 0x7f0012345678);
+    put(&written, delta(-0x1000));
+    put(&written, delta(WALKED_DELTA_MAX - 1));
+    put(&written, delta(-WALKED_DELTA_MAX));
+    put(&written, WALKED_WIDE | WALKED_IS_CALLER);
+    put_wide(&written, 0x55aa00000001);
+    assert_true(walked_begin((const uint8_t *)&written, size_of(&written), &walked));
+    assert_int_equal(walked.head.end, WALKED_CUT);
+    const uint64_t pcs[] = {0x7f0012345678, 0x7f0012344678, 0x7f0012344678 + 0xfffffff,
+                            0x7f0012344678 - 1, 0x55aa00000001};
+    for (size_t i = 0; i < sizeof pcs / sizeof *pcs; i++) {
+        assert_true(walked_next(&walked, &frame));
+        assert_int_equal(frame.pc, pcs[i]);
+        assert_int_equal(frame.caller, i > 0);
+        assert_false(frame.interpreted);
+    }
+    assert_false(walked_next(&walked, &frame));
+}
+
+static void test_interpreted(void **state)
+{
+    (void)state;
+    struct written written = {.head = {.magic = WALKED_MAGIC}};
+    struct walked walked;
+    struct walked_frame frame;
+    put(&written, WALKED_WIDE | WALKED_INTERPRETED);
+    put_wide(&written, 0x7f0012345678);
+    put(&written, 0x80000010); /* Method and bytecode, then the leaf's registers */
+    put(&written, 0x7f01 | WALKED_LEAF);
+    put(&written, (uint32_t)-0x20);
+    put_wide(&written, 0x7f0180000000);
+    put_wide(&written, 0x7f0180000010);
+    put(&written, delta(8) | WALKED_INTERPRETED);
+    put(&written, 0x40);
+    put(&written, 0x7f01 | WALKED_BCP_WIDE);
+    put_wide(&written, 0x7a0000000000);
+    put(&written, delta(16));
+    assert_true(walked_begin((const uint8_t *)&written, size_of(&written), &walked));
+    assert_true(walked_next(&walked, &frame));
+    assert_true(frame.interpreted);
+    assert_int_equal(frame.method, 0x7f0180000010);
+    assert_int_equal(frame.bcp, 0x7f017ffffff0);
+    assert_int_equal(frame.bcp_register, 0x7f0180000000);
+    assert_int_equal(frame.method_register, 0x7f0180000010);
+    assert_true(walked_next(&walked, &frame));
+    assert_true(frame.interpreted && frame.caller);
+    assert_int_equal(frame.method, 0x7f0100000040);
+    assert_int_equal(frame.bcp, 0x7a0000000000);
+    assert_int_equal(frame.bcp_register, 0);
+    assert_true(walked_next(&walked, &frame));
+    assert_int_equal(frame.pc, 0x7f0012345678 + 24);
+    assert_false(frame.interpreted);
+    assert_false(walked_next(&walked, &frame));
+}
+
+/* Kernel addresses stand in front; what is cut off or none is not read. */
+static void test_bounds(void **state)
+{
+    (void)state;
+    struct written written = {.head = {.magic = WALKED_MAGIC}};
+    struct walked walked;
+    struct walked_frame frame;
+    put(&written, 1);
+    put(&written, 2); /* a kernel address */
+    put(&written, WALKED_WIDE | WALKED_INTERPRETED);
+    put_wide(&written, 0x7f0012345678);
+    put(&written, 0x10);
+    size_t size = size_of(&written);
+    written.head.kernel = 1;
+    written.head.words -= 2;
+    assert_true(walked_begin((const uint8_t *)&written, size, &walked));
+    assert_false(walked_next(&walked, &frame)); /* its Method is cut off */
+    for (size_t less = 1; less <= size; less++) {
+        assert_false(walked_begin((const uint8_t *)&written, size - less, &walked));
+    }
+    written.head.magic++;
+    assert_false(walked_begin((const uint8_t *)&written, size, &walked));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_interpreted),
+        cmocka_unit_test(test_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
