@@ -3,6 +3,8 @@
 #include "jdtool/exports/export.h"
 #include "jdtool/look/look.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -358,19 +360,26 @@ const struct live_verb live_view = {
 
 /* ---- For the verbs that are scripts ---- */
 
-/* Looks a profile over, and prints its path. */
+/* Looks a profile over, and runs a program that reaches it by an open descriptor. */
 static int profile(const struct live_verb *verb, int argc, char **argv)
 {
     static const struct option none[] = {{0}};
     struct look look;
+    char number[16];
     int status = look_parse(&look, verb, argc, argv, "", none);
-    if (!status && look.word_count != 1) {
-        status = live_wrong_usage(verb, "which profile?", "", "");
+    if (!status && (look.word_count != 1 || look.more_count == 0)) {
+        status = live_wrong_usage(verb, "which profile, for which program?", "", "");
     }
     status = status ? status : opened_profile_open(look.words[0], &look.profile);
+    int held = status ? -1 : fcntl(look.profile.directory, F_DUPFD, 10);
+    if (!status && held >= 0) {
+        snprintf(number, sizeof number, "%d", held);
+        setenv("JDPERF_HELD", number, 1);
+        execvp(look.more[0], look.more);
+    }
     if (!status) {
-        puts(look.profile.path);
-        status = finish_output();
+        error_message("failed to run %s: %s", look.more[0], strerror(errno));
+        status = STATUS_FAILED;
     }
     look_free(&look);
     return status;
@@ -380,8 +389,9 @@ const struct live_verb live_profile = {
     .name = "profile",
     .run = profile,
     .hint = "",
-    .help = "usage: jdtool live profile DIR\n"
+    .help = "usage: jdtool live profile DIR -- PROGRAM…\n"
             "\n"
-            "Prints the path of a profile that it has looked over: nothing in it leads out of it,\n"
-            "and as root it is one's own. For jdperf's scripts.\n",
+            "Runs a program on a profile that it has looked over: nothing in it leads out of it,\n"
+            "and as root it is one's own. JDPERF_HELD is the number of its descriptor. For\n"
+            "jdperf's scripts.\n",
 };

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # jdperf annotate --perf: a method's machine code with Java source beside it, by perf annotate.
 #
-# perf asks objdump, and objdump looks for "java/util/HashMap.java" below the working directory or
-# the image's comp_dir: both are PROFILE/src, so the sources a method is made of (inlining brings in
-# others' files) are copied there first, out of the user's directories or the JDK's src.zip.
+# perf asks objdump, and objdump looks for "java/util/HashMap.java" below the working directory: the sources
+# a method is made of (inlining brings in others' files) are copied to a directory of ours first, out of
+# the user's directories, the profile or the JDK's src.zip.
 
 # shellcheck source=scripts/jdperf.d/perf_view.sh
 . "$JDPERF_LIB/perf_view.sh"
@@ -32,13 +32,14 @@ verb_annotate() {
     command -v objdump >/dev/null || die "failed to find objdump, which perf annotate needs: apt-get install binutils"
     view_profile "$1"
     annotate_choose "$2"
+    make_scratch
+    mkdir "$SCRATCH/src"
     [[ -z $source ]] || annotate_fetch_sources "$source_path"
-    mkdir -p "$PROFILE/src"
-    cd "$PROFILE/src" || exit 1
+    cd "$SCRATCH/src" || exit 1
     [[ $source ]] || more+=(--no-source)
-    # A profile that was moved: the image names its files by where it was.
+    # The image names its files by where the profile was.
     root=$(profile_get "$PROFILE" source_root)
-    if [[ $root && $root != "$PROFILE/src" ]]; then
+    if [[ $root ]]; then
         slashes=${root//[^\/]/}
         # perf splices the prefix into a line for sh -c, where a directory's name would be run: a dot
         # stands for it.
@@ -161,28 +162,28 @@ annotate_fetch_sources() {
     local file from directory archive entry missing=0
     [[ -r $PROFILE/$DSO ]] || return 0
     while IFS= read -r file; do
-        [[ $file && $file != *..* && ! -r $PROFILE/src/$file ]] || continue
+        [[ $file && $file != *..* ]] || continue
         from=''
-        IFS=: read -ra directories <<<"$1"
+        IFS=: read -ra directories <<<"$1:$PROFILE/src"
         for directory in "${directories[@]}"; do
-            [[ -z $from && -r $directory/$file ]] && from=$directory/$file
+            [[ -z $from && $directory && -f $directory/$file ]] && from=$directory/$file
         done
-        mkdir -p "$PROFILE/src/$(dirname "$file")"
+        mkdir -p "$SCRATCH/src/$(dirname "$file")"
         if [[ $from ]]; then
-            cp "$from" "$PROFILE/src/$file"
+            timeout 60 cp "$from" "$SCRATCH/src/$file" # somebody may have put a FIFO there
             continue
         fi
-        while IFS= read -r directory && [[ ! -s $PROFILE/src/$file ]]; do
+        while IFS= read -r directory && [[ ! -s $SCRATCH/src/$file ]]; do
             for archive in "$directory/lib/src.zip" "$directory/src.zip"; do
                 if [[ ! -r $archive ]] || ! command -v unzip >/dev/null; then
                     continue
                 fi
                 # JDK 9 and later put the module's name in front.
                 entry=$(unzip -Z1 "$archive" "*/$file" "$file" 2>/dev/null | head -n 1) || :
-                [[ -z $entry ]] || unzip -p "$archive" "$entry" >"$PROFILE/src/$file"
+                [[ -z $entry ]] || unzip -p "$archive" "$entry" >"$SCRATCH/src/$file"
             done
         done < <(annotate_jdks)
-        [[ -s $PROFILE/src/$file ]] || { rm -f "$PROFILE/src/$file"; missing=$((missing + 1)); MISSING_SOURCE=$file; }
+        [[ -s $SCRATCH/src/$file ]] || { rm -f "$SCRATCH/src/$file"; missing=$((missing + 1)); MISSING_SOURCE=$file; }
     done < <(annotate_source_files "$PROFILE/$DSO")
     ((missing == 0)) || say "no source for $missing files, such as $MISSING_SOURCE: use --source-path, or install the JDK's sources (Debian: openjdk-N-source, for JDK N)"
 }

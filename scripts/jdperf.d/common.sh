@@ -92,8 +92,11 @@ tell_doubts() {
     [[ -z $doubts ]] || say "$doubts"
 }
 
-# Sets PROFILE to the absolute path of an existing profile, which jdtool has looked over.
+# Sets PROFILE to an existing profile, which jdtool has looked over: to how it is reached, whatever stands
+# at its path by now, and whatever characters that has. For this jdtool starts jdperf once more.
 open_profile() {
     need_tool
-    PROFILE=$("$JDPERF_TOOL" live profile "$1") || exit
+    # shellcheck disable=SC2154 # jdperf itself
+    [[ ${JDPERF_HELD:-} ]] || exec "$JDPERF_TOOL" live profile "$1" -- "$self" "$verb" "${ARGUMENTS[@]}"
+    PROFILE=/proc/self/fd/$JDPERF_HELD
 }

@@ -68,7 +68,7 @@ make_profile fresh "x||;1e touch $PWNED #"
 read -ra verbs < <(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf.d/common.sh")
 for verb in "${verbs[@]}"; do
     case $verb in
-    attach | stop | status | map | record | compare | doctor | watch | jvms) ;; # of no profile
+    attach | stop | status | map | top | record | compare | doctor | watch | jvms) ;; # of no profile
     clean) hostile_verb 0 clean -n ;;
     *) hostile_verb 0 "$verb" p ;;
     esac
