@@ -113,14 +113,14 @@ watch_phases() {
         >"$run/judged" 2>"$run/wrong" || fail "the slices cannot be read: $(tail -n 3 "$run/wrong")"
     read -r total misnamed <"$run/judged"
     claim "churn, slices of a watch: samples wrong" "$misnamed of $total"
-    [ "$total" -ge 1000 ] || fail "only $total samples in classes that come and go"
 }
 
 # A sample waits half a second for what HotSpot's own thread tells of code (jdtool/pipeline/stream.c). On a busy machine
-# that thread may not run for so long; one run of three in which it did shows whether names are kept for too long: then
-# none is right.
+# that thread may not run for so long, and the JVM may have too little of a processor; one run of three in which neither
+# was so shows whether names are kept for too long: then none is right.
 for run in 1 2 3; do
     watch_phases "$scratch/watched$run"
-    [ "$misnamed" -ne 0 ] || break
+    ((misnamed > 0 || total < 1000)) || break
 done
 [ "$misnamed" -eq 0 ] || fail "$(head -n 3 "$scratch/watched$run/wrong")"
+[ "$total" -ge 1000 ] || fail "only $total samples in classes that come and go"

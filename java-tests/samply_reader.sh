@@ -73,7 +73,8 @@ for ending in itself TERM KILL; do
         mkdir "$live"
         run_and_end "$live" "$ending" "${permitted[@]}" "$samply" record --save-only -o "$live/profile.json.gz" -r 999
         for way in "$run" "$live"; do
-            read -r named unnamed < <(python3 "$tests_dir/readers/samply_profile.py" "$way/profile.json.gz" "$way/codecache")
+            read -r named unnamed < <(python3 "$tests_dir/readers/samply_profile.py" "$way/profile.json.gz" "$way/codecache" \
+                "$(the_dump "$way")")
             claim "$version, $(basename "$way"): frames in generated code without a name" "$unnamed of $((named + unnamed))"
             [ "$named" -ge 1000 ] || fail "only $named frames in generated code"
             [ "$unnamed" -eq 0 ] || fail "frames without a name"

@@ -16,7 +16,9 @@ truth=$scratch/truth
 mkdir "$truth"
 "$jdk/bin/javac" -nowarn -d "$truth" "$tests_dir/../bench/truth/Truth.java" "$tests_dir/../scripts/sample/Market.java" \
     2>"$scratch/err" || fail "javac: $(head -n 3 "$scratch/err")"
-programs=(compiled lines deep interpreted jni kernel gc churn Market long short beside threads)
+printf 'Premain-Class: RedefineChurn\nCan-Redefine-Classes: true\n' >"$truth/manifest"
+"$jdk/bin/jar" cfm "$truth/agent.jar" "$truth/manifest" -C "$classes" RedefineChurn.class
+programs=(compiled lines deep interpreted jni kernel gc churn redefined Market long short beside threads)
 [ "$jdk_major" -lt 21 ] || programs+=(virtual)
 (($# == 0)) || programs=("$@")
 samplers=(perf)
@@ -30,10 +32,12 @@ command_of() {
     interpreted) flags+=("-XX:CompileCommand=exclude,Truth::slowly") ;;
     gc) flags+=(-Xmx256m) ;;
     churn) flags+=(-XX:ReservedCodeCacheSize=16m) ;;
+    redefined) flags+=(-XX:ReservedCodeCacheSize=48m "-javaagent:$truth/agent.jar") ;;
     esac
     command=("$jdk/bin/java" "${flags[@]}" -cp "$truth:$classes")
     case $1 in
     Market) command+=(Market "$2") ;;
+    redefined) command+=(RedefineChurn "$scratch/log" "$(($2 * 25))" 5) ;; # a round takes 30 ms and more
     long | short) command+=(Timed "$1" "$2") ;; # threads of 5 ms, or two that live on
     beside) command+=(ShortThreads beside "$(($2 * 140))") ;;
     threads) command+=(ShortThreads churn) ;; # 500 that come and go
@@ -82,8 +86,8 @@ print(round(1000 * card["time_accounted_share"]), card["processor_time"]["sample
 
 for program in "${programs[@]}"; do
     for how in started attached; do
-        # It is over too soon to be attached to, and is what it is however long.
-        [[ $program != threads || $how == started ]] || continue
+        # They are over too soon to be attached to, and threads are what they are however long.
+        [[ ! $program =~ ^(threads|redefined)$ || $how == started ]] || continue
         for sampler in "${samplers[@]}"; do
             few=0
             [[ $sampler != perf || ! $program =~ ^(short|beside|threads)$ ]] || few=1
