@@ -274,6 +274,22 @@ static void threads_told_by_name_keep_their_process(void **state)
     assert_null(process_table_at(table, 5));
 }
 
+/* Where nobody follows it goes with time: a JVM's dump is held as long as its process. */
+static void an_ended_process_goes_with_time(void **state)
+{
+    (void)state;
+    const uint64_t second = UINT64_C(1000000000);
+    map(5, 0x1000, 0x2000, 0, "/a");
+    task(PERF_RECORD_EXIT, 5, 5, 5, 100 * second);
+    task(PERF_RECORD_FORK, 6, 1, 6, 109 * second);
+    assert_string_equal(at(5, 0x1000), "/a+0"); /* samples of it may come still */
+    task(PERF_RECORD_FORK, 6, 6, 61, 0);        /* an older record tells no time */
+    assert_string_equal(at(5, 0x1000), "/a+0");
+    task(PERF_RECORD_FORK, 6, 6, 62, 111 * second);
+    assert_null(process_table_at(table, 5));
+    assert_non_null(process_table_at(table, 6));
+}
+
 /* The kernel takes a thread apart after its EXIT: it has its name still, until others have ended.
  */
 static void an_ended_thread_keeps_its_name_for_a_while(void **state)
@@ -509,6 +525,7 @@ int main(void)
         TEST(a_fork_keeps_what_its_parent_had),
         TEST(a_process_ends_with_its_last_thread),
         TEST(threads_told_by_name_keep_their_process),
+        TEST(an_ended_process_goes_with_time),
         TEST(an_ended_thread_keeps_its_name_for_a_while),
         TEST(a_mapped_process_has_a_thread),
         TEST(a_process_with_a_thread_again_is_kept),

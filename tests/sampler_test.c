@@ -427,6 +427,98 @@ static void a_child_is_known_by_all_processors(void **state)
     close(ends[1]);
 }
 
+/* Where each process is chosen by itself, what it forks is not. */
+static void a_child_is_left_out_where_each_is_chosen(void **state)
+{
+    (void)state;
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, 0, ends[1]);
+    turn->id = 5;
+    turn->is_for_each = true;
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    fake_open(&fake, &rings);
+    fake_fork(&rings.side_band, 11, 10, 100);
+    fake_mapping(&rings.side_band, 11, 120);
+    fake_sample(&rings.samples, 11, 130);
+    fake_sample(&rings.samples, 10, 130);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    assert_string_equal(given_on(ends[0]), "sample 10\n");
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* How many samples came, and what they weigh together. */
+static void sum_weights(int from, uint64_t *count, uint64_t *weight)
+{
+    static uint8_t all[1 << 20];
+    ssize_t size = read(from, all, sizeof all);
+    *count = *weight = 0;
+    for (ssize_t at = 0; at < size;) {
+        struct perf_event_header header;
+        uint64_t period;
+        memcpy(&header, all + at, sizeof header);
+        memcpy(&period, all + at + 48, sizeof period);
+        if (header.type == PERF_RECORD_SAMPLE) {
+            ++*count;
+            *weight += period;
+        }
+        at += header.size;
+    }
+}
+
+/* One in four, by chance, and each weighs four; what was taken before is as it was. */
+static void thinned_samples_weigh_more(void **state)
+{
+    (void)state;
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    uint64_t before = now();
+    uint64_t count = 0;
+    uint64_t weight = 0;
+    uint64_t total = 0;
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, 0, ends[1]);
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    assert_int_equal(turn_thin_process(turn, 11, 4), -ESRCH);
+    assert_int_equal(turn_thin_process(turn, 10, 4), 0);
+    fake_open(&fake, &rings);
+    fake_sample(&rings.samples, 10, before);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    sum_weights(ends[0], &count, &weight);
+    assert_int_equal(count, 1);
+    assert_int_equal(weight, 1);
+    for (int i = 0; i < 1000; i++) {
+        memset(&fake.samples, 0, sizeof fake.samples);
+        for (int k = 0; k < 4; k++) {
+            fake_sample(&rings.samples, 10, now());
+        }
+        assert_int_equal(turn_take(turn, &rings, 1), 0);
+        sum_weights(ends[0], &count, &weight);
+        assert_int_equal(weight, 4 * count);
+        total += count;
+    }
+    assert_in_range(total, 850, 1150); /* 5 sigma; the draws are the same each time */
+    assert_int_equal(turn_sample_process(turn, 10, false), 0);
+    assert_int_equal(turn_sample_process(turn, 10, true), 0); /* anew, it is not thinned */
+    memset(&fake.samples, 0, sizeof fake.samples);
+    fake_sample(&rings.samples, 10, now());
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    sum_weights(ends[0], &count, &weight);
+    assert_int_equal(weight, 1);
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* A ring that has samples alone loses samples; the kernel's word that it holds back is given on. */
 static void losses_are_those_of_samples(void **state)
 {
@@ -494,6 +586,8 @@ int main(void)
         cmocka_unit_test(a_slow_reader_gets_all),
         cmocka_unit_test(processors_are_read_from_the_kernels_list),
         cmocka_unit_test(a_child_is_known_by_all_processors),
+        cmocka_unit_test(a_child_is_left_out_where_each_is_chosen),
+        cmocka_unit_test(thinned_samples_weigh_more),
         cmocka_unit_test(losses_are_those_of_samples),
         cmocka_unit_test(a_slow_reader_costs_no_side_band),
     };

@@ -1,8 +1,9 @@
-/* Parts of jdperf watch: the files that it keeps and removes, what each user gets of it, what comes
- * through the pipes of its processes, and who may ask it how it stands. */
+/* Parts of jdperf watch: the files that it keeps and removes, what each user and JVM gets of it,
+ * what comes through the pipes of its slicer, and who may ask it how it stands. */
 #include "jdtool/watch/doors.h"
 #include "jdtool/watch/files.h"
 #include "jdtool/watch/shares.h"
+#include "jdtool/watch/slice_pipe.h"
 #include "tests/random.h"
 #include "tests/scratch.h"
 
@@ -235,6 +236,22 @@ static void test_processor(void **state)
     assert_int_equal(shares_of_processor(0, 0, 2), 0);
 }
 
+static void test_thinning(void **state)
+{
+    (void)state;
+    assert_int_equal(shares_thinning(8, 1000000, 0), 1); /* no limit */
+    assert_int_equal(shares_thinning(1, 100, 100), 1);
+    assert_int_equal(shares_thinning(1, 101, 100), 2);
+    assert_int_equal(shares_thinning(1, 900, 100), 16); /* at once, as far as needed */
+    assert_int_equal(shares_thinning(4, 250, 100), 16);
+    assert_int_equal(shares_thinning(4, 34, 100), 4);
+    assert_int_equal(shares_thinning(4, 32, 100), 2); /* by degrees: the next has twice that */
+    assert_int_equal(shares_thinning(2, 0, 100), 1);
+    assert_int_equal(shares_thinning(1, 0, 100), 1);
+    assert_int_equal(shares_thinning(1, UINT64_MAX, 1), THINNING_MAX);
+    assert_int_equal(shares_thinning(THINNING_MAX, 101, 100), THINNING_MAX);
+}
+
 /* ---- Slices through a pipe ---- */
 
 static void test_slices_through_a_pipe(void **state)
@@ -243,18 +260,15 @@ static void test_slices_through_a_pipe(void **state)
     int ends[2];
     static struct slice_reader reader;
     struct slice_message message = {
-        .magic = SLICE_MAGIC, .kind = SLICE_LABELS, .cpu_ns = 5, .rss = 6};
+        .magic = SLICE_MAGIC, .kind = SLICE_COST, .pid = 7, .cpu_ns = 5, .lost = 6};
     memset(&reader, 0, sizeof reader);
-    memset(&labels, 0, sizeof labels);
-    labels_set(&labels, "a", "1");
-    labels_set(&labels, "b", "2");
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     assert_int_equal(slice_read(&reader, ends[0]), 0);
-    assert_int_equal(slice_send(ends[1], &message, &labels), 0);
+    message.slice.sizes[0] = 100; /* of which nothing follows */
+    assert_int_equal(slice_send(ends[1], &message), 0);
     assert_int_equal(slice_read(&reader, ends[0]), 1);
-    assert_int_equal(reader.labels.count, 2);
-    assert_ptr_equal(reader.labels.list[1].name, reader.labels.names[1]);
-    assert_string_equal(labels_get(&reader.labels, "b"), "2");
+    assert_int_equal(reader.message.pid, 7);
+    assert_int_equal(reader.message.cpu_ns, 5);
 
     message.kind = SLICE_PROFILE;
     message.slice.bodies[0] = (const uint8_t *)"first";
@@ -262,7 +276,7 @@ static void test_slices_through_a_pipe(void **state)
     message.slice.bodies[1] = (const uint8_t *)"second";
     message.slice.sizes[1] = 6;
     message.slice.samples = 9;
-    assert_int_equal(slice_send(ends[1], &message, &labels), 0);
+    assert_int_equal(slice_send(ends[1], &message), 0);
     assert_int_equal(slice_read(&reader, ends[0]), 1);
     assert_int_equal(reader.message.slice.samples, 9);
     assert_memory_equal(reader.bodies[0], "first", 5);
@@ -306,34 +320,52 @@ static void test_wrong_slices(void **state)
     assert_int_equal(read_wrong(&message), -EBADMSG);
     message.magic = SLICE_MAGIC;
     assert_int_equal(read_wrong(&message), 1);
-    message.kind = SLICE_PROFILE + 1;
+    message.kind = SLICE_KINDS;
     assert_int_equal(read_wrong(&message), -EBADMSG);
     message.kind = SLICE_PROFILE;
     message.slice.sizes[1] = SLICE_BODY_MAX + 1;
     assert_int_equal(read_wrong(&message), -EBADMSG);
     message.slice.sizes[1] = SLICE_BODY_MAX;
     assert_int_equal(read_wrong(&message), 0);
+}
 
-    static struct slice_reader reader;
-    static struct labels wrong;
-    int ends[2];
-    memset(&reader, 0, sizeof reader);
-    memset(&wrong, 'x', sizeof wrong);
-    message = (struct slice_message){.magic = SLICE_MAGIC, .kind = SLICE_LABELS};
-    wrong.count = LABELS_MAX;
-    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-    (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 17);
-    assert_int_equal(slice_send(ends[1], &message, &wrong), 0);
-    assert_int_equal(slice_read(&reader, ends[0]), 1);
-    for (uint32_t i = 0; i < LABELS_MAX; i++) {
-        assert_int_equal(strlen(reader.labels.list[i].name), LABEL_NAME_MAX - 1);
-        assert_int_equal(strlen(reader.labels.list[i].value), LABEL_VALUE_MAX - 1);
+/* Orders may come in any pieces, and labels are what they were. */
+static void test_orders(void **state)
+{
+    (void)state;
+    static struct labels got;
+    struct bytes bytes = {0};
+    struct slice_order order = {.kind = ORDER_BEGIN, .pid = 7};
+    char longest[LABEL_VALUE_MAX];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    memset(&labels, 0, sizeof labels);
+    for (int i = 0; i < LABELS_MAX; i++) {
+        char name[LABEL_NAME_MAX];
+        snprintf(name, sizeof name, "%s_%02d", "a", i);
+        labels_set(&labels, name, i == 3 ? "a=b" : i == 4 ? "line\nbreak" : longest);
     }
-    wrong.count = LABELS_MAX + 1;
-    assert_int_equal(slice_send(ends[1], &message, &wrong), 0);
-    assert_int_equal(slice_read(&reader, ends[0]), -EBADMSG);
-    close(ends[0]);
-    close(ends[1]);
+    slice_order_put(&bytes, &order, &labels);
+    size_t first = bytes.size;
+    order = (struct slice_order){.kind = ORDER_THIN, .pid = 8, .one_in = 4};
+    slice_order_put(&bytes, &order, NULL);
+    for (size_t size = 0; size < first; size++) {
+        assert_int_equal(slice_order_take(bytes.at, size, &order, &got), 0);
+    }
+    assert_int_equal(slice_order_take(bytes.at, bytes.size, &order, &got), first);
+    assert_int_equal(order.kind, ORDER_BEGIN);
+    assert_int_equal(order.pid, 7);
+    assert_int_equal(got.count, LABELS_MAX);
+    assert_string_equal(labels_get(&got, "a_03"), "a=b");
+    assert_string_equal(labels_get(&got, "a_04"), "line?break");
+    assert_string_equal(labels_get(&got, "a_31"), longest);
+    assert_int_equal(slice_order_take(bytes.at + first, bytes.size - first, &order, &got),
+                     sizeof order);
+    assert_int_equal(order.kind, ORDER_THIN);
+    assert_int_equal(order.pid, 8);
+    assert_int_equal(order.one_in, 4);
+    assert_int_equal(got.count, 0);
+    bytes_free(&bytes);
 }
 
 /* ---- Who may ask ---- */
@@ -540,6 +572,7 @@ int main(void)
         in_scratch(test_file_names),         cmocka_unit_test(test_places),
         cmocka_unit_test(test_processor),    cmocka_unit_test(test_slices_through_a_pipe),
         cmocka_unit_test(test_wrong_slices), cmocka_unit_test(test_status),
+        cmocka_unit_test(test_thinning),     cmocka_unit_test(test_orders),
         in_scratch(test_squatters),          cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

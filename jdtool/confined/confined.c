@@ -36,6 +36,8 @@
 /* Which of them end programs by a user's wish. */
 static const int wishes[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
+#define NO_CONFINING "this kernel, or a filter around us, cannot confine who reads it"
+
 static bool here;
 static const uint32_t proof = 0x4a444341; /* the parent looks for it in the child */
 
@@ -56,6 +58,11 @@ void confined_unshare(void *memory, size_t size)
         munmap(memory, size);
     }
 }
+
+/* Which process it is, and what it may. */
+struct confined {
+    struct requests requests;
+};
 
 /* ---- The child ---- */
 
@@ -90,10 +97,10 @@ static void become_confined(const struct confined_options *options, struct ends 
 
 /* ---- The parent ---- */
 
-static bool take_listener(struct requests *requests, int number)
+static bool take_listener(struct requests *requests, int number, uint64_t its_proof)
 {
     requests->listener = (int)syscall(SYS_pidfd_getfd, requests->pidfd, number, 0);
-    return requests->listener >= 0 && requests_can(requests, &proof);
+    return requests->listener >= 0 && requests_can(requests, its_proof, proof);
 }
 
 /* Answers it until it ends. Signals that come to us are meant for it. */
@@ -152,12 +159,17 @@ static int ended(const struct confined_options *options, int status)
     return STATUS_FAILED;
 }
 
+static void tell_unconfined(const char *what, const char *why)
+{
+    if (why && geteuid() == 0) {
+        warning_message("%s is read with all rights of root: %s", what, why);
+    }
+}
+
 /* In this process, with all that it may do. */
 static int work_here(const struct confined_options *options, const char *why)
 {
-    if (why && geteuid() == 0) {
-        warning_message("%s is read with all rights of root: %s", options->what, why);
-    }
+    tell_unconfined(options->what, why);
     return options->work(options->context);
 }
 
@@ -186,7 +198,8 @@ static int run(const struct confined_options *options, struct ends *ends, const 
                                 .pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1};
     bool can = requests.pidfd >= 0 &&
                read(ends->says[0], &number, sizeof number) == sizeof number && number >= 0 &&
-               take_listener(&requests, number) && write(ends->hears[1], "", 1) == 1;
+               take_listener(&requests, number, (uintptr_t)&proof) &&
+               write(ends->hears[1], "", 1) == 1;
     close(ends->says[0]);
     close(ends->hears[1]);
     if (can) {
@@ -203,9 +216,7 @@ static int run(const struct confined_options *options, struct ends *ends, const 
         close(requests.pidfd);
     }
     sigprocmask(SIG_SETMASK, before, NULL);
-    return can ? ended(options, status)
-               : work_here(options, "this kernel, or a filter around us, cannot confine who reads "
-                                    "it");
+    return can ? ended(options, status) : work_here(options, NO_CONFINING);
 }
 
 int confined_run(const struct confined_options *options)
@@ -236,4 +247,96 @@ int confined_run(const struct confined_options *options)
         close(fd);
     }
     return status;
+}
+
+/* ---- A program beside us ---- */
+
+/* So long it may take to begin. */
+#define MEET_MS 10000
+
+/* What it says first. A program of its own lies at other addresses than we do. */
+struct hello {
+    int listener;   /* its number there, or a negative errno */
+    uint64_t proof; /* where it is */
+};
+
+bool confined_enter(int parent)
+{
+    struct hello hello = {.listener = -ENOSYS, .proof = (uintptr_t)&proof};
+    char go;
+    tzset();
+    if (!CANNOT_BE_CONFINED) {
+        int err = confine(0, &hello.listener);
+        hello.listener = err ? err : hello.listener;
+    }
+    bool is = write(parent, &hello, sizeof hello) == sizeof hello && read(parent, &go, 1) == 1;
+    here = hello.listener >= 0;
+    if (here) {
+        close(hello.listener);
+    }
+    close(parent);
+    return is;
+}
+
+int confined_meet(int child, pid_t pid, const char *what, const struct rights *rights,
+                  struct confined **out)
+{
+    struct hello hello;
+    struct pollfd said = {.fd = child, .events = POLLIN};
+    *out = calloc(1, sizeof **out);
+    if (!*out) {
+        return -ENOMEM;
+    }
+    struct requests *requests = &(*out)->requests;
+    *requests = (struct requests){.listener = -1,
+                                  .pid = pid,
+                                  .rights = rights,
+                                  .pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
+    int err = poll(&said, 1, MEET_MS) != 1                                 ? -ETIMEDOUT
+              : read(child, &hello, sizeof hello) != (ssize_t)sizeof hello ? -EPIPE
+                                                                           : 0;
+    if (!err && hello.listener < 0) {
+        tell_unconfined(what, CANNOT_BE_CONFINED ? NULL : NO_CONFINING);
+    } else if (!err && !take_listener(requests, hello.listener, hello.proof)) {
+        err = -EPERM;
+    }
+    if (!err && write(child, "", 1) != 1) {
+        err = -EPIPE;
+    }
+    if (err) {
+        confined_part(*out);
+        *out = NULL;
+    }
+    return err;
+}
+
+void confined_part(struct confined *confined)
+{
+    if (!confined) {
+        return;
+    }
+    if (confined->requests.listener >= 0) {
+        close(confined->requests.listener);
+    }
+    if (confined->requests.pidfd >= 0) {
+        close(confined->requests.pidfd);
+    }
+    free(confined);
+}
+
+int confined_listener(const struct confined *confined)
+{
+    return confined->requests.listener;
+}
+
+void confined_answer(struct confined *confined)
+{
+    struct pollfd asks = {.fd = confined->requests.listener, .events = POLLIN};
+    if (poll(&asks, 1, 0) != 1) {
+        return;
+    }
+    if (!(asks.revents & POLLIN) || !requests_answer(&confined->requests)) {
+        close(confined->requests.listener); /* nobody asks any more */
+        confined->requests.listener = -1;
+    }
 }

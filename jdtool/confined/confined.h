@@ -14,6 +14,7 @@
 #include "jdtool/confined/rights.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Of the processor, for a profile that is whole: none takes that long. */
 #define CONFINED_SECONDS 3600
@@ -35,6 +36,28 @@ struct confined_options {
  * done right here; root is told.
  */
 int confined_run(const struct confined_options *options);
+
+/*
+ * A program of ours that reads others' data for as long as we run, beside us. We start it with one
+ * end of a pair of stream sockets, by which it calls confined_enter before it reads anything; we
+ * call confined_meet with the other. From then on it gets what it asks for by confined_answer,
+ * which is due whenever the descriptor of confined_listener is readable.
+ */
+struct confined;
+
+/* In that program: from here on it has no rights. False: nobody wants it any more. */
+bool confined_enter(int parent);
+
+/*
+ * In us, within some seconds. `rights` are kept. Where it cannot be confined it goes on as it is,
+ * and root is told, as of confined_run. 0 or a negative errno: it is to be ended.
+ */
+int confined_meet(int child, pid_t pid, const char *what, const struct rights *rights,
+                  struct confined **out);
+void confined_part(struct confined *confined); /* NULL is fine */
+
+int confined_listener(const struct confined *confined); /* -1: there is none (any more) */
+void confined_answer(struct confined *confined);
 
 /* Memory that such a process shares with us, zeroed: how a work tells more than its exit status,
  * which is to be doubted like what it has read. NULL: there is none. */

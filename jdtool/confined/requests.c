@@ -64,10 +64,10 @@ static int take(const struct requests *requests, int number)
     return fd < 0 ? -errno : fd;
 }
 
-bool requests_can(const struct requests *requests, const uint32_t *value)
+bool requests_can(const struct requests *requests, uint64_t address, uint32_t value)
 {
     uint32_t its;
-    return read_memory(requests, (uintptr_t)value, &its, sizeof its) && its == *value;
+    return read_memory(requests, address, &its, sizeof its) && its == value;
 }
 
 /* ---- What it names ---- */

@@ -14,7 +14,7 @@ struct requests {
 };
 
 /* Whether we may look into that process, whose memory holds this value at this address. */
-bool requests_can(const struct requests *requests, const uint32_t *value);
+bool requests_can(const struct requests *requests, uint64_t address, uint32_t value);
 
 /* Answers one. False: there will be no more. */
 bool requests_answer(const struct requests *requests);

@@ -51,6 +51,7 @@ static int64_t wall_offset(void)
 static void describe(struct slices_sink *sink)
 {
     sink->described = *sink->recording;
+    sink->described.verdict = sink->options->note;
     if (!sink->described.has_wall) {
         sink->described.wall_offset = wall_offset();
         sink->described.has_wall = true;

@@ -28,6 +28,8 @@ struct slices_options {
     const struct export_format *formats[SLICE_FORMATS_MAX];
     uint32_t format_count;
     const struct export_settings *settings; /* path is not used */
+    const char *note; /* what each profile says of itself (struct recording's verdict), as it stands
+                         then; NULL: nothing */
     /* Of formats that merge equal stacks, keep those of different threads apart. Servers make a
      * series of each thread's name; else pprof tells of no threads. All formats then have what
      * journals tell, too: virtual threads and labels. */

@@ -13,15 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- In the guardian ---- */
-
-static void leave_session(struct guarded *shared, const struct target *target)
+void guard_leave_session(struct guarded *guarded, const struct target *target)
 {
     struct waiting waiting = {.signals = -1};
     struct live_session session;
-    struct guarded_session *note = &shared->session;
+    struct guarded_session *note = &guarded->session;
     enum guarded_kind kind = atomic_load(&note->kind);
-    if (!target || kind == GUARD_NOTHING) {
+    if (kind == GUARD_NOTHING) {
         return;
     }
     session_init(&session, target, &waiting, NULL, "");
@@ -30,6 +28,8 @@ static void leave_session(struct guarded *shared, const struct target *target)
     (void)session_leave(&session);
 }
 
+/* ---- In the guardian ---- */
+
 static void watch(int theirs, struct guarded *shared, const struct target *target)
 {
     char byte;
@@ -37,7 +37,9 @@ static void watch(int theirs, struct guarded *shared, const struct target *targe
     while (read(theirs, &byte, 1) < 0 && errno == EINTR) {
     }
     if (!atomic_load(&shared->done)) {
-        leave_session(shared, target);
+        if (target) {
+            guard_leave_session(shared, target);
+        }
         profile_undo(&shared->profile);
         if (atomic_load(&shared->has_probes)) {
             probes_remove(shared->probes); /* perf ends by itself, and holds them until then */

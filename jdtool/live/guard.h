@@ -63,6 +63,10 @@ struct guardian {
 /* Starts it. The target (NULL: none) stays open in it. 0 or a negative errno after a message. */
 int guard_start(struct guardian *guardian, const struct target *target);
 
+/* Leaves the session of one who has died without doing so, as far as `guarded` says that there is
+ * one. */
+void guard_leave_session(struct guarded *guarded, const struct target *target);
+
 /* We end by ourselves, and everything is done: it goes. */
 void guard_end(struct guardian *guardian);
 

@@ -35,7 +35,7 @@ extern const struct live_verb live_doctor;
 extern const struct live_verb live_jvms;
 extern const struct live_verb live_top;
 extern const struct live_verb live_watch;
-extern const struct live_verb live_watch_jvm;
+extern const struct live_verb live_watch_slicer;
 extern const struct live_verb live_report;
 extern const struct live_verb live_annotate;
 extern const struct live_verb live_flame;

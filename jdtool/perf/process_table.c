@@ -4,7 +4,7 @@
  *
  * Samples of a thread come also after its EXIT, while the kernel takes it apart, and when the
  * buffers of other processors are read later. So the last few threads and processes that have ended
- * are kept.
+ * are kept, processes for some seconds of the recording's time.
  */
 #include "jdtool/perf/process_table.h"
 
@@ -22,6 +22,10 @@
     (1u << 13) /* PERF_RECORD_MISC_FORK_EXEC: made up by perf, maps are not cloned                 \
                 */
 #define ENDED_KEPT 256
+
+/* Buffers are read some times a second, and samples come in the order of time: with a process goes
+ * what others keep of it, which of a JVM is much. */
+#define ENDED_KEPT_NS (UINT64_C(10) * 1000 * 1000 * 1000)
 
 struct thread {
     uint32_t tid;
@@ -50,8 +54,12 @@ struct process_table {
     struct spaces spaces;
     const struct process_listener *listener; /* NULL: nobody listens */
     struct intern comms;
-    uint32_t ended[ENDED_KEPT]; /* entries plus one, a ring */
-    uint32_t ended_next;
+    struct ended {
+        uint32_t entry;
+        uint64_t time;
+    } ended[ENDED_KEPT];                /* a ring, */
+    uint32_t ended_first, ended_next;   /* of which these count; they only grow */
+    uint64_t time;                      /* of the latest record */
     uint32_t ended_threads[ENDED_KEPT]; /* the same */
     uint32_t ended_threads_next;
     uint32_t next_number;
@@ -102,21 +110,40 @@ static void forget(struct process_table *table, uint32_t at)
     table->process_count--;
 }
 
-/* It has ended, or its pid is another one's: it is forgotten when enough others have followed. One
- * that has got a thread again by then is not. */
+static void forget_oldest(struct process_table *table)
+{
+    uint32_t at = table->ended[table->ended_first++ % ENDED_KEPT].entry;
+    if (entry_at(table, at)->threads) {
+        entry_at(table, at)->has_ended = false;
+    } else {
+        forget(table, at);
+    }
+}
+
+/* It has ended, or its pid is another one's: it is forgotten when enough others have followed, or
+ * enough time. One that has got a thread again by then is not. */
 static void end(struct process_table *table, uint32_t at)
 {
     if (entry_at(table, at)->has_ended) {
         return;
     }
-    uint32_t *slot = &table->ended[table->ended_next++ % ENDED_KEPT];
-    if (*slot && entry_at(table, *slot - 1)->threads) {
-        entry_at(table, *slot - 1)->has_ended = false;
-    } else if (*slot) {
-        forget(table, *slot - 1);
+    if (table->ended_next - table->ended_first == ENDED_KEPT) {
+        forget_oldest(table);
     }
-    *slot = at + 1;
+    table->ended[table->ended_next++ % ENDED_KEPT] =
+        (struct ended){.entry = at, .time = table->time};
     entry_at(table, at)->has_ended = true;
+}
+
+static void take_time(struct process_table *table, uint64_t time)
+{
+    if (time != UINT64_MAX && time > table->time) { /* else it is not recorded, or an older one's */
+        table->time = time;
+    }
+    while (table->ended_first != table->ended_next &&
+           table->ended[table->ended_first % ENDED_KEPT].time + ENDED_KEPT_NS < table->time) {
+        forget_oldest(table);
+    }
 }
 
 /* A process with this pid, with no threads and no mappings yet. Sets *made. 0; -ENOMEM; -ENOSPC: it
@@ -396,6 +423,7 @@ int process_table_add(struct process_table *table, const struct perf_record *rec
                       struct process_change *change)
 {
     *change = (struct process_change){0};
+    take_time(table, record->id.has_time ? record->id.time : 0);
     int err = take(table, record, change);
     return err == -ENOSPC ? 0 : err;
 }

@@ -6,6 +6,7 @@
 #include "jdtool/pipeline/stream_private.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/perf/mapping.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@
 /* While somebody waits for more, this often what can go goes, in ms. */
 #define WAKE_EVERY 100
 
-/* For samples that go early dumps are asked this often, in ns: when there are too many of them,
+/* For samples that go early a dump is asked this often, in ns: when there are too many of them,
  * that would be for each. */
 #define ASK_EVERY (UINT64_C(50) * 1000 * 1000)
 
@@ -45,6 +46,20 @@ static uint64_t now(void)
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+void stream_work_on(const struct stream *stream, uint32_t pid)
+{
+    if (stream->options->at_work) {
+        atomic_store_explicit(stream->options->at_work, pid, memory_order_relaxed);
+    }
+}
+
+void stream_work_on_record(const struct stream *stream, const struct perf_record *record)
+{
+    stream_work_on(stream, record->mapping                ? record->mapping->pid
+                           : record->id.pid == UINT32_MAX ? 0
+                                                          : record->id.pid);
 }
 
 int stream_no_memory(const struct stream *stream)
@@ -91,9 +106,9 @@ static int release(struct stream *stream, bool at_end)
                 break;
             }
         }
-        if (until && stream->updated < asked_since) {
-            stream->updated = now();
-            err = resolver_update(stream->resolver, false);
+        if (until) {
+            stream_work_on(stream, first->pid);
+            err = resolver_update_process(stream->resolver, first->pid, asked_since);
         }
         if (!err) {
             struct queued_record queued = *first;
@@ -167,6 +182,7 @@ static int take_record(struct stream *stream, const struct perf_record *record)
         return stream_deliver_record(stream, record);
     }
     count_losses(stream, record);
+    stream_work_on_record(stream, record);
     int err = resolver_notice(stream->resolver, record);
     if (err) {
         return err;
@@ -186,6 +202,9 @@ static int take(struct stream *stream, const struct perf_record *record)
 static int take_turn(struct stream *stream)
 {
     int err = release(stream, false);
+    if (!err) {
+        stream_work_on(stream, 0);
+    }
     if (stream->live) {
         resolver_let_go(stream->resolver, stream->time, stream->reads_codes);
     }
@@ -247,7 +266,6 @@ static int finish(struct stream *stream)
     record_queue_finish(stream->queue);
     int err = 0;
     if (stream->live) { /* nobody waits for a JVM that has ended since, and told all */
-        stream->updated = now();
         err = resolver_update(stream->resolver, false);
     }
     err = err ? err : release(stream, true);

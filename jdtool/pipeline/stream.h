@@ -11,6 +11,8 @@
 
 #include "jdtool/resolve/sample_sink.h"
 
+#include <stdatomic.h>
+
 struct stream_options {
     const char *input;        /* "-": stdin */
     const char *build_id_dir; /* where perf record left copies of files; NULL: its default */
@@ -23,6 +25,9 @@ struct stream_options {
      * NULL: there is none. */
     const char *verdict;
     bool sparing; /* with memory: no lines of native code whose debug information is large */
+    /* Is told the process whose data is read, 0: of no one process, for who wants to know whose it
+     * was when this process is no more; NULL: nobody does. */
+    _Atomic uint32_t *at_work;
     /* Called while a pipe is read, some times a second: 0, or a negative errno after a message,
      * which ends the stream. NULL: nothing is to be done. */
     int (*turn)(void *context);

@@ -301,6 +301,7 @@ static int deliver_unfinished(struct stream *stream)
 int stream_deliver_record(struct stream *stream, const struct perf_record *record)
 {
     bool superseded;
+    stream_work_on_record(stream, record);
     int err = end_process(stream, record);
     err = err ? err : resolver_record(stream->resolver, record, &superseded);
     err = err ? err : give_record(stream, record, superseded);
@@ -314,6 +315,7 @@ int stream_deliver(struct stream *stream, const struct queued_record *queued)
         return stream_deliver_record(stream, queued->bytes);
     }
     struct perf_sample *sample = queued->bytes;
+    stream_work_on(stream, sample->pid);
     if (sample->type == PERF_RECORD_CALLCHAIN_DEFERRED) {
         struct held_sample *list = take_waiting(stream, sample->tid, sample->cookie, false);
         if (list) {

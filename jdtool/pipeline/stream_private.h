@@ -40,13 +40,16 @@ struct stream {
     bool wants_codes;
     bool reads_codes; /* some sink does so at its end */
     uint64_t arrived; /* when the latest sample did, of a pipe */
-    uint64_t updated; /* when dumps were last asked */
     uint64_t next_turn;
     uint64_t next_rest; /* when what nobody asked for goes */
 };
 
 /* Says that there is no memory; -ENOMEM. */
 int stream_no_memory(const struct stream *stream);
+
+/* From here on it is that process' data that is read; 0: of no one process. */
+void stream_work_on(const struct stream *stream, uint32_t pid);
+void stream_work_on_record(const struct stream *stream, const struct perf_record *record);
 
 /* ---- stream_deliver.c. All: 0 or a negative errno after a message. ---- */
 

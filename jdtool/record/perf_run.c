@@ -111,6 +111,24 @@ char *perf_choose_event(const char *event)
     return chosen;
 }
 
+size_t perf_buffer_bytes(const char *buffer)
+{
+    size_t digits = buffer ? strspn(buffer, "0123456789") : 0;
+    unsigned long number = digits ? strtoul(buffer, NULL, 10) : 0;
+    switch (digits ? buffer[digits] : 'B') {
+    case 'B':
+        return number;
+    case 'K':
+        return number << 10;
+    case 'M':
+        return number << 20;
+    case 'G':
+        return number << 30;
+    default:
+        return number * (size_t)sysconf(_SC_PAGESIZE);
+    }
+}
+
 void perf_tell_of_kernel(void)
 {
     if (!perf_sees_kernel()) {

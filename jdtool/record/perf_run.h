@@ -42,6 +42,9 @@ int perf_check(void);
  */
 char *perf_choose_event(const char *event);
 
+/* perf's -m, a size with its unit or pages, in bytes; 0: NULL. */
+size_t perf_buffer_bytes(const char *buffer);
+
 /* Says so where perf may not sample the kernel. */
 void perf_tell_of_kernel(void);
 

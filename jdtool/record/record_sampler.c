@@ -105,25 +105,6 @@ void recording_choose_sampler(struct recording *recording)
     }
 }
 
-/* perf's -m: a size with its unit, or pages. */
-static size_t buffer_bytes(const char *buffer)
-{
-    size_t digits = buffer ? strspn(buffer, "0123456789") : 0;
-    unsigned long number = digits ? strtoul(buffer, NULL, 10) : 0;
-    switch (digits ? buffer[digits] : 'B') {
-    case 'B':
-        return number;
-    case 'K':
-        return number << 10;
-    case 'M':
-        return number << 20;
-    case 'G':
-        return number << 30;
-    default:
-        return number * (size_t)sysconf(_SC_PAGESIZE);
-    }
-}
-
 static int work(void *context)
 {
     struct recording *recording = context;
@@ -175,7 +156,7 @@ int recording_start_sampler(struct recording *recording, int out)
         .frequency = recording->frequency,
         .stack_size = recording->copied ? options->stack_size : 0,
         .walker = walker,
-        .buffer = buffer_bytes(options->buffer),
+        .buffer = perf_buffer_bytes(options->buffer),
         .command = words,
     };
     int more[2] = {-1, 0};

@@ -397,6 +397,9 @@ int code_source_update(struct code_source *source, bool is_all)
 {
     /* Asked before reading: what a process wrote before it ended is then read, too. */
     bool was_alive = lives(source->about.pid);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    source->updated = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
     int grown = code_index_update(source->about.index, is_all || !was_alive);
     if (grown < 0) {
         return grown;

@@ -237,6 +237,17 @@ int dumps_update(struct dumps *dumps, bool is_all)
     return err;
 }
 
+int dumps_update_process(struct process_code code, uint64_t since)
+{
+    int err = 0;
+    for (struct code_source *source = code.source; source && !err; source = source->earlier) {
+        if (source->may_grow && source->about.index && source->updated < since) {
+            err = code_source_update(source, false);
+        }
+    }
+    return err;
+}
+
 void dumps_let_go(struct dumps *dumps, uint64_t time, bool keep)
 {
     for (uint32_t i = 0; i < dumps->count; i++) {

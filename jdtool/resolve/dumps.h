@@ -41,6 +41,7 @@ struct code_source {
     uint32_t generation; /* changes when the process' dumps have grown */
     uint32_t holders;    /* processes whose latest dump it is, and later dumps */
     bool may_grow;       /* its JVM lives, and has not closed it */
+    uint64_t updated;    /* when what was appended was read last; 0: not yet */
     uint64_t segment;    /* its number, and then that of the last one that was read; 0: none */
     char *names_path;
     char *journal_path;
@@ -141,6 +142,9 @@ int dumps_seek(struct dumps *dumps, const struct process *process, uint64_t time
 /* Reads what was appended since; is_all: nothing more will come. 0 or a negative errno after a
  * message. */
 int dumps_update(struct dumps *dumps, bool is_all);
+
+/* The same of a process' own dumps, unless that was done since then (CLOCK_MONOTONIC, ns). */
+int dumps_update_process(struct process_code code, uint64_t since);
 
 /* No sample of before that time comes any more: what of segments tells of older code alone is
  * closed; keep: but for code that was asked for, which sinks will read once more. */

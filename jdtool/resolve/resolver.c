@@ -566,6 +566,12 @@ int resolver_update(struct resolver *resolver, bool is_all)
     return dumps_update(resolver->dumps, is_all);
 }
 
+int resolver_update_process(struct resolver *resolver, uint32_t pid, uint64_t since)
+{
+    const struct process *process = process_table_at(resolver->table, pid);
+    return process ? dumps_update_process(code_of(resolver, process), since) : 0;
+}
+
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
 {
     const struct process *process = process_table_at(resolver->table, pid);
@@ -584,7 +590,8 @@ int resolver_forget(struct resolver *resolver)
     if (resolver->methods_then == 0) {
         resolver->methods_then = methods;
     }
-    if (dumps_dead(resolver->dumps) < DEAD_MAX &&
+    uint32_t dead_max = resolver->options.sparing ? DEAD_MAX_SPARING : DEAD_MAX;
+    if (dumps_dead(resolver->dumps) < dead_max &&
         (methods < METHODS_MAX || methods / 2 < resolver->methods_then)) {
         return 0;
     }

@@ -85,6 +85,9 @@ int resolver_codes(struct resolver *resolver, uint64_t until,
  * message. */
 int resolver_update(struct resolver *resolver, bool is_all);
 
+/* The same of the dumps of one process, unless that was done since then (CLOCK_MONOTONIC, ns). */
+int resolver_update_process(struct resolver *resolver, uint32_t pid, uint64_t since);
+
 /* What dumps_let_go does. */
 void resolver_let_go(struct resolver *resolver, uint64_t time, bool keep);
 

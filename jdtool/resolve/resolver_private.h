@@ -18,8 +18,9 @@
 
 /* Once so many JVMs are dead, or there are so many methods and twice as many as then, all that was
  * made of samples is made anew. */
-#define DEAD_MAX    64
-#define METHODS_MAX (UINT32_C(1) << 17)
+#define DEAD_MAX         64
+#define DEAD_MAX_SPARING 8
+#define METHODS_MAX      (UINT32_C(1) << 17)
 
 /*
  * What points to what:

@@ -21,9 +21,10 @@ static int bpf(int command, union bpf_attr *attr)
 }
 
 /*
- * tgid = that of the running thread; return tgid is in the map. In another PID namespace than the
- * first the plain helper's numbers are not ours, and a helper that takes the namespace gives them
- * (Linux 5.7), for threads of that very namespace.
+ * tgid = that of the running thread; return tgid is in the map, and a random number is not above
+ * what stands there, unless that is 0. In another PID namespace than the first the plain helper's
+ * numbers are not ours, and a helper that takes the namespace gives them (Linux 5.7), for threads
+ * of that very namespace.
  */
 static int load_program(int processes, const struct stat *namespace)
 {
@@ -53,9 +54,15 @@ static int load_program(int processes, const struct stat *namespace)
         {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 10},
         {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 2, .imm = -4},
         {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_lookup_elem},
-        {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 1},
+        {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 6},
+        {.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 6, .src_reg = 0},
+        {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 6, .imm = 0, .off = 2},
+        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_prandom_u32},
+        {.code = BPF_JMP | BPF_JGT | BPF_X, .dst_reg = 0, .src_reg = 6, .off = 2},
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1},
-        {.code = BPF_JMP | BPF_EXIT}, /* 0: the sample is dropped */
+        {.code = BPF_JMP | BPF_EXIT},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0}, /* it is dropped */
+        {.code = BPF_JMP | BPF_EXIT},
     };
     bool is_first = namespace->st_ino == FIRST_PID_NAMESPACE;
     struct bpf_insn
@@ -108,10 +115,10 @@ void filter_close(struct filter *filter)
     *filter = FILTER_NONE;
 }
 
-int filter_add(const struct filter *filter, pid_t process)
+int filter_add(const struct filter *filter, pid_t process, uint32_t one_in)
 {
     uint32_t key = (uint32_t)process;
-    uint32_t value = 1;
+    uint32_t value = one_in > 1 ? UINT32_MAX / one_in : 0;
     union bpf_attr attr = {
         .map_fd = (uint32_t)filter->processes, .key = (uintptr_t)&key, .value = (uintptr_t)&value};
     return bpf(BPF_MAP_UPDATE_ELEM, &attr);

@@ -6,6 +6,7 @@
 #define JD_TOOL_SAMPLER_FILTER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct filter {
@@ -25,8 +26,9 @@ struct filter {
 int filter_load(struct filter *filter);
 void filter_close(struct filter *filter);
 
-/* The samples of this process are kept, or no longer. 0 or a negative errno (-E2BIG: too many). */
-int filter_add(const struct filter *filter, pid_t process);
+/* The samples of this process are kept, one in so many by chance, 1: all; or no longer. 0 or a
+ * negative errno (-E2BIG: too many processes). */
+int filter_add(const struct filter *filter, pid_t process, uint32_t one_in);
 int filter_remove(const struct filter *filter, pid_t process);
 
 /* Puts it on an event. 0 or a negative errno. */

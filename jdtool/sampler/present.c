@@ -232,6 +232,43 @@ void present_process(struct perf_pipe *pipe, pid_t process)
     put_mappings(pipe, process);
 }
 
+static void put_end(struct perf_pipe *pipe, pid_t process, uint32_t thread, uint64_t time)
+{
+    /* pid, ppid, tid, ptid, time; and the trailer's pid, tid, time, processor, id. */
+    const struct {
+        struct perf_event_header header;
+        uint32_t ids[4];
+        uint64_t time;
+        uint32_t its[2];
+        uint64_t rest[3];
+    } record = {
+        .header = {.type = PERF_RECORD_EXIT, .size = sizeof record},
+        .ids = {(uint32_t)process, 0, thread, 0},
+        .time = time,
+        .its = {(uint32_t)process, thread},
+        .rest = {time, 0, 0},
+    };
+    perf_pipe_put(pipe, &record, sizeof record);
+}
+
+void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time)
+{
+    char path[32];
+    const struct dirent *entry;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)process);
+    DIR *threads = opendir(path);
+    while (threads && (entry = readdir(threads)) != NULL) {
+        uint32_t thread = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        if (thread && thread != (uint32_t)process) {
+            put_end(pipe, process, thread, time);
+        }
+    }
+    if (threads) {
+        closedir(threads);
+    }
+    put_end(pipe, process, (uint32_t)process, time);
+}
+
 static bool present(void *pipe, pid_t process)
 {
     present_process(pipe, process);

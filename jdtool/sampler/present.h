@@ -19,6 +19,9 @@ void present_kernel(struct perf_pipe *pipe);
 /* Nothing of a process that has ended. */
 void present_process(struct perf_pipe *pipe, pid_t process);
 
+/* It is sampled no longer: its threads, as if they had ended at that time. */
+void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time);
+
 /* A whole MMAP2 record, which tells a file by device and inode: by its build-id instead, in place,
  * as long as the process lives and the file lies where it was mapped from. */
 void present_build_id(uint8_t *record);

@@ -43,7 +43,8 @@ struct sampler {
     size_t buffer;     /* of the samples of a processor */
     unsigned halvings; /* of all rings: who is not root may lock so much only */
     time_t looked;     /* when it was asked last which are on line */
-    bool knows_all;    /* no further processes are named */
+    bool begun;        /* a recording */
+    bool stopped;
     struct turn turn;
 };
 
@@ -146,7 +147,9 @@ static void describe_events(struct sampler *sampler)
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
         .watermark = 1,
-        .wakeup_watermark = 1, /* a process that is forked is sampled from when we hear of it */
+        /* A process that is forked is sampled from when we hear of it. */
+        .wakeup_watermark =
+            options->is_for_each ? (uint32_t)((SIDE_BAND_SIZE >> sampler->halvings) / 4) : 1,
     };
 }
 
@@ -315,7 +318,7 @@ static int tell_failure(const char *what, int err)
 /* Whether who reads is waited for when he has no room. */
 static void wait_for_reader(const struct sampler *sampler, bool does)
 {
-    int out = sampler->options->out;
+    int out = sampler->turn.pipe.fd;
     int flags = fcntl(out, F_GETFL);
     (void)fcntl(out, F_SETFL, does ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
@@ -339,25 +342,28 @@ static int load_filter(struct sampler *sampler)
     } else if (!turn->is_for_all) {
         err = filter_load(&turn->filter);
     }
+    turn->is_for_each = options->is_for_each;
     if (err) {
         error_message("failed to load a BPF program that filters samples (%s): those of other "
                       "processes are dropped later, which costs more. CAP_BPF or root allows it",
                       strerror(-err));
         err = 0;
     }
-    for (size_t i = 0; !turn->is_for_all && i < options->process_count && !err; i++) {
+    for (size_t i = 0; options->processes && i < options->process_count && !err; i++) {
         err = turn_sample_process(turn, (uint32_t)options->processes[i], true);
     }
     return err ? tell_failure("filter samples", err) : 0;
 }
 
-/* Who waits for it reads processes' clocks then, against which samples are held. */
-static bool tell(const struct sampler *sampler)
+static uint64_t nanoseconds(void)
 {
-    return write(sampler->options->begun, "", 1) == 1;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-static int begin(struct sampler *sampler)
+/* The events, of which none samples. */
+static int open_all(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
     struct turn *turn = &sampler->turn;
@@ -386,7 +392,21 @@ static int begin(struct sampler *sampler)
         const struct ring *ring = &sampler->processors[i].samples;
         err = !ring->page || ioctl(ring->event, PERF_EVENT_IOC_ID, &turn->id) == 0 ? 0 : -errno;
     }
-    err = err ? err : turn->id ? enable_samples(sampler) : -ENODEV;
+    err = err || turn->id ? err : -ENODEV;
+    return err ? tell_failure("open the processors' events", err) : 0;
+}
+
+static void tell_process(void *context, uint32_t pid)
+{
+    present_process(context, (pid_t)pid);
+}
+
+/* What is sampled from here on, and all that was there before. */
+static int begin(struct sampler *sampler)
+{
+    const struct sampler_options *options = sampler->options;
+    struct turn *turn = &sampler->turn;
+    int err = enable_samples(sampler);
     if (err) {
         return tell_failure("open the processors' events", err);
     }
@@ -400,19 +420,126 @@ static int begin(struct sampler *sampler)
     if (turn->is_for_all) {
         present_all(&turn->pipe);
     }
-    for (size_t i = 0; i < options->process_count; i++) {
-        present_process(&turn->pipe, options->processes[i]);
-    }
+    turn_each_process(turn, tell_process, &turn->pipe);
     err = perf_pipe_flush(&turn->pipe);
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    turn->begun = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    return err ? err : tell(sampler) ? 0 : -EPIPE;
+    turn->begun = nanoseconds();
+    return err;
 }
 
 static int take_turn(struct sampler *sampler)
 {
-    return turn_take(&sampler->turn, sampler->processors, sampler->processor_count);
+    int err = turn_take(&sampler->turn, sampler->processors, sampler->processor_count);
+    if (time(NULL) != sampler->looked && !sampler->stopped) {
+        int looked = look_at_processors(sampler);
+        looked = looked ? looked : sampler->begun ? enable_samples(sampler) : 0;
+        err = err ? err : looked;
+    }
+    return err;
+}
+
+/* ---- In a process that does other things, too ---- */
+
+int sampler_new(const struct sampler_options *options, struct sampler **out)
+{
+    struct sampler *sampler = calloc(1, sizeof *sampler);
+    *out = NULL;
+    if (!sampler) {
+        return tell_failure("sample", -ENOMEM);
+    }
+    sampler->options = options;
+    turn_new(&sampler->turn, options->stack_size, -1);
+    int err = open_all(sampler);
+    if (err) {
+        sampler_free(sampler);
+        return err;
+    }
+    *out = sampler;
+    return 0;
+}
+
+void sampler_free(struct sampler *sampler)
+{
+    if (sampler) {
+        close_rings(sampler);
+        free(sampler->processors);
+        free(sampler->online);
+        turn_free(&sampler->turn);
+        free(sampler);
+    }
+}
+
+int sampler_begin(struct sampler *sampler, int out)
+{
+    struct perf_pipe *pipe = &sampler->turn.pipe;
+    perf_pipe_free(pipe);
+    *pipe = (struct perf_pipe){.fd = out, .err = out < 0 ? -EPIPE : 0};
+    sampler->begun |= out >= 0;
+    return out < 0 ? 0 : begin(sampler);
+}
+
+int sampler_add(struct sampler *sampler, pid_t process)
+{
+    int err = turn_sample_process(&sampler->turn, (uint32_t)process, true);
+    if (!err) {
+        present_process(&sampler->turn.pipe, process);
+    }
+    return err;
+}
+
+int sampler_remove(struct sampler *sampler, pid_t process)
+{
+    present_no_more(&sampler->turn.pipe, process, nanoseconds());
+    return turn_sample_process(&sampler->turn, (uint32_t)process, false);
+}
+
+int sampler_thin(struct sampler *sampler, pid_t process, uint32_t one_in)
+{
+    return turn_thin_process(&sampler->turn, (uint32_t)process, one_in);
+}
+
+uint32_t sampler_descriptors(const struct sampler *sampler, struct pollfd *list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sampler->processor_count; i++) {
+        const struct turn_rings *rings = &sampler->processors[i];
+        if (rings->samples.page) {
+            list[count++] = (struct pollfd){.fd = rings->side_band.event, .events = POLLIN};
+            list[count++] = (struct pollfd){.fd = rings->samples.event, .events = POLLIN};
+        }
+    }
+    if (perf_pipe_waiting(&sampler->turn.pipe) > 0) {
+        list[count++] = (struct pollfd){.fd = sampler->turn.pipe.fd, .events = POLLOUT};
+    }
+    return count;
+}
+
+uint32_t sampler_descriptors_max(const struct sampler *sampler)
+{
+    return 2 * sampler->processor_count + 1;
+}
+
+int sampler_turn(struct sampler *sampler)
+{
+    return take_turn(sampler);
+}
+
+void sampler_stop(struct sampler *sampler)
+{
+    sampler->stopped = true;
+    disable_all(sampler);
+}
+
+size_t sampler_waiting(const struct sampler *sampler)
+{
+    return perf_pipe_waiting(&sampler->turn.pipe);
+}
+
+/* ---- In a process of its own ---- */
+
+/* Who waits for it reads processes' clocks then, against which samples are held. */
+static bool tell(const struct sampler *sampler)
+{
+    return write(sampler->options->begun, "", 1) == 1;
 }
 
 /* Processes that are to be sampled from now on. When whoever names them has gone, nobody does. */
@@ -422,61 +549,33 @@ static void take_more(struct sampler *sampler, struct pollfd *polled)
     ssize_t size = read(polled->fd, processes, sizeof processes);
     polled->revents = 0;
     if (size <= 0) {
-        sampler->knows_all = true;
         polled->fd = -1;
     }
     for (size_t i = 0; size > 0 && i < (size_t)size / sizeof *processes; i++) {
-        if (turn_sample_process(&sampler->turn, (uint32_t)processes[i], true) == 0) {
-            present_process(&sampler->turn.pipe, processes[i]);
-        }
+        (void)sampler_add(sampler, processes[i]);
     }
-}
-
-/* What is waited for: the end, room for what waits, further processes, and the rings. Returns how
- * many. */
-static uint32_t list_polled(const struct sampler *sampler, int signals, struct pollfd *polled)
-{
-    uint32_t count = 3;
-    int more = sampler->options->more;
-    polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
-    polled[1] = (struct pollfd){.fd = -1, .events = POLLOUT};
-    polled[2] =
-        (struct pollfd){.fd = more > 0 && !sampler->knows_all ? more : -1, .events = POLLIN};
-    for (uint32_t i = 0; i < sampler->processor_count; i++) {
-        const struct turn_rings *rings = &sampler->processors[i];
-        if (rings->samples.page) {
-            polled[count++] = (struct pollfd){.fd = rings->side_band.event, .events = POLLIN};
-            polled[count++] = (struct pollfd){.fd = rings->samples.event, .events = POLLIN};
-        }
-    }
-    return count;
 }
 
 static int sample(struct sampler *sampler, int signals)
 {
-    struct pollfd *polled = calloc((size_t)2 * sampler->processor_count + 3, sizeof *polled);
+    struct pollfd *polled = calloc((size_t)sampler_descriptors_max(sampler) + 2, sizeof *polled);
     if (!polled) {
         return tell_failure("sample", -ENOMEM);
     }
     int err = 0;
-    uint32_t count = list_polled(sampler, signals, polled);
+    int more = sampler->options->more;
+    polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = more > 0 ? more : -1, .events = POLLIN};
     while (!err && !polled[0].revents) {
         err = take_turn(sampler);
-        if (polled[2].revents) {
-            take_more(sampler, &polled[2]);
+        if (polled[1].revents) {
+            take_more(sampler, &polled[1]);
         }
-        if (!err && time(NULL) != sampler->looked) {
-            err = look_at_processors(sampler);
-            err = err ? err : enable_samples(sampler);
-            count = list_polled(sampler, signals, polled);
-        }
-        bool waits = perf_pipe_waiting(&sampler->turn.pipe) > 0;
-        polled[1].fd = waits ? sampler->options->out : -1;
         if (poll(polled, 1, TURN_RESTS) == 0) {
-            (void)poll(polled, count, TURN_EVERY);
+            (void)poll(polled, sampler_descriptors(sampler, &polled[2]) + 2, TURN_EVERY);
         }
     }
-    disable_all(sampler);
+    sampler_stop(sampler);
     (void)tell(sampler);
     wait_for_reader(sampler, true);
     err = err ? err : perf_pipe_flush(&sampler->turn.pipe);
@@ -491,10 +590,7 @@ static int sample(struct sampler *sampler, int signals)
 
 int sampler_run(const struct sampler_options *options)
 {
-    struct sampler *sampler = calloc(1, sizeof *sampler);
-    if (!sampler) {
-        return tell_failure("sample", -ENOMEM);
-    }
+    struct sampler *sampler;
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
@@ -502,18 +598,15 @@ int sampler_run(const struct sampler_options *options)
     sigaddset(&ends, SIGHUP);
     sigaddset(&ends, SIGQUIT);
     signal(SIGPIPE, SIG_IGN);
-    sampler->options = options;
-    turn_new(&sampler->turn, options->stack_size, options->out);
     int signals = signalfd(-1, &ends, SFD_CLOEXEC);
-    int err = signals < 0 ? tell_failure("sample", -errno) : begin(sampler);
-    err = err ? err : sample(sampler, signals);
-    close_rings(sampler);
-    free(sampler->processors);
-    free(sampler->online);
-    if (signals >= 0) {
-        close(signals);
+    if (signals < 0) {
+        return tell_failure("sample", -errno);
     }
-    turn_free(&sampler->turn);
-    free(sampler);
+    int err = sampler_new(options, &sampler);
+    err = err ? err : sampler_begin(sampler, options->out);
+    err = err ? err : tell(sampler) ? 0 : -EPIPE;
+    err = err ? err : sample(sampler, signals);
+    sampler_free(sampler);
+    close(signals);
     return err;
 }

@@ -10,8 +10,10 @@
 #ifndef JD_TOOL_SAMPLER_H
 #define JD_TOOL_SAMPLER_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct walker;
@@ -20,9 +22,10 @@ struct sampler_options {
     const pid_t *processes; /* these, and what they fork from then on; NULL: all of the machine */
     size_t process_count;
     int more; /* the numbers of further processes come from this pipe, as pid_t; 0: none do */
-    bool counts_cycles;    /* by the hardware; else by the timer cpu-clock */
-    unsigned frequency;    /* samples a second and processor */
-    unsigned stack_size;   /* bytes of stack copied, a multiple of 8; 0: frame pointers */
+    bool is_for_each;    /* not what they fork; others may be added and left out while it samples */
+    bool counts_cycles;  /* by the hardware; else by the timer cpu-clock */
+    unsigned frequency;  /* samples a second and processor */
+    unsigned stack_size; /* bytes of stack copied, a multiple of 8; 0: frame pointers */
     struct walker *walker; /* walks stacks, of which those in doubt are copied; NULL: all are */
     size_t buffer;         /* bytes of each processor's ring; 0: what fits */
     int out;               /* where the recording goes */
@@ -40,5 +43,39 @@ const char *sampler_lacks(const pid_t *processes, size_t count);
  * it cannot sample nothing was written to `out`.
  */
 int sampler_run(const struct sampler_options *options);
+
+/* ---- In a process that does other things, too ----
+ *
+ * sampler_new, sampler_begin; then sampler_turn whenever a descriptor of its is readable, and some
+ * times a second; sampler_stop, turns until sampler_waiting is 0, sampler_free. `out` and `begun`
+ * of the options are not used. Nothing here waits. All that is not void: 0 or a negative errno.
+ */
+struct sampler;
+
+/* Opens the events; nothing is sampled. Messages as of sampler_run. */
+int sampler_new(const struct sampler_options *options, struct sampler **out);
+void sampler_free(struct sampler *sampler); /* NULL is fine */
+
+/* Begins a recording there, anew when another had begun: whoever reads that one is forgotten. It
+ * begins with all that is sampled. -1: what is sampled is dropped. */
+int sampler_begin(struct sampler *sampler, int out);
+
+/* A process is sampled from now on, and told of; or no longer. Without a message. */
+int sampler_add(struct sampler *sampler, pid_t process);
+int sampler_remove(struct sampler *sampler, pid_t process);
+
+/* See turn_thin_process. Without a message. */
+int sampler_thin(struct sampler *sampler, pid_t process, uint32_t one_in);
+
+/* Fills in what is to be polled; `list` has room for sampler_descriptors_max. Returns how many. */
+uint32_t sampler_descriptors(const struct sampler *sampler, struct pollfd *list);
+uint32_t sampler_descriptors_max(const struct sampler *sampler);
+
+/* Gives on what was sampled. -EPIPE: nobody reads it any more. */
+int sampler_turn(struct sampler *sampler);
+
+/* Nothing is sampled from here on; and how many bytes have not left yet. */
+void sampler_stop(struct sampler *sampler);
+size_t sampler_waiting(const struct sampler *sampler);
 
 #endif

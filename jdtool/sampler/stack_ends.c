@@ -12,6 +12,9 @@
 /* A JVM has some thousands. */
 #define MAPPINGS_READ_MAX (UINT32_C(1) << 16)
 
+/* Of so many threads it is known when they began; then it is asked anew where their stacks end. */
+#define THREADS_KNOWN_MAX (UINT32_C(1) << 16)
+
 struct mapping_extent {
     uint64_t start, end;
 };
@@ -32,6 +35,7 @@ void stack_ends_new(struct stack_ends *ends)
 {
     ends->processes = NUMBERED(struct stacks_process);
     ends->threads = NUMBERED(struct stacks_thread);
+    ends->forgot = 0;
 }
 
 static void clear(struct stacks_process *process)
@@ -51,6 +55,10 @@ void stack_ends_free(struct stack_ends *ends)
 
 void stack_ends_thread(struct stack_ends *ends, uint32_t tid, uint64_t time)
 {
+    if (ends->threads.list.count >= THREADS_KNOWN_MAX) {
+        numbered_free(&ends->threads);
+        ends->forgot = time;
+    }
     struct stacks_thread *thread = numbered_get(&ends->threads, tid, NULL);
     if (thread) {
         thread->began = time;
@@ -105,7 +113,7 @@ uint64_t stack_ends_of(struct stack_ends *ends, uint32_t pid, uint32_t tid, uint
     if (!process) {
         return UINT64_MAX;
     }
-    uint64_t began = thread ? thread->began : 0;
+    uint64_t began = thread ? thread->began : ends->forgot;
     bool is_known = process->read_at > began;
     if (!is_known && (!process->read_at || time > process->read_at + READ_EVERY)) {
         read_mappings(process);

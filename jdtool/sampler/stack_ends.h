@@ -14,6 +14,7 @@
 struct stack_ends {
     struct numbered processes;
     struct numbered threads; /* that began while we looked */
+    uint64_t forgot;         /* until then; 0: none was */
 };
 
 void stack_ends_new(struct stack_ends *ends);

@@ -6,10 +6,13 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 struct turn_process {
     uint64_t pid; /* the first member */
     bool is_sampled;
+    uint32_t one_in, one_in_before; /* of its samples; 0: all, as 1 */
+    uint64_t since;                 /* samples before that time are of the earlier rate */
 };
 
 void turn_new(struct turn *turn, size_t stack_size, int out)
@@ -18,6 +21,7 @@ void turn_new(struct turn *turn, size_t stack_size, int out)
     turn->filter = FILTER_NONE;
     turn->known = NUMBERED(struct turn_process);
     turn->pipe.fd = out;
+    turn->chance = 1;
     stack_ends_new(&turn->ends);
 }
 
@@ -46,13 +50,70 @@ int turn_sample_process(struct turn *turn, uint32_t pid, bool is)
     }
     int err = 0;
     if (is != process->is_sampled && turn->filter.processes >= 0) {
-        err = is ? filter_add(&turn->filter, (pid_t)pid) : filter_remove(&turn->filter, (pid_t)pid);
+        err = is ? filter_add(&turn->filter, (pid_t)pid, 1)
+                 : filter_remove(&turn->filter, (pid_t)pid);
     }
-    process->is_sampled = is && !err;
+    if (is != process->is_sampled) {
+        *process = (struct turn_process){.pid = pid, .is_sampled = is && !err};
+    }
     if (process->is_sampled && turn->walker) {
         walker_notice(turn->walker, (pid_t)pid);
     }
     return err;
+}
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+/* What lies in the rings was taken at the rate until now. */
+int turn_thin_process(struct turn *turn, uint32_t pid, uint32_t one_in)
+{
+    struct turn_process *process = numbered_find(&turn->known, pid);
+    if (!process || !process->is_sampled || turn->walker) { /* its program keeps all */
+        return process && process->is_sampled ? -ENOTSUP : -ESRCH;
+    }
+    int err = turn->filter.processes >= 0 ? filter_add(&turn->filter, (pid_t)pid, one_in) : 0;
+    if (!err) {
+        process->one_in_before = process->one_in;
+        process->one_in = one_in;
+        process->since = now();
+    }
+    return err;
+}
+
+void turn_each_process(const struct turn *turn, void (*take)(void *context, uint32_t pid),
+                       void *context)
+{
+    for (uint32_t i = 0; i < turn->known.list.count; i++) {
+        const struct turn_process *process = chunks_at(&turn->known.list, i);
+        if (process->is_sampled) {
+            take(context, (uint32_t)process->pid);
+        }
+    }
+}
+
+/* Marsaglia's xorshift. */
+static uint32_t draw(struct turn *turn)
+{
+    turn->chance ^= turn->chance << 13;
+    turn->chance ^= turn->chance >> 7;
+    turn->chance ^= turn->chance << 17;
+    return (uint32_t)(turn->chance >> 32);
+}
+
+/* How many samples one of that process and time stands for; 0: it is left out. */
+static uint32_t stands_for(struct turn *turn, uint32_t pid, uint64_t time)
+{
+    const struct turn_process *process = turn->is_for_all ? NULL : numbered_find(&turn->known, pid);
+    uint32_t one_in = !process                ? 1
+                      : time < process->since ? process->one_in_before
+                                              : process->one_in;
+    bool is_drawn_here = one_in > 1 && turn->filter.processes < 0;
+    return one_in <= 1 ? 1 : is_drawn_here && draw(turn) > UINT32_MAX / one_in ? 0 : one_in;
 }
 
 /* ---- Forks ---- */
@@ -99,7 +160,7 @@ static void take_fork(struct turn *turn, struct turn_rings *rings)
     if (pid != parent) {
         stack_ends_forget(&turn->ends, pid);
         if (!turn->is_for_all) {
-            (void)turn_sample_process(turn, pid, is_sampled(turn, parent));
+            (void)turn_sample_process(turn, pid, !turn->is_for_each && is_sampled(turn, parent));
         }
     }
     if (is_sampled(turn, pid)) {
@@ -213,7 +274,17 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
  * of the registers and, unless it is 0, these, the size of the copy, the copy, and how much of it
  * is valid.
  */
-enum { TID_AT = 24, TIME_AT = 32, CHAIN_AT = 56 };
+enum { TID_AT = 24, TIME_AT = 32, PERIOD_AT = 48, CHAIN_AT = 56 };
+
+/* It stands for so many. */
+static void put_sample(struct turn *turn, size_t size, uint32_t count)
+{
+    uint64_t period;
+    memcpy(&period, turn->record + PERIOD_AT, sizeof period);
+    period *= count;
+    memcpy(turn->record + PERIOD_AT, &period, sizeof period);
+    put(turn, size);
+}
 
 /* ids: pid and tid of the thread. */
 static bool is_wanted(const struct turn *turn, uint64_t ids, uint64_t time)
@@ -251,7 +322,9 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
                         const struct perf_event_header *header)
 {
     uint64_t ids = ring_u64(ring, at + TID_AT);
-    if (!is_wanted(turn, ids, ring_u64(ring, at + TIME_AT))) {
+    uint64_t time = ring_u64(ring, at + TIME_AT);
+    uint32_t count = is_wanted(turn, ids, time) ? stands_for(turn, (uint32_t)ids, time) : 0;
+    if (!count) {
         return;
     }
     uint64_t chain = ring_u64(ring, at + CHAIN_AT);
@@ -259,7 +332,7 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     size_t size = header->size;
     if (!turn->stack_size || chain > size / 8 || registers + 16 > size) {
         ring_copy(ring, at, turn->record, size);
-        put(turn, size);
+        put_sample(turn, size, count);
         return;
     }
     bool has_registers = ring_u64(ring, at + registers) != 0;
@@ -268,13 +341,12 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     uint64_t copied = stack + 8 <= size ? ring_u64(ring, at + stack) : 0;
     if (!has_registers || !copied || stack + 16 + copied > size) {
         ring_copy(ring, at, turn->record, size);
-        put(turn, size);
+        put_sample(turn, size, count);
         return;
     }
     uint64_t pointer = ring_u64(ring, at + registers + 8 + UINT64_C(8) * STACK_POINTER);
     uint64_t valid = ring_u64(ring, at + stack + 8 + copied);
-    uint64_t end = stack_ends_of(&turn->ends, (uint32_t)ids, (uint32_t)(ids >> 32), pointer,
-                                 ring_u64(ring, at + TIME_AT));
+    uint64_t end = stack_ends_of(&turn->ends, (uint32_t)ids, (uint32_t)(ids >> 32), pointer, time);
     valid = valid < end - pointer ? valid : end - pointer;
     uint64_t kept = (valid + 7) & ~UINT64_C(7);
     kept = kept < copied ? kept : copied;
@@ -293,7 +365,7 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     memcpy(record, &cut, sizeof cut);
     memcpy(record + stack, &kept, sizeof kept);
     memcpy(record + stack + 8 + kept, &valid, sizeof valid);
-    put(turn, cut.size);
+    put_sample(turn, cut.size, count);
 }
 
 /* ---- Stacks that were walked ---- */

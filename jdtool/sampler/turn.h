@@ -39,10 +39,12 @@ struct turn {
     uint64_t id;           /* that all records are given on with */
     uint64_t begun;        /* samples before that time are not wanted */
     bool is_for_all;       /* whoever it is, is sampled */
+    bool is_for_each;      /* not what those fork that are sampled */
     struct filter filter;  /* is told who is sampled; FILTER_NONE: samples come of all, and those of
                               others are dropped here */
     struct numbered known; /* of struct turn_process */
     struct stack_ends ends;
+    uint64_t chance; /* of the last draw, where no filter draws */
     struct perf_pipe pipe;
     struct walker *walker; /* is told of processes that are sampled; NULL: stacks are copied */
     bool compares;         /* what was walked goes along with the copy that follows it */
@@ -61,6 +63,14 @@ void turn_free(struct turn *turn); /* and its filter */
 
 /* It is sampled, and what it forks from now on; or no longer. 0 or a negative errno. */
 int turn_sample_process(struct turn *turn, uint32_t pid, bool is);
+
+/* One in so many samples of a process that is sampled is given on from now on, chosen by chance,
+ * and weighs as much as all of these; 1: all. 0 or a negative errno. */
+int turn_thin_process(struct turn *turn, uint32_t pid, uint32_t one_in);
+
+/* Calls `take` with each process that is sampled. */
+void turn_each_process(const struct turn *turn, void (*take)(void *context, uint32_t pid),
+                       void *context);
 
 /* 0 or the negative errno of who reads. While he is slow, samples stay in their rings. */
 int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count);

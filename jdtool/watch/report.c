@@ -13,19 +13,36 @@ static double seconds(uint64_t ns)
     return (double)ns / 1e9;
 }
 
-static uint64_t own_cpu_ns(void)
+static uint64_t used(int whose)
 {
-    struct rusage own;
-    getrusage(RUSAGE_SELF, &own);
-    return ((uint64_t)own.ru_utime.tv_sec + (uint64_t)own.ru_stime.tv_sec) * UINT64_C(1000000000) +
-           ((uint64_t)own.ru_utime.tv_usec + (uint64_t)own.ru_stime.tv_usec) * 1000;
+    struct rusage usage;
+    getrusage(whose, &usage);
+    return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) *
+               UINT64_C(1000000000) +
+           ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * 1000;
 }
 
-static uint64_t own_rss(void)
+/* 0: there is none. */
+static uint64_t child_cpu_ns(pid_t pid)
 {
-    FILE *file = fopen("/proc/self/statm", "re");
+    uint64_t ns;
+    return pid && process_cpu_time(pid, &ns) ? ns : 0;
+}
+
+uint64_t watch_cpu_ns(const struct watch *watch)
+{
+    return used(RUSAGE_SELF) + used(RUSAGE_CHILDREN) + child_cpu_ns(watch->slicing.child.pid) +
+           child_cpu_ns(watch->keeper.child.pid) + child_cpu_ns(feed_process(watch->feed));
+}
+
+/* 0: there is none. */
+static uint64_t rss_of(pid_t pid)
+{
+    char path[32];
     char text[128] = "";
     char *end = text;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    FILE *file = pid ? fopen(path, "re") : NULL;
     if (file) {
         (void)!fgets(text, sizeof text, file);
         (void)fclose(file);
@@ -34,28 +51,35 @@ static uint64_t own_rss(void)
     return strtoull(end, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+uint64_t watch_rss(const struct watch *watch)
+{
+    return rss_of(getpid()) + rss_of(watch->slicing.child.pid) + rss_of(watch->keeper.child.pid) +
+           rss_of(feed_process(watch->feed));
+}
+
 static const char *service_of(const struct watched_process *jvm)
 {
-    const char *service = labels_get(&jvm->reader.labels, "service_name");
+    const char *service = labels_get(&jvm->labels, "service_name");
     return service ? service : "?";
 }
 
-static struct watched_totals all_totals(const struct watch *watch, uint64_t *rss)
+static struct watched_totals all_totals(const struct watch *watch)
 {
     struct watched_totals all = watch->gone;
-    *rss = 0;
     for (size_t i = 0; i < watch->count; i++) {
         const struct watched_totals *totals = &watch->jvms[i]->totals;
         all.slices += totals->slices;
         all.samples += totals->samples;
         all.frames += totals->frames;
         all.unnamed += totals->unnamed;
-        all.lost += totals->lost;
-        all.cpu_ns += totals->cpu_ns;
-        all.paused_ns += totals->paused_ns;
-        *rss += watch->jvms[i]->child.pidfd >= 0 ? watch->jvms[i]->rss : 0;
     }
     return all;
+}
+
+static uint64_t paused_ns(const struct watch *watch)
+{
+    int64_t now = watch->paused_since ? now_ms() - watch->paused_since : 0;
+    return watch->paused_ns + (uint64_t)now * 1000000;
 }
 
 /* ---- For people ---- */
@@ -67,14 +91,19 @@ static void tell_jvm(FILE *out, const struct watched_process *jvm)
     text_print(out, service_of(jvm));
     fprintf(out,
             ": %" PRIu64 " slices, %" PRIu64 " samples, %.2f %% of frames without a name, "
-            "%" PRIu64 " lost, %.0f s paused, %.1f s of processor, %.1f MB",
+            "%.1f s of processor",
             totals->slices, totals->samples,
             totals->frames ? 100.0 * (double)totals->unnamed / (double)totals->frames : 0,
-            totals->lost, seconds(totals->paused_ns), seconds(totals->cpu_ns),
-            (double)jvm->rss / 1e6);
-    if (jvm->child.pidfd < 0) {
+            seconds(totals->cpu_ns));
+    if (jvm->one_in > 1) {
+        fprintf(out, ", one sample in %u taken", jvm->one_in);
+    }
+    if (jvm->state == WATCHED_WAITS) {
         int64_t left = (jvm->next_try - now_ms()) / 1000;
         fprintf(out, "; not watched now, tried again in %d s", (int)(left > 0 ? left : 0));
+    }
+    if (jvm->state == WATCHED_ATTACHES) {
+        fputs("; being attached to", out);
     }
     if (jvm->trouble[0]) {
         fputs(": ", out);
@@ -92,15 +121,17 @@ char *watch_status(void *context)
     if (!out) {
         return NULL;
     }
-    uint64_t rss;
-    struct watched_totals all = all_totals(watch, &rss);
     double ran = (double)(now_ms() - watch->since) / 1000;
     fprintf(out,
             "watch: process %d, for %.0f s; %zu JVMs, %" PRIu64 " have ended\n"
-            "cost: %.2f %% of a processor, %.1f MB\n",
+            "cost: %.2f %% of a processor, %.1f MB; %" PRIu64 " samples lost",
             (int)getpid(), ran, watch->count, watch->ended,
-            ran > 0 ? 100.0 * seconds(all.cpu_ns + own_cpu_ns()) / ran : 0,
-            (double)(rss + own_rss()) / 1e6);
+            ran > 0 ? 100.0 * seconds(watch_cpu_ns(watch)) / ran : 0,
+            (double)watch_rss(watch) / 1e6, watch->lost_before + watch->lost);
+    if (paused_ns(watch)) {
+        fprintf(out, ", %.0f s paused", seconds(paused_ns(watch)));
+    }
+    fputc('\n', out);
     for (size_t i = 0; i < watch->count; i++) {
         tell_jvm(out, watch->jvms[i]);
     }
@@ -212,31 +243,36 @@ char *watch_metrics(void *context)
     if (!out) {
         return NULL;
     }
-    uint64_t rss;
     uint64_t file_count;
     uint64_t file_bytes;
-    struct watched_totals all = all_totals(watch, &rss);
+    struct watched_totals all = all_totals(watch);
     size_t watched = 0;
+    size_t thinned = 0;
     for (size_t i = 0; i < watch->count; i++) {
-        watched += watch->jvms[i]->child.pidfd >= 0;
+        watched += watch->jvms[i]->state == WATCHED;
+        thinned += watch->jvms[i]->state == WATCHED && watch->jvms[i]->one_in > 1;
     }
     slice_files_counts(watch->files, &file_count, &file_bytes);
     put_one(out, "jvms", "gauge", "JVMs that are watched.", (double)watched);
     put_one(out, "jvms_waiting", "gauge", "JVMs that could not be watched, and are tried again.",
             (double)(watch->count - watched));
+    put_one(out, "jvms_thinned", "gauge",
+            "JVMs of whose samples a part is taken, since their share of a processor was used up.",
+            (double)thinned);
     put_one(out, "jvms_ended_total", "counter", "JVMs that have ended.", (double)watch->ended);
     put_one(out, "slices_total", "counter", "Profiles made.", (double)all.slices);
     put_one(out, "samples_total", "counter", "Samples in them.", (double)all.samples);
     put_one(out, "frames_total", "counter", "Frames of all samples.", (double)all.frames);
     put_one(out, "frames_unnamed_total", "counter", "Frames without a name.", (double)all.unnamed);
     put_one(out, "samples_lost_total", "counter", "Samples that the kernel had no room for.",
-            (double)all.lost);
+            (double)(watch->lost_before + watch->lost));
     put_one(out, "paused_seconds_total", "counter",
-            "Time not sampled since the share of a processor was used up.", seconds(all.paused_ns));
+            "Time not sampled since the share of a processor was used up.",
+            seconds(paused_ns(watch)));
     put_one(out, "cpu_seconds_total", "counter", "Processor time of all parts of the watch.",
-            seconds(all.cpu_ns + own_cpu_ns()));
-    put_one(out, "resident_bytes", "gauge", "Memory of all parts of the watch but perf.",
-            (double)(rss + own_rss()));
+            seconds(watch_cpu_ns(watch)));
+    put_one(out, "resident_bytes", "gauge", "Memory of all parts of the watch.",
+            (double)watch_rss(watch));
     put_one(out, "files", "gauge", "Profiles kept as files.", (double)file_count);
     put_one(out, "files_bytes", "gauge", "Bytes of them.", (double)file_bytes);
     put_servers(out, watch);

@@ -32,3 +32,15 @@ uint32_t shares_of_processor(unsigned each, unsigned together, size_t jvms_of_us
     }
     return limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
 }
+
+uint32_t shares_thinning(uint32_t one_in, uint64_t cost, uint64_t limit)
+{
+    if (!limit) {
+        return 1;
+    }
+    while (cost > limit && one_in < THINNING_MAX) {
+        one_in *= 2;
+        cost /= 2;
+    }
+    return one_in > 1 && cost < limit / 3 ? one_in / 2 : one_in;
+}

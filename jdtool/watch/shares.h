@@ -23,4 +23,14 @@ size_t shares_place_for(const uid_t *users, size_t count, uid_t newcomer);
  */
 uint32_t shares_of_processor(unsigned each, unsigned together, size_t jvms_of_user);
 
+/* One in more samples than this is never taken: too few would be left to say anything. */
+#define THINNING_MAX 64
+
+/*
+ * Of how many samples one is to be taken in the next window, where it was one of `one_in` in the
+ * last, which has cost so much of what the limit allows (0: there is none): fewer at once, as far
+ * as needed, and more by degrees, when that leaves some room.
+ */
+uint32_t shares_thinning(uint32_t one_in, uint64_t cost, uint64_t limit);
+
 #endif

@@ -1,6 +1,7 @@
 #include "jdtool/watch/slice_pipe.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,12 +22,9 @@ static int send_all(int to, const void *bytes, size_t size)
     return 0;
 }
 
-int slice_send(int to, const struct slice_message *message, const struct labels *labels)
+int slice_send(int to, const struct slice_message *message)
 {
     int err = send_all(to, message, sizeof *message);
-    if (!err && message->kind == SLICE_LABELS) {
-        err = send_all(to, labels, sizeof *labels);
-    }
     for (uint32_t i = 0; !err && message->kind == SLICE_PROFILE && i < SLICE_FORMATS_MAX; i++) {
         err = send_all(to, message->slice.bodies[i], message->slice.sizes[i]);
     }
@@ -43,11 +41,7 @@ static size_t missing(struct slice_reader *reader, uint8_t **to)
         return sizeof *message - at;
     }
     at -= sizeof *message;
-    if (message->kind == SLICE_LABELS) {
-        *to = (uint8_t *)&reader->labels + at;
-        return sizeof reader->labels - at;
-    }
-    for (uint32_t i = 0; i < SLICE_FORMATS_MAX; i++) {
+    for (uint32_t i = 0; message->kind == SLICE_PROFILE && i < SLICE_FORMATS_MAX; i++) {
         size_t size = message->slice.sizes[i];
         if (at < size) {
             *to = reader->bodies[i] + at;
@@ -62,7 +56,7 @@ static size_t missing(struct slice_reader *reader, uint8_t **to)
 static int prepare(struct slice_reader *reader)
 {
     const struct slice_message *message = &reader->message;
-    if (message->magic != SLICE_MAGIC || message->kind > SLICE_PROFILE) {
+    if (message->magic != SLICE_MAGIC || message->kind >= SLICE_KINDS) {
         return -EBADMSG;
     }
     for (uint32_t i = 0; message->kind == SLICE_PROFILE && i < SLICE_FORMATS_MAX; i++) {
@@ -75,20 +69,6 @@ static int prepare(struct slice_reader *reader)
         if (size && !reader->bodies[i]) {
             return -ENOMEM;
         }
-    }
-    return 0;
-}
-
-/* The texts are the other program's memory no longer. */
-static int check_labels(struct labels *labels)
-{
-    if (labels->count > LABELS_MAX) {
-        return -EBADMSG;
-    }
-    for (uint32_t i = 0; i < labels->count; i++) {
-        labels->names[i][LABEL_NAME_MAX - 1] = '\0';
-        labels->values[i][LABEL_VALUE_MAX - 1] = '\0';
-        labels->list[i] = (struct export_label){labels->names[i], labels->values[i]};
     }
     return 0;
 }
@@ -115,8 +95,7 @@ int slice_read(struct slice_reader *reader, int from)
         }
     }
     reader->got = 0;
-    int err = reader->message.kind == SLICE_LABELS ? check_labels(&reader->labels) : 0;
-    return err ? err : 1;
+    return 1;
 }
 
 void slice_reader_free(struct slice_reader *reader)
@@ -125,4 +104,55 @@ void slice_reader_free(struct slice_reader *reader)
         free(reader->bodies[i]);
         reader->bodies[i] = NULL;
     }
+}
+
+/* ---- Orders ---- */
+
+#define LABEL_BYTES_MAX ((size_t)LABELS_MAX * (LABEL_NAME_MAX + LABEL_VALUE_MAX))
+
+void slice_order_put(struct bytes *bytes, const struct slice_order *order,
+                     const struct labels *labels)
+{
+    struct slice_order its = *order;
+    its.magic = SLICE_MAGIC;
+    its.label_bytes = 0;
+    for (uint32_t i = 0; labels && i < labels->count; i++) {
+        its.label_bytes += (uint32_t)(strlen(labels->names[i]) + strlen(labels->values[i]) + 2);
+    }
+    bytes_put(bytes, &its, sizeof its);
+    for (uint32_t i = 0; labels && i < labels->count; i++) {
+        bytes_put(bytes, labels->names[i], strlen(labels->names[i]));
+        bytes_put(bytes, "=", 1);
+        bytes_put(bytes, labels->values[i], strlen(labels->values[i]));
+        bytes_put(bytes, "\n", 1);
+    }
+}
+
+size_t slice_order_take(const uint8_t *bytes, size_t size, struct slice_order *order,
+                        struct labels *labels)
+{
+    if (size < sizeof *order) {
+        return 0;
+    }
+    memcpy(order, bytes, sizeof *order);
+    if (size - sizeof *order < order->label_bytes || order->label_bytes > LABEL_BYTES_MAX) {
+        return 0;
+    }
+    const char *at = (const char *)bytes + sizeof *order;
+    const char *end = at + order->label_bytes;
+    labels->count = 0;
+    while (at < end) {
+        char name[LABEL_NAME_MAX];
+        char value[LABEL_VALUE_MAX];
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        line_end = line_end ? line_end : end;
+        const char *equals = memchr(at, '=', (size_t)(line_end - at));
+        if (equals) {
+            snprintf(name, sizeof name, "%.*s", (int)(equals - at), at);
+            snprintf(value, sizeof value, "%.*s", (int)(line_end - equals - 1), equals + 1);
+            labels_set(labels, name, value);
+        }
+        at = line_end + 1;
+    }
+    return sizeof *order + order->label_bytes;
 }

@@ -1,36 +1,43 @@
 /*
- * What a watched JVM's process hands to the watch that started it: its labels once, then slices,
- * through a pipe. Both are the same program, so a message is a struct as it lies in memory, and
- * what stands behind it.
+ * What goes between a watch and its slicer (slicer.h): orders to it, slices and what they cost from
+ * it, through a pipe each. Both are the same program, so a message is a struct as it lies in
+ * memory, and what stands behind it; but the slicer reads others' data, and what comes from it is
+ * doubted.
  */
 #ifndef JD_TOOL_WATCH_SLICE_PIPE_H
 #define JD_TOOL_WATCH_SLICE_PIPE_H
 
+#include "jdtool/base/bytes.h"
 #include "jdtool/exports/slices.h"
 #include "jdtool/watch/labels.h"
 
-#define SLICE_MAGIC    UINT32_C(0x6a647731)
+#define SLICE_MAGIC    UINT32_C(0x6a647732)
 #define SLICE_BODY_MAX ((size_t)64 << 20)
 
-enum slice_message_kind { SLICE_LABELS, SLICE_PROFILE };
+enum slice_message_kind {
+    SLICE_PROFILE, /* a slice of the JVM, whose bodies follow */
+    SLICE_COST,    /* what the JVM has cost; its slice means nothing */
+    SLICE_ENDED,   /* no more slices of the JVM will come */
+    SLICE_KINDS,
+};
 
 struct slice_message {
     uint32_t magic, kind;
+    uint32_t pid;       /* of the JVM */
     struct slice slice; /* its pointers mean nothing */
-    /* Of the JVM's process with its perf, since it began; and what it holds now. */
-    uint64_t cpu_ns, rss;
-    uint64_t paused_ns; /* it has not sampled for so long, since its share of time was used up */
+    /* Since the slicer began: processor time for the JVM alone, its samples, and samples of all
+     * JVMs that the kernel had no room for. */
+    uint64_t cpu_ns, samples, lost;
 };
 
 struct slice_reader {
     struct slice_message message;
     size_t got; /* of the message and what stands behind it */
     uint8_t *bodies[SLICE_FORMATS_MAX];
-    struct labels labels; /* the last that came */
 };
 
-/* Sends the labels, or a slice with its bodies; blocks. 0 or a negative errno without a message. */
-int slice_send(int to, const struct slice_message *message, const struct labels *labels);
+/* Sends it, a slice with its bodies; blocks. 0 or a negative errno without a message. */
+int slice_send(int to, const struct slice_message *message);
 
 /*
  * Reads what is there without blocking. 1: a message is complete, and whoever takes its bodies sets
@@ -39,5 +46,31 @@ int slice_send(int to, const struct slice_message *message, const struct labels 
 int slice_read(struct slice_reader *reader, int from);
 
 void slice_reader_free(struct slice_reader *reader);
+
+/* ---- Orders ---- */
+
+enum slice_order_kind {
+    ORDER_BEGIN, /* a JVM is watched from now on; its labels follow */
+    ORDER_END,   /* it is not any more: the last slice is given when its samples have come */
+    ORDER_THIN,  /* one in so many of its samples comes from now on */
+    ORDER_KINDS,
+};
+
+struct slice_order {
+    uint32_t magic, kind;
+    uint32_t pid, one_in;
+    uint32_t label_bytes; /* that follow: "name=value\n" each */
+};
+
+/* Puts it behind the bytes, with the labels where it has them (NULL: none). */
+void slice_order_put(struct bytes *bytes, const struct slice_order *order,
+                     const struct labels *labels);
+
+/*
+ * Takes the first one from bytes that have come. Returns how many bytes it had; 0: it is not all
+ * there. Labels are emptied first.
+ */
+size_t slice_order_take(const uint8_t *bytes, size_t size, struct slice_order *order,
+                        struct labels *labels);
 
 #endif

@@ -1,8 +1,9 @@
-/* The command lines of jdperf watch, and of the process that it starts for each JVM. */
+/* The command lines of jdperf watch, and of its slicer. */
 #include "jdtool/base/message.h"
 #include "jdtool/base/units.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/watch/doors.h"
+#include "jdtool/watch/slicer.h"
 #include "jdtool/watch/watch.h"
 
 #include <ctype.h>
@@ -18,9 +19,9 @@
 enum { WORDS_MAX = 64, LINES_MAX = 8192, HEADERS_MAX = 32, KEPT_MAX = 32 };
 
 /* 49 Hz is no divisor of what programs do in even milliseconds. */
-enum { USER_CPU_MAX = 100 };
+enum { USER_CPU_MAX = 100, ALL_CPU_MAX = 100 };
 enum { FREQUENCY = 49, SLICE = 15, SLICE_MAX = 3600, STACK_SIZE = 65528, CPU_MAX = 10 };
-#define MEMORY_MAX (UINT64_C(256) << 20)
+#define MEMORY_MAX (UINT64_C(1) << 30)
 #define SPOOL      (UINT64_C(64) << 20)
 
 static const struct option options_table[] = {
@@ -30,6 +31,7 @@ static const struct option options_table[] = {
     {"slice", required_argument, NULL, 's'},
     {"frequency", required_argument, NULL, 'F'},
     {"event", required_argument, NULL, 'e'},
+    {"sampler", required_argument, NULL, 'W'},
     {"stack-size", required_argument, NULL, 'S'},
     {"mmap-pages", required_argument, NULL, 'm'},
     {"output", required_argument, NULL, 'o'},
@@ -46,6 +48,7 @@ static const struct option options_table[] = {
     {"duration", required_argument, NULL, 'd'},
     {"max-cpu", required_argument, NULL, 'c'},
     {"max-cpu-user", required_argument, NULL, 'u'},
+    {"max-cpu-all", required_argument, NULL, 'U'},
     {"service-from", required_argument, NULL, 'f'},
     {"max-memory", required_argument, NULL, 'r'},
     {"agent-options", required_argument, NULL, 'A'},
@@ -266,15 +269,17 @@ static int take_service_from(struct parse *parse, const char *text)
     return STATUS_DONE;
 }
 
-static int take_format(struct parse *parse, const char *text)
+static int take_sampler(struct parse *parse, const char *text)
 {
-    struct watch_jvm_options *jvm = &parse->options.jvm;
-    const struct export_format *format = export_format_of(text);
-    if (!format || jvm->format_count == SLICE_FORMATS_MAX) {
-        return wrong(parse, "unknown format: ", text);
+    static const char *const names[] = {
+        [SAMPLER_AUTO] = "auto", [SAMPLER_OWN] = "own", [SAMPLER_PERF] = "perf"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            parse->options.jvm.sampler = (enum sampler_kind)i;
+            return STATUS_DONE;
+        }
     }
-    jvm->formats[jvm->format_count++] = format;
-    return STATUS_DONE;
+    return wrong(parse, "--sampler is auto, own or perf, not ", text);
 }
 
 /* ---- Options ---- */
@@ -298,11 +303,8 @@ static int take_profile_option(struct parse *parse, int letter)
     case 'm':
         jvm->buffer = optarg;
         return STATUS_DONE;
-    case 'c':
-        return take_number(parse, "a share of a processor is a number of percent: ", optarg, 10000,
-                           &jvm->cpu_max);
-    case 'r':
-        return take_size(parse, "memory is a size as 256M, not ", optarg, &jvm->memory_max);
+    case 'W':
+        return take_sampler(parse, optarg);
     case 'A':
         jvm->agent_options = optarg;
         return STATUS_DONE;
@@ -355,6 +357,14 @@ static int take_option(struct parse *parse, int letter)
     case 'n':
         options->name = optarg;
         return STATUS_DONE;
+    case 'c':
+        return take_number(parse, "a share of a processor is a number of percent: ", optarg, 10000,
+                           &options->cpu_max);
+    case 'U':
+        return take_number(parse, "a share of a processor is a number of percent: ", optarg, 100000,
+                           &options->all_cpu_max);
+    case 'r':
+        return take_size(parse, "memory is a size as 256M, not ", optarg, &options->memory_max);
     case 'u':
         return take_number(parse, "a share of a processor is a number of percent: ", optarg, 100000,
                            &options->user_cpu_max);
@@ -427,18 +437,17 @@ static struct parse *new_parse(const struct live_verb *verb)
     parse->verb = verb;
     parse->options = (struct watch_options){
         .name = "",
+        .cpu_max = CPU_MAX,
         .user_cpu_max = USER_CPU_MAX,
+        .all_cpu_max = ALL_CPU_MAX,
+        .memory_max = MEMORY_MAX,
         .jvm =
             {
                 .service_from = LABELS_SERVICE_FROM,
-                .share = -1,
                 .slice = SLICE,
                 .frequency = FREQUENCY,
                 .stack_size = STACK_SIZE,
-                .cpu_max = CPU_MAX,
-                .memory_max = MEMORY_MAX,
                 .agent_options = "",
-                .out = -1,
                 .labels = parse->labels,
             },
         .files = {.keep_seconds = 86400},
@@ -480,134 +489,132 @@ const struct live_verb live_watch = {
     .name = "watch",
     .run = run_watch,
     .hint = " (jdperf watch --help lists them)",
-    .help = "usage: jdperf watch [OPTION…]\n"
-            "       jdperf watch --status\n"
-            "\n"
-            "Profiles the JVMs of this machine continuously: running ones, later ones, and\n"
-            "those in containers, as far as you have the rights (root: all). It writes or\n"
-            "pushes a profile of each JVM at regular intervals. Only the agent runs in a JVM,\n"
-            "and its session ends with the watch, however that ends.\n"
-            "\n"
-            "  -p, --pid PID       only these JVMs (may be repeated, or PID,PID)\n"
-            "  -a, --all           all JVMs of the machine (the default)\n"
-            "      --match NAME    JVMs whose main class or arguments contain NAME\n"
-            "      --slice TIME    length of a profile (default: 15s)\n"
-            "  -F, --frequency HZ  samples per second and CPU (default: 49)\n"
-            "  -e, --event EVENT   event to sample (default: cycles; cpu-clock if the machine\n"
-            "                      has no counters)\n"
-            "      --stack-size N  bytes of stack to copy (default: 65528)\n"
-            "  -m, --mmap-pages SIZE  perf's buffer per CPU (default: 2M for root, else perf's\n"
-            "                      own)\n"
-            "  -o DIR              write profiles as files, for go tool pprof and others;\n"
-            "                      without --push the default is jdperf.watch\n"
-            "      --keep TIME|SIZE  how long, or how much, to keep files (default: 24h)\n"
-            "      --push URL|@FILE  push to a server (may be repeated): https, or\n"
-            "                      pyroscope+http://HOST:4040, otlp+http://HOST:4318,\n"
-            "                      parca+http://HOST:7070; @FILE: the lines of a file\n"
-            "                      (default: $JDPERF_PUSH)\n"
-            "      --header LINE|@FILE  add a header to each request; @FILE: the lines of a file\n"
-            "      --ca FILE       certificates to trust (default: the system's)\n"
-            "      --spool SIZE    memory for profiles that a server has not yet accepted\n"
-            "                      (default: 64M); the oldest are dropped when it is full\n"
-            "      --label NAME=VALUE  add a label to each profile, beside service_name,\n"
-            "                      main_class, container, pod, unit, host, pid; an empty value\n"
-            "                      removes one\n"
-            "      --service-from LIST  what names the service, the first that exists of env\n"
-            "                      (OTEL_SERVICE_NAME, which the JVM's user sets), unit and\n"
-            "                      container (default: env,unit)\n"
-            "      --threads       keep threads apart in files, Pyroscope and Parca, which then\n"
-            "                      have a series per name (OpenTelemetry always has them); with\n"
-            "                      whole names, virtual threads and the program's labels\n"
-            "      --listen [ADDRESS:]PORT  serve metrics for Prometheus at /metrics (ADDRESS:\n"
-            "                      127.0.0.1)\n"
-            "      --max-cpu PERCENT  limit per JVM, in percent of one CPU; beyond it the JVM is\n"
-            "                      not sampled for the rest of 15 seconds (default: 10)\n"
-            "      --max-cpu-user PERCENT  the same limit for all JVMs of a user together\n"
-            "                      (default: 100)\n"
-            "      --max-memory SIZE  limit per JVM; beyond it the process for that JVM restarts\n"
-            "                      (default: 256M)\n"
-            "  -d, --duration TIME  end after this time, such as 30s or 12h\n"
-            "      --agent-options LIST  key=value,… for the agent\n"
-            "      --status        show the state of the running watch\n"
-            "      --name NAME     name of this watch, if you run several\n"
-            "\n"
-            "Exit status: 0 when it was ended, 1 failed, 2 wrong usage.\n",
+    .help =
+        "usage: jdperf watch [OPTION…]\n"
+        "       jdperf watch --status\n"
+        "\n"
+        "Profiles the JVMs of this machine continuously: running ones, later ones, and\n"
+        "those in containers, as far as you have the rights (root: all). It writes or\n"
+        "pushes a profile of each JVM at regular intervals. Only the agent runs in a JVM,\n"
+        "and its session ends with the watch, however that ends.\n"
+        "\n"
+        "  -p, --pid PID       only these JVMs (may be repeated, or PID,PID)\n"
+        "  -a, --all           all JVMs of the machine (the default)\n"
+        "      --match NAME    JVMs whose main class or arguments contain NAME\n"
+        "      --slice TIME    length of a profile (default: 15s)\n"
+        "  -F, --frequency HZ  samples per second and CPU (default: 49)\n"
+        "  -e, --event EVENT   event to sample (default: cycles; cpu-clock if the machine\n"
+        "                      has no counters)\n"
+        "      --stack-size N  bytes of stack to copy (default: 65528)\n"
+        "      --sampler KIND  own: one sampler for all JVMs; perf: perf record for all, begun\n"
+        "                      anew whenever another JVM comes; auto (the default): own where\n"
+        "                      you have the rights\n"
+        "  -m, --mmap-pages SIZE  buffer per CPU (default: 2M; perf's own if you are not root)\n"
+        "  -o DIR              write profiles as files, for go tool pprof and others;\n"
+        "                      without --push the default is jdperf.watch\n"
+        "      --keep TIME|SIZE  how long, or how much, to keep files (default: 24h)\n"
+        "      --push URL|@FILE  push to a server (may be repeated): https, or\n"
+        "                      pyroscope+http://HOST:4040, otlp+http://HOST:4318,\n"
+        "                      parca+http://HOST:7070; @FILE: the lines of a file\n"
+        "                      (default: $JDPERF_PUSH)\n"
+        "      --header LINE|@FILE  add a header to each request; @FILE: the lines of a file\n"
+        "      --ca FILE       certificates to trust (default: the system's)\n"
+        "      --spool SIZE    memory for profiles that a server has not yet accepted\n"
+        "                      (default: 64M); the oldest are dropped when it is full\n"
+        "      --label NAME=VALUE  add a label to each profile, beside service_name,\n"
+        "                      main_class, container, pod, unit, host, pid; an empty value\n"
+        "                      removes one\n"
+        "      --service-from LIST  what names the service, the first that exists of env\n"
+        "                      (OTEL_SERVICE_NAME, which the JVM's user sets), unit and\n"
+        "                      container (default: env,unit)\n"
+        "      --threads       keep threads apart in files, Pyroscope and Parca, which then\n"
+        "                      have a series per name (OpenTelemetry always has them); with\n"
+        "                      whole names, virtual threads and the program's labels\n"
+        "      --listen [ADDRESS:]PORT  serve metrics for Prometheus at /metrics (ADDRESS:\n"
+        "                      127.0.0.1)\n"
+        "      --max-cpu PERCENT  limit per JVM, in percent of one CPU; beyond it fewer of\n"
+        "                      the JVM's samples are taken, and its profiles say so\n"
+        "                      (default: 10)\n"
+        "      --max-cpu-user PERCENT  the same limit for all JVMs of a user together\n"
+        "                      (default: 100)\n"
+        "      --max-cpu-all PERCENT  the same limit for all JVMs together (default: 100)\n"
+        "      --max-memory SIZE  limit for all processes of the watch; beyond it what is known\n"
+        "                      of the JVMs is read anew (default: 1G)\n"
+        "  -d, --duration TIME  end after this time, such as 30s or 12h\n"
+        "      --agent-options LIST  key=value,… for the agent\n"
+        "      --status        show the state of the running watch\n"
+        "      --name NAME     name of this watch, if you run several\n"
+        "\n"
+        "Exit status: 0 when it was ended, 1 failed, 2 wrong usage.\n",
 };
 
-/* ---- The process for one JVM ---- */
+/* ---- The slicer ---- */
 
-static int take_inner_option(struct parse *parse, int letter)
+static int take_descriptor(const struct parse *parse, const char *text, int *fd)
 {
     unsigned number = 0;
-    int status;
-    switch (letter) {
-    case 'p':
-        parse->options.jvm.jvm = optarg;
-        return STATUS_DONE;
-    case 'o':
-        status = take_number(parse, "no descriptor: ", optarg, INT_MAX, &number);
-        parse->options.jvm.out = (int)number;
-        return status;
-    case 'f':
-        return take_format(parse, optarg);
-    case 'H':
-        status = take_number(parse, "no descriptor: ", optarg, INT_MAX, &number);
-        parse->options.jvm.share = (int)number;
-        return status;
-    case 'n':
-        return take_service_from(parse, optarg);
-    default:
-        return take_profile_option(parse, letter);
-    }
-}
-
-static int run_watch_jvm(const struct live_verb *verb, int argc, char **argv)
-{
-    static const struct option table[] = {
-        {"pid", required_argument, NULL, 'p'},
-        {"out", required_argument, NULL, 'o'},
-        {"format", required_argument, NULL, 'f'},
-        {"slice", required_argument, NULL, 's'},
-        {"frequency", required_argument, NULL, 'F'},
-        {"event", required_argument, NULL, 'e'},
-        {"stack-size", required_argument, NULL, 'S'},
-        {"mmap-pages", required_argument, NULL, 'm'},
-        {"label", required_argument, NULL, 'l'},
-        {"threads", no_argument, NULL, 't'},
-        {"max-cpu", required_argument, NULL, 'c'},
-        {"share", required_argument, NULL, 'H'},
-        {"service-from", required_argument, NULL, 'n'},
-        {"max-memory", required_argument, NULL, 'r'},
-        {"agent-options", required_argument, NULL, 'A'},
-        {0},
-    };
-    struct parse *parse = new_parse(verb);
-    int status = parse ? STATUS_DONE : STATUS_FAILED;
-    int letter;
-    while (!status && (letter = live_option(verb, argc, argv, "", table)) != -1) {
-        status = take_inner_option(parse, letter);
-    }
-    const struct watch_jvm_options *jvm = parse ? &parse->options.jvm : NULL;
-    if (!status && (!jvm->jvm || jvm->out < 0 || jvm->format_count == 0)) {
-        status = live_wrong_usage(verb, "jdperf watch starts this", "", "");
-    }
-    if (!status) {
-        /* perf and the guardian must not hold it open. */
-        fcntl(jvm->out, F_SETFD, FD_CLOEXEC);
-        if (jvm->share >= 0) {
-            fcntl(jvm->share, F_SETFD, FD_CLOEXEC);
-        }
-        status = watch_jvm(jvm);
-    }
-    free_parse(parse);
+    int status = take_number(parse, "no descriptor: ", text, INT_MAX, &number);
+    *fd = (int)number;
     return status;
 }
 
-const struct live_verb live_watch_jvm = {
-    .name = "watch-jvm",
-    .run = run_watch_jvm,
+static int take_slicer_option(const struct parse *parse, struct slicer_options *slicer, int letter)
+{
+    const struct export_format *format;
+    switch (letter) {
+    case 'p':
+        return take_descriptor(parse, optarg, &slicer->parent);
+    case 'q':
+        return take_descriptor(parse, optarg, &slicer->orders);
+    case 'o':
+        return take_descriptor(parse, optarg, &slicer->out);
+    case 'w':
+        return take_descriptor(parse, optarg, &slicer->at_work);
+    case 's':
+        return take_seconds(parse, "no slice: ", optarg, SLICE_MAX, &slicer->slice);
+    case 't':
+        slicer->threads = true;
+        return STATUS_DONE;
+    case 'f':
+        format = export_format_of(optarg);
+        if (!format || slicer->format_count == SLICE_FORMATS_MAX) {
+            return wrong(parse, "unknown format: ", optarg);
+        }
+        slicer->formats[slicer->format_count++] = format;
+        return STATUS_DONE;
+    default:
+        return STATUS_USAGE;
+    }
+}
+
+static int run_watch_slicer(const struct live_verb *verb, int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"parent", required_argument, NULL, 'p'}, {"orders", required_argument, NULL, 'q'},
+        {"out", required_argument, NULL, 'o'},    {"at-work", required_argument, NULL, 'w'},
+        {"slice", required_argument, NULL, 's'},  {"format", required_argument, NULL, 'f'},
+        {"threads", no_argument, NULL, 't'},      {0},
+    };
+    const struct parse parse = {.verb = verb};
+    struct slicer_options options = {.parent = -1, .orders = -1, .out = -1, .at_work = -1};
+    int status = STATUS_DONE;
+    int letter;
+    while (!status && (letter = live_option(verb, argc, argv, "", table)) != -1) {
+        status = take_slicer_option(&parse, &options, letter);
+    }
+    if (!status && (options.parent < 0 || options.orders < 0 || options.out < 0 ||
+                    options.at_work < 0 || !options.slice || options.format_count == 0)) {
+        status = live_wrong_usage(verb, "jdperf watch starts this", "", "");
+    }
+    return status ? status : slicer(&options);
+}
+
+const struct live_verb live_watch_slicer = {
+    .name = "watch-slicer",
+    .run = run_watch_slicer,
     .hint = "",
-    .help = "usage: jdtool live watch-jvm OPTION…\n"
+    .help = "usage: jdtool live watch-slicer OPTION…\n"
             "\n"
-            "What jdperf watch starts for each JVM: it hands its slices over through a pipe.\n",
+            "What jdperf watch starts to have samples resolved: it reads them from its standard\n"
+            "input.\n",
 };

@@ -8,14 +8,12 @@
 #include "jdtool/watch/watch_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define LOOK_EVERY_MS 1000
@@ -25,179 +23,160 @@
 #define LAST_SLICES_MS 20000
 #define LAST_PUSH_MS   5000
 
-/* ---- A JVM's process of ours ---- */
+/* Shares of a processor are held over so long. */
+#define WINDOW_MS 15000
 
-static void add_word(char **words, size_t *count, const char *name, const char *value)
-{
-    if (value && asprintf(&words[*count], "--%s=%s", name, value) > 0) {
-        ++*count;
-    }
-}
+/* What a sample costs before it reaches the slicer: the kernel's interrupt and our ring, in ns. */
+#define SAMPLE_NS 15000
 
-static void add_number(char **words, size_t *count, const char *name, uint64_t value)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    add_word(words, count, name, text);
-}
+/* So long a slicer is left alone, however large it is: it has the JVMs' files to read. */
+#define SLICER_GROWS_MS 5000
 
-/* Its command line; the first five words are fixed. */
-static char **child_words(const struct watch_jvm_options *options, int out)
-{
-    size_t labels = 0;
-    while (options->labels[labels]) {
-        labels++;
-    }
-    char **words = calloc(labels + 24, sizeof *words);
-    size_t count = 0;
-    if (!words) {
-        return NULL;
-    }
-    static const char *const start[] = {"/proc/self/exe", "live", "--agent"};
-    for (size_t i = 0; i < 3; i++) {
-        words[count++] = strdup(start[i]);
-    }
-    words[count++] = strdup(live_agent());
-    words[count++] = strdup("watch-jvm");
-    add_number(words, &count, "pid", strtoull(options->jvm, NULL, 10));
-    add_number(words, &count, "out", (uint64_t)out);
-    add_number(words, &count, "slice", options->slice);
-    add_number(words, &count, "frequency", options->frequency);
-    add_number(words, &count, "stack-size", options->stack_size);
-    add_number(words, &count, "max-memory", options->memory_max);
-    add_number(words, &count, "max-cpu", options->cpu_max);
-    if (options->share >= 0) {
-        add_number(words, &count, "share", (uint64_t)options->share);
-    }
-    add_word(words, &count, "service-from", options->service_from);
-    add_word(words, &count, "event", options->event);
-    add_word(words, &count, "mmap-pages", options->buffer);
-    add_word(words, &count, "agent-options",
-             *options->agent_options ? options->agent_options : NULL);
-    if (options->threads) {
-        words[count++] = strdup("--threads");
-    }
-    for (uint32_t i = 0; i < options->format_count; i++) {
-        add_word(words, &count, "format", options->formats[i]->name);
-    }
-    for (size_t i = 0; i < labels; i++) {
-        add_word(words, &count, "label", options->labels[i]);
-    }
-    return words;
-}
+/* ---- Words ---- */
 
-static void free_words(char **words)
+void watch_last_words(int says, char *why, size_t size)
 {
-    for (size_t i = 0; words && words[i]; i++) {
-        free(words[i]);
-    }
-    free(words);
-}
-
-static int start_child(struct watch *watch, struct watched_process *jvm)
-{
-    char pid[16];
-    int ends[2] = {-1, -1};
-    struct watch_jvm_options options = watch->options->jvm;
-    snprintf(pid, sizeof pid, "%d", (int)jvm->process.pid);
-    options.jvm = pid;
-    options.share = jvm->share;
-    int err = pipe2(ends, O_CLOEXEC) != 0 ? -errno : 0;
-    char **words = err ? NULL : child_words(&options, ends[1]);
-    jvm->says = err ? -1 : memfd_create("watch-jvm", MFD_CLOEXEC);
-    if (!err) {
-        const int keep[] = {ends[1], jvm->share};
-        struct child_options child = {
-            .arguments = words,
-            .in = -1,
-            .out = -1,
-            .err = jvm->says,
-            .keep = keep,
-            .keep_count = jvm->share >= 0 ? 2 : 1,
-            .own_group = true,       /* Ctrl-C is for us, who then end it */
-            .death_signal = SIGTERM, /* it leaves the session */
-        };
-        err = words ? child_start(&jvm->child, &child) : -ENOMEM;
-    }
-    free_words(words);
-    if (ends[1] >= 0) {
-        close(ends[1]);
-    }
-    if (err) {
-        snprintf(jvm->trouble, sizeof jvm->trouble, "%s", strerror(-err));
-        if (ends[0] >= 0) {
-            close(ends[0]);
-        }
-        return err;
-    }
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    (void)fcntl(ends[0], F_SETPIPE_SZ, 1 << 18);
-    jvm->from = ends[0];
-    jvm->reader.got = 0;
-    return 0;
-}
-
-static void close_child(struct watched_process *jvm)
-{
-    child_end(&jvm->child);
-    if (jvm->from >= 0) {
-        close(jvm->from);
-    }
-    if (jvm->says >= 0) {
-        close(jvm->says);
-    }
-    jvm->from = jvm->says = -1;
-    slice_reader_free(&jvm->reader);
-    jvm->cpu_before = jvm->totals.cpu_ns;
-    jvm->lost_before = jvm->totals.lost;
-    jvm->paused_before = jvm->totals.paused_ns;
-}
-
-/* The last that it has said, without "jdperf: " in front. */
-static void note_words(struct watched_process *jvm)
-{
-    char *words = perf_words(jvm->says);
-    char trouble[sizeof jvm->trouble] = "it ended without a word";
+    char *words = perf_words(says);
+    why[0] = '\0';
     for (char *line = words; line && *line;) {
         size_t length = strcspn(line, "\n");
         const char *from = strncmp(line, "jdperf: ", 8) == 0 ? line + 8 : line;
         /* A line that belongs to the one before it is put behind it. */
-        size_t used = strncmp(line, "    ", 4) == 0 ? strlen(trouble) : 0;
+        size_t used = strncmp(line, "    ", 4) == 0 ? strlen(why) : 0;
         from += used ? strspn(from, " ") - 1 : 0;
         if (length > 0) {
-            snprintf(trouble + used, sizeof trouble - used, "%.*s", (int)(line + length - from),
-                     from);
+            snprintf(why + used, size - used, "%.*s", (int)(line + length - from), from);
         }
         line += length + (line[length] == '\n');
     }
+    if (!why[0]) {
+        snprintf(why, size, "it ended without a word");
+    }
     free(words);
-    if (strcmp(trouble, jvm->trouble) != 0) {
-        snprintf(jvm->trouble, sizeof jvm->trouble, "%s", trouble);
-        warning_message("JVM %d is not watched now: %s", (int)jvm->process.pid, trouble);
+}
+
+/* ---- A JVM's states ---- */
+
+static struct watched_process *find_jvm(const struct watch *watch, pid_t pid)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        if (watch->jvms[i]->process.pid == pid) {
+            return watch->jvms[i];
+        }
+    }
+    return NULL;
+}
+
+static int64_t pause_after(unsigned tries)
+{
+    int64_t pause = INT64_C(5000) << (tries < 7 ? tries : 7);
+    return pause > PAUSE_MAX_MS ? PAUSE_MAX_MS : pause;
+}
+
+/* It waits for another try; the same reason is told once. */
+static void drop_jvm(struct watched_process *jvm, const char *why)
+{
+    if (strcmp(why, jvm->trouble) != 0) {
+        snprintf(jvm->trouble, sizeof jvm->trouble, "%s", why);
+        warning_message("JVM %d is not watched now: %s", (int)jvm->process.pid, why);
+    }
+    jvm->state = WATCHED_WAITS;
+    jvm->next_try = deadline_in(pause_after(jvm->tries));
+    jvm->tries++;
+}
+
+static void begin_in_slicer(struct watch *watch, struct watched_process *jvm)
+{
+    jvm->samples = jvm->window_samples = 0;
+    jvm->cpu_before = jvm->window_cpu = jvm->totals.cpu_ns;
+    jvm->is_settled = false;
+    slicing_order(&watch->slicing, ORDER_BEGIN, jvm->process.pid, 0, &jvm->labels);
+    if (jvm->one_in > 1) {
+        slicing_order(&watch->slicing, ORDER_THIN, jvm->process.pid, jvm->one_in, NULL);
     }
 }
 
-/* Its process has ended: with the JVM, or it is to be started again, sooner or later. */
-static void take_end(struct watched_process *jvm, bool ending)
+/* The keeper has attached to it. Orders go before samples. */
+static void watch_jvm(struct watch *watch, struct watched_process *jvm)
 {
-    int status = jvm->child.status;
-    bool lives = !ending && process_lives(&jvm->process);
-    if (lives && status != STATUS_DONE && status != STATUS_GROWN) {
-        note_words(jvm);
-        int64_t pause = INT64_C(5000) << (jvm->tries < 7 ? jvm->tries : 7);
-        jvm->next_try = deadline_in(pause > PAUSE_MAX_MS ? PAUSE_MAX_MS : pause);
-        jvm->tries++;
-    } else {
-        jvm->next_try = now_ms() + (status == STATUS_GROWN ? 0 : 1000);
+    labels_of_process(&jvm->labels, &jvm->process, watch->options->jvm.service_from,
+                      watch->options->jvm.labels);
+    jvm->state = WATCHED;
+    jvm->one_in = 1;
+    begin_in_slicer(watch, jvm);
+    int err = feed_add(watch->feed, jvm->process.pid);
+    if (err) {
+        slicing_order(&watch->slicing, ORDER_END, jvm->process.pid, 0, NULL);
+        (void)keeper_leave(&watch->keeper, jvm->process.pid);
+        drop_jvm(jvm, err == -EXDEV ? "it is in another PID namespace, and we are not in the first"
+                                    : strerror(-err));
     }
-    close_child(jvm);
+}
+
+/* It has died, and with it all sessions. */
+static void replace_keeper(struct watch *watch)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        struct watched_process *jvm = watch->jvms[i];
+        if (jvm->state == WATCHED) {
+            feed_remove(watch->feed, jvm->process.pid);
+            slicing_order(&watch->slicing, ORDER_END, jvm->process.pid, 0, NULL);
+        }
+        if (jvm->state == WATCHED || jvm->state == WATCHED_ATTACHES) {
+            drop_jvm(jvm, "the process that held its session has died");
+        }
+    }
+    int err = keeper_replace(&watch->keeper, &watch->options->jvm);
+    if (err) {
+        warning_message("failed to start a keeper of sessions: %s", strerror(-err));
+    }
+    watch->keeper_next_try = deadline_in(err ? pause_after(0) : 0);
+}
+
+static void hear_keeper(struct watch *watch)
+{
+    struct keeper_answer answer;
+    int heard;
+    while ((heard = keeper_hear(&watch->keeper, &answer)) == 1) {
+        struct watched_process *jvm = find_jvm(watch, answer.jvm);
+        if (!jvm || jvm->state != WATCHED_ATTACHES) {
+            (void)keeper_leave(&watch->keeper, answer.jvm); /* it has been given up meanwhile */
+        } else if (answer.failed && !process_lives(&jvm->process)) {
+            jvm->state = WATCHED_WAITS; /* for whoever looks for its end */
+        } else if (answer.failed) {
+            drop_jvm(jvm, answer.why);
+        } else {
+            watch_jvm(watch, jvm);
+        }
+    }
+    if (heard == -EPIPE && !watch->is_ending && now_ms() >= watch->keeper_next_try) {
+        replace_keeper(watch);
+    }
+}
+
+/* One is attached to at a time, so that not all JVMs of a machine are busy with it at once. */
+static void attach_next(struct watch *watch)
+{
+    struct watched_process *next = NULL;
+    int64_t now = now_ms();
+    for (size_t i = 0; i < watch->count; i++) {
+        struct watched_process *jvm = watch->jvms[i];
+        if (jvm->state == WATCHED_ATTACHES) {
+            return;
+        }
+        bool is_due = jvm->state == WATCHED_WAITS && now >= jvm->next_try;
+        next = is_due && (!next || jvm->next_try < next->next_try) ? jvm : next;
+    }
+    if (next && keeper_attach(&watch->keeper, next->process.pid) == 0) {
+        next->state = WATCHED_ATTACHES;
+    }
 }
 
 /* ---- Slices ---- */
 
 static void take_slice(struct watch *watch, struct watched_process *jvm)
 {
-    struct slice_reader *reader = &jvm->reader;
+    struct slice_reader *reader = &watch->slicing.reader;
     const struct slice_message *message = &reader->message;
     const struct watch_jvm_options *options = &watch->options->jvm;
     struct watched_totals *totals = &jvm->totals;
@@ -205,36 +184,243 @@ static void take_slice(struct watch *watch, struct watched_process *jvm)
     totals->samples += message->slice.samples;
     totals->frames += message->slice.frames;
     totals->unnamed += message->slice.unnamed;
-    totals->lost = jvm->lost_before + message->slice.lost;
-    jvm->tries = 0;
+    jvm->tries = watch->slicer_tries = 0;
     jvm->trouble[0] = '\0';
     for (uint32_t i = 0; watch->files && i < options->format_count; i++) {
         if (strcmp(options->formats[i]->name, "pprof") == 0 &&
-            slice_files_give(watch->files, &reader->labels, (int)jvm->process.pid,
-                             message->slice.from, reader->bodies[i], message->slice.sizes[i])) {
+            slice_files_give(watch->files, &jvm->labels, (int)jvm->process.pid, message->slice.from,
+                             reader->bodies[i], message->slice.sizes[i])) {
             watch->file_failures++;
         }
     }
-    pusher_give(watch->pusher, &reader->labels, message, (const uint8_t *const *)reader->bodies,
+    pusher_give(watch->pusher, &jvm->labels, message, (const uint8_t *const *)reader->bodies,
                 options->formats);
-    slice_reader_free(reader);
 }
 
-static void read_slices(struct watch *watch, struct watched_process *jvm)
+static void forget_jvm(struct watch *watch, struct watched_process *jvm);
+
+static void read_slices(struct watch *watch)
 {
-    int result;
-    while ((result = slice_read(&jvm->reader, jvm->from)) == 1) {
-        const struct slice_message *message = &jvm->reader.message;
-        jvm->totals.cpu_ns = jvm->cpu_before + message->cpu_ns;
-        jvm->totals.paused_ns = jvm->paused_before + message->paused_ns;
-        jvm->rss = message->rss;
-        if (message->kind == SLICE_PROFILE) {
-            take_slice(watch, jvm);
+    struct slicing *slicing = &watch->slicing;
+    int result = 0;
+    while (slicing->from >= 0 && (result = slice_read(&slicing->reader, slicing->from)) == 1) {
+        const struct slice_message *message = &slicing->reader.message;
+        struct watched_process *jvm = find_jvm(watch, (pid_t)message->pid);
+        watch->lost = message->lost;
+        if (jvm && (jvm->state == WATCHED || jvm->state == WATCHED_ENDS)) {
+            jvm->totals.cpu_ns = jvm->cpu_before + message->cpu_ns;
+            jvm->samples = message->samples;
+            if (message->kind == SLICE_PROFILE) {
+                take_slice(watch, jvm);
+            } else if (message->kind == SLICE_ENDED && jvm->state == WATCHED_ENDS) {
+                forget_jvm(watch, jvm);
+            }
         }
+        slice_reader_free(&slicing->reader);
     }
     if (result < 0) {
-        close(jvm->from); /* its end, which the process' own follows */
-        jvm->from = -1;
+        close(slicing->from); /* its end, which the process' own follows */
+        slicing->from = -1;
+    }
+}
+
+/* ---- The slicer ---- */
+
+static bool has_watched(const struct watch *watch)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        if (watch->jvms[i]->state == WATCHED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void slicer_failed(struct watch *watch, const char *why)
+{
+    watch->slicer_next_try = deadline_in(pause_after(watch->slicer_tries));
+    if (watch->slicer_tries++ == 0) {
+        warning_message("nothing is watched now: %s", why);
+    }
+}
+
+static void start_slicer(struct watch *watch)
+{
+    int err = slicing_start(&watch->slicing, &watch->options->jvm);
+    if (!err) {
+        watch->slicer_is_to_end = false;
+        for (size_t i = 0; i < watch->count; i++) {
+            if (watch->jvms[i]->state == WATCHED) {
+                begin_in_slicer(watch, watch->jvms[i]);
+            }
+        }
+        err = feed_begin(watch->feed, watch->slicing.recording);
+        if (!feed_is_own(watch->feed)) {
+            slicing_end_recording(&watch->slicing);
+        }
+    }
+    if (err) {
+        (void)feed_begin(watch->feed, -1);
+        slicing_close(&watch->slicing);
+        slicer_failed(watch, strerror(-err));
+    }
+}
+
+/* It gives what it has, and another one begins. */
+static void renew_slicer(struct watch *watch)
+{
+    watch->slicer_is_to_end = true;
+    if (feed_is_own(watch->feed)) {
+        (void)feed_begin(watch->feed, -1);
+        slicing_end_recording(&watch->slicing);
+    } else {
+        feed_stop(watch->feed);
+    }
+}
+
+/* It has ended as it should, or died of what a JVM has written. */
+static void take_slicer_end(struct watch *watch)
+{
+    struct slicing *slicing = &watch->slicing;
+    int status = slicing->child.status;
+    char why[256];
+    char perf_says[256];
+    struct watched_process *culprit = find_jvm(watch, slicing_worked_on(slicing));
+    bool was_to_end = watch->slicer_is_to_end && status == STATUS_DONE;
+    feed_words(watch->feed, perf_says, sizeof perf_says);
+    if (status > 128) {
+        snprintf(why, sizeof why, "the process that reads what it has written died (%s)",
+                 strsignal(status - 128));
+    } else {
+        watch_last_words(slicing->says, why, sizeof why);
+    }
+    watch->lost_before += watch->lost;
+    watch->lost = 0;
+    (void)feed_begin(watch->feed, -1);
+    slicing_close(slicing);
+    for (size_t i = watch->count; i-- > 0;) {
+        if (watch->jvms[i]->state == WATCHED_ENDS) {
+            forget_jvm(watch, watch->jvms[i]);
+        }
+    }
+    if (was_to_end || watch->is_ending) {
+        watch->slicer_next_try = 0;
+    } else if (culprit && culprit->state == WATCHED) {
+        feed_remove(watch->feed, culprit->process.pid);
+        (void)keeper_leave(&watch->keeper, culprit->process.pid);
+        drop_jvm(culprit, why);
+    } else if (has_watched(watch)) {
+        slicer_failed(watch, *perf_says ? perf_says : why);
+    }
+}
+
+static void look_after_slicer(struct watch *watch)
+{
+    struct slicing *slicing = &watch->slicing;
+    slicing_turn(slicing);
+    read_slices(watch);
+    if (slicing->child.pidfd >= 0 && slicing->from < 0 && child_ended(&slicing->child)) {
+        take_slicer_end(watch);
+    }
+    bool runs = slicing->child.pidfd >= 0;
+    if (runs && !watch->slicer_is_to_end && !watch->is_ending && feed_is_stale(watch->feed) &&
+        now_ms() >= slicing->began + LOOK_EVERY_MS) {
+        renew_slicer(watch);
+    }
+    if (!runs && !watch->is_ending && now_ms() >= watch->slicer_next_try && has_watched(watch)) {
+        start_slicer(watch);
+    }
+}
+
+/* ---- Shares ---- */
+
+/* What each may use, after one has come or gone. */
+static void share_processor(struct watch *watch)
+{
+    const struct watch_options *options = watch->options;
+    for (size_t i = 0; i < watch->count; i++) {
+        struct watched_process *jvm = watch->jvms[i];
+        size_t of_user = 0;
+        for (size_t k = 0; k < watch->count; k++) {
+            of_user += watch->jvms[k]->uid == jvm->uid;
+        }
+        uint32_t of_his = shares_of_processor(options->cpu_max, options->user_cpu_max, of_user);
+        uint32_t of_all = shares_of_processor(0, options->all_cpu_max, watch->count);
+        jvm->share = of_all && (!of_his || of_all < of_his) ? of_all : of_his;
+    }
+}
+
+static uint64_t window_limit(uint32_t share)
+{
+    return (uint64_t)WINDOW_MS * 100 * share; /* ns, of hundredths of a percent */
+}
+
+/* Each JVM's samples are thinned as far as its share wants it. */
+static void hold_shares(struct watch *watch)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        struct watched_process *jvm = watch->jvms[i];
+        if (jvm->state != WATCHED) {
+            continue;
+        }
+        uint64_t cost =
+            jvm->totals.cpu_ns - jvm->window_cpu + (jvm->samples - jvm->window_samples) * SAMPLE_NS;
+        uint32_t one_in = shares_thinning(jvm->one_in, cost, window_limit(jvm->share));
+        if (jvm->is_settled && one_in != jvm->one_in &&
+            feed_thin(watch->feed, jvm->process.pid, one_in)) {
+            jvm->one_in = one_in;
+            slicing_order(&watch->slicing, ORDER_THIN, jvm->process.pid, one_in, NULL);
+        }
+        jvm->is_settled = true;
+        jvm->window_cpu = jvm->totals.cpu_ns;
+        jvm->window_samples = jvm->samples;
+    }
+}
+
+/* perf samples all or none: it stops when what all may use together in a window is used up. */
+static void hold_perf(struct watch *watch, int64_t now, bool is_over)
+{
+    uint64_t limit = 0;
+    bool has_limit = true;
+    for (size_t i = 0; i < watch->count; i++) {
+        if (watch->jvms[i]->state == WATCHED) {
+            limit += window_limit(watch->jvms[i]->share);
+            has_limit &= watch->jvms[i]->share != 0;
+        }
+    }
+    if (is_over && watch->paused_since) {
+        feed_pause(watch->feed, false);
+        watch->paused_ns += (uint64_t)(now - watch->paused_since) * 1000000;
+        watch->paused_since = 0;
+    } else if (!is_over && limit && has_limit && !watch->paused_since && watch->window_cpu &&
+               watch_cpu_ns(watch) - watch->window_cpu > limit) {
+        feed_pause(watch->feed, true);
+        watch->paused_since = now;
+    }
+}
+
+static void hold_budgets(struct watch *watch)
+{
+    int64_t now = now_ms();
+    bool is_over = now >= watch->window_end;
+    if (now < watch->next_hold) {
+        return;
+    }
+    watch->next_hold = now + LOOK_EVERY_MS;
+    if (!feed_is_own(watch->feed)) {
+        hold_perf(watch, now, is_over);
+    } else if (is_over) {
+        hold_shares(watch);
+    }
+    if (is_over) {
+        /* The first one has files to read, and is left out. */
+        watch->window_cpu = watch->window_end ? watch_cpu_ns(watch) : 0;
+        watch->window_end = now + WINDOW_MS;
+    }
+    if (watch->slicing.child.pidfd >= 0 && !watch->slicer_is_to_end &&
+        now >= watch->slicing.began + SLICER_GROWS_MS &&
+        watch_rss(watch) > watch->options->memory_max) {
+        renew_slicer(watch);
     }
 }
 
@@ -253,23 +439,18 @@ static bool is_wanted(const struct watch_options *options, pid_t pid, const char
     return !options->match || strstr(name, options->match);
 }
 
-static void forget_jvm(struct watch *watch, size_t index);
-
-/* What each may use, after one has come or gone. */
-static void share_processor(struct watch *watch)
+/* It has ended, or its place is another's: nothing more of it is wanted than what is under way. */
+static void end_jvm(struct watch *watch, struct watched_process *jvm)
 {
-    for (size_t i = 0; i < watch->count; i++) {
-        struct watched_process *jvm = watch->jvms[i];
-        size_t of_user = 0;
-        for (size_t k = 0; k < watch->count; k++) {
-            of_user += watch->jvms[k]->uid == jvm->uid;
-        }
-        uint32_t share =
-            shares_of_processor(watch->options->jvm.cpu_max, watch->options->user_cpu_max, of_user);
-        if (jvm->share >= 0 && pwrite(jvm->share, &share, sizeof share, 0) != sizeof share) {
-            close(jvm->share); /* it goes on with what it was told, and its next process without */
-            jvm->share = -1;
-        }
+    enum watched_state state = jvm->state;
+    if (state == WATCHED) {
+        feed_remove(watch->feed, jvm->process.pid);
+        slicing_order(&watch->slicing, ORDER_END, jvm->process.pid, 0, NULL);
+        (void)keeper_leave(&watch->keeper, jvm->process.pid);
+    }
+    jvm->state = WATCHED_ENDS;
+    if (state != WATCHED || watch->slicing.child.pidfd < 0) {
+        forget_jvm(watch, jvm);
     }
 }
 
@@ -292,10 +473,12 @@ static bool find_place(struct watch *watch, uid_t uid)
     if (place == NO_PLACE) {
         return false;
     }
-    forget_jvm(watch, place);
-    watch->ended--; /* it has not */
-    watch->refused++;
-    return true;
+    if (watch->jvms[place]->state != WATCHED_ENDS) {
+        end_jvm(watch, watch->jvms[place]);
+        watch->ended--; /* it has not */
+        watch->refused++;
+    }
+    return watch->count < WATCHED_MAX; /* or when its last slice has come */
 }
 
 /* True: it is ours, or will never be. */
@@ -324,10 +507,8 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
         free(jvm);
         return false;
     }
-    jvm->child = NO_CHILD;
-    jvm->from = jvm->says = -1;
     jvm->uid = uid;
-    jvm->share = memfd_create("watch-share", MFD_CLOEXEC);
+    jvm->one_in = 1;
     watch->jvms[watch->count++] = jvm;
     share_processor(watch);
     info_message("watching JVM %d: %.100s", (int)pid, name);
@@ -340,69 +521,62 @@ static void add_totals(struct watched_totals *sum, const struct watched_totals *
     sum->samples += totals->samples;
     sum->frames += totals->frames;
     sum->unnamed += totals->unnamed;
-    sum->lost += totals->lost;
     sum->cpu_ns += totals->cpu_ns;
-    sum->paused_ns += totals->paused_ns;
 }
 
-static void forget_jvm(struct watch *watch, size_t index)
+static void forget_jvm(struct watch *watch, struct watched_process *jvm)
 {
-    struct watched_process *jvm = watch->jvms[index];
     add_totals(&watch->gone, &jvm->totals);
     watch->ended++;
     finder_forget(watch->finder, jvm->process.pid);
-    close_child(jvm);
     process_close(&jvm->process);
-    if (jvm->share >= 0) {
-        close(jvm->share);
+    for (size_t i = 0; i < watch->count; i++) {
+        if (watch->jvms[i] == jvm) {
+            watch->jvms[i] = watch->jvms[--watch->count];
+        }
     }
     free(jvm);
-    watch->jvms[index] = watch->jvms[--watch->count];
     share_processor(watch);
 }
 
-/* Takes what has come from them; starts what is due. */
-static void take_turn(struct watch *watch, bool ending)
+static void look_for_ends(struct watch *watch)
 {
-    for (size_t i = 0; i < watch->count;) {
+    for (size_t i = watch->count; i-- > 0;) {
         struct watched_process *jvm = watch->jvms[i];
-        if (jvm->from >= 0) {
-            read_slices(watch, jvm);
+        if (jvm->state != WATCHED_ENDS && !process_lives(&jvm->process)) {
+            end_jvm(watch, jvm);
         }
-        if (jvm->child.pidfd >= 0 && jvm->from < 0 && child_ended(&jvm->child)) {
-            take_end(jvm, ending);
-        }
-        bool runs = jvm->child.pidfd >= 0;
-        if (!runs && (ending || !process_lives(&jvm->process))) {
-            forget_jvm(watch, i);
-            continue;
-        }
-        if (!runs && now_ms() >= jvm->next_try && start_child(watch, jvm)) {
-            jvm->next_try = deadline_in(PAUSE_MAX_MS);
-        }
-        i++;
     }
 }
 
 /* ---- The loop ---- */
 
+static void take_turn(struct watch *watch)
+{
+    (void)feed_turn(watch->feed); /* whether somebody reads it, the slicer's end tells */
+    look_after_slicer(watch);
+    hear_keeper(watch);
+    if (!watch->is_ending) {
+        attach_next(watch);
+        hold_budgets(watch);
+    }
+    pusher_turn(watch->pusher);
+    doors_turn(watch->doors);
+}
+
 static void wait_for_something(struct watch *watch, int ms)
 {
-    struct pollfd all[2 * WATCHED_MAX + DOORS_MAX + 1];
+    struct pollfd *all = watch->polled;
     size_t count = 0;
+    int within = feed_turn_within(watch->feed);
     all[count++] = (struct pollfd){.fd = watch->waiting.signals, .events = POLLIN};
+    all[count++] = (struct pollfd){.fd = watch->keeper.orders, .events = POLLIN};
     if (watch->doors) {
         count += doors_descriptors(watch->doors, &all[count]);
     }
-    for (size_t i = 0; i < watch->count; i++) {
-        /* The process' end matters only when its pipe has ended. */
-        const struct watched_process *jvm = watch->jvms[i];
-        int fd = jvm->from >= 0 ? jvm->from : jvm->child.pidfd;
-        if (fd >= 0) {
-            all[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
-        }
-    }
-    pusher_poll(watch->pusher, all, count, ms);
+    count += slicing_descriptors(&watch->slicing, &all[count]);
+    count += feed_descriptors(watch->feed, &all[count]);
+    pusher_poll(watch->pusher, all, count, ms < within ? ms : within);
 }
 
 static bool is_over(struct watch *watch)
@@ -428,14 +602,13 @@ static void loop(struct watch *watch)
     while (wait_for(&watch->waiting, NULL, 0, 0, true) != -EINTR) {
         if (now_ms() >= next_look) {
             next_look = deadline_in(LOOK_EVERY_MS);
+            look_for_ends(watch);
             finder_look(watch->finder, take_jvm, watch);
             if (is_over(watch)) {
                 return;
             }
         }
-        take_turn(watch, false);
-        pusher_turn(watch->pusher);
-        doors_turn(watch->doors);
+        take_turn(watch);
         int64_t left = next_look - now_ms();
         wait_for_something(watch, (int)(left > 0 ? left : 0));
     }
@@ -446,12 +619,15 @@ static void finish(struct watch *watch)
 {
     int signals = watch->waiting.count;
     int64_t deadline = deadline_in(LAST_SLICES_MS);
-    for (size_t i = 0; i < watch->count; i++) {
-        child_signal(&watch->jvms[i]->child, SIGTERM);
-    }
-    while (watch->count > 0 && now_ms() < deadline && watch->waiting.count == signals) {
-        take_turn(watch, true);
-        pusher_turn(watch->pusher);
+    watch->is_ending = true;
+    feed_stop(watch->feed);
+    (void)feed_turn(watch->feed);
+    while (watch->slicing.child.pidfd >= 0 && now_ms() < deadline &&
+           watch->waiting.count == signals) {
+        if (watch->slicing.recording >= 0 && feed_has_ended(watch->feed)) {
+            slicing_end_recording(&watch->slicing);
+        }
+        take_turn(watch);
         wait_for_something(watch, 50);
         (void)wait_for(&watch->waiting, NULL, 0, 0, false);
     }
@@ -462,16 +638,15 @@ static void finish(struct watch *watch)
         wait_for_something(watch, 50);
         (void)wait_for(&watch->waiting, NULL, 0, 0, false);
     }
+    (void)feed_begin(watch->feed, -1);
+    slicing_close(&watch->slicing);
     while (watch->count > 0) {
-        forget_jvm(watch, 0);
+        forget_jvm(watch, watch->jvms[0]);
     }
 }
 
 static int check(const struct watch_options *options)
 {
-    if (perf_check()) {
-        return STATUS_FAILED;
-    }
     if (access(live_agent(), R_OK) != 0) {
         error_message("failed to find the agent at %s: %s", live_agent(), strerror(errno));
         return STATUS_FAILED;
@@ -487,6 +662,16 @@ static int check(const struct watch_options *options)
     return STATUS_DONE;
 }
 
+/* Some descriptors for each JVM, in each process. */
+static void raise_limits(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 65536) {
+        files.rlim_cur = files.rlim_max < 65536 ? files.rlim_max : 65536;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
 static int open_all(struct watch *watch)
 {
     const struct watch_options *options = watch->options;
@@ -498,13 +683,26 @@ static int open_all(struct watch *watch)
         .metrics = watch_metrics,
         .context = watch,
     };
+    /* First, so that it has nothing of what comes behind it. */
+    int err = keeper_start(&watch->keeper, &options->jvm);
+    if (err) {
+        error_message("failed to start a keeper of sessions: %s", strerror(-err));
+        return err;
+    }
     watch->finder = finder_new();
-    int err = watch->finder ? 0 : -ENOMEM;
+    err = watch->finder ? 0 : -ENOMEM;
     err = err ? err : pusher_new(&options->push, &watch->pusher);
     if (!err && options->files.directory) {
         err = slice_files_new(&options->files, &watch->files);
     }
-    return err ? err : doors_open(&doors, &watch->doors);
+    err = err ? err : doors_open(&doors, &watch->doors);
+    err = err ? err : feed_new(&options->jvm, &watch->feed);
+    if (!err) {
+        watch->polled = calloc(DOORS_MAX + SLICING_POLLED + feed_polled_max(watch->feed) + 2,
+                               sizeof *watch->polled);
+        err = watch->polled ? 0 : -ENOMEM;
+    }
+    return err;
 }
 
 static void tell_what_is_watched(const struct watch *watch)
@@ -521,16 +719,22 @@ static void tell_what_is_watched(const struct watch *watch)
 int watch(const struct watch_options *options)
 {
     static struct watch watch;
-    watch = (struct watch){.options = options, .since = now_ms()};
+    watch = (struct watch){
+        .options = options, .since = now_ms(), .keeper = NO_KEEPER, .slicing = NO_SLICING};
     if (check(options) || waiting_start(&watch.waiting)) {
         return STATUS_FAILED;
     }
+    signal(SIGPIPE, SIG_IGN); /* a slicer may end at any time */
+    raise_limits();
     int err = open_all(&watch);
     if (!err) {
         tell_what_is_watched(&watch);
         loop(&watch);
         finish(&watch);
     }
+    keeper_end(&watch.keeper);
+    feed_free(watch.feed);
+    free(watch.polled);
     doors_close(watch.doors);
     pusher_free(watch.pusher);
     slice_files_free(watch.files);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jdperf watch over two JVMs: every protocol's profiles arrive and are sound, a server that is away for a while gets
-# all of them later, and nothing is left behind when the watch ends or is killed.
+# jdperf watch over two JVMs, by three processes: every protocol's profiles arrive and are sound, a server that is away
+# for a while gets all of them later, and nothing is left behind when the watch ends or is killed.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile
@@ -68,9 +68,11 @@ is_clean() {
     for jvm in "${jvms[@]}"; do
         ! has_session "$jvm" && ! compgen -G "/tmp/jdperf-$jvm.*" >/dev/null || return 1
     done
-    ! pgrep -f "live .*watch.* (--pid=${jvms[0]}|--pid=${jvms[1]}|--name test-$$)" >/dev/null &&
-        ! pgrep -f "perf record .* -p (${jvms[0]}|${jvms[1]}) " >/dev/null
+    # The keeper has the watch's command line, the slicer its own.
+    ! pgrep -f "live .*watch.* --name (test|tagged)-$$" >/dev/null && ! kill -0 "${slicer:-0}" 2>/dev/null
 }
+confines() { ! grep -q 'with all rights of root' watch.log; }
+slicer_runs() { slicer=$(pgrep -P "$watch" -f ' watch-slicer '); }
 
 run 2 "$JDPERF" watch --match "w$$-" --push http://127.0.0.1
 says 'pyroscope+http'
@@ -91,6 +93,16 @@ sampled() { # NAME COUNT JVMS
 }
 until_true 120 "samples of both" sampled "test-$$" 100 2
 
+# A keeper and a slicer; who reads what JVMs have written has no rights.
+until_true 20 "a slicer" slicer_runs
+(($(pgrep -c -P "$watch") == 2)) || fail "its processes: $(pgrep -a -P "$watch")"
+! pgrep -P "$slicer" || fail "the slicer has children"
+if part "the slicer's rights" confines; then
+    (($(grep -cE '^(CapEff:	0*|Seccomp:	2)$' "/proc/$slicer/status") == 2)) ||
+        fail "the slicer may do something: $(grep -E '^(CapEff|Seccomp):' "/proc/$slicer/status")"
+    ! tr '\0' '\n' <"/proc/$slicer/environ" | grep -q '^JDPERF_PUSH=' || fail "the slicer knows the servers"
+fi
+
 # A second one of that name, and how the first stands.
 run 1 "$JDPERF" watch --match "w$$-" --name "test-$$"
 says 'already runs'
@@ -105,6 +117,18 @@ values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.star
 assert values["jdperf_watch_jvms"] == "2", text
 assert float(values["jdperf_watch_samples_total"]) > 0 and float(values["jdperf_watch_cpu_seconds_total"]) > 0, text
 END
+
+# Should the slicer die, or the keeper with the sessions, others take their places.
+kill -SEGV "$slicer"
+slices() { "$JDPERF" watch --status --name "test-$$" | sed -n "s/^JVM ${jvms[$1]} .*: \([0-9]*\) slices,.*/\1/p"; }
+died=$(slices 0)
+has_more() { (($(slices 0) > died + 2)); }
+until_true 60 "slices by another slicer" has_more
+kill -KILL "$(pgrep -P "$watch" -f -- "--name test-$$")"
+until_true 20 "word of the keeper's death" grep -q 'the process that held its session has died' watch.log
+died=$(slices 0)
+until_true 60 "slices of another session" has_more
+until_true 20 "another slicer" slicer_runs
 
 # The server is away; then everything comes that it has missed.
 touch server/down
@@ -213,6 +237,7 @@ fi
 start_watch -o kept2
 second_kept() { compgen -G "kept2/*.pb.gz" >/dev/null; }
 until_true 60 "a file" second_kept
+slicer_runs || fail "there is no slicer"
 kill -KILL "$watch"
 wait "$watch" 2>/dev/null || :
 until_true 40 "the end of what a killed watch has started" is_clean

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What holds jdperf watch back: a JVM whose part fails is tried again ever more rarely, one whose part grows too large
-# is started anew at once, and perf is told to stop when a JVM's share of a processor is used up, and to go on later.
+# What holds jdperf watch back: a JVM whose part fails is tried again ever more rarely, fewer samples are taken of one
+# that has used up its share of a processor, its profiles say so and their weights do not change, and what has grown too
+# large is begun anew. With perf: it is told to stop, and to go on later, and one is enough for all JVMs.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile
@@ -15,13 +16,13 @@ end() {
 }
 trap end EXIT
 
-# A perf that samples nothing, and notes for each process when it was started and what it was told.
+# A perf that samples nothing, and notes when it was started, for whom, and what it was told.
 fakes
 fake perf <<'END'
 [[ $* != *--version* ]] || { echo 'perf version 6.1.192'; exit; }
 while (($#)); do
     case $1 in
-    -p) pid=$2; shift ;;
+    -p) pid=${2%%,*}; echo "for $2" >>"$WORK/told.$pid"; shift ;;
     --control) control=${2#fd:}; shift ;;
     esac
     shift
@@ -37,49 +38,113 @@ while read -r -u "${control%,*}" word; do
     [[ ! -e $WORK/busy.$pid ]] || for ((i = 0; i < 20000; i++)); do :; done
 done
 END
-PATH=$WORK/bin:$PATH
 
-# watch_one NAME OPTION…: a JVM, and a watch of it alone; what it is told stands in told.NAME.
+# start_jvm NAME CLASS: its number stands in `jvm`.
+start_jvm() {
+    java -XX:+UseSerialGC -cp classes "$2" 100000000 "l$$-$1" >/dev/null 2>&1 </dev/null &
+    jvm=$!
+    jvms+=($!)
+    ln -sf "told.$!" "told.$1"
+}
+# watch_one NAME OPTION…: a watch of that JVM alone.
 watch_one() {
     local name=$1
     shift
-    java -cp classes Calm 1000000 "l$$-$name" >/dev/null 2>&1 </dev/null &
-    jvms+=($!)
-    ln -s "told.$!" "told.$name"
-    [[ $name != fails && $name != busy ]] || touch "$name.$!"
     # The shell has what it puts behind itself ignore SIGINT, which ends the perf above.
-    env --default-signal=INT "$JDPERF" watch --match "l$$-$name" --name "$name-$$" -o "kept-$name" "$@" >"$name.log" 2>&1 </dev/null &
+    env --default-signal=INT "$JDPERF" watch --match "l$$-$name" --name "$name-$$" --slice 1 -o "kept-$name" "$@" >"$name.log" 2>&1 </dev/null &
     watches+=($!)
 }
 told() { # NAME WORD COUNT
     (($(grep -cx "$2" "told.$1" 2>/dev/null) >= $3))
 }
-watch_one fails
-watch_one busy --max-cpu 1
+status() { "$JDPERF" watch --status --name "$1-$$"; }
+
+# ---- Our own sampler ----
+
+# A session without a dump, which no watch can use.
+start_jvm refuses Calm
+wait_until 60 "JVM that listens" "$JDPERF" attach "$jvm" --agent-options "mode=map"
+watch_one refuses
+start_jvm thinned-other Market
+start_jvm thinned Market
+thinned=$jvm
+watch_one thinned -F 2999 --max-cpu-user 1
+start_jvm grows Calm
 watch_one grows --max-memory 1K
+grows=${watches[-1]}
+start_jvm calm Calm
 watch_one calm
 
 # After 5 s, after 10, and so on.
-wait_until 60 "first failure" told fails start 1
-waits_longer() {
-    "$JDPERF" watch --status --name "fails-$$" | grep -qE 'tried again in ([6-9]|10) s: .*failed on purpose'
-}
+waits_longer() { status refuses | grep -qE 'tried again in ([6-9]|10) s: a session without a dump'; }
 wait_until 60 "longer pause after the second failure" waits_longer
-! told fails start 3 || fail "it is tried again too soon: $(cat told.fails fails.log)"
-grep -q 'is not watched now: .*failed on purpose' fails.log || fail "the reason is not told: $(cat fails.log)"
-[[ $(grep -c 'is not watched now' fails.log) == 1 ]] || fail "the same is told twice: $(cat fails.log)"
+[[ $(grep -c 'is not watched now: a session without a dump' refuses.log) == 1 ]] || fail "the reason is not told once: $(cat refuses.log)"
 
-wait_until 60 "new start of what grew" told grows start 3
-! grep 'is not watched now' grows.log || fail "what grew is called failed"
+slicer_is_another() { [[ $(pgrep -P "$grows" -f ' watch-slicer ') != "$1" ]]; }
+for i in 1 2; do
+    wait_until 60 "a slicer" pgrep -P "$grows" -f ' watch-slicer '
+    wait_until 60 "new start of what grew" slicer_is_another "$(pgrep -P "$grows" -f ' watch-slicer ')"
+done
+! grep 'not watched now' grows.log || fail "what grew is called failed"
+
+# The first window is left out: the JVM's files are read in it.
+is_thinned() { status thinned | grep -q "^JVM $thinned .*, one sample in [0-9]* taken"; }
+wait_until 120 "thinning" is_thinned
+rm -rf kept-thinned/*
+cpu() { awk '{ print $14 + $15 }' <(sed 's/.*) /x x /' "/proc/$thinned/stat"); }
+kept_for() { (($(find kept-thinned -name "*-$thinned-*.pb.gz" | wc -l) >= $1)); }
+wait_until 60 "slices" kept_for 2
+from=$(cpu) have=$(find kept-thinned -name "*-$thinned-*.pb.gz" | wc -l)
+wait_until 60 "slices of ten seconds" kept_for $((have + 10))
+took=$(($(cpu) - from)) tick=$(getconf CLK_TCK)
+PYTHONPATH=$SOURCE/tests/exports python3 - "$have" "$took" "$tick" kept-thinned/*-"$thinned"-*.pb.gz <<'END' || fail "what thinned slices say"
+import sys
+import stacks
+have, took, tick = map(int, sys.argv[1:4])
+weights, samples = 0, 0
+for number, path in enumerate(sorted(sys.argv[4:])):
+    profile = stacks.message(stacks.load(path), stacks.PPROF)
+    notes = [profile["strings"][at] for at in profile.get("comment", [])]
+    if not any("thinned: one in" in note for note in notes):
+        raise SystemExit(f"{path} says {notes}")
+    if have <= number < have + 10:
+        weights += sum(sample["value"][1] for sample in profile["sample"])
+        samples += sum(sample["value"][0] for sample in profile["sample"])
+weights, took = weights / 1e9, took / tick
+print(f"{samples} samples weigh {weights:.2f} s, the JVM has used {took:.2f} s")
+# A slice more or less at both ends, and what chance does with so many samples.
+sys.exit(abs(weights / took - 1) > 0.15 + 4 / samples ** 0.5)
+END
+! status calm | grep 'one sample in' || fail "a calm JVM is thinned"
+
+# ---- perf ----
+
+PATH=$WORK/bin:$PATH
+start_jvm fails Calm
+touch "fails.$jvm"
+watch_one fails --sampler perf
+start_jvm busy Calm
+touch "busy.$jvm"
+watch_one busy --sampler perf --max-cpu 1
+start_jvm two-a Calm
+first=$jvm
+watch_one two --sampler perf
+
+wait_until 60 "failure" told fails start 2
+grep -q 'nothing is watched now: failed on purpose' fails.log || fail "the reason is not told: $(cat fails.log)"
+[[ $(grep -c 'watched now' fails.log) == 1 ]] || fail "the same is told twice: $(cat fails.log)"
+
+wait_until 60 "start of perf" told two-a start 1
+start_jvm two-b Calm
+both() { grep -qxE "for ($first,$jvm|$jvm,$first)" told.*; }
+wait_until 60 "perf for both" both
 
 # In the first window perf has the JVM's files to read; the share is held from the second on.
 wait_until 90 "word to perf to stop" told busy disable 1
 wait_until 60 "word to perf to go on" told busy enable 1
 sed -n '/^disable/,/^enable/p' told.busy >between
 (($(grep -c ping between) >= 5)) || fail "it was stopped for a moment only: $(cat between)"
-
-# Whatever is not over its limits is left alone.
-[[ $(sort -u told.calm | paste -sd ' ') == 'ping start' && $(grep -c start told.calm) == 1 ]] || fail "perf was told $(sort told.calm | uniq -c)"
+! grep -E 'able' told.two-a || fail "perf was told to stop without need"
 kill "${watches[@]}"
 for watch in "${watches[@]}"; do
     wait "$watch" || fail "a watch ended with status $?"

@@ -24,8 +24,8 @@ start_watch() {
     watch=$!
 }
 jvms() { pgrep -f "Market 100000000 k$$-" || :; }
-# KiB of all of the watch's processes.
-memory() { ps -o rss= -p "$(pgrep -d , -f "live .*watch(-jvm)? .*(soak-$$|--pid=($(jvms | paste -sd '|')))")" | awk '{ sum += $1 } END { print sum + 0 }'; }
+# KiB of the watch's three processes.
+memory() { ps -o rss= -p "$watch,$(pgrep -d , -P "$watch")" | awk '{ sum += $1 } END { print sum + 0 }'; }
 start_jvm first
 start_jvm stays
 start_watch
@@ -58,7 +58,7 @@ wait "$watch" || fail "the watch ended with status $?"
 for jvm in $(jvms); do
     ! grep -q '/jit-[0-9]*\.dump' "/proc/$jvm/maps" || fail "JVM $jvm has a session"
 done
-! pgrep -f "watch-jvm .*--pid=($(jvms | paste -sd '|'))( |$)" || fail "processes are left"
+! pgrep -f "live .*watch.* --name soak-$$" || fail "processes are left"
 for jvm in "${all[@]}"; do
     ! compgen -G "/tmp/jdperf-$jvm.*" >/dev/null || fail "the staging directory of JVM $jvm is left"
 done

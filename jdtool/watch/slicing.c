@@ -1,0 +1,239 @@
+#include "jdtool/watch/slicing.h"
+
+#include "jdtool/confined/confined.h"
+#include "jdtool/live/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- Its command line ---- */
+
+enum { WORDS_MAX = 24 };
+
+static void add_word(char **words, const char *name, const char *value)
+{
+    size_t count = 0;
+    while (words[count]) {
+        count++;
+    }
+    if (count < WORDS_MAX - 1 &&
+        asprintf(&words[count], "--%s%s%s", name, *value ? "=" : "", value) < 0) {
+        words[count] = NULL;
+    }
+}
+
+static void add_number(char **words, const char *name, unsigned number)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", number);
+    add_word(words, name, text);
+}
+
+/* ---- Its beginning ---- */
+
+/* The ends that it gets. */
+struct slicer_ends {
+    int in, orders, out, parent, at_work;
+};
+
+/* What is in the environment may be a secret. */
+static int forget_servers(void *context)
+{
+    (void)context;
+    unsetenv("JDPERF_PUSH");
+    return 0;
+}
+
+static int run(struct slicing *slicing, const struct watch_jvm_options *options,
+               const struct slicer_ends *ends)
+{
+    char *words[WORDS_MAX] = {strdup("/proc/self/exe"), strdup("live"), strdup("watch-slicer")};
+    const int keep[] = {ends->orders, ends->out, ends->parent, ends->at_work};
+    int err = words[0] && words[1] && words[2] ? 0 : -ENOMEM;
+    if (!err) {
+        add_number(words, "parent", (unsigned)ends->parent);
+        add_number(words, "orders", (unsigned)ends->orders);
+        add_number(words, "out", (unsigned)ends->out);
+        add_number(words, "at-work", (unsigned)ends->at_work);
+        add_number(words, "slice", options->slice);
+        for (uint32_t i = 0; i < options->format_count; i++) {
+            add_word(words, "format", options->formats[i]->name);
+        }
+        if (options->threads) {
+            add_word(words, "threads", "");
+        }
+        const struct child_options child = {
+            .arguments = words,
+            .in = ends->in,
+            .out = -1,
+            .err = slicing->says,
+            .keep = keep,
+            .keep_count = sizeof keep / sizeof *keep,
+            .own_group = true, /* Ctrl-C is for us, who then end it */
+            .death_signal = SIGKILL,
+            .prepare = forget_servers,
+        };
+        err = child_start(&slicing->child, &child);
+    }
+    for (size_t i = 0; i < WORDS_MAX; i++) {
+        free(words[i]);
+    }
+    return err;
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+/* Ours in [0], its in [1]. */
+struct slicing_pairs {
+    int recording[2], orders[2], slices[2], parent[2];
+};
+
+static int open_pairs(struct slicing *slicing, struct slicing_pairs *pairs, int *at_work)
+{
+    int pipes[3][2];
+    for (int i = 0; i < 3; i++) {
+        if (pipe2(pipes[i], O_CLOEXEC) != 0) {
+            int err = -errno;
+            while (i-- > 0) {
+                close(pipes[i][0]);
+                close(pipes[i][1]);
+            }
+            return err;
+        }
+    }
+    pairs->recording[0] = pipes[0][1];
+    pairs->recording[1] = pipes[0][0];
+    pairs->orders[0] = pipes[1][1];
+    pairs->orders[1] = pipes[1][0];
+    pairs->slices[0] = pipes[2][0];
+    pairs->slices[1] = pipes[2][1];
+    (void)fcntl(pairs->recording[0], F_SETPIPE_SZ, 1 << 20); /* as much as anybody may have */
+    (void)fcntl(pairs->slices[0], F_SETPIPE_SZ, 1 << 18);
+    fcntl(pairs->orders[0], F_SETFL, O_NONBLOCK);
+    fcntl(pairs->orders[1], F_SETFL, O_NONBLOCK);
+    fcntl(pairs->slices[0], F_SETFL, O_NONBLOCK);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs->parent) != 0) {
+        return -errno;
+    }
+    slicing->says = memfd_create("watch-slicer", MFD_CLOEXEC);
+    *at_work = memfd_create("watch-at-work", MFD_CLOEXEC);
+    if (slicing->says < 0 || *at_work < 0 || ftruncate(*at_work, sizeof *slicing->at_work) != 0) {
+        return -errno;
+    }
+    void *memory = mmap(NULL, sizeof *slicing->at_work, PROT_READ, MAP_SHARED, *at_work, 0);
+    slicing->at_work = memory == MAP_FAILED ? NULL : memory;
+    return 0;
+}
+
+int slicing_start(struct slicing *slicing, const struct watch_jvm_options *options)
+{
+    struct slicing_pairs pairs = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    int at_work = -1;
+    *slicing = NO_SLICING;
+    slicing->began = now_ms();
+    slicing->rights = rights_new();
+    rights_read_objects(slicing->rights, NULL);
+    int err = slicing->rights ? open_pairs(slicing, &pairs, &at_work) : -ENOMEM;
+    const struct slicer_ends ends = {pairs.recording[1], pairs.orders[1], pairs.slices[1],
+                                     pairs.parent[1], at_work};
+    err = err ? err : run(slicing, options, &ends);
+    close_end(&pairs.recording[1]);
+    close_end(&pairs.orders[1]);
+    close_end(&pairs.slices[1]);
+    close_end(&pairs.parent[1]);
+    close_end(&at_work);
+    slicing->recording = pairs.recording[0];
+    slicing->orders.fd = pairs.orders[0];
+    slicing->from = pairs.slices[0];
+    err = err ? err
+              : confined_meet(pairs.parent[0], slicing->child.pid, "what JVMs tell of themselves",
+                              slicing->rights, &slicing->confined);
+    close_end(&pairs.parent[0]);
+    if (err) {
+        slicing_close(slicing);
+    }
+    return err;
+}
+
+void slicing_close(struct slicing *slicing)
+{
+    child_end(&slicing->child);
+    confined_part(slicing->confined);
+    rights_free(slicing->rights);
+    close_end(&slicing->recording);
+    close_end(&slicing->orders.fd);
+    close_end(&slicing->from);
+    close_end(&slicing->says);
+    perf_pipe_free(&slicing->orders);
+    slice_reader_free(&slicing->reader);
+    if (slicing->at_work) {
+        munmap(slicing->at_work, sizeof *slicing->at_work);
+    }
+    *slicing = NO_SLICING;
+}
+
+void slicing_end_recording(struct slicing *slicing)
+{
+    close_end(&slicing->recording);
+}
+
+/* ---- While it runs ---- */
+
+void slicing_order(struct slicing *slicing, enum slice_order_kind kind, pid_t jvm, uint32_t one_in,
+                   const struct labels *labels)
+{
+    struct bytes bytes = {0};
+    const struct slice_order order = {.kind = kind, .pid = (uint32_t)jvm, .one_in = one_in};
+    if (slicing->orders.fd >= 0) {
+        slice_order_put(&bytes, &order, labels);
+        perf_pipe_put(&slicing->orders, bytes.at, bytes.failed ? 0 : bytes.size);
+        (void)perf_pipe_flush(&slicing->orders);
+        bytes_free(&bytes);
+    }
+}
+
+size_t slicing_descriptors(const struct slicing *slicing, struct pollfd *list)
+{
+    size_t count = 0;
+    if (slicing->confined && confined_listener(slicing->confined) >= 0) {
+        list[count++] =
+            (struct pollfd){.fd = confined_listener(slicing->confined), .events = POLLIN};
+    }
+    if (slicing->from >= 0) {
+        list[count++] = (struct pollfd){.fd = slicing->from, .events = POLLIN};
+    } else if (slicing->child.pidfd >= 0) {
+        list[count++] = (struct pollfd){.fd = slicing->child.pidfd, .events = POLLIN};
+    }
+    if (perf_pipe_waiting(&slicing->orders) > 0) {
+        list[count++] = (struct pollfd){.fd = slicing->orders.fd, .events = POLLOUT};
+    }
+    return count;
+}
+
+void slicing_turn(struct slicing *slicing)
+{
+    if (slicing->confined) {
+        confined_answer(slicing->confined);
+    }
+    if (slicing->orders.fd >= 0) {
+        (void)perf_pipe_flush(&slicing->orders);
+    }
+}
+
+pid_t slicing_worked_on(const struct slicing *slicing)
+{
+    return slicing->at_work ? (pid_t)atomic_load(slicing->at_work) : 0;
+}
