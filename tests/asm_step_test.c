@@ -67,7 +67,7 @@ static char *annotate(struct code_index *index, uint64_t first, uint64_t second)
     assert_int_equal(annotation_count(&profile, &annotation), 0);
     assert_int_equal(annotation.code_count, 1);
     assert_int_equal(packed_output_open_memory(false, &output), 0);
-    assert_int_equal(annotation_put(&annotation, 0, NULL, output), 0);
+    assert_int_equal(annotation_put(&annotation, 0, true, NULL, output), 0);
     assert_int_equal(packed_output_take(output, &text, &size), 0);
     annotation_free(&annotation);
     char *copy = strndup((const char *)text, size);

@@ -119,6 +119,7 @@ static int annotate(const struct live_verb *verb, int argc, char **argv)
         {"source-path", required_argument, NULL, LOOK_SOURCES},
         {"no-source", no_argument, NULL, LOOK_PASSES},
         {"all", no_argument, NULL, LOOK_PASSES},
+        {"whole", no_argument, NULL, LOOK_PASSES},
         {0},
     };
     struct look look;
@@ -154,8 +155,10 @@ const struct live_verb live_annotate = {
             "Prints the machine code of a method with its Java source: the hottest method whose\n"
             "name is METHOD, else one whose name contains it. Each instruction has its share of\n"
             "the samples, one column per event; lines of inlined methods are indented. If the\n"
-            "method was inlined everywhere, you see the code of its callers.\n"
+            "method was inlined everywhere, you see the code of its callers. Only instructions\n"
+            "with samples and those around them are shown.\n"
             "\n"
+            "      --whole         all instructions\n"
             "      --source-path DIRS  source directories, separated by ':' (package roots, as\n"
             "                      in DIR/java/util/HashMap.java). The JDK's sources come from\n"
             "                      its src.zip (Debian: openjdk-N-source, for JDK N)\n"

@@ -161,7 +161,7 @@ static int put_assembly(struct screen *screen, struct packed_output *output)
         if (choice.are_hosts) {
             packed_output_text(output, "(it is inlined into this method)\n");
         }
-        err = annotation_put(&annotation, choice.picked[0], screen->options->sources, output);
+        err = annotation_put(&annotation, choice.picked[0], true, screen->options->sources, output);
     } else if (!err) {
         packed_output_text(output,
                            "(no generated code of it was sampled: it is native or interpreted)\n");

@@ -14,6 +14,7 @@
 #define CHAIN_MAX    64  /* inlined methods shown of one address; the rest is left out */
 #define NAME_COLUMN  40  /* where the source stands beside a line's name */
 #define LINE_MAX_OUT 160 /* of a source line */
+#define AROUND       8   /* instructions shown before and behind one that was sampled */
 
 /* A method of the chain at an address, and its line. */
 struct link {
@@ -216,18 +217,24 @@ static int put_chain(struct writer *w, uint32_t offset)
     return err;
 }
 
-static void put_instruction(struct writer *w, const struct instruction *instruction)
+/* What was sampled up to an offset: a sampled address inside of an instruction is its own (see
+ * begins). NULL: nothing. */
+static const uint64_t *take_weights(struct writer *w, uint64_t end)
 {
     const struct annotation *a = w->annotation;
-    const struct resolved_code *code = w->annotated->code;
     uint32_t number = (uint32_t)(w->annotated - a->codes);
-    uint64_t end = (uint64_t)instruction->offset + instruction->size;
     const uint64_t *weights = NULL;
-    /* A sampled address inside of the instruction is its own; see put_instructions. */
     while (w->place < a->place_count && a->places[w->place].code == number &&
            a->places[w->place].offset < end) {
         weights = a->places[w->place++].weights;
     }
+    return weights;
+}
+
+static void put_instruction(struct writer *w, const struct instruction *instruction)
+{
+    const struct resolved_code *code = w->annotated->code;
+    const uint64_t *weights = take_weights(w, (uint64_t)instruction->offset + instruction->size);
     put_columns(w, weights);
     packed_output_printf(w->output, "| %6x | ", instruction->offset);
     put_bars(w, w->chain_count ? w->chain_count - 1 : 0);
@@ -246,26 +253,84 @@ static void put_instruction(struct writer *w, const struct instruction *instruct
     packed_output_text(w->output, "\n");
 }
 
-static int put_instructions(struct writer *w)
+static struct instruction instruction_at(const struct writer *w, const bool *begins, uint32_t at)
+{
+    const struct resolved_code *code = w->annotated->code;
+    return disassemble_in_step(w->annotation->profile->recording->arch, w->details.bytes,
+                               (size_t)code->size, begins, at, code->address);
+}
+
+/* By offset: sampled addresses, at which an instruction begins. NULL: no memory. */
+static bool *sampled_addresses(const struct writer *w)
 {
     const struct annotation *a = w->annotation;
     const struct resolved_code *code = w->annotated->code;
     uint32_t number = (uint32_t)(w->annotated - a->codes);
     bool *begins = calloc((size_t)code->size + 1, sizeof *begins);
-    int err = begins ? 0 : -ENOMEM;
-    for (uint32_t i = w->place; !err && i < a->place_count && a->places[i].code == number; i++) {
+    for (uint32_t i = w->place; begins && i < a->place_count && a->places[i].code == number; i++) {
         if (a->places[i].offset < code->size) {
             begins[a->places[i].offset] = true;
         }
     }
+    return begins;
+}
+
+/* By offset of an instruction's beginning: whether it is near one that was sampled. NULL: no
+ * memory. */
+static bool *near_samples(struct writer *w, const bool *begins)
+{
+    const struct resolved_code *code = w->annotated->code;
+    uint32_t last[AROUND] = {0}; /* the instructions before */
+    uint32_t count = 0, behind = 0;
+    uint32_t place = w->place;
+    bool *near = calloc((size_t)code->size + 1, sizeof *near);
+    for (uint32_t at = 0; near && at < code->size; count++) {
+        uint32_t size = instruction_at(w, begins, at).size;
+        bool is_sampled = take_weights(w, (uint64_t)at + size) != NULL;
+        for (uint32_t i = 0; is_sampled && i < AROUND && i < count; i++) {
+            near[last[i]] = true;
+        }
+        behind = is_sampled ? AROUND + 1 : behind;
+        near[at] = behind > 0;
+        behind -= behind > 0;
+        last[count % AROUND] = at;
+        at += size;
+    }
+    w->place = place;
+    return near;
+}
+
+static void put_left_out(struct writer *w, uint32_t *count)
+{
+    if (*count > 0) {
+        put_columns(w, NULL);
+        packed_output_printf(w->output, "|    ... | %" PRIu32 " instructions without samples\n",
+                             *count);
+        w->chain_count = 0; /* the next one is told anew */
+    }
+    *count = 0;
+}
+
+static int put_instructions(struct writer *w, bool is_whole)
+{
+    const struct resolved_code *code = w->annotated->code;
+    bool *begins = sampled_addresses(w);
+    bool *near = begins && !is_whole ? near_samples(w, begins) : NULL;
+    int err = begins && (near || is_whole) ? 0 : -ENOMEM;
+    uint32_t left_out = 0;
     for (uint32_t at = 0; at < code->size && !err;) {
-        struct instruction instruction =
-            disassemble_in_step(a->profile->recording->arch, w->details.bytes, (size_t)code->size,
-                                begins, at, code->address);
-        err = put_chain(w, at);
-        put_instruction(w, &instruction);
+        struct instruction instruction = instruction_at(w, begins, at);
+        if (!near || near[at]) {
+            put_left_out(w, &left_out);
+            err = put_chain(w, at);
+            put_instruction(w, &instruction);
+        } else {
+            left_out++;
+        }
         at += instruction.size;
     }
+    put_left_out(w, &left_out);
+    free(near);
     free(begins);
     return err;
 }
@@ -295,7 +360,7 @@ static void put_head(struct writer *w)
     packed_output_text(w->output, "| offset | code\n");
 }
 
-int annotation_put(const struct annotation *annotation, uint32_t number,
+int annotation_put(const struct annotation *annotation, uint32_t number, bool is_whole,
                    struct source_texts *sources, struct packed_output *output)
 {
     struct writer w = {.annotation = annotation,
@@ -313,7 +378,7 @@ int annotation_put(const struct annotation *annotation, uint32_t number,
     } else if (!w.details.bytes) {
         packed_output_text(output, "(the dump has no bytes of it: the agent ran with code=off)\n");
     } else {
-        err = put_instructions(&w);
+        err = put_instructions(&w, is_whole);
     }
     for (uint32_t i = 0; i < w.file_count; i++) {
         free(w.files[i].text);

@@ -37,8 +37,9 @@ struct annotation {
 int annotation_count(const struct profile *profile, struct annotation *annotation);
 void annotation_free(struct annotation *annotation);
 
-/* Writes one code of the annotation. 0 or -ENOMEM. */
-int annotation_put(const struct annotation *annotation, uint32_t code, struct source_texts *sources,
-                   struct packed_output *output);
+/* Writes one code of the annotation: all of it, or its instructions that were sampled and some
+ * around them. 0 or -ENOMEM. */
+int annotation_put(const struct annotation *annotation, uint32_t code, bool is_whole,
+                   struct source_texts *sources, struct packed_output *output);
 
 #endif

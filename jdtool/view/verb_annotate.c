@@ -19,6 +19,7 @@ struct annotate {
     struct export_order order;
     const char *method;
     bool all;
+    bool whole;
     bool no_source;
 };
 
@@ -141,7 +142,8 @@ static int put_chosen(const struct annotation *a, const struct annotation_choice
     for (uint32_t i = 0; i < count && !err; i++) {
         if (i == 0 || (annotate->all && strcmp(annotated_name(a, picked[i]), name) == 0)) {
             packed_output_text(output, i ? "\n" : "");
-            err = annotation_put(a, picked[i], annotate->order.settings.sources, output);
+            err = annotation_put(a, picked[i], annotate->whole, annotate->order.settings.sources,
+                                 output);
         }
     }
     return err;
@@ -171,6 +173,7 @@ static int parse(int argc, char **argv, struct annotate *annotate)
     static const struct option table[] = {
         EXPORT_INPUT_OPTIONS,
         {"all", no_argument, NULL, 'a'},
+        {"whole", no_argument, NULL, 'w'},
         {"no-source", no_argument, NULL, 'n'},
         {0},
     };
@@ -181,6 +184,9 @@ static int parse(int argc, char **argv, struct annotate *annotate)
         switch (letter) {
         case 'a':
             annotate->all = true;
+            break;
+        case 'w':
+            annotate->whole = true;
             break;
         case 'n':
             annotate->no_source = true;
@@ -238,7 +244,9 @@ const struct verb verb_annotate = {
     .help =
         "Prints the machine code of the hottest method whose name is METHOD, or else contains it:\n"
         "each instruction with its share of the samples, a column for each event, and the Java\n"
-        "lines it was made of, inlined methods' indented.\n"
+        "lines it was made of, inlined methods' indented. What is far from any sample is left\n"
+        "out.\n"
+        "      --whole               all of it\n"
         "      --all                 all code of that name, not only the hottest\n"
         "      --no-source           no source lines\n" //
     EXPORT_INPUT_HELP,

@@ -87,7 +87,7 @@ says 'regular expression'
 run 1 "$JDPERF" bundle p -o nowhere/p.tar
 says 'failed to write nowhere/p.tar: No such file'
 
-run 0 "$JDPERF" annotate p takeOrders --source-path "$SOURCE/scripts/sample"
+run 0 "$JDPERF" annotate p takeOrders --source-path "$SOURCE/scripts/sample" --whole
 says 'List<Order> orders = new ArrayList<>();'
 run 0 "$JDPERF" annotate p takeOrders --no-source
 says_not 'List<Order>'
@@ -106,6 +106,15 @@ says 'Market.takeOrders()'
 # Own disassembly: offsets, inlined methods' lines below their callers', columns.
 run 0 "$JDPERF" annotate p price --source-path "$SOURCE/scripts/sample"
 grep -qE '^ +[0-9.]+ \| +[0-9a-f]+ \| (\| )?[a-z]+ ' output || fail "no instruction has a share: $(head -n 30 output)"
+# It begins near the first instruction that was sampled, and leaves out what is far from any.
+awk -F'|' '/^ *[0-9.]+ +\|/ { exit rows > 9 } / offset / { rows = 0; in_it = 1 } in_it && $2 ~ /^ +[0-9a-f]+ $/ { rows++ }' output ||
+    fail "the first sample is far down: $(head -n 40 output)"
+short=$(wc -l <output)
+run 0 "$JDPERF" annotate p price --source-path "$SOURCE/scripts/sample" --whole
+(($(wc -l <output) > short)) || fail "--whole shows no more than $short lines"
+says_not 'instructions without samples'
+run 0 "$JDPERF" annotate p price --source-path "$SOURCE/scripts/sample"
+says 'instructions without samples'
 grep -qE '\| \| Market\.drift:5[89] +.*(trend|Math)' output || fail "no line of the inlined method: $(head -n 30 output)"
 run 0 "$JDPERF" annotate --perf p takeOrders --source-path "$SOURCE/scripts/sample"
 says 'double trend = price * 0.0001;'
