@@ -14,13 +14,19 @@ static const char *const titles[MARK_KINDS] = {
     [MARK_GC] = "Garbage collection",  [MARK_COMPILE] = "Compilation",
     [MARK_DEOPT] = "Deoptimisation",   [MARK_THREAD_START] = "Thread start",
     [MARK_THREAD_STOP] = "Thread end", [MARK_PARK] = "Park",
-    [MARK_CODE_CACHE] = "Code cache",
+    [MARK_CODE_CACHE] = "Code cache",  [MARK_JFR] = "JFR",
 };
 
 void firefox_add_marker_names(struct firefox *f)
 {
     for (int kind = 0; kind < MARK_KINDS && f->profile->mark_count; kind++) {
         f->marker_names[kind] = string_table_add(&f->strings, titles[kind]);
+    }
+    for (uint32_t i = 0; i < f->profile->mark_count; i++) {
+        const struct profile_mark *mark = &f->profile->marks[i];
+        if (mark->kind == MARK_JFR) { /* each of these events has a name of its own */
+            (void)string_table_add(&f->strings, mark->text);
+        }
     }
 }
 
@@ -78,9 +84,10 @@ static void put_data(struct json_writer *json, const struct profile *profile,
     describe(mark, more);
     json_object(json, NULL);
     json_text(json, "type", "jvm");
-    json_text(json, "what", mark->text);
-    json_text(json, "method", mark->subject);
-    json_text(json, "more", more);
+    bool is_jfr = mark->kind == MARK_JFR;
+    json_text(json, "what", is_jfr ? "" : mark->text);
+    json_text(json, "method", is_jfr ? "" : mark->subject);
+    json_text(json, "more", is_jfr ? mark->subject : more);
     json_text(json, "thread", profile->threads[mark->thread].comm);
     json_end(json);
 }
@@ -95,13 +102,15 @@ enum marker_column {
     MARKER_COLUMNS,
 };
 
-static void put_cell(const struct firefox *f, struct json_writer *json, enum marker_column column,
+static void put_cell(struct firefox *f, struct json_writer *json, enum marker_column column,
                      const struct profile_mark *mark)
 {
     bool is_interval = mark->until > mark->from;
     switch (column) {
     case MARKER_NAME:
-        json_uint(json, NULL, f->marker_names[mark->kind]);
+        json_uint(json, NULL,
+                  mark->kind == MARK_JFR ? string_table_add(&f->strings, mark->text)
+                                         : f->marker_names[mark->kind]);
         break;
     case MARKER_START:
         json_decimal(json, NULL, (int64_t)(mark->from - f->profile->from), 6);

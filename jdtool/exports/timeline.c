@@ -188,6 +188,25 @@ static void put_threads(struct timeline *timeline)
     }
 }
 
+/* Of the JVM's own recording. */
+static void put_jfr(struct timeline *timeline)
+{
+    struct timeline_rows rows =
+        rows_of(timeline, MARK_JFR, TIMELINE_BY_TEXT, TIMELINE_LONGEST_FIRST);
+    if (rows.count) {
+        packed_output_text(timeline->output,
+                           "\nEvents of the JVM's own recording (JFR):\n"
+                           "                       count  together ms  longest ms\n");
+    }
+    for (uint32_t i = 0; i < rows.count && i < ROWS_SHOWN; i++) {
+        packed_output_printf(timeline->output, "    %17" PRIu64 " %12.3f %11.3f  %s\n",
+                             rows.list[i].count, milliseconds(rows.list[i].total),
+                             milliseconds(rows.list[i].longest), rows.list[i].name);
+    }
+    tell_left(timeline, rows.count);
+    free(rows.list);
+}
+
 static void put_code_cache(struct timeline *timeline)
 {
     const struct profile_mark **list;
@@ -217,6 +236,10 @@ static int write_timeline(const struct profile *profile, const struct export_set
         packed_output_text(output, "There is nothing of what the JVM itself did in this profile: "
                                    "record it with jdperf record --timeline\n");
         return 0;
+    }
+    put_jfr(&timeline);
+    if (sum_of(&timeline, MARK_JFR).count == profile->mark_count) {
+        return timeline.err; /* nothing was recorded of ours */
     }
     put_pauses(&timeline);
     put_collections(&timeline);

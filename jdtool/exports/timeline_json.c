@@ -49,6 +49,10 @@ static void put_mark(struct json_writer *json, const struct profile *profile,
     case MARK_CODE_CACHE:
         json_uint(json, "bytes", mark->number);
         break;
+    case MARK_JFR:
+        json_text(json, "event", mark->text);
+        json_text(json, "fields", mark->subject);
+        break;
     default:
         break;
     }

@@ -33,7 +33,8 @@ enum look_option {
     {"pid", required_argument, NULL, LOOK_PASSES}, \
     {"include", required_argument, NULL, LOOK_PASSES}, \
     {"exclude", required_argument, NULL, LOOK_PASSES}, \
-    {"event", required_argument, NULL, LOOK_PASSES}
+    {"event", required_argument, NULL, LOOK_PASSES}, \
+    {"jfr", required_argument, NULL, LOOK_PASSES}
 /* clang-format on */
 
 #define LOOK_FILTERS_HELP                                                                          \

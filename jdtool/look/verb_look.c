@@ -245,6 +245,7 @@ const struct live_verb live_timeline = {
         "  -o FILE         write to FILE instead of standard output\n"
         "  --from TIME, --to TIME  a time range from the first sample: seconds, 300ms, 5m\n"
         "  --pid PID, --comm NAME  one process of several\n"
+        "  --jfr FILE      also the events of the JVM's own recording of that time (.jfr)\n"
         "\n"
         "The page of jdperf flame shows the same above its heat map, and jdperf export DIR\n"
         "firefox has it as markers.\n",
@@ -315,7 +316,9 @@ const struct live_verb live_export = {
         "  otlp        profile.otlp.pb: OpenTelemetry, for POST to /v1development/profiles\n"
         "  otlp-json   profile.otlp.json\n"
         "\n"
-        "      --source-path DIRS  Java source directories, for firefox\n" //
+        "      --source-path DIRS  Java source directories, for firefox\n"
+        "      --jfr FILE      also the events of the JVM's own recording of that time (.jfr), as\n"
+        "                      markers for firefox\n" //
     LOOK_FILTERS_HELP "\n"
         "Options of jdtool export follow --, such as -- --suffixes.\n",
 };
@@ -357,7 +360,8 @@ const struct live_verb live_view = {
         "                      network at all)\n"
         "      --port PORT     port to listen on (default: any)\n"
         "      --idle TIME     end after this time without requests\n"
-        "      --source-path DIRS  Java source directories, separated by ':'\n" //
+        "      --source-path DIRS  Java source directories, separated by ':'\n"
+        "      --jfr FILE      also the events of the JVM's own recording of that time (.jfr)\n" //
     LOOK_FILTERS_HELP,
 };
 

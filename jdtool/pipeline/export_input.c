@@ -110,6 +110,12 @@ int export_input_option(const struct verb *verb, struct export_input *input, int
     case 'e':
         filter->event = value;
         return STATUS_DONE;
+    case 'J':
+        if (input->jfr.count == JFR_FILES_MAX) {
+            return wrong_usage(verb, "--jfr can be given %d times", JFR_FILES_MAX);
+        }
+        input->jfr.list[input->jfr.count++] = value;
+        return STATUS_DONE;
     case 'D':
         return add_held(input, value) ? STATUS_FAILED : STATUS_DONE;
     default:
@@ -226,6 +232,12 @@ int export_input_run(struct export_input *input, struct sample_sink *sink)
             return err;
         }
     }
+    if (input->jfr.count) {
+        int err = jfr_marks_new(&input->jfr, sink, &sink);
+        if (err) {
+            return err;
+        }
+    }
     return run(input, sink);
 }
 
@@ -260,6 +272,9 @@ int export_input_confined(const struct export_input *input, const char *out, con
     rights_read_objects(rights, input->build_id_dir);
     for (uint32_t i = 0; i < input->dump_count; i++) {
         rights_read(rights, input->dumps[i]);
+    }
+    for (uint32_t i = 0; i < input->jfr.count; i++) {
+        rights_read(rights, input->jfr.list[i]);
     }
     rights_write(rights, out);
     status = confined_run(&(struct confined_options){

@@ -7,6 +7,7 @@
 
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
+#include "jdtool/pipeline/jfr_marks.h"
 #include "jdtool/pipeline/sample_filter.h"
 
 /* Strings are those of the command line. Zero one to start; free it at the end. */
@@ -16,8 +17,9 @@ struct export_input {
     const char *build_id_dir;
     bool wants_code; /* bytes of the code: set by the verb */
     struct sample_filter_options filter;
-    char **dumps;       /* named or found in the directory */
-    const char **helds; /* "FD:PATH": directories of profiles that are open already */
+    struct jfr_files jfr; /* the JVMs' own recordings */
+    char **dumps;         /* named or found in the directory */
+    const char **helds;   /* "FD:PATH": directories of profiles that are open already */
     uint32_t dump_count, held_count;
     char *file;  /* in the directory */
     char *times; /* in the directory: what JVMs had of the processors (processor_time.h) */
@@ -41,6 +43,7 @@ struct export_input {
     {"include", required_argument, NULL, 'I'}, \
     {"exclude", required_argument, NULL, 'X'}, \
     {"event", required_argument, NULL, 'e'}, \
+    {"jfr", required_argument, NULL, 'J'}, \
     {"held", required_argument, NULL, 'D'}
 /* clang-format on */
 
@@ -51,6 +54,9 @@ struct export_input {
     "      --buildid-dir DIR     where perf record left copies of files\n"                         \
     "      --source-path DIRS    where Java sources are, separated by ':'; the recorded JDK's\n"   \
     "                            src.zip is used as well\n"                                        \
+    "      --jfr FILE            also the events of a JVM's own recording of that time (.jfr), "   \
+    "as\n"                                                                                         \
+    "                            markers (may be repeated)\n"                                      \
     "Samples can be chosen; of an option that is repeated one has to fit:\n"                       \
     "      --from TIME, --to TIME\n"                                                               \
     "                            behind the first sample: seconds, or as 300ms, 5m\n"              \

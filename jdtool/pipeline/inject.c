@@ -123,6 +123,9 @@ static int run_sinks(const struct inject_options *options, const struct stream_o
     struct inject_exports exports = {0};
     struct stream_result dumps;
     int err = open_exports(options, &exports, &sinks[count]);
+    if (!err && sinks[count] && options->jfr.count) {
+        err = jfr_marks_new(&options->jfr, sinks[count], &sinks[count]);
+    }
     if (err) {
         (void)give_up(sinks, count);
     } else {
@@ -184,6 +187,9 @@ void inject_rights(const struct inject_options *options, struct rights *rights)
     rights_read_objects(rights, options->build_id_dir);
     for (uint32_t i = 0; i < options->dump_count; i++) {
         rights_read(rights, options->dumps[i]);
+    }
+    for (uint32_t i = 0; i < options->jfr.count; i++) {
+        rights_read(rights, options->jfr.list[i]);
     }
     rights_write_images(rights, options->output);
     rights_write(rights, options->scorecard);

@@ -4,6 +4,8 @@
 #ifndef JD_TOOL_INJECT_H
 #define JD_TOOL_INJECT_H
 
+#include "jdtool/pipeline/jfr_marks.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +24,7 @@ struct inject_options {
     uint32_t dump_count;
     const char **exports; /* "FORMAT[=FILE]", as of export_choose; without FILE: beside output */
     uint32_t export_count;
+    struct jfr_files jfr; /* the JVMs' own recordings, for what is saved and exported */
     enum inline_mode inline_mode;
     const char *inlined_suffix;
     const char *interpreted_suffix;

@@ -54,6 +54,7 @@ static int parse(int argc, char **argv, struct inject_options *options)
         {"processor-time", required_argument, NULL, 'P'},
         {"save", required_argument, NULL, 'V'},
         {"export", required_argument, NULL, 'E'},
+        {"jfr", required_argument, NULL, 'J'},
         {"held", required_argument, NULL, 'D'},
         {"quiet", no_argument, NULL, 'q'},
         {0},
@@ -110,6 +111,12 @@ static int parse(int argc, char **argv, struct inject_options *options)
                 return STATUS_USAGE;
             }
             options->exports[options->export_count++] = optarg;
+            break;
+        case 'J':
+            if (options->jfr.count == JFR_FILES_MAX) {
+                return wrong_usage(&verb_inject, "--jfr can be given %d times", JFR_FILES_MAX);
+            }
+            options->jfr.list[options->jfr.count++] = optarg;
             break;
         case 'D':
             options->held = optarg;
@@ -190,6 +197,9 @@ const struct verb verb_inject = {
         "  -i, --input FILE          what perf record wrote; -: from a pipe (perf record -o -)\n"
         "  -o, --output FILE         the result, for perf report, script, annotate\n"
         "      --dump FILE           use this dump for its JVM (may be repeated)\n"
+        "      --jfr FILE            also the events of a JVM's own recording (.jfr), for --save "
+        "and\n"
+        "                            --export (may be repeated)\n"
         "      --inline MODE         expand: put inlined methods into the call chains; dwarf: "
         "leave\n"
         "                            that to perf 7 and later; off; auto (default): by perf's "

@@ -73,6 +73,7 @@ static const struct option ours[] = {
     {"timeline", optional_argument, NULL, 'T'},   {"export", required_argument, NULL, 'E'},
     {"threads", no_argument, NULL, 'H'},          {"sampler", required_argument, NULL, 'B'},
     {"match", required_argument, NULL, 'Y'},      {"depth", required_argument, NULL, 'Z'},
+    {"jfr", required_argument, NULL, 'J'},
 };
 #define OURS_COUNT (sizeof ours / sizeof *ours)
 
@@ -254,6 +255,21 @@ static int parse_export(struct parse *parse, const char *text)
     return status;
 }
 
+/* A recording of the JVM's own, which may not be there yet: its whole path is what may be opened
+ * later. */
+static int parse_jfr(struct parse *parse, const char *file)
+{
+    char here[PATH_MAX] = "";
+    char *word;
+    bool is_whole = *file == '/' || !getcwd(here, sizeof here);
+    if (asprintf(&word, "--jfr=%s%s%s", here, is_whole ? "" : "/", file) < 0) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    parse->options.inject_options[parse->inject_count++] = word;
+    return STATUS_DONE;
+}
+
 /* A directory for the profile, or a file for one of the formats. */
 static int parse_output(struct parse *parse, const char *path)
 {
@@ -364,6 +380,8 @@ static int take(struct parse *parse, int letter, int index)
         return STATUS_DONE;
     case 'E':
         return parse_export(parse, optarg);
+    case 'J':
+        return parse_jfr(parse, optarg);
     case 'c':
         options->period = optarg;
         return STATUS_DONE;
@@ -523,6 +541,8 @@ const struct live_verb live_record = {
             "      --timeline[=parks]  also record what the JVM does: pauses, VM operations,\n"
             "                      compilations, deoptimisations, threads (and each park); see\n"
             "                      jdperf timeline; without root only pauses\n"
+            "      --jfr FILE      also the events of the JVM's own recording (.jfr), as markers\n"
+            "                      (it has to be there when the recording ends)\n"
             "  -p, --pid PID[,PID…]  profile running JVMs\n"
             "      --match NAME    the same of all whose main class or arguments contain NAME\n"
             "  -a, --all           the whole machine; JVMs need the agent (jdperf attach PID)\n"

@@ -20,6 +20,7 @@ enum mark_kind {
     MARK_THREAD_STOP,
     MARK_PARK,
     MARK_CODE_CACHE, /* number: bytes of the code cache that hold code */
+    MARK_JFR,        /* of the JVM's own recording. text: the event; subject: its fields */
     MARK_KINDS,
 };
 

@@ -43,6 +43,7 @@ const char *mark_kind_name(enum mark_kind kind)
         [MARK_THREAD_STOP] = "thread-stop",
         [MARK_PARK] = "park",
         [MARK_CODE_CACHE] = "code-cache",
+        [MARK_JFR] = "jfr",
     };
     return kind < MARK_KINDS ? names[kind] : "unknown";
 }

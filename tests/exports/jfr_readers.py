@@ -3,10 +3,13 @@
 jfr_readers.py print FILE.json COLLAPSED[=EVENT]…   what "jfr print --json --stack-depth …" gave
 jfr_readers.py jmc LINES COLLAPSED[=EVENT]…         what JmcStacks.java gave, which has no parameters of methods
 jfr_readers.py jfrconv STACKS COLLAPSED             the profile's own event, without threads and parameters
+jfr_readers.py joined FILE.json TIMELINE.json       a JVM's own recording as "jfr print --json" gave it, and "jdperf timeline --json" of
+                                                    the profile that it was joined to
 
 Of a COLLAPSED file all samples are of EVENT, jdk.ExecutionSample by default, and with "weight:" before it the lines are weights.
 """
 import collections
+import datetime
 import json
 import re
 import sys
@@ -61,8 +64,41 @@ def simple(stack):
     return ";".join(frames)
 
 
+def moment(text):
+    """Nanoseconds since 1970 of 2026-11-25T01:36:41.010998777Z, or with +01:00 behind it."""
+    seconds, part, zone = re.fullmatch(r"([^.Z+]*?)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", text).groups()
+    whole = datetime.datetime.fromisoformat(seconds + zone.replace("Z", "+00:00"))
+    return int(whole.timestamp()) * 10**9 + int((part or "0").ljust(9, "0"))
+
+
+def joined(printed_path, timeline_path):
+    with open(timeline_path, encoding="utf-8") as file:
+        timeline = json.load(file)
+    with open(printed_path, encoding="utf-8") as file:
+        events = json.load(file)["recording"]["events"]
+    ours = collections.defaultdict(list)
+    for mark in timeline["jfr"]:
+        ours[mark["event"]].append((mark["time"] + timeline["wall_offset"], mark.get("duration", 0)))
+    first, last = (timeline[key] + timeline["wall_offset"] for key in ("from", "until"))
+    counts = collections.Counter()
+    for event in events:
+        kind = event["type"].removeprefix("jdk.")
+        start, duration = moment(event["values"]["startTime"]), nanoseconds(event["values"].get("duration", "PT0S"))
+        if first < start and start + duration < last:
+            counts[kind] += 1
+            jfr_file.check(any(abs(start - its) < 2000 and abs(duration - lasts) < 2000 for its, lasts in ours[kind]),
+                           f"{kind} at {start} of {duration} ns is not joined")
+    jfr_file.check(counts["GarbageCollection"] and counts["GCPhasePause"], f"there are only {dict(counts)}")
+    for kind, count in counts.items():
+        jfr_file.check(count <= len(ours[kind]) <= count + 2, f"{len(ours[kind])} of {count} {kind}")
+    print("joined:", dict(counts))
+
+
 def main():
     reader, path, *told = sys.argv[1:]
+    if reader == "joined":
+        joined(path, told[0])
+        return
     found = collections.defaultdict(collections.Counter)
     if reader == "jfrconv":
         found["jdk.ExecutionSample"] = stacks.collapsed(path)

@@ -8,7 +8,7 @@ source "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/clang_build.sh
 source "$(dirname "$0")/../clang_build.sh"
 
-target=${1:?usage: run.sh dump|inject|journal|methods|objects|options|pipe|resolve|saved|sinks|stack}
+target=${1:?usage: run.sh dump|inject|jfr|journal|methods|objects|options|pipe|resolve|saved|sinks|stack}
 source=${JDAGENT_SOURCE:?}
 build=${JDAGENT_BUILD:?}/fuzz
 here=$source/tests/fuzz

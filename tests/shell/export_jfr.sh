@@ -56,6 +56,36 @@ done
 sed '1d' "${comparisons[0]%%=*}" >less
 run 1 python3 "$readers" print printed.json less
 
+# The other way round: the JVM's own recording beside the samples, as the JDK's jfr prints it.
+for java in /usr/lib/jvm/*/bin/java; do
+    jfr=${java%java}jfr
+    [[ -x $jfr && ! -L ${jfr%/bin/jfr} ]] || continue
+    rm -rf q own.jfr
+    run 0 "$JDPERF" record -o q --jfr own.jfr -- "$java" -XX:StartFlightRecording=filename=own.jfr,settings=profile -Xmn4m -cp classes Market 2
+    run 0 "$jfr" print --json --events GarbageCollection,GCPhasePause,ThreadStart,Deoptimization own.jfr
+    mv output printed.json
+    run 0 "$JDPERF" timeline q --json -o timeline.json
+    run 0 python3 "$readers" joined printed.json timeline.json
+    cat output
+    run 0 "$JDPERF" timeline q
+    says "Events of the JVM's own recording (JFR):"
+    # It can be joined later, too, and is markers of the Firefox Profiler.
+    run 0 "$JDPERF" record -o q -- "$java" -XX:StartFlightRecording=filename=own.jfr,settings=profile -Xmn4m -cp classes Market 2
+    run 0 "$JDPERF" export q firefox --jfr own.jfr -o firefox.json
+    run 0 python3 - firefox.json <<'END'
+import json, sys
+profile = json.load(open(sys.argv[1]))
+names = {profile["shared"]["stringArray"][name] if "shared" in profile else thread["stringArray"][name]
+         for thread in profile["threads"] for name in thread["markers"]["name"]}
+assert {"GarbageCollection", "GCPhasePause"} <= names, names
+END
+    run 0 "$JDPERF" timeline q --jfr "$p"
+    says 'has no events of the JVMs and the time that were recorded'
+    head -c 5000 own.jfr >torn.jfr
+    run 0 "$JDPERF" timeline q --jfr torn.jfr
+    says 'no whole recording of a JVM'
+done
+
 [[ ${JDAGENT_LONG:-} == 1 ]] || exit 0
 command -v mvn >/dev/null || skip "mvn is not installed, which fetches JMC's parser and jfrconv"
 cat >pom.xml <<'END'
