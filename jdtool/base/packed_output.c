@@ -8,12 +8,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef JD_HAVE_ISAL
+#include <isa-l/igzip_lib.h>
+#else
 #include <zlib.h>
+#endif
 
 /* Gathered before it is packed, and without packing: as much as an output_file writes at once
  * without a copy. */
 #define GZIP_SIZE   ((size_t)64 * 1024)
 #define BUFFER_SIZE ((size_t)256 * 1024)
+
+#ifdef JD_HAVE_ISAL
+
+/* As small as zlib's level 2, in a fifth of its time. */
+#define GZIP_LEVEL 3
+
+struct gzip {
+    struct isal_zstream stream;
+    uint8_t room[ISAL_DEF_LVL3_DEFAULT];
+};
+
+static bool gzip_start(struct gzip *gzip)
+{
+    isal_deflate_init(&gzip->stream);
+    gzip->stream.gzip_flag = IGZIP_GZIP;
+    gzip->stream.level = GZIP_LEVEL;
+    gzip->stream.level_buf = gzip->room;
+    gzip->stream.level_buf_size = sizeof gzip->room;
+    return true;
+}
+
+/* Packs all that is in its input as far as its output has room. False: an error. */
+static bool gzip_pack(struct gzip *gzip, bool last)
+{
+    gzip->stream.end_of_stream = last;
+    return isal_deflate(&gzip->stream) == COMP_OK;
+}
+
+static bool gzip_is_done(const struct gzip *gzip, bool last)
+{
+    return last ? gzip->stream.internal_state.state == ZSTATE_END : gzip->stream.avail_out != 0;
+}
+
+static void gzip_end(struct gzip *gzip)
+{
+    (void)gzip; /* holds nothing */
+}
+
+#else
 
 /*
  * Exports are repetitive: level 4 makes a Firefox profile 7 % smaller than level 2 does, and takes
@@ -22,15 +65,43 @@
 #define GZIP_LEVEL  2
 #define GZIP_WINDOW (15 + 16) /* zlib: the largest window, and gzip's header */
 
+struct gzip {
+    z_stream stream;
+    int status;
+};
+
+static bool gzip_start(struct gzip *gzip)
+{
+    return deflateInit2(&gzip->stream, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8,
+                        Z_DEFAULT_STRATEGY) == Z_OK;
+}
+
+static bool gzip_pack(struct gzip *gzip, bool last)
+{
+    gzip->status = deflate(&gzip->stream, last ? Z_FINISH : Z_NO_FLUSH);
+    return gzip->status != Z_STREAM_ERROR;
+}
+
+static bool gzip_is_done(const struct gzip *gzip, bool last)
+{
+    return last ? gzip->status == Z_STREAM_END : gzip->stream.avail_out != 0;
+}
+
+static void gzip_end(struct gzip *gzip)
+{
+    deflateEnd(&gzip->stream);
+}
+
+#endif
+
 struct packed_output {
     struct packed_buffer free; /* the first member */
     struct output_file *file;  /* NULL: memory or standard output */
     bool is_memory;
     uint8_t *memory;
     size_t memory_size, memory_room;
-    bool gzip;
-    z_stream zip;
-    int error; /* the first one, negative errno */
+    struct gzip *gzip; /* NULL: nothing is packed */
+    int error;         /* the first one, negative errno */
     uint64_t flushed;
     uint8_t buffer[BUFFER_SIZE];
     uint8_t packed[GZIP_SIZE];
@@ -46,9 +117,9 @@ static int start(const char *path, bool gzip, struct packed_output **out)
     memset(output, 0, offsetof(struct packed_output, buffer));
     output->free =
         (struct packed_buffer){output->buffer, output->buffer + (gzip ? GZIP_SIZE : BUFFER_SIZE)};
-    output->gzip = gzip;
-    if (gzip && deflateInit2(&output->zip, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8,
-                             Z_DEFAULT_STRATEGY) != Z_OK) {
+    output->gzip = gzip ? calloc(1, sizeof *output->gzip) : NULL;
+    if (gzip && (!output->gzip || !gzip_start(output->gzip))) {
+        free(output->gzip);
         free(output);
         error_message("failed to write %s: gzip cannot start", path);
         return -ENOMEM;
@@ -134,19 +205,18 @@ static void flush(struct packed_output *output, bool last)
         deliver(output, output->buffer, used);
         return;
     }
-    output->zip.next_in = output->buffer;
-    output->zip.avail_in = (uInt)used;
-    int status;
+    struct gzip *gzip = output->gzip;
+    gzip->stream.next_in = output->buffer;
+    gzip->stream.avail_in = (uint32_t)used;
     do {
-        output->zip.next_out = output->packed;
-        output->zip.avail_out = (uInt)sizeof output->packed;
-        status = deflate(&output->zip, last ? Z_FINISH : Z_NO_FLUSH);
-        if (status == Z_STREAM_ERROR) {
+        gzip->stream.next_out = output->packed;
+        gzip->stream.avail_out = (uint32_t)sizeof output->packed;
+        if (!gzip_pack(gzip, last)) {
             packed_output_fail(output, -EIO);
             break;
         }
-        deliver(output, output->packed, sizeof output->packed - output->zip.avail_out);
-    } while (output->zip.avail_out == 0 || (last && status != Z_STREAM_END));
+        deliver(output, output->packed, sizeof output->packed - gzip->stream.avail_out);
+    } while (!gzip_is_done(gzip, last));
 }
 
 void packed_output_overflow(struct packed_output *output, const void *bytes, size_t size)
@@ -192,7 +262,8 @@ uint64_t packed_output_size(const struct packed_output *output)
 static void release(struct packed_output *output)
 {
     if (output->gzip) {
-        deflateEnd(&output->zip);
+        gzip_end(output->gzip);
+        free(output->gzip);
     }
     free(output->memory);
     free(output);

@@ -53,6 +53,7 @@ struct perf_data_sink {
 enum part {
     PART_UNKNOWN,   /* not made yet */
     PART_RECORDED,  /* what was there; of an unwound stack its own address */
+    PART_BEFORE,    /* its own address, which is the one before what was there: a caller's */
     PART_OWN,       /* its own address */
     PART_BY_SAMPLE, /* that depends */
     PART_ADDRESSES, /* and what is more: those at this place in sink->addresses, plus this */
@@ -242,7 +243,7 @@ static int make_part(struct perf_data_sink *sink, const struct resolved_sample *
         image_frames_lost(images->frames) != lost) {
         *part = PART_BY_SAMPLE;
     } else if (count == 1 && sink->chain[from] == own->address) {
-        *part = PART_OWN;
+        *part = own->is_caller && ip && *ip - 1 == own->address ? PART_BEFORE : PART_OWN;
     } else {
         uint32_t at = keep_addresses(sink, sink->chain + from, count);
         *part = PART_ADDRESSES + at;
@@ -292,6 +293,8 @@ static int put_address(struct perf_data_sink *sink, const struct resolved_sample
         return make_part(sink, sample, node->at, ip, part);
     case PART_RECORDED:
         return put_ip(sink, ip ? *ip : location_own(node->at)->address);
+    case PART_BEFORE:
+        return put_ip(sink, ip ? *ip - 1 : location_own(node->at)->address);
     case PART_OWN:
         return put_ip(sink, location_own(node->at)->address);
     case PART_BY_SAMPLE:
@@ -316,8 +319,8 @@ static uint64_t put_plain(struct perf_data_sink *sink, const struct resolved_sam
     for (; i < count && i < room && *at && ips[i] < PERF_CONTEXT_MAX; i++) {
         const struct stack_node *node = &nodes[*at];
         uint32_t part = parts[node->location];
-        if (part == PART_RECORDED) {
-            chain[i] = ips[i];
+        if (part == PART_RECORDED || part == PART_BEFORE) { /* the location itself is not read */
+            chain[i] = ips[i] - (part == PART_BEFORE);
         } else if (part == PART_OWN) {
             chain[i] = location_own(node->at)->address;
         } else {

@@ -58,12 +58,29 @@ static uint16_t module_of(struct kallsyms *kallsyms, const char *name)
     return (uint16_t)kallsyms->module_count;
 }
 
+/* A number in lower-case hexadecimal, as the kernel writes them. *rest: behind it. */
+static uint64_t read_address(char *text, char **rest)
+{
+    uint64_t address = 0;
+    for (;; text++) {
+        char c = *text;
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                : 16;
+        if (digit > 15) {
+            *rest = text;
+            return address;
+        }
+        address = address << 4 | digit;
+    }
+}
+
 /* "ffffffff81000000 T _text" or "ffffffffc0001000 t function\t[module]"; the line is without its
  * newline and is cut into strings. False: it is no such line. */
 static bool take_line(struct kallsyms *kallsyms, char *line, uint64_t *highest)
 {
     char *rest;
-    uint64_t address = strtoull(line, &rest, 16);
+    uint64_t address = read_address(line, &rest);
     if (rest == line || rest[0] != ' ' || rest[1] == '\0' || rest[2] != ' ') {
         return false;
     }
