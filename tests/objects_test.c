@@ -2,6 +2,7 @@
  * Files by identity: which file an object takes and which it refuses, what it says of addresses,
  * and that nothing it is given makes it wait, ask elsewhere or take memory without end.
  */
+#include "jdtool/objects/build_id.h"
 #include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/objects.h"
 #include "jdtool/objects/symbols.h"
@@ -21,6 +22,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
@@ -107,6 +109,48 @@ static struct id id_of(const char *path)
     }
     objects_free(objects);
     return id;
+}
+
+static size_t build_id_alone(const uint8_t *bytes, size_t size, uint8_t id[OBJECT_ID_MAX])
+{
+    int fd = memfd_create("elf", MFD_CLOEXEC);
+    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+    size_t found = build_id_read(fd, id);
+    close(fd);
+    return found;
+}
+
+/* Without a library: the same build-id, and none in what is cut or lies. */
+static void a_build_id_is_read_alone(void **state)
+{
+    struct id known = id_of("/proc/self/exe");
+    uint8_t id[OBJECT_ID_MAX] = {0};
+    static uint8_t bytes[65536];
+    struct stat status;
+    (void)state;
+    assert_int_equal(stat("/proc/self/exe", &status), 0);
+    assert_int_equal(build_id_find(-1, "/proc/self/exe", status.st_ino, id), known.size);
+    assert_memory_equal(id, known.bytes, known.size);
+    assert_int_equal(build_id_find(-1, "/proc/self/exe", status.st_ino + 1, id), 0);
+    assert_int_equal(build_id_find(-1, "/dev/zero", 0, id), 0);
+
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(read(fd, bytes, sizeof bytes), sizeof bytes);
+    close(fd);
+    assert_int_equal(build_id_alone(bytes, sizeof bytes, id), known.size);
+    uint8_t *note = memmem(bytes, sizeof bytes, known.bytes, known.size);
+    assert_non_null(note);
+    note -= 16; /* sizes of the name and of the id, the type, "GNU" */
+    assert_int_equal(build_id_alone(bytes, (size_t)(note - bytes) + 20, id), 0);
+    for (int field = 0; field < 2; field++) {
+        uint32_t before;
+        memcpy(&before, note + 4 * field, 4);
+        memset(note + 4 * field, 0xff, 4);
+        assert_int_equal(build_id_alone(bytes, sizeof bytes, id), 0);
+        memcpy(note + 4 * field, &before, 4);
+    }
+    bytes[EI_DATA] ^= 3;
+    assert_int_equal(build_id_alone(bytes, sizeof bytes, id), 0);
 }
 
 /* Puts a file into the build-id cache, as perf record does. */
@@ -1026,6 +1070,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_in_functions_are_no_names),
+        TEST(a_build_id_is_read_alone),
         TEST(a_replaced_library_is_read_as_it_was_mapped),
         TEST(a_replaced_library_is_found_in_the_cache),
         TEST(a_listed_file_that_came_later_is_refused),

@@ -69,6 +69,17 @@ size_t __wrap_elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_I
     return __real_elf_file_build_id(file, id);
 }
 
+bool __real_elf_file_symbol(const struct elf_file *file, const char *section, const char *name,
+                            GElf_Sym *symbol);
+bool __wrap_elf_file_symbol(const struct elf_file *file, const char *section, const char *name,
+                            GElf_Sym *symbol);
+bool __wrap_elf_file_symbol(const struct elf_file *file, const char *section, const char *name,
+                            GElf_Sym *symbol)
+{
+    planted("a table of symbols");
+    return __real_elf_file_symbol(file, section, name, symbol);
+}
+
 int __real_replay_run(const struct replay_options *options, struct sample_sink *const *sinks,
                       uint32_t count);
 int __wrap_replay_run(const struct replay_options *options, struct sample_sink *const *sinks,

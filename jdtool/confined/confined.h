@@ -37,6 +37,10 @@ struct confined_options {
  */
 int confined_run(const struct confined_options *options);
 
+/* A moment's work on what is open already, of which memory that is shared tells: with no rights at
+ * all. */
+void confined_look(const char *what, int (*work)(void *context), void *context);
+
 /*
  * A program of ours that reads others' data for as long as we run, beside us. We start it with one
  * end of a pair of stream sockets, by which it calls confined_enter before it reads anything; we

@@ -1,5 +1,6 @@
 /* What recording needs of a JVM that runs. Not to attach is an answer here. */
 #include "jdtool/base/message.h"
+#include "jdtool/confined/confined.h"
 #include "jdtool/doctor/doctor.h"
 #include "jdtool/live/ask.h"
 #include "jdtool/live/kernel.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -187,34 +189,12 @@ static void check_lines(struct doctor *doctor, struct jvm *jvm)
     }
 }
 
-static void check_libjvm(struct doctor *doctor, struct jvm *jvm)
-{
-    static const struct mapped_name name = {.prefix = "libjvm", .suffix = ".so"};
-    struct elf_file file = ELF_FILE_NONE;
-    GElf_Sym structs;
-    char path[PATH_MAX];
-    char remedy[128];
-    size_t size;
-    if (!process_mapped(&jvm->target.process, &name, path) ||
-        elf_file_open(jvm->target.root, path, &file) != OBJECT_SOUND) {
-        doctor_poor(doctor, "if it was replaced, restart the JVM", "libjvm.so cannot be read");
-        return;
-    }
-    if (!elf_file_symbol(&file, ".dynsym", "gHotSpotVMStructs", &structs)) {
-        doctor_poor(doctor, "use a HotSpot JVM of JDK 8 or later",
-                    "libjvm.so does not describe its structures: no tiers, no frame sizes, no "
-                    "names of interpreted frames");
-    } else if (!elf_file_section(&file, ".symtab", &size) &&
-               !elf_file_section(&file, ".gnu_debuglink", &size)) {
-        snprintf(remedy, sizeof remedy, "install its debug symbols (Debian: openjdk-%d-dbg)",
-                 jvm->target.java);
-        doctor_poor(doctor, remedy,
-                    "libjvm.so is stripped: the JVM's own frames (compiler, GC) have no names");
-    } else {
-        doctor_good(doctor, "it has its structures and symbols");
-    }
-    elf_file_close(&file);
-}
+/* What a process without rights finds in a JVM's file. */
+struct elf_answers {
+    int file;
+    bool is_sound, has_structs, has_symbols, needs_glibc;
+    unsigned machine;
+};
 
 static bool needs_glibc(const struct elf_file *file)
 {
@@ -237,6 +217,69 @@ static bool needs_glibc(const struct elf_file *file)
     return false;
 }
 
+static int answer(void *context)
+{
+    struct elf_answers *answers = context;
+    struct elf_file file;
+    GElf_Sym structs;
+    size_t size;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", answers->file);
+    if (elf_file_open(-1, path, &file) == OBJECT_SOUND) {
+        answers->is_sound = true;
+        answers->has_structs = elf_file_symbol(&file, ".dynsym", "gHotSpotVMStructs", &structs);
+        answers->has_symbols = elf_file_section(&file, ".symtab", &size) ||
+                               elf_file_section(&file, ".gnu_debuglink", &size);
+        answers->needs_glibc = needs_glibc(&file);
+        answers->machine = file.machine;
+        elf_file_close(&file);
+    }
+    return 0;
+}
+
+static struct elf_answers ask_elf(int root, const char *path)
+{
+    struct stat status;
+    struct elf_answers result = {0};
+    struct elf_answers *shared = confined_shared(sizeof *shared);
+    int file = elf_file_open_only(root, path, &status);
+    if (shared && file >= 0) {
+        shared->file = file;
+        confined_look(path, answer, shared);
+        result = *shared;
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    confined_unshare(shared, sizeof *shared);
+    return result;
+}
+
+static void check_libjvm(struct doctor *doctor, struct jvm *jvm)
+{
+    static const struct mapped_name name = {.prefix = "libjvm", .suffix = ".so"};
+    struct elf_answers libjvm = {0};
+    char path[PATH_MAX];
+    char remedy[128];
+    if (process_mapped(&jvm->target.process, &name, path)) {
+        libjvm = ask_elf(jvm->target.root, path);
+    }
+    if (!libjvm.is_sound) {
+        doctor_poor(doctor, "if it was replaced, restart the JVM", "libjvm.so cannot be read");
+    } else if (!libjvm.has_structs) {
+        doctor_poor(doctor, "use a HotSpot JVM of JDK 8 or later",
+                    "libjvm.so does not describe its structures: no tiers, no frame sizes, no "
+                    "names of interpreted frames");
+    } else if (!libjvm.has_symbols) {
+        snprintf(remedy, sizeof remedy, "install its debug symbols (Debian: openjdk-%d-dbg)",
+                 jvm->target.java);
+        doctor_poor(doctor, remedy,
+                    "libjvm.so is stripped: the JVM's own frames (compiler, GC) have no names");
+    } else {
+        doctor_good(doctor, "it has its structures and symbols");
+    }
+}
+
 static bool is_musl(const struct jvm *jvm)
 {
     char name[64];
@@ -257,24 +300,20 @@ static bool is_musl(const struct jvm *jvm)
 
 static void check_libc(struct doctor *doctor, struct jvm *jvm)
 {
-    struct elf_file agent = ELF_FILE_NONE;
-    struct elf_file java = ELF_FILE_NONE;
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/exe", (int)jvm->target.process.pid);
-    bool known = elf_file_open(-1, live_agent(), &agent) == OBJECT_SOUND;
-    if (known && is_musl(jvm) && needs_glibc(&agent)) {
+    struct elf_answers agent = ask_elf(-1, live_agent());
+    struct elf_answers java = agent.is_sound ? ask_elf(-1, path) : agent;
+    if (agent.needs_glibc && is_musl(jvm)) {
         doctor_bad(doctor, "build the agent with musl-gcc (CC=musl-gcc cmake …)",
                    "the JVM runs on musl, the agent was built for glibc");
-    } else if (known && elf_file_open(-1, path, &java) == OBJECT_SOUND &&
-               java.machine != agent.machine) {
+    } else if (java.is_sound && java.machine != agent.machine) {
         doctor_bad(doctor, "build the agent for it",
                    "the agent is built for another machine than the JVM (ELF machines %u and %u)",
                    java.machine, agent.machine);
     } else {
         doctor_good(doctor, "the agent fits the JVM's libc and machine");
     }
-    elf_file_close(&agent);
-    elf_file_close(&java);
 }
 
 static void check_session(struct doctor *doctor, struct jvm *jvm)

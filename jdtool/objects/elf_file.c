@@ -40,8 +40,7 @@ static int open_path(int root, const char *path)
     return fd;
 }
 
-/* The regular file itself. A negative errno: it cannot be had. */
-static int open_regular(int root, const char *path, struct stat *status)
+int elf_file_open_only(int root, const char *path, struct stat *status)
 {
     int handle = open_path(root, path);
     if (handle < 0) {
@@ -124,7 +123,7 @@ enum object_state elf_file_open(int root, const char *path, struct elf_file *out
     struct stat status = {0};
     struct statfs file_system;
     *out = ELF_FILE_NONE;
-    int fd = open_regular(root, path, &status);
+    int fd = elf_file_open_only(root, path, &status);
     if (fd < 0) {
         return fd == -EINVAL ? OBJECT_UNSOUND : state_of(-fd);
     }

@@ -9,6 +9,7 @@
 
 #include <gelf.h>
 #include <libelf.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* A file that others than root and ourselves can write is read instead of mapped (a page of a
@@ -38,6 +39,10 @@ struct elf_file {
  * OBJECT_UNSOUND.
  */
 enum object_state elf_file_open(int root, const char *path, struct elf_file *out);
+
+/* Opens the regular file alone, whatever is in it, in the same way. A descriptor or a negative
+ * errno. */
+int elf_file_open_only(int root, const char *path, struct stat *status);
 
 /* Takes an ELF image of `size` bytes from malloc over, on failure too. OBJECT_SOUND or
  * OBJECT_UNSOUND. */

@@ -2,6 +2,7 @@
 
 #include "format/event_probe.h"
 #include "jdtool/base/message.h"
+#include "jdtool/confined/confined.h"
 #include "jdtool/objects/elf_file.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -117,8 +119,7 @@ void probes_name_group(char group[PROBES_GROUP_MAX])
 
 /* ---- Where a function is ---- */
 
-/* The place in the file of what is at that address. False: nothing of the file is. */
-static bool file_offset(const struct elf_file *file, uint64_t address, uint64_t *offset)
+bool probes_offset(const struct elf_file *file, uint64_t address, uint64_t *offset)
 {
     size_t count;
     GElf_Phdr header;
@@ -156,16 +157,12 @@ static const char *const argument_texts[] = {
 };
 
 /* The kernel finds the file by a path, which may hold anything: it gets our descriptor's. */
-int probes_define_at(const char *group, const char *event, const struct elf_file *file,
-                     uint64_t address, const char *arguments)
+int probes_define_at(const char *group, const char *event, int file, uint64_t offset,
+                     const char *arguments)
 {
     char text[2048];
-    uint64_t offset;
-    if (!file_offset(file, address, &offset)) {
-        return -ENOENT;
-    }
     int size = snprintf(text, sizeof text, "p:%s/%s /proc/%d/fd/%d:0x%" PRIx64 "%s\n", group, event,
-                        (int)getpid(), file->fd, offset, arguments);
+                        (int)getpid(), file, offset, arguments);
     if (size >= (int)sizeof text) {
         return -E2BIG;
     }
@@ -178,27 +175,58 @@ int probes_define_at(const char *group, const char *event, const struct elf_file
     return err;
 }
 
+/* In a process without rights: which function of a JVM's file is where. */
+struct lookup {
+    int file;
+    bool is_sound, found;
+    uint64_t offset;
+    char function[128];
+};
+
+static int look_up(void *context)
+{
+    struct lookup *lookup = context;
+    struct elf_file file;
+    GElf_Sym symbol;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", lookup->file);
+    if (elf_file_open(-1, path, &file) == OBJECT_SOUND) {
+        lookup->is_sound = true;
+        lookup->found = (elf_file_symbol(&file, ".dynsym", lookup->function, &symbol) ||
+                         elf_file_symbol(&file, ".symtab", lookup->function, &symbol)) &&
+                        probes_offset(&file, symbol.st_value, &lookup->offset);
+        elf_file_close(&file);
+    }
+    return 0;
+}
+
 int probes_define(const char *group, const char *event, int root, const char *path,
                   const char *function, enum probe_arguments arguments)
 {
-    struct elf_file file;
-    GElf_Sym symbol;
-    if (elf_file_open(root, path, &file) != OBJECT_SOUND) {
-        error_message("failed to read %s for a probe", path);
-        return -ENOENT;
+    struct stat status;
+    struct lookup *lookup = confined_shared(sizeof *lookup);
+    int file = elf_file_open_only(root, path, &status);
+    int err = !lookup ? -ENOMEM : file < 0 ? file : -ENOENT;
+    if (lookup && file >= 0) {
+        lookup->file = file;
+        snprintf(lookup->function, sizeof lookup->function, "%s", function);
+        confined_look(path, look_up, lookup);
     }
-    int err = -ENOENT;
-    if (elf_file_symbol(&file, ".dynsym", function, &symbol) ||
-        elf_file_symbol(&file, ".symtab", function, &symbol)) {
-        err = probes_define_at(group, event, &file, symbol.st_value, argument_texts[arguments]);
+    if (!lookup || !lookup->is_sound) {
+        error_message("failed to read %s for a probe", path);
+    } else if (!lookup->found) {
+        error_message("failed to find %s in %s", function, path);
+    } else {
+        err = probes_define_at(group, event, file, lookup->offset, argument_texts[arguments]);
         if (err) {
             error_message("failed to define a uprobe on %s of %s: %s", function, path,
                           strerror(-err));
         }
-    } else {
-        error_message("failed to find %s in %s", function, path);
     }
-    elf_file_close(&file);
+    if (file >= 0) {
+        close(file);
+    }
+    confined_unshare(lookup, sizeof *lookup);
     return err;
 }
 

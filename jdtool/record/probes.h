@@ -39,13 +39,17 @@ int probes_define(const char *group, const char *event, int root, const char *pa
                   const char *function, enum probe_arguments arguments);
 
 /*
- * Defines GROUP:event at an address of the file, with the arguments that the kernel is given as
- * text (" name=%ax:u32 ..."). An event that is there already gets one more place, if its arguments
- * have the same names and types (Linux 5.4). 0 or a negative errno, without a message.
+ * Defines GROUP:event at a place of the open file, by its offset, with the arguments that the
+ * kernel is given as text (" name=%ax:u32 ..."). An event that is there already gets one more
+ * place, if its arguments have the same names and types (Linux 5.4). 0 or a negative errno, without
+ * a message.
  */
+int probes_define_at(const char *group, const char *event, int file, uint64_t offset,
+                     const char *arguments);
+
+/* The place in the file of what is at that address. False: nothing of the file is. */
 struct elf_file;
-int probes_define_at(const char *group, const char *event, const struct elf_file *file,
-                     uint64_t address, const char *arguments);
+bool probes_offset(const struct elf_file *file, uint64_t address, uint64_t *offset);
 
 /*
  * An event of ours on GROUP:event, which is there and tells nothing; to be closed before

@@ -2,12 +2,15 @@
 
 #include "format/event_probe.h"
 #include "jdtool/base/message.h"
+#include "jdtool/confined/confined.h"
+#include "jdtool/objects/elf_file.h"
 #include "jdtool/record/probes.h"
 #include "jdtool/record/usdt_notes.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     NONE = -1,
@@ -58,13 +61,18 @@ static const struct place_rule rules[] = {
 };
 #define RULE_COUNT (sizeof rules / sizeof *rules)
 
-struct definition {
-    const char *group;
-    const struct elf_file *file;
-    bool parks;
-    unsigned places;
-    unsigned defined[RULE_COUNT]; /* places of each */
-    int err;                      /* the first */
+struct place {
+    uint64_t offset;
+    char arguments[1024];
+};
+
+/* What a process without rights has found in a JVM's file: to be doubted as that is. */
+struct found {
+    int file;
+    bool parks, is_sound, is_full;
+    const struct elf_file *elf; /* its own */
+    uint32_t count;
+    struct place places[PROBED_PLACES];
 };
 
 /* An argument's operand, or a constant in its place: all places have the same arguments. */
@@ -87,54 +95,96 @@ static void fetch_text(const struct usdt_note *note, int argument, char *out, si
     }
 }
 
-static int define(const struct definition *definition, const struct place_rule *rule,
-                  const struct usdt_note *note)
+static void describe(const struct place_rule *rule, const struct usdt_note *note, char text[1024])
 {
-    char text[1024];
+    enum { SIZE = 1024 };
     char operand[64];
     fetch_number(note, rule->number, operand, sizeof operand);
-    int used =
-        snprintf(text, sizeof text, " what=\\%d:u32 number=%s:u32", (int)rule->what, operand);
+    int used = snprintf(text, SIZE, " what=\\%d:u32 number=%s:u32", (int)rule->what, operand);
     for (int i = 0; i < TIMELINE_TEXTS; i++) {
         fetch_number(note, rule->texts[i].size, operand, sizeof operand);
-        used += snprintf(text + used, sizeof text - (size_t)used, " size%d=%s:u32", i, operand);
+        used += snprintf(text + used, SIZE - (size_t)used, " size%d=%s:u32", i, operand);
     }
     for (int i = 0; i < TIMELINE_TEXTS; i++) {
         fetch_text(note, rule->texts[i].text, operand, sizeof operand);
-        used += snprintf(text + used, sizeof text - (size_t)used, " text%d=%s:string", i, operand);
+        used += snprintf(text + used, SIZE - (size_t)used, " text%d=%s:string", i, operand);
     }
-    return probes_define_at(definition->group, EVENT_PROBE_TIMELINE, definition->file,
-                            note->address, text);
 }
 
 static bool take_note(void *context, const struct usdt_note *note)
 {
-    struct definition *definition = context;
+    struct found *found = context;
     for (size_t i = 0; i < RULE_COUNT; i++) {
         const struct place_rule *rule = &rules[i];
         bool is_park = rule->what == TIMELINE_PARK_BEGIN || rule->what == TIMELINE_PARK_END;
         if (strcmp(rule->name, note->name) != 0 || strcmp(rule->provider, note->provider) != 0 ||
-            (is_park && !definition->parks)) {
+            (is_park && !found->parks)) {
             continue;
         }
-        if (definition->places++ == PROBED_PLACES) {
-            definition->err = definition->err ? definition->err : -E2BIG;
+        if (found->count == PROBED_PLACES) {
+            found->is_full = true;
             return false;
         }
-        int err = define(definition, rule, note);
-        definition->err = definition->err ? definition->err : err;
-        definition->defined[i] += !err;
+        struct place *place = &found->places[found->count];
+        if (probes_offset(found->elf, note->address, &place->offset)) {
+            describe(rule, note, place->arguments);
+            found->count++;
+        }
     }
     return true;
+}
+
+static int look(void *context)
+{
+    struct found *found = context;
+    struct elf_file file;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", found->file);
+    if (elf_file_open(-1, path, &file) == OBJECT_SOUND) {
+        found->is_sound = true;
+        found->elf = &file;
+        usdt_notes_walk(&file, take_note, found);
+        elf_file_close(&file);
+    }
+    return 0;
+}
+
+/* One line of words, as we write them: the kernel takes a line for each definition. */
+static bool is_line(const char *text)
+{
+    for (; *text; text++) {
+        if (*text < ' ' || *text > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct definition {
+    unsigned defined; /* places */
+    int err;          /* the first */
+};
+
+static void define_all(const char *group, const struct found *found, struct definition *definition)
+{
+    uint32_t count = found->count < PROBED_PLACES ? found->count : PROBED_PLACES;
+    definition->err = found->is_full ? -E2BIG : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct place place = found->places[i];
+        place.arguments[sizeof place.arguments - 1] = '\0';
+        int err = is_line(place.arguments)
+                      ? probes_define_at(group, EVENT_PROBE_TIMELINE, found->file, place.offset,
+                                         place.arguments)
+                      : -EINVAL;
+        definition->err = definition->err ? definition->err : err;
+        definition->defined += !err;
+    }
 }
 
 /* A JDK that is built without them has no notes at all; one place may be inlined several times. */
 static int judge(const struct definition *definition, const char *path)
 {
-    unsigned count = 0;
-    for (size_t i = 0; i < RULE_COUNT; i++) {
-        count += definition->defined[i];
-    }
+    unsigned count = definition->defined;
     if (count == 0 && !definition->err) {
         error_message(
             "--timeline: %s has no marks for tracers (.note.stapsdt): its JDK was built without "
@@ -152,14 +202,26 @@ static int judge(const struct definition *definition, const char *path)
 
 int timeline_probes_define(const char *group, int root, const char *path, bool parks)
 {
-    struct elf_file file;
-    if (elf_file_open(root, path, &file) != OBJECT_SOUND) {
-        error_message("failed to read %s for --timeline", path);
-        return -ENOENT;
+    struct stat status;
+    struct definition definition = {0};
+    struct found *found = confined_shared(sizeof *found);
+    int file = elf_file_open_only(root, path, &status);
+    int err = !found ? -ENOMEM : -ENOENT;
+    if (found && file >= 0) {
+        found->file = file;
+        found->parks = parks;
+        confined_look(path, look, found);
+        found->file = file;
     }
-    struct definition definition = {.group = group, .file = &file, .parks = parks};
-    usdt_notes_walk(&file, take_note, &definition);
-    int err = judge(&definition, path);
-    elf_file_close(&file);
+    if (!found || !found->is_sound) {
+        error_message("failed to read %s for --timeline", path);
+    } else {
+        define_all(group, found, &definition);
+        err = judge(&definition, path);
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    confined_unshare(found, sizeof *found);
     return err;
 }

@@ -2,7 +2,7 @@
 
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/processes.h"
-#include "jdtool/objects/elf_file.h"
+#include "jdtool/objects/build_id.h"
 #include "jdtool/perf/perf_data.h"
 
 #include <ctype.h>
@@ -111,13 +111,10 @@ struct present_id {
 static bool build_id_of(int root, const char *path, uint64_t inode, struct present_id *id)
 {
     uint8_t found[OBJECT_ID_MAX];
-    struct elf_file file;
-    if (root < 0 || path[0] != '/' || path[1] == '/' ||
-        elf_file_open(root, path, &file) != OBJECT_SOUND) {
+    if (root < 0 || path[0] != '/' || path[1] == '/') {
         return false;
     }
-    size_t size = file.inode == inode ? elf_file_build_id(&file, found) : 0;
-    elf_file_close(&file);
+    size_t size = build_id_find(root, path, inode, found);
     size = size <= BUILD_ID_MAX ? size : 0;
     *id = (struct present_id){.size = (uint8_t)size};
     memcpy(id->id, found, size);

@@ -7,6 +7,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/confined/confined.h"
+#include "jdtool/objects/build_id.h"
 #include "jdtool/objects/demangle.h"
 #include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/kallsyms.h"
@@ -127,6 +128,14 @@ static void ask(struct objects *objects, struct object *object, uint64_t address
     (void)object_is_root(object, address);
 }
 
+static void ask_build_id(void)
+{
+    uint8_t id[OBJECT_ID_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    (void)build_id_read(fd, id);
+    close(fd);
+}
+
 static void ask_file(const uint8_t *data, size_t size, mode_t mode)
 {
     struct objects_options options = {
@@ -135,6 +144,7 @@ static void ask_file(const uint8_t *data, size_t size, mode_t mode)
     struct object_place place = {.path = path};
     uint8_t id[OBJECT_ID_MAX];
     write_file(data, size, mode);
+    ask_build_id();
     if (objects_new(&options, &objects) != 0) {
         return;
     }

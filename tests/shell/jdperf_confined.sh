@@ -36,6 +36,13 @@ trap 'kill $jvm 2>/dev/null || :; rm -rf "$WORK"' EXIT
 wait_until 60 JVM listens "$jvm"
 run 0 "$JDPERF" attach "$jvm"
 held 0 "$JDPERF" map "$jvm"
+if part "uprobes" is_root; then
+    # Where the JVM's probes are, and what its files lack.
+    "$JDPERF" doctor "$jvm" >output 2>&1 || :
+    says 'planted: tried in a table of symbols'
+    held 0 "$JDPERF" record -d 1 --alloc --timeline -o r -p "$jvm"
+    says 'planted: tried in a table of symbols'
+fi
 run 0 "$JDPERF" stop "$jvm"
 kill "$jvm"
 
