@@ -304,7 +304,11 @@ static uint64_t put_compared(struct turn *turn, const struct ring *ring, uint64_
     uint32_t tid = (uint32_t)(ring_u64(ring, at + TID_AT) >> 32);
     uint64_t count = chain + 1 + turn->compared.count;
     uint64_t end = CHAIN_AT + 8 + 8 * count;
-    bool is_its = turn->compared.ring == ring && turn->compared.tid == tid;
+    /* The copy that belongs to it may be lost, and this be a later one. */
+    uint64_t registers = CHAIN_AT + 8 + 8 * chain;
+    bool is_its =
+        turn->compared.ring == ring && turn->compared.tid == tid && turn->compared.count > 0 &&
+        turn->compared.chain[0] == ring_u64(ring, at + registers + 8 + UINT64_C(8) * CODE_POINTER);
     turn->compared.ring = NULL;
     if (!is_its || end + rest > UINT16_MAX - 7) {
         return 0;

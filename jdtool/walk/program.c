@@ -193,11 +193,11 @@ int walk_program_walk(const struct walk_program *program, uint32_t process, uint
     return bpf.update(program->processes, &process, &value, BPF_EXIST);
 }
 
-void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS])
+void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS + 1])
 {
     int processors = bpf.processors();
     uint64_t *each = calloc((size_t)processors, sizeof *each);
-    for (uint32_t end = 0; end < WALKED_ENDS; end++) {
+    for (uint32_t end = 0; end <= WALKED_ENDS; end++) {
         ends[end] = 0;
         bool is = each && bpf.look_up(program->ends, &end, each) == 0;
         for (int i = 0; is && i < processors; i++) {
@@ -236,10 +236,10 @@ int walk_program_walk(const struct walk_program *program, uint32_t process, uint
     return -ENOSYS;
 }
 
-void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS])
+void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS + 1])
 {
     (void)program;
-    for (unsigned i = 0; i < WALKED_ENDS; i++) {
+    for (unsigned i = 0; i <= WALKED_ENDS; i++) {
         ends[i] = 0;
     }
 }

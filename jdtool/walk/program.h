@@ -39,7 +39,7 @@ int walk_program_output(const struct walk_program *program, uint32_t processor, 
  * on; or its stacks are copied. 0 or a negative errno: -ENOENT: it is no longer sampled. */
 int walk_program_walk(const struct walk_program *program, uint32_t process, uint32_t value);
 
-/* How many walks have ended so, on all processors. */
-void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS]);
+/* How many walks have ended so, on all processors; the last one: bytes that they wrote. */
+void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS + 1]);
 
 #endif

@@ -81,7 +81,9 @@ struct walk_blob {
     __u32 id;   /* nmethod::_compile_id */
     __u8 shape; /* enum frames_shape */
     __u8 flags;
-    __u8 unused[6];
+    __u8 is_over; /* for jdtool, as the next one */
+    __u8 unused;
+    __u32 room; /* for rows */
 };
 
 /* ---- Processes ---- */

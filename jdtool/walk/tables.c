@@ -1,5 +1,6 @@
 #include "jdtool/walk/tables.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/objects/frame_row.h"
 
 #include <dwarf.h>
@@ -15,7 +16,28 @@ void tables_new(struct tables *tables, struct walk_program *program)
         (struct tables){.program = program, .pages = 1, .blobs = 1, .rows = 1, .full_rows = 0};
 }
 
-/* So many of `most`, from the returned one on; 0: there is no room. */
+void tables_free(struct tables *tables)
+{
+    free(tables->free_pages.list);
+    free(tables->free_blobs.list);
+    for (int i = 0; i < TABLES_ROW_SIZES; i++) {
+        free(tables->free_rows[i].list);
+    }
+    free(tables->going.list);
+    free(tables->gone.list);
+}
+
+/* ---- Room ---- */
+
+/* Without memory it is never given again. */
+static void put_number(struct numbers *numbers, uint32_t number)
+{
+    if (!array_reserve(&numbers->list, numbers->count, &numbers->room, sizeof number)) {
+        numbers->list[numbers->count++] = number;
+    }
+}
+
+/* So many of `most` that were never given, from the returned one on; 0: there is no room. */
 static uint32_t take(struct tables *tables, uint32_t *used, uint32_t count, uint32_t most)
 {
     uint32_t first = *used;
@@ -25,6 +47,23 @@ static uint32_t take(struct tables *tables, uint32_t *used, uint32_t count, uint
     }
     *used += count;
     return first;
+}
+
+/* One that was given back, or a new one. */
+static uint32_t take_one(struct tables *tables, struct numbers *numbers, uint32_t *used,
+                         uint32_t most)
+{
+    return numbers->count ? numbers->list[--numbers->count] : take(tables, used, 1, most);
+}
+
+/* The power of two of so many rows. */
+static uint32_t row_size(uint32_t count)
+{
+    uint32_t size = 0;
+    while (UINT32_C(1) << size < count) {
+        size++;
+    }
+    return size;
 }
 
 /* ---- Rows ---- */
@@ -52,18 +91,9 @@ static struct walk_row without_fp(struct walk_row row)
     return row;
 }
 
-/* Appends one, unless it says what the one before says, which is the last since `first`. */
-static void add_row(struct tables *tables, uint32_t first, struct walk_row row)
+static bool is_same(const struct walk_row *row, const struct walk_row *other)
 {
-    struct walk_row *rows = tables->program->rows;
-    const struct walk_row *before = tables->rows > first ? rows + tables->rows - 1 : NULL;
-    if (before && before->cfa == row.cfa && before->fp == row.fp && before->rule == row.rule) {
-        return;
-    }
-    uint32_t at = take(tables, &tables->rows, 1, WALK_ROWS);
-    if (at) {
-        rows[at] = row;
-    }
+    return row->cfa == other->cfa && row->fp == other->fp && row->rule == other->rule;
 }
 
 /* ---- Generated code ---- */
@@ -124,10 +154,11 @@ static uint32_t *slot_word(struct tables *tables, struct walk_jvm *jvm, uint64_t
     uint32_t *directory = &jvm->directories[slot >> 20];
     for (int level = 0; level < 2; level++) {
         if (!*directory) {
-            uint32_t page = take(tables, &tables->pages, 1, WALK_PAGES);
+            uint32_t page = take_one(tables, &tables->free_pages, &tables->pages, WALK_PAGES);
             if (!page) {
                 return NULL;
             }
+            memset(&pages[page], 0, sizeof pages[page]);
             __atomic_store_n(directory, page, __ATOMIC_RELEASE);
         }
         directory = &pages[*directory].words[level ? slot & 1023 : slot >> 10 & 1023];
@@ -147,22 +178,93 @@ static void share(struct walk_blob *blobs, uint32_t number, uint32_t other)
     }
 }
 
-/* What it overlaps is gone. What has another part of its first or last slot stays, behind it. */
+/* Its page must be there. */
+static uint32_t *known_word(const struct tables *tables, const struct walk_jvm *jvm, uint64_t slot)
+{
+    struct walk_page *pages = tables->program->pages;
+    uint32_t page = slot >> 20 < WALK_DIRECTORIES
+                        ? pages[jvm->directories[slot >> 20]].words[slot >> 10 & 1023]
+                        : 0;
+    return page ? &pages[page].words[slot & 1023] : NULL;
+}
+
+static uint64_t slot_of(const struct walk_jvm *jvm, uint64_t address)
+{
+    return (address - jvm->code_low) >> WALK_SLOT_SHIFT;
+}
+
+/* Takes a blob out of those that share a slot. */
+static void unlink_blob(const struct tables *tables, uint32_t *word, uint32_t number)
+{
+    struct walk_blob *blobs = tables->program->blobs;
+    uint32_t *link = word;
+    for (int i = 0; link && *link && i < 16; i++) {
+        if (*link == number) {
+            __atomic_store_n(link, blobs[number].next, __ATOMIC_RELEASE);
+            return;
+        }
+        link = &blobs[*link].next;
+    }
+}
+
+/* Its number is given again later, and once. */
+static void let_go(struct tables *tables, uint32_t number)
+{
+    struct walk_blob *blob = &tables->program->blobs[number];
+    if (!blob->is_over) {
+        blob->is_over = 1;
+        put_number(&tables->going, number);
+    }
+}
+
+/* A method that is over: no slot leads to it any more. What walks read of it goes later. */
+static void remove_blob(struct tables *tables, const struct walk_jvm *jvm, uint32_t number)
+{
+    const struct walk_blob *blob = &tables->program->blobs[number];
+    uint64_t last = slot_of(jvm, blob->start + blob->size - 1 + WALK_STUB_SECTION);
+    for (uint64_t slot = slot_of(jvm, blob->start); slot <= last; slot++) {
+        unlink_blob(tables, known_word(tables, jvm, slot), number);
+    }
+    let_go(tables, number);
+}
+
+/* A method among those of a slot whose memory the other blob was given; 0: there is none. */
+static uint32_t find_over(const struct walk_blob *blobs, uint32_t at, uint32_t other)
+{
+    uint64_t start = blobs[other].start;
+    uint64_t end = start + blobs[other].size;
+    for (int i = 0; i < 16 && at; i++, at = blobs[at].next) {
+        const struct walk_blob *blob = &blobs[at];
+        if (at != other && blob->flags & WALK_BLOB_METHOD && blob->start < end &&
+            blob->start + blob->size > start) {
+            return at;
+        }
+    }
+    return 0;
+}
+
+/* What it overlaps is hidden; a method is over then. What has another part of its first or last
+ * slot stays, behind it. */
 static void put_slots(struct tables *tables, struct walk_jvm *jvm, uint32_t number)
 {
     struct walk_blob *blobs = tables->program->blobs;
     uint64_t start = blobs[number].start;
     uint64_t end = start + blobs[number].size;
-    uint64_t first = (start - jvm->code_low) >> WALK_SLOT_SHIFT;
-    uint64_t own = (end - 1 - jvm->code_low) >> WALK_SLOT_SHIFT;
-    uint64_t last = (end - 1 + WALK_STUB_SECTION - jvm->code_low) >> WALK_SLOT_SHIFT;
+    uint64_t first = slot_of(jvm, start);
+    uint64_t own = slot_of(jvm, end - 1);
+    uint64_t last = slot_of(jvm, end - 1 + WALK_STUB_SECTION);
     for (uint64_t slot = first; slot <= last; slot++) {
         uint32_t *word = slot >> 20 < WALK_DIRECTORIES ? slot_word(tables, jvm, slot) : NULL;
         if (!word) {
             tables->is_full = true;
             return;
         }
-        uint32_t old = *word;
+        uint32_t old;
+        for (int i = 0; i < 16 && (old = find_over(blobs, *word, number)); i++) {
+            remove_blob(tables, jvm, old);
+            unlink_blob(tables, word, old); /* it may be behind one that shares another slot */
+        }
+        old = *word;
         if (old && old != number) {
             uint64_t its = blobs[old].start;
             uint64_t its_end = its + blobs[old].size;
@@ -178,6 +280,33 @@ static void put_slots(struct tables *tables, struct walk_jvm *jvm, uint32_t numb
     }
 }
 
+/* A slice of rows for so many, which begins there; 0: there is no room. */
+static uint32_t take_rows(struct tables *tables, uint32_t count)
+{
+    uint32_t size = row_size(count);
+    if (size >= TABLES_ROW_SIZES) {
+        return take(tables, &tables->rows, count, WALK_ROWS);
+    }
+    struct numbers *numbers = &tables->free_rows[size];
+    return numbers->count ? numbers->list[--numbers->count]
+                          : take(tables, &tables->rows, UINT32_C(1) << size, WALK_ROWS);
+}
+
+/* Their number, those that say the same as the one before left out; *first: where they begin. */
+static uint32_t add_rows(struct tables *tables, const struct frames *frames, uint32_t *first)
+{
+    struct walk_row *rows = tables->program->rows;
+    uint32_t count = 0;
+    *first = frames->count ? take_rows(tables, frames->count) : 0;
+    for (uint32_t i = 0; *first && i < frames->count; i++) {
+        struct walk_row row = pack_code(tables, &frames->rows[i]);
+        if (!count || !is_same(&rows[*first + count - 1], &row)) {
+            rows[*first + count++] = row;
+        }
+    }
+    return count;
+}
+
 void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct code_stay *stay,
                      const struct blob_frames *frames)
 {
@@ -186,15 +315,12 @@ void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct c
         stay->address - jvm->code_low > room - UINT64_C(2) * FRAMES_CODE_MAX) {
         return;
     }
-    uint32_t number = take(tables, &tables->blobs, 1, WALK_BLOBS);
+    uint32_t number = take_one(tables, &tables->free_blobs, &tables->blobs, WALK_BLOBS);
     if (!number) {
         return;
     }
-    uint32_t first = tables->rows;
-    for (uint32_t i = 0; i < frames->frames.count; i++) {
-        add_row(tables, first, pack_code(tables, &frames->frames.rows[i]));
-    }
-    bool cut = tables->is_full; /* then its last row would hold too far */
+    uint32_t first;
+    uint32_t count = add_rows(tables, &frames->frames, &first);
     uint32_t flags =
         (frames->told_frame_size > 0 ? WALK_BLOB_TOLD : 0u) |
         (frames->continuation_entry ? WALK_BLOB_ENTRY : 0u) |
@@ -205,12 +331,61 @@ void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct c
         .size = (uint32_t)stay->size,
         .frame = blob_frame_size(frames),
         .row = first,
-        .rows = cut ? 0 : tables->rows - first,
+        .rows = count,
+        .room = first ? frames->frames.count : 0,
         .id = (uint32_t)frames->compile_id,
         .shape = (uint8_t)frames->shape,
         .flags = (uint8_t)flags,
     };
     put_slots(tables, jvm, number);
+}
+
+/* ---- What goes ---- */
+
+void tables_remove_code(struct tables *tables, struct walk_jvm *jvm)
+{
+    struct walk_page *pages = tables->program->pages;
+    const struct walk_blob *blobs = tables->program->blobs;
+    for (uint32_t i = 0; i < WALK_DIRECTORIES; i++) {
+        uint32_t directory = jvm->directories[i];
+        for (uint32_t k = 0; directory && k < WALK_PAGE_WORDS; k++) {
+            uint32_t page = pages[directory].words[k];
+            for (uint32_t at = 0; page && at < WALK_PAGE_WORDS; at++) {
+                uint32_t number = pages[page].words[at];
+                /* A blob is met at its first slot, or behind the one that shares it. */
+                for (int n = 0; number && n < 16; n++, number = blobs[number].next) {
+                    uint64_t slot = (uint64_t)i << 20 | k << 10 | at;
+                    if (slot_of(jvm, blobs[number].start) == slot) {
+                        let_go(tables, number);
+                    }
+                }
+            }
+            if (page) {
+                put_number(&tables->free_pages, page);
+            }
+        }
+        if (directory) {
+            put_number(&tables->free_pages, directory);
+        }
+        jvm->directories[i] = 0;
+    }
+}
+
+void tables_settle(struct tables *tables)
+{
+    for (uint32_t i = 0; i < tables->gone.count; i++) {
+        uint32_t number = tables->gone.list[i];
+        const struct walk_blob *blob = &tables->program->blobs[number];
+        uint32_t size = row_size(blob->room);
+        if (blob->row && size < TABLES_ROW_SIZES) {
+            put_number(&tables->free_rows[size], blob->row);
+        }
+        put_number(&tables->free_blobs, number);
+    }
+    tables->gone.count = 0;
+    struct numbers going = tables->going;
+    tables->going = tables->gone;
+    tables->gone = going;
 }
 
 /* ---- Files ---- */
@@ -289,6 +464,19 @@ struct file_walk {
     struct tables *tables;
     uint32_t first;
 };
+
+/* Appends one to those of the file, unless it says what the one before says. */
+static void add_row(struct tables *tables, uint32_t first, struct walk_row row)
+{
+    struct walk_row *rows = tables->program->rows;
+    if (tables->rows > first && is_same(rows + tables->rows - 1, &row)) {
+        return;
+    }
+    uint32_t at = take(tables, &tables->rows, 1, WALK_ROWS);
+    if (at) {
+        rows[at] = row;
+    }
+}
 
 static int take_row(void *context, uint64_t address, const struct native_row *row)
 {

@@ -13,17 +13,38 @@
 #include "jdtool/unwind/code_frames.h"
 #include "jdtool/walk/program.h"
 
+/* Numbers that may be given again. */
+struct numbers {
+    uint32_t *list;
+    uint32_t count, room;
+};
+
+/* Rows are given by powers of two: a method of more keeps its last ones for itself. */
+#define TABLES_ROW_SIZES 16
+
 struct tables {
     struct walk_program *program;
-    uint32_t pages, blobs, rows, full_rows; /* in use, from the first on */
+    uint32_t pages, blobs, rows, full_rows; /* given at least once, from the first on */
     bool is_full;                           /* something had no room */
+    struct numbers free_pages, free_blobs, free_rows[TABLES_ROW_SIZES];
+    struct numbers going, gone; /* blobs that walks may still be reading */
 };
 
 void tables_new(struct tables *tables, struct walk_program *program);
+void tables_free(struct tables *tables);
 
-/* Generated code at its place, which hides what was there. */
+/* Generated code at its place. It hides what was there; of a method that is over, and all of it
+ * goes.
+ */
 void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct code_stay *stay,
                      const struct blob_frames *frames);
+
+/* All code of a JVM that nobody walks any more. */
+void tables_remove_code(struct tables *tables, struct walk_jvm *jvm);
+
+/* What went before the call before may be given again: a walk takes a millisecond or two, so calls
+ * are to be further apart. */
+void tables_settle(struct tables *tables);
 
 /* What a file's rows became: for struct walk_mapping. */
 struct file_rows {

@@ -80,10 +80,10 @@ struct {
     __type(value, u32);
 } output SEC(".maps");
 
-/* How walks ended, by enum walked_end. */
+/* How walks ended, by enum walked_end; behind that the bytes that they wrote. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, WALKED_ENDS);
+    __uint(max_entries, WALKED_ENDS + 1);
     __type(key, u32);
     __type(value, u64);
 } ends SEC(".maps");
@@ -535,6 +535,9 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     } else {
         ended = by_row(cpu, bits);
     }
+    if (ended && w->end == WALKED_ROOT) {
+        w->end = WALKED_BROKEN; /* threads begin in files' code */
+    }
     w->caller = shape != FRAMES_JUMPED_TO || stub_section;
     w->called_java = shape == FRAMES_COMPILED || shape == FRAMES_INTERPRETER;
     return ended;
@@ -691,11 +694,11 @@ static __always_inline bool take_kernel(struct bpf_perf_event_data *ctx, struct 
     return true;
 }
 
-static __always_inline void count(u32 end)
+static __always_inline void count(u32 end, u64 by)
 {
     u64 *number = bpf_map_lookup_elem(&ends, &end);
     if (number) {
-        ++*number;
+        *number += by;
     }
 }
 
@@ -736,7 +739,7 @@ int sample(struct bpf_perf_event_data *ctx)
         s->head.flags = WALKED_IN_KERNEL;
     }
     bpf_loop(WALKED_WORDS_MAX, step, &cpu, 0);
-    count(w->end);
+    count(w->end, 1);
     if (w->end > WALKED_CUT) {
         return 1;
     }
@@ -749,6 +752,7 @@ int sample(struct bpf_perf_event_data *ctx)
     if (size > sizeof s->head + 4 * WALKED_WORDS_MAX) {
         return 1;
     }
+    count(WALKED_ENDS, size);
     bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, s, size);
     return c->compares ? 1 : 0;
 }

@@ -17,13 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Dumps are looked at this often, in ms: while JVMs compile, and when they do not. */
-#define EVERY_LEAST 10
-#define EVERY_MOST  160
+#define EVERY_LEAST 5
+#define EVERY_MOST  50
+
+#define NICE (-10)
+
+/* What is no longer true stays so long, in ms. */
+#define SETTLE_EVERY 100
 
 /* A JVM has some hundred mappings, 50 KB of text; some have 100,000. */
 #define MAPS_TEXT_MAX ((size_t)16 << 20)
@@ -289,8 +296,9 @@ static void stop_walking(struct walker *walker, struct walked_jvm *jvm)
     }
 }
 
-static void forget_code(struct walked_jvm *jvm)
+static void forget_code(struct walker *walker, struct walked_jvm *jvm)
 {
+    tables_remove_code(&walker->tables, &walker->program.jvms[jvm->number]);
     code_frames_free(jvm->frames);
     if (jvm->index) {
         code_index_close(jvm->index);
@@ -305,7 +313,7 @@ static void forget_jvm(struct walker *walker, uint32_t at)
 {
     struct walked_jvm *jvm = walker->jvms[at];
     stop_walking(walker, jvm);
-    forget_code(jvm);
+    forget_code(walker, jvm);
     close(jvm->directory);
     free(jvm);
     walker->jvms[at] = NULL;
@@ -338,7 +346,7 @@ static bool describe(struct walker *walker, struct walked_jvm *jvm, const char *
     /* A dump has a head at first, and code when all heaps of the code cache are made. */
     if (!open_dump(jvm, dump) || code_index_stay_count(jvm->index) == 0 ||
         layout_read(jvm->directory, libjvm, bias, &layout)) {
-        forget_code(jvm);
+        forget_code(walker, jvm);
         return false;
     }
     struct walk_jvm *its = &walker->program.jvms[jvm->number];
@@ -383,7 +391,7 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
     jvm->is_new = false;
     if (jvm->index && !is_jvm) { /* it runs another program */
         stop_walking(walker, jvm);
-        forget_code(jvm);
+        forget_code(walker, jvm);
     } else if (!jvm->index && is_jvm && !describe(walker, jvm, libjvm, bias, dump)) {
         jvm->is_new = ++jvm->tries < TRIES_MAX;
     }
@@ -459,12 +467,27 @@ static bool look_after(struct walker *walker, uint32_t at)
     return was_new || is_more || is_file;
 }
 
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
 static void *work(void *context)
 {
     struct walker *walker = context;
     int every = EVERY_LEAST;
+    /* Half a second of work at the beginning, for which all stacks are copied; of this thread
+     * alone, and nothing where that is not allowed. */
+    (void)setpriority(PRIO_PROCESS, 0, NICE);
+    uint64_t settled = now();
     while (take_notices(walker)) {
         bool is_busy = false;
+        if (now() - settled >= SETTLE_EVERY) {
+            settled = now();
+            tables_settle(&walker->tables);
+        }
         for (uint32_t i = 0; i < WALK_JVMS; i++) {
             is_busy |= walker->jvms[i] && look_after(walker, i);
         }
@@ -532,6 +555,7 @@ void walker_free(struct walker *walker)
         objects_let_go(walker->objects, walker->files[i].object);
     }
     objects_free(walker->objects);
+    tables_free(&walker->tables);
     walk_program_close(&walker->program);
     pthread_mutex_destroy(&walker->lock);
     close(walker->wake);
@@ -572,8 +596,32 @@ void walker_notice(struct walker *walker, pid_t process)
     wake(walker);
 }
 
+static void tell_ends(const struct walker *walker)
+{
+    static const char *const names[WALKED_ENDS] = {
+        [WALKED_ROOT] = "to the root",     [WALKED_CUT] = "cut",
+        [WALKED_UNKNOWN] = "unknown code", [WALKED_NO_ROW] = "no row",
+        [WALKED_COMPLEX] = "complex row",  [WALKED_BROKEN] = "no sane frame",
+        [WALKED_FAULT] = "unreadable",     [WALKED_CHANGED] = "newer code",
+    };
+    uint64_t ends[WALKED_ENDS + 1];
+    char text[400] = "";
+    walk_program_ends(&walker->program, ends);
+    for (int i = 0; i < WALKED_ENDS; i++) {
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s%s %llu", i ? ", " : "", names[i],
+                 (unsigned long long)ends[i]);
+    }
+    uint64_t written = ends[WALKED_ROOT] + ends[WALKED_CUT];
+    info_message("walks: %s; %llu bytes each", text,
+                 (unsigned long long)(written ? ends[WALKED_ENDS] / written : 0));
+}
+
 void walker_tell(const struct walker *walker)
 {
+    if (walker->program.config->compares) {
+        tell_ends(walker);
+    }
     if (walker->tables.is_full) {
         info_message(
             "the kernel's tables for walking stacks are full: what had no room was copied");

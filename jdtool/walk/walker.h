@@ -47,7 +47,7 @@ bool walker_compares(const struct walker *walker);
 /* A process is sampled from now on, or has mapped code, or runs another program. */
 void walker_notice(struct walker *walker, pid_t process);
 
-/* Says what had no room. */
+/* Says what had no room and, where walks are compared, how they ended. */
 void walker_tell(const struct walker *walker);
 
 #endif
