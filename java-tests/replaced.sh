@@ -16,7 +16,7 @@ record() {
     cp "$build/java-tests/libreplaced_old.so" "$scratch/library.so"
     cp "$build/java-tests/libreplaced_new.so" "$scratch/new.so"
     "$jdperf" record -o "$scratch/$name" -e cpu-clock -F 499 "$@" -- \
-        "$jdk/bin/java" "${native[@]}" -cp "$classes" Replaced "$scratch/library.so" "$scratch/new.so" 4 \
+        "$jdk/bin/java" "${native[@]}" -cp "$classes" Replaced "$scratch/library.so" "$scratch/new.so" 2 \
         >"$scratch/out" 2>"$scratch/said" || [ $? = 3 ] || fail "jdperf record: $(tail -n 5 "$scratch/said")"
 }
 
