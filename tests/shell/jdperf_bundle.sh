@@ -6,6 +6,7 @@ need_real_profile
 compile_sample
 mkdir here there
 run 0 "$JDPERF" record -o here/p -- java -cp classes Market 4
+echo raw >here/p/perf.data
 run 2 "$JDPERF" bundle here/p -o p.zip
 says 'p.zip'
 truncate -s 300M here/p/perf.jit-holes.so # as images are: of a large code cache, and mostly holes
