@@ -9,7 +9,7 @@
  * beginning and the end of each instruction as events and prints its text; addresses and comments
  * are HotSpot's own.
  */
-#include "jdtool/view/disassembly.h"
+#include "jdtool/unwind/disassembly.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/resolve/source_texts.h"
-#include "jdtool/view/disassembly.h"
+#include "jdtool/unwind/disassembly.h"
 
 #include <errno.h>
 #include <inttypes.h>

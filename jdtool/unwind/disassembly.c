@@ -1,4 +1,4 @@
-#include "jdtool/view/disassembly.h"
+#include "jdtool/unwind/disassembly.h"
 
 #include <Zydis/Zydis.h>
 #include <inttypes.h>
