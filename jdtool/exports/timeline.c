@@ -233,8 +233,10 @@ static int write_timeline(const struct profile *profile, const struct export_set
     (void)settings;
     struct timeline timeline = {.profile = profile, .output = output};
     if (profile->mark_count == 0) {
-        packed_output_text(output, "There is nothing of what the JVM itself did in this profile: "
-                                   "record it with jdperf record --timeline\n");
+        packed_output_text(output,
+                           "Nothing of what the JVM itself did is in this profile. Either it "
+                           "did nothing in that time,\nor the profile was made without "
+                           "jdperf record --timeline.\n");
         return 0;
     }
     put_jfr(&timeline);

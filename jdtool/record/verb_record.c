@@ -3,6 +3,7 @@
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/units.h"
 #include "jdtool/exports/export.h"
+#include "jdtool/live/browser.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/record.h"
 #include "jdtool/walk/walker.h"
@@ -73,7 +74,7 @@ static const struct option ours[] = {
     {"timeline", optional_argument, NULL, 'T'},   {"export", required_argument, NULL, 'E'},
     {"threads", no_argument, NULL, 'H'},          {"sampler", required_argument, NULL, 'B'},
     {"match", required_argument, NULL, 'Y'},      {"depth", required_argument, NULL, 'Z'},
-    {"jfr", required_argument, NULL, 'J'},
+    {"jfr", required_argument, NULL, 'J'},        {"open", no_argument, NULL, 'Q'},
 };
 #define OURS_COUNT (sizeof ours / sizeof *ours)
 
@@ -82,6 +83,8 @@ struct parse {
     struct record_options options;
     unsigned perf_count;
     unsigned inject_count;
+    bool opens;       /* the flame graph, in the browser */
+    char *page;       /* where it is; NULL: in the profile */
 };
 
 /* ---- Values ---- */
@@ -244,6 +247,10 @@ static int parse_export(struct parse *parse, const char *text)
                       names);
         return STATUS_USAGE;
     }
+    if (strncmp(text, "html", 4) == 0 && file) {
+        free(parse->page);
+        parse->page = strdup(file); /* without memory it is not shown */
+    }
     int status = file ? check_place(parse, file) : STATUS_DONE;
     if (!status && asprintf(&word, "--export=%s", text) < 0) {
         error_message("failed to start: %s", strerror(ENOMEM));
@@ -382,6 +389,9 @@ static int take(struct parse *parse, int letter, int index)
         return parse_export(parse, optarg);
     case 'J':
         return parse_jfr(parse, optarg);
+    case 'Q':
+        parse->opens = true;
+        return STATUS_DONE;
     case 'c':
         options->period = optarg;
         return STATUS_DONE;
@@ -472,6 +482,16 @@ static int check_together(const struct parse *parse)
     return STATUS_DONE;
 }
 
+static void open_page(const struct parse *parse)
+{
+    struct waiting waiting;
+    char inside[PATH_MAX];
+    snprintf(inside, sizeof inside, "%s/flamegraph.html", parse->options.out);
+    if (waiting_start(&waiting) == 0) {
+        browser_open(parse->page ? parse->page : inside, &waiting);
+    }
+}
+
 static int run(const struct live_verb *verb, int argc, char **argv)
 {
     struct parse parse = {
@@ -491,7 +511,13 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     }
     int status = parse_all(&parse, argc, argv);
     status = status ? status : check_together(&parse);
+    if (!status && parse.opens && !parse.page) {
+        status = parse_export(&parse, "html");
+    }
     status = status ? status : record(&parse.options);
+    if (parse.opens && (status == STATUS_DONE || status == STATUS_BAD_PROFILE)) {
+        open_page(&parse);
+    }
     for (unsigned i = 0; i < parse.perf_count; i++) {
         free(parse.options.perf_options[i]);
     }
@@ -500,6 +526,7 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     }
     free(parse.options.inject_options);
     free(parse.options.perf_options);
+    free(parse.page);
     return status;
 }
 
@@ -522,6 +549,7 @@ const struct live_verb live_record = {
             "                      earlier profile is renamed to DIR.old\n"
             "  -o FILE             also write FILE, by the end of its name: .html (flame graph),\n"
             "                      .jfr, .pb.gz (pprof), .json (Firefox), .txt (collapsed)\n"
+            "      --open          show the flame graph in the browser\n"
             "  -d, --duration TIME  stop recording after this time, such as 30s or 5m; the\n"
             "                      command continues\n"
             "  -F, --frequency HZ  samples per second and CPU (default: 99; 997 with --stacks\n"

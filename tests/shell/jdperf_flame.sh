@@ -10,7 +10,16 @@ compile_sample
 # One line to a picture, which is for who called sudo.
 mkdir his
 ! part "a picture by sudo" is_root || chown 65534 his
-SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record -o p -o his/one.html --export pprof -- java -cp classes Market 4
+# --open: xdg-open gets the page, as the user who called sudo.
+fakes
+fake xdg-open <<'END'
+[[ -r $1 ]] && echo "$(id -u) $*" >>"$WORK/his/opened"
+END
+export WORK
+chmod a+x "$WORK"
+SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record --open -o p -o his/one.html --export pprof -- java -cp classes Market 4
+[[ $(cat his/opened) == "$(is_root && echo 65534 || id -u) $PWD/his/one.html" ]] || fail "xdg-open was asked for: $(cat his/opened)"
+says_not 'cannot show it'
 grep -q '^<title>java -cp classes Market 4\|^<title>.*perf' his/one.html || fail "the page is called: $(grep '^<title>' his/one.html)"
 [[ -s p/profile.pb.gz && ! -e jdperf.profile ]] || fail "the profile is elsewhere"
 if is_root; then
