@@ -83,8 +83,8 @@ struct parse {
     struct record_options options;
     unsigned perf_count;
     unsigned inject_count;
-    bool opens;       /* the flame graph, in the browser */
-    char *page;       /* where it is; NULL: in the profile */
+    bool opens; /* the flame graph, in the browser */
+    char *page; /* where it is; NULL: in the profile */
 };
 
 /* ---- Values ---- */
