@@ -2,13 +2,17 @@
 """What jdperf watch costs, with its defaults.
 
 watching.py memory: two JVMs of 20,000 compiled methods each, all of which run, are watched; each second the memory
-of the watch's processes but perf's (PSS: shared pages by halves). With --javac they are the methods of javac,
+of the watch's processes (PSS: shared pages by halves). With --javac they are the methods of javac,
 compiled before their first use, instead of small ones.
 
 watching.py cost: bench/programs/Rounds.java on an H2 database in one JVM that is watched and left alone in turns, a
 pair a turn. Prints the processor time of a round while watched over that of the same JVM before, and what the watch's
-processes and perf take, in hundredths of a processor. The first seconds of each half, in which the watch begins or
+processes take, in hundredths of a processor. The first seconds of each half, in which the watch begins or
 ends, are in neither. Needs root; H2 comes from Maven Central, or from --h2.
+
+watching.py fleet: so many nearly idle JVMs (--jvms, --threads of each) are watched. Prints, once all have been seen for
+a while, how many processes the watch has, their memory (PSS) and descriptors of events, their share of a processor, and
+what they hold then, at the beginning and the end of --seconds.
 """
 import argparse
 import os
@@ -33,13 +37,6 @@ def children_of(pid):
     except OSError:
         return []
     return [pid] + [each for child in below for each in children_of(child)]
-
-
-def is_ours(pid):
-    try:
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "jdtool"
-    except OSError:
-        return False
 
 
 def pss(pid):
@@ -129,7 +126,7 @@ def measure_memory(options, build, scratch):
         seen = []
         for _ in range(options.seconds):
             time.sleep(1)
-            seen.append(sum(pss(pid) for pid in watch.processes() if is_ours(pid)) / 1000)
+            seen.append(sum(pss(pid) for pid in watch.processes()) / 1000)
     finally:
         if watch:
             watch.end()
@@ -179,9 +176,66 @@ def measure_cost(options, build, scratch):
           f" {100 * median:+.2f} % ({100 * low:+.2f} to {100 * high:+.2f}, 95 %)")
 
 
+def event_descriptors(pids):
+    """Of perf_event_open, in all of the processes."""
+    count = 0
+    for pid in pids:
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                count += os.readlink(f"/proc/{pid}/fd/{fd}") == "anon_inode:[perf_event]"
+        except OSError:
+            pass
+    return count
+
+
+def status_of(build):
+    """Of each JVM how many slices it has had, and all that the watch says."""
+    told = subprocess.run([f"{build}/jdtool", "live", "watch", "--status", "--name", f"bench-{os.getpid()}"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout.decode()
+    return [int(line.split(": ")[1].split()[0]) for line in told.splitlines() if line.startswith("JVM ")], told
+
+
+def measure_fleet(options, build, scratch):
+    compile_java(options, scratch, os.path.join(HERE, "programs", "Idle.java"))
+    command = [f"{options.jdk}/bin/java", "-Xmx16m", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+               "-XX:+EnableDynamicAgentLoading", "-cp", scratch, "Idle", str(options.threads)]
+    jvms = []
+    watch = None
+    try:
+        for _ in range(options.jvms):
+            jvms.append(subprocess.Popen(command, stdout=subprocess.PIPE))
+        for jvm in jvms:
+            jvm.stdout.readline()
+        watch = Watch(build, scratch, [jvm.pid for jvm in jvms], "--slice", "5")
+        began = time.monotonic()
+        while True:
+            slices, told = status_of(build)
+            if len(slices) == options.jvms and min(slices) >= 2:
+                break
+            if time.monotonic() - began > 60 + 3 * options.jvms:
+                sys.exit(f"bench: not all JVMs are watched: {told}")
+            time.sleep(1)
+        print(f"all of {options.jvms} JVMs are watched after {time.monotonic() - began:.0f} s")
+        first = sum(pss(pid) for pid in watch.processes()) / 1000
+        before, begin = processor_time(watch.processes()), time.monotonic_ns()
+        time.sleep(options.seconds)
+        pids = watch.processes()
+        share = (processor_time(pids) - before) / (time.monotonic_ns() - begin)
+        last = sum(pss(pid) for pid in pids) / 1000
+        print(f"{options.jvms} JVMs, {options.threads} threads of ours each: {len(pids)} processes, {first:.0f} to {last:.0f} MB,"
+              f" {100 * share:.2f} % of a processor, {event_descriptors(pids)} descriptors of events on"
+              f" {os.cpu_count()} processors")
+        print(status_of(build)[1].splitlines()[1])
+    finally:
+        if watch:
+            watch.end()
+        for jvm in jvms:
+            jvm.kill()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("what", choices=["memory", "cost"])
+    parser.add_argument("what", choices=["memory", "cost", "fleet"])
     parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
     parser.add_argument("--methods", type=int, default=20000)
     parser.add_argument("--javac", action="store_true")
@@ -191,11 +245,13 @@ def main():
     parser.add_argument("--settle", type=int, default=6)
     parser.add_argument("--warm", type=int, default=30)
     parser.add_argument("--h2")
+    parser.add_argument("--jvms", type=int, default=40)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    options.seconds = options.seconds or (60 if options.what == "memory" else 20)
+    options.seconds = options.seconds or (20 if options.what == "cost" else 60)
     build = os.path.abspath(os.environ.get("JDAGENT_BUILD", os.path.join(HERE, "..", "build")))
     with tempfile.TemporaryDirectory(prefix="jdagent-bench.") as scratch:
-        (measure_memory if options.what == "memory" else measure_cost)(options, build, scratch)
+        {"memory": measure_memory, "cost": measure_cost, "fleet": measure_fleet}[options.what](options, build, scratch)
 
 
 main()

@@ -431,6 +431,30 @@ static void large_records(void **state)
     dump_free(&dump);
 }
 
+/* One that rests between any two records reads the same, large ones too. */
+static void rests_between_records(void **state)
+{
+    (void)state;
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    for (uint64_t i = 0; i < 20; i++) {
+        dump_load(&dump, BUILDER_START, 0x100000 * (i + 1), i % 5 ? 30 : 300000, i, "code");
+    }
+    struct jitdump_reader *reader = open_dump(&dump);
+    struct jitdump_record_view record;
+    for (uint64_t i = 0; i < 20; i++) {
+        jitdump_reader_rest(reader);
+        assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
+        assert_int_equal(record.load.code_index, i);
+        assert_int_equal(record.load.bytes[29], 29);
+    }
+    jitdump_reader_rest(reader);
+    jitdump_reader_refresh(reader);
+    assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
+    jitdump_reader_close(reader);
+    dump_free(&dump);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +463,7 @@ int main(void)
         cmocka_unit_test(broken_records),          cmocka_unit_test(load_without_code_is_sound),
         cmocka_unit_test(impossible_size_stops),   cmocka_unit_test(torn_at_every_offset),
         cmocka_unit_test(refuses_what_is_no_dump), cmocka_unit_test(large_records),
+        cmocka_unit_test(rests_between_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

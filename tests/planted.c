@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,6 +60,19 @@ int __wrap_code_index_open(const char *path, struct code_index **out)
 {
     planted("a dump");
     return __real_code_index_open(path, out);
+}
+
+/* Of a JVM that runs; one whose path has that text in it is read no further. */
+int __real_code_index_follow(const char *path, int fd, struct code_index **out);
+int __wrap_code_index_follow(const char *path, int fd, struct code_index **out);
+int __wrap_code_index_follow(const char *path, int fd, struct code_index **out)
+{
+    const char *crashes = getenv("JDAGENT_PLANTED_CRASH");
+    planted("a growing dump");
+    if (crashes && strstr(path, crashes)) {
+        abort();
+    }
+    return __real_code_index_follow(path, fd, out);
 }
 
 size_t __real_elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX]);

@@ -136,7 +136,7 @@ static void the_recording_is_one_of_perfs(void **state)
     pipe = (struct perf_pipe){.fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
     assert_true(pipe.fd >= 0);
     perf_pipe_describe(&pipe, &attr, "cpu-clock", ids, 4, command);
-    present_process(&pipe, getpid());
+    present_process(&pipe, getpid(), true);
     perf_pipe_round(&pipe);
     assert_int_equal(perf_pipe_flush(&pipe), 0);
     perf_pipe_free(&pipe);
@@ -224,7 +224,7 @@ static void nothing_is_told_of_who_has_ended(void **state)
 {
     (void)state;
     struct perf_pipe pipe = {.fd = -1};
-    present_process(&pipe, 0x7ffffff0);
+    present_process(&pipe, 0x7ffffff0, true);
     assert_int_equal(perf_pipe_waiting(&pipe), 0);
     const pid_t process = 0x7ffffff0;
     assert_non_null(sampler_lacks(&process, 1));

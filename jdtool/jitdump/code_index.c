@@ -373,6 +373,9 @@ int code_index_update(struct code_index *index, bool is_all)
     uint32_t stays = index->stays.count;
     jitdump_reader_refresh(index->reader);
     int err = take_in(index, is_all);
+    if (!err && index->stays.count == stays) {
+        jitdump_reader_rest(index->reader);
+    }
     return err ? err : index->stays.count > stays;
 }
 
@@ -408,6 +411,7 @@ int code_index_continue(struct code_index *index, const char *path, bool is_all)
     }
     struct segment *before = &index->earlier[index->earlier_count++];
     before->reader = index->reader;
+    jitdump_reader_rest(before->reader);
     index->reader = next;
     index->tracker = (struct jitdump_group_tracker){0};
     index->is_closed = false;

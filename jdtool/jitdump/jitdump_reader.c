@@ -89,6 +89,11 @@ static int fill_window(struct jitdump_reader *reader, uint64_t offset, size_t wa
     return 0;
 }
 
+static size_t usual_room(const struct jitdump_reader *reader)
+{
+    return reader->file_size < WINDOW_BYTES ? (size_t)reader->file_size + 1 : WINDOW_BYTES;
+}
+
 /*
  * The file's bytes [offset, offset + size), which the caller has checked against file_size. NULL
  * after set_error: out of memory, an I/O error, or the file has shrunk.
@@ -97,14 +102,16 @@ static const uint8_t *bytes_at(struct jitdump_reader *reader, uint64_t offset, s
 {
     if (offset < reader->window_offset ||
         offset + size > reader->window_offset + reader->window_size) {
-        if (size > reader->window_room) {
-            uint8_t *window = realloc(reader->window, size);
+        size_t usual = usual_room(reader);
+        size_t room = reader->window || size > usual ? size : usual;
+        if (room > reader->window_room) {
+            uint8_t *window = realloc(reader->window, room);
             if (!window) {
                 set_error(reader, "no memory for a record of %zu bytes", size);
                 return NULL;
             }
             reader->window = window;
-            reader->window_room = size;
+            reader->window_room = room;
         }
         bool goes_on = offset >= reader->window_offset &&
                        offset <= reader->window_offset + reader->window_size;
@@ -191,8 +198,7 @@ int jitdump_reader_open_fd(int fd, const char *name, struct jitdump_reader **out
         goto failed;
     }
     reader->file_size = (uint64_t)status.st_size;
-    reader->window_room =
-        reader->file_size < WINDOW_BYTES ? (size_t)reader->file_size + 1 : WINDOW_BYTES;
+    reader->window_room = usual_room(reader);
     reader->window = malloc(reader->window_room);
     reader->read_ahead = SEEK_BYTES;
     reader->name = strdup(name);
@@ -259,6 +265,13 @@ void jitdump_reader_refresh(struct jitdump_reader *reader)
             reader->window_room = window ? WINDOW_BYTES : reader->window_room;
         }
     }
+}
+
+void jitdump_reader_rest(struct jitdump_reader *reader)
+{
+    free(reader->window);
+    reader->window = NULL;
+    reader->window_room = reader->window_size = 0;
 }
 
 uint64_t jitdump_reader_file_size(const struct jitdump_reader *reader)

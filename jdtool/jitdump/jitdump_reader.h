@@ -104,6 +104,10 @@ void jitdump_reader_close(struct jitdump_reader *reader);
 void jitdump_reader_refresh(struct jitdump_reader *reader);
 uint64_t jitdump_reader_file_size(const struct jitdump_reader *reader);
 
+/* Gives back the memory that it reads through, until it is asked for more: of many dumps that are
+ * followed most do not grow. What its records pointed to is gone. */
+void jitdump_reader_rest(struct jitdump_reader *reader);
+
 /* The header in this machine's byte order; `swapped` tells that the file's is the other one. */
 const struct jitdump_header *jitdump_reader_header(const struct jitdump_reader *reader);
 bool jitdump_reader_swapped(const struct jitdump_reader *reader);

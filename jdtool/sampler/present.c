@@ -200,12 +200,12 @@ static bool parse(char *line, struct present_mapping *mapping)
     return true;
 }
 
-static void put_mappings(struct perf_pipe *pipe, pid_t process)
+static void put_mappings(struct perf_pipe *pipe, pid_t process, bool with_ids)
 {
     char path[64];
     char *line = NULL;
     size_t room = 0;
-    int root = open_root(process);
+    int root = with_ids ? open_root(process) : -1;
     snprintf(path, sizeof path, "/proc/%d/maps", (int)process);
     FILE *file = fopen(path, "re");
     while (file && getline(&line, &room, file) > 0) {
@@ -223,10 +223,10 @@ static void put_mappings(struct perf_pipe *pipe, pid_t process)
     }
 }
 
-void present_process(struct perf_pipe *pipe, pid_t process)
+void present_process(struct perf_pipe *pipe, pid_t process, bool with_ids)
 {
     put_threads(pipe, process);
-    put_mappings(pipe, process);
+    put_mappings(pipe, process, with_ids);
 }
 
 static void put_end(struct perf_pipe *pipe, pid_t process, uint32_t thread, uint64_t time)
@@ -268,7 +268,7 @@ void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time)
 
 static bool present(void *pipe, pid_t process)
 {
-    present_process(pipe, process);
+    present_process(pipe, process, true);
     return true;
 }
 

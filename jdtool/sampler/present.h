@@ -8,6 +8,7 @@
 
 #include "jdtool/sampler/perf_pipe.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Bytes that follow each record of the kernel's: pid, tid, time, processor, id (sample_id_all). */
@@ -16,8 +17,9 @@
 /* By the first symbol of /proc/kallsyms; nothing where addresses are hidden. */
 void present_kernel(struct perf_pipe *pipe);
 
-/* Nothing of a process that has ended. */
-void present_process(struct perf_pipe *pipe, pid_t process);
+/* Nothing of a process that has ended. with_ids: files are opened to tell their build-ids; else
+ * they are told by device and inode. */
+void present_process(struct perf_pipe *pipe, pid_t process, bool with_ids);
 
 /* It is sampled no longer: its threads, as if they had ended at that time. */
 void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time);
@@ -26,7 +28,7 @@ void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time);
  * as long as the process lives and the file lies where it was mapped from. */
 void present_build_id(uint8_t *record);
 
-/* All processes that there are. */
+/* All processes that there are, with build-ids. */
 void present_all(struct perf_pipe *pipe);
 
 #endif

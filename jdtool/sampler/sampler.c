@@ -343,6 +343,7 @@ static int load_filter(struct sampler *sampler)
         err = filter_load(&turn->filter);
     }
     turn->is_for_each = options->is_for_each;
+    turn->reads_no_files = options->reads_no_files;
     if (err) {
         error_message("failed to load a BPF program that filters samples (%s): those of other "
                       "processes are dropped later, which costs more. CAP_BPF or root allows it",
@@ -398,7 +399,8 @@ static int open_all(struct sampler *sampler)
 
 static void tell_process(void *context, uint32_t pid)
 {
-    present_process(context, (pid_t)pid);
+    struct sampler *sampler = context;
+    present_process(&sampler->turn.pipe, (pid_t)pid, !sampler->options->reads_no_files);
 }
 
 /* What is sampled from here on, and all that was there before. */
@@ -413,14 +415,15 @@ static int begin(struct sampler *sampler)
     wait_for_reader(sampler, false); /* samples are taken already */
     /* With what comes in the side-band's rings, and the build-ids that we put there. */
     struct perf_event_attr told = sampler->clock;
-    told.mmap = told.mmap2 = told.comm = told.comm_exec = told.task = told.build_id = 1;
+    told.mmap = told.mmap2 = told.comm = told.comm_exec = told.task = 1;
+    told.build_id = !options->reads_no_files;
     perf_pipe_describe(&turn->pipe, &told, options->counts_cycles ? "cycles" : "cpu-clock",
                        &turn->id, 1, options->command);
     present_kernel(&turn->pipe);
     if (turn->is_for_all) {
         present_all(&turn->pipe);
     }
-    turn_each_process(turn, tell_process, &turn->pipe);
+    turn_each_process(turn, tell_process, sampler);
     err = perf_pipe_flush(&turn->pipe);
     turn->begun = nanoseconds();
     return err;
@@ -481,7 +484,7 @@ int sampler_add(struct sampler *sampler, pid_t process)
 {
     int err = turn_sample_process(&sampler->turn, (uint32_t)process, true);
     if (!err) {
-        present_process(&sampler->turn.pipe, process);
+        tell_process(sampler, (uint32_t)process);
     }
     return err;
 }

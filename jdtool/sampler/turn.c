@@ -252,7 +252,7 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
         break;
     case PERF_RECORD_MMAP2:
         is_wanted = is_sampled(turn, pid);
-        if (is_wanted) {
+        if (is_wanted && !turn->reads_no_files) {
             present_build_id(turn->record);
         }
         break;

@@ -40,6 +40,7 @@ struct turn {
     uint64_t begun;        /* samples before that time are not wanted */
     bool is_for_all;       /* whoever it is, is sampled */
     bool is_for_each;      /* not what those fork that are sampled */
+    bool reads_no_files;   /* files are not told by build-id */
     struct filter filter;  /* is told who is sampled; FILTER_NONE: samples come of all, and those of
                               others are dropped here */
     struct numbered known; /* of struct turn_process */

@@ -72,6 +72,7 @@ static int open_sampler(struct feed *feed)
     feed->sampler_options = (struct sampler_options){
         .processes = &feed->none,
         .is_for_each = true,
+        .reads_no_files = true, /* which are others': the slicer does */
         .counts_cycles = strcmp(feed->event, "cycles") == 0,
         .frequency = options->frequency,
         .stack_size = options->stack_size,
@@ -283,6 +284,7 @@ void feed_stop(struct feed *feed)
 {
     if (feed->sampler) {
         sampler_stop(feed->sampler);
+        (void)sampler_turn(feed->sampler);
     } else if (!feed->told_to_end && feed->perf.child.pidfd >= 0) {
         feed->told_to_end = true;
         feed->ends_before = deadline_in(PERF_END_MS);

@@ -192,6 +192,10 @@ static int follow(struct slicer *slicer, const struct slice_order *order)
     if (order->kind == ORDER_BEGIN) {
         return begin_part(slicer, order->pid, &slicer->labels);
     }
+    if (!part && order->kind == ORDER_END) { /* nothing is left of it */
+        const struct part none = {.pid = order->pid, .slicer = slicer};
+        return send(&none, SLICE_ENDED, NULL);
+    }
     if (part && order->kind == ORDER_THIN) {
         thin_part(part, order->one_in);
     } else if (part && order->kind == ORDER_END) {

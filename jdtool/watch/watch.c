@@ -285,7 +285,7 @@ static void take_slicer_end(struct watch *watch)
     int status = slicing->child.status;
     char why[256];
     char perf_says[256];
-    struct watched_process *culprit = find_jvm(watch, slicing_worked_on(slicing));
+    pid_t worked_on = slicing_worked_on(slicing);
     bool was_to_end = watch->slicer_is_to_end && status == STATUS_DONE;
     feed_words(watch->feed, perf_says, sizeof perf_says);
     if (status > 128) {
@@ -303,7 +303,8 @@ static void take_slicer_end(struct watch *watch)
             forget_jvm(watch, watch->jvms[i]);
         }
     }
-    if (was_to_end || watch->is_ending) {
+    struct watched_process *culprit = find_jvm(watch, worked_on);
+    if (was_to_end || watch->is_ending || (worked_on && !culprit)) { /* it has ended, too */
         watch->slicer_next_try = 0;
     } else if (culprit && culprit->state == WATCHED) {
         feed_remove(watch->feed, culprit->process.pid);
@@ -621,10 +622,10 @@ static void finish(struct watch *watch)
     int64_t deadline = deadline_in(LAST_SLICES_MS);
     watch->is_ending = true;
     feed_stop(watch->feed);
-    (void)feed_turn(watch->feed);
     while (watch->slicing.child.pidfd >= 0 && now_ms() < deadline &&
            watch->waiting.count == signals) {
         if (watch->slicing.recording >= 0 && feed_has_ended(watch->feed)) {
+            (void)feed_begin(watch->feed, -1);
             slicing_end_recording(&watch->slicing);
         }
         take_turn(watch);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What holds jdperf watch back: a JVM whose part fails is tried again ever more rarely, fewer samples are taken of one
-# that has used up its share of a processor, its profiles say so and their weights do not change, and what has grown too
-# large is begun anew. With perf: it is told to stop, and to go on later, and one is enough for all JVMs.
+# What holds jdperf watch back: a JVM whose part fails is tried again ever more rarely, and so is one whose dump has its
+# reader crash, while the others are watched; fewer samples are taken of one that has used up its share of a processor,
+# its profiles say so and their weights do not change, and what has grown too large is begun anew. With perf: it is told
+# to stop, and to go on later, and one is enough for all JVMs.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile
@@ -69,6 +70,17 @@ start_jvm thinned-other Market
 start_jvm thinned Market
 thinned=$jvm
 watch_one thinned -F 2999 --max-cpu-user 1
+# The jdtool of tests/planted.c crashes at the dump of one of two, and tries before what an attacker would.
+hostile=$JDAGENT_BUILD/tests/planted
+if part "a dump that crashes its reader" test -x "$hostile"; then
+    start_jvm crash-a Calm
+    bad=$jvm
+    start_jvm crash-b Calm
+    good=$jvm
+    JDAGENT_PLANTED=$WORK/escaped JDAGENT_PLANTED_CRASH=jit-$bad. "$hostile" live --agent "$JDAGENT_BUILD/libjdagent.so" watch --match "l$$-crash" \
+        --name "crash-$$" --slice 1 -o kept-crash >crash.log 2>&1 </dev/null &
+    watches+=($!)
+fi
 start_jvm grows Calm
 watch_one grows --max-memory 1K
 grows=${watches[-1]}
@@ -79,6 +91,15 @@ watch_one calm
 waits_longer() { status refuses | grep -qE 'tried again in ([6-9]|10) s: a session without a dump'; }
 wait_until 60 "longer pause after the second failure" waits_longer
 [[ $(grep -c 'is not watched now: a session without a dump' refuses.log) == 1 ]] || fail "the reason is not told once: $(cat refuses.log)"
+
+if [[ ${bad:-} ]]; then
+    others_go_on() { (($(find kept-crash -name "*-$good-*.pb.gz" 2>/dev/null | wc -l) >= 12)); }
+    wait_until 120 "slices of the JVM that does not crash its reader" others_go_on
+    grep -q "JVM $bad is not watched now: the process that reads what it has written died (Aborted)" crash.log ||
+        fail "the crash is not told: $(cat crash.log)"
+    ! grep "JVM $good is not watched\|nothing is watched" crash.log || fail "the other JVM was dropped"
+    [[ -z $(compgen -G 'escaped*') && -z $(compgen -G "kept-crash/*-$bad-*") ]] || fail "something came of it: $(ls . kept-crash)"
+fi
 
 slicer_is_another() { [[ $(pgrep -P "$grows" -f ' watch-slicer ') != "$1" ]]; }
 for i in 1 2; do
