@@ -1,0 +1,90 @@
+/* A JVM's own recording, as tests/fuzz/make_jfr_corpus.py makes it: which events become marks, and
+ * what they say. */
+#include "jdtool/resolve/jfr_events.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct told {
+    uint32_t count, pid, tid;
+    uint64_t from[8], until[8];
+    char text[8][64], subject[8][400];
+};
+
+static int take(void *context, uint32_t pid, uint32_t tid, const struct resolved_mark *mark)
+{
+    struct told *told = context;
+    uint32_t i = told->count++;
+    assert_true(i < 8);
+    assert_int_equal(mark->kind, MARK_JFR);
+    told->pid = pid;
+    told->tid = tid ? tid : told->tid;
+    told->from[i] = mark->from;
+    told->until[i] = mark->until;
+    snprintf(told->text[i], sizeof told->text[i], "%s", mark->text);
+    snprintf(told->subject[i], sizeof told->subject[i], "%s", mark->subject);
+    return 0;
+}
+
+static int read_corpus(const char *name, struct told *told)
+{
+    char path[512];
+    *told = (struct told){0};
+    snprintf(path, sizeof path, "%s/%s", JFR_CORPUS, name);
+    return jfr_file_read(path, take, told);
+}
+
+/* The chunk begins at 1.7e18 ns, at 5000 of a thousand million ticks a second. */
+#define START (UINT64_C(1700000000000000000) - 5000)
+
+static void test_whole(void **state)
+{
+    struct told told;
+    (void)state;
+    assert_int_equal(read_corpus("whole", &told), 0);
+    assert_int_equal(told.count, 2); /* a sample of the JVM's own is none */
+    assert_int_equal(told.pid, 4711);
+    assert_int_equal(told.tid, 4711);
+    assert_string_equal(told.text[0], "ClassLoad");
+    assert_true(told.from[0] == START + 5100 && told.until[0] == START + 6000);
+    assert_string_equal(told.subject[0], "loadedClass: Lager\u20ac");
+    assert_string_equal(told.text[1], "app.Order");
+    assert_true(told.from[1] == told.until[1]);
+    assert_string_equal(told.subject[1], "paid: true, note: an order?, parts: 3");
+}
+
+static void test_two_chunks(void **state)
+{
+    struct told told;
+    (void)state;
+    assert_int_equal(read_corpus("two", &told), 0);
+    assert_int_equal(told.count, 4);
+    assert_int_equal(told.pid, 0); /* the second one does not say whose it is */
+}
+
+static void test_damaged(void **state)
+{
+    struct told told;
+    (void)state;
+    assert_int_equal(read_corpus("torn", &told), -EBADMSG);
+    assert_int_equal(told.count, 0);
+    assert_int_equal(read_corpus("uncompressed", &told), -EBADMSG);
+    assert_int_equal(read_corpus("nowhere", &told), -ENOENT);
+    assert_int_equal(read_corpus("empty", &told), 0);
+    assert_int_equal(told.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_two_chunks),
+        cmocka_unit_test(test_damaged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
