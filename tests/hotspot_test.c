@@ -198,6 +198,38 @@ static void scopes_name_each_frame(void **state)
     }
 }
 
+/* A place inside of a method that was inlined, and one behind the call in its caller. */
+static struct fake_code *new_neighbours(void)
+{
+    struct fake_code *code = new_code(21);
+    code->pcs[1].scope = 4;
+    code->pcs[2].scope = 9;
+    code->bcis[0][0] = 300;
+    code->bcis[0][1] = 7;
+    code->bcis[1][0] = 7;
+    code->info[0].numstackframes = 2;
+    code->info[1].numstackframes = 1;
+    return code;
+}
+
+static void neighbours_share_their_outer_scopes(void **state)
+{
+    (void)state;
+    struct hotspot_scopes scopes = {0};
+    struct fake_code *code = new_neighbours();
+    assert_true(read_scopes(code, &scopes));
+    assert_int_equal(scopes.count, 3);
+    assert_ptr_equal(scopes.methods[0], &method_b);
+    assert_ptr_equal(scopes.methods[1], &method_a);
+    assert_ptr_equal(scopes.methods[2], &method_a);
+    free_code(code);
+    code = new_neighbours();
+    code->bcis[1][0] = 8; /* the record does not bear out what is taken over, either */
+    assert_false(read_scopes(code, &scopes));
+    free_code(code);
+    hotspot_scopes_free(&scopes);
+}
+
 /* What the JVM's record does not bear out is not believed, and after the first time nothing is. */
 static void scopes_that_contradict_the_record(void **state)
 {
@@ -390,6 +422,7 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_no_crash),
         cmocka_unit_test(nothing_is_left_open),
         cmocka_unit_test(scopes_name_each_frame),
+        cmocka_unit_test(neighbours_share_their_outer_scopes),
         cmocka_unit_test(scopes_that_contradict_the_record),
         cmocka_unit_test(nothing_inlined_needs_no_scopes),
         cmocka_unit_test(what_is_there_is_read_in_place),

@@ -172,14 +172,9 @@ static int write_group(struct jitdump_sink *dump, struct living_record *living, 
 /* What was defined in records that are not in the dump has to be defined again. */
 static void look_for_losses(struct jitdump_sink *dump)
 {
-    struct record_log_stats stats;
-    if (dump->segments) {
-        trailer_encoder_forget(&dump->trailer);
-        return;
-    }
-    record_log_stats(dump->log, RECORD_LOG_DUMP, &stats);
-    if (stats.lost != dump->lost) {
-        dump->lost = stats.lost;
+    uint64_t lost = record_log_lost(dump->log, RECORD_LOG_DUMP);
+    if (dump->segments || lost != dump->lost) {
+        dump->lost = lost;
         trailer_encoder_forget(&dump->trailer);
     }
 }

@@ -19,21 +19,6 @@ const char *log_file_suffix(enum record_log_file file)
     return file == RECORD_LOG_DUMP ? "dump" : "methods";
 }
 
-enum log_file_state log_file_state(struct record_log *log, const struct log_file *file)
-{
-    pthread_mutex_lock(&log->lock);
-    enum log_file_state state = file->state;
-    pthread_mutex_unlock(&log->lock);
-    return state;
-}
-
-void log_file_set_state(struct record_log *log, struct log_file *file, enum log_file_state state)
-{
-    pthread_mutex_lock(&log->lock);
-    file->state = state;
-    pthread_mutex_unlock(&log->lock);
-}
-
 void log_file_unmap_marker(struct log_file *file)
 {
     if (file->marker) {
@@ -100,5 +85,5 @@ void log_file_close(struct record_log *log, struct log_file *file)
     }
     log_file_unmap_marker(file);
     output_file_close(&file->output);
-    log_file_set_state(log, file, LOG_FILE_CLOSED);
+    atomic_store(&file->state, LOG_FILE_CLOSED);
 }

@@ -1,6 +1,20 @@
 /*
  * Two buffers: one is filled by whoever posts, the other emptied by the thread, which exchanges
  * them when it is through. The lock is held for copying a record, never during a write.
+ *
+ *     post, by anybody                              take ... release, by the thread
+ *     -----------------> [ waiting: m m m m    ] ......
+ *                                               exchanged
+ *     make_room, settle  [ taken:   m m m      ] ......> the disk
+ *     wait for progress
+ *
+ * What always holds while the lock is free:
+ *
+ *   Q1  `waiting` is whole messages, of `limit` bytes at most or a single one.
+ *   Q2  `taken` is the thread's alone, without the lock, from take to release: it is busy.
+ *   Q3  The thread sleeps only while nothing waits, so that whoever posts first wakes it.
+ *   Q4  Once it has ended it was told to stop, and nothing waits.
+ *   Q5  `crowded` says whether half of the room is taken.
  */
 #include "writer/log_queue.h"
 
@@ -9,6 +23,7 @@
 #include "writer/stamp.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +53,40 @@ struct log_queue {
     bool left_alone;
     bool waited_in_vain; /* somebody in a hurry, since half of it was free */
     uint64_t progress_at;
+    atomic_bool crowded; /* changed under the lock, and looked at without */
 };
+
+/* The lock is held. */
+static void check(struct log_queue *queue)
+{
+    lock_is_held(&queue->lock);
+#ifdef JD_CHECK_INVARIANTS
+    const struct buffer *waiting = &queue->waiting;
+    struct log_batch batch = {waiting->bytes, waiting->bytes + waiting->size};
+    struct log_message message;
+    size_t count = 0;
+    size_t bytes = 0;
+    while (waiting->size > 0 && count < 16 && log_batch_next(&batch, &message)) {
+        invariant(Q1, batch.at <= batch.end);
+        bytes += sizeof(message.head) + message.head.size;
+        count++;
+    }
+    invariant(Q1, waiting->size <= queue->limit || (count == 1 && bytes == waiting->size));
+    invariant(Q2, queue->busy || queue->taken.size == 0);
+    invariant(Q3, !queue->sleeping || (waiting->size == 0 && !queue->busy));
+    invariant(Q4, !queue->ended || (queue->stopping && waiting->size == 0));
+    invariant(Q5, atomic_load(&queue->crowded) == (waiting->size > queue->limit / 2));
+#endif
+}
+
+/* The lock is held, and what waits has changed. */
+static void note_size(struct log_queue *queue)
+{
+    bool crowded = queue->waiting.size > queue->limit / 2;
+    queue->waited_in_vain = queue->waited_in_vain && crowded;
+    atomic_store_explicit(&queue->crowded, crowded, memory_order_relaxed);
+    check(queue);
+}
 
 bool log_batch_next(struct log_batch *batch, struct log_message *message)
 {
@@ -132,6 +180,7 @@ bool log_queue_post(struct log_queue *queue, const struct log_head *head,
     bool posted = append(queue, *head, pieces, count);
     bool wake = posted && queue->sleeping;
     queue->sleeping = queue->sleeping && !wake; /* one is enough */
+    note_size(queue);
     pthread_mutex_unlock(&queue->lock);
     if (wake) {
         pthread_cond_signal(&queue->posted);
@@ -148,6 +197,9 @@ static bool is_stuck(const struct log_queue *queue, unsigned ms)
 void log_queue_make_room(struct log_queue *queue, bool patient)
 {
     unsigned patience = patient ? PATIENCE_MS : SHORT_PATIENCE_MS;
+    if (!atomic_load_explicit(&queue->crowded, memory_order_relaxed)) {
+        return; /* what it was a moment ago is as good: nobody is kept from posting */
+    }
     pthread_mutex_lock(&queue->lock);
     while (queue->waiting.size > queue->limit / 2 && (patient || !queue->waited_in_vain) &&
            !is_stuck(queue, patience)) {
@@ -225,6 +277,7 @@ bool log_queue_take(struct log_queue *queue, struct log_batch *batch)
     bool any = queue->taken.size > 0;
     queue->busy = true; /* its end is something to do, too */
     queue->progress_at = stamp_monotonic();
+    note_size(queue);
     pthread_cond_broadcast(&queue->progress);
     pthread_mutex_unlock(&queue->lock);
     *batch = (struct log_batch){queue->taken.bytes, queue->taken.bytes};
@@ -240,6 +293,7 @@ void log_queue_release(struct log_queue *queue)
     queue->taken.size = 0;
     pthread_mutex_lock(&queue->lock);
     queue->busy = false;
+    check(queue);
     pthread_cond_broadcast(&queue->progress);
     pthread_mutex_unlock(&queue->lock);
 }

@@ -87,7 +87,7 @@ static int begin_segment(struct record_log *log, struct output_file fresh[RECORD
     for (int i = 0; i < RECORD_LOG_FILES && !error; i++) {
         struct log_file *file = &log->files[i];
         struct output_file old = file->output;
-        if (log_file_state(log, file) != LOG_FILE_OPEN) {
+        if (atomic_load(&file->state) != LOG_FILE_OPEN) {
             continue;
         }
         error = log_segments_create(log, (enum record_log_file)i, directory, path, &fresh[i]);
@@ -119,7 +119,10 @@ static int change_over(struct record_log *log, struct output_file fresh[RECORD_L
         if (!fresh[i].path) {
             continue;
         }
-        struct log_file old = *file;
+        struct log_file old = {.output = file->output,
+                               .marker = file->marker,
+                               .marker_size = file->marker_size,
+                               .last_stamp = file->last_stamp};
         file->marker = NULL;
         file->output = fresh[i];
         if (i == RECORD_LOG_DUMP) {

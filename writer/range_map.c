@@ -4,15 +4,14 @@
  * built in random order, whose depth is logarithmic; keeping it needs no bookkeeping beyond one
  * comparison of priorities on the way.
  *
- * A node stands in front of its item. Nodes come from blocks that are never given back before the
- * end; removed ones wait in a list.
+ * A node stands in front of its item.
  */
 #include "writer/range_map.h"
 
+#include "writer/pool.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-enum { NODES_PER_BLOCK = 256 };
 
 struct node {
     struct node *left;
@@ -21,18 +20,10 @@ struct node {
     struct range item[]; /* and what the caller has behind it */
 };
 
-struct block {
-    struct block *next;
-    max_align_t nodes[];
-};
-
 struct range_map {
     struct node *root;
-    struct node *spare; /* linked by `left` */
-    size_t spare_count;
-    struct block *blocks;
+    struct pool nodes;
     size_t item_size;
-    size_t node_size;
     size_t count;
     uint64_t random;
 };
@@ -41,9 +32,8 @@ struct range_map *range_map_new(size_t item_size)
 {
     struct range_map *map = calloc(1, sizeof(*map));
     if (map) {
-        size_t align = _Alignof(max_align_t);
         map->item_size = item_size;
-        map->node_size = (sizeof(struct node) + item_size + align - 1) / align * align;
+        map->nodes = POOL_INIT(sizeof(struct node) + item_size);
         map->random = UINT64_C(0x9E3779B97F4A7C15);
     }
     return map;
@@ -51,38 +41,15 @@ struct range_map *range_map_new(size_t item_size)
 
 void range_map_free(struct range_map *map)
 {
-    if (!map) {
-        return;
+    if (map) {
+        pool_free(&map->nodes);
+        free(map);
     }
-    for (struct block *block = map->blocks; block;) {
-        struct block *next = block->next;
-        free(block);
-        block = next;
-    }
-    free(map);
-}
-
-static void put_spare(struct range_map *map, struct node *node)
-{
-    node->left = map->spare;
-    map->spare = node;
-    map->spare_count++;
 }
 
 bool range_map_reserve(struct range_map *map, size_t n)
 {
-    while (map->spare_count < n) {
-        struct block *block = malloc(sizeof(*block) + NODES_PER_BLOCK * map->node_size);
-        if (!block) {
-            return false;
-        }
-        block->next = map->blocks;
-        map->blocks = block;
-        for (size_t i = 0; i < NODES_PER_BLOCK; i++) {
-            put_spare(map, (struct node *)((char *)block->nodes + i * map->node_size));
-        }
-    }
-    return true;
+    return pool_reserve(&map->nodes, n);
 }
 
 /* Marsaglia's xorshift64: nobody plays against us, any even spread will do. */
@@ -134,12 +101,10 @@ static struct node *merge(struct node *left, struct node *right)
 
 void *range_map_insert(struct range_map *map, struct range range)
 {
-    if (!range_map_reserve(map, 1)) {
+    struct node *node = pool_take(&map->nodes);
+    if (!node) {
         return NULL;
     }
-    struct node *node = map->spare;
-    map->spare = node->left;
-    map->spare_count--;
     map->count++;
 
     node->priority = next_random(map);
@@ -164,7 +129,7 @@ void range_map_remove(struct range_map *map, void *item)
     }
     *at = merge(node->left, node->right);
     map->count--;
-    put_spare(map, node);
+    pool_give_back(&map->nodes, node);
 }
 
 void *range_map_at(const struct range_map *map, uint64_t address)

@@ -41,28 +41,26 @@ static int append_now(struct record_log *log, const struct log_head *head, struc
 static int admit(struct record_log *log, struct log_file *file, uint64_t size)
 {
     uint64_t max = log->options.max_bytes;
-    int error = 0;
-    pthread_mutex_lock(&log->lock);
-    if (file->state != LOG_FILE_OPEN) {
-        error = -EPIPE;
-    } else if (max && file->accepted + size + sizeof(struct jitdump_close) > max) {
-        file->state = LOG_FILE_FULL;
-        error = -EFBIG;
-    } else {
-        file->accepted += size;
+    enum log_file_state open = LOG_FILE_OPEN;
+    if (atomic_load(&file->state) != LOG_FILE_OPEN) {
+        return -EPIPE;
     }
-    pthread_mutex_unlock(&log->lock);
-    if (error == -EFBIG) {
-        message(MESSAGE_WARNING, "stopped writing %s: it has reached max=%llu bytes",
-                file->output.path, (unsigned long long)max);
+    if (!max || atomic_load(&file->accepted) + size + sizeof(struct jitdump_close) <= max) {
+        atomic_fetch_add(&file->accepted, size);
+        return 0;
     }
-    return error;
+    if (!atomic_compare_exchange_strong(&file->state, &open, LOG_FILE_FULL)) {
+        return -EPIPE; /* an error has closed it just now */
+    }
+    message(MESSAGE_WARNING, "stopped writing %s: it has reached max=%llu bytes", file->output.path,
+            (unsigned long long)max);
+    return -EFBIG;
 }
 
 static void refuse(struct record_log *log, struct log_file *file, uint64_t size)
 {
+    atomic_fetch_sub(&file->accepted, size);
     pthread_mutex_lock(&log->lock);
-    file->accepted -= size;
     log->refused = true;
     pthread_mutex_unlock(&log->lock);
 }
@@ -107,7 +105,7 @@ void record_log_end(struct record_log *log, enum record_log_file which)
     if (!log->queue) {
         log_file_close(log, &log->files[which]);
     } else {
-        log_file_set_state(log, &log->files[which], LOG_FILE_FULL);
+        atomic_store(&log->files[which].state, LOG_FILE_FULL);
         (void)log_queue_post(log->queue, &head, NULL, 0); /* else at the log's end */
     }
 }
@@ -138,6 +136,11 @@ void record_log_on_want(struct record_log *log,
 {
     log->wanted = wanted;
     log->context = context;
+}
+
+uint64_t record_log_lost(const struct record_log *log, enum record_log_file which)
+{
+    return atomic_load(&log->files[which].lost);
 }
 
 void record_log_stats(struct record_log *log, enum record_log_file which,

@@ -122,6 +122,9 @@ void record_log_make_room(struct record_log *log, bool patient);
 int record_log_append(struct record_log *log, enum record_log_file file,
                       struct living_record *living, struct iovec *pieces, int count, uint64_t hole);
 
+/* As the stats have it, for whoever asks before each record. */
+uint64_t record_log_lost(const struct record_log *log, enum record_log_file file);
+
 void record_log_stats(struct record_log *log, enum record_log_file file,
                       struct record_log_stats *stats);
 

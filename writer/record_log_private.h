@@ -16,6 +16,7 @@
 #include "writer/segment_dirs.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum log_message_kind { LOG_RECORD, LOG_END };
 
@@ -31,9 +32,9 @@ struct log_file {
     void *marker; /* the mapping that perf looks for */
     size_t marker_size;
     uint64_t last_stamp;
-    enum log_file_state state; /* under the lock */
-    uint64_t accepted;         /* bytes; under the lock */
-    uint64_t lost;             /* records; under the lock */
+    _Atomic(enum log_file_state) state;
+    _Atomic(uint64_t) accepted; /* bytes; whoever appends changes it, one at a time */
+    _Atomic(uint64_t) lost;     /* records; the thread's */
 };
 
 struct record_log {
@@ -67,9 +68,6 @@ bool log_file_is_full_disk(int error);
 
 /* "dump" or "methods". */
 const char *log_file_suffix(enum record_log_file file);
-
-enum log_file_state log_file_state(struct record_log *log, const struct log_file *file);
-void log_file_set_state(struct record_log *log, struct log_file *file, enum log_file_state state);
 
 /* Maps its first page executable: perf learns of the dump from the event of this mapping. 0 or a
  * negative errno after a message. */

@@ -26,6 +26,7 @@
 #include "writer/timeline.h"
 
 #include "writer/invariant.h"
+#include "writer/pool.h"
 #include "writer/range_map.h"
 
 #include <stdlib.h>
@@ -41,6 +42,7 @@ struct span {
 
 struct timeline {
     struct range_map *spans;
+    struct pool occupants;
     uint64_t start;
     uint64_t version; /* of the ranges; never 0 */
     bool blind;       /* ran out of memory, so that what it would say of the past could be wrong */
@@ -117,11 +119,11 @@ static void tell(struct occupant *occupant, enum occupant_event event)
 }
 
 /* One range less is the occupant's. */
-static void leave(struct occupant *occupant)
+static void leave(struct timeline *timeline, struct occupant *occupant)
 {
     if (occupant && --occupant->spans == 0) {
         tell(occupant, OCCUPANT_GONE);
-        free(occupant);
+        pool_give_back(&timeline->occupants, occupant);
     }
 }
 
@@ -144,6 +146,7 @@ struct timeline *timeline_new(uint64_t start)
     }
     timeline->start = start;
     timeline->version = 1;
+    timeline->occupants = POOL_INIT(sizeof(struct occupant));
     timeline->spans = range_map_new(sizeof(struct span));
     if (!timeline->spans) {
         free(timeline);
@@ -162,9 +165,9 @@ void timeline_free(struct timeline *timeline)
         struct occupant *occupant = span->occupant;
         if (occupant && --occupant->spans == 0) {
             tell(occupant, OCCUPANT_OVER);
-            free(occupant);
         }
     }
+    pool_free(&timeline->occupants);
     range_map_free(timeline->spans);
     free(timeline);
 }
@@ -270,7 +273,7 @@ static void clear(struct timeline *timeline, struct span *span, struct range ran
         struct occupant *occupant = span->occupant;
         range_map_remove(timeline->spans, span);
         overlap(occupant);
-        leave(occupant);
+        leave(timeline, occupant);
         span = span_at(timeline, range.start);
     }
     if (span && span->range.start < range.end) {
@@ -336,14 +339,16 @@ struct stay timeline_load(struct timeline *timeline, const struct code *code,
         stay.from = stay.occupant->from;
         return stay;
     }
-    struct occupant *occupant = malloc(sizeof(*occupant));
+    struct occupant *occupant = pool_take(&timeline->occupants);
     if (occupant) {
         *occupant =
             (struct occupant){.code = range, .identity = code_identity(code), .index = index};
     }
     if (!occupant || !occupy(timeline, occupant, span, now)) {
         timeline->blind = true;
-        free(occupant);
+        if (occupant) {
+            pool_give_back(&timeline->occupants, occupant);
+        }
         return stay;
     }
     check(timeline);
@@ -412,7 +417,7 @@ enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t addre
     occupant->spans++;
     retire_occupant(timeline, first, left > earliest ? left : earliest);
     invariant(T3, occupant->spans == 1);
-    leave(occupant);
+    leave(timeline, occupant);
     check(timeline);
     return TIMELINE_GONE;
 }
@@ -436,7 +441,7 @@ bool timeline_move(struct timeline *timeline, uint64_t from, uint64_t to, uint64
     } else {
         stay->occupant = NULL;
     }
-    leave(occupant);
+    leave(timeline, occupant);
     check(timeline);
     return true;
 }

@@ -152,9 +152,7 @@ static const char *symbol_of(const struct session *session, struct scratch *scra
 static bool name_code(struct session *session, struct scratch *scratch, jvmtiEnv *jvmti,
                       jmethodID method, const struct hotspot_nmethod *nmethod, struct code *code)
 {
-    JNIEnv *jni = NULL;
-    (*session->jvm.vm)->GetEnv(session->jvm.vm, (void **)&jni, JNI_VERSION_1_6);
-    method_set_begin(&scratch->methods, session->methods, jvmti, jni, scratch->nearby);
+    method_set_begin(&scratch->methods, session->methods, jvmti, session->jvm.vm, scratch->nearby);
     scratch->root = method_set_get(&scratch->methods, method, nmethod->method);
     if (scratch->root) {
         code->method = &scratch->root->method;

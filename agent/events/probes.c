@@ -11,10 +11,10 @@
 #include "format/event_probe.h"
 #include "writer/message.h"
 #include "writer/own_thread.h"
+#include "writer/stamp.h"
 
 #include <limits.h>
 #include <pthread.h>
-#include <time.h>
 
 /* HotSpot's mean distance of sampled allocations (ThreadHeapSampler::_sampling_interval). */
 enum { DEFAULT_INTERVAL = 512 * 1024 };
@@ -53,13 +53,6 @@ PROBE_FUNCTION(jdagent_event_lock)
 PROBE_FUNCTION(jdagent_event_unmount)
 PROBE_FUNCTION(jdagent_event_mount)
 #endif
-
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
 
 /* ---- How many are told ---- */
 
@@ -164,7 +157,8 @@ static void JNICALL sampled_object_alloc(jvmtiEnv *jvmti, JNIEnv *jni, jthread t
     if (!session) {
         return;
     }
-    if (session->options.alloc_bytes && probe_limit_passes(&allocations, now(), &scale)) {
+    if (session->options.alloc_bytes &&
+        probe_limit_passes(&allocations, stamp_monotonic(), &scale)) {
         char *signature = NULL;
         if ((*jvmti)->GetClassSignature(jvmti, klass, &signature, NULL) != JVMTI_ERROR_NONE) {
             signature = NULL;
@@ -200,7 +194,8 @@ static void JNICALL monitor_contended_enter(jvmtiEnv *jvmti, JNIEnv *jni, jthrea
         return;
     }
     if (session->options.lock_ns) {
-        const void *begin = (const void *)(uintptr_t)now(); /* a number, not an address */
+        const void *begin =
+            (const void *)(uintptr_t)stamp_monotonic(); /* a number, not an address */
         (void)(*jvmti)->SetThreadLocalStorage(jvmti, thread, begin);
     }
     session_leave();
@@ -236,7 +231,7 @@ static void JNICALL monitor_contended_entered(jvmtiEnv *jvmti, JNIEnv *jni, jthr
     /* A wait that began before the events were on has a beginning of some earlier one, or none. */
     if (always && (*jvmti)->GetThreadLocalStorage(jvmti, thread, &begin) == JVMTI_ERROR_NONE &&
         (uint64_t)(uintptr_t)begin >= atomic_load(&waits_from)) {
-        uint64_t end = now();
+        uint64_t end = stamp_monotonic();
         uint64_t duration = end - (uint64_t)(uintptr_t)begin;
         if (probe_wait_passes(duration, always, atomic_fetch_add(&wait_number, 1)) &&
             probe_limit_passes(&waits, end, &scale)) {
@@ -303,7 +298,7 @@ static void enable_allocations(const struct session *session)
 static void enable_locks(jvmtiEnv *jvmti)
 {
     const jvmtiCapabilities capabilities = {.can_generate_monitor_events = 1};
-    atomic_store(&waits_from, now());
+    atomic_store(&waits_from, stamp_monotonic());
     if (get(jvmti, &capabilities, "locks", "record --off-cpu, which needs nothing of the JVM")) {
         (void)(ask(jvmti, JVMTI_EVENT_MONITOR_CONTENDED_ENTERED, "locks") &&
                ask(jvmti, JVMTI_EVENT_MONITOR_CONTENDED_ENTER, "locks"));

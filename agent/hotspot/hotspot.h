@@ -90,6 +90,7 @@ int32_t hotspot_compilation_in_use(struct hotspot *hotspot, const void *address)
  */
 struct hotspot_scopes {
     method_key *methods;
+    uint32_t *offsets; /* where each frame's scope is */
     size_t count, room;
     char *copy; /* of PcDescs and scopes, and behind them the metadata */
     size_t copy_room;

@@ -13,6 +13,12 @@
  * each an UNSIGNED5 number (utilities/unsigned5.hpp). JVMTI's record was made from just these (see
  * create_inline_record in prims/jvmtiExport.cpp), leaving out PcDescs without a scope: so the two
  * must agree in everything they both say, and what does not is not believed.
+ *
+ *   PcDescs   [pc 0x10 |o]   [pc 0x24 |o]   [pc 0x31 |o]
+ *                       \              |              /
+ *   scopes               c -> b -> a <- b'  <--------      a: the compiled method
+ *
+ * Neighbours share their outer scopes, which are decoded once.
  */
 #include "agent/hotspot/hotspot_fields.h"
 #include "agent/hotspot/unsigned5.h"
@@ -26,10 +32,12 @@ static bool reserve(struct hotspot_scopes *scopes, size_t methods)
 {
     if (methods > scopes->room) {
         method_key *grown = realloc(scopes->methods, methods * sizeof(void *));
-        if (!grown) {
+        scopes->methods = grown ? grown : scopes->methods;
+        uint32_t *offsets = realloc(scopes->offsets, methods * sizeof(*offsets));
+        scopes->offsets = offsets ? offsets : scopes->offsets;
+        if (!grown || !offsets) {
             return false;
         }
-        scopes->methods = grown;
         scopes->room = methods;
     }
     return true;
@@ -38,6 +46,7 @@ static bool reserve(struct hotspot_scopes *scopes, size_t methods)
 void hotspot_scopes_free(struct hotspot_scopes *scopes)
 {
     free(scopes->methods);
+    free(scopes->offsets);
     free(scopes->copy);
     *scopes = (struct hotspot_scopes){0};
 }
@@ -51,14 +60,45 @@ struct decoder {
     unsigned excluded;
 };
 
+/* The frames of a place. */
+struct frames {
+    const PCStackInfo *info; /* as JVMTI has them; NULL: there are none */
+    method_key *methods;
+    uint32_t *offsets;
+};
+
+/* Whether the frames of a place from `depth` on are the outer ones of the place before, by its
+ * scope there; then they are filled in, and *same tells whether JVMTI says so, too. */
+static bool takes_over(const struct frames *before, const struct frames *place, jint depth,
+                       uint32_t scope, bool *same)
+{
+    const jint count = place->info->numstackframes - depth;
+    const jint from = before->info ? before->info->numstackframes - count : -1;
+    if (from < 0 || before->offsets[from] != scope) {
+        return false;
+    }
+    memcpy(place->methods + depth, before->methods + from, (size_t)count * sizeof(void *));
+    memcpy(place->offsets + depth, before->offsets + from, (size_t)count * sizeof(uint32_t));
+    *same = memcmp(place->info->bcis + depth, before->info->bcis + from,
+                   (size_t)count * sizeof(jint)) == 0;
+    return true;
+}
+
 /* The Methods of one place's frames, as they must be by JVMTI's record. */
-static bool decode_place(const struct decoder *decoder, uint32_t scope, const PCStackInfo *info,
-                         method_key *methods)
+static bool decode_place(const struct decoder *decoder, uint32_t scope, const struct frames *before,
+                         const struct frames *place)
 {
     const struct hotspot_nmethod *nmethod = decoder->nmethod;
+    const PCStackInfo *info = place->info;
+    method_key *methods = place->methods;
     const uint8_t *scopes = (const uint8_t *)decoder->data + nmethod->scopes_at;
     const uint8_t *end = (const uint8_t *)decoder->data + nmethod->data_size;
+    bool same = false;
     for (jint depth = 0; depth < info->numstackframes; depth++) {
+        if (takes_over(before, place, depth, scope, &same)) {
+            return same;
+        }
+        place->offsets[depth] = scope;
         uint32_t sender = 0;
         uint32_t method = 0;
         uint32_t bci = 0;
@@ -89,6 +129,7 @@ static bool decode(const struct decoder *decoder, const char *address,
     size_t end = nmethod->scopes_at > nmethod->pcs_at ? nmethod->scopes_at : nmethod->data_size;
     jint place = 0;
     int bare = 0; /* PcDescs without a scope: one stands before all others and one behind them */
+    struct frames before = {0};
     scopes->count = 0;
     for (size_t at = nmethod->pcs_at; at + hotspot->pc <= end; at += hotspot->pc) {
         int64_t offset = 0;
@@ -105,10 +146,15 @@ static bool decode(const struct decoder *decoder, const char *address,
         }
         const PCStackInfo *info = place < record->numpcs ? &record->pcinfo[place] : NULL;
         if (!info || (const char *)info->pc != address + offset || scope < 0 ||
-            scope > UINT32_MAX ||
-            !decode_place(decoder, (uint32_t)scope, info, scopes->methods + scopes->count)) {
+            scope > UINT32_MAX) {
             return false;
         }
+        const struct frames frames = {info, scopes->methods + scopes->count,
+                                      scopes->offsets + scopes->count};
+        if (!decode_place(decoder, (uint32_t)scope, &before, &frames)) {
+            return false;
+        }
+        before = frames;
         scopes->count += (size_t)info->numstackframes;
         place++;
     }

@@ -215,7 +215,11 @@ static struct known_class *get_class(const struct method_set *set, jmethodID id,
         pthread_mutex_unlock(&cache->lock);
     }
     struct fetched_class fetched;
-    if (known || !class_fetch_of_method(set->jvmti, set->jni, id, &fetched)) {
+    JNIEnv *jni = NULL;
+    if (!known && set->vm) {
+        (*set->vm)->GetEnv(set->vm, (void **)&jni, JNI_VERSION_1_6);
+    }
+    if (known || !class_fetch_of_method(set->jvmti, jni, id, &fetched)) {
         return known;
     }
     known = class_new(key, options->names, options->normalize, &fetched);
@@ -301,27 +305,14 @@ static struct cached_method *ask(struct method_set *set, jmethodID id, const voi
 }
 
 /*
- * Where memory may be read in place, to look takes a fraction of the time that the JVM takes to
- * answer, and needs no look whom the answer was about.
+ * Puts a described method into the cache, or frees it where another thread was faster. The one that
+ * is in the cache, with a reference for the caller; NULL: no memory. The lock is held.
  */
-static struct cached_method *fetch(struct method_set *set, jmethodID id, const void *vm_method)
+static struct cached_method *add_described(struct method_cache *cache, jmethodID id,
+                                           const void *vm_method, struct cached_method *method)
 {
-    const struct hotspot_method *own = NULL;
-    if (vm_method && hotspot_nearby_in_place(set->nearby)) {
-        own = read_own(set, vm_method);
-    }
-    return own ? take_own(set, id, own) : ask(set, id, vm_method);
-}
-
-/*
- * Puts a fetched method into the cache, or frees it where another thread was faster. The one that
- * is in the cache, with a reference for the caller; NULL: no memory.
- */
-static struct cached_method *add_fetched(struct method_cache *cache, jmethodID id,
-                                         struct cached_method *method)
-{
-    pthread_mutex_lock(&cache->lock);
-    struct cached_method *known = take_known(cache, id, method->vm_method);
+    struct cached_method *known = take_known(cache, id, vm_method);
+    method->vm_method = vm_method;
     if (!known && hash_table_add(&cache->methods, &method->entry)) {
         known = method;
     }
@@ -329,17 +320,64 @@ static struct cached_method *add_fetched(struct method_cache *cache, jmethodID i
         class_cache_drop(&cache->classes, method->known_class);
         free(method);
     }
-    pthread_mutex_unlock(&cache->lock);
     return known;
 }
 
+/* A method of a class that is known: nobody has to be asked, and the lock is taken once. NULL: its
+ * class is not known, or there is no memory. */
+static struct cached_method *add_of_known_class(struct method_set *set, jmethodID id,
+                                                const void *vm_method,
+                                                const struct hotspot_method *own)
+{
+    struct method_cache *cache = set->cache;
+    struct cached_method *method = NULL;
+    const struct fetched_method fetched = as_fetched(own);
+    pthread_mutex_lock(&cache->lock);
+    struct known_class *known_class = class_cache_find(&cache->classes, own->pool);
+    if (known_class) {
+        method = describe(&cache->options, id, known_class, &fetched, own);
+        if (method) {
+            method = add_described(cache, id, vm_method, method);
+        } else {
+            class_cache_drop(&cache->classes, known_class);
+        }
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return method;
+}
+
+/*
+ * A method that the cache does not know, with a reference for the caller. Where memory may be read
+ * in place, to look takes a fraction of the time that the JVM takes to answer, and needs no look
+ * whom the answer was about.
+ */
+static struct cached_method *learn(struct method_set *set, jmethodID id, const void *vm_method)
+{
+    struct method_cache *cache = set->cache;
+    const struct hotspot_method *own = NULL;
+    if (vm_method && hotspot_nearby_in_place(set->nearby)) {
+        own = read_own(set, vm_method);
+    }
+    struct cached_method *method = own ? add_of_known_class(set, id, vm_method, own) : NULL;
+    if (method) {
+        return method;
+    }
+    method = own ? take_own(set, id, own) : ask(set, id, vm_method);
+    if (method) {
+        pthread_mutex_lock(&cache->lock);
+        method = add_described(cache, id, vm_method, method);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    return method;
+}
+
 void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
-                      JNIEnv *jni, struct hotspot_nearby *nearby)
+                      JavaVM *vm, struct hotspot_nearby *nearby)
 {
     set->nearby = nearby;
     set->cache = cache;
     set->jvmti = jvmti;
-    set->jni = jni;
+    set->vm = vm;
 }
 
 /* Room for one method more. */
@@ -367,11 +405,7 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id,
     pthread_mutex_lock(&set->cache->lock);
     struct cached_method *method = take_known(set->cache, id, vm_method);
     pthread_mutex_unlock(&set->cache->lock);
-    if (!method && (method = fetch(set, id, vm_method))) {
-        method->vm_method = vm_method;
-        method = add_fetched(set->cache, id, method);
-    }
-    if (!method) {
+    if (!method && !(method = learn(set, id, vm_method))) {
         return NULL;
     }
     set->methods[set->count++] = method;

@@ -23,7 +23,7 @@ struct method_cache;
 struct method_set {
     struct method_cache *cache;
     jvmtiEnv *jvmti;
-    JNIEnv *jni;
+    JavaVM *vm;
     struct cached_method **methods;
     struct hotspot_nearby *nearby;
     struct hotspot_methods own; /* the last that was read of HotSpot's */
@@ -55,10 +55,10 @@ struct method_cache *method_cache_new(const struct method_cache_options *options
 /* Every set must be empty, and what code holds given back. */
 void method_cache_free(struct method_cache *cache);
 
-/* Ties an empty set to a cache, to the calling thread's JVM environments and to what it has read of
- * HotSpot's structures (NULL: nothing). */
+/* Ties an empty set to a cache, to the JVM (vm may be NULL where few methods are asked for) and to
+ * what this thread has read of HotSpot's structures (NULL: nothing). */
 void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
-                      JNIEnv *jni, struct hotspot_nearby *nearby);
+                      JavaVM *vm, struct hotspot_nearby *nearby);
 
 /*
  * The method that code was compiled from or has inlined, from the set, the cache or the JVM; it is

@@ -6,10 +6,10 @@
 #include "agent/threads/virtual_waits.h"
 
 #include "agent/events/probes.h"
+#include "writer/stamp.h"
 
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 static struct virtual_waits waits;
 static struct probe_limit limit;
@@ -142,13 +142,6 @@ static bool is_wait(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
 
 /* ---- The events ---- */
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
-
 /*
  * The wait begins when it has been told: the copy of the stack takes some us, and where waits are
  * shorter than that and one of many is told, sums would be of nothing else.
@@ -159,7 +152,7 @@ void virtual_waits_begin(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, uint64_t 
     if (!atomic_load_explicit(&is_on, memory_order_relaxed) || !is_wait(jvmti, jni, thread)) {
         return;
     }
-    uint64_t begin = now();
+    uint64_t begin = stamp_monotonic();
     if (!probe_limit_passes(&limit, begin, &scale)) {
         return;
     }
@@ -169,7 +162,7 @@ void virtual_waits_begin(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, uint64_t 
         return;
     }
     jdagent_event_unmount(id, atomic_exchange(&without_room, 0), scale, "");
-    uint64_t took = now() - begin;
+    uint64_t took = stamp_monotonic() - begin;
     atomic_store_explicit(cost, took < UINT32_MAX ? (uint32_t)took : 0, memory_order_relaxed);
 }
 
