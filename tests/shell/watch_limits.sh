@@ -60,8 +60,6 @@ told() { # NAME WORD COUNT
 }
 status() { "$JDPERF" watch --status --name "$1-$$"; }
 
-# ---- Our own sampler ----
-
 # A session without a dump, which no watch can use.
 start_jvm refuses Calm
 wait_until 60 "JVM that listens" "$JDPERF" attach "$jvm" --agent-options "mode=map"
@@ -86,6 +84,20 @@ watch_one grows --max-memory 1K
 grows=${watches[-1]}
 start_jvm calm Calm
 watch_one calm
+
+# With perf; all at once, since most of what follows is waiting.
+PATH=$WORK/bin:$PATH
+start_jvm fails Calm
+touch "fails.$jvm"
+watch_one fails --sampler perf
+start_jvm busy Calm
+touch "busy.$jvm"
+watch_one busy --sampler perf --max-cpu 1
+start_jvm two-a Calm
+first=$jvm
+watch_one two --sampler perf
+
+# ---- Our own sampler ----
 
 # After 5 s, after 10, and so on.
 waits_longer() { status refuses | grep -qE 'tried again in ([6-9]|10) s: a session without a dump'; }
@@ -139,17 +151,6 @@ END
 ! status calm | grep 'one sample in' || fail "a calm JVM is thinned"
 
 # ---- perf ----
-
-PATH=$WORK/bin:$PATH
-start_jvm fails Calm
-touch "fails.$jvm"
-watch_one fails --sampler perf
-start_jvm busy Calm
-touch "busy.$jvm"
-watch_one busy --sampler perf --max-cpu 1
-start_jvm two-a Calm
-first=$jvm
-watch_one two --sampler perf
 
 wait_until 60 "failure" told fails start 2
 grep -q 'nothing is watched now: failed on purpose' fails.log || fail "the reason is not told: $(cat fails.log)"
