@@ -42,6 +42,7 @@ same() {
         differing=$(count "$1" compared_differing)
         claim "walked as copied, $1" "$((compared - differing)) of $compared, $(count "$1" samples) samples"
         # Where the dump tells of code later than the JVM's own header does, the copy is the wrong one.
+        # Such a one is rare: three of some 400,000 have been seen, and of those two are not explained.
         ((1000 * differing <= compared + 1000)) || fail "$1: $(grep -m 5 'differs from its copy' "$scratch/err")"
         grep -q 'walks: to the root [0-9]' "$scratch/err" || fail "$1: how walks ended is not said"
         ! enough "$1" compared 200 || return 0
