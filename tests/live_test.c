@@ -19,8 +19,10 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -165,6 +167,32 @@ static void need_openat2(void)
         skip();
     }
     close(fd);
+}
+
+/* What the kernel cannot tell while others rename (EAGAIN) is asked again. */
+static void renames_elsewhere_refuse_nothing(void **state)
+{
+    need_openat2();
+    int directory = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdir(scratch_path(state, "in"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path(state, "in/first"), 0700), 0);
+    pid_t renaming = fork();
+    if (renaming == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (renameat(directory, "in/first", directory, "in/second") == 0 &&
+               renameat(directory, "in/second", directory, "in/first") == 0) {
+        }
+        _exit(1);
+    }
+    int err = 0;
+    for (int i = 0; i < 100000 && !err; i++) {
+        int fd = open_resolved(directory, "in/../in/..", O_PATH | O_DIRECTORY, RESOLVE_BENEATH);
+        err = fd < 0 ? fd : close(fd);
+    }
+    kill(renaming, SIGKILL);
+    waitpid(renaming, NULL, 0);
+    close(directory);
+    assert_int_equal(err, 0);
 }
 
 static void only_regular_files_are_opened_and_through_no_link(void **state)
@@ -453,6 +481,7 @@ int main(void)
         JD_TEST(a_child_that_is_silent_is_killed),
         JD_TEST(programs_are_found_as_a_shell_does),
         JD_TEST(a_lease_lives_as_long_as_one_holds_it),
+        JD_TEST(renames_elsewhere_refuse_nothing),
         JD_TEST(only_regular_files_are_opened_and_through_no_link),
         JD_TEST(a_size_that_is_claimed_costs_nothing),
         JD_TEST(what_a_file_holds_is_copied_up_to_a_limit),

@@ -11,7 +11,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define ATTEMPTS 1000
+
 /* ---- Opening ---- */
+
+int open_resolved(int directory, const char *path, int flags, uint64_t resolve)
+{
+    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC), .resolve = resolve};
+    int fd = -1;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+        if (fd >= 0 || errno != EAGAIN) {
+            break;
+        }
+    }
+    return fd < 0 ? -errno : fd;
+}
 
 /* A name in a directory, which becomes what is opened. */
 static int step(int *at, const char *name, int flags)
@@ -48,18 +63,13 @@ int open_below_by_steps(int directory, const char *path, int flags)
 
 int open_below(int directory, const char *path, int flags)
 {
-    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
-                           .resolve =
-                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
     while (*path == '/') {
         path++;
     }
     path = *path ? path : ".";
-    int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
-    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
-        return open_below_by_steps(directory, path, flags);
-    }
-    return fd < 0 ? -errno : fd;
+    int fd = open_resolved(directory, path, flags,
+                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    return fd == -ENOSYS || fd == -EPERM ? open_below_by_steps(directory, path, flags) : fd;
 }
 
 /* The descriptor, when it is one of a regular file; else it is closed. */

@@ -10,6 +10,14 @@
 #include <sys/types.h>
 
 /*
+ * openat2 with RESOLVE_* in `resolve`; O_CLOEXEC is added. Where somebody renames something
+ * meanwhile, the kernel cannot tell whether ".." has left the directory, and says EAGAIN: asked
+ * again then, for as long as 1,000 such refusals. A descriptor or a negative errno without a
+ * message; -ENOSYS before Linux 5.6.
+ */
+int open_resolved(int directory, const char *path, int flags, uint64_t resolve);
+
+/*
  * Opens a path below a directory, never above it, through no symbolic or magic link (openat2;
  * before Linux 5.6, and where that is filtered, step by step). A leading '/' is the directory
  * itself. `flags` as open's; O_CLOEXEC is added. A descriptor or a negative errno without a

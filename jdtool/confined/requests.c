@@ -1,5 +1,6 @@
 #include "jdtool/confined/requests.h"
 
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/output_file.h"
 
 #include <errno.h>
@@ -166,15 +167,15 @@ static bool is_root_of_process(const char *path)
 static int open_to_read(const struct requests *requests, const struct named *named, uint64_t flags,
                         uint64_t resolve)
 {
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY)),
-                           .resolve = resolve};
+    int how = O_PATH | O_CLOEXEC | (int)(flags & (O_NOFOLLOW | O_DIRECTORY));
     struct stat status;
     if (flags & ~(uint64_t)(READ_FLAGS | KERNEL_LARGEFILE)) {
         return -EACCES;
     }
-    int handle = resolve ? (int)syscall(SYS_openat2, named->at, named->path, &how, sizeof how)
-                         : openat(named->at, named->path, (int)how.flags);
-    int err = handle < 0 || fstat(handle, &status) != 0 ? -errno : 0;
+    int handle = resolve ? open_resolved(named->at, named->path, how, resolve)
+                         : openat(named->at, named->path, how);
+    int err = handle < 0 && resolve ? handle : 0;
+    err = !err && (handle < 0 || fstat(handle, &status) != 0) ? -errno : err;
     if (!err && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
         err = S_ISLNK(status.st_mode) ? -ELOOP : -EOPNOTSUPP; /* a pipe, say */
     }

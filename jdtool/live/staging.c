@@ -1,6 +1,7 @@
 #include "jdtool/live/staging.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/live/lease.h"
 
 #include <ctype.h>
@@ -15,7 +16,6 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -128,12 +128,10 @@ static int fail(const struct staging *staging, const struct target *target, cons
 
 int staging_open(struct staging *staging)
 {
-    struct open_how how = {
-        .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-    };
-    staging->directory = (int)syscall(SYS_openat2, staging->place, staging->name, &how, sizeof how);
-    return staging->directory < 0 ? -errno : 0;
+    staging->directory =
+        open_resolved(staging->place, staging->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    return staging->directory < 0 ? staging->directory : 0;
 }
 
 static bool is_empty(int directory)
@@ -274,19 +272,16 @@ static int empty(int directory, int depth)
 
 static int remove_below(int parent, const char *name, int depth)
 {
-    struct open_how how = {
-        .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-    };
     if (unlinkat(parent, name, 0) == 0) {
         return 0;
     }
     if (errno != EISDIR && errno != EPERM) {
         return -errno;
     }
-    int directory = (int)syscall(SYS_openat2, parent, name, &how, sizeof how);
+    int directory = open_resolved(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+                                  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
     if (directory < 0) {
-        return -errno;
+        return directory;
     }
     int err = depth == 0 ? -ELOOP : empty(directory, depth - 1);
     if (depth == 0) {

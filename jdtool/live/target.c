@@ -1,6 +1,7 @@
 #include "jdtool/live/target.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static const struct mapped_name libjvm = {.prefix = "libjvm", .suffix = ".so"};
@@ -21,10 +21,7 @@ static const struct mapped_name libjvm = {.prefix = "libjvm", .suffix = ".so"};
 /* As the process would: a link of a package's is followed, inside of its root. */
 static int open_in_root(int root, const char *path, int flags)
 {
-    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    int fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof how);
-    return fd < 0 ? -errno : fd;
+    return open_resolved(root, *path ? path : ".", flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
 int target_open_directory(const struct target *target, const char *path)

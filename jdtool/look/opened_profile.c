@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* perf makes directories of paths; nothing of ours is deeper. */
@@ -47,13 +46,12 @@ struct walk {
  * such a way again; perf, which reads others, follows what it finds. */
 static int check_link(const struct walk *walk)
 {
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-    int fd = (int)syscall(SYS_openat2, walk->profile, walk->path, &how, sizeof how);
+    int fd =
+        open_resolved(walk->profile, walk->path, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
     if (fd >= 0) {
         close(fd);
     }
-    return fd >= 0 || errno == ENOENT ? 0 : -errno;
+    return fd >= 0 || fd == -ENOENT ? 0 : fd;
 }
 
 static int check_directory(struct walk *walk, int fd, int depth);

@@ -1,5 +1,7 @@
 #include "jdtool/objects/elf_file.h"
 
+#include "jdtool/base/others_file.h"
+
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -29,13 +30,13 @@ static enum object_state state_of(int error)
 static int open_path(int root, const char *path)
 {
     if (root < 0) {
-        return open(path, O_PATH | O_CLOEXEC);
+        int fd = open(path, O_PATH | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
     }
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+    int fd = open_resolved(root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+    if (fd == -ENOSYS || fd == -EPERM) {
         fd = openat(root, path + strspn(path, "/"), O_PATH | O_CLOEXEC | O_NOFOLLOW);
+        fd = fd < 0 ? -errno : fd;
     }
     return fd;
 }
@@ -44,7 +45,7 @@ int elf_file_open_only(int root, const char *path, struct stat *status)
 {
     int handle = open_path(root, path);
     if (handle < 0) {
-        return -errno;
+        return handle;
     }
     char name[64];
     int fd = -EINVAL;
