@@ -62,7 +62,8 @@ static void check(struct log_queue *queue)
     lock_is_held(&queue->lock);
 #ifdef JD_CHECK_INVARIANTS
     const struct buffer *waiting = &queue->waiting;
-    struct log_batch batch = {waiting->bytes, waiting->bytes + waiting->size};
+    struct log_batch batch = {waiting->bytes,
+                              waiting->size ? waiting->bytes + waiting->size : waiting->bytes};
     struct log_message message;
     size_t count = 0;
     size_t bytes = 0;
