@@ -7,9 +7,9 @@
 
 #include "confined_fuzz.h"
 
-#include "jdtool/base/message.h"
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/resolve/resolver.h"
+#include "tests/fuzz/silent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,17 +19,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-/* In the place of message.c's: nearly every input is an error, and nobody reads them. */
-void error_message(const char *format, ...)
-{
-    (void)format;
-}
-
-void warning_message(const char *format, ...)
-{
-    (void)format;
-}
 
 static void fault(const char *what)
 {
@@ -204,7 +193,7 @@ static int run_stream(const struct stream_options *options)
                                                .sample = check_sample,
                                                .end = check_end,
                                                .abort = check_abort};
-    struct sample_sink sink = {&ops};
+    struct sample_sink sink = {.ops = &ops};
     struct sample_sink *const sinks[] = {&sink};
     struct stream_result result;
     return stream_run(options, sinks, 1, &result);

@@ -4,12 +4,12 @@
  * must not overlap, and rows that are left to trees must come back as they were.
  */
 #include "jdtool/base/bytes.h"
-#include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/inspect/convert.h"
 #include "jdtool/inspect/repair.h"
 #include "jdtool/inspect/verify.h"
 #include "jdtool/jitdump/code_index.h"
+#include "tests/fuzz/silent.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -20,17 +20,6 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* In the place of message.c's: nearly every input is an error, and nobody reads them. */
-void error_message(const char *format, ...)
-{
-    (void)format;
-}
-
-void warning_message(const char *format, ...)
-{
-    (void)format;
-}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

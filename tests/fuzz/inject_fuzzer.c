@@ -4,9 +4,9 @@
  * of the recording, the recording, the dump. Beside what the sanitizers find: the result must be a
  * recording that can be read.
  */
-#include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/perf/perf_data.h"
+#include "tests/fuzz/silent.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -19,17 +19,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char directory[] = "/dev/shm/inject-fuzz-XXXXXX";
-
-/* In the place of message.c's: nearly every input is an error, and nobody reads them. */
-void error_message(const char *format, ...)
-{
-    (void)format;
-}
-
-void warning_message(const char *format, ...)
-{
-    (void)format;
-}
 
 static void leave(void)
 {

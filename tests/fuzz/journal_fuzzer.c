@@ -1,7 +1,7 @@
 /* libFuzzer target: a journal of threads (format/threads.h) that grows while it is asked who ran.
  */
-#include "jdtool/base/message.h"
 #include "jdtool/jitdump/thread_journal.h"
+#include "tests/fuzz/silent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +10,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* In the place of jdtool's own: messages about broken journals are expected, by the thousand. */
-void error_message(const char *format, ...)
-{
-    (void)format;
-}
-
-void warning_message(const char *format, ...)
-{
-    (void)format;
-}
 
 static void check_text(const char *text)
 {

@@ -1,6 +1,6 @@
 /* libFuzzer target: a table of methods (format/methods.h), and frames that ask it for names. */
-#include "jdtool/base/message.h"
 #include "jdtool/unwind/interpreter.h"
+#include "tests/fuzz/silent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,17 +9,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* In the place of jdtool's own: messages about broken tables are expected, by the thousand. */
-void error_message(const char *format, ...)
-{
-    (void)format;
-}
-
-void warning_message(const char *format, ...)
-{
-    (void)format;
-}
 
 static void ask(struct method_names *names, uint64_t address, uint64_t time)
 {

@@ -5,13 +5,13 @@
  */
 #include "confined_fuzz.h"
 
-#include "jdtool/base/message.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/objects/build_id.h"
 #include "jdtool/objects/demangle.h"
 #include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/kallsyms.h"
 #include "jdtool/objects/objects.h"
+#include "tests/fuzz/silent.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -26,17 +26,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char directory[] = "/dev/shm/objects-fuzz-XXXXXX";
 static char path[64];
-
-/* In the place of message.c's: nearly every input is an error, and nobody reads them. */
-void error_message(const char *format, ...)
-{
-    (void)format;
-}
-
-void warning_message(const char *format, ...)
-{
-    (void)format;
-}
 
 static void leave(void)
 {

@@ -2,9 +2,9 @@
  * libFuzzer target: a file that claims to be saved samples, not packed, goes into an export. The
  * first byte chooses which.
  */
-#include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/replay.h"
+#include "tests/fuzz/silent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +12,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* In the place of jdtool's own: nearly every input is an error, and nobody reads them. */
-void error_message(const char *format, ...)
-{
-    (void)format;
-}
-
-void warning_message(const char *format, ...)
-{
-    (void)format;
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
