@@ -26,7 +26,7 @@ for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
     run 0 "$jdperf" report 'a profile' --limit 0
     says 'Market.takeOrders()'
 done
-run 0 ./jdperf annotate 'a profile' takeOrders --source-path "$SOURCE/scripts/sample"
+run 0 ./jdperf annotate 'a profile' takeOrders --whole --source-path "$SOURCE/scripts/sample"
 says 'List<Order> orders = new ArrayList<>();'
 run 0 ./jdperf flame 'a profile'
 run 0 ./jdperf bundle 'a profile' -o 'a bundle.tar'
