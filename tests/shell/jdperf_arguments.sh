@@ -65,6 +65,10 @@ run 2 "$JDPERF" view nowhere --from --to
 says '--from needs a value, not --to'
 run 2 "$JDPERF" annotate one method --source-path
 says '--source-path needs a value'
+run 2 "$JDPERF" compare -o
+says '-o needs a value'
+run 2 "$JDPERF" compare -o --work
+says '-o needs a value, not --work'
 run 2 "$JDPERF" attach --
 says 'to which JVM?'
 run 2 "$JDPERF" attach --frobnicate
