@@ -85,6 +85,22 @@ static void put_longest_pauses(struct timeline *timeline)
     free((void *)list);
 }
 
+/* How often and how long, by what the marks say; nothing where there are none. */
+static void put_times(struct timeline *timeline, enum mark_kind kind, const char *heading)
+{
+    struct timeline_rows rows = rows_of(timeline, kind, TIMELINE_BY_TEXT, TIMELINE_LONGEST_FIRST);
+    if (rows.count) {
+        packed_output_text(timeline->output, heading);
+    }
+    for (uint32_t i = 0; i < rows.count && i < ROWS_SHOWN; i++) {
+        packed_output_printf(timeline->output, "    %17" PRIu64 " %12.3f %11.3f  %s\n",
+                             rows.list[i].count, milliseconds(rows.list[i].total),
+                             milliseconds(rows.list[i].longest), rows.list[i].name);
+    }
+    tell_left(timeline, rows.count);
+    free(rows.list);
+}
+
 static void put_pauses(struct timeline *timeline)
 {
     const struct profile *profile = timeline->profile;
@@ -98,16 +114,7 @@ static void put_pauses(struct timeline *timeline)
     if (all.count == 0) {
         return;
     }
-    struct timeline_rows rows =
-        rows_of(timeline, MARK_SAFEPOINT, TIMELINE_BY_TEXT, TIMELINE_LONGEST_FIRST);
-    packed_output_text(timeline->output, "  by operation:   count  together ms  longest ms\n");
-    for (uint32_t i = 0; i < rows.count && i < ROWS_SHOWN; i++) {
-        packed_output_printf(timeline->output, "    %17" PRIu64 " %12.3f %11.3f  %s\n",
-                             rows.list[i].count, milliseconds(rows.list[i].total),
-                             milliseconds(rows.list[i].longest), rows.list[i].name);
-    }
-    tell_left(timeline, rows.count);
-    free(rows.list);
+    put_times(timeline, MARK_SAFEPOINT, "  by operation:   count  together ms  longest ms\n");
     put_longest_pauses(timeline);
 }
 
@@ -191,20 +198,9 @@ static void put_threads(struct timeline *timeline)
 /* Of the JVM's own recording. */
 static void put_jfr(struct timeline *timeline)
 {
-    struct timeline_rows rows =
-        rows_of(timeline, MARK_JFR, TIMELINE_BY_TEXT, TIMELINE_LONGEST_FIRST);
-    if (rows.count) {
-        packed_output_text(timeline->output,
-                           "\nEvents of the JVM's own recording (JFR):\n"
-                           "                       count  together ms  longest ms\n");
-    }
-    for (uint32_t i = 0; i < rows.count && i < ROWS_SHOWN; i++) {
-        packed_output_printf(timeline->output, "    %17" PRIu64 " %12.3f %11.3f  %s\n",
-                             rows.list[i].count, milliseconds(rows.list[i].total),
-                             milliseconds(rows.list[i].longest), rows.list[i].name);
-    }
-    tell_left(timeline, rows.count);
-    free(rows.list);
+    put_times(timeline, MARK_JFR,
+              "\nEvents of the JVM's own recording (JFR):\n"
+              "                       count  together ms  longest ms\n");
 }
 
 static void put_code_cache(struct timeline *timeline)
