@@ -74,6 +74,8 @@ static void test_damaged(void **state)
     assert_int_equal(read_corpus("torn", &told), -EBADMSG);
     assert_int_equal(told.count, 0);
     assert_int_equal(read_corpus("uncompressed", &told), -EBADMSG);
+    /* A checkpoint INT64_MIN bytes before this one. */
+    assert_int_equal(read_corpus("far", &told), -EBADMSG);
     assert_int_equal(read_corpus("nowhere", &told), -ENOENT);
     assert_int_equal(read_corpus("empty", &told), 0);
     assert_int_equal(told.count, 0);

@@ -560,10 +560,11 @@ static int read_constants(struct chunk *chunk, uint64_t at)
         if (err || delta == 0) {
             return err;
         }
-        if (delta > 0 || (uint64_t)-delta > at) { /* they go backwards, and so they end */
+        uint64_t back = -(uint64_t)delta; /* INT64_MIN has no negative of its own type */
+        if (delta > 0 || back > at) {     /* they go backwards, and so they end */
             return -EBADMSG;
         }
-        at -= (uint64_t)-delta;
+        at -= back;
     }
 }
 

@@ -89,7 +89,7 @@ def checkpoint(delta, pools):
     return sized(number(1) + number(5) + number(0) + number(delta) + b"\0" + number(len(pools)) + b"".join(pools))
 
 
-def chunk(events, features=1):
+def chunk(events, features=1, back=None):
     out = bytearray(68)
     first = len(out)
     out += checkpoint(0, [pool(20, [(1, text("main") + number(4711) + text("main", 5))]),
@@ -97,7 +97,7 @@ def chunk(events, features=1):
     for event in events:
         out += event
     constants = len(out)
-    out += checkpoint(first - constants, [pool(22, [(1, number(0) + number(1) + number(1)), (2, number(1) + number(2) + number(0))]),
+    out += checkpoint(first - constants if back is None else back, [pool(22, [(1, number(0) + number(1) + number(1)), (2, number(1) + number(2) + number(0))]),
                                           pool(24, [(1, b"\0" + number(2) + number(5) + number(1) + number(7) + number(2))])])
     meta = len(out)
     out += metadata()
@@ -117,6 +117,7 @@ EVENTS = [
 if __name__ == "__main__":
     whole = chunk(EVENTS)
     for name, data in (("whole", whole), ("empty", chunk([])), ("two", whole + chunk(EVENTS[1:])),
-                       ("torn", whole[:-40]), ("uncompressed", chunk(EVENTS, 0))):
+                       ("torn", whole[:-40]), ("uncompressed", chunk(EVENTS, 0)),
+                       ("far", chunk(EVENTS, back=-1 << 63))):
         with open(f"{sys.argv[1]}/{name}", "wb") as file:
             file.write(data)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus, and then for 3 seconds
-# on, or for 10 million executions with JDAGENT_LONG=1. What it finds stays in the build directory.
+# run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus and then on the same
+# 20,000 inputs each time, or on 10 million new ones with JDAGENT_LONG=1. What it finds stays in the build directory.
 # JDAGENT_FUZZ_CONFINED=1: without rights, as jdtool reads others' data, and without the address sanitizer.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -23,7 +23,7 @@ if [[ ${JDAGENT_FUZZ_CONFINED:-} == 1 ]]; then
 fi
 clang_build "$source" "$build" "${target}_fuzzer" || exit 1
 
-limit=(-max_total_time=3)
+limit=(-seed=1 -runs=20000 -max_total_time=5)
 [[ ${JDAGENT_LONG:-} == 1 ]] && limit=(-runs=10000000)
 corpus=$build/corpus-$target # libFuzzer adds to the first directory, so not the one in the sources
 mkdir -p "$corpus"
