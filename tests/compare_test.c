@@ -283,13 +283,33 @@ static void recursion_counts_once(void **state)
     runs_free(&runs);
 }
 
+static void work_is_the_measure_where_it_is_known(void **state)
+{
+    (void)state;
+    double whole[] = {200, 400};
+    struct runs_event event = {.name = "cpu", .unit = "ns", .whole = whole};
+    struct runs runs;
+    assert_int_equal(runs_init(&runs, 1, 1), 0);
+    near(runs_measure(&runs, &event, 0, 50), 25, 1e-9);
+    near(runs_measure(&runs, &event, 1, 50), 12.5, 1e-9);
+    runs.work[0] = 5;
+    runs.work[1] = 10;
+    near(runs_measure(&runs, &event, 0, 50), 10, 1e-9);
+    near(runs_measure(&runs, &event, 1, 50), 5, 1e-9);
+    runs_free(&runs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(student_is_as_in_tables),  cmocka_unit_test(welch_takes_unequal_groups),
-        cmocka_unit_test(groups_without_scatter),   cmocka_unit_test(rates_are_held),
-        cmocka_unit_test(names_lose_their_numbers), cmocka_unit_test(alarms_and_finds),
+        cmocka_unit_test(student_is_as_in_tables),
+        cmocka_unit_test(welch_takes_unequal_groups),
+        cmocka_unit_test(groups_without_scatter),
+        cmocka_unit_test(rates_are_held),
+        cmocka_unit_test(names_lose_their_numbers),
+        cmocka_unit_test(alarms_and_finds),
         cmocka_unit_test(recursion_counts_once),
+        cmocka_unit_test(work_is_the_measure_where_it_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
