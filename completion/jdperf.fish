@@ -8,6 +8,8 @@ end
 # The options of the verb that has been typed.
 function __jdagent_options
     set -l words (commandline -opc)
+    # Options or a process id without a verb are record's.
+    string match -qr 'jdperf$' -- $words[1]; and string match -qr '^[-0-9]|^$' -- "$words[2]"; and set words[2] record
     $words[1] $words[2] --help 2>/dev/null | string match -rag '(?:^|[\s\[,])(--?[A-Za-z][A-Za-z-]*)' | sort -u
     echo --help
 end
@@ -23,7 +25,7 @@ end
 for program in jdperf jdtool
     complete -c $program -f -n __jdagent_at_verb -a "(__jdagent_verbs $program)"
     complete -c $program -n __jdagent_at_verb -l help
-    complete -c $program -n 'not __jdagent_at_verb; and string match -q -- "-*" (commandline -ct)' -f -a '(__jdagent_options)'
+    complete -c $program -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__jdagent_options)'
     complete -c $program -n '__jdagent_after --stacks' -f -a 'auto kernel copy fp none'
     complete -c $program -n '__jdagent_after --sampler' -f -a 'auto own perf'
     complete -c $program -n '__jdagent_after --injector' -f -a 'jdtool perf'

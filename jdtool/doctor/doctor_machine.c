@@ -86,7 +86,7 @@ static void check_sampling(struct doctor *doctor)
                    paranoid);
     } else if (kernel_filters()) {
         doctor_bad(doctor,
-                   "record from the host: jdperf record -p PID; or start the container with "
+                   "record from the host: jdperf record PID; or start the container with "
                    "--cap-add PERFMON and a seccomp profile that allows perf_event_open",
                    "a seccomp filter refuses perf_event_open, as in containers");
     } else {

@@ -205,7 +205,7 @@ const struct live_verb live_attach = {
             "                      its /tmp)\n"
             "      --agent-options LIST  key=value,… for the agent\n"
             "\n"
-            "jdperf record -p PID attaches, records and detaches in one step.\n",
+            "jdperf record PID attaches, records and detaches in one step.\n",
 };
 
 /* ---- status, stop ---- */

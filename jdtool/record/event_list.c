@@ -71,7 +71,7 @@ static void need_libjvm(struct event_list *events)
         return;
     }
     error_message("%s%s%s: failed to find the libjvm.so of the JVM that will run; left out. Set "
-                  "JAVA_HOME, or record it with jdperf record -p PID",
+                  "JAVA_HOME, or record it with jdperf record PID",
                   events->exceptions ? "--exceptions" : "",
                   events->exceptions && events->timeline ? ", " : "",
                   events->timeline ? "--timeline" : "");

@@ -334,7 +334,7 @@ int perf_explain_failure(const char *words, const char *event)
         } else if (kernel_filters()) {
             error_message(
                 "perf cannot sample: a seccomp filter forbids perf_event_open, as in containers");
-            info_message("  record from the host with jdperf record -p PID, or start the container "
+            info_message("  record from the host with jdperf record PID, or start the container "
                          "with --cap-add PERFMON and a seccomp profile that allows "
                          "perf_event_open");
         } else {

@@ -62,11 +62,11 @@ static int cannot_trace(const char *what, const char *means, int err)
                       what, means, strerror(-err));
     } else if (err == -ENOENT) {
         error_message("%s: %s, and this kernel or container has none (/sys/kernel/tracing); left "
-                      "out. Record from the host, with jdperf record -p PID",
+                      "out. Record from the host, with jdperf record PID",
                       what, means);
     } else {
         error_message("%s: %s, and the kernel refuses (%s): no CAP_PERFMON, lockdown or a seccomp "
-                      "filter; left out. Record from the host, with jdperf record -p PID",
+                      "filter; left out. Record from the host, with jdperf record PID",
                       what, means, strerror(-err));
     }
     return err;

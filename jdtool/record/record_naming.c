@@ -125,7 +125,7 @@ static void tell_missing_dumps(const struct recording *recording)
                      recording->profile.path);
         info_message("  if a JVM ran: scripts must keep JAVA_TOOL_OPTIONS when they set it "
                      "(JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS …\") or clear the environment; for a "
-                     "daemon that already runs (gradle), use jdperf record -p PID");
+                     "daemon that already runs (gradle), use jdperf record PID");
     }
     dump_list_free(&dumps);
 }

@@ -430,14 +430,21 @@ static int parse_environment(struct parse *parse)
     return status || !frequency || !*frequency ? status : parse_frequency(parse, frequency);
 }
 
-static int parse_all(struct parse *parse, int argc, char **argv)
+/* Ids of processes where a command could stand, but not behind "--". */
+static bool is_pids(const char *word, const char *previous)
+{
+    return *word >= '0' && *word <= '9' && !word[strspn(word, "0123456789,")] &&
+           strcmp(previous, "--") != 0;
+}
+
+static int parse_options(struct parse *parse, int argc, char **argv)
 {
     struct option table[OURS_COUNT + HANDED_ON_COUNT + 1] = {0};
     char letters[64];
     memcpy(table, ours, sizeof ours);
     memcpy(table + OURS_COUNT, handed_on, sizeof handed_on);
     snprintf(letters, sizeof letters, "+o:d:F:e:p:am:%s", short_forms);
-    int status = parse_environment(parse);
+    int status = STATUS_DONE;
     int letter;
     int index = -1;
     while (!status &&
@@ -445,6 +452,17 @@ static int parse_all(struct parse *parse, int argc, char **argv)
         int at = index - (int)OURS_COUNT;
         status = take(parse, letter, index >= 0 && at >= 0 ? at : -1);
         index = -1;
+    }
+    return status;
+}
+
+static int parse_all(struct parse *parse, int argc, char **argv)
+{
+    int status = parse_environment(parse);
+    status = status ? status : parse_options(parse, argc, argv);
+    if (!status && !parse->options.jvm && argv[optind] && is_pids(argv[optind], argv[optind - 1])) {
+        parse->options.jvm = argv[optind++];
+        status = parse_options(parse, argc, argv);
     }
     parse->options.command = argv + optind;
     return status ? status : check_mode(parse);
@@ -455,10 +473,10 @@ static int check_together(const struct parse *parse)
     const struct record_options *options = &parse->options;
     if (!options->command[0] && !options->all && !options->jvm && !options->match) {
         return live_wrong_usage(
-            parse->verb, "nothing to record: give a command, -p PID, --match NAME or -a", "", "");
+            parse->verb, "nothing to record: give a command, a PID, --match NAME or -a", "", "");
     }
     if (options->jvm && (options->command[0] || options->all || options->match)) {
-        return live_wrong_usage(parse->verb, "-p excludes a command, --match and -a", "", "");
+        return live_wrong_usage(parse->verb, "a PID excludes a command, --match and -a", "", "");
     }
     if (options->match && (options->command[0] || options->all)) {
         return live_wrong_usage(parse->verb, "--match excludes a command and -a", "", "");
@@ -534,21 +552,21 @@ const struct live_verb live_record = {
     .name = "record",
     .run = run,
     .hint = " (jdperf record --help lists them)",
-    .help = "usage: jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]\n"
-            "       jdperf record [OPTION…] -p PID[,PID…] | --match NAME [-d TIME]\n"
-            "       jdperf record [OPTION…] -a [-d TIME]\n"
+    .help = "usage: jdperf record [OPTION…] PID[,PID…]          or: jdperf [OPTION…] PID\n"
+            "       jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]\n"
+            "       jdperf record [OPTION…] --match NAME | -a\n"
             "\n"
-            "Profiles COMMAND or a running JVM, names the generated code, and says how\n"
-            "complete the profile is. A java command gets the agent as an argument; any other\n"
-            "command (mvn, a start script) passes it on to its JVMs through JAVA_TOOL_OPTIONS.\n"
-            "With -p, jdperf attaches to a JVM and detaches afterwards. PID may also be a\n"
-            "unique part of the JVM's main class or arguments. Ctrl-C ends the recording; the\n"
-            "profile is still completed.\n"
+            "Profiles a running JVM or a command, names the generated code, and reports how\n"
+            "complete the profile is. jdperf attaches to a running JVM and detaches afterwards.\n"
+            "A java command gets the agent as an argument. Any other command (mvn, a start\n"
+            "script) passes it to its JVMs through JAVA_TOOL_OPTIONS. Ctrl-C ends the\n"
+            "recording and completes the profile.\n"
             "\n"
             "  -o DIR              directory of the profile (default: jdperf.profile); an\n"
             "                      earlier profile is renamed to DIR.old\n"
-            "  -o FILE             also write FILE, by the end of its name: .html (flame graph),\n"
-            "                      .jfr, .pb.gz (pprof), .json (Firefox), .txt (collapsed)\n"
+            "  -o FILE             also write FILE; the end of its name is the format: .html\n"
+            "                      (flame graph), .jfr, .pb.gz (pprof), .json (Firefox), .txt\n"
+            "                      (collapsed stacks)\n"
             "      --open          show the flame graph in the browser\n"
             "  -d, --duration TIME  stop recording after this time, such as 30s or 5m; the\n"
             "                      command continues\n"
@@ -558,8 +576,8 @@ const struct live_verb live_record = {
             "                      has no counters)\n"
             "      --alloc[=BYTES] also sample allocations, one every so many bytes (default:\n"
             "                      512K), by class and weighted by bytes; needs root\n"
-            "      --locks[=TIME]  also record waits for contended monitors, all from this time\n"
-            "                      on (default: 1ms) and a share of shorter ones; needs root\n"
+            "      --locks[=TIME]  also record waits for contended monitors: each of this time\n"
+            "                      or longer (default: 1ms), some shorter ones; needs root\n"
             "      --exceptions    also record each new exception, by class; needs root\n"
             "      --off-cpu       also record where threads wait, and how long; with --threads\n"
             "                      virtual threads too; needs root\n"
@@ -569,21 +587,22 @@ const struct live_verb live_record = {
             "      --timeline[=parks]  also record what the JVM does: pauses, VM operations,\n"
             "                      compilations, deoptimisations, threads (and each park); see\n"
             "                      jdperf timeline; without root only pauses\n"
-            "      --jfr FILE      also the events of the JVM's own recording (.jfr), as markers\n"
-            "                      (it has to be there when the recording ends)\n"
-            "  -p, --pid PID[,PID…]  profile running JVMs\n"
-            "      --match NAME    the same of all whose main class or arguments contain NAME\n"
+            "      --jfr FILE      also add the events of the JVM's own recording (.jfr) as\n"
+            "                      markers; FILE must exist when jdperf stops recording\n"
+            "  -p, --pid PID|NAME  a running JVM by its id, or by a part of its main class or\n"
+            "                      arguments that no other JVM has\n"
+            "      --match NAME    all JVMs whose main class or arguments contain NAME\n"
             "  -a, --all           the whole machine; JVMs need the agent (jdperf attach PID)\n"
             "      --stacks KIND   auto (default) and copy: copy stacks and unwind them as they\n"
             "                      arrive; kernel: walk them in the kernel, which is cheaper and\n"
             "                      has no 64 KB limit (x86-64, root, Linux 5.17); fp: follow\n"
             "                      frame pointers, which a JVM started by jdperf then keeps;\n"
             "                      none: no stacks\n"
-            "      --depth N       frames that --stacks kernel walks at most (default: 1000)\n"
+            "      --depth N       most frames that --stacks kernel walks (default: 1000)\n"
             "      --stack-size N  bytes of stack to copy (default: 65528)\n"
-            "      --sampler KIND  auto (default) and own: without perf, where that does what is\n"
-            "                      asked for, so that short-lived threads count; perf: always\n"
-            "                      perf record\n"
+            "      --sampler KIND  auto (default): jdperf samples itself where it can, and then\n"
+            "                      sees short-lived threads; own: the same, and says why if it\n"
+            "                      cannot; perf: always perf record\n"
             "      --keep-raw      keep perf.data, the recording with the copied stacks\n"
             "  -m, --mmap-pages SIZE  perf's buffer per CPU, in pages or as a size such as 8M;\n"
             "                      samples that do not fit are lost (default: 4M with copied\n"

@@ -5,27 +5,27 @@ compare_usage() {
     cat <<END
 usage: jdperf compare [OPTION…] -- BEFORE… -- AFTER…
 
-Records both commands several times by turns, so that whatever else the machine
-does meets both alike, and lists the methods that changed by more than chance. The
-profiles stay in DIR: before.1, after.1, before.2, …
+Records both commands several times and lists the methods that changed by more
+than chance. The runs alternate, so that other load on the machine affects both
+commands alike. The profiles stay in DIR: before.1, after.1, before.2, …
 
   -n N                runs of each command, 2 to 100 (default: 7)
   -o DIR              for the profiles, must not exist (default: jdperf.compare)
       --flame FILE    also write a flame graph; frames that changed have colours
-      --work N        units of work that each run does, the same in all runs: compares
-                      time per unit of work instead of shares
-      --work-from REGEX  the same, with the number that the command prints: what the
-                      first group of REGEX matches in its output
+      --work N        units of work that each run does: compares time per unit of work
+                      instead of shares
+      --work-from REGEX  the same, with the number that the first group of REGEX
+                      matches in the command's output
   -d, --duration TIME, -F, --frequency HZ, -e, --stacks KIND, --sampler KIND,
       --alloc, --locks  as of jdperf record
-      --threshold PERCENT  smaller losses do not count (default: 0)
-      --all           list what is within chance as well
+      --threshold PERCENT  ignore smaller losses (default: 0)
+      --all           also list what did not change beyond chance
       --json          for scripts: every comparison with the values of each run
       --from, --to, --thread, --comm, --pid, --label, --by, --include, --exclude,
       --event         compare some of the samples, as jdperf diff does
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 if something became slower. To make
-the comparison again: jdperf diff --before DIR/before.* --after DIR/after.*
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 if something became slower. To
+repeat the comparison: jdperf diff --before DIR/before.* --after DIR/after.*
 END
 }
 

@@ -104,6 +104,14 @@ for program in jdperf jdtool; do
     done
 done
 
+# Without a verb, options are record's.
+for shell in complete "${shells[@]}"; do
+    for word in '' 15390; do
+        # shellcheck disable=SC2086 # none, or one
+        "${shell}_words" jdperf $word - | grep -qx -e --off-cpu || complain "${shell/complete/bash} does not offer jdperf $word --off-cpu"
+    done
+done
+
 # lint.prose judges the documents and the manual pages.
 words=$(awk -f "$JDAGENT_SOURCE/tests/shell/prose.awk" "$JDAGENT_SOURCE/tests/prose.txt" "$helps"/*.help) || complain "$words"
 

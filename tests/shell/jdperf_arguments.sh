@@ -26,6 +26,15 @@ done
 
 run 2 "$JDPERF" record
 says 'nothing to record'
+# A process id is enough, options may follow it; behind -- a number is a command.
+run 1 "$JDPERF" 99999999 -d 1
+says '99999999'
+run 2 "$JDPERF" -d 1 99999999 frobnicate
+says 'a PID excludes a command'
+run 2 "$JDPERF" -o
+says 'record: -o needs a value'
+run 1 "$JDPERF" record -- 99999999
+says 'failed to run 99999999'
 run 2 "$JDPERF" record -o
 says '-o needs a value'
 run 2 "$JDPERF" record --stacks=magic -- true
