@@ -1,7 +1,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
+#include "jdtool/resolve/code_blobs.h"
 #include "jdtool/resolve/dumps_private.h"
-#include "jdtool/resolve/pieces.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,29 +22,29 @@ const struct process_codes *dumps_codes(const struct dumps *dumps)
     return &dumps->codes;
 }
 
-static void release_source(struct dumps *dumps, struct code_source *source)
+static void release_dump(struct dumps *dumps, struct jvm_dump *dump)
 {
-    while (source) {
-        assert(source->holders > 0); /* invariant 1 */
-        bool is_dead = --source->holders == 0;
+    while (dump) {
+        assert(dump->holders > 0); /* invariant 1 */
+        bool is_dead = --dump->holders == 0;
         dumps->dead += is_dead;
-        source = is_dead ? source->earlier : NULL;
+        dump = is_dead ? dump->earlier : NULL;
     }
 }
 
 int dumps_fork(struct dumps *dumps, const struct process *parent, const struct process *process)
 {
     struct process_code code = process_code_of(&dumps->codes, parent);
-    if (!code.source) {
+    if (!code.dump) {
         return 0;
     }
     if (array_reach(&dumps->codes.list, process->index, &dumps->codes.room,
                     sizeof *dumps->codes.list)) {
         return dumps_no_memory();
     }
-    assert(!dumps->codes.list[process->index].source); /* invariant 2 */
+    assert(!dumps->codes.list[process->index].dump); /* invariant 2 */
     code.until = process->from < code.until ? process->from : code.until;
-    code.source->holders++;
+    code.dump->holders++;
     dumps->codes.list[process->index] = code;
     return 0;
 }
@@ -52,10 +52,10 @@ int dumps_fork(struct dumps *dumps, const struct process *parent, const struct p
 void dumps_process_gone(struct dumps *dumps, const struct process *process)
 {
     if (process->index < dumps->codes.room) {
-        if (dumps->codes.list[process->index].source) {
+        if (dumps->codes.list[process->index].dump) {
             dump_files_gone(dumps, process);
         }
-        release_source(dumps, dumps->codes.list[process->index].source);
+        release_dump(dumps, dumps->codes.list[process->index].dump);
         dumps->codes.list[process->index] = (struct process_code){0};
     }
 }
@@ -70,77 +70,77 @@ int dumps_forget(struct dumps *dumps)
     uint32_t left = 0;
     int err = 0;
     for (uint32_t i = 0; i < dumps->count; i++) {
-        struct code_source *source = dumps->sources[i];
-        if (source->holders == 0) {
-            code_source_free(source);
+        struct jvm_dump *dump = dumps->all[i];
+        if (dump->holders == 0) {
+            jvm_dump_free(dump);
             continue;
         }
-        pieces_free(source);
-        pieces_start(source);
-        if (source->about.module && !err) {
-            err = code_source_add_module(dumps, source);
+        code_blobs_free(dump);
+        code_blobs_start(dump);
+        if (dump->about.module && !err) {
+            err = jvm_dump_add_module(dumps, dump);
         }
-        dumps->sources[left] = source;
-        dumps->list[left++] = &source->about;
+        dumps->all[left] = dump;
+        dumps->list[left++] = &dump->about;
     }
     dumps->count = left;
     dumps->dead = 0;
     return err;
 }
 
-static struct code_source *add_source(struct dumps *dumps, const struct process *process,
-                                      const char *recorded, uint64_t from)
+static struct jvm_dump *add_dump(struct dumps *dumps, const struct process *process,
+                                 const char *recorded, uint64_t from)
 {
-    struct code_source *source = calloc(1, sizeof *source);
-    char *kept = source && recorded ? strdup(recorded) : NULL;
-    if (!source || (recorded && !kept) ||
+    struct jvm_dump *dump = calloc(1, sizeof *dump);
+    char *kept = dump && recorded ? strdup(recorded) : NULL;
+    if (!dump || (recorded && !kept) ||
         array_reach(&dumps->codes.list, process->index, &dumps->codes.room,
                     sizeof *dumps->codes.list) ||
-        array_reserve(&dumps->sources, dumps->count, &dumps->room, sizeof(struct code_source *)) ||
+        array_reserve(&dumps->all, dumps->count, &dumps->room, sizeof(struct jvm_dump *)) ||
         array_reserve(&dumps->list, dumps->count, &dumps->list_room,
                       sizeof(struct recorded_jvm *))) {
         free(kept);
-        free(source);
+        free(dump);
         (void)dumps_no_memory();
         return NULL;
     }
     struct process_code *code = &dumps->codes.list[process->index];
-    source->earlier = code->source ? process_code_own(*code) : NULL;
-    if (!source->earlier) {
-        release_source(dumps, code->source);
+    dump->earlier = code->dump ? process_code_own(*code) : NULL;
+    if (!dump->earlier) {
+        release_dump(dumps, code->dump);
     } /* else it is held by this one from now on */
-    *code = (struct process_code){.source = source, .until = UINT64_MAX};
-    source->holders = 1;
-    source->recorded = kept;
-    source->about = (struct recorded_jvm){
+    *code = (struct process_code){.dump = dump, .until = UINT64_MAX};
+    dump->holders = 1;
+    dump->recorded = kept;
+    dump->about = (struct recorded_jvm){
         .pid = process->pid,
-        .number = source->earlier ? source->earlier->about.number + 1 : 0,
+        .number = dump->earlier ? dump->earlier->about.number + 1 : 0,
         .recorded = kept,
         .from = from,
     };
-    source->code_start = UINT64_MAX;
-    pieces_start(source);
-    dumps->sources[dumps->count] = source;
-    dumps->list[dumps->count++] = &source->about;
-    return source;
+    dump->code_start = UINT64_MAX;
+    code_blobs_start(dump);
+    dumps->all[dumps->count] = dump;
+    dumps->list[dumps->count++] = &dump->about;
+    return dump;
 }
 
-static int use_named(struct dumps *dumps, struct code_source *source, struct named_dump *named,
+static int use_named(struct dumps *dumps, struct jvm_dump *dump, struct named_dump *named,
                      const struct process *process)
 {
     named->used = true;
     dumps->unused--;
     if (!named->readable) {
-        source->path = strdup(named->path);
-        source->about.dump = source->path;
-        source->about.problem = DUMP_UNREADABLE;
-        return source->path ? 0 : dumps_no_memory();
+        dump->path = strdup(named->path);
+        dump->about.dump = dump->path;
+        dump->about.problem = DUMP_UNREADABLE;
+        return dump->path ? 0 : dumps_no_memory();
     }
-    return code_source_open(dumps, source, named->path, -1, process);
+    return jvm_dump_open(dumps, dump, named->path, -1, process);
 }
 
 static int map_segment(const struct dumps *dumps, const struct process *process,
-                       struct code_source *source, const char *path)
+                       struct jvm_dump *dump, const char *path)
 {
     struct marker *marker = dump_files_marker(dumps, process->pid, path);
     if (marker && marker->fd >= 0) { /* it is read by its number */
@@ -150,7 +150,7 @@ static int map_segment(const struct dumps *dumps, const struct process *process,
     if (marker) {
         marker->process = process->number;
     }
-    return code_source_map_segment(source, path);
+    return jvm_dump_map_segment(dump, path);
 }
 
 int dumps_map(struct dumps *dumps, const struct process *process, const struct mapped_file *file,
@@ -160,53 +160,53 @@ int dumps_map(struct dumps *dumps, const struct process *process, const struct m
     if (!dump_files_has_name(file->path)) {
         return 0;
     }
-    for (struct code_source *source = process_code_own(process_code_of(&dumps->codes, process));
-         source; source = source->earlier) {
-        const char *known = source->about.recorded ? source->about.recorded : source->about.dump;
-        if (known && source->segment && code_source_is_segment_of(known, file->path)) {
-            return map_segment(dumps, process, source, file->path);
+    for (struct jvm_dump *dump = process_code_own(process_code_of(&dumps->codes, process)); dump;
+         dump = dump->earlier) {
+        const char *known = dump->about.recorded ? dump->about.recorded : dump->about.dump;
+        if (known && dump->segment && jvm_dump_is_segment_of(known, file->path)) {
+            return map_segment(dumps, process, dump, file->path);
         }
         if (known &&
             (strcmp(known, file->path) == 0 ||
-             (!source->about.recorded && strcmp(base_name(known), base_name(file->path)) == 0))) {
+             (!dump->about.recorded && strcmp(base_name(known), base_name(file->path)) == 0))) {
             return 0; /* mapped twice, or listed and then mapped */
         }
     }
     struct marker unnoticed = {.pid = process->pid, .inode = file->inode, .fd = -1};
-    struct code_source *source = add_source(dumps, process, file->path, time);
-    if (!source) {
+    struct jvm_dump *dump = add_dump(dumps, process, file->path, time);
+    if (!dump) {
         return -ENOMEM;
     }
-    unnoticed.path = source->recorded;
+    unnoticed.path = dump->recorded;
     struct marker *marker = dump_files_marker(dumps, process->pid, file->path);
     marker = marker ? marker : &unnoticed;
     marker->process = process->number;
     struct named_dump *named = dump_files_named_for(dumps, marker, time);
     if (named) {
-        return use_named(dumps, source, named, process);
+        return use_named(dumps, dump, named, process);
     }
     if (marker->fd >= 0) {
         int fd = marker->fd;
         marker->fd = -1;
-        return code_source_open(dumps, source, marker->opened, fd, process);
+        return jvm_dump_open(dumps, dump, marker->opened, fd, process);
     }
     if (dump_files_find(dumps, marker, path)) {
-        return code_source_open(dumps, source, path, -1, process);
+        return jvm_dump_open(dumps, dump, path, -1, process);
     }
-    if (code_source_segment(file->path)) {
-        source->about.problem = "its segment has been removed";
+    if (jvm_dump_segment(file->path)) {
+        dump->about.problem = "its segment has been removed";
         return 0;
     }
     warning_message("the dump %s of process %u is not there; name it with --dump, or put it beside "
                     "the recording",
                     file->path, process->pid);
-    source->about.problem = "its dump was not found";
+    dump->about.problem = "its dump was not found";
     return 0;
 }
 
 int dumps_seek(struct dumps *dumps, const struct process *process, uint64_t time)
 {
-    if (dumps->unused == 0 || process_code_of(&dumps->codes, process).source) {
+    if (dumps->unused == 0 || process_code_of(&dumps->codes, process).dump) {
         return 0;
     }
     for (uint32_t i = 0; i < dumps->options.named_count; i++) {
@@ -217,8 +217,8 @@ int dumps_seek(struct dumps *dumps, const struct process *process, uint64_t time
             (!other_clock && (began < process->from || began > time))) {
             continue;
         }
-        struct code_source *source = add_source(dumps, process, NULL, 0);
-        return source ? use_named(dumps, source, named, process) : -ENOMEM;
+        struct jvm_dump *dump = add_dump(dumps, process, NULL, 0);
+        return dump ? use_named(dumps, dump, named, process) : -ENOMEM;
     }
     return 0;
 }
@@ -229,9 +229,9 @@ int dumps_update(struct dumps *dumps, bool is_all)
 {
     int err = 0;
     for (uint32_t i = 0; i < dumps->count && !err; i++) {
-        struct code_source *source = dumps->sources[i];
-        if (source->may_grow && source->about.index) {
-            err = code_source_update(source, is_all);
+        struct jvm_dump *dump = dumps->all[i];
+        if (dump->may_grow && dump->about.index) {
+            err = jvm_dump_update(dump, is_all);
         }
     }
     return err;
@@ -240,9 +240,9 @@ int dumps_update(struct dumps *dumps, bool is_all)
 int dumps_update_process(struct process_code code, uint64_t since)
 {
     int err = 0;
-    for (struct code_source *source = code.source; source && !err; source = source->earlier) {
-        if (source->may_grow && source->about.index && source->updated < since) {
-            err = code_source_update(source, false);
+    for (struct jvm_dump *dump = code.dump; dump && !err; dump = dump->earlier) {
+        if (dump->may_grow && dump->about.index && dump->updated < since) {
+            err = jvm_dump_update(dump, false);
         }
     }
     return err;
@@ -251,8 +251,8 @@ int dumps_update_process(struct process_code code, uint64_t since)
 void dumps_let_go(struct dumps *dumps, uint64_t time, bool keep)
 {
     for (uint32_t i = 0; i < dumps->count; i++) {
-        if (dumps->sources[i]->about.index) {
-            code_source_let_go(dumps->sources[i], time, keep);
+        if (dumps->all[i]->about.index) {
+            jvm_dump_let_go(dumps->all[i], time, keep);
         }
     }
 }
@@ -260,7 +260,7 @@ void dumps_let_go(struct dumps *dumps, uint64_t time, bool keep)
 bool dumps_may_grow(const struct dumps *dumps)
 {
     for (uint32_t i = 0; i < dumps->count; i++) {
-        if (dumps->sources[i]->may_grow) {
+        if (dumps->all[i]->may_grow) {
             return true;
         }
     }
@@ -269,82 +269,82 @@ bool dumps_may_grow(const struct dumps *dumps)
 
 /* ---- Looking up ---- */
 
-struct code_place dumps_code_at(struct process_code code, uint64_t address, uint64_t time)
+struct found_code dumps_code_at(struct process_code code, uint64_t address, uint64_t time)
 {
-    struct code_place place = {.until = UINT64_MAX};
+    struct found_code found = {.until = UINT64_MAX};
     time = time < code.until ? time : code.until;
-    for (struct code_source *source = code.source; source; source = source->earlier) {
-        struct code_index *index = source->about.index;
+    for (struct jvm_dump *dump = code.dump; dump; dump = dump->earlier) {
+        struct code_index *index = dump->about.index;
         if (!index) {
             continue;
         }
-        uint64_t dump_time = code_source_dump_time(source, time);
+        uint64_t dump_time = jvm_dump_time(dump, time);
         uint64_t began = code_index_header(index)->timestamp;
         uint64_t until = UINT64_MAX;
-        if (address >= source->code_start && address < source->code_end) {
-            place.stay = code_index_at(index, address, dump_time, &until);
+        if (address >= dump->code_start && address < dump->code_end) {
+            found.stay = code_index_at(index, address, dump_time, &until);
         }
-        if (!place.stay && dump_time < began && began < until) {
+        if (!found.stay && dump_time < began && began < until) {
             until = began; /* from then on earlier dumps are not asked */
         }
-        until = code_source_recording_time(source, until);
-        place.until = until < place.until ? until : place.until;
-        place.source = source;
-        if (place.stay || dump_time >= began) {
+        until = jvm_dump_recording_time(dump, until);
+        found.until = until < found.until ? until : found.until;
+        found.dump = dump;
+        if (found.stay || dump_time >= began) {
             break; /* an earlier dump did not hear what became of its code since */
         }
     }
-    return place;
+    return found;
 }
 
 enum unnamed_reason dumps_why_unnamed(struct process_code code, uint64_t address, uint64_t time)
 {
-    const struct code_source *source = code.source;
-    while (source && !source->about.index) {
-        source = source->earlier;
+    const struct jvm_dump *dump = code.dump;
+    while (dump && !dump->about.index) {
+        dump = dump->earlier;
     }
-    if (!source) {
+    if (!dump) {
         return UNNAMED_NO_DUMP;
     }
-    const struct code_index *index = source->about.index;
-    uint64_t first = code_source_recording_time(source, code_index_header(index)->timestamp);
+    const struct code_index *index = dump->about.index;
+    uint64_t first = jvm_dump_recording_time(dump, code_index_header(index)->timestamp);
     if (time < first || code_index_stay_count(index) == 0) {
         return UNNAMED_BEFORE_DUMP;
     }
     if (code_index_at(index, address, UINT64_MAX - 1, NULL)) {
         return UNNAMED_BEFORE_LOAD;
     }
-    uint64_t last = code_source_recording_time(source, code_index_last_stamp(index));
+    uint64_t last = jvm_dump_recording_time(dump, code_index_last_stamp(index));
     return time > last ? UNNAMED_AFTER_DUMP : UNNAMED_UNKNOWN;
 }
 
 int dumps_notice_thread(struct process_code code, uint32_t tid)
 {
-    struct code_source *source = process_code_own(code);
-    return source && source->inner.inner_pid ? inner_threads_notice(&source->inner, tid) : 0;
+    struct jvm_dump *dump = process_code_own(code);
+    return dump && dump->inner.inner_pid ? inner_threads_notice(&dump->inner, tid) : 0;
 }
 
 /* The dump with the journal of that time. NULL: there is none, or it is not the process' own: the
  * threads of a fork are others than its parent's. */
-static struct code_source *journal_source(struct process_code code, uint64_t time)
+static struct jvm_dump *journal_dump(struct process_code code, uint64_t time)
 {
-    struct code_source *source = process_code_own(code);
-    while (source && (!source->journal || code_source_dump_time(source, time) <
-                                              code_index_header(source->about.index)->timestamp)) {
-        source = source->earlier;
+    struct jvm_dump *dump = process_code_own(code);
+    while (dump && (!dump->journal ||
+                    jvm_dump_time(dump, time) < code_index_header(dump->about.index)->timestamp)) {
+        dump = dump->earlier;
     }
-    return source;
+    return dump;
 }
 
 void dumps_identify_virtual(struct process_code code, uint64_t id, uint64_t time,
                             struct resolved_thread *thread)
 {
-    struct code_source *source = journal_source(code, time);
+    struct jvm_dump *dump = journal_dump(code, time);
     struct thread_identity found = {.virtual_name = ""};
-    if (source) {
-        thread_journal_virtual_at(source->journal, id, code_source_dump_time(source, time), &found);
+    if (dump) {
+        thread_journal_virtual_at(dump->journal, id, jvm_dump_time(dump, time), &found);
     }
-    thread->has_journal = source != NULL;
+    thread->has_journal = dump != NULL;
     thread->virtual_id = id;
     thread->virtual_name = found.virtual_name;
     thread->labels = found.labels;
@@ -353,22 +353,21 @@ void dumps_identify_virtual(struct process_code code, uint64_t id, uint64_t time
 int dumps_identify(struct process_code code, uint32_t number, uint64_t time,
                    struct resolved_thread *thread)
 {
-    struct code_source *source = journal_source(code, time);
-    if (!source) {
+    struct jvm_dump *dump = journal_dump(code, time);
+    if (!dump) {
         return 0;
     }
     struct thread_identity found;
     uint32_t tid = thread->tid;
     thread->has_journal = true;
-    if (source->inner.inner_pid &&
-        inner_threads_tid(&source->inner, thread->tid, number, time, &tid)) {
+    if (dump->inner.inner_pid && inner_threads_tid(&dump->inner, thread->tid, number, time, &tid)) {
         return dumps_no_memory();
     }
     if (tid == 0) {
         thread->is_unknown = true;
         return 0;
     }
-    if (thread_journal_at(source->journal, tid, code_source_dump_time(source, time), thread->comm,
+    if (thread_journal_at(dump->journal, tid, jvm_dump_time(dump, time), thread->comm,
                           thread->process_name, &found)) {
         return dumps_no_memory();
     }
@@ -386,10 +385,10 @@ const struct recorded_jvm *const *dumps_list(const struct dumps *dumps, uint32_t
     return (const struct recorded_jvm *const *)dumps->list;
 }
 
-struct code_source *const *dumps_sources(const struct dumps *dumps, uint32_t *count)
+struct jvm_dump *const *dumps_all(const struct dumps *dumps, uint32_t *count)
 {
     *count = dumps->count;
-    return dumps->sources;
+    return dumps->all;
 }
 
 /* ---- Life ---- */
@@ -430,11 +429,11 @@ void dumps_free(struct dumps *dumps)
         return;
     }
     for (uint32_t i = 0; i < dumps->count; i++) {
-        code_source_free(dumps->sources[i]);
+        jvm_dump_free(dumps->all[i]);
     }
     dump_files_free(dumps);
     free(dumps->codes.list);
-    free(dumps->sources);
+    free(dumps->all);
     free(dumps->list);
     free(dumps);
 }

@@ -1,7 +1,7 @@
 /*
  * The dumps of a recording's JVMs: found as perf finds them (a file named jit-<digits>.dump, mapped
  * executable), opened, and followed while their JVMs still write. A process may have several, one
- * after the other (an agent stopped and started again): each is a struct code_source of its own.
+ * after the other (an agent stopped and started again): each is a struct jvm_dump of its own.
  */
 #ifndef JD_TOOL_DUMPS_H
 #define JD_TOOL_DUMPS_H
@@ -27,9 +27,9 @@ struct time_conversion {
     uint64_t zero;
 };
 
-struct code_source {
+struct jvm_dump {
     struct recorded_jvm about;      /* index NULL: the dump is of no use */
-    struct code_source *earlier;    /* the same process' dump before this one */
+    struct jvm_dump *earlier;       /* the same process' dump before this one */
     struct method_names *names;     /* NULL: there is no table of methods */
     struct thread_journal *journal; /* NULL: there is no journal of threads */
     struct inner_threads inner;     /* the journal's threads, where that is a container's */
@@ -49,14 +49,14 @@ struct code_source {
     char *path;
     char *recorded; /* of `about` */
 
-    /* pieces.c */
-    struct chunks pieces; /* of struct code_piece, by blob */
-    struct chunks codes;  /* of struct resolved_code, in the order of first use */
+    /* code_blobs.c */
+    struct chunks blobs; /* of struct kept_blob, by blob */
+    struct chunks codes; /* of struct resolved_code, in the order of first use */
     struct hash_map by_stay;
     struct hash_map by_page; /* codes that have their own address in the module */
     uint64_t apart;          /* bytes that the others have taken */
-    size_t piece_bytes;
-    bool unreadable; /* a piece could not be fetched, which was told */
+    size_t blob_bytes;
+    bool unreadable; /* a blob could not be fetched, which was told */
 };
 
 /*
@@ -64,16 +64,16 @@ struct code_source {
  * `until`; of its own code that is UINT64_MAX.
  */
 struct process_code {
-    struct code_source *source; /* the latest dump; NULL: none */
+    struct jvm_dump *dump; /* the latest dump; NULL: none */
     uint64_t until;
 };
 
 /*
  * The same of all processes, by their index.
  *
- *     1. A source is held once for each process here that has it and once for a later dump of the
+ *     1. A dump is held once for each process here that has it and once for a later dump of the
  *        same process; one that nobody holds is not here.
- *     2. What a place of a process that is gone held is empty.
+ *     2. What the entry of a process that is gone held is empty.
  */
 struct process_codes {
     struct process_code *list;
@@ -84,15 +84,15 @@ static inline struct process_code process_code_of(const struct process_codes *co
                                                   const struct process *process)
 {
     const struct process_code none = {.until = UINT64_MAX};
-    return process->index < codes->room && codes->list[process->index].source
+    return process->index < codes->room && codes->list[process->index].dump
                ? codes->list[process->index]
                : none;
 }
 
 /* Its latest dump, where that is its own; NULL: it has none. */
-static inline struct code_source *process_code_own(struct process_code code)
+static inline struct jvm_dump *process_code_own(struct process_code code)
 {
-    return code.until == UINT64_MAX ? code.source : NULL;
+    return code.until == UINT64_MAX ? code.dump : NULL;
 }
 
 struct dumps;
@@ -159,21 +159,21 @@ void dumps_tell_unused(const struct dumps *dumps);
 /* The list of recorded_jvm, which moves when it grows. */
 const struct recorded_jvm *const *dumps_list(const struct dumps *dumps, uint32_t *count);
 
-struct code_source *const *dumps_sources(const struct dumps *dumps, uint32_t *count);
+struct jvm_dump *const *dumps_all(const struct dumps *dumps, uint32_t *count);
 
 /* Stamps of the dump on the recording's clock, and the other way around. */
-uint64_t code_source_recording_time(const struct code_source *source, uint64_t dump_time);
-uint64_t code_source_dump_time(const struct code_source *source, uint64_t recording_time);
+uint64_t jvm_dump_recording_time(const struct jvm_dump *dump, uint64_t dump_time);
+uint64_t jvm_dump_time(const struct jvm_dump *dump, uint64_t recording_time);
 
-/* A piece of code that was found. */
-struct code_place {
-    struct code_source *source;
+/* A blob of code that was found. */
+struct found_code {
+    struct jvm_dump *dump;
     const struct code_stay *stay; /* NULL: none that a dump tells of */
     uint64_t until;               /* the answer holds until then, as far as is known */
 };
 
 /* The code at an address of a process at a time. */
-struct code_place dumps_code_at(struct process_code code, uint64_t address, uint64_t time);
+struct found_code dumps_code_at(struct process_code code, uint64_t address, uint64_t time);
 
 /* What the journals of the process' JVM tell of a thread then: its whole name, virtual thread,
  * labels. *thread has what is known without; number: process_table_thread_number. 0 or a negative

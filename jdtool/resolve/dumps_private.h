@@ -1,5 +1,5 @@
 /*
- * What the files behind dumps.h share: dump_files.c knows where dumps lie, code_source.c is one of
+ * What the files behind dumps.h share: dump_files.c knows where dumps lie, jvm_dump.c is one of
  * them, dumps.c says whose each is and finds code in them.
  */
 #ifndef JD_TOOL_DUMPS_PRIVATE_H
@@ -45,13 +45,13 @@ struct dumps {
     struct marker *markers;
     uint32_t marker_count;
     uint32_t marker_room;
-    struct code_source **sources;
+    struct jvm_dump **all;
     struct recorded_jvm **list; /* their `about` */
     uint32_t count;
     uint32_t room;
     uint32_t list_room;
     struct process_codes codes;
-    uint32_t dead; /* sources that nobody holds */
+    uint32_t dead; /* of these, nobody holds */
 };
 
 static inline const char *base_name(const char *path)
@@ -86,34 +86,34 @@ int dump_files_read_named(struct dumps *dumps);
 struct named_dump *dump_files_named_for(const struct dumps *dumps, const struct marker *marker,
                                         uint64_t from);
 
-/* ---- code_source.c ---- */
+/* ---- jvm_dump.c ---- */
 
 /*
- * Opens the dump at a path; fd: it is open already and is the source's from now on, -1: not. One
- * that is of no use is told of, and the source says why. 0 or a negative errno after a message.
+ * Opens the dump at a path; fd: it is open already and is the dump's from now on, -1: not. One
+ * that is of no use is told of, and the dump says why. 0 or a negative errno after a message.
  */
-int code_source_open(struct dumps *dumps, struct code_source *source, const char *path, int fd,
-                     const struct process *process);
+int jvm_dump_open(struct dumps *dumps, struct jvm_dump *dump, const char *path, int fd,
+                  const struct process *process);
 
 /* Whether a path is that of a segment beside the other one. */
-bool code_source_is_segment_of(const char *path, const char *other);
+bool jvm_dump_is_segment_of(const char *path, const char *other);
 
 /* The number of the segment that a path leads to, 0: none. */
-uint64_t code_source_segment(const char *path);
+uint64_t jvm_dump_segment(const char *path);
 
 /* A further segment was mapped. 0 or a negative errno after a message. */
-int code_source_map_segment(struct code_source *source, const char *path);
+int jvm_dump_map_segment(struct jvm_dump *dump, const char *path);
 
 /* Reads what was appended since; is_all: nothing more will come. 0 or a negative errno after a
  * message. */
-int code_source_update(struct code_source *source, bool is_all);
+int jvm_dump_update(struct jvm_dump *dump, bool is_all);
 
 /* What dumps_let_go does. */
-void code_source_let_go(struct code_source *source, uint64_t time, bool keep);
+void jvm_dump_let_go(struct jvm_dump *dump, uint64_t time, bool keep);
 
 /* The module of its code, which has none yet. 0 or -ENOMEM after a message. */
-int code_source_add_module(struct dumps *dumps, struct code_source *source);
+int jvm_dump_add_module(struct dumps *dumps, struct jvm_dump *dump);
 
-void code_source_free(struct code_source *source);
+void jvm_dump_free(struct jvm_dump *dump);
 
 #endif

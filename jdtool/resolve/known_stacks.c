@@ -102,12 +102,12 @@ struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct 
 
 /* One address further in than what is known. False: no memory. */
 static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint64_t pc,
-                     struct place *place)
+                     struct addr_location *al)
 {
     struct known_step step = {.pc = pc,
-                              .until = place->until,
-                              .lines = place->line_count,
-                              .passed_barrier = place->unwind.barrier};
+                              .until = al->until,
+                              .lines = al->line_count,
+                              .passed_barrier = al->unwind.barrier};
     uint32_t caller = 0;
     if (stack->count) {
         const struct known_step *outer = known_stack_innermost(stack);
@@ -116,22 +116,22 @@ static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint
         step.lines += outer->lines;
         step.passed_barrier |= outer->passed_barrier;
     }
-    step.node = stack_table_node_again(stacks, caller, place->location, &place->last_node);
+    step.node = stack_table_node_again(stacks, caller, al->location, &al->last_node);
     if (stack->count < ROOT_DEPTH) {
-        stack->outermost[stack->count] = place;
+        stack->outermost[stack->count] = al;
     }
     stack->steps[stack->room - ++stack->count] = step;
     return step.node != HASH_MAP_NONE;
 }
 
 bool known_stack_extend(struct known_stack *stack, struct stack_table *stacks, uint64_t version,
-                        const uint64_t *pcs, struct place *const *places, uint32_t count,
+                        const uint64_t *pcs, struct addr_location *const *locations, uint32_t count,
                         uint32_t lines)
 {
     uint32_t known = stack->count ? known_stack_innermost(stack)->lines : 0;
     bool kept = lines <= KNOWN_LINES_MAX - known && make_room(stack, stack->count + count);
     for (uint32_t i = count; i > 0 && kept; i--) {
-        kept = add_step(stack, stacks, pcs[i - 1], places[i - 1]);
+        kept = add_step(stack, stacks, pcs[i - 1], locations[i - 1]);
     }
     stack->key.version = version;
     if (!kept) {

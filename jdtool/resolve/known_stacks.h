@@ -6,7 +6,7 @@
 #ifndef JD_TOOL_KNOWN_STACKS_H
 #define JD_TOOL_KNOWN_STACKS_H
 
-#include "jdtool/resolve/places.h"
+#include "jdtool/resolve/locations.h"
 
 /* A stack's outermost frames are searched for the thread's root: unwinders may go a little too
  * far. */
@@ -15,13 +15,13 @@
 /* One address of a stack, and what is true from there on outwards. */
 struct known_step {
     uint64_t pc;
-    uint64_t until; /* so long the places hold */
+    uint64_t until; /* so long the locations hold */
     uint32_t node;
     uint32_t lines : 31;
     uint32_t passed_barrier : 1;
 };
 
-/* Whose stack, and what was known then: another state, and places may have other locations. */
+/* Whose stack, and what was known then: another state, and addresses may have other locations. */
 struct known_key {
     uint32_t tid;
     uint32_t process; /* its number */
@@ -37,7 +37,7 @@ struct known_stack {
     struct known_step *steps;
     uint32_t count;
     uint32_t room;
-    struct place *outermost[ROOT_DEPTH]; /* [0]: of the outermost step */
+    struct addr_location *outermost[ROOT_DEPTH]; /* [0]: of the outermost step */
 };
 
 /* What is true of the whole; there is at least one step. */
@@ -59,12 +59,12 @@ struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct 
                                       uint64_t time, const uint64_t *pcs, uint64_t count);
 
 /*
- * Puts `count` addresses further in, the innermost first, with their places and `lines` of them,
- * and makes their nodes. version: that of the places now. False: it is too deep to be kept, or
+ * Puts `count` addresses further in, the innermost first, with their locations and `lines` of them,
+ * and makes their nodes. version: that of the locations now. False: it is too deep to be kept, or
  * there is no memory; nothing is then known of it.
  */
 bool known_stack_extend(struct known_stack *stack, struct stack_table *stacks, uint64_t version,
-                        const uint64_t *pcs, struct place *const *places, uint32_t count,
+                        const uint64_t *pcs, struct addr_location *const *locations, uint32_t count,
                         uint32_t lines);
 
 /* Nothing is known of it. */

@@ -69,7 +69,7 @@ static void process_gone(void *context, const struct process *process)
 static void file_gone(void *context, const struct mapped_file *file)
 {
     const struct resolver *resolver = context;
-    places_file_gone(resolver->places, file);
+    locations_file_gone(resolver->locations, file);
 }
 
 static int make_parts(struct resolver *resolver)
@@ -96,17 +96,17 @@ static int make_parts(struct resolver *resolver)
     if (err) {
         return err;
     }
-    struct places_options places = {.methods = resolver->methods,
-                                    .objects = resolver->objects,
-                                    .codes = dumps_codes(resolver->dumps),
-                                    .symbolize = options->symbolize,
-                                    .unwind = resolver->unwinds};
-    resolver->places = places_new(&places);
+    struct locations_options locations = {.methods = resolver->methods,
+                                          .objects = resolver->objects,
+                                          .codes = dumps_codes(resolver->dumps),
+                                          .symbolize = options->symbolize,
+                                          .unwind = resolver->unwinds};
+    resolver->locations = locations_new(&locations);
     resolver->known_stacks = known_stacks_new();
     resolver->kernel = objects_kernel(resolver->objects, &resolver->kernel_place);
     resolver->kernel_module =
         methods_add_module(resolver->methods, MODULE_KERNEL, "[kernel.kallsyms]");
-    if (!resolver->places || !resolver->known_stacks || !resolver->kernel_module) {
+    if (!resolver->locations || !resolver->known_stacks || !resolver->kernel_module) {
         return no_memory(resolver);
     }
     resolver->listener = (struct process_listener){process_gone, file_gone, resolver};
@@ -141,10 +141,10 @@ int resolver_new(struct perf_data *data, const struct resolver_options *options,
 void resolver_settle(struct resolver *resolver)
 {
     process_table_tell(resolver->table, NULL);
-    places_free(resolver->places);
+    locations_free(resolver->locations);
     known_stacks_free(resolver->known_stacks);
     objects_free(resolver->objects);
-    resolver->places = NULL;
+    resolver->locations = NULL;
     resolver->known_stacks = NULL;
     resolver->objects = NULL;
 }
@@ -155,7 +155,7 @@ void resolver_free(struct resolver *resolver)
         return;
     }
     process_table_free(resolver->table);
-    places_free(resolver->places);
+    locations_free(resolver->locations);
     known_stacks_free(resolver->known_stacks);
     dumps_free(resolver->dumps);
     objects_free(resolver->objects);
@@ -166,7 +166,7 @@ void resolver_free(struct resolver *resolver)
     free(resolver->inner);
     free(resolver->lines);
     free(resolver->branches);
-    free((void *)resolver->place_list);
+    free((void *)resolver->al_list);
     free(resolver);
 }
 
@@ -229,13 +229,12 @@ static int add_kernel_mapping(struct resolver *resolver, const struct mapping *m
 static bool is_superseded(const struct resolver *resolver, const struct mapping *mapping)
 {
     const struct process *process = process_table_at(resolver->table, mapping->pid);
-    const struct code_source *source =
-        process ? process_code_own(code_of(resolver, process)) : NULL;
-    const struct code_source *first = NULL;
-    for (; source; source = source->earlier) {
-        if (source->about.index) {
-            first = source;
-            if (source->about.recorded && strcmp(source->about.recorded, mapping->path) == 0) {
+    const struct jvm_dump *dump = process ? process_code_own(code_of(resolver, process)) : NULL;
+    const struct jvm_dump *first = NULL;
+    for (; dump; dump = dump->earlier) {
+        if (dump->about.index) {
+            first = dump;
+            if (dump->about.recorded && strcmp(dump->about.recorded, mapping->path) == 0) {
                 return true;
             }
         }
@@ -306,7 +305,7 @@ static void put_subject(struct resolver *resolver, const char *name, bool innerm
 /* The lines of the whole stack: events are told by them. */
 static uint32_t read_lines(struct resolver *resolver)
 {
-    const struct stack_table *stacks = places_stacks(resolver->places);
+    const struct stack_table *stacks = locations_stacks(resolver->locations);
     uint32_t count = 0;
     for (uint32_t i = 0; i < resolver->inner_count; i++) {
         const struct location *location = stack_table_location_at(stacks, resolver->inner[i]);
@@ -330,7 +329,7 @@ static uint32_t cut_inner_frames(struct resolver *resolver, uint32_t count)
     if (count == 0) {
         return 0;
     }
-    const struct stack_table *stacks = places_stacks(resolver->places);
+    const struct stack_table *stacks = locations_stacks(resolver->locations);
     uint32_t first = event_frames_java(resolver->lines, count);
     uint32_t lines = 0;
     uint32_t cut = 0;
@@ -373,9 +372,9 @@ static void shape_event(struct resolver *resolver, struct perf_sample *sample,
         if (facts->kind == EVENT_EXCEPTION) {
             subject = event_frames_exception(resolver->lines, count);
         } else if (facts->kind == EVENT_DEOPT) { /* its own address is in libjvm.so */
-            struct place *place =
-                places_at(resolver->places, resolver->process, resolver->time, sample->ip, false);
-            deopt_name(&resolver->deopts, place->file, facts->request, reason, sizeof reason);
+            struct addr_location *al = locations_at(resolver->locations, resolver->process,
+                                                    resolver->time, sample->ip, false);
+            deopt_name(&resolver->deopts, al->file, facts->request, reason, sizeof reason);
             subject = reason;
         }
         (void)cut_inner_frames(resolver, count);
@@ -401,15 +400,14 @@ int resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
     struct process_code code = {0};
     if (process) {
         code = code_of(resolver, process);
-        thread->is_jvm = process->has_jvm || code.source;
+        thread->is_jvm = process->has_jvm || code.dump;
     }
-    for (const struct code_source *source = code.source; source && !thread->jvm;
-         source = source->earlier) {
-        thread->jvm = source->about.module;
+    for (const struct jvm_dump *dump = code.dump; dump && !thread->jvm; dump = dump->earlier) {
+        thread->jvm = dump->about.module;
     }
-    return code.source ? dumps_identify(code, process_table_thread_number(resolver->table, tid),
-                                        time, thread)
-                       : 0;
+    return code.dump ? dumps_identify(code, process_table_thread_number(resolver->table, tid), time,
+                                      thread)
+                     : 0;
 }
 
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
@@ -417,7 +415,7 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
 {
     resolver->process = process_table_at(resolver->table, sample->pid);
     resolver->time = sample->time;
-    places_make_room(resolver->places);
+    locations_make_room(resolver->locations);
     if (resolver->process) {
         int err = dumps_seek(resolver->dumps, resolver->process, sample->time);
         if (err) {
@@ -429,12 +427,12 @@ int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
     if (facts->kind != EVENT_SAMPLED) {
         shape_event(resolver, sample, facts);
     }
-    struct stack_table *stacks = places_stacks(resolver->places);
+    struct stack_table *stacks = locations_stacks(resolver->locations);
     for (uint32_t i = resolver->inner_count; i > 0 && !resolver->failed; i--) {
         resolver->node = stack_table_node(stacks, resolver->node, resolver->inner[i - 1]);
         resolver->failed = resolver->node == HASH_MAP_NONE;
     }
-    if (resolver->failed || places_failed(resolver->places)) {
+    if (resolver->failed || locations_failed(resolver->locations)) {
         return no_memory(resolver);
     }
     *out = (struct resolved_sample){
@@ -462,7 +460,7 @@ int resolver_codes(struct resolver *resolver, uint64_t until,
                    int (*take)(void *context, const struct resolved_code *code), void *context)
 {
     uint32_t count;
-    struct code_source *const *sources = dumps_sources(resolver->dumps, &count);
+    struct jvm_dump *const *all = dumps_all(resolver->dumps, &count);
     while (resolver->given_sources < count) {
         if (array_reserve(&resolver->given, resolver->given_sources, &resolver->given_room,
                           sizeof *resolver->given)) {
@@ -472,15 +470,15 @@ int resolver_codes(struct resolver *resolver, uint64_t until,
     }
     int err = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
-        struct code_source *source = sources[i];
-        uint32_t stays = source->about.index ? code_index_stay_count(source->about.index) : 0;
+        struct jvm_dump *dump = all[i];
+        uint32_t stays = dump->about.index ? code_index_stay_count(dump->about.index) : 0;
         for (; resolver->given[i] < stays && !err; resolver->given[i]++) {
-            const struct code_stay *stay = code_index_stay(source->about.index, resolver->given[i]);
-            if (code_source_recording_time(source, stay->from) > until) {
+            const struct code_stay *stay = code_index_stay(dump->about.index, resolver->given[i]);
+            if (jvm_dump_recording_time(dump, stay->from) > until) {
                 break;
             }
             const struct resolved_code *code =
-                piece_code(places_pieces(resolver->places), source, stay);
+                code_blobs_code(locations_blobs(resolver->locations), dump, stay);
             err = code ? take(context, code) : no_memory(resolver);
         }
     }
@@ -499,10 +497,10 @@ static void add_stretch(void *context, uint64_t address, uint64_t size,
 uint64_t resolver_code_count(const struct resolver *resolver)
 {
     uint32_t count;
-    struct code_source *const *sources = dumps_sources(resolver->dumps, &count);
+    struct jvm_dump *const *all = dumps_all(resolver->dumps, &count);
     uint64_t stays = 0;
     for (uint32_t i = 0; i < count; i++) {
-        stays += sources[i]->about.index ? code_index_stay_count(sources[i]->about.index) : 0;
+        stays += all[i]->about.index ? code_index_stay_count(all[i]->about.index) : 0;
     }
     return stays;
 }
@@ -511,19 +509,18 @@ int resolver_code_bytes(struct resolver *resolver, uint64_t time,
                         int (*take)(void *context, uint32_t pid, uint64_t bytes), void *context)
 {
     uint32_t count;
-    struct code_source *const *sources = dumps_sources(resolver->dumps, &count);
+    struct jvm_dump *const *all = dumps_all(resolver->dumps, &count);
     int err = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
-        struct code_source *source = sources[i];
+        struct jvm_dump *dump = all[i];
         uint64_t bytes = 0;
-        if (!source->about.index || time < source->about.from) {
+        if (!dump->about.index || time < dump->about.from) {
             continue;
         }
-        if (code_index_map(source->about.index, code_source_dump_time(source, time), add_stretch,
-                           &bytes)) {
+        if (code_index_map(dump->about.index, jvm_dump_time(dump, time), add_stretch, &bytes)) {
             return no_memory(resolver);
         }
-        err = take(context, source->about.pid, bytes);
+        err = take(context, dump->about.pid, bytes);
     }
     return err;
 }
@@ -531,7 +528,7 @@ int resolver_code_bytes(struct resolver *resolver, uint64_t time,
 /* ---- The JVMs' own logs ---- */
 
 struct log_taker {
-    const struct code_source *source;
+    const struct jvm_dump *dump;
     int (*take)(void *context, uint32_t pid, uint32_t tid, const struct resolved_mark *mark);
     void *context;
 };
@@ -540,8 +537,8 @@ struct log_taker {
 static int take_logged(void *context, uint32_t tid, const struct resolved_mark *mark)
 {
     const struct log_taker *taker = context;
-    uint32_t pid = taker->source->about.pid;
-    return taker->take(taker->context, pid, taker->source->inner.inner_pid ? pid : tid, mark);
+    uint32_t pid = taker->dump->about.pid;
+    return taker->take(taker->context, pid, taker->dump->inner.inner_pid ? pid : tid, mark);
 }
 
 int resolver_logs(struct resolver *resolver,
@@ -550,11 +547,11 @@ int resolver_logs(struct resolver *resolver,
                   void *context)
 {
     uint32_t count;
-    struct code_source *const *sources = dumps_sources(resolver->dumps, &count);
+    struct jvm_dump *const *all = dumps_all(resolver->dumps, &count);
     int err = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
-        struct log_taker taker = {sources[i], take, context};
-        err = sources[i]->log ? jvm_log_read(sources[i]->log, take_logged, &taker) : 0;
+        struct log_taker taker = {all[i], take, context};
+        err = all[i]->log ? jvm_log_read(all[i]->log, take_logged, &taker) : 0;
     }
     return err;
 }
@@ -575,8 +572,8 @@ int resolver_update_process(struct resolver *resolver, uint32_t pid, uint64_t si
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
 {
     const struct process *process = process_table_at(resolver->table, pid);
-    const struct code_source *source = process ? code_of(resolver, process).source : NULL;
-    return source && source->may_grow;
+    const struct jvm_dump *dump = process ? code_of(resolver, process).dump : NULL;
+    return dump && dump->may_grow;
 }
 
 void resolver_let_go(struct resolver *resolver, uint64_t time, bool keep)
@@ -595,7 +592,7 @@ int resolver_forget(struct resolver *resolver)
         (methods < METHODS_MAX || methods / 2 < resolver->methods_then)) {
         return 0;
     }
-    places_clear(resolver->places);
+    locations_clear(resolver->locations);
     hash_map_clear(&resolver->by_detail);
     resolver->interpreted_count = 0;
     uint8_t build_id[MODULE_BUILD_ID_MAX];
@@ -627,7 +624,7 @@ void resolver_report(const struct resolver *resolver, struct recording *recordin
     recording->counts.compared = resolver->compared;
     recording->counts.compared_short = resolver->compared_short;
     recording->counts.compared_differing = resolver->compared_differing;
-    recording->counts.inlines_cut = places_pieces(resolver->places)->inlines_cut;
+    recording->counts.inlines_cut = locations_blobs(resolver->locations)->inlines_cut;
     recording->counts.mappings_cut = process_table_left_out(resolver->table);
 }
 

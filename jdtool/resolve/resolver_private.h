@@ -7,7 +7,7 @@
 
 #include "jdtool/resolve/deopt_names.h"
 #include "jdtool/resolve/known_stacks.h"
-#include "jdtool/resolve/places.h"
+#include "jdtool/resolve/locations.h"
 #include "jdtool/resolve/resolver.h"
 
 /* A copy of 64 KB has room for no more return addresses. */
@@ -25,9 +25,9 @@
 /*
  * What points to what:
  *
- *     place ──> location <── stack node ──> caller's node
+ *addr_location ──> location <── stack node ──> caller's node
  *       │           └──> method, module, code
- *       ├──> code source of a process ──> its pieces and codes ──> method, module
+ *       ├──> code dump of a process ──> its blobs and codes ──> method, module
  *       └──> object of a mapped file
  *
  * Sinks keep nodes' numbers and pointers to methods, modules and codes. So none of these goes while
@@ -46,7 +46,7 @@ struct resolver {
     struct process_table *table;
     struct process_listener listener; /* to that */
     struct dumps *dumps;
-    struct places *places;
+    struct locations *locations;
     struct known_stacks *known_stacks;
     struct hash_map by_detail; /* of interpreted methods: their detail -> place in interpreted */
     struct interpreted {
@@ -78,12 +78,12 @@ struct resolver {
     const struct resolved_code **branches;
     uint32_t branch_count;
     uint32_t branch_room;
-    struct place *outermost[ROOT_DEPTH]; /* of the user's part, a ring */
-    uint32_t user_places;
+    struct addr_location *outermost[ROOT_DEPTH]; /* of the user's part, a ring */
+    uint32_t user_locations;
     bool passed_barrier;
-    bool remembers;            /* it may be taken from the thread's last stack */
-    struct place **place_list; /* of its chain */
-    uint32_t place_room;
+    bool remembers;                 /* it may be taken from the thread's last stack */
+    struct addr_location **al_list; /* of its chain */
+    uint32_t al_room;
     bool failed;
     struct unwind_frame unwound[UNWOUND_MAX];
 };

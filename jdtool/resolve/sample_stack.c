@@ -30,7 +30,7 @@ static void touch(struct resolver *resolver, const struct resolved_code *code)
 /* Adds a location of so many lines, further out than all before. NULL: there was no room. */
 static uint32_t *add_location(struct resolver *resolver, uint32_t location, uint32_t count)
 {
-    struct stack_table *stacks = places_stacks(resolver->places);
+    struct stack_table *stacks = locations_stacks(resolver->locations);
     uint32_t left = RESOLVED_FRAMES_MAX - resolver->line_count;
     if (count > left) {
         resolver->frames_cut += count - left;
@@ -54,7 +54,7 @@ static uint32_t *add_location(struct resolver *resolver, uint32_t location, uint
 
 void sample_stack_put(struct resolver *resolver, const struct resolved_frame *line, bool innermost)
 {
-    uint32_t location = stack_table_location(places_stacks(resolver->places), line, 1);
+    uint32_t location = stack_table_location(locations_stacks(resolver->locations), line, 1);
     if (add_location(resolver, location, 1) && innermost) {
         memmove(resolver->inner + 1, resolver->inner,
                 (resolver->inner_count - 1) * sizeof *resolver->inner);
@@ -62,37 +62,38 @@ void sample_stack_put(struct resolver *resolver, const struct resolved_frame *li
     }
 }
 
-static uint32_t *add_place(struct resolver *resolver, const struct place *place)
+static uint32_t *add_addr_location(struct resolver *resolver, const struct addr_location *al)
 {
-    if (place->location == HASH_MAP_NONE) {
+    if (al->location == HASH_MAP_NONE) {
         resolver->failed = true;
         return NULL;
     }
-    return add_location(resolver, place->location, place->line_count);
+    return add_location(resolver, al->location, al->line_count);
 }
 
-static uint32_t *add_user_place(struct resolver *resolver, struct place *place)
+static uint32_t *add_user_location(struct resolver *resolver, struct addr_location *al)
 {
-    resolver->outermost[resolver->user_places++ % ROOT_DEPTH] = place;
-    resolver->passed_barrier |= place->unwind.barrier;
-    return add_place(resolver, place);
+    resolver->outermost[resolver->user_locations++ % ROOT_DEPTH] = al;
+    resolver->passed_barrier |= al->unwind.barrier;
+    return add_addr_location(resolver, al);
 }
 
-static struct place *user_place(struct resolver *resolver, uint64_t pc, bool caller)
+static struct addr_location *user_location(struct resolver *resolver, uint64_t pc, bool caller)
 {
-    return places_at(resolver->places, resolver->process, resolver->time, pc, caller);
+    return locations_at(resolver->locations, resolver->process, resolver->time, pc, caller);
 }
 
 static void add_kernel(struct resolver *resolver, uint64_t pc)
 {
-    (void)add_place(resolver, places_at_kernel(resolver->places, pc, resolver->kernel,
-                                               resolver->kernel_module));
+    (void)add_addr_location(resolver, locations_at_kernel(resolver->locations, pc, resolver->kernel,
+                                                          resolver->kernel_module));
 }
 
 /* An address of a guest, or of a hypervisor: nothing is known of it. */
 static void add_foreign(struct resolver *resolver, uint64_t pc)
 {
-    (void)add_place(resolver, places_at(resolver->places, NULL, resolver->time, pc, false));
+    (void)add_addr_location(resolver,
+                            locations_at(resolver->locations, NULL, resolver->time, pc, false));
 }
 
 /* ---- Call chains as the kernel recorded them ---- */
@@ -134,7 +135,7 @@ static void add_user_part(struct resolver *resolver, const struct perf_sample *s
         if (ip >= PERF_CONTEXT_MAX) {
             is_user = ip == PERF_CONTEXT_USER;
         } else if (is_user) {
-            (void)add_user_place(resolver, user_place(resolver, ip, !is_first));
+            (void)add_user_location(resolver, user_location(resolver, ip, !is_first));
             is_first = false;
         } else {
             add_foreign(resolver, ip);
@@ -142,19 +143,19 @@ static void add_user_part(struct resolver *resolver, const struct perf_sample *s
     }
 }
 
-static struct place **place_list(struct resolver *resolver, uint32_t count)
+static struct addr_location **al_list(struct resolver *resolver, uint32_t count)
 {
-    if (count > resolver->place_room) {
-        struct place **grown =
-            realloc((void *)resolver->place_list, count * sizeof(struct place *));
+    if (count > resolver->al_room) {
+        struct addr_location **grown =
+            realloc((void *)resolver->al_list, count * sizeof(struct addr_location *));
         if (!grown) {
             resolver->failed = true;
             return NULL;
         }
-        resolver->place_list = grown;
-        resolver->place_room = count;
+        resolver->al_list = grown;
+        resolver->al_room = count;
     }
-    return resolver->place_list;
+    return resolver->al_list;
 }
 
 /* The user's part is a stack that is known as a whole now. */
@@ -164,7 +165,7 @@ static void use_known(struct resolver *resolver, const struct known_stack *known
     for (uint32_t i = 0; i < ROOT_DEPTH && i < known->count; i++) {
         resolver->outermost[(known->count - 1 - i) % ROOT_DEPTH] = known->outermost[i];
     }
-    resolver->user_places = known->count;
+    resolver->user_locations = known->count;
     resolver->passed_barrier = innermost->passed_barrier;
     resolver->node = innermost->node;
 }
@@ -180,9 +181,9 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
     struct process_code code = process_code_of(dumps_codes(resolver->dumps), process);
     struct known_key key = {.tid = sample->tid,
                             .process = process->number,
-                            .generation = code.source ? code.source->generation : 0,
+                            .generation = code.dump ? code.dump->generation : 0,
                             .state = process_mappings_state(process),
-                            .version = places_version(resolver->places)};
+                            .version = locations_version(resolver->locations)};
     const uint64_t *pcs = sample->chain + i + 1; /* behind the marker */
     uint64_t count = sample->chain_count - i - 1;
     if (count == 0) {
@@ -195,28 +196,28 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
     }
     uint32_t inner = (uint32_t)count - known->count;
     uint32_t lines = 0;
-    struct stack_table *stacks = places_stacks(resolver->places);
+    struct stack_table *stacks = locations_stacks(resolver->locations);
     for (uint32_t at = 0; at < inner; at++) {
         if (pcs[at] >= PERF_CONTEXT_MAX) {
             known_stack_forget(known);
             return false;
         }
     }
-    struct place **places = place_list(resolver, inner);
-    places_prefetch(resolver->places, process, pcs, inner);
-    for (uint32_t at = 0; at < inner && places; at++) {
-        places[at] = user_place(resolver, pcs[at], at > 0);
-        lines += places[at]->line_count;
-        stack_table_prefetch(stacks, places[at]->last_node);
+    struct addr_location **locations = al_list(resolver, inner);
+    locations_prefetch(resolver->locations, process, pcs, inner);
+    for (uint32_t at = 0; at < inner && locations; at++) {
+        locations[at] = user_location(resolver, pcs[at], at > 0);
+        lines += locations[at]->line_count;
+        stack_table_prefetch(stacks, locations[at]->last_node);
     }
-    if (places && !places_failed(resolver->places) &&
-        known_stack_extend(known, stacks, places_version(resolver->places), pcs, places, inner,
-                           lines)) {
+    if (locations && !locations_failed(resolver->locations) &&
+        known_stack_extend(known, stacks, locations_version(resolver->locations), pcs, locations,
+                           inner, lines)) {
         use_known(resolver, known);
         return true;
     }
     for (uint64_t at = 0; at < count; at++) { /* too deep to be kept */
-        (void)add_user_place(resolver, user_place(resolver, pcs[at], at > 0));
+        (void)add_user_location(resolver, user_location(resolver, pcs[at], at > 0));
     }
     return true;
 }
@@ -240,7 +241,7 @@ static void add_own_address(struct resolver *resolver, const struct perf_sample 
 {
     switch (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) {
     case PERF_RECORD_MISC_USER:
-        (void)add_user_place(resolver, user_place(resolver, sample->ip, false));
+        (void)add_user_location(resolver, user_location(resolver, sample->ip, false));
         break;
     case PERF_RECORD_MISC_KERNEL:
         add_kernel(resolver, sample->ip);
@@ -265,9 +266,9 @@ static bool has_branch_stack(const struct perf_sample *sample)
 static void add_branch_stack(struct resolver *resolver, struct perf_sample *sample)
 {
     (void)add_kernel_part(resolver, sample);
-    (void)add_user_place(resolver, user_place(resolver, sample->branches[0].to, false));
+    (void)add_user_location(resolver, user_location(resolver, sample->branches[0].to, false));
     for (uint64_t i = 0; i < sample->branch_count; i++) {
-        (void)add_user_place(resolver, user_place(resolver, sample->branches[i].from, false));
+        (void)add_user_location(resolver, user_location(resolver, sample->branches[i].from, false));
     }
     sample->unwound = true;
 }
@@ -276,19 +277,19 @@ static void add_branch_stack(struct resolver *resolver, struct perf_sample *samp
 
 static const struct unwind_place *find_place(void *context, uint64_t pc, bool caller)
 {
-    return &user_place(context, pc, caller)->unwind;
+    return &user_location(context, pc, caller)->unwind;
 }
 
-static const struct native_row *find_row(void *context, const struct unwind_place *place)
+static const struct native_row *find_row(void *context, const struct unwind_place *al)
 {
     const struct resolver *resolver = context;
-    return places_row(resolver->places, place_of(place));
+    return locations_row(resolver->locations, addr_location_of(al));
 }
 
-static const struct frame_row *find_code_row(void *context, const struct unwind_place *place)
+static const struct frame_row *find_code_row(void *context, const struct unwind_place *al)
 {
     (void)context;
-    return places_code_row(place_of(place));
+    return locations_code_row(addr_location_of(al));
 }
 
 /* The method of a detail, which stays the same. NULL: no memory. */
@@ -320,18 +321,18 @@ static const struct resolved_method *interpreted_method(struct resolver *resolve
     return method;
 }
 
-static void name_interpreted(struct resolver *resolver, const struct place *place,
+static void name_interpreted(struct resolver *resolver, const struct addr_location *al,
                              const struct unwind_frame *unwound, uint32_t *location)
 {
-    struct stack_table *stacks = places_stacks(resolver->places);
+    struct stack_table *stacks = locations_stacks(resolver->locations);
     /* What is interpreted there depends on the sample. */
     struct resolved_frame line = *location_own(stack_table_location_at(stacks, *location));
     struct interpreted_frame named;
     line.kind = RESOLVED_INTERPRETED;
-    if (place->source && place->source->names &&
-        interpreter_name(place->source->names, unwound, resolver->time, &named)) {
+    if (al->dump && al->dump->names &&
+        interpreter_name(al->dump->names, unwound, resolver->time, &named)) {
         const struct resolved_method *method =
-            interpreted_method(resolver, named.method, place->module);
+            interpreted_method(resolver, named.method, al->module);
         if (method) {
             line.method = method;
             line.line = named.line;
@@ -380,7 +381,7 @@ static void compare_walked(struct resolver *resolver, const struct perf_sample *
     uint64_t same = 0;
     while (same < walked && same < count) {
         const struct unwind_frame *frame = &resolver->unwound[same];
-        if (&user_place(resolver, pcs[same], frame->caller)->unwind != frame->place) {
+        if (&user_location(resolver, pcs[same], frame->caller)->unwind != frame->place) {
             break;
         }
         same++;
@@ -412,18 +413,18 @@ static bool add_walked(struct resolver *resolver, struct perf_sample *sample, en
     }
     (void)add_kernel_part(resolver, sample);
     while (walked_next(&walked, &frame)) {
-        struct place *place = user_place(resolver, frame.pc, frame.caller);
-        uint32_t *location = add_user_place(resolver, place);
-        if (location && frame.interpreted && place->line_count == 1) {
-            const struct unwind_frame unwound = {.ip = place->unwind.address,
-                                                 .place = &place->unwind,
+        struct addr_location *al = user_location(resolver, frame.pc, frame.caller);
+        uint32_t *location = add_user_location(resolver, al);
+        if (location && frame.interpreted && al->line_count == 1) {
+            const struct unwind_frame unwound = {.ip = al->unwind.address,
+                                                 .place = &al->unwind,
                                                  .kind = UNWIND_INTERPRETED,
                                                  .caller = frame.caller,
                                                  .method = frame.method,
                                                  .bcp = frame.bcp,
                                                  .bcp_register = frame.bcp_register,
                                                  .method_register = frame.method_register};
-            name_interpreted(resolver, place, &unwound, location);
+            name_interpreted(resolver, al, &unwound, location);
         }
     }
     resolver->walked++;
@@ -446,7 +447,7 @@ static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum
             return false;
         }
         (void)add_kernel_part(resolver, sample);
-        (void)add_user_place(resolver, user_place(resolver, sample->ip, false));
+        (void)add_user_location(resolver, user_location(resolver, sample->ip, false));
         sample->unwound = true;
         *end = STACK_BROKEN;
         return true;
@@ -463,10 +464,10 @@ static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum
     compare_walked(resolver, sample, count, ended);
     for (uint32_t i = 0; i < count; i++) {
         const struct unwind_frame *unwound = &resolver->unwound[i];
-        struct place *place = place_of(unwound->place);
-        uint32_t *location = add_user_place(resolver, place);
-        if (location && unwound->kind == UNWIND_INTERPRETED && place->line_count == 1) {
-            name_interpreted(resolver, place, unwound, location);
+        struct addr_location *al = addr_location_of(unwound->place);
+        uint32_t *location = add_user_location(resolver, al);
+        if (location && unwound->kind == UNWIND_INTERPRETED && al->line_count == 1) {
+            name_interpreted(resolver, al, unwound, location);
         }
     }
     sample->unwound = true;
@@ -477,17 +478,18 @@ static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum
 
 static bool reaches_root(struct resolver *resolver)
 {
-    for (uint32_t i = 1; i <= ROOT_DEPTH && i <= resolver->user_places; i++) {
-        if (place_is_root(resolver->outermost[(resolver->user_places - i) % ROOT_DEPTH])) {
+    for (uint32_t i = 1; i <= ROOT_DEPTH && i <= resolver->user_locations; i++) {
+        if (addr_location_is_root(
+                resolver->outermost[(resolver->user_locations - i) % ROOT_DEPTH])) {
             return true;
         }
     }
     return false;
 }
 
-static const struct place *outermost(const struct resolver *resolver)
+static const struct addr_location *outermost(const struct resolver *resolver)
 {
-    return resolver->outermost[(resolver->user_places - 1) % ROOT_DEPTH];
+    return resolver->outermost[(resolver->user_locations - 1) % ROOT_DEPTH];
 }
 
 /* Of a chain that the kernel made by frame pointers. */
@@ -507,7 +509,7 @@ static enum stack_end chain_end(const struct resolver *resolver, const struct pe
 static enum stack_end judge(struct resolver *resolver, const struct perf_sample *sample,
                             enum stack_end copy_end, uint64_t frames_cut)
 {
-    if (resolver->user_places == 0) {
+    if (resolver->user_locations == 0) {
         return STACK_KERNEL_ONLY;
     }
     if (resolver->frames_cut > frames_cut) {
@@ -532,8 +534,8 @@ static enum stack_end judge(struct resolver *resolver, const struct perf_sample 
 static void touch_branches(struct resolver *resolver, const struct perf_sample *sample)
 {
     for (uint64_t i = 0; i < sample->branch_count; i++) {
-        touch(resolver, user_place(resolver, sample->branches[i].from, false)->code);
-        touch(resolver, user_place(resolver, sample->branches[i].to, false)->code);
+        touch(resolver, user_location(resolver, sample->branches[i].from, false)->code);
+        touch(resolver, user_location(resolver, sample->branches[i].to, false)->code);
     }
 }
 
@@ -545,7 +547,7 @@ enum stack_end sample_stack(struct resolver *resolver, struct perf_sample *sampl
     resolver->inner_count = 0;
     resolver->line_count = 0;
     resolver->branch_count = 0;
-    resolver->user_places = 0;
+    resolver->user_locations = 0;
     resolver->passed_barrier = false;
     if (resolver->unwinds &&
         (add_walked(resolver, sample, &copy_end) || add_copy(resolver, sample, &copy_end))) {

@@ -1,5 +1,5 @@
 /*
- * The pieces of a dump's code that samples touch, each fetched from the dump once: its method, and
+ * The blobs of a dump's code that samples touch, each fetched from the dump once: its method, and
  * which methods are inlined where.
  */
 #ifndef JD_TOOL_PIECES_H
@@ -13,34 +13,34 @@
 #define INLINE_DEPTH_MAX 256
 
 /* Inline trees of one dump in memory; beyond it they are fetched anew. */
-#define PIECE_BYTES_MAX ((size_t)64 << 20)
+#define BLOB_BYTES_MAX ((size_t)64 << 20)
 
 /* What all look-ups share. */
-struct piece_context {
+struct blob_context {
     struct methods *methods;
     struct code_details details; /* of the last fetch */
     uint64_t inlines_cut;
 };
 
-/* For dumps.c: a source's own part. */
-void pieces_start(struct code_source *source);
-void pieces_free(struct code_source *source);
+/* For dumps.c: a dump's own part. */
+void code_blobs_start(struct jvm_dump *dump);
+void code_blobs_free(struct jvm_dump *dump);
 
 /* How the code's frames look, as far as the dump tells; always the same object. */
-const struct blob_frames *piece_shape(struct piece_context *context, struct code_source *source,
-                                      uint32_t blob);
+const struct blob_frames *code_blobs_shape(struct blob_context *context, struct jvm_dump *dump,
+                                           uint32_t blob);
 
 /* The code of a stay; always the same one. NULL: no memory. */
-const struct resolved_code *piece_code(struct piece_context *context, struct code_source *source,
-                                       const struct code_stay *stay);
+const struct resolved_code *code_blobs_code(struct blob_context *context, struct jvm_dump *dump,
+                                            const struct code_stay *stay);
 
 /*
  * The frames of an address in that code, innermost first, the compiled method last: *count of them,
  * in the arena. What depends on the sample (the addresses, is_caller) is left zero. NULL: no
  * memory.
  */
-struct resolved_frame *piece_frames(struct piece_context *context, struct code_source *source,
-                                    const struct resolved_code *code, uint64_t address,
-                                    struct arena *arena, uint32_t *count);
+struct resolved_frame *code_blobs_frames(struct blob_context *context, struct jvm_dump *dump,
+                                         const struct resolved_code *code, uint64_t address,
+                                         struct arena *arena, uint32_t *count);
 
 #endif

@@ -1,0 +1,598 @@
+#include "jdtool/resolve/locations.h"
+
+#include "jdtool/base/chunks.h"
+#include "jdtool/base/hash_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* With more than this all are thrown away, and found anew. */
+#define LOCATIONS_MAX  (UINT32_C(1) << 17)
+#define LINE_BYTES_MAX ((size_t)24 << 20)
+
+/* And with more than this the stacks are: these and their map fit into a processor's own cache. The
+ * last stack may go beyond it, and what is kept by node grows by doubling. */
+#define NODES_MAX ((UINT32_C(1) << 16) - 2048)
+
+#define PREFETCHED 32
+
+/* Most questions are of a few thousand addresses. A power of two. */
+#define FRONT 2048
+
+struct locations {
+    struct locations_options options;
+    struct blob_context blobs;
+    struct chunks list; /* of struct addr_location */
+    struct hash_map by_pc;
+    struct front {
+        uint64_t hash;
+        struct addr_location *al; /* NULL: none */
+    } front[FRONT];               /* those that were asked for last */
+    struct stack_table *stacks;
+    struct mapped_object {
+        struct object *object; /* what is in it; NULL: nobody has asked yet */
+        const struct module *module;
+    } * files; /* of files that are mapped, by their index */
+    uint32_t file_room;
+    bool failed;
+
+    /* The one that is being made. */
+    const struct process *process;
+    struct process_code codes; /* its */
+    uint64_t time;
+    struct found_code found;      /* the last code that was found for it */
+    uint64_t until;               /* of all that was found */
+    struct resolved_frame *lines; /* without what depends on the address; &one_line, or in arena */
+    uint32_t line_count;
+    struct resolved_frame one_line;
+    struct arena arena;
+
+    uint64_t version;
+
+    struct addr_location nowhere; /* for want of memory, and of a process */
+    struct resolved_frame unknown;
+};
+
+struct locations *locations_new(const struct locations_options *options)
+{
+    struct locations *locations = calloc(1, sizeof *locations);
+    if (locations && !(locations->stacks = stack_table_new())) {
+        free(locations);
+        locations = NULL;
+    }
+    if (locations) {
+        locations->options = *options;
+        locations->blobs.methods = options->methods;
+        locations->list.element = sizeof(struct addr_location);
+        locations->unknown = (struct resolved_frame){.kind = RESOLVED_UNKNOWN, .bci = -1};
+    }
+    return locations;
+}
+
+void locations_free(struct locations *locations)
+{
+    if (locations) {
+        code_details_free(&locations->blobs.details);
+        chunks_free(&locations->list);
+        free(locations->files);
+        hash_map_free(&locations->by_pc);
+        arena_clear(&locations->arena);
+        stack_table_free(locations->stacks);
+        free(locations);
+    }
+}
+
+void locations_file_gone(struct locations *locations, const struct mapped_file *file)
+{
+    if (file->index < locations->file_room) {
+        if (locations->files[file->index].object) {
+            objects_let_go(locations->options.objects, locations->files[file->index].object);
+        }
+        locations->files[file->index] = (struct mapped_object){0};
+    }
+}
+
+static void clear(struct locations *locations)
+{
+    chunks_free(&locations->list);
+    hash_map_clear(&locations->by_pc);
+    memset(locations->front, 0, sizeof locations->front);
+    stack_table_clear(locations->stacks);
+    locations->version++;
+}
+
+void locations_clear(struct locations *locations)
+{
+    clear(locations);
+    for (uint32_t i = 0; i < locations->file_room; i++) {
+        locations->files[i].module = NULL;
+    }
+}
+
+void locations_make_room(struct locations *locations)
+{
+    const struct stack_table *stacks = locations->stacks;
+    if (locations->list.count > LOCATIONS_MAX || stacks->lines.size > LINE_BYTES_MAX) {
+        clear(locations);
+    } else if (stacks->node_count > NODES_MAX) {
+        stack_table_clear_nodes(locations->stacks);
+        locations->version++;
+    }
+}
+
+struct stack_table *locations_stacks(struct locations *locations)
+{
+    return locations->stacks;
+}
+
+uint64_t locations_version(const struct locations *locations)
+{
+    return locations->version;
+}
+
+struct blob_context *locations_blobs(struct locations *locations)
+{
+    return &locations->blobs;
+}
+
+bool locations_failed(const struct locations *locations)
+{
+    return locations->failed;
+}
+
+/* ---- Finding out ---- */
+
+/* Of a method whose frame size the dump does not tell, code behind it can be told by its rows. */
+static const struct blob_frames *shape_of(struct locations *locations,
+                                          const struct found_code *code)
+{
+    struct jvm_dump *dump = code->dump;
+    uint32_t blob = code->stay->blob;
+    const struct blob_frames *shape = code_blobs_shape(&locations->blobs, dump, blob);
+    bool unknown = shape->shape == FRAMES_COMPILED && shape->told_frame_size <= 0;
+    return locations->options.unwind && unknown ? code_frames_of(dump->frames, blob) : shape;
+}
+
+static struct object *object_of(struct locations *locations, const struct mapped *mapped)
+{
+    const struct mapped_file *file = mapped->file;
+    if (array_reach(&locations->files, file->index, &locations->file_room,
+                    sizeof *locations->files)) {
+        locations->failed = true;
+        return NULL;
+    }
+    struct mapped_object *known = &locations->files[file->index];
+    if (!known->object) {
+        struct object_place al = {
+            .path = file->path,
+            .id = file->build_id_size ? file->build_id : NULL,
+            .id_size = file->build_id_size,
+            .major = file->major,
+            .minor = file->minor,
+            .inode = file->inode,
+            .pid = locations->process->pid,
+            .start = mapped->start,
+            .end = mapped->end,
+        };
+        known->object = objects_find(locations->options.objects, &al);
+    }
+    return known->object;
+}
+
+/* Of a file whose object was asked for. */
+static const struct module *module_of(struct locations *locations, const struct mapped_file *file)
+{
+    struct mapped_object *known = &locations->files[file->index];
+    if (!known->module) {
+        uint8_t id[OBJECT_ID_MAX];
+        size_t size = object_build_id(known->object, id);
+        known->module = methods_file_module(locations->options.methods, file->path, id, size);
+        locations->failed |= !known->module;
+    }
+    return known->module;
+}
+
+/* unwind_find_fn */
+static void find(void *context, uint64_t address, struct unwind_place *al)
+{
+    struct locations *locations = context;
+    struct found_code code = dumps_code_at(locations->codes, address, locations->time);
+    if (code.until < locations->until) {
+        locations->until = code.until;
+    }
+    if (code.stay) {
+        locations->found = code;
+        al->code = shape_of(locations, &code);
+        al->code_start = code.stay->address;
+        al->code_size = code.stay->size;
+        return;
+    }
+    const struct mapped *mapped = process_mapped_at(locations->process, address);
+    bool vdso = mapped && strcmp(mapped->file->path, "[vdso]") == 0;
+    if (mapped && (!mapped->file->anonymous || vdso)) {
+        al->mapped = true;
+        struct object *object = object_of(locations, mapped);
+        uint64_t offset = address - mapped->start + mapped->file_offset;
+        if (object && object_address(object, offset, &al->file_address)) {
+            al->object = object;
+        }
+    }
+}
+
+/* ---- Frames ---- */
+
+static void use_line(struct locations *locations, const struct resolved_frame *line)
+{
+    locations->one_line = *line;
+    locations->lines = &locations->one_line;
+    locations->line_count = 1;
+}
+
+static void use_code(struct locations *locations, struct addr_location *al,
+                     const struct found_code *found)
+{
+    struct jvm_dump *dump = found->dump;
+    const struct resolved_code *code = code_blobs_code(&locations->blobs, dump, found->stay);
+    al->dump = dump;
+    al->code = code;
+    locations->lines = NULL;
+    if (code) {
+        al->module = code->module;
+        al->module_address = code->module_address + (al->unwind.address - code->address);
+        locations->lines = code_blobs_frames(&locations->blobs, dump, code, al->unwind.address,
+                                             &locations->arena, &locations->line_count);
+    }
+    if (!locations->lines) {
+        locations->failed = true;
+        use_line(locations, &locations->unknown);
+    }
+}
+
+/* The function at an address of a file, and what is inlined there. */
+static void symbolize(struct locations *locations, struct addr_location *al, struct object *object,
+                      uint64_t address, enum resolved_kind kind)
+{
+    struct object_symbol symbol;
+    struct resolved_frame frame = {.kind = (uint8_t)kind, .bci = -1, .module = al->module};
+    if (!object_symbol(object, address, &symbol)) {
+        use_line(locations, &frame);
+        return;
+    }
+    struct method_facts facts = {
+        .kind = kind, .module = al->module, .address = symbol.address, .size = symbol.size};
+    const struct object_inline *inlines;
+    facts.name = objects_demangle(locations->options.objects, symbol.name);
+    facts.name = methods_string(locations->options.methods, facts.name); /* before the next call */
+    size_t count =
+        facts.name && kind == RESOLVED_NATIVE ? object_inlines(object, address, &inlines) : 0;
+    size_t depth = count ? count - 1 : 0;
+    struct resolved_frame *frames =
+        facts.name ? arena_take(&locations->arena, (depth + 1) * sizeof *frames) : NULL;
+    if (count) {
+        facts.file = inlines[depth].file;
+        facts.first_line = inlines[depth].first_line;
+        frame.line = inlines[depth].line;
+    }
+    for (size_t i = 0; i < depth && frames; i++) {
+        struct method_facts inlined = {.kind = RESOLVED_NATIVE,
+                                       .name = inlines[i].name ? inlines[i].name : "?",
+                                       .file = inlines[i].file,
+                                       .first_line = inlines[i].first_line,
+                                       .module = al->module};
+        frames[i] =
+            (struct resolved_frame){.kind = RESOLVED_INLINED,
+                                    .line = inlines[i].line,
+                                    .bci = -1,
+                                    .module = al->module,
+                                    .method = methods_of(locations->options.methods, &inlined)};
+        locations->failed |= !frames[i].method;
+    }
+    frame.method = facts.name ? methods_of(locations->options.methods, &facts) : NULL;
+    locations->failed |= !frame.method || !frames;
+    if (!frames) {
+        use_line(locations, &locations->unknown);
+        return;
+    }
+    frames[depth] = frame;
+    locations->lines = frames;
+    locations->line_count = (uint32_t)depth + 1;
+}
+
+const struct native_row *locations_row(struct locations *locations, const struct addr_location *al)
+{
+    (void)locations;
+    return al->row ? al->row : object_row(al->unwind.object, al->unwind.file_address);
+}
+
+const struct frame_row *locations_code_row(struct addr_location *al)
+{
+    if (!al->has_code_row && al->code) {
+        (void)code_frames_of(al->dump->frames, al->code->blob);
+        al->code_row = unwind_place_row(&al->unwind);
+        al->has_code_row = true;
+    }
+    return al->code_row;
+}
+
+static void use_file(struct locations *locations, struct addr_location *al,
+                     const struct mapped *mapped)
+{
+    struct unwind_place *unwind = &al->unwind;
+    struct resolved_frame frame = {.kind = RESOLVED_NATIVE, .bci = -1};
+    al->file = object_of(locations, mapped);
+    al->mapped_file = mapped->file->number;
+    al->module = al->file ? module_of(locations, mapped->file) : NULL;
+    al->module_address = unwind->object ? unwind->file_address : 0;
+    frame.module = al->module;
+    if (locations->options.symbolize && unwind->object) {
+        symbolize(locations, al, unwind->object, unwind->file_address, RESOLVED_NATIVE);
+    } else {
+        use_line(locations, &frame);
+    }
+    if (locations->options.unwind && unwind->object) {
+        const struct native_row *row = object_row(unwind->object, unwind->file_address);
+        al->row = row->lasts ? row : NULL;
+    }
+}
+
+/* Memory without a file that is executable: it is generated code that nobody told of. */
+static void use_nothing(struct locations *locations, struct addr_location *al,
+                        const struct mapped *mapped)
+{
+    struct resolved_frame frame = locations->unknown;
+    if (mapped) {
+        frame.unnamed =
+            (uint8_t)dumps_why_unnamed(locations->codes, al->unwind.address, locations->time);
+        if (frame.unnamed == UNNAMED_AFTER_DUMP || frame.unnamed == UNNAMED_UNKNOWN) {
+            locations->until =
+                locations->time; /* it depends on the time: not for the next sample */
+        }
+    }
+    use_line(locations, &frame);
+}
+
+/* Finds out what is at al->pc of a process at a time, and until when that holds; its lines are
+ * locations->lines, which have no addresses yet. Without memory locations->failed is set. */
+static void make(struct locations *locations, struct addr_location *al,
+                 const struct process *process, uint64_t time)
+{
+    struct unwind_place *unwind = &al->unwind;
+    struct found_code at_pc = {0};
+    locations->process = process;
+    locations->codes = process_code_of(locations->options.codes, process);
+    locations->time = time;
+    locations->until = UINT64_MAX;
+    if (al->caller) {
+        struct unwind_place unused = {0};
+        locations->found = at_pc;
+        find(locations, al->pc, &unused);
+        at_pc = locations->found;
+    }
+    unwind_place_of(find, locations, al->pc, al->caller, unwind);
+    const struct mapped *mapped = process_mapped_at(locations->process, unwind->address);
+    if (unwind->code) {
+        use_code(locations, al, unwind->barrier ? &at_pc : &locations->found);
+    } else if (unwind->mapped) {
+        use_file(locations, al, mapped);
+    } else {
+        use_nothing(locations, al, mapped);
+    }
+    al->is_root = -1;
+    al->from = locations->time;
+    al->until = locations->until;
+}
+
+/* The same in the kernel; object NULL: it is not known. */
+static void make_kernel(struct locations *locations, struct addr_location *al,
+                        struct object *kernel, const struct module *module)
+{
+    struct resolved_frame frame = {.kind = RESOLVED_KERNEL, .bci = -1, .module = module};
+    al->unwind.address = al->pc;
+    al->module = module;
+    al->module_address = al->pc;
+    if (locations->options.symbolize && kernel) {
+        symbolize(locations, al, kernel, al->pc, RESOLVED_KERNEL);
+    } else {
+        use_line(locations, &frame);
+    }
+}
+
+/* ---- Keeping it ---- */
+
+/* The dumps have grown. Most of what was found before is there still: the same code, or none. */
+static bool is_unchanged(struct locations *locations, struct process_code code, uint64_t time,
+                         struct addr_location *al)
+{
+    struct unwind_place *unwind = &al->unwind;
+    struct found_code now = dumps_code_at(code, unwind->address, time);
+    if (!al->code) {
+        return !now.stay && (unwind->mapped || !code.dump);
+    }
+    if (!now.stay || unwind->stub_section || now.dump != al->dump ||
+        code_blobs_code(&locations->blobs, now.dump, now.stay) != al->code) {
+        return false;
+    }
+    al->has_code_row = false; /* rows live until the index grows */
+    al->until = now.until;
+    return true;
+}
+
+/* The process has mapped something. Mostly elsewhere: the same code, or the same part of a file. */
+static bool is_mapped_as_before(const struct process *process, const struct addr_location *al)
+{
+    const struct unwind_place *unwind = &al->unwind;
+    if (al->code) {
+        return true; /* files do not hide it */
+    }
+    const struct mapped *mapped =
+        al->mapped_file ? process_mapped_at(process, unwind->address) : NULL;
+    uint64_t address = 0;
+    if (!mapped || mapped->file->number != al->mapped_file) {
+        return false;
+    }
+    uint64_t offset = unwind->address - mapped->start + mapped->file_offset;
+    bool has_address = object_address(al->file, offset, &address);
+    return has_address == (unwind->object != NULL) &&
+           (!has_address || address == unwind->file_address);
+}
+
+/* The lines of what was found are told their addresses, and are a location then. */
+static void finish(struct locations *locations, struct addr_location *al)
+{
+    struct resolved_frame *lines = locations->lines;
+    al->is_caller = al->caller && !al->unwind.barrier && !al->unwind.stub_section;
+    for (uint32_t i = 0; i < locations->line_count; i++) {
+        lines[i].address = al->unwind.address;
+        lines[i].module_address = al->module_address;
+        lines[i].is_caller = al->is_caller;
+    }
+    al->line_count = locations->line_count;
+    al->location = stack_table_location(locations->stacks, lines, al->line_count);
+    locations->failed |= al->location == HASH_MAP_NONE;
+    if (lines != &locations->one_line) {
+        arena_clear(&locations->arena);
+    }
+}
+
+/* ---- Looking up ---- */
+
+static uint64_t hash_of(uint32_t process, uint64_t pc, bool caller)
+{
+    return (pc << 1 | caller) * UINT64_C(0x9e3779b97f4a7c15) + process;
+}
+
+static bool is_of(const struct addr_location *al, uint32_t process, uint64_t pc, bool caller)
+{
+    return al->pc == pc && al->process == process && al->caller == caller;
+}
+
+/* Looking one up misses the processor's caches twice, at its slot and at what it holds: many at
+ * a time wait for memory together. */
+void locations_prefetch(const struct locations *locations, const struct process *process,
+                        const uint64_t *pcs, uint32_t count)
+{
+    struct hash_map_cursor cursors[PREFETCHED];
+    for (uint32_t from = 0; from < count; from += PREFETCHED) {
+        uint32_t left = count - from;
+        uint32_t some = left < PREFETCHED ? left : PREFETCHED;
+        for (uint32_t i = 0; i < some; i++) {
+            uint64_t hash = hash_of(process->number, pcs[from + i], from + i > 0);
+            cursors[i] = hash_map_start(&locations->by_pc, hash);
+            hash_map_prefetch(&locations->by_pc, &cursors[i]);
+        }
+        for (uint32_t i = 0; i < some; i++) {
+            uint32_t at = hash_map_next(&locations->by_pc, &cursors[i]);
+            if (at != HASH_MAP_NONE) {
+                const struct addr_location *found = chunks_at(&locations->list, at);
+                __builtin_prefetch(found);
+                __builtin_prefetch(&found->unwind);
+            }
+        }
+    }
+}
+
+/* The one of these, made when there is none (and then with pc 0). NULL: no memory. */
+static struct addr_location *find_known(struct locations *locations, uint32_t process, uint64_t pc,
+                                        bool caller, bool *is_new)
+{
+    uint64_t hash = hash_of(process, pc, caller);
+    struct front *front = &locations->front[hash >> 32 & (FRONT - 1)];
+    *is_new = false;
+    if (front->hash == hash && front->al && is_of(front->al, process, pc, caller)) {
+        return front->al;
+    }
+    struct hash_map_cursor cursor = hash_map_start(&locations->by_pc, hash);
+    uint32_t at;
+    while ((at = hash_map_next(&locations->by_pc, &cursor)) != HASH_MAP_NONE) {
+        struct addr_location *al = chunks_at(&locations->list, at);
+        if (is_of(al, process, pc, caller)) {
+            *front = (struct front){hash, al};
+            return al;
+        }
+    }
+    struct addr_location *al = chunks_add(&locations->list);
+    if (!al || hash_map_add(&locations->by_pc, hash, locations->list.count - 1)) {
+        locations->failed = true;
+        return NULL;
+    }
+    al->pc = pc;
+    al->process = process;
+    al->caller = caller;
+    *is_new = true;
+    return al;
+}
+
+static struct addr_location *nowhere(struct locations *locations, uint64_t pc, bool caller)
+{
+    struct addr_location *al = &locations->nowhere;
+    *al = (struct addr_location){.pc = pc, .caller = caller, .unwind = {.address = pc - caller}};
+    locations->one_line = locations->unknown;
+    locations->lines = &locations->one_line;
+    locations->line_count = 1;
+    finish(locations, al);
+    return al;
+}
+
+struct addr_location *locations_at(struct locations *locations, const struct process *process,
+                                   uint64_t time, uint64_t pc, bool caller)
+{
+    bool is_new;
+    struct addr_location *al =
+        process ? find_known(locations, process->number, pc, caller, &is_new) : NULL;
+    if (!al) {
+        return nowhere(locations, pc, caller);
+    }
+    struct process_code code = process_code_of(locations->options.codes, process);
+    uint32_t generation = code.dump ? code.dump->generation : 0;
+    uint64_t state = process_mappings_state(process);
+    if (time > code.until) {
+        time = code.until;
+    }
+    bool holds = !is_new && time >= al->from && time < al->until;
+    bool is_mapped = al->mappings_state == state;
+    if (holds && !is_mapped) {
+        holds = is_mapped_as_before(process, al);
+        al->mappings_state = state;
+    }
+    if (holds && (!is_mapped || al->generation != generation)) {
+        /* What was mapped may be another dump. */
+        holds = is_unchanged(locations, code, time, al);
+        al->generation = generation;
+    }
+    if (!holds) {
+        struct addr_location fresh = {.pc = pc,
+                                      .caller = caller,
+                                      .process = process->number,
+                                      .generation = generation,
+                                      .mappings_state = state};
+        make(locations, &fresh, process, time);
+        locations->version += al->until > al->from;
+        *al = fresh;
+        finish(locations, al);
+    }
+    return al;
+}
+
+struct addr_location *locations_at_kernel(struct locations *locations, uint64_t pc,
+                                          struct object *kernel, const struct module *module)
+{
+    bool is_new;
+    struct addr_location *al = find_known(locations, 0, pc, false, &is_new);
+    if (!al) {
+        return nowhere(locations, pc, false);
+    }
+    if (is_new) {
+        make_kernel(locations, al, kernel, module);
+        finish(locations, al);
+    }
+    return al;
+}
+
+bool addr_location_is_root(struct addr_location *al)
+{
+    if (al->is_root < 0) {
+        bool is_root = al->file && object_is_root(al->file, al->unwind.file_address);
+        al->is_root = is_root ? 1 : 0;
+    }
+    return al->is_root == 1;
+}
