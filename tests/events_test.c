@@ -2,9 +2,9 @@
  * how long threads waited. */
 #include "format/event_probe.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/events/event_rule.h"
 #include "jdtool/perf/held.h"
 #include "jdtool/resolve/event_frames.h"
-#include "jdtool/resolve/event_rule.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"
 

@@ -1,6 +1,6 @@
 /* A JVM's own recording, as tests/fuzz/make_jfr_corpus.py makes it: which events become marks, and
  * what they say. */
-#include "jdtool/resolve/jfr_events.h"
+#include "jdtool/events/jfr_events.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  * months: what is kept of those that are gone does not grow, neither memory nor descriptors, and
  * samples have their names until the end. JDAGENT_LONG: 100,000 of them.
  */
-#include "jdtool/exports/slices.h"
 #include "jdtool/pipeline/stream.h"
+#include "jdtool/watch/slices.h"
 #include "tests/recording_builder.h"
 #include "tests/scratch.h"
 

@@ -2,12 +2,12 @@
  * and how it is added up. */
 #include "format/event_probe.h"
 #include "jdtool/base/verb.h"
-#include "jdtool/exports/timeline_rows.h"
+#include "jdtool/events/deopt_names.h"
+#include "jdtool/events/event_rule.h"
+#include "jdtool/events/jvm_log.h"
+#include "jdtool/events/marks.h"
+#include "jdtool/profile/timeline_rows.h"
 #include "jdtool/record/usdt_notes.h"
-#include "jdtool/resolve/deopt_names.h"
-#include "jdtool/resolve/event_rule.h"
-#include "jdtool/resolve/jvm_log.h"
-#include "jdtool/resolve/marks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

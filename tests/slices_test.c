@@ -1,8 +1,8 @@
 /* Slices of a recording without end: where they begin and end, and that no sample is lost or told
  * twice, late ones neither. And the labels that a process is given. */
-#include "jdtool/exports/slices.h"
 #include "jdtool/watch/labels.h"
 #include "jdtool/watch/push_body.h"
+#include "jdtool/watch/slices.h"
 #include "tests/resolved_samples.h"
 
 #include <setjmp.h>

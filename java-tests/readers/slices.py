@@ -16,7 +16,7 @@ import stacks  # pylint: disable=wrong-import-position
 
 # What the slices count from; nobody sets the clock of a machine while this test runs.
 WALL = time.time_ns() - time.monotonic_ns()
-# A sample that came late is in the next slice (jdtool/exports/slices.h): perf wakes up so often.
+# A sample that came late is in the next slice (jdtool/watch/slices.h): perf wakes up so often.
 LATE = 300_000_000
 
 

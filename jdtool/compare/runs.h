@@ -7,7 +7,7 @@
 
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
-#include "jdtool/exports/profile.h"
+#include "jdtool/profile/profile.h"
 
 enum side { SIDE_BEFORE, SIDE_AFTER, SIDES };
 

@@ -5,7 +5,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/frame_tree.h"
+#include "jdtool/profile/frame_tree.h"
 
 #include <errno.h>
 #include <inttypes.h>

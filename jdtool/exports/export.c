@@ -2,7 +2,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
-#include "jdtool/exports/saved.h"
+#include "jdtool/profile/saved.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #define JD_TOOL_EXPORT_H
 
 #include "jdtool/base/packed_output.h"
-#include "jdtool/exports/profile.h"
+#include "jdtool/profile/profile.h"
 
 struct source_texts;
 

@@ -5,7 +5,7 @@
  * firefox_tables.c.
  */
 #include "jdtool/exports/firefox_tables.h"
-#include "jdtool/exports/tracks.h"
+#include "jdtool/profile/tracks.h"
 
 #include <errno.h>
 #include <inttypes.h>

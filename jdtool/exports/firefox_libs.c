@@ -74,8 +74,8 @@ int64_t firefox_address(const struct firefox *f, const struct module *module,
         relative = address;
     } else if (module->kind == MODULE_KERNEL) {
         relative = address - f->extents[module->id].start;
-    } else if (code && code_places_of(&f->codes, code) != UINT64_MAX) {
-        relative = code_places_of(&f->codes, code) + (address - code->module_address);
+    } else if (code && code_addresses_of(&f->codes, code) != UINT64_MAX) {
+        relative = code_addresses_of(&f->codes, code) + (address - code->module_address);
     }
     return relative <= ADDRESS_MAX ? (int64_t)relative : -1;
 }
@@ -128,7 +128,7 @@ int firefox_prepare(struct firefox *f)
     if (!f->extents || !f->libs || !f->stack_of_node || !f->symbols) {
         return -ENOMEM;
     }
-    int err = code_places_make(profile, &f->codes);
+    int err = code_addresses_make(profile, &f->codes);
     uint32_t count = 0;
     for (uint32_t i = 0; i < profile->module_count; i++) {
         f->libs[i] = profile->modules[i] && f->extents[i].limit ? count++ : PROFILE_NONE;
@@ -149,7 +149,7 @@ int firefox_prepare(struct firefox *f)
 void firefox_release(struct firefox *f)
 {
     free(f->extents);
-    code_places_free(&f->codes);
+    code_addresses_free(&f->codes);
     free(f->libs);
     free(f->stack_of_node);
     free(f->symbols);

@@ -3,10 +3,10 @@
 #define JD_TOOL_FIREFOX_TABLES_H
 
 #include "jdtool/base/json_writer.h"
-#include "jdtool/exports/code_places.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/module_extents.h"
-#include "jdtool/exports/string_table.h"
+#include "jdtool/profile/code_addresses.h"
+#include "jdtool/profile/module_extents.h"
+#include "jdtool/profile/string_table.h"
 
 struct firefox_symbol {
     uint32_t module; /* its id */
@@ -21,7 +21,7 @@ struct firefox {
     const struct export_settings *settings;
     uint32_t first_event; /* of the first track */
     struct module_extent *extents;
-    struct code_places codes;
+    struct code_addresses codes;
     uint32_t *libs;          /* by module id: its place in the list; PROFILE_NONE: not in it */
     uint32_t *stack_of_node; /* a node's innermost row in the stack table */
     uint32_t *symbols;       /* by location: its native symbol; PROFILE_NONE: none */

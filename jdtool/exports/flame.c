@@ -11,10 +11,10 @@
  */
 #include "jdtool/exports/flame.h"
 
-#include "jdtool/exports/frame_tree.h"
-#include "jdtool/exports/profile.h"
-#include "jdtool/exports/profile_json.h"
-#include "jdtool/exports/string_table.h"
+#include "jdtool/profile/frame_tree.h"
+#include "jdtool/profile/profile.h"
+#include "jdtool/profile/profile_json.h"
+#include "jdtool/profile/string_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

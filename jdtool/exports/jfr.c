@@ -10,7 +10,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/exports/jfr_types.h"
-#include "jdtool/exports/thread_labels.h"
+#include "jdtool/profile/thread_labels.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include "format/fnv1a.h"
 #include "jdtool/base/array.h"
 #include "jdtool/exports/otlp_tables.h"
-#include "jdtool/exports/thread_labels.h"
+#include "jdtool/profile/thread_labels.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "jdtool/exports/otlp_tables.h"
 
 #include "jdtool/base/array.h"
-#include "jdtool/exports/module_extents.h"
+#include "jdtool/profile/module_extents.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "jdtool/exports/export.h"
 #include "jdtool/exports/message_writer.h"
-#include "jdtool/exports/string_table.h"
+#include "jdtool/profile/string_table.h"
 
 /* Of a sample, a location or a mapping; text or, where that is NULL, a number. */
 struct otlp_attribute {

@@ -7,9 +7,9 @@
  */
 #include "jdtool/base/protobuf.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/module_extents.h"
-#include "jdtool/exports/string_table.h"
-#include "jdtool/exports/thread_labels.h"
+#include "jdtool/profile/module_extents.h"
+#include "jdtool/profile/string_table.h"
+#include "jdtool/profile/thread_labels.h"
 
 #include <errno.h>
 #include <inttypes.h>

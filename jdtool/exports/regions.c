@@ -20,9 +20,9 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/json_writer.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/profile.h"
-#include "jdtool/exports/profile_json.h"
 #include "jdtool/jitdump/code_index.h"
+#include "jdtool/profile/profile.h"
+#include "jdtool/profile/profile_json.h"
 #include "jdtool/unwind/disassembly.h"
 
 #include <errno.h>

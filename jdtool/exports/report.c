@@ -13,8 +13,8 @@
  * Methods are sorted by their own weight of the first event, then by their total.
  */
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/method_tallies.h"
-#include "jdtool/exports/profile_json.h"
+#include "jdtool/profile/method_tallies.h"
+#include "jdtool/profile/profile_json.h"
 
 #include <errno.h>
 #include <stdlib.h>

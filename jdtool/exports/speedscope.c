@@ -5,7 +5,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/json_writer.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/tracks.h"
+#include "jdtool/profile/tracks.h"
 
 #include <errno.h>
 #include <string.h>

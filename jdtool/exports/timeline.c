@@ -1,6 +1,6 @@
 /* What the JVM itself did, as people read it (jdperf timeline). */
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/timeline_rows.h"
+#include "jdtool/profile/timeline_rows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

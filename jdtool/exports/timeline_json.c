@@ -1,7 +1,7 @@
 /* What the JVM itself did, for scripts: each mark, in the order of their beginnings. */
 #include "jdtool/base/json_writer.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/timeline_rows.h"
+#include "jdtool/profile/timeline_rows.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
 #include "jdtool/base/others_file.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/profile.h"
 #include "jdtool/objects/elf_file.h"
 #include "jdtool/pipeline/replay.h"
+#include "jdtool/profile/profile.h"
 #include "jdtool/record/image_cache.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
-#include "jdtool/resolve/jfr_events.h"
+#include "jdtool/events/jfr_events.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/packed_input.h"
-#include "jdtool/exports/saved_format.h"
 #include "jdtool/pipeline/replayed.h"
+#include "jdtool/profile/saved_format.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "jdtool/pipeline/replayed.h"
 
-#include "jdtool/exports/saved_format.h"
 #include "jdtool/jitdump/code_index.h"
+#include "jdtool/profile/saved_format.h"
 
 #include <errno.h>
 #include <stdio.h>

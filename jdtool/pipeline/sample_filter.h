@@ -6,7 +6,7 @@
 #ifndef JD_TOOL_SAMPLE_FILTER_H
 #define JD_TOOL_SAMPLE_FILTER_H
 
-#include "jdtool/exports/thread_labels.h"
+#include "jdtool/profile/thread_labels.h"
 #include "jdtool/resolve/sample_sink.h"
 
 #define SAMPLE_FILTER_WORDS_MAX 16 /* of each kind */

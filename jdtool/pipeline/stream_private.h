@@ -7,9 +7,9 @@
 
 #include "jdtool/pipeline/stream.h"
 
+#include "jdtool/events/marks.h"
 #include "jdtool/perf/held.h"
 #include "jdtool/perf/record_queue.h"
-#include "jdtool/resolve/marks.h"
 #include "jdtool/resolve/recording.h"
 #include "jdtool/resolve/resolver.h"
 

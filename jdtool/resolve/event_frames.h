@@ -2,7 +2,7 @@
 #ifndef JD_TOOL_EVENT_FRAMES_H
 #define JD_TOOL_EVENT_FRAMES_H
 
-#include "jdtool/resolve/event_rule.h"
+#include "jdtool/events/event_rule.h"
 #include "jdtool/resolve/frame.h"
 
 /*

@@ -2,8 +2,8 @@
 #ifndef JD_TOOL_RECORDING_H
 #define JD_TOOL_RECORDING_H
 
+#include "jdtool/events/event_rule.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/resolve/event_rule.h"
 #include "jdtool/resolve/sample_sink.h"
 
 struct recording_facts {

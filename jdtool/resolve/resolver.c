@@ -2,9 +2,9 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
+#include "jdtool/events/jvm_log.h"
 #include "jdtool/perf/build_ids.h"
 #include "jdtool/resolve/event_frames.h"
-#include "jdtool/resolve/jvm_log.h"
 #include "jdtool/resolve/virtual_thread.h"
 
 #include <elf.h>

@@ -10,8 +10,8 @@
 
 #include "jdtool/resolve/sample_sink.h"
 
+#include "jdtool/events/event_rule.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/resolve/event_rule.h"
 
 /* What a sample may have, inlined ones included; what is further out is left out, and counted. A
  * stack copy has room for 8,191 return addresses. */

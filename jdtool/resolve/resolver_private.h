@@ -5,7 +5,7 @@
 #ifndef JD_TOOL_RESOLVER_PRIVATE_H
 #define JD_TOOL_RESOLVER_PRIVATE_H
 
-#include "jdtool/resolve/deopt_names.h"
+#include "jdtool/events/deopt_names.h"
 #include "jdtool/resolve/known_stacks.h"
 #include "jdtool/resolve/locations.h"
 #include "jdtool/resolve/resolver.h"

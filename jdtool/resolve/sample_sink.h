@@ -18,8 +18,8 @@
 #ifndef JD_TOOL_SAMPLE_SINK_H
 #define JD_TOOL_SAMPLE_SINK_H
 
+#include "jdtool/events/mark.h"
 #include "jdtool/resolve/frame.h"
-#include "jdtool/resolve/mark.h"
 #include "jdtool/resolve/stack_table.h"
 
 struct perf_data;

@@ -2,7 +2,7 @@
 #ifndef JD_TOOL_TOP_TABLE_H
 #define JD_TOOL_TOP_TABLE_H
 
-#include "jdtool/exports/method_tallies.h"
+#include "jdtool/profile/method_tallies.h"
 #include "jdtool/top/shared.h"
 
 enum top_kind { TOP_JVMS, TOP_THREADS, TOP_METHODS, TOP_LINES, TOP_EVENTS, TOP_KINDS };

@@ -5,7 +5,7 @@
 #ifndef JD_TOOL_TOP_WINDOW_H
 #define JD_TOOL_TOP_WINDOW_H
 
-#include "jdtool/exports/profile.h"
+#include "jdtool/profile/profile.h"
 
 struct window;
 

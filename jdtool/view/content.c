@@ -3,10 +3,10 @@
 #include "jdtool/base/json_writer.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/packed_output.h"
-#include "jdtool/exports/code_places.h"
 #include "jdtool/exports/firefox_tables.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/objects/elf_file.h"
+#include "jdtool/profile/code_addresses.h"
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/unwind/disassembly.h"
 #include "jdtool/view/json_fields.h"
@@ -113,13 +113,14 @@ static bool *sampled_starts(const struct profile *profile, const struct resolved
     return begins;
 }
 
-static const char *write_generated(const struct profile *profile, const struct code_places *codes,
+static const char *write_generated(const struct profile *profile,
+                                   const struct code_addresses *codes,
                                    const struct assembly_wanted *wanted,
                                    struct packed_output *output)
 {
     uint64_t skipped = 0;
     const struct resolved_code *code =
-        code_places_at(codes, wanted->module, wanted->start, &skipped);
+        code_addresses_at(codes, wanted->module, wanted->start, &skipped);
     struct code_details details = {0};
     const char *why = NULL;
     if (!code || !code->index || code_index_fetch(code->index, code->blob, &details) < 0) {
@@ -201,7 +202,7 @@ static const char *write_of_file(const struct profile *profile,
 }
 
 /* Writes the answer. NULL, or why there is none, in words. */
-static const char *assembly_write(const struct profile *profile, const struct code_places *codes,
+static const char *assembly_write(const struct profile *profile, const struct code_addresses *codes,
                                   const struct assembly_wanted *wanted,
                                   struct packed_output *output)
 {
@@ -218,7 +219,7 @@ static const char *assembly_write(const struct profile *profile, const struct co
 struct content {
     const struct profile *profile;
     const struct export_settings *settings;
-    struct code_places codes;
+    struct code_addresses codes;
     uint8_t *json; /* gzipped */
     size_t json_size;
     char token[CONTENT_TOKEN_SIZE];
@@ -261,7 +262,7 @@ int content_new(const struct profile *profile, const struct export_settings *set
     if (content) {
         content->profile = profile;
         content->settings = settings;
-        err = code_places_make(profile, &content->codes);
+        err = code_addresses_make(profile, &content->codes);
     }
     if (!err) {
         err = make_token(content);
@@ -282,7 +283,7 @@ void content_free(struct content *content)
 {
     if (content) {
         free(content->json);
-        code_places_free(&content->codes);
+        code_addresses_free(&content->codes);
         free(content);
     }
 }

@@ -4,7 +4,7 @@
 #ifndef JD_TOOL_METHOD_MATCH_H
 #define JD_TOOL_METHOD_MATCH_H
 
-#include "jdtool/exports/profile.h"
+#include "jdtool/profile/profile.h"
 
 /* How well "pkg.Cls.m(int)" fits what is wanted: 3 it is the same; 2 it is a method of that name
  * ("m", "Cls.m"); 1 it contains it; 0 not at all. */

@@ -6,7 +6,7 @@
 #ifndef JD_TOOL_REPORT_TABLE_H
 #define JD_TOOL_REPORT_TABLE_H
 
-#include "jdtool/exports/method_tallies.h"
+#include "jdtool/profile/method_tallies.h"
 #include "jdtool/view/cells.h"
 
 struct report_row {

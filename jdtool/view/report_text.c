@@ -4,7 +4,7 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
-#include "jdtool/exports/method_tallies.h"
+#include "jdtool/profile/method_tallies.h"
 #include "jdtool/view/cells.h"
 #include "jdtool/view/method_match.h"
 #include "jdtool/view/report_table.h"

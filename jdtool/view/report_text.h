@@ -7,7 +7,7 @@
 #define JD_TOOL_REPORT_TEXT_H
 
 #include "jdtool/base/packed_output.h"
-#include "jdtool/exports/profile.h"
+#include "jdtool/profile/profile.h"
 
 enum report_rows {
     REPORT_METHODS,

@@ -3,7 +3,7 @@
 #define JD_TOOL_SOURCE_VIEW_H
 
 #include "jdtool/base/packed_output.h"
-#include "jdtool/exports/method_tallies.h"
+#include "jdtool/profile/method_tallies.h"
 
 struct source_texts;
 

@@ -8,8 +8,8 @@
 #define JD_TOOL_WATCH_SLICE_PIPE_H
 
 #include "jdtool/base/bytes.h"
-#include "jdtool/exports/slices.h"
 #include "jdtool/watch/labels.h"
+#include "jdtool/watch/slices.h"
 
 #define SLICE_MAGIC    UINT32_C(0x6a647732)
 #define SLICE_BODY_MAX ((size_t)64 << 20)

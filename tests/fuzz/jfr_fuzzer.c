@@ -1,6 +1,6 @@
 /* libFuzzer target: what claims to be chunks of a JVM's own recording (.jfr), each behind the one
  * before. */
-#include "jdtool/resolve/jfr_events.h"
+#include "jdtool/events/jfr_events.h"
 
 #include <endian.h>
 #include <stdio.h>

@@ -56,7 +56,7 @@ clang-tidy)
     ;;
 includes)
     # No room of jdtool includes one above it; rooms of one floor may.
-    floors='base; perf jitdump objects confined; unwind sampler walk; resolve; images exports score; pipeline; live record watch view compare doctor inspect look top'
+    floors='base; perf jitdump objects confined; unwind sampler walk events; resolve; profile; images exports score; pipeline; live record watch view compare doctor inspect look top'
     mapfile -t files < <(sources | grep -E '^jdtool/[a-z]+/.*\.[ch]$')
     # upward: the lines "FILE ROOM" of includes that go up.
     upward() {

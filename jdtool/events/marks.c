@@ -1,0 +1,381 @@
+#include "jdtool/events/marks.h"
+
+#include "format/event_probe.h"
+#include "jdtool/base/array.h"
+#include "jdtool/base/hash_map.h"
+#include "jdtool/events/event_rule.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUBJECT_MAX 1024
+#define TEXT_MAX    256
+
+/* A slot for each thread and kind that ever began. */
+struct open_mark {
+    uint32_t pid, tid;
+    enum mark_kind kind;
+    bool is_there;
+    uint64_t from;
+    uint64_t number;
+    char *text, *subject; /* from malloc, NULL: none */
+};
+
+struct marks {
+    struct hash_map by_thread;
+    struct open_mark *list;
+    uint32_t count;
+    uint32_t room;
+    uint64_t lost;
+};
+
+const char *mark_kind_name(enum mark_kind kind)
+{
+    static const char *const names[MARK_KINDS] = {
+        [MARK_SAFEPOINT] = "safepoint",
+        [MARK_OPERATION] = "operation",
+        [MARK_GC] = "gc",
+        [MARK_COMPILE] = "compile",
+        [MARK_DEOPT] = "deopt",
+        [MARK_THREAD_START] = "thread-start",
+        [MARK_THREAD_STOP] = "thread-stop",
+        [MARK_PARK] = "park",
+        [MARK_CODE_CACHE] = "code-cache",
+        [MARK_JFR] = "jfr",
+    };
+    return kind < MARK_KINDS ? names[kind] : "unknown";
+}
+
+struct marks *marks_new(void)
+{
+    return calloc(1, sizeof(struct marks));
+}
+
+void marks_free(struct marks *marks)
+{
+    if (!marks) {
+        return;
+    }
+    for (uint32_t i = 0; i < marks->count; i++) {
+        free(marks->list[i].text);
+        free(marks->list[i].subject);
+    }
+    hash_map_free(&marks->by_thread);
+    free(marks->list);
+    free(marks);
+}
+
+uint64_t marks_lost(const struct marks *marks)
+{
+    return marks->lost;
+}
+
+/* ---- What is open ---- */
+
+static struct open_mark *find(const struct marks *marks, uint32_t tid, enum mark_kind kind)
+{
+    struct hash_map_cursor cursor = hash_map_start(&marks->by_thread, hash_pair(tid, kind));
+    uint32_t at;
+    while ((at = hash_map_next(&marks->by_thread, &cursor)) != HASH_MAP_NONE) {
+        if (marks->list[at].tid == tid && marks->list[at].kind == kind) {
+            return &marks->list[at];
+        }
+    }
+    return NULL;
+}
+
+static void clear(struct open_mark *open)
+{
+    free(open->text);
+    free(open->subject);
+    open->text = NULL;
+    open->subject = NULL;
+    open->number = 0;
+    open->is_there = false;
+}
+
+/* An empty slot. NULL with *err 0: there are too many. */
+static struct open_mark *slot_of(struct marks *marks, uint32_t tid, enum mark_kind kind, int *err)
+{
+    struct open_mark *open = find(marks, tid, kind);
+    *err = 0;
+    if (open) {
+        marks->lost += open->is_there;
+        clear(open);
+        return open;
+    }
+    if (marks->count >= MARKS_OPEN_MAX) {
+        marks->lost++;
+        return NULL;
+    }
+    if (array_reserve(&marks->list, marks->count, &marks->room, sizeof *marks->list) ||
+        hash_map_add(&marks->by_thread, hash_pair(tid, kind), marks->count)) {
+        *err = -ENOMEM;
+        return NULL;
+    }
+    open = &marks->list[marks->count++];
+    *open = (struct open_mark){.tid = tid, .kind = kind};
+    return open;
+}
+
+static int begin(struct marks *marks, const struct perf_sample *sample, enum mark_kind kind,
+                 uint64_t number, const char *text, const char *subject)
+{
+    int err;
+    struct open_mark *open = slot_of(marks, sample->tid, kind, &err);
+    if (!open) {
+        return err;
+    }
+    open->pid = sample->pid;
+    open->from = sample->time;
+    open->number = number;
+    open->text = text ? strdup(text) : NULL;
+    open->subject = subject ? strdup(subject) : NULL;
+    open->is_there = true;
+    return (text && !open->text) || (subject && !open->subject) ? -ENOMEM : 0;
+}
+
+static int give(const struct open_mark *open, uint64_t until, bool is_open,
+                const struct mark_taker *taker)
+{
+    struct resolved_mark mark = {
+        .kind = open->kind,
+        .from = open->from,
+        .until = until > open->from ? until : open->from,
+        .is_open = is_open,
+        .text = open->text,
+        .subject = open->subject,
+        .number = open->number,
+    };
+    return taker->take(taker->context, open->pid, open->tid, &mark);
+}
+
+/* What had begun before the recording did is not told: nobody knows when. */
+static int end(struct marks *marks, const struct perf_sample *sample, enum mark_kind kind,
+               const struct mark_taker *taker)
+{
+    struct open_mark *open = find(marks, sample->tid, kind);
+    if (!open || !open->is_there) {
+        return 0;
+    }
+    int err = give(open, sample->time, false, taker);
+    clear(open);
+    return err;
+}
+
+/* ---- Raw data ---- */
+
+/* A text of the probe, without what a terminal would take for its own. */
+static void read_text(const struct perf_sample *sample, const struct timeline_probe_raw *raw,
+                      int which, char *out, size_t room)
+{
+    uint32_t at = raw->texts[which] & 0xffff;
+    uint32_t size = raw->texts[which] >> 16;
+    size_t length = 0;
+    if (at <= sample->raw_size && size <= sample->raw_size - at) {
+        const char *text = (const char *)sample->raw + at;
+        uint32_t most = raw->sizes[which] < size ? raw->sizes[which] : size;
+        length = strnlen(text, most);
+        length = length < room - 1 ? length : room - 1;
+        memcpy(out, text, length);
+    }
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)out[i] < ' ') {
+            out[i] = '?';
+        }
+    }
+    out[length] = '\0';
+}
+
+struct joined {
+    char text[SUBJECT_MAX];
+    size_t size;
+};
+
+static void join(struct joined *joined, const char *text)
+{
+    size_t room = sizeof joined->text - joined->size;
+    int size = snprintf(joined->text + joined->size, room, "%s", text);
+    joined->size += size < (int)room ? (size_t)size : room - 1;
+}
+
+/* "(ILjava/lang/String;)V" as "(int, java.lang.String)". */
+static void join_parameters(struct joined *joined, const char *descriptor)
+{
+    const char *at = descriptor + (*descriptor == '(');
+    join(joined, "(");
+    for (bool is_first = true; *at && *at != ')'; is_first = false) {
+        char name[EVENT_SUBJECT_MAX];
+        size_t size = strspn(at, "[");
+        size += at[size] == 'L' ? strcspn(at + size, ";") : 0;
+        size += at[size] != '\0';
+        event_class_name(at, size, name);
+        join(joined, is_first ? "" : ", ");
+        join(joined, name);
+        at += size;
+    }
+    join(joined, ")");
+}
+
+static void read_method(const struct perf_sample *sample, const struct timeline_probe_raw *raw,
+                        struct joined *joined)
+{
+    char text[SUBJECT_MAX];
+    joined->size = 0;
+    joined->text[0] = '\0';
+    read_text(sample, raw, 1, text, sizeof text);
+    for (char *at = text; *at; at++) {
+        if (*at == '/') {
+            *at = '.';
+        }
+    }
+    join(joined, text);
+    join(joined, ".");
+    read_text(sample, raw, 2, text, sizeof text);
+    join(joined, text);
+    read_text(sample, raw, 3, text, sizeof text);
+    join_parameters(joined, text);
+}
+
+/* ---- What the probes tell ---- */
+
+/* The first operation at a safepoint tells that all threads stand. */
+static int note_safepoint(struct marks *marks, const struct perf_sample *sample, const char *name)
+{
+    struct open_mark *safepoint = find(marks, sample->tid, MARK_SAFEPOINT);
+    if (!safepoint || !safepoint->is_there) {
+        return 0;
+    }
+    if (!safepoint->text) {
+        safepoint->number = sample->time > safepoint->from ? sample->time - safepoint->from : 0;
+        safepoint->text = strdup(name);
+        return safepoint->text ? 0 : -ENOMEM;
+    }
+    char *joined = NULL;
+    if (strlen(safepoint->text) < SUBJECT_MAX) { /* of many in one safepoint the first ones */
+        if (asprintf(&joined, "%s, %s", safepoint->text, name) < 0) {
+            return -ENOMEM;
+        }
+        free(safepoint->text);
+        safepoint->text = joined;
+    }
+    return 0;
+}
+
+/*
+ * gc__begin tells what was asked for, and a collection for want of room that ends as a full one was
+ * not asked for as such. Which it became the collectors' names tell (GCMemoryManager's).
+ */
+static void note_collector(const struct marks *marks, const struct perf_sample *sample,
+                           const struct timeline_probe_raw *raw)
+{
+    static const char *const full[] = {"MarkSweepCompact", "PS MarkSweep", "G1 Old Generation"};
+    char name[TEXT_MAX];
+    struct open_mark *open = find(marks, sample->tid, MARK_GC);
+    read_text(sample, raw, 0, name, sizeof name);
+    for (size_t i = 0; open && i < sizeof full / sizeof *full; i++) {
+        if (strcmp(name, full[i]) == 0) {
+            open->number = 1;
+        }
+    }
+}
+
+static int begin_operation(struct marks *marks, const struct perf_sample *sample,
+                           const struct timeline_probe_raw *raw)
+{
+    char name[TEXT_MAX];
+    read_text(sample, raw, 0, name, sizeof name);
+    int err = raw->number ? 0 : note_safepoint(marks, sample, name);
+    return err ? err : begin(marks, sample, MARK_OPERATION, raw->number != 0, name, NULL);
+}
+
+static int begin_compile(struct marks *marks, const struct perf_sample *sample,
+                         const struct timeline_probe_raw *raw)
+{
+    char compiler[TEXT_MAX];
+    struct joined method;
+    read_text(sample, raw, 0, compiler, sizeof compiler);
+    read_method(sample, raw, &method);
+    return begin(marks, sample, MARK_COMPILE, 0,
+                 strcmp(compiler, "c1") == 0   ? "C1"
+                 : strcmp(compiler, "c2") == 0 ? "C2"
+                                               : compiler,
+                 method.text);
+}
+
+static int end_compile(struct marks *marks, const struct perf_sample *sample,
+                       const struct timeline_probe_raw *raw, const struct mark_taker *taker)
+{
+    struct open_mark *open = find(marks, sample->tid, MARK_COMPILE);
+    if (open) { /* a bool, of which the kernel fetched four bytes */
+        open->number = (raw->number & 0xff) == 0;
+    }
+    return end(marks, sample, MARK_COMPILE, taker);
+}
+
+static int moment(const struct perf_sample *sample, const struct timeline_probe_raw *raw,
+                  enum mark_kind kind, const struct mark_taker *taker)
+{
+    char name[TEXT_MAX];
+    read_text(sample, raw, 0, name, sizeof name);
+    struct resolved_mark mark = {.kind = kind,
+                                 .from = sample->time,
+                                 .until = sample->time,
+                                 .text = name,
+                                 .number = raw->number};
+    return taker->take(taker->context, sample->pid, sample->tid, &mark);
+}
+
+int marks_add(struct marks *marks, const struct perf_sample *sample, const struct mark_taker *taker)
+{
+    struct timeline_probe_raw raw;
+    if (!sample->raw || sample->raw_size < sizeof raw) {
+        return 0;
+    }
+    memcpy(&raw, sample->raw, sizeof raw);
+    switch (raw.what) {
+    case TIMELINE_GC_BEGIN:
+        return begin(marks, sample, MARK_GC, raw.number & 0xff, NULL, NULL);
+    case TIMELINE_GC_END:
+        return end(marks, sample, MARK_GC, taker);
+    case TIMELINE_GC_MEMORY:
+        note_collector(marks, sample, &raw);
+        return 0;
+    case TIMELINE_OPERATION_BEGIN:
+        return begin_operation(marks, sample, &raw);
+    case TIMELINE_OPERATION_END:
+        return end(marks, sample, MARK_OPERATION, taker);
+    case TIMELINE_SAFEPOINT_BEGIN:
+        return begin(marks, sample, MARK_SAFEPOINT, 0, NULL, NULL);
+    case TIMELINE_SAFEPOINT_END:
+        return end(marks, sample, MARK_SAFEPOINT, taker);
+    case TIMELINE_COMPILE_BEGIN:
+        return begin_compile(marks, sample, &raw);
+    case TIMELINE_COMPILE_END:
+        return end_compile(marks, sample, &raw, taker);
+    case TIMELINE_THREAD_START:
+        return moment(sample, &raw, MARK_THREAD_START, taker);
+    case TIMELINE_THREAD_STOP:
+        return moment(sample, &raw, MARK_THREAD_STOP, taker);
+    case TIMELINE_PARK_BEGIN:
+        return begin(marks, sample, MARK_PARK, 0, NULL, NULL);
+    case TIMELINE_PARK_END:
+        return end(marks, sample, MARK_PARK, taker);
+    default:
+        return 0;
+    }
+}
+
+int marks_end(struct marks *marks, uint64_t time, const struct mark_taker *taker)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < marks->count && !err; i++) {
+        if (marks->list[i].is_there) {
+            err = give(&marks->list[i], time, true, taker);
+            clear(&marks->list[i]);
+        }
+    }
+    return err;
+}

@@ -1,0 +1,37 @@
+/*
+ * Makes marks of what libjvm's probes tell (format/event_probe.h): the beginning of a thing is kept
+ * until the same thread tells of its end.
+ */
+#ifndef JD_TOOL_MARKS_H
+#define JD_TOOL_MARKS_H
+
+#include "jdtool/events/mark.h"
+#include "jdtool/perf/perf_data.h"
+
+/* So many things may have begun at once, in all threads; others are not told, which is counted. */
+#define MARKS_OPEN_MAX (UINT32_C(1) << 20)
+
+/* A mark that is complete but for its thread, of the process and thread that it says. 0 or a
+ * negative errno, which ends the walk. */
+struct mark_taker {
+    int (*take)(void *context, uint32_t pid, uint32_t tid, const struct resolved_mark *mark);
+    void *context;
+};
+
+struct marks;
+
+struct marks *marks_new(void); /* NULL: no memory */
+void marks_free(struct marks *marks);
+
+/* A sample of the event "timeline". What its raw data tell wrongly is left out. 0, what the taker
+ * returned, or -ENOMEM. */
+int marks_add(struct marks *marks, const struct perf_sample *sample,
+              const struct mark_taker *taker);
+
+/* What has not ended, when the recording does. */
+int marks_end(struct marks *marks, uint64_t time, const struct mark_taker *taker);
+
+/* Things whose end, or beginning, was not told though the recording should have it. */
+uint64_t marks_lost(const struct marks *marks);
+
+#endif

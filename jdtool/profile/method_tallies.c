@@ -1,0 +1,178 @@
+#include "jdtool/profile/method_tallies.h"
+
+#include "jdtool/base/array.h"
+
+#include <errno.h>
+#include <string.h>
+
+static uint64_t *weights_of(const struct method_tallies *r, const struct tallies *tallies,
+                            uint32_t id)
+{
+    return &tallies->weights[(size_t)id * 2 * r->events];
+}
+
+/* NULL: no memory. */
+static struct tally *tally_of(const struct method_tallies *r, struct tallies *tallies,
+                              uint32_t function, uint32_t what)
+{
+    uint64_t hash = (uint64_t)function << 32 | what;
+    struct hash_map_cursor cursor = hash_map_start(&tallies->map, hash);
+    uint32_t id;
+    while (tallies->list && (id = hash_map_next(&tallies->map, &cursor)) != HASH_MAP_NONE) {
+        if (tallies->list[id].function == function && tallies->list[id].what == what) {
+            return &tallies->list[id];
+        }
+    }
+    if (array_reserve(&tallies->list, tallies->count, &tallies->room, sizeof *tallies->list) ||
+        array_reserve(&tallies->weights, tallies->count, &tallies->weights_room,
+                      2 * (size_t)r->events * sizeof *tallies->weights) ||
+        hash_map_add(&tallies->map, hash, tallies->count)) {
+        return NULL;
+    }
+    id = tallies->count++;
+    tallies->list[id] = (struct tally){.function = function, .what = what, .stamp = PROFILE_NONE};
+    memset(weights_of(r, tallies, id), 0, 2 * (size_t)r->events * sizeof *tallies->weights);
+    return &tallies->list[id];
+}
+
+static int count(const struct method_tallies *r, struct tallies *tallies, uint32_t function,
+                 uint32_t what, uint32_t sample_id, bool is_self)
+{
+    const struct profile_sample *sample = &r->profile->samples[sample_id];
+    struct tally *tally = tally_of(r, tallies, function, what);
+    if (!tally) {
+        return -ENOMEM;
+    }
+    uint64_t *weights = weights_of(r, tallies, (uint32_t)(tally - tallies->list));
+    if (is_self) {
+        tally->self_samples += sample->count;
+        weights[sample->event] += sample->weight;
+    }
+    if (tally->stamp != sample_id) {
+        tally->stamp = sample_id;
+        tally->total_samples += sample->count;
+        weights[r->events + sample->event] += sample->weight;
+    }
+    return 0;
+}
+
+static int count_sample(struct method_tallies *r, uint32_t id)
+{
+    const struct profile *profile = r->profile;
+    uint32_t callee = PROFILE_NONE;
+    int err = 0;
+    for (uint32_t at = profile->samples[id].node; !err && at != PROFILE_NONE;
+         at = profile->nodes[at].parent) {
+        const struct profile_location *location = &profile->locations[profile->nodes[at].location];
+        for (uint32_t k = 0; !err && k < location->line_count; k++) {
+            const struct profile_line *line = &profile->lines[location->first_line + k];
+            bool is_self = callee == PROFILE_NONE;
+            err = count(r, &r->methods, line->function, 0, id, is_self);
+            if (!err) {
+                bool is_compiled = line->kind == RESOLVED_COMPILED;
+                uint32_t form = METHOD_FORM(line->kind, is_compiled ? line->tier : 0,
+                                            is_compiled && line->is_osr);
+                err = count(r, &r->forms, line->function, form, id, is_self);
+            }
+            if (!err && line->line) {
+                err = count(r, &r->lines, line->function, line->line, id, is_self);
+            }
+            if (!err && !is_self) {
+                err = count(r, &r->callers, callee, line->function, id, false);
+            }
+            callee = line->function;
+        }
+    }
+    return err;
+}
+
+static void release(struct tallies *tallies)
+{
+    free(tallies->list);
+    free(tallies->weights);
+    hash_map_free(&tallies->map);
+}
+
+int method_tallies_make(const struct profile *profile, struct method_tallies *made)
+{
+    *made = (struct method_tallies){.profile = profile, .events = profile->recording->event_count};
+    int err = 0;
+    for (uint32_t i = 0; !err && i < profile->sample_count; i++) {
+        err = count_sample(made, i);
+    }
+    return err;
+}
+
+void method_tallies_free(struct method_tallies *made)
+{
+    release(&made->methods);
+    release(&made->lines);
+    release(&made->callers);
+    release(&made->forms);
+}
+
+const uint64_t *method_tally_weights(const struct method_tallies *made,
+                                     const struct tallies *tallies, uint32_t id)
+{
+    return weights_of(made, tallies, id);
+}
+
+/* The order in which tallies are written: of a method behind one another, the heaviest first. */
+struct sorting {
+    const struct method_tallies *made;
+    const struct tallies *tallies;
+    uint32_t event;
+    bool by_function;
+};
+
+static int compare(const void *a, const void *b, void *argument)
+{
+    const struct sorting *sorting = argument;
+    uint32_t ids[2] = {*(const uint32_t *)a, *(const uint32_t *)b};
+    const struct tally *tallies[2];
+    const uint64_t *weights[2];
+    for (int i = 0; i < 2; i++) {
+        tallies[i] = &sorting->tallies->list[ids[i]];
+        weights[i] = weights_of(sorting->made, sorting->tallies, ids[i]);
+    }
+    if (sorting->by_function && tallies[0]->function != tallies[1]->function) {
+        return tallies[0]->function < tallies[1]->function ? -1 : 1;
+    }
+    uint32_t events = sorting->made->events;
+    for (uint32_t i = 0; i < 2 * events; i++) {
+        /* Self and total of that event, so that what has nothing of it is last; then the others'.
+         */
+        uint32_t at = (i / 2 + sorting->event) % events + i % 2 * events;
+        if (weights[0][at] != weights[1][at]) {
+            return weights[0][at] > weights[1][at] ? -1 : 1;
+        }
+    }
+    return ids[0] < ids[1] ? -1 : ids[0] > ids[1];
+}
+
+uint32_t *method_tallies_sorted(const struct method_tallies *r, const struct tallies *tallies,
+                                uint32_t event, bool by_function)
+{
+    uint32_t *order = calloc((size_t)tallies->count + 1, sizeof *order);
+    struct sorting sorting = {r, tallies, event, by_function};
+    for (uint32_t i = 0; order && i < tallies->count; i++) {
+        order[i] = i;
+    }
+    if (order) {
+        qsort_r(order, tallies->count, sizeof *order, compare, &sorting);
+    }
+    return order;
+}
+
+uint32_t *method_tallies_starts(const struct method_tallies *r, const struct tallies *tallies,
+                                const uint32_t *order)
+{
+    uint32_t *first = malloc(((size_t)r->profile->function_count + 1) * sizeof *first);
+    for (uint32_t i = 0; first && i <= r->profile->function_count; i++) {
+        first[i] = tallies->count;
+    }
+    for (uint32_t i = tallies->count; first && i-- > 0;) {
+        first[tallies->list[order[i]].function] = i;
+    }
+    return first;
+}

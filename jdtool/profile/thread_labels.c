@@ -1,0 +1,59 @@
+#include "jdtool/profile/thread_labels.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+int labels_each(const char *labels, int (*take)(void *context, const char *key, const char *value),
+                void *context)
+{
+    char key[THREAD_LABEL_MAX];
+    char value[THREAD_LABEL_MAX];
+    int err = 0;
+    while (labels && *labels && !err) {
+        size_t line = strcspn(labels, "\n");
+        const char *equals = memchr(labels, '=', line);
+        size_t size = equals ? (size_t)(equals - labels) : line;
+        snprintf(key, sizeof key, "%.*s", (int)size, labels);
+        snprintf(value, sizeof value, "%.*s", equals ? (int)(line - size - 1) : 0,
+                 equals ? equals + 1 : "");
+        err = *key ? take(context, key, value) : 0;
+        labels += line + (labels[line] == '\n');
+    }
+    return err;
+}
+
+struct search {
+    const char *wanted;
+    char *value;
+};
+
+static int take_value(void *context, const char *key, const char *value)
+{
+    struct search *search = context;
+    if (strcmp(key, search->wanted) != 0) {
+        return 0;
+    }
+    memcpy(search->value, value, strlen(value) + 1);
+    return 1;
+}
+
+bool labels_value(const char *labels, const char *key, char value[THREAD_LABEL_MAX])
+{
+    struct search search = {key, value};
+    return labels_each(labels, take_value, &search) != 0;
+}
+
+static int take_line(void *context, const char *key, const char *value)
+{
+    const struct search *search = context;
+    char line[2 * THREAD_LABEL_MAX];
+    snprintf(line, sizeof line, "%s=%s", key, value);
+    return strcmp(key, search->wanted) == 0 || fnmatch(search->wanted, line, 0) == 0;
+}
+
+bool labels_fit(const char *labels, const char *pattern)
+{
+    struct search search = {pattern, NULL};
+    return labels_each(labels, take_line, &search) != 0;
+}

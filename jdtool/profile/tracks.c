@@ -1,0 +1,91 @@
+#include "jdtool/profile/tracks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t track_of(const struct profile *profile, const struct profile_sample *sample)
+{
+    return profile->threads[sample->thread].track;
+}
+
+static int compare_samples(const void *a, const void *b, void *argument)
+{
+    const struct profile *profile = argument;
+    const struct profile_sample *first = &profile->samples[*(const uint32_t *)a];
+    const struct profile_sample *second = &profile->samples[*(const uint32_t *)b];
+    if (first->event != second->event) {
+        return first->event < second->event ? -1 : 1;
+    }
+    uint32_t track = track_of(profile, first);
+    uint32_t other = track_of(profile, second);
+    if (track != other) {
+        return track < other ? -1 : 1;
+    }
+    if (first->time != second->time) {
+        return first->time < second->time ? -1 : 1;
+    }
+    return first < second ? -1 : first > second;
+}
+
+static int compare_tracks(const void *a, const void *b)
+{
+    const struct track_samples *first = a;
+    const struct track_samples *second = b;
+    if (first->event != second->event) {
+        return first->event < second->event ? -1 : 1;
+    }
+    if (first->weight != second->weight) {
+        return first->weight > second->weight ? -1 : 1;
+    }
+    return first->track < second->track ? -1 : first->track > second->track;
+}
+
+int tracks_make(const struct profile *profile, struct tracks *tracks)
+{
+    uint32_t count = profile->sample_count;
+    size_t most = (size_t)profile->track_count * profile->recording->event_count;
+    most = most < count ? most : count;
+    *tracks = (struct tracks){.order = calloc((size_t)count + 1, sizeof *tracks->order),
+                              .list = calloc(most + 1, sizeof *tracks->list)};
+    if (!tracks->order || !tracks->list) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        tracks->order[i] = i;
+    }
+    qsort_r(tracks->order, count, sizeof *tracks->order, compare_samples, (void *)profile);
+    struct track_samples *last = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct profile_sample *sample = &profile->samples[tracks->order[i]];
+        uint32_t track = track_of(profile, sample);
+        if (!last || last->track != track || last->event != sample->event) {
+            last = &tracks->list[tracks->count++];
+            *last = (struct track_samples){
+                .track = track, .event = sample->event, .samples = &tracks->order[i]};
+        }
+        last->count++;
+        last->weight += sample->weight;
+    }
+    qsort(tracks->list, tracks->count, sizeof *tracks->list, compare_tracks);
+    return 0;
+}
+
+void tracks_free(struct tracks *tracks)
+{
+    free(tracks->list);
+    free(tracks->order);
+    *tracks = (struct tracks){0};
+}
+
+void track_name(const struct profile *profile, const struct track_samples *track, char *text,
+                size_t size)
+{
+    const struct profile_track *known = &profile->tracks[track->track];
+    const struct profile_thread *thread = &profile->threads[known->thread];
+    const struct recording *recording = profile->recording;
+    const char *event = recording->event_count > 1 ? recording->events[track->event].name : NULL;
+    snprintf(text, size, "%s/%u %s/%u%s%s", thread->process_name, known->pid, thread->comm,
+             known->tid, event ? " " : "", event ? event : "");
+}
