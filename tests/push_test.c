@@ -18,18 +18,17 @@
 
 #include <cmocka.h>
 
-/* ---- The clock: the real one, and what the test adds ---- */
+/* ---- The clock: it goes only where the test sets it, however slow the machine is ---- */
 
 static int64_t ahead_ms;
 
-int __real_clock_gettime(clockid_t id, struct timespec *now);
 int __wrap_clock_gettime(clockid_t id, struct timespec *now);
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 {
-    int result = __real_clock_gettime(id, now);
-    now->tv_sec += ahead_ms / 1000;
-    return result;
+    (void)id;
+    *now = (struct timespec){.tv_sec = 1000 + ahead_ms / 1000};
+    return 0;
 }
 
 /* ---- The server ---- */
