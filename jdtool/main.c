@@ -80,6 +80,7 @@ static void keep_large_apart(void)
 int main(int argc, char **argv)
 {
     keep_large_apart();
+    (void)setvbuf(stderr, NULL, _IOLBF, 0); /* messages are put together of pieces */
     if (argc < 2) {
         usage(stderr);
         return STATUS_USAGE;

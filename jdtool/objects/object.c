@@ -6,7 +6,11 @@
 
 bool object_open(struct object *object)
 {
-    return object_use(object) != NULL || (object->kernel && object->state == OBJECT_SOUND);
+    if (object->kernel) {
+        kernel_open(object);
+        return object->state == OBJECT_SOUND;
+    }
+    return object_use(object) != NULL;
 }
 
 enum object_state object_state(const struct object *object)

@@ -30,14 +30,6 @@ const char *symbol_name(const struct symbols *symbols, const struct symbol *symb
     return memchr(bytes + symbol->name, '\0', room) ? bytes + symbol->name : "";
 }
 
-/* By address; the order of those that share one stays. */
-static int by_address(const void *left, const void *right)
-{
-    const struct symbol *a = left;
-    const struct symbol *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
 static size_t underscores(const char *name)
 {
     return strspn(name, "_");
@@ -90,33 +82,41 @@ static void keep_one_of_each(struct symbols *symbols, bool last_wins)
     symbols->count = kept;
 }
 
-/* qsort of the C library need not be stable, and the order among equals matters: a merge sort. */
+enum { BYTES = sizeof(uint64_t), VALUES = 256 };
+
+static unsigned byte_of(uint64_t address, unsigned byte)
+{
+    return address >> 8 * byte & 0xff;
+}
+
+/* By address; the order of those that share one stays: by one byte after the other, the lowest
+ * first, and not by those that all have in common. */
 static bool sort(struct symbol *list, uint32_t count)
 {
-    uint32_t i = 1;
-    while (i < count && list[i - 1].address <= list[i].address) {
-        i++;
-    }
-    if (i >= count) {
-        return true; /* the kernel's are in order */
-    }
-    struct symbol *other = malloc(count * sizeof *other);
+    uint32_t places[BYTES][VALUES] = {{0}};
+    struct symbol *other = malloc((count + 1) * sizeof *other);
     if (!other) {
         return false;
     }
+    for (uint32_t i = 0; i < count; i++) {
+        for (unsigned byte = 0; byte < BYTES; byte++) {
+            places[byte][byte_of(list[i].address, byte)]++;
+        }
+    }
     struct symbol *from = list;
     struct symbol *to = other;
-    for (uint32_t width = 1; width < count; width *= 2) {
-        for (uint32_t start = 0; start < count; start += 2 * width) {
-            uint32_t left = start;
-            uint32_t middle = start + width < count ? start + width : count;
-            uint32_t right = middle;
-            uint32_t end = middle + width < count ? middle + width : count;
-            for (uint32_t at = start; at < end; at++) {
-                bool take_left =
-                    left < middle && (right == end || by_address(&from[left], &from[right]) <= 0);
-                to[at] = from[take_left ? left++ : right++];
-            }
+    for (unsigned byte = 0; byte < BYTES && count; byte++) {
+        uint32_t *place = places[byte];
+        if (place[byte_of(list->address, byte)] == count) {
+            continue;
+        }
+        for (uint32_t value = 0, before = 0; value < VALUES; value++) {
+            uint32_t its = place[value];
+            place[value] = before;
+            before += its;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            to[place[byte_of(from[i].address, byte)]++] = from[i];
         }
         struct symbol *swap = from;
         from = to;

@@ -6,7 +6,6 @@
 #include "jdtool/confined/rights.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/images/perf_data_sink.h"
-#include "jdtool/perf/perf_version.h"
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/score/scorecard.h"
@@ -15,13 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum inline_mode inject_inline_mode(enum inline_mode wanted)
-{
-    return wanted != INLINE_AUTO                         ? wanted
-           : perf_major_version() < PERF_EXPANDS_INLINED ? INLINE_EXPAND
-                                                         : INLINE_DWARF;
-}
 
 /*
  * One JVM of several may have died before it wrote its dump. But where all dumps are missing or
@@ -152,11 +144,10 @@ static int run(const struct inject_options *options, struct source_path *source_
                                                 .processor_time = options->processor_time,
                                                 .verdict = verdict};
     struct sample_sink *card = scorecard_sink_new(&scorecard);
-    enum inline_mode inlines = inject_inline_mode(options->inline_mode);
     const struct perf_data_sink_options perf_data = {
         .output = options->output,
-        .expand = inlines == INLINE_EXPAND,
-        .inlines = inlines == INLINE_DWARF,
+        .expand = options->inline_mode == INLINE_EXPAND,
+        .inlines = options->inline_mode == INLINE_DWARF,
         .leaf = options->leaf,
         .keep_all = options->keep_all,
         .keep_stacks = options->keep_stacks,

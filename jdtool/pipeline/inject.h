@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum inline_mode { INLINE_AUTO, INLINE_EXPAND, INLINE_DWARF, INLINE_OFF };
+/* What becomes of inlined methods in call chains; DWARF leaves them to perf 7 and later. */
+enum inline_mode { INLINE_EXPAND, INLINE_DWARF, INLINE_OFF };
 
 struct inject_options {
     const char *input; /* "-": stdin */
@@ -33,10 +34,6 @@ struct inject_options {
     bool keep_stacks;
     bool quiet;
 };
-
-/* What INLINE_AUTO means for the perf that is here, which is asked for its version; another mode is
- * itself. */
-enum inline_mode inject_inline_mode(enum inline_mode wanted);
 
 /* What it reads and makes, for confined_run. */
 struct rights;

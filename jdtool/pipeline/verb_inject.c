@@ -12,13 +12,16 @@
 
 static int parse_inline_mode(const char *text, enum inline_mode *mode)
 {
-    static const char *const names[] = {[INLINE_AUTO] = "auto",
-                                        [INLINE_EXPAND] = "expand",
-                                        [INLINE_DWARF] = "dwarf",
-                                        [INLINE_OFF] = "off"};
-    for (int i = INLINE_AUTO; i <= INLINE_OFF; i++) {
-        if (strcmp(names[i], text) == 0) {
-            *mode = (enum inline_mode)i;
+    static const struct {
+        const char *name;
+        enum inline_mode mode;
+    } modes[] = {{"auto", INLINE_EXPAND},
+                 {"expand", INLINE_EXPAND},
+                 {"dwarf", INLINE_DWARF},
+                 {"off", INLINE_OFF}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (strcmp(modes[i].name, text) == 0) {
+            *mode = modes[i].mode;
             return STATUS_DONE;
         }
     }
@@ -153,7 +156,6 @@ static int run_confined(struct inject_options *options)
         error_message("failed to inject: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
-    options->inline_mode = inject_inline_mode(options->inline_mode); /* runs perf */
     inject_rights(options, rights);
     int status = confined_run(&(struct confined_options){
         .rights = rights,
@@ -200,10 +202,8 @@ const struct verb verb_inject = {
         "      --jfr FILE            also the events of a JVM's own recording (.jfr), for --save "
         "and\n"
         "                            --export (may be repeated)\n"
-        "      --inline MODE         expand: put inlined methods into the call chains; dwarf: "
-        "leave\n"
-        "                            that to perf 7 and later; off; auto (default): by perf's "
-        "version\n"
+        "      --inline MODE         expand (default): put inlined methods into the call chains;\n"
+        "                            dwarf: leave that to perf 7 and later; off\n"
         "      --inlined-suffix TEXT, --interpreted-suffix TEXT\n"
         "                            put behind such methods' names (default: ' (inlined)',\n"
         "                            ' (interpreted)')\n"

@@ -152,6 +152,7 @@ int recording_start_sampler(struct recording *recording, int out)
     recording->sampler = (struct sampler_options){
         .processes = options->all ? NULL : recording->sampled,
         .process_count = count,
+        .is_held = recording->command.child.pid != 0,
         .counts_cycles = strcmp(recording->event, "cycles") == 0,
         .frequency = recording->frequency,
         .stack_size = recording->copied ? options->stack_size : 0,

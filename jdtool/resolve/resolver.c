@@ -182,23 +182,6 @@ static struct process_code code_of(const struct resolver *resolver, const struct
 
 /* ---- Records ---- */
 
-int resolver_notice(struct resolver *resolver, const struct perf_record *record)
-{
-    const struct mapping *mapping = record->mapping;
-    if (mapping && !mapping->kernel && dumps_notice(resolver->dumps, mapping)) {
-        return no_memory(resolver);
-    }
-    if (record->type == PERF_RECORD_FORK) { /* pid, ppid, tid */
-        const struct process *process =
-            process_table_at(resolver->table, perf_record_u32(record, 8));
-        if (process &&
-            dumps_notice_thread(code_of(resolver, process), perf_record_u32(record, 16))) {
-            return no_memory(resolver);
-        }
-    }
-    return 0;
-}
-
 /* "[kernel.kallsyms]_text", at the offset in the file that is that symbol's address. */
 static int add_kernel_mapping(struct resolver *resolver, const struct mapping *mapping)
 {
@@ -217,6 +200,29 @@ static int add_kernel_mapping(struct resolver *resolver, const struct mapping *m
     if (mapping->build_id_size && mapping->build_id_size <= MODULE_BUILD_ID_MAX) {
         memcpy(resolver->kernel_module->build_id, mapping->build_id, mapping->build_id_size);
         resolver->kernel_module->build_id_size = mapping->build_id_size;
+    }
+    return 0;
+}
+
+int resolver_notice(struct resolver *resolver, const struct perf_record *record)
+{
+    const struct mapping *mapping = record->mapping;
+    if (mapping && !mapping->kernel && dumps_notice(resolver->dumps, mapping)) {
+        return no_memory(resolver);
+    }
+    if (mapping && mapping->kernel && resolver->options.symbolize &&
+        perf_data_is_live(resolver->data)) {
+        /* Its names take longest of all: read while what is recorded begins. */
+        (void)add_kernel_mapping(resolver, mapping);
+        (void)object_open(resolver->kernel);
+    }
+    if (record->type == PERF_RECORD_FORK) { /* pid, ppid, tid */
+        const struct process *process =
+            process_table_at(resolver->table, perf_record_u32(record, 8));
+        if (process &&
+            dumps_notice_thread(code_of(resolver, process), perf_record_u32(record, 16))) {
+            return no_memory(resolver);
+        }
     }
     return 0;
 }

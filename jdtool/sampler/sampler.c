@@ -400,7 +400,8 @@ static int open_all(struct sampler *sampler)
 static void tell_process(void *context, uint32_t pid)
 {
     struct sampler *sampler = context;
-    present_process(&sampler->turn.pipe, (pid_t)pid, !sampler->options->reads_no_files);
+    const struct sampler_options *options = sampler->options;
+    present_process(&sampler->turn.pipe, (pid_t)pid, !options->reads_no_files && !options->is_held);
 }
 
 /* What is sampled from here on, and all that was there before. */

@@ -24,6 +24,7 @@ struct sampler_options {
     int more; /* the numbers of further processes come from this pipe, as pid_t; 0: none do */
     bool is_for_each;    /* not what they fork; others may be added and left out while it samples */
     bool reads_no_files; /* mapped files are told by device and inode, not by build-id */
+    bool is_held;        /* the same of what the processes map until their exec, which is to come */
     bool counts_cycles;  /* by the hardware; else by the timer cpu-clock */
     unsigned frequency;  /* samples a second and processor */
     unsigned stack_size; /* bytes of stack copied, a multiple of 8; 0: frame pointers */

@@ -268,15 +268,19 @@ static struct flow_state body_state(const struct flow *flow)
     return body;
 }
 
-int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
-                     void (*guess)(const struct frames_code *code, uint32_t offset,
-                                   struct flow_state *state))
+/* From here on what no path has reached is guessed. Costs a look at all that was reached. */
+static struct flow_state begin_guessing(struct flow *flow)
 {
-    struct flow_state body = body_state(flow);
     for (uint32_t i = 0; i < flow->count; i++) {
         flow->all[i].settled = true;
     }
     flow->guessing = true;
+    return body_state(flow);
+}
+
+static int guess_rest(struct flow *flow, const struct flow_state *body, uint32_t from, uint32_t to,
+                      flow_guess *guess)
+{
     uint32_t offset = from;
     while (offset < to) {
         uint32_t at = flow->index[offset];
@@ -284,7 +288,7 @@ int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
             offset += flow->all[at - 1].insn.length;
             continue;
         }
-        struct flow_state state = body;
+        struct flow_state state = *body;
         guess(flow->code, offset, &state);
         uint32_t first = flow->count;
         int error = flow_follow(flow, offset, &state);
@@ -296,6 +300,12 @@ int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
         }
     }
     return 0;
+}
+
+int flow_follow_rest(struct flow *flow, flow_guess *guess)
+{
+    struct flow_state body = begin_guessing(flow);
+    return guess_rest(flow, &body, 0, flow->code->size, guess);
 }
 
 static void guess_interpreted(const struct frames_code *code, uint32_t offset,
@@ -321,6 +331,7 @@ int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *in
     const struct frames_code *code = flow->code;
     uint64_t alignment = interpreter->code_alignment;
     for (int pass = 0; pass < 2; pass++) {
+        struct flow_state body = pass == 0 ? interpreter->entry : begin_guessing(flow);
         uint32_t at = 0;
         while (code->size - at >= 16) {
             uint32_t size;
@@ -336,7 +347,7 @@ int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *in
             if (from < at + size) {
                 error = pass == 0
                             ? follow_codelet(flow, interpreter, (uint32_t)from, at + size, bytecode)
-                            : flow_follow_rest(flow, (uint32_t)from, at + size, guess_interpreted);
+                            : guess_rest(flow, &body, (uint32_t)from, at + size, guess_interpreted);
             }
             if (error) {
                 return error;

@@ -62,14 +62,15 @@ int flow_follow_entries(struct flow *flow, const struct flow_state *start);
 /* True when an instruction at offset was reached. */
 bool flow_reached(const struct flow *flow, uint32_t offset);
 
+/* Makes the state at a place that no path reached, of the body's. */
+typedef void flow_guess(const struct frames_code *code, uint32_t offset, struct flow_state *state);
+
 /*
- * Code in [from, to) that no path reached: exception handlers, further entries. Follows each such
- * place with the state that `guess` makes of the body's. What paths have told already stays. Comes
- * after all flow_follow. 0 or -ENOMEM.
+ * Code that no path reached: exception handlers, further entries. Follows each such place with the
+ * state that `guess` makes of the body's. What paths have told already stays. Comes after all
+ * flow_follow. 0 or -ENOMEM.
  */
-int flow_follow_rest(struct flow *flow, uint32_t from, uint32_t to,
-                     void (*guess)(const struct frames_code *code, uint32_t offset,
-                                   struct flow_state *state));
+int flow_follow_rest(struct flow *flow, flow_guess *guess);
 
 struct flow_interpreter {
     struct flow_state entry; /* where a method is entered */

@@ -377,7 +377,7 @@ static int follow_code(struct flow *flow, const struct frames_code *code)
     if (!error && code->shape == FRAMES_COMPILED) {
         error = follow_patched_entry(flow, code);
     }
-    return error ? error : flow_follow_rest(flow, 0, code->size, guess_body);
+    return error ? error : flow_follow_rest(flow, guess_body);
 }
 
 int frames_x86_64(const struct frames_code *code, struct frames *frames)

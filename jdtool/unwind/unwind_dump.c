@@ -21,7 +21,6 @@
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/jitdump/jitdump_reader.h"
-#include "jdtool/perf/perf_version.h"
 #include "jdtool/unwind/code_frames.h"
 #include "jdtool/unwind/eh_frame.h"
 
@@ -312,6 +311,29 @@ static int write_dump(struct unwind_dump *dump, const char *path)
     }
     free(temporary);
     return error;
+}
+
+/* Whether perf walks stack copies by libunwind; builds without it have libdw do it. True when there
+ * is no perf here that tells. */
+static bool perf_has_libunwind(void)
+{
+    bool has = true;
+    /* The shell takes the variable's value as one word, whatever is in it. */
+    /* NOLINTNEXTLINE(cert-env33-c) */
+    FILE *perf = popen("\"${PERF:-perf}\" version --build-options 2>/dev/null", "re");
+    if (!perf) {
+        return has;
+    }
+    char line[256];
+    while (fgets(line, sizeof line, perf)) {
+        /* "libunwind: [ on ]"; another line is about libunwind for other architectures. */
+        const char *option = line + strspn(line, " ");
+        if (strncmp(option, "libunwind:", strlen("libunwind:")) == 0) {
+            has = strstr(option, "[ on") != NULL;
+        }
+    }
+    pclose(perf);
+    return has;
 }
 
 /* perf looks for what it is to unwind by libdw in /tmp alone. */
