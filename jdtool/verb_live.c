@@ -133,6 +133,6 @@ const struct verb verb_live = {
     .usage = "[--agent FILE] VERB ...",
     .help = "Looks after JVMs that run. Its verbs are those of jdperf, which hands its command\n"
             "line over; each explains itself:\n"
-            "      --agent FILE          libjdagent.so (default: beside jdtool)\n",
+            "      --agent FILE          libjdagent.so (default: where jdtool is)\n",
     .has_verbs = true,
 };

@@ -589,7 +589,7 @@ static void test_what_lost_its_end_is_told(void **state)
     free(file.records);
     const char *text = inject_with_card(state);
     assert_non_null(strstr(text, "\"marks_lost\": 1,"));
-    assert_non_null(strstr(text, "of 1 things that the JVM did the end was lost"));
+    assert_non_null(strstr(text, "left out 1 events of the JVM's time line"));
 }
 
 int main(void)

@@ -185,7 +185,7 @@ static void test_time_that_is_not_known_is_not_judged(void **state)
             assert_says(card, "\"time_accounted_share\": null,");
         } else { /* a JVM that has no sample at all */
             assert_says(card, "\"verdict\": \"bad\"");
-            assert_says(card, "of 5.00 s of processor time 0.00 s are in the profile");
+            assert_says(card, "0.00 of 5.00 s of processor time are in the profile");
         }
         assert_true(strstr(card, "\"jvms_unknown\": 1") ? i == 2 : i != 2);
     }
@@ -206,11 +206,11 @@ static void test_short_threads_without_samples_are_bad(void **state)
     put_samples(&file, 151, CODE, true);
     const char *card = card_of(state, &file, "4242 10330000000 0\n");
     assert_says(card, "\"verdict\": \"bad\"");
-    assert_says(card, "\"verdict_reason\": \"of 10.33 s of processor time 1.51 s are in the "
+    assert_says(card, "\"verdict_reason\": \"1.51 of 10.33 s of processor time are in the "
                       "profile\"");
     assert_says(card, "\"unnamed_frames_share\": 0.000000");
     assert_says(card, "\"rooted_share\": 1.000000");
-    assert_says(card, "process 4242: of 10.33 s of processor time 1.51 s");
+    assert_says(card, "process 4242: 1.51 of 10.33 s of processor time");
 }
 
 /* The recording loses a living JVM: from then on it knows nothing of its process, as if that had
@@ -251,7 +251,7 @@ static void test_stacks_without_java_frames_count(void **state)
     assert_says(card, "\"stacks\": 272,");
     assert_says(card, "\"stacks_rooted\": 151,");
     assert_says(card, "\"samples_in_unreadable_files\": 121,");
-    assert_says(card, "121 samples are in files that could not be read");
+    assert_says(card, "121 samples are in files that cannot be read");
 }
 
 /* Between good and bad it is fair, and tells which limit is not kept. */
@@ -335,8 +335,8 @@ static void test_exports_tell_the_verdict(void **state)
     for (size_t i = 0; i < 3; i++) {
         run(&verb_export, (char *[]){"export", "-i", inputs[i], "--format", "otlp-json", "-o", made,
                                      "--to", "1", NULL});
-        assert_export_says(made, i < 2 ? FAIR "\""
-                                       : FAIR "; how much processor time is missing is not known");
+        assert_export_says(made,
+                           i < 2 ? FAIR "\"" : FAIR "; the missing processor time is unknown");
     }
 }
 

@@ -477,8 +477,8 @@ const struct verb verb_diff = {
         "                            profiles, at least 2 on each side; 5 or more are better\n"
         "      --work N[,N...]       how much work the runs did, in their order; 1 if all did the\n"
         "                            same: compares time for a unit of work instead of shares\n"
-        "      --threshold PERCENT   smaller losses do not count (default: 0)\n"
-        "      --all                 list what is within chance as well\n"
+        "      --threshold PERCENT   ignore smaller losses (default: 0)\n"
+        "      --all                 also list what did not change beyond chance\n"
         "      --json                for scripts: every comparison with the values of each run\n"
         "  -o, --output FILE         also write a flame graph; frames that changed have colours\n"
         "      --title TEXT          of the flame graph\n" //

@@ -164,7 +164,7 @@ static int ended(const struct confined_options *options, int status)
 static void tell_unconfined(const char *what, const char *why)
 {
     if (why && geteuid() == 0) {
-        warning_message("%s is read with all rights of root: %s", what, why);
+        warning_message("reading %s with all rights of root: %s", what, why);
     }
 }
 

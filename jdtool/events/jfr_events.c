@@ -770,7 +770,8 @@ int jfr_file_read(const char *path, jfr_take *take, void *context)
         close(fd);
     }
     if (err == -EBADMSG) {
-        error_message("failed to read all of %s: it is no whole recording of a JVM (.jfr)", path);
+        error_message("failed to read all of %s: it is not a complete recording of a JVM (.jfr)",
+                      path);
     } else if (err) {
         error_message("failed to read %s: %s", path, strerror(-err));
     }

@@ -55,9 +55,10 @@ static int convert_file(const char *in, const char *out, bool to_tree,
                         result.torn_bytes);
     }
     if (result.too_large) {
-        warning_message("the rows of %" PRIu64 " methods of %s fit in no record: they stay in their"
-                        " inline trees",
-                        result.too_large, in);
+        warning_message(
+            "%" PRIu64
+            " methods of %s have too many lines for a record: these remain in the inline trees",
+            result.too_large, in);
     }
     printf("%s: %" PRIu64 " LOADs, the rows of %" PRIu64 " %s\n", in, result.loads, result.changed,
            to_tree ? "left to their inline trees" : "written out");

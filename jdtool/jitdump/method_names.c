@@ -251,7 +251,7 @@ static int read_records(struct method_names *names, uint64_t size, bool is_all)
     free(bytes);
     if (names->left_out && !names->told_left_out) {
         names->told_left_out = true;
-        warning_message("%s tells of more than %u methods; the others have no names", names->path,
+        warning_message("%s has more than %u methods; the others have no names", names->path,
                         METHOD_NAMES_MAX);
     }
     return err;

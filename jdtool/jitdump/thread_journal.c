@@ -257,8 +257,8 @@ bool journal_read_at(const struct thread_journal *journal, void *out, size_t siz
 
 static void break_off(struct thread_journal *journal, const char *why)
 {
-    warning_message("%s is read up to byte %" PRIu64 " only: %s", journal->path, journal->next,
-                    why);
+    warning_message("%s could be read up to byte %" PRIu64 " only: %s", journal->path,
+                    journal->next, why);
     journal->broken = true;
 }
 

@@ -133,8 +133,8 @@ static void tell_silence(const struct target *target)
             "  it cannot listen in its /tmp, which is read-only: mount a writable one (docker: "
             "--tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with the agent");
     } else if (socket_is_anothers(target, socket)) {
-        info_message("  the socket it would listen at is another user's, left by a JVM that was "
-                     "killed and had its pid: as root or that user, rm %s",
+        info_message("  a killed JVM of another user, which had the same process id, left a "
+                     "socket: as root or that user, rm %s",
                      socket);
     } else {
         info_message("  the JVM did not answer in time; jattach %d threaddump asks it again. If "

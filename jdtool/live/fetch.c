@@ -62,7 +62,7 @@ static int copy(int from, const char *path, const char *name)
     int to = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     int err = to < 0 ? -errno : copy_file_data(from, to, FETCH_DATA_MAX);
     if (err == -EFBIG) {
-        info_message("%s is cut after %llu GB, which is all that is taken of a file", name,
+        info_message("%s is cut after %llu GB, the limit of a copied file", name,
                      FETCH_DATA_MAX >> 30);
         err = 0;
     }

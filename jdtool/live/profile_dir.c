@@ -117,8 +117,7 @@ static int look_at_it(struct profile_dir *profile)
     }
     /* Whoever it belongs to could put links into it, through which we would write elsewhere. */
     if (!is && (fstat(directory, &status) != 0 || status.st_uid != geteuid())) {
-        error_message("%s is another user's directory: it is left alone; use another -o DIR",
-                      profile->path);
+        error_message("%s is another user's directory; use another -o DIR", profile->path);
         return STATUS_FAILED;
     }
     return STATUS_DONE;
@@ -255,7 +254,7 @@ static int make_new(struct profile_dir *profile)
     profile->directory = open_directory(profile->parent, profile->name);
     int err = profile->directory < 0 ? -errno : take_over(profile);
     if (err) {
-        error_message("failed to open %s, which somebody has replaced: %s", profile->path,
+        error_message("failed to open %s, because it was replaced: %s", profile->path,
                       strerror(-err));
     }
     return err ? STATUS_FAILED : STATUS_DONE;

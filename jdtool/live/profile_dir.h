@@ -11,6 +11,8 @@
 
 #include <limits.h>
 
+#define PROFILE_DEFAULT_DIR "jdperf.profile"
+
 struct profile_dir {
     char path[PATH_MAX]; /* absolute: as it is called to people and to the agent */
     char at[64];         /* as it is reached, by us and by programs that we run */

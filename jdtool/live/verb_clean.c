@@ -83,13 +83,13 @@ const struct live_verb live_clean = {
     .hint = "",
     .help = "usage: jdperf clean [-n] [--all]\n"
             "\n"
-            "Removes leftovers of earlier runs: the directories that jdperf made in /tmp for\n"
-            "JVMs whose sessions have ended (as root: everybody's, and those in containers that\n"
-            "run), its own if it was killed, and its probes in the kernel. It never touches\n"
-            "running recordings and profiles (-o DIR).\n"
+            "Removes leftovers of earlier runs: directories in /tmp of sessions that have ended\n"
+            "and of a jdperf that was killed, and probes in the kernel. As root, it removes those\n"
+            "of all users and in running containers. It never removes running recordings and\n"
+            "profiles (-o DIR).\n"
             "\n"
             "  -n, --dry-run       only list them\n"
-            "      --all           also perf maps in /tmp and dumps below ~/.debug/jit of JVMs\n"
-            "                      that have ended, and the files of perf inject --jit in\n"
-            "                      ~/.debug; others may still use these\n",
+            "      --all           also remove perf maps in /tmp and dumps below ~/.debug/jit of\n"
+            "                      JVMs that have ended, and the files of perf inject --jit in\n"
+            "                      ~/.debug; other tools may still use these\n",
 };

@@ -75,8 +75,7 @@ static int copy_all(int from, int to)
 {
     int err = copy_file_data(from, to, MAP_DATA_MAX);
     if (err == -EFBIG) {
-        info_message("the map is cut after %llu MB, which is all that is taken of one",
-                     MAP_DATA_MAX >> 20);
+        info_message("the map is cut after %llu MB, its limit", MAP_DATA_MAX >> 20);
         err = 0;
     }
     return err;

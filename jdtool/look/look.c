@@ -152,7 +152,7 @@ int look_open_only(struct look *look)
     if (look->more_count > 0) {
         return live_wrong_usage(look->verb, "unexpected word: ", look->more[0], "");
     }
-    return look_open(look, look->word_count ? look->words[0] : LOOK_DEFAULT_DIR);
+    return look_open(look, look->word_count ? look->words[0] : PROFILE_DEFAULT_DIR);
 }
 
 static void add_sources(struct look *look)

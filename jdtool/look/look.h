@@ -5,13 +5,12 @@
 #ifndef JD_TOOL_LOOK_H
 #define JD_TOOL_LOOK_H
 
+#include "jdtool/live/profile_dir.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/look/opened_profile.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#define LOOK_DEFAULT_DIR "jdperf.profile"
 
 /* What an option's row is worth: its words go to jdtool as they are, or it is ours. */
 enum look_option {

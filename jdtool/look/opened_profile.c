@@ -111,7 +111,7 @@ static int check_links(const struct opened_profile *profile)
         return STATUS_USAGE;
     }
     if (err) {
-        error_message("failed to look the profile %s over: %s%s%s", profile->path, walk.path,
+        error_message("failed to check the profile %s: %s%s%s", profile->path, walk.path,
                       walk.path[0] ? ": " : "", strerror(-err));
         return STATUS_FAILED;
     }
@@ -132,8 +132,7 @@ static int check_owner(const struct opened_profile *profile)
     char number[32];
     snprintf(number, sizeof number, "user %u", profile->owner);
     error_message(
-        "%s belongs to %s, who can have put anything into it. Look at it as that user, or "
-        "add --trust",
+        "%s belongs to %s, who may have put anything into it. Open it as that user, or add --trust",
         profile->path, user ? user->pw_name : number);
     return STATUS_USAGE;
 }
@@ -180,7 +179,8 @@ static int check(const char *given, const struct opened_profile *profile)
     }
     (void)read_beginning(profile, "profile", line, sizeof line);
     if (strcmp(line, first_line) != 0) {
-        error_message("%s is not a profile of jdperf (its file 'profile' is another)", given);
+        error_message("%s is not a profile of jdperf (its file 'profile' has other contents)",
+                      given);
         return STATUS_USAGE;
     }
     if (!opened_profile_has(profile, "perf.data") &&

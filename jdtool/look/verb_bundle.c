@@ -50,7 +50,7 @@ static const char *name_of(const struct look *look)
 /* Names the code first, if need be. */
 static int open_profile(struct look *look)
 {
-    const char *given = look->word_count ? look->words[0] : LOOK_DEFAULT_DIR;
+    const char *given = look->word_count ? look->words[0] : PROFILE_DEFAULT_DIR;
     char path[PATH_MAX];
     if (look->word_count > 1 || look->more_count) {
         return live_wrong_usage(look->verb, "one profile at a time: ",
@@ -313,7 +313,7 @@ const struct live_verb live_bundle = {
     .hint = "",
     .help = "usage: jdperf bundle [DIR] [-o FILE]\n"
             "\n"
-            "Packs the profile DIR (default: " LOOK_DEFAULT_DIR ") into DIR.tar.gz or FILE\n"
+            "Packs the profile DIR (default: " PROFILE_DEFAULT_DIR ") into DIR.tar.gz or FILE\n"
             "(.tar, .tar.gz, .tar.xz): the recording, the generated code, the sampled libraries\n"
             "and kernel symbols, and the scorecard. Another machine opens it with perf alone,\n"
             "without the JVM, the JDK and the dumps. The file HOW-TO-OPEN in it explains how.\n",

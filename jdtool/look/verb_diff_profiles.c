@@ -114,8 +114,8 @@ static int diff_several(struct diff *diff)
     }
     if (diff->sides[SIDE_BEFORE].count < 2 || diff->sides[SIDE_AFTER].count < 2) {
         return live_wrong_usage(
-            look->verb, "at least 2 profiles are needed on each side; one says nothing of chance",
-            "", "");
+            look->verb,
+            "at least 2 profiles are needed on each side; one cannot show what is chance", "", "");
     }
     int status = open_side(diff, SIDE_BEFORE, "--before");
     status = status ? status : open_side(diff, SIDE_AFTER, "--after");
@@ -219,8 +219,8 @@ const struct live_verb live_diff = {
             "                      the flame graph FILE only frames that changed have a colour\n"
             "      --work N[,N…]   how much work each run did, in their order; 1 if all did the\n"
             "                      same. Compares time per unit of work instead of shares\n"
-            "      --threshold PERCENT   smaller losses do not count (default: 0)\n"
-            "      --all           list what is within chance as well\n"
+            "      --threshold PERCENT   ignore smaller losses (default: 0)\n"
+            "      --all           also list what did not change beyond chance\n"
             "      --json          for scripts: every comparison with the values of each run\n" //
     LOOK_FILTERS_HELP "\n"
             "Exit status of a comparison of several: 3 if something became slower.\n",

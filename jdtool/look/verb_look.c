@@ -47,7 +47,7 @@ const struct live_verb live_report = {
         "usage: jdperf report [DIR] [OPTION…]\n"
         "       jdperf report --perf [DIR] [--lines] [--callers] [PERF-REPORT-OPTION…]\n"
         "\n"
-        "Lists the hottest methods of the profile DIR (default: " LOOK_DEFAULT_DIR "), a table\n"
+        "Lists the hottest methods of the profile DIR (default: " PROFILE_DEFAULT_DIR "), a table\n"
         "for each event: the share of the method itself, the share including its callees,\n"
         "its hottest line, and how it ran. A method is one row, however often the JVM\n"
         "compiled it. The table is as wide as the terminal.\n"
@@ -101,7 +101,7 @@ static int annotate_by_perf(int argc, char **argv)
 
 static int annotate_words(struct look *look, const char **directory)
 {
-    *directory = look->word_count == 2 ? look->words[0] : LOOK_DEFAULT_DIR;
+    *directory = look->word_count == 2 ? look->words[0] : PROFILE_DEFAULT_DIR;
     if (look->word_count == 1 && opened_profile_is_one(look->words[0])) {
         return live_wrong_usage(look->verb, "which method of ", look->words[0],
                                 "? (jdperf annotate DIR METHOD)");
@@ -197,7 +197,7 @@ const struct live_verb live_flame = {
     .hint = "",
     .help = "usage: jdperf flame [DIR] [-o FILE] [--title TEXT] [OPTION…]\n"
             "\n"
-            "Writes a flame graph of the profile DIR (default: " LOOK_DEFAULT_DIR ") to\n"
+            "Writes a flame graph of the profile DIR (default: " PROFILE_DEFAULT_DIR ") to\n"
             "DIR/flamegraph.html or FILE: one file for any browser, without network. Colours\n"
             "distinguish compiled, inlined, interpreted, native and kernel frames. Drag over\n"
             "the heat map to select a time range. The page has buttons for search, inverted\n"
@@ -233,22 +233,22 @@ const struct live_verb live_timeline = {
     .name = "timeline",
     .run = timeline,
     .hint = "",
-    .help =
-        "usage: jdperf timeline [DIR] [--json] [-o FILE] [OPTION…]\n"
-        "\n"
-        "Lists what the JVM did in the profile DIR (default: " LOOK_DEFAULT_DIR "), which must be\n"
-        "recorded with jdperf record --timeline: pauses and their causes, garbage\n"
-        "collections, compilations, methods that were compiled repeatedly, deoptimisations\n"
-        "by reason and method, threads, and how full the code cache was.\n"
-        "\n"
-        "  --json          every event, with times in ns on the recording's clock\n"
-        "  -o FILE         write to FILE instead of standard output\n"
-        "  --from TIME, --to TIME  a time range from the first sample: seconds, 300ms, 5m\n"
-        "  --pid PID, --comm NAME  one process of several\n"
-        "  --jfr FILE      also the events of the JVM's own recording of that time (.jfr)\n"
-        "\n"
-        "The page of jdperf flame shows the same above its heat map, and jdperf export DIR\n"
-        "firefox has it as markers.\n",
+    .help = "usage: jdperf timeline [DIR] [--json] [-o FILE] [OPTION…]\n"
+            "\n"
+            "Lists what the JVM did in the profile DIR (default: " PROFILE_DEFAULT_DIR
+            "), which must be\n"
+            "recorded with jdperf record --timeline: pauses and their causes, garbage\n"
+            "collections, compilations, methods that were compiled repeatedly, deoptimisations\n"
+            "by reason and method, threads, and how full the code cache was.\n"
+            "\n"
+            "  --json          every event, with times in ns on the recording's clock\n"
+            "  -o FILE         write to FILE instead of standard output\n"
+            "  --from TIME, --to TIME  a time range from the first sample: seconds, 300ms, 5m\n"
+            "  --pid PID, --comm NAME  one process of several\n"
+            "  --jfr FILE      also add the JVM's own recording of that time (.jfr)\n"
+            "\n"
+            "The page of jdperf flame shows the same above its heat map, and jdperf export DIR\n"
+            "firefox has it as markers.\n",
 };
 
 /* ---- export ---- */
@@ -284,8 +284,8 @@ static int export(const struct live_verb *verb, int argc, char **argv)
     const char *out;
     int status = look_parse(&look, verb, argc, argv, "o:", options);
     status = status ? status : export_words(&look, &format);
-    status =
-        status ? status : look_open(&look, look.word_count == 2 ? look.words[0] : LOOK_DEFAULT_DIR);
+    status = status ? status
+                    : look_open(&look, look.word_count == 2 ? look.words[0] : PROFILE_DEFAULT_DIR);
     for (int i = 0; !status && i < look.more_count; i++) {
         look_add(&look, "%s", look.more[i]);
     }
@@ -304,7 +304,7 @@ const struct live_verb live_export = {
     .help =
         "usage: jdperf export [DIR] FORMAT [-o FILE] [OPTION…] [-- JDTOOL-EXPORT-OPTION…]\n"
         "\n"
-        "Writes the profile DIR (default: " LOOK_DEFAULT_DIR ") as FORMAT, into DIR or to FILE\n"
+        "Writes the profile DIR (default: " PROFILE_DEFAULT_DIR ") as FORMAT, into DIR or to FILE\n"
         "(- is standard output):\n"
         "\n"
         "  html        flamegraph.html: the page of jdperf flame\n"
@@ -317,7 +317,7 @@ const struct live_verb live_export = {
         "  otlp-json   profile.otlp.json\n"
         "\n"
         "      --source-path DIRS  Java source directories, for firefox\n"
-        "      --jfr FILE      also the events of the JVM's own recording of that time (.jfr), as\n"
+        "      --jfr FILE      also add the JVM's own recording of that time (.jfr), as\n"
         "                      markers for firefox\n" //
     LOOK_FILTERS_HELP "\n"
         "Options of jdtool export follow --, such as -- --suffixes.\n",
@@ -347,21 +347,21 @@ const struct live_verb live_view = {
     .name = "view",
     .run = view,
     .hint = "",
-    .help =
-        "usage: jdperf view [DIR] [--front-end URL] [--port PORT] [OPTION…]\n"
-        "\n"
-        "Opens the profile DIR (default: " LOOK_DEFAULT_DIR ") in the Firefox Profiler: threads\n"
-        "over time, call tree, flame graph, Java source and machine code with their samples.\n"
-        "It prints the address to open, and how to open it from another machine. It serves\n"
-        "the profile until Ctrl-C, only on 127.0.0.1.\n"
-        "\n"
-        "      --front-end URL     a copy of the front end, if the browser cannot reach\n"
-        "                      https://profiler.firefox.com (jdperf flame DIR needs no\n"
-        "                      network at all)\n"
-        "      --port PORT     port to listen on (default: any)\n"
-        "      --idle TIME     end after this time without requests\n"
-        "      --source-path DIRS  Java source directories, separated by ':'\n"
-        "      --jfr FILE      also the events of the JVM's own recording of that time (.jfr)\n" //
+    .help = "usage: jdperf view [DIR] [--front-end URL] [--port PORT] [OPTION…]\n"
+            "\n"
+            "Opens the profile DIR (default: " PROFILE_DEFAULT_DIR
+            ") in the Firefox Profiler: threads\n"
+            "over time, call tree, flame graph, Java source and machine code with their samples.\n"
+            "It prints the address to open, and how to open it from another machine. It serves\n"
+            "the profile until Ctrl-C, only on 127.0.0.1.\n"
+            "\n"
+            "      --front-end URL     a copy of the front end, if the browser cannot reach\n"
+            "                      https://profiler.firefox.com (jdperf flame DIR needs no\n"
+            "                      network at all)\n"
+            "      --port PORT     port to listen on (default: any)\n"
+            "      --idle TIME     end after this time without requests\n"
+            "      --source-path DIRS  Java source directories, separated by ':'\n"
+            "      --jfr FILE      also add the JVM's own recording of that time (.jfr)\n" //
     LOOK_FILTERS_HELP,
 };
 

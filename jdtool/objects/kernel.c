@@ -156,7 +156,7 @@ static bool try_kallsyms(struct object *kernel, const char *path)
     if (err == -EPERM) {
         kernel->state = OBJECT_DENIED;
         say(kernel,
-            "the kernel hides its addresses in %s from us (be root, or set "
+            "the kernel does not show its addresses in %s (run as root, or set "
             "kernel.kptr_restrict to 0)",
             path);
         return false;
@@ -168,7 +168,8 @@ static bool try_kallsyms(struct object *kernel, const char *path)
     if (!is_at_its_place(objects)) {
         kallsyms_free(&objects->kallsyms);
         kernel->state = OBJECT_REFUSED;
-        say(kernel, "%s is of another boot: '%s' lies elsewhere", path, objects->kernel_reference);
+        say(kernel, "%s is from another boot: '%s' has another address", path,
+            objects->kernel_reference);
         return false;
     }
     return true;

@@ -24,8 +24,8 @@ static int check_dumps(const struct inject_options *options, const struct stream
     if (result->usable || (result->jvms == 0 && options->dump_count == 0)) {
         return 0;
     }
-    error_message("failed to name the generated code of %s: not one of its dumps could be used; %s "
-                  "has the rest",
+    error_message("failed to name the generated code of %s: none of its dumps can be used; %s has "
+                  "everything else",
                   options->input, options->output);
     return -ENODATA;
 }

@@ -126,8 +126,8 @@ static int take_event(void *context, uint32_t pid, uint32_t tid, const struct re
 static int read_files(struct jfr_marks *marks)
 {
     if (!marks->recording->has_wall) {
-        warning_message("the recording does not tell what its times are of a day: events of .jfr "
-                        "files are left out");
+        warning_message(
+            "the recording does not contain its time of day: events of .jfr files are left out");
         return 0;
     }
     for (uint32_t i = 0; i < marks->files->count; i++) {
@@ -137,7 +137,7 @@ static int read_files(struct jfr_marks *marks)
             return err;
         }
         if (!err && marks->given == 0) {
-            warning_message("%s has no events of the JVMs and the time that were recorded (%" PRIu64
+            warning_message("%s has no events of the recorded JVMs and time (%" PRIu64
                             " of others)",
                             marks->files->list[i], marks->outside);
         }

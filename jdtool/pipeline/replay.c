@@ -183,7 +183,7 @@ static int read_all(struct replay *replay)
     uint8_t tag;
     if (!packed_input_bytes(replay->input, magic, sizeof magic) ||
         memcmp(magic, SAVED_MAGIC, sizeof magic) != 0) {
-        error_message("failed to read %s: these are no saved samples", replay->options->input);
+        error_message("failed to read %s: it contains no saved samples", replay->options->input);
         return -EBADMSG;
     }
     for (;;) {

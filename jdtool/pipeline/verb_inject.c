@@ -195,7 +195,7 @@ const struct verb verb_inject = {
     .usage = "-i RECORDING -o RESULT [OPTIONS]",
     .help =
         "Names a recording's frames in generated code. Dumps are found as perf finds them; each\n"
-        "JVM's code goes into one ELF file beside the result, inlined methods become frames.\n"
+        "JVM's code goes into one ELF file next to the result; inlined methods become frames.\n"
         "  -i, --input FILE          what perf record wrote; -: from a pipe (perf record -o -)\n"
         "  -o, --output FILE         the result, for perf report, script, annotate\n"
         "      --dump FILE           use this dump for its JVM (may be repeated)\n"
@@ -224,6 +224,6 @@ const struct verb verb_inject = {
         "view\n"
         "      --export FORMAT[=FILE]  and in this format, in the same pass (see jdtool export; "
         "may be\n"
-        "                            repeated); without FILE beside the result\n"
+        "                            repeated); without FILE next to the result\n"
         "  -q, --quiet               do not print the scorecard\n",
 };

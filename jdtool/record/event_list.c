@@ -70,7 +70,7 @@ static void need_libjvm(struct event_list *events)
     if (!events->exceptions && !events->timeline) {
         return;
     }
-    error_message("%s%s%s: failed to find the libjvm.so of the JVM that will run; left out. Set "
+    error_message("%s%s%s: left out, because the libjvm.so of the JVM was not found. Set "
                   "JAVA_HOME, or record it with jdperf record PID",
                   events->exceptions ? "--exceptions" : "",
                   events->exceptions && events->timeline ? ", " : "",

@@ -57,7 +57,7 @@ static int open_definitions(int flags)
 static int cannot_trace(const char *what, const char *means, int err)
 {
     if (geteuid() != 0) {
-        error_message("%s: %s, which only root may have (/sys/kernel/tracing: %s); left out. Run "
+        error_message("%s: %s, which need root (/sys/kernel/tracing: %s); left out. Run "
                       "jdperf as root for it",
                       what, means, strerror(-err));
     } else if (err == -ENOENT) {

@@ -59,7 +59,7 @@ static int add_jvm(struct recording *recording, const struct target *target)
         place = recording->jvms[i].target.process.pid ? NULL : &recording->jvms[i];
     }
     if (!place && recording->start_reader && recording->jvm_count == RECORDING_LOOKED_AT_MAX) {
-        error_message("%d JVMs are looked at, and no more can be", RECORDING_LOOKED_AT_MAX);
+        error_message("profiling %d JVMs, the most that are possible", RECORDING_LOOKED_AT_MAX);
         return STATUS_FAILED;
     }
     if (!place && array_reserve(&recording->jvms, recording->jvm_count, &recording->jvm_room,
@@ -133,7 +133,7 @@ static int find_jvms(struct recording *recording)
     }
     if (options->match && !recording->jvm_count && !match.refused) {
         error_message(*options->match ? "no JVM's name contains '%s' (jdperf jvms lists them)"
-                                      : "no JVM runs%s that you may look into",
+                                      : "no JVM runs%s that you have the rights for",
                       options->match);
     }
     return options->match && !recording->jvm_count ? STATUS_FAILED : STATUS_DONE;
@@ -143,8 +143,7 @@ static int find_jvms(struct recording *recording)
 static int check_events(const struct recording *recording)
 {
     if (recording->jvm_count > 1 && !event_list_is_empty(&recording->events)) {
-        error_message("record: events beside the samples are recorded of one JVM at a time: name "
-                      "one with -p, or use -a");
+        error_message("record: events can be recorded for one JVM at a time: name one, or use -a");
         return STATUS_USAGE;
     }
     return STATUS_DONE;

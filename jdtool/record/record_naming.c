@@ -130,6 +130,28 @@ static void tell_missing_dumps(const struct recording *recording)
     dump_list_free(&dumps);
 }
 
+static void tell_results(const struct record_options *options)
+{
+    static const char by_file[] = "--export=";
+    for (char **word = options->inject_options; *word; word++) {
+        const char *file = strncmp(*word, by_file, sizeof by_file - 1) == 0
+                               ? strchr(*word + sizeof by_file, '=')
+                               : NULL;
+        if (file) {
+            info_message("wrote %s", file + 1);
+        }
+    }
+    if (strcmp(options->out, PROFILE_DEFAULT_DIR) == 0) {
+        info_message("look at it with: jdperf report");
+        return;
+    }
+    char *quoted = quoted_command((char *const[]){(char *)options->out, NULL});
+    bool plain = strspn(options->out, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789_./-+=@") == strlen(options->out);
+    info_message("look at it with: jdperf report %s", plain || !quoted ? options->out : quoted);
+    free(quoted);
+}
+
 int recording_name(struct recording *recording)
 {
     const struct record_options *options = recording->options;
@@ -157,11 +179,7 @@ int recording_name(struct recording *recording)
         }
     }
     if (status == STATUS_DONE || status == STATUS_BAD_PROFILE) {
-        char *quoted = quoted_command((char *const[]){(char *)options->out, NULL});
-        bool plain = strspn(options->out, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_./-+=@") == strlen(options->out);
-        info_message("look at it with: jdperf report %s", plain || !quoted ? options->out : quoted);
-        free(quoted);
+        tell_results(options);
     }
     return status;
 }

@@ -18,8 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEFAULT_DIR "jdperf.profile"
-#define ASIDE       "before"
+#define ASIDE "before"
 
 struct work {
     const struct live_verb *verb;
@@ -244,7 +243,7 @@ static int parse(struct work *work, int argc, char **argv)
     if (argc - optind > 1) {
         return live_wrong_usage(work->verb, "one profile at a time: ", argv[optind + 1], "");
     }
-    work->directory = optind < argc ? argv[optind] : DEFAULT_DIR;
+    work->directory = optind < argc ? argv[optind] : PROFILE_DEFAULT_DIR;
     return STATUS_DONE;
 }
 

@@ -4,6 +4,7 @@
 #include "jdtool/base/units.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/live/browser.h"
+#include "jdtool/live/profile_dir.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/record.h"
 #include "jdtool/walk/walker.h"
@@ -96,7 +97,7 @@ static int parse_number(const struct parse *parse, const char *what, const char 
     errno = 0;
     unsigned long value = strtoul(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno || value == 0 || value > INT_MAX) {
-        error_message("%s: the %s, a whole one from 1 on: %s", parse->verb->name, what, text);
+        error_message("%s: the %s from 1 on, not %s", parse->verb->name, what, text);
         return STATUS_USAGE;
     }
     *number = (unsigned)value;
@@ -107,8 +108,7 @@ static int parse_duration(struct parse *parse, const char *text)
 {
     if (!units_seconds(text, INT_MAX, &parse->options.duration)) {
         return live_wrong_usage(
-            parse->verb, "the duration must be a time in whole seconds, as 30, 30s or 5m: ", text,
-            "");
+            parse->verb, "the duration must be a time such as 30, 30s or 5m, not ", text, "");
     }
     return STATUS_DONE;
 }
@@ -122,8 +122,8 @@ static int parse_stack_size(struct parse *parse, const char *text)
 {
     uint64_t size;
     if (!units_size(text, &size) || size > 65528 || size % 8) {
-        return live_wrong_usage(parse->verb,
-                                "the stack size must be a multiple of 8 up to 65528: ", text, "");
+        return live_wrong_usage(
+            parse->verb, "the stack size must be a multiple of 8 up to 65528, not ", text, "");
     }
     parse->options.stack_size = (unsigned)size;
     parse->options.stack_size_given = true;
@@ -153,7 +153,7 @@ static int parse_depth(struct parse *parse, const char *text)
     int status =
         parse_number(parse, "depth must be a number of frames", text, &parse->options.depth);
     if (!status && parse->options.depth > WALK_DEPTH_MAX) {
-        return live_wrong_usage(parse->verb, "the depth may be 10000 frames at most: ", text, "");
+        return live_wrong_usage(parse->verb, "the depth must be at most 10000 frames: ", text, "");
     }
     return status;
 }
@@ -192,20 +192,22 @@ static int parse_alloc(struct parse *parse, const char *text)
 {
     static const char *const units[] = {"", "K", "M", NULL};
     return parse_amount(parse, text, units,
-                        "--alloc takes a number of bytes, as 64K or 1M: ", &parse->options.alloc);
+                        "--alloc takes a number of bytes such as 64K or 1M, not ",
+                        &parse->options.alloc);
 }
 
 static int parse_locks(struct parse *parse, const char *text)
 {
     static const char *const units[] = {"ns", "us", "ms", "s", NULL};
-    return parse_amount(parse, text, units,
-                        "--locks takes a duration, as 100us or 1ms: ", &parse->options.locks);
+    return parse_amount(parse, text, units, "--locks takes a time such as 100us or 1ms, not ",
+                        &parse->options.locks);
 }
 
 static int parse_timeline(struct parse *parse, const char *text)
 {
     if (text && strcmp(text, "parks") != 0) {
-        return live_wrong_usage(parse->verb, "--timeline has no value, or parks: ", text, "");
+        return live_wrong_usage(parse->verb, "the value of --timeline can only be parks, not ",
+                                text, "");
     }
     parse->options.timeline = text ? text : "";
     return STATUS_DONE;
@@ -215,8 +217,9 @@ static int parse_buffer(struct parse *parse, const char *text)
 {
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || (text[digits] && (!strchr("BKMG", text[digits]) || text[digits + 1]))) {
-        return live_wrong_usage(
-            parse->verb, "the buffer must be a number of pages, or a size as 8M: ", text, "");
+        return live_wrong_usage(parse->verb,
+                                "the buffer must be a number of pages, or a size such as 8M, not ",
+                                text, "");
     }
     parse->options.buffer = text;
     return STATUS_DONE;
@@ -495,7 +498,8 @@ static int check_together(const struct parse *parse)
         return live_wrong_usage(parse->verb, "events need copied stacks: omit --stacks", "", "");
     }
     if (options->no_inject && parse->inject_count) {
-        return live_wrong_usage(parse->verb, "--export does nothing with --no-inject", "", "");
+        return live_wrong_usage(parse->verb,
+                                "--export needs names of generated code: omit --no-inject", "", "");
     }
     return STATUS_DONE;
 }
@@ -514,7 +518,7 @@ static int run(const struct live_verb *verb, int argc, char **argv)
 {
     struct parse parse = {
         .verb = verb,
-        .options = {.out = "jdperf.profile",
+        .options = {.out = PROFILE_DEFAULT_DIR,
                     .stack_size = 65528,
                     .depth = WALK_DEPTH_DEFAULT,
                     .agent_options = ""},

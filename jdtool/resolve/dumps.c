@@ -197,9 +197,9 @@ int dumps_map(struct dumps *dumps, const struct process *process, const struct m
         dump->about.problem = "its segment has been removed";
         return 0;
     }
-    warning_message("the dump %s of process %u is not there; name it with --dump, or put it beside "
-                    "the recording",
-                    file->path, process->pid);
+    warning_message(
+        "the dump %s of process %u is missing; name it with --dump, or put it beside the recording",
+        file->path, process->pid);
     dump->about.problem = "its dump was not found";
     return 0;
 }

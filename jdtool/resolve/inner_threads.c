@@ -97,9 +97,8 @@ static void tell_gone(struct inner_threads *threads)
     snprintf(path, sizeof path, "/proc/%u", threads->pid);
     if (!threads->told && access(path, F_OK) != 0) {
         threads->told = true;
-        warning_message("process %u was in a container, where its threads had other numbers, and "
-                        "it is gone: who ran on those that were not asked for before cannot be "
-                        "told",
+        warning_message("process %u ran in a container and has ended: the names of threads that "
+                        "were not looked up before are unknown",
                         threads->pid);
     }
 }

@@ -33,7 +33,7 @@ static int add_archive(struct source_texts *texts, const char *path)
     int err = zip_file_open(path, &texts->archives[texts->count]);
     if (err && err != -ENOMEM) {
         error_message("failed to look for sources in %s: %s", path,
-                      err == -EBADMSG ? "it is no archive" : strerror(-err));
+                      err == -EBADMSG ? "it is not an archive" : strerror(-err));
     }
     texts->homes[texts->count++] = NULL;
     return err;

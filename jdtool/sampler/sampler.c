@@ -301,8 +301,8 @@ static void tell_multiplexed(const struct sampler *sampler)
         }
     }
     if (running < 0.98 * enabled) {
-        error_message("others use the processors' counters too: cycles were sampled for %.0f %% of "
-                      "the time (-e cpu-clock is always there)",
+        error_message("other programs use the hardware counters, too: cycles were sampled only "
+                      "%.0f %% of the time (use -e cpu-clock)",
                       100 * running / enabled);
     }
 }
@@ -345,8 +345,8 @@ static int load_filter(struct sampler *sampler)
     turn->is_for_each = options->is_for_each;
     turn->reads_no_files = options->reads_no_files;
     if (err) {
-        error_message("failed to load a BPF program that filters samples (%s): those of other "
-                      "processes are dropped later, which costs more. CAP_BPF or root allows it",
+        error_message("failed to load a BPF program that filters samples (%s): dropping those of "
+                      "other processes later costs more. CAP_BPF or root avoids this",
                       strerror(-err));
         err = 0;
     }

@@ -25,10 +25,10 @@ static const struct reason {
     const char *text;
 } reasons[UNNAMED_REASONS] = {
     [UNNAMED_NO_DUMP] = {"no_dump", "in a JVM without a usable dump"},
-    [UNNAMED_BEFORE_DUMP] = {"before_dump", "before the agent was there"},
-    [UNNAMED_AFTER_DUMP] = {"after_dump", "behind the end of the dump"},
+    [UNNAMED_BEFORE_DUMP] = {"before_dump", "before the agent was loaded"},
+    [UNNAMED_AFTER_DUMP] = {"after_dump", "after the end of the dump"},
     [UNNAMED_BEFORE_LOAD] = {"before_load", "before their code's record"},
-    [UNNAMED_UNKNOWN] = {"unknown", "in code the dump does not tell of"},
+    [UNNAMED_UNKNOWN] = {"unknown", "in code that the dump lacks"},
 };
 
 /* Why unwinding a stack copy ended; "root" apart, each is a reason for an unrooted stack. */
@@ -39,7 +39,7 @@ static const struct {
 } stack_ends[] = {
     {STACK_ROOT, "root", "root"},
     {STACK_COPY_ENDS, "copy_too_short", "stack copy too short"},
-    {STACK_UNKNOWN, "unknown_code", "in code nobody knows"},
+    {STACK_UNKNOWN, "unknown_code", "in unknown code"},
     {STACK_NO_INFO, "no_frame_information", "no frame information"},
     {STACK_BROKEN, "broken", "broken stack"},
     {STACK_CUT, "too_deep", "too deep for a record"},
@@ -85,8 +85,8 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
         }
         if (jvm->index && has_lines_at_safepoints_only(jvm->index)) {
             warn(to,
-                 "process %u: DebugNonSafepoints is off, so lines and inlined methods of code "
-                 "that was there before the agent are known at calls only; start the JVM with "
+                 "process %u: code compiled before the agent was loaded has exact lines and "
+                 "inlined methods only at calls; for all of them, start the JVM with "
                  "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints",
                  jvm->pid);
         }
@@ -103,8 +103,8 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
              card->jvms.unnamed[UNNAMED_NO_DUMP]);
     }
     if (card->jvms.unnamed[UNNAMED_BEFORE_DUMP] > card->jvms.frames / 100) {
-        warn(to, "frames were sampled before the agent was there; start it before perf, or with "
-                 "the JVM");
+        warn(to, "frames were sampled before the agent was loaded; load it before perf starts, or "
+                 "when the JVM starts");
     }
 }
 
@@ -125,13 +125,12 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
     const struct recording *recording = card->recording;
     uint64_t unrooted = scorecard_judged_stacks(card) - card->jvms.stacks_rooted;
     if (!recording->has_chains) {
-        warn(to, "samples have no stacks; record with -g");
+        warn(to, "samples have no stacks: record with -g");
     }
     if (card->jvms.stacks_frozen) {
         warn(to,
-             "%" PRIu64 " stacks are of virtual threads that were parked before: HotSpot puts back "
-             "only their innermost frames, the callers lie in the heap, where no copy of a stack "
-             "has them",
+             "%" PRIu64 " stacks are of virtual threads that resumed: HotSpot restores only their "
+             "innermost frames, the callers are in the heap and not in the copied stack",
              card->jvms.stacks_frozen);
     }
     if (share(unrooted, scorecard_judged_stacks(card)) <= UNROOTED_LIMIT) {
@@ -146,11 +145,11 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
         } else {
             warn(to, "many stacks do not reach their thread's root; run the JVM with "
                      "-XX:+PreserveFramePointer, or record with --call-graph dwarf (jdperf: "
-                     "--stacks dwarf)");
+                     "--stacks copy)");
         }
     } else if (card->jvms.ends[STACK_COPY_ENDS] <= unrooted / 2) {
-        warn(to, "many stacks do not reach their thread's root, and not for want of stack "
-                 "copy; see the reasons counted");
+        warn(to, "many stacks do not reach their thread's root; the lines above count the "
+                 "reasons");
     } else if (copy_size(recording) < LARGEST_COPY) {
         warn(to,
              "many stacks do not reach their thread's root; record with a larger stack copy "
@@ -162,16 +161,16 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
     }
 }
 
-/* The agent tells one of several where there are too many; weights make up for it. */
+/* Of too many events the agent reports one of several, with larger weights. */
 static void warn_of_limits(const struct scorecard *card, const struct warnings *to)
 {
     for (uint32_t i = 0; i < card->recording->event_count; i++) {
         const struct scorecard_event *event = &card->events[i];
         if (event->left_out) {
             warn(to,
-                 "of %" PRIu64 " events %s the agent told %" PRIu64 ", by chance, to keep the JVM "
-                 "fast; their weights stand for all",
-                 event->samples + event->left_out, card->recording->events[i].name, event->samples);
+                 "the agent reported %" PRIu64 " of %" PRIu64 " events %s, chosen at random, to "
+                 "limit its cost; their weights count for all",
+                 event->samples, event->samples + event->left_out, card->recording->events[i].name);
         }
     }
 }
@@ -181,14 +180,15 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
     const struct recording_counts *counts = &card->recording->counts;
     if (card->recording->unwound && card->jvms.interpreted_stubs > card->jvms.frames / 100) {
         warn(to,
-             "%" PRIu64 " interpreted frames have no name but Interpreter; start the agent with "
+             "%" PRIu64
+             " interpreted frames have no other name than Interpreter; start the agent with "
              "methods=on",
              card->jvms.interpreted_stubs);
     }
     if (counts->malformed) {
         warn(to,
-             "%" PRIu64 " samples are malformed, or of an event the recording does not list; they "
-             "are left out",
+             "left out %" PRIu64 " samples that are malformed or of an event that the recording "
+             "does not list",
              counts->malformed);
     }
     if (counts->lost_samples || counts->lost_records) {
@@ -199,28 +199,25 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
     }
     if (counts->throttled) {
         warn(to,
-             "the kernel held samples back %" PRIu64 " times: lower the frequency (-F), or raise "
+             "the kernel throttled sampling %" PRIu64 " times: lower the frequency (-F), or raise "
              "kernel.perf_cpu_time_max_percent",
              counts->throttled);
     }
     if (counts->waits_lost) {
-        warn(to,
-             "%" PRIu64
-             " waits have no length, for the thread's return was lost, and are left out; "
-             "record with larger buffers (-m)",
+        warn(to, "left out %" PRIu64 " waits whose end was lost; record with larger buffers (-m)",
              counts->waits_lost);
     }
     if (counts->marks_lost) {
         warn(to,
-             "of %" PRIu64 " things that the JVM did the end was lost, and they are left out of "
-             "its time line; record with larger buffers (-m)",
+             "left out %" PRIu64 " events of the JVM's time line whose end was lost; record with "
+             "larger buffers (-m)",
              counts->marks_lost);
     }
     warn_of_limits(card, to);
     if (counts->frames_cut) {
         warn(to,
-             "%" PRIu64 " outermost frames of stacks that are too deep were left out; what is "
-             "there does not reach the root",
+             "%" PRIu64 " outermost frames were left out, because their stacks are too deep; these "
+             "stacks do not reach the root",
              counts->frames_cut);
     }
     if (counts->inlines_cut) {
@@ -229,19 +226,18 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
     }
     if (counts->let_go_early) {
         warn(to,
-             "%" PRIu64 " samples could not wait until the JVM told of its code, and may lack "
+             "%" PRIu64 " samples were resolved before the JVM reported its code, and may lack "
              "names; record with a lower frequency (-F)",
              counts->let_go_early);
     }
     if (counts->late) {
         warn(to,
-             "%" PRIu64 " records came too late to be put in order; what they tell may count from "
-             "a moment later",
+             "%" PRIu64 " records arrived too late to be sorted by time; they may take effect a "
+             "moment later",
              counts->late);
     }
     if (counts->mappings_cut) {
-        warn(to, "%" PRIu64 " mappings or processes are beyond the limits and were left out",
-             counts->mappings_cut);
+        warn(to, "%" PRIu64 " mappings or processes were left out: too many", counts->mappings_cut);
     }
 }
 
@@ -254,30 +250,30 @@ static void warn_of_time(const struct scorecard *card, const struct warnings *to
         if (verdict == VERDICT_GOOD || verdict == VERDICT_EMPTY) {
             continue;
         }
-        warn(to, "process %u: of %.2f s of processor time %.2f s are in the profile; %s",
-             card->times[i].pid, (double)time.ns / 1e9, (double)time.weight / 1e9,
-             time.weight > time.ns ? "samples weigh more than they should"
+        warn(to, "process %u: %.2f of %.2f s of processor time are in the profile: %s",
+             card->times[i].pid, (double)time.weight / 1e9, (double)time.ns / 1e9,
+             time.weight > time.ns ? "the weights of the samples are too large"
              : card->recording->counts.lost_samples
                  ? "samples were lost"
-                 : "threads that live for a few milliseconds have too few samples where perf "
-                   "watches single processes: record with --sampler own or -a");
+                 : "perf takes too few samples of threads that live for a few milliseconds; record "
+                   "with --sampler own or -a");
     }
 }
 
-/* Stacks that end at once, in what cannot be looked into. */
+/* Stacks that end at once, in files or memory that cannot be read. */
 static void warn_of_places(const struct scorecard *card, const struct warnings *to)
 {
     const struct scorecard_tally *jvms = &card->jvms;
     if (jvms->unreadable > jvms->stacks / 100) {
         warn(to,
-             "%" PRIu64 " samples are in files that could not be read, or are other files by now: "
-             "they have neither names nor callers",
+             "%" PRIu64 " samples are in files that cannot be read or were replaced: they have "
+             "neither names nor callers",
              jvms->unreadable);
     }
     if (jvms->nowhere > jvms->stacks / 100) {
         warn(to,
              "%" PRIu64 " samples of JVMs are at addresses that belong to no file and no dump: "
-             "the recording lost sight of what is mapped there",
+             "the recording lacks the mapping",
              jvms->nowhere);
     }
 }
@@ -555,7 +551,7 @@ static void print_threads(FILE *out, const struct scorecard *card)
         print_line(out, "with labels", card->jvms.labelled, card->jvms.journal);
     }
     if (card->jvms.unknown) {
-        print_line(out, "journal has a gap there", card->jvms.unknown, card->jvms.journal);
+        print_line(out, "in a gap of the journal", card->jvms.unknown, card->jvms.journal);
     }
 }
 
@@ -563,15 +559,15 @@ static void print_time(FILE *out, const struct scorecard *card, const struct jud
 {
     const struct time_account *time = &judgement->time;
     if (time->is_known && time->ns) {
-        fprintf(out, "  of %.2f s of processor time %.2f s are in the profile, %.2f %%\n",
-                (double)time->ns / 1e9, (double)time->weight / 1e9,
+        fprintf(out, "  seconds of processor time %10.2f\n", (double)time->ns / 1e9);
+        fprintf(out, "    %-24s%10.2f  %6.2f %%\n", "in the profile", (double)time->weight / 1e9,
                 100 * time_accounted_share(time));
     } else if (!card->jvms.samples) {
         return; /* there is nothing to miss */
     } else if (!card->cpu_event) {
-        fprintf(out, "  how much processor time is missing is not known: no event weighs it\n");
+        fprintf(out, "  seconds of processor time    unknown: no event measures it\n");
     } else {
-        fprintf(out, "  how much processor time is missing is not known: nobody read the JVMs' "
+        fprintf(out, "  seconds of processor time    unknown: the recording lacks the JVMs' "
                      "clocks\n");
     }
 }

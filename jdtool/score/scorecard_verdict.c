@@ -25,8 +25,7 @@ void verdict_words(const struct judgement *judgement, char words[SCORECARD_WORDS
     if (judgement->verdict != VERDICT_EMPTY) {
         snprintf(words, SCORECARD_WORDS_MAX, "%s%s%s%s", verdict_name(judgement->verdict),
                  judgement->reason[0] ? ": " : "", judgement->reason,
-                 judgement->time.is_known ? ""
-                                          : "; how much processor time is missing is not known");
+                 judgement->time.is_known ? "" : "; the missing processor time is unknown");
     }
 }
 
@@ -181,8 +180,8 @@ void scorecard_judge(const struct scorecard *card, struct judgement *judgement)
         judge_roots(card, judgement);
     }
     if (of_time != VERDICT_EMPTY) {
-        snprintf(text, sizeof text, "of %.2f s of processor time %.2f s are in the profile",
-                 (double)time->ns / 1e9, (double)time->weight / 1e9);
+        snprintf(text, sizeof text, "%.2f of %.2f s of processor time are in the profile",
+                 (double)time->weight / 1e9, (double)time->ns / 1e9);
         add_reason(judgement, of_time, text);
     }
 }

@@ -29,13 +29,15 @@ static int take(const struct live_verb *verb, int letter, struct top_options *op
     case 'F':
         record->frequency = (unsigned)strtoul(optarg, &end, 10);
         return *end || record->frequency < 1 || record->frequency > FREQUENCY_MAX
-                   ? live_wrong_usage(verb, "frequency must be a number up to 10000: ", optarg, "")
+                   ? live_wrong_usage(verb, "the frequency must be a number up to 10000, not ",
+                                      optarg, "")
                    : STATUS_DONE;
     case 'w':
         return units_seconds(optarg, WINDOW_MAX, &options->window)
                    ? STATUS_DONE
-                   : live_wrong_usage(verb, "a window is a time up to 10 minutes, as 30s: ", optarg,
-                                      "");
+                   : live_wrong_usage(
+                         verb, "the window must be a time up to 10 minutes, such as 30s, not ",
+                         optarg, "");
     case 'e':
         record->event = optarg;
         return STATUS_DONE;
@@ -127,11 +129,11 @@ const struct live_verb live_top = {
     .help = "usage: jdperf top [PID[,PID…]|NAME] [OPTION…]\n"
             "\n"
             "Shows live in the terminal where JVMs spend their time: one, several, or all that\n"
-            "you may look into. It attaches to them, and leaves them as they were when it ends.\n"
-            "Nothing is written to a file of yours. To keep a profile, use jdperf record.\n"
+            "you have the rights for. It attaches to them, and detaches when it ends. It saves\n"
+            "nothing; to keep a profile, use jdperf record.\n"
             "\n"
             "The table shows the last 10 seconds. SELF is the share of a method itself, TOTAL\n"
-            "includes what it calls; CPU is in percent of one processor.\n"
+            "includes the methods that it calls. CPU is in percent of one processor.\n"
             "\n"
             "Keys:\n"
             "  v t m l e           JVMs, threads, methods, lines of source, events\n"

@@ -623,11 +623,10 @@ void walker_tell(const struct walker *walker)
         tell_ends(walker);
     }
     if (walker->tables.is_full) {
-        info_message(
-            "the kernel's tables for walking stacks are full: what had no room was copied");
+        info_message("the kernel's tables for walking stacks are full: other stacks were copied");
     }
     if (walker->is_out_of_jvms) {
-        info_message("stacks of %u processes at most are walked: those of the others were copied",
+        info_message("the kernel walks stacks of at most %u processes: other stacks were copied",
                      WALK_JVMS);
     }
 }

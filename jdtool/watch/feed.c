@@ -99,9 +99,8 @@ int feed_new(const struct watch_jvm_options *options, struct feed **out)
     }
     const char *why = lacks(feed);
     if (why && *why) {
-        info_message("perf samples, and threads that live for a few milliseconds have too few "
-                     "samples: %s",
-                     why);
+        info_message(
+            "perf takes the samples, too few of threads that live for a few milliseconds: %s", why);
     }
     if (!why && open_sampler(feed) == 0) {
         return 0;

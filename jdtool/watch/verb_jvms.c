@@ -153,7 +153,7 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     uint32_t hidden = 0;
     processes_walk(count_hidden, &hidden);
     if (hidden > 0) {
-        info_message("%u more java processes belong to others: root sees them", hidden);
+        info_message("%u java processes of other users are not listed; root sees them", hidden);
     } else if (list.count == 0) {
         info_message("no JVM runs here");
     }
@@ -166,8 +166,8 @@ const struct live_verb live_jvms = {
     .hint = "",
     .help = "usage: jdperf jvms\n"
             "\n"
-            "Lists the JVMs of this machine, the busiest first: process id, user, JDK, how much\n"
-            "of a processor it uses now, container, whether jdperf record -p can profile it, and\n"
-            "its main class or jar with its arguments. Wherever jdperf wants a process id, a part\n"
-            "of such a name does as well, if it is part of one JVM's name only.\n",
+            "Lists the JVMs of this machine, the busiest first: process id, user, JDK, current\n"
+            "CPU usage, container, whether jdperf record can profile it, and the main class or\n"
+            "jar with its arguments. Instead of a process id you can also give jdperf a part of\n"
+            "this name that no other JVM has (jdperf top NAME, jdperf record -p NAME).\n",
 };

@@ -467,7 +467,7 @@ static bool find_place(struct watch *watch, uid_t uid)
     }
     if (!watch->told_full) {
         watch->told_full = true;
-        warning_message("%d JVMs are watched, and no more can be: each user has his share of them",
+        warning_message("watching %d JVMs, the most that are possible; each user has a share",
                         WATCHED_MAX);
     }
     size_t place = shares_place_for(users, WATCHED_MAX, uid);

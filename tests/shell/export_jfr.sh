@@ -80,10 +80,10 @@ names = {profile["shared"]["stringArray"][name] if "shared" in profile else thre
 assert {"GarbageCollection", "GCPhasePause"} <= names, names
 END
     run 0 "$JDPERF" timeline q --jfr "$p"
-    says 'has no events of the JVMs and the time that were recorded'
+    says 'has no events of the recorded JVMs and time'
     head -c 5000 own.jfr >torn.jfr
     run 0 "$JDPERF" timeline q --jfr torn.jfr
-    says 'no whole recording of a JVM'
+    says 'not a complete recording of a JVM'
 done
 
 [[ ${JDAGENT_LONG:-} == 1 ]] || exit 0

@@ -40,9 +40,9 @@ says '-o needs a value'
 run 2 "$JDPERF" record --stacks=magic -- true
 says 'unknown value of --stacks: magic'
 run 2 "$JDPERF" record -F fast -- true
-says 'the frequency must be a number, a whole one from 1 on: fast'
+says 'the frequency must be a number from 1 on, not fast'
 run 2 "$JDPERF" record -d 1.5 -- true
-says 'as 30, 30s or 5m: 1.5'
+says 'such as 30, 30s or 5m, not 1.5'
 run 2 "$JDPERF" record -p -d 3
 says '-p needs a value, not -d'
 run 2 "$JDPERF" record --agent-options mode=map -- true

@@ -211,7 +211,7 @@ for dump in p/jit-*.dump; do
     : >"$dump"
 done
 run 3 "$JDPERF" inject p
-says 'not one of its dumps could be used'
+says 'none of its dumps can be used'
 says_not 'perf inject --jit'
 run 0 "$JDPERF" report p --limit 0
 says 'libjvm.so'

@@ -157,7 +157,7 @@ done
 run 2 "$tool" convert --samply "$seeds/everything.bin" -o rows.dump
 says "--samply needs --source-path"
 run 1 "$tool" convert --samply --source-path text "$seeds/everything.bin" -o rows.dump
-says "it is no archive"
+says "it is not an archive"
 run 0 "$tool" convert torn.dump -o rows.dump
 says "torn.dump ends inside a record: its 46 bytes were left out"
 run 0 "$tool" verify rows.dump
