@@ -4,24 +4,18 @@
 #include "jdtool/base/output_file.h"
 
 #include <errno.h>
+#include <isa-l/igzip_lib.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef JD_HAVE_ISAL
-#include <isa-l/igzip_lib.h>
-#else
-#include <zlib.h>
-#endif
 
 /* Gathered before it is packed, and without packing: as much as an output_file writes at once
  * without a copy. */
 #define GZIP_SIZE   ((size_t)64 * 1024)
 #define BUFFER_SIZE ((size_t)256 * 1024)
 
-#ifdef JD_HAVE_ISAL
-
-/* As small as zlib's level 2, in a fifth of its time. */
+/* ISA-L's: as small as zlib's level 2, in a fifth of its time. */
 #define GZIP_LEVEL 3
 
 struct gzip {
@@ -29,70 +23,14 @@ struct gzip {
     uint8_t room[ISAL_DEF_LVL3_DEFAULT];
 };
 
-static bool gzip_start(struct gzip *gzip)
+static void gzip_start(struct gzip *gzip)
 {
     isal_deflate_init(&gzip->stream);
     gzip->stream.gzip_flag = IGZIP_GZIP;
     gzip->stream.level = GZIP_LEVEL;
     gzip->stream.level_buf = gzip->room;
     gzip->stream.level_buf_size = sizeof gzip->room;
-    return true;
 }
-
-/* Packs all that is in its input as far as its output has room. False: an error. */
-static bool gzip_pack(struct gzip *gzip, bool last)
-{
-    gzip->stream.end_of_stream = last;
-    return isal_deflate(&gzip->stream) == COMP_OK;
-}
-
-static bool gzip_is_done(const struct gzip *gzip, bool last)
-{
-    return last ? gzip->stream.internal_state.state == ZSTATE_END : gzip->stream.avail_out != 0;
-}
-
-static void gzip_end(struct gzip *gzip)
-{
-    (void)gzip; /* holds nothing */
-}
-
-#else
-
-/*
- * Exports are repetitive: level 4 makes a Firefox profile 7 % smaller than level 2 does, and takes
- * a third more time; level 6 makes it 12 % smaller, and takes three times as long.
- */
-#define GZIP_LEVEL  2
-#define GZIP_WINDOW (15 + 16) /* zlib: the largest window, and gzip's header */
-
-struct gzip {
-    z_stream stream;
-    int status;
-};
-
-static bool gzip_start(struct gzip *gzip)
-{
-    return deflateInit2(&gzip->stream, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8,
-                        Z_DEFAULT_STRATEGY) == Z_OK;
-}
-
-static bool gzip_pack(struct gzip *gzip, bool last)
-{
-    gzip->status = deflate(&gzip->stream, last ? Z_FINISH : Z_NO_FLUSH);
-    return gzip->status != Z_STREAM_ERROR;
-}
-
-static bool gzip_is_done(const struct gzip *gzip, bool last)
-{
-    return last ? gzip->status == Z_STREAM_END : gzip->stream.avail_out != 0;
-}
-
-static void gzip_end(struct gzip *gzip)
-{
-    deflateEnd(&gzip->stream);
-}
-
-#endif
 
 struct packed_output {
     struct packed_buffer free; /* the first member */
@@ -118,11 +56,13 @@ static int start(const char *path, bool gzip, struct packed_output **out)
     output->free =
         (struct packed_buffer){output->buffer, output->buffer + (gzip ? GZIP_SIZE : BUFFER_SIZE)};
     output->gzip = gzip ? calloc(1, sizeof *output->gzip) : NULL;
-    if (gzip && (!output->gzip || !gzip_start(output->gzip))) {
-        free(output->gzip);
+    if (gzip && !output->gzip) {
         free(output);
-        error_message("failed to write %s: gzip cannot start", path);
+        error_message("failed to write %s: %s", path, strerror(ENOMEM));
         return -ENOMEM;
+    }
+    if (gzip) {
+        gzip_start(output->gzip);
     }
     *out = output;
     return 0;
@@ -205,18 +145,19 @@ static void flush(struct packed_output *output, bool last)
         deliver(output, output->buffer, used);
         return;
     }
-    struct gzip *gzip = output->gzip;
-    gzip->stream.next_in = output->buffer;
-    gzip->stream.avail_in = (uint32_t)used;
+    struct isal_zstream *stream = &output->gzip->stream;
+    stream->next_in = output->buffer;
+    stream->avail_in = (uint32_t)used;
+    stream->end_of_stream = last;
     do {
-        gzip->stream.next_out = output->packed;
-        gzip->stream.avail_out = (uint32_t)sizeof output->packed;
-        if (!gzip_pack(gzip, last)) {
+        stream->next_out = output->packed;
+        stream->avail_out = (uint32_t)sizeof output->packed;
+        if (isal_deflate(stream) != COMP_OK) {
             packed_output_fail(output, -EIO);
             break;
         }
-        deliver(output, output->packed, sizeof output->packed - gzip->stream.avail_out);
-    } while (!gzip_is_done(gzip, last));
+        deliver(output, output->packed, sizeof output->packed - stream->avail_out);
+    } while (last ? stream->internal_state.state != ZSTATE_END : stream->avail_out == 0);
 }
 
 void packed_output_overflow(struct packed_output *output, const void *bytes, size_t size)
@@ -261,10 +202,7 @@ uint64_t packed_output_size(const struct packed_output *output)
 
 static void release(struct packed_output *output)
 {
-    if (output->gzip) {
-        gzip_end(output->gzip);
-        free(output->gzip);
-    }
+    free(output->gzip);
     free(output->memory);
     free(output);
 }

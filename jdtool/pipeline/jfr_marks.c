@@ -154,12 +154,6 @@ static int begin(struct sample_sink *base, const struct recording *recording)
     return marks->behind->ops->begin(marks->behind, recording);
 }
 
-static int pass_record(struct sample_sink *base, const struct perf_record *record, bool superseded)
-{
-    struct sample_sink *behind = ((struct jfr_marks *)base)->behind;
-    return behind->ops->record ? behind->ops->record(behind, record, superseded) : 0;
-}
-
 static int pass_sample(struct sample_sink *base, const struct resolved_sample *sample)
 {
     struct jfr_marks *marks = (struct jfr_marks *)base;
@@ -207,12 +201,8 @@ static int end(struct sample_sink *base)
 int jfr_marks_new(const struct jfr_files *files, struct sample_sink *behind,
                   struct sample_sink **out)
 {
-    static const struct sample_sink_ops ops = {.begin = begin,
-                                               .record = pass_record,
-                                               .sample = pass_sample,
-                                               .mark = pass_mark,
-                                               .end = end,
-                                               .abort = give_up};
+    static const struct sample_sink_ops ops = {
+        .begin = begin, .sample = pass_sample, .mark = pass_mark, .end = end, .abort = give_up};
     struct jfr_marks *marks = calloc(1, sizeof *marks);
     if (!marks) {
         behind->ops->abort(behind);

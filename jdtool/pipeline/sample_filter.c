@@ -217,14 +217,6 @@ static int begin(struct sample_sink *base, const struct recording *recording)
     return filter->behind->ops->begin(filter->behind, &filter->recording);
 }
 
-static int pass_record(struct sample_sink *base, const struct perf_record *record, bool superseded)
-{
-    struct sample_filter *filter = (struct sample_filter *)base;
-    return filter->behind->ops->record
-               ? filter->behind->ops->record(filter->behind, record, superseded)
-               : 0;
-}
-
 static int pass_sample(struct sample_sink *base, const struct resolved_sample *sample)
 {
     struct sample_filter *filter = (struct sample_filter *)base;
@@ -309,12 +301,8 @@ static int compile(struct sample_filter *filter, int side, const struct sample_f
 int sample_filter_new(const struct sample_filter_options *options, struct sample_sink *behind,
                       struct sample_sink **out)
 {
-    static const struct sample_sink_ops ops = {.begin = begin,
-                                               .record = pass_record,
-                                               .sample = pass_sample,
-                                               .mark = pass_mark,
-                                               .end = end,
-                                               .abort = give_up};
+    static const struct sample_sink_ops ops = {
+        .begin = begin, .sample = pass_sample, .mark = pass_mark, .end = end, .abort = give_up};
     struct sample_filter *filter = calloc(1, sizeof *filter);
     if (!filter) {
         error_message("failed to filter samples: %s", strerror(ENOMEM));

@@ -87,7 +87,7 @@ for program in jdperf jdtool; do
         in_verb=$(complete_words "$program" "$verb" -)
         # zsh and fish offer the same.
         for shell in "${shells[@]}"; do
-            "${shell}_words" "$program" '' | grep -qx "$verb" || complain "$shell does not offer $program $verb"
+            grep -qx "$verb" < <("${shell}_words" "$program" '') || complain "$shell does not offer $program $verb"
             missing=$(comm -23 <(sort -u <<<"$in_verb") <("${shell}_words" "$program" "$verb" - | sort -u))
             [ -z "$missing" ] || complain "$shell does not offer $program $verb ${missing//$'\n'/ }"
         done
@@ -108,7 +108,7 @@ done
 for shell in complete "${shells[@]}"; do
     for word in '' 15390; do
         # shellcheck disable=SC2086 # none, or one
-        "${shell}_words" jdperf $word - | grep -qx -e --off-cpu || complain "${shell/complete/bash} does not offer jdperf $word --off-cpu"
+        grep -qx -e --off-cpu < <("${shell}_words" jdperf $word -) || complain "${shell/complete/bash} does not offer jdperf $word --off-cpu"
     done
 done
 
