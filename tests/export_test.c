@@ -320,6 +320,51 @@ static void test_saved_deep(void **state)
     assert_int_equal(sink.samples, 3000);
 }
 
+static int take_any(struct sample_sink *base, const struct resolved_sample *sample)
+{
+    assert_int_equal(sample->node, 2);
+    ((struct depth_sink *)base)->samples++;
+    return 0;
+}
+
+/* A location of a module's code, a node of it and a sample, with one field of each to choose. */
+static int replay_saved(const char *path, uint32_t module, uint32_t second, uint32_t caller)
+{
+    static const struct sample_sink_ops ops = {
+        .begin = no_begin, .sample = take_any, .end = no_end, .abort = no_abort};
+    struct packed_output *output;
+    assert_int_equal(packed_output_open(path, true, &output), 0);
+    packed_output_put(output, SAVED_MAGIC, SAVED_MAGIC_SIZE);
+    PUT(SAVED_TEXT, 1, 'e', SAVED_EVENT, 1, 1, 99, 0, SAVED_THREAD, 1, 1, 1, 1);
+    PUT(SAVED_MODULE, MODULE_JVM, 1, 1, 0, SAVED_MODULE, MODULE_JVM, 1, 2, 0);
+    PUT(SAVED_FUNCTION, RESOLVED_COMPILED, 1, 0, 0, 0, 0, 0, 1, 0, 0);
+    PUT(SAVED_CODE, 0, 64, 64, 64, 0, 1, 1, 0);
+    PUT(SAVED_LOCATION, module, 80, 1, 0, 1, RESOLVED_COMPILED, 0, 3, 0);
+    PUT(SAVED_LOCATION, 1, 80, 1, 0, 1, RESOLVED_COMPILED, 0, second, 0);
+    PUT(SAVED_NODE, 0, 0, SAVED_NODE, caller, 0);
+    PUT(SAVED_SAMPLE, 2, 0, 0, 2, 10, 0, STACK_ROOT);
+    PUT(SAVED_END, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1);
+    assert_int_equal(packed_output_finish(output), 0);
+    struct depth_sink sink = {.sink = {&ops}};
+    struct sample_sink *sinks[] = {&sink.sink};
+    const struct replay_options options = {.input = path};
+    int err = replay_run(&options, sinks, 1);
+    assert_int_equal(sink.samples, err ? 0 : 1);
+    return err;
+}
+
+/* What a file tells are the tables themselves: nothing is twice in them, and no code elsewhere than
+ * its location. */
+static void test_saved_tables(void **state)
+{
+    const char *path = scratch_path(state, "tables.saved");
+    assert_int_equal(replay_saved(path, 1, 4, 1), 0);
+    assert_int_equal(replay_saved(path, 1, 3, 1), -EBADMSG);
+    assert_int_equal(replay_saved(path, 1, 4, 0), -EBADMSG);
+    assert_int_equal(replay_saved(path, 2, 4, 1), -EBADMSG);
+    assert_int_equal(replay_saved(path, 0, 4, 1), -EBADMSG);
+}
+
 /* ---- The profile ---- */
 
 static void test_profile_shares(void **state)
@@ -477,6 +522,36 @@ static void test_functions_are_one_within_their_file(void **state)
     assert_string_equal(profile->functions[plt].name, "malloc@plt");
     uint32_t java = function_of(profile, RESOLVED_COMPILED, jvm, "a.B.c@d()");
     assert_string_equal(profile->functions[java].name, "a.B.c@d()");
+    profile_free(profile);
+}
+
+static uint32_t thread_of(struct profile *profile, uint32_t pid, uint32_t tid, const char *comm,
+                          const char *process)
+{
+    const struct resolved_thread thread = {
+        .pid = pid, .tid = tid, .comm = comm, .process_name = process};
+    uint32_t id;
+    assert_int_equal(profile_intern_thread(profile, &thread, &id), 0);
+    assert_int_equal(profile->tracks[profile->threads[id].track].thread, id);
+    return id;
+}
+
+/* A thread is one under each of its names, its track one under all. */
+static void test_renamed_threads(void **state)
+{
+    (void)state;
+    struct profile *profile = profile_new(true);
+    uint32_t main = thread_of(profile, 1, 1, "main", "java");
+    uint32_t worker = thread_of(profile, 1, 2, "main", "java");
+    uint32_t renamed = thread_of(profile, 1, 2, "worker", "java");
+    assert_int_not_equal(main, worker);
+    assert_int_not_equal(renamed, worker);
+    assert_int_equal(thread_of(profile, 1, 1, "main", "java"), main);
+    assert_int_equal(thread_of(profile, 1, 2, "main", "server"), worker);
+    assert_string_equal(profile->threads[worker].process_name, "server");
+    assert_int_equal(thread_of(profile, 1, 2, NULL, NULL), 3);
+    assert_int_equal(thread_of(profile, 2, 2, "worker", "java"), 4);
+    assert_int_equal(profile->track_count, 3);
     profile_free(profile);
 }
 
@@ -765,9 +840,11 @@ int main(void)
         cmocka_unit_test(test_locations_and_nodes),
         cmocka_unit_test(test_stack_table),
         cmocka_unit_test_setup_teardown(test_saved_deep, scratch_create, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_saved_tables, scratch_create, scratch_remove),
         cmocka_unit_test(test_profile_shares),
         cmocka_unit_test(test_views),
         cmocka_unit_test(test_functions_are_one_within_their_file),
+        cmocka_unit_test(test_renamed_threads),
         cmocka_unit_test_setup_teardown(test_every_format, scratch_create, scratch_remove),
         cmocka_unit_test(test_filter),
         cmocka_unit_test_setup_teardown(test_zip, scratch_create, scratch_remove),

@@ -63,9 +63,10 @@ void firefox_put_libs(struct firefox *f)
     json_end(&f->json);
 }
 
-int64_t firefox_address(const struct firefox *f, const struct module *module,
-                        const struct resolved_code *code, uint64_t address)
+int64_t firefox_address(const struct firefox *f, const struct profile_location *location,
+                        uint64_t address)
 {
+    const struct module *module = location->module;
     uint64_t relative = UINT64_MAX;
     if (!module) {
         return -1;
@@ -74,8 +75,9 @@ int64_t firefox_address(const struct firefox *f, const struct module *module,
         relative = address;
     } else if (module->kind == MODULE_KERNEL) {
         relative = address - f->extents[module->id].start;
-    } else if (code && code_addresses_of(&f->codes, code) != UINT64_MAX) {
-        relative = code_addresses_of(&f->codes, code) + (address - code->module_address);
+    } else if (location->code) {
+        relative =
+            f->codes.addresses[location->code_number] + (address - location->code->module_address);
     }
     return relative <= ADDRESS_MAX ? (int64_t)relative : -1;
 }
@@ -89,14 +91,14 @@ static int find_symbol(struct firefox *f, struct hash_map *map, uint32_t id)
     struct firefox_symbol symbol = {0};
     f->symbols[id] = PROFILE_NONE;
     if (location->code) {
-        symbol = (struct firefox_symbol){location->module->id, location->code,
-                                         location->code->module_address, location->code->size,
-                                         location->code->symbol};
+        symbol =
+            (struct firefox_symbol){location->module->id, location, location->code->module_address,
+                                    location->code->size, location->code->symbol};
     } else if (method && location->module && method->module == location->module && method->size) {
-        symbol = (struct firefox_symbol){location->module->id, NULL, method->address, method->size,
-                                         method->name};
+        symbol = (struct firefox_symbol){location->module->id, location, method->address,
+                                         method->size, method->name};
     }
-    if (!symbol.name || firefox_address(f, location->module, symbol.code, symbol.address) < 0) {
+    if (!symbol.name || firefox_address(f, location, symbol.address) < 0) {
         return 0;
     }
     uint64_t hash = hash_pair(symbol.module, symbol.address);
@@ -198,9 +200,7 @@ void firefox_put_native_symbols(struct firefox *f)
     json_array(json, "address");
     for (uint32_t i = 0; i < f->symbol_count; i++) {
         const struct firefox_symbol *symbol = &f->symbol_list[i];
-        json_int(
-            json, NULL,
-            firefox_address(f, f->profile->modules[symbol->module], symbol->code, symbol->address));
+        json_int(json, NULL, firefox_address(f, symbol->location, symbol->address));
     }
     json_end(json);
     json_array(json, "name");

@@ -127,8 +127,7 @@ static void put_frame_cell(struct firefox *f, enum frame_column column, uint32_t
         &f->profile->lines[location->first_line + location->line_count - 1];
     switch (column) {
     case FRAME_ADDRESS:
-        json_int(json, NULL,
-                 firefox_address(f, location->module, location->code, location->address));
+        json_int(json, NULL, firefox_address(f, location, location->address));
         break;
     case FRAME_INLINE_DEPTH:
         json_uint(json, NULL, location->line_count - 1 - k);

@@ -9,8 +9,8 @@
 #include "jdtool/profile/string_table.h"
 
 struct firefox_symbol {
-    uint32_t module; /* its id */
-    const struct resolved_code *code;
+    uint32_t module;                         /* its id */
+    const struct profile_location *location; /* the first one in it */
     uint64_t address, size;
     const char *name;
 };
@@ -36,10 +36,10 @@ struct firefox {
 int firefox_prepare(struct firefox *f);
 void firefox_release(struct firefox *f);
 
-/* An address in a module as the file has it; code: the piece of generated code that it lies in.
+/* An address in a module as the file has it; it lies in the module and code of that location.
  * -1: it does not fit, or there is no module. */
-int64_t firefox_address(const struct firefox *f, const struct module *module,
-                        const struct resolved_code *code, uint64_t address);
+int64_t firefox_address(const struct firefox *f, const struct profile_location *location,
+                        uint64_t address);
 
 /* An element of a column: null where there is no value. */
 void firefox_put_or_null(struct json_writer *json, bool has, uint64_t value);

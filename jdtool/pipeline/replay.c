@@ -75,7 +75,7 @@ static int give_sample(struct replay *replay)
         read = read && packed_input_number(input, &fields[i]);
     }
     if (!read || fields[0] >= things->event_count || fields[1] >= things->thread_count ||
-        fields[2] > things->node_count || fields[5] >= STACK_ENDS) {
+        fields[2] >= things->stacks->node_count || fields[5] >= STACK_ENDS) {
         return broken(replay, "a sample refers to what is not there");
     }
     int err = replay->has_begun ? 0 : begin(replay);
@@ -88,7 +88,7 @@ static int give_sample(struct replay *replay)
         .cpu = (uint32_t)fields[4],
         .thread = things->threads[fields[1]],
         .stacks = things->stacks,
-        .node = fields[2] ? things->nodes[fields[2] - 1] : 0,
+        .node = (uint32_t)fields[2],
         .end = (enum stack_end)fields[5],
     };
     if (recording->counts.samples++ == 0 || sample.time < recording->from) {

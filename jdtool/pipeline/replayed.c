@@ -35,8 +35,6 @@ void replayed_free(struct replayed *things)
     free(things->functions);
     free(things->indexes);
     free(things->lines);
-    free(things->locations);
-    free(things->nodes);
     free(things->depths);
     stack_table_free(things->stacks);
     free(things->threads);
@@ -289,6 +287,18 @@ static void take_line(struct reading *reading, uint32_t number_of)
     }
 }
 
+/* What the table has made has the number that the file gives it, unless it was there before. */
+static void is_next(struct reading *reading, uint32_t made, uint32_t next)
+{
+    if (made == HASH_MAP_NONE) {
+        reading->err = -ENOMEM;
+    } else if (made != next) {
+        fault(reading, "a location or a node is told twice");
+    } else if (made >= SAVED_THINGS_MAX) {
+        fault(reading, "there is too much of one sort");
+    }
+}
+
 static void take_location(struct reading *reading)
 {
     struct replayed *things = reading->things;
@@ -301,13 +311,13 @@ static void take_location(struct reading *reading)
     uint32_t count = below(reading, SAVED_LINES_MAX + 1);
     if (count == 0) {
         fault(reading, "a location has no line");
+    } else if (code && code->module != module) {
+        fault(reading, "a location is in another module than its code");
     }
     for (uint32_t i = 0; i < count && !reading->err; i++) {
         take_line(reading, i);
     }
-    uint32_t *place = make_room(reading, &things->locations, things->location_count,
-                                &things->location_room, sizeof *place);
-    if (!place) {
+    if (reading->err) {
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -319,33 +329,30 @@ static void take_location(struct reading *reading)
             code ? code->address + (module_address - code->module_address) : module_address;
         line->is_caller = is_caller;
     }
-    *place = stack_table_location(things->stacks, things->lines, count);
-    things->location_count++;
-    reading->err = *place == HASH_MAP_NONE ? -ENOMEM : 0;
+    uint32_t next = things->stacks->locations.count;
+    is_next(reading, stack_table_location(things->stacks, things->lines, count), next);
 }
 
 static void take_node(struct reading *reading)
 {
     struct replayed *things = reading->things;
-    uint32_t parent = below(reading, (uint64_t)things->node_count + 1);
-    uint32_t location = below(reading, things->location_count);
-    uint32_t *place =
-        make_room(reading, &things->nodes, things->node_count, &things->node_room, sizeof *place);
-    uint32_t *depth =
-        make_room(reading, &things->depths, things->node_count, &things->depth_room, sizeof *depth);
-    if (!place || !depth) {
+    uint32_t next = things->stacks->node_count;
+    uint32_t caller = below(reading, next);
+    uint32_t location = below(reading, things->stacks->locations.count);
+    if (reading->err) {
         return;
     }
-    uint32_t at = things->locations[location];
-    *depth = stack_table_location_at(things->stacks, at)->line_count +
-             (parent ? things->depths[parent - 1] : 0);
-    if (*depth > SAVED_DEPTH_MAX) {
+    if (array_reach(&things->depths, next, &things->depth_room, sizeof *things->depths)) {
+        reading->err = -ENOMEM;
+        return;
+    }
+    things->depths[next] =
+        stack_table_location_at(things->stacks, location)->line_count + things->depths[caller];
+    if (things->depths[next] > SAVED_DEPTH_MAX) {
         fault(reading, "a stack is too deep");
         return;
     }
-    *place = stack_table_node(things->stacks, parent ? things->nodes[parent - 1] : 0, at);
-    things->node_count++;
-    reading->err = *place == HASH_MAP_NONE ? -ENOMEM : 0;
+    is_next(reading, stack_table_node(things->stacks, caller, location), next);
 }
 
 static void take_any_thread(struct reading *reading, bool has_identity)

@@ -14,15 +14,15 @@ struct replayed {
     struct chunks modules, methods, codes; /* struct module, resolved_method, resolved_code */
     const struct resolved_method **functions;
     struct code_index **indexes; /* by module; NULL: none */
-    struct stack_table *stacks;
-    uint32_t *locations, *nodes;  /* of the file: what they are in the stacks */
-    uint32_t *depths;             /* of nodes: how many lines a stack has */
+    struct stack_table *stacks; /* its locations and nodes are the file's; a node's ref there is its
+                                   number here */
+    uint32_t *depths;           /* of nodes: how many lines a stack has */
     struct resolved_frame *lines; /* of the location that is read */
     struct resolved_thread *threads;
     uint32_t text_count, event_count, function_count, index_count;
-    uint32_t location_count, node_count, thread_count;
+    uint32_t thread_count;
     uint32_t text_room, event_room, function_room, index_room;
-    uint32_t location_room, node_room, depth_room, line_room, thread_room;
+    uint32_t depth_room, line_room, thread_room;
 };
 
 /* 0 or -ENOMEM; free it in any case. */

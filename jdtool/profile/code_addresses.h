@@ -5,27 +5,17 @@
 #ifndef JD_TOOL_CODE_ADDRESSES_H
 #define JD_TOOL_CODE_ADDRESSES_H
 
-#include "jdtool/base/hash_map.h"
 #include "jdtool/profile/profile.h"
 
-struct code_address_entry {
-    const struct resolved_code *code;
-    uint64_t address;
-};
-
 struct code_addresses {
-    struct code_address_entry *list; /* in the order of the profile's locations */
-    uint32_t count, room;
-    struct hash_map by_code;
-    uint64_t *ends; /* by module: behind its last blob */
+    const struct profile *profile;
+    uint64_t *addresses; /* by number of the code */
+    uint64_t *ends;      /* by module: behind its last blob */
 };
 
 /* places is zeroed first; free it on failure, too. 0 or -ENOMEM. */
 int code_addresses_make(const struct profile *profile, struct code_addresses *places);
 void code_addresses_free(struct code_addresses *places);
-
-/* Where a blob of the profile's code is; UINT64_MAX: it is none of them. */
-uint64_t code_addresses_of(const struct code_addresses *places, const struct resolved_code *code);
 
 /* The blob of a module's code at an address, and in *offset how far into it that is; NULL: none.
  */

@@ -19,9 +19,6 @@ struct profile *profile_new(bool keep_times)
     }
     private->unknown_function = PROFILE_NONE;
     private->of_nodes.element = private->of_locations.element = sizeof(uint32_t);
-    for (size_t i = 0; i < PROFILE_RECENT; i++) {
-        private->recent[i].thread = PROFILE_NONE;
-    }
     profile->keeps_times = keep_times;
     profile->private = private;
     return profile;
@@ -31,6 +28,7 @@ void profile_close(struct profile *profile)
 {
     struct profile_private *private = profile->private;
     hash_map_free(&private->functions);
+    hash_map_free(&private->codes);
     hash_map_free(&private->locations);
     hash_map_free(&private->nodes);
     hash_map_free(&private->threads);
@@ -42,9 +40,6 @@ void profile_close(struct profile *profile)
     free(private->path);
     private->path = NULL;
     private->path_room = 0;
-    for (size_t i = 0; i < PROFILE_RECENT; i++) {
-        private->recent[i] = (struct profile_recent){.thread = PROFILE_NONE};
-    }
 }
 
 void profile_free(struct profile *profile)
@@ -61,6 +56,7 @@ void profile_free(struct profile *profile)
     free(private);
     free(profile->functions);
     free(profile->lines);
+    free((void *)profile->codes);
     free(profile->locations);
     free(profile->nodes);
     free(profile->threads);
@@ -114,7 +110,7 @@ static int track_of(struct profile *profile, uint32_t pid, uint32_t tid, uint32_
         return -ENOMEM;
     }
     *id = profile->track_count++;
-    profile->tracks[*id] = (struct profile_track){.pid = pid, .tid = tid};
+    profile->tracks[*id] = (struct profile_track){.pid = pid, .tid = tid, .thread = PROFILE_NONE};
     return 0;
 }
 
@@ -142,7 +138,9 @@ static int intern_thread(struct profile_thread **list, uint32_t *count, uint32_t
     return 0;
 }
 
-static int thread_of(struct profile *profile, const struct resolved_thread *wanted, uint32_t *id)
+/* A thread of that track under names that it did not have in its last sample. Sets *id. */
+static int rename_thread(struct profile *profile, uint32_t track,
+                         const struct resolved_thread *wanted, uint32_t *id)
 {
     struct profile_private *private = profile->private;
     const char *none = profile_text(profile, "");
@@ -151,14 +149,15 @@ static int thread_of(struct profile *profile, const struct resolved_thread *want
         .tid = wanted->tid,
         .comm = profile_text(profile, wanted->comm ? wanted->comm : ""),
         .process_name = profile_text(profile, wanted->process_name ? wanted->process_name : ""),
+        .track = track,
         .virtual_name = none,
         .labels = none,
     };
     if (!thread.comm || !thread.process_name || !none) {
         return -ENOMEM;
     }
-    int err = track_of(profile, thread.pid, thread.tid, &thread.track);
-    if (!err && profile->keeps_identities) {
+    int err = 0;
+    if (profile->keeps_identities) {
         err = intern_thread(&profile->plain_threads, &profile->plain_thread_count,
                             &private->plain_thread_room, &private->plain_threads, &thread,
                             &thread.plain);
@@ -173,23 +172,9 @@ static int thread_of(struct profile *profile, const struct resolved_thread *want
                             &private->threads, &thread, id);
     }
     if (!err) {
-        profile->tracks[thread.track].thread = *id;
+        profile->tracks[track].thread = *id;
     }
     return err;
-}
-
-/* What is remembered of the sample's thread; another's is forgotten for it. */
-static struct profile_recent *recent_of(struct profile *profile,
-                                        const struct resolved_thread *thread)
-{
-    uint64_t hash = hash_mix((uint64_t)thread->pid << 32 | thread->tid);
-    struct profile_recent *recent = &profile->private->recent[hash % PROFILE_RECENT];
-    if (recent->pid != thread->pid || recent->tid != thread->tid) {
-        recent->pid = thread->pid;
-        recent->tid = thread->tid;
-        recent->thread = PROFILE_NONE;
-    }
-    return recent;
 }
 
 static bool has_identity(const struct profile_thread *known, const struct resolved_thread *wanted)
@@ -200,19 +185,19 @@ static bool has_identity(const struct profile_thread *known, const struct resolv
 }
 
 /* The thread, which has mostly the names that it had. */
-static int recent_thread_of(struct profile *profile, struct profile_recent *recent,
-                            const struct resolved_thread *wanted, uint32_t *id)
+int profile_intern_thread(struct profile *profile, const struct resolved_thread *wanted,
+                          uint32_t *id)
 {
-    const struct profile_thread *known =
-        recent->thread == PROFILE_NONE ? NULL : &profile->threads[recent->thread];
-    int err = 0;
-    if (!known || !wanted->comm || strcmp(known->comm, wanted->comm) != 0 ||
-        !wanted->process_name || strcmp(known->process_name, wanted->process_name) != 0 ||
-        (profile->keeps_identities && !has_identity(known, wanted))) {
-        err = thread_of(profile, wanted, &recent->thread);
+    uint32_t track;
+    if (track_of(profile, wanted->pid, wanted->tid, &track)) {
+        return -ENOMEM;
     }
-    *id = recent->thread;
-    return err;
+    *id = profile->tracks[track].thread;
+    const struct profile_thread *known = *id == PROFILE_NONE ? NULL : &profile->threads[*id];
+    bool is_same = known && wanted->comm && strcmp(known->comm, wanted->comm) == 0 &&
+                   wanted->process_name && strcmp(known->process_name, wanted->process_name) == 0 &&
+                   (!profile->keeps_identities || has_identity(known, wanted));
+    return is_same ? 0 : rename_thread(profile, track, wanted, id);
 }
 
 /* ---- Samples ---- */
@@ -246,8 +231,7 @@ int profile_intern(struct profile *profile, const struct resolved_sample *sample
 {
     *made = (struct profile_sample){
         .time = sample->time, .weight = sample->weight, .count = 1, .event = sample->event->id};
-    struct profile_recent *recent = recent_of(profile, &sample->thread);
-    int err = recent_thread_of(profile, recent, &sample->thread, &made->thread);
+    int err = profile_intern_thread(profile, &sample->thread, &made->thread);
     if (!err) {
         err = profile_stack_of(profile, sample, &made->node);
     }
@@ -286,12 +270,6 @@ int profile_add(struct profile *profile, const struct resolved_sample *sample)
 }
 
 /* ---- Marks ---- */
-
-int profile_intern_thread(struct profile *profile, const struct resolved_thread *thread,
-                          uint32_t *id)
-{
-    return recent_thread_of(profile, recent_of(profile, thread), thread, id);
-}
 
 int profile_add_mark(struct profile *profile, const struct resolved_mark *mark)
 {

@@ -42,6 +42,7 @@ struct profile_location {
     const struct module *module;      /* NULL: not in one */
     const struct resolved_code *code; /* NULL: no generated code */
     uint64_t address;                 /* in the module; without one, and in the kernel, as it was */
+    uint32_t code_number;             /* of code, among the profile's */
     uint32_t first_line;              /* index of its innermost line */
     uint32_t line_count : 31;         /* from 1 */
     uint32_t is_caller : 1;           /* see struct resolved_frame; of the first that was seen */
@@ -95,6 +96,7 @@ struct profile {
     bool keeps_times;      /* else equal stacks of a thread and event are one sample */
     struct profile_function *functions;
     struct profile_line *lines;
+    const struct resolved_code **codes; /* in the order of the locations that are first in them */
     struct profile_location *locations;
     struct profile_node *nodes;
     struct profile_thread *threads;
@@ -103,7 +105,7 @@ struct profile {
     struct profile_sample *samples; /* in the order of their coming */
     struct profile_mark *marks;     /* in the order of their coming */
     const struct module **modules;  /* by module id; NULL: none of that id was seen */
-    uint32_t function_count, line_count, location_count, node_count;
+    uint32_t function_count, line_count, code_count, location_count, node_count;
     uint32_t thread_count, plain_thread_count, track_count, sample_count, module_count, mark_count;
     uint64_t total_count; /* of samples */
     uint64_t from, until; /* time of the first and the last sample; 0: there are none */

@@ -173,6 +173,29 @@ static int note_module(struct profile *profile, const struct module *module)
     return 0;
 }
 
+/* Sets *id to the number of the code; of none it means nothing. */
+static int code_of(struct profile *profile, const struct resolved_code *code, uint32_t *id)
+{
+    struct profile_private *private = profile->private;
+    if (!code) {
+        return 0;
+    }
+    struct hash_map_cursor cursor = hash_map_start(&private->codes, (uintptr_t)code);
+    while ((*id = hash_map_next(&private->codes, &cursor)) != HASH_MAP_NONE) {
+        if (profile->codes[*id] == code) {
+            return 0;
+        }
+    }
+    if (array_reserve(&profile->codes, profile->code_count, &private->code_room,
+                      sizeof(struct resolved_code *)) ||
+        hash_map_add(&private->codes, (uintptr_t)code, profile->code_count)) {
+        return -ENOMEM;
+    }
+    *id = profile->code_count++;
+    profile->codes[*id] = code;
+    return note_module(profile, code->module);
+}
+
 static uint64_t location_hash(const struct profile_location *location,
                               const struct profile_line *lines)
 {
@@ -210,6 +233,7 @@ static int intern_location(struct profile *profile, struct profile_location *wan
         }
     }
     int err = note_module(profile, wanted->module);
+    err = err ? err : code_of(profile, wanted->code, &wanted->code_number);
     wanted->first_line = profile->line_count;
     for (uint32_t i = 0; !err && i < wanted->line_count; i++) {
         err = array_reserve(&profile->lines, profile->line_count, &private->line_room,

@@ -6,27 +6,18 @@
 #include "jdtool/base/intern.h"
 #include "jdtool/profile/profile.h"
 
-/* So many threads' last samples are remembered. */
-#define PROFILE_RECENT 32
-
-struct profile_recent {
-    uint32_t pid, tid;
-    uint32_t thread; /* under its last name; PROFILE_NONE: not known */
-};
-
 struct profile_private {
     struct intern
         strings; /* names that do not live as long as the recording, or have many owners */
-    struct hash_map functions, locations, nodes, threads, plain_threads, tracks, samples;
+    struct hash_map functions, codes, locations, nodes, threads, plain_threads, tracks, samples;
     uint32_t *method_function; /* by method id; PROFILE_NONE: not seen yet */
     uint32_t *module_function; /* by module id, for what has no method; the same */
     uint32_t method_room, module_function_room;
     uint32_t unknown_function;
-    uint32_t function_room, line_room, location_room, node_room;
+    uint32_t function_room, line_room, code_room, location_room, node_room;
     uint32_t thread_room, plain_thread_room, track_room, mark_room, sample_room, module_room;
     struct profile_line *group; /* the lines of the location that is being looked up */
     uint32_t group_room;
-    struct profile_recent recent[PROFILE_RECENT];
     struct stack_notes of_nodes, of_locations; /* a number here + 1, 32 bits wide */
     uint32_t *path; /* of a new stack: its nodes there, innermost first */
     uint32_t path_room;

@@ -1,5 +1,6 @@
 #include "jdtool/profile/saved.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/profile/saved_format.h"
@@ -14,10 +15,7 @@ struct saved {
     struct packed_output *output;
     const struct profile *profile; /* told up to the counts below */
     struct string_table texts;
-    uint32_t texts_told, functions, locations, nodes, threads, modules, dumps;
-    struct hash_map codes; /* by struct resolved_code's address, to indices into code_list */
-    const struct resolved_code **code_list;
-    uint32_t code_count, code_room;
+    uint32_t texts_told, functions, codes, locations, nodes, threads, modules;
     uint32_t *module_numbers; /* by module id; 0: not told yet, else its ref */
     uint32_t module_room;
     uint64_t time; /* of the sample before */
@@ -28,8 +26,6 @@ void saved_abort(struct saved *saved)
     if (saved) {
         packed_output_abort(saved->output);
         string_table_free(&saved->texts);
-        hash_map_free(&saved->codes);
-        free(saved->code_list);
         free(saved->module_numbers);
         free(saved);
     }
@@ -92,18 +88,10 @@ static uint32_t module_ref(struct saved *saved, const struct module *module)
     if (!module) {
         return 0;
     }
-    while (module->id >= saved->module_room) {
-        uint32_t room = saved->module_room ? 2 * saved->module_room : 64;
-        uint32_t *grown = saved->module_room < UINT32_MAX / 4
-                              ? realloc(saved->module_numbers, room * sizeof *grown)
-                              : NULL;
-        if (!grown) {
-            saved->texts.error = -ENOMEM;
-            return 0;
-        }
-        memset(grown + saved->module_room, 0, (room - saved->module_room) * sizeof *grown);
-        saved->module_numbers = grown;
-        saved->module_room = room;
+    if (array_reach(&saved->module_numbers, module->id, &saved->module_room,
+                    sizeof *saved->module_numbers)) {
+        saved->texts.error = -ENOMEM;
+        return 0;
     }
     if (!saved->module_numbers[module->id]) {
         uint32_t path = text(saved, module->path);
@@ -141,36 +129,9 @@ static void put_function(struct saved *saved, const struct profile_function *fun
     put(saved, method->size);
 }
 
-static int code_ref(struct saved *saved, const struct profile_location *location, uint32_t *ref)
+static void put_code(struct saved *saved, const struct profile_location *location)
 {
     const struct resolved_code *code = location->code;
-    *ref = 0;
-    if (!code) {
-        return 0;
-    }
-    struct hash_map_cursor cursor = hash_map_start(&saved->codes, (uintptr_t)code);
-    uint32_t at;
-    while ((at = hash_map_next(&saved->codes, &cursor)) != HASH_MAP_NONE) {
-        if (saved->code_list[at] == code) {
-            *ref = at + 1;
-            return 0;
-        }
-    }
-    if (saved->code_count == saved->code_room) {
-        uint32_t room = saved->code_room ? 2 * saved->code_room : 256;
-        const struct resolved_code **grown =
-            realloc(saved->code_list, room * sizeof(struct resolved_code *));
-        if (!grown) {
-            return -ENOMEM;
-        }
-        saved->code_list = grown;
-        saved->code_room = room;
-    }
-    if (hash_map_add(&saved->codes, (uintptr_t)code, saved->code_count)) {
-        return -ENOMEM;
-    }
-    saved->code_list[saved->code_count++] = code;
-    *ref = saved->code_count;
     uint32_t symbol = text(saved, code->symbol);
     uint32_t module = module_ref(saved, code->module);
     /* The compiled method is the location's last line. */
@@ -184,15 +145,13 @@ static int code_ref(struct saved *saved, const struct profile_location *location
     put(saved, symbol);
     put(saved, (uint64_t)saved->profile->lines[own].function + 1);
     put(saved, code->blob);
-    return 0;
+    saved->codes++;
 }
 
-static int put_location(struct saved *saved, const struct profile_location *location)
+static void put_location(struct saved *saved, const struct profile_location *location)
 {
-    uint32_t code;
-    int err = code_ref(saved, location, &code);
-    if (err) {
-        return err;
+    if (location->code && location->code_number == saved->codes) {
+        put_code(saved, location);
     }
     uint32_t module = module_ref(saved, location->module);
     /* More lines than a reader takes: the outermost ones of those that were inlined go. */
@@ -201,7 +160,7 @@ static int put_location(struct saved *saved, const struct profile_location *loca
     put(saved, SAVED_LOCATION);
     put(saved, module);
     put(saved, location->address);
-    put(saved, code);
+    put(saved, location->code ? (uint64_t)location->code_number + 1 : 0);
     put(saved, location->is_caller);
     put(saved, count - left);
     for (uint32_t i = 0; i < count; i++) {
@@ -214,7 +173,6 @@ static int put_location(struct saved *saved, const struct profile_location *loca
         put(saved, line->line);
         put(saved, line->function);
     }
-    return 0;
 }
 
 static void put_thread(struct saved *saved, const struct profile_thread *thread)
@@ -240,12 +198,11 @@ static void put_thread(struct saved *saved, const struct profile_thread *thread)
 static int put_news(struct saved *saved)
 {
     const struct profile *profile = saved->profile;
-    int err = 0;
     for (; saved->functions < profile->function_count; saved->functions++) {
         put_function(saved, &profile->functions[saved->functions]);
     }
-    for (; !err && saved->locations < profile->location_count; saved->locations++) {
-        err = put_location(saved, &profile->locations[saved->locations]);
+    for (; saved->locations < profile->location_count; saved->locations++) {
+        put_location(saved, &profile->locations[saved->locations]);
     }
     for (; saved->nodes < profile->node_count; saved->nodes++) {
         const struct profile_node *node = &profile->nodes[saved->nodes];
@@ -256,7 +213,7 @@ static int put_news(struct saved *saved)
     for (; saved->threads < profile->thread_count; saved->threads++) {
         put_thread(saved, &profile->threads[saved->threads]);
     }
-    return err ? err : saved->texts.error;
+    return saved->texts.error;
 }
 
 /* ---- All of it ---- */
