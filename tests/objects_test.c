@@ -149,8 +149,48 @@ static void a_build_id_is_read_alone(void **state)
         assert_int_equal(build_id_alone(bytes, sizeof bytes, id), 0);
         memcpy(note + 4 * field, &before, 4);
     }
+    for (int byte = 0; byte < 8;
+         byte += 7) { /* out of the file, and beyond what an offset can be */
+        bytes[offsetof(Elf64_Ehdr, e_phoff) + byte] ^= 0xff;
+        assert_int_equal(build_id_alone(bytes, sizeof bytes, id), 0);
+        bytes[offsetof(Elf64_Ehdr, e_phoff) + byte] ^= 0xff;
+    }
     bytes[EI_DATA] ^= 3;
     assert_int_equal(build_id_alone(bytes, sizeof bytes, id), 0);
+}
+
+/* A file of 32 bits says it by the same rules. */
+static void a_build_id_of_32_bits_is_read(void **state)
+{
+    struct {
+        Elf32_Ehdr file;
+        Elf32_Phdr segments[2];
+        Elf32_Nhdr note;
+        char name[4];
+        uint8_t id[20];
+    } elf = {.file = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32, ELFDATA2LSB},
+                      .e_phoff = sizeof elf.file,
+                      .e_phentsize = sizeof elf.segments[0],
+                      .e_phnum = 2},
+             .segments = {{.p_type = PT_LOAD}, {.p_type = PT_NOTE, .p_align = 4}},
+             .note = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID},
+             .name = ELF_NOTE_GNU,
+             .id = "twenty bytes, enough"};
+    uint8_t id[OBJECT_ID_MAX] = {0};
+    (void)state;
+    elf.segments[1].p_offset = sizeof elf.file + sizeof elf.segments;
+    elf.segments[1].p_filesz = (Elf32_Word)(sizeof elf - elf.segments[1].p_offset);
+    assert_int_equal(build_id_alone((uint8_t *)&elf, sizeof elf, id), 20);
+    assert_memory_equal(id, elf.id, 20);
+    assert_int_equal(build_id_alone((uint8_t *)&elf, sizeof elf - 1, id), 0);
+    elf.file.e_phoff = UINT32_MAX;
+    assert_int_equal(build_id_alone((uint8_t *)&elf, sizeof elf, id), 0);
+    elf.file.e_phoff = sizeof elf.file;
+    elf.file.e_phentsize = sizeof(Elf64_Phdr);
+    assert_int_equal(build_id_alone((uint8_t *)&elf, sizeof elf, id), 0);
+    elf.file.e_phentsize = sizeof elf.segments[0];
+    elf.file.e_ident[EI_CLASS] = 3;
+    assert_int_equal(build_id_alone((uint8_t *)&elf, sizeof elf, id), 0);
 }
 
 /* Puts a file into the build-id cache, as perf record does. */
@@ -1071,6 +1111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_in_functions_are_no_names),
         TEST(a_build_id_is_read_alone),
+        TEST(a_build_id_of_32_bits_is_read),
         TEST(a_replaced_library_is_read_as_it_was_mapped),
         TEST(a_replaced_library_is_found_in_the_cache),
         TEST(a_listed_file_that_came_later_is_refused),

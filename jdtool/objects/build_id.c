@@ -59,51 +59,50 @@ static size_t read_segment(int fd, uint64_t offset, uint64_t size, uint64_t alig
     return read_at(fd, offset, notes, (size_t)size) ? find_note(notes, (size_t)size, align, id) : 0;
 }
 
-static size_t read_64(int fd, uint8_t id[OBJECT_ID_MAX])
+/* A segment's head, in the terms of 64 bits. */
+static bool read_head(int fd, uint64_t offset, bool wide, Elf64_Phdr *head)
 {
-    Elf64_Ehdr file;
-    Elf64_Phdr segment;
-    size_t size = 0;
-    if (!read_at(fd, 0, &file, sizeof file) || file.e_phentsize != sizeof segment) {
-        return 0;
+    Elf32_Phdr narrow;
+    if (wide) {
+        return read_at(fd, offset, head, sizeof *head);
     }
-    for (uint64_t i = 0; i < file.e_phnum && i < SEGMENTS_MAX && !size; i++) {
-        if (file.e_phoff <= INT64_MAX &&
-            read_at(fd, file.e_phoff + i * sizeof segment, &segment, sizeof segment) &&
-            segment.p_type == PT_NOTE) {
-            size = read_segment(fd, segment.p_offset, segment.p_filesz, segment.p_align, id);
-        }
+    if (!read_at(fd, offset, &narrow, sizeof narrow)) {
+        return false;
     }
-    return size;
-}
-
-static size_t read_32(int fd, uint8_t id[OBJECT_ID_MAX])
-{
-    Elf32_Ehdr file;
-    Elf32_Phdr segment;
-    size_t size = 0;
-    if (!read_at(fd, 0, &file, sizeof file) || file.e_phentsize != sizeof segment) {
-        return 0;
-    }
-    for (uint64_t i = 0; i < file.e_phnum && i < SEGMENTS_MAX && !size; i++) {
-        if (read_at(fd, file.e_phoff + i * sizeof segment, &segment, sizeof segment) &&
-            segment.p_type == PT_NOTE) {
-            size = read_segment(fd, segment.p_offset, segment.p_filesz, segment.p_align, id);
-        }
-    }
-    return size;
+    *head = (Elf64_Phdr){.p_type = narrow.p_type,
+                         .p_offset = narrow.p_offset,
+                         .p_filesz = narrow.p_filesz,
+                         .p_align = narrow.p_align};
+    return true;
 }
 
 size_t build_id_read(int fd, uint8_t id[OBJECT_ID_MAX])
 {
-    uint8_t kind[EI_NIDENT];
-    if (!read_at(fd, 0, kind, sizeof kind) || memcmp(kind, ELFMAG, SELFMAG) != 0 ||
-        kind[EI_DATA] != DATA_HERE) {
+    union {
+        uint8_t kind[EI_NIDENT];
+        Elf64_Ehdr wide;
+        Elf32_Ehdr narrow; /* longer than a wide one with what must follow it, a segment's head */
+    } file;
+    if (!read_at(fd, 0, &file, sizeof file) || memcmp(file.kind, ELFMAG, SELFMAG) != 0 ||
+        file.kind[EI_DATA] != DATA_HERE) {
         return 0;
     }
-    return kind[EI_CLASS] == ELFCLASS64   ? read_64(fd, id)
-           : kind[EI_CLASS] == ELFCLASS32 ? read_32(fd, id)
-                                          : 0;
+    bool wide = file.kind[EI_CLASS] == ELFCLASS64;
+    uint64_t at = wide ? file.wide.e_phoff : file.narrow.e_phoff;
+    size_t each = wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+    unsigned count = wide ? file.wide.e_phnum : file.narrow.e_phnum;
+    if ((!wide && file.kind[EI_CLASS] != ELFCLASS32) || at > INT64_MAX ||
+        (wide ? file.wide.e_phentsize : file.narrow.e_phentsize) != each) {
+        return 0;
+    }
+    size_t size = 0;
+    for (unsigned i = 0; i < count && i < SEGMENTS_MAX && !size; i++) {
+        Elf64_Phdr head;
+        if (read_head(fd, at + i * each, wide, &head) && head.p_type == PT_NOTE) {
+            size = read_segment(fd, head.p_offset, head.p_filesz, head.p_align, id);
+        }
+    }
+    return size;
 }
 
 size_t build_id_find(int root, const char *path, uint64_t inode, uint8_t id[OBJECT_ID_MAX])
