@@ -74,23 +74,23 @@ if part "sampling by an ordinary user" other_user_runs; then
     cp "$JDAGENT_BUILD/libjdagent.so" "$JDAGENT_BUILD/jdtool" readable/
     chmod -R go+rX readable
     JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
-        setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
+        "${AS_NOBODY[@]}" readable/jdperf doctor
     state poor sampling 'not in the kernel'
     JDAGENT_BUILD=$WORK/readable FAKE_FAILURE='Permission denied' JDPERF_PROC=$FAKE_PROC run 1 \
-        setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
+        "${AS_NOBODY[@]}" readable/jdperf doctor
     state BAD sampling 'sysctl kernel.perf_event_paranoid=1'
     # As docs/permissions.md has it: perf itself has the right.
     told perf_event_paranoid 2
     if part "a perf with capabilities of its own" setcap cap_perfmon,cap_syslog=ep bin/perf; then
         JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
-            setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor
+            "${AS_NOBODY[@]}" readable/jdperf doctor
         state ok sampling
         JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
-            setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf record -o by-other -- true
+            "${AS_NOBODY[@]}" readable/jdperf record -o by-other -- true
         says_not 'only root may sample the kernel'
         setcap -r bin/perf
         JDAGENT_BUILD=$WORK/readable JDPERF_PROC=$FAKE_PROC run 0 \
-            setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf record -o by-other -- true
+            "${AS_NOBODY[@]}" readable/jdperf record -o by-other -- true
         says 'only root may sample the kernel'
     fi
     told perf_event_paranoid 1
@@ -228,7 +228,7 @@ state BAD libc "is built for another machine"
 
 # Another user looks at it.
 if part "a doctor who is another user" other_user_runs; then
-    JDAGENT_BUILD=$WORK/readable run 1 setpriv --reuid=65534 --regid=65534 --clear-groups readable/jdperf doctor "$jvm"
+    JDAGENT_BUILD=$WORK/readable run 1 "${AS_NOBODY[@]}" readable/jdperf doctor "$jvm"
     state BAD process
 fi
 mkdir dumps
@@ -270,7 +270,7 @@ for java in /usr/lib/jvm/*/bin/java; do
 done
 
 if part "a JVM of another user" other_user_runs; then
-    start_jvm setpriv --reuid=65534 --regid=65534 --clear-groups java -cp classes Calm 600
+    start_jvm "${AS_NOBODY[@]}" java -cp classes Calm 600
     doctor 0 "$jvm"
     state ok 'space for it' '/tmp'
     kill "$jvm"

@@ -26,7 +26,7 @@ named() {
 }
 
 echo "== another user's JVM"
-setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+"${AS_NOBODY[@]}" "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
 jvm=$!
 wait_for_jvm
 run 0 "$JDPERF" record -o p -p "$jvm" -d 2

@@ -84,7 +84,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     java=$jdk/bin/java
     [[ -x $java ]] || continue
     echo "== $jdk"
-    setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+    "${AS_NOBODY[@]}" "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM listens "$jvm"
     answers
@@ -97,7 +97,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     stop_jvm
 
     # What a killed JVM of root's has left where this one would listen.
-    setpriv --reuid=65534 --regid=65534 --clear-groups -- "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+    "${AS_NOBODY[@]}" "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM is_up "$jvm"
     perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => shift, Listen => 1) or die $!' "/tmp/.java_pid$jvm"

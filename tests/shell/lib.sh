@@ -10,6 +10,8 @@ export JDPERF=$SOURCE/scripts/jdperf
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/jdperf-test.XXXXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 cd "$WORK"
+# shellcheck disable=SC2034 # for who is root
+AS_NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups --) # put before a command
 unset JAVA_TOOL_OPTIONS PERF_RECORD_SECONDS PERF_RECORD_FREQ PERF_MAP_OPTIONS JITDUMPDIR
 
 # shellcheck source=tests/lib.sh
