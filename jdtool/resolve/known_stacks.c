@@ -11,7 +11,7 @@
 #define KNOWN_LINES_MAX 4096
 
 struct known_stacks {
-    struct known_stack list[KNOWN_STACKS];
+    struct known_stack *list[KNOWN_STACKS]; /* NULL: no such thread yet; a JVM may have a dozen */
 };
 
 struct known_stacks *known_stacks_new(void)
@@ -22,7 +22,10 @@ struct known_stacks *known_stacks_new(void)
 void known_stacks_free(struct known_stacks *stacks)
 {
     for (uint32_t i = 0; stacks && i < KNOWN_STACKS; i++) {
-        free(stacks->list[i].steps);
+        if (stacks->list[i]) {
+            free(stacks->list[i]->steps);
+            free(stacks->list[i]);
+        }
     }
     free(stacks);
 }
@@ -83,10 +86,11 @@ static uint32_t count_same(const struct known_stack *stack, const uint64_t *pcs,
 struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct known_key *key,
                                       uint64_t time, const uint64_t *pcs, uint64_t count)
 {
-    struct known_stack *stack = &stacks->list[key->tid % KNOWN_STACKS];
-    if (count > KNOWN_STEPS_MAX) {
+    struct known_stack **kept = &stacks->list[key->tid % KNOWN_STACKS];
+    if (count > KNOWN_STEPS_MAX || (!*kept && !(*kept = calloc(1, sizeof **kept)))) {
         return NULL;
     }
+    struct known_stack *stack = *kept;
     uint32_t same = 0;
     if (stack->count && time >= stack->time && is_same(&stack->key, key)) {
         same = count_same(stack, pcs, count);

@@ -53,7 +53,8 @@ void known_stacks_free(struct known_stacks *stacks); /* NULL is fine */
 
 /*
  * The stack that a thread had last, cut to what is true of one with these addresses, the innermost
- * first, at that time; ->count says how much that is. NULL: it is too deep to be kept.
+ * first, at that time; ->count says how much that is. NULL: it is too deep to be kept,
+ * or there is no memory.
  */
 struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct known_key *key,
                                       uint64_t time, const uint64_t *pcs, uint64_t count);

@@ -31,10 +31,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static int file_of(const uint8_t *data, size_t size)
+/* Files that are written over: to make one takes longer than most inputs do. */
+enum { DUMP, OTHER, REPAIRED, FILES };
+
+/* The descriptor is the caller's. */
+static int file_of(unsigned file, const uint8_t *data, size_t size)
 {
-    int fd = memfd_create("dump", MFD_CLOEXEC);
-    if (fd < 0 || pwrite(fd, data, size, 0) != (ssize_t)size) {
+    static int kept[FILES];
+    if (!kept[file]) {
+        kept[file] = memfd_create("dump", MFD_CLOEXEC);
+    }
+    int fd = dup(kept[file]);
+    if (fd < 0 || pwrite(fd, data, size, 0) != (ssize_t)size || ftruncate(fd, (off_t)size) != 0 ||
+        lseek(fd, 0, SEEK_SET) != 0) {
         abort();
     }
     return fd;
@@ -65,10 +74,10 @@ static void ignore_line(void *context, uint64_t offset, const char *what)
 
 static void repair(struct jitdump_reader *reader)
 {
-    int fd = memfd_create("repaired", MFD_CLOEXEC);
+    int fd = file_of(REPAIRED, NULL, 0);
     struct repair_result result;
     uint64_t start = jitdump_reader_offset(reader);
-    if (fd < 0 || repair_dump(reader, fd, ignore_line, NULL, &result) < 0) {
+    if (repair_dump(reader, fd, ignore_line, NULL, &result) < 0) {
         fprintf(stderr, "not repaired\n");
         abort();
     }
@@ -91,8 +100,7 @@ static bool convert(const uint8_t *data, size_t size, bool to_tree, struct bytes
 {
     struct jitdump_reader *reader;
     struct convert_result result;
-    int fd = file_of(data, size);
-    if (jitdump_reader_open_fd(fd, "dump", &reader) < 0) {
+    if (jitdump_reader_open_fd(file_of(OTHER, data, size), "dump", &reader) < 0) {
         return false;
     }
     int error = convert_dump(reader, "dump", to_tree, NULL, put_bytes, made, &result);
@@ -169,7 +177,7 @@ static void print(int fd, const struct verb *verb, const char *option)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    int fd = file_of(data, size);
+    int fd = file_of(DUMP, data, size);
     struct jitdump_reader *reader;
     if (jitdump_reader_open_fd(dup(fd), "dump", &reader) == 0) {
         uint64_t start = jitdump_reader_offset(reader);
