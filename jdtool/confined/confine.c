@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <sched.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -53,8 +53,33 @@ struct landlock_attributes {
     uint64_t files, ports, scopes;
 };
 
-/* Everything that Landlock knows, and not one exception. Without it the filter does the same. */
-static void forget_names(void)
+/* Rights over files that read, or use a device that is open. */
+#define READS                                                                                      \
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |     \
+     UINT64_C(0x8000))
+
+static void except(int rules, int place, uint64_t files)
+{
+    struct landlock_path_beneath_attr beneath = {.allowed_access = files, .parent_fd = place};
+    (void)syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
+}
+
+/* A program writes to where everybody may. */
+static void except_devices(int rules)
+{
+    static const char *const devices[] = {"/dev/null", "/dev/tty"};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        int fd = open(devices[i], O_PATH | O_CLOEXEC);
+        if (fd >= 0) {
+            except(rules, fd, LANDLOCK_ACCESS_FS_WRITE_FILE);
+            close(fd);
+        }
+    }
+}
+
+/* Everything that Landlock knows, and not one exception (place: -1); else what reads is left, and
+ * all below that directory. False: the kernel has it not. */
+static bool forget_names(int place)
 {
     /* By the version of its interface, from 1 on: the rights over files (an older kernel refuses
      * those it does not know), and how much of the structure it takes. */
@@ -65,26 +90,46 @@ static void forget_names(void)
                     {0x7fff, 16}, {0xffff, 16}, {0xffff, 24}};
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1) {
-        return;
+        return false;
     }
     long last = sizeof versions / sizeof *versions;
     version = version < last ? version : last;
     struct landlock_attributes all = {versions[version - 1].files, 0x3, 0x3};
-    int rules = (int)syscall(SYS_landlock_create_ruleset, &all, versions[version - 1].size, 0);
-    if (rules >= 0) {
-        (void)syscall(SYS_landlock_restrict_self, rules, 0);
-        close(rules);
+    if (place >= 0) {
+        all.files &= ~READS;
     }
+    int rules = (int)syscall(SYS_landlock_create_ruleset, &all, versions[version - 1].size, 0);
+    if (rules < 0) {
+        return false;
+    }
+    if (place >= 0) {
+        except(rules, place, all.files);
+        except_devices(rules);
+    }
+    bool done = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+    close(rules);
+    return done;
 }
 
 /* ---- Capabilities ---- */
 
-static int drop_capabilities(void)
+/* All but one of those that it has; -1: all. */
+static int drop_capabilities(int but)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+    struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3] = {0};
+    struct __user_cap_data_struct kept[_LINUX_CAPABILITY_U32S_3] = {0};
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    return syscall(SYS_capset, &header, none) != 0 ? -errno : 0;
+    if (but >= 0 && syscall(SYS_capget, &header, has) == 0) {
+        uint32_t bit = has[but / 32].permitted & UINT32_C(1) << but % 32;
+        kept[but / 32] = (struct __user_cap_data_struct){bit, bit, bit};
+    }
+    if (syscall(SYS_capset, &header, kept) != 0) {
+        return -errno;
+    }
+    /* Programs have it, then, whoever they are run as. */
+    (void)!(but >= 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, but, 0, 0));
+    return 0;
 }
 
 /* ---- Calls ---- */
@@ -168,14 +213,8 @@ static const int allowed[] = {
     SCMP_SYS(shutdown),
 };
 
-/* What is refused as forbidden. Everything else is unknown to this process, so that a newer libc
- * goes on with the older call. */
+/* What is refused as forbidden, to programs as well. */
 static const int forbidden[] = {
-    SCMP_SYS(execve),
-    SCMP_SYS(execveat),
-    SCMP_SYS(fork),
-    SCMP_SYS(vfork),
-    SCMP_SYS(clone),
     SCMP_SYS(ptrace),
     SCMP_SYS(socket),
     SCMP_SYS(socketpair),
@@ -188,22 +227,54 @@ static const int forbidden[] = {
     SCMP_SYS(mount),
     SCMP_SYS(setuid),
     SCMP_SYS(setresuid),
-    SCMP_SYS(chdir),
-    SCMP_SYS(fchdir),
     SCMP_SYS(chroot),
     SCMP_SYS(pidfd_getfd),
     SCMP_SYS(fchmod),
     SCMP_SYS(fchmodat),
-    SCMP_SYS(symlinkat),
-    SCMP_SYS(mkdirat),
-    SCMP_SYS(mknodat),
-    SCMP_SYS(truncate),
     SCMP_SYS(io_uring_setup),
-    SCMP_SYS(memfd_secret),
     SCMP_SYS(userfaultfd),
     SCMP_SYS(keyctl),
     SCMP_SYS(setns),
     SCMP_SYS(unshare),
+};
+
+/* The same, to who works on what is open. Everything else is unknown to this process, so that a
+ * newer libc goes on with the older call. */
+static const int forbidden_inside[] = {
+    SCMP_SYS(execve),  SCMP_SYS(execveat), SCMP_SYS(fork),         SCMP_SYS(vfork),
+    SCMP_SYS(clone),   SCMP_SYS(chdir),    SCMP_SYS(fchdir),       SCMP_SYS(symlinkat),
+    SCMP_SYS(mkdirat), SCMP_SYS(mknodat),  SCMP_SYS(memfd_secret), SCMP_SYS(truncate),
+};
+
+/* The same, to programs: Landlock does not see what these change of a file. The numbers are of
+ * calls that libseccomp 2.5 has no names for: fchmodat2, setxattrat, removexattrat, file_setattr.
+ */
+static const int forbidden_outside[] = {
+    SCMP_SYS(chmod),
+    SCMP_SYS(chown),
+    SCMP_SYS(lchown),
+    SCMP_SYS(fchown),
+    SCMP_SYS(fchownat),
+    SCMP_SYS(setxattr),
+    SCMP_SYS(lsetxattr),
+    SCMP_SYS(fsetxattr),
+    SCMP_SYS(utime),
+    SCMP_SYS(utimes),
+    SCMP_SYS(futimesat),
+    SCMP_SYS(utimensat),
+    SCMP_SYS(truncate),
+    SCMP_SYS(removexattr),
+    SCMP_SYS(lremovexattr),
+    SCMP_SYS(fremovexattr),
+    SCMP_SYS(add_key),
+    SCMP_SYS(request_key),
+    SCMP_SYS(open_by_handle_at),
+    SCMP_SYS(pidfd_open),
+    SCMP_SYS(syslog),
+    452,
+    463,
+    466,
+    469,
 };
 
 const int confine_asked[] = {
@@ -277,6 +348,7 @@ static int filter_calls(int *listener)
     }
     int err = add(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     err = err ? err : add(filter, SCMP_ACT_ERRNO(EPERM), forbidden, COUNT(forbidden));
+    err = err ? err : add(filter, SCMP_ACT_ERRNO(EPERM), forbidden_inside, COUNT(forbidden_inside));
     err = err ? err : add(filter, SCMP_ACT_NOTIFY, confine_asked, COUNT(confine_asked) - 1);
     err = err ? err : add_parts(filter);
     err = err ? err : seccomp_load(filter);
@@ -294,7 +366,44 @@ int confine(uint32_t cpu_seconds, int *listener)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return -errno;
     }
-    forget_names();
-    int err = drop_capabilities();
+    (void)forget_names(-1); /* the filter does the same */
+    int err = drop_capabilities(-1);
     return err ? err : filter_calls(listener);
+}
+
+/* Of a new user's namespace, who has all capabilities there, and of what types into a terminal. */
+static int add_program_parts(scmp_filter_ctx filter)
+{
+    int err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                               SCMP_CMP(0, SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER));
+    err = err ? err : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    const uint64_t typing[] = {TIOCSTI, TIOCLINUX};
+    for (size_t i = 0; i < COUNT(typing) && !err; i++) {
+        err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+                               SCMP_CMP(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));
+    }
+    return err;
+}
+
+int confine_program(int place)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return -errno;
+    }
+    limit(RLIMIT_CORE, 0);
+    if (!forget_names(place)) {
+        return -ENOSYS;
+    }
+    int err = drop_capabilities(CAP_SYSLOG); /* the kernel's symbols have addresses */
+    scmp_filter_ctx filter = err ? NULL : seccomp_init(SCMP_ACT_ALLOW);
+    if (!filter) {
+        return err ? err : -ENOMEM;
+    }
+    err = add(filter, SCMP_ACT_ERRNO(EPERM), forbidden, COUNT(forbidden));
+    err =
+        err ? err : add(filter, SCMP_ACT_ERRNO(EPERM), forbidden_outside, COUNT(forbidden_outside));
+    err = err ? err : add_program_parts(filter);
+    err = err ? err : seccomp_load(filter);
+    seccomp_release(filter);
+    return err;
 }

@@ -12,6 +12,14 @@
  */
 int confine(uint32_t cpu_seconds, int *listener);
 
+/*
+ * Before a program of others' is run that reads such data by itself, perf: no capabilities but the
+ * one to see the kernel's symbols, nothing is changed but below the directory `place`, no sockets,
+ * no other process looked into. It reads what its user may read, and has nowhere to bring it. 0 or
+ * a negative errno without a message.
+ */
+int confine_program(int place);
+
 /* The calls that the parent answers; ends with -1. */
 extern const int confine_asked[];
 

@@ -265,6 +265,13 @@ void confined_look(const char *what, int (*work)(void *context), void *context)
     rights_free(none);
 }
 
+int confined_prepare(void *context)
+{
+    const struct confined_program *program = context;
+    tell_unconfined(program->what, confine_program(program->place) ? NO_CONFINING : NULL);
+    return 0;
+}
+
 /* ---- A program beside us ---- */
 
 /* So long it may take to begin. */

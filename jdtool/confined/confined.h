@@ -42,6 +42,17 @@ int confined_run(const struct confined_options *options);
 void confined_look(const char *what, int (*work)(void *context), void *context);
 
 /*
+ * For a program of others' that reads others' data by itself, perf: called in its process, before
+ * it is run, as child_options.prepare. It may read what its user may, but change nothing outside of
+ * a directory, and tell nobody (confine_program). Where it cannot be confined, root is told. 0.
+ */
+struct confined_program {
+    const char *what; /* is read, for messages */
+    int place;        /* the directory */
+};
+int confined_prepare(void *program);
+
+/*
  * A program of ours that reads others' data for as long as we run, beside us. We start it with one
  * end of a pair of stream sockets, by which it calls confined_enter before it reads anything; we
  * call confined_meet with the other. From then on it gets what it asks for by confined_answer,

@@ -128,6 +128,22 @@ int look_open(struct look *look, const char *given)
     return open_with_samples(given, &look->profile);
 }
 
+int look_open_data(struct look *look, const char *given)
+{
+    char path[PATH_MAX];
+    int status = opened_profile_open(given, &look->profile);
+    if (status || opened_profile_has(&look->profile, "perf.jit.data")) {
+        return status;
+    }
+    snprintf(path, sizeof path, "%s", look->profile.path);
+    opened_profile_close(&look->profile);
+    char *words[] = {(char *)live_inject.name, path, NULL};
+    optind = 0;
+    status = live_inject.run(&live_inject, 2, words);
+    return status && status != STATUS_BAD_PROFILE ? status
+                                                  : opened_profile_open(path, &look->profile);
+}
+
 void look_hold(struct look *look, const struct opened_profile *profile)
 {
     char held[PATH_MAX + 16];

@@ -78,6 +78,9 @@ void look_add(struct look *look, const char *format, const char *text);
  * message. */
 int look_open(struct look *look, const char *given);
 
+/* Opens one of which there is what perf can read: names its code first, if need be. */
+int look_open_data(struct look *look, const char *given);
+
 /* Opens a further profile of that kind, which jdtool's verb is told of, the caller's to close. */
 int look_open_beside(struct look *look, const char *given, struct opened_profile *profile);
 void look_hold(struct look *look, const struct opened_profile *profile);

@@ -248,22 +248,11 @@ static const char *name_of(const struct look *look)
 static int open_profile(struct look *look)
 {
     const char *given = look->word_count ? look->words[0] : PROFILE_DEFAULT_DIR;
-    char path[PATH_MAX];
     if (look->word_count > 1 || look->more_count) {
         return live_wrong_usage(look->verb, "one profile at a time: ",
                                 look->word_count > 1 ? look->words[1] : look->more[0], "");
     }
-    int status = opened_profile_open(given, &look->profile);
-    if (status || opened_profile_has(&look->profile, "perf.jit.data")) {
-        return status;
-    }
-    snprintf(path, sizeof path, "%s", look->profile.path);
-    opened_profile_close(&look->profile);
-    char *words[] = {(char *)live_inject.name, path, NULL};
-    optind = 0;
-    status = live_inject.run(&live_inject, 2, words);
-    return status && status != STATUS_BAD_PROFILE ? status
-                                                  : opened_profile_open(path, &look->profile);
+    return look_open_data(look, given);
 }
 
 /* What flame, view, annotate and export read where the recording is not. */

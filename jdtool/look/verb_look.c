@@ -1,14 +1,20 @@
 /* The verbs of jdperf that show a profile: report, annotate, flame, timeline, export, view. */
 #include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
+#include "jdtool/confined/confined.h"
 #include "jdtool/exports/export.h"
+#include "jdtool/live/child.h"
+#include "jdtool/live/staging.h"
 #include "jdtool/look/look.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* ---- report ---- */
@@ -367,26 +373,84 @@ const struct live_verb live_view = {
 
 /* ---- For the verbs that are scripts ---- */
 
+/* A place for the program's files, which goes away with it. */
+static int make_scratch(const struct child_options *options, char path[PATH_MAX], int *place)
+{
+    const char *directory = getenv("TMPDIR");
+    directory = directory && *directory ? directory : "/tmp";
+    *place = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, PATH_MAX, "%s/jdperf.XXXXXXXX", directory);
+    if (*place < 0 || !mkdtemp(path)) {
+        error_message("failed to make a directory in %s: %s", directory, strerror(errno));
+        return STATUS_FAILED;
+    }
+    (void)!(options->drop && lchown(path, options->uid, options->gid));
+    setenv("TMPDIR", path, 1);
+    setenv("JDPERF_SCRATCH", path, 1);
+    return STATUS_DONE;
+}
+
+/* Its exit status. Ctrl-C is the terminal's to tell it. */
+static int run_on(const struct child_options *options)
+{
+    struct waiting waiting;
+    struct child child = NO_CHILD;
+    int err = waiting_start(&waiting);
+    err = err ? err : child_start(&child, options);
+    while (!err && (err = child_wait(&child, &waiting, NO_DEADLINE, false)) == -EINTR) {
+        if (waiting.ended_by != SIGINT && waiting.ended_by != SIGQUIT) {
+            child_signal(&child, waiting.ended_by);
+        }
+        err = 0;
+    }
+    int status = child.status;
+    child_end(&child);
+    if (err) {
+        error_message("failed to run %s: %s", options->arguments[0], strerror(-err));
+    }
+    return err ? STATUS_FAILED : status;
+}
+
 /* Looks a profile over, and runs a program that reaches it by an open descriptor. */
 static int profile(const struct live_verb *verb, int argc, char **argv)
 {
     static const struct option none[] = {{0}};
     struct look look;
     char number[16];
+    char scratch[PATH_MAX];
     int status = look_parse(&look, verb, argc, argv, "", none);
     if (!status && (look.word_count != 1 || look.more_count == 0)) {
         status = live_wrong_usage(verb, "which profile, for which program?", "", "");
     }
-    status = status ? status : opened_profile_open(look.words[0], &look.profile);
-    int held = status ? -1 : fcntl(look.profile.directory, F_DUPFD, 10);
-    if (!status && held >= 0) {
+    status = status ? status : look_open_data(&look, look.words[0]);
+    if (!status) {
+        opened_profile_tell_doubts(&look.profile);
+        struct confined_program confined = {.what = look.profile.path, .place = -1};
+        int place = -1;
+        int held = fcntl(look.profile.directory, F_DUPFD_CLOEXEC, 10);
+        struct child_options options = {.arguments = look.more,
+                                        .in = STDIN_FILENO,
+                                        .out = STDOUT_FILENO,
+                                        .err = STDERR_FILENO,
+                                        .keep = &held,
+                                        .keep_count = 1,
+                                        .death_signal = SIGTERM,
+                                        .prepare = getenv(TRUST_VARIABLE) ? NULL : confined_prepare,
+                                        .context = &confined};
+        /* What root looks at for who called sudo is read as that user. */
+        options.drop =
+            output_caller(&options.uid, &options.gid) && look.profile.owner == options.uid;
         snprintf(number, sizeof number, "%d", held);
         setenv("JDPERF_HELD", number, 1);
-        execvp(look.more[0], look.more);
-    }
-    if (!status) {
-        error_message("failed to run %s: %s", look.more[0], strerror(errno));
-        status = STATUS_FAILED;
+        (void)prctl(PR_SET_KEEPCAPS, options.drop, 0, 0, 0);
+        status = make_scratch(&options, scratch, &place);
+        if (!status) {
+            confined.place = open(scratch, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            status = run_on(&options);
+            (void)remove_tree(place, strrchr(scratch, '/') + 1);
+            close(confined.place);
+        }
+        close(place);
     }
     look_free(&look);
     return status;
@@ -396,9 +460,11 @@ const struct live_verb live_profile = {
     .name = "profile",
     .run = profile,
     .hint = "",
-    .help = "usage: jdtool live profile DIR -- PROGRAM…\n"
-            "\n"
-            "Runs a program on a profile that it has looked over: nothing in it leads out of it,\n"
-            "and as root it is one's own. JDPERF_HELD is the number of its descriptor. For\n"
-            "jdperf's scripts.\n",
+    .help =
+        "usage: jdtool live profile DIR -- PROGRAM…\n"
+        "\n"
+        "Runs a program on a profile that it has looked over: nothing in it leads out of it,\n"
+        "and as root it is one's own. JDPERF_HELD is the number of its descriptor. Unless the\n"
+        "profile is trusted, the program may change nothing but what is in JDPERF_SCRATCH. For\n"
+        "jdperf's scripts.\n",
 };

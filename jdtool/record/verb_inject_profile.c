@@ -1,5 +1,6 @@
 /* jdperf inject: perf.data and the dumps of a profile become perf.jit.data once more. */
 #include "jdtool/base/message.h"
+#include "jdtool/confined/confined.h"
 #include "jdtool/live/profile_dir.h"
 #include "jdtool/live/staging.h"
 #include "jdtool/live/verbs.h"
@@ -164,18 +165,22 @@ static int run_perf(struct work *work)
     char buildid[64];
     char in[64];
     char out[64];
-    int pid = (int)getpid();
     int fd = work->profile.directory;
-    snprintf(buildid, sizeof buildid, "/proc/%d/fd/%d/buildid", pid, fd);
-    snprintf(in, sizeof in, "/proc/%d/fd/%d/perf.data", pid, fd);
-    snprintf(out, sizeof out, "/proc/%d/fd/%d/perf.jit.data", pid, fd);
+    snprintf(buildid, sizeof buildid, "/proc/self/fd/%d/buildid", fd);
+    snprintf(in, sizeof in, "/proc/self/fd/%d/perf.data", fd);
+    snprintf(out, sizeof out, "/proc/self/fd/%d/perf.jit.data", fd);
+    struct confined_program confined = {.what = work->profile.path, .place = fd};
     const char *const arguments[] = {
         perf_program(), "--buildid-dir", buildid, "inject", "--jit", "-i", in, "-o", out, NULL};
     const struct child_options options = {.arguments = (char *const *)arguments,
                                           .in = STDIN_FILENO,
                                           .out = STDOUT_FILENO,
                                           .err = STDERR_FILENO,
-                                          .death_signal = SIGKILL};
+                                          .keep = &fd,
+                                          .keep_count = 1,
+                                          .death_signal = SIGKILL,
+                                          .prepare = confined_prepare,
+                                          .context = &confined};
     struct child child = NO_CHILD;
     setenv("PERF_CONFIG", "/dev/null", 1);
     int err = child_start(&child, &options);

@@ -32,7 +32,6 @@ verb_annotate() {
     command -v objdump >/dev/null || die "failed to find objdump, which perf annotate needs: apt-get install binutils"
     view_profile "$1"
     annotate_choose "$2"
-    make_scratch
     mkdir "$SCRATCH/src"
     [[ -z $source ]] || annotate_fetch_sources "$source_path"
     cd "$SCRATCH/src" || exit 1

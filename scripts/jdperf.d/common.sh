@@ -35,33 +35,6 @@ need_tool() {
     [[ -x $JDPERF_TOOL ]] || die "failed to find jdtool at $JDPERF_TOOL: $JDPERF_MISSING"
 }
 
-# A file that lives as long as this jdperf. SCRATCH is removed at exit.
-make_scratch() {
-    [[ -n ${SCRATCH:-} ]] && return
-    SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/jdperf.$$.XXXXXXXX") ||
-        die "failed to make a temporary directory in ${TMPDIR:-/tmp}"
-    at_exit drop_scratch
-}
-
-drop_scratch() {
-    rm -rf "$SCRATCH"
-}
-
-# at_exit FUNCTION: has it called when this shell ends, however it does; the latest goes first.
-at_exit() {
-    # A subshell has the variables of its parent, but not the trap.
-    [[ ${AT_EXIT_OF:-} == "$BASHPID" ]] || AT_EXIT=() AT_EXIT_OF=$BASHPID
-    AT_EXIT=("$1" "${AT_EXIT[@]}")
-    trap run_at_exit EXIT
-}
-
-run_at_exit() {
-    local function
-    for function in "${AT_EXIT[@]}"; do
-        "$function" || :
-    done
-}
-
 # The directory of a profile (jdtool/look/opened_profile.h).
 
 is_profile() {
@@ -85,18 +58,12 @@ profile_doubts() {
     [[ -z $verdict ]] || printf 'This profile is %s: %s.\n' "$verdict" "$reason"
 }
 
-# tell_doubts: of PROFILE, to who looks at it.
-tell_doubts() {
-    local doubts
-    doubts=$(profile_doubts "$PROFILE")
-    [[ -z $doubts ]] || say "$doubts"
-}
-
-# Sets PROFILE to an existing profile, which jdtool has looked over: to how it is reached, whatever stands
-# at its path by now, and whatever characters that has. For this jdtool starts jdperf once more.
+# Sets PROFILE to an existing profile, which jdtool has looked over and named: to how it is reached, whatever
+# stands at its path by now, and whatever characters that has. For this jdtool starts jdperf once more, which then
+# may change nothing but what is in SCRATCH, a directory that goes away with it.
 open_profile() {
     need_tool
     # shellcheck disable=SC2154 # jdperf itself
     [[ ${JDPERF_HELD:-} ]] || exec "$JDPERF_TOOL" live profile "$1" -- "$self" "$verb" "${ARGUMENTS[@]}"
-    PROFILE=/proc/self/fd/$JDPERF_HELD
+    PROFILE=/proc/self/fd/$JDPERF_HELD SCRATCH=$JDPERF_SCRATCH
 }

@@ -5,14 +5,14 @@
 # shellcheck source=scripts/jdperf.d/perf.sh
 . "$JDPERF_LIB/perf.sh"
 
-# view_profile DIR: sets PROFILE and DATA, the perf.data to look at; injects first if need be.
+# view_profile DIR: sets PROFILE and DATA, the perf.data to look at.
 view_profile() {
     need_perf
     open_profile "$1"
     DATA=$PROFILE/perf.jit.data
-    [[ -r $DATA ]] || "$JDPERF_TOOL" live inject "$PROFILE" || (($? == 3)) || exit 1
-    view_quick_lines
-    tell_doubts
+    # perf asks addr2line for every address: ours is quick where there is nothing to find.
+    JDPERF_ADDR2LINE=$(command -v addr2line) || return 0
+    export JDPERF_ADDR2LINE PATH=$JDPERF_LIB/tools:$PATH
 }
 
 # view_words VERB "$@": sets DIR to the first word, unless that is an option, and OPTIONS to the rest, for
@@ -39,9 +39,6 @@ view_perf() {
     case $verb in
     report | script) set -- --max-stack 1000 "$@" ;;
     esac
-    # perf opens no file of another user but root's; a profile that was recorded with sudo is handed
-    # over to who typed it, and is his own to look at with sudo, too.
-    [[ ! ${SUDO_UID:-} || $(stat -c %u "$DATA") != "$SUDO_UID" ]] || set -- --force "$@"
     perf_in_profile "$verb" -i "$DATA" "$@"
 }
 
@@ -49,7 +46,6 @@ view_perf() {
 # name, not perf's whole help.
 view_show() {
     local status=0 said
-    make_scratch
     view_perf "$@" 2>"$SCRATCH/said" || status=$?
     said=$(view_complaint "$SCRATCH/said")
     [[ -z $said ]] || wrong_usage "$1: perf $1 says: $said ($PERF $1 -h lists its options)"
@@ -64,23 +60,4 @@ view_show() {
 # What perf complains about in its words in $1, when it goes on with its usage.
 view_complaint() {
     ! grep -q '^ *Usage: perf' "$1" || sed -n '/^ *Error: *$/d; /[^ ]/ { s/^ *Error: *//; p; q }' "$1"
-}
-
-# perf asks addr2line for every address, which takes some 20 ms for each in a libjvm.so that has no
-# line information at all. Such a file is answered for at once.
-view_quick_lines() {
-    local real
-    real=$(command -v addr2line) || return 0
-    make_scratch
-    mkdir -p "$SCRATCH/bin"
-    cat >"$SCRATCH/bin/addr2line" <<END
-#!/bin/sh
-if [ "\$1" = -e ] && ! readelf -SW "\$2" 2>/dev/null | grep -q '\\.z\\{0,1\\}debug_line'; then
-    while read -r address; do printf '??\\n??:0\\n'; done
-    exit 0
-fi
-exec '$real' "\$@"
-END
-    chmod +x "$SCRATCH/bin/addr2line"
-    PATH=$SCRATCH/bin:$PATH
 }

@@ -57,6 +57,45 @@ held 0 "$JDPERF" view p --idle 1
 for format in html pprof firefox speedscope collapsed otlp; do
     held 0 "$JDPERF" export p "$format"
 done
+
+# perf reads a profile by itself. What overflows it may do in its place is done by one that is not perf: with
+# --trust all of it, else nothing but to write where it is to.
+echo precious >precious
+chmod 600 precious
+fakes
+fake perf <<'END'
+[[ $1 != --version ]] || { echo 'perf version 6.1.192'; exit; }
+try() {
+    ! eval "$2" 2>/dev/null || echo "ESCAPED: $1" >&2
+}
+try 'a new file' 'echo >"$JDAGENT_PLANTED.file"'
+try 'a file of ours' 'echo >>"$WORK/precious"'
+try 'a name' 'ln "$WORK/precious" "$JDAGENT_PLANTED.link"'
+try 'a mode' 'chmod 640 "$WORK/precious"'
+try 'a time' 'touch -d yesterday "$WORK/precious"'
+try 'a socket' 'exec 3<>/dev/udp/127.0.0.1/9'
+try 'all capabilities' '((0x$(sed -n "s/^CapEff:.//p" /proc/self/status) & 1))'
+try 'a program that has more rights' 'grep -q "^NoNewPrivs:.0" /proc/self/status'
+[[ ! ${JDPERF_SCRATCH:-} ]] || echo >"$JDPERF_SCRATCH/own"
+echo 'fake perf: tried' >&2
+END
+run 0 "$JDPERF" script q --trust
+for what in 'a new file' 'a file of ours' 'a name' 'a mode' 'a time' 'a socket' 'a program that has more rights'; do
+    says "ESCAPED: $what"
+done
+rm "$JDAGENT_PLANTED".*
+before=$(stat -c '%s %a %h %Y' precious)
+for words in "0 script q" "0 report --perf q" "1 annotate --perf q Market" "0 inject --injector perf q"; do
+    # shellcheck disable=SC2086 # words are meant
+    set -- $words
+    run "$1" "$JDPERF" "${@:2}"
+    [[ $2 == annotate ]] || says 'fake perf: tried' # whose perf says it to nobody
+    says_not ESCAPED
+    [[ $(stat -c '%s %a %h %Y' precious) == "$before" ]] || fail "$words changed a file"
+done
+rm bin/perf
+[[ -z $(compgen -G "${TMPDIR:-/tmp}/jdperf.????????/own") ]] || fail "files of perf's are left behind"
+
 rm p/samples.saved # as of a recording by perf alone
 held 0 "$JDPERF" bundle p
 note "$(grep -c . <<<"$(ls p)") files in the profile, none outside"
