@@ -28,7 +28,7 @@ summary() {
         -s comm,dso,sym 2>"$WORK/report.log" | grep -v '^#' | grep .
 }
 summary here/p >before
-grep -q 'Market.takeOrders()' before || fail "no Java names here"
+grep -qE 'Market\.(takeOrders|price)\(' before || fail "no Java names here"
 grep -q 'libjvm.so .*[a-z]' before || fail "no native names here"
 tar xf p.tar.gz -C there
 holes=there/p/perf.jit-holes.so
@@ -51,7 +51,7 @@ run 0 "$JDPERF" report there/p --limit 0
 says 'Market.takeOrders()'
 
 # With jdperf it is a profile like any other, sources at their new place.
-run 0 "$JDPERF" annotate there/p takeOrders --source-path "$SOURCE/scripts/sample"
+run 0 "$JDPERF" annotate there/p Market. --source-path "$SOURCE/scripts/sample"
 says 'double trend = price * 0.0001;'
 run 0 "$JDPERF" flame there/p
 run 1 "$JDPERF" inject there/p

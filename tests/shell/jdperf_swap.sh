@@ -72,7 +72,10 @@ restore() {
 }
 
 P=$WORK/theirs/p
-in_race report "$P"
+# On a busy machine a verb may never meet the profile while it is in its place: one has to.
+for ((tries = 0; !${done_by[report]:-0} && tries < 60; tries++)); do
+    in_race report "$P"
+done
 in_race flame "$P"
 in_race timeline "$P"
 in_race export "$P" pprof
@@ -86,4 +89,4 @@ restore
 in_race inject "$P"
 restore
 in_race record -o "$P" -- true
-((done_by[report] + done_by[flame] + done_by[export] + done_by[diff] > 0)) || fail "no verb found the profile: nothing was tried"
+((done_by[report])) || fail "no verb found the profile: nothing was tried"
