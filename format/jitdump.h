@@ -179,7 +179,23 @@ enum jitdump_code_key {
     JITDUMP_CODE_OSR_BCI = 6,
     JITDUMP_CODE_COMPILE_ID = 7,
     JITDUMP_CODE_FRAME_COMPLETE = 8, /* offset of the end of the frame's set-up */
+
+    /* Of the JVM, told once a dump with some code: by which the frames of a virtual thread that are
+     * frozen, in the heap, are found. Offsets are from an object's start. Absent where a collector
+     * moves objects while threads run. */
+    JITDUMP_CODE_FROZEN_TAIL = 9,    /* offset of Continuation.tail */
+    JITDUMP_CODE_FROZEN_PARENT = 10, /* offsets of StackChunk's parent, size, sp */
+    JITDUMP_CODE_FROZEN_SIZE = 11,   /*     and bottom, or, to JDK 21, argsize */
+    JITDUMP_CODE_FROZEN_SP = 12,     /*     (the last four count words of the stack) */
+    JITDUMP_CODE_FROZEN_BOTTOM = 13,
+    JITDUMP_CODE_FROZEN_ARGSIZE = 14,
+    JITDUMP_CODE_FROZEN_STACK = 15, /* offset of a StackChunk's stack */
+    JITDUMP_CODE_FROZEN_OOP = 16,   /* bytes of a reference: 4 or 8 */
+    JITDUMP_CODE_KEYS = 17,
 };
+
+#define JITDUMP_CODE_FROZEN_FIRST JITDUMP_CODE_FROZEN_TAIL
+#define JITDUMP_CODE_FROZEN_COUNT (JITDUMP_CODE_KEYS - JITDUMP_CODE_FROZEN_FIRST)
 
 enum jitdump_code_kind {
     JITDUMP_KIND_NMETHOD = 1,        /* compiled Java */

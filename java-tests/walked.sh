@@ -2,7 +2,8 @@
 # jdperf record --stacks kernel: at the same interrupt a stack that was walked in the kernel is that of its copy, frame for
 # frame, in compiled, interpreted and native code, while code comes and goes; a recursion of 3,000 calls reaches its root, and
 # is cut where --depth says so; interpreted frames have their names; killed, nothing of it is left in the kernel; where it
-# cannot be had stacks are copied, and it is said.
+# cannot be had stacks are copied, and it is said. Of virtual threads that were parked the callers in the heap are those of
+# the JVM's own trace, whatever collector moves them; where they cannot be had the stack says so.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -77,6 +78,45 @@ for try in 1 2 4; do
     ! enough cut walked 20 || break
 done
 grep -q 'cut\|too deep' "$scratch/err" || fail "--depth 100: nothing is said: $(cat "$scratch/err")"
+
+# frozen NAME CHAIN-IS-WHOLE ARGUMENT...: each stack of Frozen.burn is the trace that the JVM printed there, or is marked.
+frozen() {
+    local try good marked wrong copied
+    for try in 1 2 4; do
+        record "$1" kernel -- "$jdk/bin/java" -XX:CompileCommand=quiet -XX:+UnlockDiagnosticVMOptions -XX:+ShowHiddenFrames \
+            "${@:3}" -cp "$classes" Frozen $((3 * try)) 60
+        ! enough "$1" walked 200 || break
+    done
+    "$jdperf" export "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
+    read -r good marked wrong < <(awk '
+        FNR == NR {
+            if (sub(/^\tat /, "")) {
+                sub(/\(.*/, ""); sub(/^[a-z.]*\//, ""); gsub(/\$\$Lambda\/[^;]*\./, "$$Lambda."); trace = $0 ";" trace
+            }
+            next
+        }
+        !/Frozen\.burn/ { next }
+        { n = $NF }
+        /cont_returnBarrier/ { marked += n; next }
+        {
+            gsub(/\([^;]*\)/, ""); gsub(/\$\$Lambda[^;]*\./, "$$Lambda.")
+            sub(/.*Continuation\.enterSpecial;/, ""); sub(/Frozen\.burn.*/, "Frozen.burn;")
+            if ($0 == trace) good += n; else wrong += n
+        }
+        END { print good + 0, marked + 0, wrong + 0 }' "$scratch/log" "$scratch/stacks")
+    copied=$(($(count "$1" stacks) - $(count "$1" walked)))
+    claim "frozen callers, $1" "$good whole, $marked marked (of $copied copied), $wrong wrong"
+    ((good + marked + wrong >= 100)) || fail "$1: only $((good + marked + wrong)) stacks of it"
+    ((1000 * wrong <= good + marked + 1000)) || fail "$1: $wrong stacks are not the JVM's own trace"
+    [ "$2" = 0 ] || ((100 * good >= 99 * (good + marked - copied))) || fail "$1: of $((good + marked)) stacks $marked lack their callers"
+}
+if [ "$jdk_major" -ge 21 ]; then
+    frozen serial 1 -XX:+UseSerialGC -Xmx32m
+    frozen parallel 1 -XX:+UseParallelGC -Xmx32m
+    frozen g1 1 -XX:+UseG1GC -Xmx32m
+    frozen wide 1 -Xint -XX:+UseSerialGC -XX:-UseCompressedOops
+    frozen z 0 -XX:+UseZGC
+fi
 
 # Interpreted frames have their names by what the walk carries.
 for try in 1 2 4; do

@@ -132,6 +132,9 @@ static void make_tree_rows(struct sample *sample)
     }
 }
 
+/* What is known of frozen frames from the middle of the dump on: told there, and not again. */
+static const int32_t frozen[JITDUMP_CODE_FROZEN_COUNT] = {32, 40, 12, 24, 28, -1, 48, 4};
+
 static void make_sample(struct sample *sample, uint32_t number, uint64_t *seed)
 {
     memset(sample, 0, sizeof(*sample));
@@ -147,6 +150,7 @@ static void make_sample(struct sample *sample, uint32_t number, uint64_t *seed)
     code->name = sample->name;
     code->facts = CODE_FACTS_UNKNOWN;
     code->facts.kind = JITDUMP_KIND_STUB;
+    code->facts.frozen = number < CODES / 2 ? NULL : frozen;
     code->rows = sample->rows;
     code->nodes = sample->nodes;
     code->ranges = sample->ranges;
@@ -212,6 +216,10 @@ static void check_tree(const struct sample *sample, const struct code_details *d
     assert_int_equal(trailer->facts[JITDUMP_CODE_VERIFIED_ENTRY],
                      sample->code.facts.verified_entry);
     assert_int_equal(trailer->facts[JITDUMP_CODE_OSR_ENTRY], -1);
+    for (int i = 0; i < JITDUMP_CODE_FROZEN_COUNT; i++) {
+        assert_int_equal(trailer->facts[JITDUMP_CODE_FROZEN_FIRST + i],
+                         sample == &samples[CODES / 2] ? frozen[i] : -1);
+    }
 }
 
 static void check_dump(struct code_index *index)

@@ -46,7 +46,7 @@ static void test_addresses(void **state)
     put(&written, delta(-0x1000));
     put(&written, delta(WALKED_DELTA_MAX - 1));
     put(&written, delta(-WALKED_DELTA_MAX));
-    put(&written, WALKED_WIDE | WALKED_IS_CALLER);
+    put(&written, WALKED_WIDE | WALKED_IS_CALLER | WALKED_FROZEN);
     put_wide(&written, 0x55aa00000001);
     assert_true(walked_begin((const uint8_t *)&written, size_of(&written), &walked));
     assert_int_equal(walked.head.end, WALKED_CUT);
@@ -57,6 +57,7 @@ static void test_addresses(void **state)
         assert_int_equal(frame.pc, pcs[i]);
         assert_int_equal(frame.caller, i > 0);
         assert_false(frame.interpreted);
+        assert_int_equal(frame.frozen, i == 4);
     }
     assert_false(walked_next(&walked, &frame));
 }

@@ -62,8 +62,10 @@ struct code_facts {
     int32_t osr_bci;
     int32_t compile_id;
     int32_t frame_complete;
+    const int32_t *frozen; /* JITDUMP_CODE_FROZEN_FIRST and those behind it: of the JVM, as far as
+                              is known then; NULL: nothing is */
 };
-#define CODE_FACTS_UNKNOWN ((struct code_facts){-1, -1, -1, -1, -1, -1, -1, -1})
+#define CODE_FACTS_UNKNOWN ((struct code_facts){-1, -1, -1, -1, -1, -1, -1, -1, NULL})
 
 struct kept; /* writer/occupant.h */
 

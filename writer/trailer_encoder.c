@@ -26,6 +26,7 @@ void trailer_encoder_forget(struct trailer_encoder *encoder)
 {
     id_set_clear(&encoder->defined_files);
     id_set_clear(&encoder->defined_methods);
+    encoder->frozen_told = false;
 }
 
 /* Returns the id to refer to a file with, having defined it if this is the first time. */
@@ -82,7 +83,7 @@ static void encode_inlines(struct trailer_encoder *encoder, const struct code *c
     }
 }
 
-static void encode_fact(struct buffer *out, enum jitdump_code_key key, int32_t value)
+static void encode_fact(struct buffer *out, uint32_t key, int32_t value)
 {
     if (value >= 0) {
         buffer_put_uleb(out, key);
@@ -90,8 +91,9 @@ static void encode_fact(struct buffer *out, enum jitdump_code_key key, int32_t v
     }
 }
 
-static void encode_facts(struct buffer *out, const struct code_facts *facts)
+static void encode_facts(struct trailer_encoder *encoder, const struct code_facts *facts)
 {
+    struct buffer *out = &encoder->facts;
     encode_fact(out, JITDUMP_CODE_KIND, facts->kind);
     encode_fact(out, JITDUMP_CODE_TIER, facts->tier);
     encode_fact(out, JITDUMP_CODE_FRAME_SIZE, facts->frame_size);
@@ -100,6 +102,12 @@ static void encode_facts(struct buffer *out, const struct code_facts *facts)
     encode_fact(out, JITDUMP_CODE_OSR_BCI, facts->osr_bci);
     encode_fact(out, JITDUMP_CODE_COMPILE_ID, facts->compile_id);
     encode_fact(out, JITDUMP_CODE_FRAME_COMPLETE, facts->frame_complete);
+    if (facts->frozen && !encoder->frozen_told) {
+        for (uint32_t i = 0; i < JITDUMP_CODE_FROZEN_COUNT; i++) {
+            encode_fact(out, JITDUMP_CODE_FROZEN_FIRST + i, facts->frozen[i]);
+        }
+        encoder->frozen_told = true;
+    }
 }
 
 static void put_section(struct buffer *out, enum jitdump_trailer_tag tag,
@@ -123,7 +131,7 @@ void trailer_encode(struct trailer_encoder *encoder, const struct code *code, bo
     buffer_clear(&encoder->inlines);
     buffer_clear(&encoder->facts);
     encode_inlines(encoder, code);
-    encode_facts(&encoder->facts, &code->facts);
+    encode_facts(encoder, &code->facts);
     if (code->node_count == 0 && encoder->facts.size == 0) {
         return;
     }

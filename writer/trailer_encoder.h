@@ -13,6 +13,7 @@
 struct trailer_encoder {
     struct id_set defined_files;
     struct id_set defined_methods;
+    bool frozen_told; /* code_facts.frozen, the same for all code of a JVM */
     /* The sections of one trailer, whose lengths stand before them. */
     struct buffer files;
     struct buffer methods;

@@ -107,6 +107,10 @@ bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
                          struct hotspot_scopes *scopes);
 void hotspot_scopes_free(struct hotspot_scopes *scopes);
 
+/* How frozen frames are found (code_facts.frozen); NULL: not known, as before hotspot_prove.
+ * hotspot may be NULL. */
+const int32_t *hotspot_frozen(const struct hotspot *hotspot);
+
 /* ---- Methods (hotspot_class.c, hotspot_method.c) ---- */
 
 /*

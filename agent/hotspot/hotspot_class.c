@@ -81,7 +81,7 @@ static bool flag_is_on(const struct hotspot *hotspot, const char *name, bool oth
 {
     static const enum field needed[] = {FLAGS, FLAG_COUNT, FLAG_NAME, FLAG_ADDRESS, FIELD_COUNT};
     enum { MOST = 10000 };
-    static const size_t name_room = 16;
+    static const size_t name_room = 24;
     int64_t array = 0;
     int64_t count = 0;
     size_t size = hotspot->flag;
@@ -472,6 +472,64 @@ static bool prove_class(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni, j
     return proven;
 }
 
+/* ---- Continuations ---- */
+
+/* The offset of a field, which its id has above two bits (see above); -1: there is none. */
+static int32_t field_offset(JNIEnv *jni, jclass klass, const char *name, const char *type)
+{
+    enum { INSTANCE = 2, FARTHEST = 1024 };
+    uintptr_t id = (uintptr_t)(*jni)->GetFieldID(jni, klass, name, type);
+    bool is = !clear_exception(jni) && (id & 3) == INSTANCE && id >> 2 < FARTHEST;
+    return is ? (int32_t)(id >> 2) : -1;
+}
+
+/* Bytes of an object of that class, which are the upper bits of that word; -1: not to be had. */
+static int32_t object_size(const struct hotspot *hotspot, JNIEnv *jni, jclass mirror)
+{
+    enum { LARGEST = 1024, PRECISE = ~7 };
+    const struct place *place = &hotspot->places[KLASS_LAYOUT];
+    const char *klass = klass_of(hotspot, jni, mirror);
+    char copy[sizeof(int64_t)];
+    if (!klass || !place->known ||
+        !memory_read(hotspot->memory, klass + place->offset, copy, place->width)) {
+        return -1;
+    }
+    int64_t size = hotspot_load_integer(copy, place->width, true) & PRECISE;
+    return size > 0 && size <= LARGEST ? (int32_t)size : -1;
+}
+
+static void find_frozen(struct hotspot *hotspot, JNIEnv *jni)
+{
+    static const char *const fields[] = {"parent", "size", "sp", "bottom", "argsize"};
+    static const char chunk_type[] = "Ljdk/internal/vm/StackChunk;";
+    enum { FIRST_JDK = 21, STACK = JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST };
+    /* Those move objects while threads run. */
+    if (hotspot->by_unsafe || hotspot->major < FIRST_JDK || flag_is_on(hotspot, "UseZGC", true) ||
+        flag_is_on(hotspot, "UseShenandoahGC", false)) {
+        return;
+    }
+    jclass chunk = (*jni)->FindClass(jni, "jdk/internal/vm/StackChunk");
+    jclass continuation =
+        clear_exception(jni) ? NULL : (*jni)->FindClass(jni, "jdk/internal/vm/Continuation");
+    if (!clear_exception(jni) && chunk && continuation) {
+        int32_t *frozen = hotspot->frozen;
+        frozen[0] = field_offset(jni, continuation, "tail", chunk_type);
+        for (int i = 0; i < 5; i++) {
+            frozen[i + 1] = field_offset(jni, chunk, fields[i], i ? "I" : chunk_type);
+        }
+        frozen[STACK] = object_size(hotspot, jni, chunk);
+        frozen[STACK + 1] = flag_is_on(hotspot, "UseCompressedOops", true) ? 4 : 8;
+        atomic_store(&hotspot->knows_frozen, frozen[STACK] > 0);
+    }
+    (*jni)->DeleteLocalRef(jni, chunk);
+    (*jni)->DeleteLocalRef(jni, continuation);
+}
+
+const int32_t *hotspot_frozen(const struct hotspot *hotspot)
+{
+    return hotspot && atomic_load(&hotspot->knows_frozen) ? hotspot->frozen : NULL;
+}
+
 void hotspot_prove(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni)
 {
     enum {
@@ -502,5 +560,6 @@ void hotspot_prove(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni)
         hotspot_distrust(hotspot, &hotspot->methods, no_names);
     } else {
         (void)atomic_compare_exchange_strong(&hotspot->methods, &unproven, TRUST_PROVEN);
+        find_frozen(hotspot, jni);
     }
 }

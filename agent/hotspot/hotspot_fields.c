@@ -78,6 +78,7 @@ static const struct {
     {MIRROR_KLASS, "java_lang_Class", "_klass_offset", "int"},
     {KLASS_METHODS, "InstanceKlass", "_methods", "Array<Method*>*"},
     {KLASS_IDS, "InstanceKlass", "_methods_jmethod_ids", "jmethodID*"},
+    {KLASS_LAYOUT, "Klass", "_layout_helper", INTEGER},
     {METHODS_LENGTH, "Array<int>", "_length", INTEGER},
     {METHODS_DATA, "Array<Method*>", "_data", ANY},
     {FLAGS, "JVMFlag", "flags", "JVMFlag*"},

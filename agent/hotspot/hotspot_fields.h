@@ -65,6 +65,7 @@ enum field {
     MIRROR_KLASS, /* static: the offset in a java.lang.Class */
     KLASS_METHODS,
     KLASS_IDS,
+    KLASS_LAYOUT,
     METHODS_LENGTH,
     METHODS_DATA,
     FLAGS,      /* static */
@@ -128,6 +129,9 @@ struct hotspot {
     bool by_unsafe;
     jobject unsafe;
     jmethodID get_long;
+
+    int32_t frozen[JITDUMP_CODE_FROZEN_COUNT]; /* by hotspot_prove */
+    atomic_bool knows_frozen;
 };
 
 /* Finds the fields. False: what the code cache takes is not among them. */

@@ -265,14 +265,21 @@ static void print_facts(const int64_t *facts)
         [JITDUMP_CODE_OSR_BCI] = "OSR bci",
         [JITDUMP_CODE_COMPILE_ID] = "compile id",
         [JITDUMP_CODE_FRAME_COMPLETE] = "frame complete +",
+        [JITDUMP_CODE_FROZEN_TAIL] = "Continuation.tail +",
+        [JITDUMP_CODE_FROZEN_PARENT] = "StackChunk.parent +",
+        [JITDUMP_CODE_FROZEN_SIZE] = "size +",
+        [JITDUMP_CODE_FROZEN_SP] = "sp +",
+        [JITDUMP_CODE_FROZEN_BOTTOM] = "bottom +",
+        [JITDUMP_CODE_FROZEN_ARGSIZE] = "argsize +",
+        [JITDUMP_CODE_FROZEN_STACK] = "stack +",
+        [JITDUMP_CODE_FROZEN_OOP] = "bytes of a reference",
     };
     const char *between = "    facts ";
-    for (int key = JITDUMP_CODE_KIND; key <= JITDUMP_CODE_FRAME_COMPLETE; key++) {
+    for (int key = JITDUMP_CODE_KIND; key < JITDUMP_CODE_KEYS; key++) {
         if (facts[key] < 0) {
             continue;
         }
-        bool offset = key == JITDUMP_CODE_VERIFIED_ENTRY || key == JITDUMP_CODE_OSR_ENTRY ||
-                      key == JITDUMP_CODE_FRAME_COMPLETE;
+        bool offset = labels[key][strlen(labels[key]) - 1] == '+';
         printf(offset ? "%s%s%#" PRIx64 : "%s%s %" PRId64, between, labels[key], facts[key]);
         if (key == JITDUMP_CODE_KIND) {
             printf(" (%s)", kind_name(facts[key]));

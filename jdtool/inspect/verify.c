@@ -21,7 +21,7 @@ struct debug_pending {
     uint64_t lowest; /* of its rows; lowest > highest: it has none */
     uint64_t highest;
     uint64_t ranges_end; /* bytes that the trailer's ranges cover */
-    int64_t facts[JITDUMP_CODE_FRAME_COMPLETE + 1];
+    int64_t facts[JITDUMP_CODE_KEYS];
 };
 
 /* What goes along from record to record. */

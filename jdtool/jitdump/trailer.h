@@ -36,9 +36,9 @@ struct trailer {
     uint32_t node_count;
     struct trailer_range *ranges;
     uint32_t range_count;
-    int64_t facts[JITDUMP_CODE_FRAME_COMPLETE + 1]; /* by enum jitdump_code_key; -1: unknown */
-    bool tree_rows;           /* the record's rows are left to the tree: tree_rows.h */
-    uint32_t undefined_files; /* methods that name a file which was not defined before */
+    int64_t facts[JITDUMP_CODE_KEYS]; /* by enum jitdump_code_key; -1: unknown */
+    bool tree_rows;                   /* the record's rows are left to the tree: tree_rows.h */
+    uint32_t undefined_files;         /* methods that name a file which was not defined before */
     uint32_t node_room;
     uint32_t range_room;
 };

@@ -40,7 +40,8 @@ bool walked_next(struct walked *walked, struct walked_frame *frame)
         return false;
     }
     uint32_t first = word(walked);
-    *frame = (struct walked_frame){.interpreted = first & WALKED_INTERPRETED};
+    *frame = (struct walked_frame){.interpreted = first & WALKED_INTERPRETED,
+                                   .frozen = first & WALKED_FROZEN};
     if (first & WALKED_WIDE) {
         frame->pc = wide(walked);
         frame->caller = first & WALKED_IS_CALLER;

@@ -10,6 +10,7 @@
  *     bit 0  WALKED_WIDE         the pc does not follow from the one before: bits 3 on are flags
  *                                (WALKED_IS_CALLER), and two words have it, low half first
  *     bit 1  WALKED_INTERPRETED  what is interpreted there follows
+ *     bit 2  WALKED_FROZEN       the frame is in the heap: a virtual thread's, not yet thawed
  *     bits 3 to 31               else: the pc minus that of the frame before (that of the first:
  *                                minus 0), signed; it is a return address
  *
@@ -58,6 +59,7 @@ enum walked_flag {
 
 #define WALKED_WIDE        1u
 #define WALKED_INTERPRETED 2u
+#define WALKED_FROZEN      4u
 #define WALKED_IS_CALLER   (1u << 3)
 #define WALKED_DELTA_SHIFT 3
 #define WALKED_DELTA_MAX   ((__s64)1 << 28)
@@ -74,6 +76,7 @@ struct walked_frame {
     uint64_t pc;
     bool caller; /* the pc is a return address */
     bool interpreted;
+    bool frozen;
     uint64_t method, bcp; /* interpreted: HotSpot's Method*, the bytecode's address; 0: not known */
     uint64_t method_register, bcp_register; /* the same of the leaf, more recent at times */
 };

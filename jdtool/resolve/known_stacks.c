@@ -111,7 +111,7 @@ static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint
     struct known_step step = {.pc = pc,
                               .until = al->until,
                               .lines = al->line_count,
-                              .passed_barrier = al->unwind.barrier};
+                              .passed_barrier = unwind_place_hides(&al->unwind)};
     uint32_t caller = 0;
     if (stack->count) {
         const struct known_step *outer = known_stack_innermost(stack);

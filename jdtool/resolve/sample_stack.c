@@ -74,7 +74,7 @@ static uint32_t *add_addr_location(struct resolver *resolver, const struct addr_
 static uint32_t *add_user_location(struct resolver *resolver, struct addr_location *al)
 {
     resolver->outermost[resolver->user_locations++ % ROOT_DEPTH] = al;
-    resolver->passed_barrier |= al->unwind.barrier;
+    resolver->passed_barrier |= unwind_place_hides(&al->unwind);
     return add_addr_location(resolver, al);
 }
 
@@ -381,7 +381,11 @@ static void compare_walked(struct resolver *resolver, const struct perf_sample *
     uint64_t same = 0;
     while (same < walked && same < count) {
         const struct unwind_frame *frame = &resolver->unwound[same];
-        if (&user_location(resolver, pcs[same], frame->caller)->unwind != frame->place) {
+        const struct unwind_place *place =
+            &user_location(resolver, pcs[same], frame->caller)->unwind;
+        /* Behind frozen frames, which the copy has not, the walk has their caller. */
+        if (place != frame->place &&
+            !(frame->place->barrier && place->code && place->code->continuation_entry)) {
             break;
         }
         same++;

@@ -386,7 +386,9 @@ static void keep_compared(struct turn *turn, const struct ring *ring, uint32_t t
     turn->compared.tid = tid;
     turn->compared.count = 0;
     while (turn->compared.count < WALKED_WORDS_MAX && walked_next(walked, &frame)) {
-        turn->compared.chain[turn->compared.count++] = frame.pc;
+        if (!frame.frozen) { /* its copy has none of these */
+            turn->compared.chain[turn->compared.count++] = frame.pc;
+        }
     }
 }
 

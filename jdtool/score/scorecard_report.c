@@ -130,7 +130,9 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
     if (card->jvms.stacks_frozen) {
         warn(to,
              "%" PRIu64 " stacks are of virtual threads that resumed: HotSpot restores only their "
-             "innermost frames, the callers are in the heap and not in the copied stack",
+             "innermost frames, the callers are in the heap, where only --stacks kernel finds them "
+             "(not "
+             "with ZGC and Shenandoah)",
              card->jvms.stacks_frozen);
     }
     if (share(unrooted, scorecard_judged_stacks(card)) <= UNROOTED_LIMIT) {

@@ -13,6 +13,7 @@ struct code_frames {
     struct blob_frames nothing; /* for want of memory */
     uint32_t entry_frame;       /* frame size of Continuation.enterSpecial; 0: not seen yet */
     uint32_t entry_sought;      /* among so many blobs */
+    int64_t frozen[JITDUMP_CODE_FROZEN_COUNT];
 };
 
 struct code_frames *code_frames_new(struct code_index *index)
@@ -23,6 +24,9 @@ struct code_frames *code_frames_new(struct code_index *index)
     }
     frames->index = index;
     frames->blobs.element = sizeof(struct blob_frames);
+    for (int i = 0; i < JITDUMP_CODE_FROZEN_COUNT; i++) {
+        frames->frozen[i] = -1;
+    }
     return frames;
 }
 
@@ -64,8 +68,8 @@ static void add_barrier_row(struct blob_frames *blob, const struct frames_code *
     }
 }
 
-static void take_facts(const struct code_blob *about, const struct code_details *details,
-                       struct blob_frames *blob)
+static void take_facts(struct code_frames *frames, const struct code_blob *about,
+                       const struct code_details *details, struct blob_frames *blob)
 {
     const int64_t *facts = details ? details->trailer.facts : NULL;
     blob->shape = frames_shape_of(about->name, facts ? facts[JITDUMP_CODE_KIND] : -1);
@@ -74,8 +78,12 @@ static void take_facts(const struct code_blob *about, const struct code_details 
     blob->is_method = facts && (facts[JITDUMP_CODE_KIND] == JITDUMP_KIND_NMETHOD ||
                                 facts[JITDUMP_CODE_KIND] == JITDUMP_KIND_NATIVE_WRAPPER);
     blob->continuation_entry = is_continuation_entry(about->name);
+    blob->yields = strstr(about->name, "Continuation") && strstr(about->name, "doYield");
     blob->return_barrier = frames_is_return_barrier(about->name);
     blob->known = true;
+    if (facts && facts[JITDUMP_CODE_FROZEN_STACK] > 0) {
+        memcpy(frames->frozen, facts + JITDUMP_CODE_FROZEN_FIRST, sizeof frames->frozen);
+    }
 }
 
 static void work_out(struct code_frames *frames, uint32_t number, struct blob_frames *blob)
@@ -84,11 +92,11 @@ static void work_out(struct code_frames *frames, uint32_t number, struct blob_fr
     if (!about->has_bytes || about->size > FRAMES_CODE_MAX ||
         code_index_fetch(frames->index, number, &frames->details) != 0 || !frames->details.bytes) {
         if (!blob->known) {
-            take_facts(about, NULL, blob);
+            take_facts(frames, about, NULL, blob);
         }
         return;
     }
-    take_facts(about, &frames->details, blob);
+    take_facts(frames, about, &frames->details, blob);
     const int64_t *facts = frames->details.trailer.facts;
     struct frames_code code = {
         .bytes = frames->details.bytes,
@@ -146,7 +154,7 @@ const struct blob_frames *code_frames_facts(struct code_frames *frames, uint32_t
         if (!details && code_index_fetch(frames->index, number, &frames->details) == 0) {
             details = &frames->details;
         }
-        take_facts(about, details, blob);
+        take_facts(frames, about, details, blob);
     }
     return blob;
 }
@@ -168,4 +176,9 @@ const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t nu
         work_out(frames, number, blob);
     }
     return blob;
+}
+
+const int64_t *code_frames_frozen(const struct code_frames *frames)
+{
+    return frames->frozen;
 }

@@ -22,6 +22,7 @@ struct blob_frames {
     bool is_method;          /* an nmethod, by the trailer */
     bool return_barrier;     /* frames_is_return_barrier */
     bool continuation_entry; /* Continuation.enterSpecial */
+    bool yields;             /* Continuation.doYield */
     bool known;              /* the facts */
     bool ready;              /* the rows */
 };
@@ -37,6 +38,10 @@ const struct blob_frames *code_frames_facts(struct code_frames *frames, uint32_t
 
 /* The same with the rows, which live until the index grows. */
 const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t blob);
+
+/* What the dump tells of frozen frames, JITDUMP_CODE_FROZEN_FIRST and those behind it, -1 each
+ * where it does not; once the facts of the code that it tells them with have been asked for. */
+const int64_t *code_frames_frozen(const struct code_frames *frames);
 
 /* The size of the frame in a method's body, return address included; 0: not known. */
 static inline uint32_t blob_frame_size(const struct blob_frames *blob)

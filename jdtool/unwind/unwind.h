@@ -78,6 +78,12 @@ struct unwind_place {
     bool stub_section; /* behind the code, which is a method's; see unwind.c */
 };
 
+/* Whether callers are frozen further out: the place is in cont_returnBarrier, which thaws them. */
+static inline bool unwind_place_hides(const struct unwind_place *place)
+{
+    return place->code && place->code->return_barrier;
+}
+
 /* Fills the first part of *place, zeroed before, for an address. */
 typedef void unwind_find_fn(void *context, uint64_t address, struct unwind_place *place);
 

@@ -1,5 +1,6 @@
 #include "jdtool/walk/layout.h"
 
+#include "format/jitdump.h"
 #include "jdtool/objects/elf_file.h"
 
 #include <errno.h>
@@ -145,6 +146,12 @@ enum field {
     BLOB_CODE_BEGIN,
     BLOB_CODE_OFFSET,
     NMETHOD_ID,
+    OOP_BASE,
+    OOP_SHIFT,
+    HEAP_OBJECT,
+    IS_COLLECTING,
+    COLLECTIONS,
+    ENTRY_PC,
     FIELDS,
 };
 
@@ -169,6 +176,15 @@ static const struct {
     {"CodeBlob", "_code_begin", BLOB_CODE_BEGIN},
     {"CodeBlob", "_code_offset", BLOB_CODE_OFFSET},
     {"nmethod", "_compile_id", NMETHOD_ID},
+    {"CompressedOops", "_base", OOP_BASE},
+    {"CompressedOops", "_narrow_oop._base", OOP_BASE}, /* to JDK 22, and so on */
+    {"CompressedOops", "_shift", OOP_SHIFT},
+    {"CompressedOops", "_narrow_oop._shift", OOP_SHIFT},
+    {"Universe", "_collectedHeap", HEAP_OBJECT},
+    {"CollectedHeap", "_is_stw_gc_active", IS_COLLECTING},
+    {"CollectedHeap", "_is_gc_active", IS_COLLECTING},
+    {"CollectedHeap", "_total_collections", COLLECTIONS},
+    {"ContinuationEntry", "_return_pc", ENTRY_PC},
 };
 
 struct fields {
@@ -284,23 +300,49 @@ static int read_heaps(const struct reader *reader, const struct fields *fields,
     return 0;
 }
 
-static int read_all(const struct reader *reader, struct walk_layout *layout)
+/* ---- Frozen frames ---- */
+
+static int read_frozen(const struct reader *reader, const struct fields *fields,
+                       struct walk_frozen *frozen)
+{
+    uint64_t heap = 0;
+    if (!fields->is[HEAP_OBJECT] || !fields->is[IS_COLLECTING] || !fields->is[COLLECTIONS] ||
+        !fields->is[OOP_BASE] || !fields->is[OOP_SHIFT] || !fields->is[ENTRY_PC]) {
+        return -ENOTSUP;
+    }
+    if (!read_memory(reader, fields->at[HEAP_OBJECT], &heap, 8) || !heap ||
+        !read_memory(reader, fields->at[OOP_BASE], &frozen->oop_base, 8) ||
+        !read_memory(reader, fields->at[OOP_SHIFT], &frozen->oop_shift, 4) ||
+        !read_memory(reader, fields->at[ENTRY_PC], &frozen->entry_pc, 8) || !frozen->entry_pc) {
+        return -EAGAIN;
+    }
+    frozen->is_collecting = heap + fields->at[IS_COLLECTING];
+    frozen->collections = heap + fields->at[COLLECTIONS];
+    return 0;
+}
+
+/* One of both. */
+static int read_all(const struct reader *reader, struct walk_layout *layout,
+                    struct walk_frozen *frozen)
 {
     struct tables tables = {0};
     struct fields fields = {0};
     int err = -ENOTSUP;
     if (read_tables(reader, &tables)) {
         find_fields(reader, &tables, &fields);
-        err = take_fields(&fields, size_of(reader, &tables, "HeapBlock"), layout)
-                  ? read_heaps(reader, &fields, layout)
-                  : -ENOTSUP;
+        if (frozen) {
+            err = read_frozen(reader, &fields, frozen);
+        } else if (take_fields(&fields, size_of(reader, &tables, "HeapBlock"), layout)) {
+            err = read_heaps(reader, &fields, layout);
+        }
     }
     free(tables.structs.entries);
     free(tables.types.entries);
     return err;
 }
 
-int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout)
+static int open_and_read(int directory, const char *libjvm, uint64_t bias,
+                         struct walk_layout *layout, struct walk_frozen *frozen)
 {
     struct reader reader = {.libjvm = ELF_FILE_NONE, .bias = bias};
     int root = openat(directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -310,7 +352,7 @@ int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_la
     if (!err && elf_file_open(root, libjvm, &reader.libjvm) != OBJECT_SOUND) {
         err = -ENOTSUP;
     }
-    err = err ? err : read_all(&reader, layout);
+    err = err ? err : read_all(&reader, layout, frozen);
     elf_file_close(&reader.libjvm);
     if (reader.memory >= 0) {
         close(reader.memory);
@@ -319,4 +361,33 @@ int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_la
         close(root);
     }
     return err;
+}
+
+int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout)
+{
+    return open_and_read(directory, libjvm, bias, layout, NULL);
+}
+
+int layout_read_frozen(int directory, const char *libjvm, uint64_t bias, const int64_t *told,
+                       struct walk_frozen *frozen)
+{
+    uint32_t fact[JITDUMP_CODE_KEYS] = {0};
+    for (int key = JITDUMP_CODE_FROZEN_FIRST; key < JITDUMP_CODE_KEYS; key++) {
+        int64_t value = told[key - JITDUMP_CODE_FROZEN_FIRST];
+        fact[key] = value > 0 && value < (int64_t)FARTHEST ? (uint32_t)value : 0;
+    }
+    *frozen = (struct walk_frozen){
+        .tail = fact[JITDUMP_CODE_FROZEN_TAIL],
+        .parent = fact[JITDUMP_CODE_FROZEN_PARENT],
+        .size = fact[JITDUMP_CODE_FROZEN_SIZE],
+        .sp = fact[JITDUMP_CODE_FROZEN_SP],
+        .bottom = fact[JITDUMP_CODE_FROZEN_BOTTOM],
+        .argsize = fact[JITDUMP_CODE_FROZEN_ARGSIZE],
+        .stack = fact[JITDUMP_CODE_FROZEN_STACK],
+        .oop_size = fact[JITDUMP_CODE_FROZEN_OOP],
+    };
+    bool is_told = frozen->tail && frozen->parent && frozen->size && frozen->sp && frozen->stack &&
+                   (frozen->bottom || frozen->argsize) &&
+                   (frozen->oop_size == 4 || frozen->oop_size == 8);
+    return is_told ? open_and_read(directory, libjvm, bias, NULL, frozen) : -ENOTSUP;
 }

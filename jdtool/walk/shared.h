@@ -69,6 +69,7 @@ enum walk_blob_flag {
     WALK_BLOB_ENTRY = 2,   /* Continuation.enterSpecial */
     WALK_BLOB_BARRIER = 4, /* cont_returnBarrier */
     WALK_BLOB_METHOD = 8,  /* an nmethod: what its header says is held against this */
+    WALK_BLOB_YIELDS = 16, /* Continuation.doYield */
 };
 
 struct walk_blob {
@@ -113,11 +114,25 @@ struct walk_layout {
     } heaps[WALK_HEAPS];
 };
 
+/* How the frames of a virtual thread are found that are frozen, in the heap: offsets, and where the
+ * heap tells of its collections, as long as which objects stay where they are. */
+struct walk_frozen {
+    __u32 stack; /* of a StackChunk; 0: not known, and none of these. Stored last. */
+    __u32 tail, parent, size, sp;
+    __u32 bottom, argsize; /* one of both is 0 */
+    __u32 oop_size, oop_shift;
+    __u32 unused;
+    __u64 oop_base;
+    __u64 entry_pc;                   /* where the outermost of them returns to, in enterSpecial */
+    __u64 is_collecting, collections; /* addresses of a bool and of 32 bits */
+};
+
 struct walk_jvm {
     __u64 code_low;
     __u32 directories[WALK_DIRECTORIES]; /* pages of pages */
     __u64 mappings;                      /* how many, and in the upper half which half of them */
     struct walk_layout layout;
+    struct walk_frozen frozen;
 };
 
 /* What `processes` has for a process that is sampled. */

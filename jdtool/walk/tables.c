@@ -325,6 +325,7 @@ void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct c
         (frames->told_frame_size > 0 ? WALK_BLOB_TOLD : 0u) |
         (frames->continuation_entry ? WALK_BLOB_ENTRY : 0u) |
         (frames->return_barrier ? WALK_BLOB_BARRIER : 0u) |
+        (frames->yields ? WALK_BLOB_YIELDS : 0u) |
         (frames->is_method || frames->shape == FRAMES_COMPILED ? WALK_BLOB_METHOD : 0u);
     tables->program->blobs[number] = (struct walk_blob){
         .start = stay->address,

@@ -98,7 +98,18 @@ struct walk {
     u32 mapping; /* that answered last */
     u32 jvm;
     u8 caller, called_java, fp_known, end;
+
+    u8 frozen; /* enum frozen_state */
+    /* What was when the first of them came, and is again when they are given up. */
+    u32 n_before, frames_before, collections;
+    u64 pc_before;
+    u64 chunk, chunk_pc, chunk_sp, chunk_end, chunk_fp_at; /* as pc, sp and where rbp is saved */
+    u32 chunks;
+    u64 java; /* the innermost return address into Java code that was passed */
 };
+
+/* Of a virtual thread's callers in the heap. */
+enum frozen_state { FROZEN_UNTRIED, FROZEN_WALKED, FROZEN_WHOLE, FROZEN_GIVEN_UP };
 
 #define WORDS_ROOM  16384 /* a power of two above WALKED_WORDS_MAX */
 #define FRAME_WORDS 12    /* of one frame at most */
@@ -141,10 +152,10 @@ static __always_inline void put_wide(struct scratch *s, u64 word)
     put(s, (u32)(word >> 32));
 }
 
-static __always_inline void put_pc(struct scratch *s, u64 pc, bool caller, bool interpreted)
+/* flags: WALKED_INTERPRETED, WALKED_FROZEN */
+static __always_inline void put_pc(struct scratch *s, u64 pc, bool caller, u32 flags)
 {
     s64 delta = (s64)(pc - s->walk.before);
-    u32 flags = interpreted ? WALKED_INTERPRETED : 0;
     s->walk.before = pc;
     s->walk.frames++;
     if (caller && delta < WALKED_DELTA_MAX && delta >= -WALKED_DELTA_MAX) {
@@ -478,21 +489,31 @@ __noinline int returns_to_code(u32 jvm, u64 at)
     return get(at, &pc) && pc && (blob_number(jvm, pc - 1) || header_at(jvm, pc - 1, &unused));
 }
 
-/* In enterSpecial: its frame lies where a return address into generated code is, for thawing puts
- * padding in (step_continuation_entry of unwind.c). */
-__noinline int continuation_entry(u32 cpu, u32 bits)
+/* The CFA in enterSpecial: its frame lies where a return address into generated code is, for
+ * thawing puts padding in (step_continuation_entry of unwind.c). 0: it is not found. */
+__noinline u64 entry_cfa(u32 cpu, u32 bits)
 {
-    SCRATCH;
+    struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+    if (!s) {
+        return 0;
+    }
+    struct walk *w = &s->walk;
     if (w->fp_known && w->fp - w->sp < 1024 && returns_to_code(w->jvm, w->fp + 8)) {
-        return by_cfa(cpu, w->fp + 16, -2);
+        return w->fp + 16;
     }
     for (int padding = 0; RULE(bits) == WALK_BY_SP && padding <= 64; padding += 8) {
         u64 cfa = w->sp + 8 * (u64)CFA(bits) + (u64)padding;
         if (returns_to_code(w->jvm, cfa - 8)) {
-            return by_cfa(cpu, cfa, FP(bits));
+            return cfa;
         }
     }
-    return stop(w, WALKED_CHANGED);
+    return 0;
+}
+
+static __always_inline int continuation_entry(u32 cpu, struct walk *w, u32 bits)
+{
+    u64 cfa = entry_cfa(cpu, bits);
+    return cfa ? by_cfa(cpu, cfa, -2) : stop(w, WALKED_CHANGED);
 }
 
 /* A frame of generated code. from_header: of b only what the JVM's header has is known. */
@@ -510,7 +531,15 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     bool stub_section = offset >= b->size;
     bool body = stub_section || (caller && w->called_java && shape == FRAMES_COMPILED &&
                                  flags & WALK_BLOB_TOLD && !(flags & WALK_BLOB_ENTRY));
-    put_pc(s, w->pc, caller, shape == FRAMES_INTERPRETER && !stub_section);
+    /* Behind frozen frames it is as if the last of them had been called on the stack. */
+    put_pc(s, barrier && w->frozen == FROZEN_WHOLE ? w->chunk_pc : w->pc, caller,
+           shape == FRAMES_INTERPRETER && !stub_section ? WALKED_INTERPRETED : 0);
+    if (caller && (shape == FRAMES_COMPILED || shape == FRAMES_INTERPRETER) && !w->java) {
+        w->java = w->pc;
+    }
+    if (flags & WALK_BLOB_YIELDS) {
+        w->frozen = FROZEN_GIVEN_UP; /* perhaps they are in both places */
+    }
     if (!body && shape != FRAMES_FRAMELESS && b->rows) {
         bits = row_bits(b->row, b->row + b->rows, barrier ? 0 : (u32)offset);
     }
@@ -531,7 +560,7 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     } else if (RULE(bits) == WALK_NONE) {
         ended = stop(w, WALKED_NO_ROW);
     } else if (barrier || (flags & WALK_BLOB_ENTRY && caller)) {
-        ended = continuation_entry(cpu, bits);
+        ended = continuation_entry(cpu, w, bits);
     } else {
         ended = by_row(cpu, bits);
     }
@@ -587,7 +616,7 @@ __noinline int native(u32 cpu)
     u64 at = w->pc - (w->caller ? 1 : 0);
     struct walk_mapping *m = mapping_at(w, at);
     u32 bits = 0;
-    put_pc(s, w->pc, w->caller, false);
+    put_pc(s, w->pc, w->caller, 0);
     if (!m || !m->grains) {
         if (m) {
             m->wanted = 1;
@@ -607,12 +636,168 @@ __noinline int native(u32 cpu)
     return ended;
 }
 
+/* ---- Frozen frames ---- */
+
+/*
+ * When a virtual thread goes on, HotSpot thaws a frame or two of it: copies them from the heap to
+ * the stack, the last of which returns to cont_returnBarrier. The others wait, innermost first:
+ *
+ *     ContinuationEntry, below the frame of enterSpecial
+ *       -> Continuation -> its tail, a StackChunk -> its parent, and so on
+ *
+ * Compiled frames are in a chunk as on a stack, but for saved frame pointers, of no use; of an
+ * interpreted frame the links count words from their own place (StackChunkFrameStream). All of it
+ * is believed only if frames fill each chunk to its last word, and if no collection has moved
+ * objects meanwhile. Else they are left out, and the barrier's place in the stack tells of it.
+ */
+#define ENTRY_CONTINUATION 16 /* ContinuationEntry::_cont */
+#define CHUNKS_MAX         64
+
+static __always_inline u64 oop_at(const struct walk_frozen *f, u64 at)
+{
+    u64 oop = 0;
+    if (f->oop_size == 4) {
+        u32 narrow = 0;
+        bpf_probe_read_user(&narrow, 4, (void *)at);
+        return narrow ? f->oop_base + ((u64)narrow << (f->oop_shift & 31)) : 0;
+    }
+    bpf_probe_read_user(&oop, 8, (void *)at);
+    return oop;
+}
+
+static __always_inline u32 u32_at(u64 at)
+{
+    u32 value = 0;
+    bpf_probe_read_user(&value, 4, (void *)at);
+    return value;
+}
+
+/* No collection goes on; *count: how many there have been. */
+static __always_inline bool is_still(const struct walk_frozen *f, u32 *count)
+{
+    u8 active = 1;
+    bpf_probe_read_user(&active, 1, (void *)f->is_collecting);
+    return !active && !bpf_probe_read_user(count, 4, (void *)f->collections);
+}
+
+static __always_inline bool enter_chunk(struct walk *w, const struct walk_frozen *f, u64 chunk)
+{
+    u32 sp = u32_at(chunk + f->sp);
+    u32 bottom = f->bottom ? u32_at(chunk + f->bottom)
+                           : u32_at(chunk + f->size) - u32_at(chunk + f->argsize);
+    if (!chunk || chunk & 7 || bottom > u32_at(chunk + f->size) || sp > bottom ||
+        w->chunks++ > CHUNKS_MAX) {
+        return false;
+    }
+    w->chunk = chunk;
+    w->chunk_sp = chunk + f->stack + 8 * (u64)sp;
+    w->chunk_end = chunk + f->stack + 8 * (u64)bottom;
+    w->chunk_fp_at = w->chunk_sp - 16;
+    return sp == bottom || get(w->chunk_sp - 8, &w->chunk_pc);
+}
+
+static __always_inline int give_up(struct walk *w)
+{
+    w->n = w->n_before;
+    w->frames = w->frames_before;
+    w->before = w->pc_before;
+    w->frozen = FROZEN_GIVEN_UP;
+    return 0;
+}
+
+/* At the barrier, whose row that is. */
+__noinline int begin_frozen(u32 cpu, u32 bits)
+{
+    SCRATCH;
+    struct walk_jvm *j = jvm_of(w);
+    u64 cfa = entry_cfa(cpu, bits);
+    u64 continuation = 0;
+    w->n_before = w->n;
+    w->frames_before = w->frames;
+    w->pc_before = w->before;
+    w->frozen = FROZEN_WALKED;
+    if (!j || !j->frozen.stack || !cfa || RULE(bits) != WALK_BY_SP ||
+        !is_still(&j->frozen, &w->collections) ||
+        !get(cfa - 8 * (u64)CFA(bits) + ENTRY_CONTINUATION, &continuation) || !continuation ||
+        !enter_chunk(w, &j->frozen, oop_at(&j->frozen, continuation + j->frozen.tail))) {
+        return give_up(w);
+    }
+    return 0;
+}
+
+/* The next chunk, or the end. */
+static __always_inline int leave_chunk(struct walk *w, const struct walk_jvm *j)
+{
+    u32 collections = 0;
+    u64 parent = oop_at(&j->frozen, w->chunk + j->frozen.parent);
+    if (parent) {
+        return enter_chunk(w, &j->frozen, parent) ? 0 : give_up(w);
+    }
+    if (w->n == w->n_before || !is_still(&j->frozen, &collections) ||
+        collections != w->collections) {
+        return give_up(w);
+    }
+    w->chunk_pc = j->frozen.entry_pc;
+    w->frozen = FROZEN_WHOLE;
+    return 0;
+}
+
+__noinline int frozen(u32 cpu)
+{
+    SCRATCH;
+    struct walk_jvm *j = jvm_of(w);
+    struct walk_blob copy = {0};
+    if (!j || w->frames >= w->depth || w->n > WALKED_WORDS_MAX - FRAME_WORDS) {
+        return give_up(w);
+    }
+    if (w->chunk_sp >= w->chunk_end) {
+        return w->chunk_sp == w->chunk_end ? leave_chunk(w, j) : give_up(w);
+    }
+    u64 pc = w->chunk_pc;
+    struct walk_blob *b = blob_at(w, pc - 1);
+    /* Not thawed but frozen at this moment: it is on the stack as well. */
+    bool is_twice = w->n == w->n_before && pc == w->java && b && b->shape == FRAMES_COMPILED;
+    if (b && (!(b->flags & WALK_BLOB_METHOD) || is_there(j, b))) {
+        copy = *b;
+    } else if (!header_at(w->jvm, pc - 1, &copy)) {
+        return give_up(w);
+    }
+    if (is_twice) {
+        return give_up(w);
+    }
+    if (copy.shape == FRAMES_COMPILED && copy.frame) {
+        put_pc(s, pc, true, WALKED_FROZEN);
+        w->chunk_sp += copy.frame;
+        w->chunk_fp_at = w->chunk_sp - 16;
+        return get(w->chunk_sp - 8, &w->chunk_pc) ? 0 : give_up(w);
+    }
+    u64 fp = w->chunk_fp_at;
+    u64 link = 0;
+    u64 sender = 0;
+    u64 slots[6] = {0}; /* as in generated() */
+    get(fp, &link);
+    fp += 8 * link;
+    if (copy.shape != FRAMES_INTERPRETER || fp < w->chunk_sp || fp > w->chunk_end ||
+        bpf_probe_read_user(slots, sizeof slots, (void *)(fp - 0x40)) || !get(fp - 8, &sender) ||
+        !get(fp + 8, &w->chunk_pc)) {
+        return give_up(w);
+    }
+    put_pc(s, pc, true, WALKED_FROZEN | WALKED_INTERPRETED);
+    put_interpreted(s, slots, false);
+    w->chunk_sp = fp + 8 * sender;
+    w->chunk_fp_at = fp;
+    return w->chunk_sp > fp ? 0 : give_up(w);
+}
+
 /* One frame. */
 __noinline int frame(u32 cpu)
 {
     SCRATCH;
     struct walk_jvm *j = jvm_of(w);
     struct walk_blob copy;
+    if (w->frozen == FROZEN_WALKED) {
+        return frozen(cpu);
+    }
     if (!j || w->frames >= w->depth || w->n > WALKED_WORDS_MAX - FRAME_WORDS) {
         return stop(w, WALKED_CUT);
     }
@@ -623,6 +808,9 @@ __noinline int frame(u32 cpu)
         struct walk_blob *here = blob_at(w, w->pc);
         if (here && here->flags & WALK_BLOB_BARRIER && here->start == w->pc) {
             copy = *here;
+            if (w->frozen == FROZEN_UNTRIED) {
+                return begin_frozen(cpu, row_bits(copy.row, copy.row + copy.rows, 0));
+            }
             return generated(cpu, &copy, true, false);
         }
     }

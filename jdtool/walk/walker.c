@@ -56,7 +56,9 @@ struct walked_jvm {
     uint32_t number; /* of its struct walk_jvm; it has that while is_walked */
     bool is_new;     /* what it maps is to be read again */
     bool is_walked;
-    bool has_failed; /* its stacks are copied for good */
+    bool has_failed;   /* its stacks are copied for good */
+    bool has_entry;    /* Continuation.enterSpecial is there */
+    bool wants_frozen; /* its dump tells of frozen frames, and its struct walk_jvm not yet */
     unsigned tries;
     struct code_index *index;
     struct code_frames *frames;
@@ -100,6 +102,8 @@ static void add_stay(struct walker *walker, struct walked_jvm *jvm, uint32_t num
         jvm->continuations[jvm->continuation_count++] = number;
     }
     if (frames->continuation_entry) {
+        jvm->has_entry = true;
+        jvm->tries = 0;
         uint32_t count = jvm->continuation_count;
         jvm->continuation_count = 0;
         for (uint32_t i = 0; i < count; i++) {
@@ -119,6 +123,12 @@ static bool follow_code(struct walker *walker, struct walked_jvm *jvm)
     bool is_more = jvm->stays < count;
     for (; jvm->stays < count; jvm->stays++) {
         add_stay(walker, jvm, jvm->stays);
+    }
+    if (is_more && jvm->has_entry && !walker->program.jvms[jvm->number].frozen.stack &&
+        jvm->tries < TRIES_MAX &&
+        code_frames_frozen(jvm->frames)[JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST] >
+            0) {
+        jvm->is_new = jvm->wants_frozen = true;
     }
     return is_more;
 }
@@ -306,6 +316,7 @@ static void forget_code(struct walker *walker, struct walked_jvm *jvm)
     jvm->frames = NULL;
     jvm->index = NULL;
     jvm->stays = 0;
+    jvm->has_entry = jvm->wants_frozen = false;
     jvm->continuation_count = 0;
 }
 
@@ -359,6 +370,24 @@ static bool describe(struct walker *walker, struct walked_jvm *jvm, const char *
     return true;
 }
 
+/* Virtual threads have begun, so the heap is there; where the first of them goes to is told a
+ * moment later than the code is. */
+static void describe_frozen(struct walker *walker, struct walked_jvm *jvm, const char *libjvm,
+                            uint64_t bias)
+{
+    struct walk_frozen frozen;
+    struct walk_frozen *its = &walker->program.jvms[jvm->number].frozen;
+    int err =
+        layout_read_frozen(jvm->directory, libjvm, bias, code_frames_frozen(jvm->frames), &frozen);
+    jvm->is_new |= jvm->wants_frozen = err == -EAGAIN && ++jvm->tries < TRIES_MAX;
+    if (!err && !its->stack) {
+        uint32_t stack = frozen.stack;
+        frozen.stack = 0;
+        *its = frozen;
+        __atomic_store_n(&its->stack, stack, __ATOMIC_RELEASE);
+    }
+}
+
 /* What it maps, as text, for the caller to free; NULL: it cannot be read. */
 static char *read_maps(const struct walked_jvm *jvm)
 {
@@ -398,6 +427,9 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
     if (jvm->index) {
         put_mappings(walker, jvm, text);
         (void)follow_code(walker, jvm);
+        if (jvm->wants_frozen) {
+            describe_frozen(walker, jvm, libjvm, bias);
+        }
         if (!jvm->is_walked) {
             jvm->is_walked = walk_program_walk(&walker->program, (uint32_t)jvm->pid,
                                                jvm->number + WALK_FIRST_JVM) == 0;

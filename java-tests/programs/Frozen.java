@@ -1,0 +1,60 @@
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Virtual threads that park along a chain of calls and at its end, and work when they go on, so that their callers are
+ * frozen, in one chunk or in several: `Frozen SECONDS CALLS`. The JVM's own trace of the chain goes to standard output.
+ * JDK 21 and later.
+ */
+public final class Frozen {
+    interface Step {
+        long go(int left, long x);
+    }
+
+    static volatile long sink;
+    static volatile boolean told;
+    static volatile byte[] garbage;
+    static Step first, second;
+
+    public static void main(String[] args) throws Exception {
+        long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000_000L;
+        int calls = Integer.parseInt(args[1]);
+        int count = 8;
+        // Each calls the other by an interface, so that a chain is not inlined into one frame.
+        first = (left, x) -> left == 0 ? burn(x) : second.go(left - 1, x + left) + 1;
+        second = (left, x) -> {
+            if (left % 16 == 1) {
+                LockSupport.parkNanos(1000);
+            }
+            return left == 0 ? burn(x) : first.go(left - 1, x ^ left) + 1;
+        };
+        CountDownLatch over = new CountDownLatch(count);
+        for (int i = 0; i < count; i++) {
+            Thread.ofVirtual().start(() -> {
+                while (System.nanoTime() < end) {
+                    sink += first.go(calls, end);
+                }
+                over.countDown();
+            });
+        }
+        while (!over.await(1, TimeUnit.MILLISECONDS)) {
+            garbage = new byte[1 << 18]; // collections, which move what is frozen
+        }
+    }
+
+    static long burn(long x) {
+        long sum = x;
+        if (!told) {
+            told = true;
+            new Throwable().printStackTrace(System.out);
+        }
+        for (int i = 0; i < 20; i++) {
+            LockSupport.parkNanos(1000);
+            for (int k = 0; k < 200_000; k++) {
+                sum += sum * k ^ x;
+            }
+        }
+        return sum;
+    }
+}
