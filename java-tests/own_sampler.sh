@@ -49,9 +49,14 @@ pid=$!
 children+=("$pid")
 exec 7>"$scratch/input"
 wait_for "$scratch/program" '^ready'
-record attached -p "$pid" &
+PERF=/bin/false record attached --alloc --exceptions --timeline -p "$pid" &
 recorder=$!
 wait_for "$scratch/err" 'recording cpu-clock'
+# However many threads there are.
+sampler=$(pgrep -x jdperf-sampler -P "$(pgrep -d , -P "$recorder")") || fail "there is no sampler of $recorder"
+events=$(find "/proc/$sampler/fd" -lname '*perf_event*' | wc -l)
+[ "$events" -le $((12 * $(nproc))) ] || fail "$events descriptors of events"
+claim "own sampler, with events" "$events descriptors of events for $(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 | wc -l) threads"
 # Another's recording beside it, which must not hear of build-ids that it has not asked for.
 perf record -q -e cpu-clock -o "$scratch/beside" true 2>"$scratch/log" || fail "perf record beside it: $(cat "$scratch/log")"
 echo >&7
@@ -59,6 +64,9 @@ exec 7>&-
 wait "$pid" || fail "the program failed: $(tail -n 3 "$scratch/program")"
 wait "$recorder" || fail "the recording failed: $(cat "$scratch/err")"
 judge attached "$scratch/program" 1
+for event in alloc exception deopt; do
+    grep -q "\"name\": \"$event\"" "$scratch/attached/scorecard.json" || fail "no $event: $(cat "$scratch/attached/scorecard.json")"
+done
 
 record started -- "${java[@]}" beside 300 </dev/null
 judge started "$scratch/log" 1

@@ -4,6 +4,7 @@
 #include "jdtool/sampler/perf_pipe.h"
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/processors.h"
+#include "jdtool/sampler/registers.h"
 #include "jdtool/sampler/ring.h"
 #include "jdtool/sampler/sampler.h"
 #include "jdtool/sampler/stack_ends.h"
@@ -121,7 +122,6 @@ static void assert_aligned(const char *path)
 static void the_recording_is_one_of_perfs(void **state)
 {
     struct perf_pipe pipe;
-    static const uint64_t ids[] = {11, 12, 13, 14};
     char *const command[] = {"jdperf", "record", NULL};
     const struct perf_event_attr attr = {
         .size = sizeof attr,
@@ -132,10 +132,12 @@ static void the_recording_is_one_of_perfs(void **state)
                        PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
         .sample_id_all = 1,
     };
+    const struct perf_pipe_event events[] = {{attr, "cpu-clock", 11},
+                                             {attr, "jdagent_7:alloc", 12}};
     const char *path = scratch_path(state, "p.data");
     pipe = (struct perf_pipe){.fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
     assert_true(pipe.fd >= 0);
-    perf_pipe_describe(&pipe, &attr, "cpu-clock", ids, 4, command);
+    perf_pipe_describe(&pipe, events, 2, command);
     present_process(&pipe, getpid(), true);
     perf_pipe_round(&pipe);
     assert_int_equal(perf_pipe_flush(&pipe), 0);
@@ -147,10 +149,11 @@ static void the_recording_is_one_of_perfs(void **state)
     struct utsname machine;
     uname(&machine);
     assert_int_equal(perf_data_open(path, &data), 0);
-    assert_int_equal(perf_data_event_count(data), 1);
+    assert_int_equal(perf_data_event_count(data), 2);
     assert_string_equal(perf_data_event_name(data, 0), "cpu-clock");
+    assert_string_equal(perf_data_event_name(data, 1), "jdagent_7:alloc");
     assert_int_equal(perf_data_event(data, 0)->attr.sample_freq, 99);
-    assert_int_equal(perf_data_event(data, 0)->id_count, 4);
+    assert_int_equal(perf_data_event(data, 0)->id_count, 1);
     assert_string_equal(perf_data_string(data, PERF_FEATURE_OSRELEASE), machine.release);
     assert_string_equal(perf_data_string(data, PERF_FEATURE_ARCH), machine.machine);
     size_t size;
@@ -385,8 +388,8 @@ static void a_child_is_known_by_all_processors(void **state)
     struct turn *turn = calloc(1, sizeof *turn);
     int ends[2];
     assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, 0, ends[1]);
-    turn->id = 5;
+    turn_new(turn, ends[1]);
+    turn->events->id = 5;
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
     fake_open(&fakes[0], &rings[0]);
     fake_open(&fakes[1], &rings[1]);
@@ -436,8 +439,8 @@ static void a_child_is_left_out_where_each_is_chosen(void **state)
     struct turn *turn = calloc(1, sizeof *turn);
     int ends[2];
     assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, 0, ends[1]);
-    turn->id = 5;
+    turn_new(turn, ends[1]);
+    turn->events->id = 5;
     turn->is_for_each = true;
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
     fake_open(&fake, &rings);
@@ -485,7 +488,7 @@ static void thinned_samples_weigh_more(void **state)
     uint64_t total = 0;
     int ends[2];
     assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, 0, ends[1]);
+    turn_new(turn, ends[1]);
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
     assert_int_equal(turn_thin_process(turn, 11, 4), -ESRCH);
     assert_int_equal(turn_thin_process(turn, 10, 4), 0);
@@ -519,6 +522,50 @@ static void thinned_samples_weigh_more(void **state)
     close(ends[1]);
 }
 
+/* A sample of a probe has its event's id, the same of all processors; behind what the probe tells
+ * the copy of the stack is cut where it ends, here at once, since the process has no memory. */
+static void samples_of_probes_are_cut_as_well(void **state)
+{
+    (void)state;
+    enum { CHAIN = 1, RAW = 4, STACK = 4, BEFORE = 6 + 1 + CHAIN + RAW };
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    uint64_t words[BEFORE + 1 + REGISTER_COUNT + 1 + STACK + 1] = {
+        88, 0x1010, two(10, 10), 1, 0, 1, CHAIN, PERF_CONTEXT_KERNEL, two(4 + 8 * (RAW - 1), 0x61)};
+    uint64_t got[64] = {0};
+    int ends[2];
+    words[BEFORE] = PERF_SAMPLE_REGS_ABI_64;
+    words[BEFORE + 1 + STACK_POINTER] = 0x7000;
+    words[BEFORE + 1 + REGISTER_COUNT] = 8 * STACK;
+    words[BEFORE + 1 + REGISTER_COUNT + 1 + STACK] = 16; /* that are valid */
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, ends[1]);
+    turn->event_count = 2;
+    turn->events[0].id = 5;
+    turn->events[1] =
+        (struct turn_event){.id = 6, .has_stack = true, .has_copies = true, .has_raw = true};
+    rings.ids[1] = 88;
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    fake_open(&fake, &rings);
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, words, sizeof words / sizeof *words);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    ssize_t size = read(ends[0], got, sizeof got);
+    const size_t expected = sizeof words + 8 - 8 * (STACK - 2); /* with its head */
+    struct perf_event_header header;
+    memcpy(&header, got, sizeof header);
+    assert_int_equal(header.size, expected);
+    assert_true(size >= (ssize_t)expected);
+    assert_int_equal(got[1], 6);
+    assert_memory_equal(got + 2, words + 1, 8 * (BEFORE + REGISTER_COUNT));
+    assert_int_equal(got[1 + BEFORE + 1 + REGISTER_COUNT], 16);
+    assert_int_equal(got[1 + BEFORE + 1 + REGISTER_COUNT + 3], 16);
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* A ring that has samples alone loses samples; the kernel's word that it holds back is given on. */
 static void losses_are_those_of_samples(void **state)
 {
@@ -530,8 +577,8 @@ static void losses_are_those_of_samples(void **state)
     const uint64_t throttled[] = {9, 77, 1, 0, 1, 0, 77};
     int ends[2];
     assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, 0, ends[1]);
-    turn->id = 5;
+    turn_new(turn, ends[1]);
+    turn->events->id = 5;
     fake_open(&fake, &rings);
     fake_put(&rings.samples, PERF_RECORD_LOST, lost, 6);
     fake_put(&rings.samples, PERF_RECORD_THROTTLE, throttled, 7);
@@ -555,7 +602,7 @@ static void a_slow_reader_costs_no_side_band(void **state)
     struct turn *turn = calloc(1, sizeof *turn);
     int ends[2];
     assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, 0, ends[1]);
+    turn_new(turn, ends[1]);
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
     fake_open(&fake, &rings);
     perf_pipe_put(&turn->pipe, much, MUCH);
@@ -588,6 +635,7 @@ int main(void)
         cmocka_unit_test(a_child_is_known_by_all_processors),
         cmocka_unit_test(a_child_is_left_out_where_each_is_chosen),
         cmocka_unit_test(thinned_samples_weigh_more),
+        cmocka_unit_test(samples_of_probes_are_cut_as_well),
         cmocka_unit_test(losses_are_those_of_samples),
         cmocka_unit_test(a_slow_reader_costs_no_side_band),
     };

@@ -364,74 +364,66 @@ void event_list_define(struct event_list *events, const struct event_files *file
     }
 }
 
-/* An event of perf's, with a stack copy of its own size. */
-static void add(struct perf_run *perf, const char *group, const char *event, unsigned stack_size)
+uint32_t event_list_get(const struct event_list *events, unsigned stack_size, bool by_reach,
+                        struct sampler_event list[SAMPLER_EVENTS_MAX])
 {
-    char text[160];
-    if (stack_size) {
-        snprintf(text, sizeof text, "%s:%s/call-graph=dwarf,stack-size=%u/", group, event,
-                 stack_size);
-    } else {
-        snprintf(text, sizeof text, "%s:%s/call-graph=fp/", group, event);
+    /* TASK_INTERRUPTIBLE and _UNINTERRUPTIBLE; TASK_RUNNING, or TASK_REPORT_MAX where the kernel
+     * itself was preempted. Who gives way by itself looks as if preempted, and may do so 100,000
+     * times a second: without stacks. */
+    static const char blocked[] = "prev_state & 3";
+    static const char preempted[] = "prev_state == 0 || prev_state == 0x100";
+    const char *ours = events->group;
+    by_reach = by_reach && events->alloc;
+    /* Those without stacks are the last ones: readers need not list them. */
+    const struct {
+        bool is;
+        struct sampler_event event;
+    } all[] = {
+        {by_reach, {ours, EVENT_PROBE_ALLOC, true, EVENT_STACK_NEAR, "far == 0"}},
+        {by_reach, {ours, EVENT_PROBE_ALLOC, true, EVENT_STACK_FAR, "far != 0"}},
+        {events->alloc && !by_reach, {ours, EVENT_PROBE_ALLOC, true, stack_size, NULL}},
+        {events->locks, {ours, EVENT_PROBE_LOCK, true, stack_size, NULL}},
+        {events->exceptions, {ours, EVENT_PROBE_EXCEPTION, true, stack_size, NULL}},
+        {events->deopts, {ours, EVENT_PROBE_DEOPT, true, stack_size, NULL}},
+        {events->off_cpu, {"sched", "sched_switch", true, stack_size, blocked}},
+        {events->off_cpu, {"sched", "sched_switch", false, 0, preempted}},
+        {events->wakers, {"sched", "sched_waking", true, stack_size, NULL}},
+        {events->virtual_waits, {ours, EVENT_PROBE_UNMOUNT, true, stack_size, NULL}},
+        {events->virtual_waits, {ours, EVENT_PROBE_MOUNT, false, 0, NULL}},
+        {events->off_cpu, {"sched", "sched_wakeup", false, 0, NULL}},
+        {events->timeline, {ours, EVENT_PROBE_TIMELINE, false, 0, NULL}},
+    };
+    uint32_t count = 0;
+    _Static_assert(sizeof all / sizeof *all <= SAMPLER_EVENTS_MAX, "the sampler takes all");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].is) {
+            list[count++] = all[i].event;
+        }
     }
-    perf_add(perf, "-e", text, NULL);
-}
-
-/* One that tells how far its stack reaches. */
-static void add_by_reach(struct perf_run *perf, const char *group, const char *event)
-{
-    add(perf, group, event, EVENT_STACK_NEAR);
-    perf_add(perf, "--filter", "far == 0", NULL);
-    add(perf, group, event, EVENT_STACK_FAR);
-    perf_add(perf, "--filter", "far != 0", NULL);
-}
-
-/* One without stacks. These are the last ones: readers need not list them. */
-static void add_bare(struct perf_run *perf, const char *group, const char *event)
-{
-    char text[160];
-    snprintf(text, sizeof text, "%s:%s/call-graph=no/", group, event);
-    perf_add(perf, "-e", text, NULL);
+    return count;
 }
 
 void event_list_arguments(const struct event_list *events, struct perf_run *perf,
                           unsigned stack_size, bool by_reach)
 {
-    if (events->alloc && by_reach) {
-        add_by_reach(perf, events->group, EVENT_PROBE_ALLOC);
-    } else if (events->alloc) {
-        add(perf, events->group, EVENT_PROBE_ALLOC, stack_size);
-    }
-    if (events->locks) {
-        add(perf, events->group, EVENT_PROBE_LOCK, stack_size);
-    }
-    if (events->exceptions) {
-        add(perf, events->group, EVENT_PROBE_EXCEPTION, stack_size);
-    }
-    if (events->deopts) {
-        add(perf, events->group, EVENT_PROBE_DEOPT, stack_size);
-    }
-    if (events->off_cpu) {
-        /* TASK_INTERRUPTIBLE and _UNINTERRUPTIBLE. */
-        add(perf, "sched", "sched_switch", stack_size);
-        perf_add(perf, "--filter", "prev_state & 3", "--switch-events", NULL);
-        /* TASK_RUNNING, or TASK_REPORT_MAX where the kernel itself was preempted. Who gives way by
-         * itself looks the same, and may do so 100,000 times a second: without stacks. */
-        add_bare(perf, "sched", "sched_switch");
-        perf_add(perf, "--filter", "prev_state == 0 || prev_state == 0x100", NULL);
-    }
-    if (events->wakers) {
-        add(perf, "sched", "sched_waking", stack_size);
-    }
-    if (events->virtual_waits) {
-        add(perf, events->group, EVENT_PROBE_UNMOUNT, stack_size);
-        add_bare(perf, events->group, EVENT_PROBE_MOUNT);
+    char text[160];
+    struct sampler_event list[SAMPLER_EVENTS_MAX];
+    uint32_t count = event_list_get(events, stack_size, by_reach, list);
+    for (uint32_t i = 0; i < count; i++) {
+        int size = snprintf(text, sizeof text, "%s:%s/call-graph=", list[i].group, list[i].event);
+        if (list[i].has_stack && list[i].stack_size) {
+            snprintf(text + size, sizeof text - (size_t)size, "dwarf,stack-size=%u/",
+                     list[i].stack_size);
+        } else {
+            snprintf(text + size, sizeof text - (size_t)size, list[i].has_stack ? "fp/" : "no/");
+        }
+        perf_add(perf, "-e", text, NULL);
+        if (list[i].filter) {
+            perf_add(perf, "--filter", list[i].filter, NULL);
+        }
     }
     if (events->off_cpu) {
-        add_bare(perf, "sched", "sched_wakeup");
-    }
-    if (events->timeline) {
-        add_bare(perf, events->group, EVENT_PROBE_TIMELINE);
+        perf_add(perf, "--switch-events", NULL);
     }
 }
 

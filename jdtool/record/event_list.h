@@ -9,6 +9,7 @@
 #include "jdtool/record/perf_run.h"
 #include "jdtool/record/probes.h"
 #include "jdtool/record/record.h"
+#include "jdtool/sampler/sampler.h"
 
 struct event_list {
     bool alloc, locks, exceptions, off_cpu, wakers; /* that are recorded */
@@ -42,8 +43,12 @@ struct event_files {
 /* Defines the probes. What fails is told and left out. */
 void event_list_define(struct event_list *events, const struct event_files *files);
 
-/* Adds them to perf record's arguments, behind the event that is sampled. stack_size 0: by frame
- * pointers. by_reach: where the event tells how far its stack reaches, by that instead. */
+/* The events as they follow the one that is sampled. stack_size 0: by frame pointers. by_reach:
+ * where the event tells how far its stack reaches, by that instead. Returns how many. */
+uint32_t event_list_get(const struct event_list *events, unsigned stack_size, bool by_reach,
+                        struct sampler_event list[SAMPLER_EVENTS_MAX]);
+
+/* The same as arguments of perf record. */
 void event_list_arguments(const struct event_list *events, struct perf_run *perf,
                           unsigned stack_size, bool by_reach);
 

@@ -4,6 +4,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/objects/elf_file.h"
+#include "jdtool/sampler/tracepoints.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,28 +23,9 @@
 
 /* ---- tracefs ---- */
 
-/* Where tracefs is; mounted there, as perf does, when we may. NULL: nowhere. */
-static const char *tracefs(void)
-{
-    static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-    char path[64];
-    for (int tries = 0; tries < 2; tries++) {
-        for (size_t i = 0; i < 2; i++) {
-            snprintf(path, sizeof path, "%s/events", places[i]);
-            if (access(path, X_OK) == 0) {
-                return places[i];
-            }
-        }
-        if (tries == 0 && mount("tracefs", places[0], "tracefs", 0, NULL) != 0) {
-            break;
-        }
-    }
-    return NULL;
-}
-
 static int open_definitions(int flags)
 {
-    const char *place = tracefs();
+    const char *place = tracefs_path();
     char path[64];
     if (!place) {
         return -ENOENT;
@@ -82,30 +63,29 @@ int probes_check(const char *what)
     return 0;
 }
 
+/* An event of ours that tells nothing. A descriptor or a negative errno. */
+static int open_event(const char *group, const char *name, bool sees_kernel)
+{
+    int64_t id = tracepoint_id(group, name);
+    struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
+                                   .size = sizeof attr,
+                                   .config = (uint64_t)id,
+                                   .sample_type = sees_kernel ? PERF_SAMPLE_RAW : 0,
+                                   .sample_period = 1,
+                                   .disabled = 1,
+                                   .exclude_kernel = !sees_kernel};
+    int fd = id < 0 ? (int)id
+                    : (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return id >= 0 && fd < 0 ? -errno : fd;
+}
+
 int probes_check_scheduler(const char *what)
 {
-    const char *place = tracefs();
-    char path[96];
-    char text[32] = "";
-    snprintf(path, sizeof path, "%s/events/sched/sched_switch/id", place ? place : "");
-    int fd = place ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    int err = !place ? -ENOENT : fd < 0 ? -errno : 0;
-    if (!err) {
-        ssize_t n = read(fd, text, sizeof text - 1);
+    int fd = open_event("sched", "sched_switch", true);
+    if (fd >= 0) {
         close(fd);
-        struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
-                                       .size = sizeof attr,
-                                       .config = n > 0 ? strtoul(text, NULL, 10) : 0,
-                                       .sample_type = PERF_SAMPLE_RAW,
-                                       .sample_period = 1,
-                                       .disabled = 1};
-        fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-        err = fd < 0 ? -errno : 0;
-        if (fd >= 0) {
-            close(fd);
-        }
     }
-    return err ? cannot_trace(what, "it needs the scheduler's tracepoints", err) : 0;
+    return fd < 0 ? cannot_trace(what, "it needs the scheduler's tracepoints", fd) : 0;
 }
 
 void probes_name_group(char group[PROBES_GROUP_MAX])
@@ -232,23 +212,7 @@ int probes_define(const char *group, const char *event, int root, const char *pa
 
 int probes_hold(const char *group, const char *event)
 {
-    const char *place = tracefs();
-    char path[160];
-    char text[32] = "";
-    snprintf(path, sizeof path, "%s/events/%s/%s/id", place ? place : "", group, event);
-    int id = place ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (id < 0) {
-        return -1;
-    }
-    ssize_t n = read(id, text, sizeof text - 1);
-    close(id);
-    struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
-                                   .size = sizeof attr,
-                                   .config = n > 0 ? strtoul(text, NULL, 10) : 0,
-                                   .sample_period = 1,
-                                   .disabled = 1,
-                                   .exclude_kernel = 1};
-    return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return open_event(group, event, false);
 }
 
 /* ---- Their end ---- */

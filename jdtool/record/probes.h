@@ -53,9 +53,9 @@ bool probes_offset(const struct elf_file *file, uint64_t address, uint64_t *offs
 
 /*
  * An event of ours on GROUP:event, which is there and tells nothing; to be closed before
- * probes_remove. -1: not to be had. The kernel puts probes in for the first event that wants them,
- * and takes them out behind the last, for which it waits for all processors: 14 and 64 ms. So perf,
- * which has some for each processor, waits for neither, and its reader not for perf.
+ * probes_remove. Negative: not to be had. The kernel puts probes in for the first event that wants
+ * them, and takes them out behind the last, for which it waits for all processors: 14 and 64 ms. So
+ * perf, which has some for each processor, waits for neither, and its reader not for perf.
  */
 int probes_hold(const char *group, const char *event);
 

@@ -52,20 +52,22 @@ static void add_event(struct recording *recording)
 /* So much is enough for nearly all stacks of events, and each costs what is copied. */
 enum { EVENT_STACK_SIZE = 16384 };
 
-static void add_events(struct recording *recording)
+unsigned recording_event_stack(const struct recording *recording, bool *by_reach)
 {
     const struct record_options *options = recording->options;
-    unsigned size = options->stack_size;
-    if (!options->stack_size_given && size > EVENT_STACK_SIZE) {
-        size = EVENT_STACK_SIZE;
-    }
-    event_list_arguments(&recording->events, &recording->perf, recording->copied ? size : 0,
-                         recording->copied && !options->stack_size_given);
+    bool is_less = options->stack_size_given || options->stack_size < EVENT_STACK_SIZE;
+    *by_reach = recording->copied && !options->stack_size_given;
+    return !recording->copied ? 0 : is_less ? options->stack_size : EVENT_STACK_SIZE;
 }
 
-/* Each event is to be told, also in a burst, and on a machine so busy that perf has to wait for a
- * processor; but all buffers together take 256 MB at most. */
-static const char *buffer_size(const struct recording *recording)
+static void add_events(struct recording *recording)
+{
+    bool by_reach;
+    unsigned size = recording_event_stack(recording, &by_reach);
+    event_list_arguments(&recording->events, &recording->perf, size, by_reach);
+}
+
+const char *recording_buffer(const struct recording *recording)
 {
     long processors = sysconf(_SC_NPROCESSORS_CONF);
     bool few = event_list_is_empty(&recording->events) || processors > 32;
@@ -178,7 +180,7 @@ static void perf_arguments(struct recording *recording)
     if (options->buffer) {
         perf_add(perf, "-m", options->buffer, NULL);
     } else if (recording->copied && geteuid() == 0) {
-        perf_add(perf, "-m", buffer_size(recording), NULL);
+        perf_add(perf, "-m", recording_buffer(recording), NULL);
     }
     for (char **more = options->perf_options; *more; more++) {
         perf_add(perf, *more, NULL);

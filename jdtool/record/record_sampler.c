@@ -18,8 +18,8 @@
 static const char *perf_alone(const struct recording *recording)
 {
     const struct record_options *options = recording->options;
-    if (!event_list_is_empty(&recording->events)) {
-        return "other events than the clock are perf's";
+    if (recording->events.off_cpu) {
+        return "--off-cpu is perf's";
     }
     if (options->perf_options[0] || options->period) {
         return "there are options of perf's";
@@ -69,11 +69,14 @@ static struct walker *load_walker(struct recording *recording)
     const struct walker_options wanted = {.depth =
                                               options->depth ? options->depth : WALK_DEPTH_DEFAULT,
                                           .compares = options->stacks == STACKS_COMPARE};
-    const char *lacks = "with -a that is not done";
+    const char *lacks =
+        options->all ? "with -a that is not done" : "with other events it is not done";
     if (!walks_are_wanted(recording)) {
         return NULL;
     }
-    struct walker *walker = options->all ? NULL : walker_new(&wanted, &lacks);
+    struct walker *walker = options->all || !event_list_is_empty(&recording->events)
+                                ? NULL
+                                : walker_new(&wanted, &lacks);
     if (!walker) {
         recording->walks = false;
         (void)profile_set(recording->profile.directory, "stacks", recording_stacks(recording));
@@ -149,6 +152,11 @@ int recording_start_sampler(struct recording *recording, int out)
         return STATUS_FAILED;
     }
     struct walker *walker = load_walker(recording);
+    const char *buffer = options->buffer                           ? options->buffer
+                         : event_list_is_empty(&recording->events) ? NULL
+                                                                   : recording_buffer(recording);
+    bool by_reach;
+    unsigned event_stack = recording_event_stack(recording, &by_reach);
     recording->sampler = (struct sampler_options){
         .processes = options->all ? NULL : recording->sampled,
         .process_count = count,
@@ -157,7 +165,10 @@ int recording_start_sampler(struct recording *recording, int out)
         .frequency = recording->frequency,
         .stack_size = recording->copied ? options->stack_size : 0,
         .walker = walker,
-        .buffer = perf_buffer_bytes(options->buffer),
+        .buffer = perf_buffer_bytes(buffer),
+        .events = recording->sampled_events,
+        .event_count =
+            event_list_get(&recording->events, event_stack, by_reach, recording->sampled_events),
         .command = words,
     };
     int more[2] = {-1, 0};

@@ -44,8 +44,9 @@ struct recording {
     struct event_list events; /* beside that one */
     struct perf_run perf;
     struct sampler_options sampler; /* of our own */
-    pid_t *sampled;                 /* by it */
-    bool own;                       /* which is at work, in the place of perf */
+    struct sampler_event sampled_events[SAMPLER_EVENTS_MAX];
+    pid_t *sampled; /* by it */
+    bool own;       /* which is at work, in the place of perf */
     struct command command;
     struct naming naming;
     struct clocks clocks;
@@ -87,6 +88,15 @@ const char *recording_stacks(const struct recording *recording);
 
 /* Warns where copied stacks that are kept could fill the disk. */
 void recording_estimate(const struct recording *recording);
+
+/* Bytes of stack that are copied for events beside the clock's, 0: none; and whether those that
+ * tell how far theirs reaches go by that. */
+unsigned recording_event_stack(const struct recording *recording, bool *by_reach);
+
+/* A processor's buffer, as -m has it. Each event is to be told, also in a burst, and on a machine
+ * so busy that whoever reads has to wait for a processor; but all buffers together take 256 MB at
+ * most. */
+const char *recording_buffer(const struct recording *recording);
 
 /* Puts the kernel's probes where the JVM's files are. */
 void recording_define_probes(struct recording *recording);

@@ -26,7 +26,7 @@ static int bpf(int command, union bpf_attr *attr)
  * numbers are not ours, and a helper that takes the namespace gives them (Linux 5.7), for threads
  * of that very namespace.
  */
-static int load_program(int processes, const struct stat *namespace)
+static int load_program(enum bpf_prog_type type, int processes, const struct stat *namespace)
 {
     const struct bpf_insn in_first[] = {
         {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid},
@@ -71,7 +71,7 @@ static int load_program(int processes, const struct stat *namespace)
     memcpy(program, is_first ? in_first : in_another, head);
     memcpy((uint8_t *)program + head, look_up, sizeof look_up);
     union bpf_attr attr = {
-        .prog_type = BPF_PROG_TYPE_PERF_EVENT,
+        .prog_type = type,
         .insns = (uintptr_t)program,
         .insn_cnt = (uint32_t)((head + sizeof look_up) / sizeof *program),
         .license = (uintptr_t) "Apache-2.0",
@@ -79,7 +79,7 @@ static int load_program(int processes, const struct stat *namespace)
     return bpf(BPF_PROG_LOAD, &attr);
 }
 
-int filter_load(struct filter *filter)
+int filter_load(struct filter *filter, bool for_probes)
 {
     struct stat namespace;
     *filter = FILTER_NONE;
@@ -95,9 +95,15 @@ int filter_load(struct filter *filter)
                            .max_entries = FILTER_PROCESSES_MAX,
                            .map_flags = BPF_F_NO_PREALLOC};
     filter->processes = bpf(BPF_MAP_CREATE, &attr);
-    filter->program =
-        filter->processes < 0 ? filter->processes : load_program(filter->processes, &namespace);
-    int err = filter->program < 0 ? filter->program : 0;
+    int err = filter->processes < 0 ? filter->processes : 0;
+    if (!err) {
+        filter->program = load_program(BPF_PROG_TYPE_PERF_EVENT, filter->processes, &namespace);
+        err = filter->program < 0 ? filter->program : 0;
+    }
+    if (!err && for_probes) {
+        filter->probes = load_program(BPF_PROG_TYPE_KPROBE, filter->processes, &namespace);
+        err = filter->probes < 0 ? filter->probes : 0;
+    }
     if (err) {
         filter_close(filter);
     }
@@ -111,6 +117,9 @@ void filter_close(struct filter *filter)
     }
     if (filter->program >= 0) {
         close(filter->program);
+    }
+    if (filter->probes >= 0) {
+        close(filter->probes);
     }
     *filter = FILTER_NONE;
 }
@@ -134,4 +143,11 @@ int filter_remove(const struct filter *filter, pid_t process)
 int filter_apply(const struct filter *filter, int event)
 {
     return ioctl(event, PERF_EVENT_IOC_SET_BPF, filter->program) == 0 ? 0 : -errno;
+}
+
+/* The programs of a uprobe are those of all its events. */
+int filter_apply_to_probe(const struct filter *filter, int event)
+{
+    return ioctl(event, PERF_EVENT_IOC_SET_BPF, filter->probes) == 0 || errno == EEXIST ? 0
+                                                                                        : -errno;
 }

@@ -12,18 +12,20 @@
 struct filter {
     int processes; /* the map; -1: none */
     int program;
+    int probes; /* the same program, as the kernel wants it for uprobes */
 };
 
-#define FILTER_NONE ((struct filter){.processes = -1, .program = -1})
+#define FILTER_NONE ((struct filter){.processes = -1, .program = -1, .probes = -1})
 
 /* As many processes as may be in it at a time. */
 #define FILTER_PROCESSES_MAX 16384
 
 /*
- * Loads it, empty. Numbers of processes are those of our own PID namespace. 0 or a negative errno
- * without a message: -EPERM without CAP_BPF and CAP_PERFMON, or where the kernel is locked down.
+ * Loads it, empty; for uprobes, too, if that is asked for. Numbers of processes are those of our
+ * own PID namespace. 0 or a negative errno without a message: -EPERM without CAP_BPF and
+ * CAP_PERFMON, or where the kernel is locked down.
  */
-int filter_load(struct filter *filter);
+int filter_load(struct filter *filter, bool for_probes);
 void filter_close(struct filter *filter);
 
 /* The samples of this process are kept, one in so many by chance, 1: all; or no longer. 0 or a
@@ -33,5 +35,8 @@ int filter_remove(const struct filter *filter, pid_t process);
 
 /* Puts it on an event. 0 or a negative errno. */
 int filter_apply(const struct filter *filter, int event);
+
+/* The same of a uprobe's, which must be one of ours: others' events on the uprobe go by it, too. */
+int filter_apply_to_probe(const struct filter *filter, int event);
 
 #endif

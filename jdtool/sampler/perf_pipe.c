@@ -112,24 +112,28 @@ static uint64_t nanoseconds(clockid_t clock)
     return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_event_attr *attr,
-                        const char *name, const uint64_t *ids, uint32_t id_count,
-                        char *const *command)
+void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *events,
+                        uint32_t count, char *const *command)
 {
     static const uint64_t head[2] = {UINT64_C(0x32454c4946524550), sizeof head}; /* "PERFILE2" */
     perf_pipe_put(pipe, head, sizeof head);
 
-    struct bytes body = {0};
-    bytes_put(&body, attr, sizeof *attr);
-    bytes_put(&body, ids, id_count * sizeof *ids);
-    put_record(pipe, PERF_USER_ATTR, &body);
-
-    body = feature(PERF_FEATURE_EVENT_DESC); /* one event, how large its attributes are */
-    bytes_u32(&body, 1);
-    bytes_u32(&body, sizeof *attr);
-    bytes_put(&body, attr, sizeof *attr);
-    bytes_u32(&body, 0); /* its ids stand above */
-    put_string(&body, name);
+    struct bytes body;
+    for (uint32_t i = 0; i < count; i++) {
+        body = (struct bytes){0};
+        bytes_put(&body, &events[i].attr, sizeof events[i].attr);
+        bytes_u64(&body, events[i].id);
+        put_record(pipe, PERF_USER_ATTR, &body);
+    }
+    body = feature(PERF_FEATURE_EVENT_DESC); /* how many, how large the attributes of each are */
+    bytes_u32(&body, count);
+    bytes_u32(&body, sizeof events->attr);
+    for (uint32_t i = 0; i < count; i++) {
+        bytes_put(&body, &events[i].attr, sizeof events[i].attr);
+        bytes_u32(&body, 1);
+        put_string(&body, events[i].name);
+        bytes_u64(&body, events[i].id);
+    }
     put_record(pipe, PERF_USER_FEATURE, &body);
 
     struct utsname machine;

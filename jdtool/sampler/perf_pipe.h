@@ -34,13 +34,18 @@ static inline size_t perf_pipe_waiting(const struct perf_pipe *pipe)
     return pipe->gathered.size - pipe->gone;
 }
 
+struct perf_pipe_event {
+    struct perf_event_attr attr;
+    const char *name;
+    uint64_t id; /* that its records bear */
+};
+
 /*
- * The head, and all that describes the recording: one event with that name and those ids, the
- * machine, the command line (NULL-terminated), and a moment on both clocks.
+ * The head, and all that describes the recording: its events, the machine, the command line
+ * (NULL-terminated), and a moment on both clocks.
  */
-void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_event_attr *attr,
-                        const char *name, const uint64_t *ids, uint32_t id_count,
-                        char *const *command);
+void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *events,
+                        uint32_t count, char *const *command);
 
 /* All rings have been read: what is older than the round before can be told. */
 void perf_pipe_round(struct perf_pipe *pipe);

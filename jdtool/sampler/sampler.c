@@ -4,6 +4,7 @@
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/processors.h"
 #include "jdtool/sampler/registers.h"
+#include "jdtool/sampler/tracepoints.h"
 #include "jdtool/sampler/turn.h"
 #include "jdtool/walk/walker.h"
 
@@ -36,7 +37,8 @@
 
 struct sampler {
     const struct sampler_options *options;
-    struct perf_event_attr clock, side_band;
+    struct perf_event_attr events[TURN_EVENTS_MAX]; /* the clock first */
+    struct perf_event_attr side_band;
     struct turn_rings *processors; /* by number */
     bool *online;
     uint32_t processor_count;
@@ -95,23 +97,57 @@ const char *sampler_lacks(const pid_t *processes, size_t count)
 
 /* ---- Events ---- */
 
-static void describe_events(struct sampler *sampler)
+/* The values of a sample, and where they are from. */
+static void describe_stack(struct perf_event_attr *attr, struct turn_event *look,
+                           unsigned stack_size)
+{
+    bool copies = look->has_stack && stack_size > 0;
+    look->has_copies = copies;
+    attr->sample_type =
+        TURN_SAMPLE_TYPE | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD |
+        (look->has_stack ? PERF_SAMPLE_CALLCHAIN : UINT64_C(0)) |
+        (look->has_raw ? PERF_SAMPLE_RAW : UINT64_C(0)) |
+        (copies ? PERF_SAMPLE_REGS_USER | (uint64_t)PERF_SAMPLE_STACK_USER : UINT64_C(0));
+    attr->sample_regs_user = copies ? REGISTERS : 0;
+    attr->sample_stack_user = copies ? stack_size : 0;
+    attr->exclude_callchain_user = copies;
+}
+
+/* The recording's own probes: each time that one is passed. */
+static int describe_tracepoint(struct sampler *sampler, uint32_t at)
+{
+    const struct sampler_event *event = &sampler->options->events[at - 1];
+    struct turn_event *look = &sampler->turn.events[at];
+    int64_t id = tracepoint_id(event->group, event->event);
+    sampler->events[at] = (struct perf_event_attr){
+        .size = sizeof *sampler->events,
+        .type = PERF_TYPE_TRACEPOINT,
+        .config = (uint64_t)id,
+        .sample_period = 1,
+        .sample_id_all = 1,
+        .disabled = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .watermark = 1,
+        .wakeup_watermark = sampler->events->wakeup_watermark,
+    };
+    *look = (struct turn_event){.has_stack = event->has_stack, .has_raw = true};
+    describe_stack(&sampler->events[at], look, event->stack_size);
+    return id < 0 ? (int)id : 0;
+}
+
+static int describe_events(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
-    bool copies = options->stack_size > 0;
-    sampler->clock = (struct perf_event_attr){
-        .size = sizeof sampler->clock,
+    int err = 0;
+    sampler->turn.events->has_stack = true;
+    *sampler->events = (struct perf_event_attr){
+        .size = sizeof *sampler->events,
         .type = options->counts_cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
         .config = options->counts_cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES
                                          : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
         .freq = 1,
         .sample_freq = options->frequency,
-        .sample_type =
-            TURN_SAMPLE_TYPE | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN |
-            (copies ? PERF_SAMPLE_REGS_USER | (uint64_t)PERF_SAMPLE_STACK_USER : UINT64_C(0)),
-        .sample_regs_user = copies ? REGISTERS : 0,
-        .sample_stack_user = options->stack_size,
-        .exclude_callchain_user = copies,
         .sample_id_all = 1,
         .disabled = 1,
         .exclude_guest = 1,
@@ -124,6 +160,10 @@ static void describe_events(struct sampler *sampler)
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
         .precise_ip = options->counts_cycles ? 3 : 0,
     };
+    describe_stack(sampler->events, sampler->turn.events, options->stack_size);
+    for (uint32_t i = 1; i < sampler->turn.event_count && !err; i++) {
+        err = describe_tracepoint(sampler, i);
+    }
     /*
      * Without build_id: the kernel (5.12 to at least 6.18) leaves PERF_RECORD_MISC_MMAP_BUILD_ID
      * set for whoever hears of the mapping next (perf_event_mmap_output restores the header's size
@@ -151,6 +191,7 @@ static void describe_events(struct sampler *sampler)
         .wakeup_watermark =
             options->is_for_each ? (uint32_t)((SIDE_BAND_SIZE >> sampler->halvings) / 4) : 1,
     };
+    return err;
 }
 
 static int open_event(struct perf_event_attr *attr, int processor)
@@ -194,6 +235,9 @@ static void close_processor(struct turn_rings *rings)
     if (rings->walked_event > 0) {
         close(rings->walked_event);
     }
+    for (uint32_t i = 1; i < TURN_EVENTS_MAX && rings->events[i] > 0; i++) {
+        close(rings->events[i]);
+    }
     *rings = (struct turn_rings){0};
 }
 
@@ -219,6 +263,30 @@ static int add_walked(const struct walker *walker, uint32_t processor, struct tu
     return is ? walker_output(walker, processor, fd) : -errno;
 }
 
+/* What the others tell lies in the ring of the clock's samples. */
+static int add_events(struct sampler *sampler, uint32_t processor, struct turn_rings *rings)
+{
+    struct turn *turn = &sampler->turn;
+    int err = 0;
+    for (uint32_t i = 0; i < turn->event_count && !err; i++) {
+        const char *filter = i ? sampler->options->events[i - 1].filter : NULL;
+        int fd = i ? open_event(&sampler->events[i], (int)processor) : rings->samples.event;
+        if (fd < 0) {
+            return fd;
+        }
+        rings->events[i] = i ? fd : 0;
+        bool is = (!i || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->samples.event) == 0) &&
+                  (!filter || ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter) == 0) &&
+                  ioctl(fd, PERF_EVENT_IOC_ID, &rings->ids[i]) == 0;
+        err = is ? 0 : -errno;
+        if (!err && i && turn->filter.probes >= 0) {
+            err = filter_apply_to_probe(&turn->filter, fd);
+        }
+        turn->events[i].id = turn->events[i].id ? turn->events[i].id : rings->ids[i];
+    }
+    return err;
+}
+
 /* Its samples count from here on; what they lie in is told before them. */
 static int add_processor(struct sampler *sampler, uint32_t processor)
 {
@@ -226,8 +294,9 @@ static int add_processor(struct sampler *sampler, uint32_t processor)
     int err = add_ring(&sampler->side_band, (int)processor, &rings->side_band,
                        SIDE_BAND_SIZE >> sampler->halvings);
     err = err ? err
-              : add_ring(&sampler->clock, (int)processor, &rings->samples,
+              : add_ring(sampler->events, (int)processor, &rings->samples,
                          sampler->buffer >> sampler->halvings);
+    err = err ? err : add_events(sampler, processor, rings);
     if (!err && sampler->turn.filter.program >= 0) {
         err = filter_apply(&sampler->turn.filter, rings->samples.event);
     }
@@ -270,19 +339,23 @@ static void close_rings(struct sampler *sampler)
     }
 }
 
-static int enable_samples(const struct sampler *sampler)
+static int switch_samples(const struct sampler *sampler, unsigned long request)
 {
     int err = 0;
     for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
-        err = switch_ring(&sampler->processors[i].samples, PERF_EVENT_IOC_ENABLE);
+        const struct turn_rings *rings = &sampler->processors[i];
+        err = switch_ring(&rings->samples, request);
+        for (uint32_t k = 1; k < TURN_EVENTS_MAX && rings->events[k] > 0 && !err; k++) {
+            err = ioctl(rings->events[k], request, 0) == 0 ? 0 : -errno;
+        }
     }
     return err;
 }
 
 static void disable_all(const struct sampler *sampler)
 {
+    (void)switch_samples(sampler, PERF_EVENT_IOC_DISABLE);
     for (uint32_t i = 0; i < sampler->processor_count; i++) {
-        (void)switch_ring(&sampler->processors[i].samples, PERF_EVENT_IOC_DISABLE);
         (void)switch_ring(&sampler->processors[i].side_band, PERF_EVENT_IOC_DISABLE);
     }
 }
@@ -332,7 +405,8 @@ static int load_filter(struct sampler *sampler)
     if (options->walker) {
         turn->filter = (struct filter){
             .processes = fcntl(walker_processes(options->walker), F_DUPFD_CLOEXEC, 0),
-            .program = fcntl(walker_program(options->walker), F_DUPFD_CLOEXEC, 0)};
+            .program = fcntl(walker_program(options->walker), F_DUPFD_CLOEXEC, 0),
+            .probes = -1};
         turn->walker = options->walker;
         turn->compares = walker_compares(options->walker);
         err = walker_start(options->walker);
@@ -340,7 +414,7 @@ static int load_filter(struct sampler *sampler)
             return tell_failure("walk stacks", err);
         }
     } else if (!turn->is_for_all) {
-        err = filter_load(&turn->filter);
+        err = filter_load(&turn->filter, options->event_count > 0);
     }
     turn->is_for_each = options->is_for_each;
     turn->reads_no_files = options->reads_no_files;
@@ -372,7 +446,7 @@ static int open_all(struct sampler *sampler)
     sampler->processor_count = processors < PROCESSORS_MAX ? (uint32_t)processors : PROCESSORS_MAX;
     size_t share = BUFFERS_MAX / sampler->processor_count;
     sampler->buffer = options->buffer ? options->buffer : share < BUFFER_SIZE ? share : BUFFER_SIZE;
-    describe_events(sampler);
+    turn->event_count = options->event_count + 1;
     sampler->processors = calloc(sampler->processor_count, sizeof *sampler->processors);
     sampler->online = calloc(sampler->processor_count, sizeof *sampler->online);
     if (!sampler->processors || !sampler->online) {
@@ -382,18 +456,15 @@ static int open_all(struct sampler *sampler)
     if (err) {
         return err;
     }
-    err = look_at_processors(sampler);
+    err = describe_events(sampler);
+    err = err ? err : look_at_processors(sampler);
     while (err == -EPERM && sampler->halvings < HALVINGS_MAX) {
         close_rings(sampler);
         sampler->halvings++;
-        describe_events(sampler);
-        err = look_at_processors(sampler);
+        err = describe_events(sampler);
+        err = err ? err : look_at_processors(sampler);
     }
-    for (uint32_t i = 0; i < sampler->processor_count && !err && !turn->id; i++) {
-        const struct ring *ring = &sampler->processors[i].samples;
-        err = !ring->page || ioctl(ring->event, PERF_EVENT_IOC_ID, &turn->id) == 0 ? 0 : -errno;
-    }
-    err = err || turn->id ? err : -ENODEV;
+    err = err || turn->events->id ? err : -ENODEV;
     return err ? tell_failure("open the processors' events", err) : 0;
 }
 
@@ -404,22 +475,41 @@ static void tell_process(void *context, uint32_t pid)
     present_process(&sampler->turn.pipe, (pid_t)pid, !options->reads_no_files && !options->is_held);
 }
 
-/* What is sampled from here on, and all that was there before. */
-static int begin(struct sampler *sampler)
+/* What the recording is of. With what comes in the side-band's rings, and the build-ids that we put
+ * there. */
+static void describe(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
     struct turn *turn = &sampler->turn;
-    int err = enable_samples(sampler);
+    struct perf_pipe_event told[TURN_EVENTS_MAX];
+    char names[TURN_EVENTS_MAX][128];
+    for (uint32_t i = 0; i < turn->event_count; i++) {
+        const struct sampler_event *event = i ? &options->events[i - 1] : NULL;
+        snprintf(names[i], sizeof names[i], "%s%s%s", event ? event->group : "", event ? ":" : "",
+                 event                    ? event->event
+                 : options->counts_cycles ? "cycles"
+                                          : "cpu-clock");
+        told[i] = (struct perf_pipe_event){sampler->events[i], names[i], turn->events[i].id};
+    }
+    struct perf_event_attr *attr = &told->attr;
+    attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
+    attr->build_id = !options->reads_no_files;
+    perf_pipe_describe(&turn->pipe, told, turn->event_count, options->command);
+    if (options->event_count) {
+        tracepoints_describe(&turn->pipe, options->events, options->event_count);
+    }
+}
+
+/* What is sampled from here on, and all that was there before. */
+static int begin(struct sampler *sampler)
+{
+    struct turn *turn = &sampler->turn;
+    int err = switch_samples(sampler, PERF_EVENT_IOC_ENABLE);
     if (err) {
         return tell_failure("open the processors' events", err);
     }
     wait_for_reader(sampler, false); /* samples are taken already */
-    /* With what comes in the side-band's rings, and the build-ids that we put there. */
-    struct perf_event_attr told = sampler->clock;
-    told.mmap = told.mmap2 = told.comm = told.comm_exec = told.task = 1;
-    told.build_id = !options->reads_no_files;
-    perf_pipe_describe(&turn->pipe, &told, options->counts_cycles ? "cycles" : "cpu-clock",
-                       &turn->id, 1, options->command);
+    describe(sampler);
     present_kernel(&turn->pipe);
     if (turn->is_for_all) {
         present_all(&turn->pipe);
@@ -435,7 +525,9 @@ static int take_turn(struct sampler *sampler)
     int err = turn_take(&sampler->turn, sampler->processors, sampler->processor_count);
     if (time(NULL) != sampler->looked && !sampler->stopped) {
         int looked = look_at_processors(sampler);
-        looked = looked ? looked : sampler->begun ? enable_samples(sampler) : 0;
+        looked = looked           ? looked
+                 : sampler->begun ? switch_samples(sampler, PERF_EVENT_IOC_ENABLE)
+                                  : 0;
         err = err ? err : looked;
     }
     return err;
@@ -451,7 +543,7 @@ int sampler_new(const struct sampler_options *options, struct sampler **out)
         return tell_failure("sample", -ENOMEM);
     }
     sampler->options = options;
-    turn_new(&sampler->turn, options->stack_size, -1);
+    turn_new(&sampler->turn, -1);
     int err = open_all(sampler);
     if (err) {
         sampler_free(sampler);

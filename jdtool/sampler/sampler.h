@@ -18,6 +18,17 @@
 
 struct walker;
 
+/* A tracepoint that is recorded beside the clock, each time: a probe of the recording's own. */
+struct sampler_event {
+    const char *group; /* the same of all */
+    const char *event;
+    bool has_stack;
+    unsigned stack_size; /* as below, of its own */
+    const char *filter;  /* the kernel's, by the event's fields; NULL: none */
+};
+
+#define SAMPLER_EVENTS_MAX 15
+
 struct sampler_options {
     const pid_t *processes; /* these, and what they fork from then on; NULL: all of the machine */
     size_t process_count;
@@ -28,6 +39,8 @@ struct sampler_options {
     bool counts_cycles;  /* by the hardware; else by the timer cpu-clock */
     unsigned frequency;  /* samples a second and processor */
     unsigned stack_size; /* bytes of stack copied, a multiple of 8; 0: frame pointers */
+    const struct sampler_event *events;
+    uint32_t event_count;
     struct walker *walker; /* walks stacks, of which those in doubt are copied; NULL: all are */
     size_t buffer;         /* bytes of each processor's ring; 0: what fits */
     int out;               /* where the recording goes */

@@ -15,9 +15,9 @@ struct turn_process {
     uint64_t since;                 /* samples before that time are of the earlier rate */
 };
 
-void turn_new(struct turn *turn, size_t stack_size, int out)
+void turn_new(struct turn *turn, int out)
 {
-    turn->stack_size = stack_size;
+    turn->event_count = 1;
     turn->filter = FILTER_NONE;
     turn->known = NUMBERED(struct turn_process);
     turn->pipe.fd = out;
@@ -193,14 +193,14 @@ static void take_forks(struct turn *turn, struct turn_rings *rings, uint32_t cou
 
 /* ---- Records ---- */
 
-/* Every record bears the one id that the recording was described with: a processor may come when
- * that was long ago. It stands first in samples, last in others. */
-static void put(struct turn *turn, size_t size)
+/* Every record bears the id that its event was described with, those of no event the first one's: a
+ * processor may come when that was long ago. It stands first in samples, last in others. */
+static void put(struct turn *turn, size_t size, const struct turn_event *event)
 {
     struct perf_event_header header;
     memcpy(&header, turn->record, sizeof header);
-    size_t at = header.type == PERF_RECORD_SAMPLE ? sizeof header : size - sizeof turn->id;
-    memcpy(turn->record + at, &turn->id, sizeof turn->id);
+    size_t at = header.type == PERF_RECORD_SAMPLE ? sizeof header : size - sizeof event->id;
+    memcpy(turn->record + at, &event->id, sizeof event->id);
     perf_pipe_put(&turn->pipe, turn->record, size);
 }
 
@@ -218,7 +218,7 @@ static void take_loss(struct turn *turn, const struct ring *ring, uint64_t at,
     memcpy(turn->record + sizeof its, &lost, sizeof lost);
     ring_copy(ring, at + header->size - TRAILER_SIZE, turn->record + sizeof its + sizeof lost,
               TRAILER_SIZE);
-    put(turn, its.size);
+    put(turn, its.size, turn->events);
 }
 
 /* The name of MMAP2 stands behind pid, tid, address, size, offset, file and rights. Memory without
@@ -260,7 +260,7 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
         break;
     }
     if (is_wanted) {
-        put(turn, header->size);
+        put(turn, header->size, turn->events);
     }
     bool is_exec = header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC;
     bool is_code = header->type == PERF_RECORD_MMAP2 && maps_a_file(turn, header);
@@ -270,20 +270,21 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
 }
 
 /*
- * IDENTIFIER, IP, TID, TIME, CPU, PERIOD, how many addresses of the chain and these, then the ABI
- * of the registers and, unless it is 0, these, the size of the copy, the copy, and how much of it
- * is valid.
+ * IDENTIFIER, IP, TID, TIME, CPU, PERIOD, how many addresses of the chain and these, the size of
+ * what a tracepoint tells, in 4 bytes, and that; then the ABI of the registers and, unless it is 0,
+ * these, the size of the copy, the copy, and how much of it is valid.
  */
 enum { TID_AT = 24, TIME_AT = 32, PERIOD_AT = 48, CHAIN_AT = 56 };
 
 /* It stands for so many. */
-static void put_sample(struct turn *turn, size_t size, uint32_t count)
+static void put_sample(struct turn *turn, size_t size, const struct turn_event *event,
+                       uint32_t count)
 {
     uint64_t period;
     memcpy(&period, turn->record + PERIOD_AT, sizeof period);
     period *= count;
     memcpy(turn->record + PERIOD_AT, &period, sizeof period);
-    put(turn, size);
+    put(turn, size, event);
 }
 
 /* ids: pid and tid of the thread. */
@@ -322,8 +323,22 @@ static uint64_t put_compared(struct turn *turn, const struct ring *ring, uint64_
     return end;
 }
 
+/* Where its registers stand from the record's start on; 0: it has none, nor a copy. */
+static uint64_t registers_of(const struct turn_event *event, const struct ring *ring, uint64_t at,
+                             size_t size, uint64_t chain)
+{
+    uint64_t registers = CHAIN_AT + 8 + 8 * chain;
+    if (!event->has_copies || chain > size / 8 || registers + 16 > size) {
+        return 0;
+    }
+    if (event->has_raw) {
+        registers += 4 + (uint32_t)ring_u64(ring, at + registers); /* whole words together */
+    }
+    return registers % 8 == 0 && registers + 16 <= size ? registers : 0;
+}
+
 static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
-                        const struct perf_event_header *header)
+                        const struct perf_event_header *header, const struct turn_event *event)
 {
     uint64_t ids = ring_u64(ring, at + TID_AT);
     uint64_t time = ring_u64(ring, at + TIME_AT);
@@ -331,12 +346,12 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     if (!count) {
         return;
     }
-    uint64_t chain = ring_u64(ring, at + CHAIN_AT);
-    uint64_t registers = CHAIN_AT + 8 + 8 * chain; /* from the record's start */
+    uint64_t chain = event->has_stack ? ring_u64(ring, at + CHAIN_AT) : 0;
     size_t size = header->size;
-    if (!turn->stack_size || chain > size / 8 || registers + 16 > size) {
+    uint64_t registers = registers_of(event, ring, at, size, chain);
+    if (!registers) {
         ring_copy(ring, at, turn->record, size);
-        put_sample(turn, size, count);
+        put_sample(turn, size, event, count);
         return;
     }
     bool has_registers = ring_u64(ring, at + registers) != 0;
@@ -345,7 +360,7 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     uint64_t copied = stack + 8 <= size ? ring_u64(ring, at + stack) : 0;
     if (!has_registers || !copied || stack + 16 + copied > size) {
         ring_copy(ring, at, turn->record, size);
-        put_sample(turn, size, count);
+        put_sample(turn, size, event, count);
         return;
     }
     uint64_t pointer = ring_u64(ring, at + registers + 8 + UINT64_C(8) * STACK_POINTER);
@@ -360,7 +375,8 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     /* The record, with a smaller copy and what is valid of that. */
     uint8_t *record = turn->record;
     ring_copy(ring, at, record, registers);
-    uint64_t moved = put_compared(turn, ring, at, chain, stack - registers + 16 + kept);
+    uint64_t moved =
+        event->has_raw ? 0 : put_compared(turn, ring, at, chain, stack - registers + 16 + kept);
     moved = moved ? moved : registers;
     ring_copy(ring, at + registers, record + moved, stack - registers + 8 + kept);
     stack += moved - registers;
@@ -369,7 +385,7 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     memcpy(record, &cut, sizeof cut);
     memcpy(record + stack, &kept, sizeof kept);
     memcpy(record + stack + 8 + kept, &valid, sizeof valid);
-    put_sample(turn, cut.size, count);
+    put_sample(turn, cut.size, event, count);
 }
 
 /* ---- Stacks that were walked ---- */
@@ -414,7 +430,8 @@ static void put_walked(struct turn *turn, const uint8_t *bytes, const struct wal
         .misc = in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER,
         .size = (uint16_t)(CHAIN_AT + 8 + 8 * chain + 8 + 8 + kept + 8),
     };
-    uint64_t first[7] = {turn->id, chain ? kernel[1] : frame.pc, 0, 0, 0, head.period, chain};
+    uint64_t first[7] = {
+        turn->events->id, chain ? kernel[1] : frame.pc, 0, 0, 0, head.period, chain};
     memcpy(&first[2], turn->walked + WALKED_TID_AT, 8);
     memcpy(&first[3], turn->walked + WALKED_TIME_AT, 8);
     memcpy(&first[4], turn->walked + WALKED_CPU_AT, 8);
@@ -455,20 +472,29 @@ static void take_walked(struct turn *turn, const struct ring *ring, uint64_t at,
     }
 }
 
-/* walked_id: of records that walks have written. */
-static void drain(struct turn *turn, struct ring *ring, uint64_t end, bool is_of_samples,
-                  uint64_t walked_id)
+static const struct turn_event *event_of(const struct turn *turn, const struct turn_rings *rings,
+                                         uint64_t id)
 {
+    uint32_t at = turn->event_count;
+    while (--at > 0 && rings->ids[at] != id) {
+    }
+    return &turn->events[at];
+}
+
+static void drain(struct turn *turn, struct turn_rings *rings, struct ring *ring, uint64_t end)
+{
+    bool is_of_samples = ring == &rings->samples;
     uint64_t at = ring->page ? ring_from(ring) : end;
     while (at < end) {
         struct perf_event_header header = header_at(ring, at, end);
         if (!header.size) {
             at = end;
-        } else if (header.type == PERF_RECORD_SAMPLE && walked_id &&
-                   ring_u64(ring, at + sizeof header) == walked_id) {
+        } else if (header.type == PERF_RECORD_SAMPLE && rings->walked_id &&
+                   ring_u64(ring, at + sizeof header) == rings->walked_id) {
             take_walked(turn, ring, at, &header);
         } else if (header.type == PERF_RECORD_SAMPLE) {
-            take_sample(turn, ring, at, &header);
+            take_sample(turn, ring, at, &header,
+                        event_of(turn, rings, ring_u64(ring, at + sizeof header)));
         } else if (header.type == PERF_RECORD_LOST && is_of_samples &&
                    header.size >= 24 + TRAILER_SIZE) {
             take_loss(turn, ring, at, &header);
@@ -494,10 +520,10 @@ int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count)
     }
     take_forks(turn, rings, count);
     for (uint32_t i = 0; i < count && perf_pipe_waiting(&turn->pipe) < SIDE_BAND_WAITING; i++) {
-        drain(turn, &rings[i].side_band, rings[i].side_band_end, false, 0);
+        drain(turn, &rings[i], &rings[i].side_band, rings[i].side_band_end);
     }
     for (uint32_t i = 0; i < count && has_samples; i++) {
-        drain(turn, &rings[i].samples, rings[i].samples_end, true, rings[i].walked_id);
+        drain(turn, &rings[i], &rings[i].samples, rings[i].samples_end);
     }
     if (has_samples) { /* else it is no round: older samples will come */
         perf_pipe_round(&turn->pipe);

@@ -17,6 +17,7 @@
 #include "jdtool/sampler/filter.h"
 #include "jdtool/sampler/perf_pipe.h"
 #include "jdtool/sampler/ring.h"
+#include "jdtool/sampler/sampler.h"
 #include "jdtool/sampler/stack_ends.h"
 
 #include <stdbool.h>
@@ -25,18 +26,30 @@
 #define TURN_SAMPLE_TYPE                                                                           \
     (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | (uint64_t)PERF_SAMPLE_CPU)
 
+/* How samples of an event look beside what all have; the first one is the clock. */
+struct turn_event {
+    uint64_t id;     /* that its samples are given on with */
+    bool has_stack;  /* a chain, */
+    bool has_copies; /* and registers and a copy of the stack */
+    bool has_raw;    /* what a tracepoint tells */
+};
+
+#define TURN_EVENTS_MAX (SAMPLER_EVENTS_MAX + 1)
+
 /* What one processor writes; a ring that is not open has nothing. */
 struct turn_rings {
     struct ring side_band, samples;
     uint64_t side_band_end, samples_end; /* of this turn */
     uint64_t forks_end;                  /* forks before it have been taken up */
+    int events[TURN_EVENTS_MAX];         /* that write into the samples' ring, too; 0: none */
+    uint64_t ids[TURN_EVENTS_MAX];       /* the kernel's, of the processor's events */
     int walked_event;                    /* what walks write into the samples' ring; 0: nothing */
     uint64_t walked_id;                  /* of its records */
 };
 
 struct turn {
-    size_t stack_size;     /* bytes of stack that samples have; 0: none */
-    uint64_t id;           /* that all records are given on with */
+    struct turn_event events[TURN_EVENTS_MAX];
+    uint32_t event_count;
     uint64_t begun;        /* samples before that time are not wanted */
     bool is_for_all;       /* whoever it is, is sampled */
     bool is_for_each;      /* not what those fork that are sampled */
@@ -59,8 +72,8 @@ struct turn {
     _Alignas(8) uint8_t walked[65536];
 };
 
-void turn_new(struct turn *turn, size_t stack_size, int out);
-void turn_free(struct turn *turn); /* and its filter */
+void turn_new(struct turn *turn, int out); /* of a clock without stacks */
+void turn_free(struct turn *turn);         /* and its filter */
 
 /* It is sampled, and what it forks from now on; or no longer. 0 or a negative errno. */
 int turn_sample_process(struct turn *turn, uint32_t pid, bool is);

@@ -1,0 +1,140 @@
+#include "jdtool/sampler/tracepoints.h"
+
+#include "jdtool/perf/perf_data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+const char *tracefs_path(void)
+{
+    static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+    char path[64];
+    for (int tries = 0; tries < 2; tries++) {
+        for (size_t i = 0; i < 2; i++) {
+            snprintf(path, sizeof path, "%s/events", places[i]);
+            if (access(path, X_OK) == 0) {
+                return places[i];
+            }
+        }
+        if (tries == 0 && mount("tracefs", places[0], "tracefs", 0, NULL) != 0) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* Files of tracefs have no size. Returns the bytes that are added, or a negative errno. */
+static ssize_t read_file(struct bytes *to, const char *path)
+{
+    char part[4096];
+    size_t before = to->size;
+    ssize_t n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && (n = read(fd, part, sizeof part)) > 0) {
+        bytes_put(to, part, (size_t)n);
+    }
+    ssize_t result = fd < 0 || n < 0 ? -errno : (ssize_t)(to->size - before);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return result;
+}
+
+int64_t tracepoint_id(const char *group, const char *event)
+{
+    char path[PATH_MAX];
+    const char *place = tracefs_path();
+    struct bytes text = {0};
+    if (!place) {
+        return -ENOENT;
+    }
+    snprintf(path, sizeof path, "%s/events/%s/%s/id", place, group, event);
+    int64_t id = read_file(&text, path);
+    bytes_u32(&text, 0);
+    if (id >= 0) {
+        id = text.failed ? -ENOMEM : strtol((const char *)text.at, NULL, 10);
+    }
+    bytes_free(&text);
+    return id;
+}
+
+/* ---- For readers: perf's trace-event-info.c ---- */
+
+/* Its size, and what it holds. */
+static void put_file(struct bytes *body, const char *path)
+{
+    struct bytes file = {0};
+    (void)read_file(&file, path);
+    bytes_u64(body, file.size);
+    bytes_put(body, file.at, file.size);
+    body->failed |= file.failed;
+    bytes_free(&file);
+}
+
+static bool is_listed_before(const struct sampler_event *events, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++) {
+        if (strcmp(events[i].event, events[at].event) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_formats(struct bytes *body, const struct sampler_event *events, uint32_t count)
+{
+    char path[PATH_MAX];
+    const char *place = tracefs_path();
+    uint32_t different = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        different += !is_listed_before(events, i);
+    }
+    static const char *const heads[] = {"header_page", "header_event"};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/events/%s", place, heads[i]);
+        bytes_put(body, heads[i], strlen(heads[i]) + 1);
+        put_file(body, path);
+    }
+    bytes_u32(body, 0); /* of ftrace's own events */
+    bytes_u32(body, 1); /* group */
+    bytes_put(body, events->group, strlen(events->group) + 1);
+    bytes_u32(body, different);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_listed_before(events, i)) {
+            snprintf(path, sizeof path, "%s/events/%s/%s/format", place, events[i].group,
+                     events[i].event);
+            put_file(body, path);
+        }
+    }
+}
+
+void tracepoints_describe(struct perf_pipe *pipe, const struct sampler_event *events,
+                          uint32_t count)
+{
+    static const char magic[] = "\027\010\104tracing0.6"; /* with its end */
+    static const uint8_t padding[8];
+    const uint8_t machine[2] = {__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__, sizeof(long)};
+    struct bytes body = {0};
+    bytes_put(&body, magic, sizeof magic);
+    bytes_put(&body, machine, sizeof machine);
+    bytes_u32(&body, (uint32_t)sysconf(_SC_PAGESIZE));
+    put_formats(&body, events, count);
+    bytes_u32(&body, 0); /* no kernel symbols, */
+    bytes_u32(&body, 0); /* no printk formats, */
+    bytes_u64(&body, 0); /* no names of threads */
+    bytes_put(&body, padding, -body.size & 7);
+    struct perf_event_header header = {.type = PERF_USER_TRACING_DATA, .size = sizeof header + 8};
+    const uint32_t size[2] = {(uint32_t)body.size, 0};
+    if (!body.failed) {
+        perf_pipe_put(pipe, &header, sizeof header);
+        perf_pipe_put(pipe, size, sizeof size);
+        perf_pipe_put(pipe, body.at, body.size);
+    }
+    bytes_free(&body);
+}
