@@ -5,7 +5,7 @@
 
 # To build the agent and jdtool.
 PACKAGES_BUILD=(gcc libc6-dev make cmake pkg-config libelf-dev libdw-dev libzstd-dev zlib1g-dev liblzma-dev libiberty-dev
-    libzydis-dev libseccomp-dev libcurl4-openssl-dev libncurses-dev libisal-dev)
+    libzydis-dev libseccomp-dev libcurl4-openssl-dev libncurses-dev libisal-dev libjson-c-dev)
 
 # To record and look at a profile: perf, what `perf annotate` and source lines call (binutils), the
 # way into a running JVM (jattach), what a JDK without sources is good for otherwise (unzip), what

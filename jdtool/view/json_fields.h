@@ -1,5 +1,4 @@
-/* Reads single fields out of a JSON object whose values are no objects or arrays: what a viewer
- * sends. */
+/* Reads single fields out of a JSON object: what a viewer sends. */
 #ifndef JD_TOOL_JSON_FIELDS_H
 #define JD_TOOL_JSON_FIELDS_H
 

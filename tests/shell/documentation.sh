@@ -145,7 +145,7 @@ done
 # Who builds elsewhere than on Debian installs what README names.
 while read -r library; do
     sed -n '/^On other distributions/,/^$/p' "$JDAGENT_SOURCE/README.md" | grep -qw "$library" || complain "README does not name $library, which the build needs"
-done < <(sed -nE 's/^pkg_check_modules\([A-Z]+ REQUIRED (IMPORTED_TARGET )?([a-z]+)\).*/\2/p' "$JDAGENT_SOURCE/jdtool/CMakeLists.txt")
+done < <(sed -nE 's/^pkg_check_modules\([A-Z_]+ REQUIRED (IMPORTED_TARGET )?([a-z-]+)\).*/\2/p' "$JDAGENT_SOURCE/jdtool/CMakeLists.txt")
 
 if part "how the manual pages are set" command -v groff; then
     for page in "$man"/*.[17] "$JDAGENT_BUILD"/man/*; do
