@@ -247,6 +247,22 @@ static void test_tables_of_segments_are_closed(void **state)
     assert_string_equal(name_at(0x1000, 50000), "java.lang.Object.wait()");
     assert_null(method_names_detail(names, method_names_at(names, 0x2000, 2000)));
     assert_int_equal(method_names_count(names), 4);
+
+    /* What lives was told of by the last two tables, and is read from these again; what was gone is
+     * forgotten. */
+    assert_false(method_names_outgrown(names));
+    assert_int_equal(method_names_forget(names), 0);
+    assert_int_equal(method_names_count(names), 1);
+    assert_null(method_names_at(names, 0x2000, 50000));
+    assert_string_equal(name_at(0x1000, 50000), "java.lang.Object.wait()");
+    methods_start(&builder);
+    methods_begin(&builder, METHODS_PREPARED, 60000, "a/B.java");
+    methods_add(&builder, 0x3000, 0xa000, 20, "a.B.late()", lines);
+    methods_end(&builder);
+    unlink(path);
+    write_built(path);
+    assert_int_equal(method_names_continue(names, path, 55000, false), 1);
+    assert_string_equal(name_at(0x3000, 60000), "a.B.late()");
 }
 
 int main(void)

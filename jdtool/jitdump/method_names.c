@@ -19,6 +19,9 @@
 #define RECORD_MAX (UINT32_C(32) << 20)
 #define SOURCE_MAX 8192
 
+/* Fewer are not worth reading the tables again. */
+#define OUTGROWN_LEAST (UINT32_C(1) << 15)
+
 /* The methods that were at one address, one after the other. */
 struct method_place {
     uint64_t address;
@@ -39,6 +42,7 @@ struct method_names {
     uint32_t file_count;
     uint32_t file_room;
     uint32_t let_go; /* of these, the first ones */
+    uint32_t living; /* methods, when what was gone was forgotten */
     char *path;
     uint64_t (*clock)(const void *context, uint64_t stamp);
     const void *context;
@@ -423,11 +427,8 @@ void method_names_let_go(struct method_names *names, uint64_t time)
     }
 }
 
-void method_names_close(struct method_names *names)
+static void clear(struct method_names *names)
 {
-    if (!names) {
-        return;
-    }
     for (uint32_t i = 0; i < names->methods.count; i++) {
         free(method(names, i)->detail);
     }
@@ -437,6 +438,39 @@ void method_names_close(struct method_names *names)
     chunks_free(&names->methods);
     numbered_free(&names->places);
     free(names->by_bytecode);
+    names->by_bytecode = NULL;
+    names->by_bytecode_count = 0;
+}
+
+bool method_names_outgrown(const struct method_names *names)
+{
+    return names->let_go > 0 && names->methods.count / 2 > names->living + OUTGROWN_LEAST;
+}
+
+int method_names_forget(struct method_names *names)
+{
+    uint32_t count = names->file_count - names->let_go;
+    int err = 0;
+    clear(names);
+    memmove(names->files, names->files + names->let_go, count * sizeof *names->files);
+    names->let_go = 0;
+    for (names->file_count = 1; names->file_count <= count && err != -ENOMEM; names->file_count++) {
+        err = read_table(names, false); /* it was sound before */
+    }
+    names->file_count = count;
+    names->living = names->methods.count;
+    if (err == -ENOMEM) {
+        error_message("failed to read the table of methods %s: %s", names->path, strerror(-err));
+    }
+    return err == -ENOMEM ? err : 0;
+}
+
+void method_names_close(struct method_names *names)
+{
+    if (!names) {
+        return;
+    }
+    clear(names);
     free(names->path);
     for (uint32_t i = 0; i < names->file_count; i++) {
         if (names->files[i].fd >= 0) {

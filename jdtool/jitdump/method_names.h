@@ -73,6 +73,13 @@ int method_names_continue(struct method_names *names, const char *path, uint64_t
  * before, when one behind them has begun to tell of what lives. */
 void method_names_let_go(struct method_names *names, uint64_t time);
 
+/*
+ * Most of what is kept is of tables that were let go. The latter forgets that, and numbers what is
+ * left anew: nobody may have a named_method or its detail any more. 0 or -ENOMEM after a message.
+ */
+bool method_names_outgrown(const struct method_names *names);
+int method_names_forget(struct method_names *names);
+
 uint32_t method_names_count(const struct method_names *names);
 
 /* Which method was at this address at that time; NULL: none that the table tells of. Logarithmic.

@@ -65,6 +65,16 @@ uint32_t dumps_dead(const struct dumps *dumps)
     return dumps->dead;
 }
 
+bool dumps_outgrown(const struct dumps *dumps)
+{
+    for (uint32_t i = 0; i < dumps->count; i++) {
+        if (dumps->all[i]->names && method_names_outgrown(dumps->all[i]->names)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int dumps_forget(struct dumps *dumps)
 {
     uint32_t left = 0;
@@ -79,6 +89,9 @@ int dumps_forget(struct dumps *dumps)
         code_blobs_start(dump);
         if (dump->about.module && !err) {
             err = jvm_dump_add_module(dumps, dump);
+        }
+        if (dump->names && !err && method_names_outgrown(dump->names)) {
+            err = method_names_forget(dump->names);
         }
         dumps->all[left] = dump;
         dumps->list[left++] = &dump->about;

@@ -116,8 +116,10 @@ int dumps_fork(struct dumps *dumps, const struct process *parent, const struct p
 void dumps_process_gone(struct dumps *dumps, const struct process *process);
 
 /* How many dumps nobody holds any more; frees those, and forgets the methods and modules that the
- * others had from the methods, which were cleared. The latter: 0 or -ENOMEM after a message. */
+ * others had from the methods, which were cleared, and what segments that were let go told of their
+ * own methods. The latter: 0 or -ENOMEM after a message. */
 uint32_t dumps_dead(const struct dumps *dumps);
+bool dumps_outgrown(const struct dumps *dumps); /* or a living one has more of what is gone */
 int dumps_forget(struct dumps *dumps);
 
 /* How processor's time stamps are to be converted: PERF_RECORD_TIME_CONV. */

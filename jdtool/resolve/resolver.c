@@ -594,7 +594,7 @@ int resolver_forget(struct resolver *resolver)
         resolver->methods_then = methods;
     }
     uint32_t dead_max = resolver->options.sparing ? DEAD_MAX_SPARING : DEAD_MAX;
-    if (dumps_dead(resolver->dumps) < dead_max &&
+    if (dumps_dead(resolver->dumps) < dead_max && !dumps_outgrown(resolver->dumps) &&
         (methods < METHODS_MAX || methods / 2 < resolver->methods_then)) {
         return 0;
     }
