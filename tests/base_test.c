@@ -1,8 +1,10 @@
-/* What all rooms of jdtool stand on: the hash map, how files come to be, times and sizes. */
+/* What all rooms of jdtool stand on: the hash map, trees, how files come to be, times and sizes. */
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/tree.h"
 #include "jdtool/base/units.h"
+#include "tests/random.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -269,11 +271,50 @@ static void test_units(void **state)
     }
 }
 
+struct leaf {
+    uint32_t parent, key, visits;
+};
+
+/* Against a search through all nodes; then it is full, and knows those that it has. */
+static void test_tree_against_truth(void **state)
+{
+    (void)state;
+    enum { MOST = 500 };
+    uint64_t seed = random_seed();
+    struct leaf *list = NULL;
+    struct hash_map map = {0};
+    uint32_t count = 0, room = 0, full = 0;
+    for (int i = 0; i < 4000; i++) {
+        uint32_t parent = random_below(&seed, count + 1);
+        uint32_t key = random_below(&seed, 4);
+        parent = parent == count ? TREE_ROOT : parent;
+        uint32_t truth = 0;
+        while (truth < count && (list[truth].parent != parent || list[truth].key != key)) {
+            truth++;
+        }
+        uint32_t before = count;
+        uint32_t child = tree_child(&list, &count, &room, sizeof *list, MOST, &map, parent, key);
+        if (truth == MOST) {
+            assert_int_equal(child, HASH_MAP_NONE);
+            full++;
+            continue;
+        }
+        assert_int_equal(child, truth);
+        assert_int_equal(count, before + (truth == before));
+        assert_true(list[child].visits++ > 0 || truth == before);
+    }
+    assert_int_equal(count, MOST);
+    assert_true(full > 0);
+    hash_map_free(&map);
+    free(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_map_against_truth),
         cmocka_unit_test(test_one_value_under_many_hashes),
+        cmocka_unit_test(test_tree_against_truth),
         cmocka_unit_test(test_strings_go_with_their_holders),
         cmocka_unit_test(test_file_appears_when_finished),
         cmocka_unit_test(test_no_file_in_place_of_a_device),

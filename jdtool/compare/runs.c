@@ -1,6 +1,6 @@
 #include "jdtool/compare/runs.h"
 
-#include "jdtool/base/array.h"
+#include "jdtool/base/tree.h"
 #include "jdtool/compare/normal_name.h"
 
 #include <errno.h>
@@ -63,20 +63,9 @@ static int name_of(struct runs *runs, const char *text, const char *file, uint32
 
 static int node_of(struct runs *runs, uint32_t parent, uint32_t name, uint32_t *id)
 {
-    uint64_t hash = (uint64_t)parent << 32 | name;
-    struct hash_map_cursor cursor = hash_map_start(&runs->node_map, hash);
-    while ((*id = hash_map_next(&runs->node_map, &cursor)) != HASH_MAP_NONE) {
-        if (runs->nodes[*id].parent == parent && runs->nodes[*id].name == name) {
-            return 0;
-        }
-    }
-    if (array_reserve(&runs->nodes, runs->node_count, &runs->node_room, sizeof *runs->nodes) ||
-        hash_map_add(&runs->node_map, hash, runs->node_count)) {
-        return -ENOMEM;
-    }
-    *id = runs->node_count++;
-    runs->nodes[*id] = (struct runs_node){parent, name};
-    return 0;
+    *id = tree_child(&runs->nodes, &runs->node_count, &runs->node_room, sizeof *runs->nodes,
+                     TREE_MOST, &runs->node_map, parent, name);
+    return *id == HASH_MAP_NONE ? -ENOMEM : 0;
 }
 
 static int event_of(struct runs *runs, const struct recorded_event *event, uint32_t *id)

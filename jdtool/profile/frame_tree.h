@@ -9,6 +9,7 @@
 
 struct frame_tree_node {
     uint32_t parent; /* PROFILE_NONE: outermost. A parent stands before its children */
+    uint32_t key;    /* function, and by_kind its kind */
     uint32_t function;
     uint8_t kind; /* enum resolved_kind; by_kind off: of the first one seen */
     uint8_t tier;

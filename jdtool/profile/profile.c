@@ -17,7 +17,6 @@ struct profile *profile_new(bool keep_times)
         free(private);
         return NULL;
     }
-    private->unknown_function = PROFILE_NONE;
     private->of_nodes.element = private->of_locations.element = sizeof(uint32_t);
     profile->keeps_times = keep_times;
     profile->private = private;

@@ -9,31 +9,6 @@
 
 /* ---- Functions ---- */
 
-/* The ids known by place are a dense array that grows to hold `id`, new places with PROFILE_NONE.
- */
-static uint32_t *place_of(uint32_t **array, uint32_t *room, uint32_t id)
-{
-    if (id >= *room) {
-        if (id >= UINT32_MAX / 8) {
-            return NULL;
-        }
-        uint32_t wanted = *room ? *room : 64;
-        while (wanted <= id) {
-            wanted *= 2;
-        }
-        uint32_t *grown = realloc(*array, wanted * sizeof **array);
-        if (!grown) {
-            return NULL;
-        }
-        for (uint32_t i = *room; i < wanted; i++) {
-            grown[i] = PROFILE_NONE;
-        }
-        *array = grown;
-        *room = wanted;
-    }
-    return &(*array)[id];
-}
-
 const char *profile_text(struct profile *profile, const char *text)
 {
     if (text_is_utf8(text)) {
@@ -117,16 +92,21 @@ static int function_of(struct profile *profile, const struct resolved_frame *fra
     struct profile_private *private = profile->private;
     const struct resolved_method *method = frame->method;
     const struct module *module = frame->module;
-    uint32_t *place = &private->unknown_function;
+    uint32_t *number = &private->unknown_function;
     if (method) {
-        place = place_of(&private->method_function, &private->method_room, method->id);
+        if (array_reach(&private->method_function, method->id, &private->method_room,
+                        sizeof *number)) {
+            return -ENOMEM;
+        }
+        number = &private->method_function[method->id];
     } else if (module) {
-        place = place_of(&private->module_function, &private->module_function_room, module->id);
+        if (array_reach(&private->module_function, module->id, &private->module_function_room,
+                        sizeof *number)) {
+            return -ENOMEM;
+        }
+        number = &private->module_function[module->id];
     }
-    if (!place) {
-        return -ENOMEM;
-    }
-    if (*place == PROFILE_NONE) {
+    if (*number == 0) {
         struct profile_function function = {.method = method, .module = module};
         char text[1024];
         if (method) {
@@ -142,15 +122,15 @@ static int function_of(struct profile *profile, const struct resolved_frame *fra
             snprintf(text, sizeof text, name[0] == '[' ? "%s" : "[%s]", name);
             function.name = text;
         }
-        int err = intern_function(profile, &function, place);
+        int err = intern_function(profile, &function, id);
         if (err) {
-            *place = PROFILE_NONE;
             return err;
         }
-        struct profile_function *made = &profile->functions[*place];
+        struct profile_function *made = &profile->functions[*id];
         made->system_name = made->system_name ? made->system_name : made->name;
+        *number = *id + 1;
     }
-    *id = *place;
+    *id = *number - 1;
     return 0;
 }
 
@@ -162,12 +142,12 @@ static int note_module(struct profile *profile, const struct module *module)
     if (!module || (module->id < profile->module_count && profile->modules[module->id])) {
         return 0;
     }
-    while (profile->module_count <= module->id) {
-        if (array_reserve(&profile->modules, profile->module_count, &private->module_room,
-                          sizeof(struct module *))) {
-            return -ENOMEM;
-        }
-        profile->modules[profile->module_count++] = NULL;
+    if (array_reach(&profile->modules, module->id, &private->module_room,
+                    sizeof(struct module *))) {
+        return -ENOMEM;
+    }
+    if (profile->module_count <= module->id) {
+        profile->module_count = module->id + 1;
     }
     profile->modules[module->id] = module;
     return 0;

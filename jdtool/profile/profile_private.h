@@ -10,7 +10,7 @@ struct profile_private {
     struct intern
         strings; /* names that do not live as long as the recording, or have many owners */
     struct hash_map functions, codes, locations, nodes, threads, plain_threads, tracks, samples;
-    uint32_t *method_function; /* by method id; PROFILE_NONE: not seen yet */
+    uint32_t *method_function; /* by method id: a number + 1; 0: not seen yet */
     uint32_t *module_function; /* by module id, for what has no method; the same */
     uint32_t method_room, module_function_room;
     uint32_t unknown_function;

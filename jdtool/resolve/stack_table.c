@@ -1,5 +1,7 @@
 #include "jdtool/resolve/stack_table.h"
 
+#include "jdtool/base/tree.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -112,37 +114,16 @@ uint32_t stack_table_location(struct stack_table *stacks, const struct resolved_
 
 /* ---- Nodes ---- */
 
-/*
- * What a new stack adds are nodes in a row, each the first one called by the one before. So a
- * node's first callee is mostly beside it, and only where it is not the hash map has it.
- */
 uint32_t stack_table_node(struct stack_table *stacks, uint32_t caller, uint32_t location)
 {
-    uint32_t beside = caller + 1;
-    uint64_t hash = (uint64_t)caller << 32 | location;
-    if (beside < stacks->node_count) { /* else it has called nobody */
-        const struct stack_node *first = &stacks->nodes[beside];
-        if (first->caller == caller && first->location == location) {
-            return beside;
-        }
-        struct hash_map_cursor cursor = hash_map_start(&stacks->by_caller, hash);
-        uint32_t known;
-        while ((known = hash_map_next(&stacks->by_caller, &cursor)) != HASH_MAP_NONE) {
-            if (stacks->nodes[known].caller == caller &&
-                stacks->nodes[known].location == location) {
-                return known;
-            }
-        }
+    uint32_t count = stacks->node_count;
+    uint32_t node =
+        tree_child(&stacks->nodes, &stacks->node_count, &stacks->node_room, sizeof *stacks->nodes,
+                   TREE_MOST, &stacks->by_caller, caller, location);
+    if (node == count) {
+        stacks->nodes[node].at = stack_table_location_at(stacks, location);
     }
-    if (array_reserve(&stacks->nodes, stacks->node_count, &stacks->node_room,
-                      sizeof *stacks->nodes) ||
-        (beside != stacks->node_count &&
-         hash_map_add(&stacks->by_caller, hash, stacks->node_count))) {
-        return HASH_MAP_NONE;
-    }
-    stacks->nodes[stacks->node_count] =
-        (struct stack_node){caller, location, stack_table_location_at(stacks, location)};
-    return stacks->node_count++;
+    return node;
 }
 
 uint32_t stack_table_node_again(struct stack_table *stacks, uint32_t caller, uint32_t location,

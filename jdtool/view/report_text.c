@@ -1,9 +1,8 @@
 #include "jdtool/view/report_text.h"
 
-#include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
+#include "jdtool/base/tree.h"
 #include "jdtool/profile/method_tallies.h"
 #include "jdtool/view/cells.h"
 #include "jdtool/view/method_match.h"
@@ -150,7 +149,7 @@ static int put_threads(const struct view *v)
 /* ---- Callers and callees of a method, as a tree ---- */
 
 struct branch {
-    uint32_t parent, function; /* parent: PROFILE_NONE of the method itself */
+    uint32_t parent, function; /* parent: TREE_ROOT of the method itself */
     uint64_t weight, self;     /* self: nothing further on the stack */
 };
 
@@ -163,20 +162,12 @@ struct tree {
 static int add_branch(struct tree *tree, uint32_t parent, uint32_t function, uint64_t weight,
                       uint32_t *id)
 {
-    uint64_t hash = hash_pair(parent, function);
-    struct hash_map_cursor cursor = hash_map_start(&tree->map, hash);
-    while (tree->list && (*id = hash_map_next(&tree->map, &cursor)) != HASH_MAP_NONE) {
-        if (tree->list[*id].parent == parent && tree->list[*id].function == function) {
-            tree->list[*id].weight += weight;
-            return 0;
-        }
-    }
-    if (array_reserve(&tree->list, tree->count, &tree->room, sizeof *tree->list) ||
-        hash_map_add(&tree->map, hash, tree->count)) {
+    *id = tree_child(&tree->list, &tree->count, &tree->room, sizeof *tree->list, TREE_MOST,
+                     &tree->map, parent, function);
+    if (*id == HASH_MAP_NONE) {
         return -ENOMEM;
     }
-    *id = tree->count++;
-    tree->list[*id] = (struct branch){.parent = parent, .function = function, .weight = weight};
+    tree->list[*id].weight += weight;
     return 0;
 }
 
