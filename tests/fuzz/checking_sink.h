@@ -5,7 +5,7 @@
 #ifndef JD_FUZZ_CHECKING_SINK_H
 #define JD_FUZZ_CHECKING_SINK_H
 
-#include "confined_fuzz.h"
+#include "fuzz_directory.h"
 
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/resolve/resolver.h"
@@ -33,43 +33,17 @@ static void require(bool holds, const char *what)
     }
 }
 
-static char directory[] = "/dev/shm/stream-fuzz-XXXXXX";
-
-static void leave(void)
-{
-    if (chdir("/") == 0) {
-        char command[64];
-        snprintf(command, sizeof command, "rm -rf %s", directory);
-        (void)!system(command);
-    }
-}
-
-/* The dump of a JVM; flags: O_TRUNC, or O_APPEND. It stays open: who has no rights cannot open it
- * to write. */
+/* The dump of a JVM; flags: O_TRUNC, or O_APPEND. */
 static void write_dump(int flags, const void *data, size_t size)
 {
     static int fd = -1;
     if (fd < 0) {
-        fd = open("jit-4242.dump", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        fd = make_file("jit-4242.dump");
     }
-    if (fd < 0 || ((flags & O_TRUNC) && ftruncate(fd, 0) != 0) || lseek(fd, 0, SEEK_END) < 0 ||
+    if (((flags & O_TRUNC) && ftruncate(fd, 0) != 0) || lseek(fd, 0, SEEK_END) < 0 ||
         write(fd, data, size) != (ssize_t)size) {
         abort();
     }
-}
-
-static void enter(void)
-{
-    if (!mkdtemp(directory) || chdir(directory)) {
-        abort();
-    }
-    atexit(leave);
-    write_dump(O_TRUNC, "", 0);
-}
-
-void fuzz_rights(struct rights *rights)
-{
-    rights_read(rights, ".");
 }
 
 /* ---- The sink ---- */

@@ -3,6 +3,8 @@
  * with dumps. Beside what the sanitizers find: what repair makes must pass verify, a map's entries
  * must not overlap, and rows that are left to trees must come back as they were.
  */
+#include "fuzz_directory.h"
+
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/inspect/convert.h"
@@ -15,37 +17,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+enum { DUMP, OTHER, REPAIRED, FILES };
+static const char *const names[] = {"dump", "other", "repaired"};
+static int files[FILES];
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
+    enter();
+    for (unsigned i = 0; i < FILES; i++) {
+        files[i] = make_file(names[i]);
+    }
     if (!freopen("/dev/null", "w", stdout)) { /* listings go there */
         abort();
     }
     return 0;
 }
 
-/* Files that are written over: to make one takes longer than most inputs do. */
-enum { DUMP, OTHER, REPAIRED, FILES };
-
 /* The descriptor is the caller's. */
 static int file_of(unsigned file, const uint8_t *data, size_t size)
 {
-    static int kept[FILES];
-    if (!kept[file]) {
-        kept[file] = memfd_create("dump", MFD_CLOEXEC);
-    }
-    int fd = dup(kept[file]);
-    if (fd < 0 || pwrite(fd, data, size, 0) != (ssize_t)size || ftruncate(fd, (off_t)size) != 0 ||
-        lseek(fd, 0, SEEK_SET) != 0) {
+    int fd = dup(files[file]);
+    if (fd < 0 || lseek(fd, 0, SEEK_SET) != 0) {
         abort();
     }
+    fill_file(fd, data, size);
     return fd;
 }
 
@@ -162,14 +164,13 @@ static void look_up(int fd)
     code_index_close(index);
 }
 
-static void print(int fd, const struct verb *verb, const char *option)
+static void print(const struct verb *verb, const char *option)
 {
     char name[16];
     char flag[16];
-    char path[32];
+    char path[] = "dump";
     snprintf(name, sizeof(name), "%s", verb->name);
     snprintf(flag, sizeof(flag), "%s", option);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     char *argv[] = {name, flag, path, NULL};
     optind = 0; /* glibc: start over */
     verb->run(3, argv);
@@ -187,8 +188,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         jitdump_reader_close(reader);
         look_up(fd);
         convert_there_and_back(data, size);
-        print(fd, &verb_dump, "--");
-        print(fd, &verb_stat, "--json");
+        print(&verb_dump, "--");
+        print(&verb_stat, "--json");
     }
     close(fd);
     return 0;

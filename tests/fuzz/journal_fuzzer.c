@@ -1,15 +1,28 @@
 /* libFuzzer target: a journal of threads (format/threads.h) that grows while it is asked who ran.
  */
+#include "fuzz_directory.h"
+
 #include "jdtool/jitdump/thread_journal.h"
 #include "tests/fuzz/silent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int file;
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    enter();
+    file = make_file("journal");
+    return 0;
+}
 
 static void check_text(const char *text)
 {
@@ -59,22 +72,14 @@ static void ask_all(struct thread_journal *journal, const uint8_t *data, size_t 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static int fd = -1;
-    char path[64];
     struct thread_journal *journal;
-    if (fd < 0) {
-        fd = memfd_create("journal", MFD_CLOEXEC);
-    }
-    size_t half = size > 1 ? 1 + data[size - 1] % size : size;
-    if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, half, 0) != (ssize_t)half) {
-        abort();
-    }
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (thread_journal_open(path, half == size, &journal) != 0) {
+    size_t half = size ? size - data[size - 1] % size : 0;
+    fill_file(file, data, half);
+    if (thread_journal_open("journal", half == size, &journal) != 0) {
         return 0;
     }
     ask_all(journal, data, size);
-    if (pwrite(fd, data + half, size - half, (off_t)half) != (ssize_t)(size - half)) {
+    if (pwrite(file, data + half, size - half, (off_t)half) != (ssize_t)(size - half)) {
         abort();
     }
     if (thread_journal_update(journal, true) >= 0) {

@@ -1,14 +1,26 @@
 /* libFuzzer target: a table of methods (format/methods.h), and frames that ask it for names. */
+#include "fuzz_directory.h"
+
 #include "jdtool/unwind/interpreter.h"
 #include "tests/fuzz/silent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int file;
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    enter();
+    file = make_file("methods");
+    return 0;
+}
 
 static void ask(struct method_names *names, uint64_t address, uint64_t time)
 {
@@ -31,17 +43,9 @@ static void ask(struct method_names *names, uint64_t address, uint64_t time)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static int fd = -1;
-    char path[64];
-    if (fd < 0) {
-        fd = memfd_create("methods", MFD_CLOEXEC);
-    }
-    if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size) {
-        abort();
-    }
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    fill_file(file, data, size);
     struct method_names *names;
-    if (method_names_open(path, NULL, NULL, &names) != 0) {
+    if (method_names_open("methods", NULL, NULL, &names) != 0) {
         return 0;
     }
     for (uint64_t address = 0; address < 4096; address += 8) {

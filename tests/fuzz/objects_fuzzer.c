@@ -3,7 +3,7 @@
  * answers. The input is a byte that tells what the rest is: 0 a file that is mapped, 1 one that is
  * read, 2 symbols of the kernel, 3 a mangled name.
  */
-#include "confined_fuzz.h"
+#include "fuzz_directory.h"
 
 #include "jdtool/confined/confined.h"
 #include "jdtool/objects/build_id.h"
@@ -24,31 +24,15 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char directory[] = "/dev/shm/objects-fuzz-XXXXXX";
 static char path[64];
-
-static void leave(void)
-{
-    (void)unlink(path);
-    (void)rmdir(directory);
-}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    if (!mkdtemp(directory)) {
-        abort();
-    }
-    snprintf(path, sizeof path, "%s/lib.so", directory);
-    atexit(leave);
+    enter();
+    snprintf(path, sizeof path, "%s/made", directory);
     return 0;
-}
-
-void fuzz_rights(struct rights *rights)
-{
-    rights_read(rights, directory);
-    rights_write(rights, path);
 }
 
 /* A new file each time: what was mapped before must not change. */

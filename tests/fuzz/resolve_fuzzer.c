@@ -236,6 +236,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     enter();
+    write_dump(O_TRUNC, "", 0);
     return 0;
 }
 
