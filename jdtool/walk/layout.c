@@ -286,6 +286,7 @@ static int read_heaps(const struct reader *reader, const struct fields *fields,
         }
     } else if (fields->is[HEAP]) {
         data = fields->at[HEAP]; /* a pointer to the one */
+        layout->is_8 = true;
     }
     if (!data || count > WALK_HEAPS) {
         return -ENOTSUP;
@@ -307,13 +308,14 @@ static int read_frozen(const struct reader *reader, const struct fields *fields,
 {
     uint64_t heap = 0;
     if (!fields->is[HEAP_OBJECT] || !fields->is[IS_COLLECTING] || !fields->is[COLLECTIONS] ||
-        !fields->is[OOP_BASE] || !fields->is[OOP_SHIFT] || !fields->is[ENTRY_PC]) {
+        !fields->is[OOP_BASE] || !fields->is[OOP_SHIFT]) {
         return -ENOTSUP;
     }
     if (!read_memory(reader, fields->at[HEAP_OBJECT], &heap, 8) || !heap ||
         !read_memory(reader, fields->at[OOP_BASE], &frozen->oop_base, 8) ||
         !read_memory(reader, fields->at[OOP_SHIFT], &frozen->oop_shift, 4) ||
-        !read_memory(reader, fields->at[ENTRY_PC], &frozen->entry_pc, 8) || !frozen->entry_pc) {
+        (fields->is[ENTRY_PC] &&
+         (!read_memory(reader, fields->at[ENTRY_PC], &frozen->entry_pc, 8) || !frozen->entry_pc))) {
         return -EAGAIN;
     }
     frozen->is_collecting = heap + fields->at[IS_COLLECTING];

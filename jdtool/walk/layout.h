@@ -19,7 +19,8 @@
 int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout);
 
 /* The same for its heap, which must have been made: all of *frozen that its dump does not tell
- * (told: JITDUMP_CODE_FROZEN_FIRST and those behind it), and that as well. */
+ * (told: JITDUMP_CODE_FROZEN_FIRST and those behind it), and that as well. entry_pc is 0 in JDKs
+ * that do not tell (21). */
 int layout_read_frozen(int directory, const char *libjvm, uint64_t bias, const int64_t *told,
                        struct walk_frozen *frozen);
 

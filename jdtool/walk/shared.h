@@ -108,7 +108,7 @@ struct walk_layout {
     __u32 block_header; /* bytes of a HeapBlock, behind which the CodeBlob is */
     __u32 block_used, blob_name, blob_size, blob_frame_size, blob_code, nmethod_id;
     __u32 code_offset; /* bytes of blob_code, which is an offset from the blob then; 0: it points */
-    __u32 unused;
+    __u32 is_8;        /* JDK 8 */
     struct walk_heap {
         __u64 low, high, map;
     } heaps[WALK_HEAPS];

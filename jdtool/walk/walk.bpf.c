@@ -166,12 +166,12 @@ static __always_inline void put_pc(struct scratch *s, u64 pc, bool caller, u32 f
     }
 }
 
-/* The slots of the interpreter's frame, from rbp - 0x40 on; JDK 8 has bytecode and locals the other
- * way round, and the locals are on the stack. */
+/* The slots of the interpreter's frame, from rbp - 0x40 on: bytecode, locals, cache, profile,
+ * mirror, Method. */
 static __always_inline void put_interpreted(struct scratch *s, const u64 *slots, bool is_leaf)
 {
     u64 method = slots[5];
-    u64 bcp = slots[0] - s->walk.sp < (1u << 24) ? slots[1] : slots[0];
+    u64 bcp = slots[0];
     s64 delta = (s64)(bcp - method);
     bool wide = delta != (s32)delta;
     put(s, (u32)method);
@@ -544,9 +544,13 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
         bits = row_bits(b->row, b->row + b->rows, barrier ? 0 : (u32)offset);
     }
     if (shape == FRAMES_INTERPRETER && !stub_section) {
-        u64 slots[6] = {0}; /* bytecode, locals, cache, mirror, profile, Method */
+        u64 slots[6] = {0};
+        struct walk_jvm *j = jvm_of(w);
         if (RULE(bits) == WALK_INTERPRETED && w->fp_known) {
             bpf_probe_read_user(slots, sizeof slots, (void *)(w->fp - 0x40));
+        }
+        if (j && j->layout.is_8) {
+            slots[0] = slots[1]; /* there is no mirror, and all is 8 bytes further up */
         }
         put_interpreted(s, slots, !caller);
     }
@@ -774,7 +778,7 @@ __noinline int frozen(u32 cpu)
     u64 fp = w->chunk_fp_at;
     u64 link = 0;
     u64 sender = 0;
-    u64 slots[6] = {0}; /* as in generated() */
+    u64 slots[6] = {0};
     get(fp, &link);
     fp += 8 * link;
     if (copy.shape != FRAMES_INTERPRETER || fp < w->chunk_sp || fp > w->chunk_end ||

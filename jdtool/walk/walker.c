@@ -57,7 +57,7 @@ struct walked_jvm {
     bool is_new;     /* what it maps is to be read again */
     bool is_walked;
     bool has_failed;   /* its stacks are copied for good */
-    bool has_entry;    /* Continuation.enterSpecial is there */
+    uint64_t entry;    /* where Continuation.enterSpecial ends; 0: it is not there */
     bool wants_frozen; /* its dump tells of frozen frames, and its struct walk_jvm not yet */
     unsigned tries;
     struct code_index *index;
@@ -102,7 +102,7 @@ static void add_stay(struct walker *walker, struct walked_jvm *jvm, uint32_t num
         jvm->continuations[jvm->continuation_count++] = number;
     }
     if (frames->continuation_entry) {
-        jvm->has_entry = true;
+        jvm->entry = stay->address + stay->size;
         jvm->tries = 0;
         uint32_t count = jvm->continuation_count;
         jvm->continuation_count = 0;
@@ -124,7 +124,7 @@ static bool follow_code(struct walker *walker, struct walked_jvm *jvm)
     for (; jvm->stays < count; jvm->stays++) {
         add_stay(walker, jvm, jvm->stays);
     }
-    if (is_more && jvm->has_entry && !walker->program.jvms[jvm->number].frozen.stack &&
+    if (is_more && jvm->entry && !walker->program.jvms[jvm->number].frozen.stack &&
         jvm->tries < TRIES_MAX &&
         code_frames_frozen(jvm->frames)[JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST] >
             0) {
@@ -316,7 +316,8 @@ static void forget_code(struct walker *walker, struct walked_jvm *jvm)
     jvm->frames = NULL;
     jvm->index = NULL;
     jvm->stays = 0;
-    jvm->has_entry = jvm->wants_frozen = false;
+    jvm->entry = 0;
+    jvm->wants_frozen = false;
     jvm->continuation_count = 0;
 }
 
@@ -382,6 +383,7 @@ static void describe_frozen(struct walker *walker, struct walked_jvm *jvm, const
     jvm->is_new |= jvm->wants_frozen = err == -EAGAIN && ++jvm->tries < TRIES_MAX;
     if (!err && !its->stack) {
         uint32_t stack = frozen.stack;
+        frozen.entry_pc = frozen.entry_pc ? frozen.entry_pc : jvm->entry;
         frozen.stack = 0;
         *its = frozen;
         __atomic_store_n(&its->stack, stack, __ATOMIC_RELEASE);
