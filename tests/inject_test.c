@@ -157,9 +157,7 @@ static void code_is_mapped_when_it_is_touched(void **state)
 
 static void keep_all_keeps_all(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID, 1000200, chain, 2);
     put_round(&file);
@@ -179,9 +177,7 @@ static void keep_all_keeps_all(void **state)
 
 static void inlined_methods_are_frames(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     /* Leaf in the inlined part; the caller's return address is its first byte: the call is not. */
     uint64_t leaf[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER, CODE + 4,
                        0x400000};
@@ -245,9 +241,7 @@ static void inlined_methods_are_frames(void **state)
  * address; perf throws a chain with such a word away. */
 static void garbage_in_chains_is_left_out(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 65, (uint64_t)-1, CODE + 4, CODE + 5};
     put_sample(&file, PID, 1000351, chain, 5);
     perf_file_write(&file, scratch_path(state, "p.data"));
@@ -263,9 +257,7 @@ static void garbage_in_chains_is_left_out(void **state)
 
 static void debugging_information_tells_of_inlined_methods(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
     put_sample(&file, PID, 1000350, chain, 2);
     perf_file_write(&file, scratch_path(state, "p.data"));
@@ -339,9 +331,7 @@ static void the_build_id_is_that_of_code_names_and_lines(void **state)
 /* What a fork runs before it executes something else is its parent's code as of then. */
 static void a_fork_has_its_parents_code(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     put_task(&file, PERF_RECORD_FORK, PID + 1, PID, PID + 1, 1000450);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 5};
     put_sample(&file, PID + 1, 1000700, chain, 2);
@@ -766,9 +756,7 @@ static void the_return_barrier_is_no_return_address(void **state)
  * it belongs. One that belongs to no sample stays what it is. */
 static void late_call_chains_are_rewritten(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 77};
     put_sample(&file, PID, 1000350, kernel, 4);
     put_late_part(&file, 1000351, 77);
@@ -941,9 +929,7 @@ static void a_second_dump_takes_over(void **state)
 /* Renaming a result to /dev/null would take that away from the whole machine. */
 static void only_a_file_is_replaced(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
     put_sample(&file, PID, 1000200, chain, 2);
     perf_file_write(&file, scratch_path(state, "p.data"));
@@ -979,9 +965,7 @@ static uint64_t count_calls(const char *name)
 static void a_large_recording_goes_in_large_pieces(void **state)
 {
     enum { SAMPLES = 20000, DEPTH = 120 };
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[DEPTH] = {PERF_CONTEXT_USER};
     for (uint64_t i = 1; i < DEPTH; i++) {
         chain[i] = CODE + 64 + i % 16;

@@ -26,4 +26,13 @@ static inline void put_marker(struct perf_file *file, void **state)
     put_mmap2(file, PID, 1000050, 0x7f0000000000, 4096, scratch_path(state, "jit-4242.dump"));
 }
 
+/* A recording whose JVM has that dump and has mapped it. */
+static inline struct perf_file recording_of_jvm(void **state)
+{
+    struct perf_file file = recording();
+    write_simple_dump(state);
+    put_marker(&file, state);
+    return file;
+}
+
 #endif

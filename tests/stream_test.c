@@ -183,9 +183,7 @@ static void samples_come_by_time_with_their_frames(void **state)
 
 static void all_code_is_told_of_before_it_can_be_sampled(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID, 1000400, chain, 2);
     perf_file_write(&file, scratch_path(state, "p.data"));
@@ -374,9 +372,7 @@ static void a_chain_as_long_as_may_be_is_cut(void **state)
 /* What a chain says of a hypervisor or a guest is neither the kernel's nor the process'. */
 static void other_contexts_are_neither(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_HV,    0xffffffff81000000, PERF_CONTEXT_KERNEL,
                         0xffffffff81000000, PERF_CONTEXT_USER,  CODE + 1};
     put_sample(&file, PID, 1000200, chain, 6);
@@ -390,9 +386,7 @@ static void other_contexts_are_neither(void **state)
 static void late_user_parts_are_joined(void **state)
 {
     enum { OTHER = PID + 1 };
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t in_kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 7};
     uint64_t in_user[] = {PERF_CONTEXT_USER_DEFERRED, 7};
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
@@ -415,9 +409,7 @@ static void late_user_parts_are_joined(void **state)
 /* Its record was lost, or the recording ended before: the sample is told without it. */
 static void user_parts_that_never_come_are_not_waited_for(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 7};
     uint64_t late[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID, 1000310, chain, 4);
@@ -575,9 +567,7 @@ static void callers_of_deep_stacks_lie_in_the_call(void **state)
     for (int i = 5; i < 5 + DEPTH; i++) {
         payload[i] = CODE + 4; /* where an inlined method begins, which called nothing before */
     }
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, sizeof payload);
     assert_int_equal(run(state, &file), 0);
     const char *at = strstr(text.text, " i:b.B.inlined():11 c:a.A.m():10");
@@ -589,9 +579,7 @@ static void callers_of_deep_stacks_lie_in_the_call(void **state)
 /* An address where nothing can be is no frame of the interpreter's, nor has it a name. */
 static void garbage_addresses_have_no_names(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, UINT64_C(0x1000000000000004),
                         UINT64_C(0x1000000100000008), 0};
     put_sample(&file, PID, 1000200, chain, 5);
@@ -606,9 +594,7 @@ static void garbage_addresses_have_no_names(void **state)
 /* What a fork runs before it executes something else is its parent's code as of then. */
 static void a_fork_has_its_parents_code(void **state)
 {
-    struct perf_file file = recording();
-    write_simple_dump(state);
-    put_marker(&file, state);
+    struct perf_file file = recording_of_jvm(state);
     put_task(&file, PERF_RECORD_FORK, PID + 1, PID, PID + 1, 1000450);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID + 1, 1000700, chain, 2);
