@@ -438,6 +438,25 @@ static void segments_that_nobody_refers_to_are_closed(void **state)
         assert_int_equal(code_index_fetch(index, 0, &details), 0);
         assert_int_equal(details.entry_count, 3);
         assert_non_null(details.bytes);
+        if (!keep) {
+            /* What is of segments that were let go is forgotten, all else found as before. */
+            uint32_t last = 3 + 2 * SEGMENTS;
+            assert_false(code_index_outgrown(index)); /* it is not worth while */
+            assert_int_equal(code_index_forget(index), 0);
+            assert_in_range(code_index_blob_count(index), 4, 10);
+            assert_null(code_index_at(index, 0x100 * 3, end_of(0), NULL));
+            const struct code_stay *stay = code_index_at(index, 0x1000, end_of(SEGMENTS), NULL);
+            assert_non_null(stay);
+            assert_int_equal(stay->blob, 0);
+            assert_int_equal(stay->from, BUILDER_START + 10);
+            stay = code_index_at(index, UINT64_C(0x100) * last, end_of(SEGMENTS), NULL);
+            assert_non_null(stay);
+            assert_string_equal(code_index_blob(index, stay->blob)->name, "not touched");
+            assert_int_equal(code_index_fetch(index, stay->blob, &details), 0);
+            assert_int_equal(details.trailer.range_count, 2);
+            assert_int_equal(code_index_fetch(index, 0, &details), 0);
+        }
+        assert_int_equal(details.entry_count, 3);
         /* What follows is read where it stands. */
         assert_int_equal(code_index_update(index, true), 0);
         assert_null(code_index_warning(index));

@@ -24,6 +24,9 @@ struct name_chunk {
     char bytes[];
 };
 
+/* Fewer blobs are not worth reading the segments again. */
+#define OUTGROWN_LEAST (UINT32_C(1) << 13)
+
 /* code_blob.file of records that outlive their segment. */
 #define KEPT UINT32_MAX
 
@@ -44,6 +47,7 @@ struct code_index {
     uint32_t earlier_count;
     uint32_t earlier_room;
     uint32_t let_go;             /* of these, the first ones */
+    uint32_t living;             /* blobs, when what was gone was forgotten */
     struct jitdump_reader *kept; /* NULL: none yet */
     uint64_t kept_size;
     uint32_t *touched; /* blobs whose records are in segments */
@@ -514,6 +518,68 @@ void code_index_let_go(struct code_index *index, uint64_t time, bool keep)
     }
 }
 
+static void free_chunks(struct name_chunk *chunk)
+{
+    while (chunk) {
+        struct name_chunk *next = chunk->next;
+        free(chunk);
+        chunk = next;
+    }
+}
+
+bool code_index_outgrown(const struct code_index *index)
+{
+    return index->let_go > 0 && !index->kept &&
+           index->blobs.count / 2 > index->living + OUTGROWN_LEAST;
+}
+
+/* From its first record on, as the last file; those before it have been read. */
+static int read_again(struct code_index *index, struct jitdump_reader *reader)
+{
+    enum jitdump_status status;
+    index->reader = reader;
+    index->tracker = (struct jitdump_group_tracker){0};
+    jitdump_reader_seek(reader, jitdump_reader_header(reader)->total_size);
+    return read_records(index, &status);
+}
+
+int code_index_forget(struct code_index *index)
+{
+    struct trailer_names *names = trailer_names_new();
+    if (!names) {
+        error_message("failed to read %s: %s", index->path, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    trailer_names_free(index->names);
+    index->names = names;
+    free_chunks(index->name_chunks);
+    index->name_chunks = NULL;
+    chunks_free(&index->blobs);
+    chunks_free(&index->stays);
+    hash_map_clear(&index->by_index);
+    stay_forest_free(&index->forest);
+    index->planted = index->touched_count = 0;
+    struct jitdump_reader *last = index->reader;
+    uint32_t count = index->earlier_count - index->let_go;
+    memmove(index->earlier, index->earlier + index->let_go, count * sizeof *index->earlier);
+    index->let_go = 0;
+    int err = 0;
+    for (index->earlier_count = 0; index->earlier_count < count && !err; index->earlier_count++) {
+        struct jitdump_reader *reader = index->earlier[index->earlier_count].reader;
+        err = read_again(index, reader);
+        jitdump_reader_rest(reader);
+    }
+    index->earlier_count = count;
+    err = err ? err : read_again(index, last);
+    index->reader = last;
+    err = err ? err : plant(index);
+    index->living = index->blobs.count;
+    if (err) {
+        error_message("failed to read %s: %s", index->path, strerror(-err));
+    }
+    return err;
+}
+
 bool code_index_is_closed(const struct code_index *index)
 {
     return index->is_closed;
@@ -524,11 +590,7 @@ void code_index_close(struct code_index *index)
     if (!index) {
         return;
     }
-    while (index->name_chunks) {
-        struct name_chunk *next = index->name_chunks->next;
-        free(index->name_chunks);
-        index->name_chunks = next;
-    }
+    free_chunks(index->name_chunks);
     for (uint32_t i = 0; i < index->earlier_count; i++) {
         jitdump_reader_close(index->earlier[i].reader);
     }

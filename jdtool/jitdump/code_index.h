@@ -100,6 +100,14 @@ int code_index_continue(struct code_index *index, const char *path, bool is_all)
  */
 void code_index_let_go(struct code_index *index, uint64_t time, bool keep);
 
+/*
+ * Most blobs are of segments that were let go, and nobody had records of these kept. The latter
+ * forgets them, and numbers what the other segments tell of anew: nobody may have a blob, a stay or
+ * a name any more. 0 or -ENOMEM after a message.
+ */
+bool code_index_outgrown(const struct code_index *index);
+int code_index_forget(struct code_index *index);
+
 /* Whether the writer has closed the dump (JIT_CODE_CLOSE): no code is told of any more. */
 bool code_index_is_closed(const struct code_index *index);
 

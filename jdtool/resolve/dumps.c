@@ -68,7 +68,7 @@ uint32_t dumps_dead(const struct dumps *dumps)
 bool dumps_outgrown(const struct dumps *dumps)
 {
     for (uint32_t i = 0; i < dumps->count; i++) {
-        if (dumps->all[i]->names && method_names_outgrown(dumps->all[i]->names)) {
+        if (jvm_dump_outgrown(dumps->all[i])) {
             return true;
         }
     }
@@ -87,11 +87,11 @@ int dumps_forget(struct dumps *dumps)
         }
         code_blobs_free(dump);
         code_blobs_start(dump);
+        if (!err && jvm_dump_outgrown(dump)) {
+            err = jvm_dump_forget(dump);
+        }
         if (dump->about.module && !err) {
             err = jvm_dump_add_module(dumps, dump);
-        }
-        if (dump->names && !err && method_names_outgrown(dump->names)) {
-            err = method_names_forget(dump->names);
         }
         dumps->all[left] = dump;
         dumps->list[left++] = &dump->about;

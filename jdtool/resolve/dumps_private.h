@@ -111,6 +111,11 @@ int jvm_dump_update(struct jvm_dump *dump, bool is_all);
 /* What dumps_let_go does. */
 void jvm_dump_let_go(struct jvm_dump *dump, uint64_t time, bool keep);
 
+/* Most of what it has is of segments that were let go. The latter forgets that; nobody may have
+ * anything of its code any more. 0 or -ENOMEM after a message. */
+bool jvm_dump_outgrown(const struct jvm_dump *dump);
+int jvm_dump_forget(struct jvm_dump *dump);
+
 /* The module of its code, which has none yet. 0 or -ENOMEM after a message. */
 int jvm_dump_add_module(struct dumps *dumps, struct jvm_dump *dump);
 

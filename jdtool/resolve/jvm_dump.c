@@ -453,6 +453,30 @@ void jvm_dump_let_go(struct jvm_dump *dump, uint64_t time, bool keep)
     }
 }
 
+bool jvm_dump_outgrown(const struct jvm_dump *dump)
+{
+    return (dump->about.index && code_index_outgrown(dump->about.index)) ||
+           (dump->names && method_names_outgrown(dump->names));
+}
+
+int jvm_dump_forget(struct jvm_dump *dump)
+{
+    int err = 0;
+    if (dump->about.index && code_index_outgrown(dump->about.index)) {
+        code_frames_free(dump->frames);
+        err = code_index_forget(dump->about.index);
+        dump->frames = code_frames_new(dump->about.index);
+        dump->bounded = 0;
+        grow_bounds(dump);
+        dump->generation++;
+        err = err || dump->frames ? err : dumps_no_memory();
+    }
+    if (!err && dump->names && method_names_outgrown(dump->names)) {
+        err = method_names_forget(dump->names);
+    }
+    return err;
+}
+
 void jvm_dump_free(struct jvm_dump *dump)
 {
     code_blobs_free(dump);
