@@ -49,15 +49,6 @@ profile_set() {
     printf '%s=%s\n' "$2" "${3//$'\n'/ }" >>"$1/profile"
 }
 
-# profile_doubts DIR: what its scorecard has against it; nothing where it is good, or has none.
-profile_doubts() {
-    local verdict reason
-    [[ -f $1/scorecard.json ]] || return 0
-    verdict=$(sed -n 's/^  "verdict": "\(fair\|bad\)",$/\1/p' "$1/scorecard.json")
-    reason=$(sed -n 's/^  "verdict_reason": "\([^"]*\)",$/\1/p' "$1/scorecard.json")
-    [[ -z $verdict ]] || printf 'This profile is %s: %s.\n' "$verdict" "$reason"
-}
-
 # Sets PROFILE to an existing profile, which jdtool has looked over and named: to how it is reached, whatever
 # stands at its path by now, and whatever characters that has. For this jdtool starts jdperf once more, which then
 # may change nothing but what is in SCRATCH, a directory that goes away with it.

@@ -118,7 +118,7 @@ compare_run() {
     # shellcheck disable=SC2154 # jdperf itself
     "$self" record "${recording[@]}" -o "$directory" -- "${@:3}" >"$directory.log" 2>&1 </dev/null || status=$?
     if ((status == 3)) && is_profile "$directory"; then
-        say "$(profile_doubts "$directory")"
+        say "$(sed -n 's/^ *\(the profile is .*\)/\1/p' "$directory.log")"
     elif ((status)); then
         tail -n 20 "$directory.log" | tr -c '[:print:]\n' '?' | sed 's/^/    /' >&2
         die "run $2 of $1 ended with status $status ($directory.log has its output)"

@@ -2,12 +2,13 @@
 # shellcheck disable=SC2034 # What is set here is read by the verbs.
 # What report, script, annotate --perf share: opening a profile and calling perf on it.
 
-# shellcheck source=scripts/jdperf.d/perf.sh
-. "$JDPERF_LIB/perf.sh"
+# The user's own perfconfig (percent-limit, order=caller) cannot change what the verbs rely on.
+export PERF=${PERF:-perf} PERF_CONFIG=/dev/null
 
 # view_profile DIR: sets PROFILE and DATA, the perf.data to look at.
 view_profile() {
-    need_perf
+    command -v "$PERF" >/dev/null ||
+        die "failed to find perf: apt-get install linux-perf (Debian), linux-tools-generic (Ubuntu) or perf (Fedora, RHEL, SUSE)"
     open_profile "$1"
     DATA=$PROFILE/perf.jit.data
     # perf asks addr2line for every address: ours is quick where there is nothing to find.
@@ -32,14 +33,15 @@ view_words() {
     done
 }
 
-# view_perf VERB ARGUMENT…: inlined frames make stacks longer than perf's default limit of 127.
+# view_perf VERB ARGUMENT…: inlined frames make stacks longer than perf's default limit of 127. Build-ids are looked
+# up inside the directory, never in ~/.debug.
 view_perf() {
     local verb=$1
     shift
     case $verb in
     report | script) set -- --max-stack 1000 "$@" ;;
     esac
-    perf_in_profile "$verb" -i "$DATA" "$@"
+    command "$PERF" --buildid-dir "$PROFILE/buildid" "$verb" -i "$DATA" "$@"
 }
 
 # view_show VERB ARGUMENT…: the same for the user. Of an option that perf does not know he sees the
