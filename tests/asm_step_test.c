@@ -52,7 +52,10 @@ static char *annotate(struct code_index *index, uint64_t first, uint64_t second)
         {.weight = 3, .count = 3, .node = 0},
         {.weight = 1, .count = 1, .node = 1},
     };
+    const struct resolved_code *codes[] = {&code};
     const struct profile profile = {.recording = &recording,
+                                    .codes = codes,
+                                    .code_count = 1,
                                     .locations = locations,
                                     .location_count = 2,
                                     .nodes = nodes,

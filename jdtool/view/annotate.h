@@ -27,6 +27,7 @@ struct annotation {
     uint32_t events;
     uint64_t *totals; /* of all samples of the profile, by event */
     struct annotated_code *codes;
+    uint32_t *numbers; /* by number of the profile's code: which it is here + 1; 0: not sampled */
     struct annotated_place *places; /* by code, then by offset */
     uint32_t code_count, code_room, place_count, place_room;
     uint64_t *weights; /* what the pointers above point into */

@@ -1,6 +1,5 @@
 #include "jdtool/view/annotate_choice.h"
 
-#include "jdtool/base/hash_map.h"
 #include "jdtool/view/method_match.h"
 
 #include <errno.h>
@@ -53,11 +52,9 @@ static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const
                            uint32_t *picked, uint64_t *hosted)
 {
     const struct profile *profile = a->profile;
-    struct hash_map by_code = {0};
     uint32_t count = 0;
     for (uint32_t i = 0; i < a->code_count; i++) {
         hosted[i] = 0;
-        hash_map_add(&by_code, (uintptr_t)a->codes[i].code, i); /* without memory fewer are found */
     }
     for (uint32_t i = 0; i < profile->sample_count; i++) {
         const struct profile_sample *sample = &profile->samples[i];
@@ -68,11 +65,7 @@ static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const
         if (!location || !has_inlined(profile, location, wanted)) {
             continue;
         }
-        struct hash_map_cursor cursor = hash_map_start(&by_code, (uintptr_t)location->code);
-        uint32_t code;
-        while (location->code && (code = hash_map_next(&by_code, &cursor)) != HASH_MAP_NONE) {
-            hosted[code] += a->codes[code].code == location->code ? sample->weight : 0;
-        }
+        hosted[a->numbers[location->code_number] - 1] += sample->weight;
     }
     for (uint32_t i = 0; i < a->code_count; i++) {
         if (hosted[order[i]]) {
@@ -81,15 +74,11 @@ static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const
     }
     /* Of a method that calls, only what it called may have been sampled. */
     for (uint32_t i = 0; profile->locations && count == 0 && i < profile->location_count; i++) {
-        struct hash_map_cursor cursor =
-            hash_map_start(&by_code, (uintptr_t)profile->locations[i].code);
-        uint32_t code;
-        if (has_inlined(profile, &profile->locations[i], wanted) &&
-            (code = hash_map_next(&by_code, &cursor)) != HASH_MAP_NONE) {
-            picked[count++] = code;
+        const struct profile_location *location = &profile->locations[i];
+        if (has_inlined(profile, location, wanted) && a->numbers[location->code_number]) {
+            picked[count++] = a->numbers[location->code_number] - 1;
         }
     }
-    hash_map_free(&by_code);
     return count;
 }
 

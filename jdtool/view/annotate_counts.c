@@ -7,21 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int find_code(struct annotation *a, struct hash_map *map, const struct resolved_code *code,
-                     uint32_t *id)
+static int find_code(struct annotation *a, const struct profile_location *location, uint32_t *id)
 {
-    struct hash_map_cursor cursor = hash_map_start(map, (uintptr_t)code);
-    while ((*id = hash_map_next(map, &cursor)) != HASH_MAP_NONE) {
-        if (a->codes[*id].code == code) {
-            return 0;
+    uint32_t *number = &a->numbers[location->code_number];
+    if (*number == 0) {
+        if (array_reserve(&a->codes, a->code_count, &a->code_room, sizeof *a->codes)) {
+            return -ENOMEM;
         }
+        a->codes[a->code_count++] = (struct annotated_code){.code = location->code};
+        *number = a->code_count;
     }
-    if (array_reserve(&a->codes, a->code_count, &a->code_room, sizeof *a->codes) ||
-        hash_map_add(map, (uintptr_t)code, a->code_count)) {
-        return -ENOMEM;
-    }
-    *id = a->code_count++;
-    a->codes[*id] = (struct annotated_code){.code = code};
+    *id = *number - 1;
     return 0;
 }
 
@@ -45,8 +41,8 @@ static int find_place(struct annotation *a, struct hash_map *map, uint32_t code,
 }
 
 /* The code and place of a sample's own address; *place PROFILE_NONE: it is in no generated code. */
-static int locate(struct annotation *a, struct hash_map maps[2],
-                  const struct profile_sample *sample, uint32_t *code, uint32_t *place)
+static int locate(struct annotation *a, struct hash_map *map, const struct profile_sample *sample,
+                  uint32_t *code, uint32_t *place)
 {
     *place = PROFILE_NONE;
     if (sample->node == PROFILE_NONE) {
@@ -57,9 +53,9 @@ static int locate(struct annotation *a, struct hash_map maps[2],
     if (!location->code) {
         return 0;
     }
-    int err = find_code(a, &maps[0], location->code, code);
+    int err = find_code(a, location, code);
     return err ? err
-               : find_place(a, &maps[1], *code, location->address - location->code->module_address,
+               : find_place(a, map, *code, location->address - location->code->module_address,
                             place);
 }
 
@@ -82,11 +78,11 @@ static int give_weights(struct annotation *a)
     return 0;
 }
 
-static int count(struct annotation *a, struct hash_map maps[2], const struct profile_sample *sample)
+static int count(struct annotation *a, struct hash_map *map, const struct profile_sample *sample)
 {
     uint32_t code = 0;
     uint32_t place;
-    int err = locate(a, maps, sample, &code, &place);
+    int err = locate(a, map, sample, &code, &place);
     if (err) {
         return err;
     }
@@ -115,22 +111,22 @@ static int compare_places(const void *a, const void *b)
 
 int annotation_count(const struct profile *profile, struct annotation *a)
 {
-    struct hash_map maps[2] = {{0}, {0}};
+    struct hash_map map = {0};
     *a = (struct annotation){.profile = profile, .events = profile->recording->event_count};
-    int err = 0;
+    a->numbers = calloc((size_t)profile->code_count + 1, sizeof *a->numbers);
+    int err = a->numbers ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < profile->sample_count && !err; i++) {
         uint32_t code;
         uint32_t place;
-        err = locate(a, maps, &profile->samples[i], &code, &place);
+        err = locate(a, &map, &profile->samples[i], &code, &place);
     }
     if (!err) {
         err = give_weights(a);
     }
     for (uint32_t i = 0; i < profile->sample_count && !err; i++) {
-        err = count(a, maps, &profile->samples[i]);
+        err = count(a, &map, &profile->samples[i]);
     }
-    hash_map_free(&maps[0]);
-    hash_map_free(&maps[1]);
+    hash_map_free(&map);
     if (!err && a->place_count) {
         qsort(a->places, a->place_count, sizeof *a->places, compare_places);
     }
@@ -139,6 +135,7 @@ int annotation_count(const struct profile *profile, struct annotation *a)
 
 void annotation_free(struct annotation *a)
 {
+    free(a->numbers);
     free(a->codes);
     free(a->places);
     free(a->weights);
