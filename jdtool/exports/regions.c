@@ -17,7 +17,6 @@
  * is called. Only the hottest regions have instructions.
  */
 #include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
 #include "jdtool/base/json_writer.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/jitdump/code_index.h"
@@ -246,10 +245,10 @@ struct regions {
     uint32_t events;
     struct region *list;
     uint32_t count, room;
-    struct hash_map map;
-    uint64_t *sums;      /* by region, `events` samples, then as many weights */
-    uint64_t *counts;    /* the same by location */
-    uint32_t *region_of; /* by location; PROFILE_NONE: no sample hit it */
+    uint32_t *by_code, *by_function; /* by their numbers: that of the region + 1; 0: none yet */
+    uint64_t *sums;                  /* by region, `events` samples, then as many weights */
+    uint64_t *counts;                /* the same by location */
+    uint32_t *region_of;             /* by location; PROFILE_NONE: no sample hit it */
 };
 
 static const struct profile_line *own_line(const struct regions *r,
@@ -266,24 +265,17 @@ static uint64_t *counts_of(uint64_t *counts, const struct regions *r, uint32_t i
 /* The region of a location; PROFILE_NONE: no memory. */
 static uint32_t region_of(struct regions *r, const struct profile_location *location)
 {
-    struct region wanted = {
-        .code = location->code, .function = own_line(r, location)->function, .location = location};
-    uint64_t hash = wanted.code ? (uintptr_t)wanted.code : wanted.function;
-    struct hash_map_cursor cursor = hash_map_start(&r->map, hash);
-    uint32_t at;
-    while (r->list && (at = hash_map_next(&r->map, &cursor)) != HASH_MAP_NONE) {
-        if (r->list[at].code == wanted.code &&
-            (wanted.code || r->list[at].function == wanted.function)) {
-            return at;
+    uint32_t function = own_line(r, location)->function;
+    uint32_t *number =
+        location->code ? &r->by_code[location->code_number] : &r->by_function[function];
+    if (*number == 0) {
+        if (array_reserve(&r->list, r->count, &r->room, sizeof *r->list)) {
+            return PROFILE_NONE;
         }
+        r->list[r->count] = (struct region){location->code, function, location, r->count};
+        *number = ++r->count;
     }
-    if (array_reserve(&r->list, r->count, &r->room, sizeof *r->list) ||
-        hash_map_add(&r->map, hash, r->count)) {
-        return PROFILE_NONE;
-    }
-    wanted.id = r->count;
-    r->list[r->count] = wanted;
-    return r->count++;
+    return *number - 1;
 }
 
 static int count_samples(struct regions *r)
@@ -500,7 +492,9 @@ static int regions_write(const struct profile *profile, const struct export_sett
     size_t locations = (size_t)profile->location_count + 1;
     r.counts = calloc(locations * 2 * (r.events ? r.events : 1), sizeof *r.counts);
     r.region_of = malloc(locations * sizeof *r.region_of);
-    int err = r.counts && r.region_of ? 0 : -ENOMEM;
+    r.by_code = calloc((size_t)profile->code_count + 1, sizeof *r.by_code);
+    r.by_function = calloc((size_t)profile->function_count + 1, sizeof *r.by_function);
+    int err = r.counts && r.region_of && r.by_code && r.by_function ? 0 : -ENOMEM;
     for (uint32_t i = 0; !err && i < profile->location_count; i++) {
         r.region_of[i] = PROFILE_NONE;
     }
@@ -514,7 +508,8 @@ static int regions_write(const struct profile *profile, const struct export_sett
     free(r.sums);
     free(r.counts);
     free(r.region_of);
-    hash_map_free(&r.map);
+    free(r.by_code);
+    free(r.by_function);
     return err;
 }
 
