@@ -9,7 +9,8 @@ script_usage() {
 usage: jdperf script [DIR] [PERF-SCRIPT-OPTION…]
 
 Prints every sample of the profile DIR (default: $JDPERF_DEFAULT_DIR) with its
-stack, as perf script does, for speedscope, FlameGraph and your own tools.
+stack, as perf script does, for speedscope, FlameGraph and your own tools. perf
+may not write files meanwhile, unless you add --trust.
 END
 }
 
