@@ -105,7 +105,8 @@ struct walk {
     u64 pc_before;
     u64 chunk, chunk_pc, chunk_sp, chunk_end, chunk_fp_at; /* as pc, sp and where rbp is saved */
     u32 chunks;
-    u64 java; /* the innermost return address into Java code that was passed */
+    u32 searched; /* bytes of segment maps that were read, of SEARCH_MAX */
+    u64 java;     /* the innermost return address into Java code that was passed */
 };
 
 /* Of a virtual thread's callers in the heap. */
@@ -247,6 +248,10 @@ static __always_inline struct walk_blob *blob_at(const struct walk *w, u64 at)
     return number ? bpf_map_lookup_elem(&blobs, &number) : 0;
 }
 
+/* A segment map is the process' own to write: so many bytes of it a walk reads at most. A search
+ * takes a few; that is a millisecond or two. */
+#define SEARCH_MAX 16384
+
 #define NMETHOD 0x74656d6eu /* "nmet" */
 #define NATIVE  0x6974616eu /* "nati", of "native nmethod" */
 
@@ -254,9 +259,10 @@ static __always_inline struct walk_blob *blob_at(const struct walk *w, u64 at)
  * The same by the JVM's own memory: the segment map of the heap, then the blob's header. Right at
  * any moment for what is on a stack. It tells how large a method's frame is, and no rows.
  */
-__noinline int header_at(u32 jvm, u64 at, struct walk_blob *b)
+__noinline int header_at(u32 cpu, u64 at, struct walk_blob *b)
 {
-    struct walk_jvm *j = bpf_map_lookup_elem(&jvms, &jvm);
+    struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+    struct walk_jvm *j = s ? jvm_of(&s->walk) : 0;
     if (!j || !b) {
         return false;
     }
@@ -268,7 +274,8 @@ __noinline int header_at(u32 jvm, u64 at, struct walk_blob *b)
         u64 segment = (at - l->heaps[i].low) >> l->segment_shift;
         u8 back = 255;
         for (int k = 0; k < 100; k++) { /* many where free blocks were joined */
-            if (bpf_probe_read_user(&back, 1, (void *)(l->heaps[i].map + segment)) || back == 255 ||
+            if (s->walk.searched++ > SEARCH_MAX ||
+                bpf_probe_read_user(&back, 1, (void *)(l->heaps[i].map + segment)) || back == 255 ||
                 !back) {
                 break;
             }
@@ -482,11 +489,11 @@ __noinline int by_row(u32 cpu, u32 bits)
 }
 
 /* Whether the word at an address is a return address into generated code. */
-__noinline int returns_to_code(u32 jvm, u64 at)
+__noinline int returns_to_code(u32 cpu, u32 jvm, u64 at)
 {
     u64 pc = 0;
     struct walk_blob unused = {0};
-    return get(at, &pc) && pc && (blob_number(jvm, pc - 1) || header_at(jvm, pc - 1, &unused));
+    return get(at, &pc) && pc && (blob_number(jvm, pc - 1) || header_at(cpu, pc - 1, &unused));
 }
 
 /* The CFA in enterSpecial: its frame lies where a return address into generated code is, for
@@ -498,12 +505,12 @@ __noinline u64 entry_cfa(u32 cpu, u32 bits)
         return 0;
     }
     struct walk *w = &s->walk;
-    if (w->fp_known && w->fp - w->sp < 1024 && returns_to_code(w->jvm, w->fp + 8)) {
+    if (w->fp_known && w->fp - w->sp < 1024 && returns_to_code(cpu, w->jvm, w->fp + 8)) {
         return w->fp + 16;
     }
     for (int padding = 0; RULE(bits) == WALK_BY_SP && padding <= 64; padding += 8) {
         u64 cfa = w->sp + 8 * (u64)CFA(bits) + (u64)padding;
-        if (returns_to_code(w->jvm, cfa - 8)) {
+        if (returns_to_code(cpu, w->jvm, cfa - 8)) {
             return cfa;
         }
     }
@@ -763,7 +770,7 @@ __noinline int frozen(u32 cpu)
     bool is_twice = w->n == w->n_before && pc == w->java && b && b->shape == FRAMES_COMPILED;
     if (b && (!(b->flags & WALK_BLOB_METHOD) || is_there(j, b))) {
         copy = *b;
-    } else if (!header_at(w->jvm, pc - 1, &copy)) {
+    } else if (!header_at(cpu, pc - 1, &copy)) {
         return give_up(w);
     }
     if (is_twice) {
@@ -823,7 +830,7 @@ __noinline int frame(u32 cpu)
         return generated(cpu, &copy, false, false);
     }
     __builtin_memset(&copy, 0, sizeof copy);
-    if (header_at(w->jvm, at, &copy)) {
+    if (header_at(cpu, at, &copy)) {
         if (!b || copy.start != b->start || copy.id != b->id) {
             return generated(cpu, &copy, false, true); /* the table is behind */
         }
