@@ -1,15 +1,99 @@
+#define CURL_DISABLE_TYPECHECK
 #include "jdtool/watch/push.h"
 
 #include "jdtool/base/message.h"
 #include "jdtool/live/wait.h"
-#include "jdtool/watch/curl.h"
 
 #include <ctype.h>
+#include <curl/curl.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- libcurl ---- */
+
+/*
+ * libcurl, loaded when something is to be pushed: no other verb pays for it and its TLS, and jdtool
+ * runs where it is not installed.
+ */
+
+struct curl {
+    __typeof__(curl_global_init) *global_init;
+    __typeof__(curl_easy_init) *easy_init;
+    __typeof__(curl_easy_cleanup) *easy_cleanup;
+    __typeof__(curl_easy_reset) *easy_reset;
+    __typeof__(curl_easy_setopt) *easy_setopt;
+    __typeof__(curl_easy_getinfo) *easy_getinfo;
+    __typeof__(curl_easy_strerror) *easy_strerror;
+    __typeof__(curl_multi_init) *multi_init;
+    __typeof__(curl_multi_cleanup) *multi_cleanup;
+    __typeof__(curl_multi_add_handle) *multi_add_handle;
+    __typeof__(curl_multi_remove_handle) *multi_remove_handle;
+    __typeof__(curl_multi_perform) *multi_perform;
+    __typeof__(curl_multi_poll) *multi_poll;
+    __typeof__(curl_multi_info_read) *multi_info_read;
+    __typeof__(curl_slist_append) *slist_append;
+    __typeof__(curl_slist_free_all) *slist_free_all;
+};
+
+static struct curl functions;
+
+static const struct {
+    const char *name;
+    size_t offset;
+} names[] = {
+    {"curl_global_init", offsetof(struct curl, global_init)},
+    {"curl_easy_init", offsetof(struct curl, easy_init)},
+    {"curl_easy_cleanup", offsetof(struct curl, easy_cleanup)},
+    {"curl_easy_reset", offsetof(struct curl, easy_reset)},
+    {"curl_easy_setopt", offsetof(struct curl, easy_setopt)},
+    {"curl_easy_getinfo", offsetof(struct curl, easy_getinfo)},
+    {"curl_easy_strerror", offsetof(struct curl, easy_strerror)},
+    {"curl_multi_init", offsetof(struct curl, multi_init)},
+    {"curl_multi_cleanup", offsetof(struct curl, multi_cleanup)},
+    {"curl_multi_add_handle", offsetof(struct curl, multi_add_handle)},
+    {"curl_multi_remove_handle", offsetof(struct curl, multi_remove_handle)},
+    {"curl_multi_perform", offsetof(struct curl, multi_perform)},
+    {"curl_multi_poll", offsetof(struct curl, multi_poll)},
+    {"curl_multi_info_read", offsetof(struct curl, multi_info_read)},
+    {"curl_slist_append", offsetof(struct curl, slist_append)},
+    {"curl_slist_free_all", offsetof(struct curl, slist_free_all)},
+};
+
+/* NULL after a message: it is not installed, or older than 7.66. */
+static const struct curl *curl_load(void)
+{
+    /* The second has Debian's GnuTLS, with the same interface. */
+    static const char *const files[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+    void *library = NULL;
+    for (size_t i = 0; !library && i < sizeof files / sizeof *files; i++) {
+        library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+    }
+    if (!library) {
+        error_message("failed to find libcurl, which --push needs: apt-get install libcurl4 "
+                      "(Debian, Ubuntu) or libcurl (Fedora, RHEL)");
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void *function = dlsym(library, names[i].name);
+        if (!function) {
+            error_message("failed to use libcurl: it is too old and lacks %s", names[i].name);
+            return NULL;
+        }
+        memcpy((char *)&functions + names[i].offset, &function, sizeof function);
+    }
+    if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        error_message("failed to use libcurl: it does not start");
+        return NULL;
+    }
+    return &functions;
+}
+
+/* ---- Servers ---- */
 
 #define TIMEOUT_MS 30000L
 #define PAUSE_MAX  60000
