@@ -329,6 +329,13 @@ static __always_inline bool is_there(const struct walk_jvm *j, const struct walk
            id == b->id;
 }
 
+/* Whether that blob is at an address now. What lies behind it is its stub section, or newer code.
+ */
+static __always_inline bool is_current(const struct walk_jvm *j, const struct walk_blob *b, u64 at)
+{
+    return at - b->start < b->size && (!(b->flags & WALK_BLOB_METHOD) || is_there(j, b));
+}
+
 /* ---- Rows ---- */
 
 /* The last row of [low, high) that begins at the offset or before, but for its first word. */
@@ -768,7 +775,7 @@ __noinline int frozen(u32 cpu)
     struct walk_blob *b = blob_at(w, pc - 1);
     /* Not thawed but frozen at this moment: it is on the stack as well. */
     bool is_twice = w->n == w->n_before && pc == w->java && b && b->shape == FRAMES_COMPILED;
-    if (b && (!(b->flags & WALK_BLOB_METHOD) || is_there(j, b))) {
+    if (b && is_current(j, b, pc - 1)) {
         copy = *b;
     } else if (!header_at(cpu, pc - 1, &copy)) {
         return give_up(w);
@@ -825,7 +832,7 @@ __noinline int frame(u32 cpu)
             return generated(cpu, &copy, true, false);
         }
     }
-    if (b && (!(b->flags & WALK_BLOB_METHOD) || is_there(j, b))) {
+    if (b && is_current(j, b, at)) {
         copy = *b;
         return generated(cpu, &copy, false, false);
     }
