@@ -100,7 +100,7 @@ if "$jdtool" inject -i "$scratch/pid.data" -o "$scratch/pid.none" --scorecard "$
     >"$scratch/none.out" 2>&1; then
     fail "pid: nothing was named, and the exit status is that of success"
 fi
-grep -q 'is not there' "$scratch/none.out" || fail "pid: a dump is missing and nobody says so"
+grep -q "dump .*jit-$first.dump of process $first is missing" "$scratch/none.out" || fail "pid: a dump is missing and nobody says so"
 grep -q '"verdict": "bad"' "$scratch/none.json" || fail "pid: without a dump the profile is good"
 [ -s "$scratch/pid.none" ] || fail "pid: native code is lost for want of a dump"
 inject pid --dump "$scratch/moved/jit-$first.dump"

@@ -474,13 +474,29 @@ static bool prove_class(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni, j
 
 /* ---- Continuations ---- */
 
-/* The offset of a field, which its id has above two bits (see above); -1: there is none. */
-static int32_t field_offset(JNIEnv *jni, jclass klass, const char *name, const char *type)
+/* The offset of a field, which its id has above two bits (see above); -1: there is none. JNI's own
+ * look-up would throw then, which whoever traces exceptions would see. */
+static int32_t field_offset(jvmtiEnv *jvmti, jclass klass, const char *name)
 {
     enum { INSTANCE = 2, FARTHEST = 1024 };
-    uintptr_t id = (uintptr_t)(*jni)->GetFieldID(jni, klass, name, type);
-    bool is = !clear_exception(jni) && (id & 3) == INSTANCE && id >> 2 < FARTHEST;
-    return is ? (int32_t)(id >> 2) : -1;
+    jint count = 0;
+    jfieldID *fields = NULL;
+    int32_t offset = -1;
+    if ((*jvmti)->GetClassFields(jvmti, klass, &count, &fields) != JVMTI_ERROR_NONE) {
+        return -1;
+    }
+    for (jint i = 0; i < count && offset < 0; i++) {
+        char *its_name = NULL;
+        uintptr_t id = (uintptr_t)fields[i];
+        if ((*jvmti)->GetFieldName(jvmti, klass, fields[i], &its_name, NULL, NULL) ==
+                JVMTI_ERROR_NONE &&
+            strcmp(its_name, name) == 0 && (id & 3) == INSTANCE && id >> 2 < FARTHEST) {
+            offset = (int32_t)(id >> 2);
+        }
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)its_name);
+    }
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)fields);
+    return offset;
 }
 
 /* Bytes of an object of that class, which are the upper bits of that word; -1: not to be had. */
@@ -498,10 +514,9 @@ static int32_t object_size(const struct hotspot *hotspot, JNIEnv *jni, jclass mi
     return size > 0 && size <= LARGEST ? (int32_t)size : -1;
 }
 
-static void find_frozen(struct hotspot *hotspot, JNIEnv *jni)
+static void find_frozen(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni)
 {
     static const char *const fields[] = {"parent", "size", "sp", "bottom", "argsize"};
-    static const char chunk_type[] = "Ljdk/internal/vm/StackChunk;";
     enum { FIRST_JDK = 21, STACK = JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST };
     /* Those move objects while threads run. */
     if (hotspot->by_unsafe || hotspot->major < FIRST_JDK || flag_is_on(hotspot, "UseZGC", true) ||
@@ -513,9 +528,9 @@ static void find_frozen(struct hotspot *hotspot, JNIEnv *jni)
         clear_exception(jni) ? NULL : (*jni)->FindClass(jni, "jdk/internal/vm/Continuation");
     if (!clear_exception(jni) && chunk && continuation) {
         int32_t *frozen = hotspot->frozen;
-        frozen[0] = field_offset(jni, continuation, "tail", chunk_type);
+        frozen[0] = field_offset(jvmti, continuation, "tail");
         for (int i = 0; i < 5; i++) {
-            frozen[i + 1] = field_offset(jni, chunk, fields[i], i ? "I" : chunk_type);
+            frozen[i + 1] = field_offset(jvmti, chunk, fields[i]);
         }
         frozen[STACK] = object_size(hotspot, jni, chunk);
         frozen[STACK + 1] = flag_is_on(hotspot, "UseCompressedOops", true) ? 4 : 8;
@@ -560,6 +575,6 @@ void hotspot_prove(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni)
         hotspot_distrust(hotspot, &hotspot->methods, no_names);
     } else {
         (void)atomic_compare_exchange_strong(&hotspot->methods, &unproven, TRUST_PROVEN);
-        find_frozen(hotspot, jni);
+        find_frozen(hotspot, jvmti, jni);
     }
 }
