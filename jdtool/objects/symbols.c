@@ -94,7 +94,14 @@ static unsigned byte_of(uint64_t address, unsigned byte)
 static bool sort(struct symbol *list, uint32_t count)
 {
     uint32_t places[BYTES][VALUES] = {{0}};
-    struct symbol *other = malloc((count + 1) * sizeof *other);
+    uint32_t ordered = 1;
+    while (ordered < count && list[ordered - 1].address <= list[ordered].address) {
+        ordered++;
+    }
+    if (ordered >= count) {
+        return true; /* the kernel's are in order */
+    }
+    struct symbol *other = malloc(count * sizeof *other);
     if (!other) {
         return false;
     }
@@ -105,7 +112,7 @@ static bool sort(struct symbol *list, uint32_t count)
     }
     struct symbol *from = list;
     struct symbol *to = other;
-    for (unsigned byte = 0; byte < BYTES && count; byte++) {
+    for (unsigned byte = 0; byte < BYTES; byte++) {
         uint32_t *place = places[byte];
         if (place[byte_of(list->address, byte)] == count) {
             continue;
