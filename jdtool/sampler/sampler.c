@@ -97,6 +97,21 @@ const char *sampler_lacks(const pid_t *processes, size_t count)
 
 /* ---- Events ---- */
 
+/* What all events have in common whose records lie in the ring of samples: one clock, one form of
+ * what stands behind them. */
+static struct perf_event_attr in_samples_ring(const struct sampler *sampler)
+{
+    return (struct perf_event_attr){
+        .size = sizeof(struct perf_event_attr),
+        .sample_id_all = 1,
+        .disabled = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .watermark = 1,
+        .wakeup_watermark = (uint32_t)((sampler->buffer >> sampler->halvings) / 4),
+    };
+}
+
 /* The values of a sample, and where they are from. */
 static void describe_stack(struct perf_event_attr *attr, struct turn_event *look,
                            unsigned stack_size)
@@ -119,20 +134,13 @@ static int describe_tracepoint(struct sampler *sampler, uint32_t at)
     const struct sampler_event *event = &sampler->options->events[at - 1];
     struct turn_event *look = &sampler->turn.events[at];
     int64_t id = tracepoint_id(event->group, event->event);
-    sampler->events[at] = (struct perf_event_attr){
-        .size = sizeof *sampler->events,
-        .type = PERF_TYPE_TRACEPOINT,
-        .config = (uint64_t)id,
-        .sample_period = 1,
-        .sample_id_all = 1,
-        .disabled = 1,
-        .use_clockid = 1,
-        .clockid = CLOCK_MONOTONIC,
-        .watermark = 1,
-        .wakeup_watermark = sampler->events->wakeup_watermark,
-    };
+    struct perf_event_attr *attr = &sampler->events[at];
+    *attr = in_samples_ring(sampler);
+    attr->type = PERF_TYPE_TRACEPOINT;
+    attr->config = (uint64_t)id;
+    attr->sample_period = 1;
     *look = (struct turn_event){.has_stack = event->has_stack, .has_raw = true};
-    describe_stack(&sampler->events[at], look, event->stack_size);
+    describe_stack(attr, look, event->stack_size);
     return id < 0 ? (int)id : 0;
 }
 
@@ -141,26 +149,19 @@ static int describe_events(struct sampler *sampler)
     const struct sampler_options *options = sampler->options;
     int err = 0;
     sampler->turn.events->has_stack = true;
-    *sampler->events = (struct perf_event_attr){
-        .size = sizeof *sampler->events,
-        .type = options->counts_cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
-        .config = options->counts_cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES
-                                         : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
-        .freq = 1,
-        .sample_freq = options->frequency,
-        .sample_id_all = 1,
-        .disabled = 1,
-        .exclude_guest = 1,
-        .exclude_hv = 1,
-        .exclude_idle = 1,
-        .use_clockid = 1,
-        .clockid = CLOCK_MONOTONIC,
-        .watermark = 1,
-        .wakeup_watermark = (uint32_t)((sampler->buffer >> sampler->halvings) / 4),
-        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-        .precise_ip = options->counts_cycles ? 3 : 0,
-    };
-    describe_stack(sampler->events, sampler->turn.events, options->stack_size);
+    struct perf_event_attr *clock = sampler->events;
+    *clock = in_samples_ring(sampler);
+    clock->type = options->counts_cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
+    clock->config = options->counts_cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES
+                                           : (uint64_t)PERF_COUNT_SW_CPU_CLOCK;
+    clock->freq = 1;
+    clock->sample_freq = options->frequency;
+    clock->exclude_guest = 1;
+    clock->exclude_hv = 1;
+    clock->exclude_idle = 1;
+    clock->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+    clock->precise_ip = options->counts_cycles ? 3 : 0;
+    describe_stack(clock, sampler->turn.events, options->stack_size);
     for (uint32_t i = 1; i < sampler->turn.event_count && !err; i++) {
         err = describe_tracepoint(sampler, i);
     }
@@ -263,28 +264,33 @@ static int add_walked(const struct walker *walker, uint32_t processor, struct tu
     return is ? walker_output(walker, processor, fd) : -errno;
 }
 
-/* What the others tell lies in the ring of the clock's samples. */
-static int add_events(struct sampler *sampler, uint32_t processor, struct turn_rings *rings)
+/* The kernel's number of a processor's event; the first processor's stands for all of them. */
+static int take_id(struct turn *turn, struct turn_rings *rings, uint32_t at, int event)
+{
+    if (ioctl(event, PERF_EVENT_IOC_ID, &rings->ids[at]) != 0) {
+        return -errno;
+    }
+    turn->events[at].id = turn->events[at].id ? turn->events[at].id : rings->ids[at];
+    return 0;
+}
+
+/* What it tells lies in the ring of the clock's samples. */
+static int add_event(struct sampler *sampler, uint32_t processor, struct turn_rings *rings,
+                     uint32_t at)
 {
     struct turn *turn = &sampler->turn;
-    int err = 0;
-    for (uint32_t i = 0; i < turn->event_count && !err; i++) {
-        const char *filter = i ? sampler->options->events[i - 1].filter : NULL;
-        int fd = i ? open_event(&sampler->events[i], (int)processor) : rings->samples.event;
-        if (fd < 0) {
-            return fd;
-        }
-        rings->events[i] = i ? fd : 0;
-        bool is = (!i || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->samples.event) == 0) &&
-                  (!filter || ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter) == 0) &&
-                  ioctl(fd, PERF_EVENT_IOC_ID, &rings->ids[i]) == 0;
-        err = is ? 0 : -errno;
-        if (!err && i && turn->filter.probes >= 0) {
-            err = filter_apply_to_probe(&turn->filter, fd);
-        }
-        turn->events[i].id = turn->events[i].id ? turn->events[i].id : rings->ids[i];
+    const char *filter = sampler->options->events[at - 1].filter;
+    int fd = open_event(&sampler->events[at], (int)processor);
+    if (fd < 0) {
+        return fd;
     }
-    return err;
+    rings->events[at] = fd;
+    if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->samples.event) != 0 ||
+        (filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter) != 0)) {
+        return -errno;
+    }
+    int err = take_id(turn, rings, at, fd);
+    return err || turn->filter.probes < 0 ? err : filter_apply_to_probe(&turn->filter, fd);
 }
 
 /* Its samples count from here on; what they lie in is told before them. */
@@ -296,7 +302,10 @@ static int add_processor(struct sampler *sampler, uint32_t processor)
     err = err ? err
               : add_ring(sampler->events, (int)processor, &rings->samples,
                          sampler->buffer >> sampler->halvings);
-    err = err ? err : add_events(sampler, processor, rings);
+    err = err ? err : take_id(&sampler->turn, rings, 0, rings->samples.event);
+    for (uint32_t i = 1; i < sampler->turn.event_count && !err; i++) {
+        err = add_event(sampler, processor, rings, i);
+    }
     if (!err && sampler->turn.filter.program >= 0) {
         err = filter_apply(&sampler->turn.filter, rings->samples.event);
     }
