@@ -136,15 +136,19 @@ static const struct module *module_ref(struct reading *reading)
     return value ? chunks_at(&reading->things.modules, value - 1) : NULL;
 }
 
+/* There is room for one more of a sort. */
+static void bound(struct reading *reading, uint32_t count)
+{
+    if (count >= SAVED_THINGS_MAX) {
+        fault(reading, "there is too much of one sort");
+    }
+}
+
 static void *make_room(struct reading *reading, void *array, uint32_t count, uint32_t *room,
                        size_t element)
 {
-    if (reading->err) {
-        return NULL;
-    }
-    if (count >= SAVED_THINGS_MAX) {
-        fault(reading, "there is too much of one sort");
-    } else if (array_reserve(array, count, room, element)) {
+    bound(reading, count);
+    if (!reading->err && array_reserve(array, count, room, element)) {
         no_memory(reading);
     }
     void **list = array;
@@ -153,12 +157,10 @@ static void *make_room(struct reading *reading, void *array, uint32_t count, uin
 
 static void *add_to(struct reading *reading, struct chunks *chunks)
 {
-    if (!reading->err && chunks->count >= SAVED_THINGS_MAX) {
-        fault(reading, "there is too much of one sort");
-    }
+    bound(reading, chunks->count);
     void *added = reading->err ? NULL : chunks_add(chunks);
-    if (!added && !reading->err) {
-        no_memory(reading);
+    if (!added) {
+        no_memory(reading); /* unless something was told before */
     }
     return added;
 }
@@ -336,8 +338,8 @@ static void is_next(struct reading *reading, uint32_t made, uint32_t next)
         no_memory(reading);
     } else if (made != next) {
         fault(reading, "a location or a node is told twice");
-    } else if (made >= SAVED_THINGS_MAX) {
-        fault(reading, "there is too much of one sort");
+    } else {
+        bound(reading, made);
     }
 }
 
