@@ -231,6 +231,7 @@ static const int forbidden[] = {
     SCMP_SYS(pidfd_getfd),
     SCMP_SYS(fchmod),
     SCMP_SYS(fchmodat),
+    SCMP_SYS(truncate),
     SCMP_SYS(io_uring_setup),
     SCMP_SYS(userfaultfd),
     SCMP_SYS(keyctl),
@@ -243,7 +244,7 @@ static const int forbidden[] = {
 static const int forbidden_inside[] = {
     SCMP_SYS(execve),  SCMP_SYS(execveat), SCMP_SYS(fork),         SCMP_SYS(vfork),
     SCMP_SYS(clone),   SCMP_SYS(chdir),    SCMP_SYS(fchdir),       SCMP_SYS(symlinkat),
-    SCMP_SYS(mkdirat), SCMP_SYS(mknodat),  SCMP_SYS(memfd_secret), SCMP_SYS(truncate),
+    SCMP_SYS(mkdirat), SCMP_SYS(mknodat),  SCMP_SYS(memfd_secret),
 };
 
 /* The same, to programs: Landlock does not see what these change of a file. The numbers are of
@@ -262,7 +263,6 @@ static const int forbidden_outside[] = {
     SCMP_SYS(utimes),
     SCMP_SYS(futimesat),
     SCMP_SYS(utimensat),
-    SCMP_SYS(truncate),
     SCMP_SYS(removexattr),
     SCMP_SYS(lremovexattr),
     SCMP_SYS(fremovexattr),
