@@ -138,9 +138,12 @@ children+=("$pid")
 setsid "$jdperf" record --stacks kernel -o "$scratch/killed" -e cpu-clock -p "$pid" 2>"$scratch/err" &
 recorder=$!
 wait_for "$scratch/err" 'recording cpu-clock'
-mapfile -t samplers < <(pgrep -P "$recorder" -x jdperf-sampler || true)
-[ "${#samplers[@]}" = 1 ] || fail "killed: there is no sampler"
-has_program "${samplers[0]}" || fail "killed: the sampler has no program"
+# It names itself when it begins, which may be a moment after jdperf says that it records.
+one_sampler() {
+    mapfile -t samplers < <(pgrep -P "$recorder" -x jdperf-sampler || true)
+    [ "${#samplers[@]}" = 1 ] && has_program "${samplers[0]}"
+}
+wait_until 60 "sampler with its program" one_sampler
 for process in $(pgrep -s "$recorder" || true); do
     [ "$process" = "${samplers[0]}" ] || ! has_program "$process" || fail "killed: $(cat "/proc/$process/comm") has the program too"
 done
