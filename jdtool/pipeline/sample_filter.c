@@ -1,6 +1,7 @@
 #include "jdtool/pipeline/sample_filter.h"
 
 #include "format/fnv1a.h"
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/resolve/virtual_thread.h"
 
@@ -18,8 +19,7 @@ enum { INCLUDES, EXCLUDES, SIDES };
 enum { NOT_TRIED = 0, NO_MATCH = 1, MATCH = 2 };
 
 struct tried {
-    uint8_t *list;
-    uint32_t room;
+    uint8_t of[SIDES];
 };
 
 struct sample_filter {
@@ -31,8 +31,9 @@ struct sample_filter {
     struct recorded_event event;
     regex_t patterns[SIDES][SAMPLE_FILTER_WORDS_MAX];
     uint32_t pattern_counts[SIDES];
-    struct tried methods[SIDES], nodes[SIDES];
-    uint64_t epoch; /* of the stacks whose nodes they are */
+    struct tried *methods;
+    uint32_t method_room;
+    struct stack_notes nodes; /* of struct tried */
     bool has_first;
     uint64_t first; /* sample's time */
     char group[THREAD_LABEL_MAX];
@@ -58,34 +59,26 @@ static bool is_event(const char *name, const char *wanted)
     return name && strncmp(name, wanted, size) == 0 && (name[size] == '\0' || name[size] == ':');
 }
 
-/* Without memory for them, answers are found again each time. */
-static uint8_t *answer_of(struct tried *tried, uint32_t id)
+static bool has_match(const struct sample_filter *filter, int side, const char *name)
 {
-    if (id >= tried->room && id <= UINT32_MAX / 4) {
-        uint32_t room = 2 * id + 1024;
-        uint8_t *grown = realloc(tried->list, room);
-        if (grown) {
-            memset(grown + tried->room, NOT_TRIED, room - tried->room);
-            *tried = (struct tried){grown, room};
-        }
-    }
-    return id < tried->room ? &tried->list[id] : NULL;
-}
-
-static bool matches(struct sample_filter *filter, int side, const struct resolved_method *method)
-{
-    uint8_t *answer = answer_of(&filter->methods[side], method->id);
-    if (answer && *answer != NOT_TRIED) {
-        return *answer == MATCH;
-    }
     bool found = false;
     for (uint32_t i = 0; i < filter->pattern_counts[side] && !found; i++) {
-        found = regexec(&filter->patterns[side][i], method->name, 0, NULL, 0) == 0;
-    }
-    if (answer) {
-        *answer = found ? MATCH : NO_MATCH;
+        found = regexec(&filter->patterns[side][i], name, 0, NULL, 0) == 0;
     }
     return found;
+}
+
+/* Without memory for it, an answer is found again each time. */
+static bool matches(struct sample_filter *filter, int side, const struct resolved_method *method)
+{
+    if (array_reach(&filter->methods, method->id, &filter->method_room, sizeof *filter->methods)) {
+        return has_match(filter, side, method->name);
+    }
+    uint8_t *answer = &filter->methods[method->id].of[side];
+    if (*answer == NOT_TRIED) {
+        *answer = has_match(filter, side, method->name) ? MATCH : NO_MATCH;
+    }
+    return *answer == MATCH;
 }
 
 static bool has_line(struct sample_filter *filter, int side, const struct location *location)
@@ -104,34 +97,20 @@ static bool has_line(struct sample_filter *filter, int side, const struct locati
 static bool has_frame(struct sample_filter *filter, int side, const struct resolved_sample *sample)
 {
     const struct stack_table *stacks = sample->stacks;
+    struct tried *nodes = filter->nodes.list;
     uint32_t at = sample->node;
     bool found = false;
     for (; at && !found; at = stacks->nodes[at].caller) {
-        const uint8_t *known = answer_of(&filter->nodes[side], at);
-        if (known && *known != NOT_TRIED) {
-            found = *known == MATCH;
+        if (nodes[at].of[side] != NOT_TRIED) {
+            found = nodes[at].of[side] == MATCH;
             break;
         }
         found = has_line(filter, side, stack_table_at(stacks, at));
     }
     for (uint32_t passed = sample->node; passed != at; passed = stacks->nodes[passed].caller) {
-        uint8_t *answer = answer_of(&filter->nodes[side], passed);
-        if (answer) {
-            *answer = found ? MATCH : NO_MATCH;
-        }
+        nodes[passed].of[side] = found ? MATCH : NO_MATCH;
     }
     return found;
-}
-
-/* Other stacks' nodes are others. */
-static void follow(struct sample_filter *filter, const struct stack_table *stacks)
-{
-    for (int side = 0; side < SIDES && stacks && filter->epoch != stacks->epoch; side++) {
-        if (filter->nodes[side].list) {
-            memset(filter->nodes[side].list, NOT_TRIED, filter->nodes[side].room);
-        }
-    }
-    filter->epoch = stacks ? stacks->epoch : filter->epoch;
 }
 
 static bool fits_thread(const struct sample_filter_words *words,
@@ -224,7 +203,11 @@ static int pass_sample(struct sample_sink *base, const struct resolved_sample *s
         filter->has_first = true;
         filter->first = sample->time;
     }
-    follow(filter, sample->stacks);
+    if (sample->node &&
+        stack_notes_follow(&filter->nodes, sample->stacks->epoch, sample->stacks->node_count)) {
+        error_message("failed to filter samples: %s", strerror(ENOMEM));
+        return -ENOMEM;
+    }
     if (!passes(filter, sample)) {
         return 0;
     }
@@ -260,9 +243,9 @@ static void release(struct sample_filter *filter)
         for (uint32_t i = 0; i < filter->pattern_counts[side]; i++) {
             regfree(&filter->patterns[side][i]);
         }
-        free(filter->methods[side].list);
-        free(filter->nodes[side].list);
     }
+    free(filter->methods);
+    stack_notes_free(&filter->nodes);
     free(filter);
 }
 
@@ -310,6 +293,7 @@ int sample_filter_new(const struct sample_filter_options *options, struct sample
         return -ENOMEM;
     }
     filter->sink = (struct sample_sink){.ops = &ops, .reads_code = behind->reads_code};
+    filter->nodes.element = sizeof(struct tried);
     filter->behind = behind;
     filter->options = options;
     int err = compile(filter, INCLUDES, &options->includes);

@@ -143,21 +143,6 @@ static void add_user_part(struct resolver *resolver, const struct perf_sample *s
     }
 }
 
-static struct addr_location **al_list(struct resolver *resolver, uint32_t count)
-{
-    if (count > resolver->al_room) {
-        struct addr_location **grown =
-            realloc((void *)resolver->al_list, count * sizeof(struct addr_location *));
-        if (!grown) {
-            resolver->failed = true;
-            return NULL;
-        }
-        resolver->al_list = grown;
-        resolver->al_room = count;
-    }
-    return resolver->al_list;
-}
-
 /* The user's part is a stack that is known as a whole now. */
 static void use_known(struct resolver *resolver, const struct known_stack *known)
 {
@@ -203,14 +188,19 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
             return false;
         }
     }
-    struct addr_location **locations = al_list(resolver, inner);
+    if (array_reach(&resolver->al_list, inner, &resolver->al_room,
+                    sizeof(struct addr_location *))) {
+        resolver->failed = true;
+        return false;
+    }
+    struct addr_location **locations = resolver->al_list;
     locations_prefetch(resolver->locations, process, pcs, inner);
-    for (uint32_t at = 0; at < inner && locations; at++) {
+    for (uint32_t at = 0; at < inner; at++) {
         locations[at] = user_location(resolver, pcs[at], at > 0);
         lines += locations[at]->line_count;
         stack_table_prefetch(stacks, locations[at]->last_node);
     }
-    if (locations && !locations_failed(resolver->locations) &&
+    if (!locations_failed(resolver->locations) &&
         known_stack_extend(known, stacks, locations_version(resolver->locations), pcs, locations,
                            inner, lines)) {
         use_known(resolver, known);
