@@ -10,7 +10,7 @@
 void comparisons_free(struct comparisons *made)
 {
     for (uint32_t i = 0; i < made->count; i++) {
-        free(made->list[i].values);
+        free(made->list[i].weights);
     }
     free(made->list);
     *made = (struct comparisons){0};
@@ -28,19 +28,35 @@ static int add(const struct runs *runs, struct comparisons *made, enum compared 
     if (share < COMPARED_LEAST) {
         return 0;
     }
-    double *values = malloc(runs->run_count * sizeof *values);
-    if (!values || array_reserve(&made->list, made->count, &made->room, sizeof *made->list)) {
-        free(values);
+    double *kept = calloc(runs->run_count, 2 * sizeof *kept); /* weights, values */
+    if (!kept || array_reserve(&made->list, made->count, &made->room, sizeof *made->list)) {
+        free(kept);
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < runs->run_count; i++) {
-        values[i] = what == COMPARED_FRAME && of->whole[i] > 0
-                        ? 100 * weights[i] / of->whole[i]
-                        : runs_measure(runs, of, i, weights[i]);
-    }
-    made->list[made->count++] =
-        (struct comparison){.what = what, .event = event, .id = id, .values = values};
+    memcpy(kept, weights, runs->run_count * sizeof *kept);
+    uint8_t kind = what == COMPARED_SELF ? runs->names[id].kind : RESOLVED_UNKNOWN;
+    made->list[made->count++] = (struct comparison){
+        .what = what,
+        .event = event,
+        .id = id,
+        .weights = kept,
+        .values = kept + runs->run_count,
+        .is_rest = kind == RESOLVED_COMPILED || kind == RESOLVED_INLINED,
+    };
     return 0;
+}
+
+static void measure(const struct runs *runs, struct comparisons *made)
+{
+    for (uint32_t i = 0; i < made->count; i++) {
+        struct comparison *of = &made->list[i];
+        const struct runs_event *event = &runs->events[of->event];
+        for (uint32_t k = 0; k < runs->run_count; k++) {
+            of->values[k] = of->what == COMPARED_FRAME
+                                ? runs_share(event, k, of->weights[k])
+                                : runs_measure(runs, event, k, of->weights[k]);
+        }
+    }
 }
 
 /* ---- Weights with what was called ---- */
@@ -112,6 +128,58 @@ static int add_methods(struct runs *runs, uint32_t event, struct comparisons *ma
 }
 
 /* ---- A family ---- */
+
+/* The rest of an event's methods as its measure: so that one percent is one percent of all samples
+ * before, on average. False: the rest is too little, and all samples remain the measure. */
+static bool rest_measures(struct runs *runs, const struct comparisons *made, uint32_t event)
+{
+    struct runs_event *of = &runs->events[event];
+    uint32_t methods = 0;
+    double *rest = calloc(runs->run_count, sizeof *rest);
+    double all = 0, whole_before = 0, rest_before = 0;
+    bool is_enough = rest != NULL; /* without memory, all samples are the measure */
+    for (uint32_t i = 0; rest && i < made->count; i++) {
+        if (made->list[i].event == event && made->list[i].is_rest) {
+            methods++;
+            for (uint32_t k = 0; k < runs->run_count; k++) {
+                rest[k] += made->list[i].weights[k];
+            }
+        }
+    }
+    for (uint32_t k = 0; is_enough && k < runs->run_count; k++) {
+        all += rest[k] / of->whole[k] / runs->run_count;
+        whole_before += k < runs->before_count ? of->whole[k] : 0;
+        rest_before += k < runs->before_count ? rest[k] : 0;
+        is_enough = rest[k] > 0;
+    }
+    if (!is_enough || methods < REST_METHODS || all < REST_SHARE) {
+        free(rest);
+        return false;
+    }
+    for (uint32_t k = 0; k < runs->run_count; k++) {
+        rest[k] *= whole_before / rest_before / 100;
+    }
+    free(of->rest);
+    of->rest = rest;
+    return true;
+}
+
+/* Takes the method of an event whose change is surest out of its rest. False: none changed. */
+static bool rest_shrinks(struct comparisons *made, uint32_t event)
+{
+    struct comparison *surest = NULL;
+    for (uint32_t i = 0; i < made->count; i++) {
+        struct comparison *of = &made->list[i];
+        if (of->event == event && of->is_rest && of->is_change &&
+            (!surest || of->difference.p < surest->difference.p)) {
+            surest = of;
+        }
+    }
+    if (surest) {
+        surest->is_rest = false;
+    }
+    return surest != NULL;
+}
 
 static int compare_values(const void *a, const void *b, void *argument)
 {
@@ -203,7 +271,22 @@ int compare_methods(struct runs *runs, struct comparisons *made)
     for (uint32_t i = 0; !err && i < runs->event_count; i++) {
         err = is_of_all_runs(runs, &runs->events[i]) ? add_methods(runs, i, made) : 0;
     }
-    return err ? err : judge(runs, made);
+    bool again = !err && !runs_have_work(runs);
+    for (uint32_t i = 0; again && i < runs->event_count; i++) {
+        (void)rest_measures(runs, made, i);
+    }
+    do {
+        measure(runs, made);
+        err = err ? err : judge(runs, made);
+        again = again && !err;
+        bool is_other = false;
+        for (uint32_t i = 0; again && i < runs->event_count; i++) {
+            is_other |=
+                runs->events[i].rest && rest_shrinks(made, i) && rest_measures(runs, made, i);
+        }
+        again = is_other;
+    } while (again);
+    return err;
 }
 
 int compare_frames(struct runs *runs, uint32_t event, struct comparisons *made)
@@ -215,6 +298,7 @@ int compare_frames(struct runs *runs, uint32_t event, struct comparisons *made)
         err = add(runs, made, COMPARED_FRAME, event, i, &totals[(size_t)i * runs->run_count]);
     }
     free(totals);
+    measure(runs, made);
     return err ? err : judge(runs, made);
 }
 

@@ -1,6 +1,13 @@
 /*
  * What of the runs changed beyond chance: each method's own part and its part with what it called,
  * or each frame of the tree of stacks.
+ *
+ * Where the work of the runs is not known, methods are measured by the rest: by the compiled
+ * methods that did not change, together. Of all samples, the compiler, the collector and the kernel
+ * take more in one run and less in another, on a busy machine above all, and all methods less and
+ * more; and a method that became slower would make all others look faster. Which methods are the
+ * rest is found in steps: at first all, then without the one whose change is surest, until no more
+ * change.
  */
 #ifndef JD_TOOL_COMPARISON_H
 #define JD_TOOL_COMPARISON_H
@@ -10,6 +17,11 @@
 
 /* What had less of all samples, on average over the runs, is not compared. */
 #define COMPARED_LEAST 0.01
+
+/* The rest is so many methods and such a part of all samples at least; else all samples are the
+ * measure. */
+#define REST_METHODS 3
+#define REST_SHARE   0.1
 
 /* Of what is called a change, so much may be chance. */
 #define FALSE_DISCOVERIES 0.05
@@ -24,12 +36,14 @@ enum compared {
 struct comparison {
     enum compared what;
     uint32_t event;
-    uint32_t id;    /* of the name; COMPARED_FRAME: of the node */
-    double *values; /* by run, in what runs_measure gives; of frames always shares */
+    uint32_t id;     /* of the name; COMPARED_FRAME: of the node */
+    double *weights; /* by run */
+    double *values;  /* by run, in what runs_measure gives; of frames always shares */
     struct difference difference;
     double q;       /* see false_discovery_rates */
     double impact;  /* the change in percent of all samples before */
     bool is_change; /* q is at most FALSE_DISCOVERIES */
+    bool is_rest;   /* one of the methods that the others are measured by */
 };
 
 /* Those of one family: q is held over all of them. */

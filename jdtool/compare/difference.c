@@ -50,7 +50,8 @@ static struct scale scale_of(const struct runs *runs, const struct comparisons *
     const struct scale *list = is_time ? times : sizes;
     double most = 0;
     if (!runs_have_work(runs)) {
-        return (struct scale){1, "percent of all samples"};
+        return (struct scale){1, runs->events[event].rest ? "percent of all samples before"
+                                                          : "percent of all samples"};
     }
     for (uint32_t i = 0; i < methods->count; i++) {
         const struct difference *made = &methods->list[i].difference;
@@ -132,11 +133,7 @@ void difference_write_text(const struct runs *runs, const struct comparisons *me
     if (look->threshold > 0) {
         packed_output_printf(output, " of at least %g %% of all samples", look->threshold);
     }
-    packed_output_printf(
-        output, "%s.\n",
-        losses && !runs_have_work(runs)
-            ? ". Shares add up to 100 %: if one method became faster, the others' grow (--work)"
-            : "");
+    packed_output_text(output, ".\n");
 }
 
 /* ---- For scripts ---- */

@@ -19,6 +19,7 @@ void runs_free(struct runs *runs)
     for (uint32_t i = 0; i < runs->event_count; i++) {
         free(runs->events[i].weights);
         free(runs->events[i].whole);
+        free(runs->events[i].rest);
         free(runs->events[i].from);
     }
     free(runs->events);
@@ -123,7 +124,9 @@ static int number_nodes(struct runs *runs, const struct profile *profile, struct
         for (uint32_t k = location->line_count; !err && k-- > 0;) {
             const struct profile_line *line = &profile->lines[location->first_line + k];
             struct runs_name *name = &runs->names[numbers->names[line->function]];
-            if (!name->kind) {
+            /* Most are interpreted first. */
+            bool is_compiled = line->kind == RESOLVED_COMPILED || line->kind == RESOLVED_INLINED;
+            if (!name->kind || (is_compiled && name->kind == RESOLVED_INTERPRETED)) {
                 name->kind = line->kind;
                 name->tier = line->tier;
             }
@@ -192,9 +195,17 @@ bool runs_have_work(const struct runs *runs)
     return runs->run_count && runs->work[0] > 0;
 }
 
+double runs_share(const struct runs_event *event, uint32_t run, double weight)
+{
+    double per = event->rest ? event->rest[run] : event->whole[run] / 100;
+    return per > 0 ? weight / per : 0;
+}
+
 double runs_measure(const struct runs *runs, const struct runs_event *event, uint32_t run,
                     double weight)
 {
-    double per = runs_have_work(runs) ? runs->work[run] : event->whole[run] / 100;
-    return per > 0 ? weight / per : 0;
+    if (!runs_have_work(runs)) {
+        return runs_share(event, run, weight);
+    }
+    return runs->work[run] > 0 ? weight / runs->work[run] : 0;
 }

@@ -29,6 +29,8 @@ struct runs_event {
     const char *name, *unit;
     double *weights; /* by node and run: weights[node * run_count + run], of the node itself */
     double *whole;   /* by run */
+    double *rest;    /* by run: one percent of all samples before, as those that did not change have
+                        it (comparison.h); NULL: whole is the measure */
     uint32_t *from;  /* by run: how many samples */
     uint32_t room;   /* of weights, in nodes */
 };
@@ -53,9 +55,10 @@ void runs_free(struct runs *runs);
 /* Takes in a profile as the run of that number. 0 or -ENOMEM. */
 int runs_add(struct runs *runs, uint32_t run, const struct profile *profile);
 
-/* What a run of an event is measured in: the share of all its samples in percent, or, where the
- * work of all runs is known, weight for a unit of work. What `weight` of that run comes to. */
+/* What a run of an event is measured in: percent of all samples, or, where the work of all runs is
+ * known, weight for a unit of work. What `weight` of that run comes to. */
 bool runs_have_work(const struct runs *runs);
+double runs_share(const struct runs_event *event, uint32_t run, double weight);
 double runs_measure(const struct runs *runs, const struct runs_event *event, uint32_t run,
                     double weight);
 

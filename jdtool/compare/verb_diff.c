@@ -469,14 +469,14 @@ const struct verb verb_diff = {
     .run = run_verb,
     .usage = "--before DIR... --after DIR... [OPTIONS]",
     .help =
-        "Compares several runs of a program before a change with several after it, and lists the\n"
-        "methods whose share of all samples changed by more than chance: by themselves and with\n"
-        "what they called. Of what is listed one in twenty may be chance. Methods with less than\n"
-        "1 % of all samples are not compared. Ends with 3 if something became slower.\n"
+        "Compares several runs of a program before a change with several after it. Lists the\n"
+        "methods that changed by more than chance: the method itself and including its callees.\n"
+        "One in twenty of them may be chance. Methods with less than 1 % of all samples are not\n"
+        "compared. The exit status is 3 if something became slower.\n"
         "      --before DIR..., --after DIR...\n"
         "                            profiles, at least 2 on each side; 5 or more are better\n"
-        "      --work N[,N...]       how much work the runs did, in their order; 1 if all did the\n"
-        "                            same: compares time for a unit of work instead of shares\n"
+        "      --work N[,N...]       how much work each run did, in order of the profiles; 1 if\n"
+        "                            all did the same: compares time per unit of work\n"
         "      --threshold PERCENT   ignore smaller losses (default: 0)\n"
         "      --all                 also list what did not change beyond chance\n"
         "      --json                for scripts: every comparison with the values of each run\n"

@@ -217,8 +217,8 @@ const struct live_verb live_diff = {
             "      --before DIR…, --after DIR…  at least 2 profiles on each side; 5 or more are\n"
             "                      better. Lists methods that changed, with 95 % intervals. In\n"
             "                      the flame graph FILE only frames that changed have a colour\n"
-            "      --work N[,N…]   how much work each run did, in their order; 1 if all did the\n"
-            "                      same. Compares time per unit of work instead of shares\n"
+            "      --work N[,N…]   how much work each run did, in the order of the profiles; 1 if\n"
+            "                      all did the same. Compares time per unit of work\n"
             "      --threshold PERCENT   ignore smaller losses (default: 0)\n"
             "      --all           also list what did not change beyond chance\n"
             "      --json          for scripts: every comparison with the values of each run\n" //

@@ -13,11 +13,12 @@ commands alike. The profiles stay in DIR: before.1, after.1, before.2, …
   -o DIR              for the profiles, must not exist (default: jdperf.compare)
       --flame FILE    also write a flame graph; frames that changed have colours
       --work N        units of work that each run does: compares time per unit of work
-                      instead of shares
       --work-from REGEX  the same, with the number that the first group of REGEX
                       matches in the command's output
-  -d, --duration TIME, -F, --frequency HZ, -e, --stacks KIND, --sampler KIND,
-      --alloc, --locks  as of jdperf record
+  -F, --frequency HZ  samples per second and CPU (default: 4999); more find smaller
+                      changes
+  -d, --duration TIME, -e, --stacks KIND, --sampler KIND, --alloc, --locks
+                      as for jdperf record
       --threshold PERCENT  ignore smaller losses (default: 0)
       --all           also list what did not change beyond chance
       --json          for scripts: every comparison with the values of each run
@@ -30,7 +31,7 @@ END
 }
 
 verb_compare() {
-    local -a recording=() arguments=() first=() second=()
+    local -a recording=(-F 4999) arguments=() first=() second=()
     local status=0 runs=7 out=jdperf.compare work='' work_from='' round
     while (($#)); do
         case $1 in

@@ -32,8 +32,7 @@ says 'NoSuchClass'
 # (5 seen at the worst): t is above 10, and of some 40 comparisons one such stays unnoticed in fewer than 1 of 10,000.
 run 3 "$JDPERF" compare -n 5 -F 499 -o runs --flame page.html --threshold 5 --include 'Shop\.main' -- "${shop[@]}" 150 400 -- "${shop[@]}" 150 8000
 says 'run 2 of 5: after'
-says 'percent of all samples: significant changes'
-says "the others' grow (--work)"
+says 'percent of all samples before: significant changes'
 grep -qE '\+[0-9.]+ .* self +Shop\.checksum\(int\)' output || fail "checksum is not named"
 # By turns: who goes first changes.
 [[ $(grep -oE '^jdperf: run [0-9] of 5: [a-z]+' output | sed -E 's/.*run (.) .*: (.).*/\1\2/' | tr '\n' ' ') == '1b 1a 2a 2b 3b 3a 4a 4b 5b 5a ' ]] ||
