@@ -231,6 +231,13 @@ static void free_cache(struct method_cache *cache)
     method_cache_free(cache);
 }
 
+/* The first look. */
+static uint32_t line_of(const struct java_method *method, int32_t bci)
+{
+    uint32_t near = 0;
+    return java_method_line(method, bci, &near);
+}
+
 static void a_method_is_described(void **state)
 {
     (void)state;
@@ -242,7 +249,7 @@ static void a_method_is_described(void **state)
     assert_string_equal(method->method.class_name, "p.C");
     assert_string_equal(method->method.file->path, "p/C.java");
     assert_int_equal(method->method.first_line, 7);
-    assert_int_equal(java_method_line(method, 5), 8);
+    assert_int_equal(line_of(method, 5), 8);
     assert_false(method->native);
     assert_int_not_equal(method->method.id, 0);
 
@@ -275,7 +282,7 @@ static void lines_are_where_the_source_map_has_them(void **state)
                "1#1,7:1\n30#2:8\n*S KotlinDebug\n*F\n+ 1 C.kt\np/C\n*L\n5#1:8\n*E\n"};
     const struct java_method *method = load(cache, 1, &id);
     assert_non_null(method);
-    struct source_line line = source_map_find(method->map, java_method_line(method, 5));
+    struct source_line line = source_map_find(method->map, line_of(method, 5));
     assert_int_equal(line.line, 5);
     assert_int_equal(line.inlined_line, 30);
     assert_non_null(line.inlined);
@@ -391,7 +398,7 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     assert_int_equal(a->line_count, 2);
     assert_string_equal(b->method.name, "p.C.invokeBasic(long)");
     assert_int_equal(b->method.first_line, 1007); /* its own lines, not those of the id's */
-    assert_int_equal(java_method_line(b, 5), 1008);
+    assert_int_equal(line_of(b, 5), 1008);
     assert_string_equal(c->method.name, "p.C.linkToStatic(int)");
     assert_int_equal(c->line_count, 0);
     assert_ptr_equal(method_set_get(&set, id_of(&id), second), b);
@@ -432,7 +439,7 @@ static void in_place_the_jvm_is_asked_for_classes_only(void **state)
     const struct java_method *method = method_set_get(&set, id_of(&id), "own");
     assert_string_equal(method->method.name, "p.C.own(int)");
     assert_string_equal(method->method.file->path, "p/C.java");
-    assert_int_equal(java_method_line(method, 5), 1008);
+    assert_int_equal(line_of(method, 5), 1008);
     method = method_set_get(&set, id_of(&other), "invokeBasic");
     assert_string_equal(method->method.name, "p.C.invokeBasic(long)");
     assert_int_equal(names_asked, 0);
@@ -446,7 +453,7 @@ static void in_place_the_jvm_is_asked_for_classes_only(void **state)
     assert_false(hotspot_nearby_in_place(nearby));
     method = method_set_get(&set, id_of(&id), id.vm_method);
     assert_string_equal(method->method.name, "p.C.newer(int)");
-    assert_int_equal(java_method_line(method, 5), 8);
+    assert_int_equal(line_of(method, 5), 8);
     assert_int_equal(names_asked, 2);
     method_set_empty(&set);
     method_set_destroy(&set);

@@ -2,6 +2,7 @@
 #include "random.h"
 #include "sanitized.h"
 
+#include "writer/pool.h"
 #include "writer/timeline.h"
 
 #include <setjmp.h>
@@ -409,6 +410,31 @@ static void random_operations_agree_with_a_model(void **state)
     }
 }
 
+/* What the method cache takes for all that it knows. */
+static void memory_of_any_size_comes_and_goes(void **state)
+{
+    (void)state;
+    enum { THINGS = 300 };
+    struct pools pools = {0};
+    uint8_t *things[THINGS] = {0};
+    size_t sizes[THINGS];
+    uint64_t random = 1;
+    for (int round = 0; round < 20000; round++) {
+        uint32_t i = random_below(&random, THINGS);
+        if (things[i]) {
+            for (size_t at = 0; at < sizes[i]; at++) {
+                assert_int_equal(things[i][at], i & 0xff);
+            }
+            pools_give_back(&pools, things[i], sizes[i]);
+        }
+        sizes[i] = 1 + random_below(&random, 2 * POOLS_LARGEST);
+        things[i] = pools_take(&pools, sizes[i]);
+        assert_non_null(things[i]);
+        memset(things[i], (int)i, sizes[i]);
+    }
+    pools_free(&pools); /* with what was not given back, or the sanitizer tells of it */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +451,7 @@ int main(void)
         cmocka_unit_test(what_was_kept_of_forgotten_code_ends),
         cmocka_unit_test(a_spot_is_used_while_it_is_right),
         cmocka_unit_test(random_operations_agree_with_a_model),
+        cmocka_unit_test(memory_of_any_size_comes_and_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,10 +16,12 @@
 /*
  * Source files and methods are described in a dump once and referred to by id afterwards: `id` is
  * unique in the process and never used again (1 and up; 0: the caller numbers nothing, and the sink
- * leaves it out of the trailer).
+ * leaves it out of the trailer). `defined` is the dump's own note that it has been described, also
+ * where only a pointer to const leads to it: 0 at first, and one dump at a time may speak of it.
  */
 struct source_file {
     const char *path; /* package path + SourceFile: "java/util/HashMap.java" */
+    uint64_t defined;
     uint32_t id;
 };
 
@@ -27,7 +29,8 @@ struct method {
     const char *name;               /* as symbols show it, in the style that `names` asks for */
     const struct source_file *file; /* NULL: unknown */
     const char *class_name;         /* "java.util.HashMap"; NULL: unknown */
-    uint32_t first_line;            /* of its line table, 0: unknown */
+    uint64_t defined;
+    uint32_t first_line; /* of its line table, 0: unknown */
     uint32_t id;
 };
 

@@ -155,18 +155,21 @@ struct timeline *timeline_new(uint64_t start)
     return timeline;
 }
 
+/* Of an occupant, or of the place of one that has left or is still to come. */
+static void end(void *item)
+{
+    struct occupant *occupant = item;
+    if (occupant->spans > 0) {
+        tell(occupant, OCCUPANT_OVER);
+    }
+}
+
 void timeline_free(struct timeline *timeline)
 {
     if (!timeline) {
         return;
     }
-    struct span *span = span_at(timeline, 0);
-    for (; span; span = span_behind(timeline, span)) {
-        struct occupant *occupant = span->occupant;
-        if (occupant && --occupant->spans == 0) {
-            tell(occupant, OCCUPANT_OVER);
-        }
-    }
+    pool_visit(&timeline->occupants, end);
     pool_free(&timeline->occupants);
     range_map_free(timeline->spans);
     free(timeline);

@@ -1,10 +1,19 @@
 #include "writer/trailer_encoder.h"
 
+#include <stdatomic.h>
+
 enum { SECTION_LIMIT = 16 * 1024 * 1024 };
+
+static uint64_t next_round(void)
+{
+    static atomic_uint_least64_t last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
 
 void trailer_encoder_init(struct trailer_encoder *encoder)
 {
     *encoder = (struct trailer_encoder){
+        .round = next_round(),
         .files = BUFFER_INIT(SECTION_LIMIT),
         .methods = BUFFER_INIT(SECTION_LIMIT),
         .inlines = BUFFER_INIT(SECTION_LIMIT),
@@ -14,8 +23,6 @@ void trailer_encoder_init(struct trailer_encoder *encoder)
 
 void trailer_encoder_free(struct trailer_encoder *encoder)
 {
-    id_set_free(&encoder->defined_files);
-    id_set_free(&encoder->defined_methods);
     buffer_free(&encoder->files);
     buffer_free(&encoder->methods);
     buffer_free(&encoder->inlines);
@@ -24,9 +31,16 @@ void trailer_encoder_free(struct trailer_encoder *encoder)
 
 void trailer_encoder_forget(struct trailer_encoder *encoder)
 {
-    id_set_clear(&encoder->defined_files);
-    id_set_clear(&encoder->defined_methods);
+    encoder->round = next_round();
     encoder->frozen_told = false;
+}
+
+/* Whether what has this note is not defined as yet; it is from now on. */
+static bool define(const struct trailer_encoder *encoder, const uint64_t *note)
+{
+    bool is_new = *note != encoder->round;
+    *(uint64_t *)note = encoder->round; /* see writer/code.h */
+    return is_new;
 }
 
 /* Returns the id to refer to a file with, having defined it if this is the first time. */
@@ -35,7 +49,7 @@ static uint32_t file_id(struct trailer_encoder *encoder, const struct source_fil
     if (!file || file->id == 0) {
         return 0;
     }
-    if (id_set_add(&encoder->defined_files, file->id)) {
+    if (define(encoder, &file->defined)) {
         buffer_put_uleb(&encoder->files, file->id);
         buffer_put_string(&encoder->files, file->path);
     }
@@ -47,7 +61,7 @@ static uint32_t method_id(struct trailer_encoder *encoder, const struct method *
     if (!method || method->id == 0) {
         return 0;
     }
-    if (id_set_add(&encoder->defined_methods, method->id)) {
+    if (define(encoder, &method->defined)) {
         uint32_t file = file_id(encoder, method->file);
         buffer_put_uleb(&encoder->methods, method->id);
         buffer_put_uleb(&encoder->methods, file);

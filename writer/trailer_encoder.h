@@ -8,11 +8,9 @@
 
 #include "writer/buffer.h"
 #include "writer/code.h"
-#include "writer/id_set.h"
 
 struct trailer_encoder {
-    struct id_set defined_files;
-    struct id_set defined_methods;
+    uint64_t round;   /* in which what is defined now was; no other dump ever has the same */
     bool frozen_told; /* code_facts.frozen, the same for all code of a JVM */
     /* The sections of one trailer, whose lengths stand before them. */
     struct buffer files;

@@ -127,17 +127,17 @@ static bool decode(const struct decoder *decoder, const char *address,
     const struct hotspot_nmethod *nmethod = decoder->nmethod;
     enum { BARE_MAX = 2 };
     size_t end = nmethod->scopes_at > nmethod->pcs_at ? nmethod->scopes_at : nmethod->data_size;
+    const size_t offset_at = hotspot->places[PC_OFFSET].offset;
+    const size_t scope_at = hotspot->places[PC_SCOPE].offset;
     jint place = 0;
     int bare = 0; /* PcDescs without a scope: one stands before all others and one behind them */
     struct frames before = {0};
     scopes->count = 0;
     for (size_t at = nmethod->pcs_at; at + hotspot->pc <= end; at += hotspot->pc) {
-        int64_t offset = 0;
-        int64_t scope = 0;
-        if (!hotspot_integer(hotspot, decoder->data + at, hotspot->pc, PC_OFFSET, &offset) ||
-            !hotspot_integer(hotspot, decoder->data + at, hotspot->pc, PC_SCOPE, &scope)) {
-            return false;
-        }
+        int32_t offset;
+        int32_t scope;
+        memcpy(&offset, decoder->data + at + offset_at, sizeof(offset));
+        memcpy(&scope, decoder->data + at + scope_at, sizeof(scope));
         if (scope == 0) {
             if (++bare > BARE_MAX) {
                 return false;
@@ -145,8 +145,7 @@ static bool decode(const struct decoder *decoder, const char *address,
             continue;
         }
         const PCStackInfo *info = place < record->numpcs ? &record->pcinfo[place] : NULL;
-        if (!info || (const char *)info->pc != address + offset || scope < 0 ||
-            scope > UINT32_MAX) {
+        if (!info || (const char *)info->pc != address + offset || scope < 0) {
             return false;
         }
         const struct frames frames = {info, scopes->methods + scopes->count,
@@ -212,6 +211,14 @@ void hotspot_scopes_broken(struct hotspot *hotspot)
                      "get the lines of its other version");
 }
 
+/* Whether it is a field of 32 bits of a PcDesc. */
+static bool is_int_of_pc(const struct hotspot *hotspot, enum field field)
+{
+    const struct place *place = &hotspot->places[field];
+    return place->known && place->width == sizeof(int32_t) && place->offset <= hotspot->pc &&
+           hotspot->pc - place->offset >= place->width;
+}
+
 bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
                          const struct hotspot_nmethod *nmethod, const void *address,
                          const jvmtiCompiledMethodLoadInlineRecord *record,
@@ -220,8 +227,8 @@ bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
     size_t frames = count_frames(record);
     size_t metadata_size = nmethod->metadata_count * sizeof(void *);
     if (!hotspot || !nmethod->data || !nmethod->method || frames == 0 ||
-        atomic_load(&hotspot->scopes) == TRUST_BROKEN || hotspot->pc == 0 ||
-        !hotspot->places[PC_OFFSET].known || !hotspot->places[PC_SCOPE].known) {
+        atomic_load(&hotspot->scopes) == TRUST_BROKEN || !is_int_of_pc(hotspot, PC_OFFSET) ||
+        !is_int_of_pc(hotspot, PC_SCOPE)) {
         return false;
     }
     bool good = nmethod->data_size <= DATA_MAX && metadata_size <= DATA_MAX;

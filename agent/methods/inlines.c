@@ -30,8 +30,9 @@ struct growing_node {
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next_sibling;
-    uint32_t slot;   /* in the hash */
-    uint32_t number; /* in depth-first order */
+    uint32_t near_line; /* see java_method_line */
+    uint32_t slot;      /* in the hash */
+    uint32_t number;    /* in depth-first order */
 };
 
 /* One frame of the stack of the last place. */
@@ -274,8 +275,9 @@ static void add_range(struct inline_builder *builder, uint32_t offset, uint32_t 
 /* A frame's line, and the node that it is in: see source_map.h. */
 static void locate(struct inline_builder *builder, struct path_frame *frame)
 {
-    const struct java_method *method = builder->growing[frame->own].method;
-    struct source_line at = source_map_find(method->map, java_method_line(method, frame->bci));
+    struct growing_node *own = &builder->growing[frame->own];
+    struct source_line at = source_map_find(
+        own->method->map, java_method_line(own->method, frame->bci, &own->near_line));
     frame->node = frame->own;
     frame->line = at.line;
     if (at.inlined && builder->depth != INLINE_OFF) {

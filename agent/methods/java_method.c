@@ -83,7 +83,7 @@ uint32_t line_table_sort(struct line_entry *lines, uint32_t count)
  * Method::line_number_from_bci: the way in has the first bytecode's line; among entries of one and
  * the same bci the first counts for that very bytecode, the last for those behind it.
  */
-uint32_t java_method_line(const struct java_method *method, int32_t bci)
+uint32_t java_method_line(const struct java_method *method, int32_t bci, uint32_t *near)
 {
     const struct line_entry *lines = method->lines;
     if (bci == ENTRY_BCI) {
@@ -94,6 +94,18 @@ uint32_t java_method_line(const struct java_method *method, int32_t bci)
     }
     uint32_t low = 0; /* lines[low].bci <= bci < lines[high].bci */
     uint32_t high = method->line_count;
+    if (lines[*near].bci > (uint32_t)bci) {
+        high = *near;
+    } else { /* most often it is this one or one of the next */
+        enum { STEPS = 4 };
+        low = *near;
+        for (int i = 0; i < STEPS && low + 1 < high && lines[low + 1].bci <= (uint32_t)bci; i++) {
+            low++;
+        }
+        if (low + 1 < high && lines[low + 1].bci > (uint32_t)bci) {
+            high = low + 1;
+        }
+    }
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (lines[middle].bci <= (uint32_t)bci) {
@@ -102,6 +114,7 @@ uint32_t java_method_line(const struct java_method *method, int32_t bci)
             high = middle;
         }
     }
+    *near = low;
     if (lines[low].bci == (uint32_t)bci && low > 0 && lines[low - 1].bci == (uint32_t)bci) {
         low--;
     }

@@ -37,8 +37,9 @@ uint32_t line_table_sort(struct line_entry *lines, uint32_t count);
 
 /*
  * The line table's line of a bytecode, by the rule of HotSpot's own stack traces; 0 when it is not
- * known. Where it really is, the map says.
+ * known. Where it really is, the map says. *near, 0 at first, is what was found last of the method,
+ * and where it is looked for first.
  */
-uint32_t java_method_line(const struct java_method *method, int32_t bci);
+uint32_t java_method_line(const struct java_method *method, int32_t bci, uint32_t *near);
 
 #endif

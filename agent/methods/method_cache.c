@@ -29,6 +29,7 @@
 #include "agent/methods/class_cache.h"
 #include "agent/methods/source_name.h"
 #include "writer/invariant.h"
+#include "writer/pool.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@
 
 struct cached_method {
     struct hash_table_entry entry; /* key: the jmethodID */
+    size_t bytes;                  /* of all this */
     uint32_t references;           /* sets, and pieces of live code */
     const void *vm_method;         /* HotSpot's Method, NULL: not to be had */
     struct known_class *known_class;
@@ -47,7 +49,8 @@ struct cached_method {
 struct held_methods {
     struct kept kept;
     struct method_cache *cache;
-    uint32_t count;
+    uint32_t count, room;
+    bool let_go; /* of the methods */
     struct cached_method *methods[];
 };
 
@@ -55,7 +58,9 @@ struct method_cache {
     struct method_cache_options options;
     pthread_mutex_t lock;
     struct hash_table methods;
+    uint64_t additions; /* to them, so far */
     struct class_cache classes;
+    struct pools memory; /* of methods, and of what code holds */
 };
 
 struct method_cache *method_cache_new(const struct method_cache_options *options)
@@ -99,7 +104,7 @@ static void drop_method(struct method_cache *cache, struct cached_method *method
     }
     class_cache_drop(&cache->classes, method->known_class);
     hash_table_remove(&cache->methods, &method->entry);
-    free(method);
+    pools_give_back(&cache->memory, method, method->bytes);
 }
 
 void method_cache_free(struct method_cache *cache)
@@ -107,8 +112,12 @@ void method_cache_free(struct method_cache *cache)
     if (!cache) {
         return;
     }
-    hash_table_drain(&cache->methods); /* empty by now: frees the slots */
+    struct hash_table_entry *entry; /* of a method that code held to the end */
+    while ((entry = hash_table_drain(&cache->methods))) {
+        class_cache_drop(&cache->classes, ((struct cached_method *)entry)->known_class);
+    }
     class_cache_destroy(&cache->classes);
+    pools_free(&cache->memory);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
@@ -147,49 +156,6 @@ void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *opt
     }
 }
 
-/*
- * Our own description of what the JVM told, with HotSpot's lines instead where `own` is not NULL;
- * the class's reference is its. NULL: no memory.
- */
-static struct cached_method *describe(const struct method_cache_options *options, jmethodID id,
-                                      struct known_class *known_class,
-                                      const struct fetched_method *fetched,
-                                      const struct hotspot_method *own)
-{
-    char name[SYMBOL_MAX];
-    method_symbol(name, options, known_class->signature, known_class->source_file, fetched);
-    size_t name_bytes = strlen(name) + 1;
-    size_t lines_bytes =
-        (own ? own->line_count : (size_t)fetched->line_count) * sizeof(struct line_entry);
-    struct cached_method *method = malloc(sizeof(*method) + lines_bytes + name_bytes);
-    if (!method) {
-        return NULL;
-    }
-    uint32_t count = 0;
-    if (!own) {
-        count = method_fetch_lines(fetched, method->lines);
-    } else if (own->line_count) {
-        count = own->line_count;
-        memcpy(method->lines, own->lines, lines_bytes);
-    }
-    method->entry = (struct hash_table_entry){.key = key_of_id(id)};
-    method->references = 1;
-    method->known_class = known_class;
-    method->known = (struct java_method){
-        .method = {.name = memcpy((char *)method->lines + lines_bytes, name, name_bytes),
-                   .class_name = known_class->name,
-                   .file = known_class->file,
-                   .first_line =
-                       count ? source_map_find(known_class->map, method->lines[0].line).line : 0,
-                   .id = java_method_new_id()},
-        .lines = method->lines,
-        .line_count = count,
-        .map = known_class->map,
-        .native = fetched->native,
-    };
-    return method;
-}
-
 static enum hotspot_bond bond_of(const struct method_set *set, const void *vm_method, jmethodID id,
                                  const void **class_key)
 {
@@ -198,54 +164,6 @@ static enum hotspot_bond bond_of(const struct method_set *set, const void *vm_me
     return options->bond && vm_method
                ? options->bond(options->context, set->nearby, vm_method, id, class_key)
                : HOTSPOT_UNKNOWN;
-}
-
-/*
- * The class that a method belongs to, with a reference for the caller; `key` is as for class_new.
- * NULL: it is not to be had.
- */
-static struct known_class *get_class(const struct method_set *set, jmethodID id, const void *key)
-{
-    struct method_cache *cache = set->cache;
-    const struct method_cache_options *options = &cache->options;
-    struct known_class *known = NULL;
-    if (key) {
-        pthread_mutex_lock(&cache->lock);
-        known = class_cache_find(&cache->classes, key);
-        pthread_mutex_unlock(&cache->lock);
-    }
-    struct fetched_class fetched;
-    JNIEnv *jni = NULL;
-    if (!known && set->vm) {
-        (*set->vm)->GetEnv(set->vm, (void **)&jni, JNI_VERSION_1_6);
-    }
-    if (known || !class_fetch_of_method(set->jvmti, jni, id, &fetched)) {
-        return known;
-    }
-    known = class_new(key, options->names, options->normalize, &fetched);
-    class_fetch_free(set->jvmti, &fetched);
-    if (known) {
-        pthread_mutex_lock(&cache->lock);
-        known = class_cache_add(&cache->classes, known);
-        pthread_mutex_unlock(&cache->lock);
-    }
-    return known;
-}
-
-/* Describes a method; its class's reference is given back where there is no memory (NULL). */
-static struct cached_method *describe_or_drop(struct method_set *set, jmethodID id,
-                                              struct known_class *known_class,
-                                              const struct fetched_method *fetched,
-                                              const struct hotspot_method *own)
-{
-    struct method_cache *cache = set->cache;
-    struct cached_method *method = describe(&cache->options, id, known_class, fetched, own);
-    if (!method) {
-        pthread_mutex_lock(&cache->lock);
-        class_cache_drop(&cache->classes, known_class);
-        pthread_mutex_unlock(&cache->lock);
-    }
-    return method;
 }
 
 /* The method as HotSpot's own structures have it; until the next one is read. NULL: not to be had.
@@ -258,116 +176,153 @@ static const struct hotspot_method *read_own(struct method_set *set, const void 
                : NULL;
 }
 
-/* The same as if the JVM had told it, but for the lines. Not to be given back. */
-static struct fetched_method as_fetched(const struct hotspot_method *own)
-{
-    return (struct fetched_method){
-        .name = (char *)own->name,
-        .descriptor = (char *)own->descriptor,
-        .is_private_static = own->private_static,
-        .native = own->native,
-    };
-}
+/* What is told of a method, by HotSpot's structures or else by the JVM. */
+struct answer {
+    const struct hotspot_method *own; /* NULL: the JVM told it */
+    struct fetched_method fetched;    /* by the JVM, all zeroes: nothing */
+    const void *class_key;            /* see class_new */
+};
 
-/* A method of whom HotSpot itself has told all; NULL: not to be had. */
-static struct cached_method *take_own(struct method_set *set, jmethodID id,
-                                      const struct hotspot_method *own)
+/* Asks the JVM. False: it does not tell. */
+static bool ask(struct method_set *set, jmethodID id, const void *vm_method, struct answer *answer)
 {
-    struct known_class *known_class = get_class(set, id, own->pool);
-    const struct fetched_method fetched = as_fetched(own);
-    return known_class ? describe_or_drop(set, id, known_class, &fetched, own) : NULL;
-}
-
-/* Asks the JVM; the answer holds a reference to its class, and is not in the cache as yet. */
-static struct cached_method *ask(struct method_set *set, jmethodID id, const void *vm_method)
-{
-    struct fetched_method fetched;
-    if (!method_fetch(set->jvmti, id, &fetched)) {
-        return NULL;
+    if (!method_fetch(set->jvmti, id, &answer->fetched)) {
+        return false;
     }
     /* Behind the JVM's answer: what is the id's now was it then, for what is not never comes back.
      */
-    const void *class_key;
-    bool is_other = bond_of(set, vm_method, id, &class_key) == HOTSPOT_ANOTHER;
-    struct known_class *known_class = get_class(set, id, class_key);
-    struct cached_method *method = NULL;
-    if (known_class && is_other) {
-        const struct hotspot_method *own = read_own(set, vm_method);
-        struct fetched_method other = fetched;
-        other.line_count = 0;
-        other = own ? as_fetched(own) : other;
-        method = describe_or_drop(set, id, known_class, &other, own);
-    } else if (known_class) {
-        method = describe_or_drop(set, id, known_class, &fetched, NULL);
+    if (bond_of(set, vm_method, id, &answer->class_key) == HOTSPOT_ANOTHER) {
+        answer->own = read_own(set, vm_method);
+        answer->fetched.line_count = 0;
     }
-    method_fetch_free(set->jvmti, &fetched);
+    return true;
+}
+
+/* Our own description of it; the class's reference is its. NULL: no memory. The lock is held. */
+static struct cached_method *describe(struct method_cache *cache, jmethodID id,
+                                      const void *vm_method, struct known_class *known_class,
+                                      const struct answer *answer)
+{
+    const struct hotspot_method *own = answer->own;
+    const struct fetched_method of_own = {
+        .name = own ? (char *)own->name : NULL,
+        .descriptor = own ? (char *)own->descriptor : NULL,
+        .is_private_static = own && own->private_static,
+        .native = own && own->native,
+    };
+    const struct fetched_method *fetched = own ? &of_own : &answer->fetched;
+    char name[SYMBOL_MAX];
+    method_symbol(name, &cache->options, known_class->signature, known_class->source_file, fetched);
+    const size_t name_bytes = strlen(name) + 1;
+    const size_t lines_bytes =
+        (own ? own->line_count : (size_t)fetched->line_count) * sizeof(struct line_entry);
+    const size_t bytes = sizeof(struct cached_method) + lines_bytes + name_bytes;
+    struct cached_method *method = pools_take(&cache->memory, bytes);
+    if (!method) {
+        return NULL;
+    }
+    uint32_t count = own ? own->line_count : method_fetch_lines(fetched, method->lines);
+    if (own && count) {
+        memcpy(method->lines, own->lines, lines_bytes);
+    }
+    *method = (struct cached_method){
+        .entry.key = key_of_id(id),
+        .bytes = bytes,
+        .references = 1,
+        .vm_method = vm_method,
+        .known_class = known_class,
+        .known = {.method = {.name = memcpy((char *)method->lines + lines_bytes, name, name_bytes),
+                             .class_name = known_class->name,
+                             .file = known_class->file,
+                             .first_line =
+                                 count
+                                     ? source_map_find(known_class->map, method->lines[0].line).line
+                                     : 0,
+                             .id = java_method_new_id()},
+                  .lines = method->lines,
+                  .line_count = count,
+                  .map = known_class->map,
+                  .native = fetched->native},
+    };
     return method;
 }
 
-/*
- * Puts a described method into the cache, or frees it where another thread was faster. The one that
- * is in the cache, with a reference for the caller; NULL: no memory. The lock is held.
- */
-static struct cached_method *add_described(struct method_cache *cache, jmethodID id,
-                                           const void *vm_method, struct cached_method *method)
+/* Asks the JVM for the class that a method belongs to. NULL: not to be had. */
+static struct known_class *ask_for_class(const struct method_set *set, jmethodID id,
+                                         const void *key)
 {
-    struct cached_method *known = take_known(cache, id, vm_method);
-    method->vm_method = vm_method;
-    if (!known && hash_table_add(&cache->methods, &method->entry)) {
-        known = method;
+    const struct method_cache_options *options = &set->cache->options;
+    struct known_class *known = NULL;
+    struct fetched_class fetched;
+    JNIEnv *jni = NULL;
+    if (set->vm) {
+        (*set->vm)->GetEnv(set->vm, (void **)&jni, JNI_VERSION_1_6);
     }
-    if (known != method) {
-        class_cache_drop(&cache->classes, method->known_class);
-        free(method);
+    if (class_fetch_of_method(set->jvmti, jni, id, &fetched)) {
+        known = class_new(key, options->names, options->normalize, &fetched);
+        class_fetch_free(set->jvmti, &fetched);
     }
     return known;
 }
 
-/* A method of a class that is known: nobody has to be asked, and the lock is taken once. NULL: its
- * class is not known, or there is no memory. */
-static struct cached_method *add_of_known_class(struct method_set *set, jmethodID id,
-                                                const void *vm_method,
-                                                const struct hotspot_method *own)
+/*
+ * Puts a method into the cache, which may have got it from another thread since it had `additions`;
+ * with a reference for the caller, who gives that of the class away. NULL: no memory. The lock is
+ * held.
+ */
+static struct cached_method *add(struct method_cache *cache, jmethodID id, const void *vm_method,
+                                 struct known_class *known_class, const struct answer *answer,
+                                 uint64_t additions)
 {
-    struct method_cache *cache = set->cache;
-    struct cached_method *method = NULL;
-    const struct fetched_method fetched = as_fetched(own);
-    pthread_mutex_lock(&cache->lock);
-    struct known_class *known_class = class_cache_find(&cache->classes, own->pool);
-    if (known_class) {
-        method = describe(&cache->options, id, known_class, &fetched, own);
-        if (method) {
-            method = add_described(cache, id, vm_method, method);
-        } else {
-            class_cache_drop(&cache->classes, known_class);
-        }
+    struct cached_method *known =
+        additions == cache->additions ? NULL : take_known(cache, id, vm_method);
+    struct cached_method *method =
+        known ? NULL : describe(cache, id, vm_method, known_class, answer);
+    if (method && hash_table_add(&cache->methods, &method->entry)) {
+        cache->additions++;
+        return method;
     }
-    pthread_mutex_unlock(&cache->lock);
-    return method;
+    if (method) {
+        pools_give_back(&cache->memory, method, method->bytes);
+    }
+    class_cache_drop(&cache->classes, known_class);
+    return known;
 }
 
 /*
  * A method that the cache does not know, with a reference for the caller. Where memory may be read
  * in place, to look takes a fraction of the time that the JVM takes to answer, and needs no look
- * whom the answer was about.
+ * whom the answer was about. The lock is held, but not while the JVM is asked.
  */
 static struct cached_method *learn(struct method_set *set, jmethodID id, const void *vm_method)
 {
     struct method_cache *cache = set->cache;
-    const struct hotspot_method *own = NULL;
+    lock_is_held(&cache->lock);
+    const uint64_t additions = cache->additions;
+    struct answer answer = {0};
     if (vm_method && hotspot_nearby_in_place(set->nearby)) {
-        own = read_own(set, vm_method);
+        answer.own = read_own(set, vm_method);
     }
-    struct cached_method *method = own ? add_of_known_class(set, id, vm_method, own) : NULL;
-    if (method) {
-        return method;
-    }
-    method = own ? take_own(set, id, own) : ask(set, id, vm_method);
-    if (method) {
-        pthread_mutex_lock(&cache->lock);
-        method = add_described(cache, id, vm_method, method);
+    if (answer.own) {
+        answer.class_key = answer.own->pool;
+    } else {
         pthread_mutex_unlock(&cache->lock);
+        bool told = ask(set, id, vm_method, &answer);
+        pthread_mutex_lock(&cache->lock);
+        if (!told) {
+            return NULL;
+        }
     }
+    struct known_class *known_class = class_cache_find(&cache->classes, answer.class_key);
+    if (!known_class) {
+        pthread_mutex_unlock(&cache->lock);
+        known_class = ask_for_class(set, id, answer.class_key);
+        pthread_mutex_lock(&cache->lock);
+        known_class = known_class ? class_cache_add(&cache->classes, known_class) : NULL;
+    }
+    struct cached_method *method =
+        known_class ? add(cache, id, vm_method, known_class, &answer, additions) : NULL;
+    method_fetch_free(set->jvmti, &answer.fetched);
     return method;
 }
 
@@ -380,36 +335,9 @@ void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiE
     set->vm = vm;
 }
 
-/* Room for one method more. */
-static bool grow_set(struct method_set *set)
+static size_t held_bytes(uint32_t room)
 {
-    if (set->count < set->room) {
-        return true;
-    }
-    uint32_t room = set->room ? set->room * 2 : 64;
-    struct cached_method **methods = realloc(set->methods, room * sizeof(struct cached_method *));
-    if (!methods) {
-        return false;
-    }
-    set->methods = methods;
-    set->room = room;
-    return true;
-}
-
-const struct java_method *method_set_get(struct method_set *set, jmethodID id,
-                                         const void *vm_method)
-{
-    if (!id || !grow_set(set)) {
-        return NULL;
-    }
-    pthread_mutex_lock(&set->cache->lock);
-    struct cached_method *method = take_known(set->cache, id, vm_method);
-    pthread_mutex_unlock(&set->cache->lock);
-    if (!method && !(method = learn(set, id, vm_method))) {
-        return NULL;
-    }
-    set->methods[set->count++] = method;
-    return &method->known;
+    return sizeof(struct held_methods) + room * sizeof(struct cached_method *);
 }
 
 static void drop_all(struct method_cache *cache, struct cached_method *const *methods,
@@ -420,51 +348,84 @@ static void drop_all(struct method_cache *cache, struct cached_method *const *me
     }
 }
 
-/* Overlapped code is gone, though nobody said so, and the right to know its methods with it. */
+/* Overlapped code is gone, though nobody said so, and the right to know its methods with it. When
+ * the session is over the cache frees all at once. */
 static void tell(struct kept *kept, enum occupant_event event)
 {
     struct held_methods *held = (struct held_methods *)kept;
     struct method_cache *cache = held->cache;
-    if (event == OCCUPANT_OVER) {
-        drop_all(cache, held->methods, held->count);
-    } else if (event != OCCUPANT_MOVED && held->count > 0) {
-        pthread_mutex_lock(&cache->lock);
-        drop_all(cache, held->methods, held->count);
-        pthread_mutex_unlock(&cache->lock);
-        held->count = 0;
+    if (event != OCCUPANT_OVERLAPPED && event != OCCUPANT_GONE) {
+        return;
     }
-    if (event == OCCUPANT_GONE || event == OCCUPANT_OVER) {
-        free(held);
+    pthread_mutex_lock(&cache->lock);
+    if (!held->let_go) {
+        drop_all(cache, held->methods, held->count);
+        held->let_go = true;
     }
+    if (event == OCCUPANT_GONE) {
+        pools_give_back(&cache->memory, held, held_bytes(held->room));
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* Room for one method more in what the set's code will hold. False: no memory. The lock is held. */
+static bool make_room(struct method_set *set)
+{
+    struct method_cache *cache = set->cache;
+    struct held_methods *held = set->held;
+    const uint32_t count = held ? held->count : 0;
+    if (held && count < held->room) {
+        return true;
+    }
+    const uint32_t room = count ? count * 2 : 1;
+    struct held_methods *larger = pools_take(&cache->memory, held_bytes(room));
+    if (!larger) {
+        return false;
+    }
+    *larger =
+        (struct held_methods){.kept.tell = tell, .cache = cache, .count = count, .room = room};
+    if (held) {
+        memcpy(larger->methods, held->methods, count * sizeof(struct cached_method *));
+        pools_give_back(&cache->memory, held, held_bytes(held->room));
+    }
+    set->held = larger;
+    return true;
+}
+
+const struct java_method *method_set_get(struct method_set *set, jmethodID id,
+                                         const void *vm_method)
+{
+    struct method_cache *cache = set->cache;
+    if (!id) {
+        return NULL;
+    }
+    pthread_mutex_lock(&cache->lock);
+    struct cached_method *method = NULL;
+    if (make_room(set) &&
+        ((method = take_known(cache, id, vm_method)) || (method = learn(set, id, vm_method)))) {
+        set->held->methods[set->held->count++] = method;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return method ? &method->known : NULL;
 }
 
 struct kept *method_set_hold(struct method_set *set)
 {
-    struct held_methods *held =
-        set->count ? malloc(sizeof(*held) + set->count * sizeof(struct cached_method *)) : NULL;
-    if (!held) {
-        return NULL;
-    }
-    *held = (struct held_methods){.kept.tell = tell, .cache = set->cache, .count = set->count};
-    memcpy(held->methods, set->methods, set->count * sizeof(struct cached_method *));
-    set->count = 0;
-    return &held->kept;
+    struct held_methods *held = set->held;
+    set->held = NULL;
+    return held ? &held->kept : NULL;
 }
 
 void method_set_empty(struct method_set *set)
 {
-    if (set->count == 0) {
-        return;
+    struct kept *kept = method_set_hold(set);
+    if (kept) {
+        kept->tell(kept, OCCUPANT_GONE);
     }
-    pthread_mutex_lock(&set->cache->lock);
-    drop_all(set->cache, set->methods, set->count);
-    pthread_mutex_unlock(&set->cache->lock);
-    set->count = 0;
 }
 
 void method_set_destroy(struct method_set *set)
 {
     hotspot_methods_free(&set->own);
-    free(set->methods);
     *set = (struct method_set){0};
 }

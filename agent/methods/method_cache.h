@@ -17,17 +17,15 @@ struct method_cache;
 
 /*
  * The methods that one piece of code mentions. A set keeps each of its methods alive until it is
- * emptied or held; it belongs to one thread at a time and keeps its memory when emptied. Set it to
- * all zeroes at first.
+ * emptied or held; it belongs to one thread at a time. Set it to all zeroes at first.
  */
 struct method_set {
     struct method_cache *cache;
     jvmtiEnv *jvmti;
     JavaVM *vm;
-    struct cached_method **methods;
+    struct held_methods *held; /* NULL: none */
     struct hotspot_nearby *nearby;
     struct hotspot_methods own; /* the last that was read of HotSpot's */
-    uint32_t count, room;
 };
 
 struct method_cache_options {
@@ -52,7 +50,7 @@ void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *opt
 /* NULL: no memory. */
 struct method_cache *method_cache_new(const struct method_cache_options *options);
 
-/* Every set must be empty, and what code holds given back. */
+/* Every set must be empty, and what code held has been told of its end or never will be. */
 void method_cache_free(struct method_cache *cache);
 
 /* Ties an empty set to a cache, to the JVM (vm may be NULL where few methods are asked for) and to
@@ -71,8 +69,7 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id,
 
 /*
  * Some code mentions these methods, and what is returned here keeps them for as long as it lives:
- * for its occupant (writer/occupant.h). Empties the set. NULL: there are none, or no memory; they
- * are still in the set then.
+ * for its occupant (writer/occupant.h). Empties the set. NULL: there are none.
  */
 struct kept *method_set_hold(struct method_set *set);
 
