@@ -4,7 +4,7 @@
 # shellcheck disable=SC2034 # The lists are read by whoever sources this.
 
 # To build the agent and jdtool.
-PACKAGES_BUILD=(gcc libc6-dev make cmake pkg-config libelf-dev libdw-dev libzstd-dev zlib1g-dev liblzma-dev libiberty-dev
+PACKAGES_BUILD=(gcc libc6-dev make cmake pkg-config libelf-dev libdw-dev libzstd-dev liblzma-dev libiberty-dev
     libzydis-dev libseccomp-dev libcurl4-openssl-dev libncurses-dev libisal-dev libjson-c-dev)
 
 # To record and look at a profile: perf, what `perf annotate` and source lines call (binutils), the
@@ -17,7 +17,7 @@ PACKAGES_JDK=(openjdk-17-jdk-headless)
 
 # For the tests. A test whose package cannot be had is skipped by name. A|B: either will do, and A is asked for,
 # which may be but another name of B (libcurl4 since Debian 13).
-PACKAGES_TEST=(libcmocka-dev libbpf-dev git shellcheck clang clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
+PACKAGES_TEST=(libcmocka-dev zlib1g-dev libbpf-dev git shellcheck clang clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
     maven "linux-source|linux-source-6.1" xz-utils valgrind strace bsdextrautils python3 python3-venv openssl procps util-linux file dpkg-dev groff-base
     bpftrace python3-bpfcc chromium chromium-driver hotspot "qemu-user-static|qemu-user" gcc-aarch64-linux-gnu libc6-dev-arm64-cross musl-tools zsh fish tmux)
 

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <isa-l/igzip_lib.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #define BUFFER_SIZE ((size_t)64 * 1024)
 
@@ -16,7 +16,7 @@ struct packed_input {
     int fd;
     bool is_gzip, is_ended;
     int error;
-    z_stream zip;
+    struct inflate_state zip;
     size_t at, size; /* of the bytes that were unpacked and not read yet */
     uint8_t buffer[BUFFER_SIZE];
     uint8_t packed[BUFFER_SIZE];
@@ -44,12 +44,10 @@ static int start(struct packed_input *input)
         input->size = (size_t)n;
         return 0;
     }
+    isal_inflate_init(&input->zip);
+    input->zip.crc_flag = ISAL_GZIP;
     input->zip.next_in = input->packed;
-    input->zip.avail_in = (uInt)n;
-    if (inflateInit2(&input->zip, 15 + 16) != Z_OK) {
-        input->is_gzip = false;
-        return -ENOMEM;
-    }
+    input->zip.avail_in = (uint32_t)n;
     return 0;
 }
 
@@ -80,9 +78,6 @@ void packed_input_close(struct packed_input *input)
     if (!input) {
         return;
     }
-    if (input->is_gzip) {
-        inflateEnd(&input->zip);
-    }
     if (input->fd >= 0) {
         close(input->fd);
     }
@@ -91,23 +86,18 @@ void packed_input_close(struct packed_input *input)
 
 static void unpack(struct packed_input *input)
 {
+    struct inflate_state *zip = &input->zip;
     while (input->size == 0 && !input->is_ended && !input->error) {
-        if (input->zip.avail_in == 0) {
+        zip->next_out = input->buffer;
+        zip->avail_out = sizeof input->buffer;
+        input->error = isal_inflate(zip) == ISAL_DECOMP_OK ? 0 : -EBADMSG;
+        input->size = sizeof input->buffer - zip->avail_out;
+        input->is_ended = zip->block_state == ISAL_BLOCK_FINISH;
+        if (input->size == 0 && !input->is_ended && !input->error) {
             ssize_t n = read_some(input->fd, input->packed, sizeof input->packed);
-            if (n <= 0) {
-                input->error = n < 0 ? -errno : -EBADMSG; /* cut before the gzip's end */
-                return;
-            }
-            input->zip.next_in = input->packed;
-            input->zip.avail_in = (uInt)n;
-        }
-        input->zip.next_out = input->buffer;
-        input->zip.avail_out = (uInt)sizeof input->buffer;
-        int status = inflate(&input->zip, Z_NO_FLUSH);
-        input->size = sizeof input->buffer - input->zip.avail_out;
-        input->is_ended = status == Z_STREAM_END;
-        if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
-            input->error = -EBADMSG;
+            input->error = n < 0 ? -errno : n == 0 ? -EBADMSG : 0; /* cut before the gzip's end */
+            zip->next_in = input->packed;
+            zip->avail_in = n > 0 ? (uint32_t)n : 0;
         }
     }
 }
@@ -178,4 +168,17 @@ bool packed_input_number(struct packed_input *input, uint64_t *number)
 int packed_input_error(const struct packed_input *input)
 {
     return input->error;
+}
+
+bool packed_input_whole(void *packed, size_t packed_size, bool zlib, void *bytes, size_t size)
+{
+    struct inflate_state state;
+    isal_inflate_init(&state);
+    state.crc_flag = zlib ? ISAL_ZLIB : ISAL_DEFLATE;
+    state.next_in = packed;
+    state.avail_in = (uint32_t)packed_size;
+    state.next_out = bytes;
+    state.avail_out = (uint32_t)size;
+    return packed_size <= UINT32_MAX && size <= UINT32_MAX &&
+           isal_inflate_stateless(&state) == ISAL_DECOMP_OK && state.avail_out == 0;
 }

@@ -19,6 +19,10 @@ bool packed_input_bytes(struct packed_input *input, void *to, size_t size);
 /* An unsigned LEB128 number of at most 64 bits. */
 bool packed_input_number(struct packed_input *input, uint64_t *number);
 
+/* Unpacks a whole deflate stream, bare or in zlib's wrapping, which fills `size` bytes. False: it
+ * is damaged, or fills fewer or more. */
+bool packed_input_whole(void *packed, size_t packed_size, bool zlib, void *bytes, size_t size);
+
 /* 0: it was read to its end without a fault so far; -EBADMSG: the gzip is damaged or cut; or
  * another negative errno. */
 int packed_input_error(const struct packed_input *input);

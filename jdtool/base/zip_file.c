@@ -3,6 +3,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
+#include "jdtool/base/packed_input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #define END_SIZE       22u /* of the end record, without its comment */
 #define END_SEARCH     (END_SIZE + 65535u)
@@ -215,16 +215,8 @@ static int unpack(const struct entry *entry, uint8_t *packed, char *bytes)
         memcpy(bytes, packed, entry->size);
         return 0;
     }
-    z_stream stream = {.next_in = packed,
-                       .avail_in = entry->packed,
-                       .next_out = (Bytef *)bytes,
-                       .avail_out = entry->size};
-    if (entry->method != METHOD_DEFLATE || inflateInit2(&stream, -MAX_WBITS) != Z_OK) {
-        return -EBADMSG;
-    }
-    int status = inflate(&stream, Z_FINISH);
-    bool is_whole = status == Z_STREAM_END && stream.avail_out == 0;
-    inflateEnd(&stream);
+    bool is_whole = entry->method == METHOD_DEFLATE &&
+                    packed_input_whole(packed, entry->packed, false, bytes, entry->size);
     return is_whole ? 0 : -EBADMSG;
 }
 

@@ -1,6 +1,7 @@
 #include "jdtool/objects/elf_file.h"
 
 #include "jdtool/base/others_file.h"
+#include "jdtool/base/packed_input.h"
 
 #include <elfutils/libdwelf.h>
 #include <errno.h>
@@ -157,7 +158,7 @@ bool elf_file_again(const struct elf_file *file, struct elf_file *out)
 {
     *out = *file;
     out->elf = NULL;
-    out->image = NULL;
+    out->image = out->unpacked = NULL;
     out->fd = file->elf && file->fd >= 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (out->fd < 0) {
         *out = ELF_FILE_NONE;
@@ -185,6 +186,7 @@ void elf_file_close(struct elf_file *file)
         (void)close(file->fd);
     }
     free(file->image);
+    free(file->unpacked);
     *file = ELF_FILE_NONE;
 }
 
@@ -230,6 +232,46 @@ void elf_file_hide(const struct elf_file *file, const char *name)
     if (section && gelf_getshdr(section, &header)) {
         header.sh_type = SHT_NOBITS; /* in libelf's copy of the header */
         (void)gelf_update_shdr(section, &header);
+    }
+}
+
+/* One section into `to`, where `room` is left. Returns its size; 0: it is not zlib's, or damaged.
+ */
+static uint64_t unpack(Elf *elf, Elf_Scn *section, uint8_t *to, uint64_t room)
+{
+    GElf_Shdr header;
+    GElf_Chdr packed;
+    if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_COMPRESSED) ||
+        header.sh_type == SHT_NOBITS || !is_debug_section(elf, &header) ||
+        !gelf_getchdr(section, &packed) || packed.ch_type != ELFCOMPRESS_ZLIB ||
+        packed.ch_size > room) {
+        return 0;
+    }
+    Elf_Data *data = elf_getdata(section, NULL);
+    size_t behind = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT);
+    if (!data || data->d_size < behind ||
+        !packed_input_whole((char *)data->d_buf + behind, data->d_size - behind, true, to,
+                            packed.ch_size)) {
+        return 0;
+    }
+    data->d_buf = to;
+    data->d_size = packed.ch_size;
+    data->d_type = ELF_T_BYTE;
+    header.sh_flags &= ~(GElf_Xword)SHF_COMPRESSED; /* in libelf's copy of the header */
+    header.sh_size = packed.ch_size;
+    (void)gelf_update_shdr(section, &header);
+    return packed.ch_size;
+}
+
+void elf_file_unpack(struct elf_file *file)
+{
+    uint64_t room = elf_file_debug_bytes(file, false);
+    uint8_t *to = room > 0 ? malloc(room) : NULL;
+    file->unpacked = to;
+    for (Elf_Scn *section = NULL; to && (section = elf_nextscn(file->elf, section));) {
+        uint64_t size = unpack(file->elf, section, to, room);
+        to += size;
+        room -= size;
     }
 }
 

@@ -20,12 +20,13 @@
 #define ELF_FILE_PACKED_READ_MAX (UINT64_C(16) << 20)
 
 struct elf_file {
-    Elf *elf;      /* NULL: not open */
-    int fd;        /* -1: an image in memory */
-    void *image;   /* of one that was made in memory; freed with it */
-    uint64_t size; /* bytes of the file */
-    bool mapped;   /* its pages are the file's: they cost nothing */
-    bool overlay;  /* of a file system whose inode numbers need not be those of mappings */
+    Elf *elf;       /* NULL: not open */
+    int fd;         /* -1: an image in memory */
+    void *image;    /* of one that was made in memory; freed with it */
+    void *unpacked; /* see elf_file_unpack; the same */
+    uint64_t size;  /* bytes of the file */
+    bool mapped;    /* its pages are the file's: they cost nothing */
+    bool overlay;   /* of a file system whose inode numbers need not be those of mappings */
     dev_t device;
     ino_t inode;
     unsigned machine; /* e_machine */
@@ -72,6 +73,10 @@ uint64_t elf_file_debug_bytes(const struct elf_file *file, bool all);
 
 /* From now on a section of that name is none, so that libdw neither unpacks nor reads it. */
 void elf_file_hide(const struct elf_file *file, const char *name);
+
+/* Unpacks compressed sections of debug information. libelf would do so when libdw opens the file,
+ * in three times the time, with what cannot be unpacked here. */
+void elf_file_unpack(struct elf_file *file);
 
 /* What the file defines under that name, by its table `section`: ".dynsym" or ".symtab". A walk
  * through the table. False: nothing, or there is no such table. */

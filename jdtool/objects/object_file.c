@@ -212,9 +212,13 @@ static Dwarf *begin_dwarf(const struct file_places *places, struct object_file *
     }
     elf_file_read_here_and_there(with);
     file->dwarf_left_out = leave_out(places, with);
-    return elf_file_debug_bytes(with, false) <= OBJECT_DWARF_MAX
-               ? dwarf_begin_elf(with->elf, DWARF_C_READ, NULL)
-               : NULL; /* more call-frame information than is sane */
+    if (elf_file_debug_bytes(with, false) > OBJECT_DWARF_MAX) {
+        return NULL; /* more call-frame information than is sane */
+    }
+    if (with == &file->dwarf_file) {
+        elf_file_unpack(&file->dwarf_file);
+    }
+    return dwarf_begin_elf(with->elf, DWARF_C_READ, NULL);
 }
 
 /*
@@ -235,6 +239,7 @@ static bool join_shared(const struct file_places *places, struct object_file *fi
     if (leave_out(places, &file->shared)) {
         return false;
     }
+    elf_file_unpack(&file->shared);
     file->shared_dwarf = dwarf_begin_elf(file->shared.elf, DWARF_C_READ, NULL);
     if (file->shared_dwarf) {
         dwarf_setalt(file->dwarf, file->shared_dwarf);
