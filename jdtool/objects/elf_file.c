@@ -75,6 +75,8 @@ static enum object_state begin(struct elf_file *file, Elf *elf)
         return OBJECT_UNSOUND;
     }
     file->machine = header.e_machine;
+    /* Now, not when libdw asks: libelf then loses the sections that it has read by then. */
+    (void)(file->mapped || file->fd < 0 || elf_rawfile(elf, NULL));
     return OBJECT_SOUND;
 }
 

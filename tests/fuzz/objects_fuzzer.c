@@ -122,7 +122,12 @@ static void ask_file(const uint8_t *data, size_t size, mode_t mode)
         return;
     }
     struct object *object = objects_find(objects, &place);
-    if (object_open(object)) {
+    bool is_open = object_open(object);
+    if (!is_open && object_state(object) != OBJECT_UNSOUND) {
+        fprintf(stderr, "a file that is not looked at\n");
+        abort();
+    }
+    if (is_open) {
         (void)object_build_id(object, id);
         for (uint64_t offset = 0; offset < size; offset += 56) {
             uint64_t address;
