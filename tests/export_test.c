@@ -103,6 +103,44 @@ static void test_protobuf(void **state)
     protobuf_free(&message);
 }
 
+/* What has to be escaped is, wherever it stands: runs of what has not are looked at together. */
+static void test_json_escapes(void **state)
+{
+    static const struct {
+        char c;
+        const char *put;
+    } escapes[] = {{'"', "\\\""},
+                   {'\\', "\\\\"},
+                   {'\n', "\\n"},
+                   {'\x1f', "\\u001f"},
+                   {'\x80', "\xef\xbf\xbd"},
+                   {'\x7f', "\x7f"},
+                   {' ', " "},
+                   {'#', "#"},
+                   {'[', "["}};
+    enum { SIZE = 27 };
+    (void)state;
+    for (size_t i = 0; i < SIZE * (sizeof escapes / sizeof *escapes); i++) {
+        const char *put = escapes[i / SIZE].put;
+        int at = (int)(i % SIZE);
+        char text[SIZE + 1] = "abcdefghijklmnopqrstuvwxyz~";
+        char wanted[64];
+        struct packed_output *output;
+        struct json_writer json;
+        uint8_t *bytes;
+        size_t size;
+        int length = snprintf(wanted, sizeof wanted, "\"%.*s%s%s\"", at, text, put, text + at + 1);
+        text[at] = escapes[i / SIZE].c;
+        assert_int_equal(packed_output_open_memory(false, &output), 0);
+        json_start(&json, output);
+        json_text(&json, NULL, text);
+        assert_int_equal(packed_output_take(output, &bytes, &size), 0);
+        assert_int_equal(size, length);
+        assert_memory_equal(bytes, wanted, size);
+        free(bytes);
+    }
+}
+
 static void test_gzip(void **state)
 {
     (void)state;
@@ -835,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_json_depth),
         cmocka_unit_test(test_protobuf),
+        cmocka_unit_test(test_json_escapes),
         cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_locations_and_nodes),

@@ -1,5 +1,7 @@
 #include "jdtool/base/intern.h"
 
+#include "jdtool/base/hash_map.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,6 +14,20 @@ struct intern_string {
     uint32_t holders; /* FOR_GOOD: it is never released */
     char text[];
 };
+
+/* Eight bytes at a time: names are long, and asked for often. */
+static uint32_t hash_of(const char *text, size_t size)
+{
+    uint64_t hash = size;
+    uint64_t part;
+    for (; size >= sizeof part; text += sizeof part, size -= sizeof part) {
+        memcpy(&part, text, sizeof part);
+        hash = hash_pair(hash, part);
+    }
+    part = 0;
+    memcpy(&part, text, size);
+    return hash_map_tag(hash_pair(hash, part));
+}
 
 static struct intern_string **find(const struct intern *strings, uint32_t hash, const char *text)
 {
@@ -48,20 +64,17 @@ static struct intern_string *find_or_add(struct intern *strings, const char *tex
     if (strings->count * 2 >= strings->room && !grow(strings)) {
         return NULL;
     }
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *c = text; *c; c++) {
-        hash = (hash ^ (uint8_t)*c) * 16777619u;
-    }
+    size_t size = strlen(text);
+    uint32_t hash = hash_of(text, size);
     struct intern_string **slot = find(strings, hash, text);
     if (!*slot) {
-        size_t size = strlen(text) + 1;
-        *slot = malloc(sizeof(struct intern_string) + size);
+        *slot = malloc(sizeof(struct intern_string) + size + 1);
         if (!*slot) {
             return NULL;
         }
         (*slot)->hash = hash;
         (*slot)->holders = 0;
-        memcpy((*slot)->text, text, size);
+        memcpy((*slot)->text, text, size + 1);
         strings->count++;
     }
     return *slot;

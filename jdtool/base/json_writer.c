@@ -10,6 +10,23 @@ void json_start(struct json_writer *json, struct packed_output *output)
     *json = (struct json_writer){.output = output};
 }
 
+/* How many bytes at its beginning need no look each: eight at a time, none of which is beyond
+ * ASCII, below a blank, a quote or a backslash. */
+static size_t json_plain(const char *text, size_t size)
+{
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    size_t plain = 0;
+    for (uint64_t part; size - plain >= sizeof part; plain += sizeof part) {
+        memcpy(&part, text + plain, sizeof part);
+        uint64_t quotes = part ^ each * '"';
+        uint64_t slashes = part ^ each * '\\';
+        if ((part | (part - each * ' ') | (quotes - each) | (slashes - each)) & each * 0x80) {
+            break;
+        }
+    }
+    return plain;
+}
+
 static void put_quoted(struct json_writer *json, const char *text, size_t size)
 {
     packed_output_put(json->output, "\"", 1);
@@ -19,6 +36,7 @@ static void put_quoted(struct json_writer *json, const char *text, size_t size)
         size_t length = c < 0x80 ? 1 : text_utf8_size(text + at, size - at);
         if (c >= 0x20 && c != '"' && c != '\\' && length > 0) {
             at += length;
+            at += json_plain(text + at, size - at);
             continue;
         }
         packed_output_put(json->output, text + plain, at - plain);

@@ -13,10 +13,10 @@
 /* What is read of the file at a time; no line is as long. */
 #define CHUNK ((size_t)64 << 10)
 
-/* The name goes behind those that are kept. Its place, or 0: there is no memory. */
-static uint32_t keep_name(struct kallsyms *kallsyms, const char *name)
+/* The name, of `size` bytes with its NUL, goes behind those that are kept. Its place, or 0: there
+ * is no memory. */
+static uint32_t keep_name(struct kallsyms *kallsyms, const char *name, size_t size)
 {
-    size_t size = strlen(name) + 1;
     while (kallsyms->text_room - kallsyms->text_size < size) {
         size_t room = kallsyms->text_room ? kallsyms->text_room * 2 : CHUNK;
         char *grown = realloc(kallsyms->text, room);
@@ -77,7 +77,7 @@ static uint64_t read_address(char *text, char **rest)
 
 /* "ffffffff81000000 T _text" or "ffffffffc0001000 t function\t[module]"; the line is without its
  * newline and is cut into strings. False: it is no such line. */
-static bool take_line(struct kallsyms *kallsyms, char *line, uint64_t *highest)
+static bool take_line(struct kallsyms *kallsyms, char *line, char *end, uint64_t *highest)
 {
     char *rest;
     uint64_t address = read_address(line, &rest);
@@ -86,11 +86,12 @@ static bool take_line(struct kallsyms *kallsyms, char *line, uint64_t *highest)
     }
     char type = rest[1];
     char *name = rest + 3;
-    char *tab = strchr(name, '\t');
+    char *tab = memchr(name, '\t', (size_t)(end - name));
     char *module = NULL;
     if (tab) {
         *tab = '\0';
         module = tab[1] == '[' ? tab + 1 : NULL;
+        end = tab;
     }
     if (address > *highest) {
         *highest = address;
@@ -98,7 +99,7 @@ static bool take_line(struct kallsyms *kallsyms, char *line, uint64_t *highest)
     if (strchr("tTwW", type) && name[0] && name[0] != '$' && address) {
         struct symbol symbol = {
             .address = address,
-            .name = keep_name(kallsyms, name),
+            .name = keep_name(kallsyms, name, (size_t)(end + 1 - name)),
             .binding = type == 't'   ? STB_LOCAL
                        : type == 'T' ? STB_GLOBAL
                                      : STB_WEAK,
@@ -130,7 +131,7 @@ static bool take_lines(struct kallsyms *kallsyms, char *text, const char *end, u
     for (char *line = text; line < end;) {
         char *next = memchr(line, '\n', (size_t)(end - line));
         *next = '\0';
-        if (*line && !take_line(kallsyms, line, highest)) {
+        if (*line && !take_line(kallsyms, line, next, highest)) {
             return false;
         }
         line = next + 1;
