@@ -141,6 +141,24 @@ static void test_json_escapes(void **state)
     }
 }
 
+static void test_printf(void **state)
+{
+    (void)state;
+    enum { LONG = 5000 };
+    struct packed_output *output;
+    uint8_t *bytes;
+    size_t size;
+    assert_int_equal(packed_output_open_memory(false, &output), 0);
+    packed_output_printf(output, "%s%*s|", "short", LONG, "");
+    packed_output_printf(output, "%511s", "");
+    packed_output_printf(output, "%512s", "");
+    assert_int_equal(packed_output_take(output, &bytes, &size), 0);
+    assert_int_equal(size, 5 + LONG + 1 + 511 + 512);
+    assert_memory_equal(bytes, "short   ", 8);
+    assert_int_equal(bytes[5 + LONG], '|');
+    free(bytes);
+}
+
 static void test_gzip(void **state)
 {
     (void)state;
@@ -874,6 +892,7 @@ int main(void)
         cmocka_unit_test(test_json_depth),
         cmocka_unit_test(test_protobuf),
         cmocka_unit_test(test_json_escapes),
+        cmocka_unit_test(test_printf),
         cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_locations_and_nodes),

@@ -184,15 +184,22 @@ void packed_output_text(struct packed_output *output, const char *text)
 void packed_output_printf(struct packed_output *output, const char *format, ...)
 {
     char text[512];
+    char *larger = NULL; /* a row of a wide terminal */
     va_list args;
     va_start(args, format);
     int size = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (size < 0 || (size_t)size >= sizeof text) {
-        packed_output_fail(output, -EOVERFLOW);
+    if (size >= (int)sizeof text) {
+        va_start(args, format);
+        size = vasprintf(&larger, format, args);
+        va_end(args);
+    }
+    if (size < 0) {
+        packed_output_fail(output, -ENOMEM);
         return;
     }
-    packed_output_put(output, text, (size_t)size);
+    packed_output_put(output, larger ? larger : text, (size_t)size);
+    free(larger);
 }
 
 uint64_t packed_output_size(const struct packed_output *output)

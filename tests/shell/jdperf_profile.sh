@@ -26,6 +26,8 @@ grep -m 1 -A 3 SELF output | grep -qE 'Market.*Market\.java:5[0-9]' || fail "the
 COLUMNS=70 run 0 "$JDPERF" report p --limit 5
 [[ $(wc -L <output) -le 70 ]] || fail "wider than 70 columns: $(cat output)"
 says 'more methods: --limit 0 shows all'
+COLUMNS=1000 run 0 "$JDPERF" report p --limit 5
+[[ $(wc -L <output) -gt 512 ]] || fail "a wide terminal is not used: $(cat output)"
 run 0 "$JDPERF" report p --threads
 says ' THREAD'
 says ' java'
