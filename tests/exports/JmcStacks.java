@@ -26,7 +26,9 @@ public class JmcStacks {
             IMemberAccessor<IMCThread, IItem> thread = JfrAttributes.EVENT_THREAD.getAccessor(type);
             IMemberAccessor<IQuantity, IItem> duration = JfrAttributes.DURATION.getAccessor(type);
             IMemberAccessor<IQuantity, IItem> weight = JdkAttributes.SAMPLE_WEIGHT.getAccessor(type);
-            IMemberAccessor<IMCType, IItem> object = JdkAttributes.OBJECT_CLASS.getAccessor(type);
+            IMemberAccessor<IMCType, IItem> allocated = JdkAttributes.OBJECT_CLASS.getAccessor(type);
+            IMemberAccessor<IMCType, IItem> thrown = JdkAttributes.EXCEPTION_THROWNCLASS.getAccessor(type);
+            IMemberAccessor<IMCType, IItem> object = allocated != null ? allocated : thrown;
             for (IItem item : items) {
                 if (stack == null || thread == null) {
                     continue;
