@@ -667,6 +667,7 @@ const struct live_verb live_record = {
             "                      -C, --cgroup, -b, -j, --per-thread, --filter, --weight,\n"
             "                      --all-user and others that change what is sampled\n"
             "\n"
+            "You can shorten long options: --off is --off-cpu, --time is --timeline.\n"
             "PERF_RECORD_SECONDS and PERF_RECORD_FREQ are defaults for -d and -F; PERF is the\n"
             "perf to run. Exit status: the command's own; else 0 done, 1 failed, 2 wrong usage,\n"
             "3 the profile is bad: too many frames without a name, or too few stacks that reach\n"

@@ -53,6 +53,11 @@ run 2 "$JDPERF" inject --injector=magic
 says 'unknown injector: magic'
 run 2 "$JDPERF" record --frobnicate -- true
 says 'unknown option: --frobnicate'
+# Long options may be shortened, also where no verb is named.
+run 2 "$JDPERF" --off --time -d 1.5 1
+says 'the duration must be a time'
+run 2 "$JDPERF" --o x 1
+says 'unknown option: --o'
 PERF_RECORD_FREQ=lots run 2 "$JDPERF" record -- true
 says 'lots'
 
