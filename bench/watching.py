@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What jdperf watch costs, with its defaults.
+"""What jdperf watch and top cost, with their defaults.
 
 watching.py memory: two JVMs of 20,000 compiled methods each, all of which run, are watched; each second the memory
 of the watch's processes (PSS: shared pages by halves). With --javac they are the methods of javac,
@@ -13,14 +13,22 @@ ends, are in neither. Needs root; H2 comes from Maven Central, or from --h2.
 watching.py fleet: so many nearly idle JVMs (--jvms, --threads of each) are watched. Prints, once all have been seen for
 a while, how many processes the watch has, their memory (PSS) and descriptors of events, their share of a processor, and
 what they hold then, at the beginning and the end of --seconds.
+
+watching.py top: the JVM of cost, in which one thread always works, below jdperf top in a terminal of 150 columns.
+Prints what top's processes take over --seconds, in hundredths of a processor, and what the JVM had.
 """
 import argparse
+import fcntl
 import os
+import pty
 import signal
+import struct
 import statistics
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 
 import sampling
@@ -61,6 +69,11 @@ def processor_time(pids):
     return total
 
 
+def command(pid):
+    with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+        return file.read().strip()
+
+
 class Watch:
     def __init__(self, build, scratch, pids, *options):
         self.process = subprocess.Popen(
@@ -74,6 +87,36 @@ class Watch:
     def end(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
+
+
+class Top:
+    """jdperf top in a terminal that somebody reads."""
+
+    def __init__(self, build, pid):
+        ours, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
+        with os.fdopen(terminal) as terminal:
+            self.process = subprocess.Popen(
+                [f"{build}/jdtool", "live", "--agent", f"{build}/libjdagent.so", "top", str(pid)], stdin=terminal,
+                stdout=terminal, stderr=terminal, start_new_session=True, env={**os.environ, "TERM": "xterm"})
+        self.terminal, self.shown = ours, 0
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        try:
+            while True:
+                self.shown += len(os.read(self.terminal, 1 << 16))
+        except OSError:
+            pass  # it has ended
+
+    def times(self):
+        """By process: its name and processor time."""
+        return {pid: (command(pid), processor_time([pid])) for pid in children_of(self.process.pid)}
+
+    def end(self):
+        os.write(self.terminal, b"q")
+        self.process.wait()
+        os.close(self.terminal)
 
 
 def compile_java(options, scratch, *sources):
@@ -148,17 +191,22 @@ def half(program, seconds, settle, watch):
     return statistics.fmean(took[:-1]), (after - before) / (end - begin)
 
 
-def measure_cost(options, build, scratch):
+def rounds_jvm(options, build, scratch, seconds):
+    """A JVM that works on an H2 database, warm, and the file of its rounds."""
     rounds = os.path.join(scratch, "rounds")
     compile_java(options, scratch, os.path.join(HERE, "programs", "Rounds.java"))
-    total = options.pairs * 2 * (options.seconds + options.settle) + 60
     jvm = subprocess.Popen(
         [f"{options.jdk}/bin/java", "-Xms1g", "-Xmx1g", "-XX:+EnableDynamicAgentLoading", "-cp",
-         f"{scratch}:{options.h2 or sampling.h2_jar(build)}", "Rounds", str(options.warm), str(total), rounds],
+         f"{scratch}:{options.h2 or sampling.h2_jar(build)}", "Rounds", str(options.warm), str(seconds), rounds],
         stdout=subprocess.PIPE)
+    jvm.stdout.readline()
+    return jvm, rounds
+
+
+def measure_cost(options, build, scratch):
+    jvm, rounds = rounds_jvm(options, build, scratch, options.pairs * 2 * (options.seconds + options.settle) + 60)
     lost, shares = [], []
     try:
-        jvm.stdout.readline()
         for _ in range(options.pairs):
             alone, _ = half(rounds, options.seconds, options.settle, None)
             watch = Watch(build, scratch, [jvm.pid], "--frequency", str(options.frequency))
@@ -174,6 +222,26 @@ def measure_cost(options, build, scratch):
     print(f"{options.frequency} Hz, medians of {len(lost)} pairs: the watch and perf {100 * statistics.median(shares):.2f} %"
           f" of a processor ({100 * min(shares):.2f} to {100 * max(shares):.2f}), the program"
           f" {100 * median:+.2f} % ({100 * low:+.2f} to {100 * high:+.2f}, 95 %)")
+
+
+def measure_top(options, build, scratch):
+    jvm, _ = rounds_jvm(options, build, scratch, 2 * options.seconds + 600)
+    try:
+        top = Top(build, jvm.pid)
+        time.sleep(options.settle + 10)  # what it shows is of the last 10 s
+        before, program, begin = top.times(), processor_time([jvm.pid]), time.monotonic_ns()
+        shown = top.shown
+        time.sleep(options.seconds)
+        after, spent, took = top.times(), processor_time([jvm.pid]) - program, time.monotonic_ns() - begin
+        shown = top.shown - shown
+        top.end()
+    finally:
+        jvm.kill()
+    if not shown:
+        sys.exit("bench: top has shown nothing")
+    shares = [(name, (time - before.get(pid, (name, 0))[1]) / took) for pid, (name, time) in after.items()]
+    print(f"top: {100 * sum(share for _, share in shares):.2f} % of a processor"
+          f" ({', '.join(f'{name} {100 * share:.2f}' for name, share in shares)}), the JVM {100 * spent / took:.0f} %")
 
 
 def event_descriptors(pids):
@@ -235,7 +303,7 @@ def measure_fleet(options, build, scratch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("what", choices=["memory", "cost", "fleet"])
+    parser.add_argument("what", choices=["memory", "cost", "fleet", "top"])
     parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
     parser.add_argument("--methods", type=int, default=20000)
     parser.add_argument("--javac", action="store_true")
@@ -251,7 +319,8 @@ def main():
     options.seconds = options.seconds or (20 if options.what == "cost" else 60)
     build = os.path.abspath(os.environ.get("JDAGENT_BUILD", os.path.join(HERE, "..", "build")))
     with tempfile.TemporaryDirectory(prefix="jdagent-bench.") as scratch:
-        {"memory": measure_memory, "cost": measure_cost, "fleet": measure_fleet}[options.what](options, build, scratch)
+        measures = {"memory": measure_memory, "cost": measure_cost, "fleet": measure_fleet, "top": measure_top}
+        measures[options.what](options, build, scratch)
 
 
 main()

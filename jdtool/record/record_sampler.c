@@ -160,6 +160,8 @@ int recording_start_sampler(struct recording *recording, int out)
     recording->sampler = (struct sampler_options){
         .processes = options->all ? NULL : recording->sampled,
         .process_count = count,
+        /* top shows JVMs, and need not wake whenever another program on the machine forks. */
+        .is_for_each = recording->start_reader != NULL,
         .is_held = recording->command.child.pid != 0,
         .counts_cycles = strcmp(recording->event, "cycles") == 0,
         .frequency = recording->frequency,
