@@ -186,7 +186,15 @@ static int begin(struct sample_sink *base, const struct recording *recording)
             i++;
         }
         if (i == recording->event_count) {
-            error_message("failed to find event %s in %s", filter->options->event, recording->path);
+            char names[256] = "none";
+            size_t used = 0;
+            for (i = 0; i < recording->event_count && used < sizeof names; i++) {
+                used +=
+                    (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                     recording->events[i].name ? recording->events[i].name : "?");
+            }
+            error_message("failed to find event %s in %s: its events are %s",
+                          filter->options->event, recording->path, names);
             return -EINVAL;
         }
         filter->event = recording->events[i];

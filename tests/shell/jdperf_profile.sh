@@ -28,6 +28,9 @@ COLUMNS=70 run 0 "$JDPERF" report p --limit 5
 says 'more methods: --limit 0 shows all'
 COLUMNS=1000 run 0 "$JDPERF" report p --limit 5
 [[ $(wc -L <output) -gt 512 ]] || fail "a wide terminal is not used: $(cat output)"
+run 1 "$JDPERF" report p --event locks
+says 'failed to find event locks in'
+says ': its events are c'
 run 0 "$JDPERF" report p --threads
 says ' THREAD'
 says ' java'
