@@ -380,6 +380,62 @@ static void test_held(void **state)
     assert_int_equal(unlink(path_in(given, "result")), 0);
 }
 
+/* Of a process that is held the memory is read, and of no other; nor once it is let go. */
+static int look_into(void *context)
+{
+    char path[48];
+    pid_t pid = *(const pid_t *)context;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    int process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    attempt(process);
+    attempt(openat(process, "mem", O_RDONLY | O_CLOEXEC));
+    attempt(openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    attempt(openat(process, "mem", O_RDWR | O_CLOEXEC));
+    attempt(openat(process, "environ", O_RDONLY | O_CLOEXEC));
+    snprintf(path, sizeof path, "/proc//%d/mem", (int)pid);
+    attempt(open(path, O_RDONLY | O_CLOEXEC));
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)getppid());
+    attempt(open(path, O_RDONLY | O_CLOEXEC));
+    return STATUS_DONE;
+}
+
+static void test_held_process(void **state)
+{
+    char path[32];
+    (void)state;
+    need_confinement();
+    struct rights *rights = rights_new();
+    assert_non_null(rights);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    int held = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(pid > 0 && held >= 0);
+    for (int is_held = 1; is_held >= 0; is_held--) {
+        if (is_held) {
+            rights_hold(rights, path, held);
+        } else {
+            rights_let_go(rights, held);
+        }
+        memset(told, 0, sizeof *told);
+        assert_int_equal(confined_run(&(struct confined_options){
+                             .rights = rights, .what = "it", .work = look_into, .context = &pid}),
+                         STATUS_DONE);
+        assert_int_equal(told->count, 7);
+        for (int i = 0; i < told->count; i++) {
+            bool can = i == 0 || (is_held && i < 3);
+            assert_int_equal(told->results[i], can ? 0 : -EACCES);
+        }
+    }
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(held);
+    rights_free(rights);
+}
+
 /* ---- An overflow ---- */
 
 static int nothing(const char *text)
@@ -500,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_work),
         cmocka_unit_test(test_swapped_directory),
         cmocka_unit_test(test_held),
+        cmocka_unit_test(test_held_process),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_signals),

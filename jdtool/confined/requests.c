@@ -162,6 +162,16 @@ static bool is_root_of_process(const char *path)
     return digits > 0 && strcmp(path + 6 + digits, "/root") == 0;
 }
 
+/* The memory of a process that is held, or its root, which is some directory. */
+static bool is_of_held_process(const struct requests *requests, const struct named *named,
+                               uint64_t flags)
+{
+    return named->at >= 0 &&
+           (strcmp(named->path, "mem") == 0 ||
+            ((flags & O_PATH) && strcmp(named->path, "root") == 0)) &&
+           rights_hold_process(requests->rights, named->at);
+}
+
 /* To read: named without opening it first, since opening a device or a FIFO already does something.
  * A descriptor that only names cannot be handed over; it gets one to read in its place. */
 static int open_to_read(const struct requests *requests, const struct named *named, uint64_t flags,
@@ -187,7 +197,8 @@ static int open_to_read(const struct requests *requests, const struct named *nam
         close(handle);
         handle = fd;
         bool may = !err && (rights_may_read(requests->rights, fd, &status) ||
-                            ((flags & O_PATH) && is_root_of_process(named->path)));
+                            ((flags & O_PATH) && is_root_of_process(named->path)) ||
+                            is_of_held_process(requests, named, flags));
         err = !err && !may ? -EACCES : err;
     }
     if (err && handle >= 0) {

@@ -9,9 +9,11 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* What may be read: a file by its number, a directory by its path, too. */
@@ -77,6 +79,11 @@ void rights_free(struct rights *rights)
 
 /* ---- What is held ---- */
 
+static bool same(const struct stat *one, const struct stat *other)
+{
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
 void rights_hold(struct rights *rights, const char *path, int directory)
 {
     struct held held = {strdup(path), directory};
@@ -86,6 +93,32 @@ void rights_hold(struct rights *rights, const char *path, int directory)
     } else {
         free(held.path);
     }
+}
+
+void rights_let_go(struct rights *rights, int directory)
+{
+    for (uint32_t i = 0; i < rights->held_count; i++) {
+        if (rights->helds[i].directory == directory) {
+            free(rights->helds[i].path);
+            rights->helds[i] = rights->helds[--rights->held_count];
+            return;
+        }
+    }
+}
+
+bool rights_hold_process(const struct rights *rights, int directory)
+{
+    struct statfs system;
+    struct stat its;
+    struct stat ours;
+    bool is = rights->held_count > 0 && fstatfs(directory, &system) == 0 &&
+              system.f_type == PROC_SUPER_MAGIC && fstat(directory, &its) == 0;
+    for (uint32_t i = 0; is && i < rights->held_count; i++) {
+        if (fstat(rights->helds[i].directory, &ours) == 0 && same(&its, &ours)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool rights_hold_word(struct rights *rights, const char *word)
@@ -245,11 +278,6 @@ void rights_of_words(struct rights *rights, char *const *words)
 }
 
 /* ---- Judging ---- */
-
-static bool same(const struct stat *one, const struct stat *other)
-{
-    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
-}
 
 /* A file below a directory that was given. A second name that somebody has given to a file of
  * another's does not make it one of the directory's. */

@@ -20,7 +20,13 @@ void rights_free(struct rights *rights);
  * process, whatever stands at the path by then. */
 void rights_hold(struct rights *rights, const char *path, int directory);
 
-/* The same said by a command line, "FD:PATH". False: it says something else. */
+/* It is to be closed, and its path means nothing more than any other's. */
+void rights_let_go(struct rights *rights, int directory);
+
+/* Whether this open directory is a process' that is held: its root and its memory may be read. */
+bool rights_hold_process(const struct rights *rights, int directory);
+
+/* What is to be held, said by a command line: "FD:PATH". False: it says something else. */
 bool rights_hold_word(struct rights *rights, const char *word);
 
 /* The directory so held that the path leads into, and in *rest how it goes on; -1: none. */

@@ -34,9 +34,10 @@ static int open_path(int root, const char *path)
         int fd = open(path, O_PATH | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
     }
+    path += strspn(path, "/"); /* else a confined process is given our own */
     int fd = open_resolved(root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
     if (fd == -ENOSYS || fd == -EPERM) {
-        fd = openat(root, path + strspn(path, "/"), O_PATH | O_CLOEXEC | O_NOFOLLOW);
+        fd = openat(root, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
         fd = fd < 0 ? -errno : fd;
     }
     return fd;

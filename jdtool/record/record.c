@@ -228,25 +228,6 @@ static int check_events(const struct recording *recording)
     return STATUS_DONE;
 }
 
-/* The kernel's tables are made with our rights, not by a process without any (confined.h). */
-static void warn_of_rights(const struct recording *recording)
-{
-    uid_t caller;
-    gid_t group;
-    enum stacks stacks = recording->options->stacks;
-    if (geteuid() != 0 || (stacks != STACKS_KERNEL && stacks != STACKS_COMPARE)) {
-        return;
-    }
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        const struct target *target = &recording->jvms[i].target;
-        if (target->uid != 0 && !(output_caller(&caller, &group) && caller == target->uid)) {
-            warning_message("--stacks kernel reads files of process %d, another user's, with all "
-                            "rights of root",
-                            (int)target->process.pid);
-        }
-    }
-}
-
 static int create_profile(struct recording *recording)
 {
     const struct record_options *options = recording->options;
@@ -512,7 +493,6 @@ int recording_begin(struct recording *recording)
         return STATUS_FAILED;
     }
     recording_choose_sampler(recording);
-    warn_of_rights(recording);
     if (!recording->own) {
         perf_tell_of_kernel();
     }

@@ -4,6 +4,7 @@
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
+#include "jdtool/confined/confined.h"
 #include "jdtool/walk/layout.h"
 #include "jdtool/walk/tables.h"
 
@@ -13,13 +14,17 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,23 +76,51 @@ struct walked_jvm {
     uint32_t files[WALK_MAPPINGS]; /* what these are of */
 };
 
+/* What the process that makes the tables asks of us: a value for the program's map of processes.
+ * Answered by an int, 0 or a negative errno. */
+struct walk_wish {
+    uint32_t process, value;
+};
+
+/* What it tells, to be doubted. */
+struct walk_told {
+    bool is_full, is_out_of_jvms;
+};
+
+/* A process that is sampled: the one that makes the tables may look into this very one. */
+struct held_process {
+    pid_t pid;
+    int directory; /* /proc/PID */
+};
+
 struct walker {
     struct walk_program program;
+    struct walk_told *told; /* shared by both */
+    int notices;            /* numbers of processes: written by us, read by it */
+    int wishes;             /* a socket */
+
+    /* Ours. */
+    pid_t maker;
     pthread_t thread;
-    bool has_thread;
+    bool has_thread, has_died;
     int wake; /* an eventfd */
     pthread_mutex_t lock;
     pid_t *noticed; /* under the lock, as what follows */
     uint32_t noticed_count, noticed_room;
     bool ends;
 
-    /* The thread's own. */
+    /* Our thread's. */
+    struct rights *rights;
+    struct confined *confined;
+    struct held_process *held;
+    uint32_t held_count, held_room;
+
+    /* That process'. */
     struct tables tables;
     struct objects *objects;
     struct walked_jvm *jvms[WALK_JVMS];
     struct walked_file *files;
     uint32_t file_count, file_room;
-    bool is_out_of_jvms;
 };
 
 /* ---- Code ---- */
@@ -298,10 +331,19 @@ static bool add_wanted_file(struct walker *walker, const struct walked_jvm *jvm)
 
 /* ---- Processes ---- */
 
+/* Only our parent may tell the program. False: the process is no longer sampled. */
+static bool walk(const struct walker *walker, const struct walked_jvm *jvm, uint32_t value)
+{
+    const struct walk_wish wish = {.process = (uint32_t)jvm->pid, .value = value};
+    int err;
+    return write(walker->wishes, &wish, sizeof wish) == sizeof wish &&
+           read(walker->wishes, &err, sizeof err) == sizeof err && !err;
+}
+
 static void stop_walking(struct walker *walker, struct walked_jvm *jvm)
 {
     if (jvm->is_walked) {
-        (void)walk_program_walk(&walker->program, (uint32_t)jvm->pid, WALK_COPY);
+        (void)walk(walker, jvm, WALK_COPY);
         jvm->is_walked = false;
     }
 }
@@ -433,8 +475,7 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
             describe_frozen(walker, jvm, libjvm, bias);
         }
         if (!jvm->is_walked) {
-            jvm->is_walked = walk_program_walk(&walker->program, (uint32_t)jvm->pid,
-                                               jvm->number + WALK_FIRST_JVM) == 0;
+            jvm->is_walked = walk(walker, jvm, jvm->number + WALK_FIRST_JVM);
         }
     }
     free(text);
@@ -453,7 +494,7 @@ static void take_notice(struct walker *walker, pid_t pid)
         }
     }
     struct walked_jvm *jvm = unused < WALK_JVMS ? calloc(1, sizeof *jvm) : NULL;
-    walker->is_out_of_jvms |= !jvm;
+    walker->told->is_out_of_jvms |= !jvm;
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", (int)pid);
     if (jvm && (jvm->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) >= 0) {
@@ -464,20 +505,6 @@ static void take_notice(struct walker *walker, pid_t pid)
         return;
     }
     free(jvm);
-}
-
-static bool take_notices(struct walker *walker)
-{
-    uint64_t woken;
-    (void)!read(walker->wake, &woken, sizeof woken);
-    pthread_mutex_lock(&walker->lock);
-    for (uint32_t i = 0; i < walker->noticed_count; i++) {
-        take_notice(walker, walker->noticed[i]);
-    }
-    walker->noticed_count = 0;
-    bool goes_on = !walker->ends;
-    pthread_mutex_unlock(&walker->lock);
-    return goes_on;
 }
 
 /* Whether there was something to do. */
@@ -508,15 +535,12 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
 }
 
-static void *work(void *context)
+/* Looks after the tables until our parent has ended. */
+static void make_tables(struct walker *walker)
 {
-    struct walker *walker = context;
     int every = EVERY_LEAST;
-    /* Half a second of work at the beginning, for which all stacks are copied; of this thread
-     * alone, and nothing where that is not allowed. */
-    (void)setpriority(PRIO_PROCESS, 0, NICE);
     uint64_t settled = now();
-    while (take_notices(walker)) {
+    for (;;) {
         bool is_busy = false;
         if (now() - settled >= SETTLE_EVERY) {
             settled = now();
@@ -525,9 +549,148 @@ static void *work(void *context)
         for (uint32_t i = 0; i < WALK_JVMS; i++) {
             is_busy |= walker->jvms[i] && look_after(walker, i);
         }
+        walker->told->is_full |= walker->tables.is_full;
         every = is_busy ? EVERY_LEAST : every * 2 < EVERY_MOST ? every * 2 : EVERY_MOST;
-        struct pollfd woken = {.fd = walker->wake, .events = POLLIN};
-        (void)poll(&woken, 1, every);
+        struct pollfd woken = {.fd = walker->notices, .events = POLLIN};
+        pid_t noticed[64];
+        if (poll(&woken, 1, every) <= 0) {
+            continue;
+        }
+        ssize_t got = read(walker->notices, noticed, sizeof noticed);
+        if (got <= 0) {
+            return;
+        }
+        for (size_t i = 0; i < (size_t)got / sizeof *noticed; i++) {
+            take_notice(walker, noticed[i]);
+        }
+    }
+}
+
+/* Half a second of work at the beginning, for which all stacks are copied; nothing where that is
+ * not allowed. */
+static void go_first(void)
+{
+    (void)setpriority(PRIO_PROCESS, 0, NICE);
+}
+
+/* Nothing is open in it but what it says, and these two. */
+static void close_others(struct walker *walker, int notices, int wishes)
+{
+    enum { NOTICES = 3, WISHES, OTHERS };
+    int nowhere = open("/dev/null", O_RDWR);
+    int kept[] = {fcntl(nowhere, F_DUPFD, OTHERS), fcntl(notices, F_DUPFD, OTHERS),
+                  fcntl(wishes, F_DUPFD, OTHERS)};
+    if (dup2(kept[0], STDIN_FILENO) < 0 || dup2(kept[0], STDOUT_FILENO) < 0 ||
+        dup2(kept[1], NOTICES) < 0 || dup2(kept[2], WISHES) < 0) {
+        _exit(EXIT_FAILURE);
+    }
+    closefrom(OTHERS);
+    walker->notices = NOTICES;
+    walker->wishes = WISHES;
+}
+
+/* The process that has no rights but to look into those that are sampled: what they tell of
+ * themselves, their dumps and files, is nobody's to trust. */
+static void be_maker(struct walker *walker, int notices, int wishes)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT}; /* our parent's concern */
+    struct utsname name = {0};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
+        (void)signal(ignored[i], SIG_IGN);
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_NAME, "jdperf-walker");
+    go_first();
+    close_others(walker, notices, wishes);
+    (void)uname(&name);
+    const struct objects_options objects = {
+        .machine = EM_X86_64, .here = true, .os_release = name.release, .sparing = true};
+    if (objects_new(&objects, &walker->objects) == 0 && confined_enter(dup(walker->wishes))) {
+        make_tables(walker);
+    }
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- What it may ---- */
+
+/* In place of those that have ended. */
+static void hold_process(struct walker *walker, pid_t pid)
+{
+    char path[32];
+    for (uint32_t i = 0; i < walker->held_count;) {
+        struct held_process *held = &walker->held[i];
+        if (faccessat(held->directory, "maps", F_OK, 0) == 0) {
+            if (held->pid == pid) {
+                return;
+            }
+            i++;
+            continue;
+        }
+        rights_let_go(walker->rights, held->directory);
+        close(held->directory);
+        *held = walker->held[--walker->held_count];
+    }
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 || array_reserve(&walker->held, walker->held_count, &walker->held_room,
+                                       sizeof *walker->held)) {
+        (void)(directory >= 0 && close(directory));
+        return;
+    }
+    walker->held[walker->held_count++] = (struct held_process){pid, directory};
+    rights_hold(walker->rights, path, directory);
+}
+
+/* False: it is to end. */
+static bool take_notices(struct walker *walker)
+{
+    uint64_t woken;
+    (void)!read(walker->wake, &woken, sizeof woken);
+    pthread_mutex_lock(&walker->lock);
+    for (uint32_t i = 0; i < walker->noticed_count; i++) {
+        hold_process(walker, walker->noticed[i]);
+        (void)!write(walker->notices, &walker->noticed[i], sizeof *walker->noticed);
+    }
+    walker->noticed_count = 0;
+    bool goes_on = !walker->ends;
+    pthread_mutex_unlock(&walker->lock);
+    return goes_on;
+}
+
+/* False: it has ended, or says what it does not. */
+static bool answer_wish(const struct walker *walker)
+{
+    struct walk_wish wish;
+    if (recv(walker->wishes, &wish, sizeof wish, MSG_DONTWAIT) != sizeof wish ||
+        wish.value < WALK_COPY || wish.value >= WALK_FIRST_JVM + WALK_JVMS) {
+        return false;
+    }
+    int err = walk_program_walk(&walker->program, wish.process, wish.value);
+    return send(walker->wishes, &err, sizeof err, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof err;
+}
+
+static void *serve(void *context)
+{
+    struct walker *walker = context;
+    go_first(); /* this thread alone */
+    bool lives = confined_meet(walker->wishes, walker->maker, "what JVMs tell of themselves",
+                               walker->rights, &walker->confined) == 0;
+    while (lives && take_notices(walker)) {
+        struct pollfd list[] = {{.fd = walker->wake, .events = POLLIN},
+                                {.fd = walker->wishes, .events = POLLIN},
+                                {.fd = confined_listener(walker->confined), .events = POLLIN}};
+        (void)poll(list, 3, -1);
+        if (list[2].revents) {
+            confined_answer(walker->confined);
+        }
+        lives = !list[1].revents || answer_wish(walker);
+    }
+    if (!lives) { /* what is in the tables will not be true for long */
+        walker->has_died = true;
+        (void)kill(walker->maker, SIGKILL);
+        for (uint32_t i = 0; i < walker->held_count; i++) {
+            (void)walk_program_walk(&walker->program, (uint32_t)walker->held[i].pid, WALK_COPY);
+        }
     }
     return NULL;
 }
@@ -542,6 +705,7 @@ struct walker *walker_new(const struct walker_options *options, const char **lac
         free(walker);
         return NULL;
     }
+    walker->notices = walker->wishes = -1;
     walker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&walker->lock, NULL);
     tables_new(&walker->tables, &walker->program);
@@ -550,14 +714,37 @@ struct walker *walker_new(const struct walker_options *options, const char **lac
     return walker;
 }
 
+static int start_maker(struct walker *walker)
+{
+    int notices[2] = {-1, -1};
+    int wishes[2] = {-1, -1};
+    int err =
+        pipe2(notices, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, wishes)
+            ? -errno
+            : 0;
+    walker->maker = err ? -1 : fork();
+    if (walker->maker == 0) {
+        be_maker(walker, notices[0], wishes[1]);
+    }
+    err = err ? err : walker->maker < 0 ? -errno : 0;
+    walker->notices = notices[1];
+    walker->wishes = wishes[0];
+    (void)(notices[0] >= 0 && close(notices[0]));
+    (void)(wishes[1] >= 0 && close(wishes[1]));
+    (void)fcntl(walker->notices, F_SETFL, O_NONBLOCK); /* it may not read them */
+    return err;
+}
+
 int walker_start(struct walker *walker)
 {
-    struct utsname name = {0};
-    (void)uname(&name);
-    const struct objects_options objects = {
-        .machine = EM_X86_64, .here = true, .os_release = name.release, .sparing = true};
-    int err = objects_new(&objects, &walker->objects);
-    err = err ? err : -pthread_create(&walker->thread, NULL, work, walker);
+    walker->rights = rights_new();
+    walker->told = confined_shared(sizeof *walker->told);
+    if (!walker->rights || !walker->told) {
+        return -ENOMEM;
+    }
+    rights_read_objects(walker->rights, NULL);
+    int err = start_maker(walker);
+    err = err ? err : -pthread_create(&walker->thread, NULL, serve, walker);
     walker->has_thread = !err;
     return err;
 }
@@ -580,20 +767,23 @@ void walker_free(struct walker *walker)
         wake(walker);
         pthread_join(walker->thread, NULL);
     }
-    for (uint32_t i = 0; i < WALK_JVMS; i++) {
-        if (walker->jvms[i]) {
-            forget_jvm(walker, i);
-        }
+    if (walker->maker > 0) {
+        (void)kill(walker->maker, SIGKILL);
+        (void)waitpid(walker->maker, NULL, 0);
+        close(walker->notices);
+        close(walker->wishes);
     }
-    for (uint32_t i = 0; i < walker->file_count; i++) {
-        objects_let_go(walker->objects, walker->files[i].object);
+    confined_part(walker->confined);
+    for (uint32_t i = 0; i < walker->held_count; i++) {
+        close(walker->held[i].directory);
     }
-    objects_free(walker->objects);
+    rights_free(walker->rights);
+    confined_unshare(walker->told, sizeof *walker->told);
     tables_free(&walker->tables);
     walk_program_close(&walker->program);
     pthread_mutex_destroy(&walker->lock);
     close(walker->wake);
-    free(walker->files);
+    free(walker->held);
     free(walker->noticed);
     free(walker);
 }
@@ -656,10 +846,14 @@ void walker_tell(const struct walker *walker)
     if (walker->program.config->compares) {
         tell_ends(walker);
     }
-    if (walker->tables.is_full) {
+    if (walker->has_died) {
+        info_message("the process that reads JVMs' code for walking stacks ended: stacks were "
+                     "copied from then on");
+    }
+    if (walker->told->is_full) {
         info_message("the kernel's tables for walking stacks are full: other stacks were copied");
     }
-    if (walker->is_out_of_jvms) {
+    if (walker->told->is_out_of_jvms) {
         info_message("the kernel walks stacks of at most %u processes: other stacks were copied",
                      WALK_JVMS);
     }

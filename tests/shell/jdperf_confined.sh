@@ -43,6 +43,15 @@ if part "uprobes" is_root; then
     held 0 "$JDPERF" record -d 1 --alloc --timeline -o r -p "$jvm"
     says 'planted: tried in a table of symbols'
 fi
+if part "walks in the kernel" is_root; then
+    # Who reads the dump while it grows has more to do on a busy machine.
+    for seconds in 1 8 60; do
+        "$JDPERF" record --stacks kernel -d "$seconds" -o "walked$seconds" -p "$jvm" >output 2>&1 || (($? == 3)) || fail "not walked"
+        ! grep -q 'planted: tried in a growing dump\|not walked in the kernel' output || break
+    done
+    says_not 'ESCAPED'
+    grep -q 'not walked in the kernel' output || says 'planted: tried in a growing dump'
+fi
 run 0 "$JDPERF" stop "$jvm"
 kill "$jvm"
 

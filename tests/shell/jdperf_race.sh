@@ -64,7 +64,7 @@ while ((SECONDS < end)); do
 done
 note "$rounds rounds of six verbs"
 ! find /tmp -maxdepth 1 -name "jdperf-$jvm.*" -user 0 -type d | grep . || fail "a directory of root's is left in /tmp"
-# What reads his files with all rights says so.
+# Nothing reads his files with rights.
 kill -9 "$hostile"
 JDAGENT_BUILD=$WORK/private "$JDPERF" record --stacks kernel -o kernel -d 1 -p "$jvm" >output 2>&1 </dev/null || :
-says "files of process $jvm, another user's, with all rights of root"
+says_not 'with all rights of root'
