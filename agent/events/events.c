@@ -227,7 +227,6 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
         !(name_code(session, scratch, jvmti, method, &nmethod, &code) &&
           occupancy_knows(occupancy, &code, &spot))) {
         add_lines(session, scratch, method, &nmethod, &code, map_length, map, compile_info);
-        code.facts.frozen = hotspot_frozen(session->jvm.hotspot);
         message(MESSAGE_EVENT, "load %p, %d bytes: %s", address, (int)size, code.name);
         code.kept = method_set_hold(&scratch->methods);
         session_load(session, &code, &spot);
@@ -304,7 +303,6 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
         }
         hotspot_facts(session->jvm.hotspot, scratch ? scratch->nearby : NULL, address, code.size,
                       &code.facts);
-        code.facts.frozen = hotspot_frozen(session->jvm.hotspot);
         if (scratch) {
             session_give_scratch(session, scratch);
         }

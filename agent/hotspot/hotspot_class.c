@@ -474,29 +474,12 @@ static bool prove_class(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni, j
 
 /* ---- Continuations ---- */
 
-/* The offset of a field, which its id has above two bits (see above); -1: there is none. JNI's own
- * look-up would throw then, which whoever traces exceptions would see. */
+/* The offset of a field, which its id has above two bits (see above); -1: there is none. */
 static int32_t field_offset(jvmtiEnv *jvmti, jclass klass, const char *name)
 {
     enum { INSTANCE = 2, FARTHEST = 1024 };
-    jint count = 0;
-    jfieldID *fields = NULL;
-    int32_t offset = -1;
-    if ((*jvmti)->GetClassFields(jvmti, klass, &count, &fields) != JVMTI_ERROR_NONE) {
-        return -1;
-    }
-    for (jint i = 0; i < count && offset < 0; i++) {
-        char *its_name = NULL;
-        uintptr_t id = (uintptr_t)fields[i];
-        if ((*jvmti)->GetFieldName(jvmti, klass, fields[i], &its_name, NULL, NULL) ==
-                JVMTI_ERROR_NONE &&
-            strcmp(its_name, name) == 0 && (id & 3) == INSTANCE && id >> 2 < FARTHEST) {
-            offset = (int32_t)(id >> 2);
-        }
-        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)its_name);
-    }
-    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)fields);
-    return offset;
+    const uintptr_t id = (uintptr_t)field_fetch(jvmti, klass, name, NULL);
+    return (id & 3) == INSTANCE && id >> 2 < FARTHEST ? (int32_t)(id >> 2) : -1;
 }
 
 /* Bytes of an object of that class, which are the upper bits of that word; -1: not to be had. */

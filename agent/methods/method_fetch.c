@@ -131,3 +131,26 @@ void method_fetch_free(jvmtiEnv *jvmti, struct fetched_method *fetched)
     give_back(jvmti, fetched->lines);
     *fetched = (struct fetched_method){0};
 }
+
+jfieldID field_fetch(jvmtiEnv *jvmti, jclass klass, const char *name, const char *type)
+{
+    jint count = 0;
+    jfieldID *fields = NULL;
+    jfieldID found = NULL;
+    if ((*jvmti)->GetClassFields(jvmti, klass, &count, &fields) != JVMTI_ERROR_NONE) {
+        return NULL;
+    }
+    for (jint i = 0; i < count && !found; i++) {
+        char *its_name = NULL;
+        char *its_type = NULL;
+        if ((*jvmti)->GetFieldName(jvmti, klass, fields[i], &its_name, &its_type, NULL) ==
+                JVMTI_ERROR_NONE &&
+            strcmp(its_name, name) == 0 && (!type || strcmp(its_type, type) == 0)) {
+            found = fields[i];
+        }
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)its_name);
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)its_type);
+    }
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)fields);
+    return found;
+}

@@ -42,4 +42,11 @@ uint32_t method_fetch_lines(const struct fetched_method *fetched, struct line_en
 void class_fetch_free(jvmtiEnv *jvmti, struct fetched_class *fetched);
 void method_fetch_free(jvmtiEnv *jvmti, struct fetched_method *fetched);
 
+/*
+ * The field of that name and type (JVMS 4.3.2; NULL: of any) that a prepared class itself declares;
+ * NULL: it has none, or it is not to be had. JNI's own look-up would throw then, which whoever
+ * traces exceptions would see. Takes no lock; may be called where GetFieldID may be.
+ */
+jfieldID field_fetch(jvmtiEnv *jvmti, jclass klass, const char *name, const char *type);
+
 #endif

@@ -220,8 +220,9 @@ void session_leave(void)
     atomic_fetch_sub(&inside, 1);
 }
 
-void session_load(struct session *session, const struct code *code, struct timeline_spot *spot)
+void session_load(struct session *session, struct code *code, struct timeline_spot *spot)
 {
+    code->facts.frozen = hotspot_frozen(session->jvm.hotspot);
     struct occupancy *occupancy = session->sinks.occupancy;
     if (occupancy_load(occupancy, code, spot) != 0 && occupancy_is_dead(occupancy) &&
         !atomic_exchange(&session->failed, true)) {

@@ -106,9 +106,9 @@ void session_end_soon(void);
 struct session *session_enter(void);
 void session_leave(void);
 
-/* Reports code to every sink, see occupancy_load; where the last one that worked fails, the session
- * has failed. */
-void session_load(struct session *session, const struct code *code, struct timeline_spot *spot);
+/* Reports code to every sink, see occupancy_load, with what is known of frozen frames; where the
+ * last sink that worked fails, the session has failed. */
+void session_load(struct session *session, struct code *code, struct timeline_spot *spot);
 
 /* Scratch memory, to be given back; NULL: no memory. */
 struct scratch *session_take_scratch(struct session *session);

@@ -6,6 +6,7 @@
 #include "agent/threads/identity.h"
 
 #include "agent/hotspot/hotspot.h"
+#include "agent/methods/method_fetch.h"
 #include "agent/threads/journal.h"
 #include "agent/threads/labels.h"
 #include "agent/threads/virtual_waits.h"
@@ -33,16 +34,7 @@ static struct {
 static jint mount_event = -1;
 static jint unmount_event = -1;
 
-static jfieldID find_field(JNIEnv *jni, jclass thread, const char *name, const char *type)
-{
-    jfieldID field = (*jni)->GetFieldID(jni, thread, name, type);
-    if (!field) {
-        (*jni)->ExceptionClear(jni);
-    }
-    return field;
-}
-
-static bool find_fields(JNIEnv *jni)
+static bool find_fields(jvmtiEnv *jvmti, JNIEnv *jni)
 {
     if (fields.known) {
         return true;
@@ -52,9 +44,9 @@ static bool find_fields(JNIEnv *jni)
         (*jni)->ExceptionClear(jni);
         return false;
     }
-    fields.id = find_field(jni, thread, "tid", "J");
-    fields.name = find_field(jni, thread, "name", "Ljava/lang/String;");
-    fields.eetop = find_field(jni, thread, "eetop", "J");
+    fields.id = field_fetch(jvmti, thread, "tid", "J");
+    fields.name = field_fetch(jvmti, thread, "name", "Ljava/lang/String;");
+    fields.eetop = field_fetch(jvmti, thread, "eetop", "J");
     (*jni)->DeleteLocalRef(jni, thread);
     fields.known = fields.id != NULL;
     return fields.known;
@@ -309,7 +301,7 @@ void identity_begin(struct session *session, JNIEnv *jni)
         return;
     }
     session->identified = true;
-    if (!find_fields(jni)) {
+    if (!find_fields(jvmti, jni)) {
         message(MESSAGE_WARNING, "threads: this JVM's java.lang.Thread is not the expected one");
         return;
     }

@@ -6,6 +6,7 @@
 #include "agent/threads/virtual_waits.h"
 
 #include "agent/events/probes.h"
+#include "agent/methods/method_fetch.h"
 #include "writer/stamp.h"
 
 #include <stdatomic.h>
@@ -78,9 +79,9 @@ static struct {
 enum { FIELDS_NOT_ASKED, FIELDS_ASKED, FIELDS_KNOWN, FIELDS_UNKNOWN };
 static atomic_int fields_are = FIELDS_NOT_ASKED;
 
-static bool read_constant(JNIEnv *jni, jclass klass, const char *name, jint *value)
+static bool read_constant(jvmtiEnv *jvmti, JNIEnv *jni, jclass klass, const char *name, jint *value)
 {
-    jfieldID field = (*jni)->GetStaticFieldID(jni, klass, name, "I");
+    jfieldID field = field_fetch(jvmti, klass, name, "I");
     if (field) {
         *value = (*jni)->GetStaticIntField(jni, klass, field);
     }
@@ -88,7 +89,7 @@ static bool read_constant(JNIEnv *jni, jclass klass, const char *name, jint *val
 }
 
 /* The thread's own class is initialized. FindClass would do that, in programs that never use it. */
-static bool find_fields(JNIEnv *jni, jthread thread)
+static bool find_fields(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
 {
     int was = FIELDS_NOT_ASKED;
     if (atomic_load_explicit(&fields_are, memory_order_acquire) != FIELDS_NOT_ASKED ||
@@ -96,12 +97,9 @@ static bool find_fields(JNIEnv *jni, jthread thread)
         return atomic_load_explicit(&fields_are, memory_order_acquire) == FIELDS_KNOWN;
     }
     jclass klass = (*jni)->GetObjectClass(jni, thread);
-    fields.state = (*jni)->GetFieldID(jni, klass, "state", "I");
-    bool known = fields.state && read_constant(jni, klass, "RUNNING", &fields.running) &&
-                 read_constant(jni, klass, "YIELDING", &fields.yielding);
-    if (!known) {
-        (*jni)->ExceptionClear(jni);
-    }
+    fields.state = field_fetch(jvmti, klass, "state", "I");
+    bool known = fields.state && read_constant(jvmti, jni, klass, "RUNNING", &fields.running) &&
+                 read_constant(jvmti, jni, klass, "YIELDING", &fields.yielding);
     (*jni)->DeleteLocalRef(jni, klass);
     atomic_store_explicit(&fields_are, known ? FIELDS_KNOWN : FIELDS_UNKNOWN, memory_order_release);
     return known;
@@ -133,7 +131,7 @@ static bool is_ending(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
 
 static bool is_wait(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
 {
-    if (!find_fields(jni, thread)) {
+    if (!find_fields(jvmti, jni, thread)) {
         return false;
     }
     jint state = (*jni)->GetIntField(jni, thread, fields.state);
