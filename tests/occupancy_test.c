@@ -1,5 +1,5 @@
 /* One room for several sinks: what each of them gets to hear. */
-#include "writer/occupancy.h"
+#include "writer/occupancy/occupancy.h"
 
 #include <errno.h>
 #include <setjmp.h>

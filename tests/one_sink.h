@@ -2,10 +2,10 @@
 #ifndef JD_TESTS_ONE_SINK_H
 #define JD_TESTS_ONE_SINK_H
 
-#include "writer/itt_sink.h"
-#include "writer/jitdump_sink.h"
-#include "writer/occupancy.h"
-#include "writer/perf_map_sink.h"
+#include "writer/occupancy/occupancy.h"
+#include "writer/sinks/itt_sink.h"
+#include "writer/sinks/jitdump_sink.h"
+#include "writer/sinks/perf_map_sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 
 #include "one_sink.h"
 #include "writer/message.h"
-#include "writer/range_map.h"
+#include "writer/occupancy/range_map.h"
 
 #include <errno.h>
 

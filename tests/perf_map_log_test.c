@@ -5,7 +5,7 @@
 #include "scratch.h"
 #include "writer/disk_room.h"
 #include "writer/message.h"
-#include "writer/perf_map_log.h"
+#include "writer/sinks/perf_map_log.h"
 #include "writer/stamp.h"
 
 #include <errno.h>

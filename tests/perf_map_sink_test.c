@@ -3,7 +3,7 @@
 #include "scratch.h"
 
 #include "one_sink.h"
-#include "writer/range_map.h"
+#include "writer/occupancy/range_map.h"
 
 #include <pthread.h>
 #include <setjmp.h>

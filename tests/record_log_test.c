@@ -4,11 +4,11 @@
 #include "scratch.h"
 
 #include "writer/disk_room.h"
-#include "writer/log_queue.h"
+#include "writer/log/log_queue.h"
+#include "writer/log/record_log.h"
 #include "writer/message.h"
-#include "writer/record_log.h"
+#include "writer/occupancy/timeline.h"
 #include "writer/stamp.h"
-#include "writer/timeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Regions of inlined code for Intel's API, nested and without gaps. */
-#include "writer/regions.h"
+#include "writer/sinks/regions.h"
 
 #include "tests/inlined_code.h"
 #include "tests/random.h"

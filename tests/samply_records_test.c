@@ -1,5 +1,5 @@
 /* Samply's records, field by field, from the document. */
-#include "writer/samply_records.h"
+#include "writer/sinks/samply_records.h"
 
 #include "format/samply.h"
 #include "tests/inlined_code.h"

@@ -2,8 +2,8 @@
 #include "random.h"
 #include "sanitized.h"
 
+#include "writer/occupancy/timeline.h"
 #include "writer/pool.h"
-#include "writer/timeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Inlined ranges as entries of a perf map, in each of its ways. */
-#include "writer/unfold.h"
+#include "writer/sinks/unfold.h"
 
 #include "tests/inlined_code.h"
 

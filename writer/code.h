@@ -70,7 +70,7 @@ struct code_facts {
 };
 #define CODE_FACTS_UNKNOWN ((struct code_facts){-1, -1, -1, -1, -1, -1, -1, -1, NULL})
 
-struct kept; /* writer/occupant.h */
+struct kept; /* writer/occupancy/occupant.h */
 
 struct code {
     uint64_t address;

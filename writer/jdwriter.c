@@ -1,10 +1,10 @@
 /* The library's own face: plain structs in, struct code to the sinks. */
 #include "writer/jdwriter.h"
 
-#include "writer/jitdump_sink.h"
 #include "writer/message.h"
-#include "writer/occupancy.h"
-#include "writer/perf_map_sink.h"
+#include "writer/occupancy/occupancy.h"
+#include "writer/sinks/jitdump_sink.h"
+#include "writer/sinks/perf_map_sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "agent/methods/java_method.h"
 #include "agent/methods/method_fetch.h"
 #include "agent/methods/symbol_name.h"
-#include "writer/occupant.h"
+#include "writer/occupancy/occupant.h"
 
 #include <jvmti.h>
 
@@ -69,7 +69,7 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id,
 
 /*
  * Some code mentions these methods, and what is returned here keeps them for as long as it lives:
- * for its occupant (writer/occupant.h). Empties the set. NULL: there are none.
+ * for its occupant (writer/occupancy/occupant.h). Empties the set. NULL: there are none.
  */
 struct kept *method_set_hold(struct method_set *set);
 

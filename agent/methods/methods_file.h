@@ -7,7 +7,7 @@
 
 #include "agent/hotspot/hotspot.h"
 #include "agent/methods/method_cache.h"
-#include "writer/record_log.h"
+#include "writer/log/record_log.h"
 
 #include <jvmti.h>
 

@@ -10,7 +10,7 @@
 
 #include "agent/methods/inlines.h"
 #include "agent/methods/symbol_name.h"
-#include "writer/perf_map_sink.h"
+#include "writer/sinks/perf_map_sink.h"
 
 #include <limits.h>
 #include <stdbool.h>

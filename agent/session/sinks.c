@@ -1,10 +1,10 @@
 #include "agent/session/sinks.h"
 
 #include "agent/session/dump_directory.h"
-#include "writer/itt_sink.h"
-#include "writer/jitdump_sink.h"
 #include "writer/message.h"
-#include "writer/perf_map_sink.h"
+#include "writer/sinks/itt_sink.h"
+#include "writer/sinks/jitdump_sink.h"
+#include "writer/sinks/perf_map_sink.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #define JD_AGENT_SINKS_H
 
 #include "agent/session/options.h"
-#include "writer/occupancy.h"
-#include "writer/record_log.h"
+#include "writer/log/record_log.h"
+#include "writer/occupancy/occupancy.h"
 
 #include <stdbool.h>
 

@@ -1,0 +1,331 @@
+/*
+ * Two buffers: one is filled by whoever posts, the other emptied by the thread, which exchanges
+ * them when it is through. The lock is held for copying a record, never during a write.
+ *
+ *     post, by anybody                              take ... release, by the thread
+ *     -----------------> [ waiting: m m m m    ] ......
+ *                                               exchanged
+ *     make_room, settle  [ taken:   m m m      ] ......> the disk
+ *     wait for progress
+ *
+ * What always holds while the lock is free:
+ *
+ *   Q1  `waiting` is whole messages, of `limit` bytes at most or a single one.
+ *   Q2  `taken` is the thread's alone, without the lock, from take to release: it is busy.
+ *   Q3  The thread sleeps only while nothing waits, so that whoever posts first wakes it.
+ *   Q4  Once it has ended it was told to stop, and nothing waits.
+ *   Q5  `crowded` says whether half of the room is taken.
+ */
+#include "writer/log/log_queue.h"
+
+#include "writer/buffer.h"
+#include "writer/invariant.h"
+#include "writer/stamp.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /* Before the thread sleeps: whoever posts a burst wakes it once, and the burst goes out in few
+     * writes. With shorter ones the looking costs more than the writing. */
+    LOOKS = 2,
+    LOOK_NS = 1000000,
+    PATIENCE_MS = 500,
+    SHORT_PATIENCE_MS = 10,
+    SETTLE_MS = 2000, /* on a busy machine the other thread may not run for a second; see settle */
+    STEP_MS = 5,
+    STOP_MS = 2000,
+};
+
+struct log_queue {
+    size_t limit;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t posted;
+    pthread_cond_t progress;
+    struct buffer waiting;
+    struct buffer taken; /* the thread's while `busy` */
+    bool busy;
+    bool sleeping;
+    bool stopping;
+    bool ended;
+    bool left_alone;
+    bool waited_in_vain; /* somebody in a hurry, since half of it was free */
+    uint64_t progress_at;
+    atomic_bool crowded; /* changed under the lock, and looked at without */
+};
+
+/* The lock is held. */
+static void check(struct log_queue *queue)
+{
+    lock_is_held(&queue->lock);
+#ifdef JD_CHECK_INVARIANTS
+    const struct buffer *waiting = &queue->waiting;
+    struct log_batch batch = {waiting->bytes,
+                              waiting->size ? waiting->bytes + waiting->size : waiting->bytes};
+    struct log_message message;
+    size_t count = 0;
+    size_t bytes = 0;
+    while (waiting->size > 0 && count < 16 && log_batch_next(&batch, &message)) {
+        invariant(Q1, batch.at <= batch.end);
+        bytes += sizeof(message.head) + message.head.size;
+        count++;
+    }
+    invariant(Q1, waiting->size <= queue->limit || (count == 1 && bytes == waiting->size));
+    invariant(Q2, queue->busy || queue->taken.size == 0);
+    invariant(Q3, !queue->sleeping || (waiting->size == 0 && !queue->busy));
+    invariant(Q4, !queue->ended || (queue->stopping && waiting->size == 0));
+    invariant(Q5, atomic_load(&queue->crowded) == (waiting->size > queue->limit / 2));
+#endif
+}
+
+/* The lock is held, and what waits has changed. */
+static void note_size(struct log_queue *queue)
+{
+    bool crowded = queue->waiting.size > queue->limit / 2;
+    queue->waited_in_vain = queue->waited_in_vain && crowded;
+    atomic_store_explicit(&queue->crowded, crowded, memory_order_relaxed);
+    check(queue);
+}
+
+bool log_batch_next(struct log_batch *batch, struct log_message *message)
+{
+    if (batch->at == batch->end) {
+        return false;
+    }
+    memcpy(&message->head, batch->at, sizeof(message->head));
+    message->bytes = batch->at + sizeof(message->head);
+    batch->at = message->bytes + message->head.size;
+    return true;
+}
+
+struct log_queue *log_queue_new(size_t limit)
+{
+    struct log_queue *queue = calloc(1, sizeof(*queue));
+    if (!queue) {
+        return NULL;
+    }
+    queue->limit = limit;
+    queue->waiting = BUFFER_INIT(SIZE_MAX / 4);
+    queue->taken = BUFFER_INIT(SIZE_MAX / 4);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&queue->posted, &monotonic);
+    pthread_cond_init(&queue->progress, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&queue->lock, NULL);
+    return queue;
+}
+
+void log_queue_free(struct log_queue *queue)
+{
+    if (queue) {
+        pthread_cond_destroy(&queue->posted);
+        pthread_cond_destroy(&queue->progress);
+        pthread_mutex_destroy(&queue->lock);
+        buffer_free(&queue->waiting);
+        buffer_free(&queue->taken);
+        free(queue);
+    }
+}
+
+static void wait_ms(struct log_queue *queue, pthread_cond_t *condition, unsigned ms)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += ms / 1000;
+    at.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    (void)pthread_cond_timedwait(condition, &queue->lock, &at);
+}
+
+/* The lock is held. */
+static bool append(struct log_queue *queue, struct log_head head, const struct iovec *pieces,
+                   int count)
+{
+    lock_is_held(&queue->lock);
+    head.size = 0;
+    for (int i = 0; i < count; i++) {
+        head.size += pieces[i].iov_len;
+    }
+    struct buffer *waiting = &queue->waiting;
+    size_t size = sizeof(head) + (size_t)head.size;
+    if (waiting->size > 0 && waiting->size + size > queue->limit) {
+        return false;
+    }
+    uint8_t *at = buffer_extend(waiting, size);
+    if (!at) {
+        waiting->failed = false; /* what is there already is as good as before */
+        return false;
+    }
+    memcpy(at, &head, sizeof(head));
+    at += sizeof(head);
+    for (int i = 0; i < count; i++) {
+        if (pieces[i].iov_len > 0) {
+            memcpy(at, pieces[i].iov_base, pieces[i].iov_len);
+            at += pieces[i].iov_len;
+        }
+    }
+    return true;
+}
+
+bool log_queue_post(struct log_queue *queue, const struct log_head *head,
+                    const struct iovec *pieces, int count)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool posted = append(queue, *head, pieces, count);
+    bool wake = posted && queue->sleeping;
+    queue->sleeping = queue->sleeping && !wake; /* one is enough */
+    note_size(queue);
+    pthread_mutex_unlock(&queue->lock);
+    if (wake) {
+        pthread_cond_signal(&queue->posted);
+    }
+    return posted;
+}
+
+/* Whether the thread has been at the same thing for longer than so many milliseconds. */
+static bool is_stuck(const struct log_queue *queue, unsigned ms)
+{
+    return queue->busy && stamp_monotonic() - queue->progress_at > (uint64_t)ms * 1000000;
+}
+
+void log_queue_make_room(struct log_queue *queue, bool patient)
+{
+    unsigned patience = patient ? PATIENCE_MS : SHORT_PATIENCE_MS;
+    if (!atomic_load_explicit(&queue->crowded, memory_order_relaxed)) {
+        return; /* what it was a moment ago is as good: nobody is kept from posting */
+    }
+    pthread_mutex_lock(&queue->lock);
+    while (queue->waiting.size > queue->limit / 2 && (patient || !queue->waited_in_vain) &&
+           !is_stuck(queue, patience)) {
+        wait_ms(queue, &queue->progress, STEP_MS);
+    }
+    /* Else a disk that takes 20 ms a write would hold the program for ten of each. */
+    queue->waited_in_vain = queue->waiting.size > queue->limit / 2;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* What a burst took goes back, now that it is over. The lock is held, and nothing is in either. */
+static void give_back(struct log_queue *queue)
+{
+    buffer_clear(&queue->waiting);
+    buffer_clear(&queue->taken);
+}
+
+bool log_queue_settle(struct log_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    while ((queue->waiting.size > 0 || queue->busy) && !is_stuck(queue, SETTLE_MS)) {
+        wait_ms(queue, &queue->progress, STEP_MS);
+    }
+    bool settled = queue->waiting.size == 0 && !queue->busy;
+    if (settled) {
+        give_back(queue);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return settled;
+}
+
+bool log_queue_stop(struct log_queue *queue)
+{
+    uint64_t latest = stamp_monotonic() + (uint64_t)STOP_MS * 1000000;
+    pthread_mutex_lock(&queue->lock);
+    queue->stopping = true;
+    queue->progress_at = stamp_monotonic(); /* one that naps wakes up only now */
+    pthread_cond_signal(&queue->posted);
+    while (!queue->ended && !is_stuck(queue, PATIENCE_MS) && stamp_monotonic() < latest) {
+        wait_ms(queue, &queue->progress, STEP_MS);
+    }
+    bool ended = queue->ended;
+    queue->left_alone = !ended;
+    pthread_mutex_unlock(&queue->lock);
+    return ended;
+}
+
+/* The lock is held, but not all the time. */
+static void wait_for_records(struct log_queue *queue)
+{
+    const struct timespec look = {.tv_nsec = LOOK_NS};
+    lock_is_held(&queue->lock);
+    for (int i = 0; i < LOOKS && queue->waiting.size == 0 && !queue->stopping; i++) {
+        pthread_mutex_unlock(&queue->lock);
+        nanosleep(&look, NULL);
+        pthread_mutex_lock(&queue->lock);
+    }
+    if (queue->waiting.size == 0) {
+        give_back(queue);
+    }
+    while (queue->waiting.size == 0 && !queue->stopping) {
+        queue->sleeping = true;
+        pthread_cond_wait(&queue->posted, &queue->lock);
+        queue->sleeping = false;
+    }
+}
+
+bool log_queue_take(struct log_queue *queue, struct log_batch *batch)
+{
+    pthread_mutex_lock(&queue->lock);
+    wait_for_records(queue);
+    struct buffer empty = queue->taken;
+    queue->taken = queue->waiting;
+    queue->waiting = empty;
+    bool any = queue->taken.size > 0;
+    queue->busy = true; /* its end is something to do, too */
+    queue->progress_at = stamp_monotonic();
+    note_size(queue);
+    pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(&queue->lock);
+    *batch = (struct log_batch){queue->taken.bytes, queue->taken.bytes};
+    if (any) { /* nothing may be added to NULL, not even 0 */
+        batch->end += queue->taken.size;
+    }
+    return any;
+}
+
+void log_queue_release(struct log_queue *queue)
+{
+    /* Not buffer_clear: the memory would have to be had, page by page, for the next batch again. */
+    queue->taken.size = 0;
+    pthread_mutex_lock(&queue->lock);
+    queue->busy = false;
+    check(queue);
+    pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void log_queue_progress(struct log_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->progress_at = stamp_monotonic();
+    pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool log_queue_nap(struct log_queue *queue, unsigned ms)
+{
+    pthread_mutex_lock(&queue->lock);
+    uint64_t end = stamp_monotonic() + (uint64_t)ms * 1000000;
+    while (!queue->stopping && stamp_monotonic() < end) {
+        queue->sleeping = false; /* records that come meanwhile have to wait */
+        wait_ms(queue, &queue->posted, ms);
+    }
+    bool go_on = !queue->stopping;
+    pthread_mutex_unlock(&queue->lock);
+    return go_on;
+}
+
+bool log_queue_ended(struct log_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->ended = true;
+    bool left_alone = queue->left_alone;
+    pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(&queue->lock);
+    return left_alone;
+}

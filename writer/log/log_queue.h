@@ -1,0 +1,87 @@
+/*
+ * What threads that may not wait have to say to one that may: a bounded queue of records.
+ *
+ * Posting copies a record and makes no system call while the other thread is at work: that one
+ * looks again for some milliseconds after the last record before it lies down to sleep, and only a
+ * sleeper has to be woken. So a record waits for some hundred microseconds at most where the disk
+ * is quick.
+ *
+ * All functions but take, release, progress, nap and ended, which are the taking thread's, may be
+ * called from any thread at the same time.
+ */
+#ifndef JD_WRITER_LOG_QUEUE_H
+#define JD_WRITER_LOG_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct living_record; /* writer/log/living_records.h */
+struct log_queue;
+
+/* What stands before a record's bytes. */
+struct log_head {
+    uint32_t kind;                /* the owner's own affair */
+    uint32_t file;                /* likewise */
+    struct living_record *living; /* likewise */
+    uint64_t hole; /* bytes of zero that follow the record, and are not in the queue */
+    uint64_t size; /* of the record in the queue; set by log_queue_post */
+};
+
+struct log_message {
+    struct log_head head;
+    const uint8_t *bytes; /* head.size */
+};
+
+struct log_batch {
+    const uint8_t *at;
+    const uint8_t *end;
+};
+
+/* Goes to the next message of a batch. False: there is none. */
+bool log_batch_next(struct log_batch *batch, struct log_message *message);
+
+/* Of at most `limit` bytes; one record alone may have more. NULL: no memory. */
+struct log_queue *log_queue_new(size_t limit);
+void log_queue_free(struct log_queue *queue); /* NULL is fine */
+
+/* Appends a record made of pieces. False: there is no room, and nothing has changed. */
+bool log_queue_post(struct log_queue *queue, const struct log_head *head,
+                    const struct iovec *pieces, int count);
+
+/*
+ * Waits until half of the queue is free, as long as the other thread gets on: not at all for one
+ * that has been at the same record for ten milliseconds, and then not again before half was free;
+ * `patient`: for half a second.
+ */
+void log_queue_make_room(struct log_queue *queue, bool patient);
+
+/* Waits until nothing is left in the queue or in the other thread's hands; two seconds for a thread
+ * that does not get on, as nobody but who attaches waits here. False: something is left. */
+bool log_queue_settle(struct log_queue *queue);
+
+/*
+ * Has the other thread take what is there and end; waits for it as make_room does, patiently, and
+ * two seconds at most in all. False: it has not ended yet, and will get `true` of log_queue_ended.
+ */
+bool log_queue_stop(struct log_queue *queue);
+
+/* ---- The taking thread ---- */
+
+/* Waits for records and takes all there are. False: there are none, and will be none. */
+bool log_queue_take(struct log_queue *queue, struct log_batch *batch);
+
+/* The batch is done with. */
+void log_queue_release(struct log_queue *queue);
+
+/* A part of the batch is. */
+void log_queue_progress(struct log_queue *queue);
+
+/* Waits so long. False: log_queue_stop was called. */
+bool log_queue_nap(struct log_queue *queue, unsigned ms);
+
+/* Says that the thread ends. True: nobody waits for it any more, and all is its to free. */
+bool log_queue_ended(struct log_queue *queue);
+
+#endif
