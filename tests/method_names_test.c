@@ -74,6 +74,10 @@ static void test_what_an_address_meant(void **state)
     assert_string_equal(name_at(0x2000, 2999), "A.first()");
     assert_string_equal(name_at(0x2000, 3000), "B.second()");
     assert_null(name_at(0x2001, 3000));
+    assert_int_equal(method_names_until(names, 0x2000, 1), 2000);
+    assert_int_equal(method_names_until(names, 0x2000, 2999), 3000);
+    assert_true(method_names_until(names, 0x2000, 3000) == UINT64_MAX);
+    assert_true(method_names_until(names, 0x2001, 1) == UINT64_MAX);
     assert_null(name_at(0, 3000));
 }
 

@@ -122,9 +122,34 @@ static void test_bounds(void **state)
     assert_false(walked_begin((const uint8_t *)&written, size, &walked));
 }
 
+static void test_keys(void **state)
+{
+    (void)state;
+    struct walked_frame frames[] = {
+        {.pc = 0x1000, .caller = true},
+        {.pc = 0x1000},
+        {.pc = 0x1000, .caller = true, .interpreted = true},
+        {.pc = 0x1000, .interpreted = true},
+        {.pc = 0x1000, .caller = true, .interpreted = true, .method = 8},
+        {.pc = 0x1000, .caller = true, .interpreted = true, .bcp = 8},
+        {.pc = 0x1000, .caller = true, .interpreted = true, .method = 8, .bcp = 8},
+        {.pc = 0x1000, .interpreted = true, .method_register = 8},
+        {.pc = 0x1000, .interpreted = true, .bcp_register = 8},
+        {.pc = 0x1008, .interpreted = true, .bcp_register = 8},
+    };
+    size_t count = sizeof frames / sizeof *frames;
+    assert_int_equal(walked_key(&frames[0]), 0x1000); /* as in a chain of the kernel's */
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            assert_int_not_equal(walked_key(&frames[i]), walked_key(&frames[k]));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_interpreted),
         cmocka_unit_test(test_bounds),

@@ -486,12 +486,9 @@ uint32_t method_names_count(const struct method_names *names)
     return names->methods.count;
 }
 
-struct named_method *method_names_at(struct method_names *names, uint64_t address, uint64_t time)
+/* The first one there that is later; place->count: none. */
+static uint32_t first_later(struct method_names *names, struct method_place *place, uint64_t time)
 {
-    struct method_place *place = numbered_find(&names->places, address);
-    if (!place) {
-        return NULL;
-    }
     if (!place->sorted) {
         qsort_r(place->methods, place->count, sizeof *place->methods, by_time, names);
         place->sorted = true;
@@ -506,11 +503,28 @@ struct named_method *method_names_at(struct method_names *names, uint64_t addres
             high = middle;
         }
     }
-    if (low > 0) {
-        return method(names, place->methods[low - 1]);
+    return low;
+}
+
+struct named_method *method_names_at(struct method_names *names, uint64_t address, uint64_t time)
+{
+    struct method_place *place = numbered_find(&names->places, address);
+    if (!place) {
+        return NULL;
+    }
+    uint32_t later = first_later(names, place, time);
+    if (later > 0) {
+        return method(names, place->methods[later - 1]);
     }
     struct named_method *first = method(names, place->methods[0]);
     return first->found ? first : NULL;
+}
+
+uint64_t method_names_until(struct method_names *names, uint64_t address, uint64_t time)
+{
+    struct method_place *place = numbered_find(&names->places, address);
+    uint32_t later = place ? first_later(names, place, time) : 0;
+    return place && later < place->count ? method(names, place->methods[later])->from : UINT64_MAX;
 }
 
 struct named_method *method_names_found_after(struct method_names *names,

@@ -86,6 +86,9 @@ uint32_t method_names_count(const struct method_names *names);
  */
 struct named_method *method_names_at(struct method_names *names, uint64_t address, uint64_t time);
 
+/* Until when that is so: from then on it may be another. */
+uint64_t method_names_until(struct method_names *names, uint64_t address, uint64_t time);
+
 /*
  * The method that was found at the same address after that one, nobody knows since when: perhaps
  * earlier than it was found. NULL: the next one there, if there is one, came at a known time.

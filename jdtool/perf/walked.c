@@ -1,5 +1,7 @@
 #include "jdtool/perf/walked.h"
 
+#include "jdtool/base/hash_map.h"
+
 #include <string.h>
 
 _Static_assert(sizeof(struct walked_head) == 24, "walked_head");
@@ -67,4 +69,16 @@ bool walked_next(struct walked *walked, struct walked_frame *frame)
         }
     }
     return walked->at <= walked->head.words;
+}
+
+uint64_t walked_key(const struct walked_frame *frame)
+{
+    uint64_t key = frame->pc | (uint64_t)!frame->caller << 62; /* programs are below both bits */
+    if (frame->interpreted) {
+        key = hash_mix(hash_pair(key, frame->method));
+        key = hash_mix(hash_pair(key, frame->bcp));
+        key = hash_mix(hash_pair(key, frame->method_register));
+        key = hash_mix(hash_pair(key, frame->bcp_register)) | UINT64_C(1) << 63;
+    }
+    return key;
 }

@@ -95,6 +95,10 @@ bool walked_begin(const uint8_t *bytes, size_t size, struct walked *walked);
 /* The next frame, further out. False: there is none, or what is there is malformed. */
 bool walked_next(struct walked *walked, struct walked_frame *frame);
 
+/* What tells a frame from any other of its process: of a caller its pc; of an interpreted frame a
+ * hash. */
+uint64_t walked_key(const struct walked_frame *frame);
+
 #endif
 
 #endif

@@ -106,10 +106,11 @@ struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct 
 
 /* One address further in than what is known. False: no memory. */
 static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint64_t pc,
-                     struct addr_location *al)
+                     const struct known_place *place)
 {
+    struct addr_location *al = place->al;
     struct known_step step = {.pc = pc,
-                              .until = al->until,
+                              .until = place->until,
                               .lines = al->line_count,
                               .passed_barrier = unwind_place_hides(&al->unwind)};
     uint32_t caller = 0;
@@ -120,7 +121,7 @@ static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint
         step.lines += outer->lines;
         step.passed_barrier |= outer->passed_barrier;
     }
-    step.node = stack_table_node_again(stacks, caller, al->location, &al->last_node);
+    step.node = stack_table_node_again(stacks, caller, place->location, &al->last_node);
     if (stack->count < ROOT_DEPTH) {
         stack->outermost[stack->count] = al;
     }
@@ -129,13 +130,13 @@ static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint
 }
 
 bool known_stack_extend(struct known_stack *stack, struct stack_table *stacks, uint64_t version,
-                        const uint64_t *pcs, struct addr_location *const *locations, uint32_t count,
+                        const uint64_t *pcs, const struct known_place *places, uint32_t count,
                         uint32_t lines)
 {
     uint32_t known = stack->count ? known_stack_innermost(stack)->lines : 0;
     bool kept = lines <= KNOWN_LINES_MAX - known && make_room(stack, stack->count + count);
     for (uint32_t i = count; i > 0 && kept; i--) {
-        kept = add_step(stack, stacks, pcs[i - 1], locations[i - 1]);
+        kept = add_step(stack, stacks, pcs[i - 1], &places[i - 1]);
     }
     stack->key.version = version;
     if (!kept) {

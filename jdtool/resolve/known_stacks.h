@@ -12,9 +12,16 @@
  * far. */
 #define ROOT_DEPTH 3
 
+/* What is at an address of a stack. */
+struct known_place {
+    struct addr_location *al;
+    uint32_t location; /* its own, or what is interpreted there */
+    uint64_t until;    /* so long it holds */
+};
+
 /* One address of a stack, and what is true from there on outwards. */
 struct known_step {
-    uint64_t pc;
+    uint64_t pc;    /* or whatever else tells what is there from all else */
     uint64_t until; /* so long the locations hold */
     uint32_t node;
     uint32_t lines : 31;
@@ -60,12 +67,12 @@ struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct 
                                       uint64_t time, const uint64_t *pcs, uint64_t count);
 
 /*
- * Puts `count` addresses further in, the innermost first, with their locations and `lines` of them,
+ * Puts `count` addresses further in, the innermost first, with what is there and `lines` of it,
  * and makes their nodes. version: that of the locations now. False: it is too deep to be kept, or
  * there is no memory; nothing is then known of it.
  */
 bool known_stack_extend(struct known_stack *stack, struct stack_table *stacks, uint64_t version,
-                        const uint64_t *pcs, struct addr_location *const *locations, uint32_t count,
+                        const uint64_t *pcs, const struct known_place *places, uint32_t count,
                         uint32_t lines);
 
 /* Nothing is known of it. */

@@ -166,7 +166,9 @@ void resolver_free(struct resolver *resolver)
     free(resolver->inner);
     free(resolver->lines);
     free(resolver->branches);
-    free((void *)resolver->al_list);
+    free(resolver->places);
+    free(resolver->keys);
+    free(resolver->walked_frames);
     free(resolver);
 }
 

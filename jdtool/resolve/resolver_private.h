@@ -6,6 +6,7 @@
 #define JD_TOOL_RESOLVER_PRIVATE_H
 
 #include "jdtool/events/deopt_names.h"
+#include "jdtool/perf/walked.h"
 #include "jdtool/resolve/known_stacks.h"
 #include "jdtool/resolve/locations.h"
 #include "jdtool/resolve/resolver.h"
@@ -81,9 +82,13 @@ struct resolver {
     struct addr_location *outermost[ROOT_DEPTH]; /* of the user's part, a ring */
     uint32_t user_locations;
     bool passed_barrier;
-    bool remembers;                 /* it may be taken from the thread's last stack */
-    struct addr_location **al_list; /* of its chain */
-    uint32_t al_room;
+    bool remembers;             /* it may be taken from the thread's last stack */
+    struct known_place *places; /* of its chain, or of what was walked */
+    uint32_t place_room;
+    struct walked_frame *walked_frames; /* as they were read; and what tells each from others */
+    uint32_t walked_room;
+    uint64_t *keys;
+    uint32_t key_room;
     bool failed;
     struct unwind_frame unwound[UNWOUND_MAX];
 };

@@ -1,7 +1,6 @@
 /* The stack of a sample, and how it ends. */
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
-#include "jdtool/perf/walked.h"
 #include "jdtool/resolve/resolver_private.h"
 #include "jdtool/unwind/interpreter.h"
 
@@ -155,13 +154,14 @@ static void use_known(struct resolver *resolver, const struct known_stack *known
     resolver->node = innermost->node;
 }
 
-/* The same, from the thread's last stack as far as that is still true. False: it is not that simple
- * a part, or nothing is known of the process. */
-static bool add_known_part(struct resolver *resolver, const struct perf_sample *sample, uint64_t i)
+/* The thread's last stack as far as that is still true of these addresses. NULL: it is not that
+ * simple a stack, or nothing is known of the process. */
+static struct known_stack *find_known(struct resolver *resolver, const struct perf_sample *sample,
+                                      const uint64_t *pcs, uint64_t count)
 {
     const struct process *process = resolver->process;
-    if (!resolver->remembers || !process || i >= sample->chain_count || sample->branch_count) {
-        return false;
+    if (!resolver->remembers || !process || sample->branch_count || count == 0) {
+        return NULL;
     }
     struct process_code code = process_code_of(dumps_codes(resolver->dumps), process);
     struct known_key key = {.tid = sample->tid,
@@ -169,41 +169,58 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
                             .generation = code.dump ? code.dump->generation : 0,
                             .state = process_mappings_state(process),
                             .version = locations_version(resolver->locations)};
-    const uint64_t *pcs = sample->chain + i + 1; /* behind the marker */
-    uint64_t count = sample->chain_count - i - 1;
-    if (count == 0) {
+    return known_stacks_find(resolver->known_stacks, &key, resolver->time, pcs, count);
+}
+
+/* Its `inner` addresses further in are those of resolver->places. False: it is too deep to be kept.
+ */
+static bool extend_known(struct resolver *resolver, struct known_stack *known, const uint64_t *pcs,
+                         uint32_t inner)
+{
+    uint32_t lines = 0;
+    for (uint32_t at = 0; at < inner; at++) {
+        lines += resolver->places[at].al->line_count;
+    }
+    if (resolver->failed || locations_failed(resolver->locations) ||
+        !known_stack_extend(known, locations_stacks(resolver->locations),
+                            locations_version(resolver->locations), pcs, resolver->places, inner,
+                            lines)) {
         return false;
     }
-    struct known_stack *known =
-        known_stacks_find(resolver->known_stacks, &key, resolver->time, pcs, count);
+    use_known(resolver, known);
+    return true;
+}
+
+/* From the marker on, from the thread's last stack as far as that is still true. */
+static bool add_known_part(struct resolver *resolver, const struct perf_sample *sample, uint64_t i)
+{
+    if (i >= sample->chain_count) {
+        return false;
+    }
+    const uint64_t *pcs = sample->chain + i + 1; /* behind the marker */
+    uint64_t count = sample->chain_count - i - 1;
+    struct known_stack *known = find_known(resolver, sample, pcs, count);
     if (!known) {
         return false;
     }
     uint32_t inner = (uint32_t)count - known->count;
-    uint32_t lines = 0;
-    struct stack_table *stacks = locations_stacks(resolver->locations);
     for (uint32_t at = 0; at < inner; at++) {
         if (pcs[at] >= PERF_CONTEXT_MAX) {
             known_stack_forget(known);
             return false;
         }
     }
-    if (array_reach(&resolver->al_list, inner, &resolver->al_room,
-                    sizeof(struct addr_location *))) {
+    if (array_reach(&resolver->places, inner, &resolver->place_room, sizeof *resolver->places)) {
         resolver->failed = true;
         return false;
     }
-    struct addr_location **locations = resolver->al_list;
-    locations_prefetch(resolver->locations, process, pcs, inner);
+    locations_prefetch(resolver->locations, resolver->process, pcs, inner);
     for (uint32_t at = 0; at < inner; at++) {
-        locations[at] = user_location(resolver, pcs[at], at > 0);
-        lines += locations[at]->line_count;
-        stack_table_prefetch(stacks, locations[at]->last_node);
+        struct addr_location *al = user_location(resolver, pcs[at], at > 0);
+        resolver->places[at] = (struct known_place){al, al->location, al->until};
+        stack_table_prefetch(locations_stacks(resolver->locations), al->last_node);
     }
-    if (!locations_failed(resolver->locations) &&
-        known_stack_extend(known, stacks, locations_version(resolver->locations), pcs, locations,
-                           inner, lines)) {
-        use_known(resolver, known);
+    if (extend_known(resolver, known, pcs, inner)) {
         return true;
     }
     for (uint64_t at = 0; at < count; at++) { /* too deep to be kept */
@@ -311,9 +328,11 @@ static const struct resolved_method *interpreted_method(struct resolver *resolve
     return method;
 }
 
-static void name_interpreted(struct resolver *resolver, const struct addr_location *al,
-                             const struct unwind_frame *unwound, uint32_t *location)
+/* Says so long that holds. */
+static uint64_t name_interpreted(struct resolver *resolver, const struct addr_location *al,
+                                 const struct unwind_frame *unwound, uint32_t *location)
 {
+    uint64_t until = resolver->time; /* what has no name may have one later */
     struct stack_table *stacks = locations_stacks(resolver->locations);
     /* What is interpreted there depends on the sample. */
     struct resolved_frame line = *location_own(stack_table_location_at(stacks, *location));
@@ -324,6 +343,7 @@ static void name_interpreted(struct resolver *resolver, const struct addr_locati
         const struct resolved_method *method =
             interpreted_method(resolver, named.method, al->module);
         if (method) {
+            until = named.until;
             line.method = method;
             line.line = named.line;
             line.bci = named.bci <= INT32_MAX ? (int32_t)named.bci : -1;
@@ -331,6 +351,7 @@ static void name_interpreted(struct resolver *resolver, const struct addr_locati
     }
     *location = stack_table_location(stacks, &line, 1);
     resolver->failed |= *location == HASH_MAP_NONE;
+    return until;
 }
 
 static enum stack_end end_of(enum unwind_end ended, const struct perf_sample *sample)
@@ -396,29 +417,68 @@ static void compare_walked(struct resolver *resolver, const struct perf_sample *
     }
 }
 
+static struct known_place place_of(struct resolver *resolver, const struct walked_frame *frame)
+{
+    struct addr_location *al = user_location(resolver, frame->pc, frame->caller);
+    struct known_place place = {al, al->location, al->until};
+    if (frame->interpreted && al->line_count == 1 && al->location != HASH_MAP_NONE) {
+        const struct unwind_frame unwound = {.ip = al->unwind.address,
+                                             .place = &al->unwind,
+                                             .kind = UNWIND_INTERPRETED,
+                                             .caller = frame->caller,
+                                             .method = frame->method,
+                                             .bcp = frame->bcp,
+                                             .bcp_register = frame->bcp_register,
+                                             .method_register = frame->method_register};
+        uint64_t until = name_interpreted(resolver, al, &unwound, &place.location);
+        place.until = until < al->until ? until : al->until;
+    }
+    return place;
+}
+
+/* How many frames were walked; they are in resolver->walked_frames, their keys beside them. */
+static uint32_t read_walked(struct resolver *resolver, struct walked *walked)
+{
+    uint32_t count = 0;
+    struct walked_frame frame;
+    while (walked_next(walked, &frame)) {
+        if (array_reserve(&resolver->walked_frames, count, &resolver->walked_room,
+                          sizeof *resolver->walked_frames) ||
+            array_reserve(&resolver->keys, count, &resolver->key_room, sizeof *resolver->keys) ||
+            array_reserve(&resolver->places, count, &resolver->place_room,
+                          sizeof *resolver->places)) {
+            resolver->failed = true;
+            return 0;
+        }
+        resolver->keys[count] = walked_key(&frame);
+        resolver->walked_frames[count++] = frame;
+    }
+    return count;
+}
+
 /* False: it was not walked in the kernel. */
 static bool add_walked(struct resolver *resolver, struct perf_sample *sample, enum stack_end *end)
 {
     struct walked walked;
-    struct walked_frame frame;
     if (sample->regs || !sample->stack ||
         !walked_begin(sample->stack, sample->stack_dyn_size, &walked)) {
         return false;
     }
     (void)add_kernel_part(resolver, sample);
-    while (walked_next(&walked, &frame)) {
-        struct addr_location *al = user_location(resolver, frame.pc, frame.caller);
-        uint32_t *location = add_user_location(resolver, al);
-        if (location && frame.interpreted && al->line_count == 1) {
-            const struct unwind_frame unwound = {.ip = al->unwind.address,
-                                                 .place = &al->unwind,
-                                                 .kind = UNWIND_INTERPRETED,
-                                                 .caller = frame.caller,
-                                                 .method = frame.method,
-                                                 .bcp = frame.bcp,
-                                                 .bcp_register = frame.bcp_register,
-                                                 .method_register = frame.method_register};
-            name_interpreted(resolver, al, &unwound, location);
+    uint32_t count = read_walked(resolver, &walked);
+    struct known_stack *known = find_known(resolver, sample, resolver->keys, count);
+    uint32_t inner = count - (known ? known->count : 0);
+    for (uint32_t i = 0; i < inner; i++) {
+        resolver->places[i] = place_of(resolver, &resolver->walked_frames[i]);
+    }
+    if (!known || !extend_known(resolver, known, resolver->keys, inner)) {
+        for (uint32_t i = 0; i < count; i++) {
+            struct known_place place =
+                i < inner ? resolver->places[i] : place_of(resolver, &resolver->walked_frames[i]);
+            uint32_t *location = add_user_location(resolver, place.al);
+            if (location && place.location != place.al->location) {
+                *location = place.location;
+            }
         }
     }
     resolver->walked++;
@@ -461,7 +521,7 @@ static bool add_copy(struct resolver *resolver, struct perf_sample *sample, enum
         struct addr_location *al = addr_location_of(unwound->place);
         uint32_t *location = add_user_location(resolver, al);
         if (location && unwound->kind == UNWIND_INTERPRETED && al->line_count == 1) {
-            name_interpreted(resolver, al, unwound, location);
+            (void)name_interpreted(resolver, al, unwound, location);
         }
     }
     sample->unwound = true;

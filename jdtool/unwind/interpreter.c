@@ -61,7 +61,8 @@ bool interpreter_name(struct method_names *names, const struct unwind_frame *fra
     if (!detail) {
         return false;
     }
-    *out = (struct interpreted_frame){.method = detail, .bci = -1};
+    *out = (struct interpreted_frame){
+        .method = detail, .bci = -1, .until = method_names_until(names, method->address, time)};
     uint64_t bcp;
     if (method->bytecode_size == 0) {
         return true; /* native */

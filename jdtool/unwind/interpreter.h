@@ -10,8 +10,9 @@
 
 struct interpreted_frame {
     const struct method_detail *method;
-    uint32_t line; /* 0: unknown, or native */
-    int64_t bci;   /* -1: unknown, or native */
+    uint32_t line;  /* 0: unknown, or native */
+    int64_t bci;    /* -1: unknown, or native */
+    uint64_t until; /* so long the same frame runs that */
 };
 
 /*
