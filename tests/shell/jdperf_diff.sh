@@ -108,23 +108,6 @@ says 'run 1 of before ended with status 9'
 
 [[ ${JDAGENT_LONG:-0} == 1 ]] || exit 0
 
-# 200 pairs out of real runs: each time 14 of 28 equal ones are dealt out to both sides. A rate of 5 % gives more than
-# 20 alarms in fewer than 1 of 1,000 such series; 1 to 3 % were seen.
-for ((i = 0; i < 42; i++)); do
-    passes=800
-    ((i % 3 < 2)) || passes=970 # a fifth more of a method of 23 %: 5 % of the program
-    "$JDPERF" record -F 1999 -o "long/$i.$passes" -- "${shop[@]}" 1200 "$passes" >/dev/null 2>&1 || fail "run $i failed"
-    rm -f "long/$i.$passes"/*.dump "long/$i.$passes/perf.jit.data"
-done
-alarms=0 found=0
-for ((i = 0; i < 200; i++)); do
-    mapfile -t pick < <(printf '%s\n' long/*.800 | shuf -n 14 --random-source=<(yes "$i"))
-    mapfile -t slower < <(printf '%s\n' long/*.970 | shuf -n 7 --random-source=<(yes "$i"))
-    "$JDPERF" diff --before "${pick[@]:0:7}" --after "${pick[@]:7}" >pair || :
-    grep -q 'No change is larger than chance' pair || alarms=$((alarms + 1))
-    "$JDPERF" diff --before "${pick[@]:0:7}" --after "${slower[@]}" >pair || :
-    ! grep -qE '\+[0-9.]+ .* self +Shop\.checksum' pair || found=$((found + 1))
-done
-note "of 200 equal pairs $alarms alarm; a planted 5 % is found in $found of 200"
-((alarms <= 20)) || fail "$alarms of 200 equal pairs alarm"
-((found >= 180)) || fail "the planted change is found in $found of 200 pairs only"
+# A fifth more of a method of 23 %: 5 % of the program.
+run 0 python3 "$SOURCE/bench/differences.py" --runs 21 --frequency 1999 --days 1200 --passes 800 970
+note "$(cat output)"
