@@ -28,6 +28,9 @@ take() {
         fail "record: $(tail -n 5 "$scratch/err")"
     for event in "$@"; do
         "$jdperf" export "$scratch/$profile" collapsed -o "$scratch/$profile.$event" --event "$event" -- --weights 2>/dev/null
+        # The program's waits end when it has a processor again.
+        [ "$event" != off-cpu ] ||
+            "$jdperf" export "$scratch/$profile" collapsed -o - --event runnable -- --weights 2>/dev/null >>"$scratch/$profile.$event" || :
     done
     python3 "$tests_dir/readers/totals.py" truth "$scratch/$profile" "$small" "$@" >"$scratch/told" || status=1
     sed "s/^/# $profile: /" "$scratch/told"

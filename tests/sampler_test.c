@@ -566,6 +566,51 @@ static void samples_of_probes_are_cut_as_well(void **state)
     close(ends[1]);
 }
 
+/* What the program that follows the scheduler tells: a thread is back, of which whoever runs at
+ * that moment is not; another one wakes a thread that is sampled. */
+static void who_is_back_and_woken_is_told(void **state)
+{
+    (void)state;
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    const uint64_t back[] = {88, 0x1010, two(99, 99), 7, 1, 0, 20, two(0, 11), two(10, 0)};
+    const uint64_t woken[] = {89, 0x1010, two(99, 99), 8, 1, 0, two(12, 0x61), 0};
+    uint64_t got[64] = {0};
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, ends[1]);
+    turn->event_count = 3;
+    turn->events[0].id = 5;
+    turn->events[1] = (struct turn_event){.id = 6, .has_raw = true, .has_backs = true};
+    turn->events[2] = (struct turn_event){.id = 7, .has_raw = true, .is_of_another = true};
+    rings.ids[1] = 88;
+    rings.ids[2] = 89;
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    fake_open(&fake, &rings);
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, back, 9);
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, woken, 8);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    assert_true(read(ends[0], got, sizeof got) >= (ssize_t)(8 * (5 + 9)));
+    struct perf_event_header header;
+    memcpy(&header, got, sizeof header);
+    assert_int_equal(header.type, PERF_RECORD_SWITCH);
+    assert_int_equal(header.misc, 0);
+    assert_int_equal(header.size, 40);
+    assert_int_equal(got[1], two(10, 11));
+    assert_int_equal(got[2], 7); /* time */
+    assert_int_equal(got[3], 1); /* processor */
+    assert_int_equal(got[4], 5);
+    memcpy(&header, got + 5, sizeof header);
+    assert_int_equal(header.type, PERF_RECORD_SAMPLE);
+    assert_int_equal(got[6], 7);
+    assert_int_equal(got[5 + 6], 1); /* what a program writes has no period */
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* A ring that has samples alone loses samples; the kernel's word that it holds back is given on. */
 static void losses_are_those_of_samples(void **state)
 {
@@ -636,6 +681,7 @@ int main(void)
         cmocka_unit_test(a_child_is_left_out_where_each_is_chosen),
         cmocka_unit_test(thinned_samples_weigh_more),
         cmocka_unit_test(samples_of_probes_are_cut_as_well),
+        cmocka_unit_test(who_is_back_and_woken_is_told),
         cmocka_unit_test(losses_are_those_of_samples),
         cmocka_unit_test(a_slow_reader_costs_no_side_band),
     };

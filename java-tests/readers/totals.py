@@ -1,7 +1,7 @@
 """Totals of a profile's events.
 
 totals.py truth PROFILE SMALL EVENT...: against what the program (programs/Events.java) counted, in PROFILE.log; SMALL
-is what an object of two longs takes. PROFILE.EVENT has the event's stacks, collapsed, with their weights.
+is what an object of two longs takes. PROFILE.EVENT has the event's stacks, collapsed, with their weights; of off-cpu runnable's, too.
 totals.py shown PROFILE REPORT FLAME VIEW: the scorecard's against perf report's text, the flame page, and the
 profile that jdperf view serves at the address in VIEW.
 Ends with 1 where one is another.
@@ -66,7 +66,7 @@ def total_of(event):
 
 # Waits are measured, all of them; contended ones of less than 1 ms, and allocations, are sampled, and a clock's
 # ticks are: 4.5 sigma of that many independent samples is more than chance allows in 150,000 runs.
-EXACT = {"off-cpu": 0.04, "lock": 0.02}  # the program's waits end when it has a processor again: that part is runnable
+EXACT = {"off-cpu": 0.04, "lock": 0.02}
 
 
 def check_truth(small, wanted):

@@ -379,19 +379,22 @@ uint32_t event_list_get(const struct event_list *events, unsigned stack_size, bo
         bool is;
         struct sampler_event event;
     } all[] = {
-        {by_reach, {ours, EVENT_PROBE_ALLOC, true, EVENT_STACK_NEAR, "far == 0"}},
-        {by_reach, {ours, EVENT_PROBE_ALLOC, true, EVENT_STACK_FAR, "far != 0"}},
-        {events->alloc && !by_reach, {ours, EVENT_PROBE_ALLOC, true, stack_size, NULL}},
-        {events->locks, {ours, EVENT_PROBE_LOCK, true, stack_size, NULL}},
-        {events->exceptions, {ours, EVENT_PROBE_EXCEPTION, true, stack_size, NULL}},
-        {events->deopts, {ours, EVENT_PROBE_DEOPT, true, stack_size, NULL}},
-        {events->off_cpu, {"sched", "sched_switch", true, stack_size, blocked}},
-        {events->off_cpu, {"sched", "sched_switch", false, 0, preempted}},
-        {events->wakers, {"sched", "sched_waking", true, stack_size, NULL}},
-        {events->virtual_waits, {ours, EVENT_PROBE_UNMOUNT, true, stack_size, NULL}},
-        {events->virtual_waits, {ours, EVENT_PROBE_MOUNT, false, 0, NULL}},
-        {events->off_cpu, {"sched", "sched_wakeup", false, 0, NULL}},
-        {events->timeline, {ours, EVENT_PROBE_TIMELINE, false, 0, NULL}},
+        {by_reach, {ours, EVENT_PROBE_ALLOC, true, EVENT_STACK_NEAR, "far == 0", FOLLOWS_NOTHING}},
+        {by_reach, {ours, EVENT_PROBE_ALLOC, true, EVENT_STACK_FAR, "far != 0", FOLLOWS_NOTHING}},
+        {events->alloc && !by_reach,
+         {ours, EVENT_PROBE_ALLOC, true, stack_size, NULL, FOLLOWS_NOTHING}},
+        {events->locks, {ours, EVENT_PROBE_LOCK, true, stack_size, NULL, FOLLOWS_NOTHING}},
+        {events->exceptions,
+         {ours, EVENT_PROBE_EXCEPTION, true, stack_size, NULL, FOLLOWS_NOTHING}},
+        {events->deopts, {ours, EVENT_PROBE_DEOPT, true, stack_size, NULL, FOLLOWS_NOTHING}},
+        {events->off_cpu, {"sched", "sched_switch", true, stack_size, blocked, FOLLOWS_BLOCKED}},
+        {events->off_cpu, {"sched", "sched_switch", false, 0, preempted, FOLLOWS_PREEMPTED}},
+        {events->wakers, {"sched", "sched_waking", true, stack_size, NULL, FOLLOWS_WAKING}},
+        {events->virtual_waits,
+         {ours, EVENT_PROBE_UNMOUNT, true, stack_size, NULL, FOLLOWS_NOTHING}},
+        {events->virtual_waits, {ours, EVENT_PROBE_MOUNT, false, 0, NULL, FOLLOWS_NOTHING}},
+        {events->off_cpu, {"sched", "sched_wakeup", false, 0, NULL, FOLLOWS_WOKEN}},
+        {events->timeline, {ours, EVENT_PROBE_TIMELINE, false, 0, NULL, FOLLOWS_NOTHING}},
     };
     uint32_t count = 0;
     _Static_assert(sizeof all / sizeof *all <= SAMPLER_EVENTS_MAX, "the sampler takes all");

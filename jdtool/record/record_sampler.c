@@ -18,9 +18,6 @@
 static const char *perf_alone(const struct recording *recording)
 {
     const struct record_options *options = recording->options;
-    if (recording->events.off_cpu) {
-        return "--off-cpu is perf's";
-    }
     if (options->perf_options[0] || options->period) {
         return "there are options of perf's";
     }

@@ -92,8 +92,7 @@ int filter_load(struct filter *filter, bool for_probes)
     union bpf_attr attr = {.map_type = BPF_MAP_TYPE_HASH,
                            .key_size = sizeof(uint32_t),
                            .value_size = sizeof(uint32_t),
-                           .max_entries = FILTER_PROCESSES_MAX,
-                           .map_flags = BPF_F_NO_PREALLOC};
+                           .max_entries = FILTER_PROCESSES_MAX};
     filter->processes = bpf(BPF_MAP_CREATE, &attr);
     int err = filter->processes < 0 ? filter->processes : 0;
     if (!err) {

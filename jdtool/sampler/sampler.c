@@ -4,6 +4,7 @@
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/processors.h"
 #include "jdtool/sampler/registers.h"
+#include "jdtool/sampler/switches.h"
 #include "jdtool/sampler/tracepoints.h"
 #include "jdtool/sampler/turn.h"
 #include "jdtool/walk/walker.h"
@@ -40,6 +41,7 @@ struct sampler {
     struct perf_event_attr events[TURN_EVENTS_MAX]; /* the clock first */
     struct perf_event_attr side_band;
     struct turn_rings *processors; /* by number */
+    struct switches *switches;     /* NULL: nothing of the scheduler is recorded */
     bool *online;
     uint32_t processor_count;
     size_t buffer;     /* of the samples of a processor */
@@ -128,7 +130,7 @@ static void describe_stack(struct perf_event_attr *attr, struct turn_event *look
     attr->exclude_callchain_user = copies;
 }
 
-/* The recording's own probes: each time that one is passed. */
+/* The recording's own probes, each time that one is passed, and what is told of the scheduler. */
 static int describe_tracepoint(struct sampler *sampler, uint32_t at)
 {
     const struct sampler_event *event = &sampler->options->events[at - 1];
@@ -139,7 +141,10 @@ static int describe_tracepoint(struct sampler *sampler, uint32_t at)
     attr->type = PERF_TYPE_TRACEPOINT;
     attr->config = (uint64_t)id;
     attr->sample_period = 1;
-    *look = (struct turn_event){.has_stack = event->has_stack, .has_raw = true};
+    *look = (struct turn_event){.has_stack = event->has_stack,
+                                .has_raw = true,
+                                .is_of_another = event->follows == FOLLOWS_WOKEN,
+                                .has_backs = event->follows == FOLLOWS_PREEMPTED};
     describe_stack(attr, look, event->stack_size);
     return id < 0 ? (int)id : 0;
 }
@@ -279,8 +284,14 @@ static int add_event(struct sampler *sampler, uint32_t processor, struct turn_ri
                      uint32_t at)
 {
     struct turn *turn = &sampler->turn;
-    const char *filter = sampler->options->events[at - 1].filter;
-    int fd = open_event(&sampler->events[at], (int)processor);
+    const struct sampler_event *event = &sampler->options->events[at - 1];
+    const char *filter = event->follows ? NULL : event->filter;
+    struct perf_event_attr attr = sampler->events[at];
+    if (event->follows) { /* is written by a program, as if it were the tracepoint's */
+        attr.type = PERF_TYPE_SOFTWARE;
+        attr.config = PERF_COUNT_SW_BPF_OUTPUT;
+    }
+    int fd = open_event(&attr, (int)processor);
     if (fd < 0) {
         return fd;
     }
@@ -290,6 +301,9 @@ static int add_event(struct sampler *sampler, uint32_t processor, struct turn_ri
         return -errno;
     }
     int err = take_id(turn, rings, at, fd);
+    if (!err && event->follows) {
+        return switches_output(sampler->switches, event->follows, processor, fd);
+    }
     return err || turn->filter.probes < 0 ? err : filter_apply_to_probe(&turn->filter, fd);
 }
 
@@ -405,6 +419,24 @@ static void wait_for_reader(const struct sampler *sampler, bool does)
     (void)fcntl(out, F_SETFL, does ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
+static bool follows(const struct sampler_options *options)
+{
+    bool does = false;
+    for (uint32_t i = 0; i < options->event_count; i++) {
+        does |= options->events[i].follows != FOLLOWS_NOTHING;
+    }
+    return does;
+}
+
+static bool has_probes(const struct sampler_options *options)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < options->event_count; i++) {
+        has |= options->events[i].follows == FOLLOWS_NOTHING;
+    }
+    return has;
+}
+
 static int load_filter(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
@@ -423,7 +455,7 @@ static int load_filter(struct sampler *sampler)
             return tell_failure("walk stacks", err);
         }
     } else if (!turn->is_for_all) {
-        err = filter_load(&turn->filter, options->event_count > 0);
+        err = filter_load(&turn->filter, has_probes(options));
     }
     turn->is_for_each = options->is_for_each;
     turn->reads_no_files = options->reads_no_files;
@@ -465,6 +497,12 @@ static int open_all(struct sampler *sampler)
     if (err) {
         return err;
     }
+    const char *lacks =
+        follows(options) ? switches_new(turn->filter.processes, &sampler->switches) : NULL;
+    if (lacks) {
+        error_message("failed to follow the scheduler: %s", lacks);
+        return -ENOTSUP;
+    }
     err = describe_events(sampler);
     err = err ? err : look_at_processors(sampler);
     while (err == -EPERM && sampler->halvings < HALVINGS_MAX) {
@@ -502,6 +540,7 @@ static void describe(struct sampler *sampler)
     }
     struct perf_event_attr *attr = &told->attr;
     attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
+    attr->context_switch = sampler->switches != NULL;
     attr->build_id = !options->reads_no_files;
     perf_pipe_describe(&turn->pipe, told, turn->event_count, options->command);
     if (options->event_count) {
@@ -566,6 +605,7 @@ void sampler_free(struct sampler *sampler)
 {
     if (sampler) {
         close_rings(sampler);
+        switches_free(sampler->switches);
         free(sampler->processors);
         free(sampler->online);
         turn_free(&sampler->turn);

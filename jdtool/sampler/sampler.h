@@ -18,13 +18,25 @@
 
 struct walker;
 
-/* A tracepoint that is recorded beside the clock, each time: a probe of the recording's own. */
+/* What of the scheduler an event tells (switches.h). */
+enum sampler_follows {
+    FOLLOWS_NOTHING,
+    FOLLOWS_BLOCKED,   /* a thread waits for something from here on */
+    FOLLOWS_PREEMPTED, /* for a processor; without stack. And who has one again is told */
+    FOLLOWS_WAKING,    /* a thread wakes another one */
+    FOLLOWS_WOKEN,     /* one that waits is woken, by whomever */
+};
+
+/* A tracepoint that is recorded beside the clock, each time: a probe of the recording's own, or one
+ * of the scheduler's. */
 struct sampler_event {
-    const char *group; /* the same of all */
+    const char *group;
     const char *event;
     bool has_stack;
     unsigned stack_size; /* as below, of its own */
-    const char *filter;  /* the kernel's, by the event's fields; NULL: none */
+    const char *filter;  /* the kernel's, by the event's fields; NULL: none. Of the scheduler's
+                            events it is for perf, and this for our sampler: */
+    enum sampler_follows follows;
 };
 
 #define SAMPLER_EVENTS_MAX 15

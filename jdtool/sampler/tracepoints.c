@@ -77,39 +77,63 @@ static void put_file(struct bytes *body, const char *path)
     bytes_free(&file);
 }
 
-static bool is_listed_before(const struct sampler_event *events, uint32_t at)
+/* The events of one group. */
+static void put_group(struct bytes *body, const char *place, const struct sampler_event *events,
+                      uint32_t count, uint32_t first)
 {
-    for (uint32_t i = 0; i < at; i++) {
-        if (strcmp(events[i].event, events[at].event) == 0) {
-            return true;
+    char path[PATH_MAX];
+    const char *group = events[first].group;
+    uint32_t different = 0;
+    for (int puts = 0; puts < 2; puts++) { /* they are counted first */
+        for (uint32_t i = first; i < count; i++) {
+            bool is = strcmp(events[i].group, group) == 0;
+            for (uint32_t k = first; k < i; k++) {
+                is &= strcmp(events[k].group, group) != 0 ||
+                      strcmp(events[k].event, events[i].event) != 0;
+            }
+            different += is && !puts;
+            if (is && puts) {
+                snprintf(path, sizeof path, "%s/events/%s/%s/format", place, group,
+                         events[i].event);
+                put_file(body, path);
+            }
+        }
+        if (!puts) {
+            bytes_put(body, group, strlen(group) + 1);
+            bytes_u32(body, different);
         }
     }
-    return false;
+}
+
+static bool is_new_group(const struct sampler_event *events, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++) {
+        if (strcmp(events[i].group, events[at].group) == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void put_formats(struct bytes *body, const struct sampler_event *events, uint32_t count)
 {
     char path[PATH_MAX];
     const char *place = tracefs_path();
-    uint32_t different = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        different += !is_listed_before(events, i);
-    }
     static const char *const heads[] = {"header_page", "header_event"};
+    uint32_t groups = 0;
     for (size_t i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/events/%s", place, heads[i]);
         bytes_put(body, heads[i], strlen(heads[i]) + 1);
         put_file(body, path);
     }
-    bytes_u32(body, 0); /* of ftrace's own events */
-    bytes_u32(body, 1); /* group */
-    bytes_put(body, events->group, strlen(events->group) + 1);
-    bytes_u32(body, different);
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_listed_before(events, i)) {
-            snprintf(path, sizeof path, "%s/events/%s/%s/format", place, events[i].group,
-                     events[i].event);
-            put_file(body, path);
+        groups += is_new_group(events, i);
+    }
+    bytes_u32(body, 0); /* of ftrace's own events */
+    bytes_u32(body, groups);
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_new_group(events, i)) {
+            put_group(body, place, events, count, i);
         }
     }
 }

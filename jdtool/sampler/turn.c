@@ -2,6 +2,7 @@
 
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/registers.h"
+#include "jdtool/sampler/switches_shared.h"
 #include "jdtool/walk/walker.h"
 
 #include <errno.h>
@@ -282,9 +283,33 @@ static void put_sample(struct turn *turn, size_t size, const struct turn_event *
 {
     uint64_t period;
     memcpy(&period, turn->record + PERIOD_AT, sizeof period);
-    period *= count;
+    period = period ? period * count : count; /* what a program writes has none */
     memcpy(turn->record + PERIOD_AT, &period, sizeof period);
     put(turn, size, event);
+}
+
+/* A thread that was switched away from has a processor again: a PERF_RECORD_SWITCH of it. False: it
+ * is an entry of the tracepoint. */
+static bool take_back(struct turn *turn, const struct ring *ring, uint64_t at, size_t size,
+                      const struct turn_event *event)
+{
+    struct switches_back back;
+    uint64_t raw = CHAIN_AT + 4;
+    if (event->has_stack || raw + sizeof back > size) {
+        return false;
+    }
+    ring_copy(ring, at + raw, (uint8_t *)&back, sizeof back);
+    if (back.type) {
+        return false;
+    }
+    const struct perf_event_header header = {.type = PERF_RECORD_SWITCH,
+                                             .size = sizeof header + TRAILER_SIZE};
+    const uint32_t ids[2] = {back.pid, back.tid};
+    memcpy(turn->record, &header, sizeof header);
+    memcpy(turn->record + sizeof header, ids, sizeof ids);
+    ring_copy(ring, at + TIME_AT, turn->record + sizeof header + sizeof ids, 16); /* and CPU */
+    put(turn, header.size, turn->events);
+    return true;
 }
 
 /* ids: pid and tid of the thread. */
@@ -342,7 +367,14 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
 {
     uint64_t ids = ring_u64(ring, at + TID_AT);
     uint64_t time = ring_u64(ring, at + TIME_AT);
-    uint32_t count = is_wanted(turn, ids, time) ? stands_for(turn, (uint32_t)ids, time) : 0;
+    if (event->has_backs && take_back(turn, ring, at, header->size, event)) {
+        return;
+    }
+    /* Who is woken is sampled, whoever wakes it. */
+    bool is_of_another = event->is_of_another && time >= turn->begun;
+    uint32_t count = is_of_another                ? 1
+                     : is_wanted(turn, ids, time) ? stands_for(turn, (uint32_t)ids, time)
+                                                  : 0;
     if (!count) {
         return;
     }

@@ -28,10 +28,12 @@
 
 /* How samples of an event look beside what all have; the first one is the clock. */
 struct turn_event {
-    uint64_t id;     /* that its samples are given on with */
-    bool has_stack;  /* a chain, */
-    bool has_copies; /* and registers and a copy of the stack */
-    bool has_raw;    /* what a tracepoint tells */
+    uint64_t id;        /* that its samples are given on with */
+    bool has_stack;     /* a chain, */
+    bool has_copies;    /* and registers and a copy of the stack */
+    bool has_raw;       /* what a tracepoint tells */
+    bool is_of_another; /* than who runs; and so is sampled */
+    bool has_backs;     /* some tell that a thread has a processor again (switches_shared.h) */
 };
 
 #define TURN_EVENTS_MAX (SAMPLER_EVENTS_MAX + 1)

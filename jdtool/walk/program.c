@@ -4,83 +4,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#ifdef JD_WALK_OBJECT
+#ifdef JD_BPF_OBJECT
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
-#include <dlfcn.h>
+#include "jdtool/walk/libbpf.h"
+
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The program, as clang has made it. */
-__asm__(".section .rodata\n"
-        ".balign 8\n"
-        ".global jd_walk_object\n"
-        "jd_walk_object:\n"
-        ".incbin \"" JD_WALK_OBJECT "\"\n"
-        ".global jd_walk_object_end\n"
-        "jd_walk_object_end:\n"
-        ".byte 0\n"
-        ".previous\n");
-extern const char jd_walk_object[] __attribute__((visibility("hidden")));
-extern const char jd_walk_object_end[] __attribute__((visibility("hidden")));
-
-/* libbpf, loaded when a stack is to be walked: jdtool runs where it is not installed. */
-static struct {
-    __typeof__(bpf_object__open_mem) *open_mem;
-    __typeof__(bpf_object__load) *load;
-    __typeof__(bpf_object__close) *close;
-    __typeof__(bpf_object__find_map_by_name) *find_map;
-    __typeof__(bpf_object__find_program_by_name) *find_program;
-    __typeof__(bpf_program__fd) *program_fd;
-    __typeof__(bpf_map__fd) *map_fd;
-    __typeof__(bpf_map__max_entries) *max_entries;
-    __typeof__(bpf_map__set_max_entries) *set_max_entries;
-    __typeof__(bpf_map__value_size) *value_size;
-    __typeof__(bpf_map_lookup_elem) *look_up;
-    __typeof__(bpf_map_update_elem) *update;
-    __typeof__(libbpf_num_possible_cpus) *processors;
-    __typeof__(libbpf_set_print) *set_print;
-} bpf;
-
-static const char *load_library(void)
-{
-    static const struct {
-        const char *name;
-        void *place;
-    } functions[] = {
-        {"bpf_object__open_mem", &bpf.open_mem},
-        {"bpf_object__load", &bpf.load},
-        {"bpf_object__close", &bpf.close},
-        {"bpf_object__find_map_by_name", &bpf.find_map},
-        {"bpf_object__find_program_by_name", &bpf.find_program},
-        {"bpf_program__fd", &bpf.program_fd},
-        {"bpf_map__fd", &bpf.map_fd},
-        {"bpf_map__max_entries", &bpf.max_entries},
-        {"bpf_map__set_max_entries", &bpf.set_max_entries},
-        {"bpf_map__value_size", &bpf.value_size},
-        {"bpf_map_lookup_elem", &bpf.look_up},
-        {"bpf_map_update_elem", &bpf.update},
-        {"libbpf_num_possible_cpus", &bpf.processors},
-        {"libbpf_set_print", &bpf.set_print},
-    };
-    void *library = dlopen("libbpf.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        return "libbpf.so.1 is not installed (Debian, Ubuntu: libbpf1)";
-    }
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *function = dlsym(library, functions[i].name);
-        if (!function) {
-            return "libbpf is too old";
-        }
-        memcpy(functions[i].place, &function, sizeof function);
-    }
-    return NULL;
-}
+LIBBPF_OBJECT(jd_walk_object, JD_BPF_OBJECT);
 
 static int map_fd(const struct walk_program *program, const char *name)
 {
@@ -127,14 +60,10 @@ const char *walk_program_load(struct walk_program *program)
 {
     const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_walk"};
     *program = (struct walk_program){.program = -1};
-    const char *lacks = load_library();
+    const char *lacks = libbpf_load();
     if (lacks) {
         return lacks;
     }
-    /* Below Linux 5.11 maps count as locked memory. */
-    const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
-    (void)setrlimit(RLIMIT_MEMLOCK, &all);
-    (void)bpf.set_print(NULL); /* what the verifier writes is long */
     program->object =
         bpf.open_mem(jd_walk_object, (size_t)(jd_walk_object_end - jd_walk_object), &name);
     int processors = bpf.processors();

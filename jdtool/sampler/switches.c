@@ -1,0 +1,162 @@
+#include "jdtool/sampler/switches.h"
+
+#include <errno.h>
+
+#ifdef JD_BPF_OBJECT
+
+#include "jdtool/sampler/switches_shared.h"
+#include "jdtool/sampler/tracepoints.h"
+#include "jdtool/walk/libbpf.h"
+
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+LIBBPF_OBJECT(jd_switches_object, JD_BPF_OBJECT);
+
+/* The inode of the first PID namespace (PROC_PID_INIT_INO). */
+#define FIRST_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
+
+enum { TRACEPOINTS = 3 };
+
+static const struct {
+    const char *event, *program;
+} tracepoints[TRACEPOINTS] = {
+    {"sched_switch", "on_switch"}, {"sched_waking", "on_waking"}, {"sched_wakeup", "on_wakeup"}};
+
+struct switches {
+    struct bpf_object *object;
+    int events[TRACEPOINTS]; /* that the programs are on; 0: none yet */
+};
+
+/* An event of our own thread, which stays off: the program runs for everybody. */
+static int run_at(struct switches *switches, uint32_t which, int64_t id)
+{
+    struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
+                                   .size = sizeof attr,
+                                   .config = (uint64_t)id,
+                                   .sample_period = 1,
+                                   .disabled = 1};
+    int event = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (event < 0) {
+        return -errno;
+    }
+    switches->events[which] = event;
+    int program = bpf.program_fd(bpf.find_program(switches->object, tracepoints[which].program));
+    return ioctl(event, PERF_EVENT_IOC_SET_BPF, program) == 0 ? 0 : -errno;
+}
+
+static int configure(const struct switches *switches, const int64_t ids[TRACEPOINTS],
+                     bool is_for_all)
+{
+    const uint32_t zero = 0;
+    struct stat namespace;
+    struct switches_config config = {.is_for_all = is_for_all,
+                                     .switched = (uint16_t)ids[0],
+                                     .waking = (uint16_t)ids[1],
+                                     .woken = (uint16_t)ids[2]};
+    if (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino != FIRST_PID_NAMESPACE) {
+        config.namespace_device = namespace.st_dev;
+        config.namespace_inode = namespace.st_ino;
+    }
+    return bpf.update(bpf.map_fd(bpf.find_map(switches->object, "configs")), &zero, &config,
+                      BPF_ANY);
+}
+
+static int start(struct switches *switches, int processes)
+{
+    int64_t ids[TRACEPOINTS];
+    int err = 0;
+    for (uint32_t i = 0; i < TRACEPOINTS && !err; i++) {
+        ids[i] = tracepoint_id("sched", tracepoints[i].event);
+        err = ids[i] < 0 ? (int)ids[i] : 0;
+    }
+    if (!err && processes >= 0) {
+        err = bpf.reuse_fd(bpf.find_map(switches->object, "processes"), processes);
+    }
+    err = err ? err : bpf.load(switches->object);
+    err = err ? err : configure(switches, ids, processes < 0);
+    for (uint32_t i = 0; i < TRACEPOINTS && !err; i++) {
+        err = run_at(switches, i, ids[i]);
+    }
+    return err;
+}
+
+const char *switches_new(int processes, struct switches **out)
+{
+    const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_switch"};
+    const char *lacks = libbpf_load();
+    *out = NULL;
+    if (lacks) {
+        return lacks;
+    }
+    struct switches *switches = calloc(1, sizeof *switches);
+    size_t size = (size_t)(jd_switches_object_end - jd_switches_object);
+    if (switches) {
+        switches->object = bpf.open_mem(jd_switches_object, size, &name);
+    }
+    if (!switches || !switches->object) {
+        free(switches);
+        return "there is no memory";
+    }
+    int err = start(switches, processes);
+    if (err) {
+        switches_free(switches);
+        return err == -EPERM || err == -EACCES
+                   ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
+                   : "this kernel does not take the programs that follow the scheduler";
+    }
+    *out = switches;
+    return NULL;
+}
+
+void switches_free(struct switches *switches)
+{
+    if (switches) {
+        for (uint32_t i = 0; i < TRACEPOINTS && switches->events[i] > 0; i++) {
+            close(switches->events[i]);
+        }
+        bpf.close(switches->object);
+        free(switches);
+    }
+}
+
+int switches_output(const struct switches *switches, enum sampler_follows what, uint32_t processor,
+                    int event)
+{
+    static const char *const outputs[] = {[FOLLOWS_BLOCKED] = "blocked",
+                                          [FOLLOWS_PREEMPTED] = "preempted",
+                                          [FOLLOWS_WAKING] = "waking",
+                                          [FOLLOWS_WOKEN] = "woken"};
+    return bpf.update(bpf.map_fd(bpf.find_map(switches->object, outputs[what])), &processor, &event,
+                      BPF_ANY);
+}
+
+#else
+
+const char *switches_new(int processes, struct switches **out)
+{
+    (void)processes;
+    *out = NULL;
+    return "jdtool was built without clang or libbpf's headers";
+}
+
+void switches_free(struct switches *switches)
+{
+    (void)switches;
+}
+
+int switches_output(const struct switches *switches, enum sampler_follows what, uint32_t processor,
+                    int event)
+{
+    (void)switches;
+    (void)what;
+    (void)processor;
+    (void)event;
+    return -ENOSYS;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * The scheduler's tracepoints, for the processes that are sampled alone: programs in the kernel
+ * write what they tell of these into events of ours, one for each kind and processor
+ * (switches.bpf.c). They are gone when the last process that has them open is, however it ends.
+ */
+#ifndef JD_TOOL_SWITCHES_H
+#define JD_TOOL_SWITCHES_H
+
+#include "jdtool/sampler/sampler.h"
+
+struct switches;
+
+/*
+ * Loads it, with the numbers of processes from that map of struct filter; -1: all processes are
+ * followed. Nothing is written before its events are given and enabled. NULL, or why it cannot be
+ * had, in words.
+ */
+const char *switches_new(int processes, struct switches **out);
+void switches_free(struct switches *switches); /* NULL is fine */
+
+/* What is told of that on that processor is written into this event, a PERF_COUNT_SW_BPF_OUTPUT. 0
+ * or a negative errno. */
+int switches_output(const struct switches *switches, enum sampler_follows what, uint32_t processor,
+                    int event);
+
+#endif

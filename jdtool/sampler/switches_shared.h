@@ -1,0 +1,21 @@
+/* What the program that follows the scheduler (switches.bpf.c) and jdtool agree upon. */
+#ifndef JD_TOOL_SWITCHES_SHARED_H
+#define JD_TOOL_SWITCHES_SHARED_H
+
+#include <linux/types.h>
+
+struct switches_config {
+    __u64 namespace_device, namespace_inode; /* of PIDs; 0: the first */
+    __u32 is_for_all;                        /* all processes, whatever `processes` has */
+    __u16 switched, waking, woken;           /* the numbers of the tracepoints */
+};
+
+/* Written like an entry of a tracepoint of the number 0, which none has: a thread that was switched
+ * away from runs again. Its number and its process' are those of our PID namespace. */
+struct switches_back {
+    __u16 type;
+    __u16 unused[3];
+    __u32 tid, pid;
+};
+
+#endif
