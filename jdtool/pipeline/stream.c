@@ -50,8 +50,8 @@ static uint64_t now(void)
 
 void stream_work_on(const struct stream *stream, uint32_t pid)
 {
-    if (stream->options->at_work) {
-        atomic_store_explicit(stream->options->at_work, pid, memory_order_relaxed);
+    if (stream->options->work_on) {
+        stream->options->work_on(stream->options->context, pid);
     }
 }
 

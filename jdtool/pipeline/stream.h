@@ -25,9 +25,9 @@ struct stream_options {
      * NULL: there is none. */
     const char *verdict;
     bool sparing; /* with memory: no lines of native code whose debug information is large */
-    /* Is told the process whose data is read, 0: of no one process, for who wants to know whose it
-     * was when this process is no more; NULL: nobody does. */
-    _Atomic uint32_t *at_work;
+    /* Called with the process whose data is read from now on, 0: of no one process, for who wants
+     * to know whose it was when this process is no more; NULL: nobody does. */
+    void (*work_on)(void *context, uint32_t pid);
     /* Called while a pipe is read, some times a second: 0, or a negative errno after a message,
      * which ends the stream. NULL: nothing is to be done. */
     int (*turn)(void *context);

@@ -36,7 +36,7 @@ uint64_t watch_cpu_ns(const struct watch *watch)
 }
 
 /* 0: there is none. */
-static uint64_t rss_of(pid_t pid)
+uint64_t watch_rss_of(pid_t pid)
 {
     char path[32];
     char text[128] = "";
@@ -53,8 +53,8 @@ static uint64_t rss_of(pid_t pid)
 
 uint64_t watch_rss(const struct watch *watch)
 {
-    return rss_of(getpid()) + rss_of(watch->slicing.child.pid) + rss_of(watch->keeper.child.pid) +
-           rss_of(feed_process(watch->feed));
+    return watch_rss_of(getpid()) + watch_rss_of(watch->slicing.child.pid) +
+           watch_rss_of(watch->keeper.child.pid) + watch_rss_of(feed_process(watch->feed));
 }
 
 static const char *service_of(const struct watched_process *jvm)

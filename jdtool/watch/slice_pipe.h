@@ -30,6 +30,14 @@ struct slice_message {
     uint64_t cpu_ns, samples, lost;
 };
 
+/* In memory of both: what the slicer does, for when it has died or takes too much. */
+struct slicer_at_work {
+    _Atomic uint32_t pid;    /* the JVM whose data it reads; 0: nobody's */
+    _Atomic uint64_t peak;   /* bytes it had taken at most when it began with these */
+    _Atomic uint32_t grower; /* the JVM whose data has made that grow most, */
+    _Atomic uint64_t grown;  /* and by how many */
+};
+
 struct slice_reader {
     struct slice_message message;
     size_t got; /* of the message and what stands behind it */

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ struct part {
     struct slices_options slices;
     struct sample_sink *sink;
     uint64_t cpu_ns, samples, told_samples;
+    uint64_t grown; /* bytes that its data has made us take beyond what we had taken before */
     struct slicer *slicer;
 };
 
@@ -54,7 +56,7 @@ struct slicer {
     uint32_t count;
     struct bytes orders; /* that have come, and are not done */
     struct labels labels;
-    _Atomic uint32_t *at_work;
+    struct slicer_at_work *at_work;
     uint64_t since; /* on the processor's clock: when the sample at hand was begun with */
     uint64_t next_tell;
 };
@@ -120,6 +122,30 @@ static struct part *find_part(const struct slicer *slicer, uint32_t pid)
     return NULL;
 }
 
+/* What we take at most is raised by the JVM whose data is read meanwhile. */
+static void work_on(void *context, uint32_t pid)
+{
+    struct slicer *slicer = context;
+    struct slicer_at_work *at_work = slicer->at_work;
+    struct rusage usage;
+    uint32_t before = at_work->pid;
+    if (before == pid || getrusage(RUSAGE_SELF, &usage) != 0) {
+        return;
+    }
+    uint64_t peak = (uint64_t)usage.ru_maxrss * 1024;
+    uint64_t more = peak - at_work->peak;
+    struct part *part = before && more ? find_part(slicer, before) : NULL;
+    if (part) {
+        part->grown += more;
+        if (part->grown > at_work->grown) {
+            at_work->grower = before;
+            at_work->grown = part->grown;
+        }
+    }
+    at_work->peak = peak;
+    at_work->pid = pid;
+}
+
 static int begin_part(struct slicer *slicer, uint32_t pid, const struct labels *labels)
 {
     const struct slicer_options *options = slicer->options;
@@ -168,7 +194,7 @@ static int end_part(struct slicer *slicer, uint32_t index)
 {
     struct part *part = slicer->parts[index];
     slicer->parts[index] = slicer->parts[--slicer->count];
-    atomic_store(slicer->at_work, part->pid);
+    work_on(slicer, part->pid);
     int err = part->sink->ops->end(part->sink);
     err = err ? err : send(part, SLICE_ENDED, NULL);
     free(part);
@@ -279,7 +305,7 @@ static int turn(void *context)
     int err = take_orders(slicer);
     for (uint32_t i = 0; i < slicer->count && !err;) {
         struct part *part = slicer->parts[i];
-        atomic_store(slicer->at_work, part->pid);
+        work_on(slicer, part->pid);
         if (part->ends_at && now >= part->ends_at) {
             err = end_part(slicer, i);
             continue;
@@ -291,7 +317,7 @@ static int turn(void *context)
         }
         i++;
     }
-    atomic_store(slicer->at_work, 0);
+    work_on(slicer, 0);
     slicer->next_tell = tells ? now + TELL_EVERY : slicer->next_tell;
     return err;
 }
@@ -339,7 +365,7 @@ int slicer(const struct slicer_options *options)
             .symbolize = true,
             .sparing = true,
             .budget = QUEUE_BUDGET,
-            .at_work = slicer->at_work,
+            .work_on = work_on,
             .turn = turn,
             .context = slicer,
         };

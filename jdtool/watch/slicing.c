@@ -180,7 +180,7 @@ void slicing_close(struct slicing *slicing)
     perf_pipe_free(&slicing->orders);
     slice_reader_free(&slicing->reader);
     if (slicing->at_work) {
-        munmap(slicing->at_work, sizeof *slicing->at_work);
+        munmap((void *)slicing->at_work, sizeof *slicing->at_work);
     }
     *slicing = NO_SLICING;
 }
@@ -235,5 +235,17 @@ void slicing_turn(struct slicing *slicing)
 
 pid_t slicing_worked_on(const struct slicing *slicing)
 {
-    return slicing->at_work ? (pid_t)atomic_load(slicing->at_work) : 0;
+    return slicing->at_work ? (pid_t)slicing->at_work->pid : 0;
+}
+
+pid_t slicing_grower(const struct slicing *slicing, uint64_t rss, uint64_t least)
+{
+    const struct slicer_at_work *at_work = slicing->at_work;
+    if (!at_work) {
+        return 0;
+    }
+    uint64_t peak = at_work->peak;
+    return at_work->grown >= least             ? (pid_t)at_work->grower
+           : rss > peak && rss - peak >= least ? (pid_t)at_work->pid
+                                               : 0;
 }

@@ -24,8 +24,8 @@ struct slicing {
     struct slice_reader reader;
     struct confined *confined;
     struct rights *rights;
-    _Atomic uint32_t *at_work; /* NULL: not known */
-    int64_t began;             /* ms */
+    const struct slicer_at_work *at_work; /* NULL: not known */
+    int64_t began;                        /* ms */
 };
 
 #define NO_SLICING                                                                                 \
@@ -53,5 +53,9 @@ void slicing_turn(struct slicing *slicing);
 
 /* Whose data it was reading when it died, 0: nobody's. */
 pid_t slicing_worked_on(const struct slicing *slicing);
+
+/* Whose data has made it grow by at least so many bytes, of the `rss` that it takes now; 0:
+ * nobody's. */
+pid_t slicing_grower(const struct slicing *slicing, uint64_t rss, uint64_t least);
 
 #endif

@@ -278,6 +278,14 @@ static void renew_slicer(struct watch *watch)
     }
 }
 
+/* It is not sampled, until it is tried again. */
+static void leave_out(struct watch *watch, struct watched_process *jvm, const char *why)
+{
+    feed_remove(watch->feed, jvm->process.pid);
+    (void)keeper_leave(&watch->keeper, jvm->process.pid);
+    drop_jvm(jvm, why);
+}
+
 /* It has ended as it should, or died of what a JVM has written. */
 static void take_slicer_end(struct watch *watch)
 {
@@ -307,9 +315,7 @@ static void take_slicer_end(struct watch *watch)
     if (was_to_end || watch->is_ending || (worked_on && !culprit)) { /* it has ended, too */
         watch->slicer_next_try = 0;
     } else if (culprit && culprit->state == WATCHED) {
-        feed_remove(watch->feed, culprit->process.pid);
-        (void)keeper_leave(&watch->keeper, culprit->process.pid);
-        drop_jvm(culprit, why);
+        leave_out(watch, culprit, why);
     } else if (has_watched(watch)) {
         slicer_failed(watch, *perf_says ? perf_says : why);
     }
@@ -334,6 +340,22 @@ static void look_after_slicer(struct watch *watch)
 }
 
 /* ---- Shares ---- */
+
+/* One JVM's data alone must not cost all the others: it is dropped where the slicer has grown by
+ * half of what all may have, for its sake. */
+static void drop_grower(struct watch *watch)
+{
+    char why[128];
+    const struct slicing *slicing = &watch->slicing;
+    uint64_t least = watch->options->memory_max / 2;
+    pid_t grower = slicing_grower(slicing, watch_rss_of(slicing->child.pid), least);
+    struct watched_process *culprit = grower ? find_jvm(watch, grower) : NULL;
+    if (culprit && culprit->state == WATCHED && watch->count > 1) {
+        snprintf(why, sizeof why, "what it has written takes more than %.0f MB to read",
+                 (double)least / 1e6);
+        leave_out(watch, culprit, why);
+    }
+}
 
 /* What each may use, after one has come or gone. */
 static void share_processor(struct watch *watch)
@@ -421,6 +443,7 @@ static void hold_budgets(struct watch *watch)
     if (watch->slicing.child.pidfd >= 0 && !watch->slicer_is_to_end &&
         now >= watch->slicing.began + SLICER_GROWS_MS &&
         watch_rss(watch) > watch->options->memory_max) {
+        drop_grower(watch);
         renew_slicer(watch);
     }
 }

@@ -70,6 +70,7 @@ struct watch {
 /* What all processes have used, and hold now. */
 uint64_t watch_cpu_ns(const struct watch *watch);
 uint64_t watch_rss(const struct watch *watch);
+uint64_t watch_rss_of(pid_t process);
 
 /* Text for the caller to free; NULL: no memory. context: the struct watch. */
 char *watch_status(void *context);

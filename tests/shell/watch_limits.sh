@@ -78,6 +78,15 @@ if part "a dump that crashes its reader" test -x "$hostile"; then
     JDAGENT_PLANTED=$WORK/escaped JDAGENT_PLANTED_CRASH=jit-$bad. "$hostile" live --agent "$JDAGENT_BUILD/libjdagent.so" watch --match "l$$-crash" \
         --name "crash-$$" --slice 1 -o kept-crash >crash.log 2>&1 </dev/null &
     watches+=($!)
+    # And at one it takes much memory, of which the watch has enough for the other one.
+    start_jvm much-a Calm
+    much=$jvm
+    start_jvm much-b Calm
+    little=$jvm
+    JDAGENT_PLANTED_GROWS=jit-$much. "$hostile" live --agent "$JDAGENT_BUILD/libjdagent.so" watch --match "l$$-much" \
+        --max-memory 250M --name "much-$$" --slice 1 -o kept-much >much.log 2>&1 </dev/null &
+    watches+=($!)
+    much_watch=$((${#watches[@]} - 1))
 fi
 start_jvm grows Calm
 watch_one grows --max-memory 1K
@@ -110,6 +119,14 @@ if [[ ${bad:-} ]]; then
     grep -q "JVM $bad is not watched now: the process that reads what it has written died (Aborted)" crash.log ||
         fail "the crash is not told: $(cat crash.log)"
     ! grep "JVM $good is not watched\|nothing is watched" crash.log || fail "the other JVM was dropped"
+    grower_is_told() { grep -q "JVM $much is not watched now: what it has written takes more than" much.log; }
+    wait_until 120 "the JVM whose data takes much is dropped" grower_is_told
+    have=$(find kept-much -name "*-$little-*.pb.gz" | wc -l)
+    goes_on() { (($(find kept-much -name "*-$little-*.pb.gz" | wc -l) >= have + 5)); }
+    wait_until 120 "slices of the JVM whose data takes little" goes_on
+    ! grep "JVM $little is not watched\|nothing is watched" much.log || fail "the JVM whose data takes little was dropped"
+    { kill -KILL "${watches[much_watch]}" && wait "${watches[much_watch]}"; } 2>/dev/null || : # what follows measures
+    unset "watches[much_watch]"
     [[ -z $(compgen -G 'escaped*') && -z $(compgen -G "kept-crash/*-$bad-*") ]] || fail "something came of it: $(ls . kept-crash)"
 fi
 
