@@ -419,22 +419,14 @@ static void wait_for_reader(const struct sampler *sampler, bool does)
     (void)fcntl(out, F_SETFL, does ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
-static bool follows(const struct sampler_options *options)
+/* How many events tell of the scheduler; the others are probes. */
+static uint32_t count_following(const struct sampler_options *options)
 {
-    bool does = false;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < options->event_count; i++) {
-        does |= options->events[i].follows != FOLLOWS_NOTHING;
+        count += options->events[i].follows != FOLLOWS_NOTHING;
     }
-    return does;
-}
-
-static bool has_probes(const struct sampler_options *options)
-{
-    bool has = false;
-    for (uint32_t i = 0; i < options->event_count; i++) {
-        has |= options->events[i].follows == FOLLOWS_NOTHING;
-    }
-    return has;
+    return count;
 }
 
 static int load_filter(struct sampler *sampler)
@@ -455,7 +447,7 @@ static int load_filter(struct sampler *sampler)
             return tell_failure("walk stacks", err);
         }
     } else if (!turn->is_for_all) {
-        err = filter_load(&turn->filter, has_probes(options));
+        err = filter_load(&turn->filter, count_following(options) < options->event_count);
     }
     turn->is_for_each = options->is_for_each;
     turn->reads_no_files = options->reads_no_files;
@@ -498,7 +490,7 @@ static int open_all(struct sampler *sampler)
         return err;
     }
     const char *lacks =
-        follows(options) ? switches_new(turn->filter.processes, &sampler->switches) : NULL;
+        count_following(options) ? switches_new(turn->filter.processes, &sampler->switches) : NULL;
     if (lacks) {
         error_message("failed to follow the scheduler: %s", lacks);
         return -ENOTSUP;

@@ -77,42 +77,40 @@ static void put_file(struct bytes *body, const char *path)
     bytes_free(&file);
 }
 
-/* The events of one group. */
-static void put_group(struct bytes *body, const char *place, const struct sampler_event *events,
-                      uint32_t count, uint32_t first)
+static bool is_of(const struct sampler_event *event, const char *group)
 {
-    char path[PATH_MAX];
-    const char *group = events[first].group;
-    uint32_t different = 0;
-    for (int puts = 0; puts < 2; puts++) { /* they are counted first */
-        for (uint32_t i = first; i < count; i++) {
-            bool is = strcmp(events[i].group, group) == 0;
-            for (uint32_t k = first; k < i; k++) {
-                is &= strcmp(events[k].group, group) != 0 ||
-                      strcmp(events[k].event, events[i].event) != 0;
-            }
-            different += is && !puts;
-            if (is && puts) {
-                snprintf(path, sizeof path, "%s/events/%s/%s/format", place, group,
-                         events[i].event);
-                put_file(body, path);
-            }
-        }
-        if (!puts) {
-            bytes_put(body, group, strlen(group) + 1);
-            bytes_u32(body, different);
-        }
-    }
+    return strcmp(event->group, group) == 0;
 }
 
-static bool is_new_group(const struct sampler_event *events, uint32_t at)
+/* Whether none before it is of its group; or, with `event`, is the same event of it. */
+static bool is_first(const struct sampler_event *events, uint32_t at, bool event)
 {
     for (uint32_t i = 0; i < at; i++) {
-        if (strcmp(events[i].group, events[at].group) == 0) {
+        if (is_of(&events[i], events[at].group) &&
+            (!event || strcmp(events[i].event, events[at].event) == 0)) {
             return false;
         }
     }
     return true;
+}
+
+/* The events of one group. */
+static void put_group(struct bytes *body, const char *place, const struct sampler_event *events,
+                      uint32_t count, const char *group)
+{
+    char path[PATH_MAX];
+    uint32_t different = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        different += is_of(&events[i], group) && is_first(events, i, true);
+    }
+    bytes_put(body, group, strlen(group) + 1);
+    bytes_u32(body, different);
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_of(&events[i], group) && is_first(events, i, true)) {
+            snprintf(path, sizeof path, "%s/events/%s/%s/format", place, group, events[i].event);
+            put_file(body, path);
+        }
+    }
 }
 
 static void put_formats(struct bytes *body, const struct sampler_event *events, uint32_t count)
@@ -127,13 +125,13 @@ static void put_formats(struct bytes *body, const struct sampler_event *events, 
         put_file(body, path);
     }
     for (uint32_t i = 0; i < count; i++) {
-        groups += is_new_group(events, i);
+        groups += is_first(events, i, false);
     }
     bytes_u32(body, 0); /* of ftrace's own events */
     bytes_u32(body, groups);
     for (uint32_t i = 0; i < count; i++) {
-        if (is_new_group(events, i)) {
-            put_group(body, place, events, count, i);
+        if (is_first(events, i, false)) {
+            put_group(body, place, events, count, events[i].group);
         }
     }
 }

@@ -1,5 +1,6 @@
 #include "jdtool/top/table.h"
 
+#include "format/fnv1a.h"
 #include "jdtool/base/array.h"
 #include "jdtool/base/text.h"
 #include "jdtool/view/report_table.h"
@@ -25,15 +26,6 @@ struct maker {
     uint64_t weight; /* of the event, of all samples of the view */
     bool is_time;    /* weights are ns */
 };
-
-static uint64_t hash_text(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (; text && *text; text++) {
-        hash = (hash ^ (uint8_t)*text) * UINT64_C(1099511628211);
-    }
-    return hash;
-}
 
 static bool fits(const struct maker *m, const char *name)
 {
@@ -234,7 +226,7 @@ static int put_method(struct maker *m, const struct report_table *rows, uint32_t
     const char *name = m->view->functions[row.function].name;
     char text[CELL_MAX];
     struct widths widths = widths_of(m);
-    uint64_t key = hash_text(name) + (m->wanted->kind == TOP_LINES ? row.line : 0);
+    uint64_t key = fnv1a(FNV1A_START, name) + (m->wanted->kind == TOP_LINES ? row.line : 0);
     if (!fits(m, name)) {
         return 0;
     }
