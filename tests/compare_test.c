@@ -235,6 +235,15 @@ static bool has_changed(const struct comparisons *made, uint32_t id)
     return changed;
 }
 
+static uint32_t count_changes(const struct comparisons *made)
+{
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < made->count; i++) {
+        changes += made->list[i].is_change;
+    }
+    return changes;
+}
+
 static void alarms_and_finds(void **state)
 {
     (void)state;
@@ -245,10 +254,7 @@ static void alarms_and_finds(void **state)
         for (int i = 0; i < PAIRS; i++) {
             struct comparisons made = {0};
             compare_pair(&random, 0, by_work, &made);
-            uint32_t changes = 0;
-            for (uint32_t k = 0; k < made.count; k++) {
-                changes += made.list[k].is_change;
-            }
+            uint32_t changes = count_changes(&made);
             alarms += changes > 0;
             assert_true(comparisons_losses(&made, 0) <= changes);
             comparisons_free(&made);
@@ -302,11 +308,7 @@ static void methods_are_measured_by_the_rest(void **state)
     for (int i = 0; i < PAIRS; i++) {
         struct comparisons made = {0};
         compare_compiled(&random, 0, RESOLVED_COMPILED, &made);
-        uint32_t changes = 0;
-        for (uint32_t k = 0; k < made.count; k++) {
-            changes += made.list[k].is_change;
-        }
-        alarms += changes > 0;
+        alarms += count_changes(&made) > 0;
         comparisons_free(&made);
         compare_compiled(&random, 0.05, RESOLVED_COMPILED, &made);
         found += has_changed(&made, 1);

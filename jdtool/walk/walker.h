@@ -1,7 +1,8 @@
 /*
  * Has the stacks of JVMs walked in the kernel (walk.bpf.c): looks after the program's tables, in a
- * thread of its own. Which process is a JVM with a dump shows by what it maps; code comes from its
- * dump as it grows, rows of files when a walk came there first.
+ * process that has no rights but to look into those that are sampled (walker.c). Which process is a
+ * JVM with a dump shows by what it maps; code comes from its dump as it grows, rows of files when a
+ * walk came there first.
  *
  * Of a JVM the tables know nothing at first, or of what has just been compiled or mapped: then the
  * program has the stack copied, so nothing here has to be in time.
