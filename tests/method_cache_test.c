@@ -32,6 +32,26 @@ struct id {
 
 static atomic_int names_asked, classes_asked, memory;
 
+/* Nobody calls the JVM with a lock held: it may wait for whoever waits for that lock. */
+static _Thread_local int locks_held;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    locks_held++;
+    return __real_pthread_mutex_lock(mutex);
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    locks_held--;
+    return __real_pthread_mutex_unlock(mutex);
+}
+
 static jmethodID id_of(struct id *id)
 {
     return (jmethodID)(void *)id;
@@ -59,6 +79,7 @@ static char *give_string(const char *string)
 static jvmtiError JNICALL deallocate(jvmtiEnv *env, unsigned char *given)
 {
     (void)env;
+    assert_int_equal(locks_held, 0);
     atomic_fetch_sub(&memory, 1);
     free(given);
     return JVMTI_ERROR_NONE;
@@ -68,6 +89,7 @@ static jvmtiError JNICALL get_method_name(jvmtiEnv *env, jmethodID id, char **na
                                           char **descriptor, char **generic)
 {
     (void)env;
+    assert_int_equal(locks_held, 0);
     assert_null(generic);
     if (of_id(id)->broken) {
         return JVMTI_ERROR_INVALID_METHODID;
@@ -82,6 +104,7 @@ static jvmtiError JNICALL get_method_name(jvmtiEnv *env, jmethodID id, char **na
 static jvmtiError JNICALL get_declaring_class(jvmtiEnv *env, jmethodID id, jclass *klass)
 {
     (void)env;
+    assert_int_equal(locks_held, 0);
     *klass = (jclass)(void *)id;
     return JVMTI_ERROR_NONE;
 }
@@ -90,6 +113,7 @@ static jvmtiError JNICALL get_class_signature(jvmtiEnv *env, jclass klass, char 
                                               char **generic)
 {
     (void)env;
+    assert_int_equal(locks_held, 0);
     (void)klass;
     assert_null(generic);
     atomic_fetch_add(&classes_asked, 1);
@@ -100,6 +124,7 @@ static jvmtiError JNICALL get_class_signature(jvmtiEnv *env, jclass klass, char 
 static jvmtiError JNICALL get_source_file(jvmtiEnv *env, jclass klass, char **source)
 {
     (void)env;
+    assert_int_equal(locks_held, 0);
     const struct id *id = (const struct id *)(void *)klass;
     if (!id->source[0]) {
         return JVMTI_ERROR_ABSENT_INFORMATION;
@@ -111,6 +136,7 @@ static jvmtiError JNICALL get_source_file(jvmtiEnv *env, jclass klass, char **so
 static jvmtiError JNICALL get_source_map(jvmtiEnv *env, jclass klass, char **map)
 {
     (void)env;
+    assert_int_equal(locks_held, 0);
     const char *text = ((const struct id *)(void *)klass)->map;
     if (!text) {
         return JVMTI_ERROR_ABSENT_INFORMATION;
@@ -123,6 +149,7 @@ static jvmtiError JNICALL get_lines(jvmtiEnv *env, jmethodID id, jint *count,
                                     jvmtiLineNumberEntry **lines)
 {
     (void)env;
+    assert_int_equal(locks_held, 0);
     if (of_id(id)->native) {
         return JVMTI_ERROR_NATIVE_METHOD;
     }

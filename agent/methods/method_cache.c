@@ -20,8 +20,8 @@
  * names and lines are read from HotSpot's; where they cannot be, the names are the other one's and
  * the lines, which would be wrong, are left out.
  *
- * The lock is never held while the JVM is asked something. Two threads may then ask for the same
- * method; the second one's answer is thrown away.
+ * The lock is never held while the JVM is called, be it to give back what it answered. Two threads
+ * may then ask for the same method; the second one's answer is thrown away.
  */
 #include "agent/methods/method_cache.h"
 
@@ -292,38 +292,36 @@ static struct cached_method *add(struct method_cache *cache, jmethodID id, const
 /*
  * A method that the cache does not know, with a reference for the caller. Where memory may be read
  * in place, to look takes a fraction of the time that the JVM takes to answer, and needs no look
- * whom the answer was about. The lock is held, but not while the JVM is asked.
+ * whom the answer was about. The lock is held, but not while the JVM is asked; *answer, all zeroes
+ * before, is the caller's to give back to the JVM without the lock.
  */
-static struct cached_method *learn(struct method_set *set, jmethodID id, const void *vm_method)
+static struct cached_method *learn(struct method_set *set, jmethodID id, const void *vm_method,
+                                   struct answer *answer)
 {
     struct method_cache *cache = set->cache;
     lock_is_held(&cache->lock);
     const uint64_t additions = cache->additions;
-    struct answer answer = {0};
     if (vm_method && hotspot_nearby_in_place(set->nearby)) {
-        answer.own = read_own(set, vm_method);
+        answer->own = read_own(set, vm_method);
     }
-    if (answer.own) {
-        answer.class_key = answer.own->pool;
+    if (answer->own) {
+        answer->class_key = answer->own->pool;
     } else {
         pthread_mutex_unlock(&cache->lock);
-        bool told = ask(set, id, vm_method, &answer);
+        bool told = ask(set, id, vm_method, answer);
         pthread_mutex_lock(&cache->lock);
         if (!told) {
             return NULL;
         }
     }
-    struct known_class *known_class = class_cache_find(&cache->classes, answer.class_key);
+    struct known_class *known_class = class_cache_find(&cache->classes, answer->class_key);
     if (!known_class) {
         pthread_mutex_unlock(&cache->lock);
-        known_class = ask_for_class(set, id, answer.class_key);
+        known_class = ask_for_class(set, id, answer->class_key);
         pthread_mutex_lock(&cache->lock);
         known_class = known_class ? class_cache_add(&cache->classes, known_class) : NULL;
     }
-    struct cached_method *method =
-        known_class ? add(cache, id, vm_method, known_class, &answer, additions) : NULL;
-    method_fetch_free(set->jvmti, &answer.fetched);
-    return method;
+    return known_class ? add(cache, id, vm_method, known_class, answer, additions) : NULL;
 }
 
 void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiEnv *jvmti,
@@ -399,13 +397,15 @@ const struct java_method *method_set_get(struct method_set *set, jmethodID id,
     if (!id) {
         return NULL;
     }
+    struct answer answer = {0};
     pthread_mutex_lock(&cache->lock);
     struct cached_method *method = NULL;
-    if (make_room(set) &&
-        ((method = take_known(cache, id, vm_method)) || (method = learn(set, id, vm_method)))) {
+    if (make_room(set) && ((method = take_known(cache, id, vm_method)) ||
+                           (method = learn(set, id, vm_method, &answer)))) {
         set->held->methods[set->held->count++] = method;
     }
     pthread_mutex_unlock(&cache->lock);
+    method_fetch_free(set->jvmti, &answer.fetched);
     return method ? &method->known : NULL;
 }
 
