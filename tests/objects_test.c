@@ -834,6 +834,204 @@ static void hostile_files_are_refused_at_once(void **state)
     objects_free(objects);
 }
 
+/* ---- Call-frame information that is not a compiler's ---- */
+
+enum { FRAME_BYTES = 1 << 20, CODE = 0x10000000 };
+
+struct frame_section {
+    uint8_t bytes[FRAME_BYTES];
+    uint32_t size;
+};
+
+static void put(struct frame_section *frame, const void *bytes, size_t size)
+{
+    assert_true(frame->size + size <= sizeof frame->bytes);
+    memcpy(frame->bytes + frame->size, bytes, size);
+    frame->size += (uint32_t)size;
+}
+
+/* An entry whose fields behind its length are `head`, then its program. Returns its offset. */
+static uint32_t put_entry(struct frame_section *frame, const void *head, size_t head_size,
+                          const void *program, size_t size)
+{
+    uint32_t offset = frame->size;
+    uint32_t length = (uint32_t)(head_size + size);
+    put(frame, &length, sizeof length);
+    put(frame, head, head_size);
+    put(frame, program, size);
+    return offset;
+}
+
+/* return_address: LEB128 of one byte and, with a second one, of two. */
+static uint32_t put_cie(struct frame_section *frame, bool eh_frame, const char *return_address,
+                        const void *program, size_t size)
+{
+    uint32_t id = eh_frame ? 0 : UINT32_MAX;
+    uint8_t head[16];
+    memcpy(head, &id, 4);
+    memcpy(head + 4, "\x01\0\x01\x78", 4); /* version, augmentation, factors 1 and -8 */
+    strcpy((char *)head + 8, return_address);
+    return put_entry(frame, head, 8 + strlen(return_address), program, size);
+}
+
+static uint32_t put_fde(struct frame_section *frame, bool eh_frame, uint32_t cie, uint64_t address,
+                        const void *program, size_t size)
+{
+    uint8_t head[20];
+    uint64_t bytes = 256;
+    uint32_t pointer = eh_frame ? frame->size + 4 - cie : cie;
+    memcpy(head, &pointer, 4);
+    memcpy(head + 4, &address, 8);
+    memcpy(head + 12, &bytes, 8);
+    return put_entry(frame, head, sizeof head, program, size);
+}
+
+/* A file with these sections; table: of one entry, that of CODE; 0: none. */
+static struct object *write_frames(struct objects *objects, const struct frame_section *frame,
+                                   bool eh_frame, uint32_t table)
+{
+    static const char names[] = "\0.eh_frame_hdr\0.eh_frame\0.debug_frame\0.shstrtab";
+    enum { AT = 4096, TABLE = 2048, NAMES = 3072, HEADERS = 1024 };
+    struct {
+        uint8_t version, encodings[3];
+        uint64_t frame;
+        uint32_t count;
+        int32_t entry[2];
+    } __attribute__((packed))
+    header = {1, {0x04, 0x03, 0x3b}, AT, 1, {CODE - TABLE, AT + (int32_t)table - TABLE}};
+    Elf64_Ehdr file = {
+        .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+        .e_type = ET_DYN,
+        .e_machine = MACHINE,
+        .e_version = EV_CURRENT,
+        .e_phoff = sizeof file,
+        .e_shoff = HEADERS,
+        .e_ehsize = sizeof file,
+        .e_phentsize = sizeof(Elf64_Phdr),
+        .e_phnum = 1,
+        .e_shentsize = sizeof(Elf64_Shdr),
+        .e_shnum = 4,
+        .e_shstrndx = 3};
+    Elf64_Phdr segment = {.p_type = PT_LOAD, .p_filesz = AT, .p_memsz = AT, .p_flags = PF_R};
+    Elf64_Shdr sections[4] = {
+        {0},
+        {.sh_name = 1,
+         .sh_type = table ? SHT_PROGBITS : SHT_NOBITS,
+         .sh_addr = TABLE,
+         .sh_offset = TABLE,
+         .sh_size = sizeof header},
+        {.sh_name = eh_frame ? 15 : 25,
+         .sh_type = SHT_PROGBITS,
+         .sh_addr = AT,
+         .sh_offset = AT,
+         .sh_size = frame->size},
+        {.sh_name = 38, .sh_type = SHT_STRTAB, .sh_offset = NAMES, .sh_size = sizeof names}};
+    const char *path = in_directory("frames.so");
+    (void)unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_int_equal(pwrite(fd, &file, sizeof file, 0), sizeof file);
+    assert_int_equal(pwrite(fd, &segment, sizeof segment, sizeof file), sizeof segment);
+    assert_int_equal(pwrite(fd, sections, sizeof sections, HEADERS), sizeof sections);
+    assert_int_equal(pwrite(fd, &header, sizeof header, TABLE), sizeof header);
+    assert_int_equal(pwrite(fd, names, sizeof names, NAMES), sizeof names);
+    assert_int_equal(pwrite(fd, frame->bytes, frame->size, AT), frame->size);
+    close(fd);
+    return objects_find(objects, &(struct object_place){.path = path});
+}
+
+/* Whether the row of CODE is found; if not, that the file was refused for that. */
+static bool has_row(const struct frame_section *frame, bool eh_frame, uint32_t table)
+{
+    struct objects *objects = new_objects(true);
+    struct object *object = write_frames(objects, frame, eh_frame, table);
+    struct objects_counts counts;
+    bool found = object_row(object, CODE + 16)->found;
+    objects_count(objects, &counts);
+    assert_int_equal(counts.without_frames, !found);
+    objects_free(objects);
+    return found;
+}
+
+static const char plain_cie[] = "\x0c\x07\x08\x90\x01"; /* def_cfa, offset */
+
+/* libdw would make rows of gigabytes, or run for minutes, again for each address. */
+static void frames_beyond_a_bound_are_refused(void **state)
+{
+    static struct frame_section frame;
+#define PROGRAM(text, is_sound)                                                                    \
+    {                                                                                              \
+        text, sizeof(text) - 1, is_sound                                                           \
+    }
+    static const struct {
+        const char *program;
+        size_t size;
+        bool is_sound;
+    } cases[] = {
+        PROGRAM("", true),
+        PROGRAM("\x02\x01\x03\0\0\x04\0\0\0\0", true), /* advances */
+        PROGRAM("\x05\xff\x01\x01", true),             /* register 255 */
+        PROGRAM("\x0a\x0e\x10\x0b", true),             /* remembered and restored */
+        PROGRAM("\x16\x07\x02\x77\x08", true),         /* an expression */
+        PROGRAM("\x05\x80\x02\x01", false),            /* register 256 */
+        PROGRAM("\x05\xff\xff\xff\x01\x01", false),    /* a row of 64 MB */
+        PROGRAM("\x06\xff\xff\xff\x01", false),
+        PROGRAM("\x07\xff\xff\xff\x01", false),
+        PROGRAM("\x08\xff\xff\xff\x01", false),
+        PROGRAM("\x09\xff\xff\xff\x01\x01", false),
+        PROGRAM("\x10\xff\xff\xff\x01\x01\x9c", false),
+        PROGRAM("\x11\xff\xff\xff\x01\x01", false),
+        PROGRAM("\x14\xff\xff\xff\x01\x01", false),
+        PROGRAM("\x15\xff\xff\xff\x01\x01", false),
+        PROGRAM("\x16\xff\xff\xff\x01\x01\x9c", false),
+        PROGRAM("\x2f\xff\xff\xff\x01\x01", false),
+        PROGRAM("\x05\xff\xff\xff", false), /* cut */
+        PROGRAM("\x16\x07\x7f\x9c", false),
+        PROGRAM("\x02", false),
+        PROGRAM("\x3f", false), /* nobody's */
+        PROGRAM("\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a", false),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int eh_frame = 0; eh_frame < 2; eh_frame++) {
+            frame.size = 0;
+            uint32_t cie = put_cie(&frame, eh_frame, "\x10", plain_cie, sizeof plain_cie);
+            put_fde(&frame, eh_frame, cie, CODE, cases[i].program, cases[i].size);
+            assert_int_equal(has_row(&frame, eh_frame, 0), cases[i].is_sound);
+        }
+    }
+    static uint8_t nops[(256 << 10) + 1];
+    for (size_t more = 0; more < 2; more++) {
+        frame.size = 0;
+        uint32_t cie = put_cie(&frame, true, "\x10", plain_cie, sizeof plain_cie);
+        put_fde(&frame, true, cie, CODE, nops, sizeof nops - 1 + more);
+        assert_int_equal(has_row(&frame, true, 0), !more);
+    }
+    /* What the entry is based on: its program, and where the return address is. */
+    frame.size = 0;
+    put_fde(&frame, true, put_cie(&frame, true, "\x10", "\x07\xff\xff\x7f", 4), CODE, "", 0);
+    assert_false(has_row(&frame, true, 0));
+}
+
+/* An entry that lies in another one's data is not met from one entry to the next. */
+static void frames_that_only_a_table_names_are_refused(void **state)
+{
+    static struct frame_section frame;
+    (void)state;
+    uint32_t cie = put_cie(&frame, true, "\x10", plain_cie, sizeof plain_cie);
+    uint32_t plain = put_fde(&frame, true, cie, CODE, "", 0);
+    assert_true(has_row(&frame, true, plain));
+    /* In an expression of the next one: nothing bad in it, but nobody looked at it. */
+    static struct frame_section hidden;
+    hidden.size = frame.size + 26; /* where it will be */
+    uint32_t inside = put_fde(&hidden, true, cie, CODE, "", 0);
+    uint8_t program[26] = {0x0f, 24};
+    memcpy(program + 2, hidden.bytes + inside, 24);
+    uint32_t around = put_fde(&frame, true, cie, CODE + 4096, program, sizeof program);
+    assert_int_equal(around + 26, inside);
+    assert_true(has_row(&frame, true, plain));
+    assert_false(has_row(&frame, true, inside));
+}
+
 /* A file that others can shorten is not mapped. */
 static void a_file_of_others_may_shrink(void **state)
 {
@@ -1127,6 +1325,8 @@ int main(void)
         TEST(too_much_packed_dwarf_is_left_out),
         TEST(names_are_demangled_as_perf_does),
         TEST(hostile_files_are_refused_at_once),
+        TEST(frames_beyond_a_bound_are_refused),
+        TEST(frames_that_only_a_table_names_are_refused),
         TEST(a_file_of_others_may_shrink),
         TEST(few_files_are_open_at_a_time),
         TEST(endless_files_share_one_object),

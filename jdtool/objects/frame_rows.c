@@ -2,6 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
+#include "jdtool/objects/cfi_check.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -20,9 +21,11 @@ struct own_row {
 
 struct frame_rows {
     unsigned machine;
+    Elf *elf;               /* with .eh_frame, until that was asked for */
     Dwarf_CFI *eh_frame;    /* ours */
     Dwarf_CFI *debug_frame; /* belongs to its Dwarf */
     bool asked;             /* for .debug_frame */
+    bool refused;           /* one of them */
     struct hash_map by_address;
     struct cached_row *list;
     uint32_t count;
@@ -40,9 +43,39 @@ struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame, struct row_se
     if (rows) {
         rows->machine = machine;
         rows->set = set;
-        rows->eh_frame = eh_frame ? dwarf_getcfi_elf(eh_frame) : NULL;
+        rows->elf = eh_frame;
     }
     return rows;
+}
+
+static Dwarf_CFI *eh_frame_of(struct frame_rows *rows)
+{
+    if (rows->elf) {
+        rows->eh_frame = dwarf_getcfi_elf(rows->elf);
+        if (rows->eh_frame && !cfi_check_eh_frame(rows->elf)) {
+            (void)dwarf_cfi_end(rows->eh_frame);
+            rows->eh_frame = NULL;
+            rows->refused = true;
+        }
+        rows->elf = NULL;
+    }
+    return rows->eh_frame;
+}
+
+static Dwarf_CFI *debug_frame_of(struct frame_rows *rows, Dwarf *(*debug_frame)(void *context),
+                                 void *context)
+{
+    if (!rows->asked) {
+        rows->asked = true;
+        Dwarf *dwarf = debug_frame(context);
+        Dwarf_CFI *cfi = dwarf ? dwarf_getcfi(dwarf) : NULL;
+        if (cfi && !cfi_check_debug_frame(dwarf_getelf(dwarf))) {
+            rows->refused = true;
+        } else {
+            rows->debug_frame = cfi;
+        }
+    }
+    return rows->debug_frame;
 }
 
 static void forget(struct frame_rows *rows)
@@ -74,6 +107,11 @@ void frame_rows_free(struct frame_rows *rows)
 bool frame_rows_need_dwarf(const struct frame_rows *rows)
 {
     return rows->debug_frame != NULL;
+}
+
+bool frame_rows_refused(const struct frame_rows *rows)
+{
+    return rows->refused;
 }
 
 static bool is_cfa(const Dwarf_Op *op)
@@ -190,16 +228,12 @@ static Dwarf_Frame *find_frame(struct frame_rows *rows, uint64_t address,
                                Dwarf *(*debug_frame)(void *context), void *context)
 {
     Dwarf_Frame *frame = NULL;
-    if (rows->eh_frame && dwarf_cfi_addrframe(rows->eh_frame, address, &frame) == 0) {
+    Dwarf_CFI *cfi = eh_frame_of(rows);
+    if (cfi && dwarf_cfi_addrframe(cfi, address, &frame) == 0) {
         return frame;
     }
-    if (!rows->asked) {
-        rows->asked = true;
-        Dwarf *dwarf = debug_frame(context);
-        rows->debug_frame = dwarf ? dwarf_getcfi(dwarf) : NULL;
-    }
-    return rows->debug_frame && dwarf_cfi_addrframe(rows->debug_frame, address, &frame) == 0 ? frame
-                                                                                             : NULL;
+    cfi = debug_frame_of(rows, debug_frame, context);
+    return cfi && dwarf_cfi_addrframe(cfi, address, &frame) == 0 ? frame : NULL;
 }
 
 /* A copy of a row, with its frame. NULL: no memory. */
@@ -267,7 +301,7 @@ int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
     uint32_t bare = 0;
     bool was_bare = false;
     int err = 0;
-    for (uint64_t at = from; at < to && !err && rows->eh_frame;) {
+    for (uint64_t at = from; at < to && !err && eh_frame_of(rows);) {
         Dwarf_Frame *frame = NULL;
         Dwarf_Addr start = at;
         Dwarf_Addr end = at;

@@ -39,6 +39,9 @@ int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
 /* Whether they need what debug_frame gave: else it may go, and is asked for no more. */
 bool frame_rows_need_dwarf(const struct frame_rows *rows);
 
+/* Whether one of the sections was left unread, because it breaks a bound of cfi_check.h. */
+bool frame_rows_refused(const struct frame_rows *rows);
+
 uint64_t frame_rows_bytes(const struct frame_rows *rows); /* memory it takes */
 
 #endif

@@ -130,6 +130,7 @@ const struct native_row *object_row(struct object *object, uint64_t address)
         return &nothing;
     }
     const struct native_row *row = frame_rows_at(file->rows, address, debug_frame_of, object);
+    object->frames_refused = frame_rows_refused(file->rows);
     object_count_bytes(object);
     return row;
 }
@@ -142,7 +143,9 @@ int object_rows(struct object *object, uint64_t from, uint64_t to,
     if (!file || file->found.file.machine != object->objects->places.machine) {
         return -ENOENT;
     }
-    return frame_rows_each(file->rows, from, to, take, context);
+    int err = frame_rows_each(file->rows, from, to, take, context);
+    object->frames_refused = frame_rows_refused(file->rows);
+    return err;
 }
 
 static bool is_root_symbol(const char *name)

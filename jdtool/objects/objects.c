@@ -436,6 +436,7 @@ void objects_count(const struct objects *objects, struct objects_counts *counts)
         counts->files[objects->list[i]->state]++;
         counts->lookups[objects->list[i]->state] += objects->list[i]->lookups;
         counts->without_lines += objects->list[i]->dwarf_left_out > 0;
+        counts->without_frames += objects->list[i]->frames_refused;
     }
     if (objects->too_many) {
         counts->files[OBJECT_TOO_MANY]++;
@@ -464,7 +465,7 @@ static const struct object *worst(const struct objects *objects, const struct ob
     return found;
 }
 
-/* The files whose lines were asked for and left out. */
+/* The files whose lines or frames were asked for and left out. */
 static void tell_left_out(const struct objects *objects)
 {
     unsigned told = 0;
@@ -478,6 +479,11 @@ static void tell_left_out(const struct objects *objects)
                                                     : ", unpacked (objcopy "
                                                       "--decompress-debug-sections would make it "
                                                       "one that can be read in place)");
+            told++;
+        }
+        if (object->frames_refused) {
+            warning_message("stacks may end in %s: its call-frame information is not a compiler's",
+                            object->identity.path);
             told++;
         }
     }

@@ -236,6 +236,7 @@ struct objects_counts {
     uint64_t lookups[OBJECT_STATES]; /* questions asked of them; SOUND: those answered by a file */
     uint64_t opened;                 /* files opened, again included */
     uint64_t without_lines;          /* files whose DWARF is too large (OBJECT_DWARF_MAX) */
+    uint64_t without_frames;         /* whose call-frame information is refused (cfi_check.h) */
     uint64_t bytes;                  /* that tables take now */
 };
 void objects_count(const struct objects *objects, struct objects_counts *counts);

@@ -39,6 +39,13 @@ xz mini
 objcopy -S -R .comment -R .gnu.hash --add-section .gnu_debugdata=mini.xz lib.so
 { printf '\x00' && cat lib.so; } >"$out/debugdata.bin"
 
+# A row of 2^28 registers, which has to be refused; and what else rows are made of.
+cat >library.c <<'END'
+__asm__(".globl work\nwork:\n.cfi_startproc\nnop\n.cfi_escape " ESCAPE "\nret\n.cfi_endproc\n");
+END
+library many_registers 0 -DESCAPE='"0x05,0xff,0xff,0xff,0x7f,0x01"' -Wl,--build-id=none
+library rows 0 -DESCAPE='"0x0a,0x09,6,3,0x14,12,1,0x15,13,0x7f,0x16,14,2,0x77,8,0x07,15,0x0b"' -Wl,--build-id=none
+
 printf '\x02%s\n' 'ffffffff81000000 T _text' >"$out/kallsyms.bin"
 printf '%s\n' 'ffffffff81000100 t first' 'ffffffff81000200 D data' 'ffffffff81000200 W second' >>"$out/kallsyms.bin"
 printf '%s\t%s\n' 'ffffffffc0000000 t in_module' '[mod]' 'ffffffffc0000040 t other' '[mod2]' >>"$out/kallsyms.bin"
