@@ -612,6 +612,42 @@ static void a_stripped_file_has_its_symbols_elsewhere(void **state)
     dlclose(mapped.handle);
 }
 
+/* Of the C library with its debug information elsewhere the names are taken, and no lines. */
+static void lines_of_the_c_library_are_not_unpacked(void **state)
+{
+    (void)state;
+    if (run("command -v objcopy >/dev/null")) {
+        skip(); /* binutils are not installed */
+    }
+    static const char *const names[] = {"libc.so.6", "libother.so.6"};
+    for (size_t i = 0; i < 2; i++) {
+        for (int apart = 0; apart < 2; apart++) {
+            char path[PATH_MAX];
+            struct mapped mapped;
+            snprintf(path, sizeof path, "%s", in_directory(names[i]));
+            copy(LIBRARY_OLD, path);
+            map_library(LIBRARY_OLD, &mapped);
+            mapped.place.path = path;
+            mapped.place.inode = 0;
+            mapped.place.pid = 0;
+            assert_int_equal(
+                apart ? run("cd '%s' && objcopy --only-keep-debug %s lib.debug && objcopy -S "
+                            "--add-gnu-debuglink=lib.debug %s",
+                            directory, names[i], names[i])
+                      : 0,
+                0);
+            struct objects *objects = new_objects(true);
+            struct object *object = objects_find(objects, &mapped.place);
+            const struct object_inline *inlines;
+            check_name(object, &mapped, "library_work");
+            uint64_t address = address_of(object, &mapped, "library_work");
+            assert_int_equal(object_inlines(object, address, &inlines) > 0, i == 1 || !apart);
+            objects_free(objects);
+            dlclose(mapped.handle);
+        }
+    }
+}
+
 /* Fedora's .gnu_debugdata. */
 static void packed_symbols_are_unpacked(void **state)
 {
@@ -1320,6 +1356,7 @@ int main(void)
         TEST(memory_is_no_file),
         TEST(a_foreign_vdso_is_not_ours),
         TEST(a_stripped_file_has_its_symbols_elsewhere),
+        TEST(lines_of_the_c_library_are_not_unpacked),
         TEST(packed_symbols_are_unpacked),
         TEST(inlined_functions_and_lines),
         TEST(too_much_packed_dwarf_is_left_out),

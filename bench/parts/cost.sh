@@ -13,6 +13,7 @@ part_cost() {
             progress "cost: round $((round + 1)) of $rounds, $who"
             cost_run "javac" "$who" Javac "${javac[@]}"
             cost_run "hello" "$who" Hello
+            cost_run "java -version" "$who" -version
         done
     done
 }
@@ -31,7 +32,7 @@ cost_run() {
     result "cost $what: until all is done, wall s" "$who" "$wall"
     result "cost $what: all processes, cpu s" "$who" "$(awk "BEGIN { print $user + $system }")"
     took=()
-    read -r -a took < <(grep '^took' "$scratch/run.out") || true # hello tells nothing
+    read -r -a took < <(grep '^took' "$scratch/run.out") || true # the short ones tell nothing
     [ ${#took[@]} -eq 4 ] || return 0
     result "cost $what: the program, wall s" "$who" "$(awk "BEGIN { print ${took[1]} / 1e9 }")"
     result "cost $what: its JVM, cpu s" "$who" "$(awk "BEGIN { print ${took[2]} / 1e9 }")"

@@ -100,10 +100,36 @@ const char *objects_demangle(struct objects *objects, const char *name)
                                                                          : name;
 }
 
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* The library that threads begin in. Its start_thread is a local function, so that a stripped one
+ * has no symbol there, while what it is called for has. */
+static bool is_thread_library(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    return begins(name, "libc.") || begins(name, "libc-") || begins(name, "libpthread") ||
+           begins(name, "ld-musl");
+}
+
+/* The C library or its loader, with its DWARF in a file of its own. Every JVM has samples there
+ * from its first moments on: unpacking that DWARF (libc6-dbg) is a third of the work of recording
+ * `java -version`, and a Java profile needs no lines inside memcpy. */
+static bool has_far_lines(const struct object *object, const struct object_file *file)
+{
+    const char *name = strrchr(object->identity.path, '/');
+    size_t size;
+    return (is_thread_library(object->identity.path) || (name && begins(name, "/ld-linux"))) &&
+           !elf_file_section(&file->found.file, ".debug_info", &size);
+}
+
 size_t object_inlines(struct object *object, uint64_t address, const struct object_inline **inlines)
 {
     struct object_file *file = object_use(object);
-    if (!file) {
+    if (!file || has_far_lines(object, file)) {
         return 0;
     }
     Dwarf *dwarf = object_file_dwarf(&object->objects->places, file);
@@ -172,16 +198,6 @@ static bool is_root_symbol(const char *name)
         }
     }
     return strncmp(name, "__libc_start_main", 17) == 0; /* _impl, _alias_1 */
-}
-
-/* The library that threads begin in. Its start_thread is a local function, so that a stripped one
- * has no symbol there, while what it is called for has. */
-static bool is_thread_library(const char *path)
-{
-    const char *name = strrchr(path, '/');
-    name = name ? name + 1 : path;
-    return strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0 ||
-           strncmp(name, "libpthread", 10) == 0 || strncmp(name, "ld-musl", 7) == 0;
 }
 
 bool object_is_root(struct object *object, uint64_t address)
