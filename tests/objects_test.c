@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <link.h>
@@ -1319,6 +1320,51 @@ static void stacks_end_in_start_routines(void **state)
     dlclose(mapped.handle);
 }
 
+/* What object_rows has said of a range up to there. */
+struct rows_of_range {
+    struct object *object;
+    struct native_row last;
+    uint64_t at;
+    unsigned changes, bare;
+};
+
+static int hold_against_addresses(void *context, uint64_t address, const struct native_row *row)
+{
+    struct rows_of_range *range = context;
+    for (; range->at < address; range->at++) {
+        const struct native_row *own = object_row(range->object, range->at);
+        assert_int_equal(own->found, range->last.found);
+        assert_int_equal(own->cfa.rule, range->last.cfa.rule);
+        assert_int_equal(own->cfa.reg, range->last.cfa.reg);
+        assert_int_equal(own->cfa.offset, range->last.cfa.offset);
+    }
+    range->last = *row;
+    range->changes++;
+    range->bare += !row->found;
+    return 0;
+}
+
+static void rows_of_a_range_are_those_of_its_addresses(void **state)
+{
+    (void)state;
+    struct mapped mapped;
+    Dl_info info;
+    char path[PATH_MAX];
+    assert_int_not_equal(dladdr((void *)(uintptr_t)gnu_get_libc_version, &info), 0);
+    assert_non_null(realpath(info.dli_fname, path));
+    map_library(path, &mapped);
+    struct objects *objects = new_objects(true);
+    struct rows_of_range range = {.object = objects_find(objects, &mapped.place)};
+    uint64_t from = address_of(range.object, &mapped, "gnu_get_libc_version");
+    uint64_t to = from + 0x4000;
+    range.at = from;
+    assert_int_equal(object_rows(range.object, from, to, hold_against_addresses, &range), 0);
+    (void)hold_against_addresses(&range, to, &range.last);
+    assert_true(range.changes > 100 && range.bare > 10);
+    objects_free(objects);
+    dlclose(mapped.handle);
+}
+
 /* As glibc 2.41 has them around its system call. */
 static void labels_in_functions_are_no_names(void **state)
 {
@@ -1371,6 +1417,7 @@ int main(void)
         TEST(the_running_kernel_is_named),
         TEST(another_kernel_is_read_from_the_cache),
         TEST(stacks_end_in_start_routines),
+        TEST(rows_of_a_range_are_those_of_its_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

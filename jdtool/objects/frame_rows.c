@@ -5,6 +5,8 @@
 #include "jdtool/objects/cfi_check.h"
 
 #include <dwarf.h>
+#include <elf.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +23,10 @@ struct own_row {
 
 struct frame_rows {
     unsigned machine;
-    Elf *elf;               /* with .eh_frame, until that was asked for */
+    Elf *elf;               /* with .eh_frame; NULL: none */
     Dwarf_CFI *eh_frame;    /* ours */
     Dwarf_CFI *debug_frame; /* belongs to its Dwarf */
+    bool asked_eh_frame;    /* for .eh_frame */
     bool asked;             /* for .debug_frame */
     bool refused;           /* one of them */
     struct hash_map by_address;
@@ -50,14 +53,14 @@ struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame, struct row_se
 
 static Dwarf_CFI *eh_frame_of(struct frame_rows *rows)
 {
-    if (rows->elf) {
+    if (rows->elf && !rows->asked_eh_frame) {
+        rows->asked_eh_frame = true;
         rows->eh_frame = dwarf_getcfi_elf(rows->elf);
         if (rows->eh_frame && !cfi_check_eh_frame(rows->elf)) {
             (void)dwarf_cfi_end(rows->eh_frame);
             rows->eh_frame = NULL;
             rows->refused = true;
         }
-        rows->elf = NULL;
     }
     return rows->eh_frame;
 }
@@ -291,13 +294,65 @@ const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address
 }
 
 /* Functions are padded, and some have no row; a file that is mostly such is left alone. */
-#define BARE_BYTES_MAX (UINT32_C(4) << 20)
+#define BARE_MAX (UINT32_C(4) << 20)
+
+/* Where functions begin, in order: the table of .eh_frame_hdr. */
+struct starts {
+    const uint8_t *table; /* pairs of 32 bits, where and which, from `base` on */
+    uint64_t base;
+    uint32_t count, next;
+};
+
+/* In the one form that linkers write it; else there is none. */
+static struct starts find_starts(Elf *elf)
+{
+    static const uint8_t form[] = {1, DW_EH_PE_pcrel | DW_EH_PE_sdata4, DW_EH_PE_udata4,
+                                   DW_EH_PE_datarel | DW_EH_PE_sdata4};
+    struct starts starts = {0};
+    size_t segments;
+    bool is = elf_getphdrnum(elf, &segments) == 0;
+    for (size_t i = 0; is && i < segments; i++) {
+        GElf_Phdr segment;
+        if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_type != PT_GNU_EH_FRAME) {
+            continue;
+        }
+        const Elf_Data *data =
+            elf_getdata_rawchunk(elf, (int64_t)segment.p_offset, segment.p_filesz, ELF_T_BYTE);
+        if (data && data->d_size >= 12 && memcmp(data->d_buf, form, sizeof form) == 0) {
+            starts.table = (const uint8_t *)data->d_buf + 12;
+            starts.base = segment.p_vaddr;
+            memcpy(&starts.count, (const uint8_t *)data->d_buf + 8, sizeof starts.count);
+            if (starts.count > (data->d_size - 12) / 8) {
+                starts.count = (uint32_t)((data->d_size - 12) / 8);
+            }
+        }
+        break;
+    }
+    return starts;
+}
+
+/* What to look up where there was no row: libdw does not tell what comes next. */
+static uint64_t behind_bare(struct starts *starts, uint64_t at, uint64_t to)
+{
+    if (!starts->table) {
+        return at + 1;
+    }
+    for (; starts->next < starts->count; starts->next++) {
+        int32_t start;
+        memcpy(&start, starts->table + (size_t)starts->next * 8, sizeof start);
+        if (starts->base + (uint64_t)start > at) {
+            return starts->base + (uint64_t)start;
+        }
+    }
+    return to;
+}
 
 int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
                     int (*take)(void *context, uint64_t address, const struct native_row *row),
                     void *context)
 {
     struct native_row row = {0};
+    struct starts starts = rows->elf ? find_starts(rows->elf) : (struct starts){0};
     uint32_t bare = 0;
     bool was_bare = false;
     int err = 0;
@@ -318,8 +373,8 @@ int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
         free(frame);
         was_bare = !is;
         bare += was_bare;
-        err = err ? err : bare > BARE_BYTES_MAX ? -E2BIG : 0;
-        at = end > at ? end : at + 1; /* where the next one begins nobody tells */
+        err = err ? err : bare > BARE_MAX ? -E2BIG : 0;
+        at = end > at ? end : behind_bare(&starts, at, to);
     }
     return err;
 }

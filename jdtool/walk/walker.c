@@ -34,7 +34,7 @@
 
 #define NICE (-10)
 
-/* What is no longer true stays so long, in ms. */
+/* What is no longer true stays so long, in ms, and who has ended. */
 #define SETTLE_EVERY 100
 
 /* A JVM has some hundred mappings, 50 KB of text; some have 100,000. */
@@ -508,13 +508,8 @@ static void take_notice(struct walker *walker, pid_t pid)
 }
 
 /* Whether there was something to do. */
-static bool look_after(struct walker *walker, uint32_t at)
+static bool look_after(struct walker *walker, struct walked_jvm *jvm)
 {
-    struct walked_jvm *jvm = walker->jvms[at];
-    if (faccessat(jvm->directory, "maps", F_OK, 0) != 0) { /* it has ended */
-        forget_jvm(walker, at);
-        return true;
-    }
     if (jvm->has_failed) {
         stop_walking(walker, jvm);
         return false;
@@ -526,6 +521,16 @@ static bool look_after(struct walker *walker, uint32_t at)
     bool is_more = jvm->is_walked && follow_code(walker, jvm);
     bool is_file = jvm->is_walked && add_wanted_file(walker, jvm);
     return was_new || is_more || is_file;
+}
+
+/* Our parent is asked, which costs as much as all else where nothing is new. */
+static void forget_ended(struct walker *walker)
+{
+    for (uint32_t i = 0; i < WALK_JVMS; i++) {
+        if (walker->jvms[i] && faccessat(walker->jvms[i]->directory, "maps", F_OK, 0) != 0) {
+            forget_jvm(walker, i);
+        }
+    }
 }
 
 static uint64_t now(void)
@@ -544,10 +549,11 @@ static void make_tables(struct walker *walker)
         bool is_busy = false;
         if (now() - settled >= SETTLE_EVERY) {
             settled = now();
+            forget_ended(walker);
             tables_settle(&walker->tables);
         }
         for (uint32_t i = 0; i < WALK_JVMS; i++) {
-            is_busy |= walker->jvms[i] && look_after(walker, i);
+            is_busy |= walker->jvms[i] && look_after(walker, walker->jvms[i]);
         }
         walker->told->is_full |= walker->tables.is_full;
         every = is_busy ? EVERY_LEAST : every * 2 < EVERY_MOST ? every * 2 : EVERY_MOST;
