@@ -1294,6 +1294,67 @@ static void another_kernel_is_read_from_the_cache(void **state)
     }
 }
 
+/* Where the running kernel has its _text; 0: it does not tell. */
+static uint64_t own_text(void)
+{
+    char line[512];
+    char name[256];
+    uint64_t address = 0;
+    bool found = false;
+    FILE *file = fopen("/proc/kallsyms", "re");
+    while (!found && fgets(line, sizeof line, file)) {
+        found = sscanf(line, "%" SCNx64 " %*c %255s", &address, name) == 2 &&
+                strcmp(name, "_text") == 0;
+    }
+    fclose(file);
+    return found ? address : 0;
+}
+
+/* Of the running kernel itself a copy has what is always there, and modules are asked for anew. */
+static void the_running_kernel_may_be_read_from_a_copy(void **state)
+{
+    (void)state;
+    static const char note[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU"; /* a build-id of 20 bytes */
+    uint8_t notes[4096];
+    struct id id = {.size = 20};
+    FILE *file = fopen("/sys/kernel/notes", "re");
+    size_t size = file ? fread(notes, 1, sizeof notes, file) : 0;
+    const uint8_t *own = memmem(notes, size, note, sizeof note);
+    if (file) {
+        fclose(file);
+    }
+    if (!own) {
+        skip();
+    }
+    for (int i = 0; i < 20; i++) {
+        id.bytes[i] = own[sizeof note + (size_t)i];
+        snprintf(id.text + i * 2, 3, "%02x", id.bytes[i]);
+    }
+    /* No kernel begins at the first: /proc/kallsyms is then of another boot. */
+    const uint64_t texts[] = {0xffffffff80fffff1, own_text()};
+    for (int i = 0; i < 2 && texts[i]; i++) {
+        file = fopen(in_directory("kallsyms"), "we");
+        fprintf(file,
+                "%" PRIx64 " T _text\n%" PRIx64 " t only_in_copy\nffffffffff000000 t x\t[mod]\n",
+                texts[i], texts[i] + 4);
+        fclose(file);
+        put_into_cache(in_directory("kallsyms"), &id, "kallsyms");
+        struct objects *objects = new_objects(true);
+        struct object *kernel = kernel_from_cache(objects, &id, "_text", texts[i]);
+        struct object_symbol symbol;
+        assert_true(object_symbol(kernel, texts[i] + 4, &symbol));
+        assert_string_equal(symbol.name, "only_in_copy");
+        bool of_copy = object_symbol(kernel, 0xffffffffff000000, &symbol) && symbol.module &&
+                       strcmp(symbol.module, "[mod]") == 0;
+        assert_int_equal(of_copy, i == 0);
+        assert_int_equal(object_state(kernel), OBJECT_SOUND);
+        of_copy = object_symbol(kernel, texts[i] + 4, &symbol) &&
+                  strcmp(symbol.name, "only_in_copy") == 0;
+        assert_int_equal(of_copy, i == 0);
+        objects_free(objects);
+    }
+}
+
 static void stacks_end_in_start_routines(void **state)
 {
     (void)state;
@@ -1416,6 +1477,7 @@ int main(void)
         TEST(nothing_is_asked_over_the_network),
         TEST(the_running_kernel_is_named),
         TEST(another_kernel_is_read_from_the_cache),
+        TEST(the_running_kernel_may_be_read_from_a_copy),
         TEST(stacks_end_in_start_routines),
         TEST(rows_of_a_range_are_those_of_its_addresses),
     };

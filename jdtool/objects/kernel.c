@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PROC_KALLSYMS "/proc/kallsyms"
+
 #define MADE_BYTES_MAX ((size_t)16 << 20)
 
 /* The kernel that runs here tells its build-id in its notes. */
@@ -198,7 +200,22 @@ static bool try_vmlinux(struct object *kernel, const char *path)
     return false;
 }
 
-static bool try_kept(struct object *kernel)
+/* What perf put aside, of the kernel of that build-id. */
+static bool try_copy(struct object *kernel)
+{
+    const struct file_identity *identity = &kernel->identity;
+    char id[BUILD_ID_TEXT];
+    char path[PATH_MAX];
+    if (identity->id_size < 2) {
+        return false;
+    }
+    build_id_text(identity->id, identity->id_size, id);
+    snprintf(path, sizeof path, "%s/.build-id/%.2s/%s/kallsyms", kernel->objects->build_id_dir, id,
+             id + 2);
+    return access(path, R_OK) == 0 && try_kallsyms(kernel, path);
+}
+
+static bool try_vmlinuxes(struct object *kernel)
 {
     const struct file_identity *identity = &kernel->identity;
     const struct objects *objects = kernel->objects;
@@ -208,10 +225,6 @@ static bool try_kept(struct object *kernel)
         return false;
     }
     build_id_text(identity->id, identity->id_size, id);
-    snprintf(path, sizeof path, "%s/.build-id/%.2s/%s/kallsyms", objects->build_id_dir, id, id + 2);
-    if (access(path, R_OK) == 0 && try_kallsyms(kernel, path)) {
-        return true;
-    }
     snprintf(path, sizeof path, "%s/.build-id/%.2s/%s/vmlinux", objects->build_id_dir, id, id + 2);
     if (try_vmlinux(kernel, path)) {
         return true;
@@ -242,17 +255,26 @@ static bool try_kept(struct object *kernel)
     return false;
 }
 
+static void is_sound(struct object *kernel)
+{
+    kernel->state = OBJECT_SOUND;
+    free(kernel->why);
+    kernel->why = NULL;
+}
+
 void kernel_open(struct object *kernel)
 {
     if (kernel->state != OBJECT_UNTRIED) {
         return;
     }
     kernel->state = OBJECT_MISSING;
+    /* For /proc/kallsyms the kernel unpacks each name anew: a copy, where it can be seen to be of
+     * this boot, costs a fifth of it. */
     bool running = is_running(kernel);
-    if ((running && try_kallsyms(kernel, "/proc/kallsyms")) || try_kept(kernel)) {
-        kernel->state = OBJECT_SOUND;
-        free(kernel->why);
-        kernel->why = NULL;
+    kernel->objects->has_copy = running && kernel->objects->kernel_reference && try_copy(kernel);
+    if (kernel->objects->has_copy || (running && try_kallsyms(kernel, PROC_KALLSYMS)) ||
+        try_copy(kernel) || try_vmlinuxes(kernel)) {
+        is_sound(kernel);
         return;
     }
     if (!kernel->why) {
@@ -262,6 +284,20 @@ void kernel_open(struct object *kernel)
             "nor its vmlinux is here",
             release ? release : "of an unknown release", kernel->objects->build_id_dir);
     }
+}
+
+/* Modules come and go: where an address is not the kernel's own, a copy is none of this moment. */
+static void replace_copy(struct object *kernel)
+{
+    struct objects *objects = kernel->objects;
+    struct kallsyms copy = objects->kallsyms;
+    objects->has_copy = false;
+    if (try_kallsyms(kernel, PROC_KALLSYMS)) {
+        kallsyms_free(&copy);
+    } else {
+        objects->kallsyms = copy;
+    }
+    is_sound(kernel);
 }
 
 bool kernel_symbol(struct object *kernel, uint64_t address, struct object_symbol *out)
@@ -278,6 +314,10 @@ bool kernel_symbol(struct object *kernel, uint64_t address, struct object_symbol
         moved = objects->vmlinux_moved;
         symbols = objects->vmlinux.count ? &objects->vmlinux : &objects->kallsyms.symbols;
         found = symbols_at(symbols, address - moved);
+        if (objects->has_copy && (!found || found->module)) {
+            replace_copy(kernel);
+            found = symbols_at(symbols, address);
+        }
         module = found && found->module ? objects->kallsyms.modules[found->module - 1] : NULL;
     }
     const char *name = found ? symbol_name(symbols, found) : "";

@@ -106,6 +106,7 @@ struct objects {
 
     struct object *kernel;
     struct kallsyms kallsyms;
+    bool has_copy;          /* they are perf's copy, though the kernel runs here */
     struct symbols vmlinux; /* instead of kallsyms */
     struct elf_file vmlinux_file;
     uint64_t vmlinux_moved; /* to be added to its addresses */

@@ -114,8 +114,9 @@ struct kernel_place {
 /*
  * The kernel and its modules as one object. Names come from /proc/kallsyms when the recording is of
  * the kernel that runs here (its build-id, else its release; and the reference symbol lies where it
- * did), else from the kallsyms that perf put aside, else from a vmlinux of that build-id. Never
- * NULL. Ask once, and again when the place becomes known: the same object then gets it.
+ * did), else from the kallsyms that perf put aside, else from a vmlinux of that build-id. Where
+ * that copy is of the same boot, the running kernel's own functions are read from it. Never NULL.
+ * Ask once, and again when the place becomes known: the same object then gets it.
  */
 struct object *objects_kernel(struct objects *objects, const struct kernel_place *place);
 
