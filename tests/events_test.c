@@ -122,12 +122,14 @@ static struct resolved_frame frame(enum resolved_kind kind, const char *class_na
                                    const char *name)
 {
     struct resolved_method *method = &methods[method_count++ % 16];
-    *method = (struct resolved_method){.kind = kind, .name = name, .class_name = class_name};
+    bool is_inlined = kind == RESOLVED_INLINED;
+    *method = (struct resolved_method){.kind = !is_inlined  ? kind
+                                               : class_name ? RESOLVED_COMPILED
+                                                            : RESOLVED_NATIVE,
+                                       .name = name,
+                                       .class_name = class_name};
     method->method_name = class_name ? name : NULL;
-    static const struct resolved_code code;
-    bool is_java = kind == RESOLVED_COMPILED || (kind == RESOLVED_INLINED && class_name);
-    return (struct resolved_frame){
-        .kind = (uint8_t)kind, .method = method, .code = is_java ? &code : NULL};
+    return (struct resolved_frame){.kind = (uint8_t)kind, .method = method};
 }
 
 static void test_what_the_jvm_did_for_it_is_left_out(void **state)

@@ -219,21 +219,21 @@ static void test_locations_and_nodes(void **state)
 {
     (void)state;
     static const struct resolved_code codes[2];
-    const struct resolved_frame frames[] = {
-        {.address = 16, .line = 9, .bci = 4},
-        {.address = 16, .line = 9, .bci = 4, .tier = 4},
-        {.address = 16, .line = 9, .bci = 4, .tier = 4, .is_osr = true},
-        {.address = 16, .line = 9, .bci = 4, .kind = RESOLVED_NATIVE},
-        {.address = 16, .line = 9, .bci = 4, .code = &codes[0]},
-        {.address = 16, .line = 9, .bci = 4, .code = &codes[1]},
-        {.address = 16, .line = 10, .bci = 3},
+    const struct test_frame frames[] = {
+        {.address = 16, .line = 9},
+        {.address = 16, .line = 9, .tier = 4},
+        {.address = 16, .line = 9, .tier = 4, .is_osr = true},
+        {.address = 16, .line = 9, .kind = RESOLVED_NATIVE},
+        {.address = 16, .line = 9, .code = &codes[0]},
+        {.address = 16, .line = 9, .code = &codes[1]},
+        {.address = 16, .line = 10},
     };
     const uint32_t count = sizeof frames / sizeof frames[0];
     struct stack_table *stacks = stack_table_new();
     assert_non_null(stacks);
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < count; i++) {
-            assert_int_equal(stack_table_location(stacks, &frames[i], 1), i);
+            assert_int_equal(test_location(stacks, &frames[i], 1), i);
         }
     }
     /* Beside the first node is one with this location, but it is no callee of its. */
@@ -263,12 +263,15 @@ static void test_stack_table(void **state)
             uint32_t count = stack_table_lines(stacks, sample.node, frames, WORLD_DEPTH + 1);
             assert_int_equal(count, world.frame_count);
             for (uint32_t k = 0; k < count; k++) {
-                assert_int_equal(frames[k].address, world.frames[k].address);
                 assert_ptr_equal(frames[k].method, world.frames[k].method);
                 assert_int_equal(frames[k].line, world.frames[k].line);
-                assert_int_equal(frames[k].is_caller, world.frames[k].is_caller);
             }
+            uint32_t k = 0;
             for (uint32_t at = sample.node; at; at = stacks->nodes[at].caller) {
+                const struct location *location = stack_table_at(stacks, at);
+                assert_int_equal(location->address, world.frames[k].address);
+                assert_int_equal(location->is_caller, world.frames[k].is_caller);
+                k += location->line_count;
                 assert_true(stacks->nodes[at].caller < at);
             }
             assert_true(round == 0 || nodes[i] == sample.node);
@@ -530,12 +533,11 @@ static uint32_t function_of(struct profile *profile, enum resolved_kind kind,
     static uint32_t count;
     struct resolved_method *method = &methods[count];
     *method = (struct resolved_method){.id = count++, .kind = kind, .name = name, .module = module};
-    const struct resolved_frame frame = {.kind = (uint8_t)kind,
-                                         .bci = -1,
-                                         .address = 0x1000 + count,
-                                         .module_address = 0x1000 + count,
-                                         .module = module,
-                                         .method = method};
+    const struct test_frame frame = {.kind = (uint8_t)kind,
+                                     .address = 0x1000 + count,
+                                     .module_address = 0x1000 + count,
+                                     .module = module,
+                                     .method = method};
     static const struct recorded_event event = {.name = "cpu-clock", .unit = "nanoseconds"};
     const struct resolved_sample sample = {
         .event = &event,

@@ -128,23 +128,22 @@ static void finish(struct world *world)
     source_path_close(world->source_path);
 }
 
-static struct resolved_frame frame_of(struct world *world, uint8_t kind,
-                                      const struct resolved_method *method, uint64_t address,
-                                      uint32_t line)
+static struct test_frame frame_of(struct world *world, uint8_t kind,
+                                  const struct resolved_method *method, uint64_t address,
+                                  uint32_t line)
 {
     bool generated = kind != RESOLVED_NATIVE && kind != RESOLVED_KERNEL;
-    return (struct resolved_frame){.kind = kind,
-                                   .method = method,
-                                   .address = address,
-                                   .line = line,
-                                   .bci = -1,
-                                   .module = generated ? &world->module : NULL,
-                                   .code = generated ? &world->codes[M] : NULL};
+    return (struct test_frame){.kind = kind,
+                               .method = method,
+                               .address = address,
+                               .line = line,
+                               .module = generated ? &world->module : NULL,
+                               .code = generated ? &world->codes[M] : NULL};
 }
 
 /* Tells of a sample whose own address is the first user entry of the chain. */
 static void tell(struct world *world, uint32_t pid, uint64_t time, const uint64_t *chain,
-                 uint32_t chain_count, const struct resolved_frame *frames, uint32_t frame_count,
+                 uint32_t chain_count, const struct test_frame *frames, uint32_t frame_count,
                  bool unwound)
 {
     uint64_t words[64] = {chain[1], pid | (uint64_t)pid << 32, time, chain_count};
@@ -179,7 +178,7 @@ static void tell(struct world *world, uint32_t pid, uint64_t time, const uint64_
 static void tell_of(struct world *world, uint32_t pid, uint64_t time, uint32_t code)
 {
     uint64_t chain[] = {PERF_CONTEXT_USER, world->codes[code].address};
-    struct resolved_frame frame =
+    struct test_frame frame =
         frame_of(world, RESOLVED_COMPILED, world->codes[code].method, chain[1], 0);
     frame.code = &world->codes[code];
     tell(world, pid, time, chain, 2, &frame, 1, false);
@@ -344,7 +343,7 @@ static void frames_without_code_are_addresses_of_their_image(void **state)
     open_world(&world, state);
     start(&world, state, (struct perf_data_sink_options){.expand = true, .leaf = true});
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4, 0x400000, CODE + 5};
-    struct resolved_frame frames[] = {
+    struct test_frame frames[] = {
         frame_of(&world, RESOLVED_INLINED, &world.inlined, CODE + 4, 11),
         frame_of(&world, RESOLVED_COMPILED, &world.m, CODE + 4, 10),
         frame_of(&world, RESOLVED_NATIVE, NULL, 0x400000 - 1, 0),
@@ -354,7 +353,7 @@ static void frames_without_code_are_addresses_of_their_image(void **state)
     tell(&world, PID, 1000200, chain, 4, frames, 5, false);
     /* Unwound: the chain is the kernel's part, the frames go on behind it. */
     uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER};
-    struct resolved_frame unwound[] = {
+    struct test_frame unwound[] = {
         frame_of(&world, RESOLVED_KERNEL, NULL, kernel[1], 0),
         frame_of(&world, RESOLVED_INTERPRETED, &world.interpreted, CODE + 8, 7),
         frame_of(&world, RESOLVED_INTERPRETED, &world.stub, CODE + 0x10001, 0),
@@ -396,7 +395,7 @@ static void without_expansion_inlined_frames_are_left_out(void **state)
     world.recording.unwound = true;
     start(&world, state, (struct perf_data_sink_options){.inlines = true});
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
-    struct resolved_frame frames[] = {
+    struct test_frame frames[] = {
         frame_of(&world, RESOLVED_INLINED, &world.inlined, CODE + 4, 11),
         frame_of(&world, RESOLVED_COMPILED, &world.m, CODE + 4, 10),
     };
@@ -546,8 +545,8 @@ static void what_does_not_fit_is_still_named_or_told(void **state)
     uint64_t first = 0;
     uint64_t last = 0;
     for (uint32_t line = 1; line <= 1000; line++) {
-        struct resolved_frame frame =
-            frame_of(&world, RESOLVED_INLINED, &world.inlined, CODE, line);
+        const struct resolved_frame frame = {
+            .kind = RESOLVED_INLINED, .method = &world.inlined, .line = line};
         int err = 0;
         uint64_t address = image_frames_address(frames, &frame, &err);
         assert_int_equal(err, 0);
@@ -568,7 +567,7 @@ static void what_does_not_fit_is_still_named_or_told(void **state)
     image_frames_free(frames);
 
     start(&world, state, (struct perf_data_sink_options){.expand = true});
-    static struct resolved_frame many[9000];
+    static struct test_frame many[9000];
     for (uint32_t i = 0; i < 9000; i++) {
         many[i] = frame_of(&world, RESOLVED_NATIVE, NULL, 0x400000 + i, 0);
     }

@@ -27,7 +27,7 @@ static char *regions_of(const struct profile *profile)
 }
 
 static void add(struct profile *profile, const struct world *world, uint32_t event,
-                const struct resolved_frame *frames, uint32_t count)
+                const struct test_frame *frames, uint32_t count)
 {
     const struct resolved_sample sample = {.event = &world->events[event],
                                            .time = world_start,
@@ -73,7 +73,7 @@ static void code_by_instruction(void **state)
     assert_non_null(profile);
     profile->recording = &world->recording;
     const struct module *jvm = &world->modules[2];
-    struct resolved_frame frames[2] = {
+    struct test_frame frames[2] = {
         {.kind = RESOLVED_INLINED,
          .tier = 4,
          .line = 11,
@@ -94,11 +94,11 @@ static void code_by_instruction(void **state)
         add(profile, world, 0, frames, 2);
     }
     add(profile, world, 1, frames, 2);
-    const struct resolved_frame native = {.kind = RESOLVED_NATIVE,
-                                          .method = &world->methods[50],
-                                          .module = &world->modules[0],
-                                          .module_address = 0x4000,
-                                          .address = 0x7fff00004000};
+    const struct test_frame native = {.kind = RESOLVED_NATIVE,
+                                      .method = &world->methods[50],
+                                      .module = &world->modules[0],
+                                      .module_address = 0x4000,
+                                      .address = 0x7fff00004000};
     add(profile, world, 1, &native, 1);
     add(profile, world, 0, NULL, 0);
 

@@ -34,7 +34,7 @@ struct world {
     struct resolved_thread threads[WORLD_THREADS];
     struct recorded_event events[WORLD_EVENTS];
     struct recording recording;
-    struct resolved_frame frames[WORLD_DEPTH]; /* of the last sample */
+    struct test_frame frames[WORLD_DEPTH]; /* of the last sample */
     uint32_t frame_count;
 };
 
@@ -131,12 +131,12 @@ static inline void world_make(struct world *world, uint64_t seed)
 
 /* A machine address at a random place, with inlined methods on top of compiled ones; returns how
  * many frames that are, at most room. Few callers and many callees, as stacks are. */
-static inline uint32_t world_make_address(struct world *world, struct resolved_frame *frames,
+static inline uint32_t world_make_address(struct world *world, struct test_frame *frames,
                                           uint32_t room, uint32_t depth)
 {
     uint32_t spread = depth < 3 ? 2 : 8;
     uint32_t which = random_below(&world->random, 20);
-    struct resolved_frame own = {.bci = -1, .is_caller = depth > 0};
+    struct test_frame own = {.is_caller = depth > 0};
     if (depth == 0 && which < 3) {
         own.kind = RESOLVED_KERNEL;
         own.method = which ? &world->methods[54 + random_below(&world->random, 5)] : NULL;

@@ -69,27 +69,30 @@ static int begin(struct sample_sink *sink, const struct recording *recording)
 }
 
 /* The name of a frame in Java code; NULL: it is none. */
-static const char *java_name(const struct resolved_frame *frame)
+static const char *java_name(const struct location *location)
 {
+    const struct resolved_frame *frame = location_own(location);
     if (frame->kind == RESOLVED_INTERPRETED) {
         return frame->method->kind == RESOLVED_INTERPRETED ? frame->method->name : NULL;
     }
-    return frame->code && strchr(frame->code->symbol, '.') ? frame->code->symbol : NULL;
+    const struct resolved_code *code = location->code;
+    return code && strchr(code->symbol, '.') ? code->symbol : NULL;
 }
 
 static void print_calls(const struct resolved_sample *sample)
 {
-    const struct resolved_frame *callee = NULL;
+    const struct location *callee = NULL;
     for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
-        const struct resolved_frame *frame = location_own(stack_table_at(sample->stacks, at));
+        const struct location *location = stack_table_at(sample->stacks, at);
+        const struct resolved_frame *frame = location_own(location);
         if (frame->kind == RESOLVED_INLINED || frame->kind == RESOLVED_KERNEL) {
             continue;
         }
-        if (callee && frame->kind == RESOLVED_INTERPRETED && java_name(frame) && frame->bci >= 0 &&
-            java_name(callee)) {
-            printf("%s\t%" PRId32 "\t%s\n", java_name(frame), frame->bci, java_name(callee));
+        if (callee && frame->kind == RESOLVED_INTERPRETED && java_name(location) &&
+            frame->bci_ref && java_name(callee)) {
+            printf("%s\t%d\t%s\n", java_name(location), frame->bci_ref - 1, java_name(callee));
         }
-        callee = frame;
+        callee = location;
     }
 }
 
@@ -104,8 +107,8 @@ static int take_sample(struct sample_sink *sink, const struct resolved_sample *s
         print_calls(sample);
     }
     for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
-        const struct resolved_frame *own = location_own(stack_table_at(sample->stacks, at));
-        java |= own->code || own->kind == RESOLVED_INTERPRETED;
+        const struct location *location = stack_table_at(sample->stacks, at);
+        java |= location->code || location_own(location)->kind == RESOLVED_INTERPRETED;
     }
     checker->stacks += java;
     checker->rooted += java && (sample->end == STACK_ROOT || sample->end == STACK_FROZEN);
@@ -119,13 +122,14 @@ static int print_stack(struct sample_sink *sink, const struct resolved_sample *s
     (void)sink;
     printf("%u %u %" PRIu64 " %d", sample->thread.pid, sample->thread.tid, sample->time,
            sample->end);
-    static struct resolved_frame frames[RESOLVED_FRAMES_MAX];
-    uint32_t count = stack_table_lines(sample->stacks, sample->node, frames, RESOLVED_FRAMES_MAX);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct resolved_frame *frame = &frames[i];
-        const char *where = frame->module ? frame->module->path : "?";
-        printf("\t%d %" PRIx64 " %s:%u", frame->kind, frame->address,
-               frame->method ? frame->method->name : where, frame->line);
+    for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
+        const struct location *location = stack_table_at(sample->stacks, at);
+        const char *where = location->module ? location->module->path : "?";
+        for (uint32_t i = 0; i < location->line_count; i++) {
+            const struct resolved_frame *frame = &location->lines[i];
+            printf("\t%d %" PRIx64 " %s:%u", frame->kind, location->address,
+                   frame->method ? frame->method->name : where, frame->line);
+        }
     }
     putchar('\n');
     return 0;

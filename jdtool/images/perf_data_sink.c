@@ -136,17 +136,20 @@ static int put_ip(struct perf_data_sink *sink, uint64_t ip)
 
 /* Has it an address in the image of frames? Such a frame knows the code it ran in, the
  * interpreter's or the compiled method's. */
-static bool is_without_code(const struct resolved_frame *frame)
+static bool is_without_code(const struct location *location, const struct resolved_frame *frame)
 {
-    return frame->code && (frame->kind == RESOLVED_INLINED ||
-                           (frame->kind == RESOLVED_INTERPRETED && frame->method &&
-                            frame->method->kind == RESOLVED_INTERPRETED));
+    return location->code && (frame->kind == RESOLVED_INLINED ||
+                              (frame->kind == RESOLVED_INTERPRETED && frame->method &&
+                               frame->method->kind == RESOLVED_INTERPRETED));
 }
 
+/* Of the JVM of that code. */
 static int put_frame_without_code(struct perf_data_sink *sink, const struct resolved_sample *sample,
-                                  const struct resolved_frame *frame)
+                                  const struct location *location,
+                                  const struct resolved_frame *frame,
+                                  const struct resolved_code *code)
 {
-    struct jvm_images *images = image_set_of(sink->images, sink->recording, frame->code);
+    struct jvm_images *images = image_set_of(sink->images, sink->recording, code);
     int err = 0;
     if (!images) {
         return -ENOMEM;
@@ -156,7 +159,7 @@ static int put_frame_without_code(struct perf_data_sink *sink, const struct reso
         return no_memory(sink);
     }
     if (!address) { /* no room: counted there */
-        return frame->kind == RESOLVED_INTERPRETED ? put_ip(sink, frame->address) : 0;
+        return frame->kind == RESOLVED_INTERPRETED ? put_ip(sink, location->address) : 0;
     }
     err = image_maps_touch_frames(sink->maps, images, sample->thread.pid, sample->time);
     return err ? err : put_ip(sink, address);
@@ -165,18 +168,13 @@ static int put_frame_without_code(struct perf_data_sink *sink, const struct reso
 /* What an event is about has an address in the image of frames of the JVM whose code is in the
  * stack; without such code perf is not told of it. */
 static int put_subject(struct perf_data_sink *sink, const struct resolved_sample *sample,
-                       const struct resolved_frame *frame)
+                       const struct location *location, const struct resolved_frame *frame)
 {
     const struct resolved_code *code = NULL;
     for (uint32_t at = sample->node; at && !code; at = sample->stacks->nodes[at].caller) {
         code = stack_table_at(sample->stacks, at)->code;
     }
-    if (!code) {
-        return 0;
-    }
-    struct resolved_frame placed = *frame;
-    placed.code = code;
-    return put_frame_without_code(sink, sample, &placed);
+    return code ? put_frame_without_code(sink, sample, location, frame, code) : 0;
 }
 
 /* The frames of a location. `ip` is what the chain had; an unwound stack's have none. */
@@ -186,8 +184,8 @@ static int put_frames(struct perf_data_sink *sink, const struct resolved_sample 
     const struct resolved_frame *frame = location->lines;
     const struct resolved_frame *end = frame + location->line_count;
     for (; frame < end && frame->kind == RESOLVED_INLINED; frame++) {
-        int err = sink->options.expand && is_without_code(frame)
-                      ? put_frame_without_code(sink, sample, frame)
+        int err = sink->options.expand && is_without_code(location, frame)
+                      ? put_frame_without_code(sink, sample, location, frame, location->code)
                       : 0;
         if (err) {
             return err;
@@ -197,12 +195,12 @@ static int put_frames(struct perf_data_sink *sink, const struct resolved_sample 
         return ip ? put_ip(sink, *ip) : 0;
     }
     if (frame->kind == RESOLVED_SUBJECT) {
-        return put_subject(sink, sample, frame);
+        return put_subject(sink, sample, location, frame);
     }
-    if (is_without_code(frame)) {
-        return put_frame_without_code(sink, sample, frame);
+    if (is_without_code(location, frame)) {
+        return put_frame_without_code(sink, sample, location, frame, location->code);
     }
-    return put_ip(sink, frame->code || !ip ? frame->address : *ip);
+    return put_ip(sink, location->code || !ip ? location->address : *ip);
 }
 
 /* The place for the addresses of PART_ADDRESSES; HASH_MAP_NONE: no memory. */
@@ -239,11 +237,11 @@ static int make_part(struct perf_data_sink *sink, const struct resolved_sample *
     lost = image_frames_lost(images->frames);
     int err = put_frames(sink, sample, location, ip);
     uint32_t count = sink->chain_count - from;
-    if (err || own->kind == RESOLVED_INLINED || own->kind == RESOLVED_SUBJECT || !own->code ||
+    if (err || own->kind == RESOLVED_INLINED || own->kind == RESOLVED_SUBJECT ||
         image_frames_lost(images->frames) != lost) {
         *part = PART_BY_SAMPLE;
-    } else if (count == 1 && sink->chain[from] == own->address) {
-        *part = own->is_caller && ip && *ip - 1 == own->address ? PART_BEFORE : PART_OWN;
+    } else if (count == 1 && sink->chain[from] == location->address) {
+        *part = location->is_caller && ip && *ip - 1 == location->address ? PART_BEFORE : PART_OWN;
     } else {
         uint32_t at = keep_addresses(sink, sink->chain + from, count);
         *part = PART_ADDRESSES + at;
@@ -292,11 +290,11 @@ static int put_address(struct perf_data_sink *sink, const struct resolved_sample
     case PART_UNKNOWN:
         return make_part(sink, sample, node->at, ip, part);
     case PART_RECORDED:
-        return put_ip(sink, ip ? *ip : location_own(node->at)->address);
+        return put_ip(sink, ip ? *ip : node->at->address);
     case PART_BEFORE:
-        return put_ip(sink, ip ? *ip - 1 : location_own(node->at)->address);
+        return put_ip(sink, ip ? *ip - 1 : node->at->address);
     case PART_OWN:
-        return put_ip(sink, location_own(node->at)->address);
+        return put_ip(sink, node->at->address);
     case PART_BY_SAMPLE:
         return put_frames(sink, sample, node->at, ip);
     default:
@@ -322,7 +320,7 @@ static uint64_t put_plain(struct perf_data_sink *sink, const struct resolved_sam
         if (part == PART_RECORDED || part == PART_BEFORE) { /* the location itself is not read */
             chain[i] = ips[i] - (part == PART_BEFORE);
         } else if (part == PART_OWN) {
-            chain[i] = location_own(node->at)->address;
+            chain[i] = node->at->address;
         } else {
             break;
         }

@@ -312,11 +312,10 @@ static void take_code(struct reading *reading)
     *code = made;
 }
 
-/* A line, without what the location's have in common. */
 static void take_line(struct reading *reading, uint32_t number_of)
 {
     struct things *things = &reading->things;
-    struct resolved_frame made = {.bci = -1};
+    struct resolved_frame made = {0};
     made.kind = (uint8_t)below(reading, RESOLVED_KINDS);
     uint32_t tier = below(reading, 512);
     made.tier = (uint8_t)(tier >> 1);
@@ -346,35 +345,28 @@ static void is_next(struct reading *reading, uint32_t made, uint32_t next)
 static void take_location(struct reading *reading)
 {
     struct things *things = &reading->things;
-    const struct module *module = module_ref(reading);
-    uint64_t module_address = number(reading);
+    struct location made = {.module = module_ref(reading)};
+    uint64_t address = number(reading);
     uint32_t code_number = below(reading, (uint64_t)things->codes.count + 1);
-    const struct resolved_code *code =
-        code_number ? chunks_at(&things->codes, code_number - 1) : NULL;
-    bool is_caller = number(reading) != 0;
-    uint32_t count = below(reading, SAVED_LINES_MAX + 1);
-    if (count == 0) {
+    made.code = code_number ? chunks_at(&things->codes, code_number - 1) : NULL;
+    made.is_caller = number(reading) != 0;
+    made.line_count = below(reading, SAVED_LINES_MAX + 1);
+    if (made.line_count == 0) {
         fault(reading, "a location has no line");
-    } else if (code && code->module != module) {
+    } else if (made.code && made.code->module != made.module) {
         fault(reading, "a location is in another module than its code");
     }
-    for (uint32_t i = 0; i < count && !reading->err; i++) {
+    for (uint32_t i = 0; i < made.line_count && !reading->err; i++) {
         take_line(reading, i);
     }
     if (reading->err) {
         return;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        struct resolved_frame *line = &things->lines[i];
-        line->module = module;
-        line->module_address = module ? module_address : 0;
-        line->code = code;
-        line->address =
-            code ? code->address + (module_address - code->module_address) : module_address;
-        line->is_caller = is_caller;
-    }
+    made.lines = things->lines;
+    made.module_address = made.module ? address : 0;
+    made.address = made.code ? made.code->address + (address - made.code->module_address) : address;
     uint32_t next = things->stacks->locations.count;
-    is_next(reading, stack_table_location(things->stacks, things->lines, count), next);
+    is_next(reading, stack_table_location(things->stacks, &made), next);
 }
 
 static void take_node(struct reading *reading)

@@ -87,11 +87,11 @@ static const char *system_name_of(struct profile *profile, const struct resolved
     return profile_text(profile, text);
 }
 
-static int function_of(struct profile *profile, const struct resolved_frame *frame, uint32_t *id)
+/* method NULL: only the module is known, or nothing. */
+static int function_of(struct profile *profile, const struct resolved_method *method,
+                       const struct module *module, uint32_t *id)
 {
     struct profile_private *private = profile->private;
-    const struct resolved_method *method = frame->method;
-    const struct module *module = frame->module;
     uint32_t *number = &private->unknown_function;
     if (method) {
         if (array_reach(&private->method_function, method->id, &private->method_room,
@@ -237,15 +237,14 @@ int profile_location_of(struct profile *profile, const struct location *seen, ui
 {
     struct profile_private *private = profile->private;
     const struct resolved_frame *frames = seen->lines;
-    const struct resolved_frame *own = location_own(seen);
     uint32_t count = seen->line_count;
-    struct profile_location location = {.module = own->module,
-                                        .code = own->code,
+    struct profile_location location = {.module = seen->module,
+                                        .code = seen->code,
                                         .line_count = count,
-                                        .address = own->address,
-                                        .is_caller = own->is_caller};
-    if (own->module && own->module->kind != MODULE_KERNEL) {
-        location.address = own->module_address;
+                                        .address = seen->address,
+                                        .is_caller = seen->is_caller};
+    if (seen->module && seen->module->kind != MODULE_KERNEL) {
+        location.address = seen->module_address;
     }
     for (uint32_t i = 0; i < count; i++) {
         if (array_reserve(&private->group, i, &private->group_room, sizeof *private->group)) {
@@ -255,7 +254,7 @@ int profile_location_of(struct profile *profile, const struct location *seen, ui
                                                   .kind = frames[i].kind,
                                                   .tier = frames[i].tier,
                                                   .is_osr = frames[i].is_osr};
-        int err = function_of(profile, &frames[i], &private->group[i].function);
+        int err = function_of(profile, frames[i].method, seen->module, &private->group[i].function);
         if (err) {
             return err;
         }

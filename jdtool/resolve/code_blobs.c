@@ -341,10 +341,7 @@ struct resolved_frame *code_blobs_frames(struct blob_context *context, struct jv
             .tier = kept->tier,
             .is_osr = kept->is_osr,
             .line = line,
-            .bci = -1,
-            .module = code->module,
             .method = inlined_method(context, dump, tree.nodes[node].method),
-            .code = code,
         };
         if (!frames[i].method) {
             return NULL;
@@ -357,10 +354,7 @@ struct resolved_frame *code_blobs_frames(struct blob_context *context, struct jv
         .tier = kept->tier,
         .is_osr = kept->is_osr,
         .line = node == 0 ? line : 0, /* of a tree that was too deep the call is not known */
-        .bci = -1,
-        .module = code->module,
         .method = kept->method,
-        .code = code,
     };
     *count = depth + 1;
     return frames;

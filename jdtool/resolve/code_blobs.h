@@ -36,8 +36,7 @@ const struct resolved_code *code_blobs_code(struct blob_context *context, struct
 
 /*
  * The frames of an address in that code, innermost first, the compiled method last: *count of them,
- * in the arena. What depends on the sample (the addresses, is_caller) is left zero. NULL: no
- * memory.
+ * in the arena. NULL: no memory.
  */
 struct resolved_frame *code_blobs_frames(struct blob_context *context, struct jvm_dump *dump,
                                          const struct resolved_code *code, uint64_t address,

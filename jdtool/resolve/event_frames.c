@@ -9,7 +9,7 @@ static bool is_java(const struct resolved_frame *frame)
     case RESOLVED_INTERPRETED:
         return true;
     case RESOLVED_INLINED: /* native functions are inlined, too */
-        return frame->code != NULL;
+        return frame->method && frame->method->kind == RESOLVED_COMPILED;
     case RESOLVED_STUB: /* by frame pointers alone interpreted methods have no names */
         return frame->method && strcmp(frame->method->name, "Interpreter") == 0;
     default:

@@ -2,9 +2,9 @@
  * What the frames of samples are made of. What a frame is is decided once, in this room; every sink
  * takes it from here and looks nothing up again. Stacks are in stack_table.h.
  *
- * One machine address gives one frame, or several where methods were inlined there: first the
- * inlined ones, innermost first, then the compiled method that they were inlined into. They share
- * the machine address and the module.
+ * One machine address is one location (stack_table.h) with one frame, or several where methods were
+ * inlined there: first the inlined ones, innermost first, then the compiled method that they were
+ * inlined into.
  *
  * Equal things are one object: two frames in the same method have the same struct resolved_method
  * pointer, two in the same file the same struct module, and these live as long as the recording
@@ -100,22 +100,18 @@ struct resolved_code {
     uint32_t blob;
 };
 
+/* What it shares with its location's other frames is told there. There is no padding: equal ones
+ * have equal bytes. */
 struct resolved_frame {
-    uint8_t kind;     /* enum resolved_kind */
-    uint8_t tier;     /* 0: not known or none; 1 to 3: C1, 4: C2 (HotSpot's CompLevel) */
-    bool is_osr;      /* on-stack replacement */
-    bool is_caller;   /* address + 1 is the return address; address lies in the call */
-    uint8_t unnamed;  /* enum unnamed_reason; only an UNKNOWN frame has one */
-    uint32_t line;    /* 0: not known */
-    int32_t bci;      /* -1: not known */
-    uint64_t address; /* in the process, as it was at that time */
-    uint64_t
-        module_address; /* in the module: ELF address (of a JVM: in its image); 0 without one */
-    const struct module *module; /* NULL: not in one */
     /* NULL: UNKNOWN, or a module without a symbol there, or nobody wants native names. Of an
      * INTERPRETED frame that the table of methods does not tell of, the interpreter's own stub. */
     const struct resolved_method *method;
-    const struct resolved_code *code; /* NULL: no generated code */
+    uint32_t line;       /* 0: not known */
+    uint16_t bci_ref;    /* of an interpreted frame: its bytecode index + 1; 0: not known */
+    uint8_t tier;        /* 0: not known or none; 1 to 3: C1, 4: C2 (HotSpot's CompLevel) */
+    uint8_t kind : 4;    /* enum resolved_kind */
+    uint8_t unnamed : 3; /* enum unnamed_reason; only an UNKNOWN frame has one */
+    uint8_t is_osr : 1;  /* on-stack replacement */
 };
 
 /* How a stack ends, and what its scorecard entry is. */

@@ -40,10 +40,9 @@ struct locations {
     const struct process *process;
     struct process_code codes; /* its */
     uint64_t time;
-    struct found_code found;      /* the last code that was found for it */
-    uint64_t until;               /* of all that was found */
-    struct resolved_frame *lines; /* without what depends on the address; &one_line, or in arena */
-    uint32_t line_count;
+    struct found_code found; /* the last code that was found for it */
+    uint64_t until;          /* of all that was found */
+    struct location made;    /* its lines are one_line, or in arena */
     struct resolved_frame one_line;
     struct arena arena;
 
@@ -64,7 +63,7 @@ struct locations *locations_new(const struct locations_options *options)
         locations->options = *options;
         locations->blobs.methods = options->methods;
         locations->list.element = sizeof(struct addr_location);
-        locations->unknown = (struct resolved_frame){.kind = RESOLVED_UNKNOWN, .bci = -1};
+        locations->unknown = (struct resolved_frame){.kind = RESOLVED_UNKNOWN};
     }
     return locations;
 }
@@ -224,8 +223,8 @@ static void find(void *context, uint64_t address, struct unwind_place *al)
 static void use_line(struct locations *locations, const struct resolved_frame *line)
 {
     locations->one_line = *line;
-    locations->lines = &locations->one_line;
-    locations->line_count = 1;
+    locations->made.lines = &locations->one_line;
+    locations->made.line_count = 1;
 }
 
 static void use_code(struct locations *locations, struct addr_location *al,
@@ -235,31 +234,33 @@ static void use_code(struct locations *locations, struct addr_location *al,
     const struct resolved_code *code = code_blobs_code(&locations->blobs, dump, found->stay);
     al->dump = dump;
     al->code = code;
-    locations->lines = NULL;
+    struct location *made = &locations->made;
     if (code) {
-        al->module = code->module;
-        al->module_address = code->module_address + (al->unwind.address - code->address);
-        locations->lines = code_blobs_frames(&locations->blobs, dump, code, al->unwind.address,
-                                             &locations->arena, &locations->line_count);
+        made->module = code->module;
+        made->code = code;
+        made->module_address = code->module_address + (al->unwind.address - code->address);
+        made->lines = code_blobs_frames(&locations->blobs, dump, code, al->unwind.address,
+                                        &locations->arena, &made->line_count);
     }
-    if (!locations->lines) {
+    if (!made->lines) {
         locations->failed = true;
         use_line(locations, &locations->unknown);
     }
 }
 
 /* The function at an address of a file, and what is inlined there. */
-static void symbolize(struct locations *locations, struct addr_location *al, struct object *object,
-                      uint64_t address, enum resolved_kind kind)
+static void symbolize(struct locations *locations, struct object *object, uint64_t address,
+                      enum resolved_kind kind)
 {
+    const struct module *module = locations->made.module;
     struct object_symbol symbol;
-    struct resolved_frame frame = {.kind = (uint8_t)kind, .bci = -1, .module = al->module};
+    struct resolved_frame frame = {.kind = (uint8_t)kind};
     if (!object_symbol(object, address, &symbol)) {
         use_line(locations, &frame);
         return;
     }
     struct method_facts facts = {
-        .kind = kind, .module = al->module, .address = symbol.address, .size = symbol.size};
+        .kind = kind, .module = module, .address = symbol.address, .size = symbol.size};
     const struct object_inline *inlines;
     facts.name = objects_demangle(locations->options.objects, symbol.name);
     facts.name = methods_string(locations->options.methods, facts.name); /* before the next call */
@@ -278,12 +279,10 @@ static void symbolize(struct locations *locations, struct addr_location *al, str
                                        .name = inlines[i].name ? inlines[i].name : "?",
                                        .file = inlines[i].file,
                                        .first_line = inlines[i].first_line,
-                                       .module = al->module};
+                                       .module = module};
         frames[i] =
             (struct resolved_frame){.kind = RESOLVED_INLINED,
                                     .line = inlines[i].line,
-                                    .bci = -1,
-                                    .module = al->module,
                                     .method = methods_of(locations->options.methods, &inlined)};
         locations->failed |= !frames[i].method;
     }
@@ -294,8 +293,8 @@ static void symbolize(struct locations *locations, struct addr_location *al, str
         return;
     }
     frames[depth] = frame;
-    locations->lines = frames;
-    locations->line_count = (uint32_t)depth + 1;
+    locations->made.lines = frames;
+    locations->made.line_count = (uint32_t)depth + 1;
 }
 
 const struct native_row *locations_row(struct locations *locations, const struct addr_location *al)
@@ -318,14 +317,13 @@ static void use_file(struct locations *locations, struct addr_location *al,
                      const struct mapped *mapped)
 {
     struct unwind_place *unwind = &al->unwind;
-    struct resolved_frame frame = {.kind = RESOLVED_NATIVE, .bci = -1};
+    const struct resolved_frame frame = {.kind = RESOLVED_NATIVE};
     al->file = object_of(locations, mapped);
     al->mapped_file = mapped->file->number;
-    al->module = al->file ? module_of(locations, mapped->file) : NULL;
-    al->module_address = unwind->object ? unwind->file_address : 0;
-    frame.module = al->module;
+    locations->made.module = al->file ? module_of(locations, mapped->file) : NULL;
+    locations->made.module_address = unwind->object ? unwind->file_address : 0;
     if (locations->options.symbolize && unwind->object) {
-        symbolize(locations, al, unwind->object, unwind->file_address, RESOLVED_NATIVE);
+        symbolize(locations, unwind->object, unwind->file_address, RESOLVED_NATIVE);
     } else {
         use_line(locations, &frame);
     }
@@ -352,7 +350,7 @@ static void use_nothing(struct locations *locations, struct addr_location *al,
 }
 
 /* Finds out what is at al->pc of a process at a time, and until when that holds; its lines are
- * locations->lines, which have no addresses yet. Without memory locations->failed is set. */
+ * locations->made. Without memory locations->failed is set. */
 static void make(struct locations *locations, struct addr_location *al,
                  const struct process *process, uint64_t time)
 {
@@ -386,12 +384,12 @@ static void make(struct locations *locations, struct addr_location *al,
 static void make_kernel(struct locations *locations, struct addr_location *al,
                         struct object *kernel, const struct module *module)
 {
-    struct resolved_frame frame = {.kind = RESOLVED_KERNEL, .bci = -1, .module = module};
+    const struct resolved_frame frame = {.kind = RESOLVED_KERNEL};
     al->unwind.address = al->pc;
-    al->module = module;
-    al->module_address = al->pc;
+    locations->made.module = module;
+    locations->made.module_address = al->pc;
     if (locations->options.symbolize && kernel) {
-        symbolize(locations, al, kernel, al->pc, RESOLVED_KERNEL);
+        symbolize(locations, kernel, al->pc, RESOLVED_KERNEL);
     } else {
         use_line(locations, &frame);
     }
@@ -436,22 +434,19 @@ static bool is_mapped_as_before(const struct process *process, const struct addr
            (!has_address || address == unwind->file_address);
 }
 
-/* The lines of what was found are told their addresses, and are a location then. */
+/* What was found is a location. */
 static void finish(struct locations *locations, struct addr_location *al)
 {
-    struct resolved_frame *lines = locations->lines;
-    al->is_caller = al->caller && !al->unwind.barrier && !al->unwind.stub_section;
-    for (uint32_t i = 0; i < locations->line_count; i++) {
-        lines[i].address = al->unwind.address;
-        lines[i].module_address = al->module_address;
-        lines[i].is_caller = al->is_caller;
-    }
-    al->line_count = locations->line_count;
-    al->location = stack_table_location(locations->stacks, lines, al->line_count);
+    struct location *made = &locations->made;
+    made->address = al->unwind.address;
+    made->is_caller = al->caller && !al->unwind.barrier && !al->unwind.stub_section;
+    al->line_count = made->line_count;
+    al->location = stack_table_location(locations->stacks, made);
     locations->failed |= al->location == HASH_MAP_NONE;
-    if (lines != &locations->one_line) {
+    if (made->lines != &locations->one_line) {
         arena_clear(&locations->arena);
     }
+    *made = (struct location){0};
 }
 
 /* ---- Looking up ---- */
@@ -526,9 +521,7 @@ static struct addr_location *nowhere(struct locations *locations, uint64_t pc, b
 {
     struct addr_location *al = &locations->nowhere;
     *al = (struct addr_location){.pc = pc, .caller = caller, .unwind = {.address = pc - caller}};
-    locations->one_line = locations->unknown;
-    locations->lines = &locations->one_line;
-    locations->line_count = 1;
+    use_line(locations, &locations->unknown);
     finish(locations, al);
     return al;
 }

@@ -26,19 +26,16 @@ struct addr_location {
     uint32_t generation;
     bool caller;
 
-    bool is_caller; /* of its lines */
     bool has_code_row;
     int8_t is_root; /* a thread begins here; -1: not asked yet */
     uint32_t location;
     uint32_t last_node;  /* see stack_table_node_again */
     uint32_t line_count; /* of the location */
-    uint64_t module_address;
 
     struct unwind_place unwind;
     struct object *file;              /* what is mapped there, found or not; NULL: no file */
     const struct jvm_dump *dump;      /* NULL: no generated code */
     const struct resolved_code *code; /* the same */
-    const struct module *module;      /* NULL: in none */
     const struct native_row *row;     /* one that lasts; NULL: to be asked for */
     const struct frame_row *code_row; /* once it was asked for */
 };

@@ -302,7 +302,7 @@ static void put_subject(struct resolver *resolver, const char *name, bool innerm
 {
     struct method_facts facts = {.kind = RESOLVED_SUBJECT, .name = name};
     const struct resolved_method *method = methods_of(resolver->methods, &facts);
-    const struct resolved_frame line = {.kind = RESOLVED_SUBJECT, .bci = -1, .method = method};
+    const struct resolved_frame line = {.kind = RESOLVED_SUBJECT, .method = method};
     if (!method) {
         resolver->failed = true;
         return;

@@ -33,13 +33,12 @@ static uint32_t *add_location(struct resolver *resolver, uint32_t location, uint
     uint32_t left = RESOLVED_FRAMES_MAX - resolver->line_count;
     if (count > left) {
         resolver->frames_cut += count - left;
-        location = left ? stack_table_location(
-                              stacks, stack_table_location_at(stacks, location)->lines, left)
-                        : 0;
-        count = left;
-    }
-    if (count == 0) {
-        return NULL;
+        if (left == 0) {
+            return NULL;
+        }
+        struct location cut = *stack_table_location_at(stacks, location);
+        count = cut.line_count = left;
+        location = stack_table_location(stacks, &cut);
     }
     if (location == HASH_MAP_NONE || array_reserve(&resolver->inner, resolver->inner_count,
                                                    &resolver->inner_room, sizeof(uint32_t))) {
@@ -53,7 +52,8 @@ static uint32_t *add_location(struct resolver *resolver, uint32_t location, uint
 
 void sample_stack_put(struct resolver *resolver, const struct resolved_frame *line, bool innermost)
 {
-    uint32_t location = stack_table_location(locations_stacks(resolver->locations), line, 1);
+    const struct location wanted = {.lines = line, .line_count = 1};
+    uint32_t location = stack_table_location(locations_stacks(resolver->locations), &wanted);
     if (add_location(resolver, location, 1) && innermost) {
         memmove(resolver->inner + 1, resolver->inner,
                 (resolver->inner_count - 1) * sizeof *resolver->inner);
@@ -335,21 +335,24 @@ static uint64_t name_interpreted(struct resolver *resolver, const struct addr_lo
     uint64_t until = resolver->time; /* what has no name may have one later */
     struct stack_table *stacks = locations_stacks(resolver->locations);
     /* What is interpreted there depends on the sample. */
-    struct resolved_frame line = *location_own(stack_table_location_at(stacks, *location));
+    struct location wanted = *stack_table_location_at(stacks, *location);
+    struct resolved_frame line = *location_own(&wanted);
     struct interpreted_frame named;
     line.kind = RESOLVED_INTERPRETED;
     if (al->dump && al->dump->names &&
         interpreter_name(al->dump->names, unwound, resolver->time, &named)) {
         const struct resolved_method *method =
-            interpreted_method(resolver, named.method, al->module);
+            interpreted_method(resolver, named.method, wanted.module);
         if (method) {
             until = named.until;
             line.method = method;
             line.line = named.line;
-            line.bci = named.bci <= INT32_MAX ? (int32_t)named.bci : -1;
+            line.bci_ref = named.bci < UINT16_MAX ? (uint16_t)(named.bci + 1) : 0;
         }
     }
-    *location = stack_table_location(stacks, &line, 1);
+    wanted.lines = &line;
+    wanted.line_count = 1;
+    *location = stack_table_location(stacks, &wanted);
     resolver->failed |= *location == HASH_MAP_NONE;
     return until;
 }

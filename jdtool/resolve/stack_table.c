@@ -65,49 +65,40 @@ void stack_table_clear(struct stack_table *stacks)
 
 /* ---- Locations ---- */
 
-static bool same_line(const struct resolved_frame *a, const struct resolved_frame *b)
+_Static_assert(sizeof(struct resolved_frame) == sizeof(void *) + 8, "frames are compared as bytes");
+
+static bool is_same(const struct location *a, const struct location *b)
 {
     return a->address == b->address && a->module_address == b->module_address &&
-           a->module == b->module && a->method == b->method && a->code == b->code &&
-           a->line == b->line && a->bci == b->bci && a->kind == b->kind && a->tier == b->tier &&
-           a->is_osr == b->is_osr && a->is_caller == b->is_caller && a->unnamed == b->unnamed;
+           a->module == b->module && a->code == b->code && a->is_caller == b->is_caller &&
+           a->line_count == b->line_count &&
+           memcmp(a->lines, b->lines, a->line_count * sizeof *a->lines) == 0;
 }
 
-static bool same_lines(const struct location *location, const struct resolved_frame *lines,
-                       uint32_t count)
+uint32_t stack_table_location(struct stack_table *stacks, const struct location *wanted)
 {
-    uint32_t same = 0;
-    while (location->line_count == count && same < count &&
-           same_line(&location->lines[same], &lines[same])) {
-        same++;
-    }
-    return same == count;
-}
-
-uint32_t stack_table_location(struct stack_table *stacks, const struct resolved_frame *lines,
-                              uint32_t count)
-{
-    uint64_t hash = lines->address << 1 | lines->is_caller;
-    for (uint32_t i = 0; i < count; i++) {
-        hash = hash_pair(hash, ((uintptr_t)lines[i].method << 8 ^ (uint32_t)lines[i].bci) +
-                                   lines[i].line);
+    const size_t lines_size = wanted->line_count * sizeof *wanted->lines;
+    uint64_t hash = wanted->address << 1 | wanted->is_caller;
+    for (uint32_t i = 0; i < wanted->line_count; i++) {
+        hash =
+            hash_pair(hash, ((uintptr_t)wanted->lines[i].method << 8 ^ wanted->lines[i].bci_ref) +
+                                wanted->lines[i].line);
     }
     struct hash_map_cursor cursor = hash_map_start(&stacks->by_lines, hash);
     uint32_t known;
     while ((known = hash_map_next(&stacks->by_lines, &cursor)) != HASH_MAP_NONE) {
-        if (same_lines(stack_table_location_at(stacks, known), lines, count)) {
+        if (is_same(stack_table_location_at(stacks, known), wanted)) {
             return known;
         }
     }
     struct location **place = chunks_add(&stacks->locations);
     struct location *location =
-        place ? arena_take(&stacks->lines, sizeof *location + count * sizeof *lines) : NULL;
+        place ? arena_take(&stacks->lines, sizeof *location + lines_size) : NULL;
     if (!location || hash_map_add(&stacks->by_lines, hash, stacks->locations.count - 1)) {
         return HASH_MAP_NONE;
     }
-    memcpy(location->lines, lines, count * sizeof *lines);
-    location->line_count = count;
-    location->code = lines->code;
+    *location = *wanted;
+    location->lines = memcpy(location + 1, wanted->lines, lines_size);
     *place = location;
     return stacks->locations.count - 1;
 }

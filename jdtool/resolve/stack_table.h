@@ -24,9 +24,14 @@
 #include "jdtool/resolve/frame.h"
 
 struct location {
-    uint32_t line_count;              /* from 1 */
-    const struct resolved_code *code; /* of all lines */
-    struct resolved_frame lines[];    /* they share the machine address, module and code */
+    const struct module *module;      /* NULL: not in one */
+    const struct resolved_code *code; /* NULL: no generated code */
+    uint64_t address;                 /* in the process, as it was at that time */
+    uint64_t
+        module_address; /* in the module: ELF address (of a JVM: in its image); 0 without one */
+    const struct resolved_frame *lines;
+    uint32_t line_count; /* from 1 */
+    bool is_caller;      /* address + 1 is the return address; address lies in the call */
 };
 
 struct stack_node {
@@ -54,9 +59,9 @@ void stack_table_free(struct stack_table *stacks); /* NULL is fine */
 void stack_table_clear(struct stack_table *stacks);
 void stack_table_clear_nodes(struct stack_table *stacks);
 
-/* The number of a location with these lines, which are copied; HASH_MAP_NONE: no memory. */
-uint32_t stack_table_location(struct stack_table *stacks, const struct resolved_frame *lines,
-                              uint32_t count);
+/* The number of an equal location; it is copied with its lines when there is none. HASH_MAP_NONE:
+ * no memory. */
+uint32_t stack_table_location(struct stack_table *stacks, const struct location *wanted);
 
 /* The number of a node, made when there is none; HASH_MAP_NONE: no memory. */
 uint32_t stack_table_node(struct stack_table *stacks, uint32_t caller, uint32_t location);

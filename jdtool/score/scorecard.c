@@ -47,9 +47,10 @@ static int begin(struct sample_sink *sink, const struct recording *recording)
 
 /* ---- Counting ---- */
 
-static bool is_generated(const struct resolved_frame *frame)
+static bool is_generated(const struct location *location)
 {
-    return frame->code || frame->kind == RESOLVED_INTERPRETED || frame->unnamed != UNNAMED_NOT;
+    const struct resolved_frame *frame = location_own(location);
+    return location->code || frame->kind == RESOLVED_INTERPRETED || frame->unnamed != UNNAMED_NOT;
 }
 
 /* Whether an interpreted frame is named by its method, not by the interpreter. */
@@ -116,15 +117,15 @@ static bool is_of_program(const struct resolved_frame *frame)
            frame->kind != RESOLVED_SUBJECT;
 }
 
-/* Counts a node's own frame, times 1 or -1: as the machine has it, inlined methods are part of the
- * frame behind them. */
-static void count_frame(struct scorecard_frames *frames, const struct resolved_frame *frame,
-                        int times)
+/* Counts a location's own frame, times 1 or -1: as the machine has it, inlined methods are part of
+ * the frame behind them. */
+static void count_frame(struct scorecard_frames *frames, const struct location *location, int times)
 {
+    const struct resolved_frame *frame = location_own(location);
     if (!is_of_program(frame)) {
         return;
     }
-    bool generated = is_generated(frame);
+    bool generated = is_generated(location);
     bool unnamed = generated && frame->unnamed != UNNAMED_NOT;
     bool interpreted = generated && !unnamed && frame->kind == RESOLVED_INTERPRETED;
     bool named = interpreted && is_named_interpreted(frame);
@@ -149,12 +150,12 @@ static const struct scorecard_frames *frames_of(struct scorecard *scorecard,
     }
     struct scorecard_frames sum = notes[known];
     for (uint32_t at = node; at != known; at = stacks->nodes[at].caller) {
-        count_frame(&sum, location_own(stack_table_at(stacks, at)), 1);
+        count_frame(&sum, stack_table_at(stacks, at), 1);
     }
     sum.is_known = true;
     for (uint32_t at = node; at != known; at = stacks->nodes[at].caller) {
         notes[at] = sum;
-        count_frame(&sum, location_own(stack_table_at(stacks, at)), -1);
+        count_frame(&sum, stack_table_at(stacks, at), -1);
     }
     return &notes[node];
 }
@@ -177,20 +178,21 @@ static void count_innermost(struct scorecard_tally *tally, const struct resolved
         (sample->recorded->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     /* An event's own place is the JVM's, and cut off. */
     bool has_subject = stack_table_innermost(stacks, sample->node)->kind == RESOLVED_SUBJECT;
-    const struct resolved_frame *frame;
     uint32_t at = sample->node;
-    while (!is_of_program(frame = location_own(stack_table_at(stacks, at)))) {
+    while (!is_of_program(location_own(stack_table_at(stacks, at)))) {
         at = stacks->nodes[at].caller;
     }
-    if (is_generated(frame)) {
+    const struct location *location = stack_table_at(stacks, at);
+    const struct resolved_frame *frame = location_own(location);
+    if (is_generated(location)) {
         bool counts = in_user && !has_subject && !sample->is_late_part;
         tally->generated += counts;
         tally->generated_named += counts && frame->unnamed == UNNAMED_NOT;
         return;
     }
     /* The frames behind it may be what was on the stack by chance; this one is not. */
-    tally->nowhere += frame->kind == RESOLVED_UNKNOWN && !frame->module;
-    tally->unreadable += frame->kind == RESOLVED_NATIVE && frame->module_address == 0;
+    tally->nowhere += frame->kind == RESOLVED_UNKNOWN && !location->module;
+    tally->unreadable += frame->kind == RESOLVED_NATIVE && location->module_address == 0;
 }
 
 /* Sets *user_frames to the number of frames of the program. 0 or -ENOMEM after a message. */

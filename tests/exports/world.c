@@ -11,7 +11,7 @@
 
 enum { ORDERS_MAX = 16 };
 
-static void put_frame(FILE *truth, const struct resolved_frame *frame)
+static void put_frame(FILE *truth, const struct test_frame *frame)
 {
     fputs("[", truth);
     if (frame->method) {

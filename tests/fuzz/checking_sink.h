@@ -74,25 +74,34 @@ static void check_code(const struct resolved_code *code)
     check_method(code->method);
 }
 
-static void check_frame(const struct resolved_frame *frame, const struct resolved_frame *next)
+static void check_frame(const struct location *location, const struct resolved_frame *frame)
 {
     require(frame->kind < RESOLVED_KINDS, "a frame of no kind");
-    require(frame->kind != RESOLVED_INLINED || (next && next->address == frame->address),
-            "an inlined frame without one it is inlined into");
     require(!frame->unnamed || frame->kind == RESOLVED_UNKNOWN, "a named frame without a name");
     bool generated = frame->kind == RESOLVED_STUB || frame->kind == RESOLVED_COMPILED ||
                      frame->kind == RESOLVED_INTERPRETED;
-    require(!generated || (frame->code && frame->method), "generated code without code");
-    if (frame->code) {
-        check_code(frame->code);
-        require(frame->address - frame->code->address < frame->code->size, "beside its code");
-        require(frame->module == frame->code->module, "in another module than its code");
-    }
+    require(!generated || (location->code && frame->method), "generated code without code");
     if (frame->method) {
         check_method(frame->method);
     }
-    if (frame->module) {
-        read_string(frame->module->path);
+}
+
+static void check_location(const struct location *location)
+{
+    require(location->line_count > 0, "a location without lines");
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        check_frame(location, &location->lines[i]);
+        require(location->lines[i].kind == RESOLVED_INLINED || i + 1 == location->line_count,
+                "a frame that is inlined into others and is none of those");
+    }
+    if (location->code) {
+        check_code(location->code);
+        require(location->address - location->code->address < location->code->size,
+                "beside its code");
+        require(location->module == location->code->module, "in another module than its code");
+    }
+    if (location->module) {
+        read_string(location->module->path);
     }
 }
 
@@ -126,20 +135,17 @@ static int check_told(struct sample_sink *sink, const struct resolved_code *code
 static int check_sample(struct sample_sink *sink, const struct resolved_sample *sample)
 {
     (void)sink;
-    static struct resolved_frame frames[RESOLVED_FRAMES_MAX + 1];
-    uint32_t count =
-        stack_table_lines(sample->stacks, sample->node, frames, RESOLVED_FRAMES_MAX + 1);
-    require(count <= RESOLVED_FRAMES_MAX, "too many frames");
+    uint32_t count = 0;
     require(sample->end < STACK_ENDS && sample->event && sample->recorded, "half a sample");
-    for (uint32_t i = 0; i < count; i++) {
-        bool is_last = i + 1 == count;
-        const struct resolved_frame *frame = &frames[i];
-        if (is_last && frame->kind == RESOLVED_INLINED) {
-            require(count == RESOLVED_FRAMES_MAX, "an inlined frame at the end");
-        } else {
-            check_frame(frame, is_last ? NULL : frame + 1);
-        }
+    for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
+        const struct location *location = stack_table_at(sample->stacks, at);
+        bool is_cut = location_own(location)->kind == RESOLVED_INLINED;
+        check_location(location);
+        count += location->line_count;
+        require(!is_cut || (!sample->stacks->nodes[at].caller && count == RESOLVED_FRAMES_MAX),
+                "an inlined frame at the end");
     }
+    require(count <= RESOLVED_FRAMES_MAX, "too many frames");
     for (uint32_t i = 0; i < sample->branch_count; i++) {
         check_code(sample->branches[i]);
     }
