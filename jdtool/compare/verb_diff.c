@@ -16,6 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The JIT compiler's part of all samples, in percent, from which on its chance is told. */
+#define WARM_UP_TOLD 5
+
 /* The flame page of several runs: what they had on average, and which frames changed. */
 
 /* A side's runs as one profile, without times: a function, a line and a location a name, a sample
@@ -374,6 +377,27 @@ static void tell_partial_events(const struct runs *runs)
     }
 }
 
+/* How much the JIT compiler does in its threads, and which code a method has until it is done, is
+ * chance: the largest there is between runs of some seconds. */
+static void tell_warm_up(const struct runs *runs, const struct comparisons *methods)
+{
+    for (uint32_t i = 0; !runs_have_work(runs) && i < methods->count; i++) {
+        const struct comparison *of = &methods->list[i];
+        double share = 0;
+        for (uint32_t k = 0; k < runs->run_count; k++) {
+            share += 100 * of->weights[k] / runs->events[of->event].whole[k] / runs->run_count;
+        }
+        if (of->what == COMPARED_TOTAL && share >= WARM_UP_TOLD &&
+            strcmp(runs->names[of->id].text, "CompileBroker::compiler_thread_loop") == 0) {
+            warning_message(
+                "%.0f %% of the samples are of the JIT compiler: smaller changes can be "
+                "found if the start is left out (such as --from 2s)",
+                share);
+            return;
+        }
+    }
+}
+
 static int write_result(struct diff *diff, const struct comparisons *methods)
 {
     struct packed_output *output;
@@ -398,6 +422,9 @@ static int compare_runs(void *context)
         if (err) {
             error_message("failed to compare the runs: %s", strerror(-err));
         }
+    }
+    if (!err) {
+        tell_warm_up(&diff->runs, &methods);
     }
     if (!err && diff->page) {
         err = pooled_write_page(&diff->runs, diff->page, diff->title);
