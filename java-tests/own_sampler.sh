@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # jdperf record with its own sampler, as by default: threads that live for 5 ms have the share of the samples that they have of the
 # processor, and all of their time is there, in a JVM that runs already, in one from its start, and in one that a shell
-# starts; frame pointers work; the whole machine can be sampled, several JVMs, and with CAP_PERFMON alone; what perf alone can is
-# perf's, and said; killed, it leaves nothing behind.
+# starts; frame pointers work; the whole machine can be sampled, several JVMs, with CAP_PERFMON alone, and one's own JVMs without
+# rights; what perf alone can is perf's, and said; killed, it leaves nothing behind.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -18,11 +18,12 @@ record() {
     ! grep -q 'perf samples instead' "$scratch/err" || fail "$1: $(grep 'perf samples instead' "$scratch/err")"
 }
 
-# judge PROFILE LOG WHOLE: shares within 4.5 sigma of so many independent samples, which one run in 150,000 misses by
-# chance (6.3 points of 1,050 samples, 8.9 of 520); of the time of a program that was recorded as a whole 85 to 110 %.
+# judge PROFILE LOG WHOLE [POINTS]: shares within 4.5 sigma of so many independent samples, which one run in 150,000 misses
+# by chance (6.3 points of 1,050 samples, 8.9 of 520), and POINTS; of the time of a program that was recorded as a whole 85
+# to 110 %.
 judge() {
-    "$jdperf" export "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
-    awk -v whole="$3" '
+    "$jdperf" export --trust "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
+    awk -v whole="$3" -v points="${4:-0}" '
         FNR == NR { if ($1 == "truth") time[$2] = $3; next }
         { n = $NF; thread = $0; sub(/;.*/, "", thread) }
         /ShortThreads\.inMain/ { main += n; if (thread ~ /^short/) { wrong += n; print }; next }
@@ -32,7 +33,7 @@ judge() {
         END {
             share = 100 * short / (main + short)
             truth = 100 * time["thread"] / (time["thread"] + time["main"])
-            most = 4.5 * sqrt(truth * (100 - truth) / (main + short))
+            most = points + 4.5 * sqrt(truth * (100 - truth) / (main + short))
             accounted = 100 * (main + short) / 499 * 1e9 / (time["thread"] + time["main"])
             printf "%d + %d samples, %.1f %% of short threads, really %.1f %% (by chance up to %.1f points off)", main, short, share, truth, most
             if (whole) printf ", %.1f %% of the time", accounted
@@ -93,11 +94,45 @@ if part "a user with CAP_PERFMON" other_user_runs && part "a user with CAP_PERFM
     cp -r "$classes" "$scratch/theirs/classes"
     chmod -R a+rX "$scratch"
     setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+perfmon --ambient-caps=+perfmon \
-        "$jdperf" record --sampler own -o "$scratch/theirs/perfmon" -e cpu-clock -- "${java[@]/#$classes/$scratch/theirs/classes}" \
-        beside 100 </dev/null >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] || fail "CAP_PERFMON: $(tail -n 5 "$scratch/err")"
+        "$jdperf" record --sampler own -o "$scratch/theirs/perfmon" -e cpu-clock -F 499 -- "${java[@]/#$classes/$scratch/theirs/classes}" \
+        beside 300 </dev/null >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] || fail "CAP_PERFMON: $(tail -n 5 "$scratch/err")"
     ! grep -q 'perf samples instead' "$scratch/err" || fail "CAP_PERFMON: $(grep 'perf samples instead' "$scratch/err")"
     [ "$(grep -c 'CAP_BPF' "$scratch/err")" = 1 ] || fail "CAP_PERFMON: what is missing is not said once: $(cat "$scratch/err")"
-    grep -q 'seconds of processor time *[0-9]' "$scratch/err" || fail "CAP_PERFMON: nothing was sampled"
+    judge theirs/perfmon "$scratch/log" 0 5
+fi
+
+# With no rights at all threads are sampled by themselves. On a busy machine periods that end with a thread shift shares by
+# up to 5 points, to its favour or not.
+nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+if part "a user without rights" other_user_runs && part "a user without rights" "${nobody[@]}" "$JDAGENT_BUILD/tests/can-sample" &&
+    part "a user without rights" "${nobody[@]}" test -x "$jdtool" -a -r "$agent"; then
+    mkdir -p "$scratch/theirs"
+    chmod 777 "$scratch/theirs"
+    cp -r "$classes" "$scratch/theirs/"
+    chmod -R a+rX "$scratch"
+    theirs=("${nobody[@]}" "${java[@]/#$classes/$scratch/theirs/$(basename "$classes")}" beside 300)
+    # by_thread PROFILE ARGUMENT...
+    by_thread() {
+        PERF=/bin/false "${nobody[@]}" "$jdperf" record -o "$scratch/theirs/$1" -e cpu-clock -F 499 "${@:2}" >"$scratch/log" 2>"$scratch/err" ||
+            [ $? = 3 ] || fail "nobody, $1: $(tail -n 5 "$scratch/err")"
+        [ "$(grep -c 'each thread is sampled by itself' "$scratch/err")" = 1 ] || fail "nobody, $1: what is missing is not said once: $(cat "$scratch/err")"
+    }
+    by_thread started -- "${theirs[@]:${#nobody[@]}}" </dev/null
+    judge theirs/started "$scratch/log" 0 5
+    rm -f "$scratch/program" "$scratch/err" # who waits for a line must not find the last program's
+    "${theirs[@]}" <"$scratch/input" >"$scratch/program" 2>&1 &
+    pid=$!
+    children+=("$pid")
+    exec 7>"$scratch/input"
+    wait_for "$scratch/program" '^ready'
+    by_thread attached -p "$pid" &
+    recorder=$!
+    wait_for "$scratch/err" 'recording cpu-clock'
+    echo >&7
+    exec 7>&-
+    wait "$pid" || fail "the program failed: $(tail -n 3 "$scratch/program")"
+    wait "$recorder" || exit 1
+    judge theirs/attached "$scratch/program" 0 5
 fi
 
 # Killed: the sampler, the naming and the session end by themselves.

@@ -493,7 +493,7 @@ int recording_begin(struct recording *recording)
         return STATUS_FAILED;
     }
     recording_choose_sampler(recording);
-    if (!recording->own) {
+    if (!recording->own || recording->by_thread) {
         perf_tell_of_kernel();
     }
     if (!recording->own && perf_check()) {

@@ -68,7 +68,7 @@ static struct walker *load_walker(struct recording *recording)
                                           .compares = options->stacks == STACKS_COMPARE};
     const char *lacks =
         options->all ? "with -a that is not done" : "with other events it is not done";
-    if (!walks_are_wanted(recording)) {
+    if (!walks_are_wanted(recording) || recording->by_thread) {
         return NULL;
     }
     struct walker *walker = options->all || !event_list_is_empty(&recording->events)
@@ -82,6 +82,30 @@ static struct walker *load_walker(struct recording *recording)
     return walker;
 }
 
+/* Threads are sampled that often at least: half a period of a thread that is started is lost. */
+enum { BY_THREAD_HZ = 990 };
+
+/* How many times as often as asked for threads are sampled, one of which is kept. */
+static unsigned times_by_thread(const struct recording *recording)
+{
+    unsigned wanted = recording->frequency ? recording->frequency : BY_THREAD_HZ;
+    return (BY_THREAD_HZ + wanted - 1) / wanted;
+}
+
+/* Threads alone may be sampled where processors may not: those of the JVMs that run, or of the
+ * command, by the clock. False: neither. */
+static bool choose_threads(struct recording *recording, const pid_t *processes, size_t count,
+                           const char *why)
+{
+    recording->by_thread = !recording->options->all && !recording->start_reader &&
+                           event_list_is_empty(&recording->events) &&
+                           !sampler_lacks_by_thread(processes, count);
+    if (recording->by_thread) {
+        info_message("each thread is sampled by itself, which costs more: %s", why);
+    }
+    return recording->by_thread;
+}
+
 void recording_choose_sampler(struct recording *recording)
 {
     enum sampler_kind kind = recording->options->sampler;
@@ -90,18 +114,21 @@ void recording_choose_sampler(struct recording *recording)
         pid_t *processes;
         size_t count = sampled_processes(recording, &processes);
         why = processes ? sampler_lacks(processes, count) : "there is no memory";
-        free(processes);
-        if (why && kind == SAMPLER_AUTO && !recording->options->all) {
+        if (why && processes && choose_threads(recording, processes, count, why)) {
+            why = NULL;
+        } else if (why && kind == SAMPLER_AUTO && !recording->options->all) {
             info_message("threads that live for a few milliseconds have too few samples: %s", why);
         }
+        free(processes);
     }
     recording->own = !why;
     if (kind == SAMPLER_OWN && why) {
         info_message("--sampler own: %s; perf samples instead", why);
     }
-    recording->walks = walks_are_wanted(recording) && recording->own;
-    if (walks_are_wanted(recording) && !recording->own) {
-        tell_not_walked("that needs our own sampler");
+    recording->walks = walks_are_wanted(recording) && recording->own && !recording->by_thread;
+    if (walks_are_wanted(recording) && !recording->walks) {
+        tell_not_walked(recording->own ? "that needs root or CAP_PERFMON"
+                                       : "that needs our own sampler");
     }
 }
 
@@ -162,6 +189,8 @@ int recording_start_sampler(struct recording *recording, int out)
         .is_held = recording->command.child.pid != 0,
         .counts_cycles = strcmp(recording->event, "cycles") == 0,
         .frequency = recording->frequency,
+        .by_thread = recording->by_thread ? times_by_thread(recording) : 0,
+        .is_user_alone = !perf_sees_kernel(),
         .stack_size = recording->copied ? options->stack_size : 0,
         .walker = walker,
         .buffer = perf_buffer_bytes(buffer),
@@ -197,7 +226,7 @@ int recording_start_sampler(struct recording *recording, int out)
         info_message("%s; perf samples instead", reason ? reason : "our own sampler ended");
         free(said);
         perf_free(perf);
-        recording->own = recording->walks = false;
+        recording->own = recording->walks = recording->by_thread = false;
         if (recording->more) {
             close(recording->more);
             recording->more = 0;

@@ -47,6 +47,7 @@ struct recording {
     struct sampler_event sampled_events[SAMPLER_EVENTS_MAX];
     pid_t *sampled; /* by it */
     bool own;       /* which is at work, in the place of perf */
+    bool by_thread; /* and samples threads, for it may not sample processors */
     struct command command;
     struct naming naming;
     struct clocks clocks;

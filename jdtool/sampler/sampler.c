@@ -5,6 +5,7 @@
 #include "jdtool/sampler/processors.h"
 #include "jdtool/sampler/registers.h"
 #include "jdtool/sampler/switches.h"
+#include "jdtool/sampler/threads.h"
 #include "jdtool/sampler/tracepoints.h"
 #include "jdtool/sampler/turn.h"
 #include "jdtool/walk/walker.h"
@@ -41,6 +42,7 @@ struct sampler {
     struct perf_event_attr events[TURN_EVENTS_MAX]; /* the clock first */
     struct perf_event_attr side_band;
     struct turn_rings *processors; /* by number */
+    struct threads threads;        /* that have the events, where processors have none */
     struct switches *switches;     /* NULL: nothing of the scheduler is recorded */
     bool *online;
     uint32_t processor_count;
@@ -73,12 +75,10 @@ static int try_event(void)
     return err;
 }
 
-const char *sampler_lacks(const pid_t *processes, size_t count)
+/* Why records of them would not be known by our numbers; NULL: they are. */
+static const char *lacks_numbers(const pid_t *processes, size_t count)
 {
     struct stat ours;
-    if (try_event()) {
-        return "sampling processors needs root or CAP_PERFMON";
-    }
     if (stat("/proc/self/ns/pid", &ours) != 0) {
         return "/proc is not there";
     }
@@ -95,6 +95,18 @@ const char *sampler_lacks(const pid_t *processes, size_t count)
         }
     }
     return NULL;
+}
+
+const char *sampler_lacks(const pid_t *processes, size_t count)
+{
+    return try_event() ? "sampling processors needs root or CAP_PERFMON"
+                       : lacks_numbers(processes, count);
+}
+
+const char *sampler_lacks_by_thread(const pid_t *processes, size_t count)
+{
+    return threads_may_be_sampled() ? lacks_numbers(processes, count)
+                                    : "threads may not be sampled either";
 }
 
 /* ---- Events ---- */
@@ -165,7 +177,8 @@ static int describe_events(struct sampler *sampler)
     clock->exclude_hv = 1;
     clock->exclude_idle = 1;
     clock->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-    clock->precise_ip = options->counts_cycles ? 3 : 0;
+    clock->precise_ip = options->counts_cycles && !options->by_thread ? 3 : 0;
+    clock->exclude_kernel = options->is_user_alone;
     describe_stack(clock, sampler->turn.events, options->stack_size);
     for (uint32_t i = 1; i < sampler->turn.event_count && !err; i++) {
         err = describe_tracepoint(sampler, i);
@@ -197,13 +210,20 @@ static int describe_events(struct sampler *sampler)
         .wakeup_watermark =
             options->is_for_each ? (uint32_t)((SIDE_BAND_SIZE >> sampler->halvings) / 4) : 1,
     };
+    if (options->by_thread) { /* they are opened as they count */
+        clock->sample_freq = (uint64_t)options->frequency * options->by_thread;
+        clock->inherit = sampler->side_band.inherit = 1;
+        clock->disabled = sampler->side_band.disabled = 0;
+    }
     return err;
 }
 
-static int open_event(struct perf_event_attr *attr, int processor)
+/* Of a process' (0: ours, -1: all) on a processor. */
+static int open_event_of(struct perf_event_attr *attr, pid_t process, int processor)
 {
     for (;;) { /* as precise as the processor can */
-        int fd = (int)syscall(SYS_perf_event_open, attr, -1, processor, -1, PERF_FLAG_FD_CLOEXEC);
+        int fd =
+            (int)syscall(SYS_perf_event_open, attr, process, processor, -1, PERF_FLAG_FD_CLOEXEC);
         if (fd >= 0 || errno == ENODEV || errno == ENXIO || !attr->precise_ip) {
             return fd < 0 ? -errno : fd;
         }
@@ -211,9 +231,15 @@ static int open_event(struct perf_event_attr *attr, int processor)
     }
 }
 
-static int add_ring(struct perf_event_attr *attr, int processor, struct ring *ring, size_t size)
+static int open_event(struct perf_event_attr *attr, int processor)
 {
-    int fd = open_event(attr, processor);
+    return open_event_of(attr, -1, processor);
+}
+
+static int add_ring(struct perf_event_attr *attr, pid_t process, int processor, struct ring *ring,
+                    size_t size)
+{
+    int fd = open_event_of(attr, process, processor);
     int err = fd < 0 ? fd : ring_open(ring, fd, size);
     if (err && fd >= 0) {
         close(fd);
@@ -307,14 +333,53 @@ static int add_event(struct sampler *sampler, uint32_t processor, struct turn_ri
     return err || turn->filter.probes < 0 ? err : filter_apply_to_probe(&turn->filter, fd);
 }
 
-/* Its samples count from here on; what they lie in is told before them. */
-static int add_processor(struct sampler *sampler, uint32_t processor)
+/* A ring of that processor that is of no thread, which could end: an event of ours that tells
+ * nothing, like the one that is given. */
+static int add_ring_of_ours(const struct perf_event_attr *like, int processor, struct ring *ring,
+                            size_t size)
 {
-    struct turn_rings *rings = &sampler->processors[processor];
-    int err = add_ring(&sampler->side_band, (int)processor, &rings->side_band,
+    struct perf_event_attr attr = {
+        .size = sizeof attr,
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .sample_type = TURN_SAMPLE_TYPE,
+        .sample_id_all = 1,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .use_clockid = 1,
+        .clockid = like->clockid,
+        .watermark = 1,
+        .wakeup_watermark = like->wakeup_watermark,
+    };
+    return add_ring(&attr, 0, processor, ring, size);
+}
+
+/* The events of a processor on threads: what they lie in is told before their samples. */
+static int add_threads(struct sampler *sampler, int processor, struct turn_rings *rings)
+{
+    const struct sampler_options *options = sampler->options;
+    struct threads *threads = &sampler->threads;
+    int err = add_ring_of_ours(&sampler->side_band, processor, &rings->side_band,
+                               SIDE_BAND_SIZE >> sampler->halvings);
+    err = err ? err
+              : add_ring_of_ours(sampler->events, processor, &rings->samples,
+                                 sampler->buffer >> sampler->halvings);
+    for (size_t i = 0; i < options->process_count && !err; i++) {
+        pid_t process = options->processes[i];
+        err = threads_add(threads, process, processor, &sampler->side_band, rings->side_band.event);
+        err = err ? err
+                  : threads_add(threads, process, processor, sampler->events, rings->samples.event);
+    }
+    return err ? err : take_id(&sampler->turn, rings, 0, rings->samples.event);
+}
+
+/* Its events, and who is sampled by them. */
+static int add_all(struct sampler *sampler, uint32_t processor, struct turn_rings *rings)
+{
+    int err = add_ring(&sampler->side_band, -1, (int)processor, &rings->side_band,
                        SIDE_BAND_SIZE >> sampler->halvings);
     err = err ? err
-              : add_ring(sampler->events, (int)processor, &rings->samples,
+              : add_ring(sampler->events, -1, (int)processor, &rings->samples,
                          sampler->buffer >> sampler->halvings);
     err = err ? err : take_id(&sampler->turn, rings, 0, rings->samples.event);
     for (uint32_t i = 1; i < sampler->turn.event_count && !err; i++) {
@@ -326,7 +391,15 @@ static int add_processor(struct sampler *sampler, uint32_t processor)
     if (!err && sampler->options->walker) {
         err = add_walked(sampler->options->walker, processor, rings);
     }
-    err = err ? err : switch_ring(&rings->side_band, PERF_EVENT_IOC_ENABLE);
+    return err ? err : switch_ring(&rings->side_band, PERF_EVENT_IOC_ENABLE);
+}
+
+/* Its samples count from here on; what they lie in is told before them. */
+static int add_processor(struct sampler *sampler, uint32_t processor)
+{
+    struct turn_rings *rings = &sampler->processors[processor];
+    int err = sampler->options->by_thread ? add_threads(sampler, (int)processor, rings)
+                                          : add_all(sampler, processor, rings);
     if (err) {
         close_processor(rings);
     }
@@ -360,6 +433,7 @@ static void close_rings(struct sampler *sampler)
     for (uint32_t i = 0; sampler->processors && i < sampler->processor_count; i++) {
         close_processor(&sampler->processors[i]);
     }
+    threads_free(&sampler->threads);
 }
 
 static int switch_samples(const struct sampler *sampler, unsigned long request)
@@ -378,6 +452,7 @@ static int switch_samples(const struct sampler *sampler, unsigned long request)
 static void disable_all(const struct sampler *sampler)
 {
     (void)switch_samples(sampler, PERF_EVENT_IOC_DISABLE);
+    threads_disable(&sampler->threads);
     for (uint32_t i = 0; i < sampler->processor_count; i++) {
         (void)switch_ring(&sampler->processors[i].side_band, PERF_EVENT_IOC_DISABLE);
     }
@@ -435,6 +510,7 @@ static int load_filter(struct sampler *sampler)
     struct turn *turn = &sampler->turn;
     int err = 0;
     turn->is_for_all = !options->processes;
+    turn->one_in = options->by_thread;
     if (options->walker) {
         turn->filter = (struct filter){
             .processes = fcntl(walker_processes(options->walker), F_DUPFD_CLOEXEC, 0),
@@ -446,7 +522,7 @@ static int load_filter(struct sampler *sampler)
         if (err) {
             return tell_failure("walk stacks", err);
         }
-    } else if (!turn->is_for_all) {
+    } else if (!turn->is_for_all && !options->by_thread) {
         err = filter_load(&turn->filter, count_following(options) < options->event_count);
     }
     turn->is_for_each = options->is_for_each;
@@ -531,6 +607,7 @@ static void describe(struct sampler *sampler)
         told[i] = (struct perf_pipe_event){sampler->events[i], names[i], turn->events[i].id};
     }
     struct perf_event_attr *attr = &told->attr;
+    attr->sample_freq = options->frequency; /* of what is given on */
     attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
     attr->context_switch = sampler->switches != NULL;
     attr->build_id = !options->reads_no_files;

@@ -50,6 +50,9 @@ struct sampler_options {
     bool is_held;        /* the same of what the processes map until their exec, which is to come */
     bool counts_cycles;  /* by the hardware; else by the timer cpu-clock */
     unsigned frequency;  /* samples a second and processor */
+    unsigned by_thread;  /* events on threads of `processes` (threads.h), which sample so many times
+                            as often, of which one is given on; 0: events of processors */
+    bool is_user_alone;  /* the kernel is not sampled */
     unsigned stack_size; /* bytes of stack copied, a multiple of 8; 0: frame pointers */
     const struct sampler_event *events;
     uint32_t event_count;
@@ -63,6 +66,9 @@ struct sampler_options {
 /* Whether samples of those processes (NULL: of the whole machine) can be taken so: NULL, or why
  * not, in words. */
 const char *sampler_lacks(const pid_t *processes, size_t count);
+
+/* The same by events on threads. */
+const char *sampler_lacks_by_thread(const pid_t *processes, size_t count);
 
 /*
  * Samples until SIGINT, SIGTERM, SIGHUP or SIGQUIT comes, which the caller has blocked, or until

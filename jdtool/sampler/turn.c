@@ -55,7 +55,8 @@ int turn_sample_process(struct turn *turn, uint32_t pid, bool is)
                  : filter_remove(&turn->filter, (pid_t)pid);
     }
     if (is != process->is_sampled) {
-        *process = (struct turn_process){.pid = pid, .is_sampled = is && !err};
+        *process =
+            (struct turn_process){.pid = pid, .is_sampled = is && !err, .one_in = turn->one_in};
     }
     if (process->is_sampled && turn->walker) {
         walker_notice(turn->walker, (pid_t)pid);

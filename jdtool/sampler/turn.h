@@ -56,6 +56,7 @@ struct turn {
     bool is_for_all;       /* whoever it is, is sampled */
     bool is_for_each;      /* not what those fork that are sampled */
     bool reads_no_files;   /* files are not told by build-id */
+    uint32_t one_in;       /* samples is given on at first, see turn_thin_process; 0: all are */
     struct filter filter;  /* is told who is sampled; FILTER_NONE: samples come of all, and those of
                               others are dropped here */
     struct numbered known; /* of struct turn_process */
