@@ -1,5 +1,6 @@
 /* What is read of HotSpot's structures, with structures that the test makes, true and false. */
-#include "agent/hotspot/hotspot_fields.h"
+#include "agent/hotspot/hotspot_workspace.h"
+#include "agent/methods/inline_record.h"
 
 #include "tests/random.h"
 #include "writer/message.h"
@@ -18,13 +19,18 @@
 
 #include <cmocka.h>
 
+static uint64_t at(const void *pointer)
+{
+    return (uint64_t)(uintptr_t)pointer;
+}
+
 /* ---- Memory ---- */
 
 static void what_is_there_is_read(void **state)
 {
     (void)state;
     enum { COUNT = 3000, BYTES = 400000 };
-    struct memory_reader *reader = memory_reader_new();
+    struct memory *reader = memory_own_new();
     static uint8_t from[BYTES];
     static uint8_t to[BYTES];
     static struct memory_piece pieces[COUNT];
@@ -32,50 +38,50 @@ static void what_is_there_is_read(void **state)
     for (size_t i = 0; i < BYTES; i++) {
         from[i] = (uint8_t)random_below(&random, 256);
     }
-    assert_true(memory_read(reader, from, to, BYTES)); /* more than a pipe takes */
+    assert_true(memory_read(reader, at(from), to, BYTES)); /* more than a pipe takes */
     assert_memory_equal(from, to, BYTES);
     memset(to, 0, BYTES);
-    size_t at = 0;
+    size_t offset = 0;
     for (size_t i = 0; i < COUNT; i++) {
         size_t size = random_below(&random, 256);
         size = size < 30 ? 0 : size - 30;
-        size = size > BYTES - at ? BYTES - at : size;
-        pieces[i] = (struct memory_piece){from + at, to + at, size};
-        at += size;
+        size = size > BYTES - offset ? BYTES - offset : size;
+        pieces[i] = (struct memory_piece){at(from + offset), to + offset, size};
+        offset += size;
     }
     assert_true(memory_read_pieces(reader, pieces, COUNT));
-    assert_memory_equal(from, to, at);
+    assert_memory_equal(from, to, offset);
     assert_true(memory_read_pieces(reader, pieces, 0));
-    memory_reader_free(reader);
+    memory_free(reader);
 }
 
 static void what_is_not_there_is_no_crash(void **state)
 {
     (void)state;
-    struct memory_reader *reader = memory_reader_new();
+    struct memory *reader = memory_own_new();
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(pages, MAP_FAILED);
     memset(pages, 'x', 3 * page);
     assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0); /* mincore finds it in order */
     char to[64] = {0};
-    assert_true(memory_read(reader, pages + page - 8, to, 8));
-    assert_false(memory_read(reader, pages + page - 8, to, 9));
-    assert_false(memory_read(reader, pages + page, to, 1));
-    assert_false(memory_read(reader, NULL, to, 1));
-    assert_false(memory_read(reader, (void *)(uintptr_t)-1, to, 8)); // NOLINT: no address
-    assert_false(memory_read(reader, (void *)(uintptr_t)0x4000000000000000, to, 8)); // NOLINT
+    assert_true(memory_read(reader, at(pages) + page - 8, to, 8));
+    assert_false(memory_read(reader, at(pages) + page - 8, to, 9));
+    assert_false(memory_read(reader, at(pages) + page, to, 1));
+    assert_false(memory_read(reader, 0, to, 1));
+    assert_false(memory_read(reader, UINT64_MAX, to, 8));
+    assert_false(memory_read(reader, 0x4000000000000000, to, 8));
     const struct memory_piece pieces[] = {
-        {pages, to, 8}, {pages + page, to + 8, 8}, {pages + 2 * page, to + 16, 8}};
+        {at(pages), to, 8}, {at(pages + page), to + 8, 8}, {at(pages + 2 * page), to + 16, 8}};
     assert_false(memory_read_pieces(reader, pieces, 3));
     /* And what was on its way then does not come in place of something else. */
     memset(to, 0, sizeof to);
     pages[2 * page] = 'y';
-    assert_true(memory_read(reader, pages + 2 * page, to, 2));
+    assert_true(memory_read(reader, at(pages) + 2 * page, to, 2));
     assert_memory_equal(to, "yx", 3);
     munmap(pages, 3 * page);
-    assert_false(memory_read(reader, pages, to, 1));
-    memory_reader_free(reader);
+    assert_false(memory_read(reader, at(pages), to, 1));
+    memory_free(reader);
 }
 
 static void nothing_is_left_open(void **state)
@@ -84,12 +90,12 @@ static void nothing_is_left_open(void **state)
     int before = dup(0);
     close(before);
     for (int i = 0; i < 100; i++) {
-        memory_reader_free(memory_reader_new());
+        memory_free(memory_own_new());
     }
     int after = dup(0);
     close(after);
     assert_int_equal(before, after);
-    memory_reader_free(NULL);
+    memory_free(NULL);
 }
 
 /* ---- Scopes ---- */
@@ -101,7 +107,7 @@ struct fake_code {
         int32_t pc, scope, object, flags;
     } pcs[4];
     uint8_t scopes[32];
-    const void *metadata[3];
+    uint64_t metadata[3];
     char bytes[64];
     struct hotspot_nmethod nmethod;
     PCStackInfo info[2];
@@ -117,7 +123,7 @@ static struct fake_code *new_code(int major)
     struct fake_code *code = calloc(1, sizeof *code);
     assert_non_null(code);
     code->hotspot.major = major;
-    code->hotspot.memory = memory_reader_new();
+    code->hotspot.memory = memory_own_new();
     code->hotspot.pc = sizeof code->pcs[0];
     code->hotspot.places[PC_OFFSET] = (struct place){.known = true, .is_signed = true, .width = 4};
     code->hotspot.places[PC_SCOPE] =
@@ -143,16 +149,16 @@ static struct fake_code *new_code(int major)
                               (uint8_t)(1 + x),
                               (uint8_t)(8 + x)};
     memcpy(code->scopes, scopes, sizeof scopes);
-    code->metadata[0] = &method_a;
-    code->metadata[1] = &klass;
-    code->metadata[2] = &method_b;
+    code->metadata[0] = at(&method_a);
+    code->metadata[1] = at(&klass);
+    code->metadata[2] = at(&method_b);
     code->nmethod = (struct hotspot_nmethod){
-        .method = &method_a,
-        .data = (const char *)code->pcs,
+        .method = at(&method_a),
+        .data = at(code->pcs),
         .data_size = sizeof code->pcs + sizeof code->scopes,
         .pcs_at = 0,
         .scopes_at = sizeof code->pcs,
-        .metadata = (const char *)code->metadata,
+        .metadata = at(code->metadata),
         .metadata_count = 3,
     };
     code->bcis[0][0] = 5;
@@ -171,13 +177,16 @@ static struct fake_code *new_code(int major)
 
 static bool read_scopes(struct fake_code *code, struct hotspot_scopes *scopes)
 {
-    return hotspot_scopes_read(&code->hotspot, NULL, &code->nmethod, code->bytes, &code->record,
-                               scopes);
+    bool own = false;
+    const method_key *keys = inline_record_keys(&code->hotspot, NULL, &code->nmethod, code->bytes,
+                                                &code->record, scopes, &own);
+    assert_ptr_equal(keys, scopes->methods);
+    return own;
 }
 
 static void free_code(struct fake_code *code)
 {
-    memory_reader_free(code->hotspot.memory);
+    memory_free(code->hotspot.memory);
     free(code);
 }
 
@@ -189,9 +198,9 @@ static void scopes_name_each_frame(void **state)
         struct hotspot_scopes scopes = {0};
         assert_true(read_scopes(code, &scopes));
         assert_int_equal(scopes.count, 3);
-        assert_ptr_equal(scopes.methods[0], &method_a);
-        assert_ptr_equal(scopes.methods[1], &method_b);
-        assert_ptr_equal(scopes.methods[2], &method_a);
+        assert_true(scopes.methods[0] == at(&method_a));
+        assert_true(scopes.methods[1] == at(&method_b));
+        assert_true(scopes.methods[2] == at(&method_a));
         assert_true(read_scopes(code, &scopes));
         hotspot_scopes_free(&scopes);
         free_code(code);
@@ -219,9 +228,9 @@ static void neighbours_share_their_outer_scopes(void **state)
     struct fake_code *code = new_neighbours();
     assert_true(read_scopes(code, &scopes));
     assert_int_equal(scopes.count, 3);
-    assert_ptr_equal(scopes.methods[0], &method_b);
-    assert_ptr_equal(scopes.methods[1], &method_a);
-    assert_ptr_equal(scopes.methods[2], &method_a);
+    assert_true(scopes.methods[0] == at(&method_b));
+    assert_true(scopes.methods[1] == at(&method_a));
+    assert_true(scopes.methods[2] == at(&method_a));
     free_code(code);
     code = new_neighbours();
     code->bcis[1][0] = 8; /* the record does not bear out what is taken over, either */
@@ -252,17 +261,17 @@ static void scopes_that_contradict_the_record(void **state)
             code->record.numpcs = 1;
             break;
         case 4:
-            code->nmethod.method = &method_b;
+            code->nmethod.method = at(&method_b);
             break;
         case 5:
             code->nmethod.metadata_count = 2;
             break;
         case 6:
-            code->nmethod.data = (const char *)(uintptr_t)4096;
-            break; // NOLINT: none
+            code->nmethod.data = 4096;
+            break;
         case 7:
-            code->nmethod.metadata = (const char *)(uintptr_t)4096;
-            break; // NOLINT: none
+            code->nmethod.metadata = 4096;
+            break;
         case 8:
             code->pcs[2].scope = 1 << 20;
             break;
@@ -299,10 +308,10 @@ static void nothing_inlined_needs_no_scopes(void **state)
     struct hotspot_scopes scopes = {0};
     struct fake_code *code = new_code(21);
     code->record.numpcs = 1;
-    code->nmethod.data = (const char *)(uintptr_t)4096; // NOLINT: none
+    code->nmethod.data = 4096;
     assert_true(read_scopes(code, &scopes));
     assert_int_equal(scopes.count, 1);
-    assert_ptr_equal(scopes.methods[0], &method_a);
+    assert_true(scopes.methods[0] == at(&method_a));
     assert_int_equal(atomic_load(&code->hotspot.scopes), TRUST_UNPROVEN);
     free_code(code);
     hotspot_scopes_free(&scopes);
@@ -313,7 +322,7 @@ static void what_is_there_is_read_in_place(void **state)
 {
     (void)state;
     const size_t page = 4096;
-    struct hotspot hotspot = {.memory = memory_reader_new()};
+    struct hotspot hotspot = {.memory = memory_own_new()};
     struct hotspot_nearby *nearby = hotspot_nearby_new();
     char *memory = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char to[100];
@@ -321,54 +330,53 @@ static void what_is_there_is_read_in_place(void **state)
     assert_int_equal(mprotect(memory + 2 * page, page, PROT_NONE), 0);
     memset(memory, 1, 2 * page);
     /* Before the layout is believed: copies, by way of the kernel. */
-    hotspot_nearby_begin(&hotspot, nearby, 7, NULL, 0);
+    hotspot_nearby_begin(&hotspot, nearby, 7, 0, 0);
     assert_false(hotspot_nearby_in_place(nearby));
-    assert_null(hotspot_view(&hotspot, nearby, memory, 1));
-    assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
+    assert_null(hotspot_view(&hotspot, nearby, at(memory), 1));
+    assert_true(hotspot_read_near(&hotspot, nearby, at(memory) + page - 50, to, sizeof(to)));
     assert_true(to[0] == 1 && to[99] == 1);
-    assert_false(hotspot_read_near(&hotspot, nearby, memory + 2 * page - 50, to, sizeof(to)));
+    assert_false(hotspot_read_near(&hotspot, nearby, at(memory) + 2 * page - 50, to, sizeof(to)));
     atomic_store(&hotspot.nmethods, TRUST_PROVEN);
     for (uint64_t replay = 0; replay < 10; replay += 9) {
-        hotspot_nearby_begin(&hotspot, nearby, replay, NULL, 0);
+        hotspot_nearby_begin(&hotspot, nearby, replay, 0, 0);
         assert_true(hotspot_nearby_in_place(nearby));
-        assert_ptr_equal(hotspot_view(&hotspot, nearby, memory + page - 50, 100),
+        assert_ptr_equal(hotspot_view(&hotspot, nearby, at(memory) + page - 50, 100),
                          memory + page - 50);
-        assert_ptr_equal(hotspot_view(&hotspot, nearby, memory + page, page), memory + page);
-        assert_non_null(hotspot_view(&hotspot, nearby, memory + page, 0));
-        assert_true(hotspot_read_near(&hotspot, nearby, memory + page - 50, to, sizeof(to)));
+        assert_ptr_equal(hotspot_view(&hotspot, nearby, at(memory) + page, page), memory + page);
+        assert_non_null(hotspot_view(&hotspot, nearby, at(memory) + page, 0));
+        assert_true(hotspot_read_near(&hotspot, nearby, at(memory) + page - 50, to, sizeof(to)));
         assert_true(to[0] == 1 && to[99] == 1);
-        assert_null(hotspot_view(&hotspot, nearby, memory + 2 * page - 50, 51));
-        assert_null(hotspot_view(&hotspot, nearby, memory + 2 * page, 1));
-        assert_false(hotspot_read_near(&hotspot, nearby, memory + 2 * page - 50, to, 51));
-        assert_null(hotspot_view(&hotspot, nearby, NULL, 1));
-        assert_null(hotspot_view(&hotspot, nearby, NULL, 0));
-        assert_null(hotspot_view(&hotspot, nearby, (void *)(uintptr_t)page, 1)); // NOLINT
-        assert_null(hotspot_view(&hotspot, nearby, (void *)(uintptr_t)-8, 9));   // NOLINT
-        assert_null(
-            hotspot_view(&hotspot, nearby, (void *)(uintptr_t)0x4000000000000000, 8)); // NOLINT
+        assert_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page - 50, 51));
+        assert_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
+        assert_false(hotspot_read_near(&hotspot, nearby, at(memory) + 2 * page - 50, to, 51));
+        assert_null(hotspot_view(&hotspot, nearby, 0, 1));
+        assert_null(hotspot_view(&hotspot, nearby, 0, 0));
+        assert_null(hotspot_view(&hotspot, nearby, page, 1));
+        assert_null(hotspot_view(&hotspot, nearby, (uint64_t)-8, 9));
+        assert_null(hotspot_view(&hotspot, nearby, 0x4000000000000000, 8));
         /* What came meanwhile is there; what went is, to a new callback, gone. */
         assert_int_equal(mprotect(memory + 2 * page, page, PROT_READ), 0);
-        assert_non_null(hotspot_view(&hotspot, nearby, memory + 2 * page, 1));
+        assert_non_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
         assert_int_equal(mprotect(memory + 2 * page, page, PROT_NONE), 0);
-        hotspot_nearby_begin(&hotspot, nearby, replay ? replay + 1 : 0, NULL, 0);
-        assert_null(hotspot_view(&hotspot, nearby, memory + 2 * page, 1));
+        hotspot_nearby_begin(&hotspot, nearby, replay ? replay + 1 : 0, 0, 0);
+        assert_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
     }
     /* The pages that the code is on are not asked for: so says who tells of it. */
-    hotspot_nearby_begin(&hotspot, nearby, 0, memory + 2 * page, 1);
-    assert_non_null(hotspot_view(&hotspot, nearby, memory + 2 * page, 1));
+    hotspot_nearby_begin(&hotspot, nearby, 0, at(memory) + 2 * page, 1);
+    assert_non_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
     /* Without any, all is copied. */
-    assert_null(hotspot_view(&hotspot, NULL, memory, 1));
-    assert_true(hotspot_read_near(&hotspot, NULL, memory, to, 1));
+    assert_null(hotspot_view(&hotspot, NULL, at(memory), 1));
+    assert_true(hotspot_read_near(&hotspot, NULL, at(memory), to, 1));
     munmap(memory, 3 * page);
     hotspot_nearby_free(nearby);
-    memory_reader_free(hotspot.memory);
+    memory_free(hotspot.memory);
 }
 
 static void a_page_is_there_or_not(void **state)
 {
     (void)state;
     const size_t page = 4096;
-    struct memory_reader *reader = memory_reader_new();
+    struct memory *reader = memory_own_new();
     char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(memory != MAP_FAILED);
     assert_int_equal(mprotect(memory + page, page, PROT_NONE), 0);
@@ -376,20 +384,167 @@ static void a_page_is_there_or_not(void **state)
     sigset_t after;
     assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &before), 0);
     errno = 0;
-    assert_true(memory_is_there(reader, memory));
-    assert_true(memory_is_there(reader, memory + page - 1));
-    assert_false(memory_is_there(reader, memory + page));
-    assert_false(memory_is_there(reader, NULL));
-    assert_false(memory_is_there(reader, (void *)(uintptr_t)-8));                 // NOLINT
-    assert_false(memory_is_there(reader, (void *)(uintptr_t)0x4000000000000000)); // NOLINT
+    assert_true(reader->is_there(reader, at(memory)));
+    assert_true(reader->is_there(reader, at(memory + page - 1)));
+    assert_false(reader->is_there(reader, at(memory + page)));
+    assert_false(reader->is_there(reader, 0));
+    assert_false(reader->is_there(reader, (uint64_t)-8));
+    assert_false(reader->is_there(reader, 0x4000000000000000));
     assert_int_equal(errno, 0);
     memset(memory, 255, page); /* as a mask: every signal */
-    assert_true(memory_is_there(reader, memory));
+    assert_true(reader->is_there(reader, at(memory)));
     assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &after), 0);
     assert_memory_equal(&before, &after, 8);
     munmap(memory, 2 * page);
-    assert_false(memory_is_there(reader, memory));
-    memory_reader_free(reader);
+    assert_false(reader->is_there(reader, at(memory)));
+    memory_free(reader);
+}
+
+/* ---- Another process's memory ---- */
+
+/* A method of a JVM whose memory is not ours: addresses are AWAY, and nothing is mapped there. */
+#define AWAY UINT64_C(0x100000000000)
+
+struct away_method {
+    uint64_t const_method;
+    int32_t access;
+};
+struct away_constants {
+    uint64_t pool;
+    int32_t words;
+    uint16_t code_size, name, signature, idnum, flags;
+    uint8_t code[5], lines[9];
+};
+struct away_pool {
+    uint64_t holder;
+    int32_t length;
+    uint64_t entries[4];
+};
+struct away_symbol {
+    uint16_t length;
+    char body[14];
+};
+struct away_place {
+    int32_t pc, scope;
+};
+static struct {
+    struct away_method method;
+    struct away_constants constants;
+    struct away_pool pool;
+    struct away_symbol symbols[2];
+    uint64_t metadata;
+    struct away_place place;
+    uint8_t scopes[16];
+} away;
+
+static uint64_t away_at(const void *in_it)
+{
+    return AWAY + (uint64_t)((const char *)in_it - (const char *)&away);
+}
+
+static bool read_away(struct memory *memory, const struct memory_piece *pieces, size_t count)
+{
+    (void)memory;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t offset = pieces[i].from - AWAY;
+        if (offset > sizeof away || pieces[i].size > sizeof away - offset) {
+            return false;
+        }
+        memcpy(pieces[i].to, (const char *)&away + offset, pieces[i].size);
+    }
+    return true;
+}
+
+#define PLACE(member, type)                                                                        \
+    {                                                                                              \
+        .known = true, .width = sizeof(((type *)0)->member), .offset = offsetof(type, member)      \
+    }
+
+static void memory_that_is_not_ours_is_copied(void **state)
+{
+    (void)state;
+    struct memory memory = {.read = read_away};
+    struct hotspot hotspot = {
+        .memory = &memory,
+        .major = 17,
+        .const_method = offsetof(struct away_constants, code),
+        .pool = offsetof(struct away_pool, entries),
+        .pc = sizeof away.place,
+        .has_lines = 4,
+        .nmethods = TRUST_PROVEN,
+        .scopes = TRUST_PROVEN,
+        .methods = TRUST_PROVEN,
+        .places = {[METHOD_CONST] = PLACE(const_method, struct away_method),
+                   [METHOD_ACCESS] = PLACE(access, struct away_method),
+                   [CONST_POOL] = PLACE(pool, struct away_constants),
+                   [CONST_SIZE] = PLACE(words, struct away_constants),
+                   [CONST_CODE_SIZE] = PLACE(code_size, struct away_constants),
+                   [CONST_NAME] = PLACE(name, struct away_constants),
+                   [CONST_SIGNATURE] = PLACE(signature, struct away_constants),
+                   [CONST_FLAGS] = PLACE(flags, struct away_constants),
+                   [POOL_HOLDER] = PLACE(holder, struct away_pool),
+                   [POOL_LENGTH] = PLACE(length, struct away_pool),
+                   [SYMBOL_LENGTH] = PLACE(length, struct away_symbol),
+                   [SYMBOL_BODY] = PLACE(body, struct away_symbol),
+                   [PC_OFFSET] = PLACE(pc, struct away_place),
+                   [PC_SCOPE] = PLACE(scope, struct away_place)},
+    };
+    away.method.const_method = away_at(&away.constants);
+    away.method.access = 0x100;
+    away.constants.pool = away_at(&away.pool);
+    away.constants.words = (int32_t)(sizeof away.constants / sizeof(uint64_t));
+    away.constants.code_size = sizeof away.constants.code;
+    away.constants.name = 1;
+    away.constants.signature = 3;
+    away.constants.flags = 4;
+    away.constants.lines[0] = 2 << 3 | 7; /* bytecode 2, line 7 */
+    away.pool.holder = away_at(&klass);
+    away.pool.length = 4;
+    away.pool.entries[1] = away_at(&away.symbols[0]);
+    away.pool.entries[3] = away_at(&away.symbols[1]);
+    away.symbols[0].length = 3;
+    memcpy(away.symbols[0].body, "run!", 4);
+    away.symbols[1].length = 3;
+    memcpy(away.symbols[1].body, "()V!", 4);
+    away.metadata = away_at(&away.method);
+    away.place.pc = 16;
+    away.place.scope = 1;
+    memcpy(away.scopes, ((uint8_t[]){0, 0, 1, 6}), 4); /* no sender, method 1, bytecode 5 */
+    const uint64_t method = away_at(&away.method);
+    const struct hotspot_nmethod nmethod = {
+        .method = method,
+        .data = away_at(&away.place),
+        .data_size = sizeof away.place + sizeof away.scopes,
+        .scopes_at = sizeof away.place,
+        .metadata = away_at(&away.metadata),
+        .metadata_count = 1,
+    };
+    struct hotspot_nearby *nearby = hotspot_nearby_new();
+    struct hotspot_methods methods = {0};
+    struct hotspot_scopes scopes = {0};
+    /* Whatever is believed of it, no address is a pointer. */
+    hotspot_nearby_begin(&hotspot, nearby, 7, AWAY, sizeof away);
+    assert_false(hotspot_nearby_in_place(nearby));
+    assert_true(hotspot_one_method(&hotspot, nearby, method, &methods));
+    assert_int_equal(methods.count, 1);
+    assert_string_equal(methods.methods->name, "run");
+    assert_string_equal(methods.methods->descriptor, "()V");
+    assert_true(methods.methods->native);
+    assert_int_equal(methods.methods->line_count, 1);
+    assert_int_equal(methods.methods->lines[0].bci, 2);
+    assert_int_equal(methods.methods->lines[0].line, 7);
+    assert_true(methods.methods->bytecodes == away_at(away.constants.code));
+    assert_true(hotspot_scopes_reserve(&scopes, 1, 1));
+    assert_true(hotspot_scopes_read(&hotspot, nearby, &nmethod, &scopes));
+    assert_int_equal(scopes.place_count, 1);
+    assert_int_equal(scopes.places[0].end, 16);
+    assert_true(scopes.methods[0] == method);
+    assert_int_equal(scopes.bcis[0], 5);
+    away.pool.entries[3] = at(&away.symbols[1]); /* it is there, but not in that memory */
+    assert_false(hotspot_one_method(&hotspot, nearby, method, &methods));
+    hotspot_scopes_free(&scopes);
+    hotspot_methods_free(&methods);
+    hotspot_nearby_free(nearby);
 }
 
 static void any_scopes_are_read_without_harm(void **state)
@@ -427,6 +582,7 @@ int main(void)
         cmocka_unit_test(nothing_inlined_needs_no_scopes),
         cmocka_unit_test(what_is_there_is_read_in_place),
         cmocka_unit_test(a_page_is_there_or_not),
+        cmocka_unit_test(memory_that_is_not_ours_is_copied),
         cmocka_unit_test(any_scopes_are_read_without_harm),
     };
     message_set_level(0); /* what is false is to be told of once each */

@@ -41,18 +41,18 @@ static int make_methods(void **state)
     return 0;
 }
 
-static struct _jmethodID *id_of(int method)
+static uint64_t id_of(int method)
 {
-    return (struct _jmethodID *)(uintptr_t)(0x1000 + 8 * method);
+    return (uint64_t)(0x1000 + 8 * method);
 }
 
-static int method_of(const struct _jmethodID *id)
+static int method_of(uint64_t id)
 {
     return (int)(((uintptr_t)id - 0x1000) / 8);
 }
 
 /* Knows A to Y. */
-static const struct java_method *resolve(void *context, struct _jmethodID *id)
+static const struct java_method *resolve(void *context, uint64_t id)
 {
     (void)context;
     resolved++;
@@ -70,7 +70,7 @@ static void begin(enum inline_depth depth, uint32_t size)
 /* "A10 B5 C0": the stack from the compiled method inwards, each method at a bytecode. */
 static void add(uint32_t end, const char *stack)
 {
-    struct _jmethodID *ids[64];
+    uint64_t ids[64];
     int32_t bcis[64];
     int32_t depth = 0;
     for (const char *p = stack; *p; p += strspn(p, " ")) {

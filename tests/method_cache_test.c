@@ -57,6 +57,11 @@ static jmethodID id_of(struct id *id)
     return (jmethodID)(void *)id;
 }
 
+static uint64_t at(const void *vm_method)
+{
+    return (uint64_t)(uintptr_t)vm_method;
+}
+
 static struct id *of_id(jmethodID id)
 {
     return (struct id *)(void *)id;
@@ -178,33 +183,34 @@ static jvmtiEnv jvmti = &functions;
 static const int any_context;
 
 /* HotSpot's view: an id is bound to one of its methods, and others are read as they are. */
-static enum hotspot_bond bond(void *context, struct hotspot_nearby *nearby, const void *vm_method,
-                              jmethodID id, const void **class_key)
+static enum hotspot_bond bond(void *context, struct hotspot_nearby *nearby, uint64_t vm_method,
+                              jmethodID id, uint64_t *class_key)
 {
     (void)nearby;
     assert_ptr_equal(context, &any_context);
-    *class_key = of_id(id)->pool;
-    return vm_method == of_id(id)->vm_method ? HOTSPOT_SAME : HOTSPOT_ANOTHER;
+    *class_key = at(of_id(id)->pool);
+    return vm_method == at(of_id(id)->vm_method) ? HOTSPOT_SAME : HOTSPOT_ANOTHER;
 }
 
 /* What the JVM's own structures say of a method that no id leads to; its name is where it is. */
-static bool read_method(void *context, struct hotspot_nearby *nearby, const void *vm_method,
+static bool read_method(void *context, struct hotspot_nearby *nearby, uint64_t vm_method,
                         struct hotspot_methods *methods)
 {
     static struct line_entry lines[] = {{.bci = 0, .line = 1007}, {.bci = 4, .line = 1008}};
     static struct hotspot_method method;
+    const char *name = (const char *)(uintptr_t)vm_method; // NOLINT: it is one
     (void)nearby;
     assert_ptr_equal(context, &any_context);
     method = (struct hotspot_method){
-        .name = vm_method,
-        .descriptor = strcmp(vm_method, "invokeBasic") == 0 ? "(J)V" : "(I)V",
+        .name = name,
+        .descriptor = strcmp(name, "invokeBasic") == 0 ? "(J)V" : "(I)V",
         .lines = lines,
         .line_count = 2,
-        .pool = &any_context,
+        .pool = at(&any_context),
     };
     methods->methods = &method;
     methods->count = 1;
-    return strcmp(vm_method, "unreadable") != 0;
+    return strcmp(name, "unreadable") != 0;
 }
 
 /* Of a JVM that shows its structures, or of one that does not. */
@@ -238,7 +244,7 @@ static const struct java_method *load(struct method_cache *cache, uint64_t addre
 {
     struct method_set set = {0};
     method_set_begin(&set, cache, &jvmti, NULL, NULL);
-    const struct java_method *method = method_set_get(&set, id_of(id), id->vm_method);
+    const struct java_method *method = method_set_get(&set, id_of(id), at(id->vm_method));
     struct kept *kept = method_set_hold(&set);
     unload(address);
     kept_at[address] = kept;
@@ -418,9 +424,9 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     struct id id = {.vm_method = first, .name = "linkToStatic", .source = "C.java", .line = 7};
     struct method_set set = {0};
     method_set_begin(&set, cache, &jvmti, NULL, NULL);
-    const struct java_method *a = method_set_get(&set, id_of(&id), first);
-    const struct java_method *b = method_set_get(&set, id_of(&id), second);
-    const struct java_method *c = method_set_get(&set, id_of(&id), "unreadable");
+    const struct java_method *a = method_set_get(&set, id_of(&id), at(first));
+    const struct java_method *b = method_set_get(&set, id_of(&id), at(second));
+    const struct java_method *c = method_set_get(&set, id_of(&id), at("unreadable"));
     assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
     assert_int_equal(a->line_count, 2);
     assert_string_equal(b->method.name, "p.C.invokeBasic(long)");
@@ -428,8 +434,8 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     assert_int_equal(line_of(b, 5), 1008);
     assert_string_equal(c->method.name, "p.C.linkToStatic(int)");
     assert_int_equal(c->line_count, 0);
-    assert_ptr_equal(method_set_get(&set, id_of(&id), second), b);
-    assert_ptr_equal(method_set_get(&set, id_of(&id), first), a);
+    assert_ptr_equal(method_set_get(&set, id_of(&id), at(second)), b);
+    assert_ptr_equal(method_set_get(&set, id_of(&id), at(first)), a);
     assert_int_equal(names_asked, 3);
     method_set_empty(&set);
     method_set_destroy(&set);
@@ -439,8 +445,8 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     /* Where the structures say nothing, what the JVM says is taken. */
     cache = new_cache(false);
     method_set_begin(&set, cache, &jvmti, NULL, NULL);
-    a = method_set_get(&set, id_of(&id), first);
-    b = method_set_get(&set, id_of(&id), NULL);
+    a = method_set_get(&set, id_of(&id), at(first));
+    b = method_set_get(&set, id_of(&id), 0);
     assert_string_equal(a->method.name, "p.C.linkToStatic(int)");
     assert_int_equal(a->line_count, 2);
     assert_string_equal(b->method.name, "p.C.linkToStatic(int)");
@@ -459,32 +465,33 @@ static void in_place_the_jvm_is_asked_for_classes_only(void **state)
     /* The ids mean another method each: whom they mean is not asked. */
     struct id id = {.vm_method = &id, .name = "newer", .source = "C.java", .line = 7};
     struct id other = {.vm_method = &other, .name = "newer", .source = "C.java", .line = 7};
-    struct hotspot hotspot = {.nmethods = TRUST_PROVEN};
-    hotspot_nearby_begin(&hotspot, nearby, 1, &id, sizeof(id));
+    struct hotspot hotspot = {.memory = memory_own_new(), .nmethods = TRUST_PROVEN};
+    hotspot_nearby_begin(&hotspot, nearby, 1, at(&id), sizeof(id));
     assert_true(hotspot_nearby_in_place(nearby));
     method_set_begin(&set, cache, &jvmti, NULL, nearby);
-    const struct java_method *method = method_set_get(&set, id_of(&id), "own");
+    const struct java_method *method = method_set_get(&set, id_of(&id), at("own"));
     assert_string_equal(method->method.name, "p.C.own(int)");
     assert_string_equal(method->method.file->path, "p/C.java");
     assert_int_equal(line_of(method, 5), 1008);
-    method = method_set_get(&set, id_of(&other), "invokeBasic");
+    method = method_set_get(&set, id_of(&other), at("invokeBasic"));
     assert_string_equal(method->method.name, "p.C.invokeBasic(long)");
     assert_int_equal(names_asked, 0);
     assert_int_equal(classes_asked, 1);
-    method = method_set_get(&set, id_of(&id), "unreadable");
+    method = method_set_get(&set, id_of(&id), at("unreadable"));
     assert_string_equal(method->method.name, "p.C.newer(int)");
     assert_int_equal(names_asked, 1);
     method_set_empty(&set);
     atomic_store(&hotspot.nmethods, TRUST_UNPROVEN);
-    hotspot_nearby_begin(&hotspot, nearby, 0, &id, sizeof(id));
+    hotspot_nearby_begin(&hotspot, nearby, 0, at(&id), sizeof(id));
     assert_false(hotspot_nearby_in_place(nearby));
-    method = method_set_get(&set, id_of(&id), id.vm_method);
+    method = method_set_get(&set, id_of(&id), at(id.vm_method));
     assert_string_equal(method->method.name, "p.C.newer(int)");
     assert_int_equal(line_of(method, 5), 8);
     assert_int_equal(names_asked, 2);
     method_set_empty(&set);
     method_set_destroy(&set);
     hotspot_nearby_free(nearby);
+    memory_free(hotspot.memory);
     free_cache(cache);
     assert_int_equal(memory, 0);
 }
@@ -495,7 +502,7 @@ static void no_id_is_no_method(void **state)
     struct method_cache *cache = new_cache(true);
     struct method_set set = {0};
     method_set_begin(&set, cache, &jvmti, NULL, NULL);
-    assert_null(method_set_get(&set, NULL, NULL));
+    assert_null(method_set_get(&set, NULL, 0));
     method_set_destroy(&set);
     free_cache(cache);
 }
@@ -563,7 +570,7 @@ static void a_set_can_be_emptied(void **state)
     for (size_t i = 0; i < 200; i++) {
         ids[i] = (struct id){.vm_method = &ids[i], .line = 1};
         snprintf(ids[i].name, sizeof(ids[i].name), "m%zu", i);
-        assert_non_null(method_set_get(&set, id_of(&ids[i]), &ids[i]));
+        assert_non_null(method_set_get(&set, id_of(&ids[i]), at(&ids[i])));
     }
     method_set_empty(&set);
     method_set_empty(&set);
@@ -610,7 +617,7 @@ static void *churn(void *argument)
         method_set_begin(&set, cache, &jvmti, NULL, NULL);
         for (uint32_t n = random_below(&random, 6); n > 0; n--) {
             struct id *id = &shared_ids[random_below(&random, IDS)];
-            const struct java_method *method = method_set_get(&set, id_of(id), id);
+            const struct java_method *method = method_set_get(&set, id_of(id), at(id));
             if (!method || !strstr(method->method.name, id->name)) {
                 return (void *)"a wrong method";
             }

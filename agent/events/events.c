@@ -15,13 +15,13 @@
 #include "agent/events/events.h"
 
 #include "agent/events/probes.h"
+#include "agent/methods/inline_record.h"
 #include "agent/methods/symbol_name.h"
 #include "agent/session/jvm_log.h"
 #include "agent/threads/identity.h"
 #include "writer/message.h"
 
 #include <errno.h>
-#include <jvmticmlr.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,20 +54,6 @@ static bool is_replay(const struct session *session)
     return atomic_load(&session->replaying) && pthread_equal(session->replayer, pthread_self());
 }
 
-/* The inline record of the chain that HotSpot hands out, NULL when there is none. */
-static const jvmtiCompiledMethodLoadInlineRecord *inline_record(const void *compile_info)
-{
-    for (const jvmtiCompiledMethodLoadRecordHeader *record = compile_info; record;
-         record = record->next) {
-        /* A higher minor version only adds. */
-        if (record->kind == JVMTI_CMLR_INLINE_INFO &&
-            record->majorinfoversion == JVMTI_CMLR_MAJOR_VERSION_1) {
-            return (const jvmtiCompiledMethodLoadInlineRecord *)record;
-        }
-    }
-    return NULL;
-}
-
 /* The offset of a pc in the code; one outside of it is taken to the code's nearest end. */
 static uint32_t offset_of(const void *pc, const void *address, jint size)
 {
@@ -82,9 +68,10 @@ static uint32_t offset_of(const void *pc, const void *address, jint size)
 /* The frames of the place that an inline builder is being told of. */
 struct place {
     struct method_set *set;
-    const method_key *keys; /* HotSpot's Methods, or the ids themselves */
+    const method_key *keys;
     const jmethodID *ids;
     jint count;
+    bool own; /* the keys are HotSpot's Methods */
 };
 
 static const struct java_method *resolve(void *context, method_key key)
@@ -92,8 +79,7 @@ static const struct java_method *resolve(void *context, method_key key)
     const struct place *place = context;
     for (jint i = 0; i < place->count; i++) {
         if (place->keys[i] == key) {
-            return method_set_get(place->set, place->ids[i],
-                                  place->keys == place->ids ? NULL : (const void *)key);
+            return method_set_get(place->set, place->ids[i], place->own ? key : 0);
         }
     }
     return NULL;
@@ -101,20 +87,20 @@ static const struct java_method *resolve(void *context, method_key key)
 
 /*
  * HotSpot's pcs end their range: the record holds for the code from the previous pc up to this one.
- * `methods` are those of all places, one behind the other; NULL: only the ids are known.
+ * `keys` are those of all places, one behind the other.
  */
 static void add_inline_record(struct inline_builder *builder, struct place *place,
                               const jvmtiCompiledMethodLoadInlineRecord *record,
-                              const method_key *methods, const void *address, jint size)
+                              const method_key *keys, const void *address, jint size)
 {
     for (jint i = 0; i < record->numpcs; i++) {
         const PCStackInfo *info = &record->pcinfo[i];
         place->ids = info->methods;
-        place->keys = methods ? methods : info->methods;
+        place->keys = keys;
         place->count = info->numstackframes;
-        inline_builder_add(builder, offset_of(info->pc, address, size), place->keys, info->bcis,
+        inline_builder_add(builder, offset_of(info->pc, address, size), keys, info->bcis,
                            info->numstackframes);
-        methods = methods ? methods + info->numstackframes : NULL;
+        keys += info->numstackframes;
     }
 }
 
@@ -123,7 +109,7 @@ static void add_inline_record(struct inline_builder *builder, struct place *plac
  * JVMTI's specification, and HotSpot, whose pcs end their range here as well, always has an inline
  * record; so it is taken as specified.
  */
-static void add_location_map(struct inline_builder *builder, jmethodID method,
+static void add_location_map(struct inline_builder *builder, method_key method,
                              const jvmtiAddrLocationMap *map, jint length, const void *address,
                              jint size)
 {
@@ -173,18 +159,19 @@ static void add_lines(struct session *session, struct scratch *scratch, jmethodI
     }
     const void *address = (const void *)(uintptr_t)code->address;
     const jint size = (jint)code->size;
-    const jvmtiCompiledMethodLoadInlineRecord *record = inline_record(compile_info);
+    const jvmtiCompiledMethodLoadInlineRecord *record = inline_record_of(compile_info);
     struct place place = {.set = &scratch->methods};
-    bool scopes = record && hotspot_scopes_read(session->jvm.hotspot, scratch->nearby, nmethod,
-                                                address, record, &scratch->scopes);
-    inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size,
-                         scopes ? (method_key)nmethod->method : method, scratch->root, resolve,
-                         &place);
-    if (record) {
-        add_inline_record(scratch->inlines, &place, record, scopes ? scratch->scopes.methods : NULL,
-                          address, size);
+    const method_key *keys =
+        record ? inline_record_keys(session->jvm.hotspot, scratch->nearby, nmethod, address, record,
+                                    &scratch->scopes, &place.own)
+               : NULL;
+    const method_key root = place.own ? nmethod->method : (method_key)(uintptr_t)method;
+    inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size, root,
+                         scratch->root, resolve, &place);
+    if (keys) {
+        add_inline_record(scratch->inlines, &place, record, keys, address, size);
     } else if (map) {
-        add_location_map(scratch->inlines, method, map, map_length, address, size);
+        add_location_map(scratch->inlines, root, map, map_length, address, size);
     }
     if (inline_builder_finish(scratch->inlines, code) != 0) {
         message(MESSAGE_DEBUG, "no memory for the lines of %s", code->name);
@@ -216,9 +203,9 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
     };
     struct hotspot_nmethod nmethod;
     hotspot_nearby_begin(session->jvm.hotspot, scratch->nearby, replayed ? session->replay : 0,
-                         address, code.size);
-    hotspot_compiled_facts(session->jvm.hotspot, scratch->nearby, address, code.size, &code.facts,
-                           &nmethod);
+                         code.address, code.size);
+    hotspot_compiled_facts(session->jvm.hotspot, scratch->nearby, code.address, code.size,
+                           &code.facts, &nmethod);
     /* Once by the compilation's number alone, before anything is looked up, and where there is none
      * by the name. */
     struct occupancy *occupancy = session->sinks.occupancy;
@@ -247,8 +234,9 @@ static void JNICALL compiled_method_unload(jvmtiEnv *jvmti, jmethodID method, co
     /* The id does not tell whose code this was: once its class is redefined HotSpot gives the old
      * method, and so the end of its code, another one (check_methods_and_mark_as_obsolete). */
     (void)method;
-    int32_t in_use = hotspot_compilation_in_use(session->jvm.hotspot, address);
-    occupancy_unload(session->sinks.occupancy, (uint64_t)(uintptr_t)address, in_use);
+    const uint64_t at = (uint64_t)(uintptr_t)address;
+    occupancy_unload(session->sinks.occupancy, at,
+                     hotspot_compilation_in_use(session->jvm.hotspot, at));
     session_leave();
 }
 
@@ -298,11 +286,11 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
             strcmp(text, "Interpreter") == 0 ? JITDUMP_KIND_INTERPRETER : JITDUMP_KIND_STUB;
         struct scratch *scratch = replayed ? session_take_scratch(session) : NULL;
         if (scratch) {
-            hotspot_nearby_begin(session->jvm.hotspot, scratch->nearby, session->replay, address,
-                                 code.size);
+            hotspot_nearby_begin(session->jvm.hotspot, scratch->nearby, session->replay,
+                                 code.address, code.size);
         }
-        hotspot_facts(session->jvm.hotspot, scratch ? scratch->nearby : NULL, address, code.size,
-                      &code.facts);
+        hotspot_facts(session->jvm.hotspot, scratch ? scratch->nearby : NULL, code.address,
+                      code.size, &code.facts);
         if (scratch) {
             session_give_scratch(session, scratch);
         }
@@ -322,7 +310,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
     (void)thread;
     struct session *session = session_enter();
     if (session) {
-        hotspot_prove(session->jvm.hotspot, jvmti, jni);
+        proof_make(session->jvm.proof, jvmti, jni);
         if (session->table) {
             methods_file_catch_up(session->table, jvmti, jni, false);
         }
@@ -484,7 +472,7 @@ static jvmtiError replay(struct session *session, jvmtiEvent event)
     atomic_store(&session->replaying, false);
     struct scratch *scratch = session_take_scratch(session);
     if (scratch) { /* what was read goes */
-        hotspot_nearby_begin(NULL, scratch->nearby, 0, NULL, 0);
+        hotspot_nearby_begin(NULL, scratch->nearby, 0, 0, 0);
         session_give_scratch(session, scratch);
     }
     return error;

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-struct hotspot *hotspot_new(JavaVM *vm, int major)
+struct hotspot *hotspot_new(const void *function, int major)
 {
     struct hotspot *hotspot = calloc(1, sizeof(*hotspot));
     if (!hotspot) {
@@ -19,8 +19,8 @@ struct hotspot *hotspot_new(JavaVM *vm, int major)
     }
     pthread_mutex_init(&hotspot->heaps_lock, NULL);
     hotspot->major = major;
-    hotspot->memory = memory_reader_new();
-    if (!hotspot->memory || !hotspot_find_fields(hotspot, vm)) {
+    hotspot->memory = memory_own_new();
+    if (!hotspot->memory || !hotspot_find_fields(hotspot, function)) {
         hotspot_free(hotspot);
         return NULL;
     }
@@ -30,20 +30,20 @@ struct hotspot *hotspot_new(JavaVM *vm, int major)
 void hotspot_free(struct hotspot *hotspot)
 {
     if (hotspot) {
-        memory_reader_free(hotspot->memory);
+        memory_free(hotspot->memory);
         pthread_mutex_destroy(&hotspot->heaps_lock);
         free(hotspot);
     }
 }
 
 /* Describes the heap at `at`. False: it is none that makes sense. */
-static bool read_heap(struct hotspot *hotspot, const char *at, struct code_heap *heap)
+static bool read_heap(struct hotspot *hotspot, uint64_t at, struct code_heap *heap)
 {
     enum { LARGEST_LOG2 = 36 }; /* CodeCache is limited to 2 GB, and has been to 4 */
     const struct place *places = hotspot->places;
-    const char *memory = at + places[HEAP_MEMORY].offset;
-    const char *segmap = at + places[HEAP_SEGMAP].offset;
-    const char *map_end = NULL;
+    const uint64_t memory = at + places[HEAP_MEMORY].offset;
+    const uint64_t segmap = at + places[HEAP_SEGMAP].offset;
+    uint64_t map_end = 0;
     char log2[sizeof(int64_t)];
     const struct memory_piece pieces[] = {
         {memory + places[SPACE_LOW].offset, &heap->low, sizeof(heap->low)},
@@ -57,41 +57,35 @@ static bool read_heap(struct hotspot *hotspot, const char *at, struct code_heap 
     }
     int64_t segment = hotspot_load_integer(log2, places[HEAP_LOG2_SEGMENT].width, true);
     if (!heap->low || heap->end <= heap->low || !heap->map || map_end <= heap->map || segment < 3 ||
-        segment > 30 || (uint64_t)(heap->end - heap->low) >> LARGEST_LOG2 != 0) {
+        segment > 30 || (heap->end - heap->low) >> LARGEST_LOG2 != 0) {
         return false;
     }
     heap->log2 = (unsigned)segment;
-    heap->map_size = (size_t)(map_end - heap->map);
-    return (size_t)(heap->end - heap->low) >> segment <= heap->map_size;
+    heap->map_size = map_end - heap->map;
+    return (heap->end - heap->low) >> segment <= heap->map_size;
 }
 
 /* Where the JVM's descriptions of its heaps are; 0: nowhere as yet, or nowhere that makes sense. */
-static size_t list_heaps(struct hotspot *hotspot, const char *heaps[MAX_HEAPS], bool *sane)
+static size_t list_heaps(struct hotspot *hotspot, uint64_t heaps[MAX_HEAPS], bool *sane)
 {
     int64_t array = 0;
     *sane = true;
     if (!hotspot->places[HEAPS].known) {
         *sane = hotspot_read_static(hotspot, HEAP, &array);
-        heaps[0] = (const char *)(intptr_t)array;
+        heaps[0] = (uint64_t)array;
         return array ? 1 : 0;
     }
     if (!hotspot_read_static(hotspot, HEAPS, &array) || !array) {
         return 0;
     }
-    const char *at = (const char *)(intptr_t)array;
-    const struct place *length_place = &hotspot->places[ARRAY_LENGTH];
-    char length_copy[sizeof(int64_t)];
-    const char *data = NULL;
-    const struct memory_piece pieces[] = {
-        {at + length_place->offset, length_copy, length_place->width},
-        {at + hotspot->places[ARRAY_DATA].offset, &data, sizeof(data)},
-    };
-    *sane = memory_read_pieces(hotspot->memory, pieces, 2);
-    int64_t length = *sane ? hotspot_load_integer(length_copy, length_place->width, true) : 0;
+    int64_t length = 0;
+    uint64_t data = 0;
+    *sane = hotspot_read_integer(hotspot, (uint64_t)array, ARRAY_LENGTH, &length) &&
+            hotspot_read_pointer(hotspot, (uint64_t)array, ARRAY_DATA, &data);
     if (length == 0) {
         return 0;
     }
-    *sane = length > 0 && length <= MAX_HEAPS &&
+    *sane = *sane && length > 0 && length <= MAX_HEAPS &&
             memory_read(hotspot->memory, data, heaps, (size_t)length * sizeof(*heaps));
     return *sane ? (size_t)length : 0;
 }
@@ -102,7 +96,7 @@ static size_t list_heaps(struct hotspot *hotspot, const char *heaps[MAX_HEAPS], 
  */
 static size_t find_heaps(struct hotspot *hotspot)
 {
-    const char *found[MAX_HEAPS];
+    uint64_t found[MAX_HEAPS];
     bool sane = true;
     size_t count = atomic_load(&hotspot->heap_count);
     if (atomic_load(&hotspot->blobs) == TRUST_BROKEN) {
@@ -134,17 +128,17 @@ static size_t find_heaps(struct hotspot *hotspot)
  * back. `nearby` may be NULL.
  */
 static const char *view_cache(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                              const char *from, size_t size, char *room)
+                              uint64_t from, size_t size, char *room)
 {
-    if (nearby && nearby->pages && atomic_load(&hotspot->blobs) == TRUST_PROVEN) {
-        return hotspot_is_there(hotspot, nearby, from, size) ? from : NULL;
+    if (nearby && nearby->own && atomic_load(&hotspot->blobs) == TRUST_PROVEN) {
+        return hotspot_there(hotspot, nearby, from, size);
     }
     return memory_read(hotspot->memory, from, room, size) ? room : NULL;
 }
 
-/* The block around `address`, which lies in that heap; NULL: there is none, or a free one. */
-static const char *find_block(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                              const struct code_heap *heap, const char *address)
+/* The block around `address`, which lies in that heap; 0: there is none, or a free one. */
+static uint64_t find_block(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                           const struct code_heap *heap, uint64_t address)
 {
     enum { WINDOW = 256 }; /* segments to look at at a time */
     char room[WINDOW];
@@ -156,7 +150,7 @@ static const char *find_block(struct hotspot *hotspot, struct hotspot_nearby *ne
             start = segment >= WINDOW ? segment - WINDOW + 1 : 0;
             window = view_cache(hotspot, nearby, heap->map + start, segment - start + 1, room);
             if (!window) {
-                return NULL;
+                return 0;
             }
         }
         unsigned char back = (unsigned char)window[segment - start];
@@ -164,7 +158,7 @@ static const char *find_block(struct hotspot *hotspot, struct hotspot_nearby *ne
             return heap->low + (segment << heap->log2);
         }
         if (back == 255 || back > segment) {
-            return NULL;
+            return 0;
         }
         segment -= back;
     }
@@ -172,19 +166,19 @@ static const char *find_block(struct hotspot *hotspot, struct hotspot_nearby *ne
 
 /* A blob, and as much of it as our fields take: where it is, or a copy. */
 struct blob {
-    const char *at;
+    uint64_t at;
     const char *copy;
     size_t size; /* of the copy */
     char room[1024];
 };
 
 /* Copies the blob whose code of `size` bytes starts at `address`; false when there is none. */
-static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, const char *address,
+static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t address,
                       uint64_t size, struct blob *blob)
 {
     char room[64];
     const struct place *used = &hotspot->places[BLOCK_USED];
-    const char *block = NULL;
+    uint64_t block = 0;
     size_t count = find_heaps(hotspot);
     for (size_t i = 0; i < count && !block; i++) {
         const struct code_heap *heap = &hotspot->heaps[i];
@@ -193,15 +187,15 @@ static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, co
         }
     }
     /* A stub inside of a blob may even start the block's first segment. */
-    if (!block || address - block <= (ptrdiff_t)hotspot->block_header ||
+    if (!block || address - block <= hotspot->block_header ||
         hotspot->block_header > sizeof(room) || used->offset >= hotspot->block_header) {
         return false;
     }
     blob->at = block + hotspot->block_header;
     blob->size = hotspot->head < sizeof(blob->room) ? hotspot->head : sizeof(blob->room);
     /* Up to the code's end all is there, whatever it is. */
-    if (blob->size > (size_t)(address - blob->at) + size) {
-        blob->size = (size_t)(address - blob->at) + (size_t)size;
+    if (blob->size > address - blob->at + size) {
+        blob->size = address - blob->at + size;
     }
     int64_t blob_size = 0;
     int64_t offset = 0;
@@ -209,12 +203,12 @@ static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, co
     blob->copy = header ? view_cache(hotspot, nearby, blob->at, blob->size, blob->room) : NULL;
     if (!blob->copy || header[used->offset] == 0 ||
         !hotspot_integer(hotspot, blob->copy, blob->size, BLOB_SIZE, &blob_size) ||
-        blob_size < address - blob->at) {
+        blob_size < (int64_t)(address - blob->at)) {
         return false;
     }
-    const char *code = hotspot_pointer(hotspot, blob->copy, blob->size, BLOB_CODE_BEGIN);
+    uint64_t code = hotspot_pointer(hotspot, blob->copy, blob->size, BLOB_CODE_BEGIN);
     if (!code && hotspot_integer(hotspot, blob->copy, blob->size, BLOB_CODE_OFFSET, &offset)) {
-        code = blob->at + offset;
+        code = blob->at + (uint64_t)offset;
     }
     if (code != address) {
         return false;
@@ -240,10 +234,10 @@ static int32_t fact(const struct hotspot *hotspot, const struct blob *blob, enum
 
 /* The same for a field that holds an address inside of the code: its offset. */
 static int32_t address_fact(const struct hotspot *hotspot, const struct blob *blob,
-                            enum field field, const char *code, uint64_t size)
+                            enum field field, uint64_t code, uint64_t size)
 {
-    const char *value = hotspot_pointer(hotspot, blob->copy, blob->size, field);
-    return value >= code && (uint64_t)(value - code) < size ? (int32_t)(value - code) : -1;
+    uint64_t value = hotspot_pointer(hotspot, blob->copy, blob->size, field);
+    return value >= code && value - code < size ? (int32_t)(value - code) : -1;
 }
 
 /* Whether what each nmethod has is what none can have. */
@@ -260,7 +254,7 @@ static bool is_absurd(const struct hotspot *hotspot, const struct blob *blob)
             (value < -2 || value > UINT16_MAX));
 }
 
-static void nmethod_facts(const struct hotspot *hotspot, const struct blob *blob, const char *code,
+static void nmethod_facts(const struct hotspot *hotspot, const struct blob *blob, uint64_t code,
                           uint64_t size, struct code_facts *facts)
 {
     facts->tier = fact(hotspot, blob, NMETHOD_TIER, 0, 4);
@@ -292,8 +286,8 @@ static bool find_scopes(const struct hotspot *hotspot, const struct blob *blob,
     int64_t end = 0;
     int64_t metadata = 0;
     int64_t metadata_end = 0;
-    const char *base = hotspot_pointer(hotspot, copy, size, NMETHOD_IMMUTABLE_DATA);
-    const char *mutable_data = hotspot_pointer(hotspot, copy, size, BLOB_MUTABLE_DATA);
+    uint64_t base = hotspot_pointer(hotspot, copy, size, NMETHOD_IMMUTABLE_DATA);
+    uint64_t mutable_data = hotspot_pointer(hotspot, copy, size, BLOB_MUTABLE_DATA);
     if (!hotspot_integer(hotspot, copy, size, NMETHOD_PCS_OFFSET, &pcs)) {
         return true;
     }
@@ -305,10 +299,10 @@ static bool find_scopes(const struct hotspot *hotspot, const struct blob *blob,
             return true;
         }
     } else if (!base && !mutable_data) {
-        const char *data = hotspot_pointer(hotspot, copy, size, NMETHOD_SCOPES);
+        uint64_t data = hotspot_pointer(hotspot, copy, size, NMETHOD_SCOPES);
         base = mutable_data = blob->at;
         if (data) {
-            scopes = data - base;
+            scopes = (int64_t)(data - base);
         } else if (!hotspot_integer(hotspot, copy, size, NMETHOD_SCOPES_OFFSET, &scopes)) {
             return true;
         }
@@ -324,17 +318,17 @@ static bool find_scopes(const struct hotspot *hotspot, const struct blob *blob,
     if (first < 0 || end < pcs || end < scopes || metadata < 0 || metadata_end < metadata) {
         return false;
     }
-    nmethod->data = base + first;
+    nmethod->data = base + (uint64_t)first;
     nmethod->data_size = (size_t)(end - first);
     nmethod->pcs_at = (size_t)(pcs - first);
     nmethod->scopes_at = (size_t)(scopes - first);
-    nmethod->metadata = mutable_data + metadata;
+    nmethod->metadata = mutable_data + (uint64_t)metadata;
     nmethod->metadata_count = (size_t)(metadata_end - metadata) / sizeof(void *);
     return true;
 }
 
 /* Copies the blob whose code is that, and fills in what is known of every blob. */
-static bool blob_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const char *code,
+static bool blob_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t code,
                        uint64_t size, struct code_facts *facts, struct blob *blob)
 {
     enum { MAX_FRAME_WORDS = 1 << 20 };
@@ -348,7 +342,7 @@ static bool blob_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, c
     return true;
 }
 
-void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *address,
+void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t address,
                    uint64_t size, struct code_facts *facts)
 {
     struct blob blob;
@@ -356,7 +350,7 @@ void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const
 }
 
 void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                            const void *address, uint64_t size, struct code_facts *facts,
+                            uint64_t address, uint64_t size, struct code_facts *facts,
                             struct hotspot_nmethod *nmethod)
 {
     struct blob blob;
@@ -377,16 +371,16 @@ void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *near
     }
 }
 
-int32_t hotspot_compilation_in_use(struct hotspot *hotspot, const void *address)
+int32_t hotspot_compilation_in_use(struct hotspot *hotspot, uint64_t address)
 {
     struct blob blob;
-    const char *code = NULL;
+    uint64_t code = 0;
     if (!hotspot || !find_blob(hotspot, NULL, address, 0, &blob) || is_absurd(hotspot, &blob)) {
         return -1;
     }
     /* Before an nmethod goes, its method has left it (nmethod::unlink_from_method). */
-    const char *method = hotspot_pointer(hotspot, blob.copy, blob.size, NMETHOD_METHOD);
-    return method && hotspot_read_pointer(hotspot, method, METHOD_CODE, &code) && code == blob.at
+    uint64_t method = hotspot_pointer(hotspot, blob.copy, blob.size, NMETHOD_METHOD);
+    return hotspot_read_pointer(hotspot, method, METHOD_CODE, &code) && code == blob.at
                ? fact(hotspot, &blob, NMETHOD_COMPILE_ID, 0, INT32_MAX)
                : -1;
 }

@@ -6,27 +6,27 @@
  *
  * Nothing depends on it: in a JVM that has no tables, or has other fields or types than those we
  * know, the facts stay unknown, and JVMTI tells the rest. Nor does it depend on the tables being
- * true: every pointer is followed by way of the kernel (agent/hotspot/hotspot_memory.h), which
- * survives any, and what is found is held against what JVMTI says. No jmethodID is ever followed:
- * from JDK 26 on it is a number.
+ * true: every pointer is followed by way of the kernel, which
+ * survives any, and what is found is held against what JVMTI says (agent/methods/proof.h). No
+ * jmethodID is ever followed: from JDK 26 on it is a number.
+ *
+ * This room knows neither JVMTI nor JNI: from outside of a JVM there are none. Addresses are the
+ * JVM's, of 64 bits, and read by way of one interface (agent/hotspot/hotspot_memory.h).
  *
  * Every function may be called on any thread. Where a parameter may be NULL it says so.
  */
 #ifndef JD_AGENT_HOTSPOT_H
 #define JD_AGENT_HOTSPOT_H
 
-#include "agent/methods/inlines.h"
+#include "agent/hotspot/hotspot_memory.h"
 #include "agent/methods/java_method.h"
 #include "writer/code.h"
 
-#include <jvmti.h>
-#include <jvmticmlr.h>
-
 struct hotspot;
 
-/* Finds the tables of the JVM of that major version that `vm` belongs to. NULL: it has none that we
- * understand, or no memory. */
-struct hotspot *hotspot_new(JavaVM *vm, int major);
+/* Finds the tables of this process's JVM of that major version, `function` being one of its
+ * library's. NULL: it has none that we understand, or no memory. */
+struct hotspot *hotspot_new(const void *function, int major);
 void hotspot_free(struct hotspot *hotspot); /* NULL is fine */
 
 /*
@@ -45,7 +45,7 @@ void hotspot_nearby_free(struct hotspot_nearby *nearby); /* NULL is fine */
  * 0: one that is not so, and the replay before has ended.
  */
 void hotspot_nearby_begin(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                          uint64_t replay, const void *code, uint64_t size);
+                          uint64_t replay, uint64_t code, uint64_t size);
 
 /* Whether what the code mentions is read where it is, and HotSpot's own word for a method costs
  * less than JVMTI's. */
@@ -57,23 +57,23 @@ bool hotspot_nearby_in_place(const struct hotspot_nearby *nearby);
  * Fills in what can be known of the code at `address`, which must be alive: call it in the JVMTI
  * callback that tells of the code. Leaves the rest of *facts as it is. hotspot may be NULL.
  */
-void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *address,
+void hotspot_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t address,
                    uint64_t size, struct code_facts *facts);
 
 /* What the code of a Java method is made of. All zeroes: not known. */
 struct hotspot_nmethod {
-    const void *method; /* HotSpot's Method that it was compiled from */
-    const char *data;   /* PcDescs and scopes, in whatever order, at these offsets */
+    uint64_t method; /* HotSpot's Method that it was compiled from */
+    uint64_t data;   /* PcDescs and scopes, in whatever order, at these offsets */
     size_t data_size;
     size_t pcs_at;
     size_t scopes_at;
-    const char *metadata; /* an array of pointers, Methods among them */
+    uint64_t metadata; /* an array of pointers, Methods among them */
     size_t metadata_count;
 };
 
 /* The same for code that belongs to a Java method, and what it is made of. */
 void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                            const void *address, uint64_t size, struct code_facts *facts,
+                            uint64_t address, uint64_t size, struct code_facts *facts,
                             struct hotspot_nmethod *nmethod);
 
 /*
@@ -81,49 +81,59 @@ void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *near
  * to. -1: there is none, nothing is in use, only code that was entered in mid-method is, or it is
  * not to be had. The address may be anybody's by now. hotspot may be NULL.
  */
-int32_t hotspot_compilation_in_use(struct hotspot *hotspot, const void *address);
+int32_t hotspot_compilation_in_use(struct hotspot *hotspot, uint64_t address);
+
+/* A place in the code, as a pc, which ends the range that the place stands for. */
+struct hotspot_place {
+    int32_t end; /* the pc's offset in the code */
+    uint32_t frames;
+};
 
 /*
- * The Methods of an nmethod's inline record: one for each frame of each of the record's places, in
- * their order, as keys for an inline builder. Set it to all zeroes at first; it keeps its memory
- * from one call to the next.
+ * What an nmethod says of its places: for each of them its frames, the innermost first, those of
+ * one place behind those of another. Set it to all zeroes at first; it keeps its memory from one
+ * call to the next.
  */
 struct hotspot_scopes {
-    method_key *methods;
-    uint32_t *offsets; /* where each frame's scope is */
-    size_t count, room;
+    struct hotspot_place *places;
+    uint64_t *methods; /* each frame's Method */
+    int32_t *bcis;     /* its bytecode; -1: none */
+    uint32_t *offsets; /* where its scope is */
+    size_t place_count, count;
+    size_t place_room, room;
     char *copy; /* of PcDescs and scopes, and behind them the metadata */
     size_t copy_room;
 };
 
-/*
- * Finds them, in the callback that hands out the record. False: they are not to be had, or the
- * nmethod does not say what the record says, place by place and bytecode by bytecode. hotspot may
- * be NULL.
- */
+/* Whether an nmethod's may be read. hotspot may be NULL. */
+bool hotspot_knows_scopes(const struct hotspot *hotspot, const struct hotspot_nmethod *nmethod);
+
+/* Room for so many places and frames. False: no memory. */
+bool hotspot_scopes_reserve(struct hotspot_scopes *scopes, size_t places, size_t frames);
+
+/* Reads them, no more than there is room for, while the nmethod lives. False: they are not to be
+ * had, or make no sense, or are more. */
 bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                         const struct hotspot_nmethod *nmethod, const void *address,
-                         const jvmtiCompiledMethodLoadInlineRecord *record,
-                         struct hotspot_scopes *scopes);
+                         const struct hotspot_nmethod *nmethod, struct hotspot_scopes *scopes);
 void hotspot_scopes_free(struct hotspot_scopes *scopes);
 
-/* How frozen frames are found (code_facts.frozen); NULL: not known, as before hotspot_prove.
- * hotspot may be NULL. */
-const int32_t *hotspot_frozen(const struct hotspot *hotspot);
+/* Whether what was read was as JVMTI told it. When it is not so at first nothing is read any more,
+ * and a message says so. */
+void hotspot_scopes_were(struct hotspot *hotspot, bool as_told);
 
 /* ---- Methods (hotspot_class.c, hotspot_method.c) ---- */
 
 /*
- * Holds what we read of a class against what JVMTI says of it. Until this has been called, in the
- * live phase and on a thread of the JVM's, the functions below know nothing; when the two differ
- * they never do, and a message says so. Does nothing the second time. hotspot may be NULL.
+ * Until somebody has held what we read of a class against what JVMTI says of it, nothing below is
+ * to be believed; when the two differ it never is, and a message says so. Only the first word
+ * counts, but for a later one that they differ.
  */
-void hotspot_prove(struct hotspot *hotspot, jvmtiEnv *jvmti, JNIEnv *jni);
+void hotspot_methods_were(struct hotspot *hotspot, bool as_told);
 
-/* Whether they know something: so interpreted frames can be named. hotspot may be NULL. */
+/* Whether it has been: so interpreted frames can be named. hotspot may be NULL. */
 bool hotspot_knows_methods(const struct hotspot *hotspot);
 
-/* Whether they may come to, or do. hotspot may be NULL. */
+/* Whether it may come to be, or has been. hotspot may be NULL. */
 bool hotspot_may_know_methods(const struct hotspot *hotspot);
 
 /* One method as HotSpot has it. The text is modified UTF-8. */
@@ -133,7 +143,7 @@ struct hotspot_method {
     uint32_t bytecode_size;
     bool native;
     bool private_static; /* see agent/methods/source_name.h */
-    const void *pool;    /* its ConstantPool, which the methods of its version of the class share */
+    uint64_t pool;       /* its ConstantPool, which the methods of its version of the class share */
     const char *name;
     const char *descriptor;
     struct line_entry *lines; /* in the order of line_table_sort */
@@ -153,17 +163,17 @@ struct hotspot_methods {
 enum { HOTSPOT_CLASSES_MAX = 32 };
 
 /*
- * Reads the methods that classes have now, with those that no id was ever made for: those of one
- * class behind those of another, counts[i] of them the i-th class's. The classes are prepared, no
- * arrays and no primitive types. `brief`: no more than addresses and identities, in a fraction of
- * the time. False: those of one of them are not to be had; each alone may tell which.
+ * Reads the methods that classes have now, by their Klasses, with those that no id was ever made
+ * for: those of one class behind those of another, counts[i] of them the i-th class's. The classes
+ * are prepared, no arrays and no primitive types. `brief`: no more than addresses and identities,
+ * in a fraction of the time. False: those of one of them are not to be had; each alone may tell
+ * which. hotspot may be NULL.
  */
-bool hotspot_class_methods(struct hotspot *hotspot, JNIEnv *jni, const jclass *classes,
-                           size_t count, bool brief, struct hotspot_methods *methods,
-                           size_t *counts);
+bool hotspot_class_methods(struct hotspot *hotspot, const uint64_t *klasses, size_t count,
+                           bool brief, struct hotspot_methods *methods, size_t *counts);
 
 /* Reads one method that is kept alive by code that was compiled from it. False: not to be had. */
-bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *method,
+bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t method,
                         struct hotspot_methods *methods);
 
 void hotspot_methods_free(struct hotspot_methods *methods);
@@ -176,12 +186,24 @@ enum hotspot_bond {
 };
 
 /*
- * Tells it for a Method that is alive. *class_key is something that the methods of its class have
- * in common, and those of no other class or version of it, for as long as one of them is alive;
- * NULL: unknown. hotspot and method may be NULL.
+ * Tells it for a Method that is alive, and the number that a jmethodID is. *class_key is something
+ * that the methods of its class have in common, and those of no other class or version of it, for
+ * as long as one of them is alive; 0: unknown. hotspot may be NULL, and method 0.
  */
 enum hotspot_bond hotspot_bond(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                               const void *method, jmethodID id, const void **class_key);
+                               uint64_t method, uint64_t id, uint64_t *class_key);
+
+/* The same for who finds out whether it is to be believed: of a class's method, not of code's. */
+enum hotspot_bond hotspot_bond_in_class(struct hotspot *hotspot, uint64_t method, uint64_t id);
+
+/* The offset in a java.lang.Class at which its Klass is; 0: not to be had. */
+int64_t hotspot_klass_offset(const struct hotspot *hotspot);
+
+/* Bytes of an object of the class with that Klass; -1: not to be had. */
+int32_t hotspot_object_size(const struct hotspot *hotspot, uint64_t klass);
+
+/* Whether the JVM's flag of that name is on, as far as can be told; else what is said here. */
+bool hotspot_flag_is_on(const struct hotspot *hotspot, const char *name, bool otherwise);
 
 /* ---- Threads (hotspot_thread.c) ---- */
 
@@ -190,6 +212,6 @@ enum hotspot_bond hotspot_bond(struct hotspot *hotspot, struct hotspot_nearby *n
  * about to end: it did exist if eetop is still the same afterwards. 0: not to be had. hotspot may
  * be NULL.
  */
-uint32_t hotspot_thread_id(const struct hotspot *hotspot, const void *java_thread);
+uint32_t hotspot_thread_id(const struct hotspot *hotspot, uint64_t java_thread);
 
 #endif

@@ -271,7 +271,7 @@ static void find_field(struct hotspot *hotspot, const struct tables *tables, con
             continue;
         }
         if (i32_at(entry + tables->struct_static)) {
-            place->static_address = pointer_at(entry + tables->struct_address);
+            place->static_address = u64_at(entry + tables->struct_address);
         } else {
             place->offset = (size_t)u64_at(entry + tables->struct_offset);
         }
@@ -326,13 +326,10 @@ static size_t head_of(const struct hotspot *hotspot)
     return head;
 }
 
-bool hotspot_find_fields(struct hotspot *hotspot, JavaVM *vm)
+bool hotspot_find_fields(struct hotspot *hotspot, const void *function)
 {
     /* A function of the JVM's own tells which library it is; dlopen just counts it once more. */
     Dl_info info;
-    void *function = NULL;
-    memcpy(&function, (const char *)*vm + offsetof(struct JNIInvokeInterface_, GetEnv),
-           sizeof(function));
     if (!dladdr(function, &info) || !info.dli_fname) {
         return false;
     }
@@ -360,25 +357,38 @@ bool hotspot_find_fields(struct hotspot *hotspot, JavaVM *vm)
     return found && is_usable(hotspot);
 }
 
-bool hotspot_read_pointer(const struct hotspot *hotspot, const void *object, enum field field,
-                          const char **value)
+/* The integer or pointer at an address. */
+static bool read_place(const struct hotspot *hotspot, const struct place *place, uint64_t at,
+                       int64_t *value)
+{
+    char copy[sizeof(*value)];
+    if (!place->known || !memory_read(hotspot->memory, at, copy, place->width)) {
+        return false;
+    }
+    *value = hotspot_load_integer(copy, place->width, place->is_signed);
+    return true;
+}
+
+bool hotspot_read_integer(const struct hotspot *hotspot, uint64_t object, enum field field,
+                          int64_t *value)
 {
     const struct place *place = &hotspot->places[field];
-    return place->known && object &&
-           memory_read(hotspot->memory, (const char *)object + place->offset, value,
-                       sizeof(*value));
+    return object && read_place(hotspot, place, object + place->offset, value);
+}
+
+bool hotspot_read_pointer(const struct hotspot *hotspot, uint64_t object, enum field field,
+                          uint64_t *value)
+{
+    int64_t pointer = 0;
+    bool read = hotspot_read_integer(hotspot, object, field, &pointer);
+    *value = read ? (uint64_t)pointer : *value;
+    return read;
 }
 
 bool hotspot_read_static(const struct hotspot *hotspot, enum field field, int64_t *value)
 {
     const struct place *place = &hotspot->places[field];
-    char copy[sizeof(*value)];
-    if (!place->known || !place->static_address ||
-        !memory_read(hotspot->memory, place->static_address, copy, place->width)) {
-        return false;
-    }
-    *value = hotspot_load_integer(copy, place->width, place->is_signed);
-    return true;
+    return place->static_address && read_place(hotspot, place, place->static_address, value);
 }
 
 void hotspot_distrust(struct hotspot *hotspot, atomic_int *part, const char *what)

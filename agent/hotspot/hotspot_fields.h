@@ -83,14 +83,14 @@ struct place {
     bool is_signed;
     size_t width;  /* bytes */
     size_t offset; /* in its owner */
-    const char *static_address;
+    uint64_t static_address;
 };
 
 /* A piece of the code cache (code/codeHeap.hpp). */
 struct code_heap {
-    const char *low, *end; /* reserved */
-    const char *map;       /* a byte a segment */
-    size_t map_size;
+    uint64_t low, end; /* reserved */
+    uint64_t map;      /* a byte a segment */
+    uint64_t map_size;
     unsigned log2; /* of a segment's bytes */
 };
 
@@ -105,7 +105,7 @@ enum trust {
 
 struct hotspot {
     struct place places[FIELD_COUNT];
-    struct memory_reader *memory;
+    struct memory *memory;
     int major;           /* version */
     size_t block_header; /* bytes */
     size_t const_method; /* bytes; the bytecodes stand behind it */
@@ -123,19 +123,10 @@ struct hotspot {
     atomic_int nmethods; /* for what an nmethod was compiled from: never broken */
     atomic_int scopes;   /* for what nmethods say of inlined methods */
     atomic_int methods;  /* for classes and methods */
-
-    /* How a class's Klass is had, see hotspot_class.c. */
-    int64_t klass_offset;
-    bool by_unsafe;
-    jobject unsafe;
-    jmethodID get_long;
-
-    int32_t frozen[JITDUMP_CODE_FROZEN_COUNT]; /* by hotspot_prove */
-    atomic_bool knows_frozen;
 };
 
 /* Finds the fields. False: what the code cache takes is not among them. */
-bool hotspot_find_fields(struct hotspot *hotspot, JavaVM *vm);
+bool hotspot_find_fields(struct hotspot *hotspot, const void *function);
 
 /* For tests: the i-th field, type or constant that is looked for, as the tables call it
  * ("CodeBlob::_size", "PcDesc"). NULL: there are no more. */
@@ -182,24 +173,26 @@ static inline bool hotspot_integer(const struct hotspot *hotspot, const void *co
     return true;
 }
 
-/* The same for a pointer; NULL where the other one is false. */
-static inline const char *hotspot_pointer(const struct hotspot *hotspot, const void *copy,
-                                          size_t size, enum field field)
+/* The same for a pointer; 0 where the other one is false. */
+static inline uint64_t hotspot_pointer(const struct hotspot *hotspot, const void *copy, size_t size,
+                                       enum field field)
 {
     int64_t value = 0;
-    return hotspot_integer(hotspot, copy, size, field, &value) ? (const char *)(intptr_t)value
-                                                               : NULL;
+    return hotspot_integer(hotspot, copy, size, field, &value) ? (uint64_t)value : 0;
 }
 
-/* The pointer that is a field of the object at `object`, read with care. False: not to be had. */
-bool hotspot_read_pointer(const struct hotspot *hotspot, const void *object, enum field field,
-                          const char **value);
+/* The pointer or the integer that is a field of the object at `object`, read with care. False: not
+ * to be had. */
+bool hotspot_read_pointer(const struct hotspot *hotspot, uint64_t object, enum field field,
+                          uint64_t *value);
+bool hotspot_read_integer(const struct hotspot *hotspot, uint64_t object, enum field field,
+                          int64_t *value);
 
 /* Where a ConstantPool led to when it was last followed: a guess what to read along with it. */
 struct known_pool {
-    const char *pool; /* NULL: none */
-    const char *klass;
-    const char *ids;
+    uint64_t pool; /* 0: none */
+    uint64_t klass;
+    uint64_t ids;
 };
 
 enum {
@@ -209,55 +202,55 @@ enum {
 
 struct hotspot_nearby {
     uint64_t replay;
-    uintptr_t code, code_end; /* numbers of the pages that the code is on */
-    bool in_place;            /* what the code mentions is read where it is */
+    uint64_t code, code_end; /* numbers of the pages that the code is on */
+    bool own;                /* this process's memory, of which it is known which pages are there */
+    bool in_place;           /* what the code mentions is read where it is */
     int pages_log2;
-    uintptr_t *pages; /* numbers of those that can be read, each in its one slot; NULL: no memory */
+    uint64_t *pages; /* numbers of those that can be read, each in its one slot; NULL: no memory */
     struct known_pool pools[1 << POOLS_LOG2];
 };
 
-static inline size_t page_slot(uintptr_t number, int bits)
+static inline size_t page_slot(uint64_t number, int bits)
 {
-    return (size_t)((uint64_t)number * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits));
+    return (size_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits));
 }
 
 /* Whether a page, by its number, can be read; it is known then. */
 bool hotspot_ask_for_page(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                          uintptr_t number);
+                          uint64_t number);
 
-/* Whether [from, from + size) can be read where it is: hotspot_nearby.c says when it may be. */
-static inline bool hotspot_is_there(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                                    const void *from, size_t size)
+/* What is at `from`, where it is; NULL: it cannot be read. The memory is this process's, and
+ * hotspot_nearby.c says when this may be done. */
+static inline const char *hotspot_there(const struct hotspot *hotspot,
+                                        struct hotspot_nearby *nearby, uint64_t from, size_t size)
 {
-    uintptr_t number = (uintptr_t)from / PAGE;
-    if (number == 0 || size > UINTPTR_MAX - (uintptr_t)from) { /* 0: whoever follows a NULL */
-        return false;
+    uint64_t number = from / PAGE;
+    if (number == 0 || size > UINTPTR_MAX - from) { /* 0: whoever follows a NULL */
+        return NULL;
     }
-    for (uintptr_t last = ((uintptr_t)from + size - (size > 0)) / PAGE; number <= last; number++) {
+    for (uint64_t last = (from + size - (size > 0)) / PAGE; number <= last; number++) {
         if (nearby->pages[page_slot(number, nearby->pages_log2)] != number &&
             !hotspot_ask_for_page(hotspot, nearby, number)) {
-            return false;
+            return NULL;
         }
     }
-    return true;
+    return (const char *)(uintptr_t)from; // NOLINT: it is there
 }
 
-/* What the code that a callback tells of mentions, where it is; NULL: it cannot be read, or not so.
- */
+/* The same of what the code that a callback tells of mentions; NULL where it is not read in place,
+ * too. */
 static inline const char *hotspot_view(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                                       const void *from, size_t size)
+                                       uint64_t from, size_t size)
 {
-    return nearby && nearby->in_place && hotspot_is_there(hotspot, nearby, from, size)
-               ? (const char *)from
-               : NULL;
+    return nearby && nearby->in_place ? hotspot_there(hotspot, nearby, from, size) : NULL;
 }
 
 /* Copies from what the code that a callback tells of mentions, by whatever way there is. */
-bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                       const void *from, void *to, size_t size);
+bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t from,
+                       void *to, size_t size);
 
 /* The place for what is known of that pool, which another one may have; NULL: there is no room. */
-struct known_pool *hotspot_known_pool(struct hotspot_nearby *nearby, const void *pool);
+struct known_pool *hotspot_known_pool(struct hotspot_nearby *nearby, uint64_t pool);
 
 /* The value of a static field that is an integer or a pointer, read with care. */
 bool hotspot_read_static(const struct hotspot *hotspot, enum field field, int64_t *value);

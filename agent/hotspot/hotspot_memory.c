@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -23,10 +22,11 @@
  * be found and charged each time. */
 enum { TURN_BYTES = 8192, TURN_PIECES = 256 };
 
-struct memory_reader {
+struct own_memory {
+    struct memory memory;
     pthread_mutex_t lock;
     int to_pipe, from_pipe;
-    bool by_sigmask; /* see memory_is_there */
+    bool by_sigmask; /* see is_there */
     struct iovec from[TURN_PIECES];
     struct iovec to[TURN_PIECES];
 };
@@ -52,31 +52,6 @@ static bool sigmask_tells(void)
     return tells;
 }
 
-struct memory_reader *memory_reader_new(void)
-{
-    struct memory_reader *reader = malloc(sizeof(*reader));
-    int ends[2];
-    if (!reader || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-        free(reader);
-        return NULL;
-    }
-    reader->from_pipe = ends[0];
-    reader->to_pipe = ends[1];
-    reader->by_sigmask = sigmask_tells();
-    pthread_mutex_init(&reader->lock, NULL);
-    return reader;
-}
-
-void memory_reader_free(struct memory_reader *reader)
-{
-    if (reader) {
-        (void)close(reader->to_pipe);
-        (void)close(reader->from_pipe);
-        pthread_mutex_destroy(&reader->lock);
-        free(reader);
-    }
-}
-
 /* Where the copying has come to. */
 struct progress {
     const struct memory_piece *pieces;
@@ -86,7 +61,7 @@ struct progress {
 };
 
 /* Fills in one turn's vectors from where we are; returns how many there are. */
-static int next_turn(struct memory_reader *reader, const struct progress *at)
+static int next_turn(struct own_memory *own, const struct progress *at)
 {
     size_t offset = at->offset;
     size_t bytes = 0;
@@ -98,8 +73,9 @@ static int next_turn(struct memory_reader *reader, const struct progress *at)
             size = TURN_BYTES - bytes;
         }
         /* What is read may lie anywhere, where nothing is as well. */
-        reader->from[used] = (struct iovec){(void *)((uintptr_t)piece->from + offset), size};
-        reader->to[used] = (struct iovec){(char *)piece->to + offset, size};
+        void *from = (void *)(uintptr_t)(piece->from + offset); // NOLINT: the kernel's to follow
+        own->from[used] = (struct iovec){from, size};
+        own->to[used] = (struct iovec){(char *)piece->to + offset, size};
         used += size > 0;
         bytes += size;
         offset = 0;
@@ -121,19 +97,19 @@ static void advance(struct progress *at, size_t bytes)
  * Everything that has been written comes out again: the pipe is empty between turns. libc's own
  * functions are points of cancellation, which costs a tenth of the calls; and the JVM cancels none.
  */
-static bool copy_turn(struct memory_reader *reader, int used, struct progress *at)
+static bool copy_turn(struct own_memory *own, int used, struct progress *at)
 {
     ssize_t written;
     do {
-        written = syscall(SYS_writev, reader->to_pipe, reader->from, used);
+        written = syscall(SYS_writev, own->to_pipe, own->from, used);
     } while (written < 0 && errno == EINTR);
     if (written <= 0) {
         return false;
     }
     ssize_t left = written;
-    struct iovec *to = reader->to;
+    struct iovec *to = own->to;
     while (left > 0) {
-        ssize_t got = syscall(SYS_readv, reader->from_pipe, to, used);
+        ssize_t got = syscall(SYS_readv, own->from_pipe, to, used);
         if (got <= 0 && errno == EINTR) {
             continue;
         }
@@ -153,37 +129,63 @@ static bool copy_turn(struct memory_reader *reader, int used, struct progress *a
     return true;
 }
 
-bool memory_read_pieces(struct memory_reader *reader, const struct memory_piece *pieces,
-                        size_t count)
+static bool read_pieces(struct memory *memory, const struct memory_piece *pieces, size_t count)
 {
+    struct own_memory *own = (struct own_memory *)memory;
     struct progress at = {.pieces = pieces, .count = count};
     int before = errno; /* a JVM's thread in the middle of something */
-    pthread_mutex_lock(&reader->lock);
+    pthread_mutex_lock(&own->lock);
     advance(&at, 0);
     bool good = true;
     while (good && at.piece < count) {
-        good = copy_turn(reader, next_turn(reader, &at), &at);
+        good = copy_turn(own, next_turn(own, &at), &at);
     }
-    pthread_mutex_unlock(&reader->lock);
+    pthread_mutex_unlock(&own->lock);
     errno = before;
     return good;
 }
 
-bool memory_read(struct memory_reader *reader, const void *from, void *to, size_t size)
-{
-    const struct memory_piece piece = {.from = from, .to = to, .size = size};
-    return memory_read_pieces(reader, &piece, 1);
-}
-
-bool memory_is_there(struct memory_reader *reader, const void *at)
+static bool is_there(struct memory *memory, uint64_t at)
 {
     char byte;
-    const void *mask = (const void *)((uintptr_t)at & ~(uintptr_t)7);
-    if (!reader->by_sigmask) {
-        return memory_read(reader, at, &byte, 1);
+    if (!((struct own_memory *)memory)->by_sigmask) {
+        return memory_read(memory, at, &byte, 1);
     }
+    const void *mask = (const void *)(uintptr_t)(at & ~UINT64_C(7)); // NOLINT: the kernel's
     int before = errno;
     bool there = set_no_mask(mask) == EINVAL;
     errno = before;
     return there;
+}
+
+static void free_own(struct memory *memory)
+{
+    struct own_memory *own = (struct own_memory *)memory;
+    (void)close(own->to_pipe);
+    (void)close(own->from_pipe);
+    pthread_mutex_destroy(&own->lock);
+    free(own);
+}
+
+struct memory *memory_own_new(void)
+{
+    struct own_memory *own = malloc(sizeof(*own));
+    int ends[2];
+    if (!own || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        free(own);
+        return NULL;
+    }
+    own->memory = (struct memory){.read = read_pieces, .is_there = is_there, .free = free_own};
+    own->from_pipe = ends[0];
+    own->to_pipe = ends[1];
+    own->by_sigmask = sigmask_tells();
+    pthread_mutex_init(&own->lock, NULL);
+    return &own->memory;
+}
+
+void memory_free(struct memory *memory)
+{
+    if (memory) {
+        memory->free(memory);
+    }
 }

@@ -1,40 +1,56 @@
 /*
- * Reads this process's own memory by the kernel's hand: what is not there, or may not be read, is
- * an answer and not a SIGSEGV. For pointers found in structures that are not ours.
+ * How the memory of a JVM is read: one interface for whoever reads HotSpot's structures, with the
+ * JVM's own addresses, which are 64 bits wide and followed by nobody else. In the agent it is this
+ * process's memory, read by the kernel's hand: what is not there, or may not be read, is an answer
+ * and not a SIGSEGV.
  */
 #ifndef JD_AGENT_HOTSPOT_MEMORY_H
 #define JD_AGENT_HOTSPOT_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
-
-struct memory_reader;
+#include <stdint.h>
 
 /* Copy `size` bytes from `from` to `to`. */
 struct memory_piece {
-    const void *from;
+    uint64_t from;
     void *to;
     size_t size;
 };
 
-/* Takes two file descriptors for as long as it lives. NULL: no memory or no descriptors. */
-struct memory_reader *memory_reader_new(void);
-void memory_reader_free(struct memory_reader *reader); /* NULL is fine */
+/* Every function may be called on any thread. */
+struct memory {
+    /* See memory_read_pieces. */
+    bool (*read)(struct memory *memory, const struct memory_piece *pieces, size_t count);
+    /*
+     * Whether something can be read at `at`, and so on all of its page, without a copy of it: an
+     * address is a pointer then. It holds for as long as nobody unmaps the page. NULL: the memory
+     * is not this process's, and all is copied.
+     */
+    bool (*is_there)(struct memory *memory, uint64_t at);
+    void (*free)(struct memory *memory);
+};
+
+/* This process's. Takes two file descriptors for as long as it lives. NULL: no memory or no
+ * descriptors. */
+struct memory *memory_own_new(void);
+void memory_free(struct memory *memory); /* NULL is fine */
 
 /*
  * Copies all pieces, in their order. False when one of them cannot be read to its end; what is in
- * the places to copy to then is anything. On any thread; a thread waits for the others' copies.
+ * the places to copy to then is anything. A thread waits for the others' copies.
  */
-bool memory_read_pieces(struct memory_reader *reader, const struct memory_piece *pieces,
-                        size_t count);
+static inline bool memory_read_pieces(struct memory *memory, const struct memory_piece *pieces,
+                                      size_t count)
+{
+    return memory->read(memory, pieces, count);
+}
 
 /* The same for one piece. */
-bool memory_read(struct memory_reader *reader, const void *from, void *to, size_t size);
-
-/*
- * Whether something can be read at `at`, and so on all of its page: one system call that copies
- * nothing to us. It holds for as long as nobody unmaps the page.
- */
-bool memory_is_there(struct memory_reader *reader, const void *at);
+static inline bool memory_read(struct memory *memory, uint64_t from, void *to, size_t size)
+{
+    const struct memory_piece piece = {.from = from, .to = to, .size = size};
+    return memory->read(memory, &piece, 1);
+}
 
 #endif

@@ -33,8 +33,8 @@ void hotspot_methods_free(struct hotspot_methods *methods)
         free(space->raw);
         free(space->pieces);
         free(space->small);
-        free((void *)space->array);
-        free((void *)space->holders);
+        free(space->array);
+        free(space->holders);
         free(space->copies);
         free(space->text);
         free(space->lines);
@@ -79,10 +79,10 @@ bool hotspot_reserve_bytes(char **bytes, size_t *room, size_t size)
 
 /* Copies `size` bytes of each method's object into its small piece. */
 static bool read_small(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count,
-                       const char *(*object)(const struct raw_method *), size_t size)
+                       uint64_t (*object)(const struct raw_method *), size_t size)
 {
     for (size_t i = 0; i < count; i++) {
-        const char *from = object(&space->raw[i]);
+        uint64_t from = object(&space->raw[i]);
         if (!from) {
             return false;
         }
@@ -91,12 +91,12 @@ static bool read_small(const struct hotspot *hotspot, struct hotspot_workspace *
     return size <= SMALL_PIECE && memory_read_pieces(hotspot->memory, space->pieces, count);
 }
 
-static const char *the_method(const struct raw_method *raw)
+static uint64_t the_method(const struct raw_method *raw)
 {
     return raw->address;
 }
 
-static const char *the_const_method(const struct raw_method *raw)
+static uint64_t the_const_method(const struct raw_method *raw)
 {
     return raw->const_method;
 }
@@ -142,7 +142,7 @@ static uint64_t identity_of(const struct hotspot *hotspot, const struct raw_meth
 {
     static const enum field fields[] = {CONST_POOL, CONST_SIZE,      CONST_CODE_SIZE,
                                         CONST_NAME, CONST_SIGNATURE, CONST_IDNUM};
-    uint64_t hash = mix(0, (uint64_t)(uintptr_t)raw->const_method);
+    uint64_t hash = mix(0, raw->const_method);
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
         int64_t value = 0;
         (void)hotspot_integer(hotspot, head, hotspot->const_method, fields[i], &value);
@@ -175,7 +175,7 @@ static bool read_const_heads(const struct hotspot *hotspot, struct hotspot_works
     for (size_t i = 0; i < count; i++) {
         const char *copy = space->small + i * SMALL_PIECE;
         space->methods[i] = (struct hotspot_method){
-            .address = (uint64_t)(uintptr_t)space->raw[i].address,
+            .address = space->raw[i].address,
             .identity = identity_of(hotspot, &space->raw[i], copy),
         };
         space->raw[i].size = hotspot_const_method_size(hotspot, copy);
@@ -230,7 +230,7 @@ static bool read_pools(const struct hotspot *hotspot, struct hotspot_workspace *
 
 /* ConstMethod -> ConstantPool -> Symbols. */
 static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace *space,
-                         size_t count, const char *const *holders)
+                         size_t count, const uint64_t *holders)
 {
     static const enum field fields[2] = {CONST_NAME, CONST_SIGNATURE};
     size_t size = hotspot_reach(hotspot, POOL_LENGTH, POOL_HOLDER);
@@ -241,7 +241,7 @@ static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace
     for (size_t i = 0; i < count; i++) {
         struct raw_method *raw = &space->raw[i];
         const char *copy = space->small + raw->pool_copy * SMALL_PIECE;
-        const char *holder = hotspot_pointer(hotspot, copy, size, POOL_HOLDER);
+        uint64_t holder = hotspot_pointer(hotspot, copy, size, POOL_HOLDER);
         int64_t length = 0;
         int64_t numbers[2] = {0};
         (void)hotspot_integer(hotspot, copy, size, POOL_LENGTH, &length);
@@ -254,14 +254,15 @@ static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace
                 return false;
             }
         }
-        const char *entries = raw->pool + hotspot->pool;
+        uint64_t entries = raw->pool + hotspot->pool;
         bool neighbours = numbers[1] == numbers[0] + 1;
         space->pieces[used++] =
-            (struct memory_piece){entries + (size_t)numbers[0] * sizeof(char *), raw->symbols,
-                                  (neighbours ? 2 : 1) * sizeof(char *)};
+            (struct memory_piece){entries + (size_t)numbers[0] * sizeof(uint64_t), raw->symbols,
+                                  (neighbours ? 2 : 1) * sizeof(uint64_t)};
         if (!neighbours) {
-            space->pieces[used++] = (struct memory_piece){
-                entries + (size_t)numbers[1] * sizeof(char *), &raw->symbols[1], sizeof(char *)};
+            space->pieces[used++] =
+                (struct memory_piece){entries + (size_t)numbers[1] * sizeof(uint64_t),
+                                      &raw->symbols[1], sizeof(uint64_t)};
         }
     }
     return memory_read_pieces(hotspot->memory, space->pieces, used);
@@ -400,7 +401,7 @@ bool hotspot_finish_methods(const struct hotspot *hotspot, struct hotspot_worksp
         int64_t code = 0;
         int64_t flags = 0;
         (void)hotspot_integer(hotspot, raw->copy, raw->size, CONST_CODE_SIZE, &code);
-        method->bytecodes = (uint64_t)(uintptr_t)raw->const_method + hotspot->const_method;
+        method->bytecodes = raw->const_method + hotspot->const_method;
         method->bytecode_size = (uint32_t)code;
         method->native = (raw->access & ACC_NATIVE) != 0;
         method->private_static = (raw->access & ACC_PRIVATE_STATIC) == ACC_PRIVATE_STATIC;
@@ -434,8 +435,8 @@ bool hotspot_has_method_fields(const struct hotspot *hotspot)
            hotspot->const_method <= SMALL_PIECE && hotspot->pool > 0 && hotspot->has_lines != 0;
 }
 
-bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
-                          const char *const *holders, size_t count, bool brief,
+bool hotspot_read_methods(struct hotspot *hotspot, const uint64_t *addresses,
+                          const uint64_t *holders, size_t count, bool brief,
                           struct hotspot_methods *methods)
 {
     struct hotspot_workspace *space = hotspot_workspace(methods);

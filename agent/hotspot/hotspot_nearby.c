@@ -7,9 +7,9 @@
  *       the blob. What lives is not unmapped. Nothing is read by guesses from an earlier callback.
  *   R2  The layout that leads there has been held against JVMTI: blobs, when one of them was found
  *       to start its code where an event said that code starts; Methods, when those of a class were
- *       as JVMTI tells them (hotspot_prove) and an nmethod's was the one whose id JVMTI told of it
- *       (hotspot_bond). Until then, and in JVMs before 17, which may unload a class while the event
- *       of its code is on its way, the kernel copies each piece (agent/hotspot/hotspot_memory.h).
+ *       as JVMTI tells them (agent/methods/proof.h) and an nmethod's was the one whose id JVMTI
+ * told of it (hotspot_bond). Until then, and in JVMs before 17, which may unload a class while the
+ * event of its code is on its way, the kernel copies each piece (agent/hotspot/hotspot_memory.h).
  *   R3  Only as much is read as belongs to the object: heads by their size in the tables, text by
  *       its length, a line table up to its end, PcDescs as far as JVMTI has a place for each.
  *   R4  Each page is asked for before it is read: a pointer to nowhere is an answer, too. What has
@@ -51,20 +51,21 @@ void hotspot_nearby_free(struct hotspot_nearby *nearby)
 }
 
 void hotspot_nearby_begin(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                          uint64_t replay, const void *code, uint64_t size)
+                          uint64_t replay, uint64_t code, uint64_t size)
 {
     if (!nearby) {
         return;
     }
-    nearby->code = (uintptr_t)code / PAGE;
-    nearby->code_end = size > 0 ? ((uintptr_t)code + size - 1) / PAGE + 1 : nearby->code;
+    nearby->code = code / PAGE;
+    nearby->code_end = size > 0 ? (code + size - 1) / PAGE + 1 : nearby->code;
     if ((replay != 0) != (nearby->replay != 0)) {
         make_pages(nearby, replay ? REPLAY_PAGES_LOG2 : CALLBACK_PAGES_LOG2);
     } else if (nearby->pages && (replay == 0 || replay != nearby->replay)) {
         memset(nearby->pages, 0, sizeof(*nearby->pages) << nearby->pages_log2);
     }
     nearby->replay = replay;
-    nearby->in_place = hotspot && nearby->pages && atomic_load(&hotspot->nmethods) == TRUST_PROVEN;
+    nearby->own = hotspot && hotspot->memory->is_there && nearby->pages;
+    nearby->in_place = nearby->own && atomic_load(&hotspot->nmethods) == TRUST_PROVEN;
 }
 
 bool hotspot_nearby_in_place(const struct hotspot_nearby *nearby)
@@ -72,27 +73,26 @@ bool hotspot_nearby_in_place(const struct hotspot_nearby *nearby)
     return nearby && nearby->in_place;
 }
 
-struct known_pool *hotspot_known_pool(struct hotspot_nearby *nearby, const void *pool)
+struct known_pool *hotspot_known_pool(struct hotspot_nearby *nearby, uint64_t pool)
 {
-    return nearby ? &nearby->pools[page_slot((uintptr_t)pool, POOLS_LOG2)] : NULL;
+    return nearby ? &nearby->pools[page_slot(pool, POOLS_LOG2)] : NULL;
 }
 
 bool hotspot_ask_for_page(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                          uintptr_t number)
+                          uint64_t number)
 {
-    const char *at = (const char *)(number * PAGE); // NOLINT: looked at by the kernel alone
     if (number >= nearby->code && number < nearby->code_end) {
         return true;
     }
-    if (!memory_is_there(hotspot->memory, at)) {
+    if (!hotspot->memory->is_there(hotspot->memory, number * PAGE)) {
         return false;
     }
     nearby->pages[page_slot(number, nearby->pages_log2)] = number;
     return true;
 }
 
-bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                       const void *from, void *to, size_t size)
+bool hotspot_read_near(const struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t from,
+                       void *to, size_t size)
 {
     const char *there = hotspot_view(hotspot, nearby, from, size);
     if (there) {

@@ -4,47 +4,56 @@
  */
 #include "agent/hotspot/hotspot_workspace.h"
 
-/* One of the method's two Symbols; false: it makes no sense. */
-static bool view_symbol(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                        struct raw_method *raw, int which, int64_t number, int64_t pool_length)
+/* The text of a Symbol, where it is. */
+struct text {
+    const char *at;
+    size_t size;
+};
+
+/* That of the ConstantPool's entry of that number. False: it makes no sense. */
+static bool view_symbol(const struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t pool,
+                        int64_t number, struct text *text)
 {
     const struct place *length = &hotspot->places[SYMBOL_LENGTH];
-    if (number < 1 || number >= pool_length) {
+    uint64_t symbol = 0;
+    const char *entry = hotspot_view(
+        hotspot, nearby, pool + hotspot->pool + (uint64_t)number * sizeof(symbol), sizeof(symbol));
+    if (!entry) {
         return false;
     }
-    const char *entry = raw->pool + hotspot->pool + (size_t)number * sizeof(char *);
-    if (!hotspot_view(hotspot, nearby, entry, sizeof(char *))) {
-        return false;
-    }
-    memcpy(&raw->symbols[which], entry, sizeof(char *));
-    const char *symbol = raw->symbols[which];
+    memcpy(&symbol, entry, sizeof(symbol));
     const char *at = hotspot_view(hotspot, nearby, symbol + length->offset, length->width);
-    if (!symbol || !at) {
+    int64_t bytes = symbol && at ? hotspot_load_integer(at, length->width, false) : -1;
+    if (bytes < 0 || bytes > UINT16_MAX) { /* JVMS 4.4.7 */
         return false;
     }
-    int64_t bytes = hotspot_load_integer(at, length->width, false);
-    raw->lengths[which] = bytes;
-    return bytes >= 0 && bytes <= UINT16_MAX && /* JVMS 4.4.7 */
-           hotspot_view(hotspot, nearby, symbol + hotspot->places[SYMBOL_BODY].offset,
-                        (size_t)bytes);
+    text->size = (size_t)bytes;
+    text->at =
+        hotspot_view(hotspot, nearby, symbol + hotspot->places[SYMBOL_BODY].offset, text->size);
+    return text->at != NULL;
 }
 
-/* ConstMethod -> ConstantPool -> Symbols. */
+/* ConstMethod -> ConstantPool -> name and descriptor. */
 static bool view_symbols(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                         struct raw_method *raw)
+                         struct raw_method *raw, struct text texts[2])
 {
+    static const enum field fields[2] = {CONST_NAME, CONST_SIGNATURE};
     const size_t size = hotspot_reach(hotspot, POOL_LENGTH, POOL_HOLDER);
     int64_t length = 0;
-    int64_t name = 0;
-    int64_t descriptor = 0;
     raw->pool = hotspot_pointer(hotspot, raw->copy, raw->size, CONST_POOL);
-    return hotspot_view(hotspot, nearby, raw->pool, size) &&
-           hotspot_pointer(hotspot, raw->pool, size, POOL_HOLDER) &&
-           hotspot_integer(hotspot, raw->pool, size, POOL_LENGTH, &length) &&
-           hotspot_integer(hotspot, raw->copy, raw->size, CONST_NAME, &name) &&
-           hotspot_integer(hotspot, raw->copy, raw->size, CONST_SIGNATURE, &descriptor) &&
-           view_symbol(hotspot, nearby, raw, 0, name, length) &&
-           view_symbol(hotspot, nearby, raw, 1, descriptor, length);
+    const char *pool = hotspot_view(hotspot, nearby, raw->pool, size);
+    if (!pool || !hotspot_pointer(hotspot, pool, size, POOL_HOLDER) ||
+        !hotspot_integer(hotspot, pool, size, POOL_LENGTH, &length)) {
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        int64_t number = 0;
+        if (!hotspot_integer(hotspot, raw->copy, raw->size, fields[i], &number) || number < 1 ||
+            number >= length || !view_symbol(hotspot, nearby, raw->pool, number, &texts[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Method -> ConstMethod. */
@@ -52,51 +61,47 @@ static bool view_const_method(const struct hotspot *hotspot, struct hotspot_near
                               struct raw_method *raw)
 {
     const size_t size = hotspot_reach(hotspot, METHOD_CONST, METHOD_ACCESS);
-    if (!hotspot_view(hotspot, nearby, raw->address, size) ||
-        !hotspot_integer(hotspot, raw->address, size, METHOD_ACCESS, &raw->access)) {
+    const char *method = hotspot_view(hotspot, nearby, raw->address, size);
+    if (!method || !hotspot_integer(hotspot, method, size, METHOD_ACCESS, &raw->access)) {
         return false;
     }
-    raw->copy = raw->const_method = hotspot_pointer(hotspot, raw->address, size, METHOD_CONST);
-    if (!hotspot_view(hotspot, nearby, raw->copy, hotspot->const_method)) {
-        return false;
-    }
-    raw->size = hotspot_const_method_size(hotspot, raw->copy);
-    return raw->size > 0 && hotspot_view(hotspot, nearby, raw->copy, raw->size);
+    raw->const_method = hotspot_pointer(hotspot, method, size, METHOD_CONST);
+    raw->copy = hotspot_view(hotspot, nearby, raw->const_method, hotspot->const_method);
+    raw->size = raw->copy ? hotspot_const_method_size(hotspot, raw->copy) : 0;
+    return raw->size > 0 && hotspot_view(hotspot, nearby, raw->const_method, raw->size);
 }
 
 /* The names, NUL-terminated. */
-static bool copy_names(const struct hotspot *hotspot, struct hotspot_workspace *space)
+static bool copy_names(struct hotspot_workspace *space, const struct text texts[2])
 {
-    const struct raw_method *raw = &space->raw[0];
-    const size_t body = hotspot->places[SYMBOL_BODY].offset;
-    const size_t name = (size_t)raw->lengths[0];
-    const size_t descriptor = (size_t)raw->lengths[1];
-    if (!hotspot_reserve_bytes(&space->text, &space->text_room, name + descriptor + 2)) {
+    if (!hotspot_reserve_bytes(&space->text, &space->text_room,
+                               texts[0].size + texts[1].size + 2)) {
         return false;
     }
-    char *text = space->text;
-    memcpy(text, raw->symbols[0] + body, name);
-    text[name] = '\0';
-    space->methods[0].name = text;
-    text += name + 1;
-    memcpy(text, raw->symbols[1] + body, descriptor);
-    text[descriptor] = '\0';
-    space->methods[0].descriptor = text;
+    char *name = space->text;
+    char *descriptor = name + texts[0].size + 1;
+    memcpy(name, texts[0].at, texts[0].size);
+    name[texts[0].size] = '\0';
+    memcpy(descriptor, texts[1].at, texts[1].size);
+    descriptor[texts[1].size] = '\0';
+    space->methods[0].name = name;
+    space->methods[0].descriptor = descriptor;
     return true;
 }
 
 static bool view_method(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                        const void *method, struct hotspot_methods *methods)
+                        uint64_t method, struct hotspot_methods *methods)
 {
     struct hotspot_workspace *space = hotspot_workspace(methods);
+    struct text texts[2];
     methods->count = 0;
     if (!space || !hotspot_has_method_fields(hotspot) || !hotspot_reserve_methods(space, 1)) {
         return false;
     }
     space->raw[0] = (struct raw_method){.address = method};
-    space->methods[0] = (struct hotspot_method){.address = (uint64_t)(uintptr_t)method};
+    space->methods[0] = (struct hotspot_method){.address = method};
     if (!view_const_method(hotspot, nearby, &space->raw[0]) ||
-        !view_symbols(hotspot, nearby, &space->raw[0]) || !copy_names(hotspot, space) ||
+        !view_symbols(hotspot, nearby, &space->raw[0], texts) || !copy_names(space, texts) ||
         !hotspot_finish_methods(hotspot, space, 1)) {
         return false;
     }
@@ -105,14 +110,13 @@ static bool view_method(const struct hotspot *hotspot, struct hotspot_nearby *ne
     return true;
 }
 
-bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, const void *method,
+bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t method,
                         struct hotspot_methods *methods)
 {
-    const char *address = method;
     if (!hotspot_knows_methods(hotspot)) {
         return false;
     }
     return hotspot_nearby_in_place(nearby)
                ? view_method(hotspot, nearby, method, methods)
-               : hotspot_read_methods(hotspot, &address, NULL, 1, false, methods);
+               : hotspot_read_methods(hotspot, &method, NULL, 1, false, methods);
 }

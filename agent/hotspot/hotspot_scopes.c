@@ -1,18 +1,14 @@
 /*
- * Which Method each inlined frame is of
+ * Which frames stand behind each place of an nmethod
  *
- * JVMTI's inline record has jmethodIDs, and an id stands for what the method is now: of a class
- * that was redefined the new one, also in code that was compiled from the old. The nmethod itself
- * has the Methods. It describes each place of its code by a PcDesc (code/pcDesc.hpp), which leads
- * to a row of scopes, from the innermost frame to the compiled method:
+ * An nmethod describes the places of its code by a PcDesc each (code/pcDesc.hpp), which leads to a
+ * row of scopes, from the innermost frame to the compiled method:
  *
  *   sender    where the next scope starts; 0: there is none
  *   method    its number in the nmethod's metadata, from 1 on
  *   bci + 1
  *
- * each an UNSIGNED5 number (utilities/unsigned5.hpp). JVMTI's record was made from just these (see
- * create_inline_record in prims/jvmtiExport.cpp), leaving out PcDescs without a scope: so the two
- * must agree in everything they both say, and what does not is not believed.
+ * each an UNSIGNED5 number (utilities/unsigned5.hpp). PcDescs without a scope say nothing.
  *
  *   PcDescs   [pc 0x10 |o]   [pc 0x24 |o]   [pc 0x31 |o]
  *                       \              |              /
@@ -28,24 +24,36 @@
 /* Larger nmethods than any there is room for in a code cache's heap. */
 #define DATA_MAX ((size_t)64 << 20)
 
-static bool reserve(struct hotspot_scopes *scopes, size_t methods)
+bool hotspot_scopes_reserve(struct hotspot_scopes *scopes, size_t places, size_t frames)
 {
-    if (methods > scopes->room) {
-        method_key *grown = realloc(scopes->methods, methods * sizeof(void *));
-        scopes->methods = grown ? grown : scopes->methods;
-        uint32_t *offsets = realloc(scopes->offsets, methods * sizeof(*offsets));
-        scopes->offsets = offsets ? offsets : scopes->offsets;
-        if (!grown || !offsets) {
+    if (places > scopes->place_room) {
+        struct hotspot_place *grown = realloc(scopes->places, places * sizeof(*grown));
+        if (!grown) {
             return false;
         }
-        scopes->room = methods;
+        scopes->places = grown;
+        scopes->place_room = places;
+    }
+    if (frames > scopes->room) {
+        uint64_t *methods = realloc(scopes->methods, frames * sizeof(*methods));
+        scopes->methods = methods ? methods : scopes->methods;
+        int32_t *bcis = realloc(scopes->bcis, frames * sizeof(*bcis));
+        scopes->bcis = bcis ? bcis : scopes->bcis;
+        uint32_t *offsets = realloc(scopes->offsets, frames * sizeof(*offsets));
+        scopes->offsets = offsets ? offsets : scopes->offsets;
+        if (!methods || !bcis || !offsets) {
+            return false;
+        }
+        scopes->room = frames;
     }
     return true;
 }
 
 void hotspot_scopes_free(struct hotspot_scopes *scopes)
 {
+    free(scopes->places);
     free(scopes->methods);
+    free(scopes->bcis);
     free(scopes->offsets);
     free(scopes->copy);
     *scopes = (struct hotspot_scopes){0};
@@ -60,68 +68,63 @@ struct decoder {
     unsigned excluded;
 };
 
-/* The frames of a place. */
-struct frames {
-    const PCStackInfo *info; /* as JVMTI has them; NULL: there are none */
-    method_key *methods;
-    uint32_t *offsets;
-};
-
-/* Whether the frames of a place from `depth` on are the outer ones of the place before, by its
- * scope there; then they are filled in, and *same tells whether JVMTI says so, too. */
-static bool takes_over(const struct frames *before, const struct frames *place, jint depth,
-                       uint32_t scope, bool *same)
+/* The frames of the place before from the one on whose scope that is, which a place has as well:
+ * copied to be its next ones. Returns how many they are. */
+static size_t take_over(struct hotspot_scopes *scopes, size_t before, size_t before_end,
+                        uint32_t scope)
 {
-    const jint count = place->info->numstackframes - depth;
-    const jint from = before->info ? before->info->numstackframes - count : -1;
-    if (from < 0 || before->offsets[from] != scope) {
-        return false;
+    while (before < before_end && scopes->offsets[before] != scope) {
+        before++;
     }
-    memcpy(place->methods + depth, before->methods + from, (size_t)count * sizeof(void *));
-    memcpy(place->offsets + depth, before->offsets + from, (size_t)count * sizeof(uint32_t));
-    *same = memcmp(place->info->bcis + depth, before->info->bcis + from,
-                   (size_t)count * sizeof(jint)) == 0;
-    return true;
+    const size_t count = before_end - before;
+    const size_t to = scopes->count;
+    if (count == 0 || count > scopes->room - to) {
+        return 0;
+    }
+    memcpy(scopes->methods + to, scopes->methods + before, count * sizeof(*scopes->methods));
+    memcpy(scopes->bcis + to, scopes->bcis + before, count * sizeof(*scopes->bcis));
+    memcpy(scopes->offsets + to, scopes->offsets + before, count * sizeof(*scopes->offsets));
+    return count;
 }
 
-/* The Methods of one place's frames, as they must be by JVMTI's record. */
-static bool decode_place(const struct decoder *decoder, uint32_t scope, const struct frames *before,
-                         const struct frames *place)
+/* The frames of one place, behind all others; `before`: where those of the place before begin. */
+static bool decode_place(const struct decoder *decoder, uint32_t scope, size_t before,
+                         struct hotspot_scopes *scopes)
 {
     const struct hotspot_nmethod *nmethod = decoder->nmethod;
-    const PCStackInfo *info = place->info;
-    method_key *methods = place->methods;
-    const uint8_t *scopes = (const uint8_t *)decoder->data + nmethod->scopes_at;
+    const uint8_t *data = (const uint8_t *)decoder->data + nmethod->scopes_at;
     const uint8_t *end = (const uint8_t *)decoder->data + nmethod->data_size;
-    bool same = false;
-    for (jint depth = 0; depth < info->numstackframes; depth++) {
-        if (takes_over(before, place, depth, scope, &same)) {
-            return same;
+    const size_t first = scopes->count;
+    while (scope != 0) {
+        const size_t taken = take_over(scopes, before, first, scope);
+        if (taken > 0) {
+            scopes->count += taken;
+            break;
         }
-        place->offsets[depth] = scope;
         uint32_t sender = 0;
         uint32_t method = 0;
         uint32_t bci = 0;
-        if (scope == 0 || scope >= (size_t)(end - scopes)) {
+        if (scope >= (size_t)(end - data) || scopes->count == scopes->room) {
             return false;
         }
-        const uint8_t *at = scopes + scope;
+        const uint8_t *at = data + scope;
         if (!unsigned5_get(&at, end, decoder->excluded, &sender) ||
             !unsigned5_get(&at, end, decoder->excluded, &method) ||
             !unsigned5_get(&at, end, decoder->excluded, &bci) || method == 0 ||
-            method > nmethod->metadata_count || (jint)(bci - 1) != info->bcis[depth]) {
+            method > nmethod->metadata_count) {
             return false;
         }
-        memcpy(&methods[depth], decoder->metadata + (method - 1) * sizeof(void *), sizeof(void *));
+        memcpy(&scopes->methods[scopes->count], decoder->metadata + (method - 1) * sizeof(uint64_t),
+               sizeof(uint64_t));
+        scopes->bcis[scopes->count] = (int32_t)(bci - 1);
+        scopes->offsets[scopes->count++] = scope;
         scope = sender;
     }
-    return scope == 0 && info->numstackframes > 0 &&
-           methods[info->numstackframes - 1] == (method_key)nmethod->method;
+    return scopes->count > first && scopes->methods[scopes->count - 1] == nmethod->method;
 }
 
-/* All of them, PcDesc by PcDesc and place by place. */
-static bool decode(const struct decoder *decoder, const char *address,
-                   const jvmtiCompiledMethodLoadInlineRecord *record, struct hotspot_scopes *scopes)
+/* All of them, PcDesc by PcDesc. */
+static bool decode(const struct decoder *decoder, struct hotspot_scopes *scopes)
 {
     const struct hotspot *hotspot = decoder->hotspot;
     const struct hotspot_nmethod *nmethod = decoder->nmethod;
@@ -129,10 +132,8 @@ static bool decode(const struct decoder *decoder, const char *address,
     size_t end = nmethod->scopes_at > nmethod->pcs_at ? nmethod->scopes_at : nmethod->data_size;
     const size_t offset_at = hotspot->places[PC_OFFSET].offset;
     const size_t scope_at = hotspot->places[PC_SCOPE].offset;
-    jint place = 0;
     int bare = 0; /* PcDescs without a scope: one stands before all others and one behind them */
-    struct frames before = {0};
-    scopes->count = 0;
+    size_t before = 0;
     for (size_t at = nmethod->pcs_at; at + hotspot->pc <= end; at += hotspot->pc) {
         int32_t offset;
         int32_t scope;
@@ -144,34 +145,16 @@ static bool decode(const struct decoder *decoder, const char *address,
             }
             continue;
         }
-        const PCStackInfo *info = place < record->numpcs ? &record->pcinfo[place] : NULL;
-        if (!info || (const char *)info->pc != address + offset || scope < 0) {
+        const size_t first = scopes->count;
+        if (scope < 0 || scopes->place_count == scopes->place_room ||
+            !decode_place(decoder, (uint32_t)scope, before, scopes)) {
             return false;
         }
-        const struct frames frames = {info, scopes->methods + scopes->count,
-                                      scopes->offsets + scopes->count};
-        if (!decode_place(decoder, (uint32_t)scope, &before, &frames)) {
-            return false;
-        }
-        before = frames;
-        scopes->count += (size_t)info->numstackframes;
-        place++;
+        scopes->places[scopes->place_count++] =
+            (struct hotspot_place){.end = offset, .frames = (uint32_t)(scopes->count - first)};
+        before = first;
     }
-    return place == record->numpcs;
-}
-
-/* How many frames the record has in all; 0: not the record of any nmethod. */
-static size_t count_frames(const jvmtiCompiledMethodLoadInlineRecord *record)
-{
-    size_t frames = 0;
-    for (jint i = 0; i < record->numpcs; i++) {
-        jint depth = record->pcinfo[i].numstackframes;
-        if (depth < 1) {
-            return 0;
-        }
-        frames += (size_t)depth;
-    }
-    return frames;
+    return true;
 }
 
 /* What is to be decoded: where it is, once it has been believed, or else a copy. False: not to be
@@ -180,7 +163,7 @@ static bool find_data(const struct hotspot *hotspot, struct hotspot_nearby *near
                       const struct hotspot_nmethod *nmethod, struct hotspot_scopes *scopes,
                       struct decoder *decoder)
 {
-    const size_t metadata_size = nmethod->metadata_count * sizeof(void *);
+    const size_t metadata_size = nmethod->metadata_count * sizeof(uint64_t);
     if (atomic_load(&hotspot->scopes) == TRUST_PROVEN && hotspot_nearby_in_place(nearby)) {
         decoder->data = hotspot_view(hotspot, nearby, nmethod->data, nmethod->data_size);
         decoder->metadata = hotspot_view(hotspot, nearby, nmethod->metadata, metadata_size);
@@ -219,41 +202,35 @@ static bool is_int_of_pc(const struct hotspot *hotspot, enum field field)
            hotspot->pc - place->offset >= place->width;
 }
 
-bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                         const struct hotspot_nmethod *nmethod, const void *address,
-                         const jvmtiCompiledMethodLoadInlineRecord *record,
-                         struct hotspot_scopes *scopes)
+bool hotspot_knows_scopes(const struct hotspot *hotspot, const struct hotspot_nmethod *nmethod)
 {
-    size_t frames = count_frames(record);
-    size_t metadata_size = nmethod->metadata_count * sizeof(void *);
-    if (!hotspot || !nmethod->data || !nmethod->method || frames == 0 ||
-        atomic_load(&hotspot->scopes) == TRUST_BROKEN || !is_int_of_pc(hotspot, PC_OFFSET) ||
-        !is_int_of_pc(hotspot, PC_SCOPE)) {
+    return hotspot && nmethod->data && nmethod->method &&
+           atomic_load(&hotspot->scopes) != TRUST_BROKEN && is_int_of_pc(hotspot, PC_OFFSET) &&
+           is_int_of_pc(hotspot, PC_SCOPE);
+}
+
+bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                         const struct hotspot_nmethod *nmethod, struct hotspot_scopes *scopes)
+{
+    scopes->place_count = scopes->count = 0;
+    if (!hotspot_knows_scopes(hotspot, nmethod) || nmethod->data_size > DATA_MAX ||
+        nmethod->metadata_count > DATA_MAX / sizeof(uint64_t)) {
         return false;
-    }
-    bool good = nmethod->data_size <= DATA_MAX && metadata_size <= DATA_MAX;
-    if (good && !reserve(scopes, frames)) {
-        return false;
-    }
-    if (good && frames == (size_t)record->numpcs) { /* nothing is inlined */
-        for (size_t i = 0; i < frames; i++) {
-            scopes->methods[i] = (method_key)nmethod->method;
-        }
-        scopes->count = frames;
-        return true;
     }
     struct decoder decoder = {
         .hotspot = hotspot,
         .nmethod = nmethod,
         .excluded = unsigned5_excluded(hotspot->major),
     };
-    good = good && find_data(hotspot, nearby, nmethod, scopes, &decoder) &&
-           decode(&decoder, address, record, scopes);
-    if (good) {
-        int unproven = TRUST_UNPROVEN;
+    return find_data(hotspot, nearby, nmethod, scopes, &decoder) && decode(&decoder, scopes);
+}
+
+void hotspot_scopes_were(struct hotspot *hotspot, bool as_told)
+{
+    int unproven = TRUST_UNPROVEN;
+    if (as_told) {
         (void)atomic_compare_exchange_strong(&hotspot->scopes, &unproven, TRUST_PROVEN);
     } else if (atomic_load(&hotspot->scopes) == TRUST_UNPROVEN) {
         hotspot_scopes_broken(hotspot);
     }
-    return good;
 }

@@ -8,25 +8,25 @@
 
 /* What is being read of one method. */
 struct raw_method {
-    const char *address;      /* of the Method */
-    const char *const_method; /* its address */
-    const char *copy;         /* of the ConstMethod, with bytecodes and lines, or itself */
-    size_t size;              /* of it */
-    const char *pool;         /* its ConstantPool's address */
-    size_t pool_copy;         /* the small piece that has a copy of its head */
-    const char *symbols[2];   /* addresses: name, descriptor */
-    int64_t lengths[2];       /* of them */
-    int64_t access;           /* flags, JVMS 4.6 */
+    uint64_t address;      /* of the Method */
+    uint64_t const_method; /* its address */
+    const char *copy;      /* of the ConstMethod, with bytecodes and lines, or itself */
+    size_t size;           /* of it */
+    uint64_t pool;         /* its ConstantPool's address */
+    size_t pool_copy;      /* the small piece that has a copy of its head */
+    uint64_t symbols[2];   /* addresses: name, descriptor */
+    int64_t lengths[2];    /* of them */
+    int64_t access;        /* flags, JVMS 4.6 */
 };
 
 struct hotspot_workspace {
     struct hotspot_method *methods;
     struct raw_method *raw;
     struct memory_piece *pieces;
-    char *small;          /* SMALL_PIECE bytes for each piece */
-    size_t room;          /* methods */
-    const char **array;   /* the Methods of classes, one class's behind another's */
-    const char **holders; /* the Klass of each */
+    char *small;       /* SMALL_PIECE bytes for each piece */
+    size_t room;       /* methods */
+    uint64_t *array;   /* the Methods of classes, one class's behind another's */
+    uint64_t *holders; /* the Klass of each */
     size_t array_room;
     char *copies; /* ConstMethods */
     size_t copies_room;
@@ -43,8 +43,8 @@ enum { SMALL_PIECE = 96 };
  * Reads the methods at these addresses into methods->methods. `holders` are what their constant
  * pools have to belong to; NULL: anything. False: one of them is not to be had, or no memory.
  */
-bool hotspot_read_methods(struct hotspot *hotspot, const char *const *addresses,
-                          const char *const *holders, size_t count, bool brief,
+bool hotspot_read_methods(struct hotspot *hotspot, const uint64_t *addresses,
+                          const uint64_t *holders, size_t count, bool brief,
                           struct hotspot_methods *methods);
 
 /* The workspace, made at the first use; NULL: no memory. */

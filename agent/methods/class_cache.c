@@ -20,11 +20,6 @@ void class_cache_init(struct class_cache *cache)
     *cache = (struct class_cache){.classes = {.grain = 9}}; /* constant pools are larger still */
 }
 
-static uint64_t key_of_class(const void *key)
-{
-    return (uint64_t)(uintptr_t)key;
-}
-
 /* Copies a string and its NUL to *at, which it moves on. */
 static const char *store(char **at, const char *string)
 {
@@ -93,7 +88,7 @@ static struct source_map *map_of(const struct fetched_class *fetched, enum name_
     return map;
 }
 
-struct known_class *class_new(const void *key, enum name_style names, bool normalize,
+struct known_class *class_new(uint64_t key, enum name_style names, bool normalize,
                               const struct fetched_class *fetched)
 {
     char name[SYMBOL_MAX];
@@ -113,7 +108,7 @@ struct known_class *class_new(const void *key, enum name_style names, bool norma
         source_map_free(map);
         return NULL;
     }
-    *known = (struct known_class){.entry = {.key = key_of_class(key)}, .references = 1, .map = map};
+    *known = (struct known_class){.entry = {.key = key}, .references = 1, .map = map};
     char *at = known->strings;
     known->name = store(&at, name);
     known->signature = store(&at, fetched->signature);
@@ -132,10 +127,10 @@ static void free_class(struct known_class *known)
     free(known);
 }
 
-struct known_class *class_cache_find(struct class_cache *cache, const void *key)
+struct known_class *class_cache_find(struct class_cache *cache, uint64_t key)
 {
     struct known_class *known =
-        key ? (struct known_class *)hash_table_find(&cache->classes, key_of_class(key)) : NULL;
+        key ? (struct known_class *)hash_table_find(&cache->classes, key) : NULL;
     if (known) {
         known->references++;
     }
@@ -199,7 +194,7 @@ static void take_map_files(struct class_cache *cache, struct known_class *known)
 
 struct known_class *class_cache_add(struct class_cache *cache, struct known_class *known)
 {
-    const void *key = (const void *)(uintptr_t)known->entry.key;
+    const uint64_t key = known->entry.key;
     struct known_class *other = class_cache_find(cache, key);
     if (other) {
         free_class(known);

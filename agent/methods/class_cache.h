@@ -36,14 +36,14 @@ void class_cache_init(struct class_cache *cache);
 
 /*
  * Describes a class for class_cache_add, without a file as yet. `key` is something that no other
- * class has as long as this one is cached; NULL: nothing is known, and it is not going to be found.
+ * class has as long as this one is cached; 0: nothing is known, and it is not going to be found.
  * NULL: no memory.
  */
-struct known_class *class_new(const void *key, enum name_style names, bool normalize,
+struct known_class *class_new(uint64_t key, enum name_style names, bool normalize,
                               const struct fetched_class *fetched);
 
 /* The class of that key, with a reference for the caller. NULL: not known. */
-struct known_class *class_cache_find(struct class_cache *cache, const void *key);
+struct known_class *class_cache_find(struct class_cache *cache, uint64_t key);
 
 /*
  * Puts a new class into the cache. Returns it, or the one that has come in between (the new one is

@@ -115,7 +115,7 @@ void inline_builder_free(struct inline_builder *builder)
 static uint32_t slot_of(const struct inline_builder *builder, uint32_t parent, method_key key,
                         uint32_t call_line)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= (((uint64_t)parent << 32) | call_line) * UINT64_C(0xc2b2ae3d27d4eb4f);
     hash ^= hash >> 29;
     return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (builder->slot_count - 1);

@@ -15,8 +15,7 @@
  * What stands for a method in a piece of code: its jmethodID, or whatever else is one for one. It
  * is never followed.
  */
-struct _jmethodID; /* jni.h */
-typedef struct _jmethodID *method_key;
+typedef uint64_t method_key;
 
 enum inline_depth {
     INLINE_FULL, /* rows and the tree */

@@ -39,7 +39,7 @@ struct cached_method {
     struct hash_table_entry entry; /* key: the jmethodID */
     size_t bytes;                  /* of all this */
     uint32_t references;           /* sets, and pieces of live code */
-    const void *vm_method;         /* HotSpot's Method, NULL: not to be had */
+    uint64_t vm_method;            /* HotSpot's Method, 0: not to be had */
     struct known_class *known_class;
     struct java_method known;
     struct line_entry lines[]; /* behind them the name */
@@ -82,7 +82,7 @@ static uint64_t key_of_id(jmethodID id)
 
 /* The method, with a reference for the caller; the lock is held. */
 static struct cached_method *take_known(struct method_cache *cache, jmethodID id,
-                                        const void *vm_method)
+                                        uint64_t vm_method)
 {
     lock_is_held(&cache->lock);
     struct cached_method *method =
@@ -156,11 +156,11 @@ void method_symbol(char name[SYMBOL_MAX], const struct method_cache_options *opt
     }
 }
 
-static enum hotspot_bond bond_of(const struct method_set *set, const void *vm_method, jmethodID id,
-                                 const void **class_key)
+static enum hotspot_bond bond_of(const struct method_set *set, uint64_t vm_method, jmethodID id,
+                                 uint64_t *class_key)
 {
     const struct method_cache_options *options = &set->cache->options;
-    *class_key = NULL;
+    *class_key = 0;
     return options->bond && vm_method
                ? options->bond(options->context, set->nearby, vm_method, id, class_key)
                : HOTSPOT_UNKNOWN;
@@ -168,7 +168,7 @@ static enum hotspot_bond bond_of(const struct method_set *set, const void *vm_me
 
 /* The method as HotSpot's own structures have it; until the next one is read. NULL: not to be had.
  */
-static const struct hotspot_method *read_own(struct method_set *set, const void *vm_method)
+static const struct hotspot_method *read_own(struct method_set *set, uint64_t vm_method)
 {
     const struct method_cache_options *options = &set->cache->options;
     return options->read && options->read(options->context, set->nearby, vm_method, &set->own)
@@ -180,11 +180,11 @@ static const struct hotspot_method *read_own(struct method_set *set, const void 
 struct answer {
     const struct hotspot_method *own; /* NULL: the JVM told it */
     struct fetched_method fetched;    /* by the JVM, all zeroes: nothing */
-    const void *class_key;            /* see class_new */
+    uint64_t class_key;               /* see class_new */
 };
 
 /* Asks the JVM. False: it does not tell. */
-static bool ask(struct method_set *set, jmethodID id, const void *vm_method, struct answer *answer)
+static bool ask(struct method_set *set, jmethodID id, uint64_t vm_method, struct answer *answer)
 {
     if (!method_fetch(set->jvmti, id, &answer->fetched)) {
         return false;
@@ -199,9 +199,8 @@ static bool ask(struct method_set *set, jmethodID id, const void *vm_method, str
 }
 
 /* Our own description of it; the class's reference is its. NULL: no memory. The lock is held. */
-static struct cached_method *describe(struct method_cache *cache, jmethodID id,
-                                      const void *vm_method, struct known_class *known_class,
-                                      const struct answer *answer)
+static struct cached_method *describe(struct method_cache *cache, jmethodID id, uint64_t vm_method,
+                                      struct known_class *known_class, const struct answer *answer)
 {
     const struct hotspot_method *own = answer->own;
     const struct fetched_method of_own = {
@@ -248,8 +247,7 @@ static struct cached_method *describe(struct method_cache *cache, jmethodID id,
 }
 
 /* Asks the JVM for the class that a method belongs to. NULL: not to be had. */
-static struct known_class *ask_for_class(const struct method_set *set, jmethodID id,
-                                         const void *key)
+static struct known_class *ask_for_class(const struct method_set *set, jmethodID id, uint64_t key)
 {
     const struct method_cache_options *options = &set->cache->options;
     struct known_class *known = NULL;
@@ -270,7 +268,7 @@ static struct known_class *ask_for_class(const struct method_set *set, jmethodID
  * with a reference for the caller, who gives that of the class away. NULL: no memory. The lock is
  * held.
  */
-static struct cached_method *add(struct method_cache *cache, jmethodID id, const void *vm_method,
+static struct cached_method *add(struct method_cache *cache, jmethodID id, uint64_t vm_method,
                                  struct known_class *known_class, const struct answer *answer,
                                  uint64_t additions)
 {
@@ -295,7 +293,7 @@ static struct cached_method *add(struct method_cache *cache, jmethodID id, const
  * whom the answer was about. The lock is held, but not while the JVM is asked; *answer, all zeroes
  * before, is the caller's to give back to the JVM without the lock.
  */
-static struct cached_method *learn(struct method_set *set, jmethodID id, const void *vm_method,
+static struct cached_method *learn(struct method_set *set, jmethodID id, uint64_t vm_method,
                                    struct answer *answer)
 {
     struct method_cache *cache = set->cache;
@@ -390,8 +388,7 @@ static bool make_room(struct method_set *set)
     return true;
 }
 
-const struct java_method *method_set_get(struct method_set *set, jmethodID id,
-                                         const void *vm_method)
+const struct java_method *method_set_get(struct method_set *set, jmethodID id, uint64_t vm_method)
 {
     struct method_cache *cache = set->cache;
     if (!id) {

@@ -35,9 +35,9 @@ struct method_cache_options {
      * What HotSpot's own structures tell of its Methods, see hotspot_bond and hotspot_one_method.
      * NULL: nothing, and the JVM is asked for each method's class.
      */
-    enum hotspot_bond (*bond)(void *context, struct hotspot_nearby *nearby, const void *vm_method,
-                              jmethodID id, const void **class_key);
-    bool (*read)(void *context, struct hotspot_nearby *nearby, const void *vm_method,
+    enum hotspot_bond (*bond)(void *context, struct hotspot_nearby *nearby, uint64_t vm_method,
+                              jmethodID id, uint64_t *class_key);
+    bool (*read)(void *context, struct hotspot_nearby *nearby, uint64_t vm_method,
                  struct hotspot_methods *methods);
     void *context;
 };
@@ -61,11 +61,10 @@ void method_set_begin(struct method_set *set, struct method_cache *cache, jvmtiE
 /*
  * The method that code was compiled from or has inlined, from the set, the cache or the JVM; it is
  * in the set from then on. `id` is JVMTI's word for it, which may stand for another one by now,
- * `vm_method` HotSpot's (NULL: unknown). NULL when the JVM does not tell or memory ran out. Only
+ * `vm_method` HotSpot's (0: unknown). NULL when the JVM does not tell or memory ran out. Only
  * inside of a JVMTI callback that vouches for the id.
  */
-const struct java_method *method_set_get(struct method_set *set, jmethodID id,
-                                         const void *vm_method);
+const struct java_method *method_set_get(struct method_set *set, jmethodID id, uint64_t vm_method);
 
 /*
  * Some code mentions these methods, and what is returned here keeps them for as long as it lives:

@@ -8,6 +8,7 @@
  */
 #include "agent/methods/methods_file.h"
 
+#include "agent/methods/proof.h"
 #include "agent/methods/source_map.h"
 #include "format/methods.h"
 #include "writer/buffer.h"
@@ -34,7 +35,7 @@ struct told {
 
 struct methods_file {
     struct method_cache_options names;
-    struct hotspot *hotspot;
+    const struct proof *proof;
     bool tsc;
     pthread_mutex_t lock;
     struct record_log *log;
@@ -259,8 +260,8 @@ static void add_methods(struct builder *builder, jclass klass, enum methods_reco
 static void add_class(struct builder *builder, jclass klass, enum methods_record_id id)
 {
     size_t count = 0;
-    if (hotspot_class_methods(builder->table->hotspot, builder->jni, &klass, 1, false,
-                              &builder->memory, &count)) {
+    if (proof_class_methods(builder->table->proof, builder->jni, &klass, 1, false, &builder->memory,
+                            &count)) {
         add_methods(builder, klass, id, builder->memory.methods, count);
     }
 }
@@ -286,8 +287,8 @@ static void catch_up_group(struct builder *builder, const jclass *classes, size_
     size_t counts[HOTSPOT_CLASSES_MAX];
     bool news[HOTSPOT_CLASSES_MAX];
     bool first = builder->first;
-    bool read = hotspot_class_methods(builder->table->hotspot, builder->jni, classes, count, !first,
-                                      &builder->memory, counts);
+    bool read = proof_class_methods(builder->table->proof, builder->jni, classes, count, !first,
+                                    &builder->memory, counts);
     const struct hotspot_method *method = builder->memory.methods;
     if (read && builder->memory.count == 0) {
         return;
@@ -408,7 +409,7 @@ int methods_file_open(const struct methods_file_options *options, struct methods
         return -ENOMEM;
     }
     table->names = options->names;
-    table->hotspot = options->hotspot;
+    table->proof = options->proof;
     table->tsc = options->tsc;
     table->log = options->log;
     pthread_mutex_init(&table->lock, NULL);

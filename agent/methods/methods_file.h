@@ -17,7 +17,8 @@ struct methods_file_options {
     struct record_log *log; /* of the dump that the table goes beside; lives longer */
     struct method_cache_options names;
     struct hotspot *hotspot;
-    bool tsc; /* stamp as the dump does */
+    const struct proof *proof; /* of it */
+    bool tsc;                  /* stamp as the dump does */
 };
 
 /* 0, or a negative errno after a message: where HotSpot does not tell of its methods, too. */

@@ -56,7 +56,7 @@ static void prove_hotspot(void)
 {
     JNIEnv *jni = NULL;
     if ((*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
-        hotspot_prove(jvm.hotspot, jvm.jvmti, jni);
+        proof_make(jvm.proof, jvm.jvmti, jni);
     }
 }
 
@@ -232,7 +232,8 @@ static int prepare_environment(JavaVM *vm)
     }
     jvm = (struct session_jvm){.vm = vm, .jvmti = jvmti, .major = events_jvm_major(jvmti)};
     errands_prepare(vm, run_errands);
-    jvm.hotspot = hotspot_new(vm, jvm.major);
+    jvm.hotspot = hotspot_new((const void *)(*vm)->GetEnv, jvm.major);
+    jvm.proof = proof_new(jvm.hotspot, jvm.major);
     if (!jvm.hotspot) {
         message(MESSAGE_INFO, "this JVM does not provide tiers and frame sizes");
     }

@@ -107,6 +107,7 @@ static void open_table(struct session *session, const struct method_cache_option
     struct methods_file_options options = {
         .names = *names,
         .hotspot = session->jvm.hotspot,
+        .proof = session->jvm.proof,
         .tsc = session->options.tsc,
         .log = session->sinks.log,
     };
@@ -115,13 +116,13 @@ static void open_table(struct session *session, const struct method_cache_option
     }
 }
 
-static enum hotspot_bond bond(void *hotspot, struct hotspot_nearby *nearby, const void *vm_method,
-                              jmethodID id, const void **class_key)
+static enum hotspot_bond bond(void *hotspot, struct hotspot_nearby *nearby, uint64_t vm_method,
+                              jmethodID id, uint64_t *class_key)
 {
-    return hotspot_bond(hotspot, nearby, vm_method, id, class_key);
+    return hotspot_bond(hotspot, nearby, vm_method, (uint64_t)(uintptr_t)id, class_key);
 }
 
-static bool read_method(void *hotspot, struct hotspot_nearby *nearby, const void *vm_method,
+static bool read_method(void *hotspot, struct hotspot_nearby *nearby, uint64_t vm_method,
                         struct hotspot_methods *methods)
 {
     return hotspot_one_method(hotspot, nearby, vm_method, methods);
@@ -222,7 +223,7 @@ void session_leave(void)
 
 void session_load(struct session *session, struct code *code, struct timeline_spot *spot)
 {
-    code->facts.frozen = hotspot_frozen(session->jvm.hotspot);
+    code->facts.frozen = proof_frozen(session->jvm.proof);
     struct occupancy *occupancy = session->sinks.occupancy;
     if (occupancy_load(occupancy, code, spot) != 0 && occupancy_is_dead(occupancy) &&
         !atomic_exchange(&session->failed, true)) {

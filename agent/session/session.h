@@ -10,6 +10,7 @@
 #include "agent/methods/inlines.h"
 #include "agent/methods/method_cache.h"
 #include "agent/methods/methods_file.h"
+#include "agent/methods/proof.h"
 #include "agent/session/options.h"
 #include "agent/session/sinks.h"
 
@@ -34,6 +35,7 @@ struct session_jvm {
     JavaVM *vm;
     jvmtiEnv *jvmti;
     struct hotspot *hotspot; /* NULL: not known */
+    struct proof *proof;     /* of it */
     int major;               /* version */
 };
 

@@ -95,7 +95,7 @@ static uint32_t tid_of(const struct hotspot *hotspot, JNIEnv *jni, jthread threa
         return 0;
     }
     jlong java_thread = (*jni)->GetLongField(jni, thread, fields.eetop);
-    uint32_t tid = hotspot_thread_id(hotspot, (const void *)(intptr_t)java_thread);
+    uint32_t tid = hotspot_thread_id(hotspot, (uint64_t)java_thread);
     return (*jni)->GetLongField(jni, thread, fields.eetop) == java_thread ? tid : 0;
 }
 

@@ -8,7 +8,8 @@
  * to may be gone a moment later.
  */
 #include "agent/hotspot/hotspot_fields.h"
-
+#include "agent/methods/inline_record.h"
+#include "agent/methods/proof.h"
 #include "writer/message.h"
 
 #include <dlfcn.h>
@@ -181,24 +182,24 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint siz
     }
     struct code_facts facts = CODE_FACTS_UNKNOWN;
     struct hotspot_nmethod nmethod;
-    const void *class_key;
-    hotspot_nearby_begin(hotspot, nearby, attempts, address, (uint64_t)size);
-    hotspot_compiled_facts(hotspot, nearby, address, (uint64_t)size, &facts, &nmethod);
+    uint64_t class_key;
+    const uint64_t at = (uint64_t)(uintptr_t)address;
+    hotspot_nearby_begin(hotspot, nearby, attempts, at, (uint64_t)size);
+    hotspot_compiled_facts(hotspot, nearby, at, (uint64_t)size, &facts, &nmethod);
     counts.codes++;
     counts.facts += facts.tier >= 0;
-    counts.methods += nmethod.method != NULL;
-    counts.same += hotspot_bond(hotspot, nearby, nmethod.method, id, &class_key) == HOTSPOT_SAME;
+    counts.methods += nmethod.method != 0;
+    counts.same += hotspot_bond(hotspot, nearby, nmethod.method, (uint64_t)(uintptr_t)id,
+                                &class_key) == HOTSPOT_SAME;
     struct hotspot_methods methods = {0};
     if (hotspot_one_method(hotspot, nearby, nmethod.method, &methods)) {
         counts.placed += hotspot_nearby_in_place(nearby);
     }
     hotspot_methods_free(&methods);
-    for (const jvmtiCompiledMethodLoadRecordHeader *record = info; record; record = record->next) {
-        if (record->kind == JVMTI_CMLR_INLINE_INFO) {
-            counts.scoped +=
-                hotspot_scopes_read(hotspot, nearby, &nmethod, address,
-                                    (const jvmtiCompiledMethodLoadInlineRecord *)record, &scopes);
-        }
+    const jvmtiCompiledMethodLoadInlineRecord *record = inline_record_of(info);
+    bool own = false;
+    if (record && inline_record_keys(hotspot, nearby, &nmethod, address, record, &scopes, &own)) {
+        counts.scoped += own;
     }
 }
 
@@ -211,7 +212,7 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
         return;
     }
     struct code_facts facts = CODE_FACTS_UNKNOWN;
-    hotspot_facts(hotspot, NULL, address, (uint64_t)length, &facts);
+    hotspot_facts(hotspot, NULL, (uint64_t)(uintptr_t)address, (uint64_t)length, &facts);
 }
 
 /* Where libc and malloc put theirs, holes open and close. */
@@ -245,15 +246,16 @@ static void *let_pages_vanish(void *unused)
 static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_count)
 {
     memset(&counts, 0, sizeof(counts));
-    hotspot = hotspot_new(the_vm, major);
+    hotspot = hotspot_new((const void *)(*the_vm)->GetEnv, major);
+    struct proof *proof = proof_new(hotspot, major);
     nearby = hotspot_nearby_new();
     attempts++;
     replayer = pthread_self();
-    hotspot_prove(hotspot, jvmti, jni);
+    proof_make(proof, jvmti, jni);
     struct hotspot_methods methods = {0};
     for (jint i = 0; i < class_count; i++) {
         size_t read = 0;
-        if (hotspot_class_methods(hotspot, jni, &classes[i], 1, false, &methods, &read)) {
+        if (proof_class_methods(proof, jni, &classes[i], 1, false, &methods, &read)) {
             counts.classes++;
             counts.named += methods.count;
         }
@@ -262,6 +264,7 @@ static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_co
     (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
     (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     hotspot_nearby_free(nearby);
+    proof_free(proof);
     hotspot_free(hotspot);
     hotspot = NULL;
     fprintf(

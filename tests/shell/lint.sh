@@ -71,6 +71,8 @@ includes)
     }
     up=$(upward "${files[@]}")
     [[ -z $up ]] || { printf '%s\n' "lint.sh: includes that go up:" "$up"; exit 1; }
+    # What reads HotSpot's structures knows no JVMTI: from outside of a JVM there is none.
+    ! grep -nE '^#include <(jni|jvmti|jvmticmlr)\.h>' agent/hotspot/*.[ch] || exit 1
     # The check finds what it is for.
     spoilt=$(mktemp -d)
     trap 'rm -rf "$spoilt"' EXIT

@@ -1,0 +1,33 @@
+/*
+ * HotSpot's structures (agent/hotspot/hotspot.h) held against JVMTI, once: what of them takes JVMTI
+ * or JNI is here.
+ */
+#ifndef JD_AGENT_PROOF_H
+#define JD_AGENT_PROOF_H
+
+#include "agent/hotspot/hotspot.h"
+
+#include <jvmti.h>
+
+struct proof;
+
+/* Of the JVM of that major version, for as long as that lives. NULL: no memory, or hotspot is. */
+struct proof *proof_new(struct hotspot *hotspot, int major);
+void proof_free(struct proof *proof); /* NULL is fine */
+
+/*
+ * Holds what is read of a class against what JVMTI says of it, in the live phase and on a thread of
+ * the JVM's: until then nothing of methods is believed, and when the two differ nothing ever is.
+ * Does nothing the second time. proof may be NULL.
+ */
+void proof_make(struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni);
+
+/* hotspot_class_methods of classes, once it is believed; false before. proof may be NULL. */
+bool proof_class_methods(const struct proof *proof, JNIEnv *jni, const jclass *classes,
+                         size_t count, bool brief, struct hotspot_methods *methods, size_t *counts);
+
+/* How frozen frames are found (code_facts.frozen); NULL: not known, as before proof_make. proof may
+ * be NULL. */
+const int32_t *proof_frozen(const struct proof *proof);
+
+#endif
