@@ -241,7 +241,7 @@ static int take_over(const struct profile_dir *profile)
     return err ? err : is_empty(profile->directory) ? 0 : -ENOTEMPTY;
 }
 
-static int make_new(struct profile_dir *profile)
+static int make_new(struct profile_dir *profile, bool *made)
 {
     if (mkdirat(profile->parent, profile->name, 0700) != 0) {
         int err = errno;
@@ -250,7 +250,7 @@ static int make_new(struct profile_dir *profile)
                       profile->path, our_name(), strerror(err));
         return STATUS_FAILED;
     }
-    profile->guarded->made = true;
+    *made = true;
     profile->directory = open_directory(profile->parent, profile->name);
     int err = profile->directory < 0 ? -errno : take_over(profile);
     if (err) {
@@ -267,7 +267,7 @@ static int make(struct profile_dir *profile, const char *given)
     int result = STATUS_DONE;
     snprintf(guarded->itself.name, sizeof guarded->itself.name, "%s", profile->name);
     if (profile->directory < 0) {
-        result = make_new(profile);
+        result = make_new(profile, &guarded->made);
     } else {
         int err = take_over(profile);
         if (err) {
@@ -280,6 +280,21 @@ static int make(struct profile_dir *profile, const char *given)
         identify(&guarded->itself, &status);
     }
     return result;
+}
+
+int profiles_make(const char *given)
+{
+    struct profile_dir profiles;
+    bool made;
+    int status = profile_choose(&profiles, given);
+    if (!status && profiles.directory >= 0) {
+        error_message("%s exists already; use another -o DIR", profiles.path);
+        status = STATUS_USAGE;
+    }
+    status = status ? status : make_new(&profiles, &made);
+    int directory = status ? -1 : fcntl(profiles.directory, F_DUPFD_CLOEXEC, 10);
+    profile_dir_close(&profiles);
+    return directory;
 }
 
 int profile_create(struct profile_dir *profile, struct guarded_profile *guarded, const char *given)

@@ -44,6 +44,10 @@ void profile_settle(struct profile_dir *profile);
 /* Removes nothing but what profile_create has made. Nothing when it is settled. */
 void profile_undo(struct guarded_profile *guarded);
 
+/* Makes a new directory for profiles, which is to be held by its descriptor. That, or -1 after a
+ * message. */
+int profiles_make(const char *given);
+
 void profile_dir_close(struct profile_dir *profile);
 
 #endif

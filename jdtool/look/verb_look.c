@@ -411,46 +411,66 @@ static int run_on(const struct child_options *options)
     return err ? STATUS_FAILED : status;
 }
 
-/* Looks a profile over, and runs a program that reaches it by an open descriptor. */
+/* The program, which reaches a directory by an open descriptor. */
+static struct child_options program_of(const struct look *look, const int *held)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", *held);
+    setenv("JDPERF_HELD", number, 1);
+    return (struct child_options){.arguments = look->more,
+                                  .in = STDIN_FILENO,
+                                  .out = STDOUT_FILENO,
+                                  .err = STDERR_FILENO,
+                                  .keep = held,
+                                  .keep_count = 1,
+                                  .death_signal = SIGTERM};
+}
+
+static int run_on_new(const struct look *look)
+{
+    int held = profiles_make(look->words[0]);
+    struct child_options options = program_of(look, &held);
+    return held < 0 ? STATUS_FAILED : run_on(&options);
+}
+
+static int run_on_opened(struct look *look)
+{
+    char scratch[PATH_MAX];
+    opened_profile_tell_doubts(&look->profile);
+    struct confined_program confined = {.what = look->profile.path, .place = -1};
+    int place = -1;
+    int held = fcntl(look->profile.directory, F_DUPFD_CLOEXEC, 10);
+    struct child_options options = program_of(look, &held);
+    options.prepare = getenv(TRUST_VARIABLE) ? NULL : confined_prepare;
+    options.context = &confined;
+    /* What root looks at for who called sudo is read as that user. */
+    options.drop = output_caller(&options.uid, &options.gid) && look->profile.owner == options.uid;
+    (void)prctl(PR_SET_KEEPCAPS, options.drop, 0, 0, 0);
+    int status = make_scratch(&options, scratch, &place);
+    if (!status) {
+        confined.place = open(scratch, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        status = run_on(&options);
+        (void)remove_tree(place, strrchr(scratch, '/') + 1);
+        close(confined.place);
+    }
+    close(place);
+    return status;
+}
+
+/* Looks a profile over, or makes a directory for some, and runs a program on it. */
 static int profile(const struct live_verb *verb, int argc, char **argv)
 {
-    static const struct option none[] = {{0}};
+    static const struct option options[] = {{"new", no_argument, NULL, LOOK_OWN}, {0}};
     struct look look;
-    char number[16];
-    char scratch[PATH_MAX];
-    int status = look_parse(&look, verb, argc, argv, "", none);
+    int status = look_parse(&look, verb, argc, argv, "", options);
     if (!status && (look.word_count != 1 || look.more_count == 0)) {
         status = live_wrong_usage(verb, "which profile, for which program?", "", "");
     }
-    status = status ? status : look_open_data(&look, look.words[0]);
-    if (!status) {
-        opened_profile_tell_doubts(&look.profile);
-        struct confined_program confined = {.what = look.profile.path, .place = -1};
-        int place = -1;
-        int held = fcntl(look.profile.directory, F_DUPFD_CLOEXEC, 10);
-        struct child_options options = {.arguments = look.more,
-                                        .in = STDIN_FILENO,
-                                        .out = STDOUT_FILENO,
-                                        .err = STDERR_FILENO,
-                                        .keep = &held,
-                                        .keep_count = 1,
-                                        .death_signal = SIGTERM,
-                                        .prepare = getenv(TRUST_VARIABLE) ? NULL : confined_prepare,
-                                        .context = &confined};
-        /* What root looks at for who called sudo is read as that user. */
-        options.drop =
-            output_caller(&options.uid, &options.gid) && look.profile.owner == options.uid;
-        snprintf(number, sizeof number, "%d", held);
-        setenv("JDPERF_HELD", number, 1);
-        (void)prctl(PR_SET_KEEPCAPS, options.drop, 0, 0, 0);
-        status = make_scratch(&options, scratch, &place);
-        if (!status) {
-            confined.place = open(scratch, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            status = run_on(&options);
-            (void)remove_tree(place, strrchr(scratch, '/') + 1);
-            close(confined.place);
-        }
-        close(place);
+    if (!status && look.flag) {
+        status = run_on_new(&look);
+    } else if (!status) {
+        status = look_open_data(&look, look.words[0]);
+        status = status ? status : run_on_opened(&look);
     }
     look_free(&look);
     return status;
@@ -461,10 +481,12 @@ const struct live_verb live_profile = {
     .run = profile,
     .hint = "",
     .help =
-        "usage: jdtool live profile DIR -- PROGRAM…\n"
+        "usage: jdtool live profile [--new] DIR -- PROGRAM…\n"
         "\n"
         "Runs a program on a profile that it has looked over: nothing in it leads out of it,\n"
         "and as root it is one's own. JDPERF_HELD is the number of its descriptor. Unless the\n"
         "profile is trusted, the program may change nothing but what is in JDPERF_SCRATCH. For\n"
-        "jdperf's scripts.\n",
+        "jdperf's scripts.\n"
+        "\n"
+        "      --new           DIR is a new directory, for profiles\n",
 };

@@ -32,7 +32,7 @@ END
 
 verb_compare() {
     local -a recording=(-F 4999) arguments=() first=() second=()
-    local status=0 runs=7 out=jdperf.compare work='' work_from='' round
+    local status=0 runs=7 out=jdperf.compare work='' work_from='' round held
     while (($#)); do
         case $1 in
         --) break ;;
@@ -68,8 +68,13 @@ verb_compare() {
     [[ -z $work || -z $work_from ]] || wrong_usage "compare: --work or --work-from, not both"
     [[ -z $work_from ]] || check_regex "$work_from"
     need_tool
-    [[ ! -e $out ]] || wrong_usage "compare: $out exists already (-o DIR)"
-    mkdir -m 0700 "$out" 2>/dev/null || die "failed to make $out"
+    # Whatever stands at its path later: it is reached by the descriptor of who has made it.
+    if [[ -z ${JDPERF_HELD:-} ]]; then
+        [[ ! -e $out ]] || wrong_usage "compare: $out exists already (-o DIR)"
+        exec "$JDPERF_TOOL" live profile --new "$out" -- "$self" compare "${ARGUMENTS[@]}"
+    fi
+    held=/proc/self/fd/$JDPERF_HELD
+    unset JDPERF_HELD # it is not the commands'
     local before=() after=()
     for ((round = 1; round <= runs; round++)); do
         # Who goes first changes: a machine that becomes slower meets both alike.
@@ -80,7 +85,7 @@ verb_compare() {
             compare_run after "$round" "${second[@]}"
             compare_run before "$round" "${first[@]}"
         fi
-        before+=("$out/before.$round") after+=("$out/after.$round")
+        before+=("$held/before.$round") after+=("$held/after.$round")
     done
     "$JDPERF_TOOL" live diff --before "${before[@]}" --after "${after[@]}" "${arguments[@]}" || status=$?
     # 141: whoever read our output has seen enough.
@@ -114,7 +119,7 @@ split_commands() {
 
 # compare_run SIDE ROUND COMMAND…
 compare_run() {
-    local directory=$out/$1.$2 status=0 units=$work
+    local directory=$held/$1.$2 log=$out/$1.$2.log status=0 units=$work
     say "run $2 of $runs: $1"
     # shellcheck disable=SC2154 # jdperf itself
     "$self" record "${recording[@]}" -o "$directory" -- "${@:3}" >"$directory.log" 2>&1 </dev/null || status=$?
@@ -122,12 +127,12 @@ compare_run() {
         say "$(sed -n 's/^ *\(the profile is .*\)/\1/p' "$directory.log")"
     elif ((status)); then
         tail -n 20 "$directory.log" | tr -c '[:print:]\n' '?' | sed 's/^/    /' >&2
-        die "run $2 of $1 ended with status $status ($directory.log has its output)"
+        die "run $2 of $1 ended with status $status ($log has its output)"
     fi
     if [[ -n $work_from ]]; then
-        [[ $(<"$directory.log") =~ $work_from ]] || die "run $2 of $1 printed nothing that --work-from matches ($directory.log)"
+        [[ $(<"$directory.log") =~ $work_from ]] || die "run $2 of $1 printed nothing that --work-from matches ($log)"
         units=${BASH_REMATCH[1]:-}
-        is_positive "$units" || die "run $2 of $1: --work-from found no number in $directory.log: $units"
+        is_positive "$units" || die "run $2 of $1: --work-from found no number in $log: $units"
     fi
     [[ -z $units ]] || profile_set "$directory" work "$units"
     mv "$directory.log" "$directory/log"

@@ -91,6 +91,15 @@ if part "the flame graph of several runs" command -v chromedriver; then
     run 0 timeout 120 python3 "$SOURCE/tests/shell/flame_runs.py" "$WORK/page.html" 'Shop.checksum' 5
 fi
 
+# Whoever puts a link in the place of the directory meanwhile has nothing written elsewhere.
+mkdir elsewhere
+# shellcheck disable=SC2016 # the commands' own
+busy=(sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; echo 7 days') \
+    swapping=(sh -c '[ -L held ] || { mv held moved; ln -s elsewhere held; }; exec "$@"' -)
+run 0 "$JDPERF" compare -n 2 -o held --work-from '([0-9]+) days' --threshold 100 -- "${swapping[@]}" "${busy[@]}" -- "${busy[@]}"
+[[ $(cat moved/*/profile | grep -c '^work=7') == 4 ]] || fail "the work is not kept"
+[[ -z $(ls elsewhere) ]] || fail "written through a link: $(ls elsewhere)"
+
 # The work that a run prints is kept with it; the example Action does as a CI service would have it.
 run 0 "$JDPERF" compare -n 2 -o worked --work-from '([0-9]+) days' --threshold 100 -- "${shop[@]}" 50 400 -- "${shop[@]}" 50 400
 [[ $(cat worked/*/profile | grep -c '^work=[0-9]') == 4 ]] || fail "the work is not kept"
