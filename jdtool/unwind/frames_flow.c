@@ -35,6 +35,7 @@ struct flow {
     uint32_t work_count;
     uint32_t work_room;
     bool guessing;
+    int32_t depth; /* of the body, once guessing */
 };
 
 struct flow *flow_new(const struct flow_arch *arch, const struct frames_code *code, void *context)
@@ -248,7 +249,7 @@ static int32_t body_depth(const struct flow *flow)
  * call, or at least has the fp saved. */
 static struct flow_state body_state(const struct flow *flow)
 {
-    int32_t depth = body_depth(flow);
+    int32_t depth = flow->depth;
     const struct flow_state *best = NULL;
     for (uint32_t i = 0; i < flow->count; i++) {
         const struct flow_state *state = &flow->all[i].state;
@@ -275,6 +276,7 @@ static struct flow_state begin_guessing(struct flow *flow)
         flow->all[i].settled = true;
     }
     flow->guessing = true;
+    flow->depth = body_depth(flow);
     return body_state(flow);
 }
 
@@ -404,7 +406,7 @@ static void row_of(const struct flow_state *state, struct frame_row *row)
 
 int flow_rows(const struct flow *flow, struct frames *frames)
 {
-    int32_t depth = body_depth(flow);
+    int32_t depth = flow->guessing ? flow->depth : body_depth(flow);
     frames->count = 0;
     frames->frame_size = depth > 0 ? (uint32_t)depth : 0;
     frames->instructions = 0;

@@ -65,9 +65,9 @@ TABLE(mappings, struct walk_mapping, WALK_JVMS * 2 * WALK_MAPPINGS);
 TABLE(jvms, struct walk_jvm, WALK_JVMS);
 TABLE(configs, struct walk_config, 1);
 
+/* All of it is there at once: kernels before 6.1 refuse an event's program another. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
     __uint(max_entries, 16384);
     __type(key, u32);
     __type(value, u32);
