@@ -147,6 +147,30 @@ static void test_files_by_size(void **state)
     slice_files_free(files);
 }
 
+/* Who owns the directory above puts a link in its place: nothing is written where that leads. */
+static void test_files_stay_in_their_directory(void **state)
+{
+    char directory[512];
+    char moved[512];
+    char precious[512];
+    snprintf(directory, sizeof directory, "%s", scratch_path(state, "kept"));
+    snprintf(moved, sizeof moved, "%s", scratch_path(state, "moved"));
+    snprintf(precious, sizeof precious, "%s", scratch_path(state, "precious"));
+    struct slice_files_options options = {.directory = directory, .keep_bytes = 1000};
+    struct slice_files *files;
+    assert_int_equal(slice_files_new(&options, &files), 0);
+    assert_int_equal(mkdir(precious, 0700), 0);
+    assert_int_equal(rename(directory, moved), 0);
+    assert_int_equal(symlink(precious, directory), 0);
+    assert_int_equal(give(files, "a", 1577836800, 100), 0);
+    slice_files_free(files);
+    assert_int_equal(files_in(precious), 0);
+    assert_int_equal(files_in(moved), 1);
+    assert_int_equal(slice_files_new(&options, &files), -ENOTDIR);
+    strcat(directory, "/");
+    assert_int_equal(slice_files_new(&options, &files), -ENOTDIR);
+}
+
 /* Whatever order the directory has them in, the oldest goes first. */
 static void test_the_oldest_goes(void **state)
 {
@@ -567,13 +591,21 @@ int main(void)
     signal(SIGPIPE, SIG_IGN);
 #define in_scratch(test) cmocka_unit_test_setup_teardown(test, scratch_create, scratch_remove)
     const struct CMUnitTest tests[] = {
-        in_scratch(test_files_by_age),       in_scratch(test_files_that_were_there),
-        in_scratch(test_files_by_size),      in_scratch(test_the_oldest_goes),
-        in_scratch(test_file_names),         cmocka_unit_test(test_places),
-        cmocka_unit_test(test_processor),    cmocka_unit_test(test_slices_through_a_pipe),
-        cmocka_unit_test(test_wrong_slices), cmocka_unit_test(test_status),
-        cmocka_unit_test(test_thinning),     cmocka_unit_test(test_orders),
-        in_scratch(test_squatters),          cmocka_unit_test(test_metrics),
+        in_scratch(test_files_by_age),
+        in_scratch(test_files_that_were_there),
+        in_scratch(test_files_by_size),
+        in_scratch(test_the_oldest_goes),
+        in_scratch(test_files_stay_in_their_directory),
+        in_scratch(test_file_names),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_processor),
+        cmocka_unit_test(test_slices_through_a_pipe),
+        cmocka_unit_test(test_wrong_slices),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_thinning),
+        cmocka_unit_test(test_orders),
+        in_scratch(test_squatters),
+        cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

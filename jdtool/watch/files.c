@@ -109,21 +109,39 @@ static int read_directory(struct slice_files *files)
     return err;
 }
 
+/* Made if it is not there. A link is not followed: who owns the directory above may have put it
+ * there. A descriptor or a negative errno. */
+static int open_directory(const char *given)
+{
+    char path[PATH_MAX];
+    size_t length = strlen(given);
+    while (length > 1 && given[length - 1] == '/') { /* behind it a link would be followed */
+        length--;
+    }
+    if (length >= sizeof path) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(path, given, length);
+    path[length] = '\0';
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return -errno;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
 int slice_files_new(const struct slice_files_options *options, struct slice_files **out)
 {
     struct slice_files *files = calloc(1, sizeof *files);
     int err = files ? 0 : -ENOMEM;
     if (!err) {
         files->options = options;
-        files->directory = -1;
-        err = mkdir(options->directory, 0700) != 0 && errno != EEXIST ? -errno : 0;
-    }
-    if (!err) {
-        files->directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        err = files->directory < 0 ? -errno : read_directory(files);
+        files->directory = open_directory(options->directory);
+        err = files->directory < 0 ? files->directory : read_directory(files);
     }
     if (err) {
-        error_message("failed to keep profiles in %s: %s", options->directory, strerror(-err));
+        error_message("failed to keep profiles in %s: %s", options->directory,
+                      err == -ENOTDIR ? "it is no directory, or a link to one" : strerror(-err));
         slice_files_free(files);
         return err;
     }
@@ -186,13 +204,12 @@ int slice_files_give(struct slice_files *files, const struct labels *labels, int
                      uint64_t from_ns, const uint8_t *body, size_t size)
 {
     char name[NAME_SIZE];
-    char path[PATH_MAX];
+    char path[NAME_SIZE + 32];
     struct output_file *file;
     time_t seconds = (time_t)(from_ns / UINT64_C(1000000000));
     make_name(labels, pid, seconds, name);
-    if (snprintf(path, sizeof path, "%s/%s", files->options->directory, name) >= (int)sizeof path) {
-        return -ENAMETOOLONG;
-    }
+    /* Whatever stands at the directory's own path by now. */
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", files->directory, name);
     int err = output_file_open(path, &file);
     if (!err) {
         output_file_put(file, body, size);

@@ -10,7 +10,7 @@
 struct slice_files;
 
 struct slice_files_options {
-    const char *directory; /* made if it is not there */
+    const char *directory; /* made if it is not there; no link. Held from then on */
     uint64_t keep_seconds; /* 0: by size alone */
     uint64_t keep_bytes;   /* 0: by age alone */
 };
