@@ -27,7 +27,7 @@ static int free_table(void **state)
 static int32_t i32_at(size_t offset)
 {
     int32_t value;
-    memcpy(&value, table.bytes + offset, sizeof value);
+    memcpy(&value, table.bytes.at + offset, sizeof value);
     return value;
 }
 
@@ -57,10 +57,10 @@ static void test_layout(void **state)
 {
     (void)state;
     assert_int_equal(eh_frame_build(EM_X86_64, &sample, CODE, SIZE, TABLE, &table), 0);
-    size_t hdr = table.size - table.hdr_size;
+    size_t hdr = table.bytes.size - table.hdr_size;
     assert_int_equal(hdr % 8, 0);
     assert_int_equal(table.hdr_size, 20);
-    assert_memory_equal(table.bytes + hdr, "\x01\x1b\x03\x3b", 4);
+    assert_memory_equal(table.bytes.at + hdr, "\x01\x1b\x03\x3b", 4);
     assert_int_equal(i32_at(hdr + 4), -(int32_t)(hdr + 4)); /* to .eh_frame, from here */
     assert_int_equal(i32_at(hdr + 8), 1);
     assert_int_equal((int64_t)(TABLE + hdr) + i32_at(hdr + 12), CODE);
@@ -74,7 +74,7 @@ static void test_libdw_reads_it(void **state)
     (void)state;
     assert_int_equal(eh_frame_build(EM_X86_64, &sample, CODE, SIZE, TABLE, &table), 0);
     Elf_Data data = {
-        .d_buf = table.bytes, .d_type = ELF_T_BYTE, .d_size = table.size - table.hdr_size};
+        .d_buf = table.bytes.at, .d_type = ELF_T_BYTE, .d_size = table.bytes.size - table.hdr_size};
     unsigned char ident[EI_NIDENT] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
     Dwarf_Off next;
     Dwarf_CFI_Entry entry;
@@ -213,9 +213,9 @@ static void test_aarch64(void **state)
                                        DW_OP_breg29,
                                        0};
     assert_int_equal(eh_frame_build(EM_AARCH64, &frames, CODE, SIZE, TABLE, &table), 0);
-    assert_memory_equal(table.bytes + 8, cie, sizeof cie);
+    assert_memory_equal(table.bytes.at + 8, cie, sizeof cie);
     size_t fde = 4 + (size_t)i32_at(0);
-    assert_memory_equal(table.bytes + fde + 17, expected, sizeof expected);
+    assert_memory_equal(table.bytes.at + fde + 17, expected, sizeof expected);
 }
 
 static void test_distance(void **state)
@@ -241,7 +241,7 @@ static void test_many_rows(void **state)
     }
     struct frames frames = {.rows = many, .count = 20000};
     assert_int_equal(eh_frame_build(EM_X86_64, &frames, CODE, 20000 * 300, TABLE, &table), 0);
-    assert_true(table.size > 20000 * 5);
+    assert_true(table.bytes.size > 20000 * 5);
 }
 
 int main(void)

@@ -103,6 +103,16 @@ static inline void bytes_patch_u32(struct bytes *bytes, size_t offset, uint32_t 
     }
 }
 
+/* Gives back the room that is not used. */
+static inline void bytes_fit(struct bytes *bytes)
+{
+    uint8_t *fitting = bytes->size ? realloc(bytes->at, bytes->size) : NULL;
+    if (fitting) {
+        bytes->at = fitting;
+        bytes->room = bytes->size;
+    }
+}
+
 static inline void bytes_free(struct bytes *bytes)
 {
     free(bytes->at);

@@ -1,5 +1,6 @@
 #include "jdtool/base/packed_output.h"
 
+#include "jdtool/base/bytes.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 
@@ -36,8 +37,7 @@ struct packed_output {
     struct packed_buffer free; /* the first member */
     struct output_file *file;  /* NULL: memory or standard output */
     bool is_memory;
-    uint8_t *memory;
-    size_t memory_size, memory_room;
+    struct bytes memory;
     struct gzip *gzip; /* NULL: nothing is packed */
     int error;         /* the first one, negative errno */
     uint64_t flushed;
@@ -97,25 +97,6 @@ void packed_output_fail(struct packed_output *output, int err)
     }
 }
 
-static void keep(struct packed_output *output, const uint8_t *bytes, size_t size)
-{
-    if (size > output->memory_room - output->memory_size) {
-        size_t room = output->memory_room ? output->memory_room : BUFFER_SIZE;
-        while (room - output->memory_size < size) {
-            room *= 2;
-        }
-        uint8_t *grown = realloc(output->memory, room);
-        if (!grown) {
-            packed_output_fail(output, -ENOMEM);
-            return;
-        }
-        output->memory = grown;
-        output->memory_room = room;
-    }
-    memcpy(output->memory + output->memory_size, bytes, size);
-    output->memory_size += size;
-}
-
 static void deliver(struct packed_output *output, const uint8_t *bytes, size_t size)
 {
     if (output->error || size == 0) {
@@ -124,7 +105,10 @@ static void deliver(struct packed_output *output, const uint8_t *bytes, size_t s
     if (output->file) {
         output_file_put(output->file, bytes, size);
     } else if (output->is_memory) {
-        keep(output, bytes, size);
+        bytes_put(&output->memory, bytes, size);
+        if (output->memory.failed) {
+            packed_output_fail(output, -ENOMEM);
+        }
     } else if (fwrite(bytes, 1, size, stdout) != size) {
         packed_output_fail(output, errno ? -errno : -EIO);
     }
@@ -210,7 +194,7 @@ uint64_t packed_output_size(const struct packed_output *output)
 static void release(struct packed_output *output)
 {
     free(output->gzip);
-    free(output->memory);
+    bytes_free(&output->memory);
     free(output);
 }
 
@@ -243,9 +227,9 @@ int packed_output_take(struct packed_output *output, uint8_t **bytes, size_t *si
     if (err) {
         error_message("failed to write into memory: %s", strerror(-err));
     } else {
-        *bytes = output->memory;
-        *size = output->memory_size;
-        output->memory = NULL;
+        *bytes = output->memory.at;
+        *size = output->memory.size;
+        output->memory = (struct bytes){0};
     }
     release(output);
     return err;

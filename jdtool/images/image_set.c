@@ -177,14 +177,14 @@ static int add_members(struct code_writer *writer)
 static int add_entry(struct code_writer *writer, const struct eh_frame *table, uint64_t offset)
 {
     uint32_t cie_length;
-    memcpy(&cie_length, table->bytes, sizeof cie_length);
+    memcpy(&cie_length, table->bytes.at, sizeof cie_length);
     if (array_reserve(&writer->fdes, writer->fde_count, &writer->fde_room, sizeof *writer->fdes) <
         0) {
         return -ENOMEM;
     }
     writer->fdes[writer->fde_count++] = (struct image_elf_fde){
         .code = offset, .entry = writer->eh_frame.size + sizeof cie_length + cie_length};
-    bytes_put(&writer->eh_frame, table->bytes, table->size - table->hdr_size - 8);
+    bytes_put(&writer->eh_frame, table->bytes.at, table->bytes.size - table->hdr_size - 8);
     return writer->eh_frame.failed ? -ENOMEM : 0;
 }
 
@@ -208,7 +208,7 @@ static int add_frames_of(struct code_writer *writer, struct code_frames *frames,
     }
     int err = eh_frame_build(machine, &blob->frames, offset, code->size, at + writer->eh_frame.size,
                              table);
-    if (!err && has_room(writer, table->size) && offset - at <= INT32_MAX) {
+    if (!err && has_room(writer, table->bytes.size) && offset - at <= INT32_MAX) {
         return add_entry(writer, table, offset);
     }
     if (!err || err == -ERANGE) { /* further away than the format can tell */

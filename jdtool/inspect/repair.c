@@ -39,7 +39,7 @@ struct repair {
     uint32_t *written_parts;       /* in the order of the output */
     uint32_t written_count;
     struct trailer trailer;
-    struct repair_buffer buffer;
+    struct bytes buffer;
     uint64_t written_bytes;        /* before those in the buffer */
     uint64_t close_offset;         /* in the output, where it has one */
     struct renumbered *renumbered; /* units with a new code index, sorted */
@@ -55,7 +55,7 @@ static int flush(struct repair *repair)
     }
     size_t done = 0;
     while (done < repair->buffer.size) {
-        ssize_t n = write(repair->fd, repair->buffer.bytes + done, repair->buffer.size - done);
+        ssize_t n = write(repair->fd, repair->buffer.at + done, repair->buffer.size - done);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -72,13 +72,13 @@ static int flush(struct repair *repair)
 static void add_u32(struct repair *repair, uint32_t value)
 {
     value = jitdump_reader_swapped(repair->reader) ? bswap_32(value) : value;
-    repair_buffer_add(&repair->buffer, &value, sizeof(value));
+    bytes_put(&repair->buffer, &value, sizeof(value));
 }
 
 static void add_u64(struct repair *repair, uint64_t value)
 {
     value = jitdump_reader_swapped(repair->reader) ? bswap_64(value) : value;
-    repair_buffer_add(&repair->buffer, &value, sizeof(value));
+    bytes_put(&repair->buffer, &value, sizeof(value));
 }
 
 /* Overwrites a field of the record that starts at `record` in the buffer. */
@@ -92,7 +92,7 @@ static void patch(struct repair *repair, size_t record, size_t field, uint64_t v
         value = bswap_64(value);
         narrow = bswap_32(narrow);
     }
-    memcpy(repair->buffer.bytes + record + field, size == sizeof(narrow) ? (void *)&narrow : &value,
+    memcpy(repair->buffer.at + record + field, size == sizeof(narrow) ? (void *)&narrow : &value,
            size);
 }
 
@@ -119,7 +119,7 @@ static void add_debug_info(struct repair *repair, const struct repair_part *part
     }
     const uint8_t *start = record->payload - sizeof(struct jitdump_record);
     size_t rows = sizeof(struct jitdump_debug_info) + walk.at;
-    repair_buffer_add(&repair->buffer, start, rows);
+    bytes_put(&repair->buffer, start, rows);
     if (!part->without_trailer && part->size > rows) {
         int64_t carried =
             repair_add_trailer(&repair->buffer, repair->reader, start + rows, part->size - rows,
@@ -163,8 +163,7 @@ static int write_part(struct repair *repair, struct repair_part *part)
     if (part->id == JIT_CODE_DEBUG_INFO) {
         add_debug_info(repair, part, &record);
     } else {
-        repair_buffer_add(&repair->buffer, record.payload - sizeof(struct jitdump_record),
-                          part->size);
+        bytes_put(&repair->buffer, record.payload - sizeof(struct jitdump_record), part->size);
     }
     size_t size = repair->buffer.size - start;
     if (size > UINT32_MAX) {
@@ -374,7 +373,7 @@ int repair_dump(struct jitdump_reader *reader, int fd, repair_say say, void *con
     repair_parts_free(&repair.found);
     trailer_names_free(repair.written);
     trailer_free(&repair.trailer);
-    free(repair.buffer.bytes);
+    bytes_free(&repair.buffer);
     free(repair.renumbered);
     free(repair.written_parts);
     return error;

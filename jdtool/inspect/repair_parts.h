@@ -2,6 +2,7 @@
 #ifndef JD_TOOL_REPAIR_PARTS_H
 #define JD_TOOL_REPAIR_PARTS_H
 
+#include "jdtool/base/bytes.h"
 #include "jdtool/inspect/repair.h"
 #include "jdtool/jitdump/trailer.h"
 
@@ -57,22 +58,13 @@ int repair_find_parts(struct jitdump_reader *reader, const struct repair_output 
                       struct repair_result *result, struct repair_parts *found);
 void repair_parts_free(struct repair_parts *found);
 
-/* Bytes that grow. Start zeroed. */
-struct repair_buffer {
-    uint8_t *bytes;
-    size_t size;
-    size_t room;
-    bool failed; /* there was no memory; what came behind is lost */
-};
-void repair_buffer_add(struct repair_buffer *buffer, const void *bytes, size_t size);
-
 /*
  * Adds a trailer to buffer: the old one, [bytes, bytes + size), with the definitions that it refers
  * to and that `written` lacks ahead of its own; afterwards `written` has them all. `scratch` is for
  * decoding. Returns the number of definitions carried over, or -EINVAL when there is no trailer
  * that can be decoded (nothing is added then).
  */
-int64_t repair_add_trailer(struct repair_buffer *buffer, const struct jitdump_reader *reader,
+int64_t repair_add_trailer(struct bytes *buffer, const struct jitdump_reader *reader,
                            const uint8_t *bytes, size_t size, const struct trailer_names *all,
                            struct trailer_names *written, struct trailer *scratch);
 

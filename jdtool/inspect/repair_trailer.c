@@ -1,4 +1,3 @@
-#include "format/leb128.h"
 #include "jdtool/inspect/repair_parts.h"
 
 #include <byteswap.h>
@@ -6,43 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void repair_buffer_add(struct repair_buffer *buffer, const void *bytes, size_t size)
-{
-    if (buffer->failed || size == 0) {
-        return;
-    }
-    if (size > buffer->room - buffer->size) {
-        size_t room = (buffer->size + size) * 2;
-        uint8_t *grown = realloc(buffer->bytes, room);
-        if (!grown) {
-            buffer->failed = true;
-            return;
-        }
-        buffer->bytes = grown;
-        buffer->room = room;
-    }
-    memcpy(buffer->bytes + buffer->size, bytes, size);
-    buffer->size += size;
-}
-
-static void add_uleb(struct repair_buffer *buffer, uint64_t value)
-{
-    uint8_t bytes[LEB128_MAX];
-    repair_buffer_add(buffer, bytes, uleb128_put(bytes, value));
-}
-
-static void add_string(struct repair_buffer *buffer, const char *string)
-{
-    repair_buffer_add(buffer, string, strlen(string) + 1);
-}
-
-static void add_section(struct repair_buffer *buffer, enum jitdump_trailer_tag tag,
-                        const struct repair_buffer *contents)
+static void add_section(struct bytes *buffer, enum jitdump_trailer_tag tag,
+                        const struct bytes *contents)
 {
     if (contents->size > 0) {
-        add_uleb(buffer, tag);
-        add_uleb(buffer, contents->size);
-        repair_buffer_add(buffer, contents->bytes, contents->size);
+        bytes_uleb(buffer, tag);
+        bytes_uleb(buffer, contents->size);
+        bytes_put(buffer, contents->at, contents->size);
     }
     buffer->failed |= contents->failed;
 }
@@ -51,8 +20,8 @@ static void add_section(struct repair_buffer *buffer, enum jitdump_trailer_tag t
 struct carry {
     const struct trailer_names *all;
     struct trailer_names *written;
-    struct repair_buffer files;
-    struct repair_buffer methods;
+    struct bytes files;
+    struct bytes methods;
     int64_t count;
 };
 
@@ -64,8 +33,8 @@ static void carry_file(struct carry *carry, uint64_t id)
     const char *why;
     const char *path = trailer_names_file(carry->all, id);
     path = path ? path : "?";
-    add_uleb(&carry->files, id);
-    add_string(&carry->files, path);
+    bytes_uleb(&carry->files, id);
+    bytes_string(&carry->files, path);
     carry->files.failed |= trailer_names_add_file(carry->written, id, path, &why) < 0;
     carry->count++;
 }
@@ -78,10 +47,10 @@ static void carry_method(struct carry *carry, uint64_t id)
     const char *why;
     const struct trailer_method *method = trailer_names_method(carry->all, id);
     carry_file(carry, method->file_id);
-    add_uleb(&carry->methods, id);
-    add_uleb(&carry->methods, method->file_id);
-    add_uleb(&carry->methods, method->first_line);
-    add_string(&carry->methods, method->name);
+    bytes_uleb(&carry->methods, id);
+    bytes_uleb(&carry->methods, method->file_id);
+    bytes_uleb(&carry->methods, method->first_line);
+    bytes_string(&carry->methods, method->name);
     carry->methods.failed |= trailer_names_add_method(carry->written, id, method, &why) < 0;
     carry->count++;
 }
@@ -101,14 +70,13 @@ static void carry_files_of_methods(struct carry *carry, const uint8_t *at, const
     }
 }
 
-static void add_u32(struct repair_buffer *buffer, const struct jitdump_reader *reader,
-                    uint32_t value)
+static void add_u32(struct bytes *buffer, const struct jitdump_reader *reader, uint32_t value)
 {
     value = jitdump_reader_swapped(reader) ? bswap_32(value) : value;
-    repair_buffer_add(buffer, &value, sizeof(value));
+    bytes_put(buffer, &value, sizeof(value));
 }
 
-int64_t repair_add_trailer(struct repair_buffer *buffer, const struct jitdump_reader *reader,
+int64_t repair_add_trailer(struct bytes *buffer, const struct jitdump_reader *reader,
                            const uint8_t *bytes, size_t size, const struct trailer_names *all,
                            struct trailer_names *written, struct trailer *scratch)
 {
@@ -124,18 +92,18 @@ int64_t repair_add_trailer(struct repair_buffer *buffer, const struct jitdump_re
     for (uint32_t i = 0; i < scratch->node_count; i++) {
         carry_method(&carry, scratch->nodes[i].method);
     }
-    struct repair_buffer added = {0};
+    struct bytes added = {0};
     add_section(&added, JITDUMP_TRAILER_FILES, &carry.files);
     add_section(&added, JITDUMP_TRAILER_METHODS, &carry.methods);
     add_u32(buffer, reader, JITDUMP_TRAILER_MAGIC);
     add_u32(buffer, reader, JITDUMP_TRAILER_VERSION);
     add_u32(buffer, reader,
             (uint32_t)(sizeof(struct jitdump_trailer) + added.size + (size_t)(end - at)));
-    repair_buffer_add(buffer, added.bytes, added.size);
-    repair_buffer_add(buffer, at, (size_t)(end - at));
+    bytes_put(buffer, added.at, added.size);
+    bytes_put(buffer, at, (size_t)(end - at));
     buffer->failed |= added.failed;
-    free(added.bytes);
-    free(carry.files.bytes);
-    free(carry.methods.bytes);
+    bytes_free(&added);
+    bytes_free(&carry.files);
+    bytes_free(&carry.methods);
     return carry.count;
 }

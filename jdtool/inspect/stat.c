@@ -1,5 +1,6 @@
 /* jdtool stat: what a dump holds, in numbers. */
 #include "format/fnv1a.h"
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
@@ -47,7 +48,7 @@ struct totals {
     uint64_t last_stamp;
 
     uint64_t *name_hashes; /* of each LOAD */
-    size_t name_room;
+    uint32_t name_room;
 };
 
 static int by_value(const void *left, const void *right)
@@ -73,14 +74,9 @@ static void count_methods(struct totals *totals)
 static int add_load(struct totals *totals, const struct jitdump_record_view *record)
 {
     uint64_t count = totals->records[KIND_LOAD];
-    if (!totals->name_hashes || count == totals->name_room) {
-        size_t room = totals->name_room ? totals->name_room * 2 : 1024;
-        uint64_t *grown = realloc(totals->name_hashes, room * sizeof(*grown));
-        if (!grown) {
-            return -ENOMEM;
-        }
-        totals->name_hashes = grown;
-        totals->name_room = room;
+    if (count > UINT32_MAX || array_reserve(&totals->name_hashes, (uint32_t)count,
+                                            &totals->name_room, sizeof *totals->name_hashes)) {
+        return -ENOMEM;
     }
     totals->name_hashes[count] = fnv1a(FNV1A_START, record->load.name);
     if (count == 0 || record->timestamp < totals->first_stamp) {

@@ -4,6 +4,8 @@
  */
 #include "jdtool/jitdump/trailer.h"
 
+#include "jdtool/base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,16 +124,7 @@ static int reserve(const struct trailer_names *names, struct table *table, id_at
             put(table, id_at(names, i), i);
         }
     }
-    if (table->count == table->room) {
-        uint32_t room = table->room ? table->room * 2 : 64;
-        void *grown = room < (1U << 30) ? realloc(*array, room * element) : NULL;
-        if (!grown) {
-            return -ENOMEM;
-        }
-        *array = grown;
-        table->room = room;
-    }
-    return 0;
+    return array_reserve(array, table->count, &table->room, element);
 }
 
 const char *trailer_names_file(const struct trailer_names *names, uint64_t id)

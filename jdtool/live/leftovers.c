@@ -1,5 +1,6 @@
 #include "jdtool/live/leftovers.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/processes.h"
 #include "jdtool/live/fetch.h"
 #include "jdtool/live/lease.h"
@@ -25,7 +26,7 @@ struct identity {
 
 struct identities {
     struct identity *list;
-    size_t count, room;
+    uint32_t count, room;
 };
 
 struct search {
@@ -49,16 +50,10 @@ static bool has(const struct identities *identities, const struct identity *one)
 
 static void add(struct identities *identities, const struct identity *identity)
 {
-    if (identities->count == identities->room) {
-        size_t room = identities->room ? identities->room * 2 : 64;
-        struct identity *grown = realloc(identities->list, room * sizeof *grown);
-        if (!grown) {
-            return;
-        }
-        identities->list = grown;
-        identities->room = room;
+    if (array_reserve(&identities->list, identities->count, &identities->room,
+                      sizeof *identities->list) == 0) {
+        identities->list[identities->count++] = *identity;
     }
-    identities->list[identities->count++] = *identity;
 }
 
 static void add_status(struct identities *identities, const struct stat *status)

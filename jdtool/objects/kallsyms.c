@@ -17,22 +17,12 @@
  * is no memory. */
 static uint32_t keep_name(struct kallsyms *kallsyms, const char *name, size_t size)
 {
-    while (kallsyms->text_room - kallsyms->text_size < size) {
-        size_t room = kallsyms->text_room ? kallsyms->text_room * 2 : CHUNK;
-        char *grown = realloc(kallsyms->text, room);
-        if (!grown) {
-            return 0;
-        }
-        kallsyms->text = grown;
-        kallsyms->text_room = room;
+    if (kallsyms->text.size == 0) {
+        bytes_u8(&kallsyms->text, 0);
     }
-    if (kallsyms->text_size == 0) {
-        kallsyms->text[kallsyms->text_size++] = '\0';
-    }
-    uint32_t at = (uint32_t)kallsyms->text_size;
-    memcpy(kallsyms->text + at, name, size);
-    kallsyms->text_size += size;
-    return at;
+    uint32_t at = (uint32_t)kallsyms->text.size;
+    bytes_put(&kallsyms->text, name, size);
+    return kallsyms->text.failed ? 0 : at;
 }
 
 static uint16_t module_of(struct kallsyms *kallsyms, const char *name)
@@ -182,10 +172,9 @@ static int take_file(struct kallsyms *kallsyms, int fd)
     if (err) {
         return err;
     }
-    char *fitting = kallsyms->text ? realloc(kallsyms->text, kallsyms->text_size) : NULL;
-    kallsyms->text = fitting ? fitting : kallsyms->text;
-    symbols->names[0].bytes = kallsyms->text;
-    symbols->names[0].size = kallsyms->text_size;
+    bytes_fit(&kallsyms->text);
+    symbols->names[0].bytes = (const char *)kallsyms->text.at;
+    symbols->names[0].size = kallsyms->text.size;
     symbols_finish(symbols, UINT64_MAX, true);
     end_modules(symbols);
     return symbols->failed ? -ENOMEM : 0;
@@ -215,6 +204,6 @@ void kallsyms_free(struct kallsyms *kallsyms)
         free(kallsyms->modules[i]);
     }
     free(kallsyms->modules);
-    free(kallsyms->text);
+    bytes_free(&kallsyms->text);
     *kallsyms = (struct kallsyms){0};
 }

@@ -2,14 +2,13 @@
 #ifndef JD_TOOL_KALLSYMS_H
 #define JD_TOOL_KALLSYMS_H
 
+#include "jdtool/base/bytes.h"
 #include "jdtool/objects/symbols.h"
 
 struct kallsyms {
     struct symbols symbols; /* symbol.module: place in modules, plus one */
-    char *text;             /* names, each with its end; the first is empty */
-    size_t text_size;
-    size_t text_room;
-    char **modules; /* "[nf_tables]" */
+    struct bytes text;      /* names, each with its end; the first is empty */
+    char **modules;         /* "[nf_tables]" */
     uint32_t module_count;
     uint32_t module_room;
 };

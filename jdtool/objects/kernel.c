@@ -78,26 +78,16 @@ int objects_add_ksymbol(struct objects *objects, uint64_t address, uint32_t size
 {
     struct kernel_functions *made = &objects->made;
     size_t length = strlen(name) + 1;
-    if (length > MADE_BYTES_MAX - made->size || size == 0) {
+    if (length > MADE_BYTES_MAX - made->names.size || size == 0) {
         return 0;
     }
-    if (made->size + length > made->room) {
-        size_t room = (made->size + length) * 2;
-        char *grown = realloc(made->names, room);
-        if (!grown) {
-            return -ENOMEM;
-        }
-        made->names = grown;
-        made->room = room;
-    }
-    struct symbol symbol = {.address = address, .size = size, .name = (uint32_t)made->size};
-    memcpy(made->names + made->size, name, length);
-    made->size += length;
+    struct symbol symbol = {.address = address, .size = size, .name = (uint32_t)made->names.size};
+    bytes_put(&made->names, name, length);
     made->sorted = false;
     symbols_add(&made->symbols, &symbol);
-    made->symbols.names[0].bytes = made->names;
-    made->symbols.names[0].size = made->size;
-    return made->symbols.failed ? -ENOMEM : 0;
+    made->symbols.names[0].bytes = (const char *)made->names.at;
+    made->symbols.names[0].size = made->names.size;
+    return made->names.failed || made->symbols.failed ? -ENOMEM : 0;
 }
 
 static const struct symbol *made_at(struct kernel_functions *made, uint64_t address)
@@ -333,7 +323,7 @@ uint64_t kernel_bytes(const struct objects *objects)
 {
     return symbols_bytes(&objects->kallsyms.symbols) + symbols_bytes(&objects->vmlinux) +
            objects->kallsyms.symbols.names[0].size + symbols_bytes(&objects->made.symbols) +
-           objects->made.room;
+           objects->made.names.room;
 }
 
 void kernel_free(struct objects *objects)
@@ -342,6 +332,6 @@ void kernel_free(struct objects *objects)
     symbols_free(&objects->vmlinux);
     symbols_free(&objects->made.symbols);
     elf_file_close(&objects->vmlinux_file);
-    free(objects->made.names);
+    bytes_free(&objects->made.names);
     free(objects->kernel_reference);
 }

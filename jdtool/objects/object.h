@@ -66,9 +66,7 @@ struct object {
  * order of their addresses. */
 struct kernel_functions {
     struct symbols symbols;
-    char *names;
-    size_t size;
-    size_t room;
+    struct bytes names;
     bool sorted;
 };
 

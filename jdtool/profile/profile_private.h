@@ -27,9 +27,6 @@ struct profile_private {
  * memory. */
 const char *profile_text(struct profile *profile, const char *text);
 
-/* Sets *id to the location that the lines make. 0 or -ENOMEM. */
-int profile_location_of(struct profile *profile, const struct location *seen, uint32_t *id);
-
 /* Sets *node to that of the sample's stack. 0 or -ENOMEM. */
 int profile_stack_of(struct profile *profile, const struct resolved_sample *sample, uint32_t *node);
 

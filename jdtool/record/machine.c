@@ -1,5 +1,6 @@
 #include "jdtool/record/machine.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -43,13 +44,9 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
         return true;
     }
     if (target_dump(&target, dump) && fetch_find(&fetch, &target, dump, look->profile) == 0) {
-        if (machine->count == machine->room) {
-            size_t room = machine->room ? machine->room * 2 : 16;
-            struct fetch *grown = realloc(machine->dumps, room * sizeof *grown);
-            machine->dumps = grown ? grown : machine->dumps;
-            machine->room = grown ? room : machine->room;
-        }
-        if (machine->count < machine->room && !is_known(machine, fetch.dump)) {
+        if (!is_known(machine, fetch.dump) &&
+            array_reserve(&machine->dumps, machine->count, &machine->room,
+                          sizeof *machine->dumps) == 0) {
             machine->dumps[machine->count++] = fetch;
         } else {
             fetch_close(&fetch);

@@ -11,7 +11,7 @@
 
 struct machine {
     struct fetch *dumps;
-    size_t count, room;
+    uint32_t count, room;
 };
 
 /* Takes hold of the dumps that are being written now, beside those that it has already. */

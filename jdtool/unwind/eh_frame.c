@@ -22,30 +22,6 @@ static const struct registers aarch64 = {.sp = 31, .fp = 29, .ra = 30};
 #define UDATA4         0x03
 #define DATAREL_SDATA4 0x3b
 
-static int put(struct eh_frame *out, const void *bytes, size_t size)
-{
-    if (out->room - out->size < size) {
-        size_t room = out->room ? out->room * 2 : 4096;
-        while (room - out->size < size) {
-            room *= 2;
-        }
-        uint8_t *grown = realloc(out->bytes, room);
-        if (!grown) {
-            return -ENOMEM;
-        }
-        out->bytes = grown;
-        out->room = room;
-    }
-    memcpy(out->bytes + out->size, bytes, size);
-    out->size += size;
-    return 0;
-}
-
-static int put_u32(struct eh_frame *out, uint32_t value)
-{
-    return put(out, &value, sizeof value);
-}
-
 /* A short run of call-frame instructions, gathered before it is put. */
 struct run {
     uint8_t bytes[96];
@@ -201,7 +177,7 @@ static bool registers_differ(const struct frame_row *a, const struct frame_row *
            b->cfa == FRAME_CFA_INTERPRETER;
 }
 
-static int put_rows(struct eh_frame *out, const struct registers *regs, const struct frames *frames)
+static void put_rows(struct bytes *out, const struct registers *regs, const struct frames *frames)
 {
     uint32_t at = 0;
     for (uint32_t i = 0; i < frames->count; i++) {
@@ -213,29 +189,19 @@ static int put_rows(struct eh_frame *out, const struct registers *regs, const st
         if (i == 0 || registers_differ(row, row - 1)) {
             add_registers(&run, regs, row);
         }
-        int error = put(out, run.bytes, run.size);
-        if (error) {
-            return error;
-        }
+        bytes_put(out, run.bytes, run.size);
     }
-    return 0;
 }
 
-/* Pads with DW_CFA_nop to a multiple of 8 and fills in the length at `start`. */
-static int finish_entry(struct eh_frame *out, size_t start)
+/* Pads with DW_CFA_nop, which is 0, to a multiple of 8 and fills in the length at `start`, which is
+ * one, too. */
+static void finish_entry(struct bytes *out, size_t start)
 {
-    static const uint8_t nops[8] = {DW_CFA_nop};
-    size_t pad = (8 - (out->size - start) % 8) % 8;
-    int error = put(out, nops, pad);
-    if (error) {
-        return error;
-    }
-    uint32_t length = (uint32_t)(out->size - start - 4);
-    memcpy(out->bytes + start, &length, sizeof length);
-    return 0;
+    bytes_align(out, 8);
+    bytes_patch_u32(out, start, (uint32_t)(out->size - start - 4));
 }
 
-static int put_cie(struct eh_frame *out, const struct registers *regs)
+static void put_cie(struct bytes *out, const struct registers *regs)
 {
     /* Length and id are 0 here; version 1, "zR", code factor 1, data factor -8, return address. */
     const uint8_t cie[] = {0,   0,   0, 0, 0,    0,        0, 0,           1,
@@ -244,9 +210,9 @@ static int put_cie(struct eh_frame *out, const struct registers *regs)
     bool pushed = regs == &x86_64;
     const uint8_t entry[] = {DW_CFA_def_cfa, regs->sp, pushed ? 8 : 0,
                              (uint8_t)(DW_CFA_offset | regs->ra), 1};
-    int error = put(out, cie, sizeof cie);
-    error = error ? error : put(out, entry, pushed ? sizeof entry : 3);
-    return error ? error : finish_entry(out, 0);
+    bytes_put(out, cie, sizeof cie);
+    bytes_put(out, entry, pushed ? sizeof entry : 3);
+    finish_entry(out, 0);
 }
 
 static bool fits(int64_t distance)
@@ -254,7 +220,7 @@ static bool fits(int64_t distance)
     return distance == (int32_t)distance;
 }
 
-static int put_fde(struct eh_frame *out, const struct registers *regs, const struct frames *frames,
+static int put_fde(struct bytes *out, const struct registers *regs, const struct frames *frames,
                    uint64_t code_address, uint64_t code_size, uint64_t table_address)
 {
     size_t start = out->size;
@@ -262,17 +228,17 @@ static int put_fde(struct eh_frame *out, const struct registers *regs, const str
     if (!fits(begin) || code_size > UINT32_MAX) {
         return -ERANGE;
     }
-    static const uint8_t no_augmentation = 0;
-    int error = put_u32(out, 0);
-    error = error ? error : put_u32(out, (uint32_t)start + 4); /* back to the CIE */
-    error = error ? error : put_u32(out, (uint32_t)begin);
-    error = error ? error : put_u32(out, (uint32_t)code_size);
-    error = error ? error : put(out, &no_augmentation, 1);
-    error = error ? error : put_rows(out, regs, frames);
-    return error ? error : finish_entry(out, start);
+    bytes_u32(out, 0);
+    bytes_u32(out, (uint32_t)start + 4); /* back to the CIE */
+    bytes_u32(out, (uint32_t)begin);
+    bytes_u32(out, (uint32_t)code_size);
+    bytes_u8(out, 0); /* no augmentation */
+    put_rows(out, regs, frames);
+    finish_entry(out, start);
+    return 0;
 }
 
-static int put_hdr(struct eh_frame *out, size_t fde, uint64_t code_address, uint64_t table_address)
+static int put_hdr(struct bytes *out, size_t fde, uint64_t code_address, uint64_t table_address)
 {
     static const uint8_t encodings[] = {1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4};
     size_t start = out->size;
@@ -280,30 +246,32 @@ static int put_hdr(struct eh_frame *out, size_t fde, uint64_t code_address, uint
     if (!fits(code)) {
         return -ERANGE;
     }
-    int error = put(out, encodings, sizeof encodings);
-    error = error ? error : put_u32(out, (uint32_t) - (int64_t)(start + 4)); /* .eh_frame */
-    error = error ? error : put_u32(out, 1);
-    error = error ? error : put_u32(out, (uint32_t)code);
-    error = error ? error : put_u32(out, (uint32_t) - (int64_t)(start - fde));
-    out->hdr_size = out->size - start;
-    return error;
+    bytes_put(out, encodings, sizeof encodings);
+    bytes_u32(out, (uint32_t) - (int64_t)(start + 4)); /* .eh_frame */
+    bytes_u32(out, 1);
+    bytes_u32(out, (uint32_t)code);
+    bytes_u32(out, (uint32_t) - (int64_t)(start - fde));
+    return 0;
 }
 
 int eh_frame_build(unsigned machine, const struct frames *frames, uint64_t code_address,
-                   uint64_t code_size, uint64_t table_address, struct eh_frame *out)
+                   uint64_t code_size, uint64_t table_address, struct eh_frame *table)
 {
     const struct registers *regs = machine == EM_AARCH64 ? &aarch64 : &x86_64;
-    static const uint8_t terminator[8] = {0};
+    struct bytes *out = &table->bytes;
     out->size = 0;
-    int error = put_cie(out, regs);
+    out->failed = false;
+    put_cie(out, regs);
     size_t fde = out->size;
-    error = error ? error : put_fde(out, regs, frames, code_address, code_size, table_address);
-    error = error ? error : put(out, terminator, sizeof terminator);
-    return error ? error : put_hdr(out, fde, code_address, table_address);
+    int error = put_fde(out, regs, frames, code_address, code_size, table_address);
+    bytes_u64(out, 0); /* the terminator */
+    size_t hdr = out->size;
+    error = error ? error : put_hdr(out, fde, code_address, table_address);
+    table->hdr_size = out->size - hdr;
+    return out->failed ? -ENOMEM : error;
 }
 
 void eh_frame_free(struct eh_frame *table)
 {
-    free(table->bytes);
-    memset(table, 0, sizeof *table);
+    bytes_free(&table->bytes);
 }

@@ -6,14 +6,13 @@
 #ifndef JD_TOOL_EH_FRAME_H
 #define JD_TOOL_EH_FRAME_H
 
+#include "jdtool/base/bytes.h"
 #include "jdtool/unwind/frames.h"
 
-/* Start zeroed, use again and again, free `bytes` with eh_frame_free. */
+/* Start zeroed, use again and again, free it with eh_frame_free. */
 struct eh_frame {
-    uint8_t *bytes; /* .eh_frame, then .eh_frame_hdr */
-    size_t size;    /* of both; a multiple of 8 up to the header */
+    struct bytes bytes; /* .eh_frame, then .eh_frame_hdr; a multiple of 8 up to the header */
     size_t hdr_size;
-    size_t room;
 };
 
 /*
@@ -21,7 +20,7 @@ struct eh_frame {
  * be found at table_address, less than 2 GB away. 0, -ENOMEM, or -ERANGE when it is further away.
  */
 int eh_frame_build(unsigned machine, const struct frames *frames, uint64_t code_address,
-                   uint64_t code_size, uint64_t table_address, struct eh_frame *out);
+                   uint64_t code_size, uint64_t table_address, struct eh_frame *table);
 
 void eh_frame_free(struct eh_frame *table);
 

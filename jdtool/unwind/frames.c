@@ -1,6 +1,7 @@
 #include "jdtool/unwind/frames.h"
 
 #include "format/jitdump.h"
+#include "jdtool/base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -90,14 +91,8 @@ int frames_append(struct frames *frames, const struct frame_row *row)
     if (frames->count && same_rules(&frames->rows[frames->count - 1], row)) {
         return 0;
     }
-    if (frames->count == frames->room) {
-        uint32_t room = frames->room ? frames->room * 2 : 32;
-        struct frame_row *rows = realloc(frames->rows, room * sizeof *rows);
-        if (!rows) {
-            return -ENOMEM;
-        }
-        frames->rows = rows;
-        frames->room = room;
+    if (array_reserve(&frames->rows, frames->count, &frames->room, sizeof *frames->rows)) {
+        return -ENOMEM;
     }
     frames->rows[frames->count++] = *row;
     return 0;

@@ -124,14 +124,8 @@ static int arrive(struct flow *flow, int64_t offset, const struct flow_state *st
         }
         return 0;
     }
-    if (flow->count == flow->room) {
-        uint32_t room = flow->room ? flow->room * 2 : flow->code->size / 4 + 16;
-        struct reached *all = realloc(flow->all, room * sizeof *all);
-        if (!all) {
-            return -ENOMEM;
-        }
-        flow->all = all;
-        flow->room = room;
+    if (array_reserve(&flow->all, flow->count, &flow->room, sizeof *flow->all)) {
+        return -ENOMEM;
     }
     struct reached *there = &flow->all[flow->count];
     memset(there, 0, sizeof *there);

@@ -112,16 +112,16 @@ static void put_unwinding_info(struct unwind_dump *dump, uint64_t timestamp)
 {
     struct jitdump_unwinding_info info = {
         .prefix = {.id = JIT_CODE_UNWINDING_INFO, .timestamp = timestamp},
-        .unwind_data_size = dump->table.size,
+        .unwind_data_size = dump->table.bytes.size,
         .eh_frame_hdr_size = dump->table.hdr_size,
-        .mapped_size = dump->unwinder == UNWINDER_LIBDW ? 0 : dump->table.size,
+        .mapped_size = dump->unwinder == UNWINDER_LIBDW ? 0 : dump->table.bytes.size,
     };
-    uint32_t bytes = (uint32_t)(sizeof info + dump->table.size);
+    uint32_t bytes = (uint32_t)(sizeof info + dump->table.bytes.size);
     uint32_t padding = (8 - bytes % 8) % 8; /* as V8 and perf's specification have it */
     static const uint8_t zeros[8];
     info.prefix.total_size = bytes + padding;
     put(dump, &info, sizeof info);
-    put(dump, dump->table.bytes, dump->table.size);
+    put(dump, dump->table.bytes.at, dump->table.bytes.size);
     put(dump, zeros, padding);
 }
 
@@ -205,7 +205,7 @@ static bool make_table(struct unwind_dump *dump, const struct jitdump_record_vie
     uint64_t table = *address + ((size + 7) & ~UINT64_C(7));
     return eh_frame_build(dump->machine, &rows->frames, record->load.code_addr, size, table,
                           &dump->table) == 0 &&
-           (dump->unwinder == UNWINDER_LIBDW || dump->table.size < dump->scratch_end - table);
+           (dump->unwinder == UNWINDER_LIBDW || dump->table.bytes.size < dump->scratch_end - table);
 }
 
 static int put_group(struct unwind_dump *dump, const struct jitdump_record_view *record)
@@ -232,7 +232,7 @@ static int put_group(struct unwind_dump *dump, const struct jitdump_record_view 
     put_load(dump, record, address);
     if (unwound && dump->unwinder == UNWINDER_LIBUNWIND) {
         put_move(dump, record, address);
-        dump->scratch += (record->load.code_size + dump->table.size + 31) & ~UINT64_C(15);
+        dump->scratch += (record->load.code_size + dump->table.bytes.size + 31) & ~UINT64_C(15);
     }
     *(unwound ? &dump->done : &dump->left) += 1;
     return error;
