@@ -119,11 +119,14 @@ static bool is_at_its_place(const struct objects *objects)
         return true;
     }
     const struct symbols *symbols = &objects->kallsyms.symbols;
-    /* Several symbols share that address, and one of them is kept. */
     const struct symbol *there = symbols_at(symbols, objects->kernel_reference_address);
+    bool begins = there && there->address == objects->kernel_reference_address;
+    if (begins && strcmp(symbol_name(symbols, there), objects->kernel_reference) == 0) {
+        return true;
+    }
+    /* Several symbols share that address, and one of them is kept. */
     const struct symbol *named = symbols_named(symbols, objects->kernel_reference);
-    return named ? named->address == objects->kernel_reference_address
-                 : there && there->address == objects->kernel_reference_address;
+    return named ? named->address == objects->kernel_reference_address : begins;
 }
 
 __attribute__((format(printf, 2, 3))) static void say(struct object *kernel, const char *format,
