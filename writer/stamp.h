@@ -16,6 +16,14 @@ static inline uint64_t stamp_monotonic(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* The moment of CLOCK_MONOTONIC so far from now, to wait for. */
+static inline struct timespec stamp_in_ms(uint64_t ms)
+{
+    const uint64_t ns = stamp_monotonic() + ms * 1000000;
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+                             .tv_nsec = (long)(ns % 1000000000)};
+}
+
 /* With `tsc` the processor's own count, which only x86-64 has. */
 static inline uint64_t stamp_now(bool tsc)
 {

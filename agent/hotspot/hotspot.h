@@ -100,7 +100,7 @@ struct hotspot_scopes {
     int32_t *bcis;     /* its bytecode; -1: none */
     uint32_t *offsets; /* where its scope is */
     size_t place_count, count;
-    size_t place_room, room;
+    size_t place_room, method_room, bci_room, room;
     char *copy; /* of PcDescs and scopes, and behind them the metadata */
     size_t copy_room;
 };

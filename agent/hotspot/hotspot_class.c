@@ -88,21 +88,6 @@ struct class_array {
     char length[sizeof(int64_t)];
 };
 
-static bool reserve_array(struct hotspot_workspace *space, size_t count)
-{
-    if (count > space->array_room) {
-        uint64_t *array = realloc(space->array, count * sizeof(*array));
-        space->array = array ? array : space->array;
-        uint64_t *holders = realloc(space->holders, count * sizeof(*holders));
-        space->holders = holders ? holders : space->holders;
-        if (!array || !holders) {
-            return false;
-        }
-        space->array_room = count;
-    }
-    return true;
-}
-
 /* The addresses of the methods in the arrays. False: there is no such array. */
 static bool read_arrays(const struct hotspot *hotspot, struct class_array *arrays, size_t count,
                         struct hotspot_workspace *space, size_t *counts, size_t *all)
@@ -128,7 +113,8 @@ static bool read_arrays(const struct hotspot *hotspot, struct class_array *array
         counts[i] = (size_t)length;
         *all += counts[i];
     }
-    if (!reserve_array(space, *all)) {
+    if (!ARRAY_RESERVE(space->array, space->array_room, *all) ||
+        !ARRAY_RESERVE(space->holders, space->holder_room, *all)) {
         return false;
     }
     size_t used = 0;

@@ -45,36 +45,10 @@ void hotspot_methods_free(struct hotspot_methods *methods)
 
 bool hotspot_reserve_methods(struct hotspot_workspace *space, size_t count)
 {
-    if (count <= space->room) {
-        return true;
-    }
-    /* Two pieces a method at most. */
-    void *methods = realloc(space->methods, count * sizeof(*space->methods));
-    space->methods = methods ? methods : space->methods;
-    void *raw = realloc(space->raw, count * sizeof(*space->raw));
-    space->raw = raw ? raw : space->raw;
-    void *pieces = realloc(space->pieces, 2 * count * sizeof(*space->pieces));
-    space->pieces = pieces ? pieces : space->pieces;
-    void *small = realloc(space->small, 2 * count * SMALL_PIECE);
-    space->small = small ? small : space->small;
-    if (!methods || !raw || !pieces || !small) {
-        return false;
-    }
-    space->room = count;
-    return true;
-}
-
-bool hotspot_reserve_bytes(char **bytes, size_t *room, size_t size)
-{
-    if (size > *room) {
-        char *grown = realloc(*bytes, size);
-        if (!grown) {
-            return false;
-        }
-        *bytes = grown;
-        *room = size;
-    }
-    return true;
+    return ARRAY_RESERVE(space->methods, space->room, count) &&
+           ARRAY_RESERVE(space->raw, space->raw_room, count) &&
+           ARRAY_RESERVE(space->pieces, space->piece_room, 2 * count) && /* two a method at most */
+           ARRAY_RESERVE(space->small, space->small_room, 2 * count * SMALL_PIECE);
 }
 
 /* Copies `size` bytes of each method's object into its small piece. */
@@ -194,7 +168,7 @@ static bool read_const_methods(const struct hotspot *hotspot, struct hotspot_wor
     for (size_t i = 0; i < count; i++) {
         total += space->raw[i].size;
     }
-    if (!hotspot_reserve_bytes(&space->copies, &space->copies_room, total)) {
+    if (!ARRAY_RESERVE(space->copies, space->copies_room, total)) {
         return false;
     }
     char *copy = space->copies;
@@ -309,7 +283,7 @@ static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *s
             total += (size_t)bytes + 1;
         }
     }
-    if (!hotspot_reserve_bytes(&space->text, &space->text_room, total)) {
+    if (!ARRAY_RESERVE(space->text, space->text_room, total)) {
         return false;
     }
     char *text = space->text;
@@ -374,14 +348,8 @@ static bool decode_lines(const struct hotspot *hotspot, const struct raw_method 
             *count == LINES_MAX) { /* JVMS 4.7.12: 16 bits each */
             return false;
         }
-        if (space->line_count == space->line_room) {
-            size_t room = space->line_room ? 2 * space->line_room : 1024;
-            struct line_entry *grown = realloc(space->lines, room * sizeof(*grown));
-            if (!grown) {
-                return false;
-            }
-            space->lines = grown;
-            space->line_room = room;
+        if (!ARRAY_RESERVE(space->lines, space->line_room, space->line_count + 1)) {
+            return false;
         }
         space->lines[space->line_count++] =
             (struct line_entry){.bci = (uint32_t)bci, .line = (uint32_t)line};

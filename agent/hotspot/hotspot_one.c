@@ -74,8 +74,7 @@ static bool view_const_method(const struct hotspot *hotspot, struct hotspot_near
 /* The names, NUL-terminated. */
 static bool copy_names(struct hotspot_workspace *space, const struct text texts[2])
 {
-    if (!hotspot_reserve_bytes(&space->text, &space->text_room,
-                               texts[0].size + texts[1].size + 2)) {
+    if (!ARRAY_RESERVE(space->text, space->text_room, texts[0].size + texts[1].size + 2)) {
         return false;
     }
     char *name = space->text;

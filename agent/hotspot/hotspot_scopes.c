@@ -18,6 +18,7 @@
  */
 #include "agent/hotspot/hotspot_fields.h"
 #include "agent/hotspot/unsigned5.h"
+#include "writer/array.h"
 
 #include <stdlib.h>
 
@@ -26,27 +27,10 @@
 
 bool hotspot_scopes_reserve(struct hotspot_scopes *scopes, size_t places, size_t frames)
 {
-    if (places > scopes->place_room) {
-        struct hotspot_place *grown = realloc(scopes->places, places * sizeof(*grown));
-        if (!grown) {
-            return false;
-        }
-        scopes->places = grown;
-        scopes->place_room = places;
-    }
-    if (frames > scopes->room) {
-        uint64_t *methods = realloc(scopes->methods, frames * sizeof(*methods));
-        scopes->methods = methods ? methods : scopes->methods;
-        int32_t *bcis = realloc(scopes->bcis, frames * sizeof(*bcis));
-        scopes->bcis = bcis ? bcis : scopes->bcis;
-        uint32_t *offsets = realloc(scopes->offsets, frames * sizeof(*offsets));
-        scopes->offsets = offsets ? offsets : scopes->offsets;
-        if (!methods || !bcis || !offsets) {
-            return false;
-        }
-        scopes->room = frames;
-    }
-    return true;
+    return ARRAY_RESERVE(scopes->places, scopes->place_room, places) &&
+           ARRAY_RESERVE(scopes->methods, scopes->method_room, frames) &&
+           ARRAY_RESERVE(scopes->bcis, scopes->bci_room, frames) &&
+           ARRAY_RESERVE(scopes->offsets, scopes->room, frames); /* the least room of the three */
 }
 
 void hotspot_scopes_free(struct hotspot_scopes *scopes)
@@ -170,13 +154,8 @@ static bool find_data(const struct hotspot *hotspot, struct hotspot_nearby *near
         return decoder->data && decoder->metadata;
     }
     const size_t size = nmethod->data_size + metadata_size;
-    if (size > scopes->copy_room) {
-        char *grown = realloc(scopes->copy, size);
-        if (!grown) {
-            return false;
-        }
-        scopes->copy = grown;
-        scopes->copy_room = size;
+    if (!ARRAY_RESERVE(scopes->copy, scopes->copy_room, size)) {
+        return false;
     }
     const struct memory_piece pieces[] = {
         {nmethod->data, scopes->copy, nmethod->data_size},

@@ -5,6 +5,7 @@
 #define JD_AGENT_HOTSPOT_WORKSPACE_H
 
 #include "agent/hotspot/hotspot_fields.h"
+#include "writer/array.h"
 
 /* What is being read of one method. */
 struct raw_method {
@@ -23,11 +24,11 @@ struct hotspot_workspace {
     struct hotspot_method *methods;
     struct raw_method *raw;
     struct memory_piece *pieces;
-    char *small;       /* SMALL_PIECE bytes for each piece */
-    size_t room;       /* methods */
+    char *small; /* SMALL_PIECE bytes for each piece */
+    size_t room, raw_room, piece_room, small_room;
     uint64_t *array;   /* the Methods of classes, one class's behind another's */
     uint64_t *holders; /* the Klass of each */
-    size_t array_room;
+    size_t array_room, holder_room;
     char *copies; /* ConstMethods */
     size_t copies_room;
     char *text;
@@ -55,9 +56,8 @@ struct hotspot_workspace *hotspot_workspace(struct hotspot_methods *methods);
 /* Whether all is known that reading methods takes. */
 bool hotspot_has_method_fields(const struct hotspot *hotspot);
 
-/* Room for so many methods, or bytes. On failure what is there stays. */
+/* Room for so many methods. On failure what is there stays. */
 bool hotspot_reserve_methods(struct hotspot_workspace *space, size_t count);
-bool hotspot_reserve_bytes(char **bytes, size_t *room, size_t size);
 
 /* How many bytes of an object these two fields take. */
 size_t hotspot_reach(const struct hotspot *hotspot, enum field one, enum field other);

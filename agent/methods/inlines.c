@@ -14,6 +14,7 @@
 #include "agent/methods/inlines.h"
 
 #include "agent/methods/source_map.h"
+#include "writer/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -55,43 +56,21 @@ struct inline_builder {
     uint32_t path_count; /* frames of `path` in use */
 
     struct growing_node *growing;
-    uint32_t growing_count, growing_room;
+    uint32_t growing_count;
+    size_t growing_room;
     struct path_frame *path;
-    uint32_t path_room;
+    size_t path_room;
     uint32_t *slots; /* hash of the nodes, NONE: free; a power of two */
     uint32_t slot_count;
     struct code_row *rows;
-    uint32_t row_count, row_room;
+    uint32_t row_count;
+    size_t row_room;
     struct inline_range *ranges;
-    uint32_t range_count, range_room;
+    uint32_t range_count;
+    size_t range_room;
     struct inline_node *nodes;
-    uint32_t node_room;
+    size_t node_room;
 };
-
-/* Makes room for `count` elements of `size` bytes; false when there is no memory. */
-static bool reserve(void **array, uint32_t *room, uint32_t count, size_t size)
-{
-    if (count <= *room) {
-        return true;
-    }
-    uint32_t more = *room ? *room : 32;
-    while (more < count) {
-        if (more > UINT32_MAX / 2) {
-            return false;
-        }
-        more *= 2;
-    }
-    void *grown = realloc(*array, (size_t)more * size);
-    if (!grown) {
-        return false;
-    }
-    *array = grown;
-    *room = more;
-    return true;
-}
-
-#define RESERVE(builder, array, room, count)                                                       \
-    reserve((void **)&(builder)->array, &(builder)->room, (count), sizeof(*(builder)->array))
 
 struct inline_builder *inline_builder_new(void)
 {
@@ -156,7 +135,8 @@ static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32
                          method_key key, const struct java_method *method)
 {
     uint32_t index = builder->growing_count;
-    if (!RESERVE(builder, growing, growing_room, index + 1) || !reserve_slots(builder)) {
+    if (!ARRAY_RESERVE(builder->growing, builder->growing_room, index + 1) ||
+        !reserve_slots(builder)) {
         builder->failed = true;
         return NONE;
     }
@@ -246,7 +226,7 @@ static void add_row(struct inline_builder *builder, uint32_t offset, const struc
             return;
         }
     }
-    if (!RESERVE(builder, rows, row_room, builder->row_count + 1)) {
+    if (!ARRAY_RESERVE(builder->rows, builder->row_room, builder->row_count + 1)) {
         builder->failed = true;
         return;
     }
@@ -264,7 +244,7 @@ static void add_range(struct inline_builder *builder, uint32_t offset, uint32_t 
             return;
         }
     }
-    if (!RESERVE(builder, ranges, range_room, builder->range_count + 1)) {
+    if (!ARRAY_RESERVE(builder->ranges, builder->range_room, builder->range_count + 1)) {
         builder->failed = true;
         return;
     }
@@ -336,7 +316,7 @@ void inline_builder_add(struct inline_builder *builder, uint32_t end, const meth
     if (end <= offset || builder->failed) {
         return;
     }
-    if (n < 0 || !RESERVE(builder, path, path_room, (uint32_t)n)) {
+    if (n < 0 || !ARRAY_RESERVE(builder->path, builder->path_room, (uint32_t)n)) {
         builder->failed = true;
         return;
     }
@@ -389,7 +369,7 @@ static void number_nodes(struct inline_builder *builder)
 
 static bool finish_nodes(struct inline_builder *builder)
 {
-    if (!RESERVE(builder, nodes, node_room, builder->growing_count)) {
+    if (!ARRAY_RESERVE(builder->nodes, builder->node_room, builder->growing_count)) {
         return false;
     }
     if (!builder->depth_first) {

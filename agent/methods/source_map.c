@@ -20,6 +20,7 @@
 #include "agent/methods/source_map.h"
 
 #include "agent/methods/symbol_name.h"
+#include "writer/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,9 +46,10 @@ struct file_number {
 struct reader {
     struct source_map *map;
     char *rest;
-    uint32_t place_room, range_room, call_room;
+    size_t place_room, range_room, call_room;
     struct file_number *numbers; /* of the stratum */
-    uint32_t number_count, number_room;
+    uint32_t number_count;
+    size_t number_room;
 };
 
 /* Takes the next line off; NULL behind the last one. */
@@ -79,28 +81,14 @@ static bool take_number(char **at, uint32_t *number)
     return true;
 }
 
-static bool grow(void **array, uint32_t *room, uint32_t count, uint32_t most, size_t size)
-{
-    if (count < *room) {
-        return true;
-    }
-    uint32_t more = *room ? *room * 2 : 8;
-    void *grown = count < most ? realloc(*array, more * size) : NULL;
-    if (!grown) {
-        return false;
-    }
-    *array = grown;
-    *room = more;
-    return true;
-}
+/* Room for one more of at most so many. */
+#define ROOM(array, room, count, most) ((count) < (most) && ARRAY_RESERVE(array, room, (count) + 1))
 
 static bool add_place(struct reader *reader, uint32_t number, const char *file, const char *path)
 {
     struct source_map *map = reader->map;
-    if (!grow((void **)&map->places, &reader->place_room, map->place_count, PLACES_MAX,
-              sizeof(*map->places)) ||
-        !grow((void **)&reader->numbers, &reader->number_room, reader->number_count, PLACES_MAX,
-              sizeof(*reader->numbers))) {
+    if (!ROOM(map->places, reader->place_room, map->place_count, PLACES_MAX) ||
+        !ROOM(reader->numbers, reader->number_room, reader->number_count, PLACES_MAX)) {
         return false;
     }
     reader->numbers[reader->number_count++] =
@@ -159,7 +147,7 @@ enum section { SECTION_OTHER, SECTION_FILES, SECTION_LINES };
 
 /* One stratum, up to the next one's line. `*name` becomes that one's, NULL at the end. */
 static bool read_stratum(struct reader *reader, struct source_range **ranges, uint32_t *count,
-                         uint32_t *room, const char **name)
+                         size_t *room, const char **name)
 {
     enum section section = SECTION_OTHER;
     uint32_t file = 0;
@@ -183,7 +171,7 @@ static bool read_stratum(struct reader *reader, struct source_range **ranges, ui
                 return false;
             }
         } else if (section == SECTION_LINES) {
-            if (!grow((void **)ranges, room, *count, RANGES_MAX, sizeof(**ranges)) ||
+            if (!ROOM(*ranges, *room, *count, RANGES_MAX) ||
                 !read_range(reader, line, &file, &(*ranges)[*count])) {
                 return false;
             }
@@ -212,7 +200,7 @@ static bool read_map(struct reader *reader)
     const char *name = NULL;
     struct source_range *ignored = NULL;
     uint32_t ignored_count = 0;
-    uint32_t ignored_room = 0;
+    size_t ignored_room = 0;
     bool sound =
         wanted && read_stratum(reader, &ignored, &ignored_count, &ignored_room, &name); /* to *S */
     map->inlines = sound && strcmp(wanted, "Kotlin") == 0;

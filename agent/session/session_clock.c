@@ -2,6 +2,7 @@
 
 #include "agent/session/lease.h"
 #include "writer/own_thread.h"
+#include "writer/stamp.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -45,9 +46,7 @@ static enum session_end next_look(const struct running *running, struct timespec
     if (running->clock.lease < 0) {
         return SESSION_OVER;
     }
-    struct timespec probe;
-    clock_gettime(CLOCK_MONOTONIC, &probe);
-    probe.tv_sec += LEASE_SECONDS;
+    const struct timespec probe = stamp_in_ms(LEASE_SECONDS * 1000);
     if (running->clock.seconds && is_later(&probe, at)) {
         return SESSION_OVER;
     }
@@ -105,8 +104,7 @@ int session_clock_start(const struct session_clock *clock)
     if (running) {
         pthread_once(&once, make_condition);
         running->clock = *clock;
-        clock_gettime(CLOCK_MONOTONIC, &running->end);
-        running->end.tv_sec += (time_t)clock->seconds;
+        running->end = stamp_in_ms((uint64_t)clock->seconds * 1000);
         pthread_mutex_lock(&lock);
         running->number = ++current;
         pthread_mutex_unlock(&lock);

@@ -512,22 +512,13 @@ static void release_file(void)
     drain.batch = NULL;
 }
 
-static void moment_in(struct timespec *moment, long ms)
-{
-    clock_gettime(CLOCK_MONOTONIC, moment);
-    moment->tv_nsec += ms * 1000000;
-    moment->tv_sec += moment->tv_nsec / 1000000000;
-    moment->tv_nsec %= 1000000000;
-}
-
 static void *run(void *unused)
 {
     bool ending = false;
     pthread_setname_np(pthread_self(), "jdagent threads");
     while (!ending) {
-        struct timespec next;
         pthread_mutex_lock(&drain.lock);
-        moment_in(&next, DRAIN_EVERY_MS);
+        const struct timespec next = stamp_in_ms(DRAIN_EVERY_MS);
         while (!drain.ending &&
                pthread_cond_timedwait(&drain.changed, &drain.lock, &next) != ETIMEDOUT) {
         }
@@ -671,8 +662,7 @@ void journal_close(void)
     if (!chunks || (drain.running && drain.generation != process_generation())) {
         return; /* a fork has the file, but not the drainer */
     }
-    struct timespec end;
-    moment_in(&end, END_WITHIN_MS);
+    const struct timespec end = stamp_in_ms(END_WITHIN_MS);
     pthread_mutex_lock(&drain.lock);
     bool was_running = drain.running;
     drain.ending = true;

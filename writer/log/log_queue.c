@@ -133,14 +133,7 @@ void log_queue_free(struct log_queue *queue)
 
 static void wait_ms(struct log_queue *queue, pthread_cond_t *condition, unsigned ms)
 {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += ms / 1000;
-    at.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
+    const struct timespec at = stamp_in_ms(ms);
     (void)pthread_cond_timedwait(condition, &queue->lock, &at);
 }
 

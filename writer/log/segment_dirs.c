@@ -1,5 +1,6 @@
 #include "writer/log/segment_dirs.h"
 
+#include "writer/array.h"
 #include "writer/message.h"
 
 #include <dirent.h>
@@ -33,7 +34,7 @@ struct segment_dirs {
     uint64_t number;   /* of the last one */
     struct made *made; /* the oldest first */
     uint32_t made_count;
-    uint32_t made_room;
+    size_t made_room;
 };
 
 static int fail(const char *what, const char *path, int error)
@@ -140,14 +141,8 @@ static int make(struct segment_dirs *dirs, struct made *made)
 int segment_dirs_begin(struct segment_dirs *dirs, char path[PATH_MAX], int *fd)
 {
     struct made made = {.fd = -1};
-    if (dirs->made_count == dirs->made_room) {
-        uint32_t room = dirs->made_room ? dirs->made_room * 2 : 8;
-        struct made *grown = realloc(dirs->made, room * sizeof(*grown));
-        if (!grown) {
-            return fail("make a segment in", dirs->path, -ENOMEM);
-        }
-        dirs->made = grown;
-        dirs->made_room = room;
+    if (!ARRAY_RESERVE(dirs->made, dirs->made_room, dirs->made_count + 1)) {
+        return fail("make a segment in", dirs->path, -ENOMEM);
     }
     int error = make(dirs, &made);
     int n = snprintf(path, PATH_MAX, "%s", dirs->path);

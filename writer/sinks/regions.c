@@ -6,23 +6,10 @@
  */
 #include "writer/sinks/regions.h"
 
+#include "writer/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
-
-static int reserve(struct regions *regions, uint32_t count)
-{
-    if (count <= regions->room) {
-        return 0;
-    }
-    uint32_t room = count < 64 ? 64 : count + count / 2;
-    struct region *items = realloc(regions->items, room * sizeof(*items));
-    if (!items) {
-        return -ENOMEM;
-    }
-    regions->items = items;
-    regions->room = room;
-    return 0;
-}
 
 /*
  * Closes regions, from `current` outwards, until one is of a node that `node` lies in (or is).
@@ -48,7 +35,7 @@ static uint32_t close_up_to(struct regions *regions, const struct code *code, ui
 int regions_find(struct regions *regions, const struct code *code)
 {
     regions->count = 0;
-    if (reserve(regions, 1) < 0) {
+    if (!ARRAY_RESERVE(regions->items, regions->room, 1)) {
         return -ENOMEM;
     }
     regions->items[0] = (struct region){.end = (uint32_t)code->size};
@@ -58,7 +45,7 @@ int regions_find(struct regions *regions, const struct code *code)
         const struct inline_range *range = &code->ranges[i];
         uint32_t depth;
         uint32_t parent = close_up_to(regions, code, current, range->node, range->offset, &depth);
-        if (reserve(regions, regions->count + depth) < 0) {
+        if (!ARRAY_RESERVE(regions->items, regions->room, regions->count + depth)) {
             regions->count = 0;
             return -ENOMEM;
         }

@@ -23,7 +23,7 @@ struct region {
 struct regions {
     struct region *items;
     uint32_t count;
-    uint32_t room;
+    size_t room;
 };
 
 /*
