@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The tasks of docs/tasks.md as a new user does them: in a Debian with nothing but its base (debootstrap, below ROOT),
 # where jdagent was built from this checkout and installed as README says. Runs each command that a user would
-# type, beside those of async-profiler that do the same, and prints keys and seconds: how much longer than
+# type, beside those of async-profiler and samply that do the same, and prints keys and seconds: how much longer than
 # the ten seconds of the recording a command takes, least and largest of the rounds. Takes root and some ten minutes.
 #
-# usage: bench/tasks.sh [--rounds N] ROOT     ASYNC_PROFILER=libasyncProfiler.so
+# usage: bench/tasks.sh [--rounds N] ROOT     ASYNC_PROFILER=libasyncProfiler.so SAMPLY=samply
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,6 +19,7 @@ if [[ ! -x $root/usr/local/bin/jdperf ]]; then
     git -C "$here/.." archive HEAD | tar x -C "$root/root/jdagent"
 fi
 if [[ -e $ASYNC_PROFILER ]]; then cp "$ASYNC_PROFILER" "$root/usr/local/lib/"; fi
+if [[ ${SAMPLY:-} ]]; then cp "$SAMPLY" "$root/usr/local/bin/samply"; fi
 
 # Mounts made inside vanish with the namespace.
 exec env -i TERM=xterm HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
@@ -80,6 +81,9 @@ printf '| task | typed | keys | additional time |\n|---|---|---|---|\n'
 task "find the JVM" 0 '' 'jdperf jvms'
 task "flame graph" 10 x.html 'jdperf -d 10 -o x.html PID'
 task "" 10 x.html 'asprof -d 10 -f x.html PID'
+# It names Java's methods by a perf map alone, which has to be made first.
+[[ ! -x /usr/local/bin/samply ]] ||
+    task "" 10 x.json.gz 'jcmd PID Compiler.perfmap; samply record -s -d 10 -o x.json.gz -p PID'
 task "IntelliJ's and JMC's format" 10 x.jfr 'jdperf -d 10 -o x.jfr PID'
 task "" 10 x.jfr 'asprof -d 10 -f x.jfr PID'
 task "which method allocates" 10 a.html 'jdperf --alloc -d 10 -o a.html PID'
