@@ -1069,6 +1069,54 @@ static void frames_that_only_a_table_names_are_refused(void **state)
     assert_false(has_row(&frame, true, inside));
 }
 
+/* Many blocks of a function, each of which names the same long list of ranges. */
+static void lines_that_take_too_long_are_given_up(void **state)
+{
+    (void)state;
+    static const char source[] =
+        ".globl work\nwork: .fill 64, 1, 0x90\nend:\n"
+        ".section .debug_abbrev,\"\",@progbits\n"
+        ".byte 1,0x11,1,0x11,1,0x12,1,0,0\n" /* unit: low_pc, high_pc */
+        ".byte 2,0x2e,1,0x11,1,0x12,1,0,0\n" /* function: the same */
+        ".byte 3,0x0b,0,0x55,0x17,0,0, 0\n"  /* block: ranges */
+        ".section .debug_info,\"\",@progbits\n"
+        ".long 2f-1f\n1: .short 4\n.long .debug_abbrev\n.byte 8\n"
+        ".byte 1\n.quad work, end\n.byte 2\n.quad work, end\n"
+        ".rept 1000\n.byte 3\n.long .debug_ranges\n.endr\n.byte 0,0\n2:\n"
+        ".section .debug_ranges,\"\",@progbits\n.rept 20000\n.quad 1,1\n.endr\n.quad 0,0\n";
+    FILE *file = fopen(in_directory("slow.s"), "we");
+    assert_non_null(file);
+    fputs(source, file);
+    fclose(file);
+    if (run("cd '%s' && cc -shared -nostdlib -Wl,--build-id -o slow.so slow.s 2>/dev/null",
+            directory)) {
+        skip(); /* there is no assembler */
+    }
+    for (int patient = 0; patient < 2; patient++) {
+        struct objects_options options = {.machine = MACHINE,
+                                          .build_id_dir = in_directory("cache"),
+                                          .here = true,
+                                          .patience = patient ? 0 : 3000000};
+        struct objects *objects;
+        struct objects_counts counts;
+        const struct object_inline *inlines;
+        struct object_symbol symbol;
+        assert_int_equal(objects_new(&options, &objects), 0);
+        struct object *object =
+            objects_find(objects, &(struct object_place){.path = in_directory("slow.so")});
+        uint64_t address = 0;
+        while (!object_symbol(object, address, &symbol)) {
+            assert_true(++address < 1 << 20);
+        }
+        (void)object_inlines(object, address + 1, &inlines);
+        objects_count(objects, &counts);
+        assert_int_equal(counts.slow, !patient);
+        assert_int_equal(object_inlines(object, address + 2, &inlines) > 0, patient);
+        assert_true(object_symbol(object, address + 1, &symbol));
+        objects_free(objects);
+    }
+}
+
 /* A file that others can shorten is not mapped. */
 static void a_file_of_others_may_shrink(void **state)
 {
@@ -1471,6 +1519,7 @@ int main(void)
         TEST(hostile_files_are_refused_at_once),
         TEST(frames_beyond_a_bound_are_refused),
         TEST(frames_that_only_a_table_names_are_refused),
+        TEST(lines_that_take_too_long_are_given_up),
         TEST(a_file_of_others_may_shrink),
         TEST(few_files_are_open_at_a_time),
         TEST(endless_files_share_one_object),

@@ -28,6 +28,7 @@ struct file_places {
     bool here;          /* pids mean something */
     bool same_kernel;   /* our own vdso is the recorded one */
     bool sparing;       /* see struct objects_options */
+    uint64_t patience;  /* ns, the same */
 };
 
 struct found_file {

@@ -8,6 +8,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define NESTED_MAX  16 /* ranges that hold others */
 #define DEPTH_MAX   64 /* of namespaces, and of blocks in a function */
@@ -47,6 +48,10 @@ struct lines {
     struct ranges unit_ranges;
     uint32_t function_ranges; /* of all units */
 
+    uint64_t patience, spent; /* ns of the processor's time */
+    uint64_t began;           /* what is going on; the same */
+    bool given_up;
+
     struct hash_map by_address;
     struct answer *answers;
     uint32_t answer_count;
@@ -56,6 +61,30 @@ struct lines {
     uint32_t inline_room;
     struct intern names;
 };
+
+/* ---- Time ---- */
+
+static uint64_t processor_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Each of many entries may name the same long list of ranges: their number alone is no bound. */
+static bool goes_on(struct lines *lines, uint64_t step)
+{
+    if (step % 64 == 0 && lines->spent + processor_ns() - lines->began > lines->patience) {
+        lines->given_up = true;
+    }
+    return !lines->given_up;
+}
+
+static void count_time(struct lines *lines)
+{
+    uint64_t took = processor_ns() - lines->began;
+    lines->spent += took > LINES_QUICK_NS ? took : 0;
+}
 
 /* ---- Ranges ---- */
 
@@ -136,7 +165,7 @@ static void read_units(struct lines *lines)
     Dwarf_Off offset = 0;
     Dwarf_Off next;
     size_t header_size;
-    while (lines->unit_count < LINES_UNITS_MAX &&
+    while (lines->unit_count < LINES_UNITS_MAX && goes_on(lines, lines->unit_count) &&
            dwarf_nextcu(lines->dwarf, offset, &next, &header_size, NULL, NULL, NULL) == 0 &&
            next > offset) {
         Dwarf_Die die;
@@ -157,12 +186,15 @@ static void read_units(struct lines *lines)
     sort_ranges(&lines->unit_ranges);
 }
 
-struct lines *lines_new(Dwarf *dwarf)
+struct lines *lines_new(Dwarf *dwarf, uint64_t patience)
 {
     struct lines *lines = calloc(1, sizeof *lines);
     if (lines) {
         lines->dwarf = dwarf;
+        lines->patience = patience;
+        lines->began = processor_ns();
         read_units(lines);
+        count_time(lines);
     }
     return lines;
 }
@@ -215,7 +247,7 @@ static void load_functions(struct lines *lines, struct unit *unit, Dwarf_Die *un
     uint64_t left = unit->size;
     unit->loaded = true;
     bool more = dwarf_child(unit_die, &path[0]) == 0;
-    while (more && left-- > 0) {
+    while (more && left-- > 0 && goes_on(lines, left)) {
         Dwarf_Die *die = &path[depth];
         int tag = dwarf_tag(die);
         if (tag == DW_TAG_subprogram && !add_die(&unit->functions, die, dwarf_dieoffset(die))) {
@@ -242,12 +274,12 @@ struct chain {
 };
 
 /* Goes down from a function into what was inlined at the address. */
-static void descend(struct chain *chain, uint64_t address, uint64_t left)
+static void descend(struct lines *lines, struct chain *chain, uint64_t address, uint64_t left)
 {
     Dwarf_Die die;
     unsigned depth = 0;
     bool more = dwarf_child(&chain->dies[0], &die) == 0;
-    while (more && left-- > 0) {
+    while (more && left-- > 0 && goes_on(lines, left)) {
         int tag = dwarf_tag(&die);
         bool code = tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
                     tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
@@ -341,7 +373,7 @@ static void look_up(struct lines *lines, uint64_t address)
     const struct range *function = range_at(&unit->functions, address);
     if (function && dwarf_offdie(lines->dwarf, function->of, &chain.dies[0])) {
         chain.count = 1;
-        descend(&chain, address, unit->size);
+        descend(lines, &chain, address, unit->size);
     }
     int line = 0;
     Dwarf_Line *row = dwarf_getsrc_die(&die, address);
@@ -379,6 +411,9 @@ size_t lines_at(struct lines *lines, uint64_t address, const struct object_inlin
             return give(lines, &lines->answers[at], inlines);
         }
     }
+    if (lines->given_up) {
+        return 0;
+    }
     if (lines->answer_count == LINES_ANSWERS_MAX || lines->names.count > STRINGS_MAX) {
         forget_answers(lines);
     }
@@ -389,9 +424,16 @@ size_t lines_at(struct lines *lines, uint64_t address, const struct object_inlin
     }
     struct answer *answer = &lines->answers[lines->answer_count++];
     *answer = (struct answer){.address = address, .first = lines->inline_count};
+    lines->began = processor_ns();
     look_up(lines, address);
+    count_time(lines);
     answer->count = lines->inline_count - answer->first;
     return give(lines, answer, inlines);
+}
+
+bool lines_given_up(const struct lines *lines)
+{
+    return lines->given_up;
 }
 
 uint64_t lines_bytes(const struct lines *lines)

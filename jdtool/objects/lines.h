@@ -16,12 +16,18 @@
 
 struct lines;
 
-/* dwarf must outlive the lines. NULL: no memory. */
-struct lines *lines_new(Dwarf *dwarf);
+/* dwarf must outlive the lines. After `patience` ns of the processor's time they are given up.
+ * NULL: no memory. */
+struct lines *lines_new(Dwarf *dwarf, uint64_t patience);
 void lines_free(struct lines *lines); /* NULL is fine */
 
-/* See object_inlines. */
+/* Look-ups that take less do not count for that: there may be any number of them. */
+#define LINES_QUICK_NS UINT64_C(20000000)
+
+/* See object_inlines. 0, too, once they are given up. */
 size_t lines_at(struct lines *lines, uint64_t address, const struct object_inline **inlines);
+
+bool lines_given_up(const struct lines *lines);
 
 uint64_t lines_bytes(const struct lines *lines); /* memory it takes, libdw's not included */
 

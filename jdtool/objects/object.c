@@ -128,16 +128,17 @@ static bool has_far_lines(const struct object *object, const struct object_file 
 
 size_t object_inlines(struct object *object, uint64_t address, const struct object_inline **inlines)
 {
-    struct object_file *file = object_use(object);
+    struct object_file *file = object->lines_given_up ? NULL : object_use(object);
     if (!file || has_far_lines(object, file)) {
         return 0;
     }
     Dwarf *dwarf = object_file_dwarf(&object->objects->places, file);
     object->dwarf_left_out = file->dwarf_left_out;
     if (!file->lines) {
-        file->lines = dwarf ? lines_new(dwarf) : NULL;
+        file->lines = dwarf ? lines_new(dwarf, object->objects->places.patience) : NULL;
     }
     size_t count = file->lines ? lines_at(file->lines, address, inlines) : 0;
+    object->lines_given_up = file->lines && lines_given_up(file->lines);
     object_count_bytes(object);
     return count;
 }

@@ -52,6 +52,7 @@ struct object {
     char *why;
     uint64_t lookups;
     uint64_t dwarf_left_out; /* of its file, while it was open */
+    bool lines_given_up;     /* they took too long */
     bool frames_refused;     /* the same: see frame_rows_refused */
     bool kernel;
     uint8_t found_id[OBJECT_ID_MAX]; /* of the file, when none was recorded */

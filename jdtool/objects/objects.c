@@ -58,6 +58,7 @@ int objects_new(const struct objects_options *options, struct objects **out)
         .kernel = objects->os_release,
         .here = options->here,
         .sparing = options->sparing,
+        .patience = options->patience ? options->patience : OBJECT_PATIENCE,
         .same_kernel = options->here && is_our_kernel(options->os_release),
     };
     *out = objects;
@@ -436,6 +437,7 @@ void objects_count(const struct objects *objects, struct objects_counts *counts)
         counts->files[objects->list[i]->state]++;
         counts->lookups[objects->list[i]->state] += objects->list[i]->lookups;
         counts->without_lines += objects->list[i]->dwarf_left_out > 0;
+        counts->slow += objects->list[i]->lines_given_up;
         counts->without_frames += objects->list[i]->frames_refused;
     }
     if (objects->too_many) {
@@ -479,6 +481,12 @@ static void tell_left_out(const struct objects *objects)
                                                     : ", unpacked (objcopy "
                                                       "--decompress-debug-sections would make it "
                                                       "one that can be read in place)");
+            told++;
+        }
+        if (object->lines_given_up) {
+            warning_message("names only, no lines or inlined functions, in the code of %s: its "
+                            "debug information takes too long to read",
+                            object->identity.path);
             told++;
         }
         if (object->frames_refused) {

@@ -45,6 +45,8 @@
  * what is not compressed where objects are sparing; else it is mapped and has no such bound. */
 #define OBJECT_DWARF_MAX (UINT64_C(64) << 20)
 
+#define OBJECT_PATIENCE (UINT64_C(60) * 1000000000)
+
 #define OBJECT_ID_MAX 20 /* bytes of a build-id */
 
 struct objects;
@@ -59,6 +61,9 @@ struct objects_options {
      * brought here from elsewhere (another HEADER_HOSTNAME), whose pids mean nothing. */
     bool here;
     bool sparing; /* memory matters more than the lines of the largest files */
+    /* ns of the processor's time for the lines of one file, beyond which it has none, as is told.
+     * 0: OBJECT_PATIENCE. */
+    uint64_t patience;
 };
 
 /* Strings are copied. 0 or -ENOMEM. Takes DEBUGINFOD_URLS out of the environment (nothing here
@@ -237,6 +242,7 @@ struct objects_counts {
     uint64_t lookups[OBJECT_STATES]; /* questions asked of them; SOUND: those answered by a file */
     uint64_t opened;                 /* files opened, again included */
     uint64_t without_lines;          /* files whose DWARF is too large (OBJECT_DWARF_MAX) */
+    uint64_t slow;                   /* files whose lines took longer than the patience */
     uint64_t without_frames;         /* whose call-frame information is refused (cfi_check.h) */
     uint64_t bytes;                  /* that tables take now */
 };
