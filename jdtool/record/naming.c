@@ -1,5 +1,6 @@
 #include "jdtool/record/naming.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/verbs.h"
@@ -22,22 +23,16 @@
 
 struct words {
     char **list;
-    size_t count, room;
+    uint32_t count, room;
     bool failed;
 };
 
 static void add(struct words *words, const char *format, const char *text)
 {
     char *word = NULL;
-    if (words->count + 1 >= words->room) {
-        size_t room = words->room ? words->room * 2 : 64;
-        char **list = realloc(words->list, room * sizeof *list);
-        if (!list) {
-            words->failed = true;
-            return;
-        }
-        words->list = list;
-        words->room = room;
+    if (array_reserve(&words->list, words->count + 1, &words->room, sizeof *words->list)) {
+        words->failed = true;
+        return;
     }
     /* The format has one %s, or none. */
     const char *mark = strstr(format, "%s");

@@ -137,21 +137,7 @@ int stack_notes_follow(struct stack_notes *notes, uint64_t epoch, uint32_t count
     }
     notes->epoch = epoch;
     notes->count = count > notes->count ? count : notes->count;
-    if (count <= notes->room) {
-        return 0;
-    }
-    uint32_t room = notes->room ? notes->room : 1024;
-    while (room < count) {
-        room = room < UINT32_MAX / 2 ? room * 2 : count;
-    }
-    char *grown = realloc(notes->list, room * notes->element);
-    if (!grown) {
-        return -ENOMEM;
-    }
-    memset(grown + notes->room * notes->element, 0, (room - notes->room) * notes->element);
-    notes->list = grown;
-    notes->room = room;
-    return 0;
+    return array_reach(&notes->list, count ? count - 1 : 0, &notes->room, notes->element);
 }
 
 void stack_notes_free(struct stack_notes *notes)
