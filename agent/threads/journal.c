@@ -1,8 +1,12 @@
 /*
  * A chunk's way, by its word in `words`:
  *
- *     FREE --take--> mine|BUSY <--begin, commit--> mine|TAKEN --idle, or full--> LEFT --drained-->
- * FREE
+ *     FREE --take_chunk--> tid|BUSY --commit--> tid|TAKEN
+ *      ^                      ^  \                |   |
+ *      |                      |   full           |   no record for a round
+ *      |                      +-----\-- hold ----+   |
+ *      |                             v              v
+ *      +------------ drained ------- LEFT <---------+
  *
  * Whose it is stands in the word, so that a thread notices when it is no longer its own: the
  * drainer takes a chunk back whose thread has had no record since the last round. So threads that
@@ -17,11 +21,16 @@
  * Free chunks are a stack, linked by index, whose head has a number that rises, so that a thread
  * that was interrupted between looking and taking notices that others were there; those that were
  * never used are behind `used`. What was used last is used again first.
+ *
+ *   J1  Who writes to a chunk, or begins it, has it BUSY.
+ *   J2  What is whole fits into the chunk, and the drainer has taken out no more than that.
+ *   J3  The drainer frees a chunk that its thread has left, or lost.
  */
 #include "agent/threads/journal.h"
 
 #include "format/threads.h"
 #include "writer/disk_room.h"
+#include "writer/invariant.h"
 #include "writer/message.h"
 #include "writer/output_file.h"
 #include "writer/own_thread.h"
@@ -184,6 +193,7 @@ static void free_chunk(uint32_t index)
 
 static void begin_chunk(struct own *self, struct chunk *chunk, uint64_t now)
 {
+    invariant(J1, STATE(atomic_load(&words[index_of(chunk)])) == BUSY);
     /* The drainer passes it by until it has the journal's number. */
     atomic_store_explicit(&chunk->journal, 0, memory_order_release);
     atomic_store_explicit(&chunk->count, 0, memory_order_relaxed);
@@ -237,6 +247,8 @@ static void commit(struct own *self, uint32_t slots)
 {
     struct chunk *chunk = self->chunk;
     uint32_t count = atomic_load_explicit(&chunk->count, memory_order_relaxed);
+    invariant(J1, STATE(atomic_load(&words[index_of(chunk)])) == BUSY);
+    invariant(J2, count + slots <= THREADS_BLOCK_SLOTS);
     atomic_store_explicit(&chunk->count, count + slots, memory_order_release);
     put_down(self, TAKEN);
 }
@@ -459,6 +471,7 @@ static bool drain_chunk(struct chunk *chunk)
     if (count <= chunk->drained) {
         return false;
     }
+    invariant(J2, count <= THREADS_BLOCK_SLOTS);
     const struct threads_slot *slots = &chunk->slots[chunk->drained];
     uint32_t slot_count = count - chunk->drained;
     const struct threads_block head = {.tid = chunk->tid,
@@ -493,6 +506,7 @@ static void drain_all(void)
             (void)(is_left && drain_chunk(&chunks[i]));
         }
         if (is_left) {
+            invariant(J3, STATE(atomic_load(&words[i])) == LEFT);
             free_chunk(i);
         }
     }

@@ -1,7 +1,20 @@
-/* The files of a segment, how records get into them, and how the next segment begins. */
+/*
+ * The files of a segment, how records get into them, and how the next segment begins:
+ *
+ *   segment-000001/jit-7.dump   [header | a b c d e f g ... | CLOSE]
+ *                                          |   |     |        b, d, g: of code that still lives
+ *                                          v   v     v
+ *   segment-000002/jit-7.dump   [header |  b   d     g | h i ...
+ *
+ *   S1  A segment's dump begins with the records of all code that lives, and they are in it where
+ *       their owners say: the segments before can go.
+ *   S2  A segment is never full of what it begins with.
+ *   S3  Of each kind of file one is written to, which is the newest segment's.
+ */
 #include "writer/log/record_log_private.h"
 
 #include "writer/disk_room.h"
+#include "writer/invariant.h"
 #include "writer/message.h"
 
 #include <errno.h>
@@ -70,6 +83,8 @@ static int write_living(struct record_log *log, struct output_file *to)
     }
     if (!error) {
         living_records_move(&log->living, moved_to);
+        invariant(S1, !log->living.last ||
+                          log->living.last->offset + log->living.last->size == to->size);
     }
     free(bytes);
     return error;
@@ -100,7 +115,7 @@ static int begin_segment(struct record_log *log, struct output_file fresh[RECORD
     }
     error = error ? error : write_living(log, &fresh[RECORD_LOG_DUMP]);
     if (error) {
-        segment_dirs_abandon(log->dirs);
+        segment_dirs_abandon(log->dirs); /* S3: the old ones are the newest's again */
         for (int i = 0; i < RECORD_LOG_FILES; i++) {
             output_file_release(&fresh[i]);
         }
@@ -132,6 +147,7 @@ static int change_over(struct record_log *log, struct output_file fresh[RECORD_L
         }
         log_file_unmap_marker(&old);
         output_file_release(&old.output);
+        invariant(S3, old.output.fd < 0 && file->output.fd >= 0);
     }
     segment_dirs_closed(log->dirs, bytes);
     segment_dirs_keep(log->dirs, log->options.keep, log->options.keep_bytes);
@@ -150,6 +166,7 @@ void log_segments_set_full_at(struct record_log *log)
     uint64_t begun = log_segments_bytes(log) + log->table_bytes;
     uint64_t least = begun + (begun > log->options.segment ? begun : log->options.segment) / 4;
     log->full_at = least > log->options.segment ? least : log->options.segment;
+    invariant(S2, log->full_at >= log->options.segment && log->full_at >= log_segments_bytes(log));
 }
 
 static int next_segment(struct record_log *log)

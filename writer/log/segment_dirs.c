@@ -1,6 +1,16 @@
+/*
+ * The directories of segments that are there, as far as this process made them:
+ *
+ *   made   [0]  [1]  ...  [made_count - 1]
+ *          give way ->    is written to
+ *
+ *   D1  Each is held by a descriptor, so that no other directory's files are removed.
+ *   D2  All but the last are closed, and only of those it is known how large they are.
+ */
 #include "writer/log/segment_dirs.h"
 
 #include "writer/array.h"
+#include "writer/invariant.h"
 #include "writer/message.h"
 
 #include <dirent.h>
@@ -112,6 +122,21 @@ static struct made *last(const struct segment_dirs *dirs)
     return &dirs->made[dirs->made_count - 1];
 }
 
+#ifdef JD_CHECK_INVARIANTS
+static void check(const struct segment_dirs *dirs)
+{
+    for (uint32_t i = 0; i < dirs->made_count; i++) {
+        invariant(D1, dirs->made[i].fd >= 0);
+        invariant(D2, i + 1 < dirs->made_count || dirs->made[i].bytes == 0);
+    }
+}
+#else
+static void check(const struct segment_dirs *dirs)
+{
+    (void)dirs;
+}
+#endif
+
 int segment_dirs_present(const struct segment_dirs *dirs)
 {
     return last(dirs)->fd;
@@ -158,6 +183,7 @@ int segment_dirs_begin(struct segment_dirs *dirs, char path[PATH_MAX], int *fd)
         return error == -ENOSPC || error == -EDQUOT ? error : fail("make", path, error);
     }
     dirs->made[dirs->made_count++] = made;
+    check(dirs);
     *fd = made.fd;
     return 0;
 }
@@ -208,6 +234,7 @@ bool segment_dirs_give_way(struct segment_dirs *dirs)
     remove_one(dirs, &dirs->made[0]);
     dirs->made_count--;
     memmove(dirs->made, dirs->made + 1, dirs->made_count * sizeof(*dirs->made));
+    check(dirs);
     return true;
 }
 
