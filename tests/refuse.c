@@ -1,10 +1,12 @@
 /*
- * refuse bpf|processors COMMAND...: runs the command where the kernel refuses programs (bpf), or
- * events of processors: perf_event_open for all processes. As older kernels and containers do.
+ * refuse bpf|signals|processors COMMAND...: runs the command where the kernel refuses programs
+ * (bpf), signals by descriptor, or events of processors: perf_event_open for all processes. As
+ * older kernels and containers do.
  */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,9 +20,11 @@
 
 int main(int argc, char **argv)
 {
-    const struct sock_filter bpf[] = {
+    bool is_processors = argc > 1 && strcmp(argv[1], "processors") == 0;
+    uint32_t call = argc > 1 && strcmp(argv[1], "bpf") == 0 ? SYS_bpf : SYS_pidfd_send_signal;
+    const struct sock_filter one[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -35,11 +39,10 @@ int main(int argc, char **argv)
     if (argc < 3) {
         return 2;
     }
-    int is_bpf = strcmp(argv[1], "bpf") == 0;
     struct sock_fprog program = {
-        .len = (unsigned short)(is_bpf ? sizeof bpf / sizeof *bpf
-                                       : sizeof processors / sizeof *processors),
-        .filter = (struct sock_filter *)(is_bpf ? bpf : processors),
+        .len = (unsigned short)(is_processors ? sizeof processors / sizeof *processors
+                                              : sizeof one / sizeof *one),
+        .filter = (struct sock_filter *)(is_processors ? processors : one),
     };
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {

@@ -119,7 +119,7 @@ static void serve(const struct requests *requests, int signals)
             all[2].fd = -1;
         }
         if (all[1].revents && read(signals, &info, sizeof info) == sizeof info) {
-            (void)syscall(SYS_pidfd_send_signal, requests->pidfd, (int)info.ssi_signo, NULL, 0);
+            (void)kill(requests->pid, (int)info.ssi_signo); /* not reaped: still its number */
         }
         if (all[0].revents) {
             return;

@@ -205,7 +205,7 @@ bool child_ended(struct child *child)
 void child_signal(const struct child *child, int number)
 {
     if (child->pidfd >= 0 && !child->reaped) {
-        syscall(SYS_pidfd_send_signal, child->pidfd, number, NULL, 0);
+        kill(child->pid, number); /* not reaped, so the number is its own still */
     }
 }
 
@@ -214,7 +214,7 @@ void child_end(struct child *child)
     if (child->pidfd >= 0) {
         if (!child_ended(child)) {
             if (child->own_group) {
-                kill(-child->pid, SIGKILL); /* not reaped, so the number is its own still */
+                kill(-child->pid, SIGKILL);
             }
             child_signal(child, SIGKILL);
             reap(child, 0);

@@ -21,6 +21,8 @@ refused() {
 }
 
 refused bpf 'failed to load a BPF program that filters samples'
+# A recording that cannot end what it started would wait for ever.
+refused signals 'recording cpu-clock'
 refused processors 'each thread is sampled by itself'
 refused processors 'stacks are not walked in the kernel, but copied: that needs root or CAP_PERFMON' --stacks kernel
 [[ $(uname -m) != x86_64 ]] || refused bpf 'stacks are not walked in the kernel, but copied' --stacks kernel
