@@ -1,6 +1,7 @@
 /* What jdtool live stands on: waits, children, leases, files of others, what the doctor says. */
 #include "jdtool/base/text.h"
 #include "jdtool/doctor/doctor.h"
+#include "jdtool/live/ask.h"
 #include "jdtool/live/child.h"
 #include "jdtool/live/fetch.h"
 #include "jdtool/live/kernel.h"
@@ -130,6 +131,35 @@ static void programs_are_found_as_a_shell_does(void **state)
     assert_false(program_exists("no-such-program-anywhere"));
     assert_false(program_exists(*state)); /* a directory */
     assert_true(program_exists("/bin/sh"));
+}
+
+/* Its number may be another process' by then. */
+static void nobody_is_asked_in_place_of_one_that_ended(void **state)
+{
+    char before[PATH_MAX], path[2 * PATH_MAX], program[2 * PATH_MAX];
+    struct target target = NO_TARGET;
+    const char *asked = scratch_path(state, "asked");
+    snprintf(before, sizeof before, "%s", getenv("PATH"));
+    snprintf(path, sizeof path, "%s:%s", (const char *)*state, before);
+    snprintf(program, sizeof program, "#!/bin/sh\n: >%s\n", asked);
+    scratch_write(scratch_path(state, "jattach"), program);
+    assert_int_equal(chmod(scratch_path(state, "jattach"), 0700), 0);
+    setenv("PATH", path, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(process_open(pid, &target.process), 0);
+    target.uid = geteuid();
+    assert_int_not_equal(ask_flag(&target, "AFlag", &waiting), -ESRCH);
+    assert_int_equal(unlink(asked), 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(ask_flag(&target, "AFlag", &waiting), -ESRCH);
+    assert_int_equal(access(asked, F_OK), -1);
+    process_close(&target.process);
+    setenv("PATH", before, 1);
 }
 
 /* ---- Leases ---- */
@@ -480,6 +510,7 @@ int main(void)
         JD_TEST(a_child_is_heard_to_its_end),
         JD_TEST(a_child_that_is_silent_is_killed),
         JD_TEST(programs_are_found_as_a_shell_does),
+        JD_TEST(nobody_is_asked_in_place_of_one_that_ended),
         JD_TEST(a_lease_lives_as_long_as_one_holds_it),
         JD_TEST(renames_elsewhere_refuse_nothing),
         JD_TEST(only_regular_files_are_opened_and_through_no_link),

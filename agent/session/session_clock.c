@@ -46,7 +46,7 @@ static enum session_end next_look(const struct running *running, struct timespec
     if (running->clock.lease < 0) {
         return SESSION_OVER;
     }
-    const struct timespec probe = stamp_in_ms(LEASE_SECONDS * 1000);
+    const struct timespec probe = stamp_in_ms(UINT64_C(1000) * LEASE_SECONDS);
     if (running->clock.seconds && is_later(&probe, at)) {
         return SESSION_OVER;
     }

@@ -134,6 +134,19 @@ static int put_ip(struct perf_data_sink *sink, uint64_t ip)
     return 0;
 }
 
+static bool is_frame_address(uint64_t address)
+{
+    return address >= IMAGE_FRAMES_BASE && address < IMAGE_FRAMES_BASE * 2;
+}
+
+/* What was recorded. C code without frame pointers leaves any number in a chain: one that would be
+ * an address in the image of frames is moved to where nothing is, or it would have a method's name.
+ */
+static int put_recorded(struct perf_data_sink *sink, uint64_t ip)
+{
+    return put_ip(sink, is_frame_address(ip) ? ip + IMAGE_FRAMES_BASE : ip);
+}
+
 /* Has it an address in the image of frames? Such a frame knows the code it ran in, the
  * interpreter's or the compiled method's. */
 static bool is_without_code(const struct location *location, const struct resolved_frame *frame)
@@ -192,7 +205,7 @@ static int put_frames(struct perf_data_sink *sink, const struct resolved_sample 
         }
     }
     if (frame == end) { /* of a stack that is cut */
-        return ip ? put_ip(sink, *ip) : 0;
+        return ip ? put_recorded(sink, *ip) : 0;
     }
     if (frame->kind == RESOLVED_SUBJECT) {
         return put_subject(sink, sample, location, frame);
@@ -200,7 +213,7 @@ static int put_frames(struct perf_data_sink *sink, const struct resolved_sample 
     if (is_without_code(location, frame)) {
         return put_frame_without_code(sink, sample, location, frame, location->code);
     }
-    return put_ip(sink, location->code || !ip ? location->address : *ip);
+    return put_recorded(sink, location->code || !ip ? location->address : *ip);
 }
 
 /* The place for the addresses of PART_ADDRESSES; HASH_MAP_NONE: no memory. */
@@ -226,7 +239,8 @@ static int make_part(struct perf_data_sink *sink, const struct resolved_sample *
     uint32_t from = sink->chain_count;
     uint64_t lost = 0;
     if (!location->code) {
-        bool is_plain = own->kind != RESOLVED_INLINED && own->kind != RESOLVED_SUBJECT;
+        bool is_plain = own->kind != RESOLVED_INLINED && own->kind != RESOLVED_SUBJECT &&
+                        !is_frame_address(location->address);
         *part = is_plain ? PART_RECORDED : PART_BY_SAMPLE;
         return put_frames(sink, sample, location, ip);
     }
@@ -281,7 +295,7 @@ static int put_address(struct perf_data_sink *sink, const struct resolved_sample
                        uint32_t *at, const uint64_t *ip)
 {
     if (!*at) {
-        return ip ? put_ip(sink, *ip) : 0;
+        return ip ? put_recorded(sink, *ip) : 0;
     }
     const struct stack_node *node = &sample->stacks->nodes[*at];
     uint32_t *part = (uint32_t *)sink->parts.list + node->location;
@@ -388,11 +402,6 @@ static int make_leaf(struct perf_data_sink *sink, const struct resolved_sample *
     int err = put_address(sink, sample, &next, &sample->recorded->ip);
     *leaf = !err && sink->chain_count ? sink->chain[0] : 0;
     return err;
-}
-
-static bool is_frame_address(uint64_t address)
-{
-    return address >= IMAGE_FRAMES_BASE && address < IMAGE_FRAMES_BASE * 2;
 }
 
 static int follow_locations(struct perf_data_sink *sink, const struct stack_table *stacks)

@@ -168,6 +168,10 @@ static int talk(const struct target *target, char *const *arguments, bool as_use
         .uid = target->uid,
         .gid = target->gid,
     };
+    /* Its number may be another's by now, who may die of SIGQUIT. */
+    if (!process_lives(&target->process)) {
+        return -ESRCH;
+    }
     int err = child_talk(&options, waiting, deadline_in(ms), answer->text, sizeof answer->text,
                          &answer->status);
     return err && err != -EINTR && !process_lives(&target->process) ? -ESRCH : err;

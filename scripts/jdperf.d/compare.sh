@@ -71,6 +71,7 @@ verb_compare() {
     # Whatever stands at its path later: it is reached by the descriptor of who has made it.
     if [[ -z ${JDPERF_HELD:-} ]]; then
         [[ ! -e $out ]] || wrong_usage "compare: $out exists already (-o DIR)"
+        # shellcheck disable=SC2153,SC2154 # self and ARGUMENTS are set by jdperf itself
         exec "$JDPERF_TOOL" live profile --new "$out" -- "$self" compare "${ARGUMENTS[@]}"
     fi
     held=/proc/self/fd/$JDPERF_HELD
