@@ -77,6 +77,8 @@ hostile_verb 0 report p --lines
 # And in a directory of such a name.
 make_profile "p\$(touch \$PWNED)" /somewhere/else
 hostile_verb 0 annotate "p\$(touch \$PWNED)" touch --perf --source-path "$WORK"
+# Trusted, perf is not confined: what it gives to a shell would do its work.
+hostile_verb 0 annotate "p\$(touch \$PWNED)" touch --perf --trust --source-path "$WORK"
 make_profile fresh "/a[b|c"
 hostile_verb 0 annotate p touch --source-path "$WORK"
 hostile_verb 0 annotate p touch --perf --source-path "$WORK"
