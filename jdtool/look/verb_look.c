@@ -76,9 +76,10 @@ const struct live_verb live_report = {
 /* A bundle has the images that perf reads, not the dumps. */
 static bool has_code(const struct opened_profile *profile)
 {
-    char pattern[PATH_MAX + 16];
+    char pattern[64];
     glob_t found = {0};
-    snprintf(pattern, sizeof pattern, "%s/jit-*.dump", profile->path);
+    /* Its path may lead elsewhere by now. */
+    snprintf(pattern, sizeof pattern, "/proc/self/fd/%d/jit-*.dump", profile->directory);
     bool has = glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0;
     globfree(&found);
     return has || !opened_profile_has(profile, "perf.jit.data");
