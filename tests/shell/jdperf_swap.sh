@@ -66,8 +66,8 @@ trap 'kill -9 $hostile $jvm 2>/dev/null || :; rm -rf "$WORK"' EXIT
 in_race() {
     local end=$((SECONDS + seconds)) began=$SECONDS swapped status runs=0 results=0 opens=0 reads='read|mmap|'
     swapped=$(<hostile.out)
-    # perf annotate opens the images by their names in the recording: as its user, who alone gets to see them.
-    [[ "$1 $2" != 'annotate --perf' ]] || reads=''
+    # perf opens the images by their names in the recording: as its user, who alone gets to see them.
+    [[ "$1 $2" != *' --perf' && $1 != script && "$1 $2" != 'inject --injector' ]] || reads=''
     while ((SECONDS < end)); do
         status=0
         # shellcheck disable=SC2016 # strace's own
