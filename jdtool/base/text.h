@@ -9,12 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Bytes of the valid UTF-8 sequence that starts here, in at most `room` bytes; 0: none does. */
 size_t text_utf8_size(const char *text, size_t room);
 
 /* Whether a control character begins here, which a terminal may obey: C0, DEL, C1. */
 bool text_is_control(const char *text);
+
+static inline bool text_begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
 
 /* Whether it is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 bool text_is_utf8(const char *string);

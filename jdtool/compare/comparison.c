@@ -40,6 +40,7 @@ static int add(const struct runs *runs, struct comparisons *made, enum compared 
         .event = event,
         .id = id,
         .weights = kept,
+        .share = share,
         .values = kept + runs->run_count,
         .is_rest = kind == RESOLVED_COMPILED || kind == RESOLVED_INLINED,
     };

@@ -38,6 +38,7 @@ struct comparison {
     uint32_t event;
     uint32_t id;     /* of the name; COMPARED_FRAME: of the node */
     double *weights; /* by run */
+    double share;    /* of all samples, on average over the runs: 0 to 1 */
     double *values;  /* by run, in what runs_measure gives; of frames always shares */
     struct difference difference;
     double q;       /* see false_discovery_rates */

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The JIT compiler's part of all samples, in percent, from which on its chance is told. */
-#define WARM_UP_TOLD 5
+/* The JIT compiler's part of all samples from which on its chance is told. */
+#define WARM_UP_TOLD 0.05
 
 /* The flame page of several runs: what they had on average, and which frames changed. */
 
@@ -383,16 +383,12 @@ static void tell_warm_up(const struct runs *runs, const struct comparisons *meth
 {
     for (uint32_t i = 0; !runs_have_work(runs) && i < methods->count; i++) {
         const struct comparison *of = &methods->list[i];
-        double share = 0;
-        for (uint32_t k = 0; k < runs->run_count; k++) {
-            share += 100 * of->weights[k] / runs->events[of->event].whole[k] / runs->run_count;
-        }
-        if (of->what == COMPARED_TOTAL && share >= WARM_UP_TOLD &&
+        if (of->what == COMPARED_TOTAL && of->share >= WARM_UP_TOLD &&
             strcmp(runs->names[of->id].text, "CompileBroker::compiler_thread_loop") == 0) {
             warning_message(
                 "%.0f %% of the samples are of the JIT compiler: smaller changes can be "
                 "found if the start is left out (such as --from 2s)",
-                share);
+                100 * of->share);
             return;
         }
     }

@@ -322,8 +322,9 @@ static int note_label(void *context, const char *key, const char *value)
         field[i] = (char)(isalnum((unsigned char)field[i]) ? field[i] : '_');
     }
     for (uint32_t i = 0; i < number; i++) {
-        if (strcmp(labels->fields[i], field) == 0) {                  /* "a.b" and "a-b" */
-            snprintf(field + strlen(field), 4, "_%u", number % 100U); /* below 32 */
+        if (strcmp(labels->fields[i], field) == 0) { /* "a.b" and "a-b" */
+            /* Two digits: there are 32 labels at most. */
+            snprintf(field + strlen(field), 4, "_%u", number % 100U);
         }
     }
     labels->keys[number] = j->texts.list[text];

@@ -193,36 +193,38 @@ static bool try_vmlinux(struct object *kernel, const char *path)
     return false;
 }
 
-/* What perf put aside, of the kernel of that build-id. */
-static bool try_copy(struct object *kernel)
+/* The file of the kernel's build-id below a directory. False: it has none. */
+static bool path_by_id(const struct object *kernel, const char *directory, const char *end,
+                       char path[PATH_MAX])
 {
-    const struct file_identity *identity = &kernel->identity;
     char id[BUILD_ID_TEXT];
-    char path[PATH_MAX];
-    if (identity->id_size < 2) {
+    if (kernel->identity.id_size < 2) {
         return false;
     }
-    build_id_text(identity->id, identity->id_size, id);
-    snprintf(path, sizeof path, "%s/.build-id/%.2s/%s/kallsyms", kernel->objects->build_id_dir, id,
-             id + 2);
-    return access(path, R_OK) == 0 && try_kallsyms(kernel, path);
+    build_id_text(kernel->identity.id, kernel->identity.id_size, id);
+    snprintf(path, PATH_MAX, "%s/.build-id/%.2s/%s%s", directory, id, id + 2, end);
+    return true;
+}
+
+/* What perf put aside. */
+static bool try_copy(struct object *kernel)
+{
+    char path[PATH_MAX];
+    return path_by_id(kernel, kernel->objects->build_id_dir, "/kallsyms", path) &&
+           access(path, R_OK) == 0 && try_kallsyms(kernel, path);
 }
 
 static bool try_vmlinuxes(struct object *kernel)
 {
-    const struct file_identity *identity = &kernel->identity;
     const struct objects *objects = kernel->objects;
-    char id[BUILD_ID_TEXT];
     char path[PATH_MAX];
-    if (identity->id_size < 2) {
+    if (!path_by_id(kernel, objects->build_id_dir, "/vmlinux", path)) {
         return false;
     }
-    build_id_text(identity->id, identity->id_size, id);
-    snprintf(path, sizeof path, "%s/.build-id/%.2s/%s/vmlinux", objects->build_id_dir, id, id + 2);
     if (try_vmlinux(kernel, path)) {
         return true;
     }
-    snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
+    (void)path_by_id(kernel, "/usr/lib/debug", ".debug", path);
     if (try_vmlinux(kernel, path)) {
         return true;
     }
@@ -248,7 +250,7 @@ static bool try_vmlinuxes(struct object *kernel)
     return false;
 }
 
-static void is_sound(struct object *kernel)
+static void set_sound(struct object *kernel)
 {
     kernel->state = OBJECT_SOUND;
     free(kernel->why);
@@ -267,7 +269,7 @@ void kernel_open(struct object *kernel)
     kernel->objects->has_copy = running && kernel->objects->kernel_reference && try_copy(kernel);
     if (kernel->objects->has_copy || (running && try_kallsyms(kernel, PROC_KALLSYMS)) ||
         try_copy(kernel) || try_vmlinuxes(kernel)) {
-        is_sound(kernel);
+        set_sound(kernel);
         return;
     }
     if (!kernel->why) {
@@ -290,7 +292,7 @@ static void replace_copy(struct object *kernel)
     } else {
         objects->kallsyms = copy;
     }
-    is_sound(kernel);
+    set_sound(kernel);
 }
 
 bool kernel_symbol(struct object *kernel, uint64_t address, struct object_symbol *out)

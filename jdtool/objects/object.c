@@ -1,6 +1,8 @@
 /* The questions that an object answers. */
 #include "jdtool/objects/object.h"
 
+#include "jdtool/base/text.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -100,19 +102,14 @@ const char *objects_demangle(struct objects *objects, const char *name)
                                                                          : name;
 }
 
-static bool begins(const char *name, const char *with)
-{
-    return strncmp(name, with, strlen(with)) == 0;
-}
-
 /* The library that threads begin in. Its start_thread is a local function, so that a stripped one
  * has no symbol there, while what it is called for has. */
 static bool is_thread_library(const char *path)
 {
     const char *name = strrchr(path, '/');
     name = name ? name + 1 : path;
-    return begins(name, "libc.") || begins(name, "libc-") || begins(name, "libpthread") ||
-           begins(name, "ld-musl");
+    return text_begins(name, "libc.") || text_begins(name, "libc-") ||
+           text_begins(name, "libpthread") || text_begins(name, "ld-musl");
 }
 
 /* The C library or its loader, with its DWARF in a file of its own. Every JVM has samples there
@@ -122,7 +119,7 @@ static bool has_far_lines(const struct object *object, const struct object_file 
 {
     const char *name = strrchr(object->identity.path, '/');
     size_t size;
-    return (is_thread_library(object->identity.path) || (name && begins(name, "/ld-linux"))) &&
+    return (is_thread_library(object->identity.path) || (name && text_begins(name, "/ld-linux"))) &&
            !elf_file_section(&file->found.file, ".debug_info", &size);
 }
 

@@ -68,7 +68,7 @@ static struct walker *load_walker(struct recording *recording)
                                           .compares = options->stacks == STACKS_COMPARE};
     const char *lacks =
         options->all ? "with -a that is not done" : "with other events it is not done";
-    if (!walks_are_wanted(recording) || recording->by_thread) {
+    if (!recording->walks) {
         return NULL;
     }
     struct walker *walker = options->all || !event_list_is_empty(&recording->events)

@@ -2,15 +2,11 @@
 
 #include "format/jitdump.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool begins(const char *name, const char *with)
-{
-    return strncmp(name, with, strlen(with)) == 0;
-}
 
 /*
  * The stubs of continuations: "Cont thaw" and "Cont thaw return barrier" in JDK 21 to 23,
@@ -20,19 +16,19 @@ static bool begins(const char *name, const char *with)
 static const char *without_generator(const char *name)
 {
     static const char generator[] = "Stub Generator ";
-    return begins(name, generator) ? name + sizeof generator - 1 : name;
+    return text_begins(name, generator) ? name + sizeof generator - 1 : name;
 }
 
 bool frames_is_return_barrier(const char *name)
 {
     const char *stub = without_generator(name);
-    return begins(stub, "cont_returnBarrier") || begins(stub, "Cont thaw return barrier");
+    return text_begins(stub, "cont_returnBarrier") || text_begins(stub, "Cont thaw return barrier");
 }
 
 static bool is_thaw(const char *name)
 {
     const char *stub = without_generator(name);
-    return begins(stub, "cont_thaw") || begins(stub, "Cont thaw");
+    return text_begins(stub, "cont_thaw") || text_begins(stub, "Cont thaw");
 }
 
 enum frames_shape frames_shape_of(const char *name, int64_t kind)
@@ -43,7 +39,7 @@ enum frames_shape frames_shape_of(const char *name, int64_t kind)
     if (kind == JITDUMP_KIND_NMETHOD || kind == JITDUMP_KIND_NATIVE_WRAPPER) {
         return FRAMES_COMPILED;
     }
-    if (begins(name, "I2C/C2I adapters")) {
+    if (text_begins(name, "I2C/C2I adapters")) {
         return FRAMES_ADAPTER;
     }
     if (is_thaw(name) || frames_is_return_barrier(name)) {
@@ -53,7 +49,7 @@ enum frames_shape frames_shape_of(const char *name, int64_t kind)
         return FRAMES_FRAMELESS;
     }
     /* SharedRuntime::generate_handler_blob and OptoRuntime::generate_exception_blob */
-    if (begins(name, "SafepointBlob") || begins(name, "ExceptionBlob") ||
+    if (text_begins(name, "SafepointBlob") || text_begins(name, "ExceptionBlob") ||
         strstr(name, "polling_page_") != NULL) {
         return FRAMES_JUMPED_TO;
     }
