@@ -16,12 +16,12 @@
 #define GZIP_SIZE   ((size_t)64 * 1024)
 #define BUFFER_SIZE ((size_t)256 * 1024)
 
-/* ISA-L's: as small as zlib's level 2, in a fifth of its time. */
-#define GZIP_LEVEL 3
+/* ISA-L's: its level 3 takes two to three times as long for 2 to 4 % less. */
+#define GZIP_LEVEL 2
 
 struct gzip {
     struct isal_zstream stream;
-    uint8_t room[ISAL_DEF_LVL3_DEFAULT];
+    uint8_t room[ISAL_DEF_LVL2_DEFAULT];
 };
 
 static void gzip_start(struct gzip *gzip)
