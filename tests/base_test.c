@@ -190,10 +190,9 @@ static void test_file_appears_when_finished(void **state)
     output_file_put(file, "a", 1);
     output_file_seek(file, 8192);
     output_file_put(file, large, sizeof large);
-    output_file_extend(file, 1 << 20);
     assert_int_equal(output_file_finish(file), 0);
     assert_int_equal(stat(path, &status), 0);
-    assert_int_equal(status.st_size, 1 << 20);
+    assert_int_equal(status.st_size, 8192 + sizeof large);
     assert_int_equal(read_all(path, bytes, 2), 2);
     assert_memory_equal(bytes, "a", 2); /* a byte, then nothing */
     assert_int_equal(files_in(directory), 1);
@@ -203,7 +202,7 @@ static void test_file_appears_when_finished(void **state)
     output_file_fail(file, -7);
     assert_int_equal(output_file_finish(file), -7);
     assert_int_equal(stat(path, &status), 0);
-    assert_int_equal(status.st_size, 1 << 20);
+    assert_int_equal(status.st_size, 8192 + sizeof large);
     assert_int_equal(files_in(directory), 1);
     unlink(path);
     rmdir(directory);

@@ -178,16 +178,6 @@ void output_file_put_at(struct output_file *file, uint64_t offset, const void *b
     write_at(file, offset, bytes, size);
 }
 
-void output_file_extend(struct output_file *file, uint64_t size)
-{
-    struct stat status;
-    flush(file);
-    if (fstat(file->fd, &status) < 0 ||
-        ((uint64_t)status.st_size < size && ftruncate(file->fd, (off_t)size) < 0)) {
-        output_file_fail(file, -errno);
-    }
-}
-
 void output_file_seek(struct output_file *file, uint64_t offset)
 {
     flush(file);

@@ -36,9 +36,6 @@ void output_file_printf(struct output_file *file, const char *format, ...)
  * output_file_put goes on is not changed. */
 void output_file_put_at(struct output_file *file, uint64_t offset, const void *bytes, size_t size);
 
-/* Makes it at least that long, by a hole. */
-void output_file_extend(struct output_file *file, uint64_t size);
-
 /* Goes on appending there. */
 void output_file_seek(struct output_file *file, uint64_t offset);
 

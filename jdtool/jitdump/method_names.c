@@ -19,6 +19,9 @@
 #define RECORD_MAX (UINT32_C(32) << 20)
 #define SOURCE_MAX 8192
 
+/* So much is read at once: a record has a few hundred bytes. */
+#define WINDOW_SIZE ((size_t)64 << 10)
+
 /* Fewer are not worth reading the tables again. */
 #define OUTGROWN_LEAST (UINT32_C(1) << 15)
 
@@ -55,24 +58,29 @@ struct method_names {
     bool told_left_out;
 };
 
-/* Reads all of [offset, offset + size), or fails. */
-static bool read_at(const struct method_names *names, uint32_t file, void *out, size_t size,
-                    uint64_t offset)
+/* Reads [offset, offset + size), or as much of it as there is; how much that is. */
+static size_t read_some(const struct method_names *names, uint32_t file, uint8_t *to, size_t size,
+                        uint64_t offset)
 {
-    uint8_t *to = out;
-    while (size) {
-        ssize_t n = pread(names->files[file].fd, to, size, (off_t)offset);
+    size_t have = 0;
+    while (have < size) {
+        ssize_t n = pread(names->files[file].fd, to + have, size - have, (off_t)(offset + have));
         if (n <= 0) {
             if (n < 0 && errno == EINTR) {
                 continue;
             }
-            return false;
+            break;
         }
-        to += n;
-        size -= (size_t)n;
-        offset += (uint64_t)n;
+        have += (size_t)n;
     }
-    return true;
+    return have;
+}
+
+/* Reads all of it, or fails. */
+static bool read_at(const struct method_names *names, uint32_t file, void *out, size_t size,
+                    uint64_t offset)
+{
+    return read_some(names, file, out, size, offset) == size;
 }
 
 static struct named_method *method(const struct method_names *names, uint32_t number)
@@ -211,39 +219,66 @@ static int take_record(struct method_names *names, const struct methods_record *
     return 0;
 }
 
+/* A part of the newest file. */
+struct window {
+    uint8_t *bytes;
+    size_t room;
+    uint64_t at;
+    size_t size;
+};
+
+/* The file's bytes [at, at + size), which end before `end`. 0 or a negative errno. */
+static int window_get(const struct method_names *names, struct window *window, uint64_t at,
+                      size_t size, uint64_t end, const uint8_t **bytes)
+{
+    if (at < window->at || at + size > window->at + window->size) {
+        size_t wanted = size > WINDOW_SIZE ? size : WINDOW_SIZE;
+        if (wanted > window->room) {
+            uint8_t *grown = realloc(window->bytes, wanted);
+            if (!grown) {
+                return -ENOMEM;
+            }
+            window->bytes = grown;
+            window->room = wanted;
+        }
+        wanted = wanted < end - at ? wanted : (size_t)(end - at);
+        window->at = at;
+        errno = 0;
+        window->size = read_some(names, names->file_count - 1, window->bytes, wanted, at);
+        if (window->size < size) {
+            return errno ? -errno : -EIO;
+        }
+    }
+    *bytes = window->bytes + (at - window->at);
+    return 0;
+}
+
 /* From names->next up to size. */
 static int read_records(struct method_names *names, uint64_t size, bool is_all)
 {
-    const uint32_t file = names->file_count - 1;
-    uint8_t *bytes = NULL;
-    size_t room = 0;
+    struct window window = {0};
+    const uint8_t *bytes;
     int err = 0;
     while (!err && names->next < size) {
-        struct methods_record record;
+        struct methods_record record = {0};
         uint64_t at = names->next;
-        bool whole = size - at >= sizeof record &&
-                     read_at(names, file, &record, sizeof record, at) &&
-                     record.total_size >= sizeof record && record.total_size <= RECORD_MAX &&
-                     record.total_size <= size - at;
-        if (!whole) {
-            if (is_all) {
+        if (size - at >= sizeof record) {
+            err = window_get(names, &window, at, sizeof record, size, &bytes);
+            if (!err) {
+                memcpy(&record, bytes, sizeof record);
+            }
+        }
+        if (err || record.total_size < sizeof record || record.total_size > RECORD_MAX ||
+            record.total_size > size - at) {
+            if (is_all && err != -ENOMEM) {
                 warning_message("%s ends inside a record, at byte %" PRIu64, names->path, at);
             }
+            err = err == -ENOMEM ? err : 0;
             break;
         }
         size_t payload = record.total_size - sizeof record;
-        if (payload > room) {
-            uint8_t *grown = realloc(bytes, payload);
-            if (!grown) {
-                err = -ENOMEM;
-                break;
-            }
-            bytes = grown;
-            room = payload;
-        }
-        if (payload && !read_at(names, file, bytes, payload, at + sizeof record)) {
-            err = errno ? -errno : -EIO;
-        } else if (payload && (record.id == METHODS_PREPARED || record.id == METHODS_FOUND)) {
+        err = window_get(names, &window, at + sizeof record, payload, size, &bytes);
+        if (!err && payload && (record.id == METHODS_PREPARED || record.id == METHODS_FOUND)) {
             err = take_record(names, &record, bytes, at + sizeof record);
         }
         if (err == -EINVAL) {
@@ -252,7 +287,7 @@ static int read_records(struct method_names *names, uint64_t size, bool is_all)
         }
         names->next += record.total_size;
     }
-    free(bytes);
+    free(window.bytes);
     if (names->left_out && !names->told_left_out) {
         names->told_left_out = true;
         warning_message("%s has more than %u methods; the others have no names", names->path,

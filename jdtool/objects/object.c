@@ -39,16 +39,6 @@ uint32_t object_id(const struct object *object)
     return object->id;
 }
 
-const char *object_path(const struct object *object)
-{
-    return object->identity.path;
-}
-
-bool object_is_kernel(const struct object *object)
-{
-    return object->kernel;
-}
-
 size_t object_build_id(const struct object *object, uint8_t id[OBJECT_ID_MAX])
 {
     const struct file_identity *identity = &object->identity;

@@ -151,8 +151,6 @@ const char *object_why(const struct object *object);
 
 /* No other object has it, had it or will have it: from 0, in the order of objects_find. */
 uint32_t object_id(const struct object *object);
-const char *object_path(const struct object *object); /* as given */
-bool object_is_kernel(const struct object *object);
 
 /* The build-id, as recorded or else as the file has it. Returns its size; 0: none. */
 size_t object_build_id(const struct object *object, uint8_t id[OBJECT_ID_MAX]);

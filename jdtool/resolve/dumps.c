@@ -270,16 +270,6 @@ void dumps_let_go(struct dumps *dumps, uint64_t time, bool keep)
     }
 }
 
-bool dumps_may_grow(const struct dumps *dumps)
-{
-    for (uint32_t i = 0; i < dumps->count; i++) {
-        if (dumps->all[i]->may_grow) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- Looking up ---- */
 
 struct found_code dumps_code_at(struct process_code code, uint64_t address, uint64_t time)

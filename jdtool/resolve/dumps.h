@@ -152,9 +152,6 @@ int dumps_update_process(struct process_code code, uint64_t since);
  * closed; keep: but for code that was asked for, which sinks will read once more. */
 void dumps_let_go(struct dumps *dumps, uint64_t time, bool keep);
 
-/* Whether some dump may still grow. */
-bool dumps_may_grow(const struct dumps *dumps);
-
 /* Tells of dumps that options named and no process had. */
 void dumps_tell_unused(const struct dumps *dumps);
 
