@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # jdperf record --stacks kernel: at the same interrupt a stack that was walked in the kernel is that of its copy, frame for
-# frame, in compiled, interpreted and native code, while code comes and goes; a recursion of 3,000 calls reaches its root, and
+# frame, in compiled, interpreted and native code, while code comes and goes, and is deoptimised by storms; a recursion of 3,000 calls reaches its root, and
 # is cut where --depth says so; interpreted frames have their names; killed, nothing of it is left in the kernel; where it
 # cannot be had, or who makes its tables dies, stacks are copied, and it is said. Of virtual threads that were parked the callers in the heap are those of
 # the JVM's own trace, whatever collector moves them; where they cannot be had the stack says so.
@@ -54,6 +54,7 @@ same() {
 same compiled 5 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain
 same interpreted 5 -Xint -cp "$classes" DeepChain
 same churn 1000 -cp "$classes" Churn
+same storm 4 -cp "$classes" Storm
 if [ "$jdk_major" -ge 21 ]; then
     same virtual 4 -cp "$classes" VirtualThreads
 fi

@@ -676,6 +676,18 @@ static void test_shapes_by_name(void **state)
     assert_false(frames_is_return_barrier("cont_thaw"));
 }
 
+/* In a body the frame's size tells all; nowhere else, nor any other size. */
+static void test_bodies(void **state)
+{
+    (void)state;
+    analyse(c2_method, sizeof c2_method, FRAMES_COMPILED);
+    for (uint32_t offset = 0; offset < sizeof c2_method; offset++) {
+        bool in_body = (offset >= 0x10 && offset < 0x1c) || offset >= 0x3a;
+        assert_int_equal(frame_row_is_body(frames_at(&frames, offset), 0x30), in_body);
+        assert_false(frame_row_is_body(frames_at(&frames, offset), 0x38));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -700,6 +712,7 @@ int main(void)
         cmocka_unit_test_teardown(test_interpreter, teardown),
         cmocka_unit_test_teardown(test_truncated_code, teardown),
         cmocka_unit_test_teardown(test_undecodable_is_counted, teardown),
+        cmocka_unit_test_teardown(test_bodies, teardown),
         cmocka_unit_test_teardown(test_shapes_by_name, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

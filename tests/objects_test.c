@@ -1445,6 +1445,14 @@ static int hold_against_addresses(void *context, uint64_t address, const struct 
         assert_int_equal(own->cfa.rule, range->last.cfa.rule);
         assert_int_equal(own->cfa.reg, range->last.cfa.reg);
         assert_int_equal(own->cfa.offset, range->last.cfa.offset);
+        for (int i = 0; own->found && i < NATIVE_PLACES; i++) {
+            if (i == 0 && own->places[i].rule == NATIVE_UNDEFINED) {
+                continue; /* libdw has no rule for rbx where nothing is said of it */
+            }
+            assert_int_equal(own->places[i].rule, range->last.places[i].rule);
+            assert_int_equal(own->places[i].reg, range->last.places[i].reg);
+            assert_int_equal(own->places[i].offset, range->last.places[i].offset);
+        }
     }
     range->last = *row;
     range->changes++;

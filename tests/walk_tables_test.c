@@ -63,15 +63,14 @@ static const struct walk_blob *blob_at(uint64_t address)
     return behind;
 }
 
-static void add(uint64_t address, uint64_t size, uint32_t id, struct frames *frames)
+static uint32_t add(uint64_t address, uint64_t size, uint32_t id, const struct frames *frames)
 {
-    const struct code_stay stay = {.address = address, .size = size};
     const struct blob_frames about = {.frames = *frames,
                                       .shape = FRAMES_COMPILED,
                                       .told_frame_size = 32,
                                       .compile_id = id,
                                       .is_method = true};
-    tables_add_code(&tables, jvm, &stay, &about);
+    return tables_add_code(&tables, jvm, address, size, &about);
 }
 
 static struct frame_row usual_row(uint32_t offset, int32_t cfa, uint8_t fp)
@@ -99,12 +98,12 @@ static void test_rows(void **state)
     list[4].ra = FRAME_IN_REG;
     list[4].ra_reg = 13;
     struct frames frames = {.rows = list, .count = sizeof list / sizeof *list};
-    add(LOW + 0x1000, 64, 7, &frames);
+    (void)add(LOW + 0x1000, 64, 7, &frames);
     const struct walk_blob *blob = blob_at(LOW + 0x1010);
     assert_non_null(blob);
     assert_int_equal(blob->id, 7);
     assert_int_equal(blob->frame, 32);
-    assert_int_equal(blob->rows, 5);
+    assert_int_equal((uint32_t)blob->rows, 5);
     static const struct walk_row expected[] = {
         {.offset = 0, .cfa = 1, .fp = 0, .rule = WALK_BY_SP},
         {.offset = 1, .cfa = 2, .fp = -2, .rule = WALK_BY_SP},
@@ -112,11 +111,46 @@ static void test_rows(void **state)
         {.offset = 12, .rule = WALK_FULL},
         {.offset = 16, .rule = WALK_INTERPRETED},
     };
-    assert_memory_equal(&program.rows[blob->row], expected, sizeof expected);
+    assert_memory_equal(&program.rows[blob->rows >> 32], expected, sizeof expected);
     assert_int_equal(program.full_rows[0].ra, FRAME_IN_REG);
     assert_int_equal(program.full_rows[0].ra_reg, 13);
     assert_ptr_equal(blob_at(LOW + 0x1040 + 100), blob); /* its stub section */
     assert_null(blob_at(LOW + 0x1040 + 1024));
+}
+
+/* What was added without rows has them when they are made: once, and not when it is over. */
+static void test_rows_on_demand(void **state)
+{
+    (void)state;
+    const struct frames none = {0};
+    struct frame_row list[] = {usual_row(0, 8, FRAME_SAME), usual_row(4, 48, FRAME_AT_CFA)};
+    struct blob_frames made = {.frames = {.rows = list, .count = 2, .frame_size = 48},
+                               .shape = FRAMES_COMPILED,
+                               .told_frame_size = -1};
+    uint32_t number = add(LOW + 0x1000, 64, 7, &none);
+    uint32_t other = add(LOW + 0x2000, 64, 8, &none);
+    const struct walk_blob *blob = blob_at(LOW + 0x1010);
+    assert_ptr_equal(blob, &program.blobs[number]);
+    assert_int_equal(blob->rows, 0);
+    assert_int_equal(blob->frame, 32);
+    tables_add_rows(&tables, number, &made);
+    assert_int_equal((uint32_t)blob->rows, 2);
+    assert_int_equal(blob->frame, 48);
+    uint32_t first = (uint32_t)(blob->rows >> 32);
+    assert_int_equal(program.rows[first + 1].cfa, 6);
+    uint32_t given = tables.rows;
+    made.frames.frame_size = 64;
+    tables_add_rows(&tables, number, &made); /* again */
+    assert_int_equal(blob->frame, 48);
+    (void)add(LOW + 0x2000, 64, 9, &none); /* in the other one's place */
+    tables_add_rows(&tables, other, &made);
+    assert_int_equal(program.blobs[other].rows, 0);
+    assert_int_equal(tables.rows, given);
+    tables_remove_code(&tables, jvm);
+    tables_settle(&tables);
+    tables_settle(&tables);
+    assert_int_equal(tables.free_rows[1].count, 1);
+    assert_int_equal(tables.free_rows[1].list[0], first);
 }
 
 /* Methods anywhere, but none shares 64 bytes with another, as HotSpot has them: each is over when
@@ -150,7 +184,7 @@ static void test_churn(void **state)
         }
         starts[id] = start;
         lengths[id] = length;
-        add(LOW + (uint64_t)start * GRAIN, (uint64_t)length * GRAIN, id, &frames);
+        (void)add(LOW + (uint64_t)start * GRAIN, (uint64_t)length * GRAIN, id, &frames);
         if (id % 50 == 0) {
             tables_settle(&tables);
         }
@@ -183,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rows_on_demand, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_churn, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

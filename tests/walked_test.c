@@ -98,6 +98,35 @@ static void test_interpreted(void **state)
     assert_false(walked_next(&walked, &frame));
 }
 
+/* A frame that was assumed has its size behind the pc, and is not the same as one that was not. */
+static void test_assumed(void **state)
+{
+    (void)state;
+    struct written written = {.head = {.magic = WALKED_MAGIC}};
+    struct walked walked;
+    struct walked_frame leaf;
+    struct walked_frame caller;
+    put(&written, WALKED_WIDE | WALKED_ASSUMED);
+    put_wide(&written, 0x7f0012345678);
+    put(&written, 96);
+    put(&written, delta(-0x10));
+    assert_true(walked_begin((const uint8_t *)&written, size_of(&written), &walked));
+    assert_true(walked_next(&walked, &leaf));
+    assert_int_equal(leaf.assumed, 96);
+    assert_true(walked_next(&walked, &caller));
+    assert_int_equal(caller.pc, 0x7f0012345668);
+    assert_int_equal(caller.assumed, 0);
+    uint64_t key = walked_key(&leaf);
+    leaf.assumed = 104;
+    assert_int_not_equal(walked_key(&leaf), key);
+    leaf.assumed = 0;
+    assert_int_not_equal(walked_key(&leaf), key);
+    uint64_t packed = walked_packed(0x7f0012345678, 96);
+    assert_int_equal(walked_packed_pc(packed), 0x7f0012345678);
+    assert_int_equal(walked_packed_assumed(packed), 96);
+    assert_int_equal(walked_packed(0x7f0012345678, 0), 0x7f0012345678);
+}
+
 /* Kernel addresses stand in front; what is cut off or none is not read. */
 static void test_bounds(void **state)
 {
@@ -149,9 +178,8 @@ static void test_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_interpreted),
+        cmocka_unit_test(test_keys),        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_interpreted), cmocka_unit_test(test_assumed),
         cmocka_unit_test(test_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

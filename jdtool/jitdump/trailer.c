@@ -227,7 +227,8 @@ static int decode_inlines(struct trailer_section *section, struct trailer *trail
     return error ? error : decode_ranges(section, trailer, why);
 }
 
-static int decode_facts(struct trailer_section *section, struct trailer *trailer, const char **why)
+static int decode_facts(struct trailer_section *section, int64_t facts[JITDUMP_CODE_KEYS],
+                        const char **why)
 {
     while (section->at < section->end) {
         uint64_t key;
@@ -237,11 +238,18 @@ static int decode_facts(struct trailer_section *section, struct trailer *trailer
             *why = "a fact about the code is cut off";
             return -EINVAL;
         }
-        if (key < sizeof(trailer->facts) / sizeof(*trailer->facts) && value <= INT64_MAX) {
-            trailer->facts[key] = (int64_t)value;
+        if (key < JITDUMP_CODE_KEYS && value <= INT64_MAX) {
+            facts[key] = (int64_t)value;
         }
     }
     return 0;
+}
+
+static void clear_facts(int64_t facts[JITDUMP_CODE_KEYS])
+{
+    for (size_t i = 0; i < JITDUMP_CODE_KEYS; i++) {
+        facts[i] = -1;
+    }
 }
 
 void trailer_clear(struct trailer *trailer)
@@ -250,9 +258,23 @@ void trailer_clear(struct trailer *trailer)
     trailer->range_count = 0;
     trailer->tree_rows = false;
     trailer->undefined_files = 0;
-    for (size_t i = 0; i < sizeof(trailer->facts) / sizeof(*trailer->facts); i++) {
-        trailer->facts[i] = -1;
+    clear_facts(trailer->facts);
+}
+
+int trailer_facts(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
+                  int64_t facts[JITDUMP_CODE_KEYS], const char **why)
+{
+    struct trailer_section section;
+    const uint8_t *at;
+    const uint8_t *end;
+    clear_facts(facts);
+    int status = trailer_find(reader, bytes, size, &at, &end, why);
+    while (status > 0 && (status = trailer_section_next(&at, end, &section, why)) > 0) {
+        if (section.tag == JITDUMP_TRAILER_CODE && decode_facts(&section, facts, why)) {
+            status = -EINVAL;
+        }
     }
+    return status;
 }
 
 int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
@@ -279,7 +301,7 @@ int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, si
             error = decode_inlines(&section, trailer, why);
             break;
         case JITDUMP_TRAILER_CODE:
-            error = decode_facts(&section, trailer, why);
+            error = decode_facts(&section, trailer->facts, why);
             break;
         case JITDUMP_TRAILER_TREE_ROWS:
             trailer->tree_rows = true;

@@ -101,6 +101,10 @@ int trailer_method_next(struct trailer_section *section, uint64_t *id,
 int trailer_decode(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
                    struct trailer_names *names, struct trailer *trailer, const char **why);
 
+/* Decodes the facts alone, -1 where unknown. 0; -EINVAL: broken, *why says how. */
+int trailer_facts(const struct jitdump_reader *reader, const uint8_t *bytes, size_t size,
+                  int64_t facts[JITDUMP_CODE_KEYS], const char **why);
+
 /* For those who make a trailer of something else. 0 or -ENOMEM. */
 int trailer_add_node(struct trailer *trailer, const struct trailer_node *node);
 int trailer_add_range(struct trailer *trailer, const struct trailer_range *range);

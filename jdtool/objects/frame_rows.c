@@ -6,7 +6,6 @@
 
 #include <dwarf.h>
 #include <elf.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -291,92 +290,6 @@ const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address
     cached->address = address;
     cached->row = look_up(rows, address, debug_frame, context);
     return cached->row;
-}
-
-/* Functions are padded, and some have no row; a file that is mostly such is left alone. */
-#define BARE_MAX (UINT32_C(4) << 20)
-
-/* Where functions begin, in order: the table of .eh_frame_hdr. */
-struct starts {
-    const uint8_t *table; /* pairs of 32 bits, where and which, from `base` on */
-    uint64_t base;
-    uint32_t count, next;
-};
-
-/* In the one form that linkers write it; else there is none. */
-static struct starts find_starts(Elf *elf)
-{
-    static const uint8_t form[] = {1, DW_EH_PE_pcrel | DW_EH_PE_sdata4, DW_EH_PE_udata4,
-                                   DW_EH_PE_datarel | DW_EH_PE_sdata4};
-    struct starts starts = {0};
-    size_t segments;
-    bool is = elf_getphdrnum(elf, &segments) == 0;
-    for (size_t i = 0; is && i < segments; i++) {
-        GElf_Phdr segment;
-        if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_type != PT_GNU_EH_FRAME) {
-            continue;
-        }
-        const Elf_Data *data =
-            elf_getdata_rawchunk(elf, (int64_t)segment.p_offset, segment.p_filesz, ELF_T_BYTE);
-        if (data && data->d_size >= 12 && memcmp(data->d_buf, form, sizeof form) == 0) {
-            starts.table = (const uint8_t *)data->d_buf + 12;
-            starts.base = segment.p_vaddr;
-            memcpy(&starts.count, (const uint8_t *)data->d_buf + 8, sizeof starts.count);
-            if (starts.count > (data->d_size - 12) / 8) {
-                starts.count = (uint32_t)((data->d_size - 12) / 8);
-            }
-        }
-        break;
-    }
-    return starts;
-}
-
-/* What to look up where there was no row: libdw does not tell what comes next. */
-static uint64_t behind_bare(struct starts *starts, uint64_t at, uint64_t to)
-{
-    if (!starts->table) {
-        return at + 1;
-    }
-    for (; starts->next < starts->count; starts->next++) {
-        int32_t start;
-        memcpy(&start, starts->table + (size_t)starts->next * 8, sizeof start);
-        if (starts->base + (uint64_t)start > at) {
-            return starts->base + (uint64_t)start;
-        }
-    }
-    return to;
-}
-
-int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
-                    int (*take)(void *context, uint64_t address, const struct native_row *row),
-                    void *context)
-{
-    struct native_row row = {0};
-    struct starts starts = rows->elf ? find_starts(rows->elf) : (struct starts){0};
-    uint32_t bare = 0;
-    bool was_bare = false;
-    int err = 0;
-    for (uint64_t at = from; at < to && !err && eh_frame_of(rows);) {
-        Dwarf_Frame *frame = NULL;
-        Dwarf_Addr start = at;
-        Dwarf_Addr end = at;
-        bool is_signal;
-        bool is = dwarf_cfi_addrframe(rows->eh_frame, at, &frame) == 0;
-        if (is) {
-            memset(&row, 0, sizeof row);
-            take_frame(rows, frame, &row);
-            (void)dwarf_frame_info(frame, &start, &end, &is_signal);
-            err = take(context, at, &row);
-        } else if (!was_bare) {
-            err = take(context, at, &rows->nothing);
-        }
-        free(frame);
-        was_bare = !is;
-        bare += was_bare;
-        err = err ? err : bare > BARE_MAX ? -E2BIG : 0;
-        at = end > at ? end : behind_bare(&starts, at, to);
-    }
-    return err;
 }
 
 uint64_t frame_rows_bytes(const struct frame_rows *rows)

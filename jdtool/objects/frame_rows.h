@@ -26,16 +26,6 @@ void frame_rows_free(struct frame_rows *rows); /* NULL is fine */
 const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address,
                                        Dwarf *(*debug_frame)(void *context), void *context);
 
-/*
- * Gives the rows of .eh_frame that hold in [from, to), in the order of addresses, each with the
- * address from which on it holds; where the file has none, a row that is not found. They live
- * during the call. 0; -E2BIG: so much of it has none that `take` was not called for the rest; or
- * what `take` returned.
- */
-int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
-                    int (*take)(void *context, uint64_t address, const struct native_row *row),
-                    void *context);
-
 /* Whether they need what debug_frame gave: else it may go, and is asked for no more. */
 bool frame_rows_need_dwarf(const struct frame_rows *rows);
 

@@ -2,6 +2,7 @@
 #include "jdtool/objects/object.h"
 
 #include "jdtool/base/text.h"
+#include "jdtool/objects/cfi_rows.h"
 
 #include <errno.h>
 #include <string.h>
@@ -154,12 +155,12 @@ int object_rows(struct object *object, uint64_t from, uint64_t to,
                 void *context)
 {
     struct object_file *file = object_use(object);
-    if (!file || file->found.file.machine != object->objects->places.machine) {
+    if (!file || file->found.file.machine != object->objects->places.machine ||
+        file->found.only_debug) {
         return -ENOENT;
     }
-    int err = frame_rows_each(file->rows, from, to, take, context);
-    object->frames_refused = frame_rows_refused(file->rows);
-    return err;
+    return cfi_rows_each(file->found.file.elf, object->objects->places.machine, from, to, take,
+                         context);
 }
 
 static bool is_root_symbol(const char *name)

@@ -47,6 +47,7 @@ bool walked_next(struct walked *walked, struct walked_frame *frame)
     if (first & WALKED_WIDE) {
         frame->pc = wide(walked);
         frame->caller = first & WALKED_IS_CALLER;
+        frame->assumed = first & WALKED_ASSUMED ? word(walked) : 0;
     } else {
         int32_t delta =
             (int32_t)(first & ~((1u << WALKED_DELTA_SHIFT) - 1)) / (1 << WALKED_DELTA_SHIFT);
@@ -74,6 +75,9 @@ bool walked_next(struct walked *walked, struct walked_frame *frame)
 uint64_t walked_key(const struct walked_frame *frame)
 {
     uint64_t key = frame->pc | (uint64_t)!frame->caller << 62; /* programs are below both bits */
+    if (frame->assumed) {
+        key = hash_mix(hash_pair(key, frame->assumed)) | UINT64_C(1) << 63;
+    }
     if (frame->interpreted) {
         key = hash_mix(hash_pair(key, frame->method));
         key = hash_mix(hash_pair(key, frame->bcp));

@@ -8,12 +8,15 @@
  * `words` words of 32 bits, innermost frame first:
  *
  *     bit 0  WALKED_WIDE         the pc does not follow from the one before: bits 3 on are flags
- *                                (WALKED_IS_CALLER), and two words have it, low half first
+ *                                (WALKED_IS_CALLER, WALKED_ASSUMED), and two words have it, low
+ *                                half first
  *     bit 1  WALKED_INTERPRETED  what is interpreted there follows
  *     bit 2  WALKED_FROZEN       the frame is in the heap: a virtual thread's, not yet thawed
  *     bits 3 to 31               else: the pc minus that of the frame before (that of the first:
  *                                minus 0), signed; it is a return address
  *
+ * Of an assumed frame a word has the bytes of the frame, by which the next one was found: nobody
+ * had worked out a row for that pc. Who has the code's bytes holds it against them.
  * Of an interpreted frame: the Method's low half, a word of its high half (bits 0 to 15) and
  * WALKED_BCP_WIDE, WALKED_LEAF; the address of the bytecode minus that of the Method, or, wide,
  * itself in two words; of the leaf two words each of the registers for bytecode and Method.
@@ -61,6 +64,7 @@ enum walked_flag {
 #define WALKED_INTERPRETED 2u
 #define WALKED_FROZEN      4u
 #define WALKED_IS_CALLER   (1u << 3)
+#define WALKED_ASSUMED     (1u << 4)
 #define WALKED_DELTA_SHIFT 3
 #define WALKED_DELTA_MAX   ((__s64)1 << 28)
 #define WALKED_BCP_WIDE    (1u << 16)
@@ -77,6 +81,7 @@ struct walked_frame {
     bool caller; /* the pc is a return address */
     bool interpreted;
     bool frozen;
+    uint32_t assumed;     /* bytes of its frame, which are to be checked; 0: its row was known */
     uint64_t method, bcp; /* interpreted: HotSpot's Method*, the bytecode's address; 0: not known */
     uint64_t method_register, bcp_register; /* the same of the leaf, more recent at times */
 };
@@ -94,6 +99,23 @@ bool walked_begin(const uint8_t *bytes, size_t size, struct walked *walked);
 
 /* The next frame, further out. False: there is none, or what is there is malformed. */
 bool walked_next(struct walked *walked, struct walked_frame *frame);
+
+/* The pc and what was assumed as one word, as chains have them where walks are compared: programs
+ * are below bit 47, and `assumed` counts words. */
+static inline uint64_t walked_packed(uint64_t pc, uint32_t assumed)
+{
+    return pc | (uint64_t)(assumed / 8 & 0x3fff) << 48;
+}
+
+static inline uint64_t walked_packed_pc(uint64_t packed)
+{
+    return packed & ((UINT64_C(1) << 48) - 1);
+}
+
+static inline uint32_t walked_packed_assumed(uint64_t packed)
+{
+    return (uint32_t)(packed >> 48) * 8;
+}
 
 /* What tells a frame from any other of its process: of a caller its pc; of an interpreted frame a
  * hash. */

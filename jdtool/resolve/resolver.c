@@ -632,6 +632,7 @@ void resolver_report(const struct resolver *resolver, struct recording *recordin
     recording->counts.compared = resolver->compared;
     recording->counts.compared_short = resolver->compared_short;
     recording->counts.compared_differing = resolver->compared_differing;
+    recording->counts.refuted = resolver->refuted + resolver->compared_refuted;
     recording->counts.inlines_cut = locations_blobs(resolver->locations)->inlines_cut;
     recording->counts.mappings_cut = process_table_left_out(resolver->table);
 }

@@ -56,13 +56,14 @@ struct resolver {
     } * interpreted;
     uint32_t interpreted_count;
     uint32_t interpreted_room;
-    uint32_t given_sources; /* by resolver_codes: all stays of so many, */
-    uint32_t *given;        /* and of each so many */
+    uint32_t *given;        /* by resolver_codes: of each source so many stays, */
+    uint32_t given_sources; /* all of those of so many */
     uint32_t given_room;
     uint32_t methods_then; /* how many there were some time after resolver_forget */
     uint64_t frames_cut;
     uint64_t walked;
-    uint64_t compared, compared_short, compared_differing;
+    uint64_t refuted; /* of those that were walked */
+    uint64_t compared, compared_short, compared_differing, compared_refuted;
     struct deopt_names deopts;
     char virtual_name[VIRTUAL_NAME_MAX]; /* of the thread that waits */
 
@@ -73,23 +74,23 @@ struct resolver {
     uint32_t *inner; /* locations of the rest, innermost first */
     uint32_t inner_count;
     uint32_t inner_room;
-    uint32_t line_count;          /* of the rest */
-    struct resolved_frame *lines; /* those of the stack of an event */
+    uint32_t line_count; /* of the rest */
     uint32_t line_room;
+    struct resolved_frame *lines; /* those of the stack of an event */
     const struct resolved_code **branches;
     uint32_t branch_count;
     uint32_t branch_room;
     struct addr_location *outermost[ROOT_DEPTH]; /* of the user's part, a ring */
     uint32_t user_locations;
     bool passed_barrier;
-    bool remembers;             /* it may be taken from the thread's last stack */
+    bool remembers; /* it may be taken from the thread's last stack */
+    bool failed;
     struct known_place *places; /* of its chain, or of what was walked */
     uint32_t place_room;
     struct walked_frame *walked_frames; /* as they were read; and what tells each from others */
-    uint32_t walked_room;
     uint64_t *keys;
+    uint32_t walked_room;
     uint32_t key_room;
-    bool failed;
     struct unwind_frame unwound[UNWOUND_MAX];
 };
 

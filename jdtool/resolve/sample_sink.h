@@ -66,6 +66,7 @@ struct recording_counts {
     uint64_t marks_lost;       /* whose beginning or end was lost, or for which was no room */
     uint64_t waits_lost;       /* of threads whose return was lost, or for which was no room */
     uint64_t walked;           /* samples whose stacks were walked in the kernel */
+    uint64_t refuted;          /* of these, where a frame was not as the walk had assumed */
     /* Stacks that were both walked and copied; of these, where the copy ended first, and where the
      * two differ. */
     uint64_t compared, compared_short, compared_differing;

@@ -373,12 +373,23 @@ static enum stack_end end_of(enum unwind_end ended, const struct perf_sample *sa
     return ended < UNWIND_END_COUNT ? ends[ended] : STACK_BROKEN;
 }
 
+/* Whether a frame that a walk took for set up, of so many bytes, was not: by its row. */
+static bool is_refuted(struct addr_location *al, uint32_t assumed)
+{
+    const struct unwind_place *place = &al->unwind;
+    if (!place->code || place->stub_section) {
+        return !place->code || blob_frame_size(place->code) != assumed;
+    }
+    const struct frame_row *row = locations_code_row(al);
+    return !row || !frame_row_is_body(row, assumed);
+}
+
 /* Differences are told so often, for whoever looks for their cause. */
 #define DIFFERENCES_TOLD 20
 
 /*
  * A stack that was copied as well as walked: the addresses that the walk gave, which are the user's
- * part of the chain, against the frames of the copy.
+ * part of the chain (walked_packed), against the frames of the copy.
  */
 static void compare_walked(struct resolver *resolver, const struct perf_sample *sample,
                            uint32_t count, enum unwind_end ended)
@@ -395,8 +406,14 @@ static void compare_walked(struct resolver *resolver, const struct perf_sample *
     uint64_t same = 0;
     while (same < walked && same < count) {
         const struct unwind_frame *frame = &resolver->unwound[same];
-        const struct unwind_place *place =
-            &user_location(resolver, pcs[same], frame->caller)->unwind;
+        struct addr_location *al =
+            user_location(resolver, walked_packed_pc(pcs[same]), frame->caller);
+        const struct unwind_place *place = &al->unwind;
+        uint32_t assumed = walked_packed_assumed(pcs[same]);
+        if (assumed && is_refuted(al, assumed)) {
+            resolver->compared_refuted++;
+            return;
+        }
         /* Behind frozen frames, which the copy has not, the walk has their caller. */
         if (place != frame->place &&
             !(frame->place->barrier && place->code && place->code->continuation_entry)) {
@@ -414,9 +431,9 @@ static void compare_walked(struct resolver *resolver, const struct perf_sample *
         info_message("a stack of %llu frames differs from its copy's %u (end %d) at frame %llu: "
                      "%#llx walked, %#llx copied, behind %#llx",
                      (unsigned long long)walked, count, (int)ended, (unsigned long long)same,
-                     same < walked ? (unsigned long long)pcs[same] : 0,
+                     same < walked ? (unsigned long long)walked_packed_pc(pcs[same]) : 0,
                      same < count ? (unsigned long long)resolver->unwound[same].ip : 0,
-                     same ? (unsigned long long)pcs[same - 1] : 0);
+                     same ? (unsigned long long)walked_packed_pc(pcs[same - 1]) : 0);
     }
 }
 
@@ -471,8 +488,19 @@ static bool add_walked(struct resolver *resolver, struct perf_sample *sample, en
     uint32_t count = read_walked(resolver, &walked);
     struct known_stack *known = find_known(resolver, sample, resolver->keys, count);
     uint32_t inner = count - (known ? known->count : 0);
+    *end = walked.head.end == WALKED_ROOT ? STACK_ROOT : STACK_CUT;
     for (uint32_t i = 0; i < inner; i++) {
-        resolver->places[i] = place_of(resolver, &resolver->walked_frames[i]);
+        const struct walked_frame *frame = &resolver->walked_frames[i];
+        resolver->places[i] = place_of(resolver, frame);
+        if (frame->assumed && is_refuted(resolver->places[i].al, frame->assumed)) {
+            if (known) {
+                known_stack_forget(known);
+            }
+            known = NULL;
+            inner = count = i + 1; /* the next one was looked for in the wrong place */
+            *end = STACK_BROKEN;
+            resolver->refuted++;
+        }
     }
     if (!known || !extend_known(resolver, known, resolver->keys, inner)) {
         for (uint32_t i = 0; i < count; i++) {
@@ -486,7 +514,6 @@ static bool add_walked(struct resolver *resolver, struct perf_sample *sample, en
     }
     resolver->walked++;
     sample->unwound = true;
-    *end = walked.head.end == WALKED_ROOT ? STACK_ROOT : STACK_CUT;
     return true;
 }
 

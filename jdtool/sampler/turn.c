@@ -436,7 +436,7 @@ static void keep_compared(struct turn *turn, const struct ring *ring, uint32_t t
     turn->compared.count = 0;
     while (turn->compared.count < WALKED_WORDS_MAX && walked_next(walked, &frame)) {
         if (!frame.frozen) { /* its copy has none of these */
-            turn->compared.chain[turn->compared.count++] = frame.pc;
+            turn->compared.chain[turn->compared.count++] = walked_packed(frame.pc, frame.assumed);
         }
     }
 }

@@ -470,6 +470,7 @@ static void put_json(FILE *out, const struct scorecard *card, const struct judge
     put_count(out, "frames_cut", counts->frames_cut);
     put_count(out, "inlines_cut", counts->inlines_cut);
     put_count(out, "walked", counts->walked);
+    put_count(out, "walked_refuted", counts->refuted);
     if (counts->compared) {
         put_count(out, "compared", counts->compared);
         put_count(out, "compared_short", counts->compared_short);

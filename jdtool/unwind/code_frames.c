@@ -68,19 +68,39 @@ static void add_barrier_row(struct blob_frames *blob, const struct frames_code *
     }
 }
 
-static void take_facts(struct code_frames *frames, const struct code_blob *about,
-                       const struct code_details *details, struct blob_frames *blob)
+void blob_frames_facts(const char *name, const int64_t *facts, struct blob_frames *blob)
 {
-    const int64_t *facts = details ? details->trailer.facts : NULL;
-    blob->shape = frames_shape_of(about->name, facts ? facts[JITDUMP_CODE_KIND] : -1);
+    blob->shape = frames_shape_of(name, facts ? facts[JITDUMP_CODE_KIND] : -1);
     blob->told_frame_size = facts ? facts[JITDUMP_CODE_FRAME_SIZE] : -1;
     blob->compile_id = facts ? facts[JITDUMP_CODE_COMPILE_ID] : -1;
     blob->is_method = facts && (facts[JITDUMP_CODE_KIND] == JITDUMP_KIND_NMETHOD ||
                                 facts[JITDUMP_CODE_KIND] == JITDUMP_KIND_NATIVE_WRAPPER);
-    blob->continuation_entry = is_continuation_entry(about->name);
-    blob->yields = strstr(about->name, "Continuation") && strstr(about->name, "doYield");
-    blob->return_barrier = frames_is_return_barrier(about->name);
+    blob->continuation_entry = is_continuation_entry(name);
+    blob->yields = strstr(name, "Continuation") && strstr(name, "doYield");
+    blob->return_barrier = frames_is_return_barrier(name);
     blob->known = true;
+}
+
+void blob_frames_rows(unsigned machine, struct frames_code *code, struct blob_frames *blob)
+{
+    code->shape = blob->shape;
+    /* A failure leaves no rows behind, and such code is not walked. */
+    if (machine == EM_X86_64) {
+        (void)frames_x86_64(code, &blob->frames);
+    } else if (machine == EM_AARCH64) {
+        (void)frames_aarch64(code, &blob->frames);
+    }
+    if (blob->shape == FRAMES_CONTINUATION && !blob->return_barrier && code->entry_frame) {
+        add_barrier_row(blob, code);
+    }
+    frames_fit(&blob->frames);
+}
+
+static void take_facts(struct code_frames *frames, const struct code_blob *about,
+                       const struct code_details *details, struct blob_frames *blob)
+{
+    const int64_t *facts = details ? details->trailer.facts : NULL;
+    blob_frames_facts(about->name, facts, blob);
     if (facts && facts[JITDUMP_CODE_FROZEN_STACK] > 0) {
         memcpy(frames->frozen, facts + JITDUMP_CODE_FROZEN_FIRST, sizeof frames->frozen);
     }
@@ -102,22 +122,11 @@ static void work_out(struct code_frames *frames, uint32_t number, struct blob_fr
         .bytes = frames->details.bytes,
         .size = (uint32_t)about->size,
         .address = about->address,
-        .shape = blob->shape,
         .verified_entry = facts[JITDUMP_CODE_VERIFIED_ENTRY],
         .osr_entry = facts[JITDUMP_CODE_OSR_ENTRY],
         .entry_frame = frames->entry_frame,
     };
-    /* A failure leaves no rows behind, and such code is not walked. */
-    uint32_t machine = code_index_header(frames->index)->elf_mach;
-    if (machine == EM_X86_64) {
-        (void)frames_x86_64(&code, &blob->frames);
-    } else if (machine == EM_AARCH64) {
-        (void)frames_aarch64(&code, &blob->frames);
-    }
-    if (blob->shape == FRAMES_CONTINUATION && !blob->return_barrier && code.entry_frame) {
-        add_barrier_row(blob, &code);
-    }
-    frames_fit(&blob->frames);
+    blob_frames_rows(code_index_header(frames->index)->elf_mach, &code, blob);
 }
 
 /* The frame in which a continuation runs: that of jdk.internal.vm.Continuation.enterSpecial. */

@@ -43,6 +43,11 @@ const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t bl
  * where it does not; once the facts of the code that it tells them with have been asked for. */
 const int64_t *code_frames_frozen(const struct code_frames *frames);
 
+/* The two steps, for those who read a dump without an index: the facts by the code's name and its
+ * trailer's (NULL: it has none); behind these the rows, by all of *code but its shape. */
+void blob_frames_facts(const char *name, const int64_t *facts, struct blob_frames *blob);
+void blob_frames_rows(unsigned machine, struct frames_code *code, struct blob_frames *blob);
+
 /* The size of the frame in a method's body, return address included; 0: not known. */
 static inline uint32_t blob_frame_size(const struct blob_frames *blob)
 {

@@ -60,6 +60,19 @@ enum frames_shape frames_shape_of(const char *name, int64_t kind)
     return FRAMES_STUB;
 }
 
+/* Whether a place is the memory at CFA + offset, where the CFA is `size` above sp. */
+static bool is_at_cfa(uint8_t place, int32_t its, int32_t size, int32_t offset)
+{
+    return place == FRAME_AT_CFA ? its == offset : place == FRAME_AT_SP && its == size + offset;
+}
+
+bool frame_row_is_body(const struct frame_row *row, uint32_t size)
+{
+    return row->cfa == FRAME_CFA_SP && size <= INT32_MAX && row->cfa_offset == (int32_t)size &&
+           is_at_cfa(row->ra, row->ra_offset, row->cfa_offset, -8) &&
+           is_at_cfa(row->fp, row->fp_offset, row->cfa_offset, -16);
+}
+
 const struct frame_row *frames_at(const struct frames *frames, uint32_t offset)
 {
     uint32_t low = 0;

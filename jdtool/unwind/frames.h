@@ -108,6 +108,10 @@ int frames_aarch64(const struct frames_code *code, struct frames *frames);
 /* The row that holds at offset; NULL without rows. Logarithmic. */
 const struct frame_row *frames_at(const struct frames *frames, uint32_t offset);
 
+/* Whether a row is that of a method's body, whose frame has so many bytes: the CFA that far above
+ * sp, below it the return address, below that the caller's fp. */
+bool frame_row_is_body(const struct frame_row *row, uint32_t size);
+
 /* Appends a row, unless it says what the last one says. 0 or -ENOMEM. */
 int frames_append(struct frames *frames, const struct frame_row *row);
 

@@ -39,9 +39,10 @@ static bool map_tables(struct walk_program *program)
     program->full_rows = map_table(program, "full_rows");
     program->mappings = map_table(program, "mappings");
     program->jvms = map_table(program, "jvms");
+    program->wanted = map_table(program, "wanted");
     program->config = map_table(program, "configs");
     return program->pages && program->blobs && program->rows && program->full_rows &&
-           program->mappings && program->jvms && program->config;
+           program->mappings && program->jvms && program->wanted && program->config;
 }
 
 /* The inode of the first PID namespace (PROC_PID_INIT_INO). */
@@ -106,6 +107,7 @@ void walk_program_close(struct walk_program *program)
         unmap(program, "full_rows", program->full_rows);
         unmap(program, "mappings", program->mappings);
         unmap(program, "jvms", program->jvms);
+        unmap(program, "wanted", program->wanted);
         unmap(program, "configs", program->config);
         bpf.close(program->object);
     }

@@ -24,6 +24,7 @@ struct walk_program {
     struct walk_full_row *full_rows;
     struct walk_mapping *mappings;
     struct walk_jvm *jvms;
+    struct walk_wanted *wanted;
     struct walk_config *config;
 };
 

@@ -6,7 +6,7 @@
  *     process's number ──> struct walk_jvm ──> directories ──> pages: a blob's number for each 64
  *                            │                                 bytes of the code cache
  *                            └──> mappings ──> pages: the first row for each 128 bytes of a file
- *     struct walk_blob ──> its rows
+ *     struct walk_blob ──> its rows, which it gets when a walk has wanted them
  *
  * x86-64 alone.
  */
@@ -72,15 +72,20 @@ enum walk_blob_flag {
     WALK_BLOB_YIELDS = 16, /* Continuation.doYield */
 };
 
+/* Which blobs a walk wanted rows of and found none: bits, set by the program, cleared by jdtool. */
+struct walk_wanted {
+    __u64 bits[WALK_BLOBS / 64];
+};
+
 struct walk_blob {
     __u64 start;
     __u64 header; /* where the CodeBlob is; 0: the program finds it, and says so here */
     __u32 size;
     __u32 frame; /* bytes of the frame in its body, the return address included; 0: not known */
-    __u32 row, rows;
-    __u32 next; /* one that has a part of its first or last slot; 0: none */
-    __u32 id;   /* nmethod::_compile_id */
-    __u8 shape; /* enum frames_shape */
+    __u64 rows;  /* how many, and in the upper half the first of them; 0: not made yet, or none */
+    __u32 next;  /* one that has a part of its first or last slot; 0: none */
+    __u32 id;    /* nmethod::_compile_id */
+    __u8 shape;  /* enum frames_shape */
     __u8 flags;
     __u8 is_over; /* for jdtool, as the next one */
     __u8 unused;

@@ -307,20 +307,31 @@ static uint32_t add_rows(struct tables *tables, const struct frames *frames, uin
     return count;
 }
 
-void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct code_stay *stay,
-                     const struct blob_frames *frames)
+void tables_add_rows(struct tables *tables, uint32_t number, const struct blob_frames *frames)
+{
+    struct walk_blob *blob = &tables->program->blobs[number];
+    uint32_t first;
+    if (blob->rows || blob->is_over || !frames->frames.count) {
+        return;
+    }
+    uint32_t count = add_rows(tables, &frames->frames, &first);
+    blob->room = first ? frames->frames.count : 0;
+    blob->frame = blob_frame_size(frames);
+    __atomic_store_n(&blob->rows, count ? (uint64_t)first << 32 | count : 0, __ATOMIC_RELEASE);
+}
+
+uint32_t tables_add_code(struct tables *tables, struct walk_jvm *jvm, uint64_t address,
+                         uint64_t size, const struct blob_frames *frames)
 {
     uint64_t room = (uint64_t)WALK_DIRECTORIES << (20 + WALK_SLOT_SHIFT);
-    if (stay->size == 0 || stay->size > FRAMES_CODE_MAX || stay->address < jvm->code_low ||
-        stay->address - jvm->code_low > room - UINT64_C(2) * FRAMES_CODE_MAX) {
-        return;
+    if (size == 0 || size > FRAMES_CODE_MAX || address < jvm->code_low ||
+        address - jvm->code_low > room - UINT64_C(2) * FRAMES_CODE_MAX) {
+        return 0;
     }
     uint32_t number = take_one(tables, &tables->free_blobs, &tables->blobs, WALK_BLOBS);
     if (!number) {
-        return;
+        return 0;
     }
-    uint32_t first;
-    uint32_t count = add_rows(tables, &frames->frames, &first);
     uint32_t flags =
         (frames->told_frame_size > 0 ? WALK_BLOB_TOLD : 0u) |
         (frames->continuation_entry ? WALK_BLOB_ENTRY : 0u) |
@@ -328,17 +339,16 @@ void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct c
         (frames->yields ? WALK_BLOB_YIELDS : 0u) |
         (frames->is_method || frames->shape == FRAMES_COMPILED ? WALK_BLOB_METHOD : 0u);
     tables->program->blobs[number] = (struct walk_blob){
-        .start = stay->address,
-        .size = (uint32_t)stay->size,
+        .start = address,
+        .size = (uint32_t)size,
         .frame = blob_frame_size(frames),
-        .row = first,
-        .rows = count,
-        .room = first ? frames->frames.count : 0,
         .id = (uint32_t)frames->compile_id,
         .shape = (uint8_t)frames->shape,
         .flags = (uint8_t)flags,
     };
+    tables_add_rows(tables, number, frames);
     put_slots(tables, jvm, number);
+    return number;
 }
 
 /* ---- What goes ---- */
@@ -378,8 +388,8 @@ void tables_settle(struct tables *tables)
         uint32_t number = tables->gone.list[i];
         const struct walk_blob *blob = &tables->program->blobs[number];
         uint32_t size = row_size(blob->room);
-        if (blob->row && size < TABLES_ROW_SIZES) {
-            put_number(&tables->free_rows[size], blob->row);
+        if (blob->rows && size < TABLES_ROW_SIZES) {
+            put_number(&tables->free_rows[size], (uint32_t)(blob->rows >> 32));
         }
         put_number(&tables->free_blobs, number);
     }

@@ -8,7 +8,6 @@
 #ifndef JD_TOOL_WALK_TABLES_H
 #define JD_TOOL_WALK_TABLES_H
 
-#include "jdtool/jitdump/code_index.h"
 #include "jdtool/objects/objects.h"
 #include "jdtool/unwind/code_frames.h"
 #include "jdtool/walk/program.h"
@@ -33,11 +32,16 @@ struct tables {
 void tables_new(struct tables *tables, struct walk_program *program);
 void tables_free(struct tables *tables);
 
-/* Generated code at its place. It hides what was there; of a method that is over, and all of it
- * goes.
+/*
+ * Generated code at its place, with what is known of its frames. It hides what was there; of a
+ * method that is over, and all of it goes. Returns its number, which it has until then; 0: there is
+ * no room, or it lies too far away.
  */
-void tables_add_code(struct tables *tables, struct walk_jvm *jvm, const struct code_stay *stay,
-                     const struct blob_frames *frames);
+uint32_t tables_add_code(struct tables *tables, struct walk_jvm *jvm, uint64_t address,
+                         uint64_t size, const struct blob_frames *frames);
+
+/* Its rows, once; and its frame's size, if that was not told. */
+void tables_add_rows(struct tables *tables, uint32_t number, const struct blob_frames *frames);
 
 /* All code of a JVM that nobody walks any more. */
 void tables_remove_code(struct tables *tables, struct walk_jvm *jvm);

@@ -64,6 +64,7 @@ TABLE(full_rows, struct walk_full_row, WALK_FULL_ROWS);
 TABLE(mappings, struct walk_mapping, WALK_JVMS * 2 * WALK_MAPPINGS);
 TABLE(jvms, struct walk_jvm, WALK_JVMS);
 TABLE(configs, struct walk_config, 1);
+TABLE(wanted, struct walk_wanted, 1);
 
 /* All of it is there at once: kernels before 6.1 refuse an event's program another. */
 struct {
@@ -97,6 +98,8 @@ struct walk {
     u32 frames, depth;
     u32 mapping; /* that answered last */
     u32 jvm;
+    u32 blob;    /* the number that was found last */
+    u32 assumed; /* of the last method whose frame was assumed to be set up; 0: none was */
     u8 caller, called_java, fp_known, end;
 
     u8 frozen; /* enum frozen_state */
@@ -153,13 +156,14 @@ static __always_inline void put_wide(struct scratch *s, u64 word)
     put(s, (u32)(word >> 32));
 }
 
-/* flags: WALKED_INTERPRETED, WALKED_FROZEN */
+/* flags: WALKED_INTERPRETED, WALKED_FROZEN, WALKED_ASSUMED */
 static __always_inline void put_pc(struct scratch *s, u64 pc, bool caller, u32 flags)
 {
     s64 delta = (s64)(pc - s->walk.before);
     s->walk.before = pc;
     s->walk.frames++;
-    if (caller && delta < WALKED_DELTA_MAX && delta >= -WALKED_DELTA_MAX) {
+    if (caller && !(flags & WALKED_ASSUMED) && delta < WALKED_DELTA_MAX &&
+        delta >= -WALKED_DELTA_MAX) {
         put(s, (u32)delta << WALKED_DELTA_SHIFT | flags);
     } else {
         put(s, WALKED_WIDE | flags | (caller ? WALKED_IS_CALLER : 0));
@@ -242,10 +246,25 @@ __noinline u32 blob_number(u32 jvm, u64 at)
     return behind;
 }
 
-static __always_inline struct walk_blob *blob_at(const struct walk *w, u64 at)
+static __always_inline struct walk_blob *blob_at(struct walk *w, u64 at)
 {
     u32 number = blob_number(w->jvm, at);
+    w->blob = number;
     return number ? bpf_map_lookup_elem(&blobs, &number) : 0;
+}
+
+/* Its rows are to be made. The bits that another processor sets at once may be lost, until the next
+ * walk comes there. */
+static __always_inline void want(u32 number)
+{
+    u32 zero = 0;
+    struct walk_wanted *all = bpf_map_lookup_elem(&wanted, &zero);
+    u32 at = number >> 6;
+    asm volatile("" : "+r"(at)); /* as in page_word */
+    at &= WALK_BLOBS / 64 - 1;
+    if (all) {
+        all->bits[at] |= (u64)1 << (number & 63);
+    }
 }
 
 /* A segment map is the process' own to write: so many bytes of it a walk reads at most. A search
@@ -356,6 +375,12 @@ __noinline u32 row_bits(u32 low, u32 high, u32 offset)
     }
     r = bpf_map_lookup_elem(&rows, &low);
     return !r || r->offset > offset ? 0 : ((u32 *)r)[1];
+}
+
+static __always_inline u32 blob_row(const struct walk_blob *b, u32 offset)
+{
+    u32 first = (u32)(b->rows >> 32);
+    return row_bits(first, first + (u32)b->rows, offset);
 }
 
 #define RULE(bits) ((bits) >> 24)
@@ -543,11 +568,22 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     u8 flags = b->flags;
     u32 bits = 0;
     bool stub_section = offset >= b->size;
-    bool body = stub_section || (caller && w->called_java && shape == FRAMES_COMPILED &&
-                                 flags & WALK_BLOB_TOLD && !(flags & WALK_BLOB_ENTRY));
+    bool is_method =
+        shape == FRAMES_COMPILED && flags & WALK_BLOB_TOLD && !(flags & WALK_BLOB_ENTRY);
+    bool body = stub_section || (caller && w->called_java && is_method);
+    /* Nearly always a method's frame is set up, and where it is not the walk hardly ever comes to
+     * a root. So it need not have rows: who reads the stack works out those of that method. */
+    bool assumed = !body && !b->rows && is_method && b->frame >= 16;
     /* Behind frozen frames it is as if the last of them had been called on the stack. */
     put_pc(s, barrier && w->frozen == FROZEN_WHOLE ? w->chunk_pc : w->pc, caller,
-           shape == FRAMES_INTERPRETER && !stub_section ? WALKED_INTERPRETED : 0);
+           assumed                                        ? WALKED_ASSUMED
+           : shape == FRAMES_INTERPRETER && !stub_section ? WALKED_INTERPRETED
+                                                          : 0);
+    if (assumed) {
+        put(s, b->frame);
+        w->assumed = from_header ? w->assumed : w->blob;
+        body = true;
+    }
     if (caller && (shape == FRAMES_COMPILED || shape == FRAMES_INTERPRETER) && !w->java) {
         w->java = w->pc;
     }
@@ -555,7 +591,9 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
         w->frozen = FROZEN_GIVEN_UP; /* perhaps they are in both places */
     }
     if (!body && shape != FRAMES_FRAMELESS && b->rows) {
-        bits = row_bits(b->row, b->row + b->rows, barrier ? 0 : (u32)offset);
+        bits = blob_row(b, barrier ? 0 : (u32)offset);
+    } else if (!body && shape != FRAMES_FRAMELESS && !from_header) {
+        want(w->blob);
     }
     if (shape == FRAMES_INTERPRETER && !stub_section) {
         u64 slots[6] = {0};
@@ -821,17 +859,19 @@ __noinline int frame(u32 cpu)
     }
     u64 at = w->pc - (w->caller ? 1 : 0);
     struct walk_blob *b = blob_at(w, at);
+    u32 number = w->blob;
     if (w->caller && (!b || (b->shape != FRAMES_COMPILED && b->shape != FRAMES_INTERPRETER))) {
         /* The barrier's return address is its first byte. */
         struct walk_blob *here = blob_at(w, w->pc);
         if (here && here->flags & WALK_BLOB_BARRIER && here->start == w->pc) {
             copy = *here;
             if (w->frozen == FROZEN_UNTRIED) {
-                return begin_frozen(cpu, row_bits(copy.row, copy.row + copy.rows, 0));
+                return begin_frozen(cpu, copy.rows ? blob_row(&copy, 0) : 0);
             }
             return generated(cpu, &copy, true, false);
         }
     }
+    w->blob = number;
     if (b && is_current(j, b, at)) {
         copy = *b;
         return generated(cpu, &copy, false, false);
@@ -947,6 +987,9 @@ int sample(struct bpf_perf_event_data *ctx)
     bpf_loop(WALKED_WORDS_MAX, step, &cpu, 0);
     count(w->end, 1);
     if (w->end > WALKED_CUT) {
+        if (w->assumed) {
+            want(w->assumed);
+        }
         return 1;
     }
     s->head.magic = WALKED_MAGIC;

@@ -5,6 +5,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/confined/confined.h"
+#include "jdtool/walk/code_feed.h"
 #include "jdtool/walk/layout.h"
 #include "jdtool/walk/tables.h"
 
@@ -43,9 +44,6 @@
 /* A process that maps libjvm.so and a dump may have no code yet: so often it is looked at again. */
 #define TRIES_MAX 300
 
-/* HotSpot has three: cont_thaw, cont_returnBarrier, cont_returnBarrierExc. */
-#define CONTINUATIONS_MAX 8
-
 /* A part of a file that is mapped to be executed; of all processes. */
 struct walked_file {
     struct object *object;
@@ -61,19 +59,21 @@ struct walked_jvm {
     uint32_t number; /* of its struct walk_jvm; it has that while is_walked */
     bool is_new;     /* what it maps is to be read again */
     bool is_walked;
-    bool has_failed;   /* its stacks are copied for good */
     uint64_t entry;    /* where Continuation.enterSpecial ends; 0: it is not there */
     bool wants_frozen; /* its dump tells of frozen frames, and its struct walk_jvm not yet */
     unsigned tries;
-    struct code_index *index;
-    struct code_frames *frames;
-    uint32_t stays; /* so many are in the tables */
-    /* Those of cont_*, whose rows are known once Continuation.enterSpecial is. */
-    uint32_t continuations[CONTINUATIONS_MAX];
-    uint32_t continuation_count;
-    uint32_t half; /* of its mappings, that is read now */
+    bool has_feed;
+    struct code_feed feed; /* of its dump */
+    uint32_t half;         /* of its mappings, that is read now */
     uint32_t mapping_count;
     uint32_t files[WALK_MAPPINGS]; /* what these are of */
+};
+
+/* Where a blob of the tables comes from, for the day when a walk wants its rows. */
+struct blob_source {
+    uint64_t load_offset;
+    int64_t verified_entry, osr_entry;
+    uint32_t jvm; /* its number */
 };
 
 /* What the process that makes the tables asks of us: a value for the program's map of processes.
@@ -117,6 +117,7 @@ struct walker {
 
     /* That process'. */
     struct tables tables;
+    struct blob_source *sources; /* by number of the blob */
     struct objects *objects;
     struct walked_jvm *jvms[WALK_JVMS];
     struct walked_file *files;
@@ -125,45 +126,84 @@ struct walker {
 
 /* ---- Code ---- */
 
-static void add_stay(struct walker *walker, struct walked_jvm *jvm, uint32_t number)
+static void add_code(struct walker *walker, struct walked_jvm *jvm, struct fed_code *code)
 {
-    const struct code_stay *stay = code_index_stay(jvm->index, number);
-    const struct blob_frames *frames = code_frames_of(jvm->frames, stay->blob);
-    tables_add_code(&walker->tables, &walker->program.jvms[jvm->number], stay, frames);
-    if (frames->shape == FRAMES_CONTINUATION && !frames->ready &&
-        jvm->continuation_count < CONTINUATIONS_MAX) {
-        jvm->continuations[jvm->continuation_count++] = number;
-    }
-    if (frames->continuation_entry) {
-        jvm->entry = stay->address + stay->size;
+    /* The frame that continuations run in is part of the rows of others. */
+    if (code->frames.continuation_entry) {
+        code_feed_rows(&jvm->feed, code);
+        jvm->entry = code->address + code->size;
         jvm->tries = 0;
-        uint32_t count = jvm->continuation_count;
-        jvm->continuation_count = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            add_stay(walker, jvm, jvm->continuations[i]);
-        }
     }
+    uint32_t number = tables_add_code(&walker->tables, &walker->program.jvms[jvm->number],
+                                      code->address, code->size, &code->frames);
+    walker->sources[number] = (struct blob_source){.load_offset = code->load_offset,
+                                                   .verified_entry = code->verified_entry,
+                                                   .osr_entry = code->osr_entry,
+                                                   .jvm = jvm->number};
+    frames_free(&code->frames.frames);
 }
 
 /* What its dump tells of now. True: it was something new. */
 static bool follow_code(struct walker *walker, struct walked_jvm *jvm)
 {
-    if (code_index_update(jvm->index, false) < 0) {
-        jvm->has_failed = true;
-        return false;
+    struct fed_code code;
+    bool is_more = false;
+    code_feed_refresh(&jvm->feed);
+    while (code_feed_next(&jvm->feed, &code)) {
+        add_code(walker, jvm, &code);
+        is_more = true;
     }
-    uint32_t count = code_index_stay_count(jvm->index);
-    bool is_more = jvm->stays < count;
-    for (; jvm->stays < count; jvm->stays++) {
-        add_stay(walker, jvm, jvm->stays);
+    if (!is_more) {
+        code_feed_rest(&jvm->feed);
     }
     if (is_more && jvm->entry && !walker->program.jvms[jvm->number].frozen.stack &&
         jvm->tries < TRIES_MAX &&
-        code_frames_frozen(jvm->frames)[JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST] >
-            0) {
+        jvm->feed.frozen[JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST] > 0) {
         jvm->is_new = jvm->wants_frozen = true;
     }
     return is_more;
+}
+
+/* The rows of a blob that a walk came to. */
+static void add_wanted_rows(struct walker *walker, uint32_t number)
+{
+    const struct blob_source *source = &walker->sources[number];
+    const struct walk_blob *blob = &walker->program.blobs[number];
+    struct walked_jvm *jvm = walker->jvms[source->jvm];
+    bool is_in_continuation = blob->shape == FRAMES_CONTINUATION;
+    if (!number || !jvm || !jvm->has_feed || blob->rows ||
+        (is_in_continuation && !jvm->feed.entry_frame)) {
+        return;
+    }
+    struct fed_code code = {
+        .address = blob->start,
+        .size = blob->size,
+        .load_offset = source->load_offset,
+        .verified_entry = source->verified_entry,
+        .osr_entry = source->osr_entry,
+        .frames = {.shape = (enum frames_shape)blob->shape,
+                   .told_frame_size = blob->flags & WALK_BLOB_TOLD ? (int64_t)blob->frame : -1,
+                   .continuation_entry = blob->flags & WALK_BLOB_ENTRY,
+                   .return_barrier = blob->flags & WALK_BLOB_BARRIER},
+    };
+    code_feed_rows(&jvm->feed, &code);
+    tables_add_rows(&walker->tables, number, &code.frames);
+    frames_free(&code.frames.frames);
+}
+
+/* True: there were some. Bits that are set meanwhile are set again by the next walk. */
+static bool add_all_wanted_rows(struct walker *walker)
+{
+    uint64_t *bits = (uint64_t *)walker->program.wanted->bits;
+    bool is_some = false;
+    for (uint32_t i = 0; i < WALK_BLOBS / 64; i++) {
+        uint64_t these = bits[i] ? __atomic_exchange_n(&bits[i], 0, __ATOMIC_ACQUIRE) : 0;
+        for (; these; these &= these - 1) {
+            add_wanted_rows(walker, i * 64 + (uint32_t)__builtin_ctzll(these));
+            is_some = true;
+        }
+    }
+    return is_some;
 }
 
 static bool open_dump(struct walked_jvm *jvm, const char *path)
@@ -176,11 +216,8 @@ static bool open_dump(struct walked_jvm *jvm, const char *path)
     if (root >= 0) {
         close(root);
     }
-    if (fd < 0 || code_index_follow(path, fd, &jvm->index)) {
-        return false;
-    }
-    jvm->frames = code_frames_new(jvm->index);
-    return jvm->frames && code_index_header(jvm->index)->elf_mach == EM_X86_64;
+    jvm->has_feed = fd >= 0 && code_feed_open(&jvm->feed, fd, path) == 0;
+    return jvm->has_feed && jitdump_reader_header(jvm->feed.reader)->elf_mach == EM_X86_64;
 }
 
 /* ---- Mappings ---- */
@@ -351,16 +388,10 @@ static void stop_walking(struct walker *walker, struct walked_jvm *jvm)
 static void forget_code(struct walker *walker, struct walked_jvm *jvm)
 {
     tables_remove_code(&walker->tables, &walker->program.jvms[jvm->number]);
-    code_frames_free(jvm->frames);
-    if (jvm->index) {
-        code_index_close(jvm->index);
-    }
-    jvm->frames = NULL;
-    jvm->index = NULL;
-    jvm->stays = 0;
+    code_feed_close(&jvm->feed);
+    jvm->has_feed = false;
     jvm->entry = 0;
     jvm->wants_frozen = false;
-    jvm->continuation_count = 0;
 }
 
 static void forget_jvm(struct walker *walker, uint32_t at)
@@ -398,7 +429,8 @@ static bool describe(struct walker *walker, struct walked_jvm *jvm, const char *
 {
     struct walk_layout layout;
     /* A dump has a head at first, and code when all heaps of the code cache are made. */
-    if (!open_dump(jvm, dump) || code_index_stay_count(jvm->index) == 0 ||
+    struct fed_code first;
+    if (!open_dump(jvm, dump) || !code_feed_next(&jvm->feed, &first) ||
         layout_read(jvm->directory, libjvm, bias, &layout)) {
         forget_code(walker, jvm);
         return false;
@@ -410,6 +442,7 @@ static bool describe(struct walker *walker, struct walked_jvm *jvm, const char *
             its->code_low = layout.heaps[i].low;
         }
     }
+    add_code(walker, jvm, &first);
     return true;
 }
 
@@ -420,8 +453,7 @@ static void describe_frozen(struct walker *walker, struct walked_jvm *jvm, const
 {
     struct walk_frozen frozen;
     struct walk_frozen *its = &walker->program.jvms[jvm->number].frozen;
-    int err =
-        layout_read_frozen(jvm->directory, libjvm, bias, code_frames_frozen(jvm->frames), &frozen);
+    int err = layout_read_frozen(jvm->directory, libjvm, bias, jvm->feed.frozen, &frozen);
     jvm->is_new |= jvm->wants_frozen = err == -EAGAIN && ++jvm->tries < TRIES_MAX;
     if (!err && !its->stack) {
         uint32_t stack = frozen.stack;
@@ -462,13 +494,13 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
     char *text = read_maps(jvm);
     bool is_jvm = text && find_parts(text, libjvm, &bias, dump);
     jvm->is_new = false;
-    if (jvm->index && !is_jvm) { /* it runs another program */
+    if (jvm->has_feed && !is_jvm) { /* it runs another program */
         stop_walking(walker, jvm);
         forget_code(walker, jvm);
-    } else if (!jvm->index && is_jvm && !describe(walker, jvm, libjvm, bias, dump)) {
+    } else if (!jvm->has_feed && is_jvm && !describe(walker, jvm, libjvm, bias, dump)) {
         jvm->is_new = ++jvm->tries < TRIES_MAX;
     }
-    if (jvm->index) {
+    if (jvm->has_feed) {
         put_mappings(walker, jvm, text);
         (void)follow_code(walker, jvm);
         if (jvm->wants_frozen) {
@@ -510,10 +542,6 @@ static void take_notice(struct walker *walker, pid_t pid)
 /* Whether there was something to do. */
 static bool look_after(struct walker *walker, struct walked_jvm *jvm)
 {
-    if (jvm->has_failed) {
-        stop_walking(walker, jvm);
-        return false;
-    }
     bool was_new = jvm->is_new;
     if (was_new) {
         look(walker, jvm);
@@ -555,6 +583,7 @@ static void make_tables(struct walker *walker)
         for (uint32_t i = 0; i < WALK_JVMS; i++) {
             is_busy |= walker->jvms[i] && look_after(walker, walker->jvms[i]);
         }
+        is_busy |= add_all_wanted_rows(walker);
         walker->told->is_full |= walker->tables.is_full;
         every = is_busy ? EVERY_LEAST : every * 2 < EVERY_MOST ? every * 2 : EVERY_MOST;
         struct pollfd woken = {.fd = walker->notices, .events = POLLIN};
@@ -611,7 +640,9 @@ static void be_maker(struct walker *walker, int notices, int wishes)
     (void)uname(&name);
     const struct objects_options objects = {
         .machine = EM_X86_64, .here = true, .os_release = name.release, .sparing = true};
-    if (objects_new(&objects, &walker->objects) == 0 && confined_enter(dup(walker->wishes))) {
+    walker->sources = calloc(WALK_BLOBS, sizeof *walker->sources);
+    if (walker->sources && objects_new(&objects, &walker->objects) == 0 &&
+        confined_enter(dup(walker->wishes))) {
         make_tables(walker);
     }
     _exit(EXIT_SUCCESS);

@@ -26,6 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char path[64];
 
+enum { ROWS_FROM = 16, ROWS_TO = 1 << 20 };
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
@@ -101,6 +103,21 @@ static void ask(struct objects *objects, struct object *object, uint64_t address
     (void)object_is_root(object, address);
 }
 
+/* Rows come in the order of addresses, inside what was asked for. */
+static int take_row(void *context, uint64_t address, const struct native_row *row)
+{
+    uint64_t *last = context;
+    if (address < *last || address >= ROWS_TO) {
+        fprintf(stderr, "a row that is out of order\n");
+        abort();
+    }
+    *last = address;
+    if (row->found) {
+        evaluate(row);
+    }
+    return 0;
+}
+
 static void ask_build_id(void)
 {
     uint8_t id[OBJECT_ID_MAX];
@@ -138,6 +155,8 @@ static void ask_file(const uint8_t *data, size_t size, mode_t mode)
         for (uint64_t address = 0; address < 1024; address += 40) {
             ask(objects, object, address);
         }
+        uint64_t first = ROWS_FROM;
+        (void)object_rows(object, ROWS_FROM, ROWS_TO, take_row, &first);
     }
     objects_free(objects);
 }
