@@ -493,6 +493,42 @@ static void what_begins_at_one_address_has_columns_of_its_own(void **state)
     }
 }
 
+/* Whether the image has the bytes of the code, and not a hole. */
+static bool has_bytes(const struct seen *mapping, uint64_t address)
+{
+    uint8_t bytes[8] = {0};
+    static const uint8_t none[sizeof bytes];
+    int fd = open(mapping->path, O_RDONLY | O_CLOEXEC);
+    ssize_t n =
+        pread(fd, bytes, sizeof bytes, (off_t)(address - mapping->address + mapping->offset));
+    close(fd);
+    return n == sizeof bytes && memcmp(bytes, none, sizeof bytes) != 0;
+}
+
+static void bytes_are_of_code_that_was_hit(void **state)
+{
+    for (int keeps_all = 0; keeps_all < 2; keeps_all++) {
+        struct world world;
+        struct seen seen[16];
+        open_world(&world, state);
+        start(&world, state, (struct perf_data_sink_options){.keep_all = keeps_all});
+        uint64_t chain[] = {PERF_CONTEXT_USER, world.codes[M].address,
+                            world.codes[FAR].address + 1};
+        struct test_frame frames[] = {
+            frame_of(&world, RESOLVED_COMPILED, &world.m, chain[1], 0),
+            frame_of(&world, RESOLVED_STUB, &world.stub, chain[2], 0),
+        };
+        frames[1].code = &world.codes[FAR];
+        tell(&world, PID, 1000700, chain, 3, frames, 2, false);
+        finish(&world);
+        uint32_t count = read_result(scratch_path(state, "r.data"), seen, 16);
+        uint64_t caller = world.codes[FAR].address;
+        assert_string_equal(name_at(seen, count, PID, caller), "far");
+        assert_true(has_bytes(mapping_at(seen, count, PID, CODE), CODE));
+        assert_int_equal(has_bytes(mapping_at(seen, count, PID, caller), caller), keeps_all);
+    }
+}
+
 static void note_image(void *context, const struct module *module, const char *path)
 {
     struct world *world = context;
@@ -597,6 +633,7 @@ int main(void)
         TEST(what_hides_code_has_it_mapped_again),
         TEST(frames_without_code_are_addresses_of_their_image),
         TEST(what_begins_at_one_address_has_columns_of_its_own),
+        TEST(bytes_are_of_code_that_was_hit),
         TEST(without_expansion_inlined_frames_are_left_out),
         TEST(features_stay_and_build_ids_come_in),
         TEST(an_aborted_sink_leaves_nothing),

@@ -377,6 +377,63 @@ static void two_sizes_of_stacks_are_one_event(void **state)
     free(file.records);
 }
 
+/* More than one packed record holds; each has something by itself, as perf wants it. */
+static void packed_records_come_back(void **state)
+{
+    enum { COUNT = 3000 };
+    struct perf_file file = two_events();
+    struct perf_data *data;
+    struct perf_writer *writer;
+    struct perf_record record;
+    uint64_t words[5] = {0};
+    uint32_t random = 1;
+    perf_file_write(&file, scratch_path(state, "source"));
+    assert_int_equal(perf_data_open(scratch_path(state, "source"), &data), 0);
+    assert_int_equal(perf_writer_open(scratch_path(state, "packed"), data, false, &writer), 0);
+    assert_int_equal(perf_writer_pack(writer), 0);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        struct perf_event_header header = {.type = PERF_RECORD_LOST, .size = sizeof words};
+        memcpy(words, &header, sizeof header);
+        words[1] = i;
+        for (int j = 2; j < 5; j++) { /* what zstd can do nothing with */
+            random = random * 1664525 + 1013904223;
+            words[j] = (uint64_t)random << 32 | (random * 2654435761U);
+        }
+        perf_writer_put(writer, words, sizeof words);
+    }
+    assert_int_equal(perf_writer_finish(writer), 0);
+    perf_data_close(data);
+    free(file.records);
+
+    FILE *in = fopen(scratch_path(state, "packed"), "re");
+    struct perf_file_header head;
+    assert_non_null(in);
+    assert_int_equal(fread(&head, 1, sizeof head, in), sizeof head);
+    assert_true(head.features[0] & UINT64_C(1) << PERF_FEATURE_COMPRESSED);
+    unsigned packed = 0;
+    for (uint64_t at = head.data.offset; at < head.data.offset + head.data.size; packed++) {
+        struct perf_event_header header;
+        assert_int_equal(fseek(in, (long)at, SEEK_SET), 0);
+        assert_int_equal(fread(&header, 1, sizeof header, in), sizeof header);
+        assert_int_equal(header.type, PERF_USER_COMPRESSED);
+        assert_true(header.size > sizeof header);
+        at += header.size;
+    }
+    fclose(in);
+    assert_int_equal(packed, 3); /* 120,000 bytes by 56 KB */
+
+    assert_int_equal(perf_data_open(scratch_path(state, "packed"), &data), 0);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        uint64_t number;
+        assert_int_equal(perf_data_next(data, &record), 1);
+        assert_int_equal(record.type, PERF_RECORD_LOST);
+        memcpy(&number, record.bytes + 8, sizeof number);
+        assert_int_equal(number, i);
+    }
+    assert_int_equal(perf_data_next(data, &record), 0);
+    perf_data_close(data);
+}
+
 /* perf would make user frames of a result of --call-graph lbr from the branches, which know
  * neither inlined nor interpreted methods. */
 static void the_chain_is_what_perf_reads_of_branch_stacks(void **state)
@@ -1038,6 +1095,7 @@ int main(void)
         cmocka_unit_test(counts_of_losses_are_stepped_over),
         cmocka_unit_test(rewriting),
         cmocka_unit_test(two_sizes_of_stacks_are_one_event),
+        cmocka_unit_test(packed_records_come_back),
         cmocka_unit_test(the_chain_is_what_perf_reads_of_branch_stacks),
         cmocka_unit_test(a_sample_too_long_is_not_encoded),
         cmocka_unit_test(records_tell_their_time),

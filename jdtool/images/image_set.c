@@ -26,6 +26,7 @@ struct member {
 };
 
 struct code_writer {
+    const struct jvm_images *images;
     struct member *members; /* by source file */
     uint32_t count;
     struct code_index *index;
@@ -137,6 +138,14 @@ static const char *file_of(const struct code_writer *writer, const struct resolv
     return writer->details.entry_count ? writer->details.entries[0].file : NULL;
 }
 
+/* The code's own bytes; NULL where nobody will look at them. */
+static const uint8_t *bytes_of(const struct code_writer *writer, const struct resolved_code *code)
+{
+    const struct jvm_images *images = writer->images;
+    bool hit = code->id < images->hit_room && images->hit[code->id];
+    return hit || writer->options->all_code ? writer->details.bytes : NULL;
+}
+
 static int add_members(struct code_writer *writer)
 {
     const char *file = NULL;
@@ -149,7 +158,7 @@ static int add_members(struct code_writer *writer)
         if (err) {
             break;
         }
-        image_elf_add(writer->elf, offset, code->size, writer->details.bytes, code->symbol);
+        image_elf_add(writer->elf, offset, code->size, bytes_of(writer, code), code->symbol);
         if (dwarf_size(writer->dwarf) > DWARF_SIZE_MAX) {
             writer->too_large = true;
             continue;
@@ -255,6 +264,7 @@ static int image_code_write(struct jvm_images *images, uint32_t file,
     }
     const struct image_file *image = image_layout_file(images->layout, file);
     struct code_writer writer = {
+        .images = images,
         .index = images->index,
         .file = file,
         .base = image->base,
@@ -443,6 +453,7 @@ static void free_images(struct jvm_images *images)
         free(images->frames_path);
         free(images->codes);
         free(images->pieces);
+        free(images->hit);
         free(images->stem);
         free(images);
     }
@@ -546,6 +557,16 @@ int image_set_piece(struct jvm_images *images, const struct resolved_code *code,
     *piece = images->code_count;
     images->codes[images->code_count++] = code;
     images->pieces[code->id] = images->code_count;
+    return 0;
+}
+
+int image_set_hit(struct image_set *set, struct jvm_images *images,
+                  const struct resolved_code *code)
+{
+    if (reach(&images->hit, code->id, &images->hit_room, sizeof *images->hit) < 0) {
+        return no_memory(set);
+    }
+    images->hit[code->id] = true;
     return 0;
 }
 

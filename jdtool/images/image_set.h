@@ -22,6 +22,7 @@ struct image_set_options {
     const char *result; /* the path beside which they go */
     bool inlines;       /* tell of inlined methods in the debugging information */
     bool frame_info;    /* call-frame information for code */
+    bool all_code;      /* of code that no sample hit the bytes, too */
     const char *inlined_suffix;
     const char *interpreted_suffix;
     struct source_path *source_path; /* never NULL */
@@ -40,6 +41,8 @@ struct jvm_images {
     uint32_t code_room;
     uint32_t *pieces; /* by the code's id: its piece plus one, 0: not met yet */
     uint32_t piece_room;
+    bool *hit; /* by the code's id: a sample was taken in it */
+    uint32_t hit_room;
     uint64_t unplaced; /* pieces of code that no image has */
     struct image_path {
         char *path;     /* made when it is first asked for */
@@ -70,6 +73,14 @@ struct jvm_images *image_set_of(struct image_set *set, const struct recording *r
 int image_set_piece(struct jvm_images *images, const struct resolved_code *code,
                     uint64_t (*lowest)(void *context, uint64_t address), void *context,
                     uint32_t *piece);
+
+/*
+ * A sample was taken in that code, or branched there: its bytes are what perf annotate shows. Of
+ * other code there are names and lines alone, and the dump has its bytes. 0 or -ENOMEM after a
+ * message.
+ */
+int image_set_hit(struct image_set *set, struct jvm_images *images,
+                  const struct resolved_code *code);
 
 /* Absolute paths; NULL after a message. They live as long as the set. */
 const char *image_set_path(struct jvm_images *images, uint32_t file);

@@ -93,6 +93,9 @@ static int begin(struct sample_sink *base, const struct recording *recording)
     if (err) {
         return err;
     }
+    if (sink->options.pack && perf_writer_pack(sink->writer)) {
+        return no_memory(sink);
+    }
     sink->maps = image_maps_new(recording->data, sink->writer);
     return sink->maps ? 0 : no_memory(sink);
 }
@@ -538,11 +541,28 @@ static int touch_codes(struct perf_data_sink *sink, const struct resolved_sample
     return err;
 }
 
+static int hit(struct perf_data_sink *sink, const struct resolved_code *code)
+{
+    struct jvm_images *images = code ? image_set_of(sink->images, sink->recording, code) : NULL;
+    return images ? image_set_hit(sink->images, images, code) : code ? -ENOMEM : 0;
+}
+
+/* The code that a sample was taken in, and that it branched through. */
+static int hit_codes(struct perf_data_sink *sink, const struct resolved_sample *sample)
+{
+    int err = sample->node ? hit(sink, stack_table_at(sample->stacks, sample->node)->code) : 0;
+    for (uint32_t i = 0; i < sample->branch_count && !err; i++) {
+        err = hit(sink, sample->branches[i]);
+    }
+    return err;
+}
+
 static int take_sample(struct sample_sink *base, const struct resolved_sample *sample)
 {
     struct perf_data_sink *sink = self(base);
     struct perf_sample out = *sample->recorded;
     int err = touch_codes(sink, sample);
+    err = err ? err : hit_codes(sink, sample);
     if (!err) {
         err = rewrite(sink, sample, &out);
     }
@@ -628,6 +648,7 @@ struct sample_sink *perf_data_sink_new(const struct perf_data_sink_options *opti
         .result = options->output,
         .inlines = options->inlines,
         .frame_info = options->keep_stacks,
+        .all_code = options->keep_all || options->keep_stacks,
         .inlined_suffix = options->inlined_suffix,
         .interpreted_suffix = options->interpreted_suffix,
         .source_path = options->source_path,

@@ -23,6 +23,7 @@ struct perf_data_sink_options {
     bool inlines;     /* inlined methods are in the images' debugging information */
     bool leaf;        /* move the sample's own address, too, so that self time is the innermost's */
     bool keep_all;    /* code that nothing touched is in the images, too */
+    bool pack;        /* the records, as perf record -z does */
     bool keep_stacks; /* stack copies stay, for perf to unwind: with call-frame information */
     const char *inlined_suffix; /* behind such methods' names */
     const char *interpreted_suffix;

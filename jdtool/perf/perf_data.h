@@ -291,6 +291,10 @@ struct perf_writer;
 int perf_writer_open(const char *path, struct perf_data *source, bool drop_user_stacks,
                      struct perf_writer **out);
 
+/* Packs the records, as 'perf record -z' does; before the first. 0 or -ENOMEM, without a message.
+ */
+int perf_writer_pack(struct perf_writer *writer);
+
 /* Appends a record. An error is remembered and reported by perf_writer_finish. */
 void perf_writer_put(struct perf_writer *writer, const void *record, size_t size);
 

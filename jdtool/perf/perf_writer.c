@@ -10,6 +10,7 @@
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/perf/perf_pack.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,15 +24,31 @@
 struct perf_writer {
     struct perf_data *source;
     struct output_file *file;
+    struct perf_pack *pack; /* NULL: records are not packed */
     bool drop_user_stacks;
     struct perf_file_header header;
     uint64_t id_count; /* of the events written */
     struct bytes build_ids;
 };
 
-void perf_writer_put(struct perf_writer *writer, const void *bytes, size_t size)
+static void put(struct perf_writer *writer, const void *bytes, size_t size)
 {
     output_file_put(writer->file, bytes, size);
+}
+
+int perf_writer_pack(struct perf_writer *writer)
+{
+    writer->pack = perf_pack_new();
+    return writer->pack ? 0 : -ENOMEM;
+}
+
+void perf_writer_put(struct perf_writer *writer, const void *record, size_t size)
+{
+    if (writer->pack) {
+        perf_pack_put(writer->pack, writer->file, record, size);
+    } else {
+        put(writer, record, size);
+    }
 }
 
 void perf_writer_fail(struct perf_writer *writer, int err)
@@ -86,14 +103,14 @@ static void put_events(struct perf_writer *writer)
         struct perf_section ids = {output_file_tell(writer->file),
                                    event->id_count * sizeof(uint64_t)};
         uint8_t *attr = attrs + i * attr_size;
-        perf_writer_put(writer, event->ids, ids.size);
+        put(writer, event->ids, ids.size);
         change_attr(writer, attr, attr_size - sizeof ids);
         memcpy(attr + attr_size - sizeof ids, &ids, sizeof ids);
     }
     writer->id_count = count_ids(source);
     writer->header.attr_size = attr_size;
     writer->header.attrs = (struct perf_section){output_file_tell(writer->file), attrs_size};
-    perf_writer_put(writer, attrs, attrs_size);
+    put(writer, attrs, attrs_size);
     free(attrs);
 }
 
@@ -115,7 +132,7 @@ int perf_writer_open(const char *path, struct perf_data *source, bool drop_user_
     }
     writer->header.magic = PERF_FILE_MAGIC;
     writer->header.size = sizeof writer->header;
-    perf_writer_put(writer, &writer->header, sizeof writer->header);
+    put(writer, &writer->header, sizeof writer->header);
     put_events(writer);
     writer->header.data.offset = output_file_tell(writer->file);
     *out = writer;
@@ -198,6 +215,12 @@ static size_t change_event_desc(const struct perf_writer *writer, uint8_t *secti
 static void put_feature(struct perf_writer *writer, unsigned feature)
 {
     size_t size;
+    if (feature == PERF_FEATURE_COMPRESSED) {
+        uint32_t words[PERF_PACK_WORDS];
+        perf_pack_describe(writer->pack, words);
+        put(writer, words, sizeof words);
+        return;
+    }
     const uint8_t *bytes = perf_data_feature(writer->source, feature, &size);
     if (feature == PERF_FEATURE_EVENT_DESC && bytes) {
         uint8_t *copy = malloc(size);
@@ -207,13 +230,13 @@ static void put_feature(struct perf_writer *writer, unsigned feature)
         }
         memcpy(copy, bytes, size);
         size = change_event_desc(writer, copy, size);
-        perf_writer_put(writer, copy, size);
+        put(writer, copy, size);
         free(copy);
         return;
     }
-    perf_writer_put(writer, bytes, size);
+    put(writer, bytes, size);
     if (feature == PERF_FEATURE_BUILD_ID) {
-        perf_writer_put(writer, writer->build_ids.at, writer->build_ids.size);
+        put(writer, writer->build_ids.at, writer->build_ids.size);
     }
 }
 
@@ -226,8 +249,9 @@ static void put_features(struct perf_writer *writer)
     unsigned numbers[PERF_FEATURE_BITS];
 
     for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
-        bool ours = i == PERF_FEATURE_BUILD_ID && writer->build_ids.size > 0;
         bool packed = i == PERF_FEATURE_COMPRESSED; /* the reader has unpacked the records */
+        bool ours = packed ? writer->pack != NULL
+                           : i == PERF_FEATURE_BUILD_ID && writer->build_ids.size > 0;
         if ((perf_data_has_feature(writer->source, i) && !packed) || ours) {
             bits[i / 64] |= UINT64_C(1) << (i % 64);
             numbers[count++] = i;
@@ -235,7 +259,7 @@ static void put_features(struct perf_writer *writer)
     }
     uint64_t table_at = output_file_tell(writer->file);
     memset(table, 0, sizeof table);
-    perf_writer_put(writer, table, count * sizeof table[0]);
+    put(writer, table, count * sizeof table[0]);
     for (unsigned i = 0; i < count; i++) {
         table[i].offset = output_file_tell(writer->file);
         put_feature(writer, numbers[i]);
@@ -247,6 +271,9 @@ static void put_features(struct perf_writer *writer)
 int perf_writer_finish(struct perf_writer *writer)
 {
     const struct perf_data *source = writer->source;
+    if (writer->pack) {
+        perf_pack_flush(writer->pack, writer->file);
+    }
     writer->header.data.size = output_file_tell(writer->file) - writer->header.data.offset;
     put_features(writer);
     if (writer->header.attrs.size != source->event_count * source->header.attr_size ||
@@ -267,6 +294,7 @@ void perf_writer_abort(struct perf_writer *writer)
 {
     if (writer) {
         output_file_abort(writer->file);
+        perf_pack_free(writer->pack);
         bytes_free(&writer->build_ids);
         free(writer);
     }

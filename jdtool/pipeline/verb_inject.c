@@ -42,6 +42,7 @@ struct inject_options {
     const char *interpreted_suffix;
     bool leaf;
     bool keep_all;
+    bool pack;
     bool keep_stacks;
     bool quiet;
 };
@@ -181,6 +182,7 @@ static int run_options(const struct inject_options *options, struct source_path 
         .inlines = options->inline_mode == INLINE_DWARF,
         .leaf = options->leaf,
         .keep_all = options->keep_all,
+        .pack = options->pack,
         .keep_stacks = options->keep_stacks,
         .inlined_suffix = options->inlined_suffix,
         .interpreted_suffix = options->interpreted_suffix,
@@ -291,6 +293,7 @@ static int parse(int argc, char **argv, struct inject_options *options)
         {"source-path", required_argument, NULL, 's'},
         {"buildid-dir", required_argument, NULL, 'b'},
         {"keep-all", no_argument, NULL, 'k'},
+        {"compress", no_argument, NULL, 'z'},
         {"keep-stacks", no_argument, NULL, 'K'},
         {"scorecard", required_argument, NULL, 'c'},
         {"processor-time", required_argument, NULL, 'P'},
@@ -302,7 +305,7 @@ static int parse(int argc, char **argv, struct inject_options *options)
         {0},
     };
     int letter;
-    while ((letter = next_option(&verb_inject, argc, argv, "i:o:q", table)) != -1) {
+    while ((letter = next_option(&verb_inject, argc, argv, "i:o:zq", table)) != -1) {
         switch (letter) {
         case 'i':
             options->input = optarg;
@@ -335,6 +338,9 @@ static int parse(int argc, char **argv, struct inject_options *options)
             break;
         case 'k':
             options->keep_all = true;
+            break;
+        case 'z':
+            options->pack = true;
             break;
         case 'K':
             options->keep_stacks = true;
@@ -464,5 +470,6 @@ const struct verb verb_inject = {
         "      --export FORMAT[=FILE]  and in this format, in the same pass (see jdtool export; "
         "may be\n"
         "                            repeated); without FILE next to the result\n"
+        "  -z, --compress            pack the result's records with zstd, as perf record -z does\n"
         "  -q, --quiet               do not print the scorecard\n",
 };

@@ -79,6 +79,7 @@ int naming_start(struct naming *naming, const struct naming_options *options)
     add(&words, options->in >= 0 ? "-" : "%s/perf.data", profile);
     add(&words, "-o", NULL);
     add(&words, "%s/perf.jit.data", profile);
+    add(&words, "--compress", NULL);
     add(&words, "--source-path", NULL);
     add(&words, "%s/src", profile);
     add(&words, "--buildid-dir", NULL);
