@@ -227,30 +227,31 @@ struct window {
     size_t size;
 };
 
-/* The file's bytes [at, at + size), which end before `end`. 0 or a negative errno. */
-static int window_get(const struct method_names *names, struct window *window, uint64_t at,
-                      size_t size, uint64_t end, const uint8_t **bytes)
+/* The file's bytes [at, at + size), which end before `end`. NULL: *err says why. */
+static const uint8_t *window_get(const struct method_names *names, struct window *window,
+                                 uint64_t at, size_t size, uint64_t end, int *err)
 {
     if (at < window->at || at + size > window->at + window->size) {
         size_t wanted = size > WINDOW_SIZE ? size : WINDOW_SIZE;
         if (wanted > window->room) {
             uint8_t *grown = realloc(window->bytes, wanted);
             if (!grown) {
-                return -ENOMEM;
+                *err = -ENOMEM;
+                return NULL;
             }
             window->bytes = grown;
             window->room = wanted;
         }
         wanted = wanted < end - at ? wanted : (size_t)(end - at);
-        window->at = at;
         errno = 0;
+        window->at = at;
         window->size = read_some(names, names->file_count - 1, window->bytes, wanted, at);
         if (window->size < size) {
-            return errno ? -errno : -EIO;
+            *err = errno ? -errno : -EIO;
+            return NULL;
         }
     }
-    *bytes = window->bytes + (at - window->at);
-    return 0;
+    return window->bytes + (at - window->at);
 }
 
 /* From names->next up to size. */
@@ -262,13 +263,13 @@ static int read_records(struct method_names *names, uint64_t size, bool is_all)
     while (!err && names->next < size) {
         struct methods_record record = {0};
         uint64_t at = names->next;
-        if (size - at >= sizeof record) {
-            err = window_get(names, &window, at, sizeof record, size, &bytes);
-            if (!err) {
-                memcpy(&record, bytes, sizeof record);
-            }
+        bytes = size - at >= sizeof record
+                    ? window_get(names, &window, at, sizeof record, size, &err)
+                    : NULL;
+        if (bytes) {
+            memcpy(&record, bytes, sizeof record);
         }
-        if (err || record.total_size < sizeof record || record.total_size > RECORD_MAX ||
+        if (record.total_size < sizeof record || record.total_size > RECORD_MAX ||
             record.total_size > size - at) {
             if (is_all && err != -ENOMEM) {
                 warning_message("%s ends inside a record, at byte %" PRIu64, names->path, at);
@@ -277,8 +278,8 @@ static int read_records(struct method_names *names, uint64_t size, bool is_all)
             break;
         }
         size_t payload = record.total_size - sizeof record;
-        err = window_get(names, &window, at + sizeof record, payload, size, &bytes);
-        if (!err && payload && (record.id == METHODS_PREPARED || record.id == METHODS_FOUND)) {
+        bytes = window_get(names, &window, at + sizeof record, payload, size, &err);
+        if (bytes && payload && (record.id == METHODS_PREPARED || record.id == METHODS_FOUND)) {
             err = take_record(names, &record, bytes, at + sizeof record);
         }
         if (err == -EINVAL) {
