@@ -1,8 +1,10 @@
 /*
  * A profile's functions, locations and stacks. They are the samples' own (stack_table.h), in which
- * processes and moments differ that are the same to a reader, so that several of their nodes and
- * locations are one here. What became of each is remembered by its number; a sample whose stack was
- * there costs one look.
+ * differ what is the same to a reader: where a process has mapped a file, whether an address was
+ * returned to, which bytecode of a line was interpreted (perf.data's frames have that as their
+ * offset), why code has no name, methods of one name. So several of their nodes and locations are
+ * one here, and the resolver's may go under us. What became of each is remembered by its number; a
+ * sample whose stack was there costs one look.
  */
 #include "jdtool/base/array.h"
 #include "jdtool/base/text.h"
