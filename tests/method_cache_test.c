@@ -268,7 +268,7 @@ static void free_cache(struct method_cache *cache)
 static uint32_t line_of(const struct java_method *method, int32_t bci)
 {
     uint32_t near = 0;
-    return java_method_line(method, bci, &near);
+    return line_table_find(method->lines, method->line_count, bci, &near);
 }
 
 static void a_method_is_described(void **state)

@@ -19,7 +19,7 @@
 #define JD_AGENT_HOTSPOT_H
 
 #include "agent/hotspot/hotspot_memory.h"
-#include "agent/methods/java_method.h"
+#include "agent/hotspot/line_table.h"
 #include "writer/code.h"
 
 struct hotspot;

@@ -51,6 +51,12 @@ static void name_place(char name[SYMBOL_MAX], enum name_style names, const char 
     }
 }
 
+uint32_t class_cache_method_id(void)
+{
+    static atomic_uint last_id;
+    return atomic_fetch_add(&last_id, 1) + 1;
+}
+
 /* The method that stands for what was inlined from a place. Without memory it has no name. */
 static void describe_place(struct source_place *place, enum name_style names)
 {
@@ -67,7 +73,7 @@ static void describe_place(struct source_place *place, enum name_style names)
         place->method.method = (struct method){
             .name = store(&at, name),
             .class_name = store(&at, class_name),
-            .id = java_method_new_id(),
+            .id = class_cache_method_id(),
         };
     }
 }

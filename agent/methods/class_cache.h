@@ -31,6 +31,9 @@ struct known_class {
     char strings[];
 };
 
+/* A number for struct method's id that no other has. */
+uint32_t class_cache_method_id(void);
+
 /* An empty cache, which needs no memory as yet. */
 void class_cache_init(struct class_cache *cache);
 

@@ -31,7 +31,7 @@ struct growing_node {
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next_sibling;
-    uint32_t near_line; /* see java_method_line */
+    uint32_t near_line; /* see line_table_find */
     uint32_t slot;      /* in the hash */
     uint32_t number;    /* in depth-first order */
 };
@@ -257,7 +257,8 @@ static void locate(struct inline_builder *builder, struct path_frame *frame)
 {
     struct growing_node *own = &builder->growing[frame->own];
     struct source_line at = source_map_find(
-        own->method->map, java_method_line(own->method, frame->bci, &own->near_line));
+        own->method->map,
+        line_table_find(own->method->lines, own->method->line_count, frame->bci, &own->near_line));
     frame->node = frame->own;
     frame->line = at.line;
     if (at.inlined && builder->depth != INLINE_OFF) {

@@ -237,7 +237,7 @@ static struct cached_method *describe(struct method_cache *cache, jmethodID id, 
                                  count
                                      ? source_map_find(known_class->map, method->lines[0].line).line
                                      : 0,
-                             .id = java_method_new_id()},
+                             .id = class_cache_method_id()},
                   .lines = method->lines,
                   .line_count = count,
                   .map = known_class->map,

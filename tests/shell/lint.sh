@@ -73,6 +73,7 @@ includes)
     [[ -z $up ]] || { printf '%s\n' "lint.sh: includes that go up:" "$up"; exit 1; }
     # What reads HotSpot's structures knows no JVMTI: from outside of a JVM there is none.
     ! grep -nE '^#include <(jni|jvmti|jvmticmlr)\.h>' agent/hotspot/*.[ch] || exit 1
+    ! grep -nE '^#include "agent/' agent/hotspot/*.[ch] | grep -v '"agent/hotspot/' || exit 1
     # The check finds what it is for.
     spoilt=$(mktemp -d)
     trap 'rm -rf "$spoilt"' EXIT

@@ -1,14 +1,9 @@
-#include "agent/methods/java_method.h"
+#include "agent/hotspot/line_table.h"
 
-#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-uint32_t java_method_new_id(void)
-{
-    static atomic_uint last_id;
-    return atomic_fetch_add(&last_id, 1) + 1;
-}
 
 static bool is_sorted(const struct line_entry *lines, uint32_t count)
 {
@@ -31,7 +26,7 @@ static void merge(const struct line_entry *from, size_t middle, size_t end, stru
     }
 }
 
-/* Stable, which java_method_line needs. False: no memory. */
+/* Stable, which line_table_find needs. False: no memory. */
 static bool merge_sort(struct line_entry *lines, size_t count)
 {
     struct line_entry *room = malloc(count * sizeof(*room));
@@ -83,17 +78,17 @@ uint32_t line_table_sort(struct line_entry *lines, uint32_t count)
  * Method::line_number_from_bci: the way in has the first bytecode's line; among entries of one and
  * the same bci the first counts for that very bytecode, the last for those behind it.
  */
-uint32_t java_method_line(const struct java_method *method, int32_t bci, uint32_t *near)
+uint32_t line_table_find(const struct line_entry *lines, uint32_t count, int32_t bci,
+                         uint32_t *near)
 {
-    const struct line_entry *lines = method->lines;
     if (bci == ENTRY_BCI) {
         bci = 0;
     }
-    if (bci < 0 || method->line_count == 0 || lines[0].bci > (uint32_t)bci) {
+    if (bci < 0 || count == 0 || lines[0].bci > (uint32_t)bci) {
         return 0;
     }
     uint32_t low = 0; /* lines[low].bci <= bci < lines[high].bci */
-    uint32_t high = method->line_count;
+    uint32_t high = count;
     if (lines[*near].bci > (uint32_t)bci) {
         high = *near;
     } else { /* most often it is this one or one of the next */
