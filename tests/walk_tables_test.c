@@ -213,12 +213,36 @@ static void test_churn(void **state)
     free(starts);
 }
 
+/* More code than there is room for: it is told, what was there stays, and what goes makes room. */
+static void test_full(void **state)
+{
+    (void)state;
+    enum { DISTANCE = 1024 };
+    const struct frames none = {0};
+    for (uint32_t i = 1; i < WALK_BLOBS; i++) {
+        assert_int_equal(add(LOW + (uint64_t)i * DISTANCE, 64, i, &none), i);
+    }
+    assert_false(tables.is_full);
+    uint64_t behind = LOW + (uint64_t)WALK_BLOBS * DISTANCE;
+    assert_int_equal(add(behind, 64, WALK_BLOBS, &none), 0);
+    assert_true(tables.is_full);
+    assert_null(blob_at(behind));
+    assert_int_equal(blob_at(LOW + DISTANCE)->id, 1);
+    assert_int_equal(blob_at(behind - DISTANCE)->id, WALK_BLOBS - 1);
+    tables_remove_code(&tables, jvm);
+    tables_settle(&tables);
+    tables_settle(&tables);
+    assert_int_not_equal(add(behind, 64, WALK_BLOBS, &none), 0);
+    assert_int_equal(blob_at(behind)->id, WALK_BLOBS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rows_on_demand, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_churn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
