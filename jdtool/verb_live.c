@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 static const struct live_verb *const verbs[] = {
-    &live_attach, &live_status,   &live_stop,    &live_map,  &live_record,   &live_clean,
-    &live_inject, &live_doctor,   &live_jvms,    &live_top,  &live_watch,    &live_watch_slicer,
-    &live_report, &live_annotate, &live_flame,   &live_diff, &live_timeline, &live_export,
-    &live_view,   &live_bundle,   &live_profile, NULL,
+    &live_attach, &live_status,   &live_stop,    &live_map,    &live_record,   &live_clean,
+    &live_inject, &live_doctor,   &live_jvms,    &live_top,    &live_watch,    &live_watch_slicer,
+    &live_report, &live_annotate, &live_flame,   &live_diff,   &live_timeline, &live_export,
+    &live_view,   &live_bundle,   &live_compare, &live_script, NULL,
 };
 
 static char agent[PATH_MAX];

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -70,6 +71,35 @@ int open_below(int directory, const char *path, int flags)
     int fd = open_resolved(directory, path, flags,
                            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     return fd == -ENOSYS || fd == -EPERM ? open_below_by_steps(directory, path, flags) : fd;
+}
+
+/* The next one of a path, which becomes *at. */
+static int make_step(int *at, const char *name)
+{
+    bool is_above = strcmp(name, "..") == 0 || strcmp(name, ".") == 0;
+    int err = is_above ? -EXDEV : mkdirat(*at, name, 0700) != 0 && errno != EEXIST ? -errno : 0;
+    int next = err ? -1 : openat(*at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    err = !err && next < 0 ? -errno : err;
+    close(*at);
+    *at = next;
+    return err;
+}
+
+int make_below(int directory, const char *path)
+{
+    char name[NAME_MAX + 1];
+    int at = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+    int err = at < 0 ? -errno : 0;
+    while (!err && *path) {
+        size_t length = strcspn(path, "/");
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : 0), path);
+        err = length > NAME_MAX ? -ENAMETOOLONG : length ? make_step(&at, name) : 0;
+        path += length + (path[length] == '/');
+    }
+    if (err && at >= 0) {
+        close(at);
+    }
+    return err ? err : at;
 }
 
 /* The descriptor, when it is one of a regular file; else it is closed. */

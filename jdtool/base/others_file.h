@@ -32,6 +32,10 @@ int open_below_by_steps(int directory, const char *path, int flags);
  * of what is none. `flags`: O_RDONLY or O_RDWR. */
 int open_file_below(int directory, const char *path, uid_t owner, int flags);
 
+/* Opens a directory below another one, made (0700) where it is not there; never above it, nor
+ * through a link. A descriptor or a negative errno without a message. */
+int make_below(int directory, const char *path);
+
 /* A regular file at that path, whoever's it is, but through no link at the path's end; to read. A
  * descriptor or a negative errno without a message. */
 int open_regular(const char *path);

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -53,36 +54,19 @@ struct landlock_attributes {
     uint64_t files, ports, scopes;
 };
 
-/* Rights over files that read, or use a device that is open. */
+/* Rights over files that read or run them, and those that there are over what is no directory. */
 #define READS                                                                                      \
-    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |     \
-     UINT64_C(0x8000))
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define OF_FILES                                                                                   \
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |   \
+     UINT64_C(0xc000)) /* truncating, and a device's ioctl */
 
-static void except(int rules, int place, uint64_t files)
-{
-    struct landlock_path_beneath_attr beneath = {.allowed_access = files, .parent_fd = place};
-    (void)syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
-}
-
-/* A program writes to where everybody may. */
-static void except_devices(int rules)
-{
-    static const char *const devices[] = {"/dev/null", "/dev/tty"};
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-        int fd = open(devices[i], O_PATH | O_CLOEXEC);
-        if (fd >= 0) {
-            except(rules, fd, LANDLOCK_ACCESS_FS_WRITE_FILE);
-            close(fd);
-        }
-    }
-}
-
-/* Everything that Landlock knows, and not one exception (place: -1); else what reads is left, and
- * all below that directory. False: the kernel has it not. */
-static bool forget_names(int place)
+/* Everything that Landlock knows; *size: how much of the structure the kernel takes. False: it has
+ * it not. */
+static bool know_all(struct landlock_attributes *all, size_t *size)
 {
     /* By the version of its interface, from 1 on: the rights over files (an older kernel refuses
-     * those it does not know), and how much of the structure it takes. */
+     * those it does not know). */
     static const struct {
         uint64_t files;
         size_t size;
@@ -94,21 +78,82 @@ static bool forget_names(int place)
     }
     long last = sizeof versions / sizeof *versions;
     version = version < last ? version : last;
-    struct landlock_attributes all = {versions[version - 1].files, 0x3, 0x3};
-    if (place >= 0) {
-        all.files &= ~READS;
+    *all = (struct landlock_attributes){versions[version - 1].files, 0x3, 0x3};
+    *size = versions[version - 1].size;
+    return true;
+}
+
+/* Without an exception. A descriptor, or -ENOSYS. */
+static int rules_new(void)
+{
+    struct landlock_attributes all;
+    size_t size;
+    int rules =
+        know_all(&all, &size) ? (int)syscall(SYS_landlock_create_ruleset, &all, size, 0) : -1;
+    return rules < 0 ? -ENOSYS : rules;
+}
+
+static void except(int rules, int fd, uint64_t files)
+{
+    struct landlock_path_beneath_attr beneath = {.allowed_access = files, .parent_fd = fd};
+    struct landlock_attributes all;
+    struct stat status;
+    size_t size;
+    if (fstat(fd, &status) == 0 && know_all(&all, &size)) {
+        beneath.allowed_access &= all.files & (S_ISDIR(status.st_mode) ? UINT64_MAX : OF_FILES);
+        (void)syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
     }
-    int rules = (int)syscall(SYS_landlock_create_ruleset, &all, versions[version - 1].size, 0);
-    if (rules < 0) {
-        return false;
+}
+
+static void except_path(int rules, const char *path, uint64_t files)
+{
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd >= 0) {
+        except(rules, fd, files);
+        close(fd);
     }
-    if (place >= 0) {
-        except(rules, place, all.files);
-        except_devices(rules);
+}
+
+void confine_allow(int rules, int fd, bool all)
+{
+    except(rules, fd, all ? UINT64_MAX : READS);
+}
+
+int confine_rules(void)
+{
+    static const char *const places[] = {
+        /* programs, libraries, debug files, kernel modules, and how terminals work */
+        "/usr", "/lib", "/lib64", "/bin", "/sbin", "/nix/store", "/etc/ld.so.cache",
+        "/etc/alternatives", "/etc/terminfo",
+        /* the machine, its events, and the kernel's symbols */
+        "/proc/kallsyms", "/proc/modules", "/proc/version", "/proc/cpuinfo", "/proc/filesystems",
+        "/proc/sys/kernel", "/sys/devices", "/sys/bus", "/sys/module", "/sys/kernel/notes",
+        "/dev/zero", "/dev/urandom"};
+    static const char *const devices[] = {"/dev/null", "/dev/tty"};
+    int rules = rules_new();
+    for (size_t i = 0; i < sizeof places / sizeof *places && rules >= 0; i++) {
+        except_path(rules, places[i], READS);
     }
-    bool done = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
-    close(rules);
-    return done;
+    for (size_t i = 0; i < sizeof devices / sizeof *devices && rules >= 0; i++) {
+        except_path(rules, devices[i], UINT64_MAX);
+    }
+    return rules;
+}
+
+/* By its name a file is reached by these alone, from now on. */
+static bool restrict_to(int rules)
+{
+    return rules >= 0 && syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+}
+
+/* Not one. */
+static void forget_names(void)
+{
+    int none = rules_new();
+    (void)restrict_to(none);
+    if (none >= 0) {
+        close(none);
+    }
 }
 
 /* ---- Capabilities ---- */
@@ -366,7 +411,7 @@ int confine(uint32_t cpu_seconds, int *listener)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return -errno;
     }
-    (void)forget_names(-1); /* the filter does the same */
+    forget_names(); /* the filter does the same */
     int err = drop_capabilities(-1);
     return err ? err : filter_calls(listener);
 }
@@ -385,15 +430,14 @@ static int add_program_parts(scmp_filter_ctx filter)
     return err;
 }
 
-int confine_program(int place)
+int confine_program(int rules)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return -errno;
     }
     limit(RLIMIT_CORE, 0);
-    if (!forget_names(place)) {
-        return -ENOSYS;
-    }
+    except_path(rules, "/proc/self", READS); /* that of the program, which this becomes */
+    bool by_name = restrict_to(rules);
     int err = drop_capabilities(CAP_SYSLOG); /* the kernel's symbols have addresses */
     scmp_filter_ctx filter = err ? NULL : seccomp_init(SCMP_ACT_ALLOW);
     if (!filter) {
@@ -405,5 +449,5 @@ int confine_program(int place)
     err = err ? err : add_program_parts(filter);
     err = err ? err : seccomp_load(filter);
     seccomp_release(filter);
-    return err;
+    return !err && !by_name ? -ENOSYS : err; /* the rest holds it all the same */
 }

@@ -2,6 +2,7 @@
 #ifndef JD_TOOL_CONFINE_H
 #define JD_TOOL_CONFINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -13,12 +14,22 @@
 int confine(uint32_t cpu_seconds, int *listener);
 
 /*
- * Before a program of others' is run that reads such data by itself, perf: no capabilities but the
- * one to see the kernel's symbols, nothing is changed but below the directory `place`, no sockets,
- * no other process looked into. It reads what its user may read, and has nowhere to bring it. 0 or
- * a negative errno without a message.
+ * What a program of others' may have that reads such data by itself, perf: at first what programs
+ * need of the system, to read and to run. The rules' descriptor, to be closed; -ENOSYS: the kernel
+ * has no Landlock.
  */
-int confine_program(int place);
+int confine_rules(void);
+
+/* An open file, or a directory with what is below it, may be read besides, and run; `all`: anything
+ * may be done with it. */
+void confine_allow(int rules, int fd, bool all);
+
+/*
+ * In that program's process, before it is run: no capabilities but the one to see the kernel's
+ * symbols, no file but by the rules, no sockets, no other process looked into. 0 or a negative
+ * errno without a message.
+ */
+int confine_program(int rules);
 
 /* The calls that the parent answers; ends with -1. */
 extern const int confine_asked[];

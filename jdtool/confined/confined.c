@@ -265,10 +265,44 @@ void confined_look(const char *what, int (*work)(void *context), void *context)
     rights_free(none);
 }
 
+/* ---- A program of others' ---- */
+
+void confined_program_begin(struct confined_program *program, const char *what, int place)
+{
+    *program = (struct confined_program){what, confine_rules()};
+    if (program->rules >= 0) {
+        confine_allow(program->rules, place, true);
+    }
+}
+
+void confined_program_end(struct confined_program *program)
+{
+    if (program->rules >= 0) {
+        close(program->rules);
+    }
+    program->rules = -1;
+}
+
+void confined_allow(struct confined_program *program, int fd)
+{
+    if (program->rules >= 0) {
+        confine_allow(program->rules, fd, false);
+    }
+}
+
+void confined_allow_path(struct confined_program *program, const char *path)
+{
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd >= 0) {
+        confined_allow(program, fd);
+        close(fd);
+    }
+}
+
 int confined_prepare(void *context)
 {
     const struct confined_program *program = context;
-    tell_unconfined(program->what, confine_program(program->place) ? NO_CONFINING : NULL);
+    tell_unconfined(program->what, confine_program(program->rules) ? NO_CONFINING : NULL);
     return 0;
 }
 

@@ -42,14 +42,25 @@ int confined_run(const struct confined_options *options);
 void confined_look(const char *what, int (*work)(void *context), void *context);
 
 /*
- * For a program of others' that reads others' data by itself, perf: called in its process, before
- * it is run, as child_options.prepare. It may read what its user may, but change nothing outside of
- * a directory, and tell nobody (confine_program). Where it cannot be confined, root is told. 0.
+ * For a program of others' that reads others' data by itself, perf. It may read what programs need
+ * of the system and what it is allowed besides, change nothing but what is below one directory, and
+ * tell nobody (confine.h). Where it cannot be confined, root is told, and it has the caller's
+ * rights.
  */
 struct confined_program {
     const char *what; /* is read, for messages */
-    int place;        /* the directory */
+    int rules;        /* -1: it cannot be */
 };
+
+/* `place`: the directory it may write into. End it in any case. */
+void confined_program_begin(struct confined_program *program, const char *what, int place);
+void confined_program_end(struct confined_program *program);
+
+/* It may read an open file, or a directory with what is below it; or what is at a path. */
+void confined_allow(struct confined_program *program, int fd);
+void confined_allow_path(struct confined_program *program, const char *path);
+
+/* In its process, before it is run, as child_options.prepare with that context. 0. */
 int confined_prepare(void *program);
 
 /*

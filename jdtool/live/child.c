@@ -1,6 +1,7 @@
 #include "jdtool/live/child.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -236,6 +237,24 @@ int child_wait(struct child *child, struct waiting *waiting, int64_t deadline, b
         reap(child, 0);
     }
     return err;
+}
+
+int child_run(const struct child_options *options, struct waiting *waiting)
+{
+    struct child child = NO_CHILD;
+    int err = child_start(&child, options);
+    while (!err && (err = child_wait(&child, waiting, NO_DEADLINE, false)) == -EINTR) {
+        if (waiting->ended_by != SIGINT && waiting->ended_by != SIGQUIT) {
+            child_signal(&child, waiting->ended_by);
+        }
+        err = 0;
+    }
+    int status = err ? STATUS_FAILED : child.status;
+    child_end(&child);
+    if (err) {
+        error_message("failed to run %s: %s", options->arguments[0], strerror(-err));
+    }
+    return status;
 }
 
 /* Reads what is there; false at the end. */

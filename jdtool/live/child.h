@@ -63,6 +63,12 @@ void child_end(struct child *child);
 int child_wait(struct child *child, struct waiting *waiting, int64_t deadline, bool until_ended);
 
 /*
+ * Runs a program to its end and returns its exit status, or STATUS_FAILED after a message. Signals
+ * that come to us are passed on to it; Ctrl-C is the terminal's to tell it.
+ */
+int child_run(const struct child_options *options, struct waiting *waiting);
+
+/*
  * Runs a program to its end in a group of its own, without standard input, and gathers what it
  * says on both of its outputs: up to size - 1 bytes with a NUL behind them, what is more is read
  * and dropped. 0 with its exit status in *status; -ETIMEDOUT or -EINTR (a signal has come to us):

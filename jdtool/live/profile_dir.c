@@ -282,7 +282,7 @@ static int make(struct profile_dir *profile, const char *given)
     return result;
 }
 
-int profiles_make(const char *given)
+int profiles_make(const char *given, int *directory)
 {
     struct profile_dir profiles;
     bool made;
@@ -292,9 +292,13 @@ int profiles_make(const char *given)
         status = STATUS_USAGE;
     }
     status = status ? status : make_new(&profiles, &made);
-    int directory = status ? -1 : fcntl(profiles.directory, F_DUPFD_CLOEXEC, 10);
+    *directory = status ? -1 : fcntl(profiles.directory, F_DUPFD_CLOEXEC, 10);
+    if (!status && *directory < 0) {
+        error_message("failed to open %s: %s", profiles.path, strerror(errno));
+        status = STATUS_FAILED;
+    }
     profile_dir_close(&profiles);
-    return directory;
+    return status;
 }
 
 int profile_create(struct profile_dir *profile, struct guarded_profile *guarded, const char *given)

@@ -44,9 +44,9 @@ void profile_settle(struct profile_dir *profile);
 /* Removes nothing but what profile_create has made. Nothing when it is settled. */
 void profile_undo(struct guarded_profile *guarded);
 
-/* Makes a new directory for profiles, which is to be held by its descriptor. That, or -1 after a
- * message. */
-int profiles_make(const char *given);
+/* Makes a new directory for profiles, which is to be held by its descriptor, *directory. 0, or an
+ * exit status after a message. */
+int profiles_make(const char *given, int *directory);
 
 void profile_dir_close(struct profile_dir *profile);
 

@@ -31,6 +31,7 @@ extern const struct live_verb live_clean;
 extern const struct live_verb live_inject;
 extern const struct live_verb live_diff;
 extern const struct live_verb live_bundle;
+extern const struct live_verb live_compare;
 extern const struct live_verb live_doctor;
 extern const struct live_verb live_jvms;
 extern const struct live_verb live_top;
@@ -42,7 +43,7 @@ extern const struct live_verb live_flame;
 extern const struct live_verb live_timeline;
 extern const struct live_verb live_export;
 extern const struct live_verb live_view;
-extern const struct live_verb live_profile;
+extern const struct live_verb live_script;
 
 /* Where the agent is: --agent, or beside jdtool. */
 const char *live_agent(void);

@@ -84,28 +84,13 @@ int look_parse(struct look *look, const struct live_verb *verb, int argc, char *
 
 void look_free(struct look *look)
 {
-    for (size_t i = 0; i < look->argument_count; i++) {
-        free(look->arguments[i]);
-    }
-    free(look->arguments);
+    words_free(&look->arguments);
     opened_profile_close(&look->profile);
 }
 
 void look_add(struct look *look, const char *format, const char *text)
 {
-    char **grown = realloc(look->arguments, (look->argument_count + 2) * sizeof *look->arguments);
-    char *word = NULL;
-    const char *mark = strstr(format, "%s");
-    if (grown) {
-        look->arguments = grown;
-    }
-    if (!grown || (mark ? asprintf(&word, "%.*s%s%s", (int)(mark - format), format, text, mark + 2)
-                        : asprintf(&word, "%s", format)) < 0) {
-        look->failed = true;
-        return;
-    }
-    look->arguments[look->argument_count++] = word;
-    look->arguments[look->argument_count] = NULL;
+    words_add(&look->arguments, format, text);
 }
 
 /* ---- The profile ---- */
@@ -180,10 +165,10 @@ static void add_sources(struct look *look)
     }
     if (has && look->source_path) {
         /* One list: the user's first. */
-        char **last = &look->arguments[look->argument_count - 1];
+        char **last = &look->arguments.list[look->arguments.count - 1];
         char *both = NULL;
         if (asprintf(&both, "%s:%s/src", *last, path) < 0) {
-            look->failed = true;
+            look->arguments.failed = true;
         } else {
             free(*last);
             *last = both;
@@ -195,12 +180,12 @@ static void add_sources(struct look *look)
 
 int look_call(struct look *look, const struct verb *verb)
 {
-    if (look->failed) {
+    if (look->arguments.failed) {
         error_message("failed to start %s: %s", look->verb->name, strerror(ENOMEM));
         return STATUS_FAILED;
     }
     optind = 0; /* from the beginning */
-    return verb->run((int)look->argument_count, look->arguments);
+    return verb->run((int)look->arguments.count, look->arguments.list);
 }
 
 int look_run(struct look *look, const struct verb *verb)
@@ -222,6 +207,8 @@ int look_export(struct look *look, const char *format, const char *name, const c
         snprintf(place, sizeof place, "--output=%%s/%s", name);
         look_add(look, place, look->profile.path);
     }
-    *out = look->failed ? "" : strchr(look->arguments[look->argument_count - 1], '=') + 1;
+    *out = look->arguments.failed
+               ? ""
+               : strchr(look->arguments.list[look->arguments.count - 1], '=') + 1;
     return look_run(look, &verb_export);
 }

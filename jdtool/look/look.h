@@ -5,6 +5,7 @@
 #ifndef JD_TOOL_LOOK_H
 #define JD_TOOL_LOOK_H
 
+#include "jdtool/base/words.h"
 #include "jdtool/live/profile_dir.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/look/opened_profile.h"
@@ -55,9 +56,7 @@ struct look {
     int word_count;
     char **more; /* behind "--" */
     int more_count;
-    char **arguments; /* for jdtool */
-    size_t argument_count;
-    bool failed; /* no memory */
+    struct words arguments; /* for jdtool */
 };
 
 /* The same in steps, for verbs that read their command line themselves: what argc is without what

@@ -120,12 +120,17 @@ static int check_links(const struct opened_profile *profile)
 
 /* ---- Whose it is ---- */
 
-static int check_owner(const struct opened_profile *profile)
+bool opened_profile_is_ours(const struct opened_profile *profile)
 {
     uid_t caller;
     gid_t group;
-    if (geteuid() != 0 || profile->owner == 0 || getenv(TRUST_VARIABLE) ||
-        (output_caller(&caller, &group) && profile->owner == caller)) {
+    return profile->owner == geteuid() ||
+           (output_caller(&caller, &group) && profile->owner == caller);
+}
+
+static int check_owner(const struct opened_profile *profile)
+{
+    if (geteuid() != 0 || getenv(TRUST_VARIABLE) || opened_profile_is_ours(profile)) {
         return STATUS_DONE;
     }
     const struct passwd *user = getpwuid(profile->owner);

@@ -33,6 +33,9 @@ struct opened_profile {
 int opened_profile_open(const char *given, struct opened_profile *profile);
 void opened_profile_close(struct opened_profile *profile);
 
+/* Whether who looks at it has made it, or who called sudo for that. */
+bool opened_profile_is_ours(const struct opened_profile *profile);
+
 /* Whether there is such a directory with a file 'profile', for messages. */
 bool opened_profile_is_one(const char *given);
 

@@ -1,23 +1,23 @@
 /* The verbs of jdperf that show a profile: report, annotate, flame, timeline, export, view. */
 #include "jdtool/base/message.h"
-#include "jdtool/base/output_file.h"
-#include "jdtool/confined/confined.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/live/child.h"
-#include "jdtool/live/staging.h"
 #include "jdtool/look/look.h"
+#include "jdtool/look/verb_perf.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 /* ---- report ---- */
+
+/* Further options are perf's, then, which only perf knows. */
+static bool wants_perf(char *const *words)
+{
+    while (*words && strcmp(*words, "--") != 0 && strcmp(*words, "--perf") != 0) {
+        words++;
+    }
+    return *words && strcmp(*words, "--perf") == 0;
+}
 
 static int report(const struct live_verb *verb, int argc, char **argv)
 {
@@ -32,6 +32,9 @@ static int report(const struct live_verb *verb, int argc, char **argv)
         {0},
     };
     struct look look;
+    if (wants_perf(argv)) {
+        return report_by_perf(verb, argv);
+    }
     int status = look_parse(&look, verb, argc, argv, "", options);
     if (!status && look.more_count) {
         status = live_wrong_usage(verb, "this option needs --perf: ", look.more[0], "");
@@ -85,27 +88,6 @@ static bool has_code(const struct opened_profile *profile)
     return has || !opened_profile_has(profile, "perf.jit.data");
 }
 
-/* jdperf annotate --perf, with the same words. */
-static int annotate_by_perf(int argc, char **argv)
-{
-    const char *jdperf = getenv("JDPERF_SELF");
-    char **words = calloc((size_t)argc + 4, sizeof *words);
-    if (!jdperf || !words) {
-        error_message("failed to run perf annotate: use jdperf annotate --perf");
-        free(words);
-        return STATUS_FAILED;
-    }
-    info_message("this profile has no dumps: using perf annotate");
-    words[0] = (char *)jdperf;
-    words[1] = (char *)"annotate";
-    words[2] = (char *)"--perf";
-    memcpy(words + 3, argv + 1, ((size_t)argc - 1) * sizeof *words);
-    execv(jdperf, words);
-    error_message("failed to run %s", jdperf);
-    free(words);
-    return STATUS_FAILED;
-}
-
 static int annotate_words(struct look *look, const char **directory)
 {
     *directory = look->word_count == 2 ? look->words[0] : PROFILE_DEFAULT_DIR;
@@ -127,27 +109,31 @@ static int annotate(const struct live_verb *verb, int argc, char **argv)
         {"no-source", no_argument, NULL, LOOK_PASSES},
         {"all", no_argument, NULL, LOOK_PASSES},
         {"whole", no_argument, NULL, LOOK_PASSES},
+        {"perf", no_argument, NULL, LOOK_OWN},
         {0},
     };
     struct look look;
     const char *directory = NULL;
-    char **given = calloc((size_t)argc + 1, sizeof *given);
-    if (given) {
-        memcpy(given, argv, (size_t)argc * sizeof *given); /* getopt puts them in order */
-    }
     int status = look_parse(&look, verb, argc, argv, "", options);
     status = status ? status : annotate_words(&look, &directory);
-    status = status ? status : opened_profile_open(directory, &look.profile);
-    if (!status && !has_code(&look.profile)) {
-        status = given ? annotate_by_perf(argc, given) : STATUS_FAILED;
+    const char *method = status ? NULL : look.words[look.word_count - 1];
+    if (!status && !look.flag) {
+        status = opened_profile_open(directory, &look.profile);
+        look.flag = !status && !has_code(&look.profile);
+        if (look.flag) {
+            info_message("this profile has no dumps: using perf annotate");
+        }
+        opened_profile_close(&look.profile);
+    }
+    if (!status && look.flag) {
+        status = annotate_by_perf(&look, directory, method);
     } else if (!status && look.more_count) {
         status = live_wrong_usage(verb, "this option needs --perf: ", look.more[0], "");
     } else if (!status) {
         status = look_open(&look, directory);
-        look_add(&look, look.words[look.word_count - 1], NULL);
+        look_add(&look, method, NULL);
         status = status ? status : look_run(&look, &verb_annotate);
     }
-    free(given);
     look_free(&look);
     return status;
 }
@@ -370,124 +356,4 @@ const struct live_verb live_view = {
             "      --source-path DIRS  Java source directories, separated by ':'\n"
             "      --jfr FILE      also add the JVM's own recording of that time (.jfr)\n" //
     LOOK_FILTERS_HELP,
-};
-
-/* ---- For the verbs that are scripts ---- */
-
-/* A place for the program's files, which goes away with it. */
-static int make_scratch(const struct child_options *options, char path[PATH_MAX], int *place)
-{
-    const char *directory = getenv("TMPDIR");
-    directory = directory && *directory ? directory : "/tmp";
-    *place = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    snprintf(path, PATH_MAX, "%s/jdperf.XXXXXXXX", directory);
-    if (*place < 0 || !mkdtemp(path)) {
-        error_message("failed to make a directory in %s: %s", directory, strerror(errno));
-        return STATUS_FAILED;
-    }
-    (void)!(options->drop && lchown(path, options->uid, options->gid));
-    setenv("TMPDIR", path, 1);
-    setenv("JDPERF_SCRATCH", path, 1);
-    return STATUS_DONE;
-}
-
-/* Its exit status. Ctrl-C is the terminal's to tell it. */
-static int run_on(const struct child_options *options)
-{
-    struct waiting waiting;
-    struct child child = NO_CHILD;
-    int err = waiting_start(&waiting);
-    err = err ? err : child_start(&child, options);
-    while (!err && (err = child_wait(&child, &waiting, NO_DEADLINE, false)) == -EINTR) {
-        if (waiting.ended_by != SIGINT && waiting.ended_by != SIGQUIT) {
-            child_signal(&child, waiting.ended_by);
-        }
-        err = 0;
-    }
-    int status = child.status;
-    child_end(&child);
-    if (err) {
-        error_message("failed to run %s: %s", options->arguments[0], strerror(-err));
-    }
-    return err ? STATUS_FAILED : status;
-}
-
-/* The program, which reaches a directory by an open descriptor. */
-static struct child_options program_of(const struct look *look, const int *held)
-{
-    char number[16];
-    snprintf(number, sizeof number, "%d", *held);
-    setenv("JDPERF_HELD", number, 1);
-    return (struct child_options){.arguments = look->more,
-                                  .in = STDIN_FILENO,
-                                  .out = STDOUT_FILENO,
-                                  .err = STDERR_FILENO,
-                                  .keep = held,
-                                  .keep_count = 1,
-                                  .death_signal = SIGTERM};
-}
-
-static int run_on_new(const struct look *look)
-{
-    int held = profiles_make(look->words[0]);
-    struct child_options options = program_of(look, &held);
-    return held < 0 ? STATUS_FAILED : run_on(&options);
-}
-
-static int run_on_opened(struct look *look)
-{
-    char scratch[PATH_MAX];
-    opened_profile_tell_doubts(&look->profile);
-    struct confined_program confined = {.what = look->profile.path, .place = -1};
-    int place = -1;
-    int held = fcntl(look->profile.directory, F_DUPFD_CLOEXEC, 10);
-    struct child_options options = program_of(look, &held);
-    options.prepare = getenv(TRUST_VARIABLE) ? NULL : confined_prepare;
-    options.context = &confined;
-    /* What root looks at for who called sudo is read as that user. */
-    options.drop = output_caller(&options.uid, &options.gid) && look->profile.owner == options.uid;
-    (void)prctl(PR_SET_KEEPCAPS, options.drop, 0, 0, 0);
-    int status = make_scratch(&options, scratch, &place);
-    if (!status) {
-        confined.place = open(scratch, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        status = run_on(&options);
-        (void)remove_tree(place, strrchr(scratch, '/') + 1);
-        close(confined.place);
-    }
-    close(place);
-    return status;
-}
-
-/* Looks a profile over, or makes a directory for some, and runs a program on it. */
-static int profile(const struct live_verb *verb, int argc, char **argv)
-{
-    static const struct option options[] = {{"new", no_argument, NULL, LOOK_OWN}, {0}};
-    struct look look;
-    int status = look_parse(&look, verb, argc, argv, "", options);
-    if (!status && (look.word_count != 1 || look.more_count == 0)) {
-        status = live_wrong_usage(verb, "which profile, for which program?", "", "");
-    }
-    if (!status && look.flag) {
-        status = run_on_new(&look);
-    } else if (!status) {
-        status = look_open_data(&look, look.words[0]);
-        status = status ? status : run_on_opened(&look);
-    }
-    look_free(&look);
-    return status;
-}
-
-const struct live_verb live_profile = {
-    .name = "profile",
-    .run = profile,
-    .hint = "",
-    .help =
-        "usage: jdtool live profile [--new] DIR -- PROGRAM…\n"
-        "\n"
-        "Runs a program on a profile that it has looked over: nothing in it leads out of it,\n"
-        "and as root it is one's own. JDPERF_HELD is the number of its descriptor. Unless the\n"
-        "profile is trusted, the program may change nothing but what is in JDPERF_SCRATCH. For\n"
-        "jdperf's scripts.\n"
-        "\n"
-        "      --new           DIR is a new directory, for profiles\n",
 };

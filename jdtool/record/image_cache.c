@@ -19,39 +19,6 @@
 
 enum { PLACE_MAX = 8192 };
 
-/* A directory below another one, made where it is not there; never through a link. */
-static int enter(int directory, const char *name)
-{
-    bool is_above = strcmp(name, "..") == 0 || strcmp(name, ".") == 0;
-    if (is_above || (mkdirat(directory, name, 0700) != 0 && errno != EEXIST)) {
-        return -1;
-    }
-    return openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* "/a/b/c", one directory after the other. */
-static int enter_all(int directory, const char *path)
-{
-    char name[NAME_MAX + 1];
-    int at = dup(directory);
-    while (at >= 0 && *path) {
-        size_t length = strcspn(path, "/");
-        if (length > NAME_MAX) {
-            close(at);
-            return -1;
-        }
-        if (length > 0) {
-            memcpy(name, path, length);
-            name[length] = '\0';
-            int next = enter(at, name);
-            close(at);
-            at = next;
-        }
-        path += length + (path[length] == '/');
-    }
-    return at;
-}
-
 /* An image in the profile, and what it says of itself. */
 struct image {
     char name[NAME_MAX + 1];
@@ -90,8 +57,8 @@ static void put_on_shelf(int cache, const char *hex, const char *place)
 {
     char shelf[] = {hex[0], hex[1], '\0'};
     char to[PLACE_MAX + 8];
-    int ids = enter(cache, ".build-id");
-    int first = ids >= 0 ? enter(ids, shelf) : -1;
+    int ids = make_below(cache, ".build-id");
+    int first = ids >= 0 ? make_below(ids, shelf) : -1;
     snprintf(to, sizeof to, "../..%s", place);
     if (first >= 0) {
         (void)symlinkat(to, first, hex + 2); /* there already: it is this one */
@@ -120,7 +87,7 @@ static void add_image(int profile, int cache, const char *place_of, const struct
     if (!name_place(path, image->id, image->size, hex, place)) {
         return;
     }
-    int elf = enter_all(cache, place);
+    int elf = make_below(cache, place);
     if (elf >= 0 && (linkat(profile, image->name, elf, "elf", 0) == 0 || errno == EEXIST)) {
         put_on_shelf(cache, hex, place);
     }
@@ -164,8 +131,8 @@ int image_cache_copy(int profile, int from, const struct image_copy *copy)
     if (!name_place(copy->path, copy->id, copy->size, hex, place)) {
         return -EINVAL;
     }
-    int cache = enter(profile, "buildid");
-    int directory = cache >= 0 ? enter_all(cache, place) : -1;
+    int cache = make_below(profile, "buildid");
+    int directory = cache >= 0 ? make_below(cache, place) : -1;
     int to = directory >= 0 ? openat(directory, copy->name,
                                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)
                             : -1;
@@ -207,7 +174,7 @@ static void list_images(DIR *entries, struct images *images, struct image *ours)
 static void add_all(const char *profile, DIR *entries, struct images *images, struct image *ours)
 {
     struct rights *rights = rights_new();
-    int cache = enter(dirfd(entries), "buildid");
+    int cache = make_below(dirfd(entries), "buildid");
     if (rights && cache >= 0) {
         snprintf(images->profile, sizeof images->profile, "%s", profile);
         list_images(entries, images, ours);

@@ -1,8 +1,8 @@
 #include "jdtool/record/naming.h"
 
-#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/base/words.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/image_cache.h"
 #include "jdtool/record/perf_run.h"
@@ -20,39 +20,6 @@
 #include <unistd.h>
 
 /* ---- Starting ---- */
-
-struct words {
-    char **list;
-    uint32_t count, room;
-    bool failed;
-};
-
-static void add(struct words *words, const char *format, const char *text)
-{
-    char *word = NULL;
-    if (array_reserve(&words->list, words->count + 1, &words->room, sizeof *words->list)) {
-        words->failed = true;
-        return;
-    }
-    /* The format has one %s, or none. */
-    const char *mark = strstr(format, "%s");
-    int n = mark ? asprintf(&word, "%.*s%s%s", (int)(mark - format), format, text, mark + 2)
-                 : asprintf(&word, "%s", format);
-    if (n < 0) {
-        words->failed = true;
-        return;
-    }
-    words->list[words->count++] = word;
-    words->list[words->count] = NULL;
-}
-
-static void free_words(struct words *words)
-{
-    for (size_t i = 0; i < words->count; i++) {
-        free(words->list[i]);
-    }
-    free(words->list);
-}
 
 int naming_start(struct naming *naming, const struct naming_options *options)
 {
@@ -72,29 +39,29 @@ int naming_start(struct naming *naming, const struct naming_options *options)
             keep[i + 1] = options->keep[i];
         }
     }
-    add(&words, "/proc/self/exe", NULL);
-    add(&words, "inject", NULL);
-    add(&words, "--held=%s", held);
-    add(&words, "-i", NULL);
-    add(&words, options->in >= 0 ? "-" : "%s/perf.data", profile);
-    add(&words, "-o", NULL);
-    add(&words, "%s/perf.jit.data", profile);
-    add(&words, "--compress", NULL);
-    add(&words, "--source-path", NULL);
-    add(&words, "%s/src", profile);
-    add(&words, "--buildid-dir", NULL);
-    add(&words, "%s/buildid", profile);
-    add(&words, "--scorecard", NULL);
-    add(&words, "%s/scorecard.json", profile);
-    add(&words, "--processor-time", NULL);
-    add(&words, "%s/" PROCESSOR_TIME_FILE, profile);
-    add(&words, "--save", NULL);
-    add(&words, "%s/samples.saved", profile);
+    words_add(&words, "/proc/self/exe", NULL);
+    words_add(&words, "inject", NULL);
+    words_add(&words, "--held=%s", held);
+    words_add(&words, "-i", NULL);
+    words_add(&words, options->in >= 0 ? "-" : "%s/perf.data", profile);
+    words_add(&words, "-o", NULL);
+    words_add(&words, "%s/perf.jit.data", profile);
+    words_add(&words, "--compress", NULL);
+    words_add(&words, "--source-path", NULL);
+    words_add(&words, "%s/src", profile);
+    words_add(&words, "--buildid-dir", NULL);
+    words_add(&words, "%s/buildid", profile);
+    words_add(&words, "--scorecard", NULL);
+    words_add(&words, "%s/scorecard.json", profile);
+    words_add(&words, "--processor-time", NULL);
+    words_add(&words, "%s/" PROCESSOR_TIME_FILE, profile);
+    words_add(&words, "--save", NULL);
+    words_add(&words, "%s/samples.saved", profile);
     for (size_t i = 0; i < options->dump_count; i++) {
-        add(&words, "--dump=%s", options->dumps[i]);
+        words_add(&words, "--dump=%s", options->dumps[i]);
     }
     for (size_t i = 0; options->more && options->more[i]; i++) {
-        add(&words, "%s", options->more[i]);
+        words_add(&words, "%s", options->more[i]);
     }
     naming->says = memfd_create("inject", MFD_CLOEXEC);
     int err = words.failed || !keep ? -ENOMEM : naming->says < 0 ? -errno : 0;
@@ -110,7 +77,7 @@ int naming_start(struct naming *naming, const struct naming_options *options)
         };
         err = child_start(&naming->child, &child_options);
     }
-    free_words(&words);
+    words_free(&words);
     free(keep);
     if (err) {
         error_message("failed to start jdtool inject: %s", strerror(-err));

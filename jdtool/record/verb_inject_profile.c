@@ -1,10 +1,10 @@
 /* jdperf inject: perf.data and the dumps of a profile become perf.jit.data once more. */
 #include "jdtool/base/message.h"
-#include "jdtool/confined/confined.h"
 #include "jdtool/live/profile_dir.h"
 #include "jdtool/live/staging.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/look/opened_profile.h"
+#include "jdtool/look/perf_files.h"
 #include "jdtool/record/machine.h"
 #include "jdtool/record/naming.h"
 #include "jdtool/record/perf_run.h"
@@ -169,7 +169,13 @@ static int run_perf(struct work *work)
     snprintf(buildid, sizeof buildid, "/proc/self/fd/%d/buildid", fd);
     snprintf(in, sizeof in, "/proc/self/fd/%d/perf.data", fd);
     snprintf(out, sizeof out, "/proc/self/fd/%d/perf.jit.data", fd);
-    struct confined_program confined = {.what = work->profile.path, .place = fd};
+    struct confined_program confined;
+    struct perf_files *files = perf_files_list(&work->profile, "perf.data");
+    if (!files) {
+        error_message("failed to look at %s: %s", work->profile.path, strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    perf_files_allow(files, &work->profile, fd, &confined);
     const char *const arguments[] = {
         perf_program(), "--buildid-dir", buildid, "inject", "--jit", "-i", in, "-o", out, NULL};
     const struct child_options options = {.arguments = (char *const *)arguments,
@@ -187,6 +193,8 @@ static int run_perf(struct work *work)
     err = err ? err : child_wait(&child, &work->waiting, NO_DEADLINE, true);
     int status = err ? STATUS_FAILED : child.status;
     child_end(&child);
+    confined_program_end(&confined);
+    perf_files_free(files);
     return status;
 }
 

@@ -22,7 +22,7 @@ plain() {
 # verbs PROGRAM: what it takes, not only what its help tells.
 verbs() {
     if [ "$1" = jdperf ]; then
-        sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$JDAGENT_SOURCE/scripts/jdperf.d/common.sh" | tr ' ' '\n'
+        sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$JDAGENT_SOURCE/scripts/jdperf" | tr ' ' '\n'
     else
         jdtool --help | sed -n 's/^  jdtool \([a-z]*\) .*/\1/p'
     fi

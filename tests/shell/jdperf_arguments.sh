@@ -12,13 +12,13 @@ says 'unknown verb: frobnicate'
 run 2 "$JDPERF" $'frob\e[31m'
 says 'unknown verb: frob?[31m'
 run 0 "$JDPERF" --version
-says "jdperf $(sed -n 's/^JDPERF_VERSION=//p' "$SOURCE/scripts/jdperf.d/common.sh")"
+says "jdperf $(sed -n 's/^JDPERF_VERSION=//p' "$SOURCE/scripts/jdperf")"
 JDAGENT_BUILD=$WORK/nowhere run 1 "$JDPERF" jvms
 says "failed to find jdtool at $WORK/nowhere/jdtool"
 run 2 "$JDPERF" common
 run 2 "$JDPERF" ../jdperf
 
-verbs=$(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf.d/common.sh")
+verbs=$(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf")
 for verb in $verbs; do
     run 0 "$JDPERF" "$verb" --help
     says "usage: jdperf $verb"

@@ -90,14 +90,20 @@ try 'a file of ours' 'echo >>"$WORK/precious"'
 try 'a name' 'ln "$WORK/precious" "$JDAGENT_PLANTED.link"'
 try 'a mode' 'chmod 640 "$WORK/precious"'
 try 'a time' 'touch -d yesterday "$WORK/precious"'
+try 'a file to read' 'read -r _ <"$WORK/precious"'
+try 'a directory to read' 'compgen -G "$WORK/prec*"'
 try 'a socket' 'exec 3<>/dev/udp/127.0.0.1/9'
-try 'all capabilities' '((0x$(sed -n "s/^CapEff:.//p" /proc/self/status) & 1))'
-try 'a program that has more rights' 'grep -q "^NoNewPrivs:.0" /proc/self/status'
-[[ ! ${JDPERF_SCRATCH:-} ]] || echo >"$JDPERF_SCRATCH/own"
+# Of this process: that of another one cannot be read.
+while read -r name value; do
+    case $name in CapEff:) capabilities=$value ;; NoNewPrivs:) no_more=$value ;; esac
+done </proc/self/status
+try 'all capabilities' '((0x$capabilities & 1))'
+try 'a program that has more rights' '((no_more == 0))'
+[[ ! -w $TMPDIR ]] || echo >"$TMPDIR/own"
 echo 'fake perf: tried' >&2
 END
 run 0 "$JDPERF" script q --trust
-for what in 'a new file' 'a file of ours' 'a name' 'a mode' 'a time' 'a socket' 'a program that has more rights'; do
+for what in 'a new file' 'a file of ours' 'a name' 'a mode' 'a time' 'a file to read' 'a directory to read' 'a socket' 'a program that has more rights'; do
     says "ESCAPED: $what"
 done
 rm "$JDAGENT_PLANTED".*
@@ -110,8 +116,24 @@ for words in "0 script q" "0 report --perf q" "1 annotate --perf q Market" "0 in
     says_not ESCAPED
     [[ $(stat -c '%s %a %h %Y' precious) == "$before" ]] || fail "$words changed a file"
 done
+# Another user's is opened with --trust, and perf stays confined.
+if part "perf on another user's profile" is_root; then
+    cp -r q theirs
+    chown -R 65534 theirs
+    chmod 755 "$WORK"
+    run 2 "$JDPERF" script theirs
+    run 0 "$JDPERF" script theirs --trust
+    says 'fake perf: tried'
+    says_not ESCAPED
+fi
 rm bin/perf
 [[ -z $(ls tmp) ]] || fail "files of perf's are left behind"
+
+# A library where no system has them: its names are read, since it is machine code.
+cp "$(command -v bash)" busy
+JDAGENT_PLANTED='' run 0 "$JDPERF" record -o n -- sh -c 'java -cp classes Calm 1 & ./busy -c "for ((i = 0; i < 300000; i++)); do :; done"; wait'
+run 0 "$JDPERF" report --perf n --dsos busy
+grep -q '\[\.\] [a-z_]*command' output || fail "perf does not name what is in busy"
 
 rm p/samples.saved # as of a recording by perf alone
 held 0 "$JDPERF" bundle p

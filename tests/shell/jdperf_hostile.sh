@@ -65,7 +65,7 @@ hostile_verb() {
 }
 
 make_profile fresh "x||;1e touch $PWNED #"
-read -ra verbs < <(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf.d/common.sh")
+read -ra verbs < <(sed -n "s/^JDPERF_VERBS='\(.*\)'/\1/p" "$SOURCE/scripts/jdperf")
 for verb in "${verbs[@]}"; do
     case $verb in
     attach | stop | status | map | top | record | compare | doctor | watch | jvms) ;; # of no profile
@@ -119,6 +119,25 @@ mkdir -p q/buildid/home
 ln -s ../../../precious q/buildid/home/x
 run 2 "$JDPERF" report q
 says 'leads out of it'
+# A file that it names is another one by now, or nothing that perf should wait for: perf gets neither.
+if part "files that a recording names" command -v strace; then
+    make_profile p /
+    rm -r p/buildid p/perf.jit-*
+    mv "$program" moved
+    for kind in secret fifo; do
+        if [[ $kind == secret ]]; then echo secret >"$program"; else mkfifo "$program"; fi
+        for words in 'report --perf p' 'script p' 'annotate --perf p touch'; do
+            status=0
+            # shellcheck disable=SC2086 # words are meant
+            timeout 120 strace -f -qq -y -o trace -e trace=read,pread64,mmap "$JDPERF" $words >output 2>&1 </dev/null || status=$?
+            ((status < 2)) || fail "status $status of: jdperf $words, with a $kind"
+            # Four bytes tell that it is no machine code.
+            ! grep -F "perf.jit-\$(touch" trace | grep -v ', 4, 0) ' || fail "perf read a $kind"
+        done
+        rm "$program"
+    done
+    mv moved "$program"
+fi
 # What perf itself links is fine.
 make_profile p /
 run 0 "$JDPERF" report p

@@ -35,6 +35,6 @@ run 0 ./jdperf record -o 'a profile' -- sh -c 'java -cp classes Market 2'
 run 0 ./jdperf report 'a profile' --limit 0
 says 'Market.takeOrders()'
 
-rm -r "a b/usr/share/jdagent/jdperf.d"
-run 1 ./jdperf --version
+rm "a b/usr/bin/jdtool"
+run 1 ./jdperf jvms
 says 'is not complete'

@@ -14,7 +14,7 @@ mkdir bin
 chmod 755 "$WORK"
 # A user can read these wherever the build is.
 cp "$JDAGENT_BUILD/jdtool" "$JDAGENT_BUILD/libjdagent.so" "$WORK/"
-cp -r "$SOURCE/scripts/jdperf" "$SOURCE/scripts/jdperf.d" "$WORK/"
+cp "$SOURCE/scripts/jdperf" "$WORK/"
 
 jvm='' socket=''
 stop_jvm() {

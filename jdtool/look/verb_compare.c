@@ -1,0 +1,433 @@
+/* jdperf compare: runs two commands by turns, records each run, and says what differs beyond
+ * chance.
+ */
+#include "jdtool/base/message.h"
+#include "jdtool/base/words.h"
+#include "jdtool/live/child.h"
+#include "jdtool/look/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIDE_BEFORE, SIDE_AFTER, SIDES };
+enum { RUNS_MIN = 2, RUNS_MAX = 100, DEFAULT_RUNS = 7 };
+
+#define DEFAULT_OUT "jdperf.compare"
+#define FREQUENCY   "4999"
+enum { LETTER_RECORDS = 1000, LETTER_FLAME, LETTER_WORK, LETTER_WORK_FROM };
+
+/* Of what a command prints: what --work-from looks through, and what is shown where it failed. */
+#define LOG_MAX         ((size_t)64 << 20)
+#define LOG_LINES_SHOWN 20
+
+static const char *const side_names[] = {"before", "after"};
+
+struct compare {
+    struct look look; /* its arguments are jdperf diff's */
+    char **commands[SIDES];
+    int counts[SIDES];      /* of their words */
+    struct words recording; /* options of jdperf record */
+    unsigned runs;
+    const char *out, *work;
+    regex_t work_from;
+    bool has_work_from;
+    int held; /* the directory of the profiles */
+    struct waiting waiting;
+};
+
+/* ---- A verb of ours ---- */
+
+static void add_verb(struct words *words, const char *verb)
+{
+    words_add(words, "/proc/self/exe", NULL);
+    words_add(words, "live", NULL);
+    words_add(words, "--agent", NULL);
+    words_add(words, "%s", live_agent());
+    words_add(words, verb, NULL);
+}
+
+/* Runs jdperf's verb with these words, which reaches the directory by its descriptor. Its exit
+ * status, or one after a message. Frees the words. */
+static int run_verb(struct compare *compare, struct words *words, int out, int err)
+{
+    const struct child_options options = {.arguments = words->list,
+                                          .in = -1,
+                                          .out = out,
+                                          .err = err,
+                                          .keep = &compare->held,
+                                          .keep_count = 1,
+                                          .death_signal = SIGTERM};
+    int status = STATUS_FAILED;
+    if (words->failed) {
+        error_message("failed to run jdperf: %s", strerror(ENOMEM));
+    } else {
+        status = child_run(&options, &compare->waiting);
+    }
+    words_free(words);
+    return status;
+}
+
+/* ---- What a run has printed ---- */
+
+/* A text of its log, NUL-terminated, for the caller to free: the end of a long one. NULL: no
+ * memory. */
+static char *read_log(int log)
+{
+    struct stat status;
+    size_t size = fstat(log, &status) == 0 ? (size_t)status.st_size : 0;
+    size_t wanted = size < LOG_MAX ? size : LOG_MAX;
+    char *text = malloc(wanted + 1);
+    ssize_t n = text ? pread(log, text, wanted, (off_t)(size - wanted)) : 0;
+    for (ssize_t i = 0; i < n; i++) {
+        if (!text[i]) {
+            text[i] = '?';
+        }
+    }
+    if (text) {
+        text[n > 0 ? n : 0] = '\0';
+    }
+    return text;
+}
+
+static void show_end(int log)
+{
+    char *text = read_log(log);
+    char *at = text ? text + strlen(text) : NULL;
+    while (at && at > text && at[-1] == '\n') {
+        *--at = '\0';
+    }
+    for (int lines = 0; at && at > text; at--) {
+        if (at[-1] == '\n' && ++lines == LOG_LINES_SHOWN) {
+            break;
+        }
+    }
+    for (char *line; at && (line = strsep(&at, "\n"));) {
+        detail_message("", "%s", line);
+    }
+    free(text);
+}
+
+/* A decimal number above 0. */
+static bool is_positive(const char *text)
+{
+    size_t whole = strspn(text, "0123456789");
+    const char *rest = text + whole + (text[whole] == '.');
+    size_t part = strspn(rest, "0123456789");
+    return !rest[part] && (text[whole] == '.' ? part : whole) > 0 && strpbrk(text, "123456789");
+}
+
+/* The work that the command said it did, for the caller to free; NULL after a message. */
+static char *find_work(const struct compare *compare, int log, const char *run)
+{
+    regmatch_t found[2] = {{-1, -1}, {-1, -1}};
+    char *text = read_log(log);
+    char *work = NULL;
+    if (text && regexec(&compare->work_from, text, 2, found, 0) == 0) {
+        work = found[1].rm_so < 0
+                   ? strdup("")
+                   : strndup(text + found[1].rm_so, (size_t)(found[1].rm_eo - found[1].rm_so));
+    }
+    free(text);
+    if (!work) {
+        error_message("%s printed nothing that --work-from matches", run);
+    } else if (!is_positive(work)) {
+        error_message("%s: --work-from found no number: %s", run, work);
+        free(work);
+        work = NULL;
+    }
+    return work;
+}
+
+/* ---- A run ---- */
+
+static void path_of(const struct compare *compare, int side, unsigned round, char path[64])
+{
+    snprintf(path, 64, "/proc/self/fd/%d/%s.%u", compare->held, side_names[side], round);
+}
+
+static int record(struct compare *compare, int side, const char *directory, int log)
+{
+    struct words words = {0};
+    add_verb(&words, "record");
+    for (uint32_t i = 0; i < compare->recording.count; i++) {
+        words_add(&words, "%s", compare->recording.list[i]);
+    }
+    words_add(&words, "-o", NULL);
+    words_add(&words, "%s", directory);
+    words_add(&words, "--", NULL);
+    for (int i = 0; i < compare->counts[side]; i++) {
+        words_add(&words, "%s", compare->commands[side][i]);
+    }
+    return run_verb(compare, &words, log, log);
+}
+
+/* What there is of the profile, in which the log belongs. An exit status. */
+static int keep(struct compare *compare, const struct opened_profile *profile, int log,
+                const char *run, const char *name)
+{
+    char *found = compare->has_work_from ? find_work(compare, log, run) : NULL;
+    const char *work = compare->has_work_from ? found : compare->work;
+    int status = compare->has_work_from && !found ? STATUS_FAILED : STATUS_DONE;
+    int err = !status && work ? profile_set(profile->directory, "work", work) : 0;
+    if (!status && !err && renameat(compare->held, name, profile->directory, "log") != 0) {
+        err = -errno;
+    }
+    if (err) {
+        error_message("failed to write into %s: %s", profile->path, strerror(-err));
+        status = STATUS_FAILED;
+    }
+    free(found);
+    return status;
+}
+
+static int run_once(struct compare *compare, int side, unsigned round)
+{
+    char run[64];
+    char name[32];
+    char directory[64];
+    struct opened_profile profile = NO_PROFILE;
+    info_message("run %u of %u: %s", round, compare->runs, side_names[side]);
+    snprintf(run, sizeof run, "run %u of %s", round, side_names[side]);
+    path_of(compare, side, round, directory);
+    snprintf(name, sizeof name, "%s.%u.log", side_names[side], round);
+    int log = openat(compare->held, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (log < 0) {
+        error_message("failed to write %s/%s: %s", compare->out, name, strerror(errno));
+        return STATUS_FAILED;
+    }
+    int status = record(compare, side, directory, log);
+    if ((status && status != STATUS_BAD_PROFILE) || compare->waiting.ended_by) {
+        show_end(log);
+        error_message("%s ended with status %d (%s/%s has its output)", run, status, compare->out,
+                      name);
+        status = compare->waiting.ended_by ? 128 + compare->waiting.ended_by : STATUS_FAILED;
+    } else {
+        status = opened_profile_open(directory, &profile);
+        if (!status) {
+            opened_profile_tell_doubts(&profile);
+            status = keep(compare, &profile, log, run, name);
+        }
+        opened_profile_close(&profile);
+    }
+    close(log);
+    return status;
+}
+
+/* ---- All of them ---- */
+
+/* Who goes first changes: a machine that becomes slower meets both alike. */
+static int run_all(struct compare *compare)
+{
+    int status = STATUS_DONE;
+    for (unsigned round = 1; round <= compare->runs && !status; round++) {
+        int first = round % 2 ? SIDE_BEFORE : SIDE_AFTER;
+        status = run_once(compare, first, round);
+        status = status ? status : run_once(compare, SIDES - 1 - first, round);
+    }
+    return status;
+}
+
+static int tell_difference(struct compare *compare)
+{
+    struct words words = {0};
+    char directory[64];
+    add_verb(&words, "diff");
+    for (int side = 0; side < SIDES; side++) {
+        words_add(&words, "--%s", side_names[side]);
+        for (unsigned round = 1; round <= compare->runs; round++) {
+            path_of(compare, side, round, directory);
+            words_add(&words, "%s", directory);
+        }
+    }
+    for (uint32_t i = 1; i < compare->look.arguments.count; i++) { /* behind the verb's name */
+        words_add(&words, "%s", compare->look.arguments.list[i]);
+    }
+    int status = run_verb(compare, &words, STDOUT_FILENO, STDERR_FILENO);
+    return status == 128 + SIGPIPE ? STATUS_DONE : status; /* its reader has seen enough */
+}
+
+/* ---- The command line ---- */
+
+static const struct option table[] = {
+    LOOK_FILTERS,
+    {"all", no_argument, NULL, LOOK_PASSES},
+    {"json", no_argument, NULL, LOOK_PASSES},
+    {"threshold", required_argument, NULL, LOOK_PASSES},
+    {"flame", required_argument, NULL, LETTER_FLAME},
+    {"output", required_argument, NULL, LOOK_OUTPUT},
+    {"work", required_argument, NULL, LETTER_WORK},
+    {"work-from", required_argument, NULL, LETTER_WORK_FROM},
+    {"duration", required_argument, NULL, LETTER_RECORDS},
+    {"frequency", required_argument, NULL, LETTER_RECORDS},
+    {"stacks", required_argument, NULL, LETTER_RECORDS},
+    {"sampler", required_argument, NULL, LETTER_RECORDS},
+    {"alloc", no_argument, NULL, LETTER_RECORDS},
+    {"locks", no_argument, NULL, LETTER_RECORDS},
+    {0},
+};
+
+static int take_regex(struct compare *compare)
+{
+    if (compare->has_work_from) {
+        regfree(&compare->work_from);
+    }
+    compare->has_work_from = regcomp(&compare->work_from, optarg, REG_EXTENDED) == 0;
+    if (!compare->has_work_from || compare->work_from.re_nsub == 0) {
+        return live_wrong_usage(compare->look.verb,
+                                "--work-from needs a regular expression with a group, such as "
+                                "'did ([0-9]+)'",
+                                "", "");
+    }
+    return STATUS_DONE;
+}
+
+static int take_runs(struct compare *compare)
+{
+    size_t digits = strspn(optarg, "0123456789");
+    compare->runs = digits < 4 && !optarg[digits] ? (unsigned)strtoul(optarg, NULL, 10) : 0;
+    return compare->runs < RUNS_MIN || compare->runs > RUNS_MAX
+               ? live_wrong_usage(compare->look.verb, "-n is a number from 2 to 100, not ", optarg,
+                                  "")
+               : STATUS_DONE;
+}
+
+static int take(struct compare *compare, int letter, const struct option *option)
+{
+    char format[64];
+    switch (letter) {
+    case 'n':
+        return take_runs(compare);
+    case LOOK_OUTPUT:
+        compare->out = optarg;
+        return STATUS_DONE;
+    case 'd':
+        words_add(&compare->recording, "--duration=%s", optarg);
+        return STATUS_DONE;
+    case 'F':
+        words_add(&compare->recording, "--frequency=%s", optarg);
+        return STATUS_DONE;
+    case 'e':
+        words_add(&compare->recording, "--event=%s", optarg);
+        return STATUS_DONE;
+    case LETTER_RECORDS:
+        snprintf(format, sizeof format, "--%s%s", option->name, option->has_arg ? "=%s" : "");
+        words_add(&compare->recording, format, optarg);
+        return STATUS_DONE;
+    case LETTER_FLAME:
+        look_add(&compare->look, "--output=%s", optarg);
+        return STATUS_DONE;
+    case LETTER_WORK:
+        compare->work = optarg;
+        return is_positive(optarg)
+                   ? STATUS_DONE
+                   : live_wrong_usage(compare->look.verb, "--work is a number, not ", optarg, "");
+    case LETTER_WORK_FROM:
+        return take_regex(compare);
+    default:
+        return look_take(&compare->look, letter, option);
+    }
+}
+
+/* "-- BEFORE… -- AFTER…", of which the first "--" is gone. */
+static int split_commands(struct compare *compare)
+{
+    int side = SIDE_BEFORE;
+    for (int i = 0; i < compare->look.more_count; i++) {
+        char **word = compare->look.more + i;
+        if (side == SIDE_BEFORE && strcmp(*word, "--") == 0) {
+            side = SIDE_AFTER;
+        } else {
+            compare->commands[side] = compare->counts[side]++ ? compare->commands[side] : word;
+        }
+    }
+    return compare->counts[SIDE_BEFORE] && compare->counts[SIDE_AFTER]
+               ? STATUS_DONE
+               : live_wrong_usage(compare->look.verb,
+                                  "which two commands? (jdperf compare -- BEFORE… -- AFTER…)", "",
+                                  "");
+}
+
+static int parse(struct compare *compare, const struct live_verb *verb, int argc, char **argv)
+{
+    int status = STATUS_DONE;
+    int index = 0;
+    int letter;
+    argc = look_begin(&compare->look, verb, argc, argv);
+    words_add(&compare->recording, "--frequency=" FREQUENCY, NULL); /* the last one counts */
+    while (!status &&
+           (letter = live_option_at(verb, argc, argv, "n:o:d:F:e:", table, &index)) != -1) {
+        status = take(compare, letter, &table[index]);
+    }
+    if (!status && optind < argc) {
+        status = live_wrong_usage(verb, "unexpected argument: ", argv[optind],
+                                  " (jdperf compare -- BEFORE… -- AFTER…)");
+    }
+    status = status ? status : split_commands(compare);
+    if (!status && compare->work && compare->has_work_from) {
+        status = live_wrong_usage(verb, "--work or --work-from, not both", "", "");
+    }
+    return status;
+}
+
+static int run(const struct live_verb *verb, int argc, char **argv)
+{
+    struct compare compare = {.out = DEFAULT_OUT, .runs = DEFAULT_RUNS, .held = -1};
+    int status = parse(&compare, verb, argc, argv);
+    if (!status) {
+        /* Whatever stands at its path later, it is reached by this. */
+        status = profiles_make(compare.out, &compare.held);
+    }
+    if (!status && waiting_start(&compare.waiting)) {
+        status = STATUS_FAILED;
+    }
+    status = status ? status : run_all(&compare);
+    status = status ? status : tell_difference(&compare);
+    if (compare.held >= 0) {
+        close(compare.held);
+    }
+    if (compare.has_work_from) {
+        regfree(&compare.work_from);
+    }
+    words_free(&compare.recording);
+    look_free(&compare.look);
+    return status;
+}
+
+const struct live_verb live_compare = {
+    .name = "compare",
+    .run = run,
+    .hint = "",
+    .help =
+        "usage: jdperf compare [OPTION…] -- BEFORE… -- AFTER…\n"
+        "\n"
+        "Records both commands several times and lists the methods that changed by more\n"
+        "than chance. The runs alternate, so that other load on the machine affects both\n"
+        "commands alike. The profiles stay in DIR: before.1, after.1, before.2, …\n"
+        "\n"
+        "  -n N                runs of each command, 2 to 100 (default: 7)\n"
+        "  -o DIR              for the profiles, must not exist (default: " DEFAULT_OUT ")\n"
+        "      --flame FILE    also write a flame graph; frames that changed have colours\n"
+        "      --work N        units of work that each run does: compares time per unit of work\n"
+        "      --work-from REGEX  the same, with the number that the first group of REGEX\n"
+        "                      matches in the command's output\n"
+        "  -F, --frequency HZ  samples per second and CPU (default: " FREQUENCY
+        "); more find smaller\n"
+        "                      changes\n"
+        "  -d, --duration TIME, -e, --stacks KIND, --sampler KIND, --alloc, --locks\n"
+        "                      as for jdperf record\n"
+        "      --threshold PERCENT  ignore smaller losses (default: 0)\n"
+        "      --all           also list what did not change beyond chance\n"
+        "      --json          for scripts: every comparison with the values of each run\n"
+        "      --from, --to, --thread, --comm, --pid, --label, --by, --include, --exclude,\n"
+        "      --event         compare some of the samples, as jdperf diff does\n"
+        "\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 if something became slower. To\n"
+        "repeat the comparison: jdperf diff --before DIR/before.* --after DIR/after.*\n",
+};

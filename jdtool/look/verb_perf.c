@@ -1,0 +1,151 @@
+/* What perf makes of a profile: jdperf report --perf and script. */
+#include "jdtool/look/verb_perf.h"
+
+#include "jdtool/base/message.h"
+#include "jdtool/look/perf_view.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * The profile is the first word, unless that is an option; the rest is for perf. Which of perf's
+ * options take a value we do not know, so a profile is not looked for behind them.
+ */
+static int split(const struct live_verb *verb, const char *name, char **words, const char **given,
+                 char ***options)
+{
+    bool has = words[0] && words[0][0] != '-';
+    *given = has ? words[0] : PROFILE_DEFAULT_DIR;
+    *options = words + has;
+    for (char **word = *options; *word; word++) {
+        if (strcmp(*word, "-h") == 0 || strcmp(*word, "--help") == 0) {
+            fputs(verb->help, stdout);
+            return -1;
+        }
+        if (**word != '-' && opened_profile_is_one(*word)) {
+            error_message("%s: the profile comes first: jdperf %s %s …", name, name, *word);
+            return STATUS_USAGE;
+        }
+    }
+    return STATUS_DONE;
+}
+
+/* ---- report --perf ---- */
+
+static bool is_one_of(const char *word, const char *const *list)
+{
+    while (*list && strcmp(word, *list) != 0) {
+        list++;
+    }
+    return *list != NULL;
+}
+
+/* The last -s counts, but "-g none" is not taken back by a later -g. */
+static void put_options(char *const *given, struct words *words)
+{
+    static const char *const fields[] = {"-F", "--fields", NULL};
+    static const char *const graphs[] = {"-g",         "--call-graph", "-G",
+                                         "--inverted", "--children",   NULL};
+    const char *sort = "overhead,comm,dso,sym";
+    bool has_fields = false;
+    bool has_graph = false;
+    words_add(words, "--no-children", NULL);
+    for (char *const *word = given; *word; word++) {
+        if (strcmp(*word, "--lines") == 0) {
+            sort = "overhead,srcline,sym";
+            words_add(words, "-w9,40", NULL);
+        } else if (strcmp(*word, "--callers") == 0) {
+            sort = "overhead,comm,sym"; /* perf filters symbols beside comm only */
+            has_graph = true;
+        }
+        has_fields |= is_one_of(*word, fields);
+        has_graph |= is_one_of(*word, graphs);
+    }
+    if (!has_fields) {
+        words_add(words, "-s", NULL);
+        words_add(words, sort, NULL);
+    }
+    if (!has_graph) {
+        words_add(words, "-g", NULL);
+        words_add(words, "none", NULL);
+    }
+    for (char *const *word = given; *word; word++) {
+        if (strcmp(*word, "--callers") == 0) {
+            words_add(words, "-g", NULL);
+            words_add(words, "callee", NULL);
+        } else if (strcmp(*word, "--lines") != 0) {
+            words_add(words, "%s", *word);
+        }
+    }
+}
+
+int report_by_perf(const struct live_verb *verb, char **argv)
+{
+    struct look look = {.verb = verb, .profile = NO_PROFILE};
+    struct perf_view view;
+    struct words words = {0};
+    const char *given;
+    char **options;
+    int count = 0;
+    for (char **word = argv + 1; *word; word++) {
+        if (strcmp(*word, "--perf") != 0) {
+            argv[count++] = *word;
+        }
+    }
+    argv[count] = NULL;
+    int status = split(verb, "report --perf", argv, &given, &options);
+    if (status) {
+        return status < 0 ? finish_output() : status;
+    }
+    status = perf_view_open(&view, &look, given, options);
+    if (!status) {
+        bool as_text = !isatty(STDOUT_FILENO);
+        put_options(options, &words);
+        if (as_text) {
+            words_add(&words, "--stdio", NULL);
+        }
+        status = perf_view_show(&view, "report", &words, as_text);
+    }
+    perf_view_close(&view);
+    look_free(&look);
+    return status;
+}
+
+/* ---- script ---- */
+
+static int script(const struct live_verb *verb, int argc, char **argv)
+{
+    struct look look = {.verb = verb, .profile = NO_PROFILE};
+    struct perf_view view;
+    struct words words = {0};
+    const char *given;
+    char **options;
+    (void)argc;
+    int status = split(verb, "script", argv + 1, &given, &options);
+    if (status) {
+        return status < 0 ? finish_output() : status;
+    }
+    status = perf_view_open(&view, &look, given, options);
+    if (!status) {
+        for (char **word = options; *word; word++) {
+            words_add(&words, "%s", *word);
+        }
+        status = perf_view_show(&view, "script", &words, false);
+    }
+    perf_view_close(&view);
+    look_free(&look);
+    return status;
+}
+
+const struct live_verb live_script = {
+    .name = "script",
+    .run = script,
+    .hint = "",
+    .help = "usage: jdperf script [DIR] [PERF-SCRIPT-OPTION…]\n"
+            "\n"
+            "Prints every sample of the profile DIR (default: " PROFILE_DEFAULT_DIR ") with its\n"
+            "stack, as perf script does, for speedscope, FlameGraph and your own tools. perf\n"
+            "may read the profile, programs and libraries, and the files that you name; it may\n"
+            "not write files, unless the profile is yours and you add --trust.\n",
+};
