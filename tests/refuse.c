@@ -1,7 +1,7 @@
 /*
- * refuse bpf|signals|processors COMMAND...: runs the command where the kernel refuses programs
- * (bpf), signals by descriptor, or events of processors: perf_event_open for all processes. As
- * older kernels and containers do.
+ * refuse bpf|signals|filters|processors COMMAND...: runs the command where the kernel refuses
+ * programs (bpf), signals by descriptor, further filters of calls, or events of processors:
+ * perf_event_open for all processes. As older kernels and containers do.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -21,7 +21,10 @@
 int main(int argc, char **argv)
 {
     bool is_processors = argc > 1 && strcmp(argv[1], "processors") == 0;
-    uint32_t call = argc > 1 && strcmp(argv[1], "bpf") == 0 ? SYS_bpf : SYS_pidfd_send_signal;
+    const char *what = argc > 1 ? argv[1] : "";
+    uint32_t call = strcmp(what, "bpf") == 0       ? SYS_bpf
+                    : strcmp(what, "filters") == 0 ? SYS_seccomp
+                                                   : SYS_pidfd_send_signal;
     const struct sock_filter one[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),

@@ -158,22 +158,28 @@ static void forget_names(void)
 
 /* ---- Capabilities ---- */
 
-/* All but one of those that it has; -1: all. */
-static int drop_capabilities(int but)
+/* All but those of a set that it has. */
+static int drop_capabilities(uint64_t but)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3] = {0};
     struct __user_cap_data_struct kept[_LINUX_CAPABILITY_U32S_3] = {0};
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    if (but >= 0 && syscall(SYS_capget, &header, has) == 0) {
-        uint32_t bit = has[but / 32].permitted & UINT32_C(1) << but % 32;
-        kept[but / 32] = (struct __user_cap_data_struct){bit, bit, bit};
+    if (but && syscall(SYS_capget, &header, has) == 0) {
+        for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+            uint32_t bits = has[i].permitted & (uint32_t)(but >> 32 * i);
+            kept[i] = (struct __user_cap_data_struct){bits, bits, bits};
+        }
     }
     if (syscall(SYS_capset, &header, kept) != 0) {
         return -errno;
     }
-    /* Programs have it, then, whoever they are run as. */
-    (void)!(but >= 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, but, 0, 0));
+    /* Programs have them, then, whoever they are run as. */
+    for (int capability = 0; but >> capability; capability++) {
+        if (but >> capability & 1) {
+            (void)!prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0);
+        }
+    }
     return 0;
 }
 
@@ -412,7 +418,7 @@ int confine(uint32_t cpu_seconds, int *listener)
         return -errno;
     }
     forget_names(); /* the filter does the same */
-    int err = drop_capabilities(-1);
+    int err = drop_capabilities(0);
     return err ? err : filter_calls(listener);
 }
 
@@ -430,15 +436,19 @@ static int add_program_parts(scmp_filter_ctx filter)
     return err;
 }
 
-int confine_program(int rules)
+int confine_program(int rules, bool of_others)
 {
+    uint64_t kept = UINT64_C(1) << CAP_SYSLOG; /* the kernel's symbols have addresses */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return -errno;
     }
     limit(RLIMIT_CORE, 0);
     except_path(rules, "/proc/self", READS); /* that of the program, which this becomes */
     bool by_name = restrict_to(rules);
-    int err = drop_capabilities(CAP_SYSLOG); /* the kernel's symbols have addresses */
+    if (of_others && by_name) {
+        kept |= UINT64_C(1) << CAP_DAC_READ_SEARCH; /* of what the rules allow */
+    }
+    int err = drop_capabilities(kept);
     scmp_filter_ctx filter = err ? NULL : seccomp_init(SCMP_ACT_ALLOW);
     if (!filter) {
         return err ? err : -ENOMEM;

@@ -26,10 +26,10 @@ void confine_allow(int rules, int fd, bool all);
 
 /*
  * In that program's process, before it is run: no capabilities but the one to see the kernel's
- * symbols, no file but by the rules, no sockets, no other process looked into. 0 or a negative
- * errno without a message.
+ * symbols, no file but by the rules, no sockets, no other process looked into. `of_others`: the
+ * rules allow files that another user keeps for himself. 0 or a negative errno without a message.
  */
-int confine_program(int rules);
+int confine_program(int rules, bool of_others);
 
 /* The calls that the parent answers; ends with -1. */
 extern const int confine_asked[];

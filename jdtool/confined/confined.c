@@ -163,8 +163,9 @@ static int ended(const struct confined_options *options, int status)
 
 static void tell_unconfined(const char *what, const char *why)
 {
-    if (why && geteuid() == 0) {
-        warning_message("reading %s with all rights of root: %s", what, why);
+    if (why) {
+        warning_message("reading %s with all %s: %s", what,
+                        geteuid() == 0 ? "rights of root" : "your rights", why);
     }
 }
 
@@ -269,7 +270,7 @@ void confined_look(const char *what, int (*work)(void *context), void *context)
 
 void confined_program_begin(struct confined_program *program, const char *what, int place)
 {
-    *program = (struct confined_program){what, confine_rules()};
+    *program = (struct confined_program){what, confine_rules(), false};
     if (program->rules >= 0) {
         confine_allow(program->rules, place, true);
     }
@@ -302,7 +303,8 @@ void confined_allow_path(struct confined_program *program, const char *path)
 int confined_prepare(void *context)
 {
     const struct confined_program *program = context;
-    tell_unconfined(program->what, confine_program(program->rules) ? NO_CONFINING : NULL);
+    int err = confine_program(program->rules, program->of_others);
+    tell_unconfined(program->what, err ? NO_CONFINING : NULL);
     return 0;
 }
 

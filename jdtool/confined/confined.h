@@ -33,7 +33,7 @@ struct confined_options {
  * status. When it dies, that is told, and the status is STATUS_FAILED; when a signal ended it that
  * ends programs by a user's wish, we end in the same way. Signals that come to us reach it. Where
  * the kernel has not what this needs (5.14, or a seccomp filter of others around us), the work is
- * done right here; root is told.
+ * done right here; the user is told.
  */
 int confined_run(const struct confined_options *options);
 
@@ -44,12 +44,13 @@ void confined_look(const char *what, int (*work)(void *context), void *context);
 /*
  * For a program of others' that reads others' data by itself, perf. It may read what programs need
  * of the system and what it is allowed besides, change nothing but what is below one directory, and
- * tell nobody (confine.h). Where it cannot be confined, root is told, and it has the caller's
+ * tell nobody (confine.h). Where it cannot be confined, the user is told, and it has his
  * rights.
  */
 struct confined_program {
     const char *what; /* is read, for messages */
     int rules;        /* -1: it cannot be */
+    bool of_others;   /* it is to read another user's files */
 };
 
 /* `place`: the directory it may write into. End it in any case. */
@@ -76,7 +77,7 @@ bool confined_enter(int parent);
 
 /*
  * In us, within some seconds. `rights` are kept. Where it cannot be confined it goes on as it is,
- * and root is told, as of confined_run. 0 or a negative errno: it is to be ended.
+ * and the user is told, as of confined_run. 0 or a negative errno: it is to be ended.
  */
 int confined_meet(int child, pid_t pid, const char *what, const struct rights *rights,
                   struct confined **out);

@@ -157,6 +157,7 @@ void perf_files_allow(const struct perf_files *files, const struct opened_profil
     struct utsname system;
     char path[PATH_MAX];
     confined_program_begin(program, profile->path, place);
+    program->of_others = !opened_profile_is_ours(profile);
     confined_allow(program, profile->directory);
     if (program_find(perf_program(), path)) {
         confined_allow_path(program, path);

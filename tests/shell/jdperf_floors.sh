@@ -26,3 +26,11 @@ refused signals 'recording cpu-clock'
 refused processors 'each thread is sampled by itself'
 refused processors 'stacks are not walked in the kernel, but copied: that needs root or CAP_PERFMON' --stacks kernel
 [[ $(uname -m) != x86_64 ]] || refused bpf 'stacks are not walked in the kernel, but copied' --stacks kernel
+
+# Who reads a profile with all rights is told, root or not.
+run 0 "$JDAGENT_BUILD/tests/refuse" filters "$JDPERF" report profile
+says 'with all rights of root: this kernel'
+chmod 755 "$WORK"
+chown -R 65534 profile
+run 0 "${AS_NOBODY[@]}" "$JDAGENT_BUILD/tests/refuse" filters "$JDPERF" report profile
+says 'with all your rights: this kernel'
