@@ -87,12 +87,16 @@ need_uprobes() {
     { printf '' >>"$tracing/uprobe_events"; } 2>/dev/null || skip "uprobes cannot be had here: the kernel refuses"
 }
 
-# no_probes WHEN: none whose recorder has gone; others may be recording.
+# no_probes WHEN: none whose recorder has gone; others may be recording. A guardian removes them behind its end.
 no_probes() {
+    wait_until 30 "end of the probes: $1" no_probe_is_left
+}
+
+no_probe_is_left() {
     local pid
     while read -r pid; do
         # One that has ended since the list was read took its own with it.
-        kill -0 "$pid" 2>/dev/null || ! grep "jdagent_${pid}_" "$tracing/uprobe_events" >&2 || fail "$1: probes are left"
+        kill -0 "$pid" 2>/dev/null || ! grep "jdagent_${pid}_" "$tracing/uprobe_events" >&2 || return 1
     done < <(sed -n 's/^p:jdagent_\([0-9]*\)_.*/\1/p' "$tracing/uprobe_events" | sort -u)
 }
 

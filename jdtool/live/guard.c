@@ -41,9 +41,9 @@ static void watch(int theirs, struct guarded *shared, const struct target *targe
             guard_leave_session(shared, target);
         }
         profile_undo(&shared->profile);
-        if (atomic_load(&shared->has_probes)) {
-            probes_remove(shared->probes); /* perf ends by itself, and holds them until then */
-        }
+    }
+    if (atomic_load(&shared->has_probes)) {
+        probes_remove(shared->probes); /* who has opened them ends by itself, and holds them */
     }
     _exit(0);
 }
@@ -99,11 +99,14 @@ void guard_end(struct guardian *guardian)
     }
     atomic_store(&guardian->shared->done, true);
     close(guardian->ours);
-    if (guardian->child.pidfd >= 0) {
-        struct waiting patient = {.signals = -1};
-        child_wait(&guardian->child, &patient, deadline_in(1000), false);
+    if (!atomic_load(&guardian->shared->has_probes)) {
+        child_end(&guardian->child);
+    } else if (child_ended(&guardian->child)) {
+        probes_remove(guardian->shared->probes); /* somebody has killed it */
+        child_end(&guardian->child);
+    } else {
+        close(guardian->child.pidfd); /* it goes on by itself */
     }
-    child_end(&guardian->child);
     munmap(guardian->shared, sizeof *guardian->shared);
     guardian->shared = NULL;
 }

@@ -51,7 +51,7 @@ struct guarded {
     struct guarded_profile profile;
     atomic_bool has_probes;
     char probes[PROBES_GROUP_MAX]; /* the group of those that are to be removed */
-    atomic_bool done;              /* we have ended by ourselves */
+    atomic_bool done;              /* we have ended by ourselves, what is above is done */
 };
 
 struct guardian {
@@ -67,7 +67,8 @@ int guard_start(struct guardian *guardian, const struct target *target);
  * one. */
 void guard_leave_session(struct guarded *guarded, const struct target *target);
 
-/* We end by ourselves, and everything is done: it goes. */
+/* We end by ourselves, and everything is done but removing probes, if there are any: that takes it
+ * half a second, and needs nobody to wait. */
 void guard_end(struct guardian *guardian);
 
 #endif

@@ -240,6 +240,16 @@ static int timeline_probes_define(const char *group, int root, const char *path,
 
 /* ---- The list ---- */
 
+static void keep(struct event_list *events, int fd)
+{
+    bool is_room = events->held_count < sizeof events->held / sizeof *events->held;
+    if (fd >= 0 && is_room) {
+        events->held[events->held_count++] = fd;
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
 void event_list_choose(struct event_list *events, const struct record_options *options)
 {
     *events = (struct event_list){
@@ -266,8 +276,10 @@ void event_list_choose(struct event_list *events, const struct record_options *o
         }
         events->timeline = events->deopts = false;
     }
-    if (events->off_cpu && probes_check_scheduler("--off-cpu")) {
-        events->off_cpu = false;
+    if (events->off_cpu) {
+        int fd = probes_hold_scheduler("--off-cpu");
+        events->off_cpu = fd >= 0;
+        keep(events, fd);
     }
     events->wakers &= events->off_cpu;
 }
@@ -309,15 +321,6 @@ static void need_libjvm(struct event_list *events)
     events->exceptions = events->timeline = events->deopts = false;
 }
 
-static void hold(struct event_list *events, const char *event)
-{
-    bool is_room = events->held_count < sizeof events->held / sizeof *events->held;
-    int fd = is_room ? probes_hold(events->group, event) : -1;
-    if (fd >= 0) {
-        events->held[events->held_count++] = fd;
-    }
-}
-
 void event_list_define(struct event_list *events, const struct event_files *files)
 {
     const struct {
@@ -350,16 +353,14 @@ void event_list_define(struct event_list *events, const struct event_files *file
                           probes[i].function, probes[i].arguments)) {
             *probes[i].wanted = false;
         } else {
-            events->defined = true;
-            hold(events, probes[i].event);
+            keep(events, probes_hold(events->group, probes[i].event));
         }
     }
     if (events->timeline) {
         events->timeline =
             timeline_probes_define(events->group, files->root, files->libjvm, events->parks) == 0;
         if (events->timeline) {
-            events->defined = true;
-            hold(events, EVENT_PROBE_TIMELINE);
+            keep(events, probes_hold(events->group, EVENT_PROBE_TIMELINE));
         }
     }
 }
@@ -430,14 +431,10 @@ void event_list_arguments(const struct event_list *events, struct perf_run *perf
     }
 }
 
-void event_list_end(struct event_list *events)
+void event_list_let_go(struct event_list *events)
 {
     while (events->held_count) {
         close(events->held[--events->held_count]);
-    }
-    if (events->defined) {
-        probes_remove(events->group);
-        events->defined = false;
     }
 }
 

@@ -18,7 +18,6 @@ struct event_list {
     bool virtual_waits;                             /* with off_cpu and who ran */
     bool log;                                       /* the JVM's own log in the place of timeline */
     char group[PROBES_GROUP_MAX];                   /* of the probes */
-    bool defined;                                   /* some of them are */
     int held[8];                                    /* an event of ours on each, see probes_hold */
     unsigned held_count;
 };
@@ -40,7 +39,7 @@ struct event_files {
     const char *libjvm; /* NULL: not found */
 };
 
-/* Defines the probes. What fails is told and left out. */
+/* Defines the probes, which the guardian removes. What fails is told and left out. */
 void event_list_define(struct event_list *events, const struct event_files *files);
 
 /* The events as they follow the one that is sampled. stack_size 0: by frame pointers. by_reach:
@@ -52,8 +51,8 @@ uint32_t event_list_get(const struct event_list *events, unsigned stack_size, bo
 void event_list_arguments(const struct event_list *events, struct perf_run *perf,
                           unsigned stack_size, bool by_reach);
 
-/* Removes the probes. */
-void event_list_end(struct event_list *events);
+/* Somebody else has opened the events, who is the last to close them then, and waits for it. */
+void event_list_let_go(struct event_list *events);
 
 /*
  * The event as perf takes it when the others are not to get its rate: "cycles/freq=99/u". For the

@@ -247,13 +247,30 @@ void perf_stop_sampling(struct perf_run *run, struct waiting *waiting)
     }
     /* It may wait for who reads its pipe. */
     if (wait_for(waiting, both, 2, deadline_in(5000), false) == 0 && (both[0].revents & POLLIN)) {
-        (void)!read(run->ack, answer, sizeof answer);
+        (void)!read(run->ack, answer, run->work ? 1 : sizeof answer);
     }
+}
+
+/* Whether our own work has written all that it has: closing what it has open takes it longer. */
+static bool has_written_all(struct perf_run *run, struct waiting *waiting)
+{
+    char answer;
+    struct pollfd both[] = {{.fd = run->ack, .events = POLLIN},
+                            {.fd = run->child.pidfd, .events = POLLIN}};
+    return wait_for(waiting, both, 2, deadline_in(30000), false) == 0 &&
+           (both[0].revents & POLLIN) && read(run->ack, &answer, 1) == 1;
 }
 
 void perf_end(struct perf_run *run, struct waiting *waiting)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
+    if (run->work && run->child.pidfd >= 0 && !child_ended(&run->child)) {
+        child_signal(&run->child, SIGINT);
+        run->closes = has_written_all(run, waiting);
+    }
+    if (run->closes) {
+        return;
+    }
     for (size_t i = 0; i < 3 && run->child.pidfd >= 0 && !child_ended(&run->child); i++) {
         child_signal(&run->child, signals[i]);
         /* It has files to look at, and may have a slow disk or reader. */
@@ -350,9 +367,11 @@ int perf_explain_failure(const char *words, const char *event)
 
 void perf_free(struct perf_run *run)
 {
-    child_end(&run->child);
-    const int descriptors[] = {run->says, run->control, run->ack};
-    for (size_t i = 0; i < 3; i++) {
+    if (!run->closes) {
+        child_end(&run->child);
+    }
+    const int descriptors[] = {run->says, run->control, run->ack, run->child.pidfd};
+    for (size_t i = 0; i < 4; i++) {
         if (descriptors[i] >= 0) {
             close(descriptors[i]);
         }

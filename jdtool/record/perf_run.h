@@ -16,6 +16,7 @@ struct perf_run {
     int (*work)(void *context); /* what does perf's work in a child instead; NULL: perf */
     void *context;              /* for it */
     int child_ack;              /* its end of ack, while it starts */
+    bool closes;                /* work has written all, and goes on alone to close its events */
     int says;                   /* its standard error, a file in memory; -1: none */
     int control, ack;
     char *arguments[PERF_ARGUMENTS_MAX + 1]; /* each allocated */
@@ -82,7 +83,7 @@ int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting);
 void perf_stop_sampling(struct perf_run *run, struct waiting *waiting);
 
 /* Asks it to end (as Ctrl-C does), and waits: the first signal to us has it hurry, after that it is
- * killed. */
+ * killed. `work` is waited for until it has written all. */
 void perf_end(struct perf_run *run, struct waiting *waiting);
 
 /* What a child has said into the file `says` (-1: none), NUL-terminated, at most 256 KiB, for the

@@ -79,13 +79,10 @@ static int open_event(const char *group, const char *name, bool sees_kernel)
     return id >= 0 && fd < 0 ? -errno : fd;
 }
 
-int probes_check_scheduler(const char *what)
+int probes_hold_scheduler(const char *what)
 {
     int fd = open_event("sched", "sched_switch", true);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return fd < 0 ? cannot_trace(what, "it needs the scheduler's tracepoints", fd) : 0;
+    return fd < 0 ? cannot_trace(what, "it needs the scheduler's tracepoints", fd) : fd;
 }
 
 void probes_name_group(char group[PROBES_GROUP_MAX])

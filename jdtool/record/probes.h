@@ -16,9 +16,12 @@
 #define PROBES_GROUP_MAX 48
 
 /* 0, or a negative errno after a message that begins with `what` and has the remedy: this user may
- * define no uprobes here, or have no tracepoints. */
+ * define no uprobes here. */
 int probes_check(const char *what);
-int probes_check_scheduler(const char *what);
+
+/* The same for the scheduler's tracepoints; else an event on one of them that tells nothing, to be
+ * closed when others are open, for closing the last one waits for all processors. */
+int probes_hold_scheduler(const char *what);
 
 /* Chooses a group's name; nothing is made. */
 void probes_name_group(char group[PROBES_GROUP_MAX]);

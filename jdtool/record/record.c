@@ -372,11 +372,8 @@ static bool jvms_ended(const struct recording *recording, struct pollfd *theirs)
 
 /* Whichever ends first ends the recording: perf, the command, the JVMs, the naming, the time, a
  * signal. */
-static void wait_for_the_end(struct recording *recording)
+static void wait_for_the_end(struct recording *recording, int64_t deadline)
 {
-    int64_t deadline = recording->options->duration
-                           ? deadline_in((int64_t)recording->options->duration * 1000)
-                           : NO_DEADLINE;
     enum { OURS = 3 };
     uint32_t count = OURS + recording->jvm_count;
     struct pollfd *ends = calloc(count, sizeof *ends);
@@ -533,20 +530,26 @@ static int run(struct recording *recording)
         bool by_signal = recording->waiting.ended_by && status == STATUS_FAILED;
         return by_signal ? 128 + recording->waiting.ended_by : status;
     }
+    /* It samples: removing an earlier profile may take long. */
+    int64_t deadline = recording->options->duration
+                           ? deadline_in((int64_t)recording->options->duration * 1000)
+                           : NO_DEADLINE;
     profile_settle(&recording->profile);
     start_clocks(recording);
     recording_tell(recording);
     if (recording->command.child.pidfd >= 0) {
         command_let_go(&recording->command);
     }
-    wait_for_the_end(recording);
+    wait_for_the_end(recording, deadline);
     perf_stop_sampling(&recording->perf, &recording->waiting);
     clocks_finish(&recording->clocks);
-    status = recording_end_perf(recording);
+    /* While it writes what it has. */
     for (uint32_t i = 0; i < recording->jvm_count; i++) {
         int fetched = detach(recording, &recording->jvms[i]);
         status = status ? status : fetched;
     }
+    int ended_well = recording_end_perf(recording);
+    status = ended_well ? ended_well : status;
     if (recording->options->all) {
         machine_look(&recording->machine, recording->profile.at);
         machine_fetch(&recording->machine, recording->profile.at);
@@ -595,7 +598,7 @@ void recording_leave(struct recording *recording, uint32_t place)
 void recording_free(struct recording *recording)
 {
     perf_free(&recording->perf);
-    event_list_end(&recording->events);
+    event_list_let_go(&recording->events);
     if (recording->pipe_end >= 0) {
         close(recording->pipe_end);
     }

@@ -284,6 +284,5 @@ int recording_end_perf(struct recording *recording)
         return explained;
     }
     perf_tell_words(&recording->perf);
-    event_list_end(&recording->events);
     return STATUS_DONE;
 }

@@ -139,6 +139,9 @@ static int work(void *context)
     if (recording->more) {
         close(recording->more); /* that end is our parent's */
     }
+    if (recording->pipe_end >= 0) {
+        close(recording->pipe_end); /* whose end is told by closing `out` */
+    }
     recording->sampler.begun = recording->perf.child_ack;
     recording->sampler.out = STDOUT_FILENO;
     return sampler_run(&recording->sampler) ? STATUS_FAILED : STATUS_DONE;
@@ -231,6 +234,8 @@ int recording_start_sampler(struct recording *recording, int out)
             close(recording->more);
             recording->more = 0;
         }
+    } else {
+        event_list_let_go(&recording->events);
     }
     return STATUS_DONE;
 }

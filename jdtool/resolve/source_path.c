@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 struct source_path {
     char **roots; /* those given, then the directories in them */
     unsigned count;
+    bool has_files; /* there is something below them */
 };
 
 static int add(struct source_path *path, const char *root)
@@ -57,6 +59,7 @@ static int add_modules(struct source_path *path, const char *root)
         char below[PATH_MAX];
         struct stat status;
         int size = snprintf(below, sizeof below, "%s/%s", root, entry->d_name);
+        path->has_files |= entry->d_name[0] != '.';
         if (entry->d_name[0] != '.' && size < (int)sizeof below && stat(below, &status) == 0 &&
             S_ISDIR(status.st_mode)) {
             err = add(path, below);
@@ -102,7 +105,7 @@ void source_path_close(struct source_path *path)
 
 const char *source_path_root(struct source_path *path, const char *file)
 {
-    for (unsigned i = 0; i < path->count; i++) {
+    for (unsigned i = 0; i < path->count && path->has_files; i++) {
         char full[PATH_MAX];
         int size = snprintf(full, sizeof full, "%s/%s", path->roots[i], file);
         if (size < (int)sizeof full && access(full, R_OK) == 0) {

@@ -798,6 +798,13 @@ static int sample(struct sampler *sampler, int signals)
     if (sampler->options->walker) {
         walker_tell(sampler->options->walker);
     }
+    /* For each tracepoint and probe the kernel waits for all processors, which nobody else has to.
+     */
+    close(sampler->turn.pipe.fd);
+    sampler->turn.pipe.fd = -1;
+    if (!err) {
+        (void)tell(sampler);
+    }
     free(polled);
     return err == -EPIPE ? 0 : err; /* who reads has ended first, and knows why */
 }
