@@ -19,6 +19,14 @@
 /* The JIT compiler's part of all samples from which on its chance is told. */
 #define WARM_UP_TOLD 0.05
 
+/*
+ * Unless told otherwise the start of each run is left out, in which the JIT compiles: what it does
+ * then is chance, the largest there is between runs of some seconds. All of a run counts where that
+ * would leave less of one of them, and where time is compared for work that is told for all of it.
+ */
+#define START_LEFT_OUT UINT64_C(2000000000)
+#define LEAST_LEFT     UINT64_C(2000000000)
+
 /* The flame page of several runs: what they had on average, and which frames changed. */
 
 /* A side's runs as one profile, without times: a function, a line and a location a name, a sample
@@ -202,6 +210,8 @@ struct diff {
     uint32_t counts[SIDES];
     const char *work, *page, *title;
     bool json;
+    bool leaves_start; /* out, because nothing was asked for */
+    bool is_short;     /* a run is, without its start */
 };
 
 /* ---- The command line ---- */
@@ -272,6 +282,7 @@ static int parse(int argc, char **argv, struct diff *diff)
     };
     int letter;
     int status = STATUS_DONE;
+    diff->leaves_start = true;
     while (status == STATUS_DONE &&
            (letter = next_option(&verb_diff, argc, argv, "o:", table)) != -1) {
         switch (letter) {
@@ -281,6 +292,7 @@ static int parse(int argc, char **argv, struct diff *diff)
             break;
         case 'w':
             diff->work = optarg;
+            diff->leaves_start = false;
             break;
         case 'h':
             status = take_threshold(diff, optarg);
@@ -303,6 +315,7 @@ static int parse(int argc, char **argv, struct diff *diff)
             status = wrong_usage(&verb_diff, "profiles are named behind --before and --after");
             break;
         default:
+            diff->leaves_start &= letter != 'F';
             status = export_input_option(&verb_diff, &diff->input, letter, optarg);
         }
     }
@@ -326,6 +339,7 @@ static int take_run(const struct profile *profile, const struct export_settings 
 {
     struct diff *diff = (struct diff *)((char *)settings - offsetof(struct diff, order.settings));
     (void)output;
+    diff->is_short |= profile->until - profile->from < LEAST_LEFT;
     return runs_add(&diff->runs, diff->run, profile);
 }
 
@@ -351,15 +365,38 @@ static int read_run(struct diff *diff, const char *path)
     return err;
 }
 
-static int read_runs(struct diff *diff)
+static int read_all(struct diff *diff)
 {
     int err = 0;
+    diff->run = 0;
     for (uint32_t side = 0; side < SIDES; side++) {
         for (uint32_t i = 0; !err && i < diff->counts[side]; i++, diff->run++) {
             err = read_run(diff, diff->paths[side][i]);
         }
     }
     return err;
+}
+
+static int read_runs(struct diff *diff)
+{
+    diff->input.filter.from = diff->leaves_start ? START_LEFT_OUT : diff->input.filter.from;
+    int err = read_all(diff);
+    if (err || !diff->leaves_start) {
+        return err;
+    }
+    if (!diff->is_short) {
+        info_message("the first %d s of each run are left out, because the JIT compiles then "
+                     "(--from 0: compare all)",
+                     (int)(START_LEFT_OUT / 1000000000));
+        return 0;
+    }
+    diff->input.filter.from = 0;
+    runs_free(&diff->runs);
+    err = runs_init(&diff->runs, diff->counts[SIDE_BEFORE], diff->counts[SIDE_AFTER]);
+    if (err) {
+        error_message("failed to compare the runs: %s", strerror(-err));
+    }
+    return err ? err : read_all(diff);
 }
 
 /* An event that only some runs have would be compared with nothing. */
@@ -386,8 +423,7 @@ static void tell_warm_up(const struct runs *runs, const struct comparisons *meth
         if (of->what == COMPARED_TOTAL && of->share >= WARM_UP_TOLD &&
             strcmp(runs->names[of->id].text, "CompileBroker::compiler_thread_loop") == 0) {
             warning_message(
-                "%.0f %% of the samples are of the JIT compiler: smaller changes can be "
-                "found if the start is left out (such as --from 2s)",
+                "%.0f %% of the samples are of the JIT compiler: longer runs find smaller changes",
                 100 * of->share);
             return;
         }
@@ -495,7 +531,9 @@ const struct verb verb_diff = {
         "Compares several runs of a program before a change with several after it. Lists the\n"
         "methods that changed by more than chance: the method itself and including its callees.\n"
         "One in twenty of them may be chance. Methods with less than 1 % of all samples are not\n"
-        "compared. The exit status is 3 if something became slower.\n"
+        "compared. The first 2 s of each run are left out, because the JIT compiles then; not if\n"
+        "a run is shorter than 4 s, or with --work or --from. The exit status is 3 if something\n"
+        "became slower.\n"
         "      --before DIR..., --after DIR...\n"
         "                            profiles, at least 2 on each side; 5 or more are better\n"
         "      --work N[,N...]       how much work each run did, in order of the profiles; 1 if\n"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# jdperf compare and diff of several runs: a method made four times slower is named, in the text, the JSON, the flame
-# graph and the exit status, by shares and by time per unit of work; the example Action fails a build for it and passes
-# one without. With JDAGENT_LONG=1 also how often 200 pairs of equal runs alarm, and how often a planted 5 % is found.
+# jdperf compare and diff name a method that became four times slower, in text, JSON, flame graph and exit status. The
+# example Action fails a build for it and passes one without. With JDAGENT_LONG=1 also how often 200 pairs of equal runs
+# alarm, and how often a planted 5 % is found.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile
@@ -72,9 +72,25 @@ check_json work || fail "the document by work"
 # Faster is no loss of that method; a loss smaller than the threshold does not count.
 run 0 "$JDPERF" diff --before "${after[@]}" --after "${before[@]}" "${only[@]}" --threshold 60
 grep -qE -e '-[0-9.]+ .* self +Shop\.checksum\(int\)' output || fail "checksum did not become faster"
-# With the start, in which the JIT compiles, less can be told.
-"$JDPERF" diff --before "${before[@]}" --after "${after[@]}" >output 2>&1 || (($? == 3)) || fail "with the start"
+# In runs that are shorter all counts: the JIT compiles most of the time, and less can be told.
+"$JDPERF" diff --before "${before[@]}" --after "${after[@]}" >output 2>&1 || (($? == 3)) || fail "short runs"
 says '% of the samples are of the JIT compiler: '
+! grep -q 'are left out' output || fail "the start of short runs is left out"
+# Of runs that are long enough the start is left out, unless told otherwise.
+# shellcheck disable=SC2016 # the command's own
+long=(sh -c 'for pause in 0 2.2 2.3; do sleep $pause; i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; done')
+run 0 "$JDPERF" compare -n 2 -F 499 -o long --threshold 100 -- "${long[@]}" -- "${long[@]}"
+says 'the first 2 s of each run are left out'
+whole_of() { # OPTION…
+    "$JDPERF" diff --before long/before.? --after long/after.? --json --all "$@" 2>whole.said || (($? == 3)) || fail "diff $*"
+}
+whole_of >left && grep -q 'are left out' whole.said || fail "the start counts: $(cat whole.said)"
+whole_of --from 2s | cmp left - || fail "what is left out is not two seconds"
+for all in "--from 0" "--work 1"; do
+    # shellcheck disable=SC2086 # words
+    whole_of $all >all
+    ! cmp -s left all && ! grep -q 'are left out' whole.said || fail "the start is left out with $all"
+done
 # Equal groups.
 run 0 "$JDPERF" diff --before "${before[@]}" --after "${before[@]}" --all "${only[@]}"
 says 'No change is larger than chance'
