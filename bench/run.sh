@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures the agent, the writer and the injector beside what people would use instead. Everything
-# that is compared runs interleaved; what counts are medians and their ratios.
+# Measures the agent, the writer and the injector, compared with the alternatives. Everything that is compared runs
+# interleaved; what counts are medians and their ratios.
 #
 # usage: bench/run.sh [OPTIONS] [PART...]     parts: replay live readable growth writer inject; all by default
 #   --jdk HOME    the JDK (default: that of javac on PATH)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# One recording of processor time, waits, allocations and contended monitors together: each event's total is what
-# the program itself counted, as it is in a recording of that event alone (java.events, java.off_cpu); and jdperf
-# view, the flame page and perf report show the same totals.
+# Records CPU time, waits, allocations and contended monitors at once; each total equals what the program counted. And
+# jdperf view, the flame page and perf report show the same totals.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_events

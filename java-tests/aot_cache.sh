@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A JVM that takes its adapters and stubs out of an AOT cache (JDK 25 and later) uses it with the agent
-# as well, and every blob that the JVM lists is in the dump.
+# A JVM with an AOT cache (JDK 25 and later) still uses it with the agent loaded, and the dump has every blob that the
+# JVM lists.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$jdk_major" -ge 25 ] || skip "JDK $jdk_major has no AOT cache of code (25 has)"

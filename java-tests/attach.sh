@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A JVM that was started with no flags at all and is at work: jdperf attaches, samples and stops. Every
-# sample in generated code after the attach is named, and the JVM is as fast afterwards as before.
+# jdperf attaches to a JVM that was started without any flags, samples it, and detaches. Every sample in generated code
+# after the attach is named, and the JVM is as fast afterwards as before.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

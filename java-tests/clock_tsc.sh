@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clock=tsc: the dump's stamps are the processor's. jdtool inject and perf inject honour them with a
-# recording that says how to convert them; jdtool refuses others, and says why.
+# With clock=tsc the dump has the processor's time stamps. jdtool inject and perf inject honour them with a recording
+# that says how to convert them; jdtool refuses others, and says why.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$(uname -m)" = x86_64 ] || skip "clock=tsc is for x86-64"

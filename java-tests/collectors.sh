@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Sessions come and go under every collector, with compact object headers and under -Xcheck:jni, while
-# classes come and go: what reads the JVM's structures crashes nothing and breaks no rule of JNI's.
-# JDAGENT_LONG=1 makes 40 rounds of each instead of two.
+# Sessions start and end under every garbage collector, with compact object headers and with -Xcheck:jni, without a
+# crash or a broken JNI rule. JDAGENT_LONG=1 makes 40 rounds of each instead of two.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

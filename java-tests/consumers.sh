@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# mode=jitdump+map+itt with samply=on over javac: a collector that checks the API's rules finds no
-# breach, readers that know only the documents decode everything, and methods, lines and inline
-# stacks are the same in all three. Plain perf names javac's samples by the map, and the inlined frames
-# that jdtool puts into their call chains are those that HotSpot reported to the oracle in the same JVM.
+# Jitdump, perf map, Intel's API and samply's records of javac agree on methods, lines and inlined frames. Plain perf
+# names javac's samples by the map, and the inlined frames that jdtool puts into their call chains are those that
+# HotSpot reported to the oracle in the same JVM.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 command -v python3 >/dev/null || skip "python3 is not installed"

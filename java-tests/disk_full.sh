@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ENOSPC: the dump's file system is full. The JVM's output is what it would have been, there is one
-# message, and what was written is sound. Needs root, for a small tmpfs of its own.
+# The file system of the dump is full (ENOSPC). The JVM's output is what it would have been, there is one message, and
+# what was written is sound. Needs root, for a small tmpfs of its own.
 source "$(dirname "$0")/lib.sh"
 TMPDIR=$build # /tmp itself will be the small file system
 begin "$@"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Allocations, contended monitors and exceptions as events of a profile: classes, bytes, nanoseconds
-# and numbers against what the program itself counted, whole stacks without the JVM's and our own
-# frames in them, at the JVM's start and attached, and all of it gone from the kernel afterwards.
+# Allocations, contended monitors and exceptions in a profile equal what the program counted, with whole stacks, and the
+# kernel's probes are removed afterwards.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_events

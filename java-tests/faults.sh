@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What the environment does costs the profile, never the JVM: same output, same exit status, a dump
-# that is sound as far as it goes, and one message.
+# Faults of the environment cost the profile, never the JVM: it has the same output and exit status, and one message.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

@@ -1,8 +1,5 @@
 #!/usr/bin/env bash
-# What KDAB hotspot makes of our results, by its hotspot-perfparser, which needs no display: every
-# frame in an image has a name, also where code took the place of other code, and the frames are
-# those that perf script shows, inlined ones included, which hotspot takes from our debugging
-# information and perf from the call chains.
+# KDAB hotspot's parser shows the same frames as perf script, and a name for every frame in generated code.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

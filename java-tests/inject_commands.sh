@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# What people do with a result: perf report, script, annotate with Java source, buildid-list, diff of
-# two results, addr2line -i and gdb on the image. And jdtool inject against perf inject --jit: the
-# same stacks line by line, fewer files, fewer bytes, less time.
+# perf report, script, annotate, buildid-list, diff, addr2line and gdb work with the result of jdtool inject. And jdtool
+# inject against perf inject --jit: the same stacks line by line, fewer files, fewer bytes, less time.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

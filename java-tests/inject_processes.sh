@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# jdtool inject and the shapes a recording can have: two JVMs in one 'perf record -a', a JVM that
-# starts another, a running JVM (-p), two events at once, one compressed by perf (-z), a dump that was
-# moved beside the recording, a JVM in its own pid namespace. Each JVM's own methods must be found in
-# its own image.
+# jdtool inject handles all kinds of recordings: several JVMs, child JVMs, running JVMs, several events, compressed
+# data, moved dumps, pid namespaces. Each JVM's own methods must be found in its own image.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

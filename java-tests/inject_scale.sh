@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jdtool inject against perf inject --jit with 20,000 pieces of code (javac, all compiled before use):
-# time, files, bytes, memory. Takes minutes, so only with JDAGENT_LONG=1.
+# Compares jdtool inject with perf inject --jit on 20,000 compiled methods: time, files, bytes, memory. Takes minutes,
+# so only with JDAGENT_LONG=1.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

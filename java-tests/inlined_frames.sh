@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The inlined frames that jdtool inject puts into call chains, against what HotSpot reported to the
-# oracle in the same JVM: a program of collections and streams (javac: consumers.sh).
+# The inlined frames in call chains are those that HotSpot reported in the same JVM.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Interpreted frames get their names: a program that is interpreted throughout, whose callers must
-# stand at an invocation of their callees; and classes that come and go, whose methods' addresses are
-# used again.
+# Interpreted frames have the right names, in a program that is only interpreted. And classes that come and go, whose
+# methods' addresses are used again.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# JMH's profiler jdagent, over JMH's own samples: the hottest region and line are those that the benchmark is
-# about, the same ones when it runs again, and on x86-64 perfasm's own, with this build's hsdis-amd64.so (hsdis/)
-# or that of JDAGENT_HSDIS; wrong options are told. Maven fetches JMH, so only with JDAGENT_LONG=1.
+# The JMH profiler finds the region and the line that a benchmark is about, the same in a second run and the same as
+# perfasm. Wrong options are told. Maven fetches JMH, so only with JDAGENT_LONG=1.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$long" = 1 ] || skip "long: fetches JMH and builds its profiler with Maven (JDAGENT_LONG=1)"

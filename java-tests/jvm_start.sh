@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Stacks of the JVM's start are whole: the page that HotSpot leaves untouched in its own frames, at which
-# perf's copy of the stack would end, is there.
+# Stacks from the JVM's start are complete, although HotSpot leaves a page of them untouched.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

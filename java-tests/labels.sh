@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# Labels that a program sets, on fifty threads, virtual ones among them: each sample has the label that
-# was set when it was taken, from the JVM's start and attached, and without the agent setting one costs
-# next to nothing.
+# Each sample has the label that the program had set at that time, on platform and virtual threads.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# names=source against the real compilers of Kotlin, Scala, Clojure and Groovy, which Maven fetches (200 MB
-# once, so only with JDAGENT_LONG=1): tests/golden/source_names.tsv still is what they make, and what a
-# JVM that runs the programs is told of is in it.
+# Compares names=source with the compilers of Kotlin, Scala, Clojure and Groovy (JDAGENT_LONG=1 only).
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$long" = 1 ] || skip "long: fetches four languages' compilers (JDAGENT_LONG=1)"

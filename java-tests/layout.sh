@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# A JVM whose layout tables lie: for every field, type and constant that the agent takes out of them, one
-# lie after the other. No lie brings the JVM down, makes the agent say more than one thing about each part
-# of what it knows, or has it tell of methods or inlined methods what JVMTI does not say: also while pages are
-# unmapped all the time, for what is believed is read where it is.
+# The agent notices every wrong entry in a JVM's layout tables. No lie brings the JVM down, makes the agent say more
+# than one thing about each part of what it knows, or has it tell of methods or inlined methods what JVMTI does not say:
+# also while pages are unmapped all the time, for what is believed is read where it is.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

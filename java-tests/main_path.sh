@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The main path: javac under jdperf, and every sample in generated code has a name, whether jdtool or
-# stock perf inject --jit gives it.
+# After jdperf records javac, every sample in generated code has a name, by jdtool and by stock perf inject --jit.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

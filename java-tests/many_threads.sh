@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# More threads at once than the journal has chunks, from the start and attached: each has its name in the journal, as the
-# kernel has it of the threads themselves. 5,000; JDAGENT_LONG=1: 20,000.
+# The journal has the name of each thread even with more threads than it has chunks. 5,000; JDAGENT_LONG=1: 20,000.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 command -v python3 >/dev/null || skip "python3 is not installed"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Every option of the perf map, and perf-map-agent's words for them, on a small program: the names of
-# the entries in one method, and that they tile it.
+# Every option of the perf map, and perf-map-agent's words for them, give the expected entries.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

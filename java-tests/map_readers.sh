@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# mode=map for those that read the map while the JVM lives: bpftrace names the leaf of each sample, and bcc, whose
-# programs need the kernel's headers but whose names do not, finds every entry.
+# bpftrace and bcc read the perf map while the JVM runs.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$EUID" -eq 0 ] || skip "only root may load BPF programs"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Every compiled method has the name that HotSpot itself gives it, whatever JVMTI says: by the list of
-# `jcmd Compiler.codelist`, address by address, with the agent there from the start and attached; and
-# by HotSpot's log of all compilations while classes, ids and code come and go.
+# Every compiled method has HotSpot's own name for it, as jcmd Compiler.codelist lists it. And by HotSpot's log of all
+# compilations while classes, ids and code come and go.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

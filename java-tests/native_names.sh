@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The names of native and kernel frames, held against perf's own: javac over this project's small
-# programs, every frame of every stack.
+# Native and kernel frames have the same names as in perf, for every frame of javac.
 # shellcheck source=java-tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 begin "$@"

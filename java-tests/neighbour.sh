@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Another agent in the same JVM, before ours and after it, from the start and attached: what only one agent can have is
-# its own as soon as our session has ended, its events come as without us, and so do ours.
+# Another agent in the same JVM works before, during and after a session.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

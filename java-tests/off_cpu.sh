@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Waits: each thread's sleeps, parks, monitor waits and blocked monitors sum up to what the program
-# itself measured, under the Java line that waits, whether it is a thread of the kernel's or a virtual
-# one, which gives up its carrier; who waits for a processor is told apart from who is blocked; pools' waits for work
-# stand apart; frame pointers are refused. By our own sampler without perf, and by perf.
+# The waits of each thread add up to what the program measured, under the Java line that waits, for platform and virtual
+# threads. Who waits for a processor is told apart from who is blocked; pools' waits for work stand apart; frame
+# pointers are refused. By our own sampler without perf, and by perf.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Containers that share a volume: every JVM is process 1 there. Two at the same time, and then one
-# that starts again and again: every dump stays, and each is sound; with segments each JVM keeps its
-# last ones and touches no other's. JDAGENT_LONG=1: 20 starts.
+# Containers share a volume, and every JVM is process 1 in its own. Two at the same time, and then one that starts again
+# and again: every dump stays, and each is sound; with segments each JVM keeps its last ones and touches no other's.
+# JDAGENT_LONG=1: 20 starts.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# jdperf record with its own sampler, as by default: threads that live for 5 ms have the share of the samples that they have of the
-# processor, and all of their time is there, in a JVM that runs already, in one from its start, and in one that a shell
-# starts; frame pointers work; the whole machine can be sampled, several JVMs, with CAP_PERFMON alone, and one's own JVMs without
-# rights; what perf alone can is perf's, and said; killed, it leaves nothing behind.
+# jdperf's own sampler sees threads that live for 5 ms, and all of their time. Frame pointers work; the whole machine
+# can be sampled, several JVMs, with CAP_PERFMON alone, and one's own JVMs without rights; what perf alone can is
+# perf's, and said; killed, it leaves nothing behind.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mode=map alone: plain perf names samples in generated code from /tmp/perf-PID.map, without perf inject. What javac's map
-# names, which is the larger one, inlined_frames.sh judges.
+# With mode=map alone, plain perf names samples in generated code. What javac's map names, which is the larger one,
+# inlined_frames.sh judges.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

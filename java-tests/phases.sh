@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Truth by phases: classes that run for a few milliseconds and are unloaded, in a code cache of 8 MB.
-# At most 1 in 10,000 samples may be unnamed, or carry the name of a class that was not running: by perf inject
-# --jit and by jdtool inject, of a file and through the pipe; and no slice of a watch has a class that did not run in it.
+# Names stay right while classes live for milliseconds and are unloaded, in a code cache of 8 MB. At most 1 in 10,000
+# samples may be unnamed, or carry the name of a class that was not running: by perf inject --jit and by jdtool inject,
+# of a file and through the pipe; and no slice of a watch has a class that did not run in it.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

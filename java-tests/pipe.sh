@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Through perf's pipe, while the JVM runs and tells of its code, every stack of javac is what it is
-# when all is over: with frame pointers and with stack copies, of which each JDK has one by default.
+# Stacks unwound through a pipe while the JVM runs equal those unwound afterwards.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the recording of javac, under jdperf, that other tests judge.
+# Records javac with jdperf, for other tests.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ -z "${JDAGENT_RECORDING:-}" ] || rm -rf "$JDAGENT_RECORDING"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A class is redefined, as debuggers and monitoring agents do, with the same methods a hundred lines
-# further down. Its methods keep their ids, but code compiled from then on has the new lines.
+# A class is redefined with the same methods a hundred lines further down, and lines stay right. Its methods keep their
+# ids, but code compiled from then on has the new lines.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

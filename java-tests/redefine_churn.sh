@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Truth where code of redefined classes has been: 100 rounds, in each of which two classes are redefined and new ones run
-# in the places that they leave, from the JVM's start and attached. At most 1 in 10,000 samples may be unnamed, or carry
-# the name of a class that was not running; and a collector is told of the end of what was redefined.
+# Names stay right while 100 rounds of redefined and new classes reuse the same addresses. At most 1 in 10,000 samples
+# may be unnamed, or carry the name of a class that was not running; and a collector is told of the end of what was
+# redefined.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A library is replaced under a JVM that works in it: its stacks stay what they are where they are unwound as they
-# arrive. Unwound afterwards, when the old file is gone for good, they are not unwound by the new one, and that is told.
+# A library is replaced under a running JVM, and its stacks stay right. Unwound afterwards, when the old file is gone
+# for good, they are not unwound by the new one, and that is told.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Attached late, the agent describes exactly the code that is there: what the oracle, which was there
-# from the start, says is alive.
+# An agent that attaches late describes exactly the code that exists.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

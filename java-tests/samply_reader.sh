@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# samply names every frame in generated code, by `samply import` of perf's recording and live, in programs that end by
-# themselves, by SIGTERM and by SIGKILL; as cargo builds it, 0.13.1 and the newest.
+# samply names every frame in generated code, live and by samply import, also of JVMs that are killed. As cargo builds
+# it, 0.13.1 and the newest.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 [ "$long" = 1 ] || skip "builds samply; only with JDAGENT_LONG=1"

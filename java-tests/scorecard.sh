@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The scorecard knows how much processor time a JVM had, to 5 % of what the JVM itself says, and calls no profile good
-# that lacks much of it: threads that live for 5 ms, seen by a sampler that watches tasks.
+# The scorecard knows a JVM's CPU time to 5 %, and calls no profile good that lacks much of it.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

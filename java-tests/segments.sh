@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Segments: classes that run for a few milliseconds and are unloaded, through many segments. Samples have
-# the right names across each change, in files and through the pipe, where only the last ones are kept;
-# the disk is bounded, and so is the JVM's memory. JDAGENT_LONG=1: through 10 GB.
+# Dumps stay right through many segments while classes are loaded and unloaded. Samples have the right names across each
+# change, in files and through the pipe, where only the last ones are kept; the disk is bounded, and so is the JVM's
+# memory. JDAGENT_LONG=1: through 10 GB.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Start and stop, again and again in one JVM: what the agent holds grows by less than 1 KiB a session
-# after the first ten, memory, descriptors and mappings of the JVM stay flat, and every dump is sound.
-# JDAGENT_LONG=1 makes a thousand rounds.
+# Many sessions in one JVM: memory, descriptors and mappings stay flat, and every dump is sound. JDAGENT_LONG=1 makes a
+# thousand rounds.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Threads that live for some milliseconds, in a JVM that runs already and in one from its start: they have samples
-# beside the main thread's, each under the method that ran; and a JVM whose threads come and go, those that were there
-# before among them, stays known to the last sample.
+# Threads that live for milliseconds have samples, each under the method that ran. And a JVM whose threads come and go,
+# those that were there before among them, stays known to the last sample.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

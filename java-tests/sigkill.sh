@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# SIGKILL at random moments of a compiling JVM: the dump is sound but for one torn record at most, and
-# holds every blob whose callback had returned, but for those of its last 100 ms, in which the agent's
-# own thread may not have come to write. The oracle hears each event after the agent did, and writes it
-# down in a write() of its own.
+# After SIGKILL at random moments the dump is sound, except for at most one torn record and the last 100 ms. The oracle
+# hears each event after the agent did, and writes it down in a write() of its own.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 javac_workload whole # which lasts longer than any round

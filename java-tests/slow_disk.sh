@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A disk that takes 20 ms for each write, and one that hangs: the program runs on as it would alone,
-# what found no room is told, and asked for again as soon as there is room.
+# On a disk that is slow or hangs, the program runs as fast as without the agent, and lost records are reported.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

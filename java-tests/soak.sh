@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Classes come and go, code is compiled and thrown away again: what the agent holds grows by less than
-# 16 bytes a piece of code, memory, file descriptors and mappings of the JVM stay flat, and the dump is
-# sound. JDAGENT_LONG=1 takes minutes.
+# While code is compiled and discarded for long, memory, descriptors and mappings of the JVM stay flat. JDAGENT_LONG=1
+# takes minutes.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

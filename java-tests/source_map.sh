@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Source maps (JSR 45), as Kotlin's compiler leaves them in class files: code that it inlined has the file and
-# line it came from, in a node of its own of the inline tree, called from the line that the map has.
+# Code that Kotlin's compiler inlined has its own file and line, from the class file's source map (JSR 45).
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# names=source: code of a class whose SourceFile says Scala has the names that Scala's source has;
-# the default, and classes of Java, are as ever.
+# With names=source, code from Scala has the names of the Scala source. The default, and classes of Java, are as ever.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

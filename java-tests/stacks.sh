@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Whole stacks without frame pointers: of a recording with stack copies, unwound by jdtool inject and
-# by perf's own unwinder, after jdtool inject --keep-stacks and after jdtool unwind. And the frames
-# that this is built on.
+# Copied stacks are complete without frame pointers, unwound by jdtool and by perf. And the frames that this is built
+# on.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts of a JVM on a busy machine in which our own threads want something of it before it can be asked: segments are
-# so small that several begin before VMInit. None crashes, and every segment is whole. JDAGENT_LONG=1: 200 starts.
+# JVMs start safely on a busy machine although the agent's threads need the JVM before it is ready. None crashes, and
+# every segment is whole. JDAGENT_LONG=1: 200 starts.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# The journal of threads: every sample of a program whose threads, virtual and platform ones, burn in
-# methods of their own is under the thread that it is of, by its whole name, renamed or not, recorded
-# from the start, attached, and attached in a container; and nothing is left behind.
+# Every sample has the whole name of its thread: platform and virtual, renamed, attached, and in a container. And
+# nothing is left behind.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# How much of the processor time that the kernel accounts to a JVM is in its profile: 95 to 105 %, for each program that
-# knows where its time went, from its start and attached, by perf and by our own sampler. Of threads that live for some
+# A profile has 95 to 105 % of the CPU time that the kernel counts for the JVM. Of threads that live for some
 # milliseconds perf, which samples tasks, lacks more, and the profile is not good then. Some 50 runs, so only with
 # JDAGENT_LONG=1.
 #

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# jdperf record --timeline: pauses, collections and deoptimisations against what the same JVM wrote of
-# them itself, each of them, at its time; at the JVM's start and attached, without a flag; and the pauses
-# where there are no probes, by a log that goes with the recording.
+# Pauses, collections and deoptimisations of the timeline equal the JVM's own log. At the JVM's start and attached,
+# without a flag; and the pauses where there are no probes, by a log that goes with the recording.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

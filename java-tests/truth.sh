@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Row truth and inline truth: the dump of a javac run against what the oracle heard in the same JVM.
+# Lines and inlined frames in the dump of javac equal what HotSpot reported in the same JVM.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 javac_recording

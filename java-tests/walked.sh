@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# jdperf record --stacks kernel: at the same interrupt a stack that was walked in the kernel is that of its copy, frame for
-# frame, in compiled, interpreted and native code, while code comes and goes, and is deoptimised by storms; a recursion of 3,000 calls reaches its root, and
-# is cut where --depth says so; interpreted frames have their names; killed, nothing of it is left in the kernel; where it
-# cannot be had, or who makes its tables dies, stacks are copied, and it is said. Of virtual threads that were parked the callers in the heap are those of
-# the JVM's own trace, whatever collector moves them; where they cannot be had the stack says so.
+# A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame. A recursion of 3,000
+# calls reaches its root, and is cut where --depth says so; interpreted frames have their names; killed, nothing of it
+# is left in the kernel; where it cannot be had, or who makes its tables dies, stacks are copied, and it is said. Of
+# virtual threads that were parked the callers in the heap are those of the JVM's own trace, whatever collector moves
+# them; where they cannot be had the stack says so.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Whether the tests notice: makes each of the small changes of tests/mutants.txt, one at a time and never
-# in the sources themselves, and runs the tests that should fail then.
+# Makes small faults in copies of the sources, one at a time, and checks that a test notices.
 #
 # A change to a C file costs one compilation and one link: the changed object is put before the library
 # that has the unchanged one, into the unit test, or into jdtool and libjdagent.so of a directory that
@@ -174,7 +173,7 @@ fi
 
 # table FILE…: how many changes each room has in the list, and what became of those that were made.
 table() {
-    echo '| room | in the list | made | killed | survived | stale | skipped |'
+    echo '| directory | in the list | made | killed | survived | stale | skipped |'
     echo '|---|---|---|---|---|---|---|'
     awk -F '\t' '
         function room(path, parts) {

@@ -1,4 +1,4 @@
-/* Disassembly that data throws out of step is in step again where a sample says so. */
+/* Disassembly that loses step because of data is in step again at the next sample. */
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/view/annotate.h"
 #include "tests/dump_builder.h"

@@ -1,4 +1,4 @@
-/* What all rooms of jdtool stand on: the hash map, trees, how files come to be, times and sizes. */
+/* The basic parts of jdtool: hash map, trees, output files, times and sizes. */
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/output_file.h"

@@ -1,4 +1,4 @@
-/* Class files as text: their methods' bytecodes, as javap has them. */
+/* Prints the bytecodes of class files as javap does. */
 #include "jdtool/inspect/bytecodes.h"
 
 #include "jdtool/inspect/class_listing.h"

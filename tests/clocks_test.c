@@ -1,7 +1,4 @@
-/*
- * Processor time of processes that the test starts: none counts from before the recording, and
- * where somebody else reaped one, what it may have had since the last look is told.
- */
+/* CPU time of processes counts from the recording's start, and time that was missed is reported. */
 #include "jdtool/record/clocks.h"
 #include "jdtool/score/processor_time.h"
 

@@ -1,4 +1,4 @@
-/* Which code was at an address at a time, against a model that remembers everything. */
+/* Finds which code was at an address at a time, compared with a model that remembers everything. */
 #include "dump_builder.h"
 #include "random.h"
 

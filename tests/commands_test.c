@@ -1,4 +1,4 @@
-/* Start, stop and the JVM's end against a JVM that is played here. */
+/* Start, stop and the JVM's end, with a simulated JVM. */
 #include "agent/events/events.h"
 #include "agent/hotspot/hotspot_fields.h"
 #include "agent/session/commands.h"

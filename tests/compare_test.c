@@ -1,7 +1,7 @@
 /*
- * The comparison of runs: Student's distribution against printed tables, rates of false discovery
- * against a case worked out by hand, names, methods and frames of runs that are made up; and over
- * 200 pairs of equal groups, that they alarm in no more than 5 %, while a planted change is found.
+ * The statistics of the comparison: distributions, false discovery rates, names, methods and
+ * frames. And over 200 pairs of equal groups, that they alarm in no more than 5 %, while a planted
+ * change is found.
  */
 #include "jdtool/compare/comparison.h"
 #include "jdtool/compare/normal_name.h"

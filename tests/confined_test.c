@@ -1,4 +1,4 @@
-/* Who reads others' data has no rights (jdtool/confined). */
+/* A process that reads other users' data has no rights. */
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"

@@ -1,4 +1,4 @@
-/* Equal images have equal build-ids, others do not. */
+/* Equal images have equal build-ids, and different ones do not. */
 #include "jdtool/images/content_hash.h"
 
 #include <setjmp.h>

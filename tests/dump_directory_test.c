@@ -1,4 +1,4 @@
-/* Whom the way to the dump may lead through. */
+/* Which owners and links are accepted on the path to the dump. */
 #include "agent/session/dump_directory.h"
 #include "scratch.h"
 #include "writer/message.h"

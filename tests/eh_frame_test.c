@@ -1,4 +1,4 @@
-/* Rows written as call-frame information and read back by libdw. */
+/* libdw reads back the call-frame information that jdtool writes. */
 #include "jdtool/unwind/eh_frame.h"
 
 #include <dwarf.h>

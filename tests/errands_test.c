@@ -1,5 +1,4 @@
-/* What the JVM is to be asked for by threads that may not ask it: never before VMInit, and never
- * lost. */
+/* Threads that may not ask the JVM have it asked later: never before VMInit, and never lost. */
 #include "agent/session/errands.h"
 #include "agent/session/session.h"
 

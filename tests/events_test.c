@@ -1,5 +1,6 @@
-/* Events that weigh bytes or time: what is read of their samples, what their stacks are about, and
- * how long threads waited. */
+/*
+ * Samples of events with bytes or times: their values, their stacks, and how long threads waited.
+ */
 #include "format/event_probe.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/events/event_rule.h"

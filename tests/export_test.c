@@ -1,5 +1,7 @@
-/* What exports are made of: the writers, the profile, the filter, the sources. Whether the formats
- * tell what they should is shell.export_formats' job. */
+/*
+ * The parts of exports: writers, profile, filter, sources. Whether the formats tell what they
+ * should is shell.export_formats' job.
+ */
 #include "jdtool/base/json_writer.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/base/protobuf.h"

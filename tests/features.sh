@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# features.sh BUILD: which test is for which feature, and what it shows, as Markdown (docs/tests.md). What
-# a test shows is its first comment. Ends with 1, and names them, when tests are for no feature.
+# features.sh BUILD: lists the tests of each feature as Markdown (docs/tests.md). What a test checks is the first
+# sentence of its file's first comment. Ends with 1, and names them, if tests belong to no feature.
 set -euo pipefail
 build=${1:?usage: features.sh BUILD}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -41,10 +41,10 @@ says() {
 }
 
 declare -A seen=()
-echo "# Which test is for which feature"
+echo "# Tests by feature"
 echo
-echo "Made by \`tests/features.sh build > docs/tests.md\` from \`tests/features.txt\`. \`ctest -R NAME\` runs one; \`java.\`"
-echo "tests run once for each JDK under /usr/lib/jvm."
+echo "\`ctest -R NAME\` in the build directory runs one test. Tests named \`java.\` run once for each JDK under /usr/lib/jvm."
+echo "To update this page after changing \`tests/features.txt\` or a test's first comment: \`tests/features.sh build > docs/tests.md\`."
 while IFS=$'\t' read -r feature pattern; do
     rows=''
     for test in "${tests[@]}"; do
@@ -54,7 +54,7 @@ while IFS=$'\t' read -r feature pattern; do
         rows+="| \`$test\` | [$file](../$file) | $(says "$file") |"$'\n'
     done
     [[ -n $rows ]] || continue
-    printf '\n## %s\n\n| test | file | what it shows |\n|---|---|---|\n%s' "$feature" "$rows"
+    printf '\n## %s\n\n| test | file | checks |\n|---|---|---|\n%s' "$feature" "$rows"
 done < <(grep -vE '^(#|$)' "$here/features.txt")
 
 echo
@@ -62,6 +62,6 @@ cat "$here/mutants.md"
 
 status=0
 for test in "${tests[@]}"; do
-    [[ -n ${seen[$test]:-} ]] || { echo "features.sh: $test is for no feature (tests/features.txt)" >&2; status=1; }
+    [[ -n ${seen[$test]:-} ]] || { echo "features.sh: $test belongs to no feature (tests/features.txt)" >&2; status=1; }
 done
 exit $status

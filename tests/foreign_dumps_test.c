@@ -1,6 +1,6 @@
 /*
- * Dumps of other runtimes, laid out as these write them: .NET's and a GraalVM native image's are
- * inputs like a JVM's. What is unlike ours is said at each.
+ * Reads dumps of other runtimes: .NET and GraalVM native images. What is unlike ours is said at
+ * each.
  */
 #include "jdtool/base/verb.h"
 #include "tests/recording_builder.h"

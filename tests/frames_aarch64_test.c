@@ -1,7 +1,4 @@
-/*
- * Rows from aarch64 code, shape by shape: words as HotSpot 17 wrote them on that processor, cut to
- * what matters.
- */
+/* Finds stack frames in aarch64 code as HotSpot 17 writes it. */
 #include "jdtool/unwind/frames.h"
 
 #include <setjmp.h>

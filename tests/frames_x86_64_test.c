@@ -1,6 +1,6 @@
 /*
- * Rows from code bytes, shape by shape, as HotSpot writes them. Each array is the assembler's
- * output for the text beside it.
+ * Finds stack frames in x86-64 code as HotSpot writes it. Each array is the assembler's output for
+ * the text beside it.
  */
 #include "jdtool/unwind/frames.h"
 

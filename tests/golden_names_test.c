@@ -1,4 +1,4 @@
-/* The names that names=source gives, against a list of what real compilers made. */
+/* names=source gives the names that real compilers gave. */
 #include "agent/methods/method_cache.h"
 
 #include <setjmp.h>

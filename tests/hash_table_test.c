@@ -1,4 +1,4 @@
-/* The hash table of the agent's caches against a plain list. */
+/* The agent's hash table, compared with a plain list. */
 #include "agent/hash_table.h"
 
 #include "tests/random.h"

@@ -1,4 +1,4 @@
-/* What is read of HotSpot's structures, with structures that the test makes, true and false. */
+/* Reads HotSpot's structures, right and wrong ones. */
 #include "agent/hotspot/hotspot_workspace.h"
 #include "agent/methods/inline_record.h"
 

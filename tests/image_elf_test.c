@@ -1,7 +1,4 @@
-/*
- * An image as readers take it: that a symbol is found for each place in its code, by libdwfl and by
- * a search as KDAB hotspot 1.6 has it.
- */
+/* libdwfl and KDAB hotspot's search find a symbol for every address of an image. */
 #include "jdtool/images/image_elf.h"
 #include "tests/scratch.h"
 

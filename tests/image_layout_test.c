@@ -1,4 +1,4 @@
-/* Where code goes in the images: one difference for each file, layers, regions, limits. */
+/* Where code goes in the images: offsets, layers, regions, limits. */
 #include "jdtool/images/image_layout.h"
 #include "tests/random.h"
 #include "tests/sanitized.h"

@@ -1,7 +1,4 @@
-/*
- * jdtool inject from end to end, on a recording and dumps made by hand: what is put where in the
- * result, what is left out, what the images say.
- */
+/* jdtool inject from end to end, on recordings and dumps made by hand. */
 #include "jdtool/base/verb.h"
 #include "jdtool/images/image_frames.h"
 #include "jdtool/perf/perf_data.h"

@@ -1,4 +1,4 @@
-/* Inline trees and line rows out of what HotSpot tells of a compiled method. */
+/* Makes inline trees and line tables from what HotSpot reports of a compiled method. */
 #include "agent/methods/inlines.h"
 #include "agent/methods/source_map.h"
 

@@ -1,5 +1,4 @@
-/* The numbers that a process in a container has for its threads, as /proc tells them from outside.
- */
+/* Finds the thread numbers inside a container from /proc outside. */
 #include "jdtool/resolve/inner_threads.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* The sink against the checking collector (itt_collector.c), whose log tells what arrived. */
+/* The calls to Intel's API follow its rules, as a checking collector sees them. */
 #include "one_sink.h"
 
 #include "tests/inlined_code.h"

@@ -1,4 +1,4 @@
-/* Methods' names taken apart, and each method known once. */
+/* Splits method names into their parts, and stores each method once. */
 #include "jdtool/resolve/java_name.h"
 #include "jdtool/resolve/methods.h"
 

@@ -1,4 +1,4 @@
-/* The library as its users get it: libjdwriter.a and its header, nothing else of the writer. */
+/* libjdwriter.a works with its public header alone. */
 #include <jdwriter.h>
 
 #include "tests/scratch.h"

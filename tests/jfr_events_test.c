@@ -1,5 +1,4 @@
-/* A JVM's own recording, as tests/fuzz/make_jfr_corpus.py makes it: which events become marks, and
- * what they say. */
+/* Which events of a JFR recording become markers, and with which text. */
 #include "jdtool/events/jfr_events.h"
 
 #include <errno.h>

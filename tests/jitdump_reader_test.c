@@ -1,4 +1,4 @@
-/* Dumps as they should not be: cut, torn, of the other byte order, with sizes that lie. */
+/* Reads damaged dumps: cut, torn, in the other byte order, with wrong sizes. */
 #include "dump_builder.h"
 
 #include "jdtool/base/text.h"

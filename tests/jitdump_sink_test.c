@@ -1,4 +1,4 @@
-/* Every record's bytes, and what becomes of them when threads, disks, forks and kills interfere. */
+/* Writes every record byte by byte, with threads, failing disks, forks and kills. */
 #include "decoded_dump.h"
 #include "faulty_disk.h"
 #include "random.h"

@@ -1,4 +1,6 @@
-/* The journal of threads: what threads write, the reader tells, at any moment; and broken journals.
+/*
+ * The reader of the journal of threads gives back what threads wrote, at any moment. And broken
+ * journals.
  */
 #include "agent/threads/journal.h"
 #include "format/threads.h"

@@ -1,4 +1,7 @@
-/* What jdtool live stands on: waits, children, leases, files of others, what the doctor says. */
+/*
+ * The basis of jdtool live: waits, child processes, leases, files of other users, the doctor's
+ * findings.
+ */
 #include "jdtool/base/text.h"
 #include "jdtool/doctor/doctor.h"
 #include "jdtool/live/ask.h"

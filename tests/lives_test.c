@@ -1,7 +1,6 @@
 /*
- * The lives of JVMs, one after the other, as a recording of a whole machine tells of them for
- * months: what is kept of those that are gone does not grow, neither memory nor descriptors, and
- * samples have their names until the end. JDAGENT_LONG: 100,000 of them.
+ * JVMs start and end for months in one recording, and memory and descriptors do not grow.
+ * JDAGENT_LONG: 100,000 of them.
  */
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/watch/slices.h"

@@ -1,5 +1,4 @@
-/* What the JVM itself does: the places that libjvm marks for tracers, what their samples become,
- * and how it is added up. */
+/* The JVM's own activity: HotSpot's tracing points, their samples and their sums. */
 #include "format/event_probe.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/events/deopt_names.h"

@@ -1,4 +1,4 @@
-/* The cache of methods against a JVM that is played here: its ids die, come back, change. */
+/* The cache of methods, with a simulated JVM whose method ids end, return and change. */
 #include "agent/methods/method_cache.h"
 
 #include "agent/hotspot/hotspot_fields.h"

@@ -1,4 +1,4 @@
-/* Tables of methods: what an address meant when, and what the interpreter's frames make of it. */
+/* Tables of methods: which method an address was at a time, and the names of interpreted frames. */
 #include "jdtool/jitdump/method_names.h"
 #include "jdtool/unwind/interpreter.h"
 #include "methods_builder.h"

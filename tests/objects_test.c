@@ -1,6 +1,6 @@
 /*
- * Files by identity: which file an object takes and which it refuses, what it says of addresses,
- * and that nothing it is given makes it wait, ask elsewhere or take memory without end.
+ * Which file an object accepts, what it knows about addresses, and that no file makes it wait or
+ * use memory without limit.
  */
 #include "jdtool/objects/build_id.h"
 #include "jdtool/objects/frame_row.h"

@@ -1,4 +1,4 @@
-/* One room for several sinks: what each of them gets to hear. */
+/* Several outputs share one memory area, and each gets the events that it needs. */
 #include "writer/occupancy/occupancy.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Every option and value, and what is said of wrong ones. */
+/* Every option and value of the agent, and the messages for wrong ones. */
 #include "agent/session/options.h"
 
 #include "writer/message.h"

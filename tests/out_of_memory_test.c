@@ -1,8 +1,4 @@
-/*
- * Memory that runs out at the n-th allocation, for ever or for once, for every n: whatever is
- * missing then, what is in the files is sound, nothing crashes, and nothing leaks (which the
- * sanitizers see).
- */
+/* Every allocation fails once and for ever: files stay sound, nothing crashes or leaks. */
 #include "decoded_dump.h"
 #include "scratch.h"
 

@@ -1,4 +1,4 @@
-/* A dump's file on a disk with faults: full, slow, failing, cut off. */
+/* Writes a dump to a disk that is full, slow, failing or cut off. */
 #include "faulty_disk.h"
 #include "scratch.h"
 

@@ -1,7 +1,4 @@
-/*
- * The perf.data sink, told of resolved samples as the stream tells them: what is mapped where and
- * when, what chains become, what the images say.
- */
+/* The perf.data output: mappings, call chains and images. */
 #include "jdtool/images/image_frames.h"
 #include "jdtool/images/perf_data_sink.h"
 #include "jdtool/jitdump/code_index.h"

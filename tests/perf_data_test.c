@@ -1,4 +1,4 @@
-/* Recordings read and written: records, samples, processes, and files that lie. */
+/* Reads and writes recordings: records, samples, processes, and wrong files. */
 #include "format/event_probe.h"
 #include "jdtool/perf/build_ids.h"
 #include "jdtool/perf/mapping.h"

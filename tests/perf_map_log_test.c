@@ -1,5 +1,7 @@
-/* A perf map that a thread writes: disks that are slow, hang or fill, limits, and the same map as
- * without a thread. */
+/*
+ * A thread writes the perf map: slow, hanging or full disks, limits, and the same map as without a
+ * thread.
+ */
 #include "faulty_disk.h"
 #include "random.h"
 #include "scratch.h"

@@ -1,4 +1,4 @@
-/* Perf maps without overlaps while code comes and goes, byte for byte against a model. */
+/* Perf maps have no overlaps while code comes and goes, compared byte for byte with a model. */
 #include "random.h"
 #include "scratch.h"
 

@@ -1,5 +1,7 @@
-/* The agent tells of as many events as it may, by chance, and what is told stands for all; the
- * functions that it calls for each begin with what the kernel probes cheaply. */
+/*
+ * The agent reports events at random up to its limit, and their weights stand for all. The
+ * functions that it calls for each begin with what the kernel probes cheaply.
+ */
 #include "agent/events/probes.h"
 #include "agent/threads/virtual_waits.h"
 

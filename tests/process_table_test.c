@@ -1,6 +1,6 @@
 /*
- * Who runs and what is mapped where, as records tell of it in the order of time; and how much
- * memory that takes.
+ * Which processes run and what they map, from records in the order of time. And how much memory
+ * that takes.
  */
 #include "jdtool/perf/process_table.h"
 #include "tests/random.h"

@@ -1,5 +1,7 @@
-/* What jdperf watch pushes, against a server that the test plays, on a clock that it sets: what is
- * sent, what waits and for how long, what is dropped, and whom TLS trusts. */
+/*
+ * What jdperf watch pushes, delays and drops, and which TLS certificates it accepts, with a
+ * simulated server.
+ */
 #include "jdtool/watch/push.h"
 #include "tests/scratch.h"
 

@@ -1,4 +1,4 @@
-/* Segments, and disks that are slow, hang or fill, under a log with a thread and without. */
+/* Segments on disks that are slow, hang or fill, with and without a writer thread. */
 #include "decoded_dump.h"
 #include "faulty_disk.h"
 #include "scratch.h"

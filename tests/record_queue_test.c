@@ -1,4 +1,4 @@
-/* Records that come out by time, whatever the order they came in, in bounded memory. */
+/* Sorts records by time in bounded memory. */
 #include "jdtool/perf/record_queue.h"
 #include "tests/random.h"
 #include "tests/sanitized.h"

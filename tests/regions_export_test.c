@@ -1,4 +1,4 @@
-/* The export of regions: code by instruction, from a dump that is built here. */
+/* The export of regions: code by instruction. */
 #include "jdtool/exports/export.h"
 #include "jdtool/jitdump/code_index.h"
 #include "tests/dump_builder.h"

@@ -1,4 +1,4 @@
-/* Broken dumps become sound ones that keep every record that was whole. */
+/* Repairs broken dumps and keeps every complete record. */
 #include "dump_builder.h"
 #include "random.h"
 

@@ -1,4 +1,4 @@
-/* What the writer writes is what the reader reads: random code through both. */
+/* The reader gives back the random code that the writer wrote. */
 #include "random.h"
 #include "scratch.h"
 

@@ -1,4 +1,4 @@
-/* Whether a dump's lines are known at safepoints only. */
+/* Detects that a dump has lines at safepoints only. */
 #include "jdtool/score/safepoint_lines.h"
 #include "tests/dump_builder.h"
 #include "tests/scratch.h"

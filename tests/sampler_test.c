@@ -1,5 +1,4 @@
-/* What our own sampler is made of, as far as nobody has to be root for it: rings that wrap, where
- * stacks end, the recording as perf would have written it, and what it tells of a process. */
+/* The parts of the sampler that need no root: rings, ends of stacks, the recording it writes. */
 #include "jdtool/perf/process_table.h"
 #include "jdtool/sampler/perf_pipe.h"
 #include "jdtool/sampler/present.h"

@@ -1,4 +1,4 @@
-/* Samply's records, field by field, from the document. */
+/* Writes samply's records field by field as documented. */
 #include "writer/sinks/samply_records.h"
 
 #include "format/samply.h"

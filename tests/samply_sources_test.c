@@ -1,4 +1,4 @@
-/* Sources for samply: found in directories and archives, once each, or else as bytecodes. */
+/* Finds sources for samply in directories and archives, or uses bytecodes instead. */
 #include "jdtool/inspect/samply_sources.h"
 
 #include "format/samply.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# sanitized.sh SANITIZERS: the unit tests once more, built with a compiler's sanitizers in a
-# directory of their own. SANITIZERS as -fsanitize wants them: address,undefined or thread, which is
-# for those of code that has threads. Those of addresses are the fuzzers' build, where there is one.
+# Runs the unit tests with a compiler's sanitizers. usage: sanitized.sh SANITIZERS. SANITIZERS as -fsanitize wants them:
+# address,undefined or thread, which is for those of code that has threads. Those of addresses are the fuzzers' build,
+# where there is one.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -1,8 +1,7 @@
 /*
- * What the scorecard calls good, fair and bad, on recordings made by hand that are as wrong as real
- * ones were: it is held against what the kernel accounted to each JVM, not against what the
- * recording knows. (That functions of one name in two libraries are told apart is a matter of
- * names, which no count shows: unit.export_test.)
+ * The scorecard's verdicts on recordings with known faults, compared with the kernel's CPU time.
+ * (That functions of one name in two libraries are told apart is a matter of names, which no count
+ * shows: unit.export_test.)
  */
 #include "jdtool/base/verb.h"
 #include "jdtool/score/scorecard_private.h"

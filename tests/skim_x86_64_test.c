@@ -1,4 +1,4 @@
-/* What the quick decoder makes of instructions, held against a full one. */
+/* The quick instruction decoder agrees with a full one. */
 #include "jdtool/unwind/skim_x86_64.h"
 #include "tests/random.h"
 

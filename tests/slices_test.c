@@ -1,5 +1,7 @@
-/* Slices of a recording without end: where they begin and end, and that no sample is lost or told
- * twice, late ones neither. And the labels that a process is given. */
+/*
+ * Slices of an endless recording: where they begin and end, and that no sample is lost or counted
+ * twice. And the labels that a process is given.
+ */
 #include "jdtool/watch/labels.h"
 #include "jdtool/watch/push_body.h"
 #include "jdtool/watch/slices.h"

@@ -1,4 +1,4 @@
-/* Source maps (JSR 45) taken apart: which line of which file a line of a class file stands for. */
+/* Source maps (JSR 45): the original file and line of each line of a class file. */
 #include "agent/methods/source_map.h"
 
 #include "tests/random.h"

@@ -1,4 +1,4 @@
-/* Names as Kotlin, Scala, Clojure and Groovy sources have them. */
+/* Names as in Kotlin, Scala, Clojure and Groovy sources. */
 #include "agent/methods/source_name.h"
 
 #include <setjmp.h>

@@ -1,7 +1,4 @@
-/*
- * A recording's way to the sinks: what of the made-up recording reaches them, in which order, and
- * as which frames.
- */
+/* Which samples of a recording reach the outputs, in which order, and with which frames. */
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/resolve/resolver.h"

@@ -1,4 +1,4 @@
-/* Methods' names in each style, from descriptors and modified UTF-8, cut at their limits. */
+/* Method names in each style, from descriptors and modified UTF-8, cut at their limits. */
 #include "agent/methods/symbol_name.h"
 
 #include <setjmp.h>

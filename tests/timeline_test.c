@@ -1,4 +1,4 @@
-/* The timeline against a model that remembers each byte of a small address space by itself. */
+/* The timeline of code, compared with a model that remembers each byte of a small address space. */
 #include "random.h"
 #include "sanitized.h"
 

@@ -1,4 +1,4 @@
-/* Inlined ranges as entries of a perf map, in each of its ways. */
+/* Inlined ranges as entries of a perf map, in each mode. */
 #include "writer/sinks/unfold.h"
 
 #include "tests/inlined_code.h"

@@ -1,6 +1,6 @@
 /*
- * The walk over a stack: made-up stacks of generated code, whose every word is known; this process'
- * own stack, native from end to end; and stacks that nobody made on purpose.
+ * Unwinds made-up stacks of generated code. This process' own stack, native from end to end; and
+ * stacks that nobody made on purpose.
  */
 #include "jdtool/unwind/unwind.h"
 #include "random.h"

@@ -1,4 +1,4 @@
-/* Every rule of jdtool verify, seen kept and seen broken. */
+/* Every rule of jdtool verify, kept and broken. */
 #include "dump_builder.h"
 
 #include "format/samply.h"

@@ -1,5 +1,4 @@
-/* Parts of jdtool view: requests taken apart, fields of what the front end sends, who is served
- * what, and the counting of sampled instructions. */
+/* Parts of jdtool view: requests, the front end's fields, access, and counts per instruction. */
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/view/annotate.h"
 #include "jdtool/view/content.h"

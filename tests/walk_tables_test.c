@@ -1,5 +1,4 @@
-/* The tables of the program that walks stacks in the kernel: rows as it takes them, and that code
- * which comes and goes is found while it is there, and takes no room when it is not. */
+/* The tables for walking stacks in the kernel: their rows, and code that comes and goes. */
 #include "jdtool/walk/tables.h"
 
 #include <setjmp.h>

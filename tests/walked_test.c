@@ -1,4 +1,4 @@
-/* Stacks that were walked in the kernel, as they are written down. */
+/* Records of stacks that were walked in the kernel. */
 #include "jdtool/perf/walked.h"
 
 #include <setjmp.h>

@@ -1,5 +1,7 @@
-/* Parts of jdperf watch: the files that it keeps and removes, what each user and JVM gets of it,
- * what comes through the pipes of its slicer, and who may ask it how it stands. */
+/*
+ * Parts of jdperf watch: files it keeps and removes, limits per user and JVM, its slicer's pipes,
+ * and access to its status.
+ */
 #include "jdtool/watch/doors.h"
 #include "jdtool/watch/files.h"
 #include "jdtool/watch/shares.h"

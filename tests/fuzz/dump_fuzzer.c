@@ -1,7 +1,7 @@
 /*
- * libFuzzer target: a file that claims to be a jitdump goes through everything that jdtool does
- * with dumps. Beside what the sanitizers find: what repair makes must pass verify, a map's entries
- * must not overlap, and rows that are left to trees must come back as they were.
+ * Fuzzes everything that jdtool does with a dump. Beside what the sanitizers find: what repair
+ * makes must pass verify, a map's entries must not overlap, and rows that are left to trees must
+ * come back as they were.
  */
 #include "fuzz_directory.h"
 

@@ -1,8 +1,7 @@
 /*
- * libFuzzer target: a file that claims to be a recording, and one that claims to be the dump of a
- * JVM in it, go through jdtool inject. The input is a byte that chooses options, two with the size
- * of the recording, the recording, the dump. Beside what the sanitizers find: the result must be a
- * recording that can be read.
+ * Fuzzes jdtool inject with recordings and dumps. The input is a byte that chooses options, two
+ * with the size of the recording, the recording, the dump. Beside what the sanitizers find: the
+ * result must be a recording that can be read.
  */
 #include "jdtool/base/verb.h"
 #include "jdtool/perf/perf_data.h"

@@ -1,5 +1,4 @@
-/* libFuzzer target: what claims to be chunks of a JVM's own recording (.jfr), each behind the one
- * before. */
+/* Fuzzes the reader of JFR recordings, chunk by chunk. */
 #include "jdtool/events/jfr_events.h"
 
 #include <endian.h>

@@ -1,5 +1,4 @@
-/* libFuzzer target: a journal of threads (format/threads.h) that grows while it is asked who ran.
- */
+/* Fuzzes the journal of threads while it grows. */
 #include "fuzz_directory.h"
 
 #include "jdtool/jitdump/thread_journal.h"

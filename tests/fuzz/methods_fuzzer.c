@@ -1,4 +1,4 @@
-/* libFuzzer target: a table of methods (format/methods.h), and frames that ask it for names. */
+/* Fuzzes the table of methods and the names of interpreted frames. */
 #include "fuzz_directory.h"
 
 #include "jdtool/unwind/interpreter.h"

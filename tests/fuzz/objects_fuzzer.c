@@ -1,7 +1,6 @@
 /*
- * libFuzzer target: a file that claims to be an ELF file goes through all questions that an object
- * answers. The input is a byte that tells what the rest is: 0 a file that is mapped, 1 one that is
- * read, 2 symbols of the kernel, 3 a mangled name.
+ * Fuzzes the reader of ELF files. The input is a byte that tells what the rest is: 0 a file that is
+ * mapped, 1 one that is read, 2 symbols of the kernel, 3 a mangled name.
  */
 #include "fuzz_directory.h"
 

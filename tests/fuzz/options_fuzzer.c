@@ -1,4 +1,4 @@
-/* libFuzzer target: an option string as a user, or somebody who attaches, may pass it. */
+/* Fuzzes the agent's option string. */
 #include "agent/session/options.h"
 
 #include <stdio.h>

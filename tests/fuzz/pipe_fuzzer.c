@@ -1,8 +1,7 @@
 /*
- * libFuzzer target: what claims to be perf's pipe, and what claims to be the dump of a JVM in it
- * that still writes. The input is a byte that chooses options, two with the size of what is in the
- * pipe, that, the dump; of the dump a half is there at first, and the rest comes when it is asked
- * whether the JVM lives.
+ * Fuzzes the reader of perf's pipe, with a dump that is still written. The input is a byte that
+ * chooses options, two with the size of what is in the pipe, that, the dump; of the dump a half is
+ * there at first, and the rest comes when it is asked whether the JVM lives.
  */
 #include "checking_sink.h"
 

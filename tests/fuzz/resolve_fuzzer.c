@@ -1,7 +1,6 @@
 /*
- * libFuzzer target: the input is a script of what processes and JVMs do, so that most of what is
- * tried makes sense: mappings, forks, code that comes and moves, methods, and samples with chains
- * or with stack copies of any contents. What it makes of it must hold together.
+ * Fuzzes the resolver with sequences of mappings, forks, code, methods and samples. What it makes
+ * of it must hold together.
  */
 #include "checking_sink.h"
 

@@ -1,7 +1,4 @@
-/*
- * libFuzzer target: a file that claims to be saved samples, not packed, goes into an export. The
- * first byte chooses which.
- */
+/* Fuzzes the reader of saved samples. The first byte chooses which. */
 #include "fuzz_directory.h"
 
 #include "jdtool/exports/export.h"

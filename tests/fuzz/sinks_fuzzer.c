@@ -1,8 +1,8 @@
 /*
- * libFuzzer target: resolved samples go to every export and to the scorecard. The input chooses one
- * of them and the seed of a world of methods, modules and threads (tests/resolved_samples.h); then
- * it gives names to things, in bytes that come from others' dumps and recordings, and tells of
- * samples with weights and times of any size.
+ * Fuzzes every export and the scorecard with resolved samples. The input chooses one of them and
+ * the seed of a world of methods, modules and threads (tests/resolved_samples.h); then it gives
+ * names to things, in bytes that come from others' dumps and recordings, and tells of samples with
+ * weights and times of any size.
  */
 #include "checking_sink.h"
 #include "jdtool/exports/export.h"

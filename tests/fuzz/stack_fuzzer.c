@@ -1,6 +1,6 @@
 /*
- * libFuzzer target: code, registers and a stack copy as a hostile dump and recording hold them. The
- * code is analysed, its rows are written as a table, and the stack is walked by them.
+ * Fuzzes unwinding: code, registers and a stack copy. The code is analysed, its rows are written as
+ * a table, and the stack is walked by them.
  *
  * The input: shape, entry, code size (two bytes), the code, 17 registers, the stack.
  */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# aarch64: the agent cross-compiles, and what libjdwriter writes under qemu-user verifies.
+# The agent cross-compiles for aarch64, and what libjdwriter writes under qemu-user verifies.
 #
 # With JDAGENT_CROSS=1 everything cross-compiles, the unit tests pass under qemu-user, and the agent in
 # an arm64 OpenJDK writes a dump that verifies. That fetches some 100 MB of Debian packages and

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The manual pages and the completions of bash, zsh and fish know every verb and every option that the programs have; each
-# verb has a page of its own; what the documents name as a test is one, and what they link to is there.
+# Manual pages and shell completions have every verb and every option. Each verb has a page of its own; what the
+# documents name as a test is one, and what they link to is there.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 source "$JDAGENT_SOURCE/tests/lib.sh"

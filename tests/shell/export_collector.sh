@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An OpenTelemetry collector, built with its own builder, takes our OTLP exports, binary and JSON, and hands on every sample as it is.
-# JDAGENT_LONG=1: it is some hundred modules to compile.
+# An OpenTelemetry collector accepts OTLP exports and passes on every sample unchanged. JDAGENT_LONG=1: it is some
+# hundred modules to compile.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 [[ ${JDAGENT_LONG:-} == 1 ]] || skip "compiles for minutes: JDAGENT_LONG=1"

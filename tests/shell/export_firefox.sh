@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Firefox Profiler's own front end, built from its repository, shows a recording in Chromium by way of jdperf view: call tree, flame
-# graph, source and machine code with the samples that the profile has. JDAGENT_LONG=1, and JDAGENT_FRONT_END=DIRECTORY is the `dist` of a
-# copy that was built before; without it one is fetched from GitHub and built.
+# Firefox Profiler, built from its repository, shows the call tree, flame graph, source and machine code.
+# JDAGENT_LONG=1, and JDAGENT_FRONT_END=DIRECTORY is the `dist` of a copy that was built before; without it one is
+# fetched from GitHub and built.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 [[ ${JDAGENT_LONG:-} == 1 ]] || skip "builds a front end: JDAGENT_LONG=1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every export format, read back by readers of the tests' own, tells the same stacks, weights and
-# times as the samples that went in; and each keeps the rules of its format's readers.
+# Every export format, read by independent readers, has the same stacks, weights and times. And each keeps the rules of
+# its format's readers.
 set -euo pipefail
 # shellcheck source=tests/shell/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A .jfr of a real recording, read by the readers that people have: the jfr of each JDK here, and with JDAGENT_LONG=1 JDK
-# Mission Control's parser and async-profiler's jfrconv, from Maven. Each tells our collapsed stacks and weights to the unit.
+# The jfr tool of each JDK reads a .jfr export; with JDAGENT_LONG=1 also JDK Mission Control's parser and jfrconv. Each
+# tells our collapsed stacks and weights to the unit.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# jdperf record --export: several formats in the same run, which are what jdperf export makes of the
-# profile; and go tool pprof reads ours.
+# jdperf record --export writes several formats at once, equal to those of jdperf export. And go tool pprof reads ours.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Viewers' own programs read our exports of a real recording: speedscope's page in Chromium, and Firefox Profiler's code by way of
-# jdperf view, with source and machine code. Both come from npm: JDAGENT_LONG=1.
+# speedscope and Firefox Profiler read exports of a real recording. Both come from npm: JDAGENT_LONG=1.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 [[ ${JDAGENT_LONG:-} == 1 ]] || skip "fetches two viewers from npm: JDAGENT_LONG=1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test is for a feature and says what it shows, and docs/tests.md is the table of them.
+# Every test belongs to a feature and says what it checks, and docs/tests.md lists them all.
 # shellcheck source=tests/shell/lib.sh
 source "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A flame page of a million samples is there in less than 2 s. JDAGENT_LONG=1.
+# A flame graph of a million samples opens in less than 2 s. JDAGENT_LONG=1.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 [[ ${JDAGENT_LONG:-} == 1 ]] || skip "makes a page of a million samples: JDAGENT_LONG=1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every verb explains itself; what is wrong with a command line is said by name, with status 2.
+# Every verb explains itself and rejects wrong usage. What is wrong with a command line is said by name, with status 2.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A profile in one file, opened where neither the profile nor the JDK is.
+# A bundled profile opens on a machine without the profile and the JDK.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

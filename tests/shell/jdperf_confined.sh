@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Who reads a profile has no rights: a jdtool whose parsers do what an attacker would (tests/planted.c) does nothing
-# outside of the profile, in no verb, and all verbs do their work in such a process.
+# Even a taken-over parser can do nothing outside the profile, in any verb.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each of the doctor's checks, passing and failing. What the machine would have to be like is faked.
+# Each check of jdperf doctor, passing and failing. What the machine would have to be like is faked.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 fakes

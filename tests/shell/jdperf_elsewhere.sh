@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# JVMs of another user and in other namespaces, for root.
+# Root profiles JVMs of other users and in other namespaces.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

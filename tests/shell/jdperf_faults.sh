@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the environment lacks is said, with the remedy, and nobody's files are harmed.
+# What the environment lacks is reported with a remedy, and nobody's files are damaged.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 fakes

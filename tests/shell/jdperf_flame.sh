@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A flame graph of the sample, and what differs between two runs, in a real browser.
+# Flame graphs of one run and of two runs work in a real browser.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

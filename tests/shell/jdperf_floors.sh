@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the kernel refuses, as an older one or a container does: without BPF samples of others are dropped by jdperf and stacks
-# copied, without events of processors each thread is sampled by itself. It is said once, and samples are there.
+# jdperf still works where the kernel refuses BPF, CPU events or signals, as old kernels and containers do. It is said
+# once, and samples are there.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

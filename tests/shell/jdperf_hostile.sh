@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A profile that somebody else made: nothing in it is run, and nothing outside of it is written to, by
-# no verb.
+# A profile made by an attacker: nothing in it is run, and nothing outside it is written.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_perf

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installed, jdperf finds its parts beside itself, also through a symbolic link.
+# An installed jdperf finds its parts, also through a symbolic link.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 command -v cmake >/dev/null || skip "cmake is not installed"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# jdperf record -a: JVMs in several mount and pid namespaces, two of which think that they are process 1:
-# the dumps of all are fetched, and the code of each is named by its own.
+# jdperf record -a names the code of JVMs in several mount and pid namespaces.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

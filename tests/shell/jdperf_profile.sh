@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main path for real: the sample recorded, reported, annotated, by a java command and by a script.
+# The main path: record, report and annotate the sample program.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

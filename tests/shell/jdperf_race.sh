@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# A hostile user whose JVM root profiles: while root's system calls are delayed, everything in the
-# staging directory is swapped for links to files of root's. None of them changes owner, mode or content.
-# Some seconds by default, a minute with JDAGENT_LONG=1.
+# A hostile user swaps files of the staging directory for links while root profiles his JVM. None of them changes owner,
+# mode or content. Some seconds by default, a minute with JDAGENT_LONG=1.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 command -v jattach >/dev/null || skip "jattach is not installed"

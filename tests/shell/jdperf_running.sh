@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# JVMs that run already: attach, status, stop, record -p, map; with every JDK there is.
+# Running JVMs: attach, status, stop, record, map. With every JDK there is.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

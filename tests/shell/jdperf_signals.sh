@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# INT, TERM and KILL at random moments of record, record -p, attach and map --follow: no session, staging
-# directory, perf or jdtool is left, and what INT and TERM end is a profile that can be read, or was told
-# not to be one. A sample by default; 100 moments a JDK with JDAGENT_LONG=1. JDAGENT_SEED repeats a run.
+# After INT, TERM and KILL at random moments nothing is left running, and profiles are readable or reported as
+# incomplete. A sample by default; 100 moments a JDK with JDAGENT_LONG=1. JDAGENT_SEED repeats a run.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

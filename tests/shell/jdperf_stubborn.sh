@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# JVMs that are another user's, in namespaces of their own, stopped, started without an attach mechanism,
-# or silent: jdperf gives the right result, or says by name why not, within 5 s.
+# jdperf answers within 5 s for JVMs that cannot be attached to, and says why.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

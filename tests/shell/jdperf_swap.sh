@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# A hostile user owns the directory above root's profile, and puts links, FIFOs and directories of his own in its
-# place, tens of thousands of times a second, while root runs every verb on it: nothing outside of the profile is read,
-# written, made or changed, which a trace of all opens shows, and nothing hangs. A second each, or with JDAGENT_LONG=1 a
-# minute each, and more verbs.
+# A hostile user swaps root's profile for links while root runs every verb on it: nothing outside the profile is read or
+# written. A second each, or with JDAGENT_LONG=1 a minute each, and more verbs.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/shell/hostile.sh

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Two that begin to record one JVM at the same moment: one session for both, which the first to end does
-# not end for the other.
+# Two recordings of one JVM start at the same moment and share a session until both end.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# jdperf top in a real terminal (tmux): its tables, the stacks, source and machine code of a method, JVMs that come
-# and go, narrow and growing terminals, and that nothing is left of it, however it ends.
+# jdperf top in a real terminal (tmux): tables, stacks, source, machine code, and that nothing is left when it ends.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 run 2 "$JDPERF" top 1 2

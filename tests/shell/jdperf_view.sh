@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# jdtool view: what it serves, to whom, and what it refuses.
+# What jdperf view serves, to which requests, and what it refuses.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip "python3 is not installed"

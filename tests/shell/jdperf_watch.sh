@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# jdperf watch over two JVMs, by three processes: every protocol's profiles arrive and are sound, a server that is away
-# for a while gets all of them later, and nothing is left behind when the watch ends or is killed.
+# jdperf watch pushes sound profiles by every protocol, also after a server was away, and leaves nothing.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# jdtool dump, verify, stat, map, repair and convert as a user meets them: what they print and how they exit.
+# Output and exit status of jdtool dump, verify, stat, map, repair and convert.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# libjdwriter installed, then found and used by an outside CMake project, through pkg-config, and
-# from C++.
+# An outside CMake project, pkg-config and C++ use an installed libjdwriter.
 set -euo pipefail
 
 fail() {

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Alpine's libc: the agent builds with musl-gcc and needs nothing but libc, loads, and the writer in
-# it works.
+# The agent builds and loads with musl libc, and its writer works.
 set -euo pipefail
 
 # shellcheck source=tests/lib.sh

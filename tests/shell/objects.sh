@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Stacks through a library that is replaced: while its process lives, when it has ended and perf
-# has kept the old file, and when nobody has; with the build-ids of the recording's list and with
-# those of the mappings. And that nothing is asked over the network.
+# Stacks through a replaced library have the right names, during and after its process. With the build-ids of the
+# recording's list and with those of the mappings. And that nothing is asked over the network.
 # shellcheck source=tests/shell/lib.sh
 source "$(dirname "$0")/lib.sh"
 

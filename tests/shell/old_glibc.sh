@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The agent is loaded by each glibc since 2.17, whatever it was built with. With JDAGENT_LONG=1 also that it is attached to
-# a JVM of Debian 11 (glibc 2.31), which takes root, debootstrap and some 200 MB from Debian's servers.
+# Every glibc since 2.17 loads the agent. With JDAGENT_LONG=1 also that it is attached to a JVM of Debian 11 (glibc
+# 2.31), which takes root, debootstrap and some 200 MB from Debian's servers.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 agent=$JDAGENT_BUILD/libjdagent.so

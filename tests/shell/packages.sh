@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The packages: what is in them; with JDAGENT_LONG=1 also that they work on a Debian 12 with nothing
-# but its base, which takes root, debootstrap and some 300 MB from Debian's servers.
+# What the packages contain. With JDAGENT_LONG=1 also that they work on a Debian 12 with nothing but its base, which
+# takes root, debootstrap and some 300 MB from Debian's servers.
 set -euo pipefail
 
 # shellcheck source=tests/lib.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A test that is skipped although this machine has what it needs counts as failed.
+# A test counts as failed if it is skipped although the machine has what it needs.
 # shellcheck source=tests/shell/lib.sh
 source "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The example JIT under perf: its two functions by name, in the ratio of their loops, and annotate
-# shows the loop with its source lines; from the dump by perf inject, and by name from the map.
+# perf shows the example JIT's two functions with the right shares, and annotate shows the source lines. From the dump
+# by perf inject, and by name from the map.
 set -euo pipefail
 
 # shellcheck source=tests/lib.sh

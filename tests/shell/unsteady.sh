@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# scripts/test.sh runs sampled tests that failed once more: what passes then is named and fails nothing,
-# what fails or is skipped the second time does; so does any other test's failure, and so do seven. So it is
-# with a test that was skipped although this machine has what it needs.
+# scripts/test.sh repeats sampled tests that failed, and reports those that pass the second time. So does any other
+# test's failure, and so do seven. So it is with a test that was skipped although this machine has what it needs.
 # shellcheck source=tests/shell/lib.sh
 source "$(dirname "$0")/lib.sh"
 

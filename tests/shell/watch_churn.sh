@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Three quarters of an hour of classes that come and go below jdperf watch, through segment after segment: its memory, its
-# descriptors and what is held of removed segments stay flat. JDAGENT_LONG=1; JDAGENT_CHURN_SECONDS=2700.
+# Memory and descriptors of jdperf watch stay flat for 45 minutes of classes that come and go. JDAGENT_LONG=1;
+# JDAGENT_CHURN_SECONDS=2700.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 [[ ${JDAGENT_LONG:-} == 1 ]] || skip "takes three quarters of an hour: JDAGENT_LONG=1"

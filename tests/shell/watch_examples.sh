@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The examples of jdperf watch are what their readers take: sh, compose, Kubernetes, systemd; and all of them give it the
+# The examples of jdperf watch are valid for sh, compose, Kubernetes and systemd. And all of them give it the
 # capabilities that docs/permissions.md tells of, and no others.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"

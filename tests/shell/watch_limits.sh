@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# What holds jdperf watch back: a JVM whose part fails is tried again ever more rarely, and so is one whose dump has its
-# reader crash, while the others are watched; fewer samples are taken of one that has used up its share of a processor,
-# its profiles say so and their weights do not change, and what has grown too large is begun anew. With perf: it is told
-# to stop, and to go on later, and one is enough for all JVMs.
+# jdperf watch retries a failing JVM less and less often, and keeps watching the others. Fewer samples are taken of one
+# that has used up its share of a processor, its profiles say so and their weights do not change, and what has grown too
+# large is begun anew. With perf: it is told to stop, and to go on later, and one is enough for all JVMs.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_real_profile

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# jdperf watch against the servers' own code: Pyroscope's generated Connect handler and the OpenTelemetry collector's reader of
-# profiles, from their Go modules. Two JVMs for two minutes; what has arrived then is what jdperf report says of the same time, within
-# what chance allows; the server is away for a while and nothing is lost. JDAGENT_LONG=1.
+# Pyroscope's and the OpenTelemetry collector's own code accept what jdperf watch pushes. Two JVMs for two minutes; what
+# has arrived then is what jdperf report says of the same time, within what chance allows; the server is away for a
+# while and nothing is lost. JDAGENT_LONG=1.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 [[ ${JDAGENT_LONG:-} == 1 ]] || skip "takes three minutes: JDAGENT_LONG=1"

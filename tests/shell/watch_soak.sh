@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An hour of jdperf watch: JVMs come, go and are killed, so is the watch; at the end no session, file or process is left, and
-# its memory has not grown. JDAGENT_LONG=1; JDAGENT_SOAK_SECONDS=3600.
+# An hour of jdperf watch, while JVMs start, end and are killed, and the watch too. At the end no session, file or
+# process is left, and its memory has not grown. JDAGENT_LONG=1; JDAGENT_SOAK_SECONDS=3600.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 [[ ${JDAGENT_LONG:-} == 1 ]] || skip "takes an hour: JDAGENT_LONG=1"
