@@ -410,6 +410,8 @@ const struct live_verb live_compare = {
         "Records both commands several times and lists the methods that changed by more\n"
         "than chance. The runs alternate, so that other load on the machine affects both\n"
         "commands alike. The profiles stay in DIR: before.1, after.1, before.2, …\n"
+        "The first 2 s of each run are left out, because the JIT compiles then; not if\n"
+        "a run is shorter than 4 s, or with --work or --from.\n"
         "\n"
         "  -n N                runs of each command, 2 to 100 (default: 7)\n"
         "  -o DIR              for the profiles, must not exist (default: " DEFAULT_OUT ")\n"
