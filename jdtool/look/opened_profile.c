@@ -150,7 +150,11 @@ static int open_directory(const char *given, struct opened_profile *profile)
     char link[32];
     profile->directory = open(given, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (profile->directory < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        error_message("no profile %s", given);
+        error_message(errno == ENOENT
+                          ? "there is no profile %s: make one with jdperf record, or name "
+                            "the directory of another"
+                          : "%s is a file; a profile is a directory",
+                      given);
         return STATUS_USAGE;
     }
     snprintf(link, sizeof link, "/proc/self/fd/%d", profile->directory);

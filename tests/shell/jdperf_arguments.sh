@@ -140,7 +140,9 @@ run 1 "$JDPERF" watch -p 99999999 --push otlp+https://user:secret@example.invali
 says_not unencrypted
 
 run 2 "$JDPERF" report nowhere
-says 'no profile nowhere'
+says 'there is no profile nowhere: make one with jdperf record'
+run 2 "$JDPERF" report /dev/null
+says '/dev/null is a file; a profile is a directory'
 mkdir other
 run 2 "$JDPERF" report other
 says 'is not a profile'
