@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame. A recursion of 3,000
-# calls reaches its root, and is cut where --depth says so; interpreted frames have their names; killed, nothing of it
+# A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame, also while code is
+# deoptimised. A recursion of 3,000 calls reaches its root, and is cut where --depth says so; interpreted frames have
+# their names; killed, nothing of it
 # is left in the kernel; where it cannot be had, or who makes its tables dies, stacks are copied, and it is said. Of
 # virtual threads that were parked the callers in the heap are those of the JVM's own trace, whatever collector moves
 # them; where they cannot be had the stack says so.
