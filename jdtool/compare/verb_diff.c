@@ -340,12 +340,20 @@ static int take_run(const struct profile *profile, const struct export_settings 
     struct diff *diff = (struct diff *)((char *)settings - offsetof(struct diff, order.settings));
     (void)output;
     diff->is_short |= profile->until - profile->from < LEAST_LEFT;
+    if (profile->total_count == 0 && diff->leaves_start) {
+        return 0; /* that one is shorter yet */
+    }
+    if (profile->total_count == 0) {
+        error_message("failed to compare %s: there are no samples, or the selection matches none",
+                      settings->path);
+        return -ENODATA;
+    }
     return runs_add(&diff->runs, diff->run, profile);
 }
 
 static int read_run(struct diff *diff, const char *path)
 {
-    static const struct export_format format = {.name = "diff", .write = take_run};
+    static const struct export_format format = {.name = "diff", .of_none = true, .write = take_run};
     struct export_memory memory = {0};
     struct export_input input = {
         .input = path, .source_path = diff->input.source_path, .filter = diff->input.filter};
@@ -391,6 +399,7 @@ static int read_runs(struct diff *diff)
         return 0;
     }
     diff->input.filter.from = 0;
+    diff->leaves_start = false;
     runs_free(&diff->runs);
     err = runs_init(&diff->runs, diff->counts[SIDE_BEFORE], diff->counts[SIDE_AFTER]);
     if (err) {

@@ -203,7 +203,8 @@ static int write_order(const struct export_sink *sink, const struct export_order
     const struct export_format *format = order->format;
     struct profile profile;
     struct packed_output *output;
-    if (sink->profile->total_count == 0 && (!format->of_marks || sink->profile->mark_count == 0)) {
+    if (!format->of_none && sink->profile->total_count == 0 &&
+        (!format->of_marks || sink->profile->mark_count == 0)) {
         error_message("failed to write %s: there are no samples, or the selection matches none",
                       path);
         return -ENODATA;

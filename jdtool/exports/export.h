@@ -53,6 +53,7 @@ struct export_format {
     bool keeps_times;
     bool identities; /* samples are told apart by virtual thread and labels, too */
     bool of_marks;   /* it needs no samples */
+    bool of_none;    /* nor marks */
     bool reads_code; /* as of its sink */
     bool gzip;       /* always; others are gzipped where the path ends in .gz */
     /* 0 or a negative errno; -ENOMEM without a message, errors of the output stay in it. */
