@@ -2,8 +2,9 @@
 # Makes small faults in copies of the sources, one at a time, and checks that a test notices.
 #
 # A change to a C file costs one compilation and one link: the changed object is put before the library
-# that has the unchanged one, into the unit test, or into jdtool and libjdagent.so of a directory that
-# otherwise consists of links to the build. A test of scripts runs in a copy of the sources.
+# that has the unchanged one, into the unit test, or into jdtool (and tests/planted, which is jdtool with
+# holes) and libjdagent.so of a directory that otherwise consists of links to the build. A test of scripts
+# runs in a copy of the sources.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 
@@ -127,7 +128,10 @@ try() {
         '') ;;
         jdtool/*.c)
             rm "$directory/shadow/build/jdtool"
-            link_changed jdtool.d jdtool "$object" "$directory/shadow/build/jdtool" "$(basename "$file")"
+            link_changed jdtool.d jdtool "$object" "$directory/shadow/build/jdtool" "$(basename "$file")" &&
+                rm "$directory/shadow/build/tests" && mkdir "$directory/shadow/build/tests" &&
+                ln -s "$build"/tests/* "$directory/shadow/build/tests/" && rm "$directory/shadow/build/tests/planted" &&
+                link_changed tests planted "$object" "$directory/shadow/build/tests/planted" "$(basename "$file")"
             ;;
         *.c)
             rm "$directory/shadow/build/libjdagent.so"
