@@ -22,6 +22,13 @@ static inline bool text_begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+static inline bool text_ends(const char *text, const char *with)
+{
+    size_t size = strlen(text);
+    size_t length = strlen(with);
+    return size >= length && strcmp(text + size - length, with) == 0;
+}
+
 /* Whether it is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 bool text_is_utf8(const char *string);
 

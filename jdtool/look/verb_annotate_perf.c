@@ -166,13 +166,6 @@ struct fate {
     bool was_inlined, was_compiled, was_interpreted;
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text);
-    size_t length = strlen(end);
-    return size >= length && strcmp(text + size - length, end) == 0;
-}
-
 /* "        7f0011223344 Market.price(int)", the innermost first; nothing between two stacks. */
 static bool take_frame(void *context, char *line)
 {
@@ -183,15 +176,15 @@ static bool take_frame(void *context, char *line)
     bool is_it = strstr(name, fate->method) != NULL;
     if (!*line) {
         fate->is_inlined = false;
-    } else if (ends_with(name, " (inlined)")) {
+    } else if (text_ends(name, " (inlined)")) {
         fate->is_inlined |= is_it;
     } else {
         fate->was_inlined |= fate->is_inlined;
         if (fate->is_inlined) {
             (void)intern(&fate->hosts, name);
         }
-        fate->was_interpreted |= is_it && ends_with(name, " (interpreted)");
-        fate->was_compiled |= is_it && !ends_with(name, " (interpreted)");
+        fate->was_interpreted |= is_it && text_ends(name, " (interpreted)");
+        fate->was_compiled |= is_it && !text_ends(name, " (interpreted)");
         fate->is_inlined = false;
     }
     return true;

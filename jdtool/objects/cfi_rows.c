@@ -36,19 +36,17 @@ struct rules {
 struct cie {
     uint64_t code_step;
     int64_t data_step;
-    const uint8_t *at, *end; /* its instructions */
-    struct rules rules;      /* behind these */
-    uint32_t offset;         /* in the section, plus 1; 0: none is here yet */
-    uint8_t encoding;        /* of addresses in its FDEs */
-    bool sized;              /* their augmentation data tell their size */
+    struct rules rules; /* behind its instructions */
+    uint32_t offset;    /* in the section, plus 1; 0: none is here yet */
+    uint8_t encoding;   /* of addresses in its FDEs */
+    bool sized;         /* their augmentation data tell their size */
     bool signal, is_sound;
 };
 
 /* One function. */
 struct fde {
     uint64_t start, end;
-    uint32_t at; /* in the section */
-    uint32_t size;
+    uint32_t at;  /* in the section */
     uint32_t cie; /* where that is in the section */
 };
 

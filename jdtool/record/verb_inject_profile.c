@@ -1,5 +1,6 @@
 /* jdperf inject: perf.data and the dumps of a profile become perf.jit.data once more. */
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 #include "jdtool/live/profile_dir.h"
 #include "jdtool/live/staging.h"
 #include "jdtool/live/verbs.h"
@@ -34,17 +35,10 @@ struct work {
 
 /* ---- What an earlier naming has made ---- */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t size = strlen(name);
-    size_t length = strlen(end);
-    return size >= length && strcmp(name + size - length, end) == 0;
-}
-
 static bool is_result(const char *name)
 {
     return strncmp(name, "perf.jit", 8) == 0 || strcmp(name, "scorecard.json") == 0 ||
-           (strncmp(name, "jitted-", 7) == 0 && ends_with(name, ".so"));
+           (strncmp(name, "jitted-", 7) == 0 && text_ends(name, ".so"));
 }
 
 static bool is_saved(const char *name)

@@ -1,5 +1,7 @@
 #include "jdtool/resolve/event_frames.h"
 
+#include "jdtool/base/text.h"
+
 #include <string.h>
 
 static bool is_java(const struct resolved_frame *frame)
@@ -34,17 +36,10 @@ static bool is_method(const struct resolved_frame *frame, const char *name)
     return method && method->method_name && strcmp(method->method_name, name) == 0;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text);
-    size_t length = strlen(end);
-    return size >= length && strcmp(text + size - length, end) == 0;
-}
-
 static bool is_named_so(const char *class_name)
 {
-    return ends_with(class_name, "Exception") || ends_with(class_name, "Error") ||
-           ends_with(class_name, "Throwable") || ends_with(class_name, "Failure");
+    return text_ends(class_name, "Exception") || text_ends(class_name, "Error") ||
+           text_ends(class_name, "Throwable") || text_ends(class_name, "Failure");
 }
 
 const char *event_frames_exception(const struct resolved_frame *frames, uint32_t count)
