@@ -1,8 +1,11 @@
-/* libdwfl and KDAB hotspot's search find a symbol for every address of an image. */
+/* libdwfl and KDAB hotspot's search find a symbol for every address of an image, and libdwfl its
+ * lines. */
+#include "jdtool/images/dwarf.h"
 #include "jdtool/images/image_elf.h"
 #include "tests/scratch.h"
 
 #include <elfutils/libdwfl.h>
+#include <gelf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,10 +129,79 @@ static void every_place_has_its_symbol(void **state)
     }
 }
 
+static uint32_t line_of(uint32_t function, uint32_t row)
+{
+    return function * 7 % 900 + row + 1;
+}
+
+/* Of large debugging information, which is packed. */
+static void every_place_has_its_line(void **state)
+{
+    enum { FUNCTIONS = 400, ROWS = 16 };
+    const char *path = scratch_path(state, "lines.so");
+    struct source_path *sources;
+    assert_int_equal(source_path_open(NULL, &sources), 0);
+    struct dwarf *dwarf = dwarf_new(sources, NULL);
+    uint8_t build_id[BUILD_ID_MAX];
+    struct image_elf *elf;
+    char names[FUNCTIONS][32];
+    assert_int_equal(image_elf_open(path, EM_X86_64, &elf), 0);
+    dwarf_unit_begin(dwarf, "a/A.java");
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        struct dwarf_row rows[ROWS];
+        for (uint32_t k = 0; k < ROWS; k++) {
+            rows[k] =
+                (struct dwarf_row){.offset = k * 4, .line = line_of(i, k), .file = "a/A.java"};
+        }
+        memcpy(names[i], name_of(i), sizeof names[i]);
+        const struct dwarf_function function = {.address = CODE + (uint64_t)i * DISTANCE,
+                                                .size = SIZE,
+                                                .name = names[i],
+                                                .line = 1,
+                                                .rows = rows,
+                                                .row_count = ROWS};
+        image_elf_add(elf, function.address, SIZE, NULL, names[i]);
+        dwarf_add_function(dwarf, &function);
+    }
+    dwarf_unit_end(dwarf);
+    uint64_t plain = dwarf_size(dwarf);
+    assert_int_equal(image_elf_finish(elf, dwarf, build_id), 0);
+    dwarf_free(dwarf);
+    source_path_close(sources);
+
+    Dwfl *dwfl;
+    Dwfl_Module *module = report(path, &dwfl);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        for (uint32_t k = 0; k < ROWS; k++) {
+            uint64_t at = BASE + CODE + (uint64_t)i * DISTANCE + k * 4;
+            Dwfl_Line *line = dwfl_module_getsrc(module, at);
+            int number = 0;
+            assert_non_null(line);
+            assert_non_null(dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL));
+            assert_int_equal(number, line_of(i, k));
+        }
+    }
+    dwfl_end(dwfl);
+
+    uint64_t packed = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    Elf *file = elf_begin(fd, ELF_C_READ, NULL);
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(file, section)) != NULL;) {
+        GElf_Shdr header;
+        assert_non_null(gelf_getshdr(section, &header));
+        packed += header.sh_flags & SHF_COMPRESSED ? header.sh_size : 0;
+    }
+    elf_end(file);
+    close(fd);
+    assert_in_range(packed, 1000, plain / 2);
+}
+
 int main(void)
 {
+    (void)elf_version(EV_CURRENT);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_place_has_its_symbol, scratch_create, scratch_remove),
+        cmocka_unit_test_setup_teardown(every_place_has_its_line, scratch_create, scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

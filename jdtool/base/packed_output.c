@@ -24,10 +24,10 @@ struct gzip {
     uint8_t room[ISAL_DEF_LVL2_DEFAULT];
 };
 
-static void gzip_start(struct gzip *gzip)
+static void gzip_start(struct gzip *gzip, uint16_t wrapping)
 {
     isal_deflate_init(&gzip->stream);
-    gzip->stream.gzip_flag = IGZIP_GZIP;
+    gzip->stream.gzip_flag = wrapping;
     gzip->stream.level = GZIP_LEVEL;
     gzip->stream.level_buf = gzip->room;
     gzip->stream.level_buf_size = sizeof gzip->room;
@@ -62,7 +62,7 @@ static int start(const char *path, bool gzip, struct packed_output **out)
         return -ENOMEM;
     }
     if (gzip) {
-        gzip_start(output->gzip);
+        gzip_start(output->gzip, IGZIP_GZIP);
     }
     *out = output;
     return 0;
@@ -241,4 +241,25 @@ void packed_output_abort(struct packed_output *output)
         output_file_abort(output->file);
         release(output);
     }
+}
+
+bool packed_output_whole(const void *bytes, size_t size, struct bytes *out)
+{
+    struct gzip *gzip = calloc(1, sizeof *gzip);
+    size_t start = out->size;
+    uint8_t *room = size <= UINT32_MAX ? bytes_grow(out, size) : NULL;
+    bool is = gzip && room;
+    if (is) {
+        gzip_start(gzip, IGZIP_ZLIB);
+        gzip->stream.next_in = (uint8_t *)bytes;
+        gzip->stream.avail_in = (uint32_t)size;
+        gzip->stream.end_of_stream = 1;
+        gzip->stream.next_out = room;
+        gzip->stream.avail_out = (uint32_t)size;
+        is = isal_deflate(&gzip->stream) == COMP_OK &&
+             gzip->stream.internal_state.state == ZSTATE_END;
+        out->size = start + (is ? gzip->stream.total_out : 0);
+    }
+    free(gzip);
+    return is;
 }

@@ -6,6 +6,8 @@
 #ifndef JD_TOOL_PACKED_OUTPUT_H
 #define JD_TOOL_PACKED_OUTPUT_H
 
+#include "jdtool/base/bytes.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +58,10 @@ int packed_output_finish(struct packed_output *output);
 
 /* The same for one in memory: *bytes is the caller's to free. */
 int packed_output_take(struct packed_output *output, uint8_t **bytes, size_t *size);
+
+/* Puts the bytes behind what is in `out`, packed as a whole in zlib's wrapping. False: they would
+ * not become fewer, or there is no memory; `out` is then as it was. */
+bool packed_output_whole(const void *bytes, size_t size, struct bytes *out);
 
 /* Frees it and leaves no file. NULL is fine. */
 void packed_output_abort(struct packed_output *output);

@@ -7,6 +7,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/packed_output.h"
 #include "jdtool/images/content_hash.h"
 
 #include <elf.h>
@@ -333,18 +334,40 @@ static void put_frames(struct image_elf *elf, uint64_t *header_at, uint64_t *hea
     bytes_free(&header);
 }
 
+/* Smaller sections are not worth it. */
+#define PACKED_LEAST 4096
+
+/* As all readers of debugging information unpack it. */
+static void put_packed(struct image_elf *elf, const char *name, Elf64_Shdr header,
+                       const struct bytes *plain)
+{
+    struct bytes packed = {0};
+    const Elf64_Chdr about = {
+        .ch_type = ELFCOMPRESS_ZLIB, .ch_size = plain->size, .ch_addralign = header.sh_addralign};
+    bytes_put(&packed, &about, sizeof about);
+    if (plain->size >= PACKED_LEAST && !packed.failed &&
+        packed_output_whole(plain->at, plain->size, &packed)) {
+        header.sh_flags |= SHF_COMPRESSED;
+        header.sh_addralign = 8; /* of what is in front of it */
+        put_section(elf, name, header, packed.at, packed.size);
+    } else {
+        put_section(elf, name, header, plain->at, plain->size);
+    }
+    bytes_free(&packed);
+}
+
 static int put_debug(struct image_elf *elf, struct dwarf *dwarf)
 {
     struct dwarf_section sections[DWARF_SECTIONS];
     int err = dwarf_sections(dwarf, sections);
     for (unsigned i = 0; i < DWARF_SECTIONS && !err; i++) {
         bool strings = strcmp(sections[i].name, ".debug_str") == 0;
-        put_section(elf, sections[i].name,
-                    (Elf64_Shdr){.sh_type = SHT_PROGBITS,
-                                 .sh_flags = strings ? SHF_MERGE | SHF_STRINGS : 0,
-                                 .sh_entsize = strings ? 1 : 0,
-                                 .sh_addralign = 1},
-                    sections[i].bytes->at, sections[i].bytes->size);
+        put_packed(elf, sections[i].name,
+                   (Elf64_Shdr){.sh_type = SHT_PROGBITS,
+                                .sh_flags = strings ? SHF_MERGE | SHF_STRINGS : 0,
+                                .sh_entsize = strings ? 1 : 0,
+                                .sh_addralign = 1},
+                   sections[i].bytes);
         content_hash_add(&elf->hash, sections[i].bytes->at, sections[i].bytes->size);
     }
     return err;

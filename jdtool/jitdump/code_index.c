@@ -368,7 +368,7 @@ int code_index_follow(const char *path, int fd, struct code_index **out)
     struct jitdump_reader *reader;
     *out = NULL;
     int err =
-        fd < 0 ? jitdump_reader_open(path, &reader) : jitdump_reader_open_fd(fd, path, &reader);
+        fd < 0 ? jitdump_reader_follow(path, &reader) : jitdump_reader_open_fd(fd, path, &reader);
     return err ? err : open_reader(reader, path, false, out);
 }
 

@@ -2,6 +2,7 @@
 
 #include "format/samply.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/packed_file.h"
 
 #include <byteswap.h>
 #include <errno.h>
@@ -219,9 +220,9 @@ failed:
     return error;
 }
 
-int jitdump_reader_open(const char *path, struct jitdump_reader **out)
+/* A descriptor, or a negative errno after a message. */
+static int open_file(const char *path)
 {
-    *out = NULL;
     /* O_NONBLOCK: a FIFO in the dump's place must not make us wait; it is refused as no file. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
@@ -229,7 +230,22 @@ int jitdump_reader_open(const char *path, struct jitdump_reader **out)
         error_message("failed to open %s: %s", path, strerror(-error));
         return error;
     }
-    return jitdump_reader_open_fd(fd, path, out);
+    return fd;
+}
+
+int jitdump_reader_open(const char *path, struct jitdump_reader **out)
+{
+    *out = NULL;
+    int fd = open_file(path);
+    fd = fd < 0 ? fd : packed_file_unpack(fd, path);
+    return fd < 0 ? fd : jitdump_reader_open_fd(fd, path, out);
+}
+
+int jitdump_reader_follow(const char *path, struct jitdump_reader **out)
+{
+    *out = NULL;
+    int fd = open_file(path);
+    return fd < 0 ? fd : jitdump_reader_open_fd(fd, path, out);
 }
 
 void jitdump_reader_close(struct jitdump_reader *reader)

@@ -86,13 +86,17 @@ struct jitdump_entry_walk {
 };
 
 /*
- * Opens a dump and reads its header. 0 or a negative errno (-EINVAL: not a jitdump), after a
- * message. The reader is freed with jitdump_reader_close, NULL being fine.
+ * Opens a dump, which may be packed (packed_file.h), and reads its header. 0 or a negative errno
+ * (-EINVAL: not a jitdump), after a message. The reader is freed with jitdump_reader_close, NULL
+ * being fine.
  */
 int jitdump_reader_open(const char *path, struct jitdump_reader **out);
 
-/* The same for a file that is open already: the reader takes fd over, on failure too. `name` is for
- * messages. */
+/* The same for one that may still be written, as which no packed one is taken. */
+int jitdump_reader_follow(const char *path, struct jitdump_reader **out);
+
+/* The same for such a file that is open already: the reader takes fd over, on failure too. `name`
+ * is for messages. */
 int jitdump_reader_open_fd(int fd, const char *name, struct jitdump_reader **out);
 
 void jitdump_reader_close(struct jitdump_reader *reader);

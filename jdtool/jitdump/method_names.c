@@ -5,6 +5,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/numbered.h"
+#include "jdtool/base/packed_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -404,6 +405,8 @@ int method_names_open(const char *path, uint64_t (*clock)(const void *context, u
 {
     int fd;
     int err = open_file(path, &fd);
+    fd = err ? -1 : packed_file_unpack(fd, path);
+    err = !err && fd < 0 ? fd : err;
     return err ? err : open_table(path, fd, clock, context, true, out);
 }
 

@@ -45,9 +45,9 @@ struct method_detail {
 #define METHOD_NAMES_MAX (UINT32_C(1) << 24)
 
 /*
- * Opens the table at `path` and reads what is there. `clock` translates its stamps to those that
- * will be asked with; NULL: they are the same. 0; -ENOENT without a message when there is none; or
- * a negative errno after a message.
+ * Opens the table at `path`, which may be packed (packed_file.h), and reads it. `clock` translates
+ * its stamps to those that will be asked with; NULL: they are the same. 0; -ENOENT without a
+ * message when there is none; or a negative errno after a message.
  */
 int method_names_open(const char *path, uint64_t (*clock)(const void *context, uint64_t stamp),
                       const void *context, struct method_names **out);

@@ -8,6 +8,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/packed_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -373,6 +374,13 @@ int thread_journal_open(const char *path, bool is_all, struct thread_journal **o
     *out = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int err = fd >= 0 ? 0 : -errno;
+    if (fd >= 0 && is_all) {
+        fd = packed_file_unpack(fd, path);
+        if (fd < 0) {
+            free(journal);
+            return fd;
+        }
+    }
     if (err || !journal) {
         free(journal);
         if (fd >= 0) {

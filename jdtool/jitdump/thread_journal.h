@@ -25,8 +25,9 @@ struct thread_identity {
 };
 
 /*
- * Opens the journal at `path` and reads what is there. is_all: nothing more will come. 0; -ENOENT
- * without a message when there is none; or a negative errno after a message.
+ * Opens the journal at `path` and reads what is there. is_all: nothing more will come, and it may
+ * be packed (packed_file.h). 0; -ENOENT without a message when there is none; or a negative errno
+ * after a message.
  */
 int thread_journal_open(const char *path, bool is_all, struct thread_journal **out);
 void thread_journal_close(struct thread_journal *journal); /* NULL is fine */

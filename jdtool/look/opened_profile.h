@@ -3,7 +3,7 @@
  *
  *   profile          what it is: key=value lines. Its presence makes the directory a profile
  *   perf.data        as recorded            perf.jit.data    with the generated code in it
- *   jit-PID.dump     the dumps              buildid/         what perf looks binaries up in
+ *   jit-PID.dump     the dumps, packed      buildid/         what perf looks binaries up in
  *   scorecard.json   how good it is         src/             Java sources that annotate shows
  *   samples.saved    samples with names, for export, flame, view, annotate
  */

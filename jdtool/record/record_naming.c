@@ -1,11 +1,13 @@
 #include "jdtool/record/recording.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/packed_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +154,27 @@ static void tell_results(const struct record_options *options)
     free(quoted);
 }
 
+/* What the JVMs' agents have written is read seldom, now that it is named. Where the recording
+ * itself is kept it stays as perf reads it. */
+static void pack_dumps(const struct recording *recording)
+{
+    static const char *const places[] = {"", "jvm-*/"};
+    static const char *const endings[] = {"dump", "methods", "threads"};
+    char pattern[sizeof recording->profile.at + 32];
+    glob_t found = {0};
+    for (int i = 0; i < 6; i++) {
+        snprintf(pattern, sizeof pattern, "%s/%sjit-*.%s", recording->profile.at, places[i / 3],
+                 endings[i % 3]);
+        if (glob(pattern, i ? GLOB_APPEND : 0, NULL, &found) == GLOB_NOSPACE) {
+            break;
+        }
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        packed_file_make(found.gl_pathv[i]);
+    }
+    globfree(&found);
+}
+
 int recording_name(struct recording *recording)
 {
     const struct record_options *options = recording->options;
@@ -177,6 +200,9 @@ int recording_name(struct recording *recording)
             info_message("perf.data is kept: jdperf inject %s names it once the cause is fixed",
                          options->out);
         }
+    }
+    if (recording->piped) {
+        pack_dumps(recording);
     }
     if (status == STATUS_DONE || status == STATUS_BAD_PROFILE) {
         tell_results(options);

@@ -173,7 +173,8 @@ int dump_files_read_named(struct dumps *dumps)
         struct jitdump_reader *reader;
         struct stat status;
         named->path = dumps->options.named[i];
-        int err = jitdump_reader_open(named->path, &reader);
+        int err = dumps->options.live ? jitdump_reader_follow(named->path, &reader)
+                                      : jitdump_reader_open(named->path, &reader);
         if (!err) {
             named->header = *jitdump_reader_header(reader);
             named->readable = true;

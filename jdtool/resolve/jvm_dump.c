@@ -160,7 +160,7 @@ static char *journal_path(const struct jvm_dump *dump)
 }
 
 /* Where one was asked for. */
-static void open_journal(struct jvm_dump *dump, bool is_all)
+static void open_journal(struct jvm_dump *dump, bool live)
 {
     if (!dump->journal_path) {
         dump->journal_path = journal_path(dump);
@@ -168,7 +168,7 @@ static void open_journal(struct jvm_dump *dump, bool is_all)
             return;
         }
     }
-    int err = thread_journal_open(dump->journal_path, is_all, &dump->journal);
+    int err = thread_journal_open(dump->journal_path, !live, &dump->journal);
     const char *fault = NULL;
     if (!err &&
         thread_journal_has_arch_stamps(dump->journal) !=
@@ -344,8 +344,8 @@ static int make_usable(struct dumps *dumps, struct jvm_dump *dump, const struct 
     if (err) {
         return err;
     }
-    open_names(dump, dump->may_grow);
-    open_journal(dump, !dump->may_grow);
+    open_names(dump, dumps->options.live);
+    open_journal(dump, dumps->options.live);
     open_log(dump);
     dump->segment = jvm_dump_segment(dump->path);
     int grown = follow_segments(dump, !dumps->options.live);
@@ -415,7 +415,7 @@ int jvm_dump_update(struct jvm_dump *dump, bool is_all)
             return told;
         }
     } else if (dump->journal_path) {
-        open_journal(dump, is_all || !was_alive);
+        open_journal(dump, true);
     }
     open_log(dump);
     int more = follow_segments(dump, is_all || !was_alive);

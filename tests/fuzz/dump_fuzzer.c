@@ -138,10 +138,10 @@ static void check_entry(void *context, uint64_t address, uint64_t size,
     *end = address + size;
 }
 
-static void look_up(int fd)
+static void look_up(void)
 {
     struct code_index *index;
-    if (code_index_open_fd(dup(fd), "dump", &index) < 0) {
+    if (code_index_open("dump", &index) < 0) {
         return;
     }
     struct code_details details = {0};
@@ -180,13 +180,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int fd = file_of(DUMP, data, size);
     struct jitdump_reader *reader;
-    if (jitdump_reader_open_fd(dup(fd), "dump", &reader) == 0) {
+    if (jitdump_reader_open("dump", &reader) == 0) {
         uint64_t start = jitdump_reader_offset(reader);
         verify_dump(reader, ignore_finding, NULL);
         jitdump_reader_seek(reader, start);
         repair(reader);
         jitdump_reader_close(reader);
-        look_up(fd);
+        look_up();
         convert_there_and_back(data, size);
         print(&verb_dump, "--");
         print(&verb_stat, "--json");

@@ -183,6 +183,15 @@ note "$rooted of $all stacks are rooted"
 run 0 "$JDPERF" report d --limit 0
 says 'Market.takeOrders()'
 
+# Its dump is packed, and read so; of a recording that is kept it stays as perf reads it.
+[[ $(head -c 4 d/jit-*.dump | od -An -tx1 | tr -d ' ') == 28b52ffd ]] || fail "the dump is not packed"
+[[ $(head -c 4 p/jit-*.dump) == DTiJ ]] || fail "the dump of a recording that is kept is packed"
+run 0 "$JDAGENT_BUILD/jdtool" verify d/jit-*.dump
+run 0 "$JDPERF" annotate d takeOrders
+says 'Market.takeOrders()'
+run 0 "$JDAGENT_BUILD/jdtool" convert d/jit-*.dump -o plain.dump
+[[ $(head -c 4 plain.dump) == DTiJ ]] || fail "convert makes no plain dump"
+
 # What cannot be named again stays as it was named.
 run 2 "$JDPERF" inject p -- --frobnicate
 says "unknown option '--frobnicate'"

@@ -34,6 +34,24 @@ for verb in dump verify stat map; do
     says 'failed to open pipe: Operation not supported'
     rm pipe
 done
+# Packed by zstd: so are those of jdperf record. A few bytes may claim to be 100 GB.
+zstd -q "$seeds/everything.bin" -o packed.dump
+run 0 "$tool" verify packed.dump
+run 0 "$tool" stat packed.dump
+cp output packed.stat
+run 0 "$tool" stat "$seeds/everything.bin"
+sed 1d output | cmp - <(sed 1d packed.stat) || fail "a packed dump is another one: $(cat packed.stat)"
+run 0 "$tool" convert packed.dump -o unpacked.dump
+[[ $(head -c 4 unpacked.dump) == "$(head -c 4 "$seeds/everything.bin")" ]] || fail "convert leaves it packed"
+printf '\x28\xb5\x2f\xfd\xc0\x00\x00\xe8\x76\x48\x17\x00\x00\x00\x01\x00\x00' >bomb.dump
+for verb in dump verify stat map; do
+    run 1 "$tool" "$verb" bomb.dump
+    says 'failed to unpack bomb.dump: it would be 95367 MB, and 256 MB is the limit'
+done
+head -c 100 packed.dump >cut.dump
+run 1 "$tool" verify cut.dump
+says 'failed to unpack cut.dump: it is packed, and damaged or cut'
+
 run 2 "$tool" repair "$seeds/mixed.bin"
 says "-o OUT is needed"
 run 2 "$tool" map --at yesterday "$seeds/everything.bin"

@@ -1,0 +1,31 @@
+/*
+ * Files that are packed as a whole with zstd, under their own names: what is large in a profile and
+ * read seldom. A file of others is taken for hostile: a few bytes can claim to be any number of
+ * them.
+ */
+#ifndef JD_TOOL_PACKED_FILE_H
+#define JD_TOOL_PACKED_FILE_H
+
+#include <stdint.h>
+
+/* Larger ones stay as they are: who reads a packed file has it all in memory. */
+#define PACKED_FILE_MAX (UINT64_C(256) << 20)
+
+/* Smaller ones stay as they are, too: it is not worth the time. */
+#define PACKED_FILE_MIN (UINT64_C(1) << 20)
+
+/*
+ * Packs the regular file at `path`, unless somebody has it open to write: what comes later would be
+ * lost. Nothing is changed where that, or anything else, prevents it; no message. Returns the bytes
+ * that are saved.
+ */
+uint64_t packed_file_make(const char *path);
+
+/*
+ * What is in the file, whose beginning tells whether it is packed: `fd` itself where it is not, or
+ * a file in memory in its place, fd being closed. `name` is for messages. A negative errno after a
+ * message, fd being closed: -EINVAL: it is damaged, or holds more than PACKED_FILE_MAX bytes.
+ */
+int packed_file_unpack(int fd, const char *name);
+
+#endif

@@ -1,0 +1,264 @@
+/* Files that are packed as a whole: what is packed and what is not, and what is refused. */
+#include "jdtool/base/packed_file.h"
+
+#include "jdtool/jitdump/code_index.h"
+#include "jdtool/jitdump/jitdump_reader.h"
+#include "tests/dump_builder.h"
+#include "tests/scratch.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zstd.h>
+
+#include <cmocka.h>
+
+enum { SIZE = 3 << 20 };
+
+/* Of text and of noise. */
+static uint8_t *make_content(void)
+{
+    uint8_t *content = malloc(SIZE);
+    uint32_t noise = 1;
+    assert_non_null(content);
+    for (size_t i = 0; i < SIZE; i++) {
+        noise = noise * 1664525 + 1013904223;
+        content[i] =
+            (uint8_t)(i / 4096 % 2 ? "java.util.HashMap.get"[i % 21] : (char)(noise >> 24));
+    }
+    return content;
+}
+
+static void write_file(const char *path, const void *content, size_t size)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(content, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bool is_packed(const char *path)
+{
+    size_t size = 0;
+    uint8_t *bytes = scratch_read(path, &size);
+    uint32_t magic = 0;
+    assert_non_null(bytes);
+    memcpy(&magic, bytes, size < 4 ? size : 4);
+    free(bytes);
+    return magic == ZSTD_MAGICNUMBER;
+}
+
+static int unpack(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return packed_file_unpack(fd, path);
+}
+
+static void comes_back_as_it_was(void **state)
+{
+    const char *path = scratch_path(state, "jit-1.dump");
+    uint8_t *content = make_content();
+    write_file(path, content, SIZE);
+    struct stat before, after, plain;
+    assert_int_equal(stat(path, &before), 0);
+    uint64_t saved = packed_file_make(path);
+    assert_int_equal(stat(path, &after), 0);
+    assert_true(is_packed(path));
+    assert_true(saved > SIZE / 3);
+    assert_int_equal(after.st_size, SIZE - saved);
+    assert_int_equal(after.st_mode & 07777, 0600);
+
+    int fd = unpack(path);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &plain), 0);
+    assert_int_equal(plain.st_size, SIZE);
+    uint8_t *again = malloc(SIZE);
+    assert_int_equal(pread(fd, again, SIZE, 0), SIZE);
+    assert_memory_equal(again, content, SIZE);
+    close(fd);
+
+    assert_int_equal(packed_file_make(path), 0); /* it is packed already */
+    fd = unpack(path);
+    assert_int_equal(fstat(fd, &plain), 0);
+    assert_int_equal(plain.st_size, SIZE);
+    close(fd);
+    free(again);
+    free(content);
+}
+
+static void leaves_what_is_not_to_be_packed(void **state)
+{
+    uint8_t *content = make_content();
+    const char *path = scratch_path(state, "small");
+    write_file(path, content, PACKED_FILE_MIN - 1);
+    assert_int_equal(packed_file_make(path), 0);
+    assert_false(is_packed(path));
+
+    path = scratch_path(state, "noise");
+    uint32_t noise = 1;
+    for (size_t i = 0; i < SIZE; i++) {
+        noise = noise * 1664525 + 1013904223;
+        content[i] = (uint8_t)(noise >> 24);
+    }
+    write_file(path, content, SIZE);
+    assert_int_equal(packed_file_make(path), 0);
+    assert_false(is_packed(path));
+
+    /* What is written behind it would be lost. */
+    free(content);
+    content = make_content();
+    path = scratch_path(state, "written");
+    write_file(path, content, SIZE);
+    int writer = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(packed_file_make(path), 0);
+    assert_false(is_packed(path));
+    close(writer);
+    assert_true(packed_file_make(path) > 0);
+
+    /* Links are not followed. */
+    path = scratch_path(state, "target");
+    const char *link = scratch_path(state, "link");
+    write_file(path, content, SIZE);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(packed_file_make(link), 0);
+    assert_false(is_packed(path));
+    assert_int_equal(packed_file_make(scratch_path(state, "none")), 0);
+    free(content);
+}
+
+/* Bytes that say they are packed: as many as `size` in a frame that says `says`. */
+static size_t pack_zeros(uint8_t *to, size_t room, uint64_t size, bool says)
+{
+    static uint8_t zeros[1 << 20];
+    ZSTD_CCtx *stream = ZSTD_createCCtx();
+    ZSTD_outBuffer out = {.dst = to, .size = room};
+    if (says) {
+        (void)ZSTD_CCtx_setPledgedSrcSize(stream, size);
+    }
+    for (uint64_t left = size; left > 0;) {
+        ZSTD_inBuffer in = {.src = zeros, .size = left < sizeof zeros ? left : sizeof zeros};
+        left -= in.size;
+        while (in.pos < in.size) {
+            assert_false(ZSTD_isError(ZSTD_compressStream2(stream, &out, &in, ZSTD_e_continue)));
+        }
+    }
+    ZSTD_inBuffer none = {0};
+    assert_int_equal(ZSTD_compressStream2(stream, &out, &none, ZSTD_e_end), 0);
+    (void)ZSTD_freeCCtx(stream);
+    return out.pos;
+}
+
+static void refuses_what_is_hostile(void **state)
+{
+    enum { ROOM = 1 << 20 };
+    const char *path = scratch_path(state, "hostile");
+    uint8_t *packed = malloc(ROOM);
+    size_t size;
+
+    /* More than anybody may hold: refused by what it says, before a byte is unpacked. */
+    size = pack_zeros(packed, ROOM, PACKED_FILE_MAX + 1, true);
+    write_file(path, packed, size);
+    assert_int_equal(unpack(path), -EINVAL);
+    size = pack_zeros(packed, ROOM, PACKED_FILE_MAX, true);
+    write_file(path, packed, size);
+    int fd = unpack(path);
+    assert_true(fd >= 0);
+    close(fd);
+
+    /* It does not say how much. */
+    size = pack_zeros(packed, ROOM, 1 << 20, false);
+    write_file(path, packed, size);
+    assert_int_equal(unpack(path), -EINVAL);
+
+    /* It says less than there is: a second frame behind the first, and a changed size. */
+    size = pack_zeros(packed, ROOM / 2, 1 << 20, true);
+    memcpy(packed + size, packed, size);
+    write_file(path, packed, 2 * size);
+    assert_int_equal(unpack(path), -EINVAL);
+    packed[7] = 8; /* of the size, behind the magic number and the descriptor */
+    assert_int_equal(ZSTD_getFrameContentSize(packed, size), 1 << 19);
+    write_file(path, packed, size);
+    assert_int_equal(unpack(path), -EINVAL);
+
+    /* Cut anywhere, and something behind it. */
+    size = pack_zeros(packed, ROOM, 5 << 20, true);
+    for (size_t cut = 4; cut < size; cut++) {
+        write_file(path, packed, cut);
+        assert_int_equal(unpack(path), -EINVAL);
+    }
+    packed[size] = 'x';
+    write_file(path, packed, size + 1);
+    assert_int_equal(unpack(path), -EINVAL);
+
+    /* A megabyte of zeros, as eight blocks, through a window of 64 MB. */
+    static const uint8_t head[] = {0x28, 0xb5, 0x2f, 0xfd, 0x80, 0x80, 0x00, 0x00, 0x10, 0x00};
+    memcpy(packed, head, sizeof head);
+    size = sizeof head;
+    for (unsigned i = 0; i < 8; i++) {
+        const uint8_t block[] = {i < 7 ? 0x02 : 0x03, 0x00, 0x10, 0x00};
+        memcpy(packed + size, block, sizeof block);
+        size += sizeof block;
+    }
+    write_file(path, packed, size);
+    assert_int_equal(unpack(path), -EINVAL);
+    packed[5] = 0x50; /* of 1 MB: the same is sound */
+    write_file(path, packed, size);
+    fd = unpack(path);
+    assert_true(fd >= 0);
+    close(fd);
+    free(packed);
+}
+
+static void leaves_what_is_not_packed(void **state)
+{
+    const char *path = scratch_path(state, "plain");
+    static const char *const contents[] = {"", "x", "plain text"};
+    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+        scratch_write(path, contents[i]);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        assert_int_equal(packed_file_unpack(fd, path), fd);
+        close(fd);
+    }
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(packed_file_unpack(null, "null"), null);
+    close(null);
+}
+
+/* A dump is read packed as it is plain; one that may still be written is none. */
+static void dumps_may_be_packed(void **state)
+{
+    const char *path = scratch_path(state, "jit-4242.dump");
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    for (uint64_t i = 0; i < 1000; i++) {
+        dump_load(&dump, BUILDER_START + i, 0x10000 * (i + 1), 1024, i + 2, "a.A.method()");
+    }
+    write_file(path, dump.bytes, dump.size);
+    assert_true(packed_file_make(path) > 0);
+    struct code_index *index;
+    assert_int_equal(code_index_open(path, &index), 0);
+    assert_int_equal(code_index_stay_count(index), 1000);
+    code_index_close(index);
+    struct jitdump_reader *reader;
+    assert_int_equal(jitdump_reader_open(path, &reader), 0);
+    assert_int_equal(jitdump_reader_file_size(reader), dump.size);
+    jitdump_reader_close(reader);
+    assert_int_equal(jitdump_reader_follow(path, &reader), -EINVAL);
+    assert_int_equal(code_index_follow(path, -1, &index), -EINVAL);
+    dump_free(&dump);
+}
+
+int main(void)
+{
+#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_create, scratch_remove)
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(comes_back_as_it_was),    IN_SCRATCH(leaves_what_is_not_to_be_packed),
+        IN_SCRATCH(refuses_what_is_hostile), IN_SCRATCH(leaves_what_is_not_packed),
+        IN_SCRATCH(dumps_may_be_packed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
