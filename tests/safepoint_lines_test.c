@@ -1,5 +1,5 @@
-/* Detects that a dump has lines at safepoints only. */
-#include "jdtool/score/safepoint_lines.h"
+/* Detects that a dump has lines at safepoints only, and what is known between them. */
+#include "jdtool/jitdump/safepoint_lines.h"
 #include "tests/dump_builder.h"
 #include "tests/scratch.h"
 
@@ -56,7 +56,8 @@ static bool verdict(void **state, unsigned tier, bool calls_only)
     struct code_index *index;
     write_dump(scratch_path(state, "dump"), tier, calls_only);
     assert_int_equal(code_index_open(scratch_path(state, "dump"), &index), 0);
-    bool answer = has_lines_at_safepoints_only(index);
+    struct safepoint_lines seen = {0};
+    bool answer = safepoint_lines_first(&seen, index);
     code_index_close(index);
     return answer;
 }
@@ -73,11 +74,61 @@ static void only_c1_tells(void **state)
     assert_false(verdict(state, 0, true));
 }
 
+/* 0 calls 1 at line 10 and 3 at line 30; 1 calls 2 at line 20. */
+static void between_safepoints_is_what_both_are_in(void **state)
+{
+    struct trailer_node nodes[] = {{.method = 1},
+                                   {.method = 2, .parent = 0, .call_line = 10},
+                                   {.method = 3, .parent = 1, .call_line = 20},
+                                   {.method = 4, .parent = 0, .call_line = 30}};
+    struct trailer_range ranges[] = {{0, 8, 2, 100},  {8, 8, 1, 101},  {16, 8, 2, 102},
+                                     {24, 8, 2, 103}, {32, 8, 3, 104}, {40, 8, 0, 105}};
+    static const struct trailer_node expected[] = {
+        /* node, line */
+        {.method = 0, .call_line = 10}, {.method = 1, .call_line = 101},
+        {.method = 1, .call_line = 20}, {.method = 2, .call_line = 103},
+        {.method = 0, .call_line = 30}, {.method = 0, .call_line = 105}};
+    struct trailer tree = {.nodes = nodes, .node_count = 4, .ranges = ranges, .range_count = 6};
+    (void)state;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct trailer_range made;
+        const struct trailer_range *range = safepoint_lines_between(&tree, i * 8 + 3, &made);
+        assert_non_null(range);
+        assert_int_equal(range->node, expected[i].method);
+        assert_int_equal(range->line, expected[i].call_line);
+        assert_int_equal(range->offset, i * 8);
+    }
+    struct trailer_range made;
+    assert_null(safepoint_lines_between(&tree, 48, &made));
+}
+
+/* Code of the first moment, most of whose ranges end behind calls; an earlier agent's has more. */
+static void later_and_denser_code_is_exact(void **state)
+{
+    struct code_index *index;
+    struct code_details details = {0};
+    write_dump(scratch_path(state, "dump"), 4, true);
+    assert_int_equal(code_index_open(scratch_path(state, "dump"), &index), 0);
+    assert_int_equal(code_index_fetch(index, 0, &details), 0);
+    assert_true(safepoint_lines_of(index, 0, &details));
+    assert_int_equal(code_index_fetch(index, 1, &details), 0);
+    assert_false(safepoint_lines_of(index, 1, &details)); /* it came later */
+    code_index_close(index);
+    write_dump(scratch_path(state, "dump"), 4, false);
+    assert_int_equal(code_index_open(scratch_path(state, "dump"), &index), 0);
+    assert_int_equal(code_index_fetch(index, 0, &details), 0);
+    assert_false(safepoint_lines_of(index, 0, &details));
+    code_index_close(index);
+    code_details_free(&details);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_only_means_safepoints_only),
         cmocka_unit_test(only_c1_tells),
+        cmocka_unit_test(between_safepoints_is_what_both_are_in),
+        cmocka_unit_test(later_and_denser_code_is_exact),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

@@ -184,8 +184,8 @@ static void check_lines(struct doctor *doctor, struct jvm *jvm)
     } else {
         doctor_poor(doctor,
                     "start the JVM with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints",
-                    "DebugNonSafepoints is off: code compiled before you attach has exact lines "
-                    "only at calls and loop ends");
+                    "DebugNonSafepoints is off: HotSpot knows lines and inlined methods of code "
+                    "compiled before you attach only at calls");
     }
 }
 

@@ -17,6 +17,7 @@ struct kept_blob {
     uint8_t kind; /* enum resolved_kind */
     uint8_t tier;
     bool is_osr;
+    bool at_safepoints; /* the tree holds at safepoints only */
     const struct resolved_method *method;
     struct trailer_node *nodes; /* of its tree; the ranges are in the same allocation */
     struct trailer_range *ranges;
@@ -131,7 +132,7 @@ static bool name_blob(struct blob_context *context, const struct jvm_dump *dump,
             const struct trailer_method *method =
                 trailer_names_method(code_index_names(dump->about.index), trailer->nodes[0].method);
             facts.name = method->name;
-            facts.file = method->file ? method->file : facts.file;
+            facts.file = method->file;
             facts.first_line = method->first_line;
         }
     }
@@ -159,6 +160,8 @@ static bool fetch(struct blob_context *context, struct jvm_dump *dump, uint32_t 
         return false;
     }
     if (kept->kind == RESOLVED_COMPILED) {
+        kept->at_safepoints = safepoint_lines_of(dump->about.index, number, details) &&
+                              safepoint_lines_first(&dump->safepoint_lines, dump->about.index);
         bool stays = details->trailer.range_count ? keep_tree(dump, &details->trailer, kept)
                                                   : keep_rows(dump, blob, details, kept);
         if (!stays) {
@@ -315,7 +318,7 @@ static uint32_t depth_of(const struct trailer *tree, uint32_t node, uint64_t *cu
 
 struct resolved_frame *code_blobs_frames(struct blob_context *context, struct jvm_dump *dump,
                                          const struct resolved_code *code, uint64_t address,
-                                         struct arena *arena, uint32_t *count)
+                                         bool caller, struct arena *arena, uint32_t *count)
 {
     const struct kept_blob *kept = fetched_blob(context, dump, code->blob);
     if (!kept) {
@@ -326,8 +329,13 @@ struct resolved_frame *code_blobs_frames(struct blob_context *context, struct jv
                                  .node_count = kept->node_count,
                                  .ranges = kept->ranges,
                                  .range_count = kept->range_count};
-    const struct trailer_range *range =
-        offset <= UINT32_MAX ? trailer_range_at(&tree, (uint32_t)offset) : NULL;
+    struct trailer_range made;
+    const struct trailer_range *range = NULL;
+    if (offset <= UINT32_MAX) {
+        range = kept->at_safepoints && !caller
+                    ? safepoint_lines_between(&tree, (uint32_t)offset, &made)
+                    : trailer_range_at(&tree, (uint32_t)offset);
+    }
     uint32_t node = range ? range->node : 0;
     uint32_t depth = depth_of(&tree, node, &context->inlines_cut);
     struct resolved_frame *frames = arena_take(arena, (depth + (size_t)1) * sizeof *frames);

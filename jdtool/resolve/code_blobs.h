@@ -36,10 +36,10 @@ const struct resolved_code *code_blobs_code(struct blob_context *context, struct
 
 /*
  * The frames of an address in that code, innermost first, the compiled method last: *count of them,
- * in the arena. NULL: no memory.
+ * in the arena; caller: a call returns behind the address. NULL: no memory.
  */
 struct resolved_frame *code_blobs_frames(struct blob_context *context, struct jvm_dump *dump,
                                          const struct resolved_code *code, uint64_t address,
-                                         struct arena *arena, uint32_t *count);
+                                         bool caller, struct arena *arena, uint32_t *count);
 
 #endif

@@ -240,7 +240,7 @@ static void use_code(struct locations *locations, struct addr_location *al,
         made->code = code;
         made->module_address = code->module_address + (al->unwind.address - code->address);
         made->lines = code_blobs_frames(&locations->blobs, dump, code, al->unwind.address,
-                                        &locations->arena, &made->line_count);
+                                        al->caller, &locations->arena, &made->line_count);
     }
     if (!made->lines) {
         locations->failed = true;

@@ -3,8 +3,8 @@
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/text.h"
 #include "jdtool/jitdump/code_index.h"
+#include "jdtool/jitdump/safepoint_lines.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/score/safepoint_lines.h"
 #include "jdtool/score/scorecard_private.h"
 
 #include <errno.h>
@@ -83,10 +83,12 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
             warn(to, "process %u: %s", jvm->pid, jvm->problem);
             continue;
         }
-        if (jvm->index && has_lines_at_safepoints_only(jvm->index)) {
+        struct safepoint_lines seen = {0};
+        if (jvm->index && safepoint_lines_first(&seen, jvm->index)) {
             warn(to,
-                 "process %u: code compiled before the agent was loaded has exact lines and "
-                 "inlined methods only at calls; for all of them, start the JVM with "
+                 "process %u: HotSpot knows lines and inlined methods of code compiled before the "
+                 "agent was loaded only at calls; elsewhere a sample names the method that the "
+                 "code around it was inlined into; for all of them, start the JVM with "
                  "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints",
                  jvm->pid);
         }

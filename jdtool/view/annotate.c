@@ -2,6 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/jitdump/code_index.h"
+#include "jdtool/jitdump/safepoint_lines.h"
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/unwind/disassembly.h"
 
@@ -38,7 +39,8 @@ struct writer {
     uint32_t file_count, file_room;
     struct link chain[CHAIN_MAX]; /* outermost first, of the last instruction */
     uint32_t chain_count;
-    uint32_t place; /* of the annotation, the next one */
+    uint32_t place;     /* of the annotation, the next one */
+    bool at_safepoints; /* what HotSpot says of an instruction holds for calls only */
 };
 
 /* ---- Source lines ---- */
@@ -84,12 +86,18 @@ static const char *line_of(const char *text, uint32_t line, size_t *size)
 
 /* ---- The chain of methods at an address ---- */
 
-static uint32_t find_chain(const struct writer *w, uint32_t offset, struct link chain[CHAIN_MAX])
+static uint32_t find_chain(const struct writer *w, const struct instruction *instruction,
+                           struct link chain[CHAIN_MAX])
 {
+    uint32_t offset = instruction->offset;
     const struct trailer *tree = &w->details.trailer;
     const struct resolved_code *code = w->annotated->code;
     const struct trailer_names *names = code_index_names(code->index);
     const struct trailer_range *range = trailer_range_at(tree, offset);
+    struct trailer_range between;
+    if (range && w->at_safepoints && range->offset + range->size != offset + instruction->size) {
+        range = safepoint_lines_between(tree, offset, &between);
+    }
     struct link inner[CHAIN_MAX];
     uint32_t count = 0;
     uint32_t line = range ? range->line : 0;
@@ -196,10 +204,10 @@ static int put_link(struct writer *w, uint32_t depth)
 }
 
 /* Shows what of the chain is another than at the instruction before. */
-static int put_chain(struct writer *w, uint32_t offset)
+static int put_chain(struct writer *w, const struct instruction *instruction)
 {
     struct link chain[CHAIN_MAX];
-    uint32_t count = find_chain(w, offset, chain);
+    uint32_t count = find_chain(w, instruction, chain);
     uint32_t same = 0;
     while (same < count && same < w->chain_count && same_link(&chain[same], &w->chain[same])) {
         same++;
@@ -322,7 +330,7 @@ static int put_instructions(struct writer *w, bool is_whole)
         struct instruction instruction = instruction_at(w, begins, at);
         if (!near || near[at]) {
             put_left_out(w, &left_out);
-            err = put_chain(w, at);
+            err = put_chain(w, &instruction);
             put_instruction(w, &instruction);
         } else {
             left_out++;
@@ -378,6 +386,9 @@ int annotation_put(const struct annotation *annotation, uint32_t number, bool is
     } else if (!w.details.bytes) {
         packed_output_text(output, "(the dump has no bytes of it: the agent ran with code=off)\n");
     } else {
+        struct safepoint_lines seen = {0};
+        w.at_safepoints = safepoint_lines_of(code->index, code->blob, &w.details) &&
+                          safepoint_lines_first(&seen, code->index);
         err = put_instructions(&w, is_whole);
     }
     for (uint32_t i = 0; i < w.file_count; i++) {

@@ -33,6 +33,11 @@ stop_jvm() {
     jvm=''
 }
 
+# self METHOD: its share of the last report's samples, in percent.
+self() {
+    awk -v method="$1" 'index($3, method) == 1 { sum += $1 } END { printf "%d\n", sum }' output
+}
+
 share_named() {
     local all named
     read -r all named < <(perf script -f -i "$1/perf.jit.data" -G -F ip,sym,dso 2>/dev/null | generated_frames)
@@ -104,6 +109,19 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     kill -INT "$follower"
     wait "$follower" || fail "map --follow: $(cat map.log)"
     run 1 "$JDPERF" status "$jvm"
+    stop_jvm
+
+    # Half of the time goes to a loop, Market.price, that is inlined and calls nothing. HotSpot gives its instructions
+    # to what is called behind it, ArrayList.grow, as the code was there before the agent.
+    launch "$jdk/bin/java" -cp classes Market 600
+    wait_until 60 "code that is hot" has_worked "$jvm" 5
+    run 0 "$JDPERF" record -o p -p "$jvm" -d 2
+    says 'only at calls'
+    run 0 "$JDPERF" report p --limit 0
+    note "$(self Market.) % of the samples are Market's, $(self java.util.ArrayList.grow) % ArrayList.grow"
+    (($(self Market.) >= 35 && $(self java.util.ArrayList.grow) <= 10)) || fail "$(head -n 12 output)"
+    run 0 "$JDPERF" annotate p Market.takeOrders
+    ! grep -q 'ArrayList.grow' <(head -n 60 output) || fail "instructions of ArrayList.grow: $(head -n 60 output)"
     stop_jvm
 done
 
