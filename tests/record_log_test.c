@@ -10,6 +10,7 @@
 #include "writer/occupancy/timeline.h"
 #include "writer/stamp.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -285,6 +286,34 @@ static void slow_disk_holds_nobody_twice(void **state)
     log_queue_free(queue);
 }
 
+/* Takes what there is, and works on for a second without a word. */
+static void *work_for_a_second(void *argument)
+{
+    struct log_queue *queue = argument;
+    struct log_batch batch;
+    while (log_queue_take(queue, &batch)) {
+        log_queue_release(queue);
+    }
+    for (uint64_t from = stamp_monotonic(); stamp_monotonic() - from < UINT64_C(1000000000);) {
+    }
+    (void)log_queue_ended(queue);
+    return NULL;
+}
+
+/* A thread that could run, and on a busy machine may not, is no disk that does not respond. */
+static void a_thread_without_a_processor_is_waited_for(void **state)
+{
+    (void)state;
+    struct log_queue *queue = log_queue_new(1000);
+    pthread_t thread;
+    assert_non_null(queue);
+    post(queue);
+    assert_int_equal(pthread_create(&thread, NULL, work_for_a_second, queue), 0);
+    assert_true(log_queue_stop(queue));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    log_queue_free(queue);
+}
+
 static bool is_closed(void)
 {
     return faulty_disk.calls > 1; /* the end, behind the record */
@@ -470,6 +499,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(slow_disk_holds_nobody_twice, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(hung_disk_holds_nobody, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_hung_disk, set_up,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_thread_without_a_processor_is_waited_for, set_up,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(full_disk_is_waited_for, set_up, scratch_remove),
         cmocka_unit_test_setup_teardown(closing_ends_a_pause, set_up, scratch_remove),

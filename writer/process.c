@@ -1,7 +1,10 @@
 #include "writer/process.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -41,4 +44,19 @@ pid_t process_thread_id(void)
         id_generation = now;
     }
     return id;
+}
+
+bool process_thread_is_runnable(pid_t thread)
+{
+    char text[64 + 1]; /* "1234 (at most 15 bytes) R ..." */
+    snprintf(text, sizeof(text), "/proc/self/task/%d/stat", (int)thread);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t size = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[size > 0 ? size : 0] = '\0';
+    const char *state = strrchr(text, ')');
+    return state && strncmp(state, ") R", 3) == 0;
 }

@@ -11,6 +11,7 @@
 #ifndef JD_WRITER_PROCESS_H
 #define JD_WRITER_PROCESS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Has to be called once before the others count; more often is fine. 0 or a negative errno. */
@@ -21,5 +22,9 @@ unsigned process_generation(void);
 
 /* The calling thread's id, asked of the kernel once for each thread. */
 pid_t process_thread_id(void);
+
+/* Whether that thread of the process runs or waits for a processor, and for nothing else. False
+ * where /proc does not say. */
+bool process_thread_is_runnable(pid_t thread);
 
 #endif

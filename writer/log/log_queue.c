@@ -20,8 +20,10 @@
 
 #include "writer/buffer.h"
 #include "writer/invariant.h"
+#include "writer/process.h"
 #include "writer/stamp.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -34,10 +36,13 @@ enum {
     LOOK_NS = 1000000,
     PATIENCE_MS = 500,
     SHORT_PATIENCE_MS = 10,
-    SETTLE_MS = 2000, /* on a busy machine the other thread may not run for a second; see settle */
+    SETTLE_MS = 2000,
     STEP_MS = 5,
     STOP_MS = 2000,
+    STARVED_MS = 10000, /* nobody waits longer for a thread that wants a processor and gets none */
 };
+
+#define NS_IN_MS UINT64_C(1000000)
 
 struct log_queue {
     size_t limit;
@@ -51,6 +56,7 @@ struct log_queue {
     bool stopping;
     bool ended;
     bool left_alone;
+    pid_t thread;        /* who takes; 0: nobody yet */
     bool waited_in_vain; /* somebody in a hurry, since half of it was free */
     uint64_t progress_at;
     atomic_bool crowded; /* changed under the lock, and looked at without */
@@ -131,10 +137,35 @@ void log_queue_free(struct log_queue *queue)
     }
 }
 
-static void wait_ms(struct log_queue *queue, pthread_cond_t *condition, unsigned ms)
+/* False: the time has passed. */
+static bool wait_ms(struct log_queue *queue, pthread_cond_t *condition, unsigned ms)
 {
     const struct timespec at = stamp_in_ms(ms);
-    (void)pthread_cond_timedwait(condition, &queue->lock, &at);
+    return pthread_cond_timedwait(condition, &queue->lock, &at) != ETIMEDOUT;
+}
+
+/*
+ * Waits a step for the thread to get on. On a busy machine it may be a second without a processor,
+ * which says nothing of the disk: such a step is no part of the time for which it has been at the
+ * same thing. Returns how long it was then; 0: it counts.
+ */
+static uint64_t wait_for_progress(struct log_queue *queue)
+{
+    const pid_t thread = queue->thread;
+    const uint64_t before = stamp_monotonic();
+    if (wait_ms(queue, &queue->progress, STEP_MS) || !thread) {
+        return 0;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    const bool starves = process_thread_is_runnable(thread);
+    pthread_mutex_lock(&queue->lock);
+    if (!starves) {
+        return 0;
+    }
+    const uint64_t now = stamp_monotonic();
+    queue->progress_at += now - before;
+    queue->progress_at = queue->progress_at < now ? queue->progress_at : now;
+    return now - before;
 }
 
 /* The lock is held. */
@@ -182,10 +213,11 @@ bool log_queue_post(struct log_queue *queue, const struct log_head *head,
     return posted;
 }
 
-/* Whether the thread has been at the same thing for longer than so many milliseconds. */
+/* Whether the thread has been at the same thing for longer than so many milliseconds, those without
+ * a processor not counted. */
 static bool is_stuck(const struct log_queue *queue, unsigned ms)
 {
-    return queue->busy && stamp_monotonic() - queue->progress_at > (uint64_t)ms * 1000000;
+    return queue->busy && stamp_monotonic() - queue->progress_at > ms * NS_IN_MS;
 }
 
 void log_queue_make_room(struct log_queue *queue, bool patient)
@@ -197,7 +229,7 @@ void log_queue_make_room(struct log_queue *queue, bool patient)
     pthread_mutex_lock(&queue->lock);
     while (queue->waiting.size > queue->limit / 2 && (patient || !queue->waited_in_vain) &&
            !is_stuck(queue, patience)) {
-        wait_ms(queue, &queue->progress, STEP_MS);
+        (void)wait_ms(queue, &queue->progress, STEP_MS);
     }
     /* Else a disk that takes 20 ms a write would hold the program for ten of each. */
     queue->waited_in_vain = queue->waiting.size > queue->limit / 2;
@@ -213,9 +245,11 @@ static void give_back(struct log_queue *queue)
 
 bool log_queue_settle(struct log_queue *queue)
 {
+    uint64_t starved = 0;
     pthread_mutex_lock(&queue->lock);
-    while ((queue->waiting.size > 0 || queue->busy) && !is_stuck(queue, SETTLE_MS)) {
-        wait_ms(queue, &queue->progress, STEP_MS);
+    while ((queue->waiting.size > 0 || queue->busy) && !is_stuck(queue, SETTLE_MS) &&
+           starved < STARVED_MS * NS_IN_MS) {
+        starved += wait_for_progress(queue);
     }
     bool settled = queue->waiting.size == 0 && !queue->busy;
     if (settled) {
@@ -227,13 +261,15 @@ bool log_queue_settle(struct log_queue *queue)
 
 bool log_queue_stop(struct log_queue *queue)
 {
-    uint64_t latest = stamp_monotonic() + (uint64_t)STOP_MS * 1000000;
+    uint64_t latest = stamp_monotonic() + STOP_MS * NS_IN_MS;
+    uint64_t starved = 0;
     pthread_mutex_lock(&queue->lock);
     queue->stopping = true;
     queue->progress_at = stamp_monotonic(); /* one that naps wakes up only now */
     pthread_cond_signal(&queue->posted);
-    while (!queue->ended && !is_stuck(queue, PATIENCE_MS) && stamp_monotonic() < latest) {
-        wait_ms(queue, &queue->progress, STEP_MS);
+    while (!queue->ended && !is_stuck(queue, PATIENCE_MS) && stamp_monotonic() < latest + starved &&
+           starved < STARVED_MS * NS_IN_MS) {
+        starved += wait_for_progress(queue);
     }
     bool ended = queue->ended;
     queue->left_alone = !ended;
@@ -264,6 +300,7 @@ static void wait_for_records(struct log_queue *queue)
 bool log_queue_take(struct log_queue *queue, struct log_batch *batch)
 {
     pthread_mutex_lock(&queue->lock);
+    queue->thread = process_thread_id();
     wait_for_records(queue);
     struct buffer empty = queue->taken;
     queue->taken = queue->waiting;
@@ -303,10 +340,10 @@ void log_queue_progress(struct log_queue *queue)
 bool log_queue_nap(struct log_queue *queue, unsigned ms)
 {
     pthread_mutex_lock(&queue->lock);
-    uint64_t end = stamp_monotonic() + (uint64_t)ms * 1000000;
+    uint64_t end = stamp_monotonic() + ms * NS_IN_MS;
     while (!queue->stopping && stamp_monotonic() < end) {
         queue->sleeping = false; /* records that come meanwhile have to wait */
-        wait_ms(queue, &queue->posted, ms);
+        (void)wait_ms(queue, &queue->posted, ms);
     }
     bool go_on = !queue->stopping;
     pthread_mutex_unlock(&queue->lock);

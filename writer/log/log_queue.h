@@ -58,12 +58,14 @@ bool log_queue_post(struct log_queue *queue, const struct log_head *head,
 void log_queue_make_room(struct log_queue *queue, bool patient);
 
 /* Waits until nothing is left in the queue or in the other thread's hands; two seconds for a thread
- * that does not get on, as nobody but who attaches waits here. False: something is left. */
+ * that does not get on, as nobody but who attaches waits here, not counted those in which it got no
+ * processor, ten at most. False: something is left. */
 bool log_queue_settle(struct log_queue *queue);
 
 /*
  * Has the other thread take what is there and end; waits for it as make_room does, patiently, and
- * two seconds at most in all. False: it has not ended yet, and will get `true` of log_queue_ended.
+ * two seconds at most in all, and ten more in which it gets no processor. False: it has not ended
+ * yet, and will get `true` of log_queue_ended.
  */
 bool log_queue_stop(struct log_queue *queue);
 
