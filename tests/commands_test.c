@@ -144,6 +144,19 @@ static jvmtiError JNICALL get_class(jvmtiEnv *env, jmethodID id, jclass *klass)
     return JVMTI_ERROR_INVALID_METHODID;
 }
 
+static atomic_int signatures; /* that were asked for: what is told of an allocation has one */
+
+static jvmtiError JNICALL get_signature(jvmtiEnv *env, jclass klass, char **signature,
+                                        char **generic)
+{
+    (void)env;
+    (void)klass;
+    (void)signature;
+    (void)generic;
+    atomic_fetch_add(&signatures, 1);
+    return JVMTI_ERROR_INVALID_CLASS;
+}
+
 static const struct jvmtiInterface_1_ functions = {
     .SetEventNotificationMode = set_mode,
     .SetEventCallbacks = set_callbacks,
@@ -155,6 +168,7 @@ static const struct jvmtiInterface_1_ functions = {
     .GenerateEvents = generate,
     .GetMethodName = get_method_name,
     .GetMethodDeclaringClass = get_class,
+    .GetClassSignature = get_signature,
 };
 jvmtiEnv jvmti = &functions;
 
@@ -426,6 +440,40 @@ static void capabilities_are_given_back(void **state)
     }
 }
 
+static bool nobody_is_attached(void)
+{
+    return atomic_load(&attached_threads) == 0;
+}
+
+static void allocate(void)
+{
+    callbacks.SampledObjectAlloc(&jvmti, NULL, NULL, NULL, NULL, 16);
+}
+
+/* A replay stands for all that makes the JVM allocate on our behalf. */
+static void what_we_have_the_jvm_allocate_is_not_told(void **state)
+{
+    atomic_store(&signatures, 0);
+    replay = allocate;
+    start(state, ",alloc=64K", false);
+    callbacks.VMInit(&jvmti, NULL, NULL);
+    assert_int_equal(atomic_load(&signatures), 0);
+    allocate(); /* the program */
+    assert_int_equal(atomic_load(&signatures), 1);
+    command_stop("");
+    start(state, ",alloc=64K", true);
+    assert_int_equal(atomic_load(&signatures), 1);
+    allocate();
+    assert_int_equal(atomic_load(&signatures), 2);
+    assert_true(errands_want(ERRAND_ALL));
+    for (double since = now(); atomic_load(&attached_threads) == 0 && now() - since < 30;) {
+    }
+    assert_soon(nobody_is_attached, true);
+    assert_int_equal(atomic_load(&signatures), 2);
+    command_stop("");
+    replay = NULL;
+}
+
 static atomic_int full_replays;
 static atomic_bool goes_on;
 
@@ -687,6 +735,7 @@ int main(void)
         JD_TEST(a_failed_session_ends_whole),
         JD_TEST(capabilities_are_given_back),
         JD_TEST(a_failed_start_gives_all_back),
+        JD_TEST(what_we_have_the_jvm_allocate_is_not_told),
         JD_TEST(what_is_missing_outlives_a_replay),
         JD_TEST(attach_fails_where_the_session_dies_in_the_replay),
         JD_TEST(strict_wants_all_outputs),

@@ -309,6 +309,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
 {
     (void)thread;
     struct session *session = session_enter();
+    probes_at_work(true);
     if (session) {
         proof_make(session->jvm.proof, jvmti, jni);
         if (session->table) {
@@ -320,6 +321,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
         session_leave();
     }
     at_live();
+    probes_at_work(false);
 }
 
 static void JNICALL class_prepare(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass klass)

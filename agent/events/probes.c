@@ -145,6 +145,12 @@ bool probe_stack_is_far(uintptr_t thread, uintptr_t gap, uintptr_t frame)
 /* ---- Allocations ---- */
 
 static struct probe_limit allocations;
+static _Thread_local bool at_work;
+
+void probes_at_work(bool ours)
+{
+    at_work = ours;
+}
 
 static void JNICALL sampled_object_alloc(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread,
                                          jobject object, jclass klass, jlong size)
@@ -152,7 +158,7 @@ static void JNICALL sampled_object_alloc(jvmtiEnv *jvmti, JNIEnv *jni, jthread t
     (void)jni;
     (void)thread;
     (void)object;
-    struct session *session = session_enter();
+    struct session *session = at_work ? NULL : session_enter();
     uint32_t scale;
     if (!session) {
         return;

@@ -23,6 +23,10 @@ void probes_enable(const struct session *session);
  * it. */
 void probes_stop(const struct session *session);
 
+/* Says whose allocations this thread's are from now on: `ours`, which are not told, or the
+ * program's. */
+void probes_at_work(bool ours);
+
 /* ---- The functions ---- */
 
 typedef void probe_function(uint64_t value, uint64_t base, uint32_t scale, const char *name);

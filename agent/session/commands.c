@@ -337,7 +337,9 @@ jint command_start(JavaVM *vm, const struct options *options, bool attached)
         message(MESSAGE_WARNING, "already running, nothing changed; to start again, stop it first");
         result = options->lease[0] ? JNI_EEXIST : JNI_OK;
     } else {
+        probes_at_work(true);
         int error = start(vm, options, attached);
+        probes_at_work(false);
         result = error == -EAGAIN ? JNI_EDETACHED : error ? JNI_ERR : JNI_OK;
     }
     session_release_control();

@@ -5,6 +5,7 @@
  */
 #include "agent/session/errands.h"
 
+#include "agent/events/probes.h"
 #include "agent/session/session.h"
 #include "writer/own_thread.h"
 
@@ -28,6 +29,7 @@ bool errands_attach(const char *name)
 {
     void *jni = NULL;
     JavaVMAttachArgs arguments = {.version = JNI_VERSION_1_6, .name = (char *)name};
+    probes_at_work(true);
     return errands_are_live() && (*vm)->AttachCurrentThreadAsDaemon(vm, &jni, &arguments) == JNI_OK;
 }
 
