@@ -114,6 +114,10 @@ struct fake_code {
     jmethodID ids[2][2];
     jint bcis[2][2];
     jvmtiCompiledMethodLoadInlineRecord record;
+    /* What has been read. */
+    uint32_t range_count;
+    const struct method *in[2];
+    uint32_t ends[2];
 };
 
 static const char method_a, method_b, klass;
@@ -175,13 +179,45 @@ static struct fake_code *new_code(int major)
     return code;
 }
 
-static bool read_scopes(struct fake_code *code, struct hotspot_scopes *scopes)
+static struct java_method known_a, known_b;
+
+static const struct java_method *resolve(void *unused, method_key key, uint64_t id)
 {
-    bool own = false;
-    const method_key *keys = inline_record_keys(&code->hotspot, NULL, &code->nmethod, code->bytes,
-                                                &code->record, scopes, &own);
-    assert_ptr_equal(keys, scopes->methods);
-    return own;
+    (void)unused;
+    (void)id;
+    return key == at(&method_b) ? &known_b : NULL;
+}
+
+/* Into an inline tree; the compiled method is A. */
+static bool read_scopes(struct fake_code *code, struct inline_scopes *scopes)
+{
+    static char the_id;
+    const struct inline_code inlined = {.address = code->bytes,
+                                        .size = sizeof code->bytes,
+                                        .method = (jmethodID)&the_id,
+                                        .record = &code->record,
+                                        .nmethod = &code->nmethod};
+    struct inline_builder *builder = inline_builder_new();
+    assert_non_null(builder);
+    inline_builder_begin(builder, INLINE_FULL, inlined.size, at(&the_id), &known_a, resolve, NULL);
+    bool read = inline_record_add_scopes(&code->hotspot, NULL, &inlined, scopes, builder);
+    struct code built = {.size = inlined.size};
+    assert_int_equal(inline_builder_finish(builder, &built), 0);
+    code->range_count = built.range_count;
+    for (uint32_t i = 0; i < built.range_count && i < 2; i++) {
+        code->in[i] = built.nodes[built.ranges[i].node].method;
+        code->ends[i] = i + 1 < built.range_count ? built.ranges[i + 1].offset : built.ranges_end;
+    }
+    inline_builder_free(builder);
+    return read;
+}
+
+static void assert_in(const struct fake_code *code, uint32_t i, const struct java_method *method,
+                      uint32_t end)
+{
+    assert_true(i < code->range_count);
+    assert_ptr_equal(code->in[i], &method->method);
+    assert_int_equal(code->ends[i], end);
 }
 
 static void free_code(struct fake_code *code)
@@ -195,14 +231,14 @@ static void scopes_name_each_frame(void **state)
     (void)state;
     for (int major = 17; major <= 21; major += 4) {
         struct fake_code *code = new_code(major);
-        struct hotspot_scopes scopes = {0};
+        struct inline_scopes scopes;
+        assert_true(inline_scopes_init(&scopes));
         assert_true(read_scopes(code, &scopes));
-        assert_int_equal(scopes.count, 3);
-        assert_true(scopes.methods[0] == at(&method_a));
-        assert_true(scopes.methods[1] == at(&method_b));
-        assert_true(scopes.methods[2] == at(&method_a));
+        assert_int_equal(code->range_count, 2);
+        assert_in(code, 0, &known_a, 16);
+        assert_in(code, 1, &known_b, 40);
         assert_true(read_scopes(code, &scopes));
-        hotspot_scopes_free(&scopes);
+        inline_scopes_free(&scopes);
         free_code(code);
     }
 }
@@ -224,26 +260,33 @@ static struct fake_code *new_neighbours(void)
 static void neighbours_share_their_outer_scopes(void **state)
 {
     (void)state;
-    struct hotspot_scopes scopes = {0};
+    struct inline_scopes scopes;
+    assert_true(inline_scopes_init(&scopes));
     struct fake_code *code = new_neighbours();
     assert_true(read_scopes(code, &scopes));
-    assert_int_equal(scopes.count, 3);
-    assert_true(scopes.methods[0] == at(&method_b));
-    assert_true(scopes.methods[1] == at(&method_a));
-    assert_true(scopes.methods[2] == at(&method_a));
+    assert_int_equal(code->range_count, 2);
+    assert_in(code, 0, &known_b, 16);
+    assert_in(code, 1, &known_a, 40);
     free_code(code);
-    code = new_neighbours();
-    code->bcis[1][0] = 8; /* the record does not bear out what is taken over, either */
-    assert_false(read_scopes(code, &scopes));
-    free_code(code);
-    hotspot_scopes_free(&scopes);
+    for (int change = 0; change < 2; change++) { /* nor is a known scope believed for nothing */
+        code = new_neighbours();
+        if (change == 0) {
+            code->bcis[1][0] = 8;
+        } else {
+            code->info[1].numstackframes = 2;
+        }
+        assert_false(read_scopes(code, &scopes));
+        free_code(code);
+    }
+    inline_scopes_free(&scopes);
 }
 
 /* What the JVM's record does not bear out is not believed, and after the first time nothing is. */
 static void scopes_that_contradict_the_record(void **state)
 {
     (void)state;
-    struct hotspot_scopes scopes = {0};
+    struct inline_scopes scopes;
+    assert_true(inline_scopes_init(&scopes));
     for (int change = 0; change < 14; change++) {
         struct fake_code *code = new_code(21);
         switch (change) {
@@ -298,23 +341,24 @@ static void scopes_that_contradict_the_record(void **state)
         assert_false(read_scopes(code, &scopes));
         free_code(code);
     }
-    hotspot_scopes_free(&scopes);
+    inline_scopes_free(&scopes);
 }
 
 /* Code without inlined methods is its own method's, wherever that one's scopes are. */
 static void nothing_inlined_needs_no_scopes(void **state)
 {
     (void)state;
-    struct hotspot_scopes scopes = {0};
+    struct inline_scopes scopes;
+    assert_true(inline_scopes_init(&scopes));
     struct fake_code *code = new_code(21);
     code->record.numpcs = 1;
     code->nmethod.data = 4096;
     assert_true(read_scopes(code, &scopes));
-    assert_int_equal(scopes.count, 1);
-    assert_true(scopes.methods[0] == at(&method_a));
+    assert_int_equal(code->range_count, 1);
+    assert_in(code, 0, &known_a, 16);
     assert_int_equal(atomic_load(&code->hotspot.scopes), TRUST_UNPROVEN);
     free_code(code);
-    hotspot_scopes_free(&scopes);
+    inline_scopes_free(&scopes);
 }
 
 /* Pages are asked for once for a callback, or a replay; what cannot be read is asked for again. */
@@ -534,12 +578,18 @@ static void memory_that_is_not_ours_is_copied(void **state)
     assert_int_equal(methods.methods->lines[0].bci, 2);
     assert_int_equal(methods.methods->lines[0].line, 7);
     assert_true(methods.methods->bytecodes == away_at(away.constants.code));
-    assert_true(hotspot_scopes_reserve(&scopes, 1, 1));
-    assert_true(hotspot_scopes_read(&hotspot, nearby, &nmethod, &scopes));
-    assert_int_equal(scopes.place_count, 1);
-    assert_int_equal(scopes.places[0].end, 16);
-    assert_true(scopes.methods[0] == method);
-    assert_int_equal(scopes.bcis[0], 5);
+    assert_true(hotspot_scopes_begin(&hotspot, nearby, &nmethod, &scopes));
+    int32_t end = 0;
+    uint32_t number = 0;
+    struct hotspot_scope scope;
+    assert_true(hotspot_scopes_next(&scopes, &end, &number));
+    assert_int_equal(end, 16);
+    assert_true(hotspot_scopes_at(&scopes, number, &scope));
+    assert_true(scope.method == method);
+    assert_int_equal(scope.bci, 5);
+    assert_int_equal(scope.sender, 0);
+    assert_true(hotspot_scopes_next(&scopes, &end, &number));
+    assert_int_equal(number, 0);
     away.pool.entries[3] = at(&away.symbols[1]); /* it is there, but not in that memory */
     assert_false(hotspot_one_method(&hotspot, nearby, method, &methods));
     hotspot_scopes_free(&scopes);
@@ -550,7 +600,8 @@ static void memory_that_is_not_ours_is_copied(void **state)
 static void any_scopes_are_read_without_harm(void **state)
 {
     (void)state;
-    struct hotspot_scopes scopes = {0};
+    struct inline_scopes scopes;
+    assert_true(inline_scopes_init(&scopes));
     struct fake_code *code = new_code(21);
     const struct fake_code good = *code;
     uint64_t random = 7;
@@ -566,7 +617,7 @@ static void any_scopes_are_read_without_harm(void **state)
         }
         (void)read_scopes(code, &scopes);
     }
-    hotspot_scopes_free(&scopes);
+    inline_scopes_free(&scopes);
     free_code(code);
 }
 

@@ -54,54 +54,12 @@ static bool is_replay(const struct session *session)
     return atomic_load(&session->replaying) && pthread_equal(session->replayer, pthread_self());
 }
 
-/* The offset of a pc in the code; one outside of it is taken to the code's nearest end. */
-static uint32_t offset_of(const void *pc, const void *address, jint size)
+/* See inline_record.h: the key is HotSpot's Method, or the id itself. */
+static const struct java_method *resolve(void *context, method_key key, uint64_t id)
 {
-    uintptr_t at = (uintptr_t)pc;
-    uintptr_t start = (uintptr_t)address;
-    if (at <= start) {
-        return 0;
-    }
-    return at - start > (uintptr_t)size ? (uint32_t)size : (uint32_t)(at - start);
-}
-
-/* The frames of the place that an inline builder is being told of. */
-struct place {
-    struct method_set *set;
-    const method_key *keys;
-    const jmethodID *ids;
-    jint count;
-    bool own; /* the keys are HotSpot's Methods */
-};
-
-static const struct java_method *resolve(void *context, method_key key)
-{
-    const struct place *place = context;
-    for (jint i = 0; i < place->count; i++) {
-        if (place->keys[i] == key) {
-            return method_set_get(place->set, place->ids[i], place->own ? key : 0);
-        }
-    }
-    return NULL;
-}
-
-/*
- * HotSpot's pcs end their range: the record holds for the code from the previous pc up to this one.
- * `keys` are those of all places, one behind the other.
- */
-static void add_inline_record(struct inline_builder *builder, struct place *place,
-                              const jvmtiCompiledMethodLoadInlineRecord *record,
-                              const method_key *keys, const void *address, jint size)
-{
-    for (jint i = 0; i < record->numpcs; i++) {
-        const PCStackInfo *info = &record->pcinfo[i];
-        place->ids = info->methods;
-        place->keys = keys;
-        place->count = info->numstackframes;
-        inline_builder_add(builder, offset_of(info->pc, address, size), keys, info->bcis,
-                           info->numstackframes);
-        keys += info->numstackframes;
-    }
+    struct method_set *set = context;
+    return method_set_get(set, (jmethodID)(uintptr_t)id,
+                          key == id ? 0 : key); // NOLINT: a jmethodID
 }
 
 /*
@@ -111,12 +69,12 @@ static void add_inline_record(struct inline_builder *builder, struct place *plac
  */
 static void add_location_map(struct inline_builder *builder, method_key method,
                              const jvmtiAddrLocationMap *map, jint length, const void *address,
-                             jint size)
+                             uint32_t size)
 {
     for (jint i = 0; i < length; i++) {
         const void *end = i + 1 < length ? map[i + 1].start_address : (const char *)address + size;
         jint bci = map[i].location < 0 || map[i].location > INT32_MAX ? -1 : (jint)map[i].location;
-        inline_builder_add(builder, offset_of(end, address, size), &method, &bci, 1);
+        inline_builder_add(builder, inline_record_offset(end, address, size), &method, &bci, 1);
     }
 }
 
@@ -149,6 +107,13 @@ static bool name_code(struct session *session, struct scratch *scratch, jvmtiEnv
     return code->facts.compile_id < 0;
 }
 
+static void begin_lines(const struct session *session, struct scratch *scratch, jmethodID method,
+                        uint32_t size)
+{
+    inline_builder_begin(scratch->inlines, session->options.inlines, size,
+                         (method_key)(uintptr_t)method, scratch->root, resolve, &scratch->methods);
+}
+
 /* Builds the rows and the inline tree. */
 static void add_lines(struct session *session, struct scratch *scratch, jmethodID method,
                       const struct hotspot_nmethod *nmethod, struct code *code, jint map_length,
@@ -157,21 +122,19 @@ static void add_lines(struct session *session, struct scratch *scratch, jmethodI
     if (!scratch->root || !session->options.lines) {
         return;
     }
-    const void *address = (const void *)(uintptr_t)code->address;
-    const jint size = (jint)code->size;
-    const jvmtiCompiledMethodLoadInlineRecord *record = inline_record_of(compile_info);
-    struct place place = {.set = &scratch->methods};
-    const method_key *keys =
-        record ? inline_record_keys(session->jvm.hotspot, scratch->nearby, nmethod, address, record,
-                                    &scratch->scopes, &place.own)
-               : NULL;
-    const method_key root = place.own ? nmethod->method : (method_key)(uintptr_t)method;
-    inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)size, root,
-                         scratch->root, resolve, &place);
-    if (keys) {
-        add_inline_record(scratch->inlines, &place, record, keys, address, size);
-    } else if (map) {
-        add_location_map(scratch->inlines, root, map, map_length, address, size);
+    const struct inline_code inlined = {.address = (const void *)(uintptr_t)code->address,
+                                        .size = (uint32_t)code->size,
+                                        .method = method,
+                                        .record = inline_record_of(compile_info),
+                                        .nmethod = nmethod};
+    begin_lines(session, scratch, method, inlined.size);
+    if (inlined.record && !inline_record_add_scopes(session->jvm.hotspot, scratch->nearby, &inlined,
+                                                    &scratch->scopes, scratch->inlines)) {
+        begin_lines(session, scratch, method, inlined.size);
+        inline_record_add(&inlined, &scratch->scopes, scratch->inlines);
+    } else if (!inlined.record && map) {
+        add_location_map(scratch->inlines, (method_key)(uintptr_t)method, map, map_length,
+                         inlined.address, inlined.size);
     }
     if (inline_builder_finish(scratch->inlines, code) != 0) {
         message(MESSAGE_DEBUG, "no memory for the lines of %s", code->name);

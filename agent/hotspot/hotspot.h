@@ -83,38 +83,44 @@ void hotspot_compiled_facts(struct hotspot *hotspot, struct hotspot_nearby *near
  */
 int32_t hotspot_compilation_in_use(struct hotspot *hotspot, uint64_t address);
 
-/* A place in the code, as a pc, which ends the range that the place stands for. */
-struct hotspot_place {
-    int32_t end; /* the pc's offset in the code */
-    uint32_t frames;
-};
-
 /*
- * What an nmethod says of its places: for each of them its frames, the innermost first, those of
- * one place behind those of another. Set it to all zeroes at first; it keeps its memory from one
- * call to the next.
+ * What an nmethod says of its places, as it is read: each place has an innermost scope, a method at
+ * a bytecode, and each scope has a sender. Set it to all zeroes at first; it keeps its memory from
+ * one nmethod to the next.
  */
 struct hotspot_scopes {
-    struct hotspot_place *places;
-    uint64_t *methods; /* each frame's Method */
-    int32_t *bcis;     /* its bytecode; -1: none */
-    uint32_t *offsets; /* where its scope is */
-    size_t place_count, count;
-    size_t place_room, method_room, bci_room, room;
-    char *copy; /* of PcDescs and scopes, and behind them the metadata */
+    const struct hotspot *hotspot;
+    const struct hotspot_nmethod *nmethod;
+    const char *data;     /* of the nmethod: where it is, or a copy */
+    const char *metadata; /* likewise */
+    size_t at, end;       /* of the places in the data */
+    unsigned excluded;    /* see unsigned5.h */
+    int bare;             /* places without a scope so far */
+    char *copy;           /* of PcDescs and scopes, and behind them the metadata */
     size_t copy_room;
+};
+
+struct hotspot_scope {
+    uint32_t sender; /* 0: none */
+    int32_t bci;     /* -1: none */
+    uint64_t method; /* a Method */
 };
 
 /* Whether an nmethod's may be read. hotspot may be NULL. */
 bool hotspot_knows_scopes(const struct hotspot *hotspot, const struct hotspot_nmethod *nmethod);
 
-/* Room for so many places and frames. False: no memory. */
-bool hotspot_scopes_reserve(struct hotspot_scopes *scopes, size_t places, size_t frames);
+/* Begins to read them, while the nmethod lives. False: they are not to be had, or no memory. */
+bool hotspot_scopes_begin(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                          const struct hotspot_nmethod *nmethod, struct hotspot_scopes *scopes);
 
-/* Reads them, no more than there is room for, while the nmethod lives. False: they are not to be
- * had, or make no sense, or are more. */
-bool hotspot_scopes_read(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                         const struct hotspot_nmethod *nmethod, struct hotspot_scopes *scopes);
+/* The next place: the offset of its pc, which ends the range that it stands for, and its innermost
+ * scope; 0: there was none left. False: that makes no sense. */
+bool hotspot_scopes_next(struct hotspot_scopes *scopes, int32_t *end, uint32_t *scope);
+
+/* What a scope says. False: that makes no sense. */
+bool hotspot_scopes_at(const struct hotspot_scopes *scopes, uint32_t number,
+                       struct hotspot_scope *scope);
+
 void hotspot_scopes_free(struct hotspot_scopes *scopes);
 
 /* Whether what was read was as JVMTI told it. When it is not so at first nothing is read any more,

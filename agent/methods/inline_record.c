@@ -6,7 +6,9 @@
  */
 #include "agent/methods/inline_record.h"
 
-#include <string.h>
+#include "writer/array.h"
+
+#include <stdlib.h>
 
 const jvmtiCompiledMethodLoadInlineRecord *inline_record_of(const void *compile_info)
 {
@@ -15,81 +17,185 @@ const jvmtiCompiledMethodLoadInlineRecord *inline_record_of(const void *compile_
         /* A higher minor version only adds. */
         if (record->kind == JVMTI_CMLR_INLINE_INFO &&
             record->majorinfoversion == JVMTI_CMLR_MAJOR_VERSION_1) {
-            return (const jvmtiCompiledMethodLoadInlineRecord *)record;
+            const jvmtiCompiledMethodLoadInlineRecord *found =
+                (const jvmtiCompiledMethodLoadInlineRecord *)record;
+            return found->numpcs > 0 ? found : NULL;
         }
     }
     return NULL;
 }
 
-/* How many frames the record has in all; 0: not the record of any nmethod. */
-static size_t count_frames(const jvmtiCompiledMethodLoadInlineRecord *record)
+uint32_t inline_record_offset(const void *pc, const void *address, uint32_t size)
 {
-    size_t frames = 0;
+    uintptr_t at = (uintptr_t)pc;
+    uintptr_t start = (uintptr_t)address;
+    if (at <= start) {
+        return 0;
+    }
+    return at - start > size ? size : (uint32_t)(at - start);
+}
+
+/* Whether the record has code of inlined methods. */
+static bool has_inlined(const jvmtiCompiledMethodLoadInlineRecord *record)
+{
     for (jint i = 0; i < record->numpcs; i++) {
-        jint depth = record->pcinfo[i].numstackframes;
-        if (depth < 1) {
-            return 0;
+        if (record->pcinfo[i].numstackframes != 1) {
+            return true;
         }
-        frames += (size_t)depth;
     }
-    return frames;
+    return false;
 }
 
-static bool is_as_told(const struct hotspot_scopes *scopes, const void *address,
-                       const jvmtiCompiledMethodLoadInlineRecord *record)
+/* ---- By scopes ---- */
+
+/* A scope that has become a frame of the builder. */
+struct known_scope {
+    uint64_t key; /* its number, counted on from one nmethod to the next; 0: none */
+    uint32_t frame;
+    jint depth; /* frames up to the compiled method's, that and its own included */
+    int32_t bci;
+};
+
+/* Each scope has one slot, and is decoded again where another one took it. */
+enum { KNOWN_LOG2 = 8 };
+
+/* One that is to become a frame. */
+struct new_scope {
+    uint32_t number;
+    int32_t bci;
+    uint64_t method;
+};
+
+bool inline_scopes_init(struct inline_scopes *scopes)
 {
-    const int32_t *bcis = scopes->bcis;
-    bool same = scopes->place_count == (size_t)record->numpcs;
-    for (jint i = 0; i < record->numpcs && same; i++) {
-        const PCStackInfo *info = &record->pcinfo[i];
-        const struct hotspot_place *place = &scopes->places[i];
-        same = (const char *)info->pc == (const char *)address + place->end &&
-               (uint32_t)info->numstackframes == place->frames &&
-               memcmp(info->bcis, bcis, place->frames * sizeof(*bcis)) == 0;
-        bcis += place->frames;
-    }
-    return same;
+    *scopes =
+        (struct inline_scopes){.known = calloc((size_t)1 << KNOWN_LOG2, sizeof(*scopes->known))};
+    return scopes->known != NULL;
 }
 
-/* Fills in the Methods. False: they are not to be had, or not believed. */
-static bool read_methods(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                         const struct hotspot_nmethod *nmethod, const void *address,
-                         const jvmtiCompiledMethodLoadInlineRecord *record, size_t frames,
-                         struct hotspot_scopes *scopes)
+void inline_scopes_free(struct inline_scopes *scopes)
 {
-    if (!hotspot_knows_scopes(hotspot, nmethod)) {
+    hotspot_scopes_free(&scopes->scopes);
+    free(scopes->known);
+    free(scopes->chain);
+    free(scopes->keys);
+    *scopes = (struct inline_scopes){0};
+}
+
+/* Where a scope is, if it is known. */
+static struct known_scope *slot_of(const struct inline_scopes *scopes, uint32_t number)
+{
+    return &scopes->known[number * UINT32_C(0x9e3779b9) >> (32 - KNOWN_LOG2)];
+}
+
+/*
+ * The frame of a place's innermost scope: those of its scopes that are not known are decoded, and
+ * become frames from the outermost on. False: they are not as the record has them. Of those that
+ * are known the first is looked at, which others could lead to only by the same senders.
+ */
+static bool frame_of(const struct inline_code *code, struct inline_scopes *scopes, uint32_t number,
+                     const PCStackInfo *info, struct inline_builder *builder, uint32_t *frame)
+{
+    const jint count = info->numstackframes;
+    const uint64_t base = scopes->base;
+    const struct known_scope *known = slot_of(scopes, number);
+    jint n = 0;
+    *frame = INLINE_NO_FRAME;
+    if (count < 1 || !ARRAY_RESERVE(scopes->chain, scopes->chain_room, (size_t)count)) {
         return false;
     }
-    if (frames == (size_t)record->numpcs) { /* nothing is inlined */
-        for (size_t i = 0; i < frames; i++) {
-            scopes->methods[i] = nmethod->method;
+    for (; number != 0 && known->key != base + number; known = slot_of(scopes, number)) {
+        struct hotspot_scope scope;
+        if (n == count || !hotspot_scopes_at(&scopes->scopes, number, &scope) ||
+            scope.bci != info->bcis[n]) {
+            return false;
         }
-        scopes->count = frames;
+        scopes->chain[n++] = (struct new_scope){number, scope.bci, scope.method};
+        number = scope.sender;
+    }
+    if (number != 0) {
+        if (known->depth != count - n || known->bci != info->bcis[n]) {
+            return false;
+        }
+        *frame = known->frame;
+    } else if (n != count || scopes->chain[n - 1].method != code->nmethod->method) {
+        return false;
+    }
+    while (n-- > 0) {
+        const struct new_scope *scope = &scopes->chain[n];
+        const jint depth = count - n;
+        const uint64_t id = (uint64_t)(uintptr_t)info->methods[n];
+        const method_key key = depth == 1 ? (method_key)(uintptr_t)code->method : scope->method;
+        *frame = inline_builder_frame(builder, *frame, key, id, scope->bci);
+        *slot_of(scopes, scope->number) =
+            (struct known_scope){base + scope->number, *frame, depth, scope->bci};
+    }
+    return true;
+}
+
+static bool add_places(const struct inline_code *code, struct inline_scopes *scopes,
+                       struct inline_builder *builder)
+{
+    uint32_t offset = 0;
+    int32_t pc;
+    uint32_t number;
+    for (jint i = 0; i < code->record->numpcs; i++) {
+        const PCStackInfo *info = &code->record->pcinfo[i];
+        const uint32_t end = inline_record_offset(info->pc, code->address, code->size);
+        uint32_t frame;
+        if (!hotspot_scopes_next(&scopes->scopes, &pc, &number) || number == 0 ||
+            (const char *)info->pc != (const char *)code->address + pc) {
+            return false;
+        }
+        if (end > offset) {
+            if (!frame_of(code, scopes, number, info, builder, &frame)) {
+                return false;
+            }
+            inline_builder_place(builder, end, frame);
+            offset = end;
+        }
+    }
+    return hotspot_scopes_next(&scopes->scopes, &pc, &number) && number == 0;
+}
+
+bool inline_record_add_scopes(struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                              const struct inline_code *code, struct inline_scopes *scopes,
+                              struct inline_builder *builder)
+{
+    if (!hotspot_knows_scopes(hotspot, code->nmethod)) {
+        return false;
+    }
+    if (!has_inlined(code->record)) { /* all are the compiled method's */
+        for (jint i = 0; i < code->record->numpcs; i++) {
+            const PCStackInfo *info = &code->record->pcinfo[i];
+            const method_key key = (method_key)(uintptr_t)code->method;
+            inline_builder_add(builder, inline_record_offset(info->pc, code->address, code->size),
+                               &key, info->bcis, 1);
+        }
         return true;
     }
-    bool same = hotspot_scopes_read(hotspot, nearby, nmethod, scopes) &&
-                is_as_told(scopes, address, record);
+    bool same = hotspot_scopes_begin(hotspot, nearby, code->nmethod, &scopes->scopes) &&
+                add_places(code, scopes, builder);
+    scopes->base += UINT32_MAX;
     hotspot_scopes_were(hotspot, same);
     return same;
 }
 
-const method_key *inline_record_keys(struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                                     const struct hotspot_nmethod *nmethod, const void *address,
-                                     const jvmtiCompiledMethodLoadInlineRecord *record,
-                                     struct hotspot_scopes *scopes, bool *own)
+/* ---- By the record alone ---- */
+
+void inline_record_add(const struct inline_code *code, struct inline_scopes *scopes,
+                       struct inline_builder *builder)
 {
-    const size_t frames = count_frames(record);
-    *own = false;
-    if (frames == 0 || !hotspot_scopes_reserve(scopes, (size_t)record->numpcs, frames)) {
-        return NULL;
-    }
-    *own = read_methods(hotspot, nearby, nmethod, address, record, frames, scopes);
-    method_key *key = scopes->methods;
-    for (jint i = 0; i < record->numpcs && !*own; i++) {
-        const PCStackInfo *info = &record->pcinfo[i];
-        for (jint depth = 0; depth < info->numstackframes; depth++) {
-            *key++ = (method_key)(uintptr_t)info->methods[depth];
+    for (jint i = 0; i < code->record->numpcs; i++) {
+        const PCStackInfo *info = &code->record->pcinfo[i];
+        const uint32_t end = inline_record_offset(info->pc, code->address, code->size);
+        jint count = info->numstackframes;
+        if (!ARRAY_RESERVE(scopes->keys, scopes->key_room, (size_t)count)) {
+            count = -1; /* no memory */
         }
+        for (jint depth = 0; depth < count; depth++) {
+            scopes->keys[depth] = (method_key)(uintptr_t)info->methods[depth];
+        }
+        inline_builder_add(builder, end, scopes->keys, info->bcis, count);
     }
-    return scopes->methods;
 }

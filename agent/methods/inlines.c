@@ -3,8 +3,8 @@
  *
  * HotSpot describes its code place by place, each with a full stack from the innermost inlined
  * method out to the compiled one, and with DebugNonSafepoints there are thousands of places a
- * method. Neighbours share most of their stack, so the stack of the last place (`path`, outermost
- * first) is kept, and only the frames inside of the first difference are looked at again.
+ * method. Neighbours share most of their stack: what a frame comes to is worked out once, and the
+ * frames that it calls refer to it.
  *
  * A node is one method inlined at one line of one parent node; it is found again by a hash over
  * these three. New nodes get the next number, so parents come before their children, but when the
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
+#define NONE INLINE_NO_FRAME
 
 /* A node while the tree grows. */
 struct growing_node {
@@ -36,13 +36,16 @@ struct growing_node {
     uint32_t number;    /* in depth-first order */
 };
 
-/* One frame of the stack of the last place. */
-struct path_frame {
+/* A method at a bytecode, as one frame called it. */
+struct frame {
     method_key key;
     int32_t bci;
-    uint32_t own;  /* the method's node */
-    uint32_t node; /* the same, or what the compiler of its language inlined into it there */
+    uint32_t own; /* the method's node; NONE: it is unknown */
+    /* Where code is, of the frame or, where nothing is known of that, of the ones around it. */
+    uint32_t node; /* the method's, or what the compiler of its language inlined into it there */
     uint32_t line; /* in that one's file */
+    const struct source_file *file; /* of the row */
+    uint32_t file_line;
 };
 
 struct inline_builder {
@@ -50,16 +53,17 @@ struct inline_builder {
     uint32_t size;
     method_resolver resolve;
     void *context;
-    bool failed;         /* out of memory */
-    bool depth_first;    /* the nodes' indices are */
-    uint32_t end;        /* of what was added */
-    uint32_t path_count; /* frames of `path` in use */
+    bool failed;          /* out of memory */
+    bool depth_first;     /* the nodes' indices are */
+    uint32_t end;         /* of what was added */
+    struct frame outside; /* what is known of code in no frame */
 
     struct growing_node *growing;
     uint32_t growing_count;
     size_t growing_room;
-    struct path_frame *path;
-    size_t path_room;
+    struct frame *frames; /* where they are added by stacks, those of the last one */
+    uint32_t frame_count;
+    size_t frame_room;
     uint32_t *slots; /* hash of the nodes, NONE: free; a power of two */
     uint32_t slot_count;
     struct code_row *rows;
@@ -83,7 +87,7 @@ void inline_builder_free(struct inline_builder *builder)
         return;
     }
     free(builder->growing);
-    free(builder->path);
+    free(builder->frames);
     free(builder->slots);
     free(builder->rows);
     free(builder->ranges);
@@ -172,10 +176,10 @@ static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32
 
 /*
  * The node of a method called at `call_line` of `parent`; NONE when the method is unknown. `method`
- * is NULL where the key has to tell it.
+ * is NULL where its key and id have to tell it.
  */
 static uint32_t child_node(struct inline_builder *builder, uint32_t parent, uint32_t call_line,
-                           method_key key, const struct java_method *method)
+                           method_key key, uint64_t id, const struct java_method *method)
 {
     const struct growing_node *nodes = builder->growing;
     for (uint32_t slot = slot_of(builder, parent, key, call_line); builder->slots[slot] != NONE;
@@ -187,7 +191,7 @@ static uint32_t child_node(struct inline_builder *builder, uint32_t parent, uint
         }
     }
     if (!method) {
-        method = builder->resolve(builder->context, key);
+        method = builder->resolve(builder->context, key, id);
     }
     return method ? new_node(builder, parent, call_line, key, method) : NONE;
 }
@@ -208,9 +212,11 @@ void inline_builder_begin(struct inline_builder *builder, enum inline_depth dept
         builder->slots[builder->growing[i].slot] = NONE;
     }
     builder->growing_count = 0;
-    builder->path_count = 0;
+    builder->frame_count = 0;
     builder->row_count = 0;
     builder->range_count = 0;
+    builder->outside = (struct frame){
+        .own = NONE, .file = root->method.file, .file_line = root->method.first_line};
     new_node(builder, NONE, 0, root_key, root);
 }
 
@@ -253,7 +259,7 @@ static void add_range(struct inline_builder *builder, uint32_t offset, uint32_t 
 }
 
 /* A frame's line, and the node that it is in: see source_map.h. */
-static void locate(struct inline_builder *builder, struct path_frame *frame)
+static void locate(struct inline_builder *builder, struct frame *frame)
 {
     struct growing_node *own = &builder->growing[frame->own];
     struct source_line at = source_map_find(
@@ -262,89 +268,84 @@ static void locate(struct inline_builder *builder, struct path_frame *frame)
     frame->node = frame->own;
     frame->line = at.line;
     if (at.inlined && builder->depth != INLINE_OFF) {
-        uint32_t node =
-            child_node(builder, frame->own, at.line, (method_key)(uintptr_t)at.inlined, at.inlined);
+        const method_key key = (method_key)(uintptr_t)at.inlined;
+        uint32_t node = child_node(builder, frame->own, at.line, key, key, at.inlined);
         if (node != NONE) {
             frame->node = node;
             frame->line = at.inlined_line;
         }
     }
-}
-
-/* Brings `path` to the stack given; frames of unknown methods, and what they called, are left out.
- */
-static void follow(struct inline_builder *builder, const method_key *methods, const int32_t *bcis,
-                   uint32_t n)
-{
-    struct path_frame *path = builder->path;
-    uint32_t known = n < builder->path_count ? n : builder->path_count;
-    uint32_t depth = 0;
-    while (depth < known && path[depth].key == methods[n - 1 - depth] &&
-           path[depth].bci == bcis[n - 1 - depth]) {
-        depth++;
-    }
-    /* The first frame that differs is still the same node if it only went on to another bytecode.
-     */
-    bool same_node = depth < known && path[depth].key == methods[n - 1 - depth];
-    builder->path_count = depth;
-    for (; depth < n; depth++) {
-        method_key key = methods[n - 1 - depth];
-        uint32_t node = 0;
-        if (same_node) {
-            node = path[depth].own;
-        } else if (depth > 0) {
-            node = child_node(builder, path[depth - 1].node, path[depth - 1].line, key, NULL);
-        } else if (key != builder->growing[0].key) {
-            node = NONE; /* not a stack of this method's */
-        }
-        if (node == NONE) {
-            return;
-        }
-        same_node = false;
-        path[depth] = (struct path_frame){.key = key, .bci = bcis[n - 1 - depth], .own = node};
-        locate(builder, &path[depth]);
-        builder->path_count = depth + 1;
+    const struct java_method *method = builder->growing[frame->node].method;
+    if (frame->line != 0 && method->method.file) {
+        frame->file = method->method.file;
+        frame->file_line = frame->line;
     }
 }
 
-void inline_builder_add(struct inline_builder *builder, uint32_t end, const method_key *methods,
-                        const int32_t *bcis, int32_t n)
+uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, method_key key,
+                              uint64_t id, int32_t bci)
 {
-    uint32_t offset = builder->end;
+    const uint32_t number = builder->frame_count;
+    if (!ARRAY_RESERVE(builder->frames, builder->frame_room, number + 1)) {
+        builder->failed = true;
+        return NONE;
+    }
+    struct frame frame = sender == NONE ? builder->outside : builder->frames[sender];
+    if (sender == NONE) { /* else it is not a stack of this method's */
+        frame.own = key == builder->growing[0].key ? 0 : NONE;
+    } else if (builder->depth == INLINE_OFF) {
+        frame.own = NONE;
+    } else if (frame.own != NONE) { /* else what an unknown method called is left out, too */
+        frame.own = child_node(builder, frame.node, frame.line, key, id, NULL);
+    }
+    frame.key = key;
+    frame.bci = bci;
+    if (frame.own != NONE) {
+        locate(builder, &frame);
+    }
+    builder->frames[number] = frame;
+    builder->frame_count = number + 1;
+    return number;
+}
+
+void inline_builder_place(struct inline_builder *builder, uint32_t end, uint32_t frame)
+{
+    const uint32_t offset = builder->end;
     if (end > builder->size) {
         end = builder->size;
     }
     if (end <= offset || builder->failed) {
         return;
     }
-    if (n < 0 || !ARRAY_RESERVE(builder->path, builder->path_room, (uint32_t)n)) {
-        builder->failed = true;
+    const struct frame *at = frame == NONE ? &builder->outside : &builder->frames[frame];
+    builder->end = end;
+    add_row(builder, offset, at->file, at->file_line);
+    if (builder->depth == INLINE_FULL) {
+        add_range(builder, offset, at->node, at->line);
+    }
+}
+
+void inline_builder_add(struct inline_builder *builder, uint32_t end, const method_key *methods,
+                        const int32_t *bcis, int32_t n)
+{
+    const uint32_t size = builder->size;
+    if ((end < size ? end : size) <= builder->end || builder->failed) {
         return;
     }
-    if (builder->depth == INLINE_OFF && n > 0) {
-        follow(builder, methods + n - 1, bcis + n - 1, 1);
-    } else {
-        follow(builder, methods, bcis, (uint32_t)n);
-    }
-    builder->end = end;
-
-    const struct java_method *root = builder->growing[0].method;
-    const struct source_file *file = root->method.file;
-    uint32_t line = root->method.first_line;
-    for (uint32_t depth = builder->path_count; depth-- > 0;) {
-        const struct java_method *method = builder->growing[builder->path[depth].node].method;
-        if (builder->path[depth].line != 0 && method->method.file) {
-            file = method->method.file;
-            line = builder->path[depth].line;
+    uint32_t frame = NONE;
+    uint32_t depth = 0;
+    builder->failed = n < 0;
+    for (; n > 0 && depth < builder->frame_count; frame = depth++, n--) {
+        const struct frame *known = &builder->frames[depth];
+        if (known->key != methods[n - 1] || known->bci != bcis[n - 1]) {
             break;
         }
     }
-    add_row(builder, offset, file, line);
-    if (builder->depth == INLINE_FULL) {
-        const struct path_frame *leaf =
-            builder->path_count ? &builder->path[builder->path_count - 1] : NULL;
-        add_range(builder, offset, leaf ? leaf->node : 0, leaf ? leaf->line : 0);
+    builder->frame_count = depth;
+    for (; n > 0 && !builder->failed; n--) {
+        frame = inline_builder_frame(builder, frame, methods[n - 1], methods[n - 1], bcis[n - 1]);
     }
+    inline_builder_place(builder, end, frame);
 }
 
 /* Deals out the numbers depth-first. */

@@ -23,8 +23,9 @@ enum inline_depth {
     INLINE_OFF,  /* rows with the lines of the compiled method itself; no tree */
 };
 
-/* Tells the method of a key, or NULL where it cannot be known. */
-typedef const struct java_method *(*method_resolver)(void *context, method_key key);
+/* Tells the method of a key, which is the id or goes with that, or NULL where it cannot be known.
+ */
+typedef const struct java_method *(*method_resolver)(void *context, method_key key, uint64_t id);
 
 struct inline_builder;
 
@@ -37,10 +38,26 @@ void inline_builder_begin(struct inline_builder *builder, enum inline_depth dept
                           method_key root_key, const struct java_method *root,
                           method_resolver resolve, void *context);
 
+#define INLINE_NO_FRAME UINT32_MAX
+
 /*
- * Adds the code from where the last call ended up to the offset `end`: methods[0] at bcis[0] is the
- * innermost frame, methods[n - 1] the compiled method. A range that is empty or lies behind the
- * code is left out.
+ * The frame of a method at a bytecode that `sender` called, INLINE_NO_FRAME: the compiled method's
+ * own. It counts until the next inline_builder_begin or inline_builder_add. INLINE_NO_FRAME: no
+ * memory.
+ */
+uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, method_key key,
+                              uint64_t id, int32_t bci);
+
+/*
+ * Adds the code from where the last call ended up to the offset `end`, whose innermost frame that
+ * is; INLINE_NO_FRAME: of code that is in none. A range that is empty or lies behind the code is
+ * left out.
+ */
+void inline_builder_place(struct inline_builder *builder, uint32_t end, uint32_t frame);
+
+/*
+ * The same by a whole stack, of ids: methods[0] at bcis[0] is the innermost frame, methods[n - 1]
+ * the compiled method. Not to be mixed with the others.
  */
 void inline_builder_add(struct inline_builder *builder, uint32_t end, const method_key *methods,
                         const int32_t *bcis, int32_t n);

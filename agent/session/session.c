@@ -176,7 +176,7 @@ static void free_scratch(struct scratch *scratch)
     if (scratch) {
         inline_builder_free(scratch->inlines);
         method_set_destroy(&scratch->methods);
-        hotspot_scopes_free(&scratch->scopes);
+        inline_scopes_free(&scratch->scopes);
         hotspot_nearby_free(scratch->nearby);
         free(scratch);
     }
@@ -238,8 +238,9 @@ struct scratch *session_take_scratch(struct session *session)
         return scratch;
     }
     scratch = calloc(1, sizeof(*scratch));
-    if (scratch && !(scratch->inlines = inline_builder_new())) {
-        free(scratch);
+    if (scratch &&
+        (!inline_scopes_init(&scratch->scopes) || !(scratch->inlines = inline_builder_new()))) {
+        free_scratch(scratch);
         scratch = NULL;
     }
     if (scratch && session->jvm.hotspot) {

@@ -7,7 +7,7 @@
 #define JD_AGENT_SESSION_H
 
 #include "agent/hotspot/hotspot.h"
-#include "agent/methods/inlines.h"
+#include "agent/methods/inline_record.h"
 #include "agent/methods/method_cache.h"
 #include "agent/methods/methods_file.h"
 #include "agent/methods/proof.h"
@@ -24,7 +24,7 @@
 struct scratch {
     struct inline_builder *inlines;
     struct method_set methods;
-    struct hotspot_scopes scopes;
+    struct inline_scopes scopes;
     struct hotspot_nearby *nearby;  /* NULL: no memory */
     const struct java_method *root; /* that the code was compiled from; NULL: unknown */
     char name[SYMBOL_MAX + 32];     /* a symbol with its suffixes */

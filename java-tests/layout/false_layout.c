@@ -159,7 +159,8 @@ static void tell_the_truth(const struct entry *entry)
 /* ---- All of them ---- */
 
 static struct hotspot *hotspot; /* of the attempt */
-static struct hotspot_scopes scopes;
+static struct inline_scopes scopes;
+static struct inline_builder *builder;
 static struct hotspot_nearby *nearby;
 static uint64_t attempts;
 static atomic_bool vanished; /* enough of it */
@@ -168,6 +169,14 @@ static pthread_t replayer;   /* the thread of the attempt */
 static struct {
     unsigned long codes, facts, methods, scoped, same, classes, named, placed;
 } counts;
+
+static const struct java_method any_method;
+
+static const struct java_method *resolve(void *unused, method_key key, uint64_t id)
+{
+    (void)unused;
+    return key && id ? &any_method : NULL;
+}
 
 static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint size,
                                          const void *address, jint map_length,
@@ -197,10 +206,14 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID id, jint siz
     }
     hotspot_methods_free(&methods);
     const jvmtiCompiledMethodLoadInlineRecord *record = inline_record_of(info);
-    bool own = false;
-    if (record && inline_record_keys(hotspot, nearby, &nmethod, address, record, &scopes, &own)) {
-        counts.scoped += own;
-    }
+    const struct inline_code code = {.address = address,
+                                     .size = (uint32_t)size,
+                                     .method = id,
+                                     .record = record,
+                                     .nmethod = &nmethod};
+    inline_builder_begin(builder, INLINE_FULL, code.size, (method_key)(uintptr_t)id, &any_method,
+                         resolve, NULL);
+    counts.scoped += record && inline_record_add_scopes(hotspot, nearby, &code, &scopes, builder);
 }
 
 static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, const void *address,
@@ -307,6 +320,10 @@ static void JNICALL thread_end(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
     count = choose_classes(jvmti, classes, count);
     pthread_t vanishing;
     bool vanishes = pthread_create(&vanishing, NULL, let_pages_vanish, NULL) == 0;
+    builder = inline_builder_new();
+    if (!builder || !inline_scopes_init(&scopes)) {
+        return;
+    }
     fprintf(stderr, "-- truth\n");
     attempt(jvmti, jni, classes, count);
     size_t names = 0;
@@ -327,7 +344,8 @@ static void JNICALL thread_end(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
         pthread_join(vanishing, NULL);
     }
     fprintf(stderr, "-- vanished %lu\n", turns);
-    hotspot_scopes_free(&scopes);
+    inline_scopes_free(&scopes);
+    inline_builder_free(builder);
     (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
 }
 
