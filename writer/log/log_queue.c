@@ -1,6 +1,7 @@
 /*
- * Two buffers: one is filled by whoever posts, the other emptied by the thread, which exchanges
- * them when it is through. The lock is held for copying a record, never during a write.
+ * Two lists of messages: one is filled by whoever posts, the other emptied by the thread, which
+ * exchanges them when it is through. The lock is held for copying a record, never during a write.
+ * Records stand one behind the other, apart from their heads, so that many are one piece to write.
  *
  *     post, by anybody                              take ... release, by the thread
  *     -----------------> [ waiting: m m m m    ] ......
@@ -44,13 +45,18 @@ enum {
 
 #define NS_IN_MS UINT64_C(1000000)
 
+struct messages {
+    struct buffer heads; /* struct log_head */
+    struct buffer bytes;
+};
+
 struct log_queue {
     size_t limit;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t posted;
     pthread_cond_t progress;
-    struct buffer waiting;
-    struct buffer taken; /* the thread's while `busy` */
+    struct messages waiting;
+    struct messages taken; /* the thread's while `busy` */
     bool busy;
     bool sleeping;
     bool stopping;
@@ -62,34 +68,47 @@ struct log_queue {
     atomic_bool crowded; /* changed under the lock, and looked at without */
 };
 
+static size_t size_of(const struct messages *messages)
+{
+    return messages->heads.size + messages->bytes.size;
+}
+
+static struct log_batch batch_of(const struct messages *messages)
+{
+    const struct log_head *heads = (const struct log_head *)messages->heads.bytes;
+    const size_t count = messages->heads.size / sizeof(*heads);
+    /* Nothing may be added to NULL, not even 0. */
+    return (struct log_batch){heads, count ? heads + count : heads, messages->bytes.bytes};
+}
+
 /* The lock is held. */
 static void check(struct log_queue *queue)
 {
     lock_is_held(&queue->lock);
 #ifdef JD_CHECK_INVARIANTS
-    const struct buffer *waiting = &queue->waiting;
-    struct log_batch batch = {waiting->bytes,
-                              waiting->size ? waiting->bytes + waiting->size : waiting->bytes};
+    const size_t waiting = size_of(&queue->waiting);
+    struct log_batch batch = batch_of(&queue->waiting);
     struct log_message message;
     size_t count = 0;
     size_t bytes = 0;
-    while (waiting->size > 0 && count < 16 && log_batch_next(&batch, &message)) {
-        invariant(Q1, batch.at <= batch.end);
-        bytes += sizeof(message.head) + message.head.size;
+    while (count < 16 && log_batch_next(&batch, &message)) {
+        bytes += message.head.size;
+        invariant(Q1, bytes <= queue->waiting.bytes.size);
         count++;
     }
-    invariant(Q1, waiting->size <= queue->limit || (count == 1 && bytes == waiting->size));
-    invariant(Q2, queue->busy || queue->taken.size == 0);
-    invariant(Q3, !queue->sleeping || (waiting->size == 0 && !queue->busy));
-    invariant(Q4, !queue->ended || (queue->stopping && waiting->size == 0));
-    invariant(Q5, atomic_load(&queue->crowded) == (waiting->size > queue->limit / 2));
+    invariant(Q1, batch.at != batch.end || bytes == queue->waiting.bytes.size);
+    invariant(Q1, waiting <= queue->limit || (count == 1 && batch.at == batch.end));
+    invariant(Q2, queue->busy || size_of(&queue->taken) == 0);
+    invariant(Q3, !queue->sleeping || (waiting == 0 && !queue->busy));
+    invariant(Q4, !queue->ended || (queue->stopping && waiting == 0));
+    invariant(Q5, atomic_load(&queue->crowded) == (waiting > queue->limit / 2));
 #endif
 }
 
 /* The lock is held, and what waits has changed. */
 static void note_size(struct log_queue *queue)
 {
-    bool crowded = queue->waiting.size > queue->limit / 2;
+    bool crowded = size_of(&queue->waiting) > queue->limit / 2;
     queue->waited_in_vain = queue->waited_in_vain && crowded;
     atomic_store_explicit(&queue->crowded, crowded, memory_order_relaxed);
     check(queue);
@@ -100,9 +119,11 @@ bool log_batch_next(struct log_batch *batch, struct log_message *message)
     if (batch->at == batch->end) {
         return false;
     }
-    memcpy(&message->head, batch->at, sizeof(message->head));
-    message->bytes = batch->at + sizeof(message->head);
-    batch->at = message->bytes + message->head.size;
+    message->head = *batch->at++;
+    message->bytes = batch->bytes;
+    if (message->head.size > 0) {
+        batch->bytes += message->head.size;
+    }
     return true;
 }
 
@@ -113,8 +134,8 @@ struct log_queue *log_queue_new(size_t limit)
         return NULL;
     }
     queue->limit = limit;
-    queue->waiting = BUFFER_INIT(SIZE_MAX / 4);
-    queue->taken = BUFFER_INIT(SIZE_MAX / 4);
+    queue->waiting = (struct messages){BUFFER_INIT(SIZE_MAX / 4), BUFFER_INIT(SIZE_MAX / 4)};
+    queue->taken = queue->waiting;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -125,14 +146,20 @@ struct log_queue *log_queue_new(size_t limit)
     return queue;
 }
 
+static void free_messages(struct messages *messages)
+{
+    buffer_free(&messages->heads);
+    buffer_free(&messages->bytes);
+}
+
 void log_queue_free(struct log_queue *queue)
 {
     if (queue) {
         pthread_cond_destroy(&queue->posted);
         pthread_cond_destroy(&queue->progress);
         pthread_mutex_destroy(&queue->lock);
-        buffer_free(&queue->waiting);
-        buffer_free(&queue->taken);
+        free_messages(&queue->waiting);
+        free_messages(&queue->taken);
         free(queue);
     }
 }
@@ -177,18 +204,22 @@ static bool append(struct log_queue *queue, struct log_head head, const struct i
     for (int i = 0; i < count; i++) {
         head.size += pieces[i].iov_len;
     }
-    struct buffer *waiting = &queue->waiting;
-    size_t size = sizeof(head) + (size_t)head.size;
-    if (waiting->size > 0 && waiting->size + size > queue->limit) {
+    struct messages *waiting = &queue->waiting;
+    const size_t before = size_of(waiting);
+    if (before > 0 && before + sizeof(head) + (size_t)head.size > queue->limit) {
         return false;
     }
-    uint8_t *at = buffer_extend(waiting, size);
-    if (!at) {
-        waiting->failed = false; /* what is there already is as good as before */
+    uint8_t *at = head.size > 0 ? buffer_extend(&waiting->bytes, (size_t)head.size) : NULL;
+    if (head.size > 0 && !at) {
+        waiting->bytes.failed = false; /* what is there already is as good as before */
         return false;
     }
-    memcpy(at, &head, sizeof(head));
-    at += sizeof(head);
+    buffer_put(&waiting->heads, &head, sizeof(head));
+    if (waiting->heads.failed) {
+        waiting->heads.failed = false;
+        waiting->bytes.size -= (size_t)head.size;
+        return false;
+    }
     for (int i = 0; i < count; i++) {
         if (pieces[i].iov_len > 0) {
             memcpy(at, pieces[i].iov_base, pieces[i].iov_len);
@@ -227,31 +258,33 @@ void log_queue_make_room(struct log_queue *queue, bool patient)
         return; /* what it was a moment ago is as good: nobody is kept from posting */
     }
     pthread_mutex_lock(&queue->lock);
-    while (queue->waiting.size > queue->limit / 2 && (patient || !queue->waited_in_vain) &&
+    while (size_of(&queue->waiting) > queue->limit / 2 && (patient || !queue->waited_in_vain) &&
            !is_stuck(queue, patience)) {
         (void)wait_ms(queue, &queue->progress, STEP_MS);
     }
     /* Else a disk that takes 20 ms a write would hold the program for ten of each. */
-    queue->waited_in_vain = queue->waiting.size > queue->limit / 2;
+    queue->waited_in_vain = size_of(&queue->waiting) > queue->limit / 2;
     pthread_mutex_unlock(&queue->lock);
 }
 
 /* What a burst took goes back, now that it is over. The lock is held, and nothing is in either. */
 static void give_back(struct log_queue *queue)
 {
-    buffer_clear(&queue->waiting);
-    buffer_clear(&queue->taken);
+    buffer_clear(&queue->waiting.heads);
+    buffer_clear(&queue->waiting.bytes);
+    buffer_clear(&queue->taken.heads);
+    buffer_clear(&queue->taken.bytes);
 }
 
 bool log_queue_settle(struct log_queue *queue)
 {
     uint64_t starved = 0;
     pthread_mutex_lock(&queue->lock);
-    while ((queue->waiting.size > 0 || queue->busy) && !is_stuck(queue, SETTLE_MS) &&
+    while ((size_of(&queue->waiting) > 0 || queue->busy) && !is_stuck(queue, SETTLE_MS) &&
            starved < STARVED_MS * NS_IN_MS) {
         starved += wait_for_progress(queue);
     }
-    bool settled = queue->waiting.size == 0 && !queue->busy;
+    bool settled = size_of(&queue->waiting) == 0 && !queue->busy;
     if (settled) {
         give_back(queue);
     }
@@ -282,15 +315,15 @@ static void wait_for_records(struct log_queue *queue)
 {
     const struct timespec look = {.tv_nsec = LOOK_NS};
     lock_is_held(&queue->lock);
-    for (int i = 0; i < LOOKS && queue->waiting.size == 0 && !queue->stopping; i++) {
+    for (int i = 0; i < LOOKS && size_of(&queue->waiting) == 0 && !queue->stopping; i++) {
         pthread_mutex_unlock(&queue->lock);
         nanosleep(&look, NULL);
         pthread_mutex_lock(&queue->lock);
     }
-    if (queue->waiting.size == 0) {
+    if (size_of(&queue->waiting) == 0) {
         give_back(queue);
     }
-    while (queue->waiting.size == 0 && !queue->stopping) {
+    while (size_of(&queue->waiting) == 0 && !queue->stopping) {
         queue->sleeping = true;
         pthread_cond_wait(&queue->posted, &queue->lock);
         queue->sleeping = false;
@@ -302,26 +335,22 @@ bool log_queue_take(struct log_queue *queue, struct log_batch *batch)
     pthread_mutex_lock(&queue->lock);
     queue->thread = process_thread_id();
     wait_for_records(queue);
-    struct buffer empty = queue->taken;
+    const struct messages empty = queue->taken;
     queue->taken = queue->waiting;
     queue->waiting = empty;
-    bool any = queue->taken.size > 0;
     queue->busy = true; /* its end is something to do, too */
     queue->progress_at = stamp_monotonic();
     note_size(queue);
     pthread_cond_broadcast(&queue->progress);
     pthread_mutex_unlock(&queue->lock);
-    *batch = (struct log_batch){queue->taken.bytes, queue->taken.bytes};
-    if (any) { /* nothing may be added to NULL, not even 0 */
-        batch->end += queue->taken.size;
-    }
-    return any;
+    *batch = batch_of(&queue->taken);
+    return batch->at != batch->end;
 }
 
 void log_queue_release(struct log_queue *queue)
 {
     /* Not buffer_clear: the memory would have to be had, page by page, for the next batch again. */
-    queue->taken.size = 0;
+    queue->taken.heads.size = queue->taken.bytes.size = 0;
     pthread_mutex_lock(&queue->lock);
     queue->busy = false;
     check(queue);

@@ -20,7 +20,7 @@
 struct living_record; /* writer/log/living_records.h */
 struct log_queue;
 
-/* What stands before a record's bytes. */
+/* What goes with a record's bytes. */
 struct log_head {
     uint32_t kind;                /* the owner's own affair */
     uint32_t file;                /* likewise */
@@ -35,8 +35,9 @@ struct log_message {
 };
 
 struct log_batch {
-    const uint8_t *at;
-    const uint8_t *end;
+    const struct log_head *at;
+    const struct log_head *end;
+    const uint8_t *bytes; /* of the next message; those of all stand one behind the other */
 };
 
 /* Goes to the next message of a batch. False: there is none. */

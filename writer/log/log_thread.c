@@ -11,7 +11,8 @@
 enum {
     QUEUE_BYTES = 4 * 1024 * 1024,
     STACK_BYTES = 256 * 1024,
-    PIECES_AT_ONCE = 1024,
+    PIECES_AT_ONCE = 256,
+    BYTES_AT_ONCE = 1024 * 1024, /* then it has got on (log_queue_progress) */
 };
 
 /* Goes to the next message for a file. False: there is none. */
@@ -25,65 +26,75 @@ static bool next_for(struct log_batch *batch, uint32_t file, struct log_message 
     return false;
 }
 
-/* As many records for one file as go out in one write, up to one with a hole. */
-static int collect(const struct record_log *log, struct log_batch *batch, uint32_t file,
-                   struct iovec pieces[PIECES_AT_ONCE], uint64_t *hole)
+/* What goes out in one write. */
+struct run {
+    struct iovec pieces[PIECES_AT_ONCE];
+    int count;
+    uint64_t records;
+    uint64_t size; /* bytes, the hole included */
+    uint64_t hole;
+};
+
+/* As many records for one file as go out in one write, up to one with a hole. Neighbours are one
+ * piece: the kernel copies few large pieces in half of the time that it takes for many. */
+static void collect(const struct record_log *log, struct log_batch *batch, uint32_t which,
+                    struct run *run)
 {
     struct log_batch next = *batch;
     struct log_message message;
-    uint64_t size = log_segments_bytes(log);
-    int count = 0;
-    *hole = 0;
-    while (count < PIECES_AT_ONCE && *hole == 0 && next_for(&next, file, &message) &&
-           message.head.kind == LOG_RECORD) {
-        size += message.head.size;
-        if (log->dirs && count > 0 && size > log->full_at) {
+    const uint64_t segment = log_segments_bytes(log);
+    run->count = 0;
+    run->records = run->size = run->hole = 0;
+    while (run->hole == 0 && next_for(&next, which, &message) && message.head.kind == LOG_RECORD) {
+        struct iovec *last = run->count > 0 ? &run->pieces[run->count - 1] : NULL;
+        const uint64_t size = run->size + message.head.size;
+        if (last && (size > BYTES_AT_ONCE || (log->dirs && segment + size > log->full_at))) {
             break;
         }
-        pieces[count++] = (struct iovec){(void *)message.bytes, message.head.size};
-        *hole = message.head.hole;
+        if (last && (const uint8_t *)last->iov_base + last->iov_len == message.bytes) {
+            last->iov_len += message.head.size;
+        } else if (run->count < PIECES_AT_ONCE) {
+            run->pieces[run->count++] = (struct iovec){(void *)message.bytes, message.head.size};
+        } else {
+            break;
+        }
+        run->hole = message.head.hole;
+        run->size = size + run->hole;
+        run->records++;
         *batch = next;
     }
-    return count;
 }
 
 static int write_run(struct record_log *log, struct log_batch *batch, uint32_t which)
 {
-    struct iovec pieces[PIECES_AT_ONCE];
+    struct run run;
     struct log_batch written = *batch;
     struct log_batch behind = *batch;
     struct log_file *file = &log->files[which];
-    uint64_t hole;
-    int count = collect(log, &behind, which, pieces, &hole);
-    uint64_t size = hole;
-    for (int i = 0; i < count; i++) {
-        size += pieces[i].iov_len;
-    }
+    struct log_message message;
+    collect(log, &behind, which, &run);
     int error = -EPIPE;
     if (file->output.fd >= 0) {
-        for (int i = 0; i < count; i++) {
-            log_file_note_stamp(file, pieces[i].iov_base);
-        }
-        error = log_segments_write(log, file, pieces, count, hole);
+        error = log_segments_write(log, file, run.pieces, run.count, run.hole);
     }
     if (error && log_file_is_full_disk(error) && log->options.waits) {
         return error;
     }
     *batch = behind;
-    struct log_message message;
-    uint64_t offset = file->output.size - size;
-    for (int i = 0; i < count && next_for(&written, which, &message); i++) {
+    uint64_t offset = file->output.size - run.size;
+    for (uint64_t i = 0; i < run.records && next_for(&written, which, &message); i++) {
+        const uint64_t size = message.head.size + message.head.hole;
         if (error) {
             living_record_drop(message.head.living);
         } else {
-            living_records_add(&log->living, message.head.living, offset,
-                               message.head.size + message.head.hole);
+            log_file_note_stamp(file, message.bytes);
+            living_records_add(&log->living, message.head.living, offset, size);
         }
-        offset += message.head.size + message.head.hole;
+        offset += size;
     }
     if (error || log->paused) { /* which only this thread changes */
         pthread_mutex_lock(&log->lock);
-        file->lost += error ? (uint64_t)count : 0;
+        file->lost += error ? run.records : 0;
         log->paused = log->paused && error; /* that there was room is no proof: this is */
         pthread_mutex_unlock(&log->lock);
     }
