@@ -341,6 +341,13 @@ static bool is_of_system(const char *name)
     return strncmp(name, zones, strlen(zones)) == 0 || is_of_process(name);
 }
 
+/* The running kernel's names, of which root has kept a copy (objects_kernel_copy). */
+static bool is_kept_kernel(const char *name, const struct stat *status)
+{
+    static const char kept[] = "/run/jdagent/kallsyms-";
+    return strncmp(name, kept, strlen(kept)) == 0 && status->st_uid == 0;
+}
+
 /* What its first bytes say that it is: machine code, or what an agent of ours writes. */
 static bool is_of_a_profile(int fd, const char *name, const struct stat *status)
 {
@@ -373,8 +380,9 @@ bool rights_may_read(const struct rights *rights, int fd, const struct stat *sta
     if (S_ISDIR(status->st_mode)) {
         return was_given(rights, name, status) || is_of_system(name);
     }
-    return S_ISREG(status->st_mode) && (was_given(rights, name, status) || is_of_system(name) ||
-                                        is_of_a_profile(fd, name, status));
+    return S_ISREG(status->st_mode) &&
+           (was_given(rights, name, status) || is_of_system(name) || is_kept_kernel(name, status) ||
+            is_of_a_profile(fd, name, status));
 }
 
 /* "perf.jit.data" itself, "perf.jit.data.Xy" while it is written, "perf.jit-java.so". */

@@ -44,6 +44,15 @@ static size_t own_id(uint8_t id[OBJECT_ID_MAX])
     return 0;
 }
 
+bool objects_kernel_copy(char path[PATH_MAX])
+{
+    uint8_t id[OBJECT_ID_MAX];
+    char text[BUILD_ID_TEXT];
+    size_t size = own_id(id);
+    build_id_text(id, size, text);
+    return size > 0 && snprintf(path, PATH_MAX, "/run/jdagent/kallsyms-%s", text) < PATH_MAX;
+}
+
 struct object *objects_kernel(struct objects *objects, const struct kernel_place *place)
 {
     struct object *kernel = objects->kernel;
@@ -214,6 +223,14 @@ static bool try_copy(struct object *kernel)
            access(path, R_OK) == 0 && try_kallsyms(kernel, path);
 }
 
+/* What an earlier recording of this boot has kept. */
+static bool try_kept(struct object *kernel)
+{
+    char path[PATH_MAX];
+    return kernel->objects->live && objects_kernel_copy(path) && access(path, R_OK) == 0 &&
+           try_kallsyms(kernel, path);
+}
+
 static bool try_vmlinuxes(struct object *kernel)
 {
     const struct objects *objects = kernel->objects;
@@ -266,7 +283,8 @@ void kernel_open(struct object *kernel)
     /* For /proc/kallsyms the kernel unpacks each name anew: a copy, where it can be seen to be of
      * this boot, costs a fifth of it. */
     bool running = is_running(kernel);
-    kernel->objects->has_copy = running && kernel->objects->kernel_reference && try_copy(kernel);
+    kernel->objects->has_copy =
+        running && kernel->objects->kernel_reference && (try_kept(kernel) || try_copy(kernel));
     if (kernel->objects->has_copy || (running && try_kallsyms(kernel, PROC_KALLSYMS)) ||
         try_copy(kernel) || try_vmlinuxes(kernel)) {
         set_sound(kernel);

@@ -74,6 +74,7 @@ struct kernel_functions {
 struct objects {
     struct file_places places;
     char *build_id_dir;
+    bool live;
     char *os_release;
     struct hash_map by_identity;
     struct object **list;

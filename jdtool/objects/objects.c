@@ -46,6 +46,7 @@ int objects_new(const struct objects_options *options, struct objects **out)
     (void)unsetenv("DEBUGINFOD_URLS");
     objects->vmlinux_file = ELF_FILE_NONE;
     objects->rows = ROW_SET_EMPTY;
+    objects->live = options->live;
     objects->build_id_dir = find_directory(options->build_id_dir);
     objects->os_release = options->os_release ? strdup(options->os_release) : NULL;
     if (!objects->build_id_dir || (options->os_release && !objects->os_release)) {

@@ -32,6 +32,7 @@
 #ifndef JD_TOOL_OBJECTS_H
 #define JD_TOOL_OBJECTS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +61,7 @@ struct objects_options {
     /* The processes are this machine's and may live: /proc is asked. False for a recording that was
      * brought here from elsewhere (another HEADER_HOSTNAME), whose pids mean nothing. */
     bool here;
+    bool live;    /* it is being made: what is kept of the running kernel is of its kernel */
     bool sparing; /* memory matters more than the lines of the largest files */
     /* ns of the processor's time for the lines of one file, beyond which it has none, as is told.
      * 0: OBJECT_PATIENCE. */
@@ -124,6 +126,10 @@ struct kernel_place {
  * Ask once, and again when the place becomes known: the same object then gets it.
  */
 struct object *objects_kernel(struct objects *objects, const struct kernel_place *place);
+
+/* Where root's recordings keep the running kernel's names for as long as it runs. The kernel's
+ * build-id is in the name. False: that is not known. */
+bool objects_kernel_copy(char path[PATH_MAX]);
 
 /* A function that the kernel made at run time (PERF_RECORD_KSYMBOL: BPF programs, trampolines).
  * 0 or -ENOMEM; the name is copied. */

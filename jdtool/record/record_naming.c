@@ -1,9 +1,12 @@
 #include "jdtool/record/recording.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/output_file.h"
 #include "jdtool/base/packed_file.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/live/runtime_dir.h"
 #include "jdtool/live/verbs.h"
+#include "jdtool/objects/objects.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -175,6 +178,41 @@ static void pack_dumps(const struct recording *recording)
     globfree(&found);
 }
 
+/* Names of the kernel that is here, for the next recording: to make them the kernel takes longer
+ * than all the rest of a short one. Where addresses are hidden, as in containers, there are none.
+ */
+static void keep_kernel_names(void)
+{
+    static const char hidden[] = "0000000000000000 ";
+    char path[PATH_MAX];
+    char text[65536];
+    struct output_file *file = NULL;
+    if (geteuid() != 0 || !objects_kernel_copy(path) || access(path, F_OK) == 0) {
+        return;
+    }
+    int directory = runtime_dir_open(true);
+    int from = directory >= 0 ? open("/proc/kallsyms", O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = from >= 0 ? read(from, text, sizeof text) : -1;
+    const char *line = n > 0 ? memrchr(text, '\n', (size_t)n - 1) : NULL;
+    if (line && strncmp(line + 1, hidden, strlen(hidden)) != 0 &&
+        output_file_open(path, &file) == 0) {
+        do {
+            output_file_put(file, text, (size_t)n);
+        } while ((n = read(from, text, sizeof text)) > 0);
+        if (n == 0) {
+            (void)output_file_finish(file);
+        } else {
+            output_file_abort(file);
+        }
+    }
+    if (from >= 0) {
+        close(from);
+    }
+    if (directory >= 0) {
+        close(directory);
+    }
+}
+
 int recording_name(struct recording *recording)
 {
     const struct record_options *options = recording->options;
@@ -203,6 +241,7 @@ int recording_name(struct recording *recording)
     }
     if (recording->piped) {
         pack_dumps(recording);
+        keep_kernel_names();
     }
     if (status == STATUS_DONE || status == STATUS_BAD_PROFILE) {
         tell_results(options);

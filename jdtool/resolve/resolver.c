@@ -81,6 +81,7 @@ static int make_parts(struct resolver *resolver)
         .build_id_dir = options->build_id_dir,
         .os_release = perf_data_string(data, PERF_FEATURE_OSRELEASE),
         .here = is_of_this_machine(data),
+        .live = perf_data_is_live(data),
         .sparing = options->sparing,
     };
     struct dumps_options dumps = {.named = options->dumps,

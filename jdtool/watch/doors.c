@@ -1,6 +1,7 @@
 #include "jdtool/watch/doors.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/live/runtime_dir.h"
 #include "jdtool/live/wait.h"
 #include "jdtool/view/http.h"
 
@@ -42,19 +43,6 @@ struct doors {
 
 /* ---- Where it is asked ---- */
 
-/* "": there is none. */
-static const char *directory_of_ours(char path[PATH_MAX])
-{
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    int n = geteuid() == 0               ? snprintf(path, PATH_MAX, "/run/jdagent")
-            : runtime && *runtime == '/' ? snprintf(path, PATH_MAX, "%s/jdagent", runtime)
-                                         : -1;
-    if (n < 0 || n >= PATH_MAX) {
-        path[0] = '\0';
-    }
-    return path;
-}
-
 static const char *file_of(const char *name, char file[64])
 {
     snprintf(file, 64, "watch%s%.40s", *name ? "-" : "", name);
@@ -66,46 +54,10 @@ void doors_path(const char *name, char path[PATH_MAX])
     char directory[PATH_MAX];
     char file[64];
     path[0] = '\0';
-    if (*directory_of_ours(directory) &&
+    if (*runtime_dir_path(directory) &&
         snprintf(path, PATH_MAX, "%s/%s", directory, file_of(name, file)) >= PATH_MAX) {
         path[0] = '\0';
     }
-}
-
-/*
- * The directory of the sockets, which is made where `make`: nobody else can have put anything into
- * it. A descriptor, or a negative errno.
- */
-static int open_directory(bool make)
-{
-    char path[PATH_MAX];
-    struct stat status;
-    if (!*directory_of_ours(path)) {
-        return -ENOENT;
-    }
-    /* XDG_RUNTIME_DIR is to be the user's own (its specification says so): who may write there may
-     * rename ours. */
-    char parent[PATH_MAX];
-    snprintf(parent, sizeof parent, "%s", path);
-    *strrchr(parent, '/') = '\0';
-    if (stat(parent, &status) != 0) {
-        return -errno;
-    }
-    if (status.st_uid != geteuid() || (status.st_mode & 022)) {
-        return -EPERM;
-    }
-    if (make && mkdir(path, 0755) != 0 && errno != EEXIST) {
-        return -errno;
-    }
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (directory < 0) {
-        return -errno;
-    }
-    if (fstat(directory, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & 022)) {
-        close(directory);
-        return -EPERM;
-    }
-    return directory;
 }
 
 /* By the descriptor: the directory is the one that was checked, and its path may be of any length.
@@ -189,13 +141,12 @@ static int listen_there(struct doors *doors, const struct sockaddr_un *address)
 
 static int open_status(struct doors *doors)
 {
-    doors->directory = open_directory(true);
+    doors->directory = runtime_dir_open(true);
     int err = doors->directory < 0 ? doors->directory : 0;
     if (err) {
         char path[PATH_MAX];
         info_message("jdperf watch --status cannot ask this watch: %s: %s",
-                     *directory_of_ours(path) ? path : "XDG_RUNTIME_DIR is not set",
-                     strerror(-err));
+                     *runtime_dir_path(path) ? path : "XDG_RUNTIME_DIR is not set", strerror(-err));
         return 0;
     }
     struct sockaddr_un address = address_in(doors->directory, doors->options->name);
@@ -437,7 +388,7 @@ int doors_ask(const char *name)
 {
     char text[4096];
     ssize_t n = -1;
-    int directory = open_directory(false);
+    int directory = runtime_dir_open(false);
     struct sockaddr_un address = address_in(directory, name);
     int fd = directory < 0 ? -1 : connect_to(&address);
     if (directory >= 0) {
