@@ -696,6 +696,18 @@ static void what_has_no_name_says_why(void **state)
     free(file.records);
 }
 
+/* Reads from a descriptor as from a pipe. */
+static int run_pipe(int end)
+{
+    int saved = dup(STDIN_FILENO);
+    dup2(end, STDIN_FILENO);
+    close(end);
+    int err = run_with("-", false);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+    return err;
+}
+
 /* A pipe whose JVM (this test) is alive: the code is told of after the sample has come. */
 static void a_sample_waits_for_its_dump(void **state)
 {
@@ -726,17 +738,84 @@ static void a_sample_waits_for_its_dump(void **state)
         _exit(0);
     }
     fclose(out);
-    int saved = dup(STDIN_FILENO);
-    dup2(ends[0], STDIN_FILENO);
-    close(ends[0]);
-    int err = run_with("-", false);
-    dup2(saved, STDIN_FILENO);
-    close(saved);
+    int err = run_pipe(ends[0]);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(err, 0);
     assert_non_null(strstr(text.text, "c:a.A.told_late():0\n"));
     assert_int_equal(text.counts.let_go_early, 0);
+    dump_free(&dump);
+    free(file.records);
+}
+
+/* What a thread's last stack and the places of its frames tell is thrown away where a dump that
+ * grows tells of newer code there, or of code that has left. */
+static void a_dump_that_grows_changes_what_is_known(void **state)
+{
+    enum { PHASES = 3 };
+    struct perf_file file = recording();
+    struct dump_builder dump = {0};
+    struct timespec clock;
+    clock_gettime(CLOCK_MONOTONIC, &clock);
+    uint64_t now = (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec;
+    uint32_t pid = (uint32_t)getpid();
+    const uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, OTHER_CODE + 5, OTHER_CODE + 0x3009};
+    size_t told[PHASES];
+    char *piped[PHASES];
+    size_t piped_size[PHASES];
+    dump_header(&dump);
+    dump_load(&dump, now - 1000, CODE, 16, 1, "a.A.first()");
+    dump_load(&dump, now - 900, OTHER_CODE, 16, 2, "a.A.moved()");
+    dump_load(&dump, now - 800, OTHER_CODE + 0x3000, 16, 3, "a.A.outer()");
+    told[0] = dump.size;
+    dump_load(&dump, now + 500, CODE, 16, 4, "a.A.second()");
+    told[1] = dump.size;
+    dump_move(&dump, now + 1500, OTHER_CODE, OTHER_CODE + 0x5000, 16, 2);
+    told[2] = dump.size;
+    const char *path = scratch_path(state, "jit-1.dump");
+    write_bytes(path, dump.bytes, told[0]);
+    put_mmap2(&file, pid, now - 2000, 0x7f0000000000, 4096, path);
+    for (int i = 0; i < PHASES; i++) {
+        put_sample(&file, pid, now + 1000 * (uint64_t)i, chain, 4);
+        put_round(&file);
+        put_round(&file);
+        FILE *out = open_memstream(&piped[i], &piped_size[i]);
+        perf_file_write_pipe(&file, out);
+        fclose(out);
+    }
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) { /* each sample goes before the next one comes */
+        FILE *grows = fopen(path, "ae");
+        for (int i = 0; i < PHASES; i++) {
+            size_t before = i ? piped_size[i - 1] : 0;
+            if (i) {
+                usleep(800000);
+                fwrite(dump.bytes + told[i - 1], 1, told[i] - told[i - 1], grows);
+                fflush(grows);
+            }
+            (void)!write(ends[1], piped[i] + before, piped_size[i] - before);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    int err = run_pipe(ends[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(err, 0);
+    static const char *const stacks[] = {"c:a.A.first():0 c:a.A.moved():0 c:a.A.outer():0\n",
+                                         "c:a.A.second():0 c:a.A.moved():0 c:a.A.outer():0\n",
+                                         "c:a.A.second():0 ?:-:0 c:a.A.outer():0\n"};
+    for (int i = 0; i < PHASES; i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "%" PRIu64 " end 5 %s", now + 1000 * (uint64_t)i,
+                 stacks[i]);
+        if (!strstr(text.text, wanted)) {
+            fail_msg("no %s in %s", wanted, text.text);
+        }
+        free(piped[i]);
+    }
     dump_free(&dump);
     free(file.records);
 }
@@ -827,6 +906,7 @@ int main(void)
         cmocka_unit_test(a_stack_is_the_same_of_one_thread_or_of_many),
         cmocka_unit_test(what_has_no_name_says_why),
         cmocka_unit_test(a_sample_waits_for_its_dump),
+        cmocka_unit_test(a_dump_that_grows_changes_what_is_known),
         cmocka_unit_test(an_overload_does_not_ask_dumps_for_each_sample),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);

@@ -28,6 +28,10 @@ struct time_conversion {
     uint64_t zero;
 };
 
+/* Of which of its stretches of 4 KB a dump knows when code came there last; others share that. */
+#define STRETCH_SHIFT 12
+#define STRETCHES     2048
+
 struct jvm_dump {
     struct recorded_jvm about;      /* index NULL: the dump is of no use */
     struct jvm_dump *earlier;       /* the same process' dump before this one */
@@ -38,12 +42,19 @@ struct jvm_dump {
     struct time_conversion conversion;
     uint64_t code_start; /* what all code of the dump lies in */
     uint64_t code_end;
-    uint32_t bounded;    /* stays that these bounds know of */
-    uint32_t generation; /* changes when the process' dumps have grown */
-    uint32_t holders;    /* processes whose latest dump it is, and later dumps */
-    bool may_grow;       /* its JVM lives, and has not closed it */
-    uint64_t updated;    /* when what was appended was read last; 0: not yet */
-    uint64_t segment;    /* its number, and then that of the last one that was read; 0: none */
+    uint32_t bounded;       /* stays that these bounds know of */
+    uint32_t bounded_blobs; /* and of so many blobs */
+    /* One higher when the process' dumps have grown; which generation it was when names, code of
+     * any place, and code of each stretch came last. */
+    uint32_t generation;
+    uint32_t names_came;
+    uint32_t all_came;
+    uint32_t came[STRETCHES];
+    uint32_t holders; /* processes whose latest dump it is, and later dumps */
+    bool may_grow;    /* its JVM lives, and has not closed it */
+    uint64_t updated; /* when what was appended was read last; 0: not yet */
+    uint64_t sought;  /* when files beside it were looked for last */
+    uint64_t segment; /* its number, and then that of the last one that was read; 0: none */
     char *names_path;
     char *journal_path;
     FILE *log; /* the JVM's own (jvm_log.h); NULL: there is none */
@@ -60,6 +71,18 @@ struct jvm_dump {
     struct safepoint_lines safepoint_lines;
     bool unreadable; /* a blob could not be fetched, which was told */
 };
+
+static inline uint32_t jvm_dump_stretch(uint64_t address)
+{
+    return (uint32_t)(address >> STRETCH_SHIFT) & (STRETCHES - 1);
+}
+
+/* Whether all that was known of a stretch's code in that generation is true still. */
+static inline bool jvm_dump_stands(const struct jvm_dump *dump, uint32_t generation,
+                                   uint32_t stretch)
+{
+    return generation >= dump->all_came && generation >= dump->came[stretch];
+}
 
 /*
  * What a process has of generated code. A fork has what its parent had then, which is as old as

@@ -208,6 +208,22 @@ static void open_log(struct jvm_dump *dump)
     free(path);
 }
 
+/* Code has come to a place in this generation. Of what was moved the earlier place is not told. */
+static void note_stay(struct jvm_dump *dump, const struct code_stay *stay)
+{
+    uint64_t first = stay->address >> STRETCH_SHIFT;
+    uint64_t last = (stay->address + stay->size) >> STRETCH_SHIFT; /* that end may be a pc, too */
+    bool is_moved = stay->blob < dump->bounded_blobs;
+    dump->bounded_blobs = is_moved ? dump->bounded_blobs : stay->blob + 1;
+    if (is_moved || last - first >= STRETCHES) {
+        dump->all_came = dump->generation;
+        return;
+    }
+    for (uint64_t at = first; at <= last; at++) {
+        dump->came[at & (STRETCHES - 1)] = dump->generation;
+    }
+}
+
 static void grow_bounds(struct jvm_dump *dump)
 {
     uint32_t count = code_index_stay_count(dump->about.index);
@@ -216,6 +232,20 @@ static void grow_bounds(struct jvm_dump *dump)
         uint64_t end = stay->address + stay->size;
         dump->code_start = stay->address < dump->code_start ? stay->address : dump->code_start;
         dump->code_end = end > dump->code_end ? end : dump->code_end;
+        note_stay(dump, stay);
+    }
+}
+
+/* The dump has grown, or what processes have that have an earlier one. */
+static void begin_generation(struct jvm_dump *dump, bool names)
+{
+    dump->generation++;
+    if (names) {
+        dump->names_came = dump->generation;
+    }
+    grow_bounds(dump);
+    for (struct jvm_dump *earlier = dump->earlier; earlier; earlier = earlier->earlier) {
+        earlier->all_came = earlier->names_came = ++earlier->generation;
     }
 }
 
@@ -301,8 +331,9 @@ int jvm_dump_map_segment(struct jvm_dump *dump, const char *path)
     }
     dump->segment = number - 1; /* those between are gone */
     int grown = follow_segments(dump, true);
-    grow_bounds(dump);
-    dump->generation += grown > 0;
+    if (grown > 0) {
+        begin_generation(dump, true);
+    }
     return grown < 0 ? grown : 0;
 }
 
@@ -383,6 +414,10 @@ int jvm_dump_open(struct dumps *dumps, struct jvm_dump *dump, const char *path, 
 
 /* ---- Growth ---- */
 
+/* A file beside the dump that is not there is looked for this often, in ns: our parent opens it for
+ * us, and samples wait for longer. */
+#define SEEK_EVERY (UINT64_C(250) * 1000 * 1000)
+
 static bool lives(uint32_t pid)
 {
     return kill((pid_t)pid, 0) == 0 || errno == EPERM;
@@ -399,35 +434,35 @@ int jvm_dump_update(struct jvm_dump *dump, bool is_all)
     if (grown < 0) {
         return grown;
     }
+    int named = 0;
     if (!dump->names && dump->names_path) {
         open_names(dump, true);
-        grown |= dump->names != NULL;
+        named = dump->names != NULL;
     } else if (dump->names) {
-        int named = method_names_update(dump->names, is_all || !was_alive);
+        named = method_names_update(dump->names, is_all || !was_alive);
         if (named < 0) {
             return named;
         }
-        grown |= named;
     }
+    bool seeks = is_all || !was_alive || dump->updated - dump->sought >= SEEK_EVERY;
+    dump->sought = seeks ? dump->updated : dump->sought;
     if (dump->journal) {
         int told = thread_journal_update(dump->journal, is_all || !was_alive);
         if (told < 0) {
             return told;
         }
-    } else if (dump->journal_path) {
+    } else if (dump->journal_path && seeks) {
         open_journal(dump, true);
     }
-    open_log(dump);
+    if (seeks) {
+        open_log(dump);
+    }
     int more = follow_segments(dump, is_all || !was_alive);
     if (more < 0) {
         return more;
     }
-    grown |= more;
-    if (grown) {
-        grow_bounds(dump);
-        for (struct jvm_dump *s = dump; s; s = s->earlier) {
-            s->generation++;
-        }
+    if (grown || named || more) {
+        begin_generation(dump, named || more);
     }
     dump->may_grow = !is_all && was_alive && !code_index_is_closed(dump->about.index);
     dump->about.warning = code_index_warning(dump->about.index);
@@ -466,9 +501,9 @@ int jvm_dump_forget(struct jvm_dump *dump)
         code_frames_free(dump->frames);
         err = code_index_forget(dump->about.index);
         dump->frames = code_frames_new(dump->about.index);
-        dump->bounded = 0;
+        dump->bounded = dump->bounded_blobs = 0;
+        dump->all_came = ++dump->generation;
         grow_bounds(dump);
-        dump->generation++;
         err = err || dump->frames ? err : dumps_no_memory();
     }
     if (!err && dump->names && method_names_outgrown(dump->names)) {

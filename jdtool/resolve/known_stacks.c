@@ -56,8 +56,8 @@ static bool make_room(struct known_stack *stack, uint32_t wanted)
 
 static bool is_same(const struct known_key *a, const struct known_key *b)
 {
-    return a->tid == b->tid && a->process == b->process && a->generation == b->generation &&
-           a->state == b->state && a->version == b->version;
+    return a->tid == b->tid && a->process == b->process && a->state == b->state &&
+           a->version == b->version;
 }
 
 void known_stack_forget(struct known_stack *stack)
@@ -83,8 +83,25 @@ static uint32_t count_same(const struct known_stack *stack, const uint64_t *pcs,
     return (uint32_t)same;
 }
 
+/* How many of the outermost are true still, though the dump has grown. */
+static uint32_t count_standing(const struct known_stack *stack, const struct jvm_dump *dump,
+                               uint32_t count)
+{
+    uint32_t generation = stack->key.generation;
+    uint32_t i = 0;
+    for (; i < count; i++) {
+        const struct known_step *step = &stack->steps[stack->room - 1 - i];
+        if (step->stretch == STRETCHES || !jvm_dump_stands(dump, generation, step->stretch) ||
+            (step->by_name && generation < dump->names_came)) {
+            break;
+        }
+    }
+    return i;
+}
+
 struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct known_key *key,
-                                      uint64_t time, const uint64_t *pcs, uint64_t count)
+                                      const struct jvm_dump *dump, uint64_t time,
+                                      const uint64_t *pcs, uint64_t count)
 {
     struct known_stack **kept = &stacks->list[key->tid % KNOWN_STACKS];
     if (count > KNOWN_STEPS_MAX || (!*kept && !(*kept = calloc(1, sizeof **kept)))) {
@@ -96,6 +113,9 @@ struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct 
         same = count_same(stack, pcs, count);
         while (same > 0 && stack->steps[stack->room - same].until <= time) {
             same--;
+        }
+        if (stack->key.generation != key->generation) {
+            same = dump ? count_standing(stack, dump, same) : 0;
         }
     }
     stack->key = *key;
@@ -112,7 +132,9 @@ static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint
     struct known_step step = {.pc = pc,
                               .until = place->until,
                               .lines = al->line_count,
-                              .passed_barrier = unwind_place_hides(&al->unwind)};
+                              .passed_barrier = unwind_place_hides(&al->unwind),
+                              .stretch = (uint16_t)addr_location_stretch(al),
+                              .by_name = place->location != al->location};
     uint32_t caller = 0;
     if (stack->count) {
         const struct known_step *outer = known_stack_innermost(stack);

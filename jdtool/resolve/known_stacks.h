@@ -26,9 +26,12 @@ struct known_step {
     uint32_t node;
     uint32_t lines : 31;
     uint32_t passed_barrier : 1;
+    uint16_t stretch; /* of the dump (addr_location_stretch) */
+    bool by_name;     /* it depends on the names of methods */
 };
 
-/* Whose stack, and what was known then: another state, and addresses may have other locations. */
+/* Whose stack, and what was known then: another state, and addresses may have other locations, in
+ * another generation those where the dump has grown. */
 struct known_key {
     uint32_t tid;
     uint32_t process; /* its number */
@@ -60,11 +63,12 @@ void known_stacks_free(struct known_stacks *stacks); /* NULL is fine */
 
 /*
  * The stack that a thread had last, cut to what is true of one with these addresses, the innermost
- * first, at that time; ->count says how much that is. NULL: it is too deep to be kept,
- * or there is no memory.
+ * first, at that time; ->count says how much that is. dump: the process' latest, NULL: it has none.
+ * NULL: it is too deep to be kept, or there is no memory.
  */
 struct known_stack *known_stacks_find(struct known_stacks *stacks, const struct known_key *key,
-                                      uint64_t time, const uint64_t *pcs, uint64_t count);
+                                      const struct jvm_dump *dump, uint64_t time,
+                                      const uint64_t *pcs, uint64_t count);
 
 /*
  * Puts `count` addresses further in, the innermost first, with what is there and `lines` of it,

@@ -549,7 +549,12 @@ struct addr_location *locations_at(struct locations *locations, const struct pro
     }
     if (holds && (!is_mapped || al->generation != generation)) {
         /* What was mapped may be another dump. */
-        holds = is_unchanged(locations, code, time, al);
+        uint32_t stretch = is_mapped && code.dump ? addr_location_stretch(al) : STRETCHES;
+        if (stretch < STRETCHES && jvm_dump_stands(code.dump, al->generation, stretch)) {
+            al->has_code_row = false; /* as below */
+        } else {
+            holds = is_unchanged(locations, code, time, al);
+        }
         al->generation = generation;
     }
     if (!holds) {

@@ -46,6 +46,14 @@ static inline struct addr_location *addr_location_of(const struct unwind_place *
     return (struct addr_location *)((char *)unwind - offsetof(struct addr_location, unwind));
 }
 
+/* The part of a dump that tells whether what was found is true still; STRETCHES: none does. */
+static inline uint32_t addr_location_stretch(const struct addr_location *al)
+{
+    const struct unwind_place *unwind = &al->unwind;
+    bool is_told = (al->code || unwind->mapped) && !unwind->stub_section;
+    return is_told ? jvm_dump_stretch(unwind->address) : STRETCHES;
+}
+
 struct locations;
 
 struct locations_options {

@@ -169,7 +169,7 @@ static struct known_stack *find_known(struct resolver *resolver, const struct pe
                             .generation = code.dump ? code.dump->generation : 0,
                             .state = process_mappings_state(process),
                             .version = locations_version(resolver->locations)};
-    return known_stacks_find(resolver->known_stacks, &key, resolver->time, pcs, count);
+    return known_stacks_find(resolver->known_stacks, &key, code.dump, resolver->time, pcs, count);
 }
 
 /* Its `inner` addresses further in are those of resolver->places. False: it is too deep to be kept.
