@@ -86,9 +86,9 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
         struct safepoint_lines seen = {0};
         if (jvm->index && safepoint_lines_first(&seen, jvm->index)) {
             warn(to,
-                 "process %u: HotSpot knows lines and inlined methods of code compiled before the "
-                 "agent was loaded only at calls; elsewhere a sample names the method that the "
-                 "code around it was inlined into; for all of them, start the JVM with "
+                 "process %u: code compiled before the agent was loaded has exact lines and "
+                 "inlined methods only at calls; a sample between two calls has the methods that "
+                 "both are in; for all of them, start the JVM with "
                  "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints",
                  jvm->pid);
         }
