@@ -848,6 +848,7 @@ static void check_equal(struct perf_data *a, struct perf_data *b)
         const uint8_t *feature = perf_data_feature(a, i, &size);
         const uint8_t *other_feature = perf_data_feature(b, i, &other_size);
         assert_int_equal(size, other_size);
+        assert_int_equal(perf_data_has_feature(a, i), perf_data_has_feature(b, i));
         assert_int_equal(feature != NULL, other_feature != NULL);
         if (feature) {
             assert_memory_equal(feature, other_feature, size);

@@ -132,6 +132,11 @@ static inline void perf_file_write_pipe(const struct perf_file *file, FILE *out)
         }
         perf_file_write_bytes(out, file->features[i].bytes, file->features[i].size);
     }
+    /* The mark behind the last one is the number that perf 6.1 has for none. */
+    const struct perf_event_header end = {PERF_USER_FEATURE, 0, 16};
+    const uint64_t last = 32;
+    fwrite(&end, 1, sizeof end, out);
+    fwrite(&last, 1, sizeof last, out);
     perf_file_write_bytes(out, file->records, file->size);
     fflush(out);
 }

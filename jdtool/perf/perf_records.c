@@ -183,7 +183,9 @@ static int take_feature(struct perf_data *data, const struct perf_record *record
     }
     memcpy(&feature, record->bytes + at, sizeof feature);
     at += sizeof feature;
-    if (feature >= PERF_FEATURE_BITS || feature == PERF_FEATURE_AUXTRACE ||
+    /* One without bytes is HEADER_LAST_FEATURE, the mark behind the last: to a later perf, which
+     * would miss the bytes, that number is a feature. */
+    if (record->size == at || feature >= PERF_FEATURE_BITS || feature == PERF_FEATURE_AUXTRACE ||
         feature == PERF_FEATURE_COMPRESSED || data->features[feature].size) {
         return 0;
     }
