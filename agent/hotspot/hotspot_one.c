@@ -1,7 +1,6 @@
 /*
  * One method that living code mentions, read where it is: the way that hotspot_method.c draws, step
- * by step and without a copy but that of the names. Each step's memory is asked for while another
- * one's is worked on: the caches have next to none of it.
+ * by step and without a copy but that of the names.
  */
 #include "agent/hotspot/hotspot_workspace.h"
 
@@ -11,17 +10,18 @@ struct text {
     size_t size;
 };
 
-/* Has the processor fetch what is there, if anything is: such an address may be any. */
-static void fetch(uint64_t address)
-{
-    __builtin_prefetch((const void *)(uintptr_t)address); // NOLINT: not followed
-}
-
-/* Symbol -> text. False: it makes no sense. */
-static bool view_text(const struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t symbol,
-                      struct text *text)
+/* That of the ConstantPool's entry of that number. False: it makes no sense. */
+static bool view_symbol(const struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t pool,
+                        int64_t number, struct text *text)
 {
     const struct place *length = &hotspot->places[SYMBOL_LENGTH];
+    uint64_t symbol = 0;
+    const char *entry = hotspot_view(
+        hotspot, nearby, pool + hotspot->pool + (uint64_t)number * sizeof(symbol), sizeof(symbol));
+    if (!entry) {
+        return false;
+    }
+    memcpy(&symbol, entry, sizeof(symbol));
     const char *at = hotspot_view(hotspot, nearby, symbol + length->offset, length->width);
     int64_t bytes = symbol && at ? hotspot_load_integer(at, length->width, false) : -1;
     if (bytes < 0 || bytes > UINT16_MAX) { /* JVMS 4.4.7 */
@@ -33,38 +33,25 @@ static bool view_text(const struct hotspot *hotspot, struct hotspot_nearby *near
     return text->at != NULL;
 }
 
-/* ConstMethod -> ConstantPool -> Symbols of name and descriptor. */
-static bool find_symbols(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
-                         struct raw_method *raw)
+/* ConstMethod -> ConstantPool -> name and descriptor. */
+static bool view_symbols(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
+                         struct raw_method *raw, struct text texts[2])
 {
     static const enum field fields[2] = {CONST_NAME, CONST_SIGNATURE};
     const size_t size = hotspot_reach(hotspot, POOL_LENGTH, POOL_HOLDER);
     int64_t length = 0;
-    uint64_t entries[2];
     raw->pool = hotspot_pointer(hotspot, raw->copy, raw->size, CONST_POOL);
-    for (int i = 0; i < 2; i++) {
-        int64_t number = 0;
-        if (!hotspot_integer(hotspot, raw->copy, raw->size, fields[i], &number) || number < 1 ||
-            number > UINT16_MAX) {
-            return false;
-        }
-        entries[i] = raw->pool + hotspot->pool + (uint64_t)number * sizeof(uint64_t);
-        fetch(entries[i]);
-    }
     const char *pool = hotspot_view(hotspot, nearby, raw->pool, size);
     if (!pool || !hotspot_pointer(hotspot, pool, size, POOL_HOLDER) ||
         !hotspot_integer(hotspot, pool, size, POOL_LENGTH, &length)) {
         return false;
     }
-    const uint64_t end = raw->pool + hotspot->pool + (uint64_t)length * sizeof(uint64_t);
     for (int i = 0; i < 2; i++) {
-        const char *entry =
-            entries[i] < end ? hotspot_view(hotspot, nearby, entries[i], sizeof(uint64_t)) : NULL;
-        if (!entry) {
+        int64_t number = 0;
+        if (!hotspot_integer(hotspot, raw->copy, raw->size, fields[i], &number) || number < 1 ||
+            number >= length || !view_symbol(hotspot, nearby, raw->pool, number, &texts[i])) {
             return false;
         }
-        memcpy(&raw->symbols[i], entry, sizeof(uint64_t));
-        fetch(raw->symbols[i]);
     }
     return true;
 }
@@ -81,9 +68,6 @@ static bool view_const_method(const struct hotspot *hotspot, struct hotspot_near
     raw->const_method = hotspot_pointer(hotspot, method, size, METHOD_CONST);
     raw->copy = hotspot_view(hotspot, nearby, raw->const_method, hotspot->const_method);
     raw->size = raw->copy ? hotspot_const_method_size(hotspot, raw->copy) : 0;
-    if (raw->size > hotspot->const_method) {
-        fetch(raw->const_method + raw->size - 1); /* where line tables are */
-    }
     return raw->size > 0 && hotspot_view(hotspot, nearby, raw->const_method, raw->size);
 }
 
@@ -116,11 +100,8 @@ static bool view_method(const struct hotspot *hotspot, struct hotspot_nearby *ne
     space->raw[0] = (struct raw_method){.address = method};
     space->methods[0] = (struct hotspot_method){.address = method};
     if (!view_const_method(hotspot, nearby, &space->raw[0]) ||
-        !find_symbols(hotspot, nearby, &space->raw[0]) ||
-        !hotspot_finish_methods(hotspot, space, 1) ||
-        !view_text(hotspot, nearby, space->raw[0].symbols[0], &texts[0]) ||
-        !view_text(hotspot, nearby, space->raw[0].symbols[1], &texts[1]) ||
-        !copy_names(space, texts)) {
+        !view_symbols(hotspot, nearby, &space->raw[0], texts) || !copy_names(space, texts) ||
+        !hotspot_finish_methods(hotspot, space, 1)) {
         return false;
     }
     methods->methods = space->methods;

@@ -25,9 +25,9 @@
  */
 #include "agent/methods/method_cache.h"
 
-#include "agent/hash_table.h"
 #include "agent/methods/class_cache.h"
 #include "agent/methods/source_name.h"
+#include "writer/hash_table.h"
 #include "writer/invariant.h"
 #include "writer/pool.h"
 
@@ -388,41 +388,27 @@ static bool make_room(struct method_set *set)
     return true;
 }
 
-static struct cached_method **recent_slot(struct method_set *set, uint64_t key)
-{
-    return &set->recent[key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - METHOD_SET_RECENT_LOG2)];
-}
-
 const struct java_method *method_set_get(struct method_set *set, jmethodID id, uint64_t vm_method)
 {
     struct method_cache *cache = set->cache;
     if (!id) {
         return NULL;
     }
-    struct cached_method **recent = recent_slot(set, key_of_id(id));
-    struct cached_method *method = *recent;
-    if (method && method->entry.key == key_of_id(id) && method->vm_method == vm_method) {
-        return &method->known; /* which the set holds, so that none of this changes */
-    }
     struct answer answer = {0};
-    method = NULL;
     pthread_mutex_lock(&cache->lock);
+    struct cached_method *method = NULL;
     if (make_room(set) && ((method = take_known(cache, id, vm_method)) ||
                            (method = learn(set, id, vm_method, &answer)))) {
         set->held->methods[set->held->count++] = method;
     }
     pthread_mutex_unlock(&cache->lock);
     method_fetch_free(set->jvmti, &answer.fetched);
-    *recent = method ? method : *recent;
     return method ? &method->known : NULL;
 }
 
 struct kept *method_set_hold(struct method_set *set)
 {
     struct held_methods *held = set->held;
-    for (uint32_t i = 0; held && i < held->count; i++) {
-        *recent_slot(set, held->methods[i]->entry.key) = NULL;
-    }
     set->held = NULL;
     return held ? &held->kept : NULL;
 }

@@ -14,9 +14,6 @@
 #include <jvmti.h>
 
 struct method_cache;
-struct cached_method;
-
-enum { METHOD_SET_RECENT_LOG2 = 6 };
 
 /*
  * The methods that one piece of code mentions. A set keeps each of its methods alive until it is
@@ -27,8 +24,6 @@ struct method_set {
     jvmtiEnv *jvmti;
     JavaVM *vm;
     struct held_methods *held; /* NULL: none */
-    /* Some of those held, each in its one slot: they are asked for again and again. */
-    struct cached_method *recent[1 << METHOD_SET_RECENT_LOG2];
     struct hotspot_nearby *nearby;
     struct hotspot_methods own; /* the last that was read of HotSpot's */
 };
