@@ -1,5 +1,5 @@
 /* The agent's hash table, compared with a plain list. */
-#include "agent/hash_table.h"
+#include "writer/hash_table.h"
 
 #include "tests/random.h"
 #include "tests/sanitized.h"

@@ -5,11 +5,11 @@
 #ifndef JD_AGENT_CLASS_CACHE_H
 #define JD_AGENT_CLASS_CACHE_H
 
-#include "agent/hash_table.h"
 #include "agent/methods/method_fetch.h"
 #include "agent/methods/source_map.h"
 #include "agent/methods/symbol_name.h"
 #include "writer/code.h"
+#include "writer/hash_table.h"
 
 struct class_cache {
     struct hash_table classes;

@@ -12,8 +12,10 @@
 #include "agent/methods/source_map.h"
 #include "format/methods.h"
 #include "writer/buffer.h"
+#include "writer/hash_table.h"
 #include "writer/invariant.h"
 #include "writer/message.h"
+#include "writer/pool.h"
 #include "writer/stamp.h"
 
 #include <errno.h>
@@ -28,9 +30,9 @@
 
 /* A method that has been told of. */
 struct told {
-    uint64_t address;  /* 0: the slot is free */
-    uint64_t identity; /* hotspot_method's */
-    uint32_t round;    /* of catching up, in which it was still there */
+    struct hash_table_entry entry; /* key: its address */
+    uint64_t identity;             /* hotspot_method's */
+    uint32_t round;                /* of catching up, in which it was still there */
 };
 
 struct methods_file {
@@ -39,9 +41,8 @@ struct methods_file {
     bool tsc;
     pthread_mutex_t lock;
     struct record_log *log;
-    struct told *told; /* open addressing, a power of two */
-    size_t told_count;
-    size_t told_room;
+    struct hash_table told;
+    struct pool memory; /* of those */
     uint32_t round;     /* of catching up, the one under way or the last */
     atomic_bool closed; /* after a fault */
 };
@@ -64,46 +65,17 @@ struct builder {
 
 /* ---- The map of methods told of; under the lock ---- */
 
-static struct told *slot_of(struct told *slots, size_t room, uint64_t address)
+static struct told *told_at(const struct methods_file *table, uint64_t address)
 {
-    size_t mask = room - 1;
-    size_t slot = (size_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
-    while (slots[slot].address && slots[slot].address != address) {
-        slot = (slot + 1) & mask;
-    }
-    return &slots[slot];
-}
-
-/* Moves the entries to other slots, those of earlier rounds than `round` excepted. */
-static bool rebuild(struct methods_file *table, size_t room, uint32_t round)
-{
-    struct told *slots = calloc(room, sizeof *slots);
-    if (!slots) {
-        return false;
-    }
-    table->told_count = 0;
-    for (size_t i = 0; i < table->told_room; i++) {
-        const struct told *told = &table->told[i];
-        if (told->address && told->round >= round) {
-            *slot_of(slots, room, told->address) = *told;
-            table->told_count++;
-        }
-    }
-    free(table->told);
-    table->told = slots;
-    table->told_room = room;
-    return true;
+    lock_is_held(&table->lock);
+    return (struct told *)hash_table_find(&table->told, address);
 }
 
 /* Has this very method been told of? If so, it is still there. */
 static bool is_told(struct methods_file *table, const struct hotspot_method *method)
 {
-    lock_is_held(&table->lock);
-    if (!table->told_room) {
-        return false;
-    }
-    struct told *told = slot_of(table->told, table->told_room, method->address);
-    if (!told->address || told->identity != method->identity) {
+    struct told *told = told_at(table, method->address);
+    if (!told || told->identity != method->identity) {
         return false;
     }
     told->round = table->round;
@@ -113,29 +85,37 @@ static bool is_told(struct methods_file *table, const struct hotspot_method *met
 /* Without memory the method is forgotten, and perhaps told of once more. */
 static void remember(struct methods_file *table, const struct hotspot_method *method)
 {
-    lock_is_held(&table->lock);
-    if (table->told_count * 2 >= table->told_room &&
-        !rebuild(table, table->told_room ? table->told_room * 2 : 4096, 0)) {
-        return;
+    struct told *told = told_at(table, method->address);
+    if (!told && (told = pool_take(&table->memory))) {
+        told->entry.key = method->address;
+        if (!hash_table_add(&table->told, &told->entry)) {
+            pool_give_back(&table->memory, told);
+            return;
+        }
     }
-    struct told *told = slot_of(table->told, table->told_room, method->address);
-    table->told_count += told->address == 0;
-    *told = (struct told){
-        .address = method->address, .identity = method->identity, .round = table->round};
+    if (told) {
+        told->identity = method->identity;
+        told->round = table->round;
+    }
 }
 
-/* What was not there in the last round is gone. */
-static void forget_the_gone(struct methods_file *table)
+/* What was not there in that round or later is gone. */
+static void forget_before(struct methods_file *table, uint32_t round)
 {
-    size_t room = 4096;
-    size_t there = 0;
-    for (size_t i = 0; i < table->told_room; i++) {
-        there += table->told[i].address && table->told[i].round >= table->round;
+    struct hash_table_entry *all = NULL;
+    struct hash_table_entry *entry;
+    lock_is_held(&table->lock);
+    while ((entry = hash_table_drain(&table->told))) {
+        entry->next = all;
+        all = entry;
     }
-    while (room < 4 * there) {
-        room *= 2;
+    while ((entry = all)) {
+        struct told *told = (struct told *)entry;
+        all = entry->next;
+        if (told->round < round || !hash_table_add(&table->told, entry)) {
+            pool_give_back(&table->memory, told);
+        }
     }
-    (void)rebuild(table, room, table->round);
 }
 
 /* ---- Records ---- */
@@ -348,7 +328,7 @@ void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
 void methods_file_forget(struct methods_file *table)
 {
     pthread_mutex_lock(&table->lock);
-    (void)rebuild(table, 4096, UINT32_MAX);
+    forget_before(table, UINT32_MAX);
     pthread_mutex_unlock(&table->lock);
 }
 
@@ -362,7 +342,7 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
     }
     builder->patient = patient;
     pthread_mutex_lock(&table->lock);
-    builder->first = table->told_count == 0;
+    builder->first = table->told.used == 0;
     table->round++; /* before the JVM lists its classes: those that come meanwhile are of this round
                      */
     pthread_mutex_unlock(&table->lock);
@@ -388,7 +368,7 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
         }
         (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
         pthread_mutex_lock(&table->lock);
-        forget_the_gone(table);
+        forget_before(table, table->round);
         pthread_mutex_unlock(&table->lock);
     }
     free_builder(builder);
@@ -408,6 +388,8 @@ int methods_file_open(const struct methods_file_options *options, struct methods
         message(MESSAGE_ERROR, "failed to start the table of methods: no memory");
         return -ENOMEM;
     }
+    table->told.grain = 3;
+    table->memory = POOL_INIT(sizeof(struct told));
     table->names = options->names;
     table->proof = options->proof;
     table->tsc = options->tsc;
@@ -435,8 +417,10 @@ int methods_file_open(const struct methods_file_options *options, struct methods
 void methods_file_close(struct methods_file *table)
 {
     if (table) {
+        while (hash_table_drain(&table->told)) { /* whose memory goes as a whole */
+        }
+        pool_free(&table->memory);
         pthread_mutex_destroy(&table->lock);
-        free(table->told);
         free(table);
     }
 }

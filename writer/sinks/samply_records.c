@@ -1,6 +1,8 @@
 #include "writer/sinks/samply_records.h"
 
 #include "format/samply.h"
+#include "writer/array.h"
+#include "writer/hash_table.h"
 #include "writer/sinks/regions.h"
 
 #include <stdio.h>
@@ -8,11 +10,11 @@
 
 /* Numbers pointers in the order in which they are first asked for. */
 struct numbering {
-    const void **keys; /* by slot */
-    uint32_t *numbers; /* by slot */
-    uint32_t size;     /* a power of two */
-    const void **in_order;
+    struct hash_table table;
+    struct hash_table_entry *list; /* keys: the pointers */
+    size_t room;
     uint32_t count;
+    bool failed; /* out of memory */
 };
 
 struct samply_records {
@@ -34,54 +36,41 @@ struct tree_node {
 /* The tree of one piece of code fits, or is left out. */
 enum { SCRATCH_LIMIT = 16 * 1024 * 1024 };
 
-/* Stands for NULL, which a numbering's free slots hold. */
-static const char unknown_file;
-
-static bool numbering_start(struct numbering *numbering, uint32_t most)
+/* No more than `most` will be asked for. */
+static bool numbering_start(struct numbering *numbering, size_t most)
 {
-    numbering->count = 0;
-    if (numbering->size < most * 2) {
-        uint32_t size = numbering->size ? numbering->size : 64;
-        while (size < most * 2) {
-            size *= 2;
-        }
-        free(numbering->keys);
-        free(numbering->numbers);
-        free(numbering->in_order);
-        numbering->keys = malloc(size * sizeof(void *));
-        numbering->numbers = malloc(size * sizeof(*numbering->numbers));
-        numbering->in_order = malloc(size * sizeof(void *));
-        numbering->size = size;
-        if (!numbering->keys || !numbering->numbers || !numbering->in_order) {
-            numbering->size = 0;
-            return false;
-        }
+    while (hash_table_drain(&numbering->table)) {
     }
-    memset(numbering->keys, 0, numbering->size * sizeof(void *));
-    return true;
+    numbering->count = 0;
+    numbering->failed = !ARRAY_RESERVE(numbering->list, numbering->room, most);
+    return !numbering->failed;
 }
 
-static uint32_t number_of(struct numbering *numbering, const void *key)
+static uint32_t number_of(struct numbering *numbering, const void *what)
 {
-    uint64_t hash = ((uintptr_t)key >> 4) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t slot = (uint32_t)(hash >> 32) & (numbering->size - 1);
-    while (numbering->keys[slot]) {
-        if (numbering->keys[slot] == key) {
-            return numbering->numbers[slot];
-        }
-        slot = (slot + 1) & (numbering->size - 1);
+    const uint64_t key = (uint64_t)(uintptr_t)what;
+    struct hash_table_entry *known = hash_table_find(&numbering->table, key);
+    if (known) {
+        return (uint32_t)(known - numbering->list);
     }
-    numbering->keys[slot] = key;
-    numbering->numbers[slot] = numbering->count;
-    numbering->in_order[numbering->count] = key;
+    known = &numbering->list[numbering->count];
+    known->key = key;
+    if (!hash_table_add(&numbering->table, known)) {
+        numbering->failed = true;
+        return 0;
+    }
     return numbering->count++;
+}
+
+static const void *numbered(const struct numbering *numbering, uint32_t number)
+{
+    return (const void *)(uintptr_t)numbering->list[number].key; // NOLINT: it was a pointer
 }
 
 static void numbering_free(struct numbering *numbering)
 {
-    free(numbering->keys);
-    free(numbering->numbers);
-    free(numbering->in_order);
+    (void)numbering_start(numbering, 0);
+    free(numbering->list);
 }
 
 struct samply_records *samply_records_new(void)
@@ -109,7 +98,7 @@ void samply_records_free(struct samply_records *records)
 
 static uint32_t file_number(struct samply_records *records, const struct source_file *file)
 {
-    return number_of(&records->files, file ? (const void *)file : &unknown_file);
+    return number_of(&records->files, file);
 }
 
 /* Fills a record's size in, now that its end is known. */
@@ -229,12 +218,12 @@ static bool number_names(struct samply_records *records, const struct code *code
         }
     }
     for (uint32_t i = 0; i < records->functions.count; i++) {
-        file_number(records, ((const struct method *)records->functions.in_order[i])->file);
+        file_number(records, ((const struct method *)numbered(&records->functions, i))->file);
     }
     for (uint32_t i = 0; i < code->row_count && code->range_count == 0; i++) {
         file_number(records, code->rows[i].file);
     }
-    return true;
+    return !records->functions.failed && !records->files.failed;
 }
 
 static void put_strings(struct samply_records *records, struct buffer *buffer,
@@ -242,9 +231,8 @@ static void put_strings(struct samply_records *records, struct buffer *buffer,
 {
     size_t start = buffer->size;
     for (uint32_t i = 0; i < records->files.count; i++) {
-        const void *file = records->files.in_order[i];
-        buffer_put_string(buffer,
-                          file == &unknown_file ? "" : ((const struct source_file *)file)->path);
+        const struct source_file *file = numbered(&records->files, i);
+        buffer_put_string(buffer, file ? file->path : "");
     }
     put_padding(buffer, start);
     record->file_count = records->files.count;
@@ -252,7 +240,7 @@ static void put_strings(struct samply_records *records, struct buffer *buffer,
 
     start = buffer->size;
     for (uint32_t i = 0; i < records->functions.count; i++) {
-        buffer_put_string(buffer, ((const struct method *)records->functions.in_order[i])->name);
+        buffer_put_string(buffer, ((const struct method *)numbered(&records->functions, i))->name);
     }
     put_padding(buffer, start);
     record->function_names_count = records->functions.count;
@@ -263,7 +251,7 @@ static void put_functions(struct samply_records *records, struct buffer *buffer,
                           struct samply_debug_info2 *record)
 {
     for (uint32_t i = 0; i < records->functions.count; i++) {
-        const struct method *method = records->functions.in_order[i];
+        const struct method *method = numbered(&records->functions, i);
         struct samply_function function = {
             .name_index = i,
             .file_index = file_number(records, method->file),

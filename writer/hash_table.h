@@ -3,8 +3,8 @@
  * hash_table_entry. Several entries may have the same key. No locks; set to all zeroes to begin
  * with, but for `grain`.
  */
-#ifndef JD_AGENT_HASH_TABLE_H
-#define JD_AGENT_HASH_TABLE_H
+#ifndef JD_WRITER_HASH_TABLE_H
+#define JD_WRITER_HASH_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
  * of the upper bits of a hash: when the table grows, the slots keep their order, and what is read
  * from front to back is written from front to back.
  */
-#include "agent/hash_table.h"
+#include "writer/hash_table.h"
 
 #include <stdlib.h>
 
