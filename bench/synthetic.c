@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     unsigned char *heap = mmap(NULL, blobs * ROOM, PROT_READ | PROT_WRITE | PROT_EXEC,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct occupancy *sink = NULL;
-    struct jitdump_sink_options options = {.directory = argv[1], .directory_fd = AT_FDCWD};
+    struct jitdump_sink_options options = {.log.directory = argv[1], .log.directory_fd = AT_FDCWD};
     if (blobs == 0 || heap == MAP_FAILED || open_jitdump(&options, &sink) != 0) {
         return 1;
     }

@@ -110,7 +110,7 @@ int main(int argc, char **argv)
             .first_line = 10,
             .id = i + 1};
     }
-    struct jitdump_sink_options options = {.directory = argv[1], .directory_fd = AT_FDCWD};
+    struct jitdump_sink_options options = {.log.directory = argv[1], .log.directory_fd = AT_FDCWD};
     if (open_jitdump(&options, &sink) != 0) {
         return 1;
     }

@@ -39,7 +39,8 @@ static const char *path_of_pid(void **state, pid_t pid)
 
 static struct occupancy *open_dump(void **state)
 {
-    const struct jitdump_sink_options options = {.directory = *state, .directory_fd = AT_FDCWD};
+    const struct jitdump_sink_options options = {.log.directory = *state,
+                                                 .log.directory_fd = AT_FDCWD};
     struct occupancy *sink = NULL;
     assert_int_equal(open_jitdump(&options, &sink), 0);
     return sink;
@@ -506,7 +507,7 @@ static void bad_disk_leaves_whole_groups(void **state)
 static void max_is_kept_at_a_record_boundary(void **state)
 {
     const struct jitdump_sink_options options = {
-        .directory = *state, .directory_fd = AT_FDCWD, .max_bytes = 5000};
+        .log.directory = *state, .log.directory_fd = AT_FDCWD, .log.max_bytes = 5000};
     struct occupancy *sink = NULL;
     assert_int_equal(open_jitdump(&options, &sink), 0);
     int error = 0;
@@ -534,7 +535,7 @@ static void max_counts_the_end_mark(void **state)
     /* header 40, a LOAD 56 + 2 + 16, CLOSE 16 */
     for (uint64_t max = 40 + 74 + 15; max <= 40 + 74 + 16; max++) {
         const struct jitdump_sink_options options = {
-            .directory = *state, .directory_fd = AT_FDCWD, .max_bytes = max};
+            .log.directory = *state, .log.directory_fd = AT_FDCWD, .log.max_bytes = max};
         struct occupancy *sink = NULL;
         assert_int_equal(open_jitdump(&options, &sink), 0);
         struct code code = plain_code(0x1000, 16, "x");
@@ -560,7 +561,7 @@ static void the_end_mark_bears_the_moment_of_closing(void **state)
 #endif
     for (size_t i = 0; i < sizeof(clocks) / sizeof(*clocks); i++) {
         const struct jitdump_sink_options options = {
-            .directory = *state, .directory_fd = AT_FDCWD, .tsc = clocks[i]};
+            .log.directory = *state, .log.directory_fd = AT_FDCWD, .log.tsc = clocks[i]};
         struct occupancy *sink = NULL;
         assert_int_equal(open_jitdump(&options, &sink), 0);
         const struct code code = plain_code(0x1000, 16, "counts from the dump's beginning");
@@ -637,13 +638,13 @@ static void giant_is_left_out_and_its_definitions_come_later(void **state)
 
 static void open_says_what_is_wrong(void **state)
 {
-    struct jitdump_sink_options options = {.directory = scratch_path(state, "missing"),
-                                           .directory_fd = AT_FDCWD};
+    struct jitdump_sink_options options = {.log.directory = scratch_path(state, "missing"),
+                                           .log.directory_fd = AT_FDCWD};
     struct occupancy *sink = NULL;
     assert_int_equal(open_jitdump(&options, &sink), -ENOENT);
     const char *path = path_of_pid(state, getpid());
     assert_int_equal(symlink("/dev/null", path), 0);
-    options.directory = *state;
+    options.log.directory = *state;
     assert_int_equal(open_jitdump(&options, &sink), -EISDIR);
     assert_int_equal(unlink(path), 0);
     scratch_write(scratch_path(state, "theirs"), "a file of somebody's");
@@ -728,7 +729,7 @@ static void tsc_is_the_processors_clock(void **state)
 {
 #ifdef __x86_64__
     const struct jitdump_sink_options options = {
-        .directory = *state, .directory_fd = AT_FDCWD, .tsc = true};
+        .log.directory = *state, .log.directory_fd = AT_FDCWD, .log.tsc = true};
     struct occupancy *sink = NULL;
     uint64_t before = __builtin_ia32_rdtsc();
     assert_int_equal(open_jitdump(&options, &sink), 0);

@@ -26,11 +26,11 @@ static inline int open_jitdump(const struct jitdump_sink_options *options, struc
 {
     struct occupancy *occupancy;
     struct sink *sink = NULL;
-    if (occupancy_new(options->tsc, &occupancy) != 0) {
+    if (occupancy_new(options->log.tsc, &occupancy) != 0) {
         return -ENOMEM;
     }
     struct jitdump_sink_options with_start = *options;
-    with_start.start = occupancy_start(occupancy);
+    with_start.log.start = occupancy_start(occupancy);
     int error = jitdump_sink_open(&with_start, &sink);
     return one_sink_opened(error, occupancy, sink, out);
 }

@@ -115,7 +115,8 @@ static void a_dump_stays_sound(void **state)
     unsigned complete = 0;
     for (int n = 1; n < 80; n++) {
         comes_back = n % 2 == 0;
-        const struct jitdump_sink_options options = {.directory = *state, .directory_fd = AT_FDCWD};
+        const struct jitdump_sink_options options = {.log.directory = *state,
+                                                     .log.directory_fd = AT_FDCWD};
         struct occupancy *sink = NULL;
         allocations_left = (n + 1) / 2;
         int error = open_jitdump(&options, &sink);
@@ -170,7 +171,7 @@ static void a_map_stays_sound(void **state)
     unsigned complete = 0;
     for (int n = 1; n < 80; n++) {
         comes_back = n % 2 == 0;
-        const struct perf_map_sink_options options = {.path = scratch_path(state, "map"),
+        const struct perf_map_sink_options options = {.log.path = scratch_path(state, "map"),
                                                       .style = {.mode = UNFOLD_LEAF}};
         struct occupancy *sink = NULL;
         allocations_left = (n + 1) / 2;
@@ -185,7 +186,7 @@ static void a_map_stays_sound(void **state)
         occupancy_close(sink);
         allocations_left = -1;
         complete += loaded == 600;
-        check_map(options.path);
+        check_map(options.log.path);
     }
     assert_true(opened > complete && complete > 0);
 }

@@ -20,7 +20,7 @@
 
 static struct occupancy *open_map(const char *path)
 {
-    struct perf_map_sink_options options = {.path = path};
+    struct perf_map_sink_options options = {.log.path = path};
     struct occupancy *sink = NULL;
     assert_int_equal(open_perf_map(&options, &sink), 0);
     return sink;
@@ -109,7 +109,7 @@ static void moved_code_takes_all_its_entries_along(void **state)
     static const struct inline_range ranges[] = {
         {.offset = 0, .node = 0}, {.offset = 0x40, .node = 1}, {.offset = 0x60, .node = 0}};
     const char *path = scratch_path(state, "map");
-    struct perf_map_sink_options options = {.path = path, .style = {.mode = UNFOLD_SIMPLE}};
+    struct perf_map_sink_options options = {.log.path = path, .style = {.mode = UNFOLD_SIMPLE}};
     struct occupancy *sink = NULL;
     assert_int_equal(open_perf_map(&options, &sink), 0);
     const struct code code = {.address = 0x1000,

@@ -378,7 +378,7 @@ static void round_trip(void **state, bool samply)
 {
     uint64_t seed = random_seed() + samply;
     struct jitdump_sink_options options = {
-        .directory = *state, .directory_fd = AT_FDCWD, .samply = samply};
+        .log.directory = *state, .log.directory_fd = AT_FDCWD, .samply = samply};
     struct occupancy *sink = NULL;
     assert_int_equal(open_jitdump(&options, &sink), 0);
     make_methods(&seed);
@@ -472,7 +472,7 @@ static void check_same_debug_infos(const char *left, const char *right)
 static char *write_samples(const char *directory, bool tree_lines, const bool *unloaded)
 {
     struct jitdump_sink_options options = {
-        .directory = directory, .directory_fd = AT_FDCWD, .tree_lines = tree_lines};
+        .log.directory = directory, .log.directory_fd = AT_FDCWD, .tree_lines = tree_lines};
     struct occupancy *sink = NULL;
     assert_int_equal(open_jitdump(&options, &sink), 0);
     for (uint32_t i = 0; i < CODES; i++) {

@@ -25,10 +25,10 @@ static int open_sinks(struct jdwriter *writer, const struct jdwriter_options *op
     int error = 0;
     if (options->outputs & JDWRITER_JITDUMP) {
         struct jitdump_sink_options dump = {
-            .directory = options->directory ? options->directory : ".",
-            .directory_fd = AT_FDCWD,
-            .start = occupancy_start(writer->occupancy),
-            .max_bytes = options->max_bytes,
+            .log = {.directory = options->directory ? options->directory : ".",
+                    .directory_fd = AT_FDCWD,
+                    .start = occupancy_start(writer->occupancy),
+                    .max_bytes = options->max_bytes},
         };
         error = jitdump_sink_open(&dump, &sink);
         if (!error) {

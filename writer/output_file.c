@@ -236,23 +236,10 @@ int output_file_append_pieces(struct output_file *file, struct iovec *pieces, in
     return error;
 }
 
-int output_file_append_two(struct output_file *file, const void *record, size_t size,
-                           const void *rest, size_t rest_size)
-{
-    struct iovec pieces[] = {{(void *)record, size}, {(void *)rest, rest_size}};
-    return output_file_append_pieces(file, pieces, 2, 0);
-}
-
-int output_file_append_hole(struct output_file *file, const void *record, size_t size,
-                            uint64_t hole)
-{
-    struct iovec piece = {(void *)record, size};
-    return output_file_append_pieces(file, &piece, 1, hole);
-}
-
 int output_file_append(struct output_file *file, const void *record, size_t size)
 {
-    return output_file_append_two(file, record, size, NULL, 0);
+    struct iovec piece = {(void *)record, size};
+    return output_file_append_pieces(file, &piece, 1, 0);
 }
 
 int output_file_overwrite(struct output_file *file, uint64_t offset, const void *bytes, size_t size)

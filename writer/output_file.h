@@ -50,17 +50,8 @@ int output_file_create(struct output_file *file, int directory, const char *path
 /* Appends one record. 0, a negative errno when this one failed, -EPIPE when an earlier one did. */
 int output_file_append(struct output_file *file, const void *record, size_t size);
 
-/* The same for a record whose end lies elsewhere in memory; it is still one write. */
-int output_file_append_two(struct output_file *file, const void *record, size_t size,
-                           const void *rest, size_t rest_size);
-
-/* The same for a record that ends in `hole` bytes of zero, which take no room on the disk where
- * they fill whole blocks of it. */
-int output_file_append_hole(struct output_file *file, const void *record, size_t size,
-                            uint64_t hole);
-
-/* The same for a record, or several, made of pieces, which are used up; then `hole` bytes of zero.
- */
+/* The same for a record, or several, made of pieces, which are used up; then `hole` bytes of zero,
+ * which take no room on the disk where they fill whole blocks of it. */
 int output_file_append_pieces(struct output_file *file, struct iovec *pieces, int count,
                               uint64_t hole);
 

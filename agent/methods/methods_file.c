@@ -65,7 +65,7 @@ struct builder {
 
 /* ---- The map of methods told of; under the lock ---- */
 
-static struct told *told_at(const struct methods_file *table, uint64_t address)
+static struct told *told_at(struct methods_file *table, uint64_t address)
 {
     lock_is_held(&table->lock);
     return (struct told *)hash_table_find(&table->told, address);

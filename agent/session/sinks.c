@@ -18,19 +18,19 @@ static int open_jitdump(const struct options *options, uint64_t start, struct si
         return fd;
     }
     const struct jitdump_sink_options sink = {
-        .directory = directory,
-        .directory_fd = fd,
-        .start = start,
-        .tsc = options->tsc,
+        .log = {.start = start,
+                .tsc = options->tsc,
+                .directory = directory,
+                .directory_fd = fd,
+                .thread = true,
+                .waits = true,
+                .reserve = options->reserve,
+                .max_bytes = options->max_bytes,
+                .segment = options->segment,
+                .keep = options->keep,
+                .keep_bytes = options->keep_bytes},
         .samply = options->samply,
         .tree_lines = options->tree_lines,
-        .max_bytes = options->max_bytes,
-        .thread = true,
-        .waits = true,
-        .reserve = options->reserve,
-        .segment = options->segment,
-        .keep = options->keep,
-        .keep_bytes = options->keep_bytes,
     };
     int error = jitdump_sink_open(&sink, out);
     close(fd);
@@ -42,10 +42,10 @@ static int open_map(const struct options *options, uint64_t start, struct sink *
     (void)start;
     const struct perf_map_sink_options sink = {
         .style = options->unfold,
-        .thread = true,
-        .waits = true,
-        .reserve = options->reserve,
-        .max_bytes = options->max_bytes,
+        .log = {.thread = true,
+                .waits = true,
+                .reserve = options->reserve,
+                .max_bytes = options->max_bytes},
     };
     return perf_map_sink_open(&sink, out);
 }
@@ -124,17 +124,6 @@ bool sinks_stand(const struct sinks *sinks, bool all)
         standing += !stats.failed && !stats.paused;
     }
     return settled && (all ? standing == sinks->count : standing > 0);
-}
-
-bool sinks_stats_of(const struct sinks *sinks, const char *name, struct sink_stats *stats)
-{
-    for (unsigned i = 0; i < sinks->count; i++) {
-        if (strcmp(sinks->names[i], name) == 0) {
-            occupancy_stats(sinks->occupancy, i, stats);
-            return true;
-        }
-    }
-    return false;
 }
 
 void sinks_close(struct sinks *sinks)

@@ -34,9 +34,6 @@ void sinks_on_want(const struct sinks *sinks,
  * have neither failed nor run out of room. Waits for a disk that is no slower than slow. */
 bool sinks_stand(const struct sinks *sinks, bool all);
 
-/* How the sink of that name in `mode` stands. False: there is none. */
-bool sinks_stats_of(const struct sinks *sinks, const char *name, struct sink_stats *stats);
-
 void sinks_close(struct sinks *sinks);
 
 #endif

@@ -43,9 +43,9 @@ enum record_log_want {
 
 struct record_log_options {
     uint64_t start;        /* no stamp is earlier */
-    bool tsc;              /* what clock stamps are of (stamp.h) */
-    const char *directory; /* an existing one */
-    int directory_fd;      /* of it, or AT_FDCWD */
+    bool tsc;              /* what clock stamps are of (stamp.h); the header says so */
+    const char *directory; /* an existing one; the file in it is jit-PID.dump */
+    int directory_fd;      /* of it, or AT_FDCWD: its name is all there is */
     uint32_t pid;
     bool thread;
     bool waits;          /* for room on the disk */
@@ -65,10 +65,9 @@ struct record_log_header {
 };
 
 struct record_log_stats {
-    uint64_t bytes;  /* of whole records in all files, those that wait included */
-    uint64_t lost;   /* records that were taken, and are not in the file all the same */
-    uint64_t queued; /* whether any wait: 0 or 1 */
-    bool failed;     /* ended for good */
+    uint64_t bytes; /* of whole records in all files, those that wait included */
+    uint64_t lost;  /* records that were taken, and are not in the file all the same */
+    bool failed;    /* ended for good */
     bool paused;
     bool has_paused;   /* at some time, and told so */
     uint64_t segments; /* begun until now; 0: there are none */

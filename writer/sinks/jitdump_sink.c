@@ -271,25 +271,13 @@ static int open_log(struct jitdump_sink *dump, const struct jitdump_sink_options
         .total_size = sizeof(dump_header),
         .elf_mach = own_machine(),
         .pid = dump->pid,
-        .timestamp = options->start,
-        .flags = options->tsc ? JITDUMP_FLAGS_ARCH_TIMESTAMP : 0,
+        .timestamp = options->log.start,
+        .flags = options->log.tsc ? JITDUMP_FLAGS_ARCH_TIMESTAMP : 0,
     };
     struct record_log_header header = {.size = sizeof(dump_header)};
     memcpy(header.bytes, &dump_header, sizeof(dump_header));
-    const struct record_log_options log = {
-        .start = options->start,
-        .tsc = options->tsc,
-        .directory = options->directory,
-        .directory_fd = options->directory_fd,
-        .pid = dump->pid,
-        .thread = options->thread,
-        .waits = options->waits,
-        .reserve = options->reserve,
-        .max_bytes = options->max_bytes,
-        .segment = options->segment,
-        .keep = options->keep,
-        .keep_bytes = options->keep_bytes,
-    };
+    struct record_log_options log = options->log;
+    log.pid = dump->pid;
     return record_log_open(&log, &header, &dump->log);
 }
 
@@ -305,21 +293,22 @@ static const struct sink_ops jitdump_ops = {
 int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **out)
 {
 #ifndef __x86_64__
-    if (options->tsc) {
+    if (options->log.tsc) {
         message(MESSAGE_ERROR, "failed to use clock=tsc: it needs an x86-64 processor");
         return -ENOTSUP;
     }
 #endif
     struct jitdump_sink *dump = calloc(1, sizeof(*dump));
     if (!dump) {
-        message(MESSAGE_ERROR, "failed to start a dump in %s: out of memory", options->directory);
+        message(MESSAGE_ERROR, "failed to start a dump in %s: out of memory",
+                options->log.directory);
         return -ENOMEM;
     }
     dump->sink.ops = &jitdump_ops;
     dump->pid = (uint32_t)getpid();
     dump->group = BUFFER_INIT(GROUP_LIMIT);
     trailer_encoder_init(&dump->trailer);
-    dump->segments = options->segment > 0;
+    dump->segments = options->log.segment > 0;
     dump->tree_lines = options->tree_lines;
     if (options->samply) {
         dump->samply = samply_records_new();

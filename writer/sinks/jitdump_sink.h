@@ -8,19 +8,9 @@
 #include "writer/sinks/sink.h"
 
 struct jitdump_sink_options {
-    const char *directory; /* an existing directory; the file in it is jit-PID.dump */
-    int directory_fd;      /* a descriptor of it, or AT_FDCWD: its name is all there is */
-    uint64_t start;        /* nothing counts from before this stamp */
-    bool tsc;              /* stamps are the TSC, and the header says so (ARCH_TIMESTAMP) */
-    bool samply;           /* samply's record extensions ahead of each LOAD */
-    bool tree_lines;       /* no rows where the trailer's tree gives the same */
-    uint64_t max_bytes;    /* stop at a record boundary before this size; 0: no limit */
-    bool thread;           /* record_log.h tells of these */
-    bool waits;
-    uint64_t reserve;
-    uint64_t segment;
-    uint32_t keep;
-    uint64_t keep_bytes;
+    struct record_log_options log; /* but for the pid, which is this process's */
+    bool samply;                   /* samply's record extensions ahead of each LOAD */
+    bool tree_lines;               /* no rows where the trailer's tree gives the same */
 };
 
 /*

@@ -120,7 +120,7 @@ int perf_map_sink_open(const struct perf_map_sink_options *options, struct sink 
 {
     char usual_path[64];
     snprintf(usual_path, sizeof(usual_path), "/tmp/perf-%d.map", (int)getpid());
-    const char *path = options->path ? options->path : usual_path;
+    const char *path = options->log.path ? options->log.path : usual_path;
 
     struct perf_map_sink *sink = calloc(1, sizeof(*sink));
     if (!sink) {
@@ -131,13 +131,8 @@ int perf_map_sink_open(const struct perf_map_sink_options *options, struct sink 
     sink->style = options->style;
     sink->unfold = UNFOLD_INIT;
     snprintf(sink->path, sizeof(sink->path), "%s", path);
-    const struct perf_map_log_options log = {
-        .path = sink->path,
-        .thread = options->thread,
-        .waits = options->waits,
-        .reserve = options->reserve,
-        .max_bytes = options->max_bytes,
-    };
+    struct perf_map_log_options log = options->log;
+    log.path = sink->path;
     int error = perf_map_log_open(&log, &sink->log);
     if (error) {
         free_sink(sink);

@@ -5,17 +5,13 @@
 #ifndef JD_WRITER_PERF_MAP_SINK_H
 #define JD_WRITER_PERF_MAP_SINK_H
 
-#include "writer/log/record_log.h"
+#include "writer/sinks/perf_map_log.h"
 #include "writer/sinks/sink.h"
 #include "writer/sinks/unfold.h"
 
 struct perf_map_sink_options {
-    const char *path;          /* NULL: /tmp/perf-PID.map */
-    struct unfold_style style; /* zeroed: each piece of code once, under its own name */
-    bool thread;               /* as in perf_map_log.h, zeroed as well */
-    bool waits;
-    uint64_t reserve;
-    uint64_t max_bytes;
+    struct perf_map_log_options log; /* path NULL: /tmp/perf-PID.map */
+    struct unfold_style style;       /* zeroed: each piece of code once, under its own name */
 };
 
 /* Creates the map under the same rules as a dump (jitdump_sink.h). 0 or a negative errno. */
