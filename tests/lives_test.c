@@ -1,6 +1,6 @@
 /*
- * JVMs start and end for months in one recording, and memory and descriptors do not grow.
- * JDAGENT_LONG: 100,000 of them.
+ * JVMs start and end for months in one recording, or are sampled at ever new places, and memory and
+ * descriptors do not grow. JDAGENT_LONG: 100,000 of them.
  */
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/watch/slices.h"
@@ -25,6 +25,7 @@
 #define DUMPS_KEPT     4000 /* more than the pipe and its reader hold */
 #define SAMPLES_A_LIFE 4
 #define FRAMES         5
+#define PLACES_A_TURN  20
 
 /* Some have a sample more, whose user part the kernel records when the process has long ended. */
 #define WAITS(life) ((life) % 50 == 7)
@@ -115,8 +116,26 @@ static void live(struct machine *machine, uint32_t life)
     }
 }
 
+/* One that lives on, and is sampled where it was never before. */
+static void live_on(struct machine *machine, uint32_t turn)
+{
+    struct perf_file *file = &machine->file;
+    uint64_t time = BEGAN + turn * LIFE;
+    if (turn == 0) {
+        put_task(file, PERF_RECORD_FORK, FIRST_PID, 1, FIRST_PID, time);
+        put_comm(file, FIRST_PID, FIRST_PID, time, "java", true);
+        put_mmap2(file, FIRST_PID, time + 1, 0x10000, 0x10000000, "/usr/lib/libshared.so");
+    }
+    for (uint64_t i = 0; i < PLACES_A_TURN; i++) {
+        const uint64_t chain[] = {PERF_CONTEXT_USER,
+                                  0x20000 + (turn * UINT64_C(1) * PLACES_A_TURN + i) * 16, 0x10010};
+        put_sample_of(file, FIRST_PID, FIRST_PID, time + 2 + i, chain, 3);
+    }
+}
+
 /* The end of a pipe that tells of so many lives; a process of its own writes it. */
-static int run_machine(const char *directory, uint32_t lives, pid_t *pid)
+static int run_machine(const char *directory, void (*tell)(struct machine *machine, uint32_t life),
+                       uint32_t lives, pid_t *pid)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -131,7 +150,7 @@ static int run_machine(const char *directory, uint32_t lives, pid_t *pid)
     machine.file = recording();
     perf_file_write_pipe(&machine.file, machine.out);
     for (uint32_t life = 0; life < lives; life++) {
-        live(&machine, life);
+        tell(&machine, life);
         if (life % 20 == 19) {
             put_round(&machine.file);
             perf_file_write_bytes(machine.out, machine.file.records, machine.file.size);
@@ -260,7 +279,7 @@ static void what_is_dead_is_forgotten(void **state)
     struct stream_result result;
     pid_t pid;
     int status;
-    int in = run_machine(scratch_path(state, ""), lives, &pid);
+    int in = run_machine(scratch_path(state, ""), live, lives, &pid);
     assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
     close(in);
     assert_int_equal(slices_sink_new(&options, &guard.behind), 0);
@@ -280,10 +299,54 @@ static void what_is_dead_is_forgotten(void **state)
     assert_true(looks.latest.descriptors < looks.early.descriptors + 20);
 }
 
+/* The most that it was in the first third, and behind that. */
+static int take_peak(void *context, const struct slice *slice)
+{
+    struct looks *looks = context;
+    struct mallinfo2 memory = mallinfo2();
+    struct look *peak = ++looks->count <= looks->early_at ? &looks->early : &looks->latest;
+    size_t now = memory.uordblks + memory.hblkhd;
+    peak->memory = now > peak->memory ? now : peak->memory;
+    looks->samples += slice->samples;
+    return 0;
+}
+
+static void places_are_forgotten(void **state)
+{
+    enum { TURNS = 7000 };
+    struct looks looks = {.early_at = TURNS / LIVES_A_SLICE / 3};
+    const struct export_settings settings = {.path = "slice", .no_threads = true};
+    const struct slices_options options = {
+        .length = LIVES_A_SLICE * LIFE,
+        .formats = {export_format_of("pprof")},
+        .format_count = 1,
+        .settings = &settings,
+        .take = take_peak,
+        .context = &looks,
+    };
+    struct sample_sink *sinks[1];
+    struct stream_result result;
+    pid_t pid;
+    int status;
+    int in = run_machine(scratch_path(state, ""), live_on, TURNS, &pid);
+    assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
+    close(in);
+    assert_int_equal(slices_sink_new(&options, &sinks[0]), 0);
+    const struct stream_options stream = {.input = "-", .symbolize = true, .sparing = true};
+    assert_int_equal(stream_run(&stream, sinks, 1, &result), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(looks.samples, (uint64_t)TURNS * PLACES_A_TURN);
+    print_message("%u places: at most %zu KB, in the first third %zu KB\n", TURNS * PLACES_A_TURN,
+                  looks.latest.memory >> 10, looks.early.memory >> 10);
+    assert_true(looks.latest.memory < looks.early.memory + (1 << 20));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_dead_is_forgotten, scratch_create, scratch_remove),
+        cmocka_unit_test_setup_teardown(places_are_forgotten, scratch_create, scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

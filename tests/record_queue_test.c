@@ -146,6 +146,28 @@ static void a_budget_is_kept(void **state)
     record_queue_free(queue);
 }
 
+/* Of what has waited once, nothing much is kept. */
+static void room_is_given_back(void **state)
+{
+    (void)state;
+    enum { WAITS = 64 << 20, SIZE = 10000, LEFT = 8 << 20 };
+    struct record_queue *queue = record_queue_new(WAITS);
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    for (int round = 0; round < 2; round++) {
+        uint64_t time = 1000;
+        while (!record_queue_is_full(queue)) {
+            put(queue, time++, SIZE);
+        }
+        assert_true(SANITIZED || mallinfo2().uordblks + mallinfo2().hblkhd - before > WAITS / 2);
+        record_queue_round(queue);
+        record_queue_round(queue);
+        while (take(queue)) {
+        }
+        assert_true(mallinfo2().uordblks + mallinfo2().hblkhd - before < LEFT);
+    }
+    record_queue_free(queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +176,7 @@ int main(void)
         cmocka_unit_test(what_has_no_time_comes_first),
         cmocka_unit_test(random_records_come_out_in_order),
         cmocka_unit_test(a_budget_is_kept),
+        cmocka_unit_test(room_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_SIZE ((size_t)256 * 1024)
+/* So large that it has pages of its own (main.c), which go when it goes. */
+#define BLOCK_SIZE ((size_t)512 * 1024)
+
+/* So many that are empty are kept for what comes next. After a time in which nobody read, a hundred
+ * may have been full, once. */
+#define FREE_MAX 8
 
 struct block {
     struct block *next; /* among those that are free */
@@ -33,6 +38,7 @@ struct record_queue {
     struct entry popped; /* block NULL: none */
     struct block *block; /* for the next record; NULL: none yet */
     struct block *free_blocks;
+    uint32_t free_count;
     size_t held;     /* bytes of all blocks that are in use */
     uint64_t next;   /* order */
     uint64_t newest; /* time */
@@ -59,9 +65,10 @@ static void give_back(struct record_queue *queue, struct block *block)
         return;
     }
     queue->held -= block->room;
-    if (block->room == BLOCK_SIZE) {
+    if (block->room == BLOCK_SIZE && queue->free_count < FREE_MAX) {
         block->next = queue->free_blocks;
         queue->free_blocks = block;
+        queue->free_count++;
     } else {
         free(block);
     }
@@ -73,6 +80,7 @@ static struct block *open_block(struct record_queue *queue, size_t size)
     struct block *block = room == BLOCK_SIZE ? queue->free_blocks : NULL;
     if (block) {
         queue->free_blocks = block->next;
+        queue->free_count--;
     } else {
         block = malloc(sizeof *block + room);
         if (!block) {

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With more than this all are thrown away, and found anew. */
+/* With more than this all are thrown away, and found anew. Where that is sparing, with a quarter of
+ * it: what runs for months has been everywhere once. */
 #define LOCATIONS_MAX  (UINT32_C(1) << 17)
 #define LINE_BYTES_MAX ((size_t)24 << 20)
+#define SPARING        4
 
 /* And with more than this the stacks are: these and their map fit into a processor's own cache. The
  * last stack may go beyond it, and what is kept by node grows by doubling. */
@@ -111,7 +113,9 @@ void locations_clear(struct locations *locations)
 void locations_make_room(struct locations *locations)
 {
     const struct stack_table *stacks = locations->stacks;
-    if (locations->list.count > LOCATIONS_MAX || stacks->lines.size > LINE_BYTES_MAX) {
+    uint32_t part = locations->options.sparing ? SPARING : 1;
+    if (locations->list.count > LOCATIONS_MAX / part ||
+        stacks->lines.size > LINE_BYTES_MAX / part) {
         clear(locations);
     } else if (stacks->node_count > NODES_MAX) {
         stack_table_clear_nodes(locations->stacks);

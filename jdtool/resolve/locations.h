@@ -62,6 +62,7 @@ struct locations_options {
     const struct process_codes *codes;
     bool symbolize; /* name native functions */
     bool unwind;    /* work out how to step to callers */
+    bool sparing;   /* memory matters more than what it takes to find them anew */
 };
 
 struct locations *locations_new(const struct locations_options *options); /* NULL: no memory */

@@ -101,7 +101,8 @@ static int make_parts(struct resolver *resolver)
                                           .objects = resolver->objects,
                                           .codes = dumps_codes(resolver->dumps),
                                           .symbolize = options->symbolize,
-                                          .unwind = resolver->unwinds};
+                                          .unwind = resolver->unwinds,
+                                          .sparing = options->sparing};
     resolver->locations = locations_new(&locations);
     resolver->known_stacks = known_stacks_new();
     resolver->kernel = objects_kernel(resolver->objects, &resolver->kernel_place);
