@@ -108,21 +108,6 @@ uint64_t elf_file_debug_bytes(const struct elf_file *file, bool all)
     return bytes;
 }
 
-/*
- * Of a mapped file all pages stay that were looked at once. What is compressed is looked at once
- * and then lies in memory as a whole: such a file is read, unless its own size is the larger evil.
- */
-static enum object_state read_packed(struct elf_file *file)
-{
-    if (!file->mapped || file->size > ELF_FILE_PACKED_READ_MAX ||
-        !elf_file_debug_bytes(file, false)) {
-        return OBJECT_SOUND;
-    }
-    (void)elf_end(file->elf);
-    file->mapped = false;
-    return begin(file, elf_begin(file->fd, ELF_C_READ, NULL));
-}
-
 enum object_state elf_file_open(int root, const char *path, struct elf_file *out)
 {
     struct stat status = {0};
@@ -145,9 +130,7 @@ enum object_state elf_file_open(int root, const char *path, struct elf_file *out
         return OBJECT_UNSOUND;
     }
     (void)elf_version(EV_CURRENT);
-    enum object_state state =
-        begin(out, elf_begin(fd, out->mapped ? ELF_C_READ_MMAP : ELF_C_READ, NULL));
-    return state == OBJECT_SOUND ? read_packed(out) : state;
+    return begin(out, elf_begin(fd, out->mapped ? ELF_C_READ_MMAP : ELF_C_READ, NULL));
 }
 
 enum object_state elf_file_take(void *image, size_t size, struct elf_file *out)
@@ -171,13 +154,19 @@ bool elf_file_again(const struct elf_file *file, struct elf_file *out)
            OBJECT_SOUND;
 }
 
-void elf_file_read_here_and_there(const struct elf_file *file)
+/* Of one that is mapped. */
+static void advise(const struct elf_file *file, int advice)
 {
     size_t size;
     char *image = file->mapped ? elf_rawfile(file->elf, &size) : NULL;
     if (image) {
-        (void)madvise(image, size, MADV_RANDOM);
+        (void)madvise(image, size, advice);
     }
+}
+
+void elf_file_read_here_and_there(const struct elf_file *file)
+{
+    advise(file, MADV_RANDOM);
 }
 
 void elf_file_close(struct elf_file *file)
@@ -271,10 +260,17 @@ void elf_file_unpack(struct elf_file *file)
     uint64_t room = elf_file_debug_bytes(file, false);
     uint8_t *to = room > 0 ? malloc(room) : NULL;
     file->unpacked = to;
+    if (to) {
+        advise(file, MADV_NORMAL); /* it is read from end to end */
+    }
     for (Elf_Scn *section = NULL; to && (section = elf_nextscn(file->elf, section));) {
         uint64_t size = unpack(file->elf, section, to, room);
         to += size;
         room -= size;
+    }
+    if (file->unpacked) {
+        advise(file, MADV_DONTNEED); /* pages that were looked at once */
+        advise(file, MADV_RANDOM);
     }
 }
 

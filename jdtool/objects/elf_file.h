@@ -16,9 +16,6 @@
  * shortened file kills who touches it), which costs its size in memory: up to this one. */
 #define ELF_FILE_READ_MAX (UINT64_C(256) << 20)
 
-/* One with compressed sections is read, too, up to this size. */
-#define ELF_FILE_PACKED_READ_MAX (UINT64_C(16) << 20)
-
 struct elf_file {
     Elf *elf;       /* NULL: not open */
     int fd;         /* -1: an image in memory */

@@ -10,6 +10,9 @@
 #define KNOWN_STEPS_MAX 2048
 #define KNOWN_LINES_MAX 4096
 
+_Static_assert(sizeof(struct known_step) == 24, "thousands of threads have some dozens each");
+_Static_assert(STRETCHES < 1 << 14, "struct known_step");
+
 struct known_stacks {
     struct known_stack *list[KNOWN_STACKS]; /* NULL: no such thread yet; a JVM may have a dozen */
 };
@@ -133,7 +136,7 @@ static bool add_step(struct known_stack *stack, struct stack_table *stacks, uint
                               .until = place->until,
                               .lines = al->line_count,
                               .passed_barrier = unwind_place_hides(&al->unwind),
-                              .stretch = (uint16_t)addr_location_stretch(al),
+                              .stretch = addr_location_stretch(al),
                               .by_name = place->location != al->location};
     uint32_t caller = 0;
     if (stack->count) {

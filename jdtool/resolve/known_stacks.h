@@ -24,10 +24,10 @@ struct known_step {
     uint64_t pc;    /* or whatever else tells what is there from all else */
     uint64_t until; /* so long the locations hold */
     uint32_t node;
-    uint32_t lines : 31;
+    uint32_t lines : 16;
     uint32_t passed_barrier : 1;
-    uint16_t stretch; /* of the dump (addr_location_stretch) */
-    bool by_name;     /* it depends on the names of methods */
+    uint32_t by_name : 1;  /* it depends on the names of methods */
+    uint32_t stretch : 14; /* of the dump (addr_location_stretch) */
 };
 
 /* Whose stack, and what was known then: another state, and addresses may have other locations, in
