@@ -133,6 +133,7 @@ compile() {
                 [[ ${wants:-0} -gt $jdk_major || ($program == */Labelled.java && ! -e $jar) ]] || programs+=("$program")
             done
             rm -rf "$kept/made"
+            mkdir "$kept/made" # 8 does not make it
             # With what a short life wants.
             "$jdk/bin/javac" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -nowarn -cp "$jar" -d "$kept/made" "${programs[@]}"
             touch "$kept/.made"
