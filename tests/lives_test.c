@@ -256,6 +256,38 @@ static void guard_abort(struct sample_sink *base)
     behind->ops->abort(behind);
 }
 
+/* What a machine tells is cut into slices, as the watch does it; guard: it is in front, or NULL. */
+static void slice(void **state, void (*tell)(struct machine *machine, uint32_t life),
+                  uint32_t lives, int (*take_slice)(void *context, const struct slice *slice),
+                  struct looks *looks, struct guard *guard)
+{
+    const struct export_settings settings = {.path = "slice", .no_threads = true};
+    const struct slices_options options = {
+        .length = LIVES_A_SLICE * LIFE,
+        .formats = {export_format_of("pprof")},
+        .format_count = 1,
+        .settings = &settings,
+        .take = take_slice,
+        .context = looks,
+    };
+    const struct stream_options stream = {.input = "-", .symbolize = true, .sparing = true};
+    struct sample_sink *slices;
+    struct stream_result result;
+    pid_t pid;
+    int status;
+    int in = run_machine(scratch_path(state, ""), tell, lives, &pid);
+    assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
+    close(in);
+    assert_int_equal(slices_sink_new(&options, &slices), 0);
+    if (guard) {
+        guard->behind = slices;
+    }
+    struct sample_sink *const sinks[] = {guard ? &guard->sink : slices};
+    assert_int_equal(stream_run(&stream, sinks, 1, &result), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static void what_is_dead_is_forgotten(void **state)
 {
     static const struct sample_sink_ops ops = {.begin = guard_begin,
@@ -265,28 +297,8 @@ static void what_is_dead_is_forgotten(void **state)
                                                .abort = guard_abort};
     uint32_t lives = getenv("JDAGENT_LONG") ? 100000 : 1200;
     struct looks looks = {.early_at = lives / LIVES_A_SLICE / 2};
-    const struct export_settings settings = {.path = "slice", .no_threads = true};
-    const struct slices_options options = {
-        .length = LIVES_A_SLICE * LIFE,
-        .formats = {export_format_of("pprof")},
-        .format_count = 1,
-        .settings = &settings,
-        .take = take,
-        .context = &looks,
-    };
     struct guard guard = {.sink.ops = &ops};
-    struct sample_sink *const sinks[] = {&guard.sink};
-    struct stream_result result;
-    pid_t pid;
-    int status;
-    int in = run_machine(scratch_path(state, ""), live, lives, &pid);
-    assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
-    close(in);
-    assert_int_equal(slices_sink_new(&options, &guard.behind), 0);
-    const struct stream_options stream = {.input = "-", .symbolize = true, .sparing = true};
-    assert_int_equal(stream_run(&stream, sinks, 1, &result), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    slice(state, live, lives, take, &looks, &guard);
 
     uint64_t samples = (uint64_t)lives * SAMPLES_A_LIFE + (lives - PART_COMES) / 50;
     assert_int_equal(looks.samples, samples);
@@ -315,27 +327,7 @@ static void places_are_forgotten(void **state)
 {
     enum { TURNS = 7000 };
     struct looks looks = {.early_at = TURNS / LIVES_A_SLICE / 3};
-    const struct export_settings settings = {.path = "slice", .no_threads = true};
-    const struct slices_options options = {
-        .length = LIVES_A_SLICE * LIFE,
-        .formats = {export_format_of("pprof")},
-        .format_count = 1,
-        .settings = &settings,
-        .take = take_peak,
-        .context = &looks,
-    };
-    struct sample_sink *sinks[1];
-    struct stream_result result;
-    pid_t pid;
-    int status;
-    int in = run_machine(scratch_path(state, ""), live_on, TURNS, &pid);
-    assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
-    close(in);
-    assert_int_equal(slices_sink_new(&options, &sinks[0]), 0);
-    const struct stream_options stream = {.input = "-", .symbolize = true, .sparing = true};
-    assert_int_equal(stream_run(&stream, sinks, 1, &result), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    slice(state, live_on, TURNS, take_peak, &looks, NULL);
     assert_int_equal(looks.samples, (uint64_t)TURNS * PLACES_A_TURN);
     print_message("%u places: at most %zu KB, in the first third %zu KB\n", TURNS * PLACES_A_TURN,
                   looks.latest.memory >> 10, looks.early.memory >> 10);

@@ -12,13 +12,19 @@
 #define RANGES 6
 #define RANGE  UINT64_C(16) /* bytes of each */
 
-/* Blobs of a tier, whose ranges end behind calls, all or but every second one. */
-static void write_dump(const char *path, unsigned tier, bool calls_only)
+/* How a blob's ranges end: behind calls, all or but every second one. */
+struct kind {
+    unsigned tier;
+    bool calls_only;
+};
+
+static void write_dump(const char *path, struct kind first, struct kind others)
 {
     struct dump_builder dump = {0};
     struct dump_builder section = {0};
     dump_header(&dump);
     for (uint64_t i = 0; i < BLOBS; i++) {
+        const struct kind *kind = i ? &others : &first;
         uint64_t address = 0x7f0000000000 + i * 0x1000;
         dump_begin_debug(&dump, BUILDER_START + i, address, 0);
         dump_begin_trailer(&dump);
@@ -31,7 +37,7 @@ static void write_dump(const char *path, unsigned tier, bool calls_only)
         }
         dump_section(&dump, JITDUMP_TRAILER_INLINES, &section);
         dump_uleb(&section, JITDUMP_CODE_TIER);
-        dump_uleb(&section, tier);
+        dump_uleb(&section, kind->tier);
         dump_section(&dump, JITDUMP_TRAILER_CODE, &section);
         dump_end_trailer(&dump);
         dump_end(&dump);
@@ -39,7 +45,7 @@ static void write_dump(const char *path, unsigned tier, bool calls_only)
         dump_load_fields(&dump, address, RANGES * RANGE, i);
         dump_string(&dump, "m");
         for (uint64_t offset = 0; offset < RANGES * RANGE; offset++) {
-            bool call = offset % RANGE == RANGE - 5 && (calls_only || offset / RANGE % 2);
+            bool call = offset % RANGE == RANGE - 5 && (kind->calls_only || offset / RANGE % 2);
             dump_bytes(&dump, call ? "\xe8" : "\x90", 1);
         }
         dump_end(&dump);
@@ -54,10 +60,10 @@ static void write_dump(const char *path, unsigned tier, bool calls_only)
 static bool verdict(void **state, unsigned tier, bool calls_only)
 {
     struct code_index *index;
-    write_dump(scratch_path(state, "dump"), tier, calls_only);
+    struct kind all = {tier, calls_only};
+    write_dump(scratch_path(state, "dump"), all, all);
     assert_int_equal(code_index_open(scratch_path(state, "dump"), &index), 0);
-    struct safepoint_lines seen = {0};
-    bool answer = safepoint_lines_first(&seen, index);
+    bool answer = safepoint_lines_first(index);
     code_index_close(index);
     return answer;
 }
@@ -107,14 +113,14 @@ static void later_and_denser_code_is_exact(void **state)
 {
     struct code_index *index;
     struct code_details details = {0};
-    write_dump(scratch_path(state, "dump"), 4, true);
+    write_dump(scratch_path(state, "dump"), (struct kind){4, true}, (struct kind){3, true});
     assert_int_equal(code_index_open(scratch_path(state, "dump"), &index), 0);
     assert_int_equal(code_index_fetch(index, 0, &details), 0);
     assert_true(safepoint_lines_of(index, 0, &details));
     assert_int_equal(code_index_fetch(index, 1, &details), 0);
     assert_false(safepoint_lines_of(index, 1, &details)); /* it came later */
     code_index_close(index);
-    write_dump(scratch_path(state, "dump"), 4, false);
+    write_dump(scratch_path(state, "dump"), (struct kind){4, false}, (struct kind){3, true});
     assert_int_equal(code_index_open(scratch_path(state, "dump"), &index), 0);
     assert_int_equal(code_index_fetch(index, 0, &details), 0);
     assert_false(safepoint_lines_of(index, 0, &details));

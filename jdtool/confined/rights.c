@@ -4,6 +4,8 @@
 #include "format/methods.h"
 #include "format/threads.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/text.h"
+#include "jdtool/objects/objects.h"
 
 #include <ctype.h>
 #include <elf.h>
@@ -344,8 +346,7 @@ static bool is_of_system(const char *name)
 /* The running kernel's names, of which root has kept a copy (objects_kernel_copy). */
 static bool is_kept_kernel(const char *name, const struct stat *status)
 {
-    static const char kept[] = "/run/jdagent/kallsyms-";
-    return strncmp(name, kept, strlen(kept)) == 0 && status->st_uid == 0;
+    return text_begins(name, KERNEL_COPY) && status->st_uid == 0;
 }
 
 /* What its first bytes say that it is: machine code, or what an agent of ours writes. */

@@ -50,6 +50,7 @@ struct code_index {
     uint32_t living;             /* blobs, when what was gone was forgotten */
     struct jitdump_reader *kept; /* NULL: none yet */
     uint64_t kept_size;
+    struct code_ends first_ends;
     uint32_t *touched; /* blobs whose records are in segments */
     uint32_t touched_count;
     uint32_t touched_room;
@@ -692,6 +693,11 @@ int code_index_map(struct code_index *index, uint64_t time,
         visit(context, start, tree->bounds[tree->leaf_count] - start, stay);
     }
     return 0;
+}
+
+struct code_ends *code_index_first_ends(struct code_index *index)
+{
+    return &index->first_ends;
 }
 
 int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details)

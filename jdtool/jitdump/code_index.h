@@ -37,6 +37,14 @@ struct code_blob {
     uint32_t file; /* that the offsets are of: of segments the latest that told of it */
 };
 
+/* Where the ranges of the code that was there first end (safepoint_lines.c). */
+struct code_ends {
+    uint32_t next; /* blob that was not looked at */
+    uint32_t blobs;
+    uint64_t ends;
+    uint64_t calls; /* of these, that stand behind one */
+};
+
 struct code_index;
 
 /*
@@ -126,6 +134,9 @@ const struct code_blob *code_index_blob(const struct code_index *index, uint32_t
  */
 uint32_t code_index_stay_count(const struct code_index *index);
 const struct code_stay *code_index_stay(const struct code_index *index, uint32_t stay);
+
+/* What was seen of these: zeroes at first, and kept by whoever looks. */
+struct code_ends *code_index_first_ends(struct code_index *index);
 
 /* The latest stamp of a stay; 0: there is none. */
 uint64_t code_index_last_stamp(const struct code_index *index);

@@ -50,8 +50,9 @@ static bool is_known_machine(unsigned machine)
     return machine == EM_X86_64 || machine == EM_AARCH64;
 }
 
-bool safepoint_lines_first(struct safepoint_lines *seen, struct code_index *index)
+bool safepoint_lines_first(struct code_index *index)
 {
+    struct code_ends *seen = code_index_first_ends(index);
     unsigned machine = code_index_header(index)->elf_mach;
     struct code_details details = {0};
     if (!is_known_machine(machine)) {
@@ -78,8 +79,7 @@ bool safepoint_lines_first(struct safepoint_lines *seen, struct code_index *inde
     return seen->ends >= MIN_ENDS && (double)seen->calls >= CALL_SHARE * (double)seen->ends;
 }
 
-bool safepoint_lines_of(const struct code_index *index, uint32_t blob,
-                        const struct code_details *details)
+bool safepoint_lines_of(struct code_index *index, uint32_t blob, const struct code_details *details)
 {
     unsigned machine = code_index_header(index)->elf_mach;
     uint64_t ends = 0;
@@ -90,7 +90,8 @@ bool safepoint_lines_of(const struct code_index *index, uint32_t blob,
         return false;
     }
     count_ends(machine, details, of->size, &ends, &calls);
-    return ends < MIN_RANGES || (double)calls >= BLOB_SHARE * (double)ends;
+    return (ends < MIN_RANGES || (double)calls >= BLOB_SHARE * (double)ends) &&
+           safepoint_lines_first(index);
 }
 
 const struct trailer_range *safepoint_lines_between(const struct trailer *tree, uint32_t offset,

@@ -8,24 +8,16 @@
 
 #include "jdtool/jitdump/code_index.h"
 
-/* What was seen of a dump's code. Start zeroed. */
-struct safepoint_lines {
-    uint32_t next; /* blob that was not looked at */
-    uint32_t blobs;
-    uint64_t ends;
-    uint64_t calls; /* of these, that stand behind one */
-};
-
 /*
  * True when the code that was there first is described at safepoints only; looks at no more code
  * than it takes, and at none twice. False, too, when the dump does not tell enough (little code, no
  * trailers, a machine we do not know), or cannot be read, after a message.
  */
-bool safepoint_lines_first(struct safepoint_lines *seen, struct code_index *index);
+bool safepoint_lines_first(struct code_index *index);
 
-/* Whether a blob of such a dump may be described so, too; an agent that was there before may have
+/* Whether a blob is described so: one of that first code, unless an agent that was there before has
  * asked for more. */
-bool safepoint_lines_of(const struct code_index *index, uint32_t blob,
+bool safepoint_lines_of(struct code_index *index, uint32_t blob,
                         const struct code_details *details);
 
 /*

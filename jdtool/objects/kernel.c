@@ -50,7 +50,7 @@ bool objects_kernel_copy(char path[PATH_MAX])
     char text[BUILD_ID_TEXT];
     size_t size = own_id(id);
     build_id_text(id, size, text);
-    return size > 0 && snprintf(path, PATH_MAX, "/run/jdagent/kallsyms-%s", text) < PATH_MAX;
+    return size > 0 && snprintf(path, PATH_MAX, KERNEL_COPY "%s", text) < PATH_MAX;
 }
 
 struct object *objects_kernel(struct objects *objects, const struct kernel_place *place)

@@ -127,8 +127,10 @@ struct kernel_place {
  */
 struct object *objects_kernel(struct objects *objects, const struct kernel_place *place);
 
-/* Where root's recordings keep the running kernel's names for as long as it runs. The kernel's
- * build-id is in the name. False: that is not known. */
+#define KERNEL_COPY "/run/jdagent/kallsyms-" /* and the kernel's build-id */
+
+/* Where root's recordings keep the running kernel's names for as long as it runs. False: that is
+ * not known. */
 bool objects_kernel_copy(char path[PATH_MAX]);
 
 /* A function that the kernel made at run time (PERF_RECORD_KSYMBOL: BPF programs, trampolines).

@@ -1,6 +1,7 @@
 #include "jdtool/resolve/code_blobs.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/jitdump/safepoint_lines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -160,8 +161,7 @@ static bool fetch(struct blob_context *context, struct jvm_dump *dump, uint32_t 
         return false;
     }
     if (kept->kind == RESOLVED_COMPILED) {
-        kept->at_safepoints = safepoint_lines_of(dump->about.index, number, details) &&
-                              safepoint_lines_first(&dump->safepoint_lines, dump->about.index);
+        kept->at_safepoints = safepoint_lines_of(dump->about.index, number, details);
         bool stays = details->trailer.range_count ? keep_tree(dump, &details->trailer, kept)
                                                   : keep_rows(dump, blob, details, kept);
         if (!stays) {

@@ -10,7 +10,6 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/jitdump/method_names.h"
-#include "jdtool/jitdump/safepoint_lines.h"
 #include "jdtool/jitdump/thread_journal.h"
 #include "jdtool/perf/process_table.h"
 #include "jdtool/resolve/inner_threads.h"
@@ -68,7 +67,6 @@ struct jvm_dump {
     struct hash_map by_page; /* codes that have their own address in the module */
     uint64_t apart;          /* bytes that the others have taken */
     size_t blob_bytes;
-    struct safepoint_lines safepoint_lines;
     bool unreadable; /* a blob could not be fetched, which was told */
 };
 

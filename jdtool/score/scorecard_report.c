@@ -83,8 +83,7 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
             warn(to, "process %u: %s", jvm->pid, jvm->problem);
             continue;
         }
-        struct safepoint_lines seen = {0};
-        if (jvm->index && safepoint_lines_first(&seen, jvm->index)) {
+        if (jvm->index && safepoint_lines_first(jvm->index)) {
             warn(to,
                  "process %u: code compiled before the agent was loaded has exact lines and "
                  "inlined methods only at calls; a sample between two calls has the methods that "

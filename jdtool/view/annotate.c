@@ -386,9 +386,7 @@ int annotation_put(const struct annotation *annotation, uint32_t number, bool is
     } else if (!w.details.bytes) {
         packed_output_text(output, "(the dump has no bytes of it: the agent ran with code=off)\n");
     } else {
-        struct safepoint_lines seen = {0};
-        w.at_safepoints = safepoint_lines_of(code->index, code->blob, &w.details) &&
-                          safepoint_lines_first(&seen, code->index);
+        w.at_safepoints = safepoint_lines_of(code->index, code->blob, &w.details);
         err = put_instructions(&w, is_whole);
     }
     for (uint32_t i = 0; i < w.file_count; i++) {
