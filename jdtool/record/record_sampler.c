@@ -58,26 +58,25 @@ static bool walks_are_wanted(const struct recording *recording)
     return stacks == STACKS_KERNEL || stacks == STACKS_COMPARE;
 }
 
-/* Loads what walks stacks, if that is asked for; where it cannot be had they are copied. Late, so
- * that no other child of ours has it, too. */
-static struct walker *load_walker(struct recording *recording)
+/* What walks stacks, if that is asked for. Where that cannot be they are copied. */
+static struct walker *new_walker(struct recording *recording)
 {
     const struct record_options *options = recording->options;
     const struct walker_options wanted = {.depth =
                                               options->depth ? options->depth : WALK_DEPTH_DEFAULT,
                                           .compares = options->stacks == STACKS_COMPARE};
-    const char *lacks =
-        options->all ? "with -a that is not done" : "with other events it is not done";
+    const char *lacks = options->all ? "with -a that is not done"
+                        : !event_list_is_empty(&recording->events)
+                            ? "with other events it is not done"
+                            : NULL;
     if (!recording->walks) {
         return NULL;
     }
-    struct walker *walker = options->all || !event_list_is_empty(&recording->events)
-                                ? NULL
-                                : walker_new(&wanted, &lacks);
+    struct walker *walker = lacks ? NULL : walker_new(&wanted);
     if (!walker) {
         recording->walks = false;
         (void)profile_set(recording->profile.directory, "stacks", recording_stacks(recording));
-        tell_not_walked(lacks);
+        tell_not_walked(lacks ? lacks : "there is no memory");
     }
     return walker;
 }
@@ -178,7 +177,7 @@ int recording_start_sampler(struct recording *recording, int out)
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
-    struct walker *walker = load_walker(recording);
+    struct walker *walker = new_walker(recording);
     const char *buffer = options->buffer                           ? options->buffer
                          : event_list_is_empty(&recording->events) ? NULL
                                                                    : recording_buffer(recording);

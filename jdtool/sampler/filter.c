@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,19 +22,29 @@ static int bpf(int command, union bpf_attr *attr)
 }
 
 /*
- * tgid = that of the running thread; return tgid is in the map, and a random number is not above
- * what stands there, unless that is 0. In another PID namespace than the first the plain helper's
- * numbers are not ours, and a helper that takes the namespace gives them (Linux 5.7), for threads
- * of that very namespace.
+ * tgid = that of the running thread, whose value in the map the rule then has. In another PID
+ * namespace than the first the plain helper's numbers are not ours, and a helper that takes the
+ * namespace gives them (Linux 5.7), for threads of that very namespace.
  */
-static int load_program(enum bpf_prog_type type, int processes, const struct stat *namespace)
+#define RULE_MAX 9
+
+/* Which of the map is kept, whose value is in r0: an address, or 0. */
+struct rule {
+    const struct bpf_insn *list;
+    size_t count;
+};
+
+static int load_program(enum bpf_prog_type type, int processes, const struct stat *namespace,
+                        struct rule rule)
 {
     const struct bpf_insn in_first[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 6, .src_reg = 1},
         {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid},
         {.code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = 0, .imm = 32},
         {.code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = 10, .src_reg = 0, .off = -4},
     };
     const struct bpf_insn in_another[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 6, .src_reg = 1},
         /* struct bpf_pidns_info { u32 pid, tgid; } at fp-8, so tgid at fp-4 */
         {.code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = 10, .off = -8, .imm = 0},
         {.code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = 1, .imm = (int32_t) namespace->st_dev},
@@ -54,32 +65,87 @@ static int load_program(enum bpf_prog_type type, int processes, const struct sta
         {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 10},
         {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 2, .imm = -4},
         {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_lookup_elem},
-        {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 6},
-        {.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 6, .src_reg = 0},
-        {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 6, .imm = 0, .off = 2},
-        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_prandom_u32},
-        {.code = BPF_JMP | BPF_JGT | BPF_X, .dst_reg = 0, .src_reg = 6, .off = 2},
-        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1},
-        {.code = BPF_JMP | BPF_EXIT},
-        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0}, /* it is dropped */
-        {.code = BPF_JMP | BPF_EXIT},
     };
     bool is_first = namespace->st_ino == FIRST_PID_NAMESPACE;
-    struct bpf_insn
-        program[sizeof in_another / sizeof *in_another + sizeof look_up / sizeof *look_up];
+    struct bpf_insn program[sizeof in_another / sizeof *in_another +
+                            sizeof look_up / sizeof *look_up + RULE_MAX];
     size_t head = is_first ? sizeof in_first : sizeof in_another;
+    size_t tail = rule.count * sizeof *program;
     memcpy(program, is_first ? in_first : in_another, head);
     memcpy((uint8_t *)program + head, look_up, sizeof look_up);
+    memcpy((uint8_t *)program + head + sizeof look_up, rule.list, tail);
     union bpf_attr attr = {
         .prog_type = type,
         .insns = (uintptr_t)program,
-        .insn_cnt = (uint32_t)((head + sizeof look_up) / sizeof *program),
+        .insn_cnt = (uint32_t)((head + sizeof look_up + tail) / sizeof *program),
         .license = (uintptr_t) "Apache-2.0",
     };
     return bpf(BPF_PROG_LOAD, &attr);
 }
 
-int filter_load(struct filter *filter, bool for_probes)
+/* It is in the map, and a random number is not above what stands there, unless that is 0. */
+static const struct bpf_insn by_chance[] = {
+    {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 6},
+    {.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 7, .src_reg = 0},
+    {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 7, .imm = 0, .off = 2},
+    {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_prandom_u32},
+    {.code = BPF_JMP | BPF_JGT | BPF_X, .dst_reg = 0, .src_reg = 7, .off = 2},
+    {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1},
+    {.code = BPF_JMP | BPF_EXIT},
+    {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0}, /* it is dropped */
+    {.code = BPF_JMP | BPF_EXIT},
+};
+
+/* It is in the map; another program, as soon as there is one, goes on with it. */
+static int load_handing_on(const struct filter *filter, const struct stat *namespace)
+{
+    const struct bpf_insn hand_on[] = {
+        {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 6}, /* it is dropped */
+        {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 1, .src_reg = 6},
+        {.code = BPF_LD | BPF_DW | BPF_IMM,
+         .dst_reg = 2,
+         .src_reg = BPF_PSEUDO_MAP_FD,
+         .imm = filter->next},
+        {0},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 3, .imm = 0},
+        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_tail_call},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1},
+        {.code = BPF_JMP | BPF_EXIT},
+    };
+    return load_program(BPF_PROG_TYPE_PERF_EVENT, filter->processes, namespace,
+                        (struct rule){hand_on, sizeof hand_on / sizeof *hand_on});
+}
+
+static int create_map(enum bpf_map_type type, uint32_t entries)
+{
+    union bpf_attr attr = {.map_type = type,
+                           .key_size = sizeof(uint32_t),
+                           .value_size = sizeof(uint32_t),
+                           .max_entries = entries};
+    return bpf(BPF_MAP_CREATE, &attr);
+}
+
+static int load(struct filter *filter, const struct stat *namespace, enum filter_kind kind)
+{
+    const struct rule rule = {by_chance, sizeof by_chance / sizeof *by_chance};
+    filter->processes = create_map(BPF_MAP_TYPE_HASH, FILTER_PROCESSES_MAX);
+    if (filter->processes < 0) {
+        return filter->processes;
+    }
+    if (kind == FILTER_HANDS_ON) {
+        filter->next = create_map(BPF_MAP_TYPE_PROG_ARRAY, 1);
+        filter->program = filter->next < 0 ? filter->next : load_handing_on(filter, namespace);
+        return filter->program < 0 ? filter->program : 0;
+    }
+    filter->program = load_program(BPF_PROG_TYPE_PERF_EVENT, filter->processes, namespace, rule);
+    if (filter->program >= 0 && kind == FILTER_FOR_PROBES) {
+        filter->probes = load_program(BPF_PROG_TYPE_KPROBE, filter->processes, namespace, rule);
+        return filter->probes < 0 ? filter->probes : 0;
+    }
+    return filter->program < 0 ? filter->program : 0;
+}
+
+int filter_load(struct filter *filter, enum filter_kind kind)
 {
     struct stat namespace;
     *filter = FILTER_NONE;
@@ -89,37 +155,26 @@ int filter_load(struct filter *filter, bool for_probes)
     /* Below Linux 5.11 maps count as locked memory. */
     const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
     (void)setrlimit(RLIMIT_MEMLOCK, &all);
-    union bpf_attr attr = {.map_type = BPF_MAP_TYPE_HASH,
-                           .key_size = sizeof(uint32_t),
-                           .value_size = sizeof(uint32_t),
-                           .max_entries = FILTER_PROCESSES_MAX};
-    filter->processes = bpf(BPF_MAP_CREATE, &attr);
-    int err = filter->processes < 0 ? filter->processes : 0;
-    if (!err) {
-        filter->program = load_program(BPF_PROG_TYPE_PERF_EVENT, filter->processes, &namespace);
-        err = filter->program < 0 ? filter->program : 0;
-    }
-    if (!err && for_probes) {
-        filter->probes = load_program(BPF_PROG_TYPE_KPROBE, filter->processes, &namespace);
-        err = filter->probes < 0 ? filter->probes : 0;
-    }
+    int err = load(filter, &namespace, kind);
     if (err) {
         filter_close(filter);
     }
     return err;
 }
 
+static void close_it(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 void filter_close(struct filter *filter)
 {
-    if (filter->processes >= 0) {
-        close(filter->processes);
-    }
-    if (filter->program >= 0) {
-        close(filter->program);
-    }
-    if (filter->probes >= 0) {
-        close(filter->probes);
-    }
+    close_it(filter->processes);
+    close_it(filter->next);
+    close_it(filter->program);
+    close_it(filter->probes);
     *filter = FILTER_NONE;
 }
 
@@ -137,6 +192,14 @@ int filter_remove(const struct filter *filter, pid_t process)
     uint32_t key = (uint32_t)process;
     union bpf_attr attr = {.map_fd = (uint32_t)filter->processes, .key = (uintptr_t)&key};
     return bpf(BPF_MAP_DELETE_ELEM, &attr);
+}
+
+int filter_hand_on(const struct filter *filter, int program)
+{
+    uint32_t first = 0;
+    union bpf_attr attr = {
+        .map_fd = (uint32_t)filter->next, .key = (uintptr_t)&first, .value = (uintptr_t)&program};
+    return bpf(BPF_MAP_UPDATE_ELEM, &attr);
 }
 
 int filter_apply(const struct filter *filter, int event)

@@ -5,33 +5,43 @@
 #ifndef JD_TOOL_SAMPLER_FILTER_H
 #define JD_TOOL_SAMPLER_FILTER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct filter {
     int processes; /* the map; -1: none */
+    int next;      /* of FILTER_HANDS_ON: the array that leads to the other program; -1: none */
     int program;
     int probes; /* the same program, as the kernel wants it for uprobes */
 };
 
-#define FILTER_NONE ((struct filter){.processes = -1, .program = -1, .probes = -1})
+#define FILTER_NONE ((struct filter){-1, -1, -1, -1})
 
 /* As many processes as may be in it at a time. */
 #define FILTER_PROCESSES_MAX 16384
 
+enum filter_kind {
+    FILTER_PLAIN,
+    FILTER_FOR_PROBES, /* for uprobes, too */
+    FILTER_HANDS_ON,   /* what is kept another program may judge (filter_hand_on), which has the
+                          map's values for itself: filter_add puts 0 there, and thins nothing */
+};
+
 /*
- * Loads it, empty; for uprobes, too, if that is asked for. Numbers of processes are those of our
- * own PID namespace. 0 or a negative errno without a message: -EPERM without CAP_BPF and
- * CAP_PERFMON, or where the kernel is locked down.
+ * Loads it, empty. Numbers of processes are those of our own PID namespace. 0 or a negative errno
+ * without a message: -EPERM without CAP_BPF and CAP_PERFMON, or where the kernel is locked down.
  */
-int filter_load(struct filter *filter, bool for_probes);
+int filter_load(struct filter *filter, enum filter_kind kind);
 void filter_close(struct filter *filter);
 
 /* The samples of this process are kept, one in so many by chance, 1: all; or no longer. 0 or a
  * negative errno (-E2BIG: too many processes). */
 int filter_add(const struct filter *filter, pid_t process, uint32_t one_in);
 int filter_remove(const struct filter *filter, pid_t process);
+
+/* From now on this program of the same kind says what becomes of samples that are kept: its
+ * descriptor may be closed, ours not. 0 or a negative errno. */
+int filter_hand_on(const struct filter *filter, int program);
 
 /* Puts it on an event. 0 or a negative errno. */
 int filter_apply(const struct filter *filter, int event);

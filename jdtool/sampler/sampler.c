@@ -50,6 +50,7 @@ struct sampler {
     unsigned halvings; /* of all rings: who is not root may lock so much only */
     time_t looked;     /* when it was asked last which are on line */
     bool begun;        /* a recording */
+    bool walks;        /* stacks, or failed to */
     bool stopped;
     struct turn turn;
 };
@@ -276,6 +277,9 @@ static void close_processor(struct turn_rings *rings)
 /* Where walks write, which lies in the ring of the samples. */
 static int add_walked(const struct walker *walker, uint32_t processor, struct turn_rings *rings)
 {
+    if (rings->walked_event > 0 || walker_program(walker) < 0) { /* it is not loaded yet */
+        return 0;
+    }
     struct perf_event_attr attr = {
         .size = sizeof attr,
         .type = PERF_TYPE_SOFTWARE,
@@ -388,8 +392,8 @@ static int add_all(struct sampler *sampler, uint32_t processor, struct turn_ring
     if (!err && sampler->turn.filter.program >= 0) {
         err = filter_apply(&sampler->turn.filter, rings->samples.event);
     }
-    if (!err && sampler->options->walker) {
-        err = add_walked(sampler->options->walker, processor, rings);
+    if (!err && sampler->turn.walker) {
+        err = add_walked(sampler->turn.walker, processor, rings);
     }
     return err ? err : switch_ring(&rings->side_band, PERF_EVENT_IOC_ENABLE);
 }
@@ -511,19 +515,18 @@ static int load_filter(struct sampler *sampler)
     int err = 0;
     turn->is_for_all = !options->processes;
     turn->one_in = options->by_thread;
-    if (options->walker) {
-        turn->filter = (struct filter){
-            .processes = fcntl(walker_processes(options->walker), F_DUPFD_CLOEXEC, 0),
-            .program = fcntl(walker_program(options->walker), F_DUPFD_CLOEXEC, 0),
-            .probes = -1};
+    if (!turn->is_for_all && !options->by_thread) {
+        err = filter_load(&turn->filter, options->walker ? FILTER_HANDS_ON
+                                         : count_following(options) < options->event_count
+                                             ? FILTER_FOR_PROBES
+                                             : FILTER_PLAIN);
+    }
+    if (options->walker && err) {
+        walker_lacks(options->walker, "that needs root, or CAP_BPF and CAP_PERFMON");
+    } else if (options->walker) {
         turn->walker = options->walker;
         turn->compares = walker_compares(options->walker);
-        err = walker_start(options->walker);
-        if (err) {
-            return tell_failure("walk stacks", err);
-        }
-    } else if (!turn->is_for_all && !options->by_thread) {
-        err = filter_load(&turn->filter, count_following(options) < options->event_count);
+        walker_filters(options->walker, turn->filter.processes);
     }
     turn->is_for_each = options->is_for_each;
     turn->reads_no_files = options->reads_no_files;
@@ -637,8 +640,39 @@ static int begin(struct sampler *sampler)
     return err;
 }
 
+static void notice(void *context, uint32_t pid)
+{
+    walker_notice(context, (pid_t)pid);
+}
+
+/* Begins to walk stacks when enough were copied, and does so as soon as that can be. */
+static void go_on_to_walk(struct sampler *sampler)
+{
+    struct turn *turn = &sampler->turn;
+    if (walker_begins(turn->walker, turn->copied)) {
+        turn_each_process(turn, notice, turn->walker);
+    }
+    int program = sampler->walks ? -1 : walker_program(turn->walker);
+    if (program < 0) {
+        return;
+    }
+    int err = 0;
+    for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
+        struct turn_rings *rings = &sampler->processors[i];
+        err = rings->samples.page ? add_walked(turn->walker, i, rings) : 0;
+    }
+    err = err ? err : filter_hand_on(&turn->filter, program);
+    sampler->walks = true;
+    if (err) {
+        (void)tell_failure("walk stacks, which are copied", err);
+    }
+}
+
 static int take_turn(struct sampler *sampler)
 {
+    if (sampler->turn.walker && !sampler->stopped) {
+        go_on_to_walk(sampler);
+    }
     int err = turn_take(&sampler->turn, sampler->processors, sampler->processor_count);
     if (time(NULL) != sampler->looked && !sampler->stopped) {
         int looked = look_at_processors(sampler);
@@ -795,8 +829,8 @@ static int sample(struct sampler *sampler, int signals)
     err = err ? err : perf_pipe_flush(&sampler->turn.pipe);
     err = err ? err : take_turn(sampler);
     tell_multiplexed(sampler);
-    if (sampler->options->walker) {
-        walker_tell(sampler->options->walker);
+    if (sampler->turn.walker) {
+        walker_tell(sampler->turn.walker);
     }
     /* For each tracepoint and probe the kernel waits for all processors, which nobody else has to.
      */

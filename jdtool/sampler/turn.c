@@ -396,6 +396,7 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
         put_sample(turn, size, event, count);
         return;
     }
+    turn->copied++;
     uint64_t pointer = ring_u64(ring, at + registers + 8 + UINT64_C(8) * STACK_POINTER);
     uint64_t valid = ring_u64(ring, at + stack + 8 + copied);
     uint64_t end = stack_ends_of(&turn->ends, (uint32_t)ids, (uint32_t)(ids >> 32), pointer, time);

@@ -63,6 +63,7 @@ struct turn {
     struct stack_ends ends;
     uint64_t chance; /* of the last draw, where no filter draws */
     struct perf_pipe pipe;
+    uint64_t copied;       /* stacks */
     struct walker *walker; /* is told of processes that are sampled; NULL: stacks are copied */
     bool compares;         /* what was walked goes along with the copy that follows it */
     struct {               /* such a one, as the user's part of a call chain */

@@ -57,7 +57,7 @@ static void say_whose_numbers(struct walk_config *config)
     }
 }
 
-const char *walk_program_load(struct walk_program *program)
+const char *walk_program_load(struct walk_program *program, int processes)
 {
     const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_walk"};
     *program = (struct walk_program){.program = -1};
@@ -69,7 +69,9 @@ const char *walk_program_load(struct walk_program *program)
         bpf.open_mem(jd_walk_object, (size_t)(jd_walk_object_end - jd_walk_object), &name);
     int processors = bpf.processors();
     if (!program->object || processors <= 0 ||
-        bpf.set_max_entries(bpf.find_map(program->object, "scratches"), (uint32_t)processors)) {
+        bpf.set_max_entries(bpf.find_map(program->object, "scratches"), (uint32_t)processors) ||
+        bpf.reuse_fd(bpf.find_map(program->object, "processes"), processes)) {
+        walk_program_close(program);
         return "there is no memory";
     }
     int err = bpf.load(program->object);
@@ -83,7 +85,7 @@ const char *walk_program_load(struct walk_program *program)
         return "there is no memory";
     }
     program->program = bpf.program_fd(bpf.find_program(program->object, "sample"));
-    program->processes = map_fd(program, "processes");
+    program->processes = processes;
     program->output = map_fd(program, "output");
     program->ends = map_fd(program, "ends");
     say_whose_numbers(program->config);
@@ -140,8 +142,9 @@ void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_
 
 #else
 
-const char *walk_program_load(struct walk_program *program)
+const char *walk_program_load(struct walk_program *program, int processes)
 {
+    (void)processes;
     *program = (struct walk_program){.program = -1};
     return "jdtool was built without clang or libbpf's headers, or for another processor";
 }

@@ -14,8 +14,8 @@ struct bpf_object;
 
 struct walk_program {
     struct bpf_object *object;
-    int program;   /* for PERF_EVENT_IOC_SET_BPF */
-    int processes; /* a map like that of struct filter: pid -> enum walk_process */
+    int program;
+    int processes; /* the filter's map: pid -> enum walk_process */
     int output;
     int ends;
     struct walk_page *pages;
@@ -28,8 +28,9 @@ struct walk_program {
     struct walk_config *config;
 };
 
-/* Loads it, with all tables empty. NULL, or why it cannot be had, in words. */
-const char *walk_program_load(struct walk_program *program);
+/* Loads it, with all tables empty, for the processes in that map of the filter's. NULL, or why it
+ * cannot be had, in words. */
+const char *walk_program_load(struct walk_program *program, int processes);
 void walk_program_close(struct walk_program *program); /* one that is not loaded is fine */
 
 /* What is walked on that processor is written into this event, a PERF_COUNT_SW_BPF_OUTPUT. 0 or a

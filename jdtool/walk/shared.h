@@ -140,10 +140,10 @@ struct walk_jvm {
     struct walk_frozen frozen;
 };
 
-/* What `processes` has for a process that is sampled. */
+/* What `processes`, the map of the sampler's filter, has for a process that is sampled. */
 enum walk_process {
-    WALK_COPY = 1,      /* its stacks are copied */
-    WALK_FIRST_JVM = 2, /* from here on: its struct walk_jvm, plus this */
+    WALK_COPY = 0,      /* its stacks are copied */
+    WALK_FIRST_JVM = 1, /* from here on: its struct walk_jvm, plus this */
 };
 
 struct walk_config {

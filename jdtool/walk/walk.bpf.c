@@ -1,8 +1,8 @@
 /*
  * Walks a whole stack in the interrupt, by the tables of shared.h: what unwind/unwind.c does
  * with a copy of the stack, with the same rows, on the stack itself. Runs on the event that
- * samples, in the place of the filter: 0 drops the sample, 1 has the kernel write it, with its copy
- * of the stack.
+ * samples, called by the filter (sampler/filter.h), whose map it has: 0 drops the sample, 1 has the
+ * kernel write it, with its copy of the stack.
  *
  *     not among `processes`   0
  *     WALK_COPY               1
@@ -66,7 +66,7 @@ TABLE(jvms, struct walk_jvm, WALK_JVMS);
 TABLE(configs, struct walk_config, 1);
 TABLE(wanted, struct walk_wanted, 1);
 
-/* All of it is there at once: kernels before 6.1 refuse an event's program another. */
+/* The filter's. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);

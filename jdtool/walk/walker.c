@@ -100,9 +100,13 @@ struct walker {
     int wishes;             /* a socket */
 
     /* Ours. */
+    struct walker_options options;
+    int processes; /* the filter's map */
+    bool has_begun, has_thread;
+    _Atomic bool is_loaded; /* set by our thread, as has_died */
+    bool has_died;
     pid_t maker;
     pthread_t thread;
-    bool has_thread, has_died;
     int wake; /* an eventfd */
     pthread_mutex_t lock;
     pid_t *noticed; /* under the lock, as what follows */
@@ -699,17 +703,64 @@ static bool answer_wish(const struct walker *walker)
 {
     struct walk_wish wish;
     if (recv(walker->wishes, &wish, sizeof wish, MSG_DONTWAIT) != sizeof wish ||
-        wish.value < WALK_COPY || wish.value >= WALK_FIRST_JVM + WALK_JVMS) {
+        wish.value >= WALK_FIRST_JVM + WALK_JVMS) {
         return false;
     }
     int err = walk_program_walk(&walker->program, wish.process, wish.value);
     return send(walker->wishes, &err, sizeof err, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof err;
 }
 
+static int start_maker(struct walker *walker)
+{
+    int notices[2] = {-1, -1};
+    int wishes[2] = {-1, -1};
+    int err =
+        pipe2(notices, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, wishes)
+            ? -errno
+            : 0;
+    walker->maker = err ? -1 : fork();
+    if (walker->maker == 0) {
+        be_maker(walker, notices[0], wishes[1]);
+    }
+    err = err ? err : walker->maker < 0 ? -errno : 0;
+    walker->notices = notices[1];
+    walker->wishes = wishes[0];
+    (void)(notices[0] >= 0 && close(notices[0]));
+    (void)(wishes[1] >= 0 && close(wishes[1]));
+    (void)fcntl(walker->notices, F_SETFL, O_NONBLOCK); /* it may not read them */
+    return err;
+}
+
+/* NULL, or why it cannot be had. */
+static const char *load(struct walker *walker)
+{
+    const char *lacks = walk_program_load(&walker->program, walker->processes);
+    if (lacks) {
+        return lacks;
+    }
+    tables_new(&walker->tables, &walker->program);
+    walker->program.config->depth = walker->options.depth;
+    walker->program.config->compares = walker->options.compares;
+    walker->rights = rights_new();
+    walker->told = confined_shared(sizeof *walker->told);
+    if (!walker->rights || !walker->told) {
+        return strerror(ENOMEM);
+    }
+    rights_read_objects(walker->rights, NULL);
+    int err = start_maker(walker);
+    return err ? strerror(-err) : NULL;
+}
+
 static void *serve(void *context)
 {
     struct walker *walker = context;
     go_first(); /* this thread alone */
+    const char *lacks = load(walker);
+    if (lacks) {
+        walker_lacks(walker, lacks);
+        return NULL;
+    }
+    walker->is_loaded = true;
     bool lives = confined_meet(walker->wishes, walker->maker, "what JVMs tell of themselves",
                                walker->rights, &walker->confined) == 0;
     while (lives && take_notices(walker)) {
@@ -734,56 +785,38 @@ static void *serve(void *context)
 
 /* ---- From outside ---- */
 
-struct walker *walker_new(const struct walker_options *options, const char **lacks)
+struct walker *walker_new(const struct walker_options *options)
 {
     struct walker *walker = calloc(1, sizeof *walker);
-    *lacks = walker ? walk_program_load(&walker->program) : "there is no memory";
-    if (*lacks) {
-        free(walker);
-        return NULL;
+    if (walker) {
+        walker->options = *options;
+        walker->notices = walker->wishes = walker->processes = -1;
+        walker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        pthread_mutex_init(&walker->lock, NULL);
     }
-    walker->notices = walker->wishes = -1;
-    walker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    pthread_mutex_init(&walker->lock, NULL);
-    tables_new(&walker->tables, &walker->program);
-    walker->program.config->depth = options->depth;
-    walker->program.config->compares = options->compares;
     return walker;
 }
 
-static int start_maker(struct walker *walker)
+void walker_lacks(const struct walker *walker, const char *what)
 {
-    int notices[2] = {-1, -1};
-    int wishes[2] = {-1, -1};
-    int err =
-        pipe2(notices, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, wishes)
-            ? -errno
-            : 0;
-    walker->maker = err ? -1 : fork();
-    if (walker->maker == 0) {
-        be_maker(walker, notices[0], wishes[1]);
+    if (!walker->options.is_quiet) {
+        info_message("stacks are not walked in the kernel, but copied: %s", what);
     }
-    err = err ? err : walker->maker < 0 ? -errno : 0;
-    walker->notices = notices[1];
-    walker->wishes = wishes[0];
-    (void)(notices[0] >= 0 && close(notices[0]));
-    (void)(wishes[1] >= 0 && close(wishes[1]));
-    (void)fcntl(walker->notices, F_SETFL, O_NONBLOCK); /* it may not read them */
-    return err;
 }
 
-int walker_start(struct walker *walker)
+void walker_filters(struct walker *walker, int processes)
 {
-    walker->rights = rights_new();
-    walker->told = confined_shared(sizeof *walker->told);
-    if (!walker->rights || !walker->told) {
-        return -ENOMEM;
+    walker->processes = processes;
+}
+
+bool walker_begins(struct walker *walker, uint64_t copied)
+{
+    if (walker->has_begun || copied < walker->options.after) {
+        return false;
     }
-    rights_read_objects(walker->rights, NULL);
-    int err = start_maker(walker);
-    err = err ? err : -pthread_create(&walker->thread, NULL, serve, walker);
-    walker->has_thread = !err;
-    return err;
+    walker->has_begun = true;
+    walker->has_thread = pthread_create(&walker->thread, NULL, serve, walker) == 0;
+    return walker->has_thread;
 }
 
 static void wake(struct walker *walker)
@@ -827,12 +860,7 @@ void walker_free(struct walker *walker)
 
 int walker_program(const struct walker *walker)
 {
-    return walker->program.program;
-}
-
-int walker_processes(const struct walker *walker)
-{
-    return walker->program.processes;
+    return walker->is_loaded ? walker->program.program : -1;
 }
 
 int walker_output(const struct walker *walker, uint32_t processor, int event)
@@ -842,11 +870,14 @@ int walker_output(const struct walker *walker, uint32_t processor, int event)
 
 bool walker_compares(const struct walker *walker)
 {
-    return walker->program.config->compares;
+    return walker->options.compares;
 }
 
 void walker_notice(struct walker *walker, pid_t process)
 {
+    if (!walker->has_thread) {
+        return;
+    }
     pthread_mutex_lock(&walker->lock);
     bool is_last = walker->noticed_count && walker->noticed[walker->noticed_count - 1] == process;
     if (!is_last && !array_reserve(&walker->noticed, walker->noticed_count, &walker->noticed_room,
@@ -880,7 +911,10 @@ static void tell_ends(const struct walker *walker)
 
 void walker_tell(const struct walker *walker)
 {
-    if (walker->program.config->compares) {
+    if (!walker->is_loaded) {
+        return;
+    }
+    if (walker->options.compares) {
         tell_ends(walker);
     }
     if (walker->has_died) {

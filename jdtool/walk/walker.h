@@ -5,7 +5,8 @@
  * walk came there first.
  *
  * Of a JVM the tables know nothing at first, or of what has just been compiled or mapped: then the
- * program has the stack copied, so nothing here has to be in time.
+ * program has the stack copied, so nothing here has to be in time. Nor has the program itself: the
+ * kernel takes tens of milliseconds to verify it, beside what is sampled already.
  */
 #ifndef JD_TOOL_WALK_WALKER_H
 #define JD_TOOL_WALK_WALKER_H
@@ -19,33 +20,41 @@
 
 struct walker_options {
     unsigned depth; /* frames; what is further out is left out, and that is told */
+    unsigned after; /* so many stacks are copied before it begins: of fewer it is not worth it */
     bool compares;  /* each stack that was walked is copied as well, and both are compared */
+    bool is_quiet;  /* it is not told where it cannot be had */
 };
 
 struct walker;
 
-/* Loads the program. NULL: *lacks says why it cannot be had. */
-struct walker *walker_new(const struct walker_options *options, const char **lacks);
+/* Nothing is loaded yet. NULL: there is no memory. */
+struct walker *walker_new(const struct walker_options *options);
 
 /* Whoever else has it (after a fork) keeps it. NULL is fine. */
 void walker_free(struct walker *walker);
 
-/* Begins to look after the tables. 0 or a negative errno. */
-int walker_start(struct walker *walker);
+/* The map of the filter (FILTER_HANDS_ON) in which the processes are that are sampled. The
+ * walker's until the process ends. */
+void walker_filters(struct walker *walker, int processes);
 
-/* The program, which drops samples like a filter, and its map of processes: one that is added with
- * WALK_COPY is sampled, its stacks copied until its tables are there. Descriptors of the walker's.
- */
+/* Or it cannot be had, for want of something: is told, unless it is quiet. */
+void walker_lacks(const struct walker *walker, const char *what);
+
+/* So many stacks were copied. True, once: it begins, and is to be told of all processes that are
+ * sampled already (walker_notice). */
+bool walker_begins(struct walker *walker, uint64_t copied);
+
+/* The program, for filter_hand_on, as soon as it is loaded; -1: it is not, or cannot be. */
 int walker_program(const struct walker *walker);
-int walker_processes(const struct walker *walker);
 
-/* Where what was walked on that processor is written: a PERF_COUNT_SW_BPF_OUTPUT of it. 0 or a
- * negative errno. */
+/* Where what was walked on that processor is written: a PERF_COUNT_SW_BPF_OUTPUT of it. The program
+ * must be there. 0 or a negative errno. */
 int walker_output(const struct walker *walker, uint32_t processor, int event);
 
 bool walker_compares(const struct walker *walker);
 
-/* A process is sampled from now on, or has mapped code, or runs another program. */
+/* A process is sampled from now on, or has mapped code, or runs another program. Nothing to do
+ * before it begins. */
 void walker_notice(struct walker *walker, pid_t process);
 
 /* Says what had no room and, where walks are compared, how they ended. */
