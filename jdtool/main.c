@@ -33,7 +33,7 @@ struct call {
 static int call(void *context)
 {
     const struct call *call = context;
-    return call->verb->run(call->argc, call->argv);
+    return call->verb->run(call->verb, call->argc, call->argv);
 }
 
 /* A dump may be another's: root looks at it, too. */
@@ -58,8 +58,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0 && !verb->has_verbs; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            printf("usage: jdtool %s %s\n%s", verb->name, verb->usage, verb->help);
-            return finish_output();
+            return verb_help(verb);
         }
     }
     struct call it = {verb, argc, argv};

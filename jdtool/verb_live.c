@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct live_verb *const verbs[] = {
+static const struct verb *const verbs[] = {
     &live_attach, &live_status,   &live_stop,    &live_map,    &live_record,   &live_clean,
     &live_inject, &live_doctor,   &live_jvms,    &live_top,    &live_watch,    &live_watch_slicer,
     &live_report, &live_annotate, &live_flame,   &live_diff,   &live_timeline, &live_export,
@@ -35,62 +35,14 @@ const char *live_agent(void)
     return agent[0] ? agent : "libjdagent.so";
 }
 
-int live_wrong_usage(const struct live_verb *verb, const char *before, const char *word,
-                     const char *after)
-{
-    error_message("%s: %s%s%s", verb->name, before, word, after);
-    return STATUS_USAGE;
-}
-
-int live_option(const struct live_verb *verb, int argc, char **argv, const char *letters,
-                const struct option *options)
-{
-    return live_option_at(verb, argc, argv, letters, options, NULL);
-}
-
-int live_option_at(const struct live_verb *verb, int argc, char **argv, const char *letters,
-                   const struct option *options, int *index)
-{
-    /* ':' tells a missing value from an unknown option, and keeps getopt silent; it stands behind
-     * a '+'. */
-    char silent[64];
-    snprintf(silent, sizeof silent, "%s:%s", *letters == '+' ? "+" : "",
-             letters + (*letters == '+'));
-    int before = optind;
-    int letter = getopt_long(argc, argv, silent, options, index);
-    if (letter == ':') {
-        live_wrong_usage(verb, "", argv[optind - 1], " needs a value");
-        return '?';
-    }
-    if (letter == '?') {
-        /* optopt is 0 at an unknown long one, which lies right before optind. Only getopt knows
-         * which words are options of ours: behind a command's first word all are the command's. */
-        const char *word = !optopt ? argv[optind - 1] : argv[before < argc ? before : argc - 1];
-        if (optopt == 'h' || strcmp(word, "--help") == 0) {
-            fputs(verb->help, stdout);
-            exit(finish_output());
-        }
-        /* A value may be a secret. */
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-        live_wrong_usage(verb, "unknown option: ", name, verb->hint);
-        return '?';
-    }
-    if (letter != -1 && optarg && optarg == argv[optind - 1] && optarg[0] == '-' && optarg[1]) {
-        error_message("%s: %s needs a value, not %s", verb->name, argv[optind - 2], optarg);
-        return '?';
-    }
-    return letter;
-}
-
-const char *live_one_jvm(const struct live_verb *verb, int argc, char **argv, const char *question)
+const char *live_one_jvm(const struct verb *verb, int argc, char **argv, const char *question)
 {
     if (optind >= argc || !*argv[optind]) {
         error_message("%s: %s? (jdperf %s PID)", verb->name, question, verb->name);
         return NULL;
     }
     if (argc - optind > 1) {
-        live_wrong_usage(verb, "one JVM at a time: ", argv[optind + 1], "");
+        wrong_usage(verb, "one JVM at a time: %s", argv[optind + 1]);
         return NULL;
     }
     return argv[optind];
@@ -98,14 +50,14 @@ const char *live_one_jvm(const struct live_verb *verb, int argc, char **argv, co
 
 static int help(const struct verb *self)
 {
-    printf("usage: jdtool %s %s\n%s", self->name, self->usage, self->help);
+    (void)verb_help(self);
     for (size_t i = 0; verbs[i]; i++) {
         printf("  jdtool live %s --help\n", verbs[i]->name);
     }
     return finish_output();
 }
 
-static int run(int argc, char **argv)
+static int run(const struct verb *self, int argc, char **argv)
 {
     int at = 1;
     message_program("jdperf");
@@ -114,7 +66,7 @@ static int run(int argc, char **argv)
         at += 2;
     }
     if (at < argc && (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0)) {
-        return help(&verb_live);
+        return help(self);
     }
     for (size_t i = 0; at < argc && verbs[i]; i++) {
         if (strcmp(verbs[i]->name, argv[at]) == 0) {
@@ -122,9 +74,9 @@ static int run(int argc, char **argv)
         }
     }
     if (at < argc) {
-        return wrong_usage(&verb_live, "unknown verb '%s'", argv[at]);
+        return wrong_usage(self, "unknown verb '%s'", argv[at]);
     }
-    return wrong_usage(&verb_live, "which verb?");
+    return wrong_usage(self, "which verb?");
 }
 
 const struct verb verb_live = {

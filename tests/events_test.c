@@ -357,7 +357,7 @@ static const char *inject_with_card(void **state)
                          NULL};
     scratch_write(arguments[9], "5 4 0\n"); /* what the kernel accounted to process 5 */
     optind = 0;
-    assert_int_equal(verb_inject.run(10, arguments), STATUS_DONE);
+    assert_int_equal(verb_inject.run(&verb_inject, 10, arguments), STATUS_DONE);
     static char text[16384];
     FILE *card = fopen(arguments[7], "r");
     assert_non_null(card);

@@ -23,7 +23,8 @@ static char *exported(void **state, struct perf_file *file, char *format)
     free(file->records);
     char *argv[] = {"export", "-i", input, "--format", format, "-o", output, NULL};
     optind = 0;
-    assert_int_equal(verb_export.run(sizeof argv / sizeof *argv - 1, argv), STATUS_DONE);
+    assert_int_equal(verb_export.run(&verb_export, sizeof argv / sizeof *argv - 1, argv),
+                     STATUS_DONE);
     size_t size;
     char *text = (char *)scratch_read(output, &size);
     assert_non_null(text);
@@ -105,7 +106,7 @@ static void native_image(void **state)
     snprintf(path, sizeof path, "%s", scratch_path(state, "jit-4242.dump"));
     char *argv[] = {"verify", path, NULL};
     optind = 0;
-    assert_int_equal(verb_verify.run(2, argv), STATUS_DONE);
+    assert_int_equal(verb_verify.run(&verb_verify, 2, argv), STATUS_DONE);
 
     struct perf_file file = recording();
     put_comm(&file, PID, PID, BUILDER_START - 9, "image", true);

@@ -54,7 +54,7 @@ static int inject(void **state, const char *recording_name, const char *result, 
     }
     va_end(more);
     optind = 0;
-    return verb_inject.run(argc, argv);
+    return verb_inject.run(&verb_inject, argc, argv);
 }
 
 /* ---- Reading the result ---- */
@@ -1002,13 +1002,13 @@ static void wrong_usage_is_told(void **state)
 {
     char *none[] = {"inject", NULL};
     optind = 0;
-    assert_int_equal(verb_inject.run(1, none), STATUS_USAGE);
+    assert_int_equal(verb_inject.run(&verb_inject, 1, none), STATUS_USAGE);
     assert_int_equal(inject(state, "absent", "r.data", "--inline", "on", NULL), STATUS_USAGE);
     assert_int_equal(inject(state, "absent", "r.data", "rest", NULL), STATUS_USAGE);
     assert_int_equal(inject(state, "absent", "r.data", NULL), STATUS_FAILED);
     char *to_a_pipe[] = {"inject", "-i", "absent", "-o", "-", NULL};
     optind = 0;
-    assert_int_equal(verb_inject.run(5, to_a_pipe), STATUS_USAGE);
+    assert_int_equal(verb_inject.run(&verb_inject, 5, to_a_pipe), STATUS_USAGE);
 }
 
 int main(void)

@@ -143,7 +143,7 @@ static const char *card_of(void **state, struct perf_file *file, const char *tim
     perf_file_write(file, paths[0]);
     free(file->records);
     optind = 0;
-    assert_int_equal(verb_inject.run(times ? 10 : 8, arguments), STATUS_DONE);
+    assert_int_equal(verb_inject.run(&verb_inject, times ? 10 : 8, arguments), STATUS_DONE);
     FILE *in = fopen(paths[2], "r");
     assert_non_null(in);
     text[fread(text, 1, sizeof text - 1, in)] = '\0';
@@ -291,7 +291,7 @@ static void run(const struct verb *verb, char **arguments)
         count++;
     }
     optind = 0;
-    assert_int_equal(verb->run(count, arguments), STATUS_DONE);
+    assert_int_equal(verb->run(verb, count, arguments), STATUS_DONE);
 }
 
 static void assert_export_says(const char *path, const char *words)

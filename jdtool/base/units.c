@@ -56,3 +56,15 @@ bool units_size(const char *text, uint64_t *bytes)
     *bytes = (uint64_t)value << shift;
     return true;
 }
+
+bool units_number(const char *text, uint64_t most, unsigned *number)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || errno || value == 0 || value > most) {
+        return false;
+    }
+    *number = (unsigned)value;
+    return true;
+}

@@ -20,4 +20,7 @@ bool units_seconds(const char *text, unsigned most, unsigned *seconds);
  */
 bool units_size(const char *text, uint64_t *bytes);
 
+/* A number from 1 to `most`. False: it is none. */
+bool units_number(const char *text, uint64_t most, unsigned *number);
+
 #endif

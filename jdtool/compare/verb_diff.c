@@ -9,7 +9,6 @@
 #include "jdtool/view/cells.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -212,32 +211,57 @@ struct diff {
     bool json;
     bool leaves_start; /* out, because nothing was asked for */
     bool is_short;     /* a run is, without its start */
+    int argc;
+    char **argv;
 };
 
 /* ---- The command line ---- */
 
 /* An option's value and all words behind it, up to the next option. */
-static int take_side(struct diff *diff, enum side side, int argc, char **argv)
+static int take_side(const struct verb *verb, struct diff *diff, enum side side, const char *path)
 {
-    const char *path = optarg;
     do {
         if (diff->counts[side] == RUNS_MAX / 2) {
-            return wrong_usage(&verb_diff, "more than %d runs on one side", RUNS_MAX / 2);
+            return wrong_usage(verb, "more than %d runs on one side", RUNS_MAX / 2);
         }
         diff->paths[side][diff->counts[side]++] = path;
-        path = optind < argc ? argv[optind] : NULL;
+        path = optind < diff->argc ? diff->argv[optind] : NULL;
         optind += path && path[0] != '-';
     } while (path && path[0] != '-');
     return STATUS_DONE;
 }
 
-static int take_threshold(struct diff *diff, const char *word)
+static int take_before(const struct verb *verb, void *diff, const char *path)
 {
+    return take_side(verb, diff, SIDE_BEFORE, path);
+}
+
+static int take_after(const struct verb *verb, void *diff, const char *path)
+{
+    return take_side(verb, diff, SIDE_AFTER, path);
+}
+
+static int refuse_input(const struct verb *verb, void *diff, const char *path)
+{
+    (void)diff;
+    (void)path;
+    return wrong_usage(verb, "profiles are named behind --before and --after");
+}
+
+static int take_from(const struct verb *verb, void *context, const char *value)
+{
+    struct diff *diff = context;
+    diff->leaves_start = false;
+    return export_input_time(verb, value, &diff->input.filter.from);
+}
+
+static int take_threshold(const struct verb *verb, void *context, const char *word)
+{
+    struct diff *diff = context;
     char *end;
     diff->look.threshold = strtod(word, &end);
     if (end == word || *end || !(diff->look.threshold >= 0 && diff->look.threshold <= 100)) {
-        return wrong_usage(&verb_diff, "--threshold is a percentage of all samples, not '%s'",
-                           word);
+        return wrong_usage(verb, "--threshold is a percentage of all samples, not '%s'", word);
     }
     return STATUS_DONE;
 }
@@ -266,65 +290,35 @@ static int take_work(struct diff *diff)
     return STATUS_DONE;
 }
 
-static int parse(int argc, char **argv, struct diff *diff)
+static int parse(const struct verb *verb, int argc, char **argv, struct diff *diff)
 {
-    static const struct option table[] = {
-        EXPORT_INPUT_OPTIONS,
-        {"before", required_argument, NULL, 'A'},
-        {"after", required_argument, NULL, 'Z'},
-        {"work", required_argument, NULL, 'w'},
-        {"threshold", required_argument, NULL, 'h'},
-        {"output", required_argument, NULL, 'o'},
-        {"title", required_argument, NULL, 'H'},
-        {"all", no_argument, NULL, 'a'},
-        {"json", no_argument, NULL, 'j'},
-        {0},
+    static const struct verb_option options[] = {
+        OPTION_TAKE("input", 'i', refuse_input),
+        OPTION_TAKE("dump", 0, refuse_input),
+        OPTION_TAKE("buildid-dir", 0, refuse_input),
+        OPTION_TAKE("from", 0, take_from),
+        OPTION_TAKE("before", 0, take_before),
+        OPTION_TAKE("after", 0, take_after),
+        OPTION_TEXT("work", 0, struct diff, work),
+        OPTION_TAKE("threshold", 0, take_threshold),
+        OPTION_TEXT("output", 'o', struct diff, page),
+        OPTION_TEXT("title", 0, struct diff, title),
+        OPTION_FLAG("all", 0, struct diff, look.all),
+        OPTION_FLAG("json", 0, struct diff, json),
+        OPTION_TABLE(export_input_options, struct diff, input),
+        OPTION_END,
     };
-    int letter;
-    int status = STATUS_DONE;
     diff->leaves_start = true;
-    while (status == STATUS_DONE &&
-           (letter = next_option(&verb_diff, argc, argv, "o:", table)) != -1) {
-        switch (letter) {
-        case 'A':
-        case 'Z':
-            status = take_side(diff, letter == 'A' ? SIDE_BEFORE : SIDE_AFTER, argc, argv);
-            break;
-        case 'w':
-            diff->work = optarg;
-            diff->leaves_start = false;
-            break;
-        case 'h':
-            status = take_threshold(diff, optarg);
-            break;
-        case 'o':
-            diff->page = optarg;
-            break;
-        case 'H':
-            diff->title = optarg;
-            break;
-        case 'a':
-            diff->look.all = true;
-            break;
-        case 'j':
-            diff->json = true;
-            break;
-        case 'i':
-        case 'd':
-        case 'b':
-            status = wrong_usage(&verb_diff, "profiles are named behind --before and --after");
-            break;
-        default:
-            diff->leaves_start &= letter != 'F';
-            status = export_input_option(&verb_diff, &diff->input, letter, optarg);
-        }
-    }
+    diff->argc = argc;
+    diff->argv = argv;
+    int status = verb_options(verb, argc, argv, options, diff);
+    diff->leaves_start &= !diff->work;
     if (status == STATUS_DONE && optind < argc) {
-        status = wrong_usage(&verb_diff, "unexpected argument '%s'", argv[optind]);
+        status = wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
     }
     if (status == STATUS_DONE &&
         (diff->counts[SIDE_BEFORE] < RUNS_LEAST || diff->counts[SIDE_AFTER] < RUNS_LEAST)) {
-        status = wrong_usage(&verb_diff,
+        status = wrong_usage(verb,
                              "at least %d runs are needed on each side: one says "
                              "nothing of chance",
                              RUNS_LEAST);
@@ -510,7 +504,7 @@ static int compare_confined(struct diff *diff)
     return status;
 }
 
-static int run_verb(int argc, char **argv)
+static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     struct diff *diff = calloc(1, sizeof *diff);
     if (!diff) {
@@ -518,7 +512,7 @@ static int run_verb(int argc, char **argv)
         return STATUS_FAILED;
     }
     diff->look.width = cell_terminal_width();
-    int status = parse(argc, argv, diff);
+    int status = parse(verb, argc, argv, diff);
     if (status == STATUS_DONE &&
         runs_init(&diff->runs, diff->counts[SIDE_BEFORE], diff->counts[SIDE_AFTER])) {
         error_message("failed to compare the runs: %s", strerror(ENOMEM));

@@ -4,16 +4,16 @@
 
 #include <stdio.h>
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {{0}};
     struct waiting waiting;
     struct doctor doctor = {.out = stdout, .waiting = &waiting};
-    if (live_option(verb, argc, argv, "", table) != -1) {
-        return STATUS_USAGE;
+    int status = verb_options(verb, argc, argv, NULL, NULL);
+    if (status) {
+        return status;
     }
     if (argc - optind > 1) {
-        return live_wrong_usage(verb, "one JVM at a time: ", argv[optind + 1], "");
+        return wrong_usage(verb, "one JVM at a time: %s", argv[optind + 1]);
     }
     if (waiting_start(&waiting)) {
         return STATUS_FAILED;
@@ -22,14 +22,13 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     if (optind < argc) {
         doctor_examine_jvm(&doctor, argv[optind]);
     }
-    int status = finish_output();
+    status = finish_output();
     return waiting.ended_by ? 128 + waiting.ended_by : doctor.bad ? STATUS_FAILED : status;
 }
 
-const struct live_verb live_doctor = {
+const struct verb live_doctor = {
     .name = "doctor",
     .run = run,
-    .hint = "",
     .help = "usage: jdperf doctor [PID]\n"
             "\n"
             "Checks what profiling Java needs on this machine, and in the JVM PID if given. It\n"

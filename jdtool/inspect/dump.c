@@ -6,7 +6,6 @@
 #include "jdtool/jitdump/samply_reader.h"
 #include "jdtool/jitdump/trailer.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -452,38 +451,26 @@ static int print_records(struct listing *listing)
     }
 }
 
-static int run(int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"brief", no_argument, NULL, 'b'},
-        {"code", no_argument, NULL, 'c'},
-        {"name", required_argument, NULL, 'n'},
-        {0},
+    static const struct verb_option options[] = {
+        OPTION_FLAG("brief", 'b', struct listing, brief),
+        OPTION_FLAG("code", 'c', struct listing, code),
+        OPTION_TEXT("name", 'n', struct listing, name),
+        OPTION_END,
     };
     struct listing listing = {0};
-    int letter;
-    while ((letter = next_option(&verb_dump, argc, argv, "bcn:", options)) != -1) {
-        switch (letter) {
-        case 'b':
-            listing.brief = true;
-            break;
-        case 'c':
-            listing.code = true;
-            break;
-        case 'n':
-            listing.name = optarg;
-            break;
-        default:
-            return STATUS_USAGE;
-        }
+    int status = verb_options(verb, argc, argv, options, &listing);
+    if (status) {
+        return status;
     }
     if (argc - optind != 1) {
-        return wrong_usage(&verb_dump, "one FILE is needed");
+        return wrong_usage(verb, "one FILE is needed");
     }
     if (jitdump_reader_open(argv[optind], &listing.reader) < 0) {
         return STATUS_FAILED;
     }
-    int status = STATUS_FAILED;
+    status = STATUS_FAILED;
     listing.names = trailer_names_new();
     if (listing.names) {
         print_header(listing.reader);

@@ -5,7 +5,6 @@
 #include "jdtool/jitdump/code_index.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,24 +46,21 @@ static int parse_time(const char *text, uint64_t *time)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int take_time(const struct verb *verb, void *time, const char *value)
 {
-    static const struct option options[] = {
-        {"at", required_argument, NULL, 'a'},
-        {0},
-    };
+    return parse_time(value, time) < 0 ? wrong_usage(verb, "'%s' is no time", value) : STATUS_DONE;
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    static const struct verb_option options[] = {OPTION_TAKE("at", 'a', take_time), OPTION_END};
     uint64_t time = UINT64_MAX;
-    int letter;
-    while ((letter = next_option(&verb_map, argc, argv, "a:", options)) != -1) {
-        if (letter != 'a') {
-            return STATUS_USAGE;
-        }
-        if (parse_time(optarg, &time) < 0) {
-            return wrong_usage(&verb_map, "'%s' is no time", optarg);
-        }
+    int status = verb_options(verb, argc, argv, options, &time);
+    if (status) {
+        return status;
     }
     if (argc - optind != 1) {
-        return wrong_usage(&verb_map, "one FILE is needed");
+        return wrong_usage(verb, "one FILE is needed");
     }
     struct code_index *index;
     if (code_index_open(argv[optind], &index) < 0) {

@@ -9,7 +9,6 @@
 #include "jdtool/jitdump/trailer.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,22 +254,16 @@ static void print_text(const char *path, const struct jitdump_reader *reader,
     }
 }
 
-static int run(int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},
-        {0},
-    };
+    static const struct verb_option options[] = {{OPTION("json", 'j', OPTION_SETS)}, OPTION_END};
     bool json = false;
-    int letter;
-    while ((letter = next_option(&verb_stat, argc, argv, "j", options)) != -1) {
-        if (letter != 'j') {
-            return STATUS_USAGE;
-        }
-        json = true;
+    int status = verb_options(verb, argc, argv, options, &json);
+    if (status) {
+        return status;
     }
     if (argc - optind != 1) {
-        return wrong_usage(&verb_stat, "one FILE is needed");
+        return wrong_usage(verb, "one FILE is needed");
     }
     const char *path = argv[optind];
     struct jitdump_reader *reader;

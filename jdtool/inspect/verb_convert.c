@@ -4,7 +4,6 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/inspect/convert.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,52 +87,46 @@ static int convert_with_sources(const char *in, const char *out, bool to_tree, c
     return status;
 }
 
-static int run(int argc, char **argv)
+struct choice {
+    const char *out, *source_path;
+    bool to_tree, samply;
+};
+
+static int take_lines(const struct verb *verb, void *context, const char *value)
 {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"lines", required_argument, NULL, 'l'},
-        {"samply", no_argument, NULL, 's'},
-        {"source-path", required_argument, NULL, 'p'},
-        {0},
+    struct choice *choice = context;
+    choice->to_tree = strcmp(value, "tree") == 0;
+    return choice->to_tree || strcmp(value, "on") == 0
+               ? STATUS_DONE
+               : wrong_usage(verb, "--lines is on or tree, not '%s'", value);
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    static const struct verb_option options[] = {
+        OPTION_TEXT("output", 'o', struct choice, out),
+        OPTION_TAKE("lines", 0, take_lines),
+        OPTION_FLAG("samply", 0, struct choice, samply),
+        OPTION_TEXT("source-path", 0, struct choice, source_path),
+        OPTION_END,
     };
-    const char *out = NULL;
-    const char *source_path = NULL;
-    bool to_tree = false;
-    bool samply = false;
-    int letter;
-    while ((letter = next_option(&verb_convert, argc, argv, "o:", options)) != -1) {
-        switch (letter) {
-        case 'o':
-            out = optarg;
-            break;
-        case 'l':
-            to_tree = strcmp(optarg, "tree") == 0;
-            if (!to_tree && strcmp(optarg, "on") != 0) {
-                return wrong_usage(&verb_convert, "--lines is on or tree, not '%s'", optarg);
-            }
-            break;
-        case 's':
-            samply = true;
-            break;
-        case 'p':
-            source_path = optarg;
-            break;
-        default:
-            return STATUS_USAGE;
-        }
+    struct choice choice = {0};
+    int status = verb_options(verb, argc, argv, options, &choice);
+    if (status) {
+        return status;
     }
-    if (!out) {
-        return wrong_usage(&verb_convert, "-o OUT is needed");
+    if (!choice.out) {
+        return wrong_usage(verb, "-o OUT is needed");
     }
-    if (samply != (source_path != NULL)) {
-        return wrong_usage(&verb_convert, "--samply needs --source-path, and is all that does");
+    if (choice.samply != (choice.source_path != NULL)) {
+        return wrong_usage(verb, "--samply needs --source-path, and is all that does");
     }
     if (argc - optind != 1) {
-        return wrong_usage(&verb_convert, "one FILE is needed");
+        return wrong_usage(verb, "one FILE is needed");
     }
-    return samply ? convert_with_sources(argv[optind], out, to_tree, source_path)
-                  : convert_file(argv[optind], out, to_tree, NULL);
+    return choice.samply
+               ? convert_with_sources(argv[optind], choice.out, choice.to_tree, choice.source_path)
+               : convert_file(argv[optind], choice.out, choice.to_tree, NULL);
 }
 
 const struct verb verb_convert = {

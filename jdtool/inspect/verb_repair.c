@@ -6,7 +6,6 @@
 #include "jdtool/inspect/repair.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -89,25 +88,19 @@ static int repair_file(const char *in, const char *out)
     return finish_output();
 }
 
-static int run(int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},
-        {0},
-    };
+    static const struct verb_option options[] = {{OPTION("output", 'o', OPTION_KEEPS)}, OPTION_END};
     const char *out = NULL;
-    int letter;
-    while ((letter = next_option(&verb_repair, argc, argv, "o:", options)) != -1) {
-        if (letter != 'o') {
-            return STATUS_USAGE;
-        }
-        out = optarg;
+    int status = verb_options(verb, argc, argv, options, &out);
+    if (status) {
+        return status;
     }
     if (!out) {
-        return wrong_usage(&verb_repair, "-o OUT is needed");
+        return wrong_usage(verb, "-o OUT is needed");
     }
     if (argc - optind != 1) {
-        return wrong_usage(&verb_repair, "one FILE is needed");
+        return wrong_usage(verb, "one FILE is needed");
     }
     return repair_file(argv[optind], out);
 }

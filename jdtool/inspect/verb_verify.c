@@ -3,7 +3,6 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/inspect/verify.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,16 +50,15 @@ static int verify_file(const char *path)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {{0}};
-    if (next_option(&verb_verify, argc, argv, "", options) != -1) {
-        return STATUS_USAGE;
+    int status = verb_options(verb, argc, argv, NULL, NULL);
+    if (status) {
+        return status;
     }
     if (optind == argc) {
-        return wrong_usage(&verb_verify, "a FILE is needed");
+        return wrong_usage(verb, "a FILE is needed");
     }
-    int status = STATUS_DONE;
     for (int i = optind; i < argc; i++) {
         int one = verify_file(argv[i]);
         status = one ? one : status;

@@ -96,8 +96,8 @@ static int make_dump_directory(const char *base, char directory[PATH_MAX])
     return STATUS_DONE;
 }
 
-static int choose_directory(const struct live_verb *verb, const struct work *work,
-                            const char *given, char directory[PATH_MAX])
+static int choose_directory(const struct verb *verb, const struct work *work, const char *given,
+                            char directory[PATH_MAX])
 {
     /* The agent would look into the JVM's environment, not into ours. */
     const char *base = getenv("JITDUMPDIR");
@@ -112,13 +112,16 @@ static int choose_directory(const struct live_verb *verb, const struct work *wor
     }
     if (given &&
         (stat(given, &status) != 0 || !S_ISDIR(status.st_mode) || !realpath(given, directory))) {
-        return live_wrong_usage(verb, "there is no directory ", given, "");
+        return wrong_usage(verb, "there is no directory %s", given);
     }
     return !given && base && *base && like_us ? make_dump_directory(base, directory) : STATUS_DONE;
 }
 
-static int attach(const struct live_verb *verb, struct work *work, const char *given,
-                  const char *options)
+struct attach {
+    const char *directory, *options;
+};
+
+static int attach(const struct verb *verb, struct work *work, const struct attach *given)
 {
     char directory[PATH_MAX];
     if (session_status(&work->session, &work->status)) {
@@ -130,13 +133,13 @@ static int attach(const struct live_verb *verb, struct work *work, const char *g
         print_status(&work->status);
         return STATUS_DONE;
     }
-    int status = choose_directory(verb, work, given, directory);
+    int status = choose_directory(verb, work, given->directory, directory);
     if (status) {
         return status;
     }
     session_announce_warning(&work->target);
     struct live_session *session = &work->session;
-    if (session_start(session, directory[0] ? directory : NULL, false, options, NULL)) {
+    if (session_start(session, directory[0] ? directory : NULL, false, given->options, NULL)) {
         return STATUS_FAILED;
     }
     if (session_status(session, &work->status)) {
@@ -151,29 +154,16 @@ static int attach(const struct live_verb *verb, struct work *work, const char *g
     return STATUS_DONE;
 }
 
-static int run_attach(const struct live_verb *verb, int argc, char **argv)
+static int run_attach(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"agent-options", required_argument, NULL, 'A'},
-        {0},
+    static const struct verb_option options[] = {
+        OPTION_TEXT("output", 'o', struct attach, directory),
+        OPTION_TEXT("agent-options", 0, struct attach, options),
+        OPTION_END,
     };
-    const char *directory = NULL;
-    const char *options = "";
-    int letter;
-    while ((letter = live_option(verb, argc, argv, "o:", table)) != -1) {
-        switch (letter) {
-        case 'o':
-            directory = optarg;
-            break;
-        case 'A':
-            options = optarg;
-            break;
-        default:
-            return STATUS_USAGE;
-        }
-    }
-    const char *word = live_one_jvm(verb, argc, argv, "to which JVM");
+    struct attach given = {.options = ""};
+    int status = verb_options(verb, argc, argv, options, &given);
+    const char *word = status ? NULL : live_one_jvm(verb, argc, argv, "to which JVM");
     if (!word) {
         return STATUS_USAGE;
     }
@@ -181,17 +171,16 @@ static int run_attach(const struct live_verb *verb, int argc, char **argv)
     if (!work) {
         return STATUS_FAILED;
     }
-    int status = begin(work, word);
+    status = begin(work, word);
     if (!status) {
-        status = attach(verb, work, directory, options);
+        status = attach(verb, work, &given);
     }
     return end(work, status ? status : finish_output());
 }
 
-const struct live_verb live_attach = {
+const struct verb live_attach = {
     .name = "attach",
     .run = run_attach,
-    .hint = "",
     .help = "usage: jdperf attach PID [-o DIR] [--agent-options LIST]\n"
             "\n"
             "Starts the agent in a running JVM. It describes all existing generated code, then\n"
@@ -210,18 +199,15 @@ const struct live_verb live_attach = {
 
 /* ---- status, stop ---- */
 
-static int run_status(const struct live_verb *verb, int argc, char **argv)
+static int run_status(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {{0}};
-    if (live_option(verb, argc, argv, "", table) != -1) {
-        return STATUS_USAGE;
-    }
-    const char *word = live_one_jvm(verb, argc, argv, "of which JVM");
+    int status = verb_options(verb, argc, argv, NULL, NULL);
+    const char *word = status ? NULL : live_one_jvm(verb, argc, argv, "of which JVM");
     struct work *work = word ? new_work() : NULL;
     if (!work) {
         return word ? STATUS_FAILED : STATUS_USAGE;
     }
-    int status = begin(work, word);
+    status = begin(work, word);
     if (!status && session_status(&work->session, &work->status)) {
         status = STATUS_FAILED;
     } else if (!status) {
@@ -232,10 +218,9 @@ static int run_status(const struct live_verb *verb, int argc, char **argv)
     return end(work, status);
 }
 
-const struct live_verb live_status = {
+const struct verb live_status = {
     .name = "status",
     .run = run_status,
-    .hint = "",
     .help = "usage: jdperf status PID\n"
             "\n"
             "Shows the state of the agent in a JVM (running, failed, stopped, absent), its\n"
@@ -269,25 +254,21 @@ static int stop(struct work *work)
     return finish_output();
 }
 
-static int run_stop(const struct live_verb *verb, int argc, char **argv)
+static int run_stop(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {{0}};
-    if (live_option(verb, argc, argv, "", table) != -1) {
-        return STATUS_USAGE;
-    }
-    const char *word = live_one_jvm(verb, argc, argv, "in which JVM");
+    int status = verb_options(verb, argc, argv, NULL, NULL);
+    const char *word = status ? NULL : live_one_jvm(verb, argc, argv, "in which JVM");
     struct work *work = word ? new_work() : NULL;
     if (!work) {
         return word ? STATUS_FAILED : STATUS_USAGE;
     }
-    int status = begin(work, word);
+    status = begin(work, word);
     return end(work, status ? status : stop(work));
 }
 
-const struct live_verb live_stop = {
+const struct verb live_stop = {
     .name = "stop",
     .run = run_stop,
-    .hint = "",
     .help = "usage: jdperf stop PID\n"
             "\n"
             "Stops the agent in a JVM and closes its dump. The agent stays loaded, without\n"

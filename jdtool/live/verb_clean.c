@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 struct cleaning {
-    bool dry;
+    bool dry, all;
     unsigned count;
     uint64_t bytes;
 };
@@ -40,32 +40,22 @@ static void take_probes(void *context, const char *group)
     cleaning->count++;
 }
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"dry-run", no_argument, NULL, 'n'},
-        {"all", no_argument, NULL, 'a'},
-        {0},
+    static const struct verb_option options[] = {
+        OPTION_FLAG("dry-run", 'n', struct cleaning, dry),
+        OPTION_FLAG("all", 0, struct cleaning, all),
+        OPTION_END,
     };
     struct cleaning cleaning = {0};
-    bool all = false;
-    int letter;
-    while ((letter = live_option(verb, argc, argv, "n", table)) != -1) {
-        switch (letter) {
-        case 'n':
-            cleaning.dry = true;
-            break;
-        case 'a':
-            all = true;
-            break;
-        default:
-            return STATUS_USAGE;
-        }
+    int status = verb_options(verb, argc, argv, options, &cleaning);
+    if (status) {
+        return status;
     }
     if (optind < argc) {
-        return live_wrong_usage(verb, "unknown argument: ", argv[optind], "");
+        return wrong_usage(verb, "unknown argument: %s", argv[optind]);
     }
-    leftovers_find(all, take, &cleaning);
+    leftovers_find(cleaning.all, take, &cleaning);
     probes_find_left(take_probes, &cleaning);
     char size[TEXT_SIZE_MAX];
     text_size(cleaning.bytes, size);
@@ -77,10 +67,9 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     return finish_output();
 }
 
-const struct live_verb live_clean = {
+const struct verb live_clean = {
     .name = "clean",
     .run = run,
-    .hint = "",
     .help = "usage: jdperf clean [-n] [--all]\n"
             "\n"
             "Removes leftovers of earlier runs: directories in /tmp of sessions that have ended\n"

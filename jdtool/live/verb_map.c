@@ -178,6 +178,7 @@ struct work {
     struct session_status status;
     char dump[PATH_MAX]; /* of a session that writes no map; "": it writes one */
     bool follow;
+    const char *given; /* options for the agent */
 };
 
 static int refresh(struct work *work)
@@ -300,36 +301,23 @@ static char *options_of(const char *text)
     return options;
 }
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"follow", no_argument, NULL, 'f'},
-        {"agent-options", required_argument, NULL, 'A'},
-        {0},
+    static const struct verb_option table[] = {
+        OPTION_FLAG("follow", 0, struct work, follow),
+        OPTION_TEXT("agent-options", 0, struct work, given),
+        OPTION_END,
     };
-    const char *given = getenv("PERF_MAP_OPTIONS");
     struct work *work = calloc(1, sizeof *work);
     if (!work) {
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
     work->target = NO_TARGET;
-    int letter;
-    int status = STATUS_DONE;
-    while (!status && (letter = live_option(verb, argc, argv, "", table)) != -1) {
-        switch (letter) {
-        case 'f':
-            work->follow = true;
-            break;
-        case 'A':
-            given = optarg;
-            break;
-        default:
-            status = STATUS_USAGE;
-        }
-    }
+    work->given = getenv("PERF_MAP_OPTIONS");
+    int status = verb_options(verb, argc, argv, table, work);
     const char *word = status ? NULL : live_one_jvm(verb, argc, argv, "of which JVM");
-    char *options = options_of(given);
+    char *options = options_of(work->given);
     if (!word || !options) {
         status = STATUS_USAGE;
     } else {
@@ -345,10 +333,9 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_map = {
+const struct verb live_map = {
     .name = "map",
     .run = run,
-    .hint = "",
     .help = "usage: jdperf map PID [--follow] [--agent-options LIST]\n"
             "\n"
             "Writes the perf map of a JVM, /tmp/perf-PID.map, for perf top, perf report, bcc\n"

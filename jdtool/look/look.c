@@ -27,32 +27,24 @@ static int check_directories(const char *list)
     return result;
 }
 
-int look_take(struct look *look, int letter, const struct option *option)
+static int take_source_path(const struct verb *verb, void *context, const char *list)
 {
-    char name[64];
-    switch (letter) {
-    case LOOK_PASSES:
-        snprintf(name, sizeof name, "--%s%s", option->name, option->has_arg ? "=%s" : "");
-        look_add(look, name, optarg);
-        return STATUS_DONE;
-    case LOOK_OUTPUT:
-        look->output = optarg;
-        return STATUS_DONE;
-    case LOOK_TITLE:
-        look->title = optarg;
-        return STATUS_DONE;
-    case LOOK_SOURCES:
-        look->source_path = optarg;
-        return check_directories(optarg);
-    case LOOK_OWN:
-        look->flag = true;
-        return STATUS_DONE;
-    default:
-        return STATUS_USAGE;
-    }
+    (void)verb;
+    ((struct look *)context)->source_path = list;
+    return check_directories(list);
 }
 
-int look_begin(struct look *look, const struct live_verb *verb, int argc, char **argv)
+const struct verb_option look_source_path[] = {OPTION_TAKE("source-path", 0, take_source_path),
+                                               OPTION_END};
+
+const struct verb_option look_filters[] = {
+    LOOK_PASS_VALUE("from"),  LOOK_PASS_VALUE("to"),      LOOK_PASS_VALUE("thread"),
+    LOOK_PASS_VALUE("label"), LOOK_PASS_VALUE("by"),      LOOK_PASS_VALUE("comm"),
+    LOOK_PASS_VALUE("pid"),   LOOK_PASS_VALUE("include"), LOOK_PASS_VALUE("exclude"),
+    LOOK_PASS_VALUE("event"), LOOK_PASS_VALUE("jfr"),     OPTION_END,
+};
+
+int look_begin(struct look *look, const struct verb *verb, int argc, char **argv)
 {
     *look = (struct look){.verb = verb, .profile = NO_PROFILE};
     look_add(look, verb->name, NULL);
@@ -67,16 +59,11 @@ int look_begin(struct look *look, const struct live_verb *verb, int argc, char *
     return argc;
 }
 
-int look_parse(struct look *look, const struct live_verb *verb, int argc, char **argv,
-               const char *letters, const struct option *options)
+int look_parse(struct look *look, const struct verb *verb, int argc, char **argv,
+               const struct verb_option *options)
 {
-    int index = 0;
-    int letter;
-    int status = STATUS_DONE;
     argc = look_begin(look, verb, argc, argv);
-    while (!status && (letter = live_option_at(verb, argc, argv, letters, options, &index)) != -1) {
-        status = look_take(look, letter, &options[index]);
-    }
+    int status = verb_options(verb, argc, argv, options, look);
     look->words = argv + optind;
     look->word_count = argc - optind;
     return status;
@@ -148,10 +135,10 @@ int look_open_beside(struct look *look, const char *given, struct opened_profile
 int look_open_only(struct look *look)
 {
     if (look->word_count > 1) {
-        return live_wrong_usage(look->verb, "one profile at a time: ", look->words[1], "");
+        return wrong_usage(look->verb, "one profile at a time: %s", look->words[1]);
     }
     if (look->more_count > 0) {
-        return live_wrong_usage(look->verb, "unexpected word: ", look->more[0], "");
+        return wrong_usage(look->verb, "unexpected word: %s", look->more[0]);
     }
     return look_open(look, look->word_count ? look->words[0] : PROFILE_DEFAULT_DIR);
 }
@@ -185,7 +172,7 @@ int look_call(struct look *look, const struct verb *verb)
         return STATUS_FAILED;
     }
     optind = 0; /* from the beginning */
-    return verb->run((int)look->arguments.count, look->arguments.list);
+    return verb->run(verb, (int)look->arguments.count, look->arguments.list);
 }
 
 int look_run(struct look *look, const struct verb *verb)

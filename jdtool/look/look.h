@@ -13,29 +13,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What an option's row is worth: its words go to jdtool as they are, or it is ours. */
-enum look_option {
-    LOOK_PASSES = 1, /* "--name" or "--name=value" for jdtool */
-    LOOK_OUTPUT = 'o',
-    LOOK_TITLE = 'H',
-    LOOK_SOURCES = 's',
-    LOOK_OWN = 'x', /* the verb's own flag: `flag` */
-};
+/* Options that the verbs of jdtool take as they are, and --source-path. */
+extern const struct verb_option look_filters[];
+extern const struct verb_option look_source_path[];
 
-/* clang-format off */
-#define LOOK_FILTERS \
-    {"from", required_argument, NULL, LOOK_PASSES}, \
-    {"to", required_argument, NULL, LOOK_PASSES}, \
-    {"thread", required_argument, NULL, LOOK_PASSES}, \
-    {"label", required_argument, NULL, LOOK_PASSES}, \
-    {"by", required_argument, NULL, LOOK_PASSES}, \
-    {"comm", required_argument, NULL, LOOK_PASSES}, \
-    {"pid", required_argument, NULL, LOOK_PASSES}, \
-    {"include", required_argument, NULL, LOOK_PASSES}, \
-    {"exclude", required_argument, NULL, LOOK_PASSES}, \
-    {"event", required_argument, NULL, LOOK_PASSES}, \
-    {"jfr", required_argument, NULL, LOOK_PASSES}
-/* clang-format on */
+#define LOOK_FILTERS                                                                               \
+    {                                                                                              \
+        .kind = OPTION_INCLUDES, .options = look_filters                                           \
+    }
+#define LOOK_SOURCE_PATH                                                                           \
+    {                                                                                              \
+        .kind = OPTION_INCLUDES, .options = look_source_path                                       \
+    }
+
+/* One more of jdtool's, and the file that is written. */
+#define LOOK_PASS(name)       OPTION_WORD(name, 0, struct look, arguments)
+#define LOOK_PASS_VALUE(name) OPTION_WORDS(name, 0, struct look, arguments)
+#define LOOK_OUTPUT           OPTION_TEXT("output", 'o', struct look, output)
 
 #define LOOK_FILTERS_HELP                                                                          \
     "      --from TIME, --to TIME  a time range from the first sample: seconds, 300ms, 5m\n"       \
@@ -48,26 +42,25 @@ enum look_option {
     "      --trust         as root, open a profile that another user has made\n"
 
 struct look {
-    const struct live_verb *verb;
+    const struct verb *verb;
     struct opened_profile profile;
     const char *output, *title, *source_path; /* NULL: not given */
-    bool flag;
-    char **words; /* of the command line that are no options */
+    bool flag;                                /* the verb's own */
+    char **words;                             /* of the command line that are no options */
     int word_count;
     char **more; /* behind "--" */
     int more_count;
     struct words arguments; /* for jdtool */
 };
 
-/* The same in steps, for verbs that read their command line themselves: what argc is without what
- * stands behind "--"; and one option. */
-int look_begin(struct look *look, const struct live_verb *verb, int argc, char **argv);
-int look_take(struct look *look, int letter, const struct option *option);
+/* The same in steps, for verbs that have more to read: what argc is without what stands behind
+ * "--".
+ */
+int look_begin(struct look *look, const struct verb *verb, int argc, char **argv);
 
-/* Reads a verb's command line by a table of the above, and "-o" where that is in `letters`. An exit
- * status, after a message. Free it in any case. */
-int look_parse(struct look *look, const struct live_verb *verb, int argc, char **argv,
-               const char *letters, const struct option *options);
+/* Reads a verb's command line. An exit status, after a message. Free it in any case. */
+int look_parse(struct look *look, const struct verb *verb, int argc, char **argv,
+               const struct verb_option *options);
 void look_free(struct look *look);
 
 /* One more word for jdtool; the format has one %s, or none. */

@@ -523,8 +523,8 @@ static int parse(const struct look *look, struct choice *choice)
         choice->all |= strcmp(word, "--all") == 0;
         choice->no_source |= strcmp(word, "--no-source") == 0;
         if (strcmp(word, "--all") != 0 && strcmp(word, "--no-source") != 0) {
-            return live_wrong_usage(look->verb, "perf annotate has no option ", word,
-                                    look->verb->hint);
+            return wrong_usage(look->verb, "perf annotate has no option %s%s", word,
+                               look->verb->hint);
         }
     }
     return STATUS_DONE;

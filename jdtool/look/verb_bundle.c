@@ -249,8 +249,8 @@ static int open_profile(struct look *look)
 {
     const char *given = look->word_count ? look->words[0] : PROFILE_DEFAULT_DIR;
     if (look->word_count > 1 || look->more_count) {
-        return live_wrong_usage(look->verb, "one profile at a time: ",
-                                look->word_count > 1 ? look->words[1] : look->more[0], "");
+        return wrong_usage(look->verb, "one profile at a time: %s",
+                           look->word_count > 1 ? look->words[1] : look->more[0]);
     }
     return look_open_data(look, given);
 }
@@ -462,19 +462,16 @@ static int make(struct look *look, const struct kind *kind, const char *out)
 
 /* ---- The command line ---- */
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"output", required_argument, NULL, LOOK_OUTPUT},
-        {0},
-    };
+    static const struct verb_option options[] = {LOOK_OUTPUT, OPTION_END};
     struct look look;
     char *beside = NULL;
     const struct kind *kind = NULL;
-    int status = look_parse(&look, verb, argc, argv, "o:", table);
+    int status = look_parse(&look, verb, argc, argv, options);
     if (!status && look.output && !kind_of(look.output)) {
-        status = live_wrong_usage(verb, "unknown kind of file: ", look.output,
-                                  " (.tar, .tar.gz, .tar.xz)");
+        status =
+            wrong_usage(verb, "unknown kind of file: %s (.tar, .tar.gz, .tar.xz)", look.output);
     }
     status = status ? status : open_profile(&look);
     if (!status && asprintf(&beside, "%s.tar.gz", name_of(&look)) < 0) {
@@ -493,10 +490,9 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_bundle = {
+const struct verb live_bundle = {
     .name = "bundle",
     .run = run,
-    .hint = "",
     .help = "usage: jdperf bundle [DIR] [-o FILE]\n"
             "\n"
             "Packs the profile DIR (default: " PROFILE_DEFAULT_DIR ") into DIR.tar.gz or FILE\n"

@@ -21,7 +21,6 @@ enum { RUNS_MIN = 2, RUNS_MAX = 100, DEFAULT_RUNS = 7 };
 
 #define DEFAULT_OUT "jdperf.compare"
 #define FREQUENCY   "4999"
-enum { LETTER_RECORDS = 1000, LETTER_FLAME, LETTER_WORK, LETTER_WORK_FROM };
 
 /* Of what a command prints: what --work-from looks through, and what is shown where it failed. */
 #define LOG_MAX         ((size_t)64 << 20)
@@ -30,7 +29,7 @@ enum { LETTER_RECORDS = 1000, LETTER_FLAME, LETTER_WORK, LETTER_WORK_FROM };
 static const char *const side_names[] = {"before", "after"};
 
 struct compare {
-    struct look look; /* its arguments are jdperf diff's */
+    struct look look; /* first: its options are read into it; its arguments are jdperf diff's */
     char **commands[SIDES];
     int counts[SIDES];      /* of their words */
     struct words recording; /* options of jdperf record */
@@ -255,85 +254,62 @@ static int tell_difference(struct compare *compare)
 
 /* ---- The command line ---- */
 
-static const struct option table[] = {
-    LOOK_FILTERS,
-    {"all", no_argument, NULL, LOOK_PASSES},
-    {"json", no_argument, NULL, LOOK_PASSES},
-    {"threshold", required_argument, NULL, LOOK_PASSES},
-    {"flame", required_argument, NULL, LETTER_FLAME},
-    {"output", required_argument, NULL, LOOK_OUTPUT},
-    {"work", required_argument, NULL, LETTER_WORK},
-    {"work-from", required_argument, NULL, LETTER_WORK_FROM},
-    {"duration", required_argument, NULL, LETTER_RECORDS},
-    {"frequency", required_argument, NULL, LETTER_RECORDS},
-    {"stacks", required_argument, NULL, LETTER_RECORDS},
-    {"sampler", required_argument, NULL, LETTER_RECORDS},
-    {"alloc", no_argument, NULL, LETTER_RECORDS},
-    {"locks", no_argument, NULL, LETTER_RECORDS},
-    {0},
-};
-
-static int take_regex(struct compare *compare)
+static int take_regex(const struct verb *verb, void *context, const char *text)
 {
+    struct compare *compare = context;
     if (compare->has_work_from) {
         regfree(&compare->work_from);
     }
-    compare->has_work_from = regcomp(&compare->work_from, optarg, REG_EXTENDED) == 0;
+    compare->has_work_from = regcomp(&compare->work_from, text, REG_EXTENDED) == 0;
     if (!compare->has_work_from || compare->work_from.re_nsub == 0) {
-        return live_wrong_usage(compare->look.verb,
-                                "--work-from needs a regular expression with a group, such as "
-                                "'did ([0-9]+)'",
-                                "", "");
+        return wrong_usage(verb, "--work-from needs a regular expression with a group, such as "
+                                 "'did ([0-9]+)'");
     }
     return STATUS_DONE;
 }
 
-static int take_runs(struct compare *compare)
+static int take_runs(const struct verb *verb, void *context, const char *text)
 {
-    size_t digits = strspn(optarg, "0123456789");
-    compare->runs = digits < 4 && !optarg[digits] ? (unsigned)strtoul(optarg, NULL, 10) : 0;
+    struct compare *compare = context;
+    size_t digits = strspn(text, "0123456789");
+    compare->runs = digits < 4 && !text[digits] ? (unsigned)strtoul(text, NULL, 10) : 0;
     return compare->runs < RUNS_MIN || compare->runs > RUNS_MAX
-               ? live_wrong_usage(compare->look.verb, "-n is a number from 2 to 100, not ", optarg,
-                                  "")
+               ? wrong_usage(verb, "-n is a number from 2 to 100, not %s", text)
                : STATUS_DONE;
 }
 
-static int take(struct compare *compare, int letter, const struct option *option)
+static int take_work(const struct verb *verb, void *context, const char *text)
 {
-    char format[64];
-    switch (letter) {
-    case 'n':
-        return take_runs(compare);
-    case LOOK_OUTPUT:
-        compare->out = optarg;
-        return STATUS_DONE;
-    case 'd':
-        words_add(&compare->recording, "--duration=%s", optarg);
-        return STATUS_DONE;
-    case 'F':
-        words_add(&compare->recording, "--frequency=%s", optarg);
-        return STATUS_DONE;
-    case 'e':
-        words_add(&compare->recording, "--event=%s", optarg);
-        return STATUS_DONE;
-    case LETTER_RECORDS:
-        snprintf(format, sizeof format, "--%s%s", option->name, option->has_arg ? "=%s" : "");
-        words_add(&compare->recording, format, optarg);
-        return STATUS_DONE;
-    case LETTER_FLAME:
-        look_add(&compare->look, "--output=%s", optarg);
-        return STATUS_DONE;
-    case LETTER_WORK:
-        compare->work = optarg;
-        return is_positive(optarg)
-                   ? STATUS_DONE
-                   : live_wrong_usage(compare->look.verb, "--work is a number, not ", optarg, "");
-    case LETTER_WORK_FROM:
-        return take_regex(compare);
-    default:
-        return look_take(&compare->look, letter, option);
-    }
+    ((struct compare *)context)->work = text;
+    return is_positive(text) ? STATUS_DONE : wrong_usage(verb, "--work is a number, not %s", text);
 }
+
+static int take_flame(const struct verb *verb, void *context, const char *file)
+{
+    (void)verb;
+    look_add(context, "--output=%s", file);
+    return STATUS_DONE;
+}
+
+static const struct verb_option options[] = {
+    LOOK_FILTERS,
+    LOOK_PASS("all"),
+    LOOK_PASS("json"),
+    LOOK_PASS_VALUE("threshold"),
+    OPTION_TAKE("flame", 0, take_flame),
+    OPTION_TEXT("output", 'o', struct compare, out),
+    OPTION_TAKE("work", 0, take_work),
+    OPTION_TAKE("work-from", 0, take_regex),
+    OPTION_TAKE(NULL, 'n', take_runs),
+    OPTION_WORDS("duration", 'd', struct compare, recording),
+    OPTION_WORDS("frequency", 'F', struct compare, recording),
+    OPTION_WORDS(NULL, 'e', struct compare, recording),
+    OPTION_WORDS("stacks", 0, struct compare, recording),
+    OPTION_WORDS("sampler", 0, struct compare, recording),
+    OPTION_WORD("alloc", 0, struct compare, recording),
+    OPTION_WORD("locks", 0, struct compare, recording),
+    OPTION_END,
+};
 
 /* "-- BEFORE… -- AFTER…", of which the first "--" is gone. */
 static int split_commands(struct compare *compare)
@@ -349,34 +325,27 @@ static int split_commands(struct compare *compare)
     }
     return compare->counts[SIDE_BEFORE] && compare->counts[SIDE_AFTER]
                ? STATUS_DONE
-               : live_wrong_usage(compare->look.verb,
-                                  "which two commands? (jdperf compare -- BEFORE… -- AFTER…)", "",
-                                  "");
+               : wrong_usage(compare->look.verb,
+                             "which two commands? (jdperf compare -- BEFORE… -- AFTER…)");
 }
 
-static int parse(struct compare *compare, const struct live_verb *verb, int argc, char **argv)
+static int parse(struct compare *compare, const struct verb *verb, int argc, char **argv)
 {
-    int status = STATUS_DONE;
-    int index = 0;
-    int letter;
     argc = look_begin(&compare->look, verb, argc, argv);
     words_add(&compare->recording, "--frequency=" FREQUENCY, NULL); /* the last one counts */
-    while (!status &&
-           (letter = live_option_at(verb, argc, argv, "n:o:d:F:e:", table, &index)) != -1) {
-        status = take(compare, letter, &table[index]);
-    }
+    int status = verb_options(verb, argc, argv, options, compare);
     if (!status && optind < argc) {
-        status = live_wrong_usage(verb, "unexpected argument: ", argv[optind],
-                                  " (jdperf compare -- BEFORE… -- AFTER…)");
+        status = wrong_usage(verb, "unexpected argument: %s (jdperf compare -- BEFORE… -- AFTER…)",
+                             argv[optind]);
     }
     status = status ? status : split_commands(compare);
     if (!status && compare->work && compare->has_work_from) {
-        status = live_wrong_usage(verb, "--work or --work-from, not both", "", "");
+        status = wrong_usage(verb, "--work or --work-from, not both");
     }
     return status;
 }
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
     struct compare compare = {.out = DEFAULT_OUT, .runs = DEFAULT_RUNS, .held = -1};
     int status = parse(&compare, verb, argc, argv);
@@ -400,10 +369,9 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_compare = {
+const struct verb live_compare = {
     .name = "compare",
     .run = run,
-    .hint = "",
     .help =
         "usage: jdperf compare [OPTION…] -- BEFORE… -- AFTER…\n"
         "\n"

@@ -8,7 +8,9 @@
 #include <string.h>
 
 enum { SIDE_BEFORE, SIDE_AFTER, SIDES };
-enum { PROFILES_MAX = 200, LETTER_BEFORE = 1000, LETTER_AFTER };
+enum {
+    PROFILES_MAX = 200,
+};
 
 struct side {
     const char *given[PROFILES_MAX];
@@ -17,23 +19,12 @@ struct side {
 };
 
 struct diff {
-    struct look look;
+    struct look look; /* first: options of both are read into one */
     struct side sides[SIDES];
     const char *output, *title;
-    bool has_work; /* said on the command line */
-};
-
-static const struct option table[] = {
-    LOOK_FILTERS,
-    {"output", required_argument, NULL, LOOK_OUTPUT},
-    {"title", required_argument, NULL, LOOK_TITLE},
-    {"before", required_argument, NULL, LETTER_BEFORE},
-    {"after", required_argument, NULL, LETTER_AFTER},
-    {"all", no_argument, NULL, LOOK_PASSES},
-    {"json", no_argument, NULL, LOOK_PASSES},
-    {"threshold", required_argument, NULL, LOOK_PASSES},
-    {"work", required_argument, NULL, LOOK_PASSES},
-    {0},
+    const char *work; /* said on the command line */
+    int argc;
+    char **argv;
 };
 
 /* ---- One and one ---- */
@@ -45,8 +36,7 @@ static int diff_two(struct diff *diff)
     char title[2 * PATH_MAX + 8];
     const char *out;
     if (look->word_count != 2) {
-        return live_wrong_usage(look->verb, "which two profiles? (jdperf diff BEFORE AFTER)", "",
-                                "");
+        return wrong_usage(look->verb, "which two profiles? (jdperf diff BEFORE AFTER)");
     }
     int status = look_open_beside(look, look->words[0], &before);
     status = status ? status : look_open(look, look->words[1]);
@@ -108,21 +98,24 @@ static int diff_several(struct diff *diff)
 {
     struct look *look = &diff->look;
     if (look->word_count) {
-        return live_wrong_usage(look->verb,
-                                "is this profile from before or after the change: ", look->words[0],
-                                "? (--before DIR… --after DIR…)");
+        return wrong_usage(
+            look->verb,
+            "is this profile from before or after the change: %s? (--before DIR… --after DIR…)",
+            look->words[0]);
     }
     if (diff->sides[SIDE_BEFORE].count < 2 || diff->sides[SIDE_AFTER].count < 2) {
-        return live_wrong_usage(
+        return wrong_usage(
             look->verb,
-            "at least 2 profiles are needed on each side; one cannot show what is chance", "", "");
+            "at least 2 profiles are needed on each side; one cannot show what is chance");
     }
     int status = open_side(diff, SIDE_BEFORE, "--before");
     status = status ? status : open_side(diff, SIDE_AFTER, "--after");
     if (status) {
         return status;
     }
-    if (!diff->has_work) {
+    if (diff->work) {
+        look_add(look, "--work=%s", diff->work);
+    } else {
         add_work(diff);
     }
     if (look->output) {
@@ -137,45 +130,59 @@ static int diff_several(struct diff *diff)
 /* ---- The command line ---- */
 
 /* An option's value and all words behind it, up to the next option. */
-static int take_side(struct diff *diff, int number, int argc, char **argv)
+static int take_side(struct diff *diff, int number, const char *given)
 {
     struct side *side = &diff->sides[number];
-    const char *given = optarg;
     do {
         if (side->count == PROFILES_MAX) {
-            return live_wrong_usage(diff->look.verb, "too many profiles: ", given, "");
+            return wrong_usage(diff->look.verb, "too many profiles: %s", given);
         }
         side->given[side->count++] = given;
-        given = optind < argc && argv[optind][0] != '-' ? argv[optind++] : NULL;
+        given = optind < diff->argc && diff->argv[optind][0] != '-' ? diff->argv[optind++] : NULL;
     } while (given);
     return STATUS_DONE;
 }
 
-static int parse(struct diff *diff, const struct live_verb *verb, int argc, char **argv)
+static int take_before(const struct verb *verb, void *diff, const char *given)
+{
+    (void)verb;
+    return take_side(diff, SIDE_BEFORE, given);
+}
+
+static int take_after(const struct verb *verb, void *diff, const char *given)
+{
+    (void)verb;
+    return take_side(diff, SIDE_AFTER, given);
+}
+
+static const struct verb_option options[] = {
+    LOOK_FILTERS,
+    LOOK_OUTPUT,
+    OPTION_TEXT("title", 0, struct look, title),
+    OPTION_TAKE("before", 0, take_before),
+    OPTION_TAKE("after", 0, take_after),
+    LOOK_PASS("all"),
+    LOOK_PASS("json"),
+    LOOK_PASS_VALUE("threshold"),
+    OPTION_TEXT("work", 0, struct diff, work),
+    OPTION_END,
+};
+
+static int parse(struct diff *diff, const struct verb *verb, int argc, char **argv)
 {
     struct look *look = &diff->look;
-    int status = STATUS_DONE;
-    int index = 0;
-    int letter;
-    argc = look_begin(look, verb, argc, argv);
+    diff->argc = look_begin(look, verb, argc, argv);
+    diff->argv = argv;
     if (look->more_count) {
-        return live_wrong_usage(verb, "unexpected word: ", look->more[0], "");
+        return wrong_usage(verb, "unexpected word: %s", look->more[0]);
     }
-    while (!status && (letter = live_option_at(verb, argc, argv, "o:", table, &index)) != -1) {
-        if (letter == LETTER_BEFORE || letter == LETTER_AFTER) {
-            status =
-                take_side(diff, letter == LETTER_BEFORE ? SIDE_BEFORE : SIDE_AFTER, argc, argv);
-        } else {
-            diff->has_work |= letter == LOOK_PASSES && strcmp(table[index].name, "work") == 0;
-            status = look_take(look, letter, &table[index]);
-        }
-    }
+    int status = verb_options(verb, diff->argc, argv, options, diff);
     look->words = argv + optind;
-    look->word_count = argc - optind;
+    look->word_count = diff->argc - optind;
     return status;
 }
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
     struct diff *diff = calloc(1, sizeof *diff);
     if (!diff) {
@@ -199,10 +206,9 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_diff = {
+const struct verb live_diff = {
     .name = "diff",
     .run = run,
-    .hint = "",
     .help = "usage: jdperf diff BEFORE AFTER [-o FILE] [--title TEXT] [OPTION…]\n"
             "       jdperf diff --before DIR… --after DIR… [-o FILE] [OPTION…]\n"
             "\n"

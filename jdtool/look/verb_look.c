@@ -19,25 +19,25 @@ static bool wants_perf(char *const *words)
     return *words && strcmp(*words, "--perf") == 0;
 }
 
-static int report(const struct live_verb *verb, int argc, char **argv)
+static int report(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
+    static const struct verb_option options[] = {
         LOOK_FILTERS,
-        {"lines", no_argument, NULL, LOOK_PASSES},
-        {"threads", no_argument, NULL, LOOK_PASSES},
-        {"callers", required_argument, NULL, LOOK_PASSES},
-        {"callees", required_argument, NULL, LOOK_PASSES},
-        {"limit", required_argument, NULL, LOOK_PASSES},
-        {"json", no_argument, NULL, LOOK_PASSES},
-        {0},
+        LOOK_PASS("lines"),
+        LOOK_PASS("threads"),
+        LOOK_PASS_VALUE("callers"),
+        LOOK_PASS_VALUE("callees"),
+        LOOK_PASS_VALUE("limit"),
+        LOOK_PASS("json"),
+        OPTION_END,
     };
     struct look look;
     if (wants_perf(argv)) {
         return report_by_perf(verb, argv);
     }
-    int status = look_parse(&look, verb, argc, argv, "", options);
+    int status = look_parse(&look, verb, argc, argv, options);
     if (!status && look.more_count) {
-        status = live_wrong_usage(verb, "this option needs --perf: ", look.more[0], "");
+        status = wrong_usage(verb, "this option needs --perf: %s", look.more[0]);
     }
     status = status ? status : look_open_only(&look);
     if (!status) {
@@ -48,7 +48,7 @@ static int report(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_report = {
+const struct verb live_report = {
     .name = "report",
     .run = report,
     .hint = " (perf report's options need --perf)",
@@ -92,29 +92,25 @@ static int annotate_words(struct look *look, const char **directory)
 {
     *directory = look->word_count == 2 ? look->words[0] : PROFILE_DEFAULT_DIR;
     if (look->word_count == 1 && opened_profile_is_one(look->words[0])) {
-        return live_wrong_usage(look->verb, "which method of ", look->words[0],
-                                "? (jdperf annotate DIR METHOD)");
+        return wrong_usage(look->verb, "which method of %s? (jdperf annotate DIR METHOD)",
+                           look->words[0]);
     }
     if (look->word_count < 1 || look->word_count > 2) {
-        return live_wrong_usage(look->verb, "which method? (jdperf annotate DIR METHOD)", "", "");
+        return wrong_usage(look->verb, "which method? (jdperf annotate DIR METHOD)");
     }
     return STATUS_DONE;
 }
 
-static int annotate(const struct live_verb *verb, int argc, char **argv)
+static int annotate(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
-        LOOK_FILTERS,
-        {"source-path", required_argument, NULL, LOOK_SOURCES},
-        {"no-source", no_argument, NULL, LOOK_PASSES},
-        {"all", no_argument, NULL, LOOK_PASSES},
-        {"whole", no_argument, NULL, LOOK_PASSES},
-        {"perf", no_argument, NULL, LOOK_OWN},
-        {0},
+    static const struct verb_option options[] = {
+        LOOK_FILTERS,     LOOK_SOURCE_PATH,   LOOK_PASS("no-source"),
+        LOOK_PASS("all"), LOOK_PASS("whole"), OPTION_FLAG("perf", 0, struct look, flag),
+        OPTION_END,
     };
     struct look look;
     const char *directory = NULL;
-    int status = look_parse(&look, verb, argc, argv, "", options);
+    int status = look_parse(&look, verb, argc, argv, options);
     status = status ? status : annotate_words(&look, &directory);
     const char *method = status ? NULL : look.words[look.word_count - 1];
     if (!status && !look.flag) {
@@ -128,7 +124,7 @@ static int annotate(const struct live_verb *verb, int argc, char **argv)
     if (!status && look.flag) {
         status = annotate_by_perf(&look, directory, method);
     } else if (!status && look.more_count) {
-        status = live_wrong_usage(verb, "this option needs --perf: ", look.more[0], "");
+        status = wrong_usage(verb, "this option needs --perf: %s", look.more[0]);
     } else if (!status) {
         status = look_open(&look, directory);
         look_add(&look, method, NULL);
@@ -138,7 +134,7 @@ static int annotate(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_annotate = {
+const struct verb live_annotate = {
     .name = "annotate",
     .run = annotate,
     .hint = " (options of perf annotate stand behind --)",
@@ -164,17 +160,17 @@ const struct live_verb live_annotate = {
 
 /* ---- flame ---- */
 
-static int flame(const struct live_verb *verb, int argc, char **argv)
+static int flame(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
+    static const struct verb_option options[] = {
         LOOK_FILTERS,
-        {"output", required_argument, NULL, LOOK_OUTPUT},
-        {"title", required_argument, NULL, LOOK_PASSES},
-        {0},
+        LOOK_OUTPUT,
+        LOOK_PASS_VALUE("title"),
+        OPTION_END,
     };
     struct look look;
     const char *out;
-    int status = look_parse(&look, verb, argc, argv, "o:", options);
+    int status = look_parse(&look, verb, argc, argv, options);
     status = status ? status : look_open_only(&look);
     status = status ? status : look_export(&look, "html", "flamegraph.html", &out);
     if (!status) {
@@ -184,10 +180,9 @@ static int flame(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_flame = {
+const struct verb live_flame = {
     .name = "flame",
     .run = flame,
-    .hint = "",
     .help = "usage: jdperf flame [DIR] [-o FILE] [--title TEXT] [OPTION…]\n"
             "\n"
             "Writes a flame graph of the profile DIR (default: " PROFILE_DEFAULT_DIR ") to\n"
@@ -202,17 +197,17 @@ const struct live_verb live_flame = {
 
 /* ---- timeline ---- */
 
-static int timeline(const struct live_verb *verb, int argc, char **argv)
+static int timeline(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
+    static const struct verb_option options[] = {
         LOOK_FILTERS,
-        {"output", required_argument, NULL, LOOK_OUTPUT},
-        {"json", no_argument, NULL, LOOK_OWN},
-        {0},
+        LOOK_OUTPUT,
+        OPTION_FLAG("json", 0, struct look, flag),
+        OPTION_END,
     };
     struct look look;
     const char *out;
-    int status = look_parse(&look, verb, argc, argv, "o:", options);
+    int status = look_parse(&look, verb, argc, argv, options);
     status = status ? status : look_open_only(&look);
     if (!status) {
         look.output = look.output ? look.output : "-";
@@ -222,10 +217,9 @@ static int timeline(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_timeline = {
+const struct verb live_timeline = {
     .name = "timeline",
     .run = timeline,
-    .hint = "",
     .help = "usage: jdperf timeline [DIR] [--json] [-o FILE] [OPTION…]\n"
             "\n"
             "Lists what the JVM did in the profile DIR (default: " PROFILE_DEFAULT_DIR
@@ -253,29 +247,28 @@ static int export_words(struct look *look, const struct export_format **format)
     export_format_names(false, names, sizeof names);
     snprintf(after, sizeof after, " (%s)", names);
     if (look->word_count < 1 || look->word_count > 2) {
-        return live_wrong_usage(look->verb, "which format? (jdperf export DIR FORMAT: ", names,
-                                ")");
+        return wrong_usage(look->verb, "which format? (jdperf export DIR FORMAT: %s)", names);
     }
     *format = export_format_of(look->words[look->word_count - 1]);
     if (!*format || !(*format)->file) {
-        return live_wrong_usage(look->verb, "unknown format: ", look->words[look->word_count - 1],
-                                after);
+        return wrong_usage(look->verb, "unknown format: %s%s", look->words[look->word_count - 1],
+                           after);
     }
     return STATUS_DONE;
 }
 
-static int export(const struct live_verb *verb, int argc, char **argv)
+static int export(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
+    static const struct verb_option options[] = {
         LOOK_FILTERS,
-        {"output", required_argument, NULL, LOOK_OUTPUT},
-        {"source-path", required_argument, NULL, LOOK_SOURCES},
-        {0},
+        LOOK_OUTPUT,
+        LOOK_SOURCE_PATH,
+        OPTION_END,
     };
     struct look look;
     const struct export_format *format = NULL;
     const char *out;
-    int status = look_parse(&look, verb, argc, argv, "o:", options);
+    int status = look_parse(&look, verb, argc, argv, options);
     status = status ? status : export_words(&look, &format);
     status = status ? status
                     : look_open(&look, look.word_count == 2 ? look.words[0] : PROFILE_DEFAULT_DIR);
@@ -290,7 +283,7 @@ static int export(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_export = {
+const struct verb live_export = {
     .name = "export",
     .run = export,
     .hint = " (options of jdtool export stand behind --)",
@@ -318,28 +311,27 @@ const struct live_verb live_export = {
 
 /* ---- view ---- */
 
-static int view(const struct live_verb *verb, int argc, char **argv)
+static int view(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option options[] = {
+    static const struct verb_option options[] = {
         LOOK_FILTERS,
-        {"front-end", required_argument, NULL, LOOK_PASSES},
-        {"port", required_argument, NULL, LOOK_PASSES},
-        {"idle", required_argument, NULL, LOOK_PASSES},
-        {"source-path", required_argument, NULL, LOOK_SOURCES},
-        {0},
+        LOOK_PASS_VALUE("front-end"),
+        LOOK_PASS_VALUE("port"),
+        LOOK_PASS_VALUE("idle"),
+        LOOK_SOURCE_PATH,
+        OPTION_END,
     };
     struct look look;
-    int status = look_parse(&look, verb, argc, argv, "", options);
+    int status = look_parse(&look, verb, argc, argv, options);
     status = status ? status : look_open_only(&look);
     status = status ? status : look_run(&look, &verb_view);
     look_free(&look);
     return status;
 }
 
-const struct live_verb live_view = {
+const struct verb live_view = {
     .name = "view",
     .run = view,
-    .hint = "",
     .help = "usage: jdperf view [DIR] [--front-end URL] [--port PORT] [OPTION…]\n"
             "\n"
             "Opens the profile DIR (default: " PROFILE_DEFAULT_DIR

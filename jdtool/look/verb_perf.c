@@ -12,7 +12,7 @@
  * The profile is the first word, unless that is an option; the rest is for perf. Which of perf's
  * options take a value we do not know, so a profile is not looked for behind them.
  */
-static int split(const struct live_verb *verb, const char *name, char **words, const char **given,
+static int split(const struct verb *verb, const char *name, char **words, const char **given,
                  char ***options)
 {
     bool has = words[0] && words[0][0] != '-';
@@ -80,7 +80,7 @@ static void put_options(char *const *given, struct words *words)
     }
 }
 
-int report_by_perf(const struct live_verb *verb, char **argv)
+int report_by_perf(const struct verb *verb, char **argv)
 {
     struct look look = {.verb = verb, .profile = NO_PROFILE};
     struct perf_view view;
@@ -114,7 +114,7 @@ int report_by_perf(const struct live_verb *verb, char **argv)
 
 /* ---- script ---- */
 
-static int script(const struct live_verb *verb, int argc, char **argv)
+static int script(const struct verb *verb, int argc, char **argv)
 {
     struct look look = {.verb = verb, .profile = NO_PROFILE};
     struct perf_view view;
@@ -138,10 +138,9 @@ static int script(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_script = {
+const struct verb live_script = {
     .name = "script",
     .run = script,
-    .hint = "",
     .help = "usage: jdperf script [DIR] [PERF-SCRIPT-OPTION…]\n"
             "\n"
             "Prints every sample of the profile DIR (default: " PROFILE_DEFAULT_DIR ") with its\n"

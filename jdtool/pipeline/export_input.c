@@ -25,6 +25,19 @@ static int add_word(const struct verb *verb, struct sample_filter_words *words, 
     return STATUS_DONE;
 }
 
+#define TAKE_WORD(list, option)                                                                    \
+    static int take_##option(const struct verb *verb, void *context, const char *value)            \
+    {                                                                                              \
+        struct export_input *input = context;                                                      \
+        return add_word(verb, &input->filter.list, #option, value);                                \
+    }
+TAKE_WORD(threads, thread)
+TAKE_WORD(labels, label)
+TAKE_WORD(comms, comm)
+TAKE_WORD(pids, pid)
+TAKE_WORD(includes, include)
+TAKE_WORD(excludes, exclude)
+
 static int add_dump(struct export_input *input, const char *path)
 {
     char **grown = realloc(input->dumps, (input->dump_count + (size_t)1) * sizeof(char *));
@@ -41,22 +54,30 @@ static int add_dump(struct export_input *input, const char *path)
     return 0;
 }
 
-static int add_held(struct export_input *input, const char *word)
+static int take_dump(const struct verb *verb, void *context, const char *value)
 {
-    const char **grown =
-        realloc((void *)input->helds, (input->held_count + (size_t)1) * sizeof(char *));
-    if (!grown) {
-        error_message("failed to use %s: %s", word, strerror(ENOMEM));
-        return -ENOMEM;
-    }
-    input->helds = grown;
-    input->helds[input->held_count++] = word;
-    return 0;
+    (void)verb;
+    return add_dump(context, value) ? STATUS_FAILED : STATUS_DONE;
 }
 
-static int take_grouping(const struct verb *verb, struct sample_filter_options *filter,
-                         const char *value)
+static int take_held(const struct verb *verb, void *context, const char *value)
 {
+    struct export_input *input = context;
+    const char **grown =
+        realloc((void *)input->helds, (input->held_count + (size_t)1) * sizeof(char *));
+    (void)verb;
+    if (!grown) {
+        error_message("failed to use %s: %s", value, strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    input->helds = grown;
+    input->helds[input->held_count++] = value;
+    return STATUS_DONE;
+}
+
+static int take_grouping(const struct verb *verb, void *context, const char *value)
+{
+    struct sample_filter_options *filter = &((struct export_input *)context)->filter;
     static const char label[] = "label:";
     if (strcmp(value, "thread") == 0) {
         filter->grouping = GROUP_BY_THREAD;
@@ -71,57 +92,42 @@ static int take_grouping(const struct verb *verb, struct sample_filter_options *
     return STATUS_DONE;
 }
 
-int export_input_option(const struct verb *verb, struct export_input *input, int letter,
-                        const char *value)
+int export_input_time(const struct verb *verb, const char *value, uint64_t *time)
 {
-    struct sample_filter_options *filter = &input->filter;
-    switch (letter) {
-    case 'i':
-        input->input = value;
-        return STATUS_DONE;
-    case 'd':
-        return add_dump(input, value) ? STATUS_FAILED : STATUS_DONE;
-    case 'b':
-        input->build_id_dir = value;
-        return STATUS_DONE;
-    case 's':
-        input->source_path = value;
-        return STATUS_DONE;
-    case 'F':
-    case 'T':
-        if (!units_time(value, letter == 'F' ? &filter->from : &filter->until)) {
-            return wrong_usage(verb, "a time is seconds, or as 300ms, 5m, not '%s'", value);
-        }
-        return STATUS_DONE;
-    case 't':
-        return add_word(verb, &filter->threads, "thread", value);
-    case 'l':
-        return add_word(verb, &filter->labels, "label", value);
-    case 'B':
-        return take_grouping(verb, filter, value);
-    case 'c':
-        return add_word(verb, &filter->comms, "comm", value);
-    case 'p':
-        return add_word(verb, &filter->pids, "pid", value);
-    case 'I':
-        return add_word(verb, &filter->includes, "include", value);
-    case 'X':
-        return add_word(verb, &filter->excludes, "exclude", value);
-    case 'e':
-        filter->event = value;
-        return STATUS_DONE;
-    case 'J':
-        if (input->jfr.count == JFR_FILES_MAX) {
-            return wrong_usage(verb, "--jfr can be given %d times", JFR_FILES_MAX);
-        }
-        input->jfr.list[input->jfr.count++] = value;
-        return STATUS_DONE;
-    case 'D':
-        return add_held(input, value) ? STATUS_FAILED : STATUS_DONE;
-    default:
-        return STATUS_USAGE;
-    }
+    return units_time(value, time)
+               ? STATUS_DONE
+               : wrong_usage(verb, "a time is seconds, or as 300ms, 5m, not '%s'", value);
 }
+
+static int take_from(const struct verb *verb, void *context, const char *value)
+{
+    return export_input_time(verb, value, &((struct export_input *)context)->filter.from);
+}
+
+static int take_to(const struct verb *verb, void *context, const char *value)
+{
+    return export_input_time(verb, value, &((struct export_input *)context)->filter.until);
+}
+
+const struct verb_option export_input_options[] = {
+    OPTION_TEXT("input", 'i', struct export_input, input),
+    OPTION_TAKE("dump", 0, take_dump),
+    OPTION_TEXT("buildid-dir", 0, struct export_input, build_id_dir),
+    OPTION_TEXT("source-path", 0, struct export_input, source_path),
+    OPTION_TAKE("from", 0, take_from),
+    OPTION_TAKE("to", 0, take_to),
+    OPTION_TAKE("thread", 0, take_thread),
+    OPTION_TAKE("label", 0, take_label),
+    OPTION_TAKE("by", 0, take_grouping),
+    OPTION_TAKE("comm", 0, take_comm),
+    OPTION_TAKE("pid", 0, take_pid),
+    OPTION_TAKE("include", 0, take_include),
+    OPTION_TAKE("exclude", 0, take_exclude),
+    OPTION_TEXT("event", 0, struct export_input, filter.event),
+    OPTION_TABLE(jfr_files_options, struct export_input, jfr),
+    OPTION_TAKE("held", 0, take_held),
+    OPTION_END,
+};
 
 static bool filters(const struct sample_filter_options *filter)
 {

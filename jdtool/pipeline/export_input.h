@@ -25,27 +25,8 @@ struct export_input {
     char *times; /* in the directory: what JVMs had of the processors (processor_time.h) */
 };
 
-#define EXPORT_INPUT_LETTERS "i:"
-
-/* clang-format off */
-#define EXPORT_INPUT_OPTIONS \
-    {"input", required_argument, NULL, 'i'}, \
-    {"dump", required_argument, NULL, 'd'}, \
-    {"buildid-dir", required_argument, NULL, 'b'}, \
-    {"source-path", required_argument, NULL, 's'}, \
-    {"from", required_argument, NULL, 'F'}, \
-    {"to", required_argument, NULL, 'T'}, \
-    {"thread", required_argument, NULL, 't'}, \
-    {"label", required_argument, NULL, 'l'}, \
-    {"by", required_argument, NULL, 'B'}, \
-    {"comm", required_argument, NULL, 'c'}, \
-    {"pid", required_argument, NULL, 'p'}, \
-    {"include", required_argument, NULL, 'I'}, \
-    {"exclude", required_argument, NULL, 'X'}, \
-    {"event", required_argument, NULL, 'e'}, \
-    {"jfr", required_argument, NULL, 'J'}, \
-    {"held", required_argument, NULL, 'D'}
-/* clang-format on */
+/* The options of it: for OPTION_TABLE. */
+extern const struct verb_option export_input_options[];
 
 #define EXPORT_INPUT_HELP                                                                          \
     "  -i, --input FILE          what perf record wrote, - for standard input, or a profile's\n"   \
@@ -69,9 +50,8 @@ struct export_input {
     "                            stacks with, or without, such a frame\n"                          \
     "      --event NAME          one event of several\n"
 
-/* Takes one of the options above. An exit_status, after a message; STATUS_DONE if all is well. */
-int export_input_option(const struct verb *verb, struct export_input *input, int letter,
-                        const char *value);
+/* A time behind the first sample. An exit_status, after a message. */
+int export_input_time(const struct verb *verb, const char *value, uint64_t *time);
 
 /*
  * Gives the chosen samples to the sink, which is used up on failure, too. 0 or a negative errno

@@ -214,3 +214,15 @@ int jfr_marks_new(const struct jfr_files *files, struct sample_sink *behind,
     *out = &marks->sink;
     return 0;
 }
+
+static int take_file(const struct verb *verb, void *context, const char *path)
+{
+    struct jfr_files *files = context;
+    if (files->count == JFR_FILES_MAX) {
+        return wrong_usage(verb, "--jfr can be given %d times", JFR_FILES_MAX);
+    }
+    files->list[files->count++] = path;
+    return STATUS_DONE;
+}
+
+const struct verb_option jfr_files_options[] = {OPTION_TAKE("jfr", 0, take_file), OPTION_END};

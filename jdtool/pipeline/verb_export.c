@@ -5,7 +5,6 @@
 #include "jdtool/resolve/source_texts.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,9 @@ struct export_arguments {
     bool has_format, no_source;
 };
 
-static int choose_format(struct export_arguments *arguments, const char *name)
+static int take_format(const struct verb *verb, void *context, const char *name)
 {
+    struct export_arguments *arguments = context;
     char names[256];
     arguments->order.format = export_format_of(name);
     arguments->has_format = true;
@@ -26,69 +26,36 @@ static int choose_format(struct export_arguments *arguments, const char *name)
         return STATUS_DONE;
     }
     export_format_names(true, names, sizeof names);
-    return wrong_usage(&verb_export, "unknown format '%s' (%s, saved)", name, names);
+    return wrong_usage(verb, "unknown format '%s' (%s, saved)", name, names);
 }
 
-static int parse(int argc, char **argv, struct export_arguments *arguments)
+static int parse(const struct verb *verb, int argc, char **argv, struct export_arguments *arguments)
 {
-    static const struct option table[] = {
-        EXPORT_INPUT_OPTIONS,
-        {"output", required_argument, NULL, 'o'},
-        {"format", required_argument, NULL, 'f'},
-        {"service", required_argument, NULL, 'v'},
-        {"suffixes", no_argument, NULL, 'S'},
-        {"weights", no_argument, NULL, 'w'},
-        {"no-source", no_argument, NULL, 'n'},
-        {"title", required_argument, NULL, 'H'},
-        {"before", required_argument, NULL, 'A'},
-        {0},
+    static const struct verb_option options[] = {
+        OPTION_TABLE(export_input_options, struct export_arguments, input),
+        OPTION_TEXT("output", 'o', struct export_arguments, order.settings.path),
+        OPTION_TAKE("format", 'f', take_format),
+        OPTION_TEXT("service", 0, struct export_arguments, order.settings.service),
+        OPTION_FLAG("suffixes", 0, struct export_arguments, order.settings.suffixes),
+        OPTION_FLAG("weights", 0, struct export_arguments, order.settings.weights),
+        OPTION_FLAG("no-source", 0, struct export_arguments, no_source),
+        OPTION_TEXT("title", 0, struct export_arguments, order.settings.title),
+        OPTION_TEXT("before", 0, struct export_arguments, before),
+        OPTION_END,
     };
-    int letter;
-    int status = STATUS_DONE;
-    while (status == STATUS_DONE &&
-           (letter = next_option(&verb_export, argc, argv, EXPORT_INPUT_LETTERS "o:f:", table)) !=
-               -1) {
-        switch (letter) {
-        case 'o':
-            arguments->order.settings.path = optarg;
-            break;
-        case 'f':
-            status = choose_format(arguments, optarg);
-            break;
-        case 'v':
-            arguments->order.settings.service = optarg;
-            break;
-        case 'S':
-            arguments->order.settings.suffixes = true;
-            break;
-        case 'w':
-            arguments->order.settings.weights = true;
-            break;
-        case 'n':
-            arguments->no_source = true;
-            break;
-        case 'H':
-            arguments->order.settings.title = optarg;
-            break;
-        case 'A':
-            arguments->before = optarg;
-            break;
-        default:
-            status = export_input_option(&verb_export, &arguments->input, letter, optarg);
-        }
-    }
-    if (status != STATUS_DONE) {
+    int status = verb_options(verb, argc, argv, options, arguments);
+    if (status) {
         return status;
     }
     if (optind < argc) {
-        return wrong_usage(&verb_export, "unexpected argument '%s'", argv[optind]);
+        return wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
     }
     if (!arguments->input.input || !arguments->order.settings.path || !arguments->has_format) {
-        return wrong_usage(&verb_export, "-i RECORDING, --format FORMAT and -o RESULT are needed");
+        return wrong_usage(verb, "-i RECORDING, --format FORMAT and -o RESULT are needed");
     }
     const struct export_format *format = arguments->order.format;
     if (arguments->before && (!format || strcmp(format->name, "html") != 0)) {
-        return wrong_usage(&verb_export, "--before is for --format html");
+        return wrong_usage(verb, "--before is for --format html");
     }
     return STATUS_DONE;
 }
@@ -145,10 +112,10 @@ static int export_all(void *context)
     return err ? STATUS_FAILED : finish_output();
 }
 
-static int run_verb(int argc, char **argv)
+static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     struct export_arguments arguments = {0};
-    int status = parse(argc, argv, &arguments);
+    int status = parse(verb, argc, argv, &arguments);
     if (status == STATUS_DONE) {
         status = export_input_confined(&arguments.input, arguments.order.settings.path,
                                        arguments.before, false, export_all, &arguments);

@@ -15,7 +15,6 @@
 #include "jdtool/score/scorecard.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,8 +250,9 @@ static int inject(const struct inject_options *options)
 
 /* ---- The command line ---- */
 
-static int parse_inline_mode(const char *text, enum inline_mode *mode)
+static int take_inline_mode(const struct verb *verb, void *context, const char *text)
 {
+    struct inject_options *options = context;
     static const struct {
         const char *name;
         enum inline_mode mode;
@@ -262,128 +262,70 @@ static int parse_inline_mode(const char *text, enum inline_mode *mode)
                  {"off", INLINE_OFF}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (strcmp(modes[i].name, text) == 0) {
-            *mode = modes[i].mode;
+            options->inline_mode = modes[i].mode;
             return STATUS_DONE;
         }
     }
-    return wrong_usage(&verb_inject, "--inline takes auto, expand, dwarf or off, not '%s'", text);
+    return wrong_usage(verb, "--inline takes auto, expand, dwarf or off, not '%s'", text);
 }
 
-static int check_export(const char *word)
+static int take_export(const struct verb *verb, void *context, const char *word)
 {
+    struct inject_options *options = context;
     char names[256];
     const char *file;
     if (export_choose(word, &file)) {
+        options->exports[options->export_count++] = word;
         return STATUS_DONE;
     }
     export_format_names(false, names, sizeof names);
-    return wrong_usage(&verb_inject, "--export takes FORMAT[=FILE], not '%s' (%s)", word, names);
+    return wrong_usage(verb, "--export takes FORMAT[=FILE], not '%s' (%s)", word, names);
 }
 
-static int parse(int argc, char **argv, struct inject_options *options)
+static int take_dump(const struct verb *verb, void *context, const char *path)
 {
-    static const struct option table[] = {
-        {"input", required_argument, NULL, 'i'},
-        {"output", required_argument, NULL, 'o'},
-        {"dump", required_argument, NULL, 'd'},
-        {"inline", required_argument, NULL, 'I'},
-        {"inlined-suffix", required_argument, NULL, 'S'},
-        {"interpreted-suffix", required_argument, NULL, 'T'},
-        {"leaf", no_argument, NULL, 'l'},
-        {"source-path", required_argument, NULL, 's'},
-        {"buildid-dir", required_argument, NULL, 'b'},
-        {"keep-all", no_argument, NULL, 'k'},
-        {"compress", no_argument, NULL, 'z'},
-        {"keep-stacks", no_argument, NULL, 'K'},
-        {"scorecard", required_argument, NULL, 'c'},
-        {"processor-time", required_argument, NULL, 'P'},
-        {"save", required_argument, NULL, 'V'},
-        {"export", required_argument, NULL, 'E'},
-        {"jfr", required_argument, NULL, 'J'},
-        {"held", required_argument, NULL, 'D'},
-        {"quiet", no_argument, NULL, 'q'},
-        {0},
+    struct inject_options *options = context;
+    (void)verb;
+    options->dumps[options->dump_count++] = (char *)path;
+    return STATUS_DONE;
+}
+
+static int parse(const struct verb *verb, int argc, char **argv, struct inject_options *options)
+{
+    static const struct verb_option table[] = {
+        OPTION_TEXT("input", 'i', struct inject_options, input),
+        OPTION_TEXT("output", 'o', struct inject_options, output),
+        OPTION_TAKE("dump", 0, take_dump),
+        OPTION_TAKE("inline", 0, take_inline_mode),
+        OPTION_TEXT("inlined-suffix", 0, struct inject_options, inlined_suffix),
+        OPTION_TEXT("interpreted-suffix", 0, struct inject_options, interpreted_suffix),
+        OPTION_FLAG("leaf", 0, struct inject_options, leaf),
+        OPTION_TEXT("source-path", 0, struct inject_options, source_path),
+        OPTION_TEXT("buildid-dir", 0, struct inject_options, build_id_dir),
+        OPTION_FLAG("keep-all", 0, struct inject_options, keep_all),
+        OPTION_FLAG("compress", 'z', struct inject_options, pack),
+        OPTION_FLAG("keep-stacks", 0, struct inject_options, keep_stacks),
+        OPTION_TEXT("scorecard", 0, struct inject_options, scorecard),
+        OPTION_TEXT("processor-time", 0, struct inject_options, processor_time),
+        OPTION_TEXT("save", 0, struct inject_options, save),
+        OPTION_TAKE("export", 0, take_export),
+        OPTION_TABLE(jfr_files_options, struct inject_options, jfr),
+        OPTION_TEXT("held", 0, struct inject_options, held),
+        OPTION_FLAG("quiet", 'q', struct inject_options, quiet),
+        OPTION_END,
     };
-    int letter;
-    while ((letter = next_option(&verb_inject, argc, argv, "i:o:zq", table)) != -1) {
-        switch (letter) {
-        case 'i':
-            options->input = optarg;
-            break;
-        case 'o':
-            options->output = optarg;
-            break;
-        case 'd':
-            options->dumps[options->dump_count++] = optarg;
-            break;
-        case 'I':
-            if (parse_inline_mode(optarg, &options->inline_mode)) {
-                return STATUS_USAGE;
-            }
-            break;
-        case 'S':
-            options->inlined_suffix = optarg;
-            break;
-        case 'T':
-            options->interpreted_suffix = optarg;
-            break;
-        case 'l':
-            options->leaf = true;
-            break;
-        case 's':
-            options->source_path = optarg;
-            break;
-        case 'b':
-            options->build_id_dir = optarg;
-            break;
-        case 'k':
-            options->keep_all = true;
-            break;
-        case 'z':
-            options->pack = true;
-            break;
-        case 'K':
-            options->keep_stacks = true;
-            break;
-        case 'c':
-            options->scorecard = optarg;
-            break;
-        case 'P':
-            options->processor_time = optarg;
-            break;
-        case 'V':
-            options->save = optarg;
-            break;
-        case 'E':
-            if (check_export(optarg)) {
-                return STATUS_USAGE;
-            }
-            options->exports[options->export_count++] = optarg;
-            break;
-        case 'J':
-            if (options->jfr.count == JFR_FILES_MAX) {
-                return wrong_usage(&verb_inject, "--jfr can be given %d times", JFR_FILES_MAX);
-            }
-            options->jfr.list[options->jfr.count++] = optarg;
-            break;
-        case 'D':
-            options->held = optarg;
-            break;
-        case 'q':
-            options->quiet = true;
-            break;
-        default:
-            return STATUS_USAGE;
-        }
+    int status = verb_options(verb, argc, argv, table, options);
+    if (status) {
+        return status;
     }
     if (optind < argc) {
-        return wrong_usage(&verb_inject, "unexpected argument '%s'", argv[optind]);
+        return wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
     }
     if (!options->input || !options->output) {
-        return wrong_usage(&verb_inject, "-i RECORDING and -o RESULT are needed");
+        return wrong_usage(verb, "-i RECORDING and -o RESULT are needed");
     }
     if (strcmp(options->output, "-") == 0) {
-        return wrong_usage(&verb_inject, "the result is a file, it cannot go to a pipe");
+        return wrong_usage(verb, "the result is a file, it cannot go to a pipe");
     }
     return STATUS_DONE;
 }
@@ -413,7 +355,7 @@ static int run_confined(struct inject_options *options)
     return status;
 }
 
-static int run_verb(int argc, char **argv)
+static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     struct inject_options options = {.inlined_suffix = " (inlined)",
                                      .interpreted_suffix = " (interpreted)"};
@@ -425,7 +367,7 @@ static int run_verb(int argc, char **argv)
         error_message("failed to inject: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
-    int status = parse(argc, argv, &options);
+    int status = parse(verb, argc, argv, &options);
     if (status == STATUS_DONE) {
         status = run_confined(&options);
     }

@@ -23,7 +23,7 @@
 #define ASIDE "before"
 
 struct work {
-    const struct live_verb *verb;
+    const struct verb *verb;
     struct opened_profile profile;
     struct waiting waiting;
     const char *directory;
@@ -225,11 +225,23 @@ static int name_again(struct work *work)
 
 /* ---- The command line ---- */
 
+static int take_injector(const struct verb *verb, void *context, const char *name)
+{
+    struct work *work = context;
+    (void)verb;
+    work->by_perf = strcmp(name, "perf") == 0;
+    if (!work->by_perf && strcmp(name, "jdtool") != 0) {
+        error_message("unknown injector: %s (jdtool, perf)", name);
+        return STATUS_USAGE;
+    }
+    return STATUS_DONE;
+}
+
 static int parse(struct work *work, int argc, char **argv)
 {
     static char *nothing[] = {NULL};
-    static const struct option table[] = {{"injector", required_argument, NULL, 'I'}, {0}};
-    int letter;
+    static const struct verb_option options[] = {OPTION_TAKE("injector", 0, take_injector),
+                                                 OPTION_END};
     work->more = nothing;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) { /* getopt would mix what is behind with the words */
@@ -237,24 +249,18 @@ static int parse(struct work *work, int argc, char **argv)
             argc = i;
         }
     }
-    while ((letter = live_option(work->verb, argc, argv, "", table)) != -1) {
-        if (letter != 'I') {
-            return STATUS_USAGE;
-        }
-        work->by_perf = strcmp(optarg, "perf") == 0;
-        if (!work->by_perf && strcmp(optarg, "jdtool") != 0) {
-            error_message("unknown injector: %s (jdtool, perf)", optarg);
-            return STATUS_USAGE;
-        }
+    int status = verb_options(work->verb, argc, argv, options, work);
+    if (status) {
+        return status;
     }
     if (argc - optind > 1) {
-        return live_wrong_usage(work->verb, "one profile at a time: ", argv[optind + 1], "");
+        return wrong_usage(work->verb, "one profile at a time: %s", argv[optind + 1]);
     }
     work->directory = optind < argc ? argv[optind] : PROFILE_DEFAULT_DIR;
     return STATUS_DONE;
 }
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
     struct work work = {.verb = verb, .profile = NO_PROFILE};
     int status = parse(&work, argc, argv);
@@ -273,7 +279,7 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_inject = {
+const struct verb live_inject = {
     .name = "inject",
     .run = run,
     .hint = " (options of jdtool inject stand behind --)",

@@ -2,6 +2,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/units.h"
+#include "jdtool/base/words.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/live/child.h"
 #include "jdtool/live/profile_dir.h"
@@ -63,121 +64,35 @@ static void browser_open(const char *path, struct waiting *waiting)
 
 /* ---- The command ---- */
 
-/*
- * Options of perf record that are handed on. What would end in another file, at another time or on
- * another clock than ours is not among them.
- */
-enum { HANDED_ON = 1000 };
-
-static const struct option handed_on[] = {
-    {"count", required_argument, NULL, 'c'}, /* of which -F is left out */
-    {"cpu", required_argument, NULL, HANDED_ON},
-    {"cgroup", required_argument, NULL, HANDED_ON},
-    {"branch-any", no_argument, NULL, HANDED_ON},
-    {"branch-filter", required_argument, NULL, HANDED_ON},
-    {"per-thread", no_argument, NULL, HANDED_ON},
-    {"no-inherit", no_argument, NULL, HANDED_ON},
-    {"filter", required_argument, NULL, HANDED_ON},
-    {"uid", required_argument, NULL, HANDED_ON},
-    {"realtime", required_argument, NULL, HANDED_ON},
-    {"weight", no_argument, NULL, HANDED_ON},
-    {"data", no_argument, NULL, HANDED_ON},
-    {"phys-data", no_argument, NULL, HANDED_ON},
-    {"data-page-size", no_argument, NULL, HANDED_ON},
-    {"code-page-size", no_argument, NULL, HANDED_ON},
-    {"sample-cpu", no_argument, NULL, HANDED_ON},
-    {"raw-samples", no_argument, NULL, HANDED_ON},
-    {"transaction", no_argument, NULL, HANDED_ON},
-    {"all-kernel", no_argument, NULL, HANDED_ON},
-    {"all-user", no_argument, NULL, HANDED_ON},
-    {"kernel-callchains", no_argument, NULL, HANDED_ON},
-    {"user-callchains", no_argument, NULL, HANDED_ON},
-    {"strict-freq", no_argument, NULL, HANDED_ON},
-    {"switch-events", no_argument, NULL, HANDED_ON},
-    {"exclude-perf", no_argument, NULL, HANDED_ON},
-    {"proc-map-timeout", required_argument, NULL, HANDED_ON},
-    {"compression-level", required_argument, NULL, HANDED_ON},
-    {"num-thread-synthesize", required_argument, NULL, HANDED_ON},
-    {"mmap-flush", required_argument, NULL, HANDED_ON},
-    {"affinity", required_argument, NULL, HANDED_ON},
-    {"intr-regs", required_argument, NULL, HANDED_ON},
-    {"group", no_argument, NULL, HANDED_ON},
-};
-#define HANDED_ON_COUNT (sizeof handed_on / sizeof *handed_on)
-
-/* Their short forms. */
-static const char short_forms[] = "c:C:G:bj:ir:WRu:";
-
-static const struct option ours[] = {
-    {"output", required_argument, NULL, 'o'},     {"duration", required_argument, NULL, 'd'},
-    {"frequency", required_argument, NULL, 'F'},  {"event", required_argument, NULL, 'e'},
-    {"pid", required_argument, NULL, 'p'},        {"all", no_argument, NULL, 'a'},
-    {"stacks", required_argument, NULL, 'S'},     {"stack-size", required_argument, NULL, 's'},
-    {"mmap-pages", required_argument, NULL, 'm'}, {"agent-options", required_argument, NULL, 'A'},
-    {"no-inject", no_argument, NULL, 'N'},        {"keep-raw", no_argument, NULL, 'K'},
-    {"discard-raw", no_argument, NULL, 'D'},      {"alloc", optional_argument, NULL, 'L'},
-    {"locks", optional_argument, NULL, 'M'},      {"exceptions", no_argument, NULL, 'X'},
-    {"off-cpu", no_argument, NULL, 'O'},          {"wakers", no_argument, NULL, 'w'},
-    {"timeline", optional_argument, NULL, 'T'},   {"export", required_argument, NULL, 'E'},
-    {"threads", no_argument, NULL, 'H'},          {"sampler", required_argument, NULL, 'B'},
-    {"match", required_argument, NULL, 'Y'},      {"depth", required_argument, NULL, 'Z'},
-    {"jfr", required_argument, NULL, 'J'},        {"open", no_argument, NULL, 'Q'},
-};
-#define OURS_COUNT (sizeof ours / sizeof *ours)
+#define NO_DURATION  "the duration must be a time such as 30, 30s or 5m, not "
+#define NO_FREQUENCY "the frequency must be a number from 1 on, not "
 
 struct parse {
-    const struct live_verb *verb;
+    const struct verb *verb;
     struct record_options options;
-    unsigned perf_count;
-    unsigned inject_count;
+    struct words perf_options, inject_options;
     bool opens; /* the flame graph, in the browser */
     char *page; /* where it is; NULL: in the profile */
 };
 
 /* ---- Values ---- */
 
-static int parse_number(const struct parse *parse, const char *what, const char *text,
-                        unsigned *number)
+static int take_stack_size(const struct verb *verb, void *context, const char *text)
 {
-    char *end = NULL;
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || value == 0 || value > INT_MAX) {
-        error_message("%s: the %s from 1 on, not %s", parse->verb->name, what, text);
-        return STATUS_USAGE;
-    }
-    *number = (unsigned)value;
-    return STATUS_DONE;
-}
-
-static int parse_duration(struct parse *parse, const char *text)
-{
-    if (!units_seconds(text, INT_MAX, &parse->options.duration)) {
-        return live_wrong_usage(
-            parse->verb, "the duration must be a time such as 30, 30s or 5m, not ", text, "");
-    }
-    return STATUS_DONE;
-}
-
-static int parse_frequency(struct parse *parse, const char *text)
-{
-    return parse_number(parse, "frequency must be a number", text, &parse->options.frequency);
-}
-
-static int parse_stack_size(struct parse *parse, const char *text)
-{
+    struct parse *parse = context;
     uint64_t size;
     if (!units_size(text, &size) || size > 65528 || size % 8) {
-        return live_wrong_usage(
-            parse->verb, "the stack size must be a multiple of 8 up to 65528, not ", text, "");
+        return wrong_usage(verb, "the stack size must be a multiple of 8 up to 65528, not %s",
+                           text);
     }
     parse->options.stack_size = (unsigned)size;
     parse->options.stack_size_given = true;
     return STATUS_DONE;
 }
 
-static int parse_stacks(struct parse *parse, const char *text)
+static int take_stacks(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     static const struct {
         const char *name;
         enum stacks stacks;
@@ -190,22 +105,12 @@ static int parse_stacks(struct parse *parse, const char *text)
             return STATUS_DONE;
         }
     }
-    return live_wrong_usage(parse->verb, "unknown value of --stacks: ", text,
-                            " (auto, kernel, copy, fp, none)");
+    return wrong_usage(verb, "unknown value of --stacks: %s (auto, kernel, copy, fp, none)", text);
 }
 
-static int parse_depth(struct parse *parse, const char *text)
+static int take_sampler(const struct verb *verb, void *context, const char *text)
 {
-    int status =
-        parse_number(parse, "depth must be a number of frames", text, &parse->options.depth);
-    if (!status && parse->options.depth > WALK_DEPTH_MAX) {
-        return live_wrong_usage(parse->verb, "the depth must be at most 10000 frames: ", text, "");
-    }
-    return status;
-}
-
-static int parse_sampler(struct parse *parse, const char *text)
-{
+    struct parse *parse = context;
     static const char *const names[] = {
         [SAMPLER_AUTO] = "auto", [SAMPLER_OWN] = "own", [SAMPLER_PERF] = "perf"};
     for (int i = SAMPLER_AUTO; i <= SAMPLER_PERF; i++) {
@@ -214,12 +119,12 @@ static int parse_sampler(struct parse *parse, const char *text)
             return STATUS_DONE;
         }
     }
-    return live_wrong_usage(parse->verb, "unknown sampler: ", text, " (auto, own, perf)");
+    return wrong_usage(verb, "unknown sampler: %s (auto, own, perf)", text);
 }
 
 /* A number and a unit, both the agent's to understand (agent/session/options.c): what it would
  * refuse is to be known before a JVM runs. NULL: the default. */
-static int parse_amount(const struct parse *parse, const char *text, const char *const *units,
+static int parse_amount(const struct verb *verb, const char *text, const char *const *units,
                         const char *what, const char **out)
 {
     size_t digits = text ? strspn(text, "0123456789") : 0;
@@ -228,44 +133,46 @@ static int parse_amount(const struct parse *parse, const char *text, const char 
         units++;
     }
     if (text && (!is_right || !*units)) {
-        return live_wrong_usage(parse->verb, what, text, "");
+        return wrong_usage(verb, "%s%s", what, text);
     }
     *out = text ? text : "";
     return STATUS_DONE;
 }
 
-static int parse_alloc(struct parse *parse, const char *text)
+static int take_alloc(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     static const char *const units[] = {"", "K", "M", NULL};
-    return parse_amount(parse, text, units,
+    return parse_amount(verb, text, units,
                         "--alloc takes a number of bytes such as 64K or 1M, not ",
                         &parse->options.alloc);
 }
 
-static int parse_locks(struct parse *parse, const char *text)
+static int take_locks(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     static const char *const units[] = {"ns", "us", "ms", "s", NULL};
-    return parse_amount(parse, text, units, "--locks takes a time such as 100us or 1ms, not ",
+    return parse_amount(verb, text, units, "--locks takes a time such as 100us or 1ms, not ",
                         &parse->options.locks);
 }
 
-static int parse_timeline(struct parse *parse, const char *text)
+static int take_timeline(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     if (text && strcmp(text, "parks") != 0) {
-        return live_wrong_usage(parse->verb, "the value of --timeline can only be parks, not ",
-                                text, "");
+        return wrong_usage(verb, "the value of --timeline can only be parks, not %s", text);
     }
     parse->options.timeline = text ? text : "";
     return STATUS_DONE;
 }
 
-static int parse_buffer(struct parse *parse, const char *text)
+static int take_buffer(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || (text[digits] && (!strchr("BKMG", text[digits]) || text[digits + 1]))) {
-        return live_wrong_usage(parse->verb,
-                                "the buffer must be a number of pages, or a size such as 8M, not ",
-                                text, "");
+        return wrong_usage(
+            verb, "the buffer must be a number of pages, or a size such as 8M, not %s", text);
     }
     parse->options.buffer = text;
     return STATUS_DONE;
@@ -287,7 +194,6 @@ static int check_place(const struct parse *parse, const char *file)
 
 static int parse_export(struct parse *parse, const char *text)
 {
-    char *word = NULL;
     char names[256];
     const char *file;
     if (!export_choose(text, &file)) {
@@ -301,48 +207,45 @@ static int parse_export(struct parse *parse, const char *text)
         parse->page = strdup(file); /* without memory it is not shown */
     }
     int status = file ? check_place(parse, file) : STATUS_DONE;
-    if (!status && asprintf(&word, "--export=%s", text) < 0) {
-        error_message("failed to start: %s", strerror(ENOMEM));
-        status = STATUS_FAILED;
-    }
     if (!status) {
-        parse->options.inject_options[parse->inject_count++] = word;
+        words_add(&parse->inject_options, "--export=%s", text);
     }
     return status;
 }
 
 /* A recording of the JVM's own, which may not be there yet: its whole path is what may be opened
  * later. */
-static int parse_jfr(struct parse *parse, const char *file)
+static int take_jfr(const struct verb *verb, void *context, const char *file)
 {
-    char here[PATH_MAX] = "";
-    char *word;
-    bool is_whole = *file == '/' || !getcwd(here, sizeof here);
-    if (asprintf(&word, "--jfr=%s%s%s", here, is_whole ? "" : "/", file) < 0) {
-        error_message("failed to start: %s", strerror(ENOMEM));
-        return STATUS_FAILED;
-    }
-    parse->options.inject_options[parse->inject_count++] = word;
+    char path[2 * PATH_MAX] = "";
+    bool is_whole = *file == '/' || !getcwd(path, PATH_MAX);
+    (void)verb;
+    size_t length = is_whole ? 0 : strlen(path);
+    snprintf(path + length, sizeof path - length, "%s%s", is_whole ? "" : "/", file);
+    words_add(&((struct parse *)context)->inject_options, "--jfr=%s", path);
     return STATUS_DONE;
 }
 
-/* A directory for the profile, or a file for one of the formats. */
-static int parse_output(struct parse *parse, const char *path)
+static int take_export(const struct verb *verb, void *parse, const char *text)
 {
+    (void)verb;
+    return parse_export(parse, text);
+}
+
+/* A directory for the profile, or a file for one of the formats. */
+static int take_output(const struct verb *verb, void *context, const char *path)
+{
+    struct parse *parse = context;
     struct stat status;
     const struct export_format *format = export_by_ending(path);
     if (!format || (stat(path, &status) == 0 && S_ISDIR(status.st_mode))) {
         parse->options.out = path;
         return STATUS_DONE;
     }
-    char *word;
-    if (asprintf(&word, "%s=%s", format->name, path) < 0) {
-        error_message("failed to start: %s", strerror(ENOMEM));
-        return STATUS_FAILED;
-    }
-    int result = parse_export(parse, word);
-    free(word);
-    return result;
+    char word[PATH_MAX + 64];
+    (void)verb;
+    snprintf(word, sizeof word, "%s=%s", format->name, path);
+    return parse_export(parse, word);
 }
 
 /* A recording needs a dump. */
@@ -372,111 +275,86 @@ static int check_mode(const struct parse *parse)
 
 /* ---- Options ---- */
 
-static int hand_on(struct parse *parse, int letter, int index)
-{
-    char **list = parse->options.perf_options;
-    char *word = NULL;
-    int n;
-    if (index >= 0 && optarg) {
-        n = asprintf(&word, "--%s=%s", handed_on[index].name, optarg);
-    } else if (index >= 0) {
-        n = asprintf(&word, "--%s", handed_on[index].name);
-    } else {
-        n = asprintf(&word, "-%c%s", letter, optarg ? optarg : "");
-    }
-    if (n < 0) {
-        error_message("failed to start: %s", strerror(ENOMEM));
-        return STATUS_FAILED;
-    }
-    list[parse->perf_count++] = word;
-    return STATUS_DONE;
-}
+#define HANDED_ON(name, letter)       OPTION_WORD(name, letter, struct parse, perf_options)
+#define HANDED_ON_VALUE(name, letter) OPTION_WORDS(name, letter, struct parse, perf_options)
 
-static int take(struct parse *parse, int letter, int index)
-{
-    struct record_options *options = &parse->options;
-    switch (letter) {
-    case 'o':
-        return parse_output(parse, optarg);
-    case 'd':
-        return parse_duration(parse, optarg);
-    case 'F':
-        return parse_frequency(parse, optarg);
-    case 'e':
-        options->event = optarg;
-        return STATUS_DONE;
-    case 'p':
-        options->jvm = optarg;
-        return STATUS_DONE;
-    case 'Z':
-        return parse_depth(parse, optarg);
-    case 'Y':
-        options->match = optarg;
-        return STATUS_DONE;
-    case 'a':
-        options->all = true;
-        return STATUS_DONE;
-    case 'S':
-        return parse_stacks(parse, optarg);
-    case 's':
-        return parse_stack_size(parse, optarg);
-    case 'm':
-        return parse_buffer(parse, optarg);
-    case 'A':
-        options->agent_options = optarg;
-        return STATUS_DONE;
-    case 'N':
-        options->no_inject = true;
-        return STATUS_DONE;
-    case 'K':
-        options->keep_raw = true;
-        return STATUS_DONE;
-    case 'D':
-        options->discard_raw = true;
-        return STATUS_DONE;
-    case 'E':
-        return parse_export(parse, optarg);
-    case 'J':
-        return parse_jfr(parse, optarg);
-    case 'Q':
-        parse->opens = true;
-        return STATUS_DONE;
-    case 'c':
-        options->period = optarg;
-        return STATUS_DONE;
-    case 'L':
-        return parse_alloc(parse, optarg);
-    case 'M':
-        return parse_locks(parse, optarg);
-    case 'X':
-        options->exceptions = true;
-        return STATUS_DONE;
-    case 'T':
-        return parse_timeline(parse, optarg);
-    case 'O':
-        options->off_cpu = true;
-        return STATUS_DONE;
-    case 'w':
-        options->wakers = true;
-        return STATUS_DONE;
-    case 'B':
-        return parse_sampler(parse, optarg);
-    case 'H':
-        options->threads = true;
-        return STATUS_DONE;
-    case '?':
-        return STATUS_USAGE;
-    default:
-        return hand_on(parse, letter, index);
-    }
-}
+static const struct verb_option options_table[] = {
+    OPTION_TAKE("output", 'o', take_output),
+    OPTION_SECONDS("duration", 'd', struct parse, options.duration, INT_MAX, NO_DURATION),
+    OPTION_NUMBER("frequency", 'F', struct parse, options.frequency, INT_MAX, NO_FREQUENCY),
+    OPTION_TEXT("event", 'e', struct parse, options.event),
+    OPTION_TEXT("pid", 'p', struct parse, options.jvm),
+    OPTION_FLAG("all", 'a', struct parse, options.all),
+    OPTION_TAKE("stacks", 0, take_stacks),
+    OPTION_TAKE("stack-size", 0, take_stack_size),
+    OPTION_TAKE("mmap-pages", 'm', take_buffer),
+    OPTION_TEXT("agent-options", 0, struct parse, options.agent_options),
+    OPTION_FLAG("no-inject", 0, struct parse, options.no_inject),
+    OPTION_FLAG("keep-raw", 0, struct parse, options.keep_raw),
+    OPTION_FLAG("discard-raw", 0, struct parse, options.discard_raw),
+    OPTION_MAY_TAKE("alloc", 0, take_alloc),
+    OPTION_MAY_TAKE("locks", 0, take_locks),
+    OPTION_FLAG("exceptions", 0, struct parse, options.exceptions),
+    OPTION_FLAG("off-cpu", 0, struct parse, options.off_cpu),
+    OPTION_FLAG("wakers", 0, struct parse, options.wakers),
+    OPTION_MAY_TAKE("timeline", 0, take_timeline),
+    OPTION_TAKE("export", 0, take_export),
+    OPTION_FLAG("threads", 0, struct parse, options.threads),
+    OPTION_TAKE("sampler", 0, take_sampler),
+    OPTION_TEXT("match", 0, struct parse, options.match),
+    OPTION_NUMBER("depth", 0, struct parse, options.depth, WALK_DEPTH_MAX,
+                  "the depth must be a number of frames from 1 to 10000, not "),
+    OPTION_TAKE("jfr", 0, take_jfr),
+    OPTION_FLAG("open", 0, struct parse, opens),
+    OPTION_TEXT("count", 'c', struct parse, options.period), /* of which -F is left out */
+    /* What would end in another file, at another time or on another clock than ours is not among
+     * those of perf record that are handed on. */
+    HANDED_ON_VALUE("cpu", 'C'),
+    HANDED_ON_VALUE("cgroup", 'G'),
+    HANDED_ON("branch-any", 'b'),
+    HANDED_ON_VALUE("branch-filter", 'j'),
+    HANDED_ON("per-thread", 0),
+    HANDED_ON("no-inherit", 'i'),
+    HANDED_ON_VALUE("filter", 0),
+    HANDED_ON_VALUE("uid", 'u'),
+    HANDED_ON_VALUE("realtime", 'r'),
+    HANDED_ON("weight", 'W'),
+    HANDED_ON("data", 0),
+    HANDED_ON("phys-data", 0),
+    HANDED_ON("data-page-size", 0),
+    HANDED_ON("code-page-size", 0),
+    HANDED_ON("sample-cpu", 0),
+    HANDED_ON("raw-samples", 'R'),
+    HANDED_ON("transaction", 0),
+    HANDED_ON("all-kernel", 0),
+    HANDED_ON("all-user", 0),
+    HANDED_ON("kernel-callchains", 0),
+    HANDED_ON("user-callchains", 0),
+    HANDED_ON("strict-freq", 0),
+    HANDED_ON("switch-events", 0),
+    HANDED_ON("exclude-perf", 0),
+    HANDED_ON_VALUE("proc-map-timeout", 0),
+    HANDED_ON_VALUE("compression-level", 0),
+    HANDED_ON_VALUE("num-thread-synthesize", 0),
+    HANDED_ON_VALUE("mmap-flush", 0),
+    HANDED_ON_VALUE("affinity", 0),
+    HANDED_ON_VALUE("intr-regs", 0),
+    HANDED_ON("group", 0),
+    OPTION_END,
+};
 
 static int parse_environment(struct parse *parse)
 {
     const char *seconds = getenv("PERF_RECORD_SECONDS");
     const char *frequency = getenv("PERF_RECORD_FREQ");
-    int status = seconds && *seconds ? parse_duration(parse, seconds) : STATUS_DONE;
-    return status || !frequency || !*frequency ? status : parse_frequency(parse, frequency);
+    struct record_options *options = &parse->options;
+    if (seconds && *seconds && !units_seconds(seconds, INT_MAX, &options->duration)) {
+        return wrong_usage(parse->verb, NO_DURATION "%s", seconds);
+    }
+    if (frequency && *frequency && !units_number(frequency, INT_MAX, &options->frequency)) {
+        return wrong_usage(parse->verb, NO_FREQUENCY "%s", frequency);
+    }
+    return STATUS_DONE;
 }
 
 /* Ids of processes where a command could stand, but not behind "--". */
@@ -486,32 +364,13 @@ static bool is_pids(const char *word, const char *previous)
            strcmp(previous, "--") != 0;
 }
 
-static int parse_options(struct parse *parse, int argc, char **argv)
-{
-    struct option table[OURS_COUNT + HANDED_ON_COUNT + 1] = {0};
-    char letters[64];
-    memcpy(table, ours, sizeof ours);
-    memcpy(table + OURS_COUNT, handed_on, sizeof handed_on);
-    snprintf(letters, sizeof letters, "+o:d:F:e:p:am:%s", short_forms);
-    int status = STATUS_DONE;
-    int letter;
-    int index = -1;
-    while (!status &&
-           (letter = live_option_at(parse->verb, argc, argv, letters, table, &index)) != -1) {
-        int at = index - (int)OURS_COUNT;
-        status = take(parse, letter, index >= 0 && at >= 0 ? at : -1);
-        index = -1;
-    }
-    return status;
-}
-
 static int parse_all(struct parse *parse, int argc, char **argv)
 {
     int status = parse_environment(parse);
-    status = status ? status : parse_options(parse, argc, argv);
+    status = status ? status : verb_options(parse->verb, argc, argv, options_table, parse);
     if (!status && !parse->options.jvm && argv[optind] && is_pids(argv[optind], argv[optind - 1])) {
         parse->options.jvm = argv[optind++];
-        status = parse_options(parse, argc, argv);
+        status = verb_options(parse->verb, argc, argv, options_table, parse);
     }
     parse->options.command = argv + optind;
     return status ? status : check_mode(parse);
@@ -521,31 +380,29 @@ static int check_together(const struct parse *parse)
 {
     const struct record_options *options = &parse->options;
     if (!options->command[0] && !options->all && !options->jvm && !options->match) {
-        return live_wrong_usage(
-            parse->verb, "nothing to record: give a command, a PID, --match NAME or -a", "", "");
+        return wrong_usage(parse->verb,
+                           "nothing to record: give a command, a PID, --match NAME or -a");
     }
     if (options->jvm && (options->command[0] || options->all || options->match)) {
-        return live_wrong_usage(parse->verb, "a PID excludes a command, --match and -a", "", "");
+        return wrong_usage(parse->verb, "a PID excludes a command, --match and -a");
     }
     if (options->match && (options->command[0] || options->all)) {
-        return live_wrong_usage(parse->verb, "--match excludes a command and -a", "", "");
+        return wrong_usage(parse->verb, "--match excludes a command and -a");
     }
     if (options->wakers && !options->off_cpu) {
-        return live_wrong_usage(parse->verb, "--wakers needs --off-cpu", "", "");
+        return wrong_usage(parse->verb, "--wakers needs --off-cpu");
     }
     if (options->off_cpu && (options->stacks == STACKS_FP || options->stacks == STACKS_NONE)) {
-        return live_wrong_usage(
+        return wrong_usage(
             parse->verb,
-            "--off-cpu needs copied stacks, because libc keeps no frame pointers; omit --stacks",
-            "", "");
+            "--off-cpu needs copied stacks, because libc keeps no frame pointers; omit --stacks");
     }
     bool others = options->alloc || options->locks || options->exceptions || options->off_cpu;
     if (others && options->stacks == STACKS_NONE) {
-        return live_wrong_usage(parse->verb, "events need copied stacks: omit --stacks", "", "");
+        return wrong_usage(parse->verb, "events need copied stacks: omit --stacks");
     }
-    if (options->no_inject && parse->inject_count) {
-        return live_wrong_usage(parse->verb,
-                                "--export needs names of generated code: omit --no-inject", "", "");
+    if (options->no_inject && parse->inject_options.count) {
+        return wrong_usage(parse->verb, "--export needs names of generated code: omit --no-inject");
     }
     return STATUS_DONE;
 }
@@ -560,8 +417,9 @@ static void open_page(const struct parse *parse)
     }
 }
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
+    static char *nothing[] = {NULL};
     struct parse parse = {
         .verb = verb,
         .options = {.out = PROFILE_DEFAULT_DIR,
@@ -569,37 +427,30 @@ static int run(const struct live_verb *verb, int argc, char **argv)
                     .depth = WALK_DEPTH_DEFAULT,
                     .agent_options = ""},
     };
-    parse.options.perf_options = calloc((size_t)argc + 1, sizeof(char *));
-    parse.options.inject_options = calloc((size_t)argc + 1, sizeof(char *));
-    if (!parse.options.perf_options || !parse.options.inject_options) {
-        free(parse.options.perf_options);
-        free(parse.options.inject_options);
-        error_message("failed to start: %s", strerror(ENOMEM));
-        return STATUS_FAILED;
-    }
     int status = parse_all(&parse, argc, argv);
     status = status ? status : check_together(&parse);
     if (!status && parse.opens && !parse.page) {
         status = parse_export(&parse, "html");
     }
+    if (parse.perf_options.failed || parse.inject_options.failed) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        status = STATUS_FAILED;
+    }
+    parse.options.perf_options = parse.perf_options.list ? parse.perf_options.list : nothing;
+    parse.options.inject_options = parse.inject_options.list ? parse.inject_options.list : nothing;
     status = status ? status : record(&parse.options);
     if (parse.opens && (status == STATUS_DONE || status == STATUS_BAD_PROFILE)) {
         open_page(&parse);
     }
-    for (unsigned i = 0; i < parse.perf_count; i++) {
-        free(parse.options.perf_options[i]);
-    }
-    for (unsigned i = 0; i < parse.inject_count; i++) {
-        free(parse.options.inject_options[i]);
-    }
-    free(parse.options.inject_options);
-    free(parse.options.perf_options);
+    words_free(&parse.perf_options);
+    words_free(&parse.inject_options);
     free(parse.page);
     return status;
 }
 
-const struct live_verb live_record = {
+const struct verb live_record = {
     .name = "record",
+    .takes_command = true,
     .run = run,
     .hint = " (jdperf record --help lists them)",
     .help = "usage: jdperf record [OPTION…] PID[,PID…]          or: jdperf [OPTION…] PID\n"

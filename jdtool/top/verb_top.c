@@ -15,70 +15,39 @@
 
 enum { FREQUENCY = 99, FREQUENCY_MAX = 10000, WINDOW = 10, WINDOW_MAX = 600 };
 
-static int take(const struct live_verb *verb, int letter, struct top_options *options)
+static int take_alloc(const struct verb *verb, void *context, const char *none)
 {
-    struct record_options *record = &options->record;
-    char *end;
-    switch (letter) {
-    case 'p':
-        record->jvm = optarg;
-        return STATUS_DONE;
-    case 'Y':
-        record->match = optarg;
-        return STATUS_DONE;
-    case 'F':
-        record->frequency = (unsigned)strtoul(optarg, &end, 10);
-        return *end || record->frequency < 1 || record->frequency > FREQUENCY_MAX
-                   ? live_wrong_usage(verb, "the frequency must be a number up to 10000, not ",
-                                      optarg, "")
-                   : STATUS_DONE;
-    case 'w':
-        return units_seconds(optarg, WINDOW_MAX, &options->window)
-                   ? STATUS_DONE
-                   : live_wrong_usage(
-                         verb, "the window must be a time up to 10 minutes, such as 30s, not ",
-                         optarg, "");
-    case 'e':
-        record->event = optarg;
-        return STATUS_DONE;
-    case 'L':
-        record->alloc = "";
-        return STATUS_DONE;
-    case 'M':
-        record->locks = "";
-        return STATUS_DONE;
-    case 'X':
-        record->exceptions = true;
-        return STATUS_DONE;
-    case 'O':
-        record->off_cpu = true;
-        return STATUS_DONE;
-    case 's':
-        options->source_path = optarg;
-        return STATUS_DONE;
-    case 'A':
-        record->agent_options = optarg;
-        return STATUS_DONE;
-    default:
-        return STATUS_USAGE;
-    }
+    (void)verb;
+    (void)none;
+    ((struct top_options *)context)->record.alloc = "";
+    return STATUS_DONE;
 }
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int take_locks(const struct verb *verb, void *context, const char *none)
 {
-    static const struct option table[] = {
-        {"pid", required_argument, NULL, 'p'},
-        {"match", required_argument, NULL, 'Y'},
-        {"frequency", required_argument, NULL, 'F'},
-        {"window", required_argument, NULL, 'w'},
-        {"event", required_argument, NULL, 'e'},
-        {"alloc", no_argument, NULL, 'L'},
-        {"locks", no_argument, NULL, 'M'},
-        {"exceptions", no_argument, NULL, 'X'},
-        {"off-cpu", no_argument, NULL, 'O'},
-        {"source-path", required_argument, NULL, 's'},
-        {"agent-options", required_argument, NULL, 'A'},
-        {0},
+    (void)verb;
+    (void)none;
+    ((struct top_options *)context)->record.locks = "";
+    return STATUS_DONE;
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    static const struct verb_option table[] = {
+        OPTION_TEXT("pid", 'p', struct top_options, record.jvm),
+        OPTION_TEXT("match", 0, struct top_options, record.match),
+        OPTION_NUMBER("frequency", 'F', struct top_options, record.frequency, FREQUENCY_MAX,
+                      "the frequency must be a number up to 10000, not "),
+        OPTION_SECONDS("window", 'w', struct top_options, window, WINDOW_MAX,
+                       "the window must be a time up to 10 minutes, such as 30s, not "),
+        OPTION_TEXT("event", 'e', struct top_options, record.event),
+        OPTION_DO("alloc", 0, take_alloc),
+        OPTION_DO("locks", 0, take_locks),
+        OPTION_FLAG("exceptions", 0, struct top_options, record.exceptions),
+        OPTION_FLAG("off-cpu", 0, struct top_options, record.off_cpu),
+        OPTION_TEXT("source-path", 0, struct top_options, source_path),
+        OPTION_TEXT("agent-options", 0, struct top_options, record.agent_options),
+        OPTION_END,
     };
     static char *nothing[] = {NULL};
     struct top_options options = {.record = {.frequency = FREQUENCY,
@@ -90,19 +59,15 @@ static int run(const struct live_verb *verb, int argc, char **argv)
                                              .command = nothing},
                                   .window = WINDOW};
     struct record_options *record = &options.record;
-    int letter;
-    int status = STATUS_DONE;
-    while (!status && (letter = live_option(verb, argc, argv, "p:F:w:e:", table)) != -1) {
-        status = take(verb, letter, &options);
-    }
+    int status = verb_options(verb, argc, argv, table, &options);
     if (!status && optind < argc && !record->jvm) {
         record->jvm = argv[optind++];
     }
     if (!status && optind < argc) {
-        status = live_wrong_usage(verb, "unexpected argument: ", argv[optind], verb->hint);
+        status = wrong_usage(verb, "unexpected argument: %s%s", argv[optind], verb->hint);
     }
     if (!status && record->jvm && record->match) {
-        status = live_wrong_usage(verb, "a JVM or --match, not both", "", "");
+        status = wrong_usage(verb, "a JVM or --match, not both");
     }
     record->match = record->jvm || record->match ? record->match : "";
     return status ? status : top(&options);
@@ -110,10 +75,11 @@ static int run(const struct live_verb *verb, int argc, char **argv)
 
 #else
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option none[] = {{0}};
-    (void)live_option(verb, argc, argv, "p:F:w:e:", none); /* --help */
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        return verb_help(verb);
+    }
     error_message("%s: this jdtool was built without ncurses: install libncurses-dev, then build "
                   "it again",
                   verb->name);
@@ -122,7 +88,7 @@ static int run(const struct live_verb *verb, int argc, char **argv)
 
 #endif
 
-const struct live_verb live_top = {
+const struct verb live_top = {
     .name = "top",
     .run = run,
     .hint = " (jdperf top --help lists the options)",

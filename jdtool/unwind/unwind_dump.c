@@ -27,7 +27,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -397,36 +396,40 @@ static int unwind_dump(const char *from, const char *to, enum unwinder unwinder)
     return error;
 }
 
-static int run(int argc, char **argv)
+struct choice {
+    const char *output;
+    enum unwinder unwinder;
+};
+
+static int take_unwinder(const struct verb *verb, void *context, const char *value)
 {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"unwinder", required_argument, NULL, 'u'},
-        {0},
+    struct choice *choice = context;
+    choice->unwinder = strcmp(value, "libdw") == 0 ? UNWINDER_LIBDW : UNWINDER_LIBUNWIND;
+    return choice->unwinder == UNWINDER_LIBDW || strcmp(value, "libunwind") == 0
+               ? STATUS_DONE
+               : wrong_usage(verb, "--unwinder takes libunwind or libdw, not %s", value);
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    static const struct verb_option options[] = {
+        OPTION_TEXT("output", 'o', struct choice, output),
+        OPTION_TAKE("unwinder", 0, take_unwinder),
+        OPTION_END,
     };
-    const char *output = NULL;
-    enum unwinder unwinder = UNWINDER_OF_PERF;
-    int letter;
-    while ((letter = next_option(&verb_unwind, argc, argv, "o:", options)) != -1) {
-        if (letter == 'o') {
-            output = optarg;
-        } else if (letter != 'u') {
-            return STATUS_USAGE;
-        } else if (strcmp(optarg, "libunwind") == 0) {
-            unwinder = UNWINDER_LIBUNWIND;
-        } else if (strcmp(optarg, "libdw") == 0) {
-            unwinder = UNWINDER_LIBDW;
-        } else {
-            return wrong_usage(&verb_unwind, "--unwinder takes libunwind or libdw, not %s", optarg);
-        }
+    struct choice choice = {.unwinder = UNWINDER_OF_PERF};
+    int status = verb_options(verb, argc, argv, options, &choice);
+    if (status) {
+        return status;
     }
     if (argc - optind != 1) {
-        return wrong_usage(&verb_unwind, "one FILE is needed");
+        return wrong_usage(verb, "one FILE is needed");
     }
-    if (!output) {
-        return wrong_usage(&verb_unwind, "-o FILE is needed");
+    if (!choice.output) {
+        return wrong_usage(verb, "-o FILE is needed");
     }
-    return unwind_dump(argv[optind], output, unwinder) == 0 ? finish_output() : STATUS_FAILED;
+    return unwind_dump(argv[optind], choice.output, choice.unwinder) == 0 ? finish_output()
+                                                                          : STATUS_FAILED;
 }
 
 const struct verb verb_unwind = {

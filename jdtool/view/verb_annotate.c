@@ -6,7 +6,6 @@
 #include "jdtool/view/method_match.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,41 +167,21 @@ static int write_annotation(const struct profile *profile, const struct export_s
 
 /* ---- The command line ---- */
 
-static int parse(int argc, char **argv, struct annotate *annotate)
+static int parse(const struct verb *verb, int argc, char **argv, struct annotate *annotate)
 {
-    static const struct option table[] = {
-        EXPORT_INPUT_OPTIONS,
-        {"all", no_argument, NULL, 'a'},
-        {"whole", no_argument, NULL, 'w'},
-        {"no-source", no_argument, NULL, 'n'},
-        {0},
+    static const struct verb_option options[] = {
+        OPTION_TABLE(export_input_options, struct annotate, input),
+        OPTION_FLAG("all", 0, struct annotate, all),
+        OPTION_FLAG("whole", 0, struct annotate, whole),
+        OPTION_FLAG("no-source", 0, struct annotate, no_source),
+        OPTION_END,
     };
-    int letter;
-    int status = STATUS_DONE;
-    while (status == STATUS_DONE &&
-           (letter = next_option(&verb_annotate, argc, argv, EXPORT_INPUT_LETTERS, table)) != -1) {
-        switch (letter) {
-        case 'a':
-            annotate->all = true;
-            break;
-        case 'w':
-            annotate->whole = true;
-            break;
-        case 'n':
-            annotate->no_source = true;
-            break;
-        default:
-            status = export_input_option(&verb_annotate, &annotate->input, letter, optarg);
-        }
-    }
-    if (status != STATUS_DONE) {
-        return status;
-    }
-    if (!annotate->input.input || optind + 1 != argc || !argv[optind][0]) {
-        return wrong_usage(&verb_annotate, "-i RECORDING and one METHOD are needed");
+    int status = verb_options(verb, argc, argv, options, annotate);
+    if (!status && (!annotate->input.input || optind + 1 != argc || !argv[optind][0])) {
+        status = wrong_usage(verb, "-i RECORDING and one METHOD are needed");
     }
     annotate->method = argv[optind];
-    return STATUS_DONE;
+    return status;
 }
 
 static int annotate_all(void *context)
@@ -223,12 +202,12 @@ static int annotate_all(void *context)
     return err ? STATUS_FAILED : finish_output();
 }
 
-static int run_verb(int argc, char **argv)
+static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     static const struct export_format format = {
         .name = "annotate", .reads_code = true, .write = write_annotation};
     struct annotate annotate = {.input = {.wants_code = true}, .order = {&format, {.path = "-"}}};
-    int status = parse(argc, argv, &annotate);
+    int status = parse(verb, argc, argv, &annotate);
     if (status == STATUS_DONE) {
         the_annotate = &annotate;
         status = export_input_confined(&annotate.input, NULL, NULL, false, annotate_all, &annotate);

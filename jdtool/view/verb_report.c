@@ -6,7 +6,6 @@
 #include "jdtool/view/report_text.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -28,73 +27,69 @@ static int write_text(const struct profile *profile, const struct export_setting
     return report_text_write(profile, &((const struct report_verb *)report)->look, output);
 }
 
-static int take_rows(struct report_verb *report, enum report_rows rows, const char *method)
+static int take_rows(const struct verb *verb, struct report_verb *report, enum report_rows rows,
+                     const char *method)
 {
     if (report->look.rows != REPORT_METHODS) {
-        return wrong_usage(&verb_report, "one of --lines, --threads, --callers and --callees at a "
-                                         "time");
+        return wrong_usage(verb, "one of --lines, --threads, --callers and --callees at a "
+                                 "time");
     }
     report->look.rows = rows;
     report->look.method = method;
     return STATUS_DONE;
 }
 
-static int take_limit(struct report_verb *report, const char *word)
+static int take_lines(const struct verb *verb, void *report, const char *value)
 {
+    return take_rows(verb, report, REPORT_LINES, value);
+}
+
+static int take_threads(const struct verb *verb, void *report, const char *value)
+{
+    return take_rows(verb, report, REPORT_THREADS, value);
+}
+
+static int take_callers(const struct verb *verb, void *report, const char *method)
+{
+    return take_rows(verb, report, REPORT_CALLERS, method);
+}
+
+static int take_callees(const struct verb *verb, void *report, const char *method)
+{
+    return take_rows(verb, report, REPORT_CALLEES, method);
+}
+
+static int take_limit(const struct verb *verb, void *context, const char *word)
+{
+    struct report_verb *report = context;
     char *end;
     errno = 0;
     unsigned long limit = strtoul(word, &end, 10);
     if (word[0] < '0' || word[0] > '9' || *end || errno || limit > UINT32_MAX) {
-        return wrong_usage(&verb_report, "--limit is a number of rows, not '%s'", word);
+        return wrong_usage(verb, "--limit is a number of rows, not '%s'", word);
     }
     report->look.limit = (uint32_t)limit;
     return STATUS_DONE;
 }
 
-static int parse(int argc, char **argv, struct report_verb *report)
+static int parse(const struct verb *verb, int argc, char **argv, struct report_verb *report)
 {
-    static const struct option table[] = {
-        EXPORT_INPUT_OPTIONS,
-        {"lines", no_argument, NULL, 'L'},
-        {"threads", no_argument, NULL, 'H'},
-        {"callers", required_argument, NULL, 'C'},
-        {"callees", required_argument, NULL, 'E'},
-        {"limit", required_argument, NULL, 'n'},
-        {"json", no_argument, NULL, 'j'},
-        {0},
+    static const struct verb_option options[] = {
+        OPTION_TABLE(export_input_options, struct report_verb, input),
+        OPTION_DO("lines", 0, take_lines),
+        OPTION_DO("threads", 0, take_threads),
+        OPTION_TAKE("callers", 0, take_callers),
+        OPTION_TAKE("callees", 0, take_callees),
+        OPTION_TAKE("limit", 0, take_limit),
+        OPTION_FLAG("json", 0, struct report_verb, json),
+        OPTION_END,
     };
-    int letter;
-    int status = STATUS_DONE;
-    while (status == STATUS_DONE &&
-           (letter = next_option(&verb_report, argc, argv, EXPORT_INPUT_LETTERS, table)) != -1) {
-        switch (letter) {
-        case 'L':
-            status = take_rows(report, REPORT_LINES, NULL);
-            break;
-        case 'H':
-            status = take_rows(report, REPORT_THREADS, NULL);
-            break;
-        case 'C':
-            status = take_rows(report, REPORT_CALLERS, optarg);
-            break;
-        case 'E':
-            status = take_rows(report, REPORT_CALLEES, optarg);
-            break;
-        case 'n':
-            status = take_limit(report, optarg);
-            break;
-        case 'j':
-            report->json = true;
-            break;
-        default:
-            status = export_input_option(&verb_report, &report->input, letter, optarg);
-        }
-    }
+    int status = verb_options(verb, argc, argv, options, report);
     if (status == STATUS_DONE && optind < argc) {
-        status = wrong_usage(&verb_report, "unexpected argument '%s'", argv[optind]);
+        status = wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
     }
     if (status == STATUS_DONE && !report->input.input) {
-        status = wrong_usage(&verb_report, "-i RECORDING is needed");
+        status = wrong_usage(verb, "-i RECORDING is needed");
     }
     return status;
 }
@@ -108,7 +103,7 @@ static int report_all(void *context)
     return err ? STATUS_FAILED : finish_output();
 }
 
-static int run_verb(int argc, char **argv)
+static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     static const struct export_format text = {.name = "report", .write = write_text};
     struct report_verb report = {
@@ -117,7 +112,7 @@ static int run_verb(int argc, char **argv)
                  .width = cell_terminal_width(),
                  .colors = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")},
     };
-    int status = parse(argc, argv, &report);
+    int status = parse(verb, argc, argv, &report);
     if (status == STATUS_DONE) {
         report.order.format = report.json ? export_format_of("report") : &text;
         status = export_input_confined(&report.input, NULL, NULL, false, report_all, &report);

@@ -8,7 +8,6 @@
 #include "jdtool/view/server.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,73 +86,50 @@ static int serve(const struct profile *profile, const struct export_settings *se
     return err;
 }
 
-static int choose_front_end(struct view *view, const char *url)
+static int take_front_end(const struct verb *verb, void *context, const char *url)
 {
+    struct view *view = context;
     const char *host = strstr(url, "://");
     size_t size = host ? (size_t)(host - url) + 3 + strcspn(host + 3, "/?#") : 0;
     if (!host || (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) ||
         size >= sizeof view->origin || strpbrk(url, "\r\n \"'<>")) {
-        return wrong_usage(&verb_view, "--front-end takes a URL, not '%s'", url);
+        return wrong_usage(verb, "--front-end takes a URL, not '%s'", url);
     }
     view->front_end = url;
     snprintf(view->origin, sizeof view->origin, "%.*s", (int)size, url);
     return STATUS_DONE;
 }
 
-static int take_number(const char *option, const char *text, unsigned long most,
-                       unsigned long *number)
+static int take_port(const struct verb *verb, void *context, const char *text)
 {
+    struct view *view = context;
     char *end;
-    *number = strtoul(text, &end, 10);
-    if (end == text || *end || *number > most) {
-        return wrong_usage(&verb_view, "--%s takes a number up to %lu, not '%s'", option, most,
-                           text);
-    }
-    return STATUS_DONE;
+    unsigned long number = strtoul(text, &end, 10);
+    view->options.port = (uint16_t)number;
+    return end == text || *end || number > UINT16_MAX
+               ? wrong_usage(verb, "--port takes a number up to %u, not '%s'", UINT16_MAX, text)
+               : STATUS_DONE;
 }
 
-static int parse(int argc, char **argv, struct view *view)
+static int parse(const struct verb *verb, int argc, char **argv, struct view *view)
 {
-    static const struct option table[] = {
-        EXPORT_INPUT_OPTIONS,
-        {"front-end", required_argument, NULL, 'u'},
-        {"port", required_argument, NULL, 'P'},
-        {"idle", required_argument, NULL, 'x'},
-        {0},
+    static const struct verb_option options[] = {
+        OPTION_TABLE(export_input_options, struct view, input),
+        OPTION_TAKE("front-end", 0, take_front_end),
+        OPTION_TAKE("port", 0, take_port),
+        OPTION_SECONDS("idle", 0, struct view, idle_seconds, UINT32_MAX,
+                       "--idle takes a time as 30s or 10m, not "),
+        OPTION_END,
     };
-    int letter;
-    unsigned long number = 0;
-    int status = choose_front_end(view, FRONT_END);
-    while (status == STATUS_DONE &&
-           (letter = next_option(&verb_view, argc, argv, EXPORT_INPUT_LETTERS, table)) != -1) {
-        switch (letter) {
-        case 'u':
-            status = choose_front_end(view, optarg);
-            break;
-        case 'P':
-            status = take_number("port", optarg, UINT16_MAX, &number);
-            view->options.port = (uint16_t)number;
-            break;
-        case 'x':
-            status = units_seconds(optarg, UINT32_MAX, &view->idle_seconds)
-                         ? STATUS_DONE
-                         : wrong_usage(&verb_view, "--idle takes a time as 30s or 10m, not '%s'",
-                                       optarg);
-            break;
-        default:
-            status = export_input_option(&verb_view, &view->input, letter, optarg);
-        }
+    int status = take_front_end(verb, view, FRONT_END);
+    status = status ? status : verb_options(verb, argc, argv, options, view);
+    if (!status && optind < argc) {
+        status = wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
     }
-    if (status != STATUS_DONE) {
-        return status;
+    if (!status && !view->input.input) {
+        status = wrong_usage(verb, "-i RECORDING is needed");
     }
-    if (optind < argc) {
-        return wrong_usage(&verb_view, "unexpected argument '%s'", argv[optind]);
-    }
-    if (!view->input.input) {
-        return wrong_usage(&verb_view, "-i RECORDING is needed");
-    }
-    return STATUS_DONE;
+    return status;
 }
 
 static int view_all(void *context)
@@ -171,12 +147,12 @@ static int view_all(void *context)
     return err ? STATUS_FAILED : finish_output();
 }
 
-static int run_verb(int argc, char **argv)
+static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     static const struct export_format format = {
         .name = "view", .keeps_times = true, .write = serve};
     struct view view = {.input = {.wants_code = true}, .order = {&format, {.path = "-"}}};
-    int status = parse(argc, argv, &view);
+    int status = parse(verb, argc, argv, &view);
     /* Who reads the profile may open no socket. */
     if (status == STATUS_DONE && server_open(&view.options, &view.server)) {
         status = STATUS_FAILED;

@@ -115,16 +115,16 @@ static bool count_hidden(void *count, pid_t pid)
     return true;
 }
 
-static int run(const struct live_verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {{0}};
     struct jvm_list list = {0};
     struct waiting waiting;
-    if (live_option(verb, argc, argv, "", table) != -1) {
-        return STATUS_USAGE;
+    int status = verb_options(verb, argc, argv, NULL, NULL);
+    if (status) {
+        return status;
     }
     if (optind < argc) {
-        return live_wrong_usage(verb, "unknown argument: ", argv[optind], "");
+        return wrong_usage(verb, "unknown argument: %s", argv[optind]);
     }
     if (waiting_start(&waiting)) {
         return STATUS_FAILED;
@@ -160,10 +160,9 @@ static int run(const struct live_verb *verb, int argc, char **argv)
     return waiting.ended_by ? 128 + waiting.ended_by : finish_output();
 }
 
-const struct live_verb live_jvms = {
+const struct verb live_jvms = {
     .name = "jvms",
     .run = run,
-    .hint = "",
     .help = "usage: jdperf jvms\n"
             "\n"
             "Lists the JVMs of this machine, the busiest first: process id, user, JDK, current\n"

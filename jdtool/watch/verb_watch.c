@@ -22,41 +22,11 @@ enum { WORDS_MAX = 64, LINES_MAX = 8192, HEADERS_MAX = 32, KEPT_MAX = 32 };
 enum { USER_CPU_MAX = 100, ALL_CPU_MAX = 100 };
 enum { FREQUENCY = 49, SLICE = 15, SLICE_MAX = 3600, STACK_SIZE = 65528, CPU_MAX = 10 };
 #define MEMORY_MAX (UINT64_C(1) << 30)
+#define NO_SHARE   "a share of a processor is a number of percent: "
 #define SPOOL      (UINT64_C(64) << 20)
 
-static const struct option options_table[] = {
-    {"pid", required_argument, NULL, 'p'},
-    {"all", no_argument, NULL, 'a'},
-    {"match", required_argument, NULL, 'M'},
-    {"slice", required_argument, NULL, 's'},
-    {"frequency", required_argument, NULL, 'F'},
-    {"event", required_argument, NULL, 'e'},
-    {"sampler", required_argument, NULL, 'W'},
-    {"stack-size", required_argument, NULL, 'S'},
-    {"mmap-pages", required_argument, NULL, 'm'},
-    {"output", required_argument, NULL, 'o'},
-    {"keep", required_argument, NULL, 'k'},
-    {"push", required_argument, NULL, 'P'},
-    {"header", required_argument, NULL, 'H'},
-    {"ca", required_argument, NULL, 'C'},
-    {"spool", required_argument, NULL, 'O'},
-    {"label", required_argument, NULL, 'l'},
-    {"threads", no_argument, NULL, 't'},
-    {"listen", required_argument, NULL, 'L'},
-    {"status", no_argument, NULL, 'T'},
-    {"name", required_argument, NULL, 'n'},
-    {"duration", required_argument, NULL, 'd'},
-    {"max-cpu", required_argument, NULL, 'c'},
-    {"max-cpu-user", required_argument, NULL, 'u'},
-    {"max-cpu-all", required_argument, NULL, 'U'},
-    {"service-from", required_argument, NULL, 'f'},
-    {"max-memory", required_argument, NULL, 'r'},
-    {"agent-options", required_argument, NULL, 'A'},
-    {0},
-};
-
 struct parse {
-    const struct live_verb *verb;
+    const struct verb *verb;
     struct watch_options options;
     int pids[WATCHED_MAX + 1];
     size_t pid_count, label_count, url_count, header_count;
@@ -70,37 +40,10 @@ struct parse {
 
 /* ---- Values ---- */
 
-static int wrong(const struct parse *parse, const char *what, const char *value)
-{
-    return live_wrong_usage(parse->verb, what, value, "");
-}
-
-static int take_number(const struct parse *parse, const char *what, const char *text, uint64_t most,
-                       unsigned *number)
-{
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || value == 0 || value > most) {
-        return wrong(parse, what, text);
-    }
-    *number = (unsigned)value;
-    return STATUS_DONE;
-}
-
-static int take_seconds(const struct parse *parse, const char *what, const char *text,
-                        unsigned most, unsigned *seconds)
-{
-    return units_seconds(text, most, seconds) ? STATUS_DONE : wrong(parse, what, text);
-}
-
-static int take_size(const struct parse *parse, const char *what, const char *text, uint64_t *bytes)
-{
-    return units_size(text, bytes) ? STATUS_DONE : wrong(parse, what, text);
-}
-
 /* "24h", "90m", "7d", or a size. */
-static int take_keep(struct parse *parse, const char *text)
+static int take_keep(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     struct slice_files_options *files = &parse->options.files;
     unsigned seconds;
     /* A bare number would be either. */
@@ -111,19 +54,22 @@ static int take_keep(struct parse *parse, const char *text)
         return STATUS_DONE;
     }
     files->keep_seconds = 0;
-    return take_size(parse, "keep a time as 24h or a size as 2G, not ", text, &files->keep_bytes);
+    return units_size(text, &files->keep_bytes)
+               ? STATUS_DONE
+               : wrong_usage(verb, "keep a time as 24h or a size as 2G, not %s", text);
 }
 
-static int take_pids(struct parse *parse, const char *text)
+static int take_pids(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     for (const char *at = text; *at; at += *at == ',') {
         char *end;
         long pid = strtol(at, &end, 10);
         if (end == at || (*end && *end != ',') || pid <= 0 || pid > INT_MAX) {
-            return wrong(parse, "-p wants process numbers, not ", text);
+            return wrong_usage(verb, "-p wants process numbers, not %s", text);
         }
         if (parse->pid_count == WATCHED_MAX) {
-            return wrong(parse, "too many processes: ", text);
+            return wrong_usage(verb, "too many processes: %s", text);
         }
         parse->pids[parse->pid_count++] = (int)pid;
         at = end;
@@ -131,13 +77,15 @@ static int take_pids(struct parse *parse, const char *text)
     return STATUS_DONE;
 }
 
-static int take_label(struct parse *parse, const char *text)
+static int take_label(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     if (!label_is_valid(text)) {
-        return wrong(parse, "a label is NAME=VALUE, its name of letters, digits and _, not ", text);
+        return wrong_usage(verb, "a label is NAME=VALUE, its name of letters, digits and _, not %s",
+                           text);
     }
     if (parse->label_count == LABELS_MAX) {
-        return wrong(parse, "too many labels: ", text);
+        return wrong_usage(verb, "too many labels: %s", text);
     }
     parse->labels[parse->label_count++] = text;
     return STATUS_DONE;
@@ -148,13 +96,13 @@ static int add_url(struct parse *parse, const char *text)
     char shown[256];
     push_url_shown(text, shown, sizeof shown);
     if (!push_protocol_of(text)) {
-        return wrong(parse,
-                     "--push wants pyroscope+http(s)://HOST…, otlp+http(s)://…, "
-                     "parca+http(s)://… or @FILE with such lines, not ",
-                     shown);
+        return wrong_usage(parse->verb,
+                           "--push wants pyroscope+http(s)://HOST…, otlp+http(s)://…, "
+                           "parca+http(s)://… or @FILE with such lines, not %s",
+                           shown);
     }
     if (parse->url_count == WORDS_MAX) {
-        return wrong(parse, "too many servers: ", shown);
+        return wrong_usage(parse->verb, "too many servers: %s", shown);
     }
     parse->urls[parse->url_count++] = text;
     return STATUS_DONE;
@@ -164,10 +112,10 @@ static int add_url(struct parse *parse, const char *text)
 static int add_header(struct parse *parse, const char *text)
 {
     if (!strchr(text, ':') || strpbrk(text, "\r\n")) {
-        return wrong(parse, "a header is 'NAME: VALUE', or @FILE with such lines", "");
+        return wrong_usage(parse->verb, "a header is 'NAME: VALUE', or @FILE with such lines");
     }
     if (parse->header_count == HEADERS_MAX) {
-        return wrong(parse, "too many headers", "");
+        return wrong_usage(parse->verb, "too many headers");
     }
     parse->headers[parse->header_count++] = text;
     return STATUS_DONE;
@@ -208,13 +156,15 @@ static int read_lines(struct parse *parse, const char *path,
     return add_words(parse, text, "\r\n", add);
 }
 
-static int take_url(struct parse *parse, const char *text)
+static int take_url(const struct verb *verb, void *parse, const char *text)
 {
+    (void)verb;
     return *text == '@' ? read_lines(parse, text + 1, add_url) : add_url(parse, text);
 }
 
-static int take_header(struct parse *parse, const char *text)
+static int take_header(const struct verb *verb, void *parse, const char *text)
 {
+    (void)verb;
     return *text == '@' ? read_lines(parse, text + 1, add_header) : add_header(parse, text);
 }
 
@@ -249,28 +199,30 @@ static void warn_of_open_secrets(const struct parse *parse)
     }
 }
 
-static int take_stack_size(struct parse *parse, const char *text)
+static int take_stack_size(const struct verb *verb, void *context, const char *text)
 {
-    static const char what[] = "the stack size must be a multiple of 8 up to 65528: ";
+    struct parse *parse = context;
     uint64_t size;
     if (!units_size(text, &size) || size > 65528 || size % 8) {
-        return wrong(parse, what, text);
+        return wrong_usage(verb, "the stack size must be a multiple of 8 up to 65528: %s", text);
     }
     parse->options.jvm.stack_size = (unsigned)size;
     return STATUS_DONE;
 }
 
-static int take_service_from(struct parse *parse, const char *text)
+static int take_service_from(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     if (!labels_service_from_is_valid(text)) {
-        return wrong(parse, "--service-from wants some of unit,container,env, not ", text);
+        return wrong_usage(verb, "--service-from wants some of unit,container,env, not %s", text);
     }
     parse->options.jvm.service_from = text;
     return STATUS_DONE;
 }
 
-static int take_sampler(struct parse *parse, const char *text)
+static int take_sampler(const struct verb *verb, void *context, const char *text)
 {
+    struct parse *parse = context;
     static const char *const names[] = {
         [SAMPLER_AUTO] = "auto", [SAMPLER_OWN] = "own", [SAMPLER_PERF] = "perf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -279,104 +231,43 @@ static int take_sampler(struct parse *parse, const char *text)
             return STATUS_DONE;
         }
     }
-    return wrong(parse, "--sampler is auto, own or perf, not ", text);
+    return wrong_usage(verb, "--sampler is auto, own or perf, not %s", text);
 }
 
-/* ---- Options ---- */
-
-static int take_profile_option(struct parse *parse, int letter)
-{
-    struct watch_jvm_options *jvm = &parse->options.jvm;
-    switch (letter) {
-    case 's':
-        return take_seconds(parse,
-                            "a slice is a time in whole seconds, 1 h at most, as 15s: ", optarg,
-                            SLICE_MAX, &jvm->slice);
-    case 'F':
-        return take_number(parse, "frequency must be a number up to 10000: ", optarg, 10000,
-                           &jvm->frequency);
-    case 'e':
-        jvm->event = optarg;
-        return STATUS_DONE;
-    case 'S':
-        return take_stack_size(parse, optarg);
-    case 'm':
-        jvm->buffer = optarg;
-        return STATUS_DONE;
-    case 'W':
-        return take_sampler(parse, optarg);
-    case 'A':
-        jvm->agent_options = optarg;
-        return STATUS_DONE;
-    case 't':
-        jvm->threads = true;
-        return STATUS_DONE;
-    case 'l':
-        return take_label(parse, optarg);
-    default:
-        return STATUS_USAGE;
-    }
-}
-
-static int take_option(struct parse *parse, int letter)
-{
-    struct watch_options *options = &parse->options;
-    uint64_t bytes;
-    int status;
-    switch (letter) {
-    case 'p':
-        return take_pids(parse, optarg);
-    case 'a':
-        parse->all = true;
-        return STATUS_DONE;
-    case 'M':
-        options->match = optarg;
-        return STATUS_DONE;
-    case 'o':
-        options->files.directory = optarg;
-        return STATUS_DONE;
-    case 'k':
-        return take_keep(parse, optarg);
-    case 'P':
-        return take_url(parse, optarg);
-    case 'H':
-        return take_header(parse, optarg);
-    case 'C':
-        options->push.ca = optarg;
-        return STATUS_DONE;
-    case 'O':
-        status = take_size(parse, "a spool is a size as 64M, not ", optarg, &bytes);
-        options->push.spool = status ? 0 : (size_t)bytes;
-        return status;
-    case 'L':
-        options->listen = optarg;
-        return STATUS_DONE;
-    case 'T':
-        parse->status = true;
-        return STATUS_DONE;
-    case 'n':
-        options->name = optarg;
-        return STATUS_DONE;
-    case 'c':
-        return take_number(parse, "a share of a processor is a number of percent: ", optarg, 10000,
-                           &options->cpu_max);
-    case 'U':
-        return take_number(parse, "a share of a processor is a number of percent: ", optarg, 100000,
-                           &options->all_cpu_max);
-    case 'r':
-        return take_size(parse, "memory is a size as 256M, not ", optarg, &options->memory_max);
-    case 'u':
-        return take_number(parse, "a share of a processor is a number of percent: ", optarg, 100000,
-                           &options->user_cpu_max);
-    case 'f':
-        return take_service_from(parse, optarg);
-    case 'd':
-        return take_seconds(parse, "duration is a time in whole seconds, as 30s or 12h: ", optarg,
-                            INT_MAX, &options->duration);
-    default:
-        return take_profile_option(parse, letter);
-    }
-}
+static const struct verb_option watch_options_table[] = {
+    OPTION_TAKE("pid", 'p', take_pids),
+    OPTION_FLAG("all", 'a', struct parse, all),
+    OPTION_TEXT("match", 0, struct parse, options.match),
+    OPTION_SECONDS("slice", 0, struct parse, options.jvm.slice, SLICE_MAX,
+                   "a slice is a time in whole seconds, 1 h at most, as 15s: "),
+    OPTION_NUMBER("frequency", 'F', struct parse, options.jvm.frequency, 10000,
+                  "frequency must be a number up to 10000: "),
+    OPTION_TEXT("event", 'e', struct parse, options.jvm.event),
+    OPTION_TAKE("sampler", 0, take_sampler),
+    OPTION_TAKE("stack-size", 0, take_stack_size),
+    OPTION_TEXT("mmap-pages", 'm', struct parse, options.jvm.buffer),
+    OPTION_TEXT("output", 'o', struct parse, options.files.directory),
+    OPTION_TAKE("keep", 0, take_keep),
+    OPTION_TAKE("push", 0, take_url),
+    OPTION_TAKE("header", 0, take_header),
+    OPTION_TEXT("ca", 0, struct parse, options.push.ca),
+    OPTION_SIZE("spool", 0, struct parse, options.push.spool, "a spool is a size as 64M, not "),
+    OPTION_TAKE("label", 0, take_label),
+    OPTION_FLAG("threads", 0, struct parse, options.jvm.threads),
+    OPTION_TEXT("listen", 0, struct parse, options.listen),
+    OPTION_FLAG("status", 0, struct parse, status),
+    OPTION_TEXT("name", 0, struct parse, options.name),
+    OPTION_SECONDS("duration", 'd', struct parse, options.duration, INT_MAX,
+                   "duration is a time in whole seconds, as 30s or 12h: "),
+    OPTION_NUMBER("max-cpu", 0, struct parse, options.cpu_max, 10000, NO_SHARE),
+    OPTION_NUMBER("max-cpu-user", 0, struct parse, options.user_cpu_max, 100000, NO_SHARE),
+    OPTION_NUMBER("max-cpu-all", 0, struct parse, options.all_cpu_max, 100000, NO_SHARE),
+    OPTION_TAKE("service-from", 0, take_service_from),
+    OPTION_SIZE("max-memory", 0, struct parse, options.memory_max,
+                "memory is a size as 256M, not "),
+    OPTION_TEXT("agent-options", 0, struct parse, options.jvm.agent_options),
+    OPTION_END,
+};
 
 /* Which exports the destinations want. */
 static void choose_formats(struct parse *parse)
@@ -403,19 +294,20 @@ static int check_together(struct parse *parse, int argc, char **argv)
     if (optind < argc) {
         char shown[256];
         push_url_shown(argv[optind], shown, sizeof shown);
-        return live_wrong_usage(parse->verb, "unexpected word: ", shown, parse->verb->hint);
+        return wrong_usage(parse->verb, "unexpected word: %s%s", shown, parse->verb->hint);
     }
     if (parse->pid_count && (parse->all || options->match)) {
-        return live_wrong_usage(parse->verb, "-p excludes -a and --match", "", "");
+        return wrong_usage(parse->verb, "-p excludes -a and --match");
     }
     for (const char *at = options->name; *at; at++) {
         if (!isalnum((unsigned char)*at) && !strchr("-_.", *at)) {
-            return wrong(parse, "a watch's name has letters, digits, - _ . alone, not ",
-                         options->name);
+            return wrong_usage(parse->verb,
+                               "a watch's name has letters, digits, - _ . alone, not %s",
+                               options->name);
         }
     }
     if (strlen(options->name) > 32) {
-        return wrong(parse, "a watch's name has 32 letters at most: ", options->name);
+        return wrong_usage(parse->verb, "a watch's name has 32 letters at most: %s", options->name);
     }
     if (!options->files.directory && parse->url_count == 0) {
         options->files.directory = "jdperf.watch";
@@ -427,7 +319,7 @@ static int check_together(struct parse *parse, int argc, char **argv)
     return STATUS_DONE;
 }
 
-static struct parse *new_parse(const struct live_verb *verb)
+static struct parse *new_parse(const struct verb *verb)
 {
     struct parse *parse = calloc(1, sizeof *parse);
     if (!parse) {
@@ -464,15 +356,10 @@ static void free_parse(struct parse *parse)
     free(parse);
 }
 
-static int run_watch(const struct live_verb *verb, int argc, char **argv)
+static int run_watch(const struct verb *verb, int argc, char **argv)
 {
     struct parse *parse = new_parse(verb);
-    int status = parse ? STATUS_DONE : STATUS_FAILED;
-    int letter;
-    while (!status &&
-           (letter = live_option(verb, argc, argv, "p:aF:e:m:o:d:", options_table)) != -1) {
-        status = take_option(parse, letter);
-    }
+    int status = parse ? verb_options(verb, argc, argv, watch_options_table, parse) : STATUS_FAILED;
     status = status ? status : take_environment(parse);
     status = status ? status : check_together(parse, argc, argv);
     if (!status && parse->status) {
@@ -485,7 +372,7 @@ static int run_watch(const struct live_verb *verb, int argc, char **argv)
     return status;
 }
 
-const struct live_verb live_watch = {
+const struct verb live_watch = {
     .name = "watch",
     .run = run_watch,
     .hint = " (jdperf watch --help lists them)",
@@ -549,69 +436,41 @@ const struct live_verb live_watch = {
 
 /* ---- The slicer ---- */
 
-static int take_descriptor(const struct parse *parse, const char *text, int *fd)
+static int take_format(const struct verb *verb, void *context, const char *name)
 {
-    unsigned number = 0;
-    int status = take_number(parse, "no descriptor: ", text, INT_MAX, &number);
-    *fd = (int)number;
-    return status;
-}
-
-static int take_slicer_option(const struct parse *parse, struct slicer_options *slicer, int letter)
-{
-    const struct export_format *format;
-    switch (letter) {
-    case 'p':
-        return take_descriptor(parse, optarg, &slicer->parent);
-    case 'q':
-        return take_descriptor(parse, optarg, &slicer->orders);
-    case 'o':
-        return take_descriptor(parse, optarg, &slicer->out);
-    case 'w':
-        return take_descriptor(parse, optarg, &slicer->at_work);
-    case 's':
-        return take_seconds(parse, "no slice: ", optarg, SLICE_MAX, &slicer->slice);
-    case 't':
-        slicer->threads = true;
-        return STATUS_DONE;
-    case 'f':
-        format = export_format_of(optarg);
-        if (!format || slicer->format_count == SLICE_FORMATS_MAX) {
-            return wrong(parse, "unknown format: ", optarg);
-        }
-        slicer->formats[slicer->format_count++] = format;
-        return STATUS_DONE;
-    default:
-        return STATUS_USAGE;
+    struct slicer_options *slicer = context;
+    const struct export_format *format = export_format_of(name);
+    if (!format || slicer->format_count == SLICE_FORMATS_MAX) {
+        return wrong_usage(verb, "unknown format: %s", name);
     }
+    slicer->formats[slicer->format_count++] = format;
+    return STATUS_DONE;
 }
 
-static int run_watch_slicer(const struct live_verb *verb, int argc, char **argv)
+static int run_watch_slicer(const struct verb *verb, int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"parent", required_argument, NULL, 'p'}, {"orders", required_argument, NULL, 'q'},
-        {"out", required_argument, NULL, 'o'},    {"at-work", required_argument, NULL, 'w'},
-        {"slice", required_argument, NULL, 's'},  {"format", required_argument, NULL, 'f'},
-        {"threads", no_argument, NULL, 't'},      {0},
+    static const struct verb_option table[] = {
+        OPTION_NUMBER("parent", 0, struct slicer_options, parent, INT_MAX, "no descriptor: "),
+        OPTION_NUMBER("orders", 0, struct slicer_options, orders, INT_MAX, "no descriptor: "),
+        OPTION_NUMBER("out", 0, struct slicer_options, out, INT_MAX, "no descriptor: "),
+        OPTION_NUMBER("at-work", 0, struct slicer_options, at_work, INT_MAX, "no descriptor: "),
+        OPTION_SECONDS("slice", 0, struct slicer_options, slice, SLICE_MAX, "no slice: "),
+        OPTION_TAKE("format", 0, take_format),
+        OPTION_FLAG("threads", 0, struct slicer_options, threads),
+        OPTION_END,
     };
-    const struct parse parse = {.verb = verb};
     struct slicer_options options = {.parent = -1, .orders = -1, .out = -1, .at_work = -1};
-    int status = STATUS_DONE;
-    int letter;
-    while (!status && (letter = live_option(verb, argc, argv, "", table)) != -1) {
-        status = take_slicer_option(&parse, &options, letter);
-    }
+    int status = verb_options(verb, argc, argv, table, &options);
     if (!status && (options.parent < 0 || options.orders < 0 || options.out < 0 ||
                     options.at_work < 0 || !options.slice || options.format_count == 0)) {
-        status = live_wrong_usage(verb, "jdperf watch starts this", "", "");
+        status = wrong_usage(verb, "jdperf watch starts this");
     }
     return status ? status : slicer(&options);
 }
 
-const struct live_verb live_watch_slicer = {
+const struct verb live_watch_slicer = {
     .name = "watch-slicer",
     .run = run_watch_slicer,
-    .hint = "",
     .help = "usage: jdtool live watch-slicer OPTION…\n"
             "\n"
             "What jdperf watch starts to have samples resolved: it reads them from its standard\n"

@@ -173,7 +173,7 @@ static void print(const struct verb *verb, const char *option)
     snprintf(flag, sizeof(flag), "%s", option);
     char *argv[] = {name, flag, path, NULL};
     optind = 0; /* glibc: start over */
-    verb->run(3, argv);
+    verb->run(verb, 3, argv);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -194,7 +194,7 @@ run 0 "$JDAGENT_BUILD/jdtool" convert d/jit-*.dump -o plain.dump
 
 # What cannot be named again stays as it was named.
 run 2 "$JDPERF" inject p -- --frobnicate
-says "unknown option '--frobnicate'"
+says "unknown option: --frobnicate"
 cp -r p moved
 rm moved/jit-*.dump
 mv p away

@@ -21,7 +21,7 @@ for verb in dump verify stat map repair convert; do
     run 2 "$tool" "$verb"
     says "usage: jdtool $verb"
     run 2 "$tool" "$verb" --nonsense
-    says "unknown option '--nonsense'"
+    says "unknown option: --nonsense"
 done
 for verb in dump verify stat map; do
     run 1 "$tool" "$verb" missing.dump
@@ -57,7 +57,7 @@ says "-o OUT is needed"
 run 2 "$tool" map --at yesterday "$seeds/everything.bin"
 says "'yesterday' is no time"
 run 2 "$tool" map --at
-says "option '--at' needs a value"
+says "--at needs a value"
 run 2 "$tool" dump "$seeds/everything.bin" "$seeds/mixed.bin"
 
 # The same dump in both byte orders says the same.

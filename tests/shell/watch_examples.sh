@@ -72,7 +72,7 @@ known = open(f"{source}/jdtool/watch/verb_watch.c").read()
 words = told and load("compose.yaml")[0]["services"]["watch"]["command"]
 words += load("daemonset.yaml")[1]["spec"]["template"]["spec"]["containers"][0]["args"]
 for word in words:
-    if word.startswith("--") and f'{{"{word[2:]}",' not in known:
+    if word.startswith("--") and f'("{word[2:]}",' not in known:
         raise SystemExit(f"jdperf watch has no {word}")
 END
 printf '%s\n' "$key" >"$JDAGENT_BUILD/examples.txt"
