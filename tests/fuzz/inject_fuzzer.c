@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         argv[argc++] = "--keep-stacks";
     }
     optind = 0;
-    if (verb_inject.run(argc, argv) == STATUS_DONE) {
+    if (verb_inject.run(&verb_inject, argc, argv) == STATUS_DONE) {
         read_result();
     }
     unlink("r.data");
