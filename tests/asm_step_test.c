@@ -1,13 +1,10 @@
 /* Disassembly that loses step because of data is in step again at the next sample. */
+#include "test.h"
+
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/view/annotate.h"
 #include "tests/dump_builder.h"
 #include "tests/scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #define ADDRESS UINT64_C(0x7f0000000000)
 
@@ -79,7 +76,7 @@ static char *annotate(struct code_index *index, uint64_t first, uint64_t second)
     return copy;
 }
 
-static void test_in_step(void **state)
+TEST(test_in_step)
 {
     struct code_index *index = make_index(state);
     char *text = annotate(index, 2, 4);
@@ -95,7 +92,7 @@ static void test_in_step(void **state)
 }
 
 /* Where nothing says otherwise, data is what it looks like. */
-static void test_no_hint(void **state)
+TEST(test_no_hint)
 {
     struct code_index *index = make_index(state);
     char *text = annotate(index, 0, 0);
@@ -105,11 +102,4 @@ static void test_no_hint(void **state)
     code_index_close(index);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_step),
-        cmocka_unit_test(test_no_hint),
-    };
-    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
-}
+TEST_MAIN(scratch_create, scratch_remove)

@@ -1,4 +1,6 @@
 /* The basic parts of jdtool: hash map, trees, output files, times and sizes. */
+#include "test.h"
+
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/output_file.h"
@@ -8,18 +10,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static bool map_has(const struct hash_map *map, uint64_t hash, uint32_t value)
 {
@@ -34,9 +30,8 @@ static bool map_has(const struct hash_map *map, uint64_t hash, uint32_t value)
 }
 
 /* Held against an array that says what is in it, while things come and go. */
-static void test_map_against_truth(void **state)
+TEST(test_map_against_truth)
 {
-    (void)state;
     enum { VALUES = 4096, STEPS = 200000 };
     static bool in[VALUES];
     struct hash_map map = {0};
@@ -68,9 +63,8 @@ static void test_map_against_truth(void **state)
 }
 
 /* One value under many hashes, of which one is taken away: the others stay. */
-static void test_one_value_under_many_hashes(void **state)
+TEST(test_one_value_under_many_hashes)
 {
-    (void)state;
     enum { HASHES = 5000 };
     static uint64_t hashes[HASHES]; /* numbers in a row would have homes of their own */
     struct hash_map map = {0};
@@ -110,9 +104,8 @@ static unsigned files_in(const char *path)
 
 /* Strings that are held and released at random: each is there once, and gone with its last holder.
  */
-static void test_strings_go_with_their_holders(void **state)
+TEST(test_strings_go_with_their_holders)
 {
-    (void)state;
     enum { TEXTS = 700, STEPS = 100000 };
     static const char *copies[TEXTS];
     static uint32_t holders[TEXTS];
@@ -142,9 +135,8 @@ static void test_strings_go_with_their_holders(void **state)
     intern_free(&strings);
 }
 
-static void test_file_appears_when_finished(void **state)
+TEST(test_file_appears_when_finished)
 {
-    (void)state;
     char directory[] = "/tmp/jd-base-XXXXXX";
     char path[64];
     char bytes[64];
@@ -208,9 +200,8 @@ static void test_file_appears_when_finished(void **state)
     rmdir(directory);
 }
 
-static void test_no_file_in_place_of_a_device(void **state)
+TEST(test_no_file_in_place_of_a_device)
 {
-    (void)state;
     struct output_file *file;
     assert_true(output_file_open("/dev/null", &file) < 0);
     assert_true(output_file_open("/tmp", &file) < 0);
@@ -221,9 +212,8 @@ static void test_no_file_in_place_of_a_device(void **state)
     assert_int_equal(output_path_check("nothing-is-there"), 0);
 }
 
-static void test_units(void **state)
+TEST(test_units)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t ns;
@@ -275,9 +265,8 @@ struct leaf {
 };
 
 /* Against a search through all nodes; then it is full, and knows those that it has. */
-static void test_tree_against_truth(void **state)
+TEST(test_tree_against_truth)
 {
-    (void)state;
     enum { MOST = 500 };
     uint64_t seed = random_seed();
     struct leaf *list = NULL;
@@ -308,16 +297,4 @@ static void test_tree_against_truth(void **state)
     free(list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map_against_truth),
-        cmocka_unit_test(test_one_value_under_many_hashes),
-        cmocka_unit_test(test_tree_against_truth),
-        cmocka_unit_test(test_strings_go_with_their_holders),
-        cmocka_unit_test(test_file_appears_when_finished),
-        cmocka_unit_test(test_no_file_in_place_of_a_device),
-        cmocka_unit_test(test_units),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,13 @@
 /* Prints the bytecodes of class files as javap does. */
+#include "test.h"
+
 #include "jdtool/inspect/bytecodes.h"
 
 #include "jdtool/inspect/class_listing.h"
 #include "tests/class_file.h"
 #include "tests/random.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* Of "Cls.count:I" as field 1, "text" as a String 7, a long 9 and an int 11. */
 static const uint8_t pool_bytes[] = {
@@ -40,9 +36,8 @@ static void assert_listing(const uint8_t *code, size_t size, const char *expecte
     constant_pool_close(&pool);
 }
 
-static void instructions_with_constants_and_lines(void **state)
+TEST(instructions_with_constants_and_lines)
 {
-    (void)state;
     static const uint8_t code[] = {
         0x2a,                         /* 0: aload_0 */
         0xb4, 0,    1,                /* 1: getfield */
@@ -77,9 +72,8 @@ static void instructions_with_constants_and_lines(void **state)
                    "   39: return\n");
 }
 
-static void switches_are_aligned(void **state)
+TEST(switches_are_aligned)
 {
-    (void)state;
     static const uint8_t code[] = {
         0x1b,                                                            /* 0: iload_1 */
         0xaa, 0, 0, 0,  0,    0, 30, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, /* 1: tableswitch */
@@ -98,9 +92,8 @@ static void switches_are_aligned(void **state)
     bytes_free(&out);
 }
 
-static void what_is_cut_off_ends_the_listing(void **state)
+TEST(what_is_cut_off_ends_the_listing)
 {
-    (void)state;
     static const uint8_t short_branch[] = {0x03, 0x99, 0};
     static const uint8_t no_opcode[] = {0x03, 0xfe, 0x03};
     static const uint8_t huge_switch[] = {0xaa, 0, 0, 0, 0,    0,    0,    0,
@@ -112,9 +105,8 @@ static void what_is_cut_off_ends_the_listing(void **state)
 }
 
 /* Whatever the bytes are: nothing is read outside of them (sanitizers watch), and it ends. */
-static void random_bytes(void **state)
+TEST(random_bytes)
 {
-    (void)state;
     uint64_t seed = random_seed();
     for (int round = 0; round < 3000; round++) {
         size_t size = random_below(&seed, 64);
@@ -139,9 +131,8 @@ static void random_bytes(void **state)
     }
 }
 
-static void methods_of_a_class_file(void **state)
+TEST(methods_of_a_class_file)
 {
-    (void)state;
     struct bytes out = {0};
     assert_int_equal(class_listing(&out, class_bytes, sizeof(class_bytes)), 0);
     bytes_put(&out, "", 1);
@@ -153,9 +144,8 @@ static void methods_of_a_class_file(void **state)
 }
 
 /* Nothing is read outside of a class file that ends early or is broken (sanitizers watch). */
-static void broken_class_files(void **state)
+TEST(broken_class_files)
 {
-    (void)state;
     uint64_t seed = random_seed();
     for (size_t round = 0; round < 3000; round++) {
         size_t size = round < sizeof(class_bytes) ? round : sizeof(class_bytes);
@@ -171,15 +161,4 @@ static void broken_class_files(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instructions_with_constants_and_lines),
-        cmocka_unit_test(switches_are_aligned),
-        cmocka_unit_test(what_is_cut_off_ends_the_listing),
-        cmocka_unit_test(random_bytes),
-        cmocka_unit_test(methods_of_a_class_file),
-        cmocka_unit_test(broken_class_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

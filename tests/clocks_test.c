@@ -1,18 +1,15 @@
 /* CPU time of processes counts from the recording's start, and time that was missed is reported. */
+#include "test.h"
+
 #include "jdtool/record/clocks.h"
 #include "jdtool/score/processor_time.h"
 
 #include "tests/scratch.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static uint64_t own_time(void)
 {
@@ -66,7 +63,7 @@ static struct clocks look_at_one(void **state, pid_t pid)
     return clocks;
 }
 
-static void time_before_does_not_count(void **state)
+TEST_WITH(time_before_does_not_count, scratch_create, scratch_remove)
 {
     pid_t pid = burnt();
     struct clocks clocks = look_at_one(state, pid);
@@ -79,7 +76,7 @@ static void time_before_does_not_count(void **state)
     assert_int_equal(time.more, 0);
 }
 
-static void ended_and_not_reaped_is_exact(void **state)
+TEST_WITH(ended_and_not_reaped_is_exact, scratch_create, scratch_remove)
 {
     pid_t pid = burnt();
     struct clocks clocks = look_at_one(state, pid);
@@ -90,7 +87,7 @@ static void ended_and_not_reaped_is_exact(void **state)
     assert_int_equal(time.more, 0);
 }
 
-static void reaped_tells_what_was_missed(void **state)
+TEST_WITH(reaped_tells_what_was_missed, scratch_create, scratch_remove)
 {
     pid_t pid = burnt();
     struct clocks clocks = look_at_one(state, pid);
@@ -101,14 +98,4 @@ static void reaped_tells_what_was_missed(void **state)
     assert_true(time.more >= 1000000); /* a millisecond of one processor at least */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(time_before_does_not_count, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(ended_and_not_reaped_is_exact, scratch_create,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(reaped_tells_what_was_missed, scratch_create,
-                                        scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

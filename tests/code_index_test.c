@@ -1,19 +1,14 @@
 /* Finds which code was at an address at a time, compared with a model that remembers everything. */
 #include "dump_builder.h"
 #include "random.h"
+#include "test.h"
 
 #include "jdtool/jitdump/code_index.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static struct code_index *open_index(struct dump_builder *dump)
 {
@@ -29,9 +24,8 @@ static const char *name_at(const struct code_index *index, uint64_t address, uin
     return stay ? code_index_blob(index, stay->blob)->name : "-";
 }
 
-static void later_code_hides_what_it_covers(void **state)
+TEST(later_code_hides_what_it_covers)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_load(&dump, BUILDER_START + 10, 0x1000, 0x100, 1, "old");
@@ -52,9 +46,8 @@ static void later_code_hides_what_it_covers(void **state)
     code_index_close(index);
 }
 
-static void stamps_may_go_backwards(void **state)
+TEST(stamps_may_go_backwards)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_load(&dump, BUILDER_START + 50, 0x1000, 16, 1, "late");
@@ -71,9 +64,8 @@ static void stamps_may_go_backwards(void **state)
     code_index_close(index);
 }
 
-static void moves(void **state)
+TEST(moves)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_load(&dump, BUILDER_START + 1, 0x1000, 0x100, 7, "mover");
@@ -92,9 +84,8 @@ static void moves(void **state)
 }
 
 /* An index that is given twice means the later code from then on. */
-static void an_index_given_again_moves_the_later(void **state)
+TEST(an_index_given_again_moves_the_later)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_load(&dump, BUILDER_START + 1, 0x1000, 0x100, 7, "first");
@@ -108,9 +99,8 @@ static void an_index_given_again_moves_the_later(void **state)
 }
 
 /* Writers with a lock for each record mix the groups; the address tells them apart. */
-static void mixed_groups(void **state)
+TEST(mixed_groups)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_begin_debug(&dump, BUILDER_START, 0x1000, 1);
@@ -137,9 +127,8 @@ static void mixed_groups(void **state)
     code_index_close(index);
 }
 
-static void fetches_details(void **state)
+TEST(fetches_details)
 {
-    (void)state;
     struct dump_builder dump = {.swapped = true};
     dump_header(&dump);
     dump_group(&dump, BUILDER_START, 0x1000, 64, 2, "a.A.one()");
@@ -203,9 +192,8 @@ static void check_slice(void *context, uint64_t address, uint64_t size,
 }
 
 /* Against the definition, taken literally. */
-static void random_stays(void **state)
+TEST(random_stays)
 {
-    (void)state;
     uint64_t seed = random_seed();
     for (int round = 0; round < 60; round++) {
         struct dump_builder dump = {0};
@@ -254,9 +242,8 @@ static uint64_t next_change(const struct code_index *index, uint64_t address, ui
 }
 
 /* However a dump grows, cut anywhere, it is in the end what it is when read at once. */
-static void grows_with_its_file(void **state)
+TEST(grows_with_its_file)
 {
-    (void)state;
     uint64_t seed = random_seed();
     for (int round = 0; round < 40; round++) {
         struct dump_builder dump = {0};
@@ -313,9 +300,8 @@ static double seconds(void)
 }
 
 /* As many LOADs as a large application makes in days: seconds, not minutes. */
-static void hundred_thousand_loads(void **state)
+TEST(hundred_thousand_loads)
 {
-    (void)state;
     enum { LOADS = 100000 };
     struct dump_builder dump = {0};
     dump_header(&dump);
@@ -334,9 +320,8 @@ static void hundred_thousand_loads(void **state)
     code_index_close(index);
 }
 
-static void nothing_in_it(void **state)
+TEST(nothing_in_it)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     struct code_index *index = open_index(&dump);
@@ -348,9 +333,8 @@ static void nothing_in_it(void **state)
     code_index_close(index);
 }
 
-static void torn_tail_is_a_warning(void **state)
+TEST(torn_tail_is_a_warning)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_load(&dump, BUILDER_START, 0x1000, 16, 1, "whole");
@@ -397,9 +381,8 @@ static int make_segment(uint32_t segment)
     return fd;
 }
 
-static void segments_that_nobody_refers_to_are_closed(void **state)
+TEST(segments_that_nobody_refers_to_are_closed)
 {
-    (void)state;
     for (int keep = 0; keep < 2; keep++) {
         struct code_details details = {0};
         struct code_index *index;
@@ -466,21 +449,4 @@ static void segments_that_nobody_refers_to_are_closed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(later_code_hides_what_it_covers),
-        cmocka_unit_test(stamps_may_go_backwards),
-        cmocka_unit_test(moves),
-        cmocka_unit_test(an_index_given_again_moves_the_later),
-        cmocka_unit_test(mixed_groups),
-        cmocka_unit_test(fetches_details),
-        cmocka_unit_test(random_stays),
-        cmocka_unit_test(grows_with_its_file),
-        cmocka_unit_test(hundred_thousand_loads),
-        cmocka_unit_test(nothing_in_it),
-        cmocka_unit_test(torn_tail_is_a_warning),
-        cmocka_unit_test(segments_that_nobody_refers_to_are_closed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* Start, stop and the JVM's end, with a simulated JVM. */
+#include "test.h"
+
 #include "agent/events/events.h"
 #include "agent/hotspot/hotspot_fields.h"
 #include "agent/session/commands.h"
@@ -13,14 +15,9 @@
 #include <fcntl.h>
 #include <jvmti.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static jvmtiEventCallbacks callbacks;
 static _Atomic bool enabled[JVMTI_MAX_EVENT_TYPE_VAL + 1];
@@ -256,7 +253,7 @@ static void assert_ended(const char *path)
 }
 
 /* Ahead of the others: the environment, once had, is kept. */
-static void a_jvm_that_starts_is_asked_again(void **state)
+TEST_WITH(a_jvm_that_starts_is_asked_again, scratch_create, scratch_remove)
 {
     const struct options options = options_for(state, "");
     starting = true;
@@ -266,7 +263,7 @@ static void a_jvm_that_starts_is_asked_again(void **state)
     command_stop("");
 }
 
-static void stop_ends_the_dump(void **state)
+TEST_WITH(stop_ends_the_dump, scratch_create, scratch_remove)
 {
     char path[PATH_MAX];
     start(state, "", false);
@@ -280,7 +277,7 @@ static void stop_ends_the_dump(void **state)
 }
 
 /* As HotSpot tells of one whose end is still NULL: nothing of it may be read, nor be missed. */
-static void a_stub_in_the_making_is_left_for_later(void **state)
+TEST_WITH(a_stub_in_the_making_is_left_for_later, scratch_create, scratch_remove)
 {
     const uintptr_t starts[] = {UINT64_C(0x7ffffffff000), UINT64_C(0x7f90b49fed00)};
     char path[PATH_MAX];
@@ -327,7 +324,7 @@ static void *attach(void *state)
     return NULL;
 }
 
-static void death_does_not_wait_for_a_replay(void **state)
+TEST_WITH(death_does_not_wait_for_a_replay, scratch_create, scratch_remove)
 {
     pthread_t thread;
     replay = replay_slowly;
@@ -373,7 +370,7 @@ static void assert_soon(bool (*is)(void), bool wanted)
 }
 
 /* DynamicCodeGenerated comes in phases and under locks that forbid JVMTI. */
-static void failure_turns_events_off_where_it_may(void **state)
+TEST_WITH(failure_turns_events_off_where_it_may, scratch_create, scratch_remove)
 {
     start(state, ",max=4K", false);
     calls = 0;
@@ -396,7 +393,7 @@ static void failure_turns_events_off_where_it_may(void **state)
 
 /* Though the JVM has no further event for us: the journal would grow on, where nothing is that it
  * belongs to. */
-static void a_failed_session_ends_whole(void **state)
+TEST_WITH(a_failed_session_ends_whole, scratch_create, scratch_remove)
 {
     start(state, ",max=4K,threads,alloc=64K", true);
     assert_true(journal_is_open());
@@ -415,7 +412,7 @@ static void a_failed_session_ends_whole(void **state)
 }
 
 /* Nor does a start that fails keep any. */
-static void a_failed_start_gives_all_back(void **state)
+TEST_WITH(a_failed_start_gives_all_back, scratch_create, scratch_remove)
 {
     assert_int_equal(close(open(scratch_path(state, "file"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)),
                      0);
@@ -425,7 +422,7 @@ static void a_failed_start_gives_all_back(void **state)
 }
 
 /* For other agents: some capabilities only one can have, and the interval is one for all. */
-static void capabilities_are_given_back(void **state)
+TEST_WITH(capabilities_are_given_back, scratch_create, scratch_remove)
 {
     for (int round = 0; round < 2; round++) {
         start(state, ",alloc=64K,locks=1ms", round > 0);
@@ -451,7 +448,7 @@ static void allocate(void)
 }
 
 /* A replay stands for all that makes the JVM allocate on our behalf. */
-static void what_we_have_the_jvm_allocate_is_not_told(void **state)
+TEST_WITH(what_we_have_the_jvm_allocate_is_not_told, scratch_create, scratch_remove)
 {
     atomic_store(&signatures, 0);
     replay = allocate;
@@ -502,7 +499,7 @@ static bool was_replayed_again(void)
 }
 
 /* A replay may have passed what is missing already, so another one is needed. */
-static void what_is_missing_outlives_a_replay(void **state)
+TEST_WITH(what_is_missing_outlives_a_replay, scratch_create, scratch_remove)
 {
     pthread_t thread;
     start(state, "", true);
@@ -533,7 +530,7 @@ static void replay_much(void)
 }
 
 /* Nobody is to believe that he has a profile. */
-static void attach_fails_where_the_session_dies_in_the_replay(void **state)
+TEST_WITH(attach_fails_where_the_session_dies_in_the_replay, scratch_create, scratch_remove)
 {
     replay = replay_much;
     const struct options options = options_for(state, ",max=4K");
@@ -546,7 +543,7 @@ static void attach_fails_where_the_session_dies_in_the_replay(void **state)
 }
 
 /* One of two outputs is enough to go on with, unless the user said strict. */
-static void strict_wants_all_outputs(void **state)
+TEST_WITH(strict_wants_all_outputs, scratch_create, scratch_remove)
 {
     char map[64];
     snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
@@ -564,7 +561,7 @@ static void strict_wants_all_outputs(void **state)
 }
 
 /* Code that could not be written, though the session lives, is told of when it ends. */
-static void what_was_dropped_is_told(void **state)
+TEST_WITH(what_was_dropped_is_told, scratch_create, scratch_remove)
 {
     char path[PATH_MAX];
     start(state, ",code=off", false);
@@ -588,7 +585,7 @@ static void what_was_dropped_is_told(void **state)
 }
 
 /* As every other end of a session does; some stubs are told of at no other time. */
-static void duration_asks_for_the_stubs_once_more(void **state)
+TEST_WITH(duration_asks_for_the_stubs_once_more, scratch_create, scratch_remove)
 {
     char path[PATH_MAX];
     start(state, ",duration=1", false);
@@ -618,7 +615,7 @@ static void *stay_for_a_while(void *unused)
     return unused;
 }
 
-static void stop_waits_for_callbacks(void **state)
+TEST_WITH(stop_waits_for_callbacks, scratch_create, scratch_remove)
 {
     pthread_t thread;
     start(state, "", false);
@@ -631,7 +628,7 @@ static void stop_waits_for_callbacks(void **state)
     pthread_join(thread, NULL);
 }
 
-static void fork_finds_no_session(void **state)
+TEST_WITH(fork_finds_no_session, scratch_create, scratch_remove)
 {
     start(state, "", false);
     pid_t child = fork();
@@ -647,7 +644,7 @@ static void fork_finds_no_session(void **state)
 }
 
 /* Said at once, not by a table that stays empty. */
-static void a_jvm_that_hides_its_methods_makes_no_table(void **state)
+TEST_WITH(a_jvm_that_hides_its_methods_makes_no_table, scratch_create, scratch_remove)
 {
     static const enum field needed[] = {MIRROR_KLASS, KLASS_METHODS,  KLASS_IDS,
                                         CONST_IDNUM,  METHODS_LENGTH, METHODS_DATA};
@@ -690,7 +687,7 @@ static bool runs(void)
     return is;
 }
 
-static void lives_while_its_lease_is_held(void **state)
+TEST_WITH(lives_while_its_lease_is_held, scratch_create, scratch_remove)
 {
     char more[160];
     const char *path = scratch_path(state, "lease");
@@ -722,29 +719,4 @@ static void lives_while_its_lease_is_held(void **state)
     close(first);
 }
 
-#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        JD_TEST(a_jvm_that_starts_is_asked_again),
-        JD_TEST(stop_ends_the_dump),
-        JD_TEST(a_stub_in_the_making_is_left_for_later),
-        JD_TEST(death_does_not_wait_for_a_replay),
-        JD_TEST(failure_turns_events_off_where_it_may),
-        JD_TEST(a_failed_session_ends_whole),
-        JD_TEST(capabilities_are_given_back),
-        JD_TEST(a_failed_start_gives_all_back),
-        JD_TEST(what_we_have_the_jvm_allocate_is_not_told),
-        JD_TEST(what_is_missing_outlives_a_replay),
-        JD_TEST(attach_fails_where_the_session_dies_in_the_replay),
-        JD_TEST(strict_wants_all_outputs),
-        JD_TEST(what_was_dropped_is_told),
-        JD_TEST(duration_asks_for_the_stubs_once_more),
-        JD_TEST(stop_waits_for_callbacks),
-        JD_TEST(fork_finds_no_session),
-        JD_TEST(lives_while_its_lease_is_held),
-        JD_TEST(a_jvm_that_hides_its_methods_makes_no_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

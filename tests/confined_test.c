@@ -1,4 +1,6 @@
 /* A process that reads other users' data has no rights. */
+#include "test.h"
+
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
@@ -6,11 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +23,6 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* What the process without rights tells: it shares this page, and nothing else, with the test. */
 struct told {
@@ -197,9 +193,8 @@ static int try_everything(void *context)
     return STATUS_DONE;
 }
 
-static void test_nothing_else_works(void **state)
+TEST(test_nothing_else_works)
 {
-    (void)state;
     need_confinement();
     assert_int_equal(run(try_everything, told, 0), STATUS_DONE);
     assert_int_equal(told->count, 43);
@@ -228,9 +223,8 @@ static int tell_status(void *context)
     return 7;
 }
 
-static void test_state(void **state)
+TEST(test_state)
 {
-    (void)state;
     need_confinement();
     assert_int_equal(run(tell_status, NULL, 0), 7); /* the exit status is the work's */
     assert_non_null(strstr(told->text, "CapPrm:\t0000000000000000"));
@@ -275,10 +269,9 @@ static int do_work(void *context)
     return STATUS_DONE;
 }
 
-static void test_work(void **state)
+TEST(test_work)
 {
     char text[16];
-    (void)state;
     need_confinement();
     assert_int_equal(run(do_work, NULL, 0), STATUS_DONE);
     assert_int_equal(told->count, 9);
@@ -309,9 +302,8 @@ static int make_elsewhere(void *context)
     return output_file_finish(file) ? STATUS_FAILED : STATUS_DONE;
 }
 
-static void test_swapped_directory(void **state)
+TEST(test_swapped_directory)
 {
-    (void)state;
     need_confinement();
     told->count =
         0; /* need_confinement left a 1 there, which the attacker would take for its sign */
@@ -349,10 +341,9 @@ static int use_held(void *context)
     return STATUS_DONE;
 }
 
-static void test_held(void **state)
+TEST(test_held)
 {
     char word[80];
-    (void)state;
     need_confinement();
     struct rights *rights = rights_new();
     assert_non_null(rights);
@@ -399,10 +390,9 @@ static int look_into(void *context)
     return STATUS_DONE;
 }
 
-static void test_held_process(void **state)
+TEST(test_held_process)
 {
     char path[32];
-    (void)state;
     need_confinement();
     struct rights *rights = rights_new();
     assert_non_null(rights);
@@ -456,13 +446,12 @@ static int overflow(void *context)
     return STATUS_DONE;
 }
 
-static void test_overflow(void **state)
+TEST(test_overflow)
 {
     struct {
         char text[64];
         int (*then)(const char *);
     } hostile = {.then = system};
-    (void)state;
     need_confinement();
     snprintf(hostile.text, sizeof hostile.text, "touch %s", path_in(outside, "pwned"));
     /* It works. */
@@ -489,10 +478,9 @@ static int spin(void *context)
     return STATUS_DONE;
 }
 
-static void test_death(void **state)
+TEST(test_death)
 {
     int number = SIGSEGV;
-    (void)state;
     need_confinement();
     assert_int_equal(run(die, &number, 0), STATUS_FAILED);
     number = SIGSYS;
@@ -521,9 +509,8 @@ static int wait_long(void *context)
 }
 
 /* A signal for us reaches it, and without us it does not live. */
-static void test_signals(void **state)
+TEST(test_signals)
 {
-    (void)state;
     need_confinement();
     for (int i = 0; i < 2; i++) {
         told->count = 0;
@@ -548,18 +535,4 @@ static void test_signals(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_else_works),
-        cmocka_unit_test(test_state),
-        cmocka_unit_test(test_work),
-        cmocka_unit_test(test_swapped_directory),
-        cmocka_unit_test(test_held),
-        cmocka_unit_test(test_held_process),
-        cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_death),
-        cmocka_unit_test(test_signals),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,17 +1,14 @@
 /* Equal images have equal build-ids, and different ones do not. */
+#include "test.h"
+
 #include "jdtool/images/content_hash.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 /* MurmurHash3_x64_128 with seed 0, as its reference implementation has it. */
-static void known_values(void **state)
+TEST(known_values)
 {
-    (void)state;
     struct content_hash hash = {0};
     static const char text[] = "The quick brown fox jumps over the lazy dog";
     content_hash_add(&hash, text, sizeof text - 1);
@@ -19,9 +16,8 @@ static void known_values(void **state)
     assert_true(hash.high == UINT64_C(0x7a433ca9c49a9347));
 }
 
-static void every_byte_and_every_border_counts(void **state)
+TEST(every_byte_and_every_border_counts)
 {
-    (void)state;
     uint8_t bytes[40] = {0};
     struct content_hash plain = {0};
     content_hash_add(&plain, bytes, sizeof bytes);
@@ -39,11 +35,4 @@ static void every_byte_and_every_border_counts(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_values),
-        cmocka_unit_test(every_byte_and_every_border_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

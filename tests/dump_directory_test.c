@@ -1,14 +1,11 @@
 /* Which owners and links are accepted on the path to the dump. */
+#include "test.h"
+
 #include "agent/session/dump_directory.h"
 #include "scratch.h"
 #include "writer/message.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { NOBODY = 65534 };
 
@@ -50,7 +47,7 @@ static void need_root(void)
     }
 }
 
-static void given_one_is_made_and_used_as_it_is(void **state)
+TEST_WITH(given_one_is_made_and_used_as_it_is, set_up, scratch_remove)
 {
     const char *path = scratch_path(state, "new");
     assert_true(leads_to(path, path));
@@ -63,7 +60,7 @@ static void given_one_is_made_and_used_as_it_is(void **state)
     assert_false(leads_to(scratch_path(state, "file"), ""));
 }
 
-static void links_of_our_own_are_followed(void **state)
+TEST_WITH(links_of_our_own_are_followed, set_up, scratch_remove)
 {
     const char *real = scratch_path(state, "real");
     assert_int_equal(mkdir(real, 0700), 0);
@@ -78,7 +75,7 @@ static void links_of_our_own_are_followed(void **state)
     assert_false(leads_to(loop, ""));
 }
 
-static void relative_paths_start_here(void **state)
+TEST_WITH(relative_paths_start_here, set_up, scratch_remove)
 {
     int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(chdir(*state), 0);
@@ -88,7 +85,7 @@ static void relative_paths_start_here(void **state)
     close(here);
 }
 
-static void directories_of_others_are_refused(void **state)
+TEST_WITH(directories_of_others_are_refused, set_up, scratch_remove)
 {
     need_root();
     const char *theirs = scratch_path(state, "theirs");
@@ -107,7 +104,7 @@ static void directories_of_others_are_refused(void **state)
     assert_int_equal(rmdir(below), 0);
 }
 
-static void links_of_others_are_refused(void **state)
+TEST_WITH(links_of_others_are_refused, set_up, scratch_remove)
 {
     need_root();
     const char *link = scratch_path(state, "link");
@@ -118,7 +115,7 @@ static void links_of_others_are_refused(void **state)
     assert_false(leads_to(scratch_path(state, "link/sub"), ""));
 }
 
-static void default_is_always_new(void **state)
+TEST_WITH(default_is_always_new, set_up, scratch_remove)
 {
     setenv("JITDUMPDIR", *state, 1);
     char first[PATH_MAX] = "";
@@ -139,14 +136,4 @@ static void default_is_always_new(void **state)
     unsetenv("JITDUMPDIR");
 }
 
-#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        JD_TEST(given_one_is_made_and_used_as_it_is), JD_TEST(links_of_our_own_are_followed),
-        JD_TEST(relative_paths_start_here),           JD_TEST(directories_of_others_are_refused),
-        JD_TEST(links_of_others_are_refused),         JD_TEST(default_is_always_new),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,13 @@
 /* libdw reads back the call-frame information that jdtool writes. */
+#include "test.h"
+
 #include "jdtool/unwind/eh_frame.h"
 
 #include <dwarf.h>
 #include <elf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define CODE  UINT64_C(0x7f1234567000)
 #define SIZE  UINT64_C(0x140)
@@ -53,9 +51,8 @@ static struct frames sample = {.rows = sample_rows,
                                .count = sizeof sample_rows / sizeof sample_rows[0]};
 
 /* The form that perf 6.1 accepts, byte by byte. */
-static void test_layout(void **state)
+TEST_WITH(test_layout, NULL, free_table)
 {
-    (void)state;
     assert_int_equal(eh_frame_build(EM_X86_64, &sample, CODE, SIZE, TABLE, &table), 0);
     size_t hdr = table.bytes.size - table.hdr_size;
     assert_int_equal(hdr % 8, 0);
@@ -69,9 +66,8 @@ static void test_layout(void **state)
     assert_int_equal(i32_at(fde + 12), SIZE);
 }
 
-static void test_libdw_reads_it(void **state)
+TEST_WITH(test_libdw_reads_it, NULL, free_table)
 {
-    (void)state;
     assert_int_equal(eh_frame_build(EM_X86_64, &sample, CODE, SIZE, TABLE, &table), 0);
     Elf_Data data = {
         .d_buf = table.bytes.at, .d_type = ELF_T_BYTE, .d_size = table.bytes.size - table.hdr_size};
@@ -164,9 +160,8 @@ static void test_libdw_reads_it(void **state)
 }
 
 /* The same rows in aarch64's registers, beginning with what a callee is entered with. */
-static void test_aarch64(void **state)
+TEST_WITH(test_aarch64, NULL, free_table)
 {
-    (void)state;
     struct frame_row rows[] = {
         {.offset = 0, .cfa = FRAME_CFA_SP, .ra = FRAME_IN_REG, .ra_reg = 30},
         {.offset = 8,
@@ -218,9 +213,8 @@ static void test_aarch64(void **state)
     assert_memory_equal(table.bytes.at + fde + 17, expected, sizeof expected);
 }
 
-static void test_distance(void **state)
+TEST_WITH(test_distance, NULL, free_table)
 {
-    (void)state;
     assert_int_equal(
         eh_frame_build(EM_X86_64, &sample, CODE, SIZE, CODE - UINT64_C(0x90000000), &table),
         -ERANGE);
@@ -228,9 +222,8 @@ static void test_distance(void **state)
         eh_frame_build(EM_X86_64, &sample, CODE, SIZE, CODE + UINT64_C(0x1000), &table), 0);
 }
 
-static void test_many_rows(void **state)
+TEST_WITH(test_many_rows, NULL, free_table)
 {
-    (void)state;
     static struct frame_row many[20000];
     for (uint32_t i = 0; i < 20000; i++) {
         many[i] = (struct frame_row){.offset = i * 300,
@@ -244,14 +237,4 @@ static void test_many_rows(void **state)
     assert_true(table.bytes.size > 20000 * 5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_layout, free_table),
-        cmocka_unit_test_teardown(test_libdw_reads_it, free_table),
-        cmocka_unit_test_teardown(test_aarch64, free_table),
-        cmocka_unit_test_teardown(test_distance, free_table),
-        cmocka_unit_test_teardown(test_many_rows, free_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,11 @@
 /* Threads that may not ask the JVM have it asked later: never before VMInit, and never lost. */
+#include "test.h"
+
 #include "agent/session/errands.h"
 #include "agent/session/session.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static atomic_uint attached; /* threads that are */
 static atomic_int attempts;
@@ -80,9 +76,8 @@ static int begin(void **state)
 #define TABLE (1U << ERRAND_TABLE)
 
 /* The first one: a JVM that is live stays so. */
-static void nobody_is_attached_before_vm_init(void **state)
+TEST_WITH(nobody_is_attached_before_vm_init, begin, NULL)
 {
-    (void)state;
     errands_prepare(&vm, run);
     assert_false(errands_are_live());
     assert_true(errands_want(ERRAND_ALL));
@@ -97,9 +92,8 @@ static void nobody_is_attached_before_vm_init(void **state)
     vm->DetachCurrentThread(&vm);
 }
 
-static void errands_wait_for_control(void **state)
+TEST_WITH(errands_wait_for_control, begin, NULL)
 {
-    (void)state;
     assert_true(session_take_control());
     assert_true(errands_want(ERRAND_ALL));
     wait_for(&attached, 1); /* it tries, again and again */
@@ -109,26 +103,23 @@ static void errands_wait_for_control(void **state)
     wait_for(&done, ALL | TABLE);
 }
 
-static void what_cannot_be_done_yet_is_done_later(void **state)
+TEST_WITH(what_cannot_be_done_yet_is_done_later, begin, NULL)
 {
-    (void)state;
     delayed = ALL;
     assert_true(errands_want(ERRAND_ALL));
     wait_for(&done, ALL);
 }
 
-static void a_jvm_that_refuses_is_asked_again(void **state)
+TEST_WITH(a_jvm_that_refuses_is_asked_again, begin, NULL)
 {
-    (void)state;
     refusals = 2;
     assert_true(errands_want(ERRAND_ALL));
     wait_for(&done, ALL);
     assert_int_equal(attempts, 3);
 }
 
-static void those_of_an_ended_session_are_forgotten(void **state)
+TEST_WITH(those_of_an_ended_session_are_forgotten, begin, NULL)
 {
-    (void)state;
     assert_true(session_take_control());
     assert_true(errands_want(ERRAND_ALL));
     errands_forget();
@@ -140,14 +131,4 @@ static void those_of_an_ended_session_are_forgotten(void **state)
     assert_int_equal(done, TABLE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(nobody_is_attached_before_vm_init, begin),
-        cmocka_unit_test_setup(errands_wait_for_control, begin),
-        cmocka_unit_test_setup(what_cannot_be_done_yet_is_done_later, begin),
-        cmocka_unit_test_setup(a_jvm_that_refuses_is_asked_again, begin),
-        cmocka_unit_test_setup(those_of_an_ended_session_are_forgotten, begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

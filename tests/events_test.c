@@ -1,6 +1,8 @@
 /*
  * Samples of events with bytes or times: their values, their stacks, and how long threads waited.
  */
+#include "test.h"
+
 #include "format/event_probe.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/events/event_rule.h"
@@ -11,20 +13,14 @@
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 /* ---- Rules and facts ---- */
 
-static void test_rules_go_by_name(void **state)
+TEST(test_rules_go_by_name)
 {
-    (void)state;
     assert_int_equal(event_rule_of("jdagent_12:alloc", false).kind, EVENT_ALLOC);
     assert_string_equal(event_rule_of("jdagent_12:alloc", false).unit, "bytes");
     assert_int_equal(event_rule_of("jdagent_12:lock", false).kind, EVENT_LOCK);
@@ -63,9 +59,8 @@ static struct event_facts read_probe(enum event_kind kind, uint64_t value, uint6
     return facts;
 }
 
-static void test_an_allocation_stands_for_many_bytes(void **state)
+TEST(test_an_allocation_stands_for_many_bytes)
 {
-    (void)state;
     const uint64_t mean = UINT64_C(512) * 1024;
     /* A small object is met once in `mean` bytes; of a huge one each is met. */
     struct event_facts small = read_probe(EVENT_ALLOC, 16, mean, 1, "Ljava/lang/String;", 0);
@@ -87,17 +82,15 @@ static void test_an_allocation_stands_for_many_bytes(void **state)
     assert_int_equal(read_probe(EVENT_ALLOC, 24, 0, 1, "[I", 0).weight, 24);
 }
 
-static void test_a_wait_stands_for_its_time(void **state)
+TEST(test_a_wait_stands_for_its_time)
 {
-    (void)state;
     assert_int_equal(read_probe(EVENT_LOCK, 5000000, 1000000, 1, "Lp/Q;", 0).weight, 5000000);
     assert_int_equal(read_probe(EVENT_LOCK, 10, 1000000, 1, "Lp/Q;", 0).weight, 1000000);
     assert_int_equal(read_probe(EVENT_LOCK, 10, 1000000, 8, "Lp/Q;", 0).weight, 8000000);
 }
 
-static void test_raw_data_may_be_anything(void **state)
+TEST(test_raw_data_may_be_anything)
 {
-    (void)state;
     /* The string is cut off: no class, but what is there counts. */
     struct event_facts cut = read_probe(EVENT_LOCK, 7, 5, 1, "Lp/Q;", 2);
     assert_int_equal(cut.weight, 7);
@@ -133,9 +126,8 @@ static struct resolved_frame frame(enum resolved_kind kind, const char *class_na
     return (struct resolved_frame){.kind = (uint8_t)kind, .method = method};
 }
 
-static void test_what_the_jvm_did_for_it_is_left_out(void **state)
+TEST(test_what_the_jvm_did_for_it_is_left_out)
 {
-    (void)state;
     struct resolved_frame frames[] = {
         frame(RESOLVED_NATIVE, NULL, "jdagent_event_alloc"),
         frame(RESOLVED_INLINED, NULL, "our_own_callback"),
@@ -149,9 +141,8 @@ static void test_what_the_jvm_did_for_it_is_left_out(void **state)
     assert_int_equal(event_frames_java(frames, 5), 3);
 }
 
-static void test_an_exception_is_of_its_outermost_constructor(void **state)
+TEST(test_an_exception_is_of_its_outermost_constructor)
 {
-    (void)state;
     struct resolved_frame frames[] = {
         frame(RESOLVED_NATIVE, NULL, "JVM_FillInStackTrace"),
         frame(RESOLVED_COMPILED, "java.lang.Throwable", "fillInStackTrace"),
@@ -167,9 +158,8 @@ static void test_an_exception_is_of_its_outermost_constructor(void **state)
     assert_null(event_frames_exception(frames, 3));
 }
 
-static void test_pools_wait_for_work(void **state)
+TEST(test_pools_wait_for_work)
 {
-    (void)state;
     struct resolved_frame pool[] = {
         frame(RESOLVED_COMPILED, "jdk.internal.misc.Unsafe", "park"),
         frame(RESOLVED_COMPILED, "java.util.concurrent.ThreadPoolExecutor", "getTask"),
@@ -210,9 +200,8 @@ static const char *times_of(struct held_sample *list)
     return text;
 }
 
-static void test_samples_are_held_until_they_are_taken(void **state)
+TEST(test_samples_are_held_until_they_are_taken)
 {
-    (void)state;
     const uint8_t bytes[] = "sixteen bytes ittail";
     struct perf_sample sample = {
         .pid = 1, .time = 100, .head = {bytes, 16}, .middle = {bytes + 16, 0}};
@@ -257,9 +246,8 @@ static void test_samples_are_held_until_they_are_taken(void **state)
 }
 
 /* The part of a stack copy that is not valid is not kept. */
-static void test_a_kept_sample_has_what_is_valid_of_its_stack(void **state)
+TEST(test_a_kept_sample_has_what_is_valid_of_its_stack)
 {
-    (void)state;
     _Alignas(8) uint8_t bytes[1000];
     _Alignas(8) uint8_t room[2000];
     _Alignas(8) uint8_t other[2000];
@@ -370,7 +358,7 @@ static const char *inject_with_card(void **state)
     return text;
 }
 
-static void test_a_wait_weighs_until_the_thread_is_back(void **state)
+TEST_WITH(test_a_wait_weighs_until_the_thread_is_back, scratch_create, scratch_remove)
 {
     static uint8_t events[1024];
     static const char *const names[] = {"cpu-clock", "sched:sched_switch"};
@@ -430,7 +418,7 @@ static void test_a_wait_weighs_until_the_thread_is_back(void **state)
 }
 
 /* From when it is preempted, or woken, until it has a processor, a thread is not blocked. */
-static void test_waiting_for_a_processor_is_no_blocking(void **state)
+TEST_WITH(test_waiting_for_a_processor_is_no_blocking, scratch_create, scratch_remove)
 {
     enum { OUT_OF_TURN = 102, WOKEN = 103, SLEEPS = 1, PREEMPTED = 0x100 };
     static uint8_t events[1024];
@@ -506,7 +494,7 @@ static void put_virtual(struct perf_file *file, uint64_t event, uint32_t pid, ui
     perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, &sample, sizeof sample);
 }
 
-static void test_a_virtual_thread_waits_from_unmount_to_mount(void **state)
+TEST_WITH(test_a_virtual_thread_waits_from_unmount_to_mount, scratch_create, scratch_remove)
 {
     enum { OUT = 101, IN = 102, PID = 5, OTHER = 6 };
     static uint8_t events[1024];
@@ -572,7 +560,7 @@ static void put_mark(struct perf_file *file, enum timeline_probe what, uint64_t 
     perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, &sample, sizeof sample);
 }
 
-static void test_what_lost_its_end_is_told(void **state)
+TEST_WITH(test_what_lost_its_end_is_told, scratch_create, scratch_remove)
 {
     static uint8_t events[512];
     static const char *const names[] = {"jdagent_5_0:timeline"};
@@ -595,26 +583,4 @@ static void test_what_lost_its_end_is_told(void **state)
     assert_non_null(strstr(text, "left out 1 events of the JVM's time line"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules_go_by_name),
-        cmocka_unit_test(test_an_allocation_stands_for_many_bytes),
-        cmocka_unit_test(test_a_wait_stands_for_its_time),
-        cmocka_unit_test(test_raw_data_may_be_anything),
-        cmocka_unit_test(test_what_the_jvm_did_for_it_is_left_out),
-        cmocka_unit_test(test_an_exception_is_of_its_outermost_constructor),
-        cmocka_unit_test(test_pools_wait_for_work),
-        cmocka_unit_test(test_samples_are_held_until_they_are_taken),
-        cmocka_unit_test(test_a_kept_sample_has_what_is_valid_of_its_stack),
-        cmocka_unit_test_setup_teardown(test_a_wait_weighs_until_the_thread_is_back, scratch_create,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(test_waiting_for_a_processor_is_no_blocking, scratch_create,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(test_a_virtual_thread_waits_from_unmount_to_mount,
-                                        scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_what_lost_its_end_is_told, scratch_create,
-                                        scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,6 +2,8 @@
  * The parts of exports: writers, profile, filter, sources. Whether the formats tell what they
  * should is shell.export_formats' job.
  */
+#include "test.h"
+
 #include "jdtool/base/json_writer.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/base/protobuf.h"
@@ -16,16 +18,10 @@
 #include "tests/scratch.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <zlib.h>
 
-#include <cmocka.h>
-
-static void test_json(void **state)
+TEST(test_json)
 {
-    (void)state;
     struct packed_output *output;
     struct json_writer json;
     assert_int_equal(packed_output_open_memory(false, &output), 0);
@@ -60,9 +56,8 @@ static void test_json(void **state)
 }
 
 /* Deeper than the writer can, which is an error of the output and nothing worse. */
-static void test_json_depth(void **state)
+TEST(test_json_depth)
 {
-    (void)state;
     struct packed_output *output;
     struct json_writer json;
     uint8_t *bytes = NULL;
@@ -78,9 +73,8 @@ static void test_json_depth(void **state)
     assert_int_equal(packed_output_take(output, &bytes, &size), -EOVERFLOW);
 }
 
-static void test_protobuf(void **state)
+TEST(test_protobuf)
 {
-    (void)state;
     struct protobuf message = {0};
     protobuf_uint(&message, 1, 300);
     protobuf_uint(&message, 2, 0); /* left out */
@@ -106,7 +100,7 @@ static void test_protobuf(void **state)
 }
 
 /* What has to be escaped is, wherever it stands: runs of what has not are looked at together. */
-static void test_json_escapes(void **state)
+TEST(test_json_escapes)
 {
     static const struct {
         char c;
@@ -121,7 +115,6 @@ static void test_json_escapes(void **state)
                    {'#', "#"},
                    {'[', "["}};
     enum { SIZE = 27 };
-    (void)state;
     for (size_t i = 0; i < SIZE * (sizeof escapes / sizeof *escapes); i++) {
         const char *put = escapes[i / SIZE].put;
         int at = (int)(i % SIZE);
@@ -143,9 +136,8 @@ static void test_json_escapes(void **state)
     }
 }
 
-static void test_printf(void **state)
+TEST(test_printf)
 {
-    (void)state;
     enum { LONG = 5000 };
     struct packed_output *output;
     uint8_t *bytes;
@@ -161,9 +153,8 @@ static void test_printf(void **state)
     free(bytes);
 }
 
-static void test_gzip(void **state)
+TEST(test_gzip)
 {
-    (void)state;
     enum { SIZE = 1000000 };
     struct packed_output *output;
     uint8_t *text = malloc(SIZE);
@@ -196,9 +187,8 @@ static void test_gzip(void **state)
     free(text);
 }
 
-static void test_strings(void **state)
+TEST(test_strings)
 {
-    (void)state;
     struct string_table table = {0};
     assert_int_equal(string_table_add(&table, ""), 0);
     assert_int_equal(string_table_add(&table, NULL), 0);
@@ -217,9 +207,8 @@ static void test_strings(void **state)
 /* ---- Stacks ---- */
 
 /* Whatever sets two lines apart makes two locations, and a caller two nodes. */
-static void test_locations_and_nodes(void **state)
+TEST(test_locations_and_nodes)
 {
-    (void)state;
     static const struct resolved_code codes[2];
     const struct test_frame frames[] = {
         {.address = 16, .line = 9},
@@ -248,9 +237,8 @@ static void test_locations_and_nodes(void **state)
 }
 
 /* Equal stacks are one number, others are others, and each has its own frames. */
-static void test_stack_table(void **state)
+TEST(test_stack_table)
 {
-    (void)state;
     static struct world world;
     enum { STACKS = 2000 };
     static uint32_t nodes[STACKS];
@@ -355,7 +343,7 @@ static void put_numbers(struct packed_output *output, const uint32_t *numbers, s
 
 /* A few kilobytes with samples in the depth of a long chain: each costs what a shallow one costs.
  */
-static void test_saved_deep(void **state)
+TEST_WITH(test_saved_deep, scratch_create, scratch_remove)
 {
     static const struct sample_sink_ops ops = {
         .begin = no_begin, .sample = take_depth, .end = no_end, .abort = no_abort};
@@ -416,7 +404,7 @@ static int replay_saved(const char *path, uint32_t module, uint32_t second, uint
 
 /* What a file tells are the tables themselves: nothing is twice in them, and no code elsewhere than
  * its location. */
-static void test_saved_tables(void **state)
+TEST_WITH(test_saved_tables, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "tables.saved");
     assert_int_equal(replay_saved(path, 1, 4, 1), 0);
@@ -428,9 +416,8 @@ static void test_saved_tables(void **state)
 
 /* ---- The profile ---- */
 
-static void test_profile_shares(void **state)
+TEST(test_profile_shares)
 {
-    (void)state;
     static struct world world;
     world_make(&world, random_seed());
     struct profile *by_time = profile_new(true);
@@ -469,9 +456,8 @@ static void test_profile_shares(void **state)
 
 /* A view of the profile that keeps more is, number for number, what a profile of its own is: of one
  * that keeps most, and of one without times, whose samples are merged already. */
-static void test_views(void **state)
+TEST(test_views)
 {
-    (void)state;
     for (int kind = 0; kind < 8; kind++) {
         static struct world world;
         bool keeps_times = kind < 4;
@@ -553,9 +539,8 @@ static uint32_t function_of(struct profile *profile, enum resolved_kind kind,
     return profile->lines[profile->locations[location].first_line].function;
 }
 
-static void test_functions_are_one_within_their_file(void **state)
+TEST(test_functions_are_one_within_their_file)
 {
-    (void)state;
     static struct world world;
     world_make(&world, 1);
     const struct module *one = &world.modules[0];
@@ -597,9 +582,8 @@ static uint32_t thread_of(struct profile *profile, uint32_t pid, uint32_t tid, c
 }
 
 /* A thread is one under each of its names, its track one under all. */
-static void test_renamed_threads(void **state)
+TEST(test_renamed_threads)
 {
-    (void)state;
     struct profile *profile = profile_new(true);
     uint32_t main = thread_of(profile, 1, 1, "main", "java");
     uint32_t worker = thread_of(profile, 1, 2, "main", "java");
@@ -615,7 +599,7 @@ static void test_renamed_threads(void **state)
     profile_free(profile);
 }
 
-static void test_every_format(void **state)
+TEST_WITH(test_every_format, scratch_create, scratch_remove)
 {
     for (size_t f = 0; export_formats[f]; f++) {
         static struct world world;
@@ -712,9 +696,8 @@ static uint64_t passed(const struct sample_filter_options *options)
     return counting.samples;
 }
 
-static void test_filter(void **state)
+TEST(test_filter)
 {
-    (void)state;
     assert_int_equal(passed(&(struct sample_filter_options){0}), 1000);
     uint64_t first = passed(&(struct sample_filter_options){.until = 100000000});
     uint64_t rest = passed(&(struct sample_filter_options){.from = 100000000});
@@ -827,7 +810,7 @@ static void write_bytes(const char *path, const uint8_t *bytes, size_t size)
     fclose(file);
 }
 
-static void test_zip(void **state)
+TEST_WITH(test_zip, scratch_create, scratch_remove)
 {
     uint8_t bytes[4096];
     size_t size = make_zip(bytes, "java.base/java/lang/X.java", "class X {}\n");
@@ -864,7 +847,7 @@ static void test_zip(void **state)
     }
 }
 
-static void test_sources(void **state)
+TEST_WITH(test_sources, scratch_create, scratch_remove)
 {
     scratch_write(scratch_path(state, "X.java"), "class X {}\n");
     struct source_texts *texts;
@@ -889,28 +872,4 @@ static void test_sources(void **state)
     source_texts_close(texts);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_depth),
-        cmocka_unit_test(test_protobuf),
-        cmocka_unit_test(test_json_escapes),
-        cmocka_unit_test(test_printf),
-        cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_strings),
-        cmocka_unit_test(test_locations_and_nodes),
-        cmocka_unit_test(test_stack_table),
-        cmocka_unit_test_setup_teardown(test_saved_deep, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_saved_tables, scratch_create, scratch_remove),
-        cmocka_unit_test(test_profile_shares),
-        cmocka_unit_test(test_views),
-        cmocka_unit_test(test_functions_are_one_within_their_file),
-        cmocka_unit_test(test_renamed_threads),
-        cmocka_unit_test_setup_teardown(test_every_format, scratch_create, scratch_remove),
-        cmocka_unit_test(test_filter),
-        cmocka_unit_test_setup_teardown(test_zip, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(test_sources, scratch_create, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

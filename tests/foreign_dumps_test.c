@@ -2,16 +2,13 @@
  * Reads dumps of other runtimes: .NET and GraalVM native images. What is unlike ours is said at
  * each.
  */
+#include "test.h"
+
 #include "jdtool/base/verb.h"
 #include "tests/recording_builder.h"
 #include "tests/scratch.h"
 
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 /* The recording's stacks in a format that is text; the caller frees. */
 static char *exported(void **state, struct perf_file *file, char *format)
@@ -50,7 +47,7 @@ static void put_leaf(struct perf_file *file, uint64_t time, uint64_t address)
  * writev(2) stops at the first page that is not there, the runtime gives the dump up, and what it
  * told of before is to keep its names.
  */
-static void dotnet(void **state)
+TEST_WITH(dotnet, scratch_create, scratch_remove)
 {
     static const char name[] = "int32 [Spin] Spin::Fib(int32)[OptimizedTier1]";
     struct dump_builder dump = {0};
@@ -85,7 +82,7 @@ static void dotnet(void **state)
  * before its LOAD's; the ranges of its inline tree are entries in order of descent, so that one
  * place has its caller's line first and its own behind it; a CLOSE ends the dump.
  */
-static void native_image(void **state)
+TEST_WITH(native_image, scratch_create, scratch_remove)
 {
     struct dump_builder dump = {0};
     dump_header(&dump);
@@ -124,11 +121,4 @@ static void native_image(void **state)
     free(frames);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(dotnet, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(native_image, scratch_create, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,9 @@
 /* Finds stack frames in aarch64 code as HotSpot 17 writes it. */
+#include "test.h"
+
 #include "jdtool/unwind/frames.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const uint32_t compiled[] = {
     0xb9400828, /* 00 ldr w8,[x1,#8] */
@@ -140,9 +138,8 @@ static void check_frame(uint32_t offset, enum frame_cfa cfa, int32_t cfa_offset)
     assert_int_equal(row->fp_offset, -16);
 }
 
-static void test_compiled(void **state)
+TEST_WITH(test_compiled, NULL, teardown)
 {
-    (void)state;
     analyse(compiled, sizeof compiled, FRAMES_COMPILED);
     check_leaf(0x00, 0);
     check_leaf(0x10, 0);
@@ -158,18 +155,16 @@ static void test_compiled(void **state)
     assert_int_equal(frames.undecodable, 0);
 }
 
-static void test_frame_pointer(void **state)
+TEST_WITH(test_frame_pointer, NULL, teardown)
 {
-    (void)state;
     analyse(with_frame_pointer, sizeof with_frame_pointer, FRAMES_COMPILED);
     check_frame(0x08, FRAME_CFA_SP, 0x40);
     check_frame(0x0c, FRAME_CFA_SP, 0x40);
     check_leaf(0x18, 0);
 }
 
-static void test_conflict_falls_back_to_fp(void **state)
+TEST_WITH(test_conflict_falls_back_to_fp, NULL, teardown)
 {
-    (void)state;
     analyse(call_stub, sizeof call_stub, FRAMES_STUB);
     check_frame(0x04, FRAME_CFA_SP, 16);
     check_frame(0x0c, FRAME_CFA_SP, 0xe0);
@@ -178,17 +173,15 @@ static void test_conflict_falls_back_to_fp(void **state)
     check_leaf(0x28, 0);
 }
 
-static void test_not_entrant(void **state)
+TEST_WITH(test_not_entrant, NULL, teardown)
 {
-    (void)state;
     analyse(not_entrant, sizeof not_entrant, FRAMES_COMPILED);
     check_frame(0x14, FRAME_CFA_SP, 0x40);
     assert_int_equal(frames.frame_size, 0x40);
 }
 
-static void test_vectors(void **state)
+TEST_WITH(test_vectors, NULL, teardown)
 {
-    (void)state;
     analyse(vectors, sizeof vectors, FRAMES_STUB);
     check_frame(0x0c, FRAME_CFA_SP, 0x50);
     check_frame(0x10, FRAME_CFA_SP, 16);
@@ -207,9 +200,8 @@ static size_t put_codelet(uint8_t *blob, size_t at, const uint32_t *words, size_
     return at + whole;
 }
 
-static void test_interpreter(void **state)
+TEST_WITH(test_interpreter, NULL, teardown)
 {
-    (void)state;
     uint8_t blob[512] = {0};
     size_t second = put_codelet(blob, 0, entry_codelet, sizeof entry_codelet, -1);
     size_t end = put_codelet(blob, second, return_codelet, sizeof return_codelet, 0xb1);
@@ -232,9 +224,8 @@ static void test_interpreter(void **state)
     assert_int_equal(frames_at(&frames, ret + 0x0c)->ra, FRAME_IN_REG);
 }
 
-static void test_truncated_code(void **state)
+TEST_WITH(test_truncated_code, NULL, teardown)
 {
-    (void)state;
     for (size_t size = 1; size < sizeof compiled; size++) {
         uint8_t *exact = test_malloc(size);
         memcpy(exact, compiled, size);
@@ -244,16 +235,4 @@ static void test_truncated_code(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_compiled, teardown),
-        cmocka_unit_test_teardown(test_frame_pointer, teardown),
-        cmocka_unit_test_teardown(test_conflict_falls_back_to_fp, teardown),
-        cmocka_unit_test_teardown(test_not_entrant, teardown),
-        cmocka_unit_test_teardown(test_vectors, teardown),
-        cmocka_unit_test_teardown(test_interpreter, teardown),
-        cmocka_unit_test_teardown(test_truncated_code, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,13 +2,11 @@
  * Finds stack frames in x86-64 code as HotSpot writes it. Each array is the assembler's output for
  * the text beside it.
  */
+#include "test.h"
+
 #include "jdtool/unwind/frames.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* clang-format off */
 static const uint8_t c1_method[] = {
@@ -316,9 +314,8 @@ static void check_fp(uint32_t offset)
     assert_int_equal(row->fp_offset, -16);
 }
 
-static void test_prologue_and_epilogue(void **state)
+TEST_WITH(test_prologue_and_epilogue, NULL, teardown)
 {
-    (void)state;
     analyse(c1_method, sizeof c1_method, FRAMES_COMPILED);
     check_sp(0x00, 8, 0);
     check_sp(0x07, 8, 0);
@@ -333,7 +330,7 @@ static void test_prologue_and_epilogue(void **state)
 }
 
 /* sp goes down on one of two ways, and comes back from where it was pushed. */
-static void test_saved_stack_pointer(void **state)
+TEST_WITH(test_saved_stack_pointer, NULL, teardown)
 {
     static const uint8_t code[] = {
         0x55,                   /* 00 push rbp */
@@ -352,7 +349,6 @@ static void test_saved_stack_pointer(void **state)
         0x5d,                   /* 1e pop rbp */
         0xc3,                   /* 1f ret */
     };
-    (void)state;
     analyse(code, sizeof code, FRAMES_COMPILED);
     check_sp(0x08, 0x80, -16);
     const struct frame_row *row = frames_at(&frames, 0x11);
@@ -373,7 +369,7 @@ static void test_saved_stack_pointer(void **state)
 }
 
 /* Behind what fills up to their alignment. */
-static void test_static_calls(void **state)
+TEST_WITH(test_static_calls, NULL, teardown)
 {
     static const uint8_t code[] = {
         0x55,                                        /* 00 push rbp */
@@ -393,7 +389,6 @@ static void test_static_calls(void **state)
         0xf4,                                        /* 39 hlt */
         0x66,                                        /* 3a the end of nothing */
     };
-    (void)state;
     analyse(code, sizeof code, FRAMES_COMPILED);
     check_sp(0x05, 0x30, -16);
     check_sp(0x15, 8, 0);
@@ -403,7 +398,7 @@ static void test_static_calls(void **state)
 }
 
 /* What stands there may have been written over. */
-static void test_stack_pointer_written_over(void **state)
+TEST_WITH(test_stack_pointer_written_over, NULL, teardown)
 {
     static const uint8_t code[] = {
         0x48, 0x8b, 0xcc,             /* 00 mov rcx,rsp */
@@ -413,7 +408,6 @@ static void test_stack_pointer_written_over(void **state)
         0x48, 0x8d, 0x64, 0x24, 0x08, /* 09 lea rsp,[rsp+8] */
         0xc3,                         /* 0e ret */
     };
-    (void)state;
     analyse(code, sizeof code, FRAMES_STUB);
     check_sp(0x08, 16, 0);
     assert_int_equal(frames_at(&frames, 0x09)->cfa, FRAME_CFA_REG); /* rcx has it still */
@@ -421,17 +415,15 @@ static void test_stack_pointer_written_over(void **state)
     assert_int_equal(frames_at(&frames, 0x05)->cfa, FRAME_CFA_FP); /* nothing is known */
 }
 
-static void test_empty_method(void **state)
+TEST_WITH(test_empty_method, NULL, teardown)
 {
-    (void)state;
     analyse(c1_empty_method, sizeof c1_empty_method, FRAMES_COMPILED);
     check_sp(0x05, 0x40, -16);
     assert_int_equal(frames.frame_size, 0x40);
 }
 
-static void test_frame_without_push(void **state)
+TEST_WITH(test_frame_without_push, NULL, teardown)
 {
-    (void)state;
     analyse(c2_method, sizeof c2_method, FRAMES_COMPILED);
     check_sp(0x0b, 0x30, 0);
     check_sp(0x10, 0x30, -16);
@@ -443,18 +435,16 @@ static void test_frame_without_push(void **state)
     assert_int_equal(frames.frame_size, 0x30);
 }
 
-static void test_frame_pointer(void **state)
+TEST_WITH(test_frame_pointer, NULL, teardown)
 {
-    (void)state;
     analyse(frame_pointer, sizeof frame_pointer, FRAMES_COMPILED);
     check_sp(0x08, 16, -16);
     check_sp(0x0f, 0x30, -16);
     check_sp(0x19, 8, 0);
 }
 
-static void test_pushes_in_body(void **state)
+TEST_WITH(test_pushes_in_body, NULL, teardown)
 {
-    (void)state;
     analyse(pushes_in_body, sizeof pushes_in_body, FRAMES_COMPILED);
     check_sp(0x05, 0x20, -16);
     check_sp(0x0b, 0x28, -16);
@@ -465,9 +455,8 @@ static void test_pushes_in_body(void **state)
     assert_int_equal(frames.frame_size, 0x20);
 }
 
-static void test_conflict_falls_back_to_fp(void **state)
+TEST_WITH(test_conflict_falls_back_to_fp, NULL, teardown)
 {
-    (void)state;
     analyse(conflict_with_fp, sizeof conflict_with_fp, FRAMES_STUB);
     check_fp(0x08); /* pushes in a loop: paths disagree on rsp */
     check_fp(0x0d);
@@ -475,17 +464,15 @@ static void test_conflict_falls_back_to_fp(void **state)
     check_sp(0x18, 8, 0);
 }
 
-static void test_conflict_without_fp(void **state)
+TEST_WITH(test_conflict_without_fp, NULL, teardown)
 {
-    (void)state;
     analyse(conflict_without_fp, sizeof conflict_without_fp, FRAMES_STUB);
     check_sp(0x04, 8, 0);
     check_fp(0x05); /* nothing is known: the convention is the best guess */
 }
 
-static void test_not_entrant(void **state)
+TEST_WITH(test_not_entrant, NULL, teardown)
 {
-    (void)state;
     analyse(not_entrant, sizeof not_entrant, FRAMES_COMPILED);
     check_sp(0x07, 8, 0);
     check_sp(0x0c, 0x40, -16);
@@ -493,25 +480,22 @@ static void test_not_entrant(void **state)
     assert_int_equal(frames.frame_size, 0x40);
 }
 
-static void test_calls_of_a_barrier_only(void **state)
+TEST_WITH(test_calls_of_a_barrier_only, NULL, teardown)
 {
-    (void)state;
     analyse(barrier_only, sizeof barrier_only, FRAMES_COMPILED);
     check_sp(0x19, 0x50, -16);
     assert_int_equal(frames.frame_size, 0x20);
 }
 
-static void test_native_wrapper(void **state)
+TEST_WITH(test_native_wrapper, NULL, teardown)
 {
-    (void)state;
     analyse(native_wrapper, sizeof native_wrapper, FRAMES_COMPILED);
     check_sp(0x0f, 0x60, -16);
     check_sp(0x12, 8, 0);
 }
 
-static void test_osr_and_verified_entry(void **state)
+TEST_WITH(test_osr_and_verified_entry, NULL, teardown)
 {
-    (void)state;
     analyse_at(osr, sizeof osr, FRAMES_COMPILED, -1, 2);
     check_sp(0x02, 8, 0);
     check_sp(0x0e, 0x50, -16);
@@ -524,9 +508,8 @@ static void test_osr_and_verified_entry(void **state)
     check_sp(0x1a, 0x20, -16);
 }
 
-static void test_dispatch_stub(void **state)
+TEST_WITH(test_dispatch_stub, NULL, teardown)
 {
-    (void)state;
     analyse(vtable_stub, sizeof vtable_stub, FRAMES_STUB);
     check_sp(0x00, 8, 0);
     check_sp(0x0a, 8, 0);
@@ -534,9 +517,8 @@ static void test_dispatch_stub(void **state)
     assert_int_equal(frames.frame_size, 8);
 }
 
-static void test_adapters(void **state)
+TEST_WITH(test_adapters, NULL, teardown)
 {
-    (void)state;
     analyse(i2c_c2i, sizeof i2c_c2i, FRAMES_ADAPTER);
     check_sp(0x00, 8, 0);
     const struct frame_row *row = frames_at(&frames, 0x08); /* the return address is in rax */
@@ -555,9 +537,8 @@ static void test_adapters(void **state)
     assert_int_equal(row->ra_offset, -0x10);
 }
 
-static void test_entered_by_a_jump(void **state)
+TEST_WITH(test_entered_by_a_jump, NULL, teardown)
 {
-    (void)state;
     analyse(safepoint, sizeof safepoint, FRAMES_JUMPED_TO);
     check_sp(0x00, 0, 0);
     check_sp(0x01, 8, 0);
@@ -572,9 +553,8 @@ static void test_entered_by_a_jump(void **state)
     check_sp(0x16, 16, 0);
 }
 
-static void test_continuations(void **state)
+TEST_WITH(test_continuations, NULL, teardown)
 {
-    (void)state;
     analyse(enter_special, sizeof enter_special, FRAMES_COMPILED);
     check_sp(0x0e, 0x50, -16);
     assert_int_equal(frames.frame_size, 0x50);
@@ -595,9 +575,8 @@ static size_t put_codelet(uint8_t *blob, size_t at, const uint8_t *bytes, size_t
     return at + whole;
 }
 
-static void test_interpreter(void **state)
+TEST_WITH(test_interpreter, NULL, teardown)
 {
-    (void)state;
     uint8_t blob[256] = {0};
     size_t second = put_codelet(blob, 0, entry_codelet, sizeof entry_codelet, -1);
     size_t end = put_codelet(blob, second, return_codelet, sizeof return_codelet, 0xb1);
@@ -631,9 +610,8 @@ static void test_interpreter(void **state)
     assert_int_equal(row->ra_reg, 2);
 }
 
-static void test_truncated_code(void **state)
+TEST_WITH(test_truncated_code, NULL, teardown)
 {
-    (void)state;
     for (size_t size = 1; size < sizeof c2_method; size++) {
         uint8_t *exact = test_malloc(size);
         memcpy(exact, c2_method, size);
@@ -645,18 +623,16 @@ static void test_truncated_code(void **state)
     assert_int_not_equal(frames_x86_64(&none, &frames), 0);
 }
 
-static void test_undecodable_is_counted(void **state)
+TEST_WITH(test_undecodable_is_counted, NULL, teardown)
 {
-    (void)state;
     static const uint8_t bytes[] = {0x55, 0x06, 0xc3}; /* push rbp; no such instruction */
     analyse(bytes, sizeof bytes, FRAMES_STUB);
     assert_int_equal(frames.undecodable, 1);
     check_sp(1, 16, -16);
 }
 
-static void test_shapes_by_name(void **state)
+TEST_WITH(test_shapes_by_name, NULL, teardown)
 {
-    (void)state;
     assert_int_equal(frames_shape_of("Interpreter", -1), FRAMES_INTERPRETER);
     assert_int_equal(frames_shape_of("I2C/C2I adapters(0xbb)@0x7f", 3), FRAMES_ADAPTER);
     assert_int_equal(frames_shape_of("SafepointBlob", 3), FRAMES_JUMPED_TO);
@@ -677,9 +653,8 @@ static void test_shapes_by_name(void **state)
 }
 
 /* In a body the frame's size tells all; nowhere else, nor any other size. */
-static void test_bodies(void **state)
+TEST_WITH(test_bodies, NULL, teardown)
 {
-    (void)state;
     analyse(c2_method, sizeof c2_method, FRAMES_COMPILED);
     for (uint32_t offset = 0; offset < sizeof c2_method; offset++) {
         bool in_body = (offset >= 0x10 && offset < 0x1c) || offset >= 0x3a;
@@ -688,32 +663,4 @@ static void test_bodies(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_prologue_and_epilogue, teardown),
-        cmocka_unit_test_teardown(test_saved_stack_pointer, teardown),
-        cmocka_unit_test_teardown(test_stack_pointer_written_over, teardown),
-        cmocka_unit_test_teardown(test_static_calls, teardown),
-        cmocka_unit_test_teardown(test_empty_method, teardown),
-        cmocka_unit_test_teardown(test_frame_without_push, teardown),
-        cmocka_unit_test_teardown(test_frame_pointer, teardown),
-        cmocka_unit_test_teardown(test_pushes_in_body, teardown),
-        cmocka_unit_test_teardown(test_conflict_falls_back_to_fp, teardown),
-        cmocka_unit_test_teardown(test_conflict_without_fp, teardown),
-        cmocka_unit_test_teardown(test_not_entrant, teardown),
-        cmocka_unit_test_teardown(test_calls_of_a_barrier_only, teardown),
-        cmocka_unit_test_teardown(test_native_wrapper, teardown),
-        cmocka_unit_test_teardown(test_osr_and_verified_entry, teardown),
-        cmocka_unit_test_teardown(test_dispatch_stub, teardown),
-        cmocka_unit_test_teardown(test_adapters, teardown),
-        cmocka_unit_test_teardown(test_entered_by_a_jump, teardown),
-        cmocka_unit_test_teardown(test_continuations, teardown),
-        cmocka_unit_test_teardown(test_interpreter, teardown),
-        cmocka_unit_test_teardown(test_truncated_code, teardown),
-        cmocka_unit_test_teardown(test_undecodable_is_counted, teardown),
-        cmocka_unit_test_teardown(test_bodies, teardown),
-        cmocka_unit_test_teardown(test_shapes_by_name, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

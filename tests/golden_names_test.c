@@ -1,15 +1,11 @@
 /* names=source gives the names that real compilers gave. */
+#include "test.h"
+
 #include "agent/methods/method_cache.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { SOURCE, CLASS, METHOD, DESCRIPTOR, FLAGS, EXPECTED, FIELDS };
 
@@ -27,9 +23,8 @@ static bool fields_of(char *line, char *fields[FIELDS])
     return true;
 }
 
-static void every_name(void **state)
+TEST(every_name)
 {
-    (void)state;
     const struct method_cache_options options = {.names = NAMES_SOURCE};
     FILE *file = fopen(GOLDEN_NAMES, "re");
     assert_non_null(file);
@@ -62,8 +57,4 @@ static void every_name(void **state)
     assert_int_equal(wrong, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_name)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,12 @@
 /* The agent's hash table, compared with a plain list. */
+#include "test.h"
+
 #include "writer/hash_table.h"
 
 #include "tests/random.h"
 #include "tests/sanitized.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { ENTRIES = 3000, KEYS = 700, STEPS = SANITIZED ? 12000 : 60000 };
 
@@ -64,9 +60,8 @@ static void as_a_list_would(uint64_t spread, unsigned grain)
     assert_null(table.slots);
 }
 
-static void entries_are_found_again(void **state)
+TEST(entries_are_found_again)
 {
-    (void)state;
     as_a_list_would(1, 0);
     as_a_list_would(8, 3);
     as_a_list_would(8, 10); /* few homes: long rows of slots */
@@ -75,9 +70,8 @@ static void entries_are_found_again(void **state)
 }
 
 /* Entries that come and go for as long as the JVM runs do not make it grow. */
-static void what_is_gone_takes_no_room(void **state)
+TEST(what_is_gone_takes_no_room)
 {
-    (void)state;
     struct hash_table table = {.grain = 3};
     static struct item items[64];
     for (uint64_t step = 0; step < (SANITIZED ? 20000 : 100000); step++) {
@@ -94,9 +88,8 @@ static void what_is_gone_takes_no_room(void **state)
     }
 }
 
-static void an_empty_table(void **state)
+TEST(an_empty_table)
 {
-    (void)state;
     struct hash_table table = {0};
     assert_null(hash_table_find(&table, 0));
     assert_null(hash_table_drain(&table));
@@ -110,12 +103,4 @@ static void an_empty_table(void **state)
     assert_null(hash_table_drain(&table));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_are_found_again),
-        cmocka_unit_test(what_is_gone_takes_no_room),
-        cmocka_unit_test(an_empty_table),
-    };
-    return cmocka_run_group_tests_name("table", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

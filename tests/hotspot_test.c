@@ -1,4 +1,6 @@
 /* Reads HotSpot's structures, right and wrong ones. */
+#include "test.h"
+
 #include "agent/hotspot/hotspot_workspace.h"
 #include "agent/methods/inline_record.h"
 
@@ -7,17 +9,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static uint64_t at(const void *pointer)
 {
@@ -26,9 +22,8 @@ static uint64_t at(const void *pointer)
 
 /* ---- Memory ---- */
 
-static void what_is_there_is_read(void **state)
+TEST(what_is_there_is_read)
 {
-    (void)state;
     enum { COUNT = 3000, BYTES = 400000 };
     struct memory *reader = memory_own_new();
     static uint8_t from[BYTES];
@@ -55,9 +50,8 @@ static void what_is_there_is_read(void **state)
     memory_free(reader);
 }
 
-static void what_is_not_there_is_no_crash(void **state)
+TEST(what_is_not_there_is_no_crash)
 {
-    (void)state;
     struct memory *reader = memory_own_new();
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -84,9 +78,8 @@ static void what_is_not_there_is_no_crash(void **state)
     memory_free(reader);
 }
 
-static void nothing_is_left_open(void **state)
+TEST(nothing_is_left_open)
 {
-    (void)state;
     int before = dup(0);
     close(before);
     for (int i = 0; i < 100; i++) {
@@ -226,9 +219,8 @@ static void free_code(struct fake_code *code)
     free(code);
 }
 
-static void scopes_name_each_frame(void **state)
+TEST(scopes_name_each_frame)
 {
-    (void)state;
     for (int major = 17; major <= 21; major += 4) {
         struct fake_code *code = new_code(major);
         struct inline_scopes scopes;
@@ -257,9 +249,8 @@ static struct fake_code *new_neighbours(void)
     return code;
 }
 
-static void neighbours_share_their_outer_scopes(void **state)
+TEST(neighbours_share_their_outer_scopes)
 {
-    (void)state;
     struct inline_scopes scopes;
     assert_true(inline_scopes_init(&scopes));
     struct fake_code *code = new_neighbours();
@@ -282,9 +273,8 @@ static void neighbours_share_their_outer_scopes(void **state)
 }
 
 /* What the JVM's record does not bear out is not believed, and after the first time nothing is. */
-static void scopes_that_contradict_the_record(void **state)
+TEST(scopes_that_contradict_the_record)
 {
-    (void)state;
     struct inline_scopes scopes;
     assert_true(inline_scopes_init(&scopes));
     for (int change = 0; change < 14; change++) {
@@ -345,9 +335,8 @@ static void scopes_that_contradict_the_record(void **state)
 }
 
 /* Code without inlined methods is its own method's, wherever that one's scopes are. */
-static void nothing_inlined_needs_no_scopes(void **state)
+TEST(nothing_inlined_needs_no_scopes)
 {
-    (void)state;
     struct inline_scopes scopes;
     assert_true(inline_scopes_init(&scopes));
     struct fake_code *code = new_code(21);
@@ -362,9 +351,8 @@ static void nothing_inlined_needs_no_scopes(void **state)
 }
 
 /* Pages are asked for once for a callback, or a replay; what cannot be read is asked for again. */
-static void what_is_there_is_read_in_place(void **state)
+TEST(what_is_there_is_read_in_place)
 {
-    (void)state;
     const size_t page = 4096;
     struct hotspot hotspot = {.memory = memory_own_new()};
     struct hotspot_nearby *nearby = hotspot_nearby_new();
@@ -416,9 +404,8 @@ static void what_is_there_is_read_in_place(void **state)
     memory_free(hotspot.memory);
 }
 
-static void a_page_is_there_or_not(void **state)
+TEST(a_page_is_there_or_not)
 {
-    (void)state;
     const size_t page = 4096;
     struct memory *reader = memory_own_new();
     char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -504,9 +491,8 @@ static bool read_away(struct memory *memory, const struct memory_piece *pieces, 
         .known = true, .width = sizeof(((type *)0)->member), .offset = offsetof(type, member)      \
     }
 
-static void memory_that_is_not_ours_is_copied(void **state)
+TEST(memory_that_is_not_ours_is_copied)
 {
-    (void)state;
     struct memory memory = {.read = read_away};
     struct hotspot hotspot = {
         .memory = &memory,
@@ -597,9 +583,8 @@ static void memory_that_is_not_ours_is_copied(void **state)
     hotspot_nearby_free(nearby);
 }
 
-static void any_scopes_are_read_without_harm(void **state)
+TEST(any_scopes_are_read_without_harm)
 {
-    (void)state;
     struct inline_scopes scopes;
     assert_true(inline_scopes_init(&scopes));
     struct fake_code *code = new_code(21);
@@ -623,19 +608,6 @@ static void any_scopes_are_read_without_harm(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_there_is_read),
-        cmocka_unit_test(what_is_not_there_is_no_crash),
-        cmocka_unit_test(nothing_is_left_open),
-        cmocka_unit_test(scopes_name_each_frame),
-        cmocka_unit_test(neighbours_share_their_outer_scopes),
-        cmocka_unit_test(scopes_that_contradict_the_record),
-        cmocka_unit_test(nothing_inlined_needs_no_scopes),
-        cmocka_unit_test(what_is_there_is_read_in_place),
-        cmocka_unit_test(a_page_is_there_or_not),
-        cmocka_unit_test(memory_that_is_not_ours_is_copied),
-        cmocka_unit_test(any_scopes_are_read_without_harm),
-    };
     message_set_level(0); /* what is false is to be told of once each */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* libdwfl and KDAB hotspot's search find a symbol for every address of an image, and libdwfl its
  * lines. */
+#include "test.h"
+
 #include "jdtool/images/dwarf.h"
 #include "jdtool/images/image_elf.h"
 #include "tests/scratch.h"
 
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define BASE     UINT64_C(0x7f7e545e0000)
 #define CODE     UINT64_C(0x10000000)
@@ -97,7 +94,7 @@ static const char *search(const struct entry *entries, size_t count, uint64_t of
     return inside ? before->name : "";
 }
 
-static void every_place_has_its_symbol(void **state)
+TEST_WITH(every_place_has_its_symbol, scratch_create, scratch_remove)
 {
     for (uint32_t count = 1; count <= MOST; count++) {
         const char *path = write_image(state, count);
@@ -135,7 +132,7 @@ static uint32_t line_of(uint32_t function, uint32_t row)
 }
 
 /* Of large debugging information, which is packed. */
-static void every_place_has_its_line(void **state)
+TEST_WITH(every_place_has_its_line, scratch_create, scratch_remove)
 {
     enum { FUNCTIONS = 400, ROWS = 16 };
     const char *path = scratch_path(state, "lines.so");
@@ -199,9 +196,5 @@ static void every_place_has_its_line(void **state)
 int main(void)
 {
     (void)elf_version(EV_CURRENT);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_place_has_its_symbol, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(every_place_has_its_line, scratch_create, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

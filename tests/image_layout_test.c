@@ -1,15 +1,12 @@
 /* Where code goes in the images: offsets, layers, regions, limits. */
+#include "test.h"
+
 #include "jdtool/images/image_layout.h"
 #include "tests/random.h"
 #include "tests/sanitized.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define CODE UINT64_C(0x7f0000010000)
 
@@ -33,9 +30,8 @@ static uint32_t add(struct image_layout *layout, uint64_t address, uint64_t size
     return file;
 }
 
-static void code_that_took_a_place_over_goes_into_a_further_layer(void **state)
+TEST(code_that_took_a_place_over_goes_into_a_further_layer)
 {
-    (void)state;
     struct image_layout *layout = image_layout_new();
     assert_int_equal(add(layout, CODE, 100), 0);
     assert_int_equal(add(layout, CODE + 100, 100), 0); /* behind it */
@@ -60,9 +56,8 @@ static void code_that_took_a_place_over_goes_into_a_further_layer(void **state)
 }
 
 /* A code cache whose middle is touched first is one file, when somebody knows where it begins. */
-static void a_region_begins_where_code_may_begin(void **state)
+TEST(a_region_begins_where_code_may_begin)
 {
-    (void)state;
     uint64_t lowest = CODE;
     uint32_t file;
     struct image_layout *layout = image_layout_new();
@@ -76,9 +71,8 @@ static void a_region_begins_where_code_may_begin(void **state)
     image_layout_free(layout);
 }
 
-static void what_no_image_can_have_is_in_none(void **state)
+TEST(what_no_image_can_have_is_in_none)
 {
-    (void)state;
     struct image_layout *layout = image_layout_new();
     assert_int_equal(add(layout, CODE, 0), IMAGE_NONE);
     assert_int_equal(add(layout, CODE, IMAGE_PIECE_MAX + 1), IMAGE_NONE);
@@ -107,9 +101,8 @@ static void note(void *context, uint32_t piece)
 }
 
 /* Whatever comes: no two pieces of a file overlap, and overlaps are found. */
-static void pieces_of_a_file_never_overlap(void **state)
+TEST(pieces_of_a_file_never_overlap)
 {
-    (void)state;
     enum { COUNT = SANITIZED ? 1000 : 3000 };
     static struct {
         uint64_t address, size;
@@ -141,13 +134,4 @@ static void pieces_of_a_file_never_overlap(void **state)
     image_layout_free(layout);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(code_that_took_a_place_over_goes_into_a_further_layer),
-        cmocka_unit_test(a_region_begins_where_code_may_begin),
-        cmocka_unit_test(what_no_image_can_have_is_in_none),
-        cmocka_unit_test(pieces_of_a_file_never_overlap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

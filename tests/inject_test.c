@@ -1,4 +1,6 @@
 /* jdtool inject from end to end, on recordings and dumps made by hand. */
+#include "test.h"
+
 #include "jdtool/base/verb.h"
 #include "jdtool/images/image_frames.h"
 #include "jdtool/perf/perf_data.h"
@@ -12,16 +14,12 @@
 #include <gelf.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static bool is_frame(uint64_t address)
 {
@@ -94,7 +92,7 @@ static int line_at(const char *path, uint64_t offset, char *source, size_t room)
 
 /* ---- Tests ---- */
 
-static void code_is_mapped_when_it_is_touched(void **state)
+TEST(code_is_mapped_when_it_is_touched)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -152,7 +150,7 @@ static void code_is_mapped_when_it_is_touched(void **state)
     free(file.records);
 }
 
-static void keep_all_keeps_all(void **state)
+TEST(keep_all_keeps_all)
 {
     struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
@@ -172,7 +170,7 @@ static void keep_all_keeps_all(void **state)
     free(file.records);
 }
 
-static void inlined_methods_are_frames(void **state)
+TEST(inlined_methods_are_frames)
 {
     struct perf_file file = recording_of_jvm(state);
     /* Leaf in the inlined part; the caller's return address is its first byte: the call is not. */
@@ -236,7 +234,7 @@ static void inlined_methods_are_frames(void **state)
 
 /* HotSpot's method_entry_barrier pushes -1 where a walk by frame pointers looks for a return
  * address; perf throws a chain with such a word away. Another number could have a method's name. */
-static void garbage_in_chains_is_no_frame(void **state)
+TEST(garbage_in_chains_is_no_frame)
 {
     struct perf_file file = recording_of_jvm(state);
     const uint64_t garbage = IMAGE_FRAMES_BASE + 0x3000000; /* where frames have addresses */
@@ -257,7 +255,7 @@ static void garbage_in_chains_is_no_frame(void **state)
     free(file.records);
 }
 
-static void debugging_information_tells_of_inlined_methods(void **state)
+TEST(debugging_information_tells_of_inlined_methods)
 {
     struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
@@ -304,7 +302,7 @@ static void debugging_information_tells_of_inlined_methods(void **state)
 }
 
 /* Other names or lines over equal code must not pass for the same file. */
-static void the_build_id_is_that_of_code_names_and_lines(void **state)
+TEST(the_build_id_is_that_of_code_names_and_lines)
 {
     uint8_t ids[3][BUILD_ID_MAX];
     static const char *const modes[] = {"off", "dwarf", "off"};
@@ -331,7 +329,7 @@ static void the_build_id_is_that_of_code_names_and_lines(void **state)
 }
 
 /* What a fork runs before it executes something else is its parent's code as of then. */
-static void a_fork_has_its_parents_code(void **state)
+TEST(a_fork_has_its_parents_code)
 {
     struct perf_file file = recording_of_jvm(state);
     put_task(&file, PERF_RECORD_FORK, PID + 1, PID, PID + 1, 1000450);
@@ -357,7 +355,7 @@ static void read_text(const char *path, char *text, size_t room)
     fclose(in);
 }
 
-static void the_scorecard_tells_why(void **state)
+TEST(the_scorecard_tells_why)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -408,7 +406,7 @@ static void the_scorecard_tells_why(void **state)
 
 /* The remedy for copies that are too short is a larger copy, as far as there is one, and not what
  * helps stacks that the kernel walks. */
-static void short_copies_are_told_as_such(void **state)
+TEST(short_copies_are_told_as_such)
 {
 #ifndef __x86_64__
     skip(); /* registers of a recording that names no machine are this one's; these are x86-64's */
@@ -454,7 +452,7 @@ static void short_copies_are_told_as_such(void **state)
 }
 
 /* A return address may be the first one that belongs to an inlined method: the call lies before. */
-static void callers_are_addresses_in_the_call(void **state)
+TEST(callers_are_addresses_in_the_call)
 {
     static const char *const modes[] = {"off", "dwarf", "expand"};
     for (int i = 0; i < 3; i++) {
@@ -478,7 +476,7 @@ static void callers_are_addresses_in_the_call(void **state)
     }
 }
 
-static void the_verdict_wants_names_and_roots(void **state)
+TEST(the_verdict_wants_names_and_roots)
 {
     static const struct {
         uint64_t address; /* of every fourth sample */
@@ -510,7 +508,7 @@ static void the_verdict_wants_names_and_roots(void **state)
 }
 
 /* A JVM in a container has put a link where its dump is recorded to be: to a file of ours. */
-static void a_link_below_another_root_is_not_followed(void **state)
+TEST_WITH(a_link_below_another_root_is_not_followed, scratch_create, scratch_remove)
 {
     if (geteuid() != 0) {
         print_message("skipped: only root may change its root\n");
@@ -555,7 +553,7 @@ static void a_link_below_another_root_is_not_followed(void **state)
 }
 
 /* The status is that of a failure: nothing was named. But the rest is there. */
-static void a_wrong_clock_is_told_and_costs_the_names_only(void **state)
+TEST(a_wrong_clock_is_told_and_costs_the_names_only)
 {
     struct perf_file file = recording();
     file.attrs[0].use_clockid = 0;
@@ -585,7 +583,7 @@ static void write_nothing(void **state, const char *name)
 }
 
 /* A JVM that was killed before its dump had a header costs the other one nothing. */
-static void an_empty_dump_costs_its_own_names_only(void **state)
+TEST(an_empty_dump_costs_its_own_names_only)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -617,7 +615,7 @@ static void an_empty_dump_costs_its_own_names_only(void **state)
 }
 
 /* Pids repeat: of two dumps of one name, each goes to the JVM that mapped it. */
-static void dumps_of_one_name_go_to_their_own_jvms(void **state)
+TEST(dumps_of_one_name_go_to_their_own_jvms)
 {
     struct perf_file file = recording();
     struct dump_builder dump = {0};
@@ -654,7 +652,7 @@ static void dumps_of_one_name_go_to_their_own_jvms(void **state)
 }
 
 /* Its names are those of code that is long gone. */
-static void the_dump_of_an_earlier_run_is_refused(void **state)
+TEST(the_dump_of_an_earlier_run_is_refused)
 {
     for (int from = 0; from < 2; from++) {
         uint64_t mapped = from ? 20000000000 : 1000800; /* long after the last record, or soon */
@@ -681,7 +679,7 @@ static void the_dump_of_an_earlier_run_is_refused(void **state)
 
 /* Two containers whose JVMs share a directory: the second one's jit-1.dump took the first one's
  * place. */
-static void a_replaced_dump_is_not_taken_for_the_first_ones(void **state)
+TEST(a_replaced_dump_is_not_taken_for_the_first_ones)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -710,7 +708,7 @@ static void a_replaced_dump_is_not_taken_for_the_first_ones(void **state)
 }
 
 /* A pid that was given twice while perf recorded: --dump finds the process by the dump's time. */
-static void a_named_dump_goes_to_the_process_of_its_time(void **state)
+TEST(a_named_dump_goes_to_the_process_of_its_time)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -732,7 +730,7 @@ static void a_named_dump_goes_to_the_process_of_its_time(void **state)
 }
 
 /* The code before it has nothing to do with the stack; other callers' addresses lie in the call. */
-static void the_return_barrier_is_no_return_address(void **state)
+TEST(the_return_barrier_is_no_return_address)
 {
     struct dump_builder dump = {0};
     dump_header(&dump);
@@ -756,7 +754,7 @@ static void the_return_barrier_is_no_return_address(void **state)
 
 /* --call-graph fp,defer: the user's part of a chain comes in a record of its own, and is put where
  * it belongs. One that belongs to no sample stays what it is. */
-static void late_call_chains_are_rewritten(void **state)
+TEST(late_call_chains_are_rewritten)
 {
     struct perf_file file = recording_of_jvm(state);
     uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 77};
@@ -824,7 +822,7 @@ static struct perf_file recording_with_copy(uint64_t abi)
 }
 
 /* Their copies are dropped with the others', so what is known must be in the chain. */
-static void samples_that_cannot_be_unwound_keep_their_own_address(void **state)
+TEST(samples_that_cannot_be_unwound_keep_their_own_address)
 {
     static const uint64_t abis[] = {PERF_SAMPLE_REGS_ABI_32, PERF_SAMPLE_REGS_ABI_64};
     for (int i = 0; i < 2; i++) { /* a 32-bit program; a process that nobody heard of */
@@ -840,7 +838,7 @@ static void samples_that_cannot_be_unwound_keep_their_own_address(void **state)
     }
 }
 
-static void copies_of_other_machines_are_left_alone(void **state)
+TEST(copies_of_other_machines_are_left_alone)
 {
     static const struct {
         uint32_t size;
@@ -862,7 +860,7 @@ static void copies_of_other_machines_are_left_alone(void **state)
 }
 
 /* clock=tsc: the recording's clock is perf's own, and it tells how to convert. */
-static void processor_time_stamps_are_converted(void **state)
+TEST(processor_time_stamps_are_converted)
 {
     struct perf_file file = recording();
     file.attrs[0].use_clockid = 0;
@@ -895,7 +893,7 @@ static void put_path(struct perf_file *file, uint64_t time, const char *path)
 }
 
 /* The agent was stopped and started again: the second dump knows what the first did not hear of. */
-static void a_second_dump_takes_over(void **state)
+TEST(a_second_dump_takes_over)
 {
     struct perf_file file = recording();
     struct dump_builder dump = {0};
@@ -929,7 +927,7 @@ static void a_second_dump_takes_over(void **state)
 }
 
 /* Renaming a result to /dev/null would take that away from the whole machine. */
-static void only_a_file_is_replaced(void **state)
+TEST(only_a_file_is_replaced)
 {
     struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
@@ -964,7 +962,7 @@ static uint64_t count_calls(const char *name)
 }
 
 /* Input comes by 1 MB, output goes by 256 KB: a call for each record or page was 9 s of 24 s. */
-static void a_large_recording_goes_in_large_pieces(void **state)
+TEST(a_large_recording_goes_in_large_pieces)
 {
     enum { SAMPLES = 20000, DEPTH = 120 };
     struct perf_file file = recording_of_jvm(state);
@@ -998,7 +996,7 @@ static void a_large_recording_goes_in_large_pieces(void **state)
     free(file.records);
 }
 
-static void wrong_usage_is_told(void **state)
+TEST(wrong_usage_is_told)
 {
     char *none[] = {"inject", NULL};
     optind = 0;
@@ -1011,37 +1009,4 @@ static void wrong_usage_is_told(void **state)
     assert_int_equal(verb_inject.run(&verb_inject, 5, to_a_pipe), STATUS_USAGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(code_is_mapped_when_it_is_touched),
-        cmocka_unit_test(keep_all_keeps_all),
-        cmocka_unit_test(inlined_methods_are_frames),
-        cmocka_unit_test(garbage_in_chains_is_no_frame),
-        cmocka_unit_test(debugging_information_tells_of_inlined_methods),
-        cmocka_unit_test(the_build_id_is_that_of_code_names_and_lines),
-        cmocka_unit_test(a_fork_has_its_parents_code),
-        cmocka_unit_test(the_scorecard_tells_why),
-        cmocka_unit_test(short_copies_are_told_as_such),
-        cmocka_unit_test(callers_are_addresses_in_the_call),
-        cmocka_unit_test(the_verdict_wants_names_and_roots),
-        cmocka_unit_test_setup_teardown(a_link_below_another_root_is_not_followed, scratch_create,
-                                        scratch_remove),
-        cmocka_unit_test(a_wrong_clock_is_told_and_costs_the_names_only),
-        cmocka_unit_test(an_empty_dump_costs_its_own_names_only),
-        cmocka_unit_test(dumps_of_one_name_go_to_their_own_jvms),
-        cmocka_unit_test(the_dump_of_an_earlier_run_is_refused),
-        cmocka_unit_test(a_named_dump_goes_to_the_process_of_its_time),
-        cmocka_unit_test(samples_that_cannot_be_unwound_keep_their_own_address),
-        cmocka_unit_test(copies_of_other_machines_are_left_alone),
-        cmocka_unit_test(the_return_barrier_is_no_return_address),
-        cmocka_unit_test(late_call_chains_are_rewritten),
-        cmocka_unit_test(a_replaced_dump_is_not_taken_for_the_first_ones),
-        cmocka_unit_test(processor_time_stamps_are_converted),
-        cmocka_unit_test(a_second_dump_takes_over),
-        cmocka_unit_test(only_a_file_is_replaced),
-        cmocka_unit_test(a_large_recording_goes_in_large_pieces),
-        cmocka_unit_test(wrong_usage_is_told),
-    };
-    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
-}
+TEST_MAIN(scratch_create, scratch_remove)

@@ -1,19 +1,15 @@
 /* Makes inline trees and line tables from what HotSpot reports of a compiled method. */
+#include "test.h"
+
 #include "agent/methods/inlines.h"
 #include "agent/methods/source_map.h"
 
 #include "tests/random.h"
 #include "tests/sanitized.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Methods 0 to 25, "A" to "Z": bytecode b of method i has line 100 * (i + 1) + b / 10. */
 enum { METHODS = 26, LINES = 8 };
@@ -115,9 +111,8 @@ static void assert_range(uint32_t i, uint32_t offset, uint32_t node, uint32_t li
     assert_int_equal(code.ranges[i].line, line);
 }
 
-static void a_pc_ends_its_range(void **state)
+TEST(a_pc_ends_its_range)
 {
-    (void)state;
     begin(INLINE_FULL, 100);
     add(20, "A0");
     add(30, "A10 B20");
@@ -138,9 +133,8 @@ static void a_pc_ends_its_range(void **state)
     assert_int_equal(code.ranges_end, 70);
 }
 
-static void neighbours_share_rows_ranges_and_nodes(void **state)
+TEST(neighbours_share_rows_ranges_and_nodes)
 {
-    (void)state;
     begin(INLINE_FULL, 60);
     add(10, "A10 B20");
     add(20, "A10 B21"); /* the same lines */
@@ -162,9 +156,8 @@ static void neighbours_share_rows_ranges_and_nodes(void **state)
     assert_int_equal(code.ranges_end, 60);
 }
 
-static void nodes_come_depth_first(void **state)
+TEST(nodes_come_depth_first)
 {
-    (void)state;
     begin(INLINE_FULL, 60);
     add(10, "A0 B0 C0");
     add(20, "A10 D0");
@@ -188,9 +181,8 @@ static void nodes_come_depth_first(void **state)
 }
 
 /* The only node that is out of order comes back below a node that has children. */
-static void a_node_that_comes_back_is_put_in_order(void **state)
+TEST(a_node_that_comes_back_is_put_in_order)
 {
-    (void)state;
     begin(INLINE_FULL, 40);
     add(10, "A0 B0");
     add(20, "A0 C0");
@@ -218,9 +210,8 @@ static void a_node_that_comes_back_is_put_in_order(void **state)
     assert_node(4, "D", 0, 100);
 }
 
-static void rows_differ_by_their_files_too(void **state)
+TEST(rows_differ_by_their_files_too)
 {
-    (void)state;
     lines[1][0].line = 101; /* A's line, in another file */
     begin(INLINE_FULL, 30);
     add(10, "A10");
@@ -235,9 +226,8 @@ static void rows_differ_by_their_files_too(void **state)
 }
 
 /* The first row that is known counts from the code's start: readers look below no row. */
-static void the_first_row_is_at_the_start(void **state)
+TEST(the_first_row_is_at_the_start)
 {
-    (void)state;
     methods[0].method.file = NULL;
     begin(INLINE_FULL, 30);
     add(10, "A10");
@@ -248,9 +238,8 @@ static void the_first_row_is_at_the_start(void **state)
     make_methods(NULL);
 }
 
-static void no_place_is_behind_the_end(void **state)
+TEST(no_place_is_behind_the_end)
 {
-    (void)state;
     begin(INLINE_FULL, 30);
     add(10, "A10");
     add(31, "A10 B0");
@@ -258,9 +247,8 @@ static void no_place_is_behind_the_end(void **state)
     assert_int_equal(code.ranges_end, 30);
 }
 
-static void lines_that_are_unknown(void **state)
+TEST(lines_that_are_unknown)
 {
-    (void)state;
     methods[1].line_count = 0; /* B has no table */
     methods[2].method.file = NULL;
     begin(INLINE_FULL, 60);
@@ -279,9 +267,8 @@ static void lines_that_are_unknown(void **state)
     make_methods(NULL);
 }
 
-static void methods_that_are_unknown(void **state)
+TEST(methods_that_are_unknown)
 {
-    (void)state;
     begin(INLINE_FULL, 60);
     add(10, "A10 Z5 B10"); /* what an unknown method called counts as its caller's */
     add(20, "B10 C10");    /* not a stack of A's */
@@ -296,9 +283,8 @@ static void methods_that_are_unknown(void **state)
     assert_int_equal(code.ranges_end, 30);
 }
 
-static void places_out_of_order_or_outside(void **state)
+TEST(places_out_of_order_or_outside)
 {
-    (void)state;
     begin(INLINE_FULL, 60);
     add(0, "A10");
     add(20, "A20");
@@ -319,9 +305,8 @@ static void places_out_of_order_or_outside(void **state)
     assert_int_equal(code.row_count + code.range_count + code.node_count, 0);
 }
 
-static void nothing_known_at_all(void **state)
+TEST(nothing_known_at_all)
 {
-    (void)state;
     begin(INLINE_FULL, 60);
     finish();
     assert_int_equal(code.row_count, 1);
@@ -331,9 +316,8 @@ static void nothing_known_at_all(void **state)
     assert_int_equal(inline_builder_finish(builder, &code), 0);
 }
 
-static void leaf_and_off_have_rows_only(void **state)
+TEST(leaf_and_off_have_rows_only)
 {
-    (void)state;
     begin(INLINE_LEAF, 60);
     add(10, "A10 B20");
     add(20, "A10");
@@ -355,9 +339,8 @@ static void leaf_and_off_have_rows_only(void **state)
     assert_int_equal(resolved, 0); /* nobody asks for methods that nobody wants */
 }
 
-static void a_method_is_resolved_once_a_node(void **state)
+TEST(a_method_is_resolved_once_a_node)
 {
-    (void)state;
     resolved = 0;
     begin(INLINE_FULL, 100000);
     for (uint32_t i = 1; i <= 1000; i++) {
@@ -370,9 +353,8 @@ static void a_method_is_resolved_once_a_node(void **state)
 }
 
 /* A random stack and, the slow way, the claim that the tree tells the same one at each offset. */
-static void random_stacks_come_back(void **state)
+TEST(random_stacks_come_back)
 {
-    (void)state;
     enum { PLACES = 400, DEPTH = 6 };
     static char stacks[PLACES][64];
     uint64_t seed = 42;
@@ -428,9 +410,8 @@ static uint32_t line_of(const struct java_method *method, int32_t bci)
     return line_table_find(method->lines, method->line_count, bci, &near);
 }
 
-static void line_tables_as_hotspot_reads_them(void **state)
+TEST(line_tables_as_hotspot_reads_them)
 {
-    (void)state;
     struct line_entry unsorted[] = {{10, 2}, {0, 1}, {10, 3}, {20, 4}, {5, 9}, {10, 5}};
     struct java_method method = {.lines = unsorted, .line_count = line_table_sort(unsorted, 6)};
     assert_int_equal(method.line_count, 5); /* the second of three says nothing */
@@ -450,9 +431,8 @@ static void line_tables_as_hotspot_reads_them(void **state)
 }
 
 /* On a thread of the JVM's, so in no time. */
-static void line_tables_made_to_do_harm(void **state)
+TEST(line_tables_made_to_do_harm)
 {
-    (void)state;
     enum { COUNT = 1 << (SANITIZED ? 18 : 21) };
     struct line_entry *hostile = malloc(COUNT * sizeof(*hostile));
     assert_non_null(hostile);
@@ -516,9 +496,8 @@ static int free_builder(void **state)
  * A's and B's lines are Kotlin's: 102 is line 5 of a function in X.kt, called from line 90; 103
  * line 6 there; 203 is line 7 of Y.kt, called from 91.
  */
-static void what_another_compiler_inlined(void **state)
+TEST(what_another_compiler_inlined)
 {
-    (void)state;
     static const char text[] = "SMAP\na\nKotlin\n*S Kotlin\n*F\n+ 1 a\np/A\n+ 2 X.kt\np/X\n"
                                "+ 3 Y.kt\np/Y\n*L\n1#1,101:1\n5#2,2:102\n7#3:203\n*S KotlinDebug\n"
                                "*F\n+ 1 a\np/A\n*L\n90#1:102,2\n91#1:203\n*E\n";
@@ -568,26 +547,4 @@ static void what_another_compiler_inlined(void **state)
     source_map_free(map);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pc_ends_its_range),
-        cmocka_unit_test(what_another_compiler_inlined),
-        cmocka_unit_test(neighbours_share_rows_ranges_and_nodes),
-        cmocka_unit_test(nodes_come_depth_first),
-        cmocka_unit_test(a_node_that_comes_back_is_put_in_order),
-        cmocka_unit_test(rows_differ_by_their_files_too),
-        cmocka_unit_test(the_first_row_is_at_the_start),
-        cmocka_unit_test(no_place_is_behind_the_end),
-        cmocka_unit_test(lines_that_are_unknown),
-        cmocka_unit_test(methods_that_are_unknown),
-        cmocka_unit_test(places_out_of_order_or_outside),
-        cmocka_unit_test(nothing_known_at_all),
-        cmocka_unit_test(leaf_and_off_have_rows_only),
-        cmocka_unit_test(a_method_is_resolved_once_a_node),
-        cmocka_unit_test(random_stacks_come_back),
-        cmocka_unit_test(line_tables_as_hotspot_reads_them),
-        cmocka_unit_test(line_tables_made_to_do_harm),
-    };
-    return cmocka_run_group_tests_name("inlines", tests, make_builder, free_builder);
-}
+TEST_MAIN(make_builder, free_builder)

@@ -1,18 +1,16 @@
 /* Finds the thread numbers inside a container from /proc outside. */
+#include "test.h"
+
 #include "jdtool/resolve/inner_threads.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static uint64_t now(void)
 {
@@ -62,9 +60,8 @@ static void end(struct sleeper *sleeper)
     }
 }
 
-static void is_asked_while_it_lives(void **state)
+TEST(is_asked_while_it_lives)
 {
-    (void)state;
     struct sleeper sleeper;
     struct inner_threads threads;
     struct inner_threads others;
@@ -82,9 +79,8 @@ static void is_asked_while_it_lives(void **state)
 }
 
 /* It has ended when its samples come. */
-static void is_noticed_when_it_begins(void **state)
+TEST(is_noticed_when_it_begins)
 {
-    (void)state;
     struct sleeper sleeper;
     struct inner_threads threads;
     uint64_t before = now() - 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK) - 1;
@@ -103,9 +99,8 @@ static void is_noticed_when_it_begins(void **state)
 }
 
 /* The number may have been another thread's, which ran before this one began. */
-static void what_began_later_is_another(void **state)
+TEST(what_began_later_is_another)
 {
-    (void)state;
     struct sleeper sleeper;
     struct inner_threads threads;
     uint64_t before = now() - 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK) - 1;
@@ -124,9 +119,8 @@ static int contained(void *context)
     return 0;
 }
 
-static void is_of_the_innermost_namespace(void **state)
+TEST(is_of_the_innermost_namespace)
 {
-    (void)state;
     static char stack[65536] __attribute__((aligned(16)));
     int pid = clone(contained, stack + sizeof stack, CLONE_NEWPID | SIGCHLD, NULL);
     if (pid < 0) {
@@ -143,13 +137,4 @@ static void is_of_the_innermost_namespace(void **state)
     inner_threads_free(&threads);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_asked_while_it_lives),
-        cmocka_unit_test(is_noticed_when_it_begins),
-        cmocka_unit_test(what_began_later_is_another),
-        cmocka_unit_test(is_of_the_innermost_namespace),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

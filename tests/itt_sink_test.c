@@ -1,20 +1,15 @@
 /* The calls to Intel's API follow its rules, as a checking collector sees them. */
 #include "one_sink.h"
+#include "test.h"
 
 #include "tests/inlined_code.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char log_path[] = "/tmp/jd-itt-XXXXXX";
 static char *received; /* what the collector wrote */
@@ -65,9 +60,8 @@ static int reports_a_tree(void)
     return failed;
 }
 
-static void tree_reaches_the_collector(void **state)
+TEST(tree_reaches_the_collector)
 {
-    (void)state;
     assert_int_equal(in_process(reports_a_tree, ITT_COLLECTOR), 0);
     assert_string_equal(
         received,
@@ -159,9 +153,8 @@ static int reports_rows_and_stubs(void)
     return failed;
 }
 
-static void rows_stubs_and_replays(void **state)
+TEST(rows_stubs_and_replays)
 {
-    (void)state;
     assert_int_equal(in_process(reports_rows_and_stubs, ITT_COLLECTOR), 0);
     assert_string_equal(
         received,
@@ -224,9 +217,8 @@ static size_t count_lines(const char *prefix)
     return count;
 }
 
-static void many_are_known_and_unloaded(void **state)
+TEST(many_are_known_and_unloaded)
 {
-    (void)state;
     assert_int_equal(in_process(reports_many, ITT_COLLECTOR), 0);
     assert_int_equal(count_lines("load\t"), 8000);
     assert_int_equal(count_lines("unload\t"), 8000);
@@ -245,9 +237,8 @@ static int opens_idle(void)
     return opens();
 }
 
-static void missing_collectors_are_told(void **state)
+TEST(missing_collectors_are_told)
 {
-    (void)state;
     assert_int_equal(in_process(opens, NULL), ENOENT);
     assert_int_equal(in_process(opens, ""), ENOENT);
     assert_int_equal(in_process(opens, "/nonexistent/collector.so"), ELIBBAD);
@@ -269,13 +260,4 @@ static int tear_down(void **state)
     return unlink(log_path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tree_reaches_the_collector),
-        cmocka_unit_test(rows_stubs_and_replays),
-        cmocka_unit_test(many_are_known_and_unloaded),
-        cmocka_unit_test(missing_collectors_are_told),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

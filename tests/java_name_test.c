@@ -1,14 +1,11 @@
 /* Splits method names into their parts, and stores each method once. */
+#include "test.h"
+
 #include "jdtool/resolve/java_name.h"
 #include "jdtool/resolve/methods.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *split(const char *name)
 {
@@ -23,9 +20,8 @@ static const char *split(const char *name)
     return text;
 }
 
-static void names_of_all_forms(void **state)
+TEST(names_of_all_forms)
 {
-    (void)state;
     assert_string_equal(split("java.util.ArrayList.add(java.lang.Object)"),
                         "java.util.ArrayList|add|(java.lang.Object)");
     assert_string_equal(split("Main.main(java.lang.String[]) [C2]"),
@@ -44,9 +40,8 @@ static void names_of_all_forms(void **state)
                         "a.B|$colon$colon|(java.lang.Object)");
 }
 
-static void what_is_no_method(void **state)
+TEST(what_is_no_method)
 {
-    (void)state;
     static const char *const names[] = {"",  ".",   "a.",      ".a", "Interpreter", "call_stub",
                                         "L", "L;x", "Lpkg/A;", "()", "a.(int)",     "[C2]"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -54,9 +49,8 @@ static void what_is_no_method(void **state)
     }
 }
 
-static void a_method_is_known_once(void **state)
+TEST(a_method_is_known_once)
 {
-    (void)state;
     struct methods *methods = methods_new();
     struct module *jvm = methods_add_module(methods, MODULE_JVM, "[java 1]");
     struct module *other = methods_add_module(methods, MODULE_JVM, "[java 2]");
@@ -96,12 +90,4 @@ static void a_method_is_known_once(void **state)
     methods_free(methods);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_all_forms),
-        cmocka_unit_test(what_is_no_method),
-        cmocka_unit_test(a_method_is_known_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,13 @@
 /* libjdwriter.a works with its public header alone. */
+#include "test.h"
+
 #include <jdwriter.h>
 
 #include "tests/scratch.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 /* Would clash with the writer's own, were those not hidden. */
 int sink_load(void);
@@ -54,7 +50,7 @@ static struct jdwriter *open_writer(void **state, unsigned outputs)
     return writer;
 }
 
-static void life_of_a_function(void **state)
+TEST_WITH(life_of_a_function, scratch_create, scratch_remove)
 {
     static const struct jdwriter_row rows[] = {
         {2, 10, "toy.x"}, {4, 10, NULL}, {6, 11, NULL}, {8, 1, "other.x"}};
@@ -93,7 +89,7 @@ static void life_of_a_function(void **state)
     free(bytes);
 }
 
-static void mistakes_are_refused(void **state)
+TEST_WITH(mistakes_are_refused, scratch_create, scratch_remove)
 {
     struct jdwriter *writer = NULL;
     struct jdwriter_options options = {.directory = *state};
@@ -156,7 +152,7 @@ static void *load_many(void *argument)
     return NULL;
 }
 
-static void threads_do_not_mix(void **state)
+TEST_WITH(threads_do_not_mix, scratch_create, scratch_remove)
 {
     struct jdwriter *writer = open_writer(state, JDWRITER_JITDUMP | JDWRITER_MAP);
     char path[300];
@@ -183,7 +179,7 @@ static void threads_do_not_mix(void **state)
 }
 
 /* A fork inherits the writer, and must not write into its parent's files. */
-static void forks_are_silent(void **state)
+TEST_WITH(forks_are_silent, scratch_create, scratch_remove)
 {
     struct jdwriter *writer = open_writer(state, JDWRITER_JITDUMP);
     char path[300];
@@ -210,11 +206,5 @@ int main(void)
     if (sink_load() != 1) {
         return 1;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(life_of_a_function, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(mistakes_are_refused, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(threads_do_not_mix, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(forks_are_silent, scratch_create, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

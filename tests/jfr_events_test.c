@@ -1,13 +1,11 @@
 /* Which events of a JFR recording become markers, and with which text. */
+#include "test.h"
+
 #include "jdtool/events/jfr_events.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct told {
     uint32_t count, pid, tid;
@@ -41,10 +39,9 @@ static int read_corpus(const char *name, struct told *told)
 /* The chunk begins at 1.7e18 ns, at 5000 of a thousand million ticks a second. */
 #define START (UINT64_C(1700000000000000000) - 5000)
 
-static void test_whole(void **state)
+TEST(test_whole)
 {
     struct told told;
-    (void)state;
     assert_int_equal(read_corpus("whole", &told), 0);
     assert_int_equal(told.count, 2); /* a sample of the JVM's own is none */
     assert_int_equal(told.pid, 4711);
@@ -57,19 +54,17 @@ static void test_whole(void **state)
     assert_string_equal(told.subject[1], "paid: true, note: an order?, parts: 3");
 }
 
-static void test_two_chunks(void **state)
+TEST(test_two_chunks)
 {
     struct told told;
-    (void)state;
     assert_int_equal(read_corpus("two", &told), 0);
     assert_int_equal(told.count, 4);
     assert_int_equal(told.pid, 0); /* the second one does not say whose it is */
 }
 
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
     struct told told;
-    (void)state;
     assert_int_equal(read_corpus("torn", &told), -EBADMSG);
     assert_int_equal(told.count, 0);
     assert_int_equal(read_corpus("uncompressed", &told), -EBADMSG);
@@ -80,12 +75,4 @@ static void test_damaged(void **state)
     assert_int_equal(told.count, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_two_chunks),
-        cmocka_unit_test(test_damaged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

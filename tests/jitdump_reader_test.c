@@ -1,5 +1,6 @@
 /* Reads damaged dumps: cut, torn, in the other byte order, with wrong sizes. */
 #include "dump_builder.h"
+#include "test.h"
 
 #include "jdtool/base/text.h"
 #include "jdtool/jitdump/jitdump_reader.h"
@@ -7,13 +8,7 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static struct jitdump_reader *open_dump(const struct dump_builder *dump)
 {
@@ -128,22 +123,19 @@ static void reads_every_record(bool swapped)
     dump_free(&dump);
 }
 
-static void reads_native_order(void **state)
+TEST(reads_native_order)
 {
-    (void)state;
     reads_every_record(false);
 }
 
-static void reads_foreign_order(void **state)
+TEST(reads_foreign_order)
 {
-    (void)state;
     reads_every_record(true);
 }
 
 /* Dumps of machines that this one is not: big-endian s390x, 32-bit arm. */
-static void other_machines(void **state)
+TEST(other_machines)
 {
-    (void)state;
     for (int big = 0; big < 2; big++) {
         struct dump_builder dump = {.swapped = big}; /* as seen from a little-endian machine */
         dump_header(&dump);
@@ -162,9 +154,8 @@ static void other_machines(void **state)
     }
 }
 
-static void same_file_marker(void **state)
+TEST(same_file_marker)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_begin_debug(&dump, BUILDER_START, 0x1000, 2);
@@ -293,9 +284,8 @@ static void unwinding_header_too_large(struct dump_builder *dump)
     dump_bytes(dump, "1234", 4);
 }
 
-static void broken_records(void **state)
+TEST(broken_records)
 {
-    (void)state;
     expect_broken(load_without_fields);
     expect_broken(load_without_nul);
     expect_broken(load_with_too_little_code);
@@ -310,9 +300,8 @@ static void broken_records(void **state)
     expect_broken(unwinding_header_too_large);
 }
 
-static void load_without_code_is_sound(void **state)
+TEST(load_without_code_is_sound)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_begin(&dump, JIT_CODE_LOAD, BUILDER_START);
@@ -328,9 +317,8 @@ static void load_without_code_is_sound(void **state)
     dump_free(&dump);
 }
 
-static void impossible_size_stops(void **state)
+TEST(impossible_size_stops)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_begin(&dump, JIT_CODE_CLOSE, BUILDER_START);
@@ -348,9 +336,8 @@ static void impossible_size_stops(void **state)
 }
 
 /* Cut anywhere, a dump reads up to the record that the cut is in, and says torn there. */
-static void torn_at_every_offset(void **state)
+TEST(torn_at_every_offset)
 {
-    (void)state;
     struct dump_builder dump = {0};
     size_t ends[16];
     size_t end_count = 0;
@@ -385,9 +372,8 @@ static void torn_at_every_offset(void **state)
     dump_free(&dump);
 }
 
-static void refuses_what_is_no_dump(void **state)
+TEST(refuses_what_is_no_dump)
 {
-    (void)state;
     struct jitdump_reader *reader;
     assert_int_equal(jitdump_reader_open("/nonexistent/jit-1.dump", &reader), -2);
     assert_int_equal(jitdump_reader_open("/dev/null", &reader), -22);
@@ -408,9 +394,8 @@ static void refuses_what_is_no_dump(void **state)
 }
 
 /* Records beyond the read-ahead window come whole, and so do those behind them. */
-static void large_records(void **state)
+TEST(large_records)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     for (uint64_t i = 0; i < 5; i++) {
@@ -432,9 +417,8 @@ static void large_records(void **state)
 }
 
 /* One that rests between any two records reads the same, large ones too. */
-static void rests_between_records(void **state)
+TEST(rests_between_records)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     for (uint64_t i = 0; i < 20; i++) {
@@ -455,15 +439,4 @@ static void rests_between_records(void **state)
     dump_free(&dump);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_native_order),      cmocka_unit_test(reads_foreign_order),
-        cmocka_unit_test(other_machines),          cmocka_unit_test(same_file_marker),
-        cmocka_unit_test(broken_records),          cmocka_unit_test(load_without_code_is_sound),
-        cmocka_unit_test(impossible_size_stops),   cmocka_unit_test(torn_at_every_offset),
-        cmocka_unit_test(refuses_what_is_no_dump), cmocka_unit_test(large_records),
-        cmocka_unit_test(rests_between_records),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

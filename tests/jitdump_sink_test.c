@@ -3,6 +3,7 @@
 #include "faulty_disk.h"
 #include "random.h"
 #include "scratch.h"
+#include "test.h"
 
 #include "one_sink.h"
 #include "writer/message.h"
@@ -10,18 +11,12 @@
 
 #include <elf.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static int set_up(void **state)
 {
@@ -70,7 +65,7 @@ static uint64_t monotonic_now(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void header_is_there_at_once_and_mapped(void **state)
+TEST_WITH(header_is_there_at_once_and_mapped, set_up, scratch_remove)
 {
     uint64_t before = monotonic_now();
     struct occupancy *sink = open_dump(state);
@@ -102,7 +97,7 @@ static void header_is_there_at_once_and_mapped(void **state)
     free(maps);
 }
 
-static void load_has_every_field(void **state)
+TEST_WITH(load_has_every_field, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x7f1122334450, 5, "java.lang.String.hashCode()");
@@ -132,7 +127,7 @@ static void load_has_every_field(void **state)
     decoded_dump_free(&dump);
 }
 
-static void code_may_be_empty_or_left_out(void **state)
+TEST_WITH(code_may_be_empty_or_left_out, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code empty = plain_code(0x1000, 0, "empty");
@@ -196,7 +191,7 @@ static struct code inlined_code(uint64_t address)
     return code;
 }
 
-static void debug_info_has_rows_up_to_the_end(void **state)
+TEST_WITH(debug_info_has_rows_up_to_the_end, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x40000);
@@ -263,7 +258,7 @@ static void check_inlines(struct decoded_bytes trailer)
     assert_ptr_equal(section.at, section.end);
 }
 
-static void trailer_defines_each_method_once_a_dump(void **state)
+TEST_WITH(trailer_defines_each_method_once_a_dump, set_up, scratch_remove)
 {
     for (int session = 0; session < 2; session++) {
         struct occupancy *sink = open_dump(state);
@@ -294,7 +289,7 @@ static void trailer_defines_each_method_once_a_dump(void **state)
     }
 }
 
-static void stub_has_a_trailer_without_entries(void **state)
+TEST_WITH(stub_has_a_trailer_without_entries, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x1000, 16, "stub");
@@ -313,7 +308,7 @@ static void stub_has_a_trailer_without_entries(void **state)
     decoded_dump_free(&dump);
 }
 
-static void move_tells_whose_code_it_is(void **state)
+TEST_WITH(move_tells_whose_code_it_is, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = plain_code(0x1000, 0x100, "mover");
@@ -338,7 +333,7 @@ static void move_tells_whose_code_it_is(void **state)
     decoded_dump_free(&dump);
 }
 
-static void code_counts_from_when_its_range_was_given_up(void **state)
+TEST_WITH(code_counts_from_when_its_range_was_given_up, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code old = plain_code(0x1000, 0x100, "old");
@@ -358,7 +353,7 @@ static void code_counts_from_when_its_range_was_given_up(void **state)
     decoded_dump_free(&dump);
 }
 
-static void replay_and_events_do_not_double(void **state)
+TEST_WITH(replay_and_events_do_not_double, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code method = inlined_code(0x1000);
@@ -390,7 +385,7 @@ static void replay_and_events_do_not_double(void **state)
     decoded_dump_free(&dump);
 }
 
-static void indices_are_unique_in_the_process(void **state)
+TEST_WITH(indices_are_unique_in_the_process, set_up, scratch_remove)
 {
     uint64_t indices[2];
     for (int session = 0; session < 2; session++) {
@@ -433,7 +428,7 @@ static void *load_many(void *argument)
     return NULL;
 }
 
-static void groups_stay_whole_with_many_threads(void **state)
+TEST_WITH(groups_stay_whole_with_many_threads, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct loader loaders[THREADS];
@@ -475,7 +470,7 @@ static void groups_stay_whole_with_many_threads(void **state)
 
 /* Faults */
 
-static void bad_disk_leaves_whole_groups(void **state)
+TEST_WITH(bad_disk_leaves_whole_groups, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x10000);
@@ -504,7 +499,7 @@ static void bad_disk_leaves_whole_groups(void **state)
     decoded_dump_free(&dump);
 }
 
-static void max_is_kept_at_a_record_boundary(void **state)
+TEST_WITH(max_is_kept_at_a_record_boundary, set_up, scratch_remove)
 {
     const struct jitdump_sink_options options = {
         .log.directory = *state, .log.directory_fd = AT_FDCWD, .log.max_bytes = 5000};
@@ -530,7 +525,7 @@ static void max_is_kept_at_a_record_boundary(void **state)
 }
 
 /* To the byte, and with room for the CLOSE. */
-static void max_counts_the_end_mark(void **state)
+TEST_WITH(max_counts_the_end_mark, set_up, scratch_remove)
 {
     /* header 40, a LOAD 56 + 2 + 16, CLOSE 16 */
     for (uint64_t max = 40 + 74 + 15; max <= 40 + 74 + 16; max++) {
@@ -552,7 +547,7 @@ static void max_counts_the_end_mark(void **state)
 
 /* Readers take the CLOSE's stamp for the end of all code: it is the moment of closing, of the
  * dump's clock. */
-static void the_end_mark_bears_the_moment_of_closing(void **state)
+TEST_WITH(the_end_mark_bears_the_moment_of_closing, set_up, scratch_remove)
 {
 #ifdef __x86_64__
     const bool clocks[] = {false, true};
@@ -579,7 +574,7 @@ static void the_end_mark_bears_the_moment_of_closing(void **state)
     }
 }
 
-static void thousands_of_methods_are_defined_once_each(void **state)
+TEST_WITH(thousands_of_methods_are_defined_once_each, set_up, scratch_remove)
 {
     enum { METHODS = 5000 };
     static struct method methods[METHODS];
@@ -617,7 +612,7 @@ static void thousands_of_methods_are_defined_once_each(void **state)
     decoded_dump_free(&dump);
 }
 
-static void giant_is_left_out_and_its_definitions_come_later(void **state)
+TEST_WITH(giant_is_left_out_and_its_definitions_come_later, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code giant = inlined_code(0x10000);
@@ -636,7 +631,7 @@ static void giant_is_left_out_and_its_definitions_come_later(void **state)
     decoded_dump_free(&dump);
 }
 
-static void open_says_what_is_wrong(void **state)
+TEST_WITH(open_says_what_is_wrong, set_up, scratch_remove)
 {
     struct jitdump_sink_options options = {.log.directory = scratch_path(state, "missing"),
                                            .log.directory_fd = AT_FDCWD};
@@ -657,7 +652,7 @@ static void open_says_what_is_wrong(void **state)
 }
 
 /* As of a JVM of the same number, in another container, on the same volume. */
-static void dump_of_another_process_is_left_alone(void **state)
+TEST_WITH(dump_of_another_process_is_left_alone, set_up, scratch_remove)
 {
     const char *path = path_of_pid(state, getpid());
     scratch_write(path, "another's");
@@ -691,7 +686,7 @@ static void dump_of_another_process_is_left_alone(void **state)
     occupancy_close(sink);
 }
 
-static void fork_writes_nothing(void **state)
+TEST_WITH(fork_writes_nothing, set_up, scratch_remove)
 {
     struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x10000);
@@ -725,7 +720,7 @@ static void fork_writes_nothing(void **state)
     occupancy_close(sink);
 }
 
-static void tsc_is_the_processors_clock(void **state)
+TEST_WITH(tsc_is_the_processors_clock, set_up, scratch_remove)
 {
 #ifdef __x86_64__
     const struct jitdump_sink_options options = {
@@ -741,7 +736,6 @@ static void tsc_is_the_processors_clock(void **state)
     assert_true(dump.records[0].stamp <= __builtin_ia32_rdtsc());
     decoded_dump_free(&dump);
 #else
-    (void)state;
     skip();
 #endif
 }
@@ -759,7 +753,7 @@ static void load_until_killed(void **state, atomic_uint *done)
     }
 }
 
-static void kill_loses_no_group_that_was_written(void **state)
+TEST_WITH(kill_loses_no_group_that_was_written, set_up, scratch_remove)
 {
     uint64_t seed = random_seed();
     atomic_uint *done =
@@ -788,36 +782,10 @@ static void kill_loses_no_group_that_was_written(void **state)
     munmap(done, sizeof(*done));
 }
 
-#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, scratch_remove)
-
 int main(void)
 {
     for (size_t i = 0; i < sizeof(code_bytes); i++) {
         code_bytes[i] = (uint8_t)(i * 7 + i / 256);
     }
-    const struct CMUnitTest tests[] = {
-        JD_TEST(header_is_there_at_once_and_mapped),
-        JD_TEST(load_has_every_field),
-        JD_TEST(code_may_be_empty_or_left_out),
-        JD_TEST(debug_info_has_rows_up_to_the_end),
-        JD_TEST(trailer_defines_each_method_once_a_dump),
-        JD_TEST(stub_has_a_trailer_without_entries),
-        JD_TEST(move_tells_whose_code_it_is),
-        JD_TEST(code_counts_from_when_its_range_was_given_up),
-        JD_TEST(replay_and_events_do_not_double),
-        JD_TEST(indices_are_unique_in_the_process),
-        JD_TEST(groups_stay_whole_with_many_threads),
-        JD_TEST(bad_disk_leaves_whole_groups),
-        JD_TEST(max_is_kept_at_a_record_boundary),
-        JD_TEST(max_counts_the_end_mark),
-        JD_TEST(the_end_mark_bears_the_moment_of_closing),
-        JD_TEST(thousands_of_methods_are_defined_once_each),
-        JD_TEST(giant_is_left_out_and_its_definitions_come_later),
-        JD_TEST(open_says_what_is_wrong),
-        JD_TEST(dump_of_another_process_is_left_alone),
-        JD_TEST(fork_writes_nothing),
-        JD_TEST(tsc_is_the_processors_clock),
-        JD_TEST(kill_loses_no_group_that_was_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

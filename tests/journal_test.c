@@ -2,6 +2,8 @@
  * The reader of the journal of threads gives back what threads wrote, at any moment. And broken
  * journals.
  */
+#include "test.h"
+
 #include "agent/threads/journal.h"
 #include "format/threads.h"
 #include "jdtool/jitdump/thread_journal.h"
@@ -17,12 +19,8 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static struct thread_journal *journal;
 
@@ -78,7 +76,7 @@ static void *mount_many(void *argument)
     return NULL;
 }
 
-static void many_threads_mount_at_once(void **state)
+TEST_WITH(many_threads_mount_at_once, scratch_create, close_all)
 {
     enum { THREADS = 4 };
     static struct truth truths[THREADS];
@@ -107,7 +105,7 @@ static void many_threads_mount_at_once(void **state)
     }
 }
 
-static void names_are_whole_and_of_their_time(void **state)
+TEST_WITH(names_are_whole_and_of_their_time, scratch_create, close_all)
 {
     const char *path = open_writer(state, 0);
     const char first[] = "a worker with a long name 1";
@@ -141,7 +139,7 @@ static void names_are_whole_and_of_their_time(void **state)
     assert_string_equal(cut + THREADS_TEXT_MAX - 1, "…");
 }
 
-static void labels_stay_with_a_virtual_thread(void **state)
+TEST_WITH(labels_stay_with_a_virtual_thread, scratch_create, close_all)
 {
     const char *path = open_writer(state, 0);
     uint32_t tid = (uint32_t)process_thread_id();
@@ -176,7 +174,7 @@ static void labels_stay_with_a_virtual_thread(void **state)
 }
 
 /* At attach a thread may have been carrying one already: what it unmounts first was there. */
-static void what_is_unmounted_was_mounted(void **state)
+TEST_WITH(what_is_unmounted_was_mounted, scratch_create, close_all)
 {
     const char *path = open_writer(state, 0);
     uint32_t tid = (uint32_t)process_thread_id();
@@ -195,7 +193,7 @@ static void what_is_unmounted_was_mounted(void **state)
     assert_int_equal(at(tid, after, "java").virtual_id, 0);
 }
 
-static void sessions_follow_each_other(void **state)
+TEST_WITH(sessions_follow_each_other, scratch_create, close_all)
 {
     uint32_t tid = (uint32_t)process_thread_id();
     for (int i = 0; i < 40; i++) {
@@ -243,7 +241,7 @@ static void *tell_and_live(void *argument)
 }
 
 /* Those that have nothing to tell at the moment hold nothing. */
-static void threads_that_live_are_any_number(void **state)
+TEST_WITH(threads_that_live_are_any_number, scratch_create, close_all)
 {
     static uint32_t tids[MANY];
     static pthread_t threads[MANY];
@@ -283,7 +281,7 @@ static void threads_that_live_are_any_number(void **state)
 }
 
 /* A thread that was idle for so long that its chunk is another's goes on where it was. */
-static void who_was_idle_goes_on(void **state)
+TEST_WITH(who_was_idle_goes_on, scratch_create, close_all)
 {
     enum { TIMES = 4 };
     const char *path = open_writer(state, 0);
@@ -314,7 +312,7 @@ static void who_was_idle_goes_on(void **state)
     assert_int_equal(at(other, UINT64_MAX, "java").virtual_id, other);
 }
 
-static void a_limit_ends_it(void **state)
+TEST_WITH(a_limit_ends_it, scratch_create, close_all)
 {
     const char *path = open_writer(state, 100000);
     for (int i = 0; journal_is_open() && i < 100000000; i++) {
@@ -329,7 +327,7 @@ static void a_limit_ends_it(void **state)
     assert_int_equal(thread_journal_open(path, true, &journal), 0);
 }
 
-static void broken_journals_are_read_as_far_as_they_go(void **state)
+TEST_WITH(broken_journals_are_read_as_far_as_they_go, scratch_create, close_all)
 {
     const char *path = open_writer(state, 0);
     uint64_t random = random_seed();
@@ -411,7 +409,7 @@ static void append_virtuals(FILE *file, uint64_t number)
 }
 
 /* What is new is known, what holds still too, and what is neither takes no memory. */
-static void what_is_old_is_forgotten(void **state)
+TEST_WITH(what_is_old_is_forgotten, scratch_create, close_all)
 {
     enum { BLOCKS = SANITIZED ? 6000 : 30000 }; /* 49 MB */
     const char *path = scratch_path(state, "jit-1.threads");
@@ -457,7 +455,7 @@ static void what_is_old_is_forgotten(void **state)
 }
 
 /* The file grows, and takes no more of the disk. */
-static void the_newest_is_kept(void **state)
+TEST_WITH(the_newest_is_kept, scratch_create, close_all)
 {
     const char *path = scratch_path(state, "jit-1.threads");
     const struct journal_options options = {
@@ -487,21 +485,4 @@ static void the_newest_is_kept(void **state)
     assert_int_equal(thread_journal_open(path, true, &journal), 0);
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, scratch_create, close_all)
-    const struct CMUnitTest tests[] = {
-        TEST(many_threads_mount_at_once),
-        TEST(names_are_whole_and_of_their_time),
-        TEST(labels_stay_with_a_virtual_thread),
-        TEST(what_is_unmounted_was_mounted),
-        TEST(sessions_follow_each_other),
-        TEST(threads_that_live_are_any_number),
-        TEST(who_was_idle_goes_on),
-        TEST(a_limit_ends_it),
-        TEST(what_is_old_is_forgotten),
-        TEST(the_newest_is_kept),
-        TEST(broken_journals_are_read_as_far_as_they_go),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

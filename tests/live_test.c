@@ -2,6 +2,8 @@
  * The basis of jdtool live: waits, child processes, leases, files of other users, the doctor's
  * findings.
  */
+#include "test.h"
+
 #include "jdtool/base/text.h"
 #include "jdtool/doctor/doctor.h"
 #include "jdtool/live/ask.h"
@@ -19,24 +21,18 @@
 #include <errno.h>
 #include <glob.h>
 #include <linux/openat2.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
 static struct waiting waiting;
 
 /* ---- Waits ---- */
 
-static void a_wait_ends_at_its_deadline(void **state)
+TEST_WITH(a_wait_ends_at_its_deadline, scratch_create, scratch_remove)
 {
-    (void)state;
     struct waiting patient = {.signals = -1};
     int64_t from = now_ms();
     assert_int_equal(wait_for(&patient, NULL, 0, deadline_in(50), true), -ETIMEDOUT);
@@ -45,9 +41,8 @@ static void a_wait_ends_at_its_deadline(void **state)
     assert_int_equal(wait_ms(&patient, 1), 0);
 }
 
-static void a_wait_tells_which_descriptor(void **state)
+TEST_WITH(a_wait_tells_which_descriptor, scratch_create, scratch_remove)
 {
-    (void)state;
     struct waiting patient = {.signals = -1};
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -61,9 +56,8 @@ static void a_wait_tells_which_descriptor(void **state)
 }
 
 /* Whether it came during the wait or before it. */
-static void a_signal_is_not_missed(void **state)
+TEST_WITH(a_signal_is_not_missed, scratch_create, scratch_remove)
 {
-    (void)state;
     raise(SIGTERM);
     assert_int_equal(wait_for(&waiting, NULL, 0, deadline_in(5000), false), -EINTR);
     assert_int_equal(waiting.ended_by, SIGTERM);
@@ -86,9 +80,8 @@ static int talk(const char *program, int64_t ms, char *answer, size_t size, int 
     return child_talk(&options, &waiting, deadline_in(ms), answer, size, status);
 }
 
-static void a_child_is_heard_to_its_end(void **state)
+TEST_WITH(a_child_is_heard_to_its_end, scratch_create, scratch_remove)
 {
-    (void)state;
     char answer[32];
     int status;
     assert_int_equal(talk("echo one; echo two >&2; exit 7", 20000, answer, sizeof answer, &status),
@@ -104,7 +97,7 @@ static void a_child_is_heard_to_its_end(void **state)
     assert_int_equal(status, 128 + SIGKILL);
 }
 
-static void a_child_that_is_silent_is_killed(void **state)
+TEST_WITH(a_child_that_is_silent_is_killed, scratch_create, scratch_remove)
 {
     char program[PATH_MAX + 64];
     char answer[32];
@@ -126,7 +119,7 @@ static void a_child_that_is_silent_is_killed(void **state)
         child_talk(&options, &waiting, deadline_in(5000), answer, sizeof answer, &status), 0);
 }
 
-static void programs_are_found_as_a_shell_does(void **state)
+TEST_WITH(programs_are_found_as_a_shell_does, scratch_create, scratch_remove)
 {
     char found[PATH_MAX];
     assert_true(program_find("sh", found));
@@ -137,7 +130,7 @@ static void programs_are_found_as_a_shell_does(void **state)
 }
 
 /* Its number may be another process' by then. */
-static void nobody_is_asked_in_place_of_one_that_ended(void **state)
+TEST_WITH(nobody_is_asked_in_place_of_one_that_ended, scratch_create, scratch_remove)
 {
     char before[PATH_MAX], path[2 * PATH_MAX], program[2 * PATH_MAX];
     struct target target = NO_TARGET;
@@ -167,7 +160,7 @@ static void nobody_is_asked_in_place_of_one_that_ended(void **state)
 
 /* ---- Leases ---- */
 
-static void a_lease_lives_as_long_as_one_holds_it(void **state)
+TEST_WITH(a_lease_lives_as_long_as_one_holds_it, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "lease");
     int first = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -203,7 +196,7 @@ static void need_openat2(void)
 }
 
 /* What the kernel cannot tell while others rename (EAGAIN) is asked again. */
-static void renames_elsewhere_refuse_nothing(void **state)
+TEST_WITH(renames_elsewhere_refuse_nothing, scratch_create, scratch_remove)
 {
     need_openat2();
     int directory = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -228,7 +221,7 @@ static void renames_elsewhere_refuse_nothing(void **state)
     assert_int_equal(err, 0);
 }
 
-static void only_regular_files_are_opened_and_through_no_link(void **state)
+TEST_WITH(only_regular_files_are_opened_and_through_no_link, scratch_create, scratch_remove)
 {
     need_openat2();
     int directory = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -265,7 +258,7 @@ static void only_regular_files_are_opened_and_through_no_link(void **state)
 }
 
 /* 3 GB by its size, 8 KB by what it holds: so much is copied, and written. */
-static void a_size_that_is_claimed_costs_nothing(void **state)
+TEST_WITH(a_size_that_is_claimed_costs_nothing, scratch_create, scratch_remove)
 {
     static const char end[] = "end";
     const off_t far = (off_t)3 << 30;
@@ -291,7 +284,7 @@ static void a_size_that_is_claimed_costs_nothing(void **state)
     close(fd);
 }
 
-static void what_a_file_holds_is_copied_up_to_a_limit(void **state)
+TEST_WITH(what_a_file_holds_is_copied_up_to_a_limit, scratch_create, scratch_remove)
 {
     static char text[10000];
     static char back[sizeof text];
@@ -309,9 +302,8 @@ static void what_a_file_holds_is_copied_up_to_a_limit(void **state)
     close(to);
 }
 
-static void staging_directories_are_known_by_name(void **state)
+TEST_WITH(staging_directories_are_known_by_name, scratch_create, scratch_remove)
 {
-    (void)state;
     assert_true(staging_is_name("jdperf-123.abcdEF09"));
     static const char *const others[] = {"jdperf-.abcdefgh",   "jdperf-12x.abcdefgh",
                                          "jdperf-123.",        "jdperf-123.../../etc",
@@ -324,7 +316,7 @@ static void staging_directories_are_known_by_name(void **state)
     }
 }
 
-static void a_tree_is_removed_but_not_what_its_links_lead_to(void **state)
+TEST_WITH(a_tree_is_removed_but_not_what_its_links_lead_to, scratch_create, scratch_remove)
 {
     need_openat2();
     int directory = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -347,9 +339,8 @@ static void compose(char *text, const char *options, const char *dir, const char
     session_compose_options(text, options, dir, more);
 }
 
-static void the_users_options_come_first(void **state)
+TEST_WITH(the_users_options_come_first, scratch_create, scratch_remove)
 {
-    (void)state;
     static char text[SESSION_OPTIONS_MAX];
     compose(text, "", "/p", "methods=on");
     assert_string_equal(text, "dir=/p,methods=on");
@@ -398,9 +389,8 @@ TELLS(jdk_99, doctor_tell_jdk(doctor, 99))
 TELLS(jdk_unknown, doctor_tell_jdk(doctor, 0))
 TELLS(hostile, doctor_poor(doctor, "mend\033[2J it", "%s", "a\nBAD   check \033[2J"))
 
-static void the_doctor_judges(void **state)
+TEST_WITH(the_doctor_judges, scratch_create, scratch_remove)
 {
-    (void)state;
     STARTS(told(full_disk, true), "BAD   check            99MB in /d -> free some space");
     STARTS(told(small_disk, false), "poor  check            2.0GB in /d");
     STARTS(told(big_disk, false), "ok    check            2.0GB in /d");
@@ -420,7 +410,7 @@ static void the_doctor_judges(void **state)
     assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
 
-static void what_the_kernel_tells_is_read(void **state)
+TEST_WITH(what_the_kernel_tells_is_read, scratch_create, scratch_remove)
 {
     assert_int_equal(mkdir(scratch_path(state, "sys"), 0700), 0);
     assert_int_equal(mkdir(scratch_path(state, "sys/kernel"), 0700), 0);
@@ -439,9 +429,8 @@ static void what_the_kernel_tells_is_read(void **state)
     unsetenv("JDPERF_PROC");
 }
 
-static void sizes_are_readable(void **state)
+TEST_WITH(sizes_are_readable, scratch_create, scratch_remove)
 {
-    (void)state;
     static const struct {
         uint64_t bytes;
         const char *text;
@@ -456,7 +445,7 @@ static void sizes_are_readable(void **state)
 
 /* Where perf's tools look for a build-id stands a second link to the image; never outside of the
  * profile, where somebody has put a link in the way. */
-static void images_are_found_by_build_id(void **state)
+TEST_WITH(images_are_found_by_build_id, scratch_create, scratch_remove)
 {
     const char *profile = *state;
     const char *image = scratch_path(state, "perf.jit-java.so");
@@ -502,33 +491,10 @@ static void images_are_found_by_build_id(void **state)
     close(directory);
 }
 
-#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        JD_TEST(a_wait_ends_at_its_deadline),
-        JD_TEST(a_wait_tells_which_descriptor),
-        JD_TEST(a_signal_is_not_missed),
-        JD_TEST(a_child_is_heard_to_its_end),
-        JD_TEST(a_child_that_is_silent_is_killed),
-        JD_TEST(programs_are_found_as_a_shell_does),
-        JD_TEST(nobody_is_asked_in_place_of_one_that_ended),
-        JD_TEST(a_lease_lives_as_long_as_one_holds_it),
-        JD_TEST(renames_elsewhere_refuse_nothing),
-        JD_TEST(only_regular_files_are_opened_and_through_no_link),
-        JD_TEST(a_size_that_is_claimed_costs_nothing),
-        JD_TEST(what_a_file_holds_is_copied_up_to_a_limit),
-        JD_TEST(staging_directories_are_known_by_name),
-        JD_TEST(a_tree_is_removed_but_not_what_its_links_lead_to),
-        JD_TEST(the_users_options_come_first),
-        JD_TEST(the_doctor_judges),
-        JD_TEST(what_the_kernel_tells_is_read),
-        JD_TEST(sizes_are_readable),
-        JD_TEST(images_are_found_by_build_id),
-    };
     if (waiting_start(&waiting)) {
         return 1;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * JVMs start and end for months in one recording, or are sampled at ever new places, and memory and
  * descriptors do not grow. JDAGENT_LONG: 100,000 of them.
  */
+#include "test.h"
+
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/watch/slices.h"
 #include "tests/recording_builder.h"
@@ -11,12 +13,8 @@
 
 #include <dirent.h>
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define FIRST_PID      5000000 /* beyond those that the kernel gives */
 #define LIVES_A_SLICE  100
@@ -288,7 +286,7 @@ static void slice(void **state, void (*tell)(struct machine *machine, uint32_t l
     assert_int_equal(status, 0);
 }
 
-static void what_is_dead_is_forgotten(void **state)
+TEST_WITH(what_is_dead_is_forgotten, scratch_create, scratch_remove)
 {
     static const struct sample_sink_ops ops = {.begin = guard_begin,
                                                .before = guard_before,
@@ -323,7 +321,7 @@ static int take_peak(void *context, const struct slice *slice)
     return 0;
 }
 
-static void places_are_forgotten(void **state)
+TEST_WITH(places_are_forgotten, scratch_create, scratch_remove)
 {
     enum { TURNS = 7000 };
     struct looks looks = {.early_at = TURNS / LIVES_A_SLICE / 3};
@@ -334,11 +332,4 @@ static void places_are_forgotten(void **state)
     assert_true(looks.latest.memory < looks.early.memory + (1 << 20));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_dead_is_forgotten, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(places_are_forgotten, scratch_create, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* The JVM's own activity: HotSpot's tracing points, their samples and their sums. */
+#include "test.h"
+
 #include "format/event_probe.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/events/deopt_names.h"
@@ -8,14 +10,9 @@
 #include "jdtool/profile/timeline_rows.h"
 #include "jdtool/record/usdt_notes.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* ---- Operands ---- */
 
@@ -29,9 +26,8 @@ static void expect_operand(const char *arguments, unsigned index, const char *wa
     }
 }
 
-static void test_operands_are_as_the_kernel_has_them(void **state)
+TEST(test_operands_are_as_the_kernel_has_them)
 {
-    (void)state;
     const char *compile = "8@%r12 8@%rax -4@%ecx 8@%rsi -4@%r9d 1@37(%r14) 8@(%rdi) 1@%dil 1@$1";
     const char *const wanted[] = {"%r12",      "%ax",     "%cx", "%si", "%r9",
                                   "+37(%r14)", "+0(%di)", "%di", "\\1"};
@@ -50,9 +46,8 @@ static void test_operands_are_as_the_kernel_has_them(void **state)
     expect_operand("8@x19 -4@w2 8@[sp, 24] 8@[x1] 4@7", 4, "\\7");
 }
 
-static void test_operands_that_cannot_be_fetched_are_refused(void **state)
+TEST(test_operands_that_cannot_be_fetched_are_refused)
 {
-    (void)state;
     static const char *const bad[] = {"8@(%rax,%rbx,8)",
                                       "8@symbol(%rip)",
                                       "8@%xmm0",
@@ -120,9 +115,8 @@ static void tell(struct marks *marks, enum timeline_probe what, uint32_t tid, ui
 
 static const char *const collect[] = {"G1CollectForAllocation", "", "", ""};
 
-static void test_a_pause_is_told_with_what_it_was_for(void **state)
+TEST(test_a_pause_is_told_with_what_it_was_for)
 {
-    (void)state;
     struct marks *marks = marks_new();
     count = 0;
     tell(marks, TIMELINE_SAFEPOINT_END, 1, 50, 0, NULL); /* that began before the recording */
@@ -145,9 +139,8 @@ static void test_a_pause_is_told_with_what_it_was_for(void **state)
     marks_free(marks);
 }
 
-static void test_a_collection_that_became_full_is_a_full_one(void **state)
+TEST(test_a_collection_that_became_full_is_a_full_one)
 {
-    (void)state;
     static const char *const young[] = {"Copy", "Eden Space", "", ""};
     static const char *const old[] = {"MarkSweepCompact", "Tenured Gen", "", ""};
     struct marks *marks = marks_new();
@@ -168,9 +161,8 @@ static void test_a_collection_that_became_full_is_a_full_one(void **state)
     marks_free(marks);
 }
 
-static void test_threads_compile_at_once(void **state)
+TEST(test_threads_compile_at_once)
 {
-    (void)state;
     static const char *const first[] = {"c2", "p/Q$R", "m", "(I[[Ljava/lang/String;J)V"};
     static const char *const second[] = {"c1", "p/Q", "<init>", "()V"};
     struct marks *marks = marks_new();
@@ -188,9 +180,8 @@ static void test_threads_compile_at_once(void **state)
     marks_free(marks);
 }
 
-static void test_what_has_not_ended_is_told_as_such(void **state)
+TEST(test_what_has_not_ended_is_told_as_such)
 {
-    (void)state;
     struct marks *marks = marks_new();
     count = 0;
     tell(marks, TIMELINE_PARK_BEGIN, 1, 100, 0, NULL);
@@ -205,9 +196,8 @@ static void test_what_has_not_ended_is_told_as_such(void **state)
     marks_free(marks);
 }
 
-static void test_raw_data_may_be_anything(void **state)
+TEST(test_raw_data_may_be_anything)
 {
-    (void)state;
     struct marks *marks = marks_new();
     uint8_t bytes[128];
     count = 0;
@@ -231,9 +221,8 @@ static void test_raw_data_may_be_anything(void **state)
 
 /* ---- Reasons ---- */
 
-static void test_reasons_have_names_or_numbers(void **state)
+TEST(test_reasons_have_names_or_numbers)
 {
-    (void)state;
     static struct deopt_names names;
     char text[64];
     /* unstable_if of JDK 25 with reinterpret; its library is not there. */
@@ -245,9 +234,8 @@ static void test_reasons_have_names_or_numbers(void **state)
 
 /* ---- Sums ---- */
 
-static void test_marks_are_added_up(void **state)
+TEST(test_marks_are_added_up)
 {
-    (void)state;
     struct profile *profile = profile_new(true);
     const struct resolved_thread thread = {
         .pid = 7, .tid = 8, .comm = "C2", .process_name = "java"};
@@ -278,9 +266,8 @@ static void test_marks_are_added_up(void **state)
     profile_free(profile);
 }
 
-static void test_rules_go_by_name(void **state)
+TEST(test_rules_go_by_name)
 {
-    (void)state;
     assert_int_equal(event_rule_of("jdagent_12:timeline", false).kind, EVENT_TIMELINE);
     assert_int_equal(event_rule_of("jdagent_12:deopt", false).kind, EVENT_DEOPT);
     assert_int_equal(event_rule_of("other:timeline", false).kind, EVENT_SAMPLED);
@@ -298,10 +285,9 @@ static bool read_line(const char *text, struct resolved_mark *mark)
     return told;
 }
 
-static void test_the_log_tells_of_pauses(void **state)
+TEST(test_the_log_tells_of_pauses)
 {
     struct resolved_mark mark;
-    (void)state;
     assert_true(
         read_line("[75382880357255ns][29752][safepoint] Safepoint "
                   "\"G1CollectForAllocation\", Time since last: 207631310 ns, Reaching "
@@ -325,7 +311,7 @@ static void test_the_log_tells_of_pauses(void **state)
     assert_int_equal(mark.from, 0); /* it cannot have begun before all time */
 }
 
-static void test_lines_of_the_log_may_be_anything(void **state)
+TEST(test_lines_of_the_log_may_be_anything)
 {
     static const char *const bad[] = {
         "",
@@ -344,27 +330,9 @@ static void test_lines_of_the_log_may_be_anything(void **state)
         "[1ns][29752][safepoint] Safepoint \"x\", Reaching safepoint: 1 ns",
     };
     struct resolved_mark mark;
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_false(read_line(bad[i], &mark));
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operands_are_as_the_kernel_has_them),
-        cmocka_unit_test(test_operands_that_cannot_be_fetched_are_refused),
-        cmocka_unit_test(test_a_pause_is_told_with_what_it_was_for),
-        cmocka_unit_test(test_a_collection_that_became_full_is_a_full_one),
-        cmocka_unit_test(test_threads_compile_at_once),
-        cmocka_unit_test(test_what_has_not_ended_is_told_as_such),
-        cmocka_unit_test(test_raw_data_may_be_anything),
-        cmocka_unit_test(test_reasons_have_names_or_numbers),
-        cmocka_unit_test(test_marks_are_added_up),
-        cmocka_unit_test(test_rules_go_by_name),
-        cmocka_unit_test(test_the_log_tells_of_pauses),
-        cmocka_unit_test(test_lines_of_the_log_may_be_anything),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

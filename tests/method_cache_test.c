@@ -1,4 +1,6 @@
 /* The cache of methods, with a simulated JVM whose method ids end, return and change. */
+#include "test.h"
+
 #include "agent/methods/method_cache.h"
 
 #include "agent/hotspot/hotspot_fields.h"
@@ -7,16 +9,10 @@
 #include "tests/random.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* What an id points to, as in HotSpot: first the pointer to the method. */
 struct id {
@@ -271,9 +267,8 @@ static uint32_t line_of(const struct java_method *method, int32_t bci)
     return line_table_find(method->lines, method->line_count, bci, &near);
 }
 
-static void a_method_is_described(void **state)
+TEST(a_method_is_described)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id id = {.vm_method = &id, .name = "m", .source = "C.java", .line = 7};
     const struct java_method *method = load(cache, 1, &id);
@@ -302,9 +297,8 @@ static void a_method_is_described(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void lines_are_where_the_source_map_has_them(void **state)
+TEST(lines_are_where_the_source_map_has_them)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id id = {
         .vm_method = &id,
@@ -338,9 +332,8 @@ static void lines_are_where_the_source_map_has_them(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void the_jvm_is_asked_once_while_code_lives(void **state)
+TEST(the_jvm_is_asked_once_while_code_lives)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id id = {.vm_method = &id, .name = "m", .source = "C.java", .line = 7};
     const struct java_method *method = load(cache, 1, &id);
@@ -353,9 +346,8 @@ static void the_jvm_is_asked_once_while_code_lives(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void an_id_used_again_is_another_method(void **state)
+TEST(an_id_used_again_is_another_method)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id id = {.vm_method = &id, .name = "old", .source = "C.java", .line = 7};
     load(cache, 1, &id);
@@ -373,9 +365,8 @@ static void an_id_used_again_is_another_method(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void code_in_the_place_of_other_code(void **state)
+TEST(code_in_the_place_of_other_code)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id first = {.vm_method = &first, .name = "first"};
     struct id second = {.vm_method = &second, .name = "second"};
@@ -393,9 +384,8 @@ static void code_in_the_place_of_other_code(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void a_redefined_class_has_new_lines(void **state)
+TEST(a_redefined_class_has_new_lines)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     static const char old_method, new_method;
     struct id id = {.vm_method = &old_method, .name = "m", .source = "C.java", .line = 7};
@@ -415,9 +405,8 @@ static void a_redefined_class_has_new_lines(void **state)
 }
 
 /* As method handle intrinsics, and old code of redefined classes. */
-static void the_id_of_code_may_be_another_method_s(void **state)
+TEST(the_id_of_code_may_be_another_method_s)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     static const char first[] = "linkToStatic";
     static const char second[] = "invokeBasic";
@@ -456,9 +445,8 @@ static void the_id_of_code_may_be_another_method_s(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void in_place_the_jvm_is_asked_for_classes_only(void **state)
+TEST(in_place_the_jvm_is_asked_for_classes_only)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct hotspot_nearby *nearby = hotspot_nearby_new();
     struct method_set set = {0};
@@ -496,9 +484,8 @@ static void in_place_the_jvm_is_asked_for_classes_only(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void no_id_is_no_method(void **state)
+TEST(no_id_is_no_method)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct method_set set = {0};
     method_set_begin(&set, cache, &jvmti, NULL, NULL);
@@ -507,9 +494,8 @@ static void no_id_is_no_method(void **state)
     free_cache(cache);
 }
 
-static void a_class_is_asked_for_once(void **state)
+TEST(a_class_is_asked_for_once)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     static const char pool, pool_of_redefined;
     struct id first = {.vm_method = &first, .name = "a", .source = "C.java", .pool = &pool};
@@ -536,9 +522,8 @@ static void a_class_is_asked_for_once(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void what_the_jvm_does_not_tell(void **state)
+TEST(what_the_jvm_does_not_tell)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id id = {.vm_method = &id, .name = "m", .broken = true};
     assert_null(load(cache, 1, &id));
@@ -548,9 +533,8 @@ static void what_the_jvm_does_not_tell(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void a_class_file_made_to_do_harm(void **state)
+TEST(a_class_file_made_to_do_harm)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id id = {.vm_method = &id, .name = "m", .line = 7, .more_lines = 200000};
     const struct java_method *method = load(cache, 1, &id);
@@ -560,9 +544,8 @@ static void a_class_file_made_to_do_harm(void **state)
     assert_int_equal(memory, 0);
 }
 
-static void a_set_can_be_emptied(void **state)
+TEST(a_set_can_be_emptied)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id ids[200];
     struct method_set set = {0};
@@ -582,9 +565,8 @@ static void a_set_can_be_emptied(void **state)
 }
 
 /* Overlapped code is gone, whoever says so later. */
-static void overlapped_code_holds_nothing(void **state)
+TEST(overlapped_code_holds_nothing)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     struct id id = {.vm_method = &id, .name = "m", .source = "C.java", .line = 7};
     load(cache, 1, &id);
@@ -642,9 +624,8 @@ static void *churn(void *argument)
     return NULL;
 }
 
-static void threads_share_the_cache(void **state)
+TEST(threads_share_the_cache)
 {
-    (void)state;
     struct method_cache *cache = new_cache(true);
     for (size_t i = 0; i < IDS; i++) {
         shared_ids[i] = (struct id){
@@ -665,24 +646,4 @@ static void threads_share_the_cache(void **state)
     assert_int_equal(memory, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_method_is_described),
-        cmocka_unit_test(lines_are_where_the_source_map_has_them),
-        cmocka_unit_test(the_jvm_is_asked_once_while_code_lives),
-        cmocka_unit_test(an_id_used_again_is_another_method),
-        cmocka_unit_test(code_in_the_place_of_other_code),
-        cmocka_unit_test(a_redefined_class_has_new_lines),
-        cmocka_unit_test(the_id_of_code_may_be_another_method_s),
-        cmocka_unit_test(in_place_the_jvm_is_asked_for_classes_only),
-        cmocka_unit_test(no_id_is_no_method),
-        cmocka_unit_test(a_class_is_asked_for_once),
-        cmocka_unit_test(what_the_jvm_does_not_tell),
-        cmocka_unit_test(a_class_file_made_to_do_harm),
-        cmocka_unit_test(a_set_can_be_emptied),
-        cmocka_unit_test(overlapped_code_holds_nothing),
-        cmocka_unit_test(threads_share_the_cache),
-    };
-    return cmocka_run_group_tests_name("methods", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

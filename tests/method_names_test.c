@@ -1,14 +1,12 @@
 /* Tables of methods: which method an address was at a time, and the names of interpreted frames. */
+#include "test.h"
+
 #include "jdtool/jitdump/method_names.h"
 #include "jdtool/unwind/interpreter.h"
 #include "methods_builder.h"
 #include "scratch.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static struct methods_builder builder;
 static struct method_names *names;
@@ -59,7 +57,7 @@ static const char *name_at(uint64_t address, uint64_t time)
     return method ? method_names_detail(names, method)->name : NULL;
 }
 
-static void test_what_an_address_meant(void **state)
+TEST_WITH(test_what_an_address_meant, scratch_create, close_all)
 {
     build();
     assert_int_equal(open_built(*state), 0);
@@ -81,7 +79,7 @@ static void test_what_an_address_meant(void **state)
     assert_null(name_at(0, 3000));
 }
 
-static void test_lines_and_files(void **state)
+TEST_WITH(test_lines_and_files, scratch_create, close_all)
 {
     build();
     assert_int_equal(open_built(*state), 0);
@@ -99,7 +97,7 @@ static void test_lines_and_files(void **state)
     assert_ptr_equal(first, method_names_detail(names, method_names_at(names, 0x2000, 2000)));
 }
 
-static void test_interpreted_frames(void **state)
+TEST_WITH(test_interpreted_frames, scratch_create, close_all)
 {
     build();
     assert_int_equal(open_built(*state), 0);
@@ -143,7 +141,7 @@ static void test_interpreted_frames(void **state)
 }
 
 /* JDK 8 has no slot for the mirror, so its bcp is one word further up (frame_x86.hpp). */
-static void test_interpreted_frames_of_jdk_8(void **state)
+TEST_WITH(test_interpreted_frames_of_jdk_8, scratch_create, close_all)
 {
     build();
     assert_int_equal(open_built(*state), 0);
@@ -163,7 +161,7 @@ static void test_interpreted_frames_of_jdk_8(void **state)
 }
 
 /* A class is gone, and where its method was a redefinition put another one: nobody tells when. */
-static void test_redefined_in_a_dead_class_s_place(void **state)
+TEST_WITH(test_redefined_in_a_dead_class_s_place, scratch_create, close_all)
 {
     build();
     methods_begin(&builder, METHODS_FOUND, 9000, "Hot.java");
@@ -188,7 +186,7 @@ static void test_redefined_in_a_dead_class_s_place(void **state)
     assert_false(interpreter_name(names, &frame, 5000, &out));
 }
 
-static void test_torn_tail_keeps_the_rest(void **state)
+TEST_WITH(test_torn_tail_keeps_the_rest, scratch_create, close_all)
 {
     build();
     builder.size -= 3;
@@ -196,7 +194,7 @@ static void test_torn_tail_keeps_the_rest(void **state)
     assert_int_equal(method_names_count(names), 3);
 }
 
-static void test_broken_records(void **state)
+TEST_WITH(test_broken_records, scratch_create, close_all)
 {
     methods_start(&builder);
     methods_begin(&builder, METHODS_PREPARED, 1, "x");
@@ -212,7 +210,7 @@ static void test_broken_records(void **state)
     assert_string_equal(name_at(0x1000, 1), "whole()");
 }
 
-static void test_not_a_table(void **state)
+TEST_WITH(test_not_a_table, scratch_create, close_all)
 {
     methods_start(&builder);
     builder.bytes[0] ^= 1;
@@ -223,7 +221,7 @@ static void test_not_a_table(void **state)
 }
 
 /* Living methods are told of once more in each segment's table, a while after it has begun. */
-static void test_tables_of_segments_are_closed(void **state)
+TEST_WITH(test_tables_of_segments_are_closed, scratch_create, close_all)
 {
     build();
     assert_int_equal(open_built(*state), 0);
@@ -269,21 +267,4 @@ static void test_tables_of_segments_are_closed(void **state)
     assert_string_equal(name_at(0x3000, 60000), "a.B.late()");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_what_an_address_meant, scratch_create, close_all),
-        cmocka_unit_test_setup_teardown(test_lines_and_files, scratch_create, close_all),
-        cmocka_unit_test_setup_teardown(test_interpreted_frames, scratch_create, close_all),
-        cmocka_unit_test_setup_teardown(test_interpreted_frames_of_jdk_8, scratch_create,
-                                        close_all),
-        cmocka_unit_test_setup_teardown(test_redefined_in_a_dead_class_s_place, scratch_create,
-                                        close_all),
-        cmocka_unit_test_setup_teardown(test_torn_tail_keeps_the_rest, scratch_create, close_all),
-        cmocka_unit_test_setup_teardown(test_broken_records, scratch_create, close_all),
-        cmocka_unit_test_setup_teardown(test_not_a_table, scratch_create, close_all),
-        cmocka_unit_test_setup_teardown(test_tables_of_segments_are_closed, scratch_create,
-                                        close_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,6 +2,8 @@
  * Which file an object accepts, what it knows about addresses, and that no file makes it wait or
  * use memory without limit.
  */
+#include "test.h"
+
 #include "jdtool/objects/build_id.h"
 #include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/objects.h"
@@ -19,8 +21,6 @@
 #include <link.h>
 #include <lzma.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -28,8 +28,6 @@
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #if defined __aarch64__
 #define MACHINE EM_AARCH64
@@ -122,13 +120,12 @@ static size_t build_id_alone(const uint8_t *bytes, size_t size, uint8_t id[OBJEC
 }
 
 /* Without a library: the same build-id, and none in what is cut or lies. */
-static void a_build_id_is_read_alone(void **state)
+TEST_WITH(a_build_id_is_read_alone, make_directory, remove_directory)
 {
     struct id known = id_of("/proc/self/exe");
     uint8_t id[OBJECT_ID_MAX] = {0};
     static uint8_t bytes[65536];
     struct stat status;
-    (void)state;
     assert_int_equal(stat("/proc/self/exe", &status), 0);
     assert_int_equal(build_id_find(-1, "/proc/self/exe", status.st_ino, id), known.size);
     assert_memory_equal(id, known.bytes, known.size);
@@ -161,7 +158,7 @@ static void a_build_id_is_read_alone(void **state)
 }
 
 /* A file of 32 bits says it by the same rules. */
-static void a_build_id_of_32_bits_is_read(void **state)
+TEST_WITH(a_build_id_of_32_bits_is_read, make_directory, remove_directory)
 {
     struct {
         Elf32_Ehdr file;
@@ -178,7 +175,6 @@ static void a_build_id_of_32_bits_is_read(void **state)
              .name = ELF_NOTE_GNU,
              .id = "twenty bytes, enough"};
     uint8_t id[OBJECT_ID_MAX] = {0};
-    (void)state;
     elf.segments[1].p_offset = sizeof elf.file + sizeof elf.segments;
     elf.segments[1].p_filesz = (Elf32_Word)(sizeof elf - elf.segments[1].p_offset);
     assert_int_equal(build_id_alone((uint8_t *)&elf, sizeof elf, id), 20);
@@ -258,9 +254,8 @@ static void check_name(struct object *object, const struct mapped *mapped, const
 }
 
 /* The library is replaced while the process lives: what it runs is the old one. */
-static void a_replaced_library_is_read_as_it_was_mapped(void **state)
+TEST_WITH(a_replaced_library_is_read_as_it_was_mapped, make_directory, remove_directory)
 {
-    (void)state;
     const char *path = in_directory("lib.so");
     struct mapped mapped;
     copy(LIBRARY_OLD, path);
@@ -289,9 +284,8 @@ static void a_replaced_library_is_read_as_it_was_mapped(void **state)
 }
 
 /* It was replaced, and the process has ended: perf's list, and its copy, have the new one. */
-static void a_listed_file_that_came_later_is_refused(void **state)
+TEST_WITH(a_listed_file_that_came_later_is_refused, make_directory, remove_directory)
 {
-    (void)state;
     const char *path = in_directory("late.so");
     struct mapped mapped;
     copy(LIBRARY_OLD, path);
@@ -317,9 +311,8 @@ static void a_listed_file_that_came_later_is_refused(void **state)
     dlclose(mapped.handle);
 }
 
-static void of_several_names_the_plainest_is_shown(void **state)
+TEST_WITH(of_several_names_the_plainest_is_shown, make_directory, remove_directory)
 {
-    (void)state;
     const char *path = in_directory("names.so");
     struct mapped mapped;
     copy(LIBRARY_OLD, path);
@@ -333,9 +326,8 @@ static void of_several_names_the_plainest_is_shown(void **state)
 }
 
 /* A file of another processor in the place of ours tells nothing of what ran. */
-static void a_file_of_another_machine_is_refused(void **state)
+TEST_WITH(a_file_of_another_machine_is_refused, make_directory, remove_directory)
 {
-    (void)state;
     const char *path = in_directory("other.so");
     copy(LIBRARY_OLD, path);
     struct objects *objects = new_objects(true);
@@ -356,9 +348,8 @@ static void a_file_of_another_machine_is_refused(void **state)
 }
 
 /* It was replaced, and the process has ended: perf's copy has the old one. */
-static void a_replaced_library_is_found_in_the_cache(void **state)
+TEST_WITH(a_replaced_library_is_found_in_the_cache, make_directory, remove_directory)
 {
-    (void)state;
     const char *path = in_directory("lib.so");
     struct mapped mapped;
     copy(LIBRARY_OLD, path);
@@ -397,9 +388,8 @@ static void a_replaced_library_is_found_in_the_cache(void **state)
     dlclose(mapped.handle);
 }
 
-static void an_inode_must_do_where_no_id_is_known(void **state)
+TEST_WITH(an_inode_must_do_where_no_id_is_known, make_directory, remove_directory)
 {
-    (void)state;
     const char *path = in_directory("lib.so");
     struct mapped mapped;
     copy(LIBRARY_OLD, path);
@@ -422,9 +412,8 @@ static void an_inode_must_do_where_no_id_is_known(void **state)
     dlclose(mapped.handle);
 }
 
-static void one_object_for_one_file(void **state)
+TEST_WITH(one_object_for_one_file, make_directory, remove_directory)
 {
-    (void)state;
     struct objects *objects = new_objects(true);
     uint8_t ids[2][OBJECT_ID_MAX] = {{1}, {2}};
     struct object_place place = {.path = "/no/lib.so", .id = ids[0], .id_size = 20, .pid = 1};
@@ -457,9 +446,8 @@ static void one_object_for_one_file(void **state)
     objects_free(objects);
 }
 
-static void memory_is_no_file(void **state)
+TEST_WITH(memory_is_no_file, make_directory, remove_directory)
 {
-    (void)state;
     static const char *const paths[] = {"//anon", "[heap]",      "/memfd:x (deleted)", "[stack]",
                                         "",       "relative.so", "/anon_hugepage"};
     struct objects *objects = new_objects(true);
@@ -496,9 +484,8 @@ static bool has_clock_gettime(struct object *object)
 }
 
 /* The vdso is the kernel's, and ours is that of our kernel. */
-static void a_foreign_vdso_is_not_ours(void **state)
+TEST_WITH(a_foreign_vdso_is_not_ours, make_directory, remove_directory)
 {
-    (void)state;
     if (!getauxval(AT_SYSINFO_EHDR)) {
         skip(); /* no vdso here (qemu) */
     }
@@ -539,9 +526,8 @@ static void a_foreign_vdso_is_not_ours(void **state)
 }
 
 /* The symbols of a stripped file: beside it, in a cache, packed into it. */
-static void a_stripped_file_has_its_symbols_elsewhere(void **state)
+TEST_WITH(a_stripped_file_has_its_symbols_elsewhere, make_directory, remove_directory)
 {
-    (void)state;
     if (run("command -v objcopy >/dev/null")) {
         skip(); /* binutils are not installed */
     }
@@ -614,9 +600,8 @@ static void a_stripped_file_has_its_symbols_elsewhere(void **state)
 }
 
 /* Of the C library with its debug information elsewhere the names are taken, and no lines. */
-static void lines_of_the_c_library_are_not_unpacked(void **state)
+TEST_WITH(lines_of_the_c_library_are_not_unpacked, make_directory, remove_directory)
 {
-    (void)state;
     if (run("command -v objcopy >/dev/null")) {
         skip(); /* binutils are not installed */
     }
@@ -650,9 +635,8 @@ static void lines_of_the_c_library_are_not_unpacked(void **state)
 }
 
 /* Fedora's .gnu_debugdata. */
-static void packed_symbols_are_unpacked(void **state)
+TEST_WITH(packed_symbols_are_unpacked, make_directory, remove_directory)
 {
-    (void)state;
     if (run("command -v objcopy >/dev/null")) {
         skip(); /* binutils are not installed */
     }
@@ -716,9 +700,8 @@ static void packed_symbols_are_unpacked(void **state)
     free(packed);
 }
 
-static void inlined_functions_and_lines(void **state)
+TEST_WITH(inlined_functions_and_lines, make_directory, remove_directory)
 {
-    (void)state;
     struct mapped mapped;
     map_library(LIBRARY_OLD, &mapped);
     struct objects *objects = new_objects(true);
@@ -754,9 +737,8 @@ static void inlined_functions_and_lines(void **state)
  * The JVM's debug package has 300 MB of DWARF, packed: reading that holds samples up for seconds,
  * and drives other files out of memory again and again.
  */
-static void too_much_packed_dwarf_is_left_out(void **state)
+TEST_WITH(too_much_packed_dwarf_is_left_out, make_directory, remove_directory)
 {
-    (void)state;
     if (run("command -v objcopy >/dev/null")) {
         skip(); /* binutils are not installed */
     }
@@ -805,9 +787,8 @@ static void too_much_packed_dwarf_is_left_out(void **state)
     }
 }
 
-static void names_are_demangled_as_perf_does(void **state)
+TEST_WITH(names_are_demangled_as_perf_does, make_directory, remove_directory)
 {
-    (void)state;
     static const char *const names[][2] = {
         {"_ZN11G1Allocator21unsafe_max_tlab_allocEv", "G1Allocator::unsafe_max_tlab_alloc"},
         {"_ZN3foo3barEi.constprop.0", "foo::bar"},
@@ -841,9 +822,8 @@ static void names_are_demangled_as_perf_does(void **state)
 }
 
 /* What others can put in a file's place. */
-static void hostile_files_are_refused_at_once(void **state)
+TEST_WITH(hostile_files_are_refused_at_once, make_directory, remove_directory)
 {
-    (void)state;
     const char *names[] = {"fifo", "directory", "empty", "text", "loop", "header", "device", "cut"};
     assert_int_equal(run("cd '%s' && mkfifo fifo && mkdir directory && : >empty && echo text >text "
                          "&& ln -s loop loop && head -c 64 '%s' >header && ln -s /dev/zero device "
@@ -992,7 +972,7 @@ static bool has_row(const struct frame_section *frame, bool eh_frame, uint32_t t
 static const char plain_cie[] = "\x0c\x07\x08\x90\x01"; /* def_cfa, offset */
 
 /* libdw would make rows of gigabytes, or run for minutes, again for each address. */
-static void frames_beyond_a_bound_are_refused(void **state)
+TEST_WITH(frames_beyond_a_bound_are_refused, make_directory, remove_directory)
 {
     static struct frame_section frame;
 #define PROGRAM(text, is_sound)                                                                    \
@@ -1027,7 +1007,6 @@ static void frames_beyond_a_bound_are_refused(void **state)
         PROGRAM("\x3f", false), /* nobody's */
         PROGRAM("\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a", false),
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int eh_frame = 0; eh_frame < 2; eh_frame++) {
             frame.size = 0;
@@ -1050,10 +1029,9 @@ static void frames_beyond_a_bound_are_refused(void **state)
 }
 
 /* An entry that lies in another one's data is not met from one entry to the next. */
-static void frames_that_only_a_table_names_are_refused(void **state)
+TEST_WITH(frames_that_only_a_table_names_are_refused, make_directory, remove_directory)
 {
     static struct frame_section frame;
-    (void)state;
     uint32_t cie = put_cie(&frame, true, "\x10", plain_cie, sizeof plain_cie);
     uint32_t plain = put_fde(&frame, true, cie, CODE, "", 0);
     assert_true(has_row(&frame, true, plain));
@@ -1070,9 +1048,8 @@ static void frames_that_only_a_table_names_are_refused(void **state)
 }
 
 /* Many blocks of a function, each of which names the same long list of ranges. */
-static void lines_that_take_too_long_are_given_up(void **state)
+TEST_WITH(lines_that_take_too_long_are_given_up, make_directory, remove_directory)
 {
-    (void)state;
     static const char source[] =
         ".globl work\nwork: .fill 64, 1, 0x90\nend:\n"
         ".section .debug_abbrev,\"\",@progbits\n"
@@ -1118,9 +1095,8 @@ static void lines_that_take_too_long_are_given_up(void **state)
 }
 
 /* A file that others can shorten is not mapped. */
-static void a_file_of_others_may_shrink(void **state)
+TEST_WITH(a_file_of_others_may_shrink, make_directory, remove_directory)
 {
-    (void)state;
     struct mapped mapped;
     struct object_symbol symbol;
     const struct object_inline *inlines;
@@ -1140,9 +1116,8 @@ static void a_file_of_others_may_shrink(void **state)
     dlclose(mapped.handle);
 }
 
-static void few_files_are_open_at_a_time(void **state)
+TEST_WITH(few_files_are_open_at_a_time, make_directory, remove_directory)
 {
-    (void)state;
     enum { FILES = OBJECTS_OPEN_MAX + 40 };
     struct objects *objects = new_objects(true);
     struct mapped mapped;
@@ -1177,9 +1152,8 @@ static void few_files_are_open_at_a_time(void **state)
     dlclose(mapped.handle);
 }
 
-static void endless_files_share_one_object(void **state)
+TEST_WITH(endless_files_share_one_object, make_directory, remove_directory)
 {
-    (void)state;
     struct objects *objects = new_objects(true);
     struct object *last = NULL;
     for (uint64_t i = 0; i < OBJECTS_MAX + 10; i++) {
@@ -1193,9 +1167,8 @@ static void endless_files_share_one_object(void **state)
 }
 
 /* J9: with DEBUGINFOD_URLS set, libdw would ask there for the debug file of a stripped one. */
-static void nothing_is_asked_over_the_network(void **state)
+TEST_WITH(nothing_is_asked_over_the_network, make_directory, remove_directory)
 {
-    (void)state;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -1230,9 +1203,8 @@ static void nothing_is_asked_over_the_network(void **state)
 
 static const struct kernel_place nowhere;
 
-static void the_running_kernel_is_named(void **state)
+TEST_WITH(the_running_kernel_is_named, make_directory, remove_directory)
 {
-    (void)state;
     struct objects *objects = new_objects(true);
     struct object *kernel = objects_kernel(objects, &nowhere);
     FILE *file = fopen("/proc/kallsyms", "re");
@@ -1278,9 +1250,8 @@ static struct object *kernel_from_cache(struct objects *objects, const struct id
 }
 
 /* The kernel of a recording from elsewhere is in perf's cache. */
-static void another_kernel_is_read_from_the_cache(void **state)
+TEST_WITH(another_kernel_is_read_from_the_cache, make_directory, remove_directory)
 {
-    (void)state;
     struct id id = {.bytes = {0xab, 0xcd}, .size = 20};
     struct object_symbol symbol;
     for (int i = 0; i < 20; i++) {
@@ -1358,9 +1329,8 @@ static uint64_t own_text(void)
 }
 
 /* Of the running kernel itself a copy has what is always there, and modules are asked for anew. */
-static void the_running_kernel_may_be_read_from_a_copy(void **state)
+TEST_WITH(the_running_kernel_may_be_read_from_a_copy, make_directory, remove_directory)
 {
-    (void)state;
     static const char note[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU"; /* a build-id of 20 bytes */
     uint8_t notes[4096];
     struct id id = {.size = 20};
@@ -1402,9 +1372,8 @@ static void the_running_kernel_may_be_read_from_a_copy(void **state)
     }
 }
 
-static void stacks_end_in_start_routines(void **state)
+TEST_WITH(stacks_end_in_start_routines, make_directory, remove_directory)
 {
-    (void)state;
     struct objects *objects = new_objects(true);
     struct mapped mapped;
     map_library(LIBRARY_OLD, &mapped);
@@ -1460,9 +1429,8 @@ static int hold_against_addresses(void *context, uint64_t address, const struct 
     return 0;
 }
 
-static void rows_of_a_range_are_those_of_its_addresses(void **state)
+TEST_WITH(rows_of_a_range_are_those_of_its_addresses, make_directory, remove_directory)
 {
-    (void)state;
     struct mapped mapped;
     Dl_info info;
     char path[PATH_MAX];
@@ -1482,9 +1450,8 @@ static void rows_of_a_range_are_those_of_its_addresses(void **state)
 }
 
 /* As glibc 2.41 has them around its system call. */
-static void labels_in_functions_are_no_names(void **state)
+TEST(labels_in_functions_are_no_names)
 {
-    (void)state;
     static const char names[] = "\0function\0label\0behind\0next";
     struct symbols symbols = {.names[0] = {names, sizeof names}};
     symbols_add(&symbols, &(struct symbol){.address = 0x12e, .name = 10}); /* label */
@@ -1500,42 +1467,4 @@ static void labels_in_functions_are_no_names(void **state)
     symbols_free(&symbols);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, make_directory, remove_directory)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_in_functions_are_no_names),
-        TEST(a_build_id_is_read_alone),
-        TEST(a_build_id_of_32_bits_is_read),
-        TEST(a_replaced_library_is_read_as_it_was_mapped),
-        TEST(a_replaced_library_is_found_in_the_cache),
-        TEST(a_listed_file_that_came_later_is_refused),
-        TEST(of_several_names_the_plainest_is_shown),
-        TEST(a_file_of_another_machine_is_refused),
-        TEST(an_inode_must_do_where_no_id_is_known),
-        TEST(one_object_for_one_file),
-        TEST(memory_is_no_file),
-        TEST(a_foreign_vdso_is_not_ours),
-        TEST(a_stripped_file_has_its_symbols_elsewhere),
-        TEST(lines_of_the_c_library_are_not_unpacked),
-        TEST(packed_symbols_are_unpacked),
-        TEST(inlined_functions_and_lines),
-        TEST(too_much_packed_dwarf_is_left_out),
-        TEST(names_are_demangled_as_perf_does),
-        TEST(hostile_files_are_refused_at_once),
-        TEST(frames_beyond_a_bound_are_refused),
-        TEST(frames_that_only_a_table_names_are_refused),
-        TEST(lines_that_take_too_long_are_given_up),
-        TEST(a_file_of_others_may_shrink),
-        TEST(few_files_are_open_at_a_time),
-        TEST(endless_files_share_one_object),
-        TEST(nothing_is_asked_over_the_network),
-        TEST(the_running_kernel_is_named),
-        TEST(another_kernel_is_read_from_the_cache),
-        TEST(the_running_kernel_may_be_read_from_a_copy),
-        TEST(stacks_end_in_start_routines),
-        TEST(rows_of_a_range_are_those_of_its_addresses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,14 @@
 /* Several outputs share one memory area, and each gets the events that it needs. */
+#include "test.h"
+
 #include "writer/occupancy/occupancy.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* The clock, 0: the real one. */
 static uint64_t frozen;
@@ -103,9 +100,8 @@ static struct code code_at(uint64_t address, int32_t compile_id)
     return code;
 }
 
-static void all_get_the_same_stamp_and_index(void **state)
+TEST(all_get_the_same_stamp_and_index)
 {
-    (void)state;
     struct notes *notes[2];
     struct occupancy *occupancy = open_two(notes);
     struct code code = code_at(0x1000, 1);
@@ -137,9 +133,8 @@ static void count_end(struct kept *kept, enum occupant_event event)
 }
 
 /* Whatever comes of the code, what is kept of it ends once. */
-static void what_is_kept_ends(void **state)
+TEST(what_is_kept_ends)
 {
-    (void)state;
     struct notes *notes[2];
     struct occupancy *occupancy = open_two(notes);
     struct kept kept[5] = {{0}};
@@ -172,9 +167,8 @@ static void what_is_kept_ends(void **state)
 }
 
 /* What happens one after the other has stamps that say so, whatever the clock's grain. */
-static void no_two_stamps_are_the_same(void **state)
+TEST(no_two_stamps_are_the_same)
 {
-    (void)state;
     struct notes *notes[2];
     frozen = 5000;
     struct occupancy *occupancy = open_two(notes);
@@ -193,9 +187,8 @@ static void no_two_stamps_are_the_same(void **state)
 }
 
 /* From JDK 20 on code is gone when a collection has swept it, not when the JVM says so. */
-static void swept_code_left_when_it_was_swept(void **state)
+TEST(swept_code_left_when_it_was_swept)
 {
-    (void)state;
     struct notes *notes[2];
     frozen = 1000;
     struct occupancy *occupancy = open_two(notes);
@@ -213,9 +206,8 @@ static void swept_code_left_when_it_was_swept(void **state)
     frozen = 0;
 }
 
-static void known_by_number_alone_before_anything_is_looked_up(void **state)
+TEST(known_by_number_alone_before_anything_is_looked_up)
 {
-    (void)state;
     struct notes *notes[2];
     struct occupancy *occupancy = open_two(notes);
     struct code code = code_at(0x1000, 7);
@@ -232,9 +224,8 @@ static void known_by_number_alone_before_anything_is_looked_up(void **state)
     occupancy_close(occupancy);
 }
 
-static void what_one_could_not_write_is_told_of_again(void **state)
+TEST(what_one_could_not_write_is_told_of_again)
 {
-    (void)state;
     struct notes *notes[2];
     struct occupancy *occupancy = open_two(notes);
     struct code code = code_at(0x1000, 1);
@@ -267,9 +258,8 @@ static void what_one_could_not_write_is_told_of_again(void **state)
     occupancy_close(occupancy);
 }
 
-static void a_dead_sink_is_left_alone(void **state)
+TEST(a_dead_sink_is_left_alone)
 {
-    (void)state;
     struct notes *notes[2];
     struct occupancy *occupancy = open_two(notes);
     struct code code = code_at(0x1000, 1);
@@ -292,9 +282,8 @@ static void a_dead_sink_is_left_alone(void **state)
     occupancy_close(occupancy);
 }
 
-static void a_fork_hears_nothing(void **state)
+TEST(a_fork_hears_nothing)
 {
-    (void)state;
     struct notes *notes[2];
     struct occupancy *occupancy = open_two(notes);
     pid_t child = fork();
@@ -313,17 +302,4 @@ static void a_fork_hears_nothing(void **state)
     occupancy_close(occupancy);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_get_the_same_stamp_and_index),
-        cmocka_unit_test(what_is_kept_ends),
-        cmocka_unit_test(no_two_stamps_are_the_same),
-        cmocka_unit_test(swept_code_left_when_it_was_swept),
-        cmocka_unit_test(known_by_number_alone_before_anything_is_looked_up),
-        cmocka_unit_test(what_one_could_not_write_is_told_of_again),
-        cmocka_unit_test(a_dead_sink_is_left_alone),
-        cmocka_unit_test(a_fork_hears_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

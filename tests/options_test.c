@@ -1,17 +1,13 @@
 /* Every option and value of the agent, and the messages for wrong ones. */
+#include "test.h"
+
 #include "agent/session/options.h"
 
 #include "writer/message.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct options options;
 static char error[OPTIONS_ERROR_MAX];
@@ -34,9 +30,8 @@ static void refuse(const char *text, const char *culprit)
     }
 }
 
-static void nothing_given_means_the_defaults(void **state)
+TEST(nothing_given_means_the_defaults)
 {
-    (void)state;
     const char *const nothing[] = {NULL, ""};
     for (size_t i = 0; i < 2; i++) {
         accept(nothing[i]);
@@ -55,9 +50,8 @@ static void nothing_given_means_the_defaults(void **state)
     }
 }
 
-static void every_key_is_understood(void **state)
+TEST(every_key_is_understood)
 {
-    (void)state;
     accept("mode=map+jitdump+itt,dir=/tmp/x y,names=short,tier=on,normalize,inline=leaf,lines=off,"
            "code=off,unfold=all,methods,samply=on,max=2G,duration=30,verbose=4,"
            "strict=on,start,suffixes,sourcepos");
@@ -75,9 +69,8 @@ static void every_key_is_understood(void **state)
     assert_true(options.strict);
 }
 
-static void values_in_all_their_forms(void **state)
+TEST(values_in_all_their_forms)
 {
-    (void)state;
     accept("directory=d");
     assert_string_equal(options.dir, "d");
     accept("dir=a=b"); /* the first '=' counts */
@@ -121,9 +114,8 @@ static void values_in_all_their_forms(void **state)
 #endif
 }
 
-static void words_of_perf_map_agent(void **state)
+TEST(words_of_perf_map_agent)
 {
-    (void)state;
     accept("unfold");
     assert_int_equal(options.unfold.mode, UNFOLD_LEAF);
     accept("mode=map,unfoldall,msig,dottedclass,cleanclass,sourcepos");
@@ -134,9 +126,8 @@ static void words_of_perf_map_agent(void **state)
     assert_int_equal(options.unfold.mode, UNFOLD_SIMPLE);
 }
 
-static void commands(void **state)
+TEST(commands)
 {
-    (void)state;
     accept("stop");
     assert_int_equal(options.command, COMMAND_STOP);
     accept("status,verbose=3");
@@ -152,9 +143,8 @@ static void commands(void **state)
     assert_int_equal(options.verbose, -1);
 }
 
-static void wrong_options_name_the_culprit(void **state)
+TEST(wrong_options_name_the_culprit)
 {
-    (void)state;
     static const struct {
         const char *text, *culprit;
     } wrong[] = {
@@ -254,9 +244,8 @@ static char *long_option(const char *key, size_t n)
     return text;
 }
 
-static void lengths_have_a_limit(void **state)
+TEST(lengths_have_a_limit)
 {
-    (void)state;
     static const char *const keys[] = {"dir",   "mode",    "names",    "source-path",
                                        "bogus", "verbose", "duration", "max"};
     static const size_t lengths[] = {PATH_MAX - 1, PATH_MAX, 3 * PATH_MAX, 1000000};
@@ -273,9 +262,8 @@ static void lengths_have_a_limit(void **state)
     free(key);
 }
 
-static void the_environment_sets_the_clock(void **state)
+TEST(the_environment_sets_the_clock)
 {
-    (void)state;
     setenv("JITDUMP_USE_ARCH_TIMESTAMP", "0", 1);
     accept("");
     assert_false(options.tsc);
@@ -289,9 +277,8 @@ static void the_environment_sets_the_clock(void **state)
     unsetenv("JITDUMP_USE_ARCH_TIMESTAMP");
 }
 
-static void paths_of_the_environment_are_checked(void **state)
+TEST(paths_of_the_environment_are_checked)
 {
-    (void)state;
     assert_int_equal(options_check_path("HOME", "/home/me", error), 0);
     assert_int_equal(options_check_path("HOME", "/home/a..b/..c/d..", error), 0);
     assert_int_equal(options_check_path("HOME", "/home/../me", error), -EINVAL);
@@ -302,9 +289,8 @@ static void paths_of_the_environment_are_checked(void **state)
     free(text);
 }
 
-static void events_are_off_until_they_are_asked_for(void **state)
+TEST(events_are_off_until_they_are_asked_for)
 {
-    (void)state;
     accept("");
     assert_int_equal(options.alloc_bytes, 0);
     assert_int_equal(options.lock_ns, 0);
@@ -338,19 +324,4 @@ static void events_are_off_until_they_are_asked_for(void **state)
     refuse("locks=99999999999s", "locks");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_given_means_the_defaults),
-        cmocka_unit_test(events_are_off_until_they_are_asked_for),
-        cmocka_unit_test(every_key_is_understood),
-        cmocka_unit_test(values_in_all_their_forms),
-        cmocka_unit_test(words_of_perf_map_agent),
-        cmocka_unit_test(commands),
-        cmocka_unit_test(wrong_options_name_the_culprit),
-        cmocka_unit_test(lengths_have_a_limit),
-        cmocka_unit_test(the_environment_sets_the_clock),
-        cmocka_unit_test(paths_of_the_environment_are_checked),
-    };
-    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,13 @@
 /* Every allocation fails once and for ever: files stay sound, nothing crashes or leaks. */
 #include "decoded_dump.h"
 #include "scratch.h"
+#include "test.h"
 
 #include "one_sink.h"
 #include "writer/message.h"
 #include "writer/occupancy/range_map.h"
 
 #include <errno.h>
-
-#include <cmocka.h>
 
 static int allocations_left = -1; /* -1: as many as there are */
 static bool comes_back;           /* only one allocation fails */
@@ -107,7 +106,7 @@ static void check_dump(const char *path, unsigned loaded)
     decoded_dump_free(&dump);
 }
 
-static void a_dump_stays_sound(void **state)
+TEST_WITH(a_dump_stays_sound, set_up, scratch_remove)
 {
     char name[32];
     snprintf(name, sizeof(name), "jit-%d.dump", getpid());
@@ -165,7 +164,7 @@ static void check_map(const char *path)
     }
 }
 
-static void a_map_stays_sound(void **state)
+TEST_WITH(a_map_stays_sound, set_up, scratch_remove)
 {
     unsigned opened = 0;
     unsigned complete = 0;
@@ -191,11 +190,4 @@ static void a_map_stays_sound(void **state)
     assert_true(opened > complete && complete > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_dump_stays_sound, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(a_map_stays_sound, set_up, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,21 +1,16 @@
 /* Writes a dump to a disk that is full, slow, failing or cut off. */
 #include "faulty_disk.h"
 #include "scratch.h"
+#include "test.h"
 
 #include "writer/message.h"
 #include "writer/output_file.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 static int set_up(void **state)
 {
@@ -32,7 +27,7 @@ static void assert_file_is(const char *path, const char *expected)
     free(text);
 }
 
-static void file_is_private(void **state)
+TEST_WITH(file_is_private, set_up, scratch_remove)
 {
     static const mode_t umasks[] = {0, 0777};
     for (size_t i = 0; i < 2; i++) {
@@ -49,7 +44,7 @@ static void file_is_private(void **state)
     }
 }
 
-static void stale_file_is_replaced_not_written_to(void **state)
+TEST_WITH(stale_file_is_replaced_not_written_to, set_up, scratch_remove)
 {
     const char *path = scratch_path(state, "file");
     const char *other_name = scratch_path(state, "other name");
@@ -64,7 +59,7 @@ static void stale_file_is_replaced_not_written_to(void **state)
 }
 
 /* As between two copies of the library in one process. */
-static void file_that_is_written_is_not_stale(void **state)
+TEST_WITH(file_that_is_written_is_not_stale, set_up, scratch_remove)
 {
     const char *path = scratch_path(state, "file");
     struct output_file file;
@@ -97,7 +92,7 @@ static void assert_refused(const char *path)
     output_file_release(&file);
 }
 
-static void links_are_refused(void **state)
+TEST_WITH(links_are_refused, set_up, scratch_remove)
 {
     const char *target = scratch_path(state, "target");
     const char *path = scratch_path(state, "link");
@@ -112,7 +107,7 @@ static void links_are_refused(void **state)
     assert_int_equal(access(scratch_path(state, "nowhere"), F_OK), -1);
 }
 
-static void what_is_no_file_is_refused(void **state)
+TEST_WITH(what_is_no_file_is_refused, set_up, scratch_remove)
 {
     const char *fifo = scratch_path(state, "fifo");
     assert_int_equal(mkfifo(fifo, 0600), 0);
@@ -130,7 +125,7 @@ static void what_is_no_file_is_refused(void **state)
     close(fd);
 }
 
-static void files_of_others_are_refused(void **state)
+TEST_WITH(files_of_others_are_refused, set_up, scratch_remove)
 {
     if (geteuid() != 0) {
         print_message("skipped: only root can make a file of somebody else's\n");
@@ -143,7 +138,7 @@ static void files_of_others_are_refused(void **state)
     assert_file_is(path, "theirs");
 }
 
-static void missing_directory_is_an_error(void **state)
+TEST_WITH(missing_directory_is_an_error, set_up, scratch_remove)
 {
     struct output_file file;
     assert_int_equal(output_file_create(&file, AT_FDCWD, scratch_path(state, "no/file"),
@@ -152,7 +147,7 @@ static void missing_directory_is_an_error(void **state)
     output_file_release(&file);
 }
 
-static void descriptors_of_stdio_are_left_alone(void **state)
+TEST_WITH(descriptors_of_stdio_are_left_alone, set_up, scratch_remove)
 {
     const char *path = scratch_path(state, "file");
     pid_t child = fork();
@@ -170,7 +165,7 @@ static void descriptors_of_stdio_are_left_alone(void **state)
     assert_file_is(path, "");
 }
 
-static void short_and_interrupted_writes_are_continued(void **state)
+TEST_WITH(short_and_interrupted_writes_are_continued, set_up, scratch_remove)
 {
     const char *path = scratch_path(state, "file");
     struct output_file file;
@@ -184,7 +179,7 @@ static void short_and_interrupted_writes_are_continued(void **state)
     assert_file_is(path, "first record,second record");
 }
 
-static void record_that_does_not_fit_is_cut_back(void **state)
+TEST_WITH(record_that_does_not_fit_is_cut_back, set_up, scratch_remove)
 {
     static const int errors[] = {ENOSPC, EDQUOT, EFBIG, EIO};
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
@@ -205,7 +200,7 @@ static void record_that_does_not_fit_is_cut_back(void **state)
     }
 }
 
-static void size_limit_does_not_kill(void **state)
+TEST_WITH(size_limit_does_not_kill, set_up, scratch_remove)
 {
     const char *path = scratch_path(state, "file");
     pid_t child = fork();
@@ -233,7 +228,7 @@ static void size_limit_does_not_kill(void **state)
     assert_int_equal(there.st_size, 1000 / 64 * 64);
 }
 
-static void discarding_removes_the_file(void **state)
+TEST_WITH(discarding_removes_the_file, set_up, scratch_remove)
 {
     const char *path = scratch_path(state, "file");
     struct output_file file;
@@ -247,7 +242,7 @@ static void discarding_removes_the_file(void **state)
     output_file_release(&file);
 }
 
-static void replacing_takes_over_the_path(void **state)
+TEST_WITH(replacing_takes_over_the_path, set_up, scratch_remove)
 {
     const char *path = scratch_path(state, "file");
     struct output_file file;
@@ -267,24 +262,4 @@ static void replacing_takes_over_the_path(void **state)
     assert_int_equal(access(scratch_path(state, "fresh"), F_OK), -1);
 }
 
-#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        JD_TEST(file_is_private),
-        JD_TEST(stale_file_is_replaced_not_written_to),
-        JD_TEST(file_that_is_written_is_not_stale),
-        JD_TEST(links_are_refused),
-        JD_TEST(what_is_no_file_is_refused),
-        JD_TEST(files_of_others_are_refused),
-        JD_TEST(missing_directory_is_an_error),
-        JD_TEST(descriptors_of_stdio_are_left_alone),
-        JD_TEST(short_and_interrupted_writes_are_continued),
-        JD_TEST(record_that_does_not_fit_is_cut_back),
-        JD_TEST(size_limit_does_not_kill),
-        JD_TEST(discarding_removes_the_file),
-        JD_TEST(replacing_takes_over_the_path),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* Files that are packed as a whole: what is packed and what is not, and what is refused. */
+#include "test.h"
+
 #include "jdtool/base/packed_file.h"
 
 #include "jdtool/jitdump/code_index.h"
@@ -7,14 +9,8 @@
 #include "tests/scratch.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <zstd.h>
-
-#include <cmocka.h>
 
 enum { SIZE = 3 << 20 };
 
@@ -58,7 +54,7 @@ static int unpack(const char *path)
     return packed_file_unpack(fd, path);
 }
 
-static void comes_back_as_it_was(void **state)
+TEST_WITH(comes_back_as_it_was, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "jit-1.dump");
     uint8_t *content = make_content();
@@ -90,7 +86,7 @@ static void comes_back_as_it_was(void **state)
     free(content);
 }
 
-static void leaves_what_is_not_to_be_packed(void **state)
+TEST_WITH(leaves_what_is_not_to_be_packed, scratch_create, scratch_remove)
 {
     uint8_t *content = make_content();
     const char *path = scratch_path(state, "small");
@@ -152,7 +148,7 @@ static size_t pack_zeros(uint8_t *to, size_t room, uint64_t size, bool says)
     return out.pos;
 }
 
-static void refuses_what_is_hostile(void **state)
+TEST_WITH(refuses_what_is_hostile, scratch_create, scratch_remove)
 {
     enum { ROOM = 1 << 20 };
     const char *path = scratch_path(state, "hostile");
@@ -213,7 +209,7 @@ static void refuses_what_is_hostile(void **state)
     free(packed);
 }
 
-static void leaves_what_is_not_packed(void **state)
+TEST_WITH(leaves_what_is_not_packed, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "plain");
     static const char *const contents[] = {"", "x", "plain text"};
@@ -229,7 +225,7 @@ static void leaves_what_is_not_packed(void **state)
 }
 
 /* A dump is read packed as it is plain; one that may still be written is none. */
-static void dumps_may_be_packed(void **state)
+TEST_WITH(dumps_may_be_packed, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "jit-4242.dump");
     struct dump_builder dump = {0};
@@ -252,13 +248,4 @@ static void dumps_may_be_packed(void **state)
     dump_free(&dump);
 }
 
-int main(void)
-{
-#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_create, scratch_remove)
-    const struct CMUnitTest tests[] = {
-        IN_SCRATCH(comes_back_as_it_was),    IN_SCRATCH(leaves_what_is_not_to_be_packed),
-        IN_SCRATCH(refuses_what_is_hostile), IN_SCRATCH(leaves_what_is_not_packed),
-        IN_SCRATCH(dumps_may_be_packed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* The perf.data output: mappings, call chains and images. */
+#include "test.h"
+
 #include "jdtool/images/image_frames.h"
 #include "jdtool/images/perf_data_sink.h"
 #include "jdtool/jitdump/code_index.h"
@@ -13,11 +15,7 @@
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #define PID  BUILDER_PID
 #define CODE UINT64_C(0x7f0000010000)
@@ -230,7 +228,7 @@ static const char *name_at(const struct seen *seen, uint32_t count, uint32_t pid
 
 /* ---- Tests ---- */
 
-static void code_is_mapped_when_touched_with_one_difference_a_file(void **state)
+TEST_WITH(code_is_mapped_when_touched_with_one_difference_a_file, scratch_create, scratch_remove)
 {
     struct world world;
     struct seen seen[32];
@@ -280,7 +278,7 @@ static void code_is_mapped_when_touched_with_one_difference_a_file(void **state)
 }
 
 /* A sample may touch code and what is left of older code in its place: the younger one shows. */
-static void what_is_left_of_older_code_hides_nothing(void **state)
+TEST_WITH(what_is_left_of_older_code_hides_nothing, scratch_create, scratch_remove)
 {
     struct world world;
     struct seen seen[32];
@@ -300,7 +298,7 @@ static void what_is_left_of_older_code_hides_nothing(void **state)
     }
 }
 
-static void what_hides_code_has_it_mapped_again(void **state)
+TEST_WITH(what_hides_code_has_it_mapped_again, scratch_create, scratch_remove)
 {
     struct world world;
     struct seen seen[64];
@@ -333,7 +331,7 @@ static void what_hides_code_has_it_mapped_again(void **state)
     assert_int_equal(mapping_at(seen, count, PID, CODE)->time, 1000270);
 }
 
-static void frames_without_code_are_addresses_of_their_image(void **state)
+TEST_WITH(frames_without_code_are_addresses_of_their_image, scratch_create, scratch_remove)
 {
     struct world world;
     struct seen seen[32];
@@ -384,7 +382,7 @@ static void frames_without_code_are_addresses_of_their_image(void **state)
     assert_int_equal(sample->chain[7], 0x400000 - 1);
 }
 
-static void without_expansion_inlined_frames_are_left_out(void **state)
+TEST_WITH(without_expansion_inlined_frames_are_left_out, scratch_create, scratch_remove)
 {
     struct world world;
     struct seen seen[16];
@@ -462,7 +460,7 @@ static unsigned columns_at(const char *path, uint64_t offset, uint64_t *columns)
 
 /* KDAB hotspot knows a place by its address, file, line and column: a sample at the first byte of
  * an inlined method, or of a function, must not be taken for the call or the function itself. */
-static void what_begins_at_one_address_has_columns_of_its_own(void **state)
+TEST_WITH(what_begins_at_one_address_has_columns_of_its_own, scratch_create, scratch_remove)
 {
     struct world world;
     struct seen seen[16];
@@ -502,7 +500,7 @@ static bool has_bytes(const struct seen *mapping, uint64_t address)
     return n == sizeof bytes && memcmp(bytes, none, sizeof bytes) != 0;
 }
 
-static void bytes_are_of_code_that_was_hit(void **state)
+TEST_WITH(bytes_are_of_code_that_was_hit, scratch_create, scratch_remove)
 {
     for (int keeps_all = 0; keeps_all < 2; keeps_all++) {
         struct world world;
@@ -534,7 +532,7 @@ static void note_image(void *context, const struct module *module, const char *p
 }
 
 /* The features of the recording, with the images' build-ids among them. */
-static void features_stay_and_build_ids_come_in(void **state)
+TEST_WITH(features_stay_and_build_ids_come_in, scratch_create, scratch_remove)
 {
     struct world world;
     open_world(&world, state);
@@ -555,7 +553,7 @@ static void features_stay_and_build_ids_come_in(void **state)
     perf_data_close(data);
 }
 
-static void an_aborted_sink_leaves_nothing(void **state)
+TEST_WITH(an_aborted_sink_leaves_nothing, scratch_create, scratch_remove)
 {
     struct world world;
     open_world(&world, state);
@@ -570,7 +568,7 @@ static void an_aborted_sink_leaves_nothing(void **state)
 }
 
 /* More lines than a block has room for, and more frames than a record has. */
-static void what_does_not_fit_is_still_named_or_told(void **state)
+TEST_WITH(what_does_not_fit_is_still_named_or_told, scratch_create, scratch_remove)
 {
     struct world world;
     open_world(&world, state);
@@ -621,20 +619,4 @@ static void what_does_not_fit_is_still_named_or_told(void **state)
     source_path_close(world.source_path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
-        TEST(code_is_mapped_when_touched_with_one_difference_a_file),
-        TEST(what_is_left_of_older_code_hides_nothing),
-        TEST(what_hides_code_has_it_mapped_again),
-        TEST(frames_without_code_are_addresses_of_their_image),
-        TEST(what_begins_at_one_address_has_columns_of_its_own),
-        TEST(bytes_are_of_code_that_was_hit),
-        TEST(without_expansion_inlined_frames_are_left_out),
-        TEST(features_stay_and_build_ids_come_in),
-        TEST(an_aborted_sink_leaves_nothing),
-        TEST(what_does_not_fit_is_still_named_or_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* Reads and writes recordings: records, samples, processes, and wrong files. */
+#include "test.h"
+
 #include "format/event_probe.h"
 #include "jdtool/perf/build_ids.h"
 #include "jdtool/perf/mapping.h"
@@ -7,13 +9,9 @@
 #include "tests/scratch.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/wait.h>
 
 #include <zstd.h>
-
-#include <cmocka.h>
 
 #define EVERYTHING                                                                                 \
     (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_READ |   \
@@ -106,7 +104,7 @@ static void check_full_sample(const struct perf_sample *sample)
     assert_true(sample->branches[0].from == 0x10);
 }
 
-static void every_field_is_found_and_kept(void **state)
+TEST(every_field_is_found_and_kept)
 {
     struct perf_file file = two_events();
     uint64_t small[] = {101, 0x5555, 0x100000007};
@@ -141,7 +139,7 @@ static void every_field_is_found_and_kept(void **state)
     free(file.records);
 }
 
-static void a_sample_cut_anywhere_is_malformed(void **state)
+TEST(a_sample_cut_anywhere_is_malformed)
 {
     for (size_t words = 0; words < sizeof full_sample / 8; words++) {
         struct perf_file file = two_events();
@@ -161,7 +159,7 @@ static void a_sample_cut_anywhere_is_malformed(void **state)
 }
 
 /* A copy has not more valid bytes than bytes. */
-static void a_copy_that_boasts_is_malformed(void **state)
+TEST(a_copy_that_boasts_is_malformed)
 {
     uint64_t words[sizeof full_sample / 8];
     memcpy(words, full_sample, sizeof words);
@@ -186,7 +184,7 @@ static void a_copy_that_boasts_is_malformed(void **state)
 }
 
 /* What follows raw data would not be aligned. */
-static void raw_data_that_ends_anywhere_is_malformed(void **state)
+TEST(raw_data_that_ends_anywhere_is_malformed)
 {
     for (uint32_t size = 0; size <= 12; size++) {
         uint64_t words[] = {0x1234, 0x2b0000002a, size, 0};
@@ -209,7 +207,7 @@ static void raw_data_that_ends_anywhere_is_malformed(void **state)
 }
 
 /* Linux 6.0 counts with each value what was lost of it. */
-static void counts_of_losses_are_stepped_over(void **state)
+TEST(counts_of_losses_are_stepped_over)
 {
     for (int group = 0; group < 2; group++) {
         const uint64_t sample_words[] = {0x1234, 0x2b0000002a,      50,  100, 3,
@@ -239,7 +237,7 @@ static void counts_of_losses_are_stepped_over(void **state)
 }
 
 /* Rewritten: without user stacks, with a longer chain; in place, features and build-ids intact. */
-static void rewriting(void **state)
+TEST(rewriting)
 {
     struct perf_file file = two_events();
     uint8_t desc[8 + sizeof file.attrs[0] + 8 + 8 + 8] = {0};
@@ -315,7 +313,7 @@ static void rewriting(void **state)
 }
 
 /* Allocations come in two sizes of stacks: one event, here and in what is written. */
-static void two_sizes_of_stacks_are_one_event(void **state)
+TEST(two_sizes_of_stacks_are_one_event)
 {
     struct perf_file file = {.attr_count = 3};
     file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
@@ -378,7 +376,7 @@ static void two_sizes_of_stacks_are_one_event(void **state)
 }
 
 /* More than one packed record holds; each has something by itself, as perf wants it. */
-static void packed_records_come_back(void **state)
+TEST(packed_records_come_back)
 {
     enum { COUNT = 3000 };
     struct perf_file file = two_events();
@@ -436,7 +434,7 @@ static void packed_records_come_back(void **state)
 
 /* perf would make user frames of a result of --call-graph lbr from the branches, which know
  * neither inlined nor interpreted methods. */
-static void the_chain_is_what_perf_reads_of_branch_stacks(void **state)
+TEST(the_chain_is_what_perf_reads_of_branch_stacks)
 {
     struct perf_file file = two_events();
     file.attrs[0].branch_sample_type |= PERF_SAMPLE_BRANCH_CALL_STACK;
@@ -457,7 +455,7 @@ static void the_chain_is_what_perf_reads_of_branch_stacks(void **state)
     free(file.records);
 }
 
-static void a_sample_too_long_is_not_encoded(void **state)
+TEST(a_sample_too_long_is_not_encoded)
 {
     struct perf_file file = two_events();
     struct perf_data *data;
@@ -483,7 +481,7 @@ static void a_sample_too_long_is_not_encoded(void **state)
     free(file.records);
 }
 
-static void records_tell_their_time(void **state)
+TEST(records_tell_their_time)
 {
     struct perf_file file = two_events();
     uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
@@ -518,7 +516,7 @@ static void records_tell_their_time(void **state)
     free(file.records);
 }
 
-static void large_records_are_read(void **state)
+TEST(large_records_are_read)
 {
     struct perf_file file = two_events();
     uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
@@ -559,7 +557,7 @@ static int open_and_read(const char *path)
     return err;
 }
 
-static void what_we_cannot_take_is_refused(void **state)
+TEST(what_we_cannot_take_is_refused)
 {
     static const uint32_t records[] = {PERF_RECORD_AUX, PERF_USER_AUXTRACE,
                                        PERF_USER_AUXTRACE_INFO};
@@ -613,7 +611,7 @@ static void put_packed(struct perf_file *file, ZSTD_CCtx *stream, const uint8_t 
     perf_file_record(file, type, 0, packed, (8 + out.pos + 7) / 8 * 8);
 }
 
-static void packed_records_are_unpacked(void **state)
+TEST(packed_records_are_unpacked)
 {
     struct perf_file plain = two_events();
     struct perf_file file = two_events();
@@ -668,7 +666,7 @@ static void packed_records_are_unpacked(void **state)
     free(file.records);
 }
 
-static void records_outlive_lost_features(void **state)
+TEST(records_outlive_lost_features)
 {
     struct perf_file file = two_events();
     uint64_t zeros[8] = {0};
@@ -699,7 +697,7 @@ static void records_outlive_lost_features(void **state)
     free(file.records);
 }
 
-static void a_file_cut_anywhere_does_no_harm(void **state)
+TEST(a_file_cut_anywhere_does_no_harm)
 {
     struct perf_file file = two_events();
     perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
@@ -717,7 +715,7 @@ static void a_file_cut_anywhere_does_no_harm(void **state)
 }
 
 /* perf record --buildid-mmap, which perf 7 does by itself: an id where the inode would be. */
-static void a_mapping_tells_its_build_id(void **state)
+TEST(a_mapping_tells_its_build_id)
 {
     struct perf_file file = two_events();
     file.attrs[0].build_id = 1;
@@ -773,7 +771,7 @@ static void a_mapping_tells_its_build_id(void **state)
 }
 
 /* Another session's event asked for build-ids, and the kernel left its flag on our record. */
-static void a_build_id_that_nobody_asked_for_is_an_inode(void **state)
+TEST(a_build_id_that_nobody_asked_for_is_an_inode)
 {
     struct perf_file file = two_events();
     struct {
@@ -877,7 +875,7 @@ static struct perf_file with_everything(void)
     return file;
 }
 
-static void a_pipe_is_read_as_a_file_is(void **state)
+TEST(a_pipe_is_read_as_a_file_is)
 {
     struct perf_file file = with_everything();
     perf_file_write(&file, scratch_path(state, "file"));
@@ -912,7 +910,7 @@ static void a_pipe_is_read_as_a_file_is(void **state)
     free(file.records);
 }
 
-static void a_kept_pipe_is_read_as_a_file_is(void **state)
+TEST(a_kept_pipe_is_read_as_a_file_is)
 {
     struct perf_file file = with_everything();
     perf_file_write(&file, scratch_path(state, "file"));
@@ -937,7 +935,7 @@ static void a_kept_pipe_is_read_as_a_file_is(void **state)
 }
 
 /* Whatever the first record is, even one of a type that there is not. */
-static void events_stand_before_all_records(void **state)
+TEST(events_stand_before_all_records)
 {
     for (uint32_t type = 0; type <= PERF_RECORD_COMM; type += PERF_RECORD_COMM) {
         struct perf_file file = two_events();
@@ -959,7 +957,7 @@ static void events_stand_before_all_records(void **state)
     }
 }
 
-static void build_ids_of_a_pipe_are_a_feature(void **state)
+TEST(build_ids_of_a_pipe_are_a_feature)
 {
     struct perf_file file = two_events();
     struct {
@@ -986,7 +984,7 @@ static void build_ids_of_a_pipe_are_a_feature(void **state)
     free(file.records);
 }
 
-static void events_have_names(void **state)
+TEST(events_have_names)
 {
     struct perf_file file = two_events();
     struct {
@@ -1015,7 +1013,7 @@ static void events_have_names(void **state)
 }
 
 /* A sparse file of 32 GiB, all of it ids of one event; and two events that share 16 GiB. */
-static void ids_without_end_are_refused(void **state)
+TEST(ids_without_end_are_refused)
 {
     for (uint32_t events = 1; events <= 2; events++) {
         struct perf_event_attr attr = {.size = sizeof attr};
@@ -1052,7 +1050,7 @@ static int take_listed(void *context, const struct listed_build_id *listed)
     return ++*count == 3 ? -ECANCELED : 0;
 }
 
-static void the_list_of_build_ids_is_read(void **state)
+TEST(the_list_of_build_ids_is_read)
 {
     static const char *const paths[] = {"/lib/one.so", "[kernel.kallsyms]", "/lib/two.so"};
     struct {
@@ -1086,34 +1084,4 @@ static void the_list_of_build_ids_is_read(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_found_and_kept),
-        cmocka_unit_test(a_sample_cut_anywhere_is_malformed),
-        cmocka_unit_test(a_copy_that_boasts_is_malformed),
-        cmocka_unit_test(raw_data_that_ends_anywhere_is_malformed),
-        cmocka_unit_test(counts_of_losses_are_stepped_over),
-        cmocka_unit_test(rewriting),
-        cmocka_unit_test(two_sizes_of_stacks_are_one_event),
-        cmocka_unit_test(packed_records_come_back),
-        cmocka_unit_test(the_chain_is_what_perf_reads_of_branch_stacks),
-        cmocka_unit_test(a_sample_too_long_is_not_encoded),
-        cmocka_unit_test(records_tell_their_time),
-        cmocka_unit_test(large_records_are_read),
-        cmocka_unit_test(what_we_cannot_take_is_refused),
-        cmocka_unit_test(packed_records_are_unpacked),
-        cmocka_unit_test(a_pipe_is_read_as_a_file_is),
-        cmocka_unit_test(a_kept_pipe_is_read_as_a_file_is),
-        cmocka_unit_test(events_stand_before_all_records),
-        cmocka_unit_test(build_ids_of_a_pipe_are_a_feature),
-        cmocka_unit_test(events_have_names),
-        cmocka_unit_test(ids_without_end_are_refused),
-        cmocka_unit_test(a_mapping_tells_its_build_id),
-        cmocka_unit_test(a_build_id_that_nobody_asked_for_is_an_inode),
-        cmocka_unit_test(the_list_of_build_ids_is_read),
-        cmocka_unit_test(records_outlive_lost_features),
-        cmocka_unit_test(a_file_cut_anywhere_does_no_harm),
-    };
-    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
-}
+TEST_MAIN(scratch_create, scratch_remove)

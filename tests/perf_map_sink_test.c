@@ -1,22 +1,17 @@
 /* Perf maps have no overlaps while code comes and goes, compared byte for byte with a model. */
 #include "random.h"
 #include "scratch.h"
+#include "test.h"
 
 #include "one_sink.h"
 #include "writer/occupancy/range_map.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static struct occupancy *open_map(const char *path)
 {
@@ -45,7 +40,7 @@ static void assert_map_is(const char *path, const char *expected)
     free(text);
 }
 
-static void lines_are_there_when_the_call_returns(void **state)
+TEST_WITH(lines_are_there_when_the_call_returns, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "map");
     struct occupancy *sink = open_map(path);
@@ -60,7 +55,7 @@ static void lines_are_there_when_the_call_returns(void **state)
     assert_int_equal(file.st_mode & 07777, 0600);
 }
 
-static void a_name_is_one_line(void **state)
+TEST_WITH(a_name_is_one_line, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "map");
     struct occupancy *sink = open_map(path);
@@ -71,7 +66,7 @@ static void a_name_is_one_line(void **state)
     assert_map_is(path, "1000 1 evil?2000 10 fake??\n3000 1 gr\xc3\xbc\xc3\x9f\n");
 }
 
-static void unloaded_code_keeps_its_line_until_reuse(void **state)
+TEST_WITH(unloaded_code_keeps_its_line_until_reuse, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "map");
     struct occupancy *sink = open_map(path);
@@ -85,7 +80,7 @@ static void unloaded_code_keeps_its_line_until_reuse(void **state)
     assert_map_is(path, "1000 40 first\n1040 40 second\n1080 80 first\n");
 }
 
-static void replay_does_not_repeat_what_is_known(void **state)
+TEST_WITH(replay_does_not_repeat_what_is_known, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "map");
     struct occupancy *sink = open_map(path);
@@ -100,7 +95,7 @@ static void replay_does_not_repeat_what_is_known(void **state)
 }
 
 /* Code whose inlined parts have entries of their own moves with all of them. */
-static void moved_code_takes_all_its_entries_along(void **state)
+TEST_WITH(moved_code_takes_all_its_entries_along, scratch_create, scratch_remove)
 {
     static struct source_file file = {.path = "A.java", .id = 1};
     static struct method outer = {.name = "outer", .file = &file, .first_line = 1, .id = 1};
@@ -128,7 +123,7 @@ static void moved_code_takes_all_its_entries_along(void **state)
     assert_map_is(path, "8000 40 outer\n8040 20 inner\n8060 a0 outer\n");
 }
 
-static void moved_code_takes_its_name_along(void **state)
+TEST_WITH(moved_code_takes_its_name_along, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "map");
     struct occupancy *sink = open_map(path);
@@ -238,7 +233,7 @@ static unsigned read_map(const char *path, uint32_t *cells)
     return torn;
 }
 
-static void random_operations_leave_the_last_occupants(void **state)
+TEST_WITH(random_operations_leave_the_last_occupants, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "map");
     uint64_t seed = random_seed();
@@ -308,7 +303,7 @@ static void check_after_kill(const char *path, uint64_t seed, uint32_t done)
     }
 }
 
-static void a_kill_at_any_moment_leaves_a_true_map(void **state)
+TEST_WITH(a_kill_at_any_moment_leaves_a_true_map, scratch_create, scratch_remove)
 {
     uint64_t seed = random_seed();
     atomic_uint *done =
@@ -356,7 +351,7 @@ static void *load_many(void *argument)
     return NULL;
 }
 
-static void many_threads_never_overlap(void **state)
+TEST_WITH(many_threads_never_overlap, scratch_create, scratch_remove)
 {
     enum { THREADS = 8 };
     const char *path = scratch_path(state, "map");
@@ -380,7 +375,7 @@ static void many_threads_never_overlap(void **state)
     assert_int_equal(read_map(path, cells), 0);
 }
 
-static void a_fork_leaves_the_map_alone(void **state)
+TEST_WITH(a_fork_leaves_the_map_alone, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "map");
     struct occupancy *sink = open_map(path);
@@ -400,7 +395,7 @@ static void a_fork_leaves_the_map_alone(void **state)
     assert_map_is(path, "1000 10 parent again\n");
 }
 
-static void a_failed_compaction_costs_nothing(void **state)
+TEST_WITH(a_failed_compaction_costs_nothing, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "map");
     assert_int_equal(mkdir(scratch_path(state, "map.new"), 0700), 0);
@@ -418,22 +413,4 @@ static void a_failed_compaction_costs_nothing(void **state)
     assert_memory_equal(cells, model, sizeof(model));
 }
 
-#define JD_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        JD_TEST(lines_are_there_when_the_call_returns),
-        JD_TEST(a_name_is_one_line),
-        JD_TEST(unloaded_code_keeps_its_line_until_reuse),
-        JD_TEST(replay_does_not_repeat_what_is_known),
-        JD_TEST(moved_code_takes_its_name_along),
-        JD_TEST(moved_code_takes_all_its_entries_along),
-        JD_TEST(random_operations_leave_the_last_occupants),
-        JD_TEST(a_kill_at_any_moment_leaves_a_true_map),
-        JD_TEST(many_threads_never_overlap),
-        JD_TEST(a_fork_leaves_the_map_alone),
-        JD_TEST(a_failed_compaction_costs_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,18 +2,14 @@
  * The agent reports events at random up to its limit, and their weights stand for all. The
  * functions that it calls for each begin with what the kernel probes cheaply.
  */
+#include "test.h"
+
 #include "agent/events/probes.h"
 #include "agent/threads/virtual_waits.h"
 
 #include "format/event_probe.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Asks `count` times in each window. Returns how many were told in the last one. */
 static uint32_t ask(struct probe_limit *limit, uint32_t windows, uint32_t count, uint64_t *sum)
@@ -34,18 +30,16 @@ static uint32_t ask(struct probe_limit *limit, uint32_t windows, uint32_t count,
     return told;
 }
 
-static void test_few_are_all_told(void **state)
+TEST(test_few_are_all_told)
 {
-    (void)state;
     struct probe_limit limit = {0};
     uint64_t sum;
     assert_int_equal(ask(&limit, 10, PROBE_LIMIT_TOLD, &sum), PROBE_LIMIT_TOLD);
     assert_int_equal(sum, 10 * PROBE_LIMIT_TOLD);
 }
 
-static void test_many_are_told_by_chance_and_stand_for_all(void **state)
+TEST(test_many_are_told_by_chance_and_stand_for_all)
 {
-    (void)state;
     struct probe_limit limit = {0};
     const uint32_t count = 100 * PROBE_LIMIT_TOLD;
     uint64_t sum;
@@ -65,9 +59,8 @@ static void test_many_are_told_by_chance_and_stand_for_all(void **state)
     assert_int_equal(scale, 1);
 }
 
-static void test_short_waits_are_told_in_fair_shares(void **state)
+TEST(test_short_waits_are_told_in_fair_shares)
 {
-    (void)state;
     const uint64_t always = 1000000;
     uint64_t told = 0;
     for (uint64_t i = 0; i < 100000; i++) {
@@ -78,9 +71,8 @@ static void test_short_waits_are_told_in_fair_shares(void **state)
     assert_false(probe_wait_passes(0, always, 7));
 }
 
-static void test_functions_begin_with_a_nop(void **state)
+TEST(test_functions_begin_with_a_nop)
 {
-    (void)state;
     jdagent_event_alloc(1, 2, 3, "nothing happens", 0);
     jdagent_event_lock(1, 2, 3, "");
     jdagent_event_unmount(1, 2, 3, "");
@@ -99,12 +91,11 @@ static void test_functions_begin_with_a_nop(void **state)
 }
 
 /* Descriptor above, root a gap below it, frame further down. */
-static void test_a_stack_is_far_that_a_small_copy_does_not_hold(void **state)
+TEST(test_a_stack_is_far_that_a_small_copy_does_not_hold)
 {
     const uintptr_t thread = 0x7f0000100000;
     const uintptr_t gap = 4000;
     const uintptr_t root = thread - gap;
-    (void)state;
     assert_false(probe_stack_is_far(thread, gap, root - 100));
     assert_false(probe_stack_is_far(thread, gap, root - EVENT_STACK_NEAR + 1024));
     assert_true(probe_stack_is_far(thread, gap, root - EVENT_STACK_NEAR + 1023));
@@ -134,11 +125,10 @@ static bool kept(uint64_t id)
 }
 
 /* Each that was taken in is found once; as many fit as the buckets hold, and no more. */
-static void test_ids_are_kept_until_they_are_taken(void **state)
+TEST(test_ids_are_kept_until_they_are_taken)
 {
     const uint64_t most = UINT64_C(2) * VIRTUAL_WAITS_BUCKETS * VIRTUAL_WAITS_BUCKET;
     uint64_t count = 0;
-    (void)state;
     assert_false(found(1));
     for (uint64_t id = 1; id <= VIRTUAL_WAITS_BUCKETS; id++) { /* an eighth of the room */
         assert_true(kept(id));
@@ -158,15 +148,4 @@ static void test_ids_are_kept_until_they_are_taken(void **state)
     assert_int_equal(count, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_few_are_all_told),
-        cmocka_unit_test(test_many_are_told_by_chance_and_stand_for_all),
-        cmocka_unit_test(test_short_waits_are_told_in_fair_shares),
-        cmocka_unit_test(test_functions_begin_with_a_nop),
-        cmocka_unit_test(test_a_stack_is_far_that_a_small_copy_does_not_hold),
-        cmocka_unit_test(test_ids_are_kept_until_they_are_taken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,6 +2,8 @@
  * Which processes run and what they map, from records in the order of time. And how much memory
  * that takes.
  */
+#include "test.h"
+
 #include "jdtool/perf/process_table.h"
 #include "tests/random.h"
 #include "tests/recording_builder.h"
@@ -10,10 +12,6 @@
 
 #include <inttypes.h>
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static struct process_table *table;
 static struct perf_data *data;
@@ -99,9 +97,8 @@ static const char *at(uint32_t pid, uint64_t address)
     return text;
 }
 
-static void later_mappings_cut_earlier_ones(void **state)
+TEST_WITH(later_mappings_cut_earlier_ones, new_table, free_table)
 {
-    (void)state;
     map(7, 0x1000, 0x9000, 0x100, "/a");
     map(7, 0x3000, 0x4000, 0, "/b"); /* in the middle: two pieces are left */
     assert_string_equal(at(7, 0x2fff), "/a+20ff");
@@ -119,9 +116,8 @@ static void later_mappings_cut_earlier_ones(void **state)
 }
 
 /* A path that is given to another file is another file. */
-static void files_differ_by_their_inodes(void **state)
+TEST_WITH(files_differ_by_their_inodes, new_table, free_table)
 {
-    (void)state;
     static struct perf_file file;
     for (uint64_t inode = 1; inode <= 3; inode++) {
         put_mmap2_of(&file, 7, 1000, inode << 16, 0x1000, 0, "/a");
@@ -141,9 +137,8 @@ static void files_differ_by_their_inodes(void **state)
 }
 
 /* Who keeps what he found there has to see that it has changed. */
-static void each_mapping_changes_the_state(void **state)
+TEST_WITH(each_mapping_changes_the_state, new_table, free_table)
 {
-    (void)state;
     map(7, 0x1000, 0x2000, 0, "/a");
     uint64_t before = process_mappings_state(process_table_at(table, 7));
     map(7, 0x3000, 0x4000, 0, "/a");
@@ -156,9 +151,8 @@ static void each_mapping_changes_the_state(void **state)
 /* More threads than may live at a time come and go, and are forgotten: too many for a sanitizer's
  * patience. */
 #if !SANITIZED
-static void threads_that_ended_do_not_count(void **state)
+TEST_WITH(threads_that_ended_do_not_count, new_table, free_table)
 {
-    (void)state;
     map(1, 0x1000, 0x2000, 0, "/a");
     for (uint32_t i = 0; i < THREADS_MAX + 10; i++) {
         task(PERF_RECORD_FORK, 1, 1, 1000 + i % 1000, 7);
@@ -169,9 +163,8 @@ static void threads_that_ended_do_not_count(void **state)
 }
 #endif
 
-static void random_mappings_are_those_of_an_array(void **state)
+TEST_WITH(random_mappings_are_those_of_an_array, new_table, free_table)
 {
-    (void)state;
     uint64_t seed = random_seed();
     static struct {
         int file; /* plus one */
@@ -198,9 +191,8 @@ static void random_mappings_are_those_of_an_array(void **state)
     }
 }
 
-static void a_fork_keeps_what_its_parent_had(void **state)
+TEST_WITH(a_fork_keeps_what_its_parent_had, new_table, free_table)
 {
-    (void)state;
     map(1, 0x1000, 0x2000, 0, "/a");
     task(PERF_RECORD_FORK, 2, 1, 2, 5);
     assert_true(change.is_new);
@@ -220,9 +212,8 @@ static void a_fork_keeps_what_its_parent_had(void **state)
     assert_string_equal(process_table_comm(table, 3), "");
 }
 
-static void a_process_ends_with_its_last_thread(void **state)
+TEST_WITH(a_process_ends_with_its_last_thread, new_table, free_table)
 {
-    (void)state;
     map(1, 0x1000, 0x2000, 0, "/a");
     task(PERF_RECORD_FORK, 1, 1, 11, 5);
     task(PERF_RECORD_EXIT, 1, 0, 1, 6);
@@ -251,9 +242,8 @@ static void others_end(uint32_t from)
 }
 
 /* 'perf record -p' tells of the threads that it finds by COMM alone, before or behind mappings. */
-static void threads_told_by_name_keep_their_process(void **state)
+TEST_WITH(threads_told_by_name_keep_their_process, new_table, free_table)
 {
-    (void)state;
     comm(5, 5, "java", false);
     map(5, 0x1000, 0x2000, 0, "/a");
     for (uint32_t tid = 50; tid < 60; tid++) {
@@ -275,9 +265,8 @@ static void threads_told_by_name_keep_their_process(void **state)
 }
 
 /* Where nobody follows it goes with time: a JVM's dump is held as long as its process. */
-static void an_ended_process_goes_with_time(void **state)
+TEST_WITH(an_ended_process_goes_with_time, new_table, free_table)
 {
-    (void)state;
     const uint64_t second = UINT64_C(1000000000);
     map(5, 0x1000, 0x2000, 0, "/a");
     task(PERF_RECORD_EXIT, 5, 5, 5, 100 * second);
@@ -292,9 +281,8 @@ static void an_ended_process_goes_with_time(void **state)
 
 /* The kernel takes a thread apart after its EXIT: it has its name still, until others have ended.
  */
-static void an_ended_thread_keeps_its_name_for_a_while(void **state)
+TEST_WITH(an_ended_thread_keeps_its_name_for_a_while, new_table, free_table)
 {
-    (void)state;
     comm(5, 5, "java", false);
     comm(5, 51, "pool", false);
     task(PERF_RECORD_EXIT, 5, 5, 51, 6);
@@ -311,9 +299,8 @@ static void an_ended_thread_keeps_its_name_for_a_while(void **state)
 }
 
 /* Of a process that only a mapping has told of the first thread lives, as far as is known. */
-static void a_mapped_process_has_a_thread(void **state)
+TEST_WITH(a_mapped_process_has_a_thread, new_table, free_table)
 {
-    (void)state;
     map(5, 0x1000, 0x2000, 0, "/a");
     task(PERF_RECORD_EXIT, 5, 5, 51, 6); /* nobody told that it began */
     task(PERF_RECORD_FORK, 5, 5, 52, 7);
@@ -323,9 +310,8 @@ static void a_mapped_process_has_a_thread(void **state)
 }
 
 /* The end of its last thread was told too early: records of other processors' buffers. */
-static void a_process_with_a_thread_again_is_kept(void **state)
+TEST_WITH(a_process_with_a_thread_again_is_kept, new_table, free_table)
 {
-    (void)state;
     map(5, 0x1000, 0x2000, 0, "/a");
     task(PERF_RECORD_EXIT, 5, 5, 5, 6);
     task(PERF_RECORD_FORK, 5, 5, 51, 7);
@@ -337,9 +323,8 @@ static void a_process_with_a_thread_again_is_kept(void **state)
 }
 
 /* The threads of a process that has run another program, or is gone, are not its successor's. */
-static void late_ends_are_those_of_the_process_before(void **state)
+TEST_WITH(late_ends_are_those_of_the_process_before, new_table, free_table)
 {
-    (void)state;
     map(5, 0x1000, 0x2000, 0, "/a");
     task(PERF_RECORD_FORK, 5, 5, 51, 5);
     comm(5, 5, "other", true);
@@ -353,9 +338,8 @@ static void late_ends_are_those_of_the_process_before(void **state)
 }
 
 /* A thread whose process is forgotten ends nobody's who has got its place. */
-static void late_ends_are_nobodys(void **state)
+TEST_WITH(late_ends_are_nobodys, new_table, free_table)
 {
-    (void)state;
     task(PERF_RECORD_FORK, 5, 1, 5, 4);
     task(PERF_RECORD_FORK, 5, 5, 51, 5);
     task(PERF_RECORD_FORK, 5, 1, 5, 6);
@@ -371,9 +355,8 @@ static void late_ends_are_nobodys(void **state)
     }
 }
 
-static void a_process_is_forgotten_once(void **state)
+TEST_WITH(a_process_is_forgotten_once, new_table, free_table)
 {
-    (void)state;
     map(5, 0x1000, 0x2000, 0, "/a");
     task(PERF_RECORD_EXIT, 5, 5, 5, 6);
     task(PERF_RECORD_FORK, 5, 5, 51, 7);
@@ -390,9 +373,8 @@ static void a_process_is_forgotten_once(void **state)
     }
 }
 
-static void a_pid_is_given_again(void **state)
+TEST_WITH(a_pid_is_given_again, new_table, free_table)
 {
-    (void)state;
     map(5, 0x1000, 0x2000, 0, "/old");
     uint32_t number = process_table_at(table, 5)->number;
     task(PERF_RECORD_FORK, 5, 1, 5, 100);
@@ -402,9 +384,8 @@ static void a_pid_is_given_again(void **state)
 }
 
 /* As a build machine has them: 200,000 short processes, each with a dozen mappings. */
-static void many_short_processes_take_little_memory(void **state)
+TEST_WITH(many_short_processes_take_little_memory, new_table, free_table)
 {
-    (void)state;
     enum { PROCESSES = SANITIZED ? 5000 : 200000, MAPPINGS = 12 };
     for (int ends = 1; ends >= 0; ends--) {
         size_t before = mallinfo2().uordblks;
@@ -462,9 +443,8 @@ static void keep(struct kept *kept)
 
 /* The lives of containers, each with names and files of its own: some map over them, some fork.
  * Whatever is gone is told of, and neither memory nor the indexes grow. */
-static void what_nobody_refers_to_is_gone(void **state)
+TEST_WITH(what_nobody_refers_to_is_gone, new_table, free_table)
 {
-    (void)state;
     enum { LIVES = SANITIZED ? 3000 : 30000 };
     static struct kept kept;
     const struct process_listener listener = {forget_process, forget_file, &kept};
@@ -501,9 +481,8 @@ static void what_nobody_refers_to_is_gone(void **state)
     process_table_tell(table, NULL);
 }
 
-static void limits_are_told(void **state)
+TEST_WITH(limits_are_told, new_table, free_table)
 {
-    (void)state;
     for (uint64_t i = 0; i < PROCESS_MAPPINGS_MAX + 10; i++) {
         map(3, (i + 1) * 0x2000, (i + 1) * 0x2000 + 0x1000, 0, "/a");
     }
@@ -511,31 +490,4 @@ static void limits_are_told(void **state)
     assert_string_equal(at(3, 0x2000), "/a+0");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, new_table, free_table)
-    const struct CMUnitTest tests[] = {
-        TEST(later_mappings_cut_earlier_ones),
-        TEST(files_differ_by_their_inodes),
-        TEST(each_mapping_changes_the_state),
-#if !SANITIZED
-        TEST(threads_that_ended_do_not_count),
-#endif
-        TEST(random_mappings_are_those_of_an_array),
-        TEST(a_fork_keeps_what_its_parent_had),
-        TEST(a_process_ends_with_its_last_thread),
-        TEST(threads_told_by_name_keep_their_process),
-        TEST(an_ended_process_goes_with_time),
-        TEST(an_ended_thread_keeps_its_name_for_a_while),
-        TEST(a_mapped_process_has_a_thread),
-        TEST(a_process_with_a_thread_again_is_kept),
-        TEST(late_ends_are_those_of_the_process_before),
-        TEST(late_ends_are_nobodys),
-        TEST(a_process_is_forgotten_once),
-        TEST(a_pid_is_given_again),
-        TEST(many_short_processes_take_little_memory),
-        TEST(what_nobody_refers_to_is_gone),
-        TEST(limits_are_told),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -2,23 +2,20 @@
  * What jdperf watch pushes, delays and drops, and which TLS certificates it accepts, with a
  * simulated server.
  */
+#include "test.h"
+
 #include "jdtool/watch/push.h"
 #include "tests/scratch.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 /* ---- The clock: it goes only where the test sets it, however slow the machine is ---- */
 
@@ -228,9 +225,8 @@ static int64_t until_asked_again(struct setting *setting, int64_t most)
 
 /* ---- What is sent ---- */
 
-static void test_what_is_sent(void **state)
+TEST(test_what_is_sent)
 {
-    (void)state;
     struct setting *setting = start("otlp+http://127.0.0.1:%u/base/", 1 << 20);
     give(setting, 'a', 100);
     until_requests(setting, 1);
@@ -274,9 +270,8 @@ static void test_what_is_sent(void **state)
     end(setting);
 }
 
-static void test_urls(void **state)
+TEST(test_urls)
 {
-    (void)state;
     static const char *const good[] = {"pyroscope+http://h", "otlp+https://h:1/x",
                                        "parca+http://u:p@h"};
     static const char *const bad[] = {"",
@@ -313,9 +308,8 @@ static void test_urls(void **state)
 }
 
 /* No part of a secret is shown, however the URL was mistyped; and it is told who could read it. */
-static void test_secrets(void **state)
+TEST(test_secrets)
 {
-    (void)state;
     static const struct {
         const char *url, *shown;
         bool open, open_with_header;
@@ -346,9 +340,8 @@ static void test_secrets(void **state)
 
 /* ---- What waits ---- */
 
-static void test_spool(void **state)
+TEST(test_spool)
 {
-    (void)state;
     struct setting *setting = start("otlp+http://127.0.0.1:%u", 10000);
     setting->server.status = 0; /* takes a request and says nothing */
     give(setting, 'A', 1000);
@@ -388,9 +381,8 @@ static void test_spool(void **state)
 }
 
 /* Nobody listens: after 1 s, 2 s, 4 s… and at most once a minute, a quarter more by chance. */
-static void test_pauses(void **state)
+TEST(test_pauses)
 {
-    (void)state;
     struct setting *setting = start("otlp+http://127.0.0.1:%u", 10000);
     setting->server.status = 503;
     give(setting, 'a', 10);
@@ -417,9 +409,8 @@ static void test_pauses(void **state)
     end(setting);
 }
 
-static void test_retry_after(void **state)
+TEST(test_retry_after)
 {
-    (void)state;
     struct setting *setting = start("otlp+http://127.0.0.1:%u", 10000);
     setting->server.status = 429;
     setting->server.more = "Retry-After: 120\r\n";
@@ -437,9 +428,8 @@ static void test_retry_after(void **state)
 }
 
 /* What it would refuse again is dropped, and what comes behind is sent at once. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     struct setting *setting = start("otlp+http://127.0.0.1:%u", 10000);
     setting->server.status = 400;
     give(setting, 'a', 10);
@@ -463,9 +453,8 @@ static void test_refused(void **state)
 }
 
 /* Control characters of a server reach no terminal. */
-static void test_trouble_is_plain(void **state)
+TEST(test_trouble_is_plain)
 {
-    (void)state;
     struct setting *setting = start("otlp+http://127.0.0.1:%u", 10000);
     setting->server.status = 400;
     setting->server.more = "X: y\r\n\r\n\033[2"; /* and so the body begins */
@@ -530,7 +519,7 @@ static void stop_tls(struct tls_server *server)
 }
 
 /* Whom the certificates that we are told of do not name gets nothing, and is asked again. */
-static void test_tls(void **state)
+TEST_WITH(test_tls, scratch_create, scratch_remove)
 {
     char command[1024];
     const char *certificate = scratch_path(state, "both.pem");
@@ -584,16 +573,5 @@ int main(void)
     unsetenv("ALL_PROXY");
     unsetenv("all_proxy");
     signal(SIGPIPE, SIG_IGN);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_sent),
-        cmocka_unit_test(test_urls),
-        cmocka_unit_test(test_secrets),
-        cmocka_unit_test(test_spool),
-        cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_retry_after),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_trouble_is_plain),
-        cmocka_unit_test_setup_teardown(test_tls, scratch_create, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

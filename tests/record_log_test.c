@@ -2,6 +2,7 @@
 #include "decoded_dump.h"
 #include "faulty_disk.h"
 #include "scratch.h"
+#include "test.h"
 
 #include "writer/disk_room.h"
 #include "writer/log/log_queue.h"
@@ -11,14 +12,8 @@
 #include "writer/stamp.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
-
-#include <cmocka.h>
 
 /* The code that lives, as far as the records tell. */
 static struct timeline *timeline;
@@ -107,7 +102,7 @@ static bool is_there(void **state, const char *name)
     return access(scratch_path(state, name), F_OK) == 0;
 }
 
-static void segments_begin_with_living_code(void **state)
+TEST_WITH(segments_begin_with_living_code, set_up, scratch_remove)
 {
     struct record_log *log = open_log(state, (struct record_log_options){.segment = 65536});
     assert_int_equal(append(log, 0x10000, 1000), 0); /* stays */
@@ -139,7 +134,7 @@ static void segments_begin_with_living_code(void **state)
     assert_true(tells_of(state, "segment-000002/jit-7.dump", 0x900000) > 30);
 }
 
-static void of_segments_only_so_many_are_kept(void **state)
+TEST_WITH(of_segments_only_so_many_are_kept, set_up, scratch_remove)
 {
     struct record_log *log =
         open_log(state, (struct record_log_options){.segment = 65536, .keep = 2});
@@ -166,7 +161,7 @@ static void of_segments_only_so_many_are_kept(void **state)
     assert_true(is_there(state, "session-2/segment-000007/jit-7.dump"));
 }
 
-static void living_code_alone_may_fill_a_segment(void **state)
+TEST_WITH(living_code_alone_may_fill_a_segment, set_up, scratch_remove)
 {
     struct record_log *log =
         open_log(state, (struct record_log_options){.segment = 65536, .keep = 2});
@@ -212,7 +207,7 @@ static bool asked_for_all(void)
     return atomic_load(&asked[RECORD_LOG_WANTS_ALL]) > 0;
 }
 
-static void hung_disk_holds_nobody(void **state)
+TEST_WITH(hung_disk_holds_nobody, set_up, scratch_remove)
 {
     struct record_log *log =
         open_log(state, (struct record_log_options){.thread = true, .waits = true});
@@ -263,9 +258,8 @@ static void post(struct log_queue *queue)
 }
 
 /* Each write of a slow disk is progress, but none for those who wait. */
-static void slow_disk_holds_nobody_twice(void **state)
+TEST_WITH(slow_disk_holds_nobody_twice, set_up, scratch_remove)
 {
-    (void)state;
     struct log_queue *queue = log_queue_new(1000);
     struct log_batch batch;
     assert_non_null(queue);
@@ -301,9 +295,8 @@ static void *work_for_a_second(void *argument)
 }
 
 /* A thread that could run, and on a busy machine may not, is no disk that does not respond. */
-static void a_thread_without_a_processor_is_waited_for(void **state)
+TEST_WITH(a_thread_without_a_processor_is_waited_for, set_up, scratch_remove)
 {
-    (void)state;
     struct log_queue *queue = log_queue_new(1000);
     pthread_t thread;
     assert_non_null(queue);
@@ -319,7 +312,7 @@ static bool is_closed(void)
     return faulty_disk.calls > 1; /* the end, behind the record */
 }
 
-static void closing_does_not_wait_for_a_hung_disk(void **state)
+TEST_WITH(closing_does_not_wait_for_a_hung_disk, set_up, scratch_remove)
 {
     struct record_log *log =
         open_log(state, (struct record_log_options){.thread = true, .waits = true});
@@ -335,7 +328,7 @@ static void closing_does_not_wait_for_a_hung_disk(void **state)
     assert_int_equal(tells_of(state, "jit-7.dump", 0x10000), 1);
 }
 
-static void full_disk_is_waited_for(void **state)
+TEST_WITH(full_disk_is_waited_for, set_up, scratch_remove)
 {
     struct record_log *log =
         open_log(state, (struct record_log_options){.thread = true, .waits = true});
@@ -365,7 +358,7 @@ static void full_disk_is_waited_for(void **state)
 }
 
 /* The pause has lasted longer than anybody's patience, and yet the log ends by itself. */
-static void closing_ends_a_pause(void **state)
+TEST_WITH(closing_ends_a_pause, set_up, scratch_remove)
 {
     struct record_log *log =
         open_log(state, (struct record_log_options){.thread = true, .waits = true});
@@ -382,7 +375,7 @@ static void closing_ends_a_pause(void **state)
     assert_int_equal(tells_of(state, "jit-7.dump", 0x10000), 0);
 }
 
-static void reserve_is_left_to_others(void **state)
+TEST_WITH(reserve_is_left_to_others, set_up, scratch_remove)
 {
     struct record_log *log =
         open_log(state, (struct record_log_options){.waits = true, .reserve = UINT64_MAX - 1});
@@ -401,7 +394,7 @@ static void reserve_is_left_to_others(void **state)
     close(fd);
 }
 
-static void table_begins_anew_with_each_segment(void **state)
+TEST_WITH(table_begins_anew_with_each_segment, set_up, scratch_remove)
 {
     struct record_log *log =
         open_log(state, (struct record_log_options){.segment = 65536, .thread = true});
@@ -425,7 +418,7 @@ static void table_begins_anew_with_each_segment(void **state)
 }
 
 /* Also where the clock is coarse, and stamps have run ahead of it to differ. */
-static void the_end_is_later_than_any_record(void **state)
+TEST_WITH(the_end_is_later_than_any_record, set_up, scratch_remove)
 {
     const uint64_t ahead = stamp_monotonic() + UINT64_C(1000000000000);
     struct record_log *log = open_log(state, (struct record_log_options){.thread = true});
@@ -441,7 +434,7 @@ static void the_end_is_later_than_any_record(void **state)
 }
 
 /* Whoever can move a directory has no say in where the files of the session go. */
-static void files_go_where_the_dump_is(void **state)
+TEST_WITH(files_go_where_the_dump_is, set_up, scratch_remove)
 {
     for (unsigned segments = 0; segments < 2; segments++) {
         struct record_log *log = NULL;
@@ -475,7 +468,7 @@ static void files_go_where_the_dump_is(void **state)
 }
 
 /* A JVM tells of its death before its threads stop. */
-static void the_end_of_a_process_is_later(void **state)
+TEST_WITH(the_end_of_a_process_is_later, set_up, scratch_remove)
 {
     struct record_log *log = open_log(state, (struct record_log_options){.thread = true});
     assert_int_equal(append(log, 0x10000, 1000), 0);
@@ -487,27 +480,4 @@ static void the_end_of_a_process_is_later(void **state)
     decoded_dump_free(&dump);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_end_of_a_process_is_later, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(the_end_is_later_than_any_record, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(segments_begin_with_living_code, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(of_segments_only_so_many_are_kept, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(living_code_alone_may_fill_a_segment, set_up,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(slow_disk_holds_nobody_twice, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(hung_disk_holds_nobody, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_hung_disk, set_up,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(a_thread_without_a_processor_is_waited_for, set_up,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(full_disk_is_waited_for, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(closing_ends_a_pause, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(reserve_is_left_to_others, set_up, scratch_remove),
-        cmocka_unit_test_setup_teardown(table_begins_anew_with_each_segment, set_up,
-                                        scratch_remove),
-        cmocka_unit_test_setup_teardown(files_go_where_the_dump_is, set_up, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

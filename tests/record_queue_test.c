@@ -1,15 +1,12 @@
 /* Sorts records by time in bounded memory. */
+#include "test.h"
+
 #include "jdtool/perf/record_queue.h"
 #include "tests/random.h"
 #include "tests/sanitized.h"
 
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static uint8_t *put(struct record_queue *queue, uint64_t time, uint32_t size)
 {
@@ -38,9 +35,8 @@ static uint64_t take(struct record_queue *queue)
     return record.time;
 }
 
-static void rounds_let_go(void **state)
+TEST(rounds_let_go)
 {
-    (void)state;
     struct record_queue *queue = record_queue_new(1 << 20);
     put(queue, 30, 10);
     put(queue, 10, 10);
@@ -64,9 +60,8 @@ static void rounds_let_go(void **state)
     record_queue_free(queue);
 }
 
-static void the_same_time_keeps_the_order_they_came_in(void **state)
+TEST(the_same_time_keeps_the_order_they_came_in)
 {
-    (void)state;
     struct record_queue *queue = record_queue_new(1 << 20);
     for (uint32_t i = 0; i < 200; i++) {
         put(queue, i % 2 ? 40 : 30, i + 1);
@@ -81,9 +76,8 @@ static void the_same_time_keeps_the_order_they_came_in(void **state)
     record_queue_free(queue);
 }
 
-static void what_has_no_time_comes_first(void **state)
+TEST(what_has_no_time_comes_first)
 {
-    (void)state;
     struct record_queue *queue = record_queue_new(1 << 20);
     put(queue, 30, 10);
     put(queue, 0, 10);
@@ -95,9 +89,8 @@ static void what_has_no_time_comes_first(void **state)
     record_queue_free(queue);
 }
 
-static void random_records_come_out_in_order(void **state)
+TEST(random_records_come_out_in_order)
 {
-    (void)state;
     uint64_t seed = random_seed();
     struct record_queue *queue = record_queue_new((size_t)64 << 20);
     uint64_t count = 0;
@@ -125,9 +118,8 @@ static void random_records_come_out_in_order(void **state)
 }
 
 /* Without rounds the oldest go when there are too many, and a straggler is counted. */
-static void a_budget_is_kept(void **state)
+TEST(a_budget_is_kept)
 {
-    (void)state;
     enum { BUDGET = 4 << 20 };
     struct record_queue *queue = record_queue_new(BUDGET);
     size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
@@ -147,9 +139,8 @@ static void a_budget_is_kept(void **state)
 }
 
 /* Of what has waited once, nothing much is kept. */
-static void room_is_given_back(void **state)
+TEST(room_is_given_back)
 {
-    (void)state;
     enum { WAITS = 64 << 20, SIZE = 10000, LEFT = 8 << 20 };
     struct record_queue *queue = record_queue_new(WAITS);
     size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
@@ -168,15 +159,4 @@ static void room_is_given_back(void **state)
     record_queue_free(queue);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rounds_let_go),
-        cmocka_unit_test(the_same_time_keeps_the_order_they_came_in),
-        cmocka_unit_test(what_has_no_time_comes_first),
-        cmocka_unit_test(random_records_come_out_in_order),
-        cmocka_unit_test(a_budget_is_kept),
-        cmocka_unit_test(room_is_given_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,10 @@
 /* The export of regions: code by instruction. */
+#include "test.h"
+
 #include "jdtool/exports/export.h"
 #include "jdtool/jitdump/code_index.h"
 #include "tests/dump_builder.h"
 #include "tests/resolved_samples.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static const uint64_t code_address = UINT64_C(0x7f0000000000);
 
@@ -53,9 +49,8 @@ static void has_not(const char *json, const char *text)
     }
 }
 
-static void code_by_instruction(void **state)
+TEST(code_by_instruction)
 {
-    (void)state;
     struct world *world = malloc(sizeof *world);
     struct dump_builder dump = {0};
     struct code_index *index;
@@ -124,9 +119,8 @@ static void code_by_instruction(void **state)
 }
 
 /* Code without bytes, code of no method, samples without stacks: all is counted. */
-static void everything_is_counted(void **state)
+TEST(everything_is_counted)
 {
-    (void)state;
     struct world *world = malloc(sizeof *world);
     assert_non_null(world);
     world_make(world, random_seed());
@@ -162,11 +156,4 @@ static void everything_is_counted(void **state)
     free(world);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(code_by_instruction),
-        cmocka_unit_test(everything_is_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

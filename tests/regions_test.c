@@ -1,16 +1,12 @@
 /* Regions of inlined code for Intel's API, nested and without gaps. */
+#include "test.h"
+
 #include "writer/sinks/regions.h"
 
 #include "tests/inlined_code.h"
 #include "tests/random.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static void assert_region(const struct region *region, uint32_t node, uint32_t parent,
                           uint32_t start, uint32_t end)
@@ -21,9 +17,8 @@ static void assert_region(const struct region *region, uint32_t node, uint32_t p
     assert_int_equal(region->end, end);
 }
 
-static void tree_becomes_nested_regions(void **state)
+TEST(tree_becomes_nested_regions)
 {
-    (void)state;
     struct regions regions = {0};
     assert_int_equal(regions_find(&regions, &inlined_code), 0);
     assert_int_equal(regions.count, 5);
@@ -35,9 +30,8 @@ static void tree_becomes_nested_regions(void **state)
     regions_free(&regions);
 }
 
-static void code_without_tree_is_one_region(void **state)
+TEST(code_without_tree_is_one_region)
 {
-    (void)state;
     struct regions regions = {0};
     struct code code = {.address = 16, .size = 7, .name = "stub"};
     assert_int_equal(regions_find(&regions, &code), 0);
@@ -47,9 +41,8 @@ static void code_without_tree_is_one_region(void **state)
 }
 
 /* A call deep in the tree whose callers have no code of their own there. */
-static void callers_open_with_the_innermost(void **state)
+TEST(callers_open_with_the_innermost)
 {
-    (void)state;
     static const struct inline_node nodes[] = {
         {0}, {.parent = 0}, {.parent = 1}, {.parent = 2}, {.parent = 1}};
     static const struct inline_range ranges[] = {{.offset = 0, .node = 3},
@@ -73,9 +66,8 @@ static void callers_open_with_the_innermost(void **state)
 }
 
 /* The rules of the header, over random trees. */
-static void random_trees_nest(void **state)
+TEST(random_trees_nest)
 {
-    (void)state;
     struct regions regions = {0};
     uint64_t seed = random_seed();
     for (int round = 0; round < 2000; round++) {
@@ -132,13 +124,4 @@ static void random_trees_nest(void **state)
     regions_free(&regions);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tree_becomes_nested_regions),
-        cmocka_unit_test(code_without_tree_is_one_region),
-        cmocka_unit_test(callers_open_with_the_innermost),
-        cmocka_unit_test(random_trees_nest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,6 +1,7 @@
 /* Repairs broken dumps and keeps every complete record. */
 #include "dump_builder.h"
 #include "random.h"
+#include "test.h"
 
 #include "format/samply.h"
 #include "jdtool/inspect/repair.h"
@@ -9,13 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static char said[8192];
 
@@ -83,9 +78,8 @@ static const struct trailer_method *method_of(struct code_index *index, uint32_t
     return method;
 }
 
-static void sound_dump_stays(void **state)
+TEST(sound_dump_stays)
 {
-    (void)state;
     for (int swapped = 0; swapped < 2; swapped++) {
         struct dump_builder dump = {.swapped = swapped};
         dump_header(&dump);
@@ -116,9 +110,8 @@ static void sound_dump_stays(void **state)
 /* A flag that nobody has defined; a CLOSE that readers would take for the end of the code before it
  * has run, which it is where it is no later than the latest record: the file ends without one then,
  * as that of a JVM that was killed. */
-static void header_and_end_are_mended(void **state)
+TEST(header_and_end_are_mended)
 {
-    (void)state;
     static const uint64_t closes[] = {1, T - 1, T, T + 1};
     for (size_t i = 0; i < 4; i++) {
         struct dump_builder dump = {0};
@@ -150,9 +143,8 @@ static struct dump_builder four_groups(size_t *ends)
     return dump;
 }
 
-static void torn_at_every_offset(void **state)
+TEST(torn_at_every_offset)
 {
-    (void)state;
     size_t ends[5];
     struct dump_builder dump = four_groups(ends);
     for (size_t size = ends[0]; size <= dump.size; size++) {
@@ -171,9 +163,8 @@ static void torn_at_every_offset(void **state)
 }
 
 /* Whatever is cut out of the second group, the others survive, with all their names. */
-static void hole_at_every_offset(void **state)
+TEST(hole_at_every_offset)
 {
-    (void)state;
     size_t ends[5];
     struct dump_builder dump = four_groups(ends);
     for (size_t at = ends[1]; at < ends[2]; at++) {
@@ -198,9 +189,8 @@ static void hole_at_every_offset(void **state)
 }
 
 /* The group that defined method and file 2 is lost; the one that refers to them gets them. */
-static void carries_definitions_over(void **state)
+TEST(carries_definitions_over)
 {
-    (void)state;
     for (int swapped = 0; swapped < 2; swapped++) {
         struct dump_builder dump = {.swapped = swapped};
         dump_header(&dump);
@@ -224,9 +214,8 @@ static void carries_definitions_over(void **state)
 }
 
 /* Where the definition itself is gone, the method is "?". */
-static void definition_that_is_gone(void **state)
+TEST(definition_that_is_gone)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_group(&dump, T, 0x2000, 32, 3, "b");
@@ -239,9 +228,8 @@ static void definition_that_is_gone(void **state)
 }
 
 /* Two processes wrote into one file, record by record. */
-static void two_dumps_interwoven(void **state)
+TEST(two_dumps_interwoven)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_group(&dump, T, 0x1000, 32, 2, "a");
@@ -269,9 +257,8 @@ static void two_dumps_interwoven(void **state)
 }
 
 /* A writer with a lock for each record: DEBUG_INFOs before one another's LOADs. */
-static void mixed_groups(void **state)
+TEST(mixed_groups)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_begin_debug(&dump, T, 0x1000, 1);
@@ -296,9 +283,8 @@ static void mixed_groups(void **state)
 }
 
 /* Only what is wrong goes: a trailer, a DEBUG_INFO, an index. */
-static void leaves_out_the_least(void **state)
+TEST(leaves_out_the_least)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_begin_debug(&dump, T, 0x1000, 1);
@@ -337,9 +323,8 @@ static void leaves_out_the_least(void **state)
     dump_free(&dump);
 }
 
-static void records_behind_close_and_unknown_ones(void **state)
+TEST(records_behind_close_and_unknown_ones)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_group(&dump, T, 0x1000, 32, 2, "a");
@@ -357,9 +342,8 @@ static void records_behind_close_and_unknown_ones(void **state)
 }
 
 /* Behind broken bytes, samply's records are recognized like any other. */
-static void samply_behind_broken_bytes(void **state)
+TEST(samply_behind_broken_bytes)
 {
-    (void)state;
     struct dump_builder dump = {0};
     dump_header(&dump);
     dump_bytes(&dump, "some bytes that are nothing", 27);
@@ -385,9 +369,8 @@ static void samply_behind_broken_bytes(void **state)
 }
 
 /* A record that claims more than it holds must not hide those that it swallows. */
-static void size_that_swallows_others(void **state)
+TEST(size_that_swallows_others)
 {
-    (void)state;
     size_t ends[5];
     struct dump_builder dump = four_groups(ends);
     uint32_t size;
@@ -402,9 +385,8 @@ static void size_that_swallows_others(void **state)
 }
 
 /* Random damage: the result is always sound, and undamaged groups far from it survive. */
-static void random_damage(void **state)
+TEST(random_damage)
 {
-    (void)state;
     uint64_t seed = random_seed();
     for (int round = 0; round < 400; round++) {
         struct dump_builder dump = {.swapped = round & 1};
@@ -430,9 +412,8 @@ static void random_damage(void **state)
     }
 }
 
-static void full_disk(void **state)
+TEST(full_disk)
 {
-    (void)state;
     size_t ends[5];
     struct dump_builder dump = four_groups(ends);
     struct jitdump_reader *reader;
@@ -446,23 +427,4 @@ static void full_disk(void **state)
     dump_free(&dump);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sound_dump_stays),
-        cmocka_unit_test(header_and_end_are_mended),
-        cmocka_unit_test(torn_at_every_offset),
-        cmocka_unit_test(hole_at_every_offset),
-        cmocka_unit_test(carries_definitions_over),
-        cmocka_unit_test(definition_that_is_gone),
-        cmocka_unit_test(two_dumps_interwoven),
-        cmocka_unit_test(mixed_groups),
-        cmocka_unit_test(leaves_out_the_least),
-        cmocka_unit_test(records_behind_close_and_unknown_ones),
-        cmocka_unit_test(samply_behind_broken_bytes),
-        cmocka_unit_test(size_that_swallows_others),
-        cmocka_unit_test(random_damage),
-        cmocka_unit_test(full_disk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,6 +1,7 @@
 /* The reader gives back the random code that the writer wrote. */
 #include "random.h"
 #include "scratch.h"
+#include "test.h"
 
 #include "jdtool/inspect/convert.h"
 #include "jdtool/inspect/repair.h"
@@ -8,13 +9,7 @@
 #include "jdtool/jitdump/code_index.h"
 #include "one_sink.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #define CODES   300
 #define METHODS 60
@@ -404,12 +399,12 @@ static void round_trip(void **state, bool samply)
     check_repair(path);
 }
 
-static void plain(void **state)
+TEST_WITH(plain, scratch_create, scratch_remove)
 {
     round_trip(state, false);
 }
 
-static void with_samply(void **state)
+TEST_WITH(with_samply, scratch_create, scratch_remove)
 {
     round_trip(state, true);
 }
@@ -489,7 +484,7 @@ static char *write_samples(const char *directory, bool tree_lines, const bool *u
 }
 
 /* lines=tree: readers find the same rows, and convert makes the bytes that lines=on writes. */
-static void rows_left_to_trees(void **state)
+TEST_WITH(rows_left_to_trees, scratch_create, scratch_remove)
 {
     uint64_t seed = random_seed() + 2;
     bool unloaded[CODES];
@@ -526,12 +521,4 @@ static void rows_left_to_trees(void **state)
     free(standard);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(plain, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(with_samply, scratch_create, scratch_remove),
-        cmocka_unit_test_setup_teardown(rows_left_to_trees, scratch_create, scratch_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

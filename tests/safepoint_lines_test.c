@@ -1,12 +1,9 @@
 /* Detects that a dump has lines at safepoints only, and what is known between them. */
+#include "test.h"
+
 #include "jdtool/jitdump/safepoint_lines.h"
 #include "tests/dump_builder.h"
 #include "tests/scratch.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #define BLOBS  30
 #define RANGES 6
@@ -68,20 +65,20 @@ static bool verdict(void **state, unsigned tier, bool calls_only)
     return answer;
 }
 
-static void calls_only_means_safepoints_only(void **state)
+TEST(calls_only_means_safepoints_only)
 {
     assert_true(verdict(state, 3, true));
     assert_false(verdict(state, 3, false));
 }
 
-static void only_c1_tells(void **state)
+TEST(only_c1_tells)
 {
     assert_false(verdict(state, 4, true));
     assert_false(verdict(state, 0, true));
 }
 
 /* 0 calls 1 at line 10 and 3 at line 30; 1 calls 2 at line 20. */
-static void between_safepoints_is_what_both_are_in(void **state)
+TEST(between_safepoints_is_what_both_are_in)
 {
     struct trailer_node nodes[] = {{.method = 1},
                                    {.method = 2, .parent = 0, .call_line = 10},
@@ -95,7 +92,6 @@ static void between_safepoints_is_what_both_are_in(void **state)
         {.method = 1, .call_line = 20}, {.method = 2, .call_line = 103},
         {.method = 0, .call_line = 30}, {.method = 0, .call_line = 105}};
     struct trailer tree = {.nodes = nodes, .node_count = 4, .ranges = ranges, .range_count = 6};
-    (void)state;
     for (uint32_t i = 0; i < 6; i++) {
         struct trailer_range made;
         const struct trailer_range *range = safepoint_lines_between(&tree, i * 8 + 3, &made);
@@ -109,7 +105,7 @@ static void between_safepoints_is_what_both_are_in(void **state)
 }
 
 /* Code of the first moment, most of whose ranges end behind calls; an earlier agent's has more. */
-static void later_and_denser_code_is_exact(void **state)
+TEST(later_and_denser_code_is_exact)
 {
     struct code_index *index;
     struct code_details details = {0};
@@ -128,13 +124,4 @@ static void later_and_denser_code_is_exact(void **state)
     code_details_free(&details);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_only_means_safepoints_only),
-        cmocka_unit_test(only_c1_tells),
-        cmocka_unit_test(between_safepoints_is_what_both_are_in),
-        cmocka_unit_test(later_and_denser_code_is_exact),
-    };
-    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
-}
+TEST_MAIN(scratch_create, scratch_remove)

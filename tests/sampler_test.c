@@ -1,4 +1,6 @@
 /* The parts of the sampler that need no root: rings, ends of stacks, the recording it writes. */
+#include "test.h"
+
 #include "jdtool/perf/process_table.h"
 #include "jdtool/sampler/perf_pipe.h"
 #include "jdtool/sampler/present.h"
@@ -14,8 +16,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 /* ---- Rings ---- */
 
-static void records_wrap_around_the_end(void **state)
+TEST(records_wrap_around_the_end)
 {
-    (void)state;
     static struct perf_event_mmap_page page;
     static _Alignas(8) uint8_t data[64];
     struct ring ring = {.page = &page, .data = data, .size = sizeof data};
@@ -61,9 +58,8 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-static void stacks_end_with_their_mapping(void **state)
+TEST(stacks_end_with_their_mapping)
 {
-    (void)state;
     struct stack_ends ends;
     uint32_t pid = (uint32_t)getpid();
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -118,7 +114,7 @@ static void assert_aligned(const char *path)
 }
 
 /* What is written is what perf_data reads, and the process is in it as it is. */
-static void the_recording_is_one_of_perfs(void **state)
+TEST_WITH(the_recording_is_one_of_perfs, scratch_create, scratch_remove)
 {
     struct perf_pipe pipe;
     char *const command[] = {"jdperf", "record", NULL};
@@ -190,9 +186,8 @@ static void the_recording_is_one_of_perfs(void **state)
 }
 
 /* What the kernel tells of a mapping that begins: device and inode, and a flag that is not ours. */
-static void a_mapping_gets_its_build_id(void **state)
+TEST(a_mapping_gets_its_build_id)
 {
-    (void)state;
     struct {
         struct perf_event_header header;
         uint32_t pid, tid;
@@ -222,9 +217,8 @@ static void a_mapping_gets_its_build_id(void **state)
     assert_int_not_equal(record.inode, status.st_ino);
 }
 
-static void nothing_is_told_of_who_has_ended(void **state)
+TEST(nothing_is_told_of_who_has_ended)
 {
-    (void)state;
     struct perf_pipe pipe = {.fd = -1};
     present_process(&pipe, 0x7ffffff0, true);
     assert_int_equal(perf_pipe_waiting(&pipe), 0);
@@ -233,9 +227,8 @@ static void nothing_is_told_of_who_has_ended(void **state)
 }
 
 /* Who reads has gone, or its disk is full: what follows goes nowhere, and the first error stays. */
-static void an_error_stays(void **state)
+TEST(an_error_stays)
 {
-    (void)state;
     struct perf_pipe pipe = {.fd = -1};
     uint8_t *much = calloc(1, 1 << 20);
     perf_pipe_round(&pipe);
@@ -248,9 +241,8 @@ static void an_error_stays(void **state)
 }
 
 /* Who reads is slow: nothing waits for him, and all of it comes in the end. */
-static void a_slow_reader_gets_all(void **state)
+TEST(a_slow_reader_gets_all)
 {
-    (void)state;
     enum { WORDS = 100000 };
     int ends[2];
     assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
@@ -275,9 +267,8 @@ static void a_slow_reader_gets_all(void **state)
 
 /* ---- Processors ---- */
 
-static void processors_are_read_from_the_kernels_list(void **state)
+TEST(processors_are_read_from_the_kernels_list)
 {
-    (void)state;
     bool online[6];
     assert_true(processors_parse("0\n", online, 6));
     assert_true(online[0] && !online[1] && !online[5]);
@@ -379,9 +370,8 @@ static char *given_on(int from)
 
 /* The processor whose ring is read first writes what a child maps, another one that it was forked;
  * and so does the child of a child. */
-static void a_child_is_known_by_all_processors(void **state)
+TEST(a_child_is_known_by_all_processors)
 {
-    (void)state;
     static struct fake_processor fakes[2];
     static struct turn_rings rings[2];
     struct turn *turn = calloc(1, sizeof *turn);
@@ -430,9 +420,8 @@ static void a_child_is_known_by_all_processors(void **state)
 }
 
 /* Where each process is chosen by itself, what it forks is not. */
-static void a_child_is_left_out_where_each_is_chosen(void **state)
+TEST(a_child_is_left_out_where_each_is_chosen)
 {
-    (void)state;
     static struct fake_processor fake;
     static struct turn_rings rings;
     struct turn *turn = calloc(1, sizeof *turn);
@@ -475,9 +464,8 @@ static void sum_weights(int from, uint64_t *count, uint64_t *weight)
 }
 
 /* One in four, by chance, and each weighs four; what was taken before is as it was. */
-static void thinned_samples_weigh_more(void **state)
+TEST(thinned_samples_weigh_more)
 {
-    (void)state;
     static struct fake_processor fake;
     static struct turn_rings rings;
     struct turn *turn = calloc(1, sizeof *turn);
@@ -523,9 +511,8 @@ static void thinned_samples_weigh_more(void **state)
 
 /* A sample of a probe has its event's id, the same of all processors; behind what the probe tells
  * the copy of the stack is cut where it ends, here at once, since the process has no memory. */
-static void samples_of_probes_are_cut_as_well(void **state)
+TEST(samples_of_probes_are_cut_as_well)
 {
-    (void)state;
     enum { CHAIN = 1, RAW = 4, STACK = 4, BEFORE = 6 + 1 + CHAIN + RAW };
     static struct fake_processor fake;
     static struct turn_rings rings;
@@ -567,9 +554,8 @@ static void samples_of_probes_are_cut_as_well(void **state)
 
 /* What the program that follows the scheduler tells: a thread is back, of which whoever runs at
  * that moment is not; another one wakes a thread that is sampled. */
-static void who_is_back_and_woken_is_told(void **state)
+TEST(who_is_back_and_woken_is_told)
 {
-    (void)state;
     static struct fake_processor fake;
     static struct turn_rings rings;
     struct turn *turn = calloc(1, sizeof *turn);
@@ -611,9 +597,8 @@ static void who_is_back_and_woken_is_told(void **state)
 }
 
 /* A ring that has samples alone loses samples; the kernel's word that it holds back is given on. */
-static void losses_are_those_of_samples(void **state)
+TEST(losses_are_those_of_samples)
 {
-    (void)state;
     static struct fake_processor fake;
     static struct turn_rings rings;
     struct turn *turn = calloc(1, sizeof *turn);
@@ -636,9 +621,8 @@ static void losses_are_those_of_samples(void **state)
 
 /* While who reads is slow, samples wait where they are, and no round ends; the side-band does not.
  */
-static void a_slow_reader_costs_no_side_band(void **state)
+TEST(a_slow_reader_costs_no_side_band)
 {
-    (void)state;
     static struct fake_processor fake;
     enum { MUCH = 40 << 20 };
     uint8_t *much = calloc(1, MUCH);
@@ -664,25 +648,4 @@ static void a_slow_reader_costs_no_side_band(void **state)
     close(ends[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_wrap_around_the_end),
-        cmocka_unit_test(stacks_end_with_their_mapping),
-        cmocka_unit_test_setup_teardown(the_recording_is_one_of_perfs, scratch_create,
-                                        scratch_remove),
-        cmocka_unit_test(a_mapping_gets_its_build_id),
-        cmocka_unit_test(nothing_is_told_of_who_has_ended),
-        cmocka_unit_test(an_error_stays),
-        cmocka_unit_test(a_slow_reader_gets_all),
-        cmocka_unit_test(processors_are_read_from_the_kernels_list),
-        cmocka_unit_test(a_child_is_known_by_all_processors),
-        cmocka_unit_test(a_child_is_left_out_where_each_is_chosen),
-        cmocka_unit_test(thinned_samples_weigh_more),
-        cmocka_unit_test(samples_of_probes_are_cut_as_well),
-        cmocka_unit_test(who_is_back_and_woken_is_told),
-        cmocka_unit_test(losses_are_those_of_samples),
-        cmocka_unit_test(a_slow_reader_costs_no_side_band),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

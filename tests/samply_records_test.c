@@ -1,15 +1,10 @@
 /* Writes samply's records field by field as documented. */
+#include "test.h"
+
 #include "writer/sinks/samply_records.h"
 
 #include "format/samply.h"
 #include "tests/inlined_code.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 /* Walks the records in a buffer by their sizes. NULL behind the last one. */
 static const struct jitdump_record *next_record(const struct buffer *buffer, size_t *at)
@@ -36,9 +31,8 @@ static struct buffer records_of(const struct code *code)
     return buffer;
 }
 
-static void inline_tree(void **state)
+TEST(inline_tree)
 {
-    (void)state;
     struct buffer buffer = records_of(&inlined_code);
     size_t at = 0;
     const struct samply_debug_info2 *info = (const void *)next_record(&buffer, &at);
@@ -93,9 +87,8 @@ static void inline_tree(void **state)
 }
 
 /* A call of the outer method that was inlined but left no code, and one inlined into it. */
-static void calls_without_code_are_left_out(void **state)
+TEST(calls_without_code_are_left_out)
 {
-    (void)state;
     static const struct inline_node nodes[] = {
         {.method = &outer_method},
         {.method = &left_method, .parent = 0, .call_line = 2},
@@ -117,9 +110,8 @@ static void calls_without_code_are_left_out(void **state)
     buffer_free(&buffer);
 }
 
-static void rows_without_tree(void **state)
+TEST(rows_without_tree)
 {
-    (void)state;
     static const struct code_row rows[] = {
         {.offset = 0, .line = 7, .file = &outer_file},
         {.offset = 4, .line = 9, .file = &left_file},
@@ -155,9 +147,8 @@ static void assert_tier(struct code code, int32_t kind, int32_t tier, const char
     buffer_free(&buffer);
 }
 
-static void tiers_are_named(void **state)
+TEST(tiers_are_named)
 {
-    (void)state;
     struct code stub = {.size = 16, .name = "stub", .facts = CODE_FACTS_UNKNOWN};
     struct code method = {
         .size = 16, .name = "m", .method = &outer_method, .facts = CODE_FACTS_UNKNOWN};
@@ -171,13 +162,4 @@ static void tiers_are_named(void **state)
     assert_tier(method, -1, -1, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inline_tree),
-        cmocka_unit_test(calls_without_code_are_left_out),
-        cmocka_unit_test(rows_without_tree),
-        cmocka_unit_test(tiers_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

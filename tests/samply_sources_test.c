@@ -1,4 +1,6 @@
 /* Finds sources for samply in directories and archives, or uses bytecodes instead. */
+#include "test.h"
+
 #include "jdtool/inspect/samply_sources.h"
 
 #include "format/samply.h"
@@ -6,12 +8,6 @@
 #include "tests/scratch.h"
 
 #include <byteswap.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 struct world {
     struct source_texts *texts;
@@ -68,7 +64,7 @@ static void write_files(void **state)
     assert_int_equal(fclose(file), 0);
 }
 
-static void sources_come_once(void **state)
+TEST_WITH(sources_come_once, scratch_create, scratch_remove)
 {
     write_files(state);
     struct world world = open_world(*state);
@@ -90,7 +86,7 @@ static void sources_come_once(void **state)
     close_world(&world);
 }
 
-static void the_other_byte_order(void **state)
+TEST_WITH(the_other_byte_order, scratch_create, scratch_remove)
 {
     write_files(state);
     struct world world = open_world(*state);
@@ -105,7 +101,7 @@ static void the_other_byte_order(void **state)
 }
 
 /* Of whatever style the symbol is. */
-static void classes_without_source_come_as_bytecodes(void **state)
+TEST_WITH(classes_without_source_come_as_bytecodes, scratch_create, scratch_remove)
 {
     static const char *const methods[] = {"pkg.Left$In.leaf(int, java.lang.String)", "Left$In.leaf",
                                           "Lpkg/Left$In;leaf(I)V", "pkg.Left$In.leaf() [C2]"};
@@ -126,7 +122,7 @@ static void classes_without_source_come_as_bytecodes(void **state)
 }
 
 /* A name in a dump leads nowhere else. */
-static void names_stay_inside_their_directories(void **state)
+TEST_WITH(names_stay_inside_their_directories, scratch_create, scratch_remove)
 {
     static const char *const files[] = {
         "../Outer.java", "a/../../Outer.java", "/etc/hostname", "..", "", "../Left.java"};
@@ -183,7 +179,7 @@ static void write_jmod(const char *path)
     bytes_free(&out);
 }
 
-static void archives_are_looked_into(void **state)
+TEST_WITH(archives_are_looked_into, scratch_create, scratch_remove)
 {
     char path[600];
     write_files(state);
@@ -199,15 +195,4 @@ static void archives_are_looked_into(void **state)
     assert_true(source_texts_open(scratch_path(state, "pkg/Outer.java"), &texts) < 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_create, scratch_remove)
-    const struct CMUnitTest tests[] = {
-        TEST(sources_come_once),
-        TEST(the_other_byte_order),
-        TEST(classes_without_source_come_as_bytecodes),
-        TEST(names_stay_inside_their_directories),
-        TEST(archives_are_looked_into),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

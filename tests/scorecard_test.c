@@ -3,17 +3,15 @@
  * (That functions of one name in two libraries are told apart is a matter of names, which no count
  * shows: unit.export_test.)
  */
+#include "test.h"
+
 #include "jdtool/base/verb.h"
 #include "jdtool/score/scorecard_private.h"
 #include "tests/recording_files.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 enum { PERIOD = 10000000 }; /* 10 ms */
 
@@ -22,7 +20,7 @@ enum { PERIOD = 10000000 }; /* 10 ms */
 
 /* ---- The rule for time ---- */
 
-static void test_time_is_judged_by_its_share_and_by_chance(void **state)
+TEST(test_time_is_judged_by_its_share_and_by_chance)
 {
     static const struct {
         uint64_t samples;
@@ -46,7 +44,6 @@ static void test_time_is_judged_by_its_share_and_by_chance(void **state)
         {0, 0.02, 0, VERDICT_GOOD},    /* of two samples none: that happens */
         {3, 0, 0, VERDICT_EMPTY},      /* it had no time to compare with */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct time_account time = {.is_known = true,
                                     .ns = (uint64_t)(cases[i].accounted * 1e9),
@@ -70,7 +67,7 @@ static void write_times(void **state, const char *text)
     scratch_write(scratch_path(state, "times"), text);
 }
 
-static void test_times_are_written_and_read(void **state)
+TEST(test_times_are_written_and_read)
 {
     static const struct processor_time given[] = {
         {.pid = 7, .is_known = true, .ns = 123456789012, .more = 5}, {.pid = 8}};
@@ -158,7 +155,7 @@ static const char *card_of(void **state, struct perf_file *file, const char *tim
         }                                                                                          \
     } while (0)
 
-static void test_a_whole_profile_is_good(void **state)
+TEST(test_a_whole_profile_is_good)
 {
     struct perf_file file = begin_recording(state);
     put_samples(&file, 1000, CODE, true);
@@ -172,7 +169,7 @@ static void test_a_whole_profile_is_good(void **state)
 }
 
 /* Where nobody has read the clocks nothing is held against the profile, and it says so. */
-static void test_time_that_is_not_known_is_not_judged(void **state)
+TEST(test_time_that_is_not_known_is_not_judged)
 {
     static const char *const times[] = {NULL, "", "4242 unknown\n", "77 5000000000 0\n"};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
@@ -199,7 +196,7 @@ static void test_time_that_is_not_known_is_not_judged(void **state)
 
 /* What perf on tasks saw of threads that live for 5 ms (149 samples of main's, 2 of theirs, where
  * there were 313 and 720): all stacks whole, all names there. */
-static void test_short_threads_without_samples_are_bad(void **state)
+TEST(test_short_threads_without_samples_are_bad)
 {
     struct perf_file file = begin_recording(state);
     put_samples(&file, 151, CODE, true);
@@ -214,7 +211,7 @@ static void test_short_threads_without_samples_are_bad(void **state)
 
 /* The recording loses a living JVM: from then on it knows nothing of its process, as if that had
  * become another program. */
-static void test_a_jvm_that_is_lost_is_bad(void **state)
+TEST(test_a_jvm_that_is_lost_is_bad)
 {
     struct perf_file file = begin_recording(state);
     put_samples(&file, 622, CODE, true);
@@ -234,7 +231,7 @@ static void test_a_jvm_that_is_lost_is_bad(void **state)
 
 /* A library that was replaced before it was looked into: its stacks are one frame long, and none of
  * that is Java's. */
-static void test_stacks_without_java_frames_count(void **state)
+TEST(test_stacks_without_java_frames_count)
 {
     struct perf_file file = begin_recording(state);
     put_samples(&file, 151, CODE, true);
@@ -254,7 +251,7 @@ static void test_stacks_without_java_frames_count(void **state)
 }
 
 /* Between good and bad it is fair, and tells which limit is not kept. */
-static void test_limits_of_names_and_roots(void **state)
+TEST(test_limits_of_names_and_roots)
 {
     static const struct {
         uint32_t unnamed, unrooted; /* of 200 */
@@ -306,7 +303,7 @@ static void assert_export_says(const char *path, const char *words)
 
 /* An export made beside the scorecard has its verdict, so have saved samples; of a recording it is
  * made for the export, of all samples, and says what cannot be known. */
-static void test_exports_tell_the_verdict(void **state)
+TEST(test_exports_tell_the_verdict)
 {
 #define FAIR "\"stringValue\":\"fair: 94.5 % of the stacks reach their thread's root"
     char recording[256];
@@ -340,7 +337,7 @@ static void test_exports_tell_the_verdict(void **state)
 }
 
 /* What another process does is not the JVM's. */
-static void test_only_jvms_count(void **state)
+TEST(test_only_jvms_count)
 {
     struct perf_file file = begin_recording(state);
     put_samples(&file, 1000, CODE, true);
@@ -354,19 +351,4 @@ static void test_only_jvms_count(void **state)
     assert_says(card, "\"time_accounted_share\": 1.000000,");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time_is_judged_by_its_share_and_by_chance),
-        cmocka_unit_test(test_times_are_written_and_read),
-        cmocka_unit_test(test_a_whole_profile_is_good),
-        cmocka_unit_test(test_time_that_is_not_known_is_not_judged),
-        cmocka_unit_test(test_short_threads_without_samples_are_bad),
-        cmocka_unit_test(test_a_jvm_that_is_lost_is_bad),
-        cmocka_unit_test(test_stacks_without_java_frames_count),
-        cmocka_unit_test(test_limits_of_names_and_roots),
-        cmocka_unit_test(test_exports_tell_the_verdict),
-        cmocka_unit_test(test_only_jvms_count),
-    };
-    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
-}
+TEST_MAIN(scratch_create, scratch_remove)

@@ -1,14 +1,12 @@
 /* The quick instruction decoder agrees with a full one. */
+#include "test.h"
+
 #include "jdtool/unwind/skim_x86_64.h"
 #include "tests/random.h"
 
 #include <Zydis/Zydis.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define OFFSET 1000
 
@@ -112,9 +110,8 @@ static void check(const uint8_t *bytes, uint32_t size, uint32_t *taken)
 }
 
 /* Each opcode with each ModRM byte, behind each kind of prefix. */
-static void all_opcodes(void **state)
+TEST(all_opcodes)
 {
-    (void)state;
     static const char *const prefixes[] = {"",         "\x66",     "\xf2", "\xf3",
                                            "\x48",     "\x4f",     "\x45", "\x66\x48",
                                            "\xf3\x48", "\x66\x41", "\x4c", "\xf2\x4d"};
@@ -144,9 +141,8 @@ static void all_opcodes(void **state)
     assert_true(taken > 100000);
 }
 
-static void random_bytes(void **state)
+TEST(random_bytes)
 {
-    (void)state;
     uint64_t seed = random_seed();
     uint32_t taken = 0;
     for (int i = 0; i < 1000000; i++) {
@@ -158,13 +154,9 @@ static void random_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_opcodes),
-        cmocka_unit_test(random_bytes),
-    };
     if (!ZYAN_SUCCESS(
             ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64))) {
         return 1;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -2,18 +2,15 @@
  * Slices of an endless recording: where they begin and end, and that no sample is lost or counted
  * twice. And the labels that a process is given.
  */
+#include "test.h"
+
 #include "jdtool/watch/labels.h"
 #include "jdtool/watch/push_body.h"
 #include "jdtool/watch/slices.h"
 #include "tests/resolved_samples.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { SLICES_MAX = 64 };
 
@@ -66,9 +63,8 @@ static void give(struct setting *setting, const struct resolved_sample *sample)
 }
 
 /* Samples of a second and some more, a millisecond apart: a slice for each tenth. */
-static void test_slices(void **state)
+TEST(test_slices)
 {
-    (void)state;
     struct setting setting;
     start(&setting);
     for (int i = 0; i < 1050; i++) {
@@ -89,9 +85,8 @@ static void test_slices(void **state)
 
 /* What comes after its slice was given by the clock is in the next one, whose times stay its own.
  */
-static void test_late_sample(void **state)
+TEST(test_late_sample)
 {
-    (void)state;
     struct setting setting;
     start(&setting);
     struct resolved_sample sample = world_sample(&setting.world);
@@ -111,9 +106,8 @@ static void test_late_sample(void **state)
 }
 
 /* Without samples there is no slice; a stream that breaks off leaves none. */
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
-    (void)state;
     struct setting setting;
     start(&setting);
     assert_int_equal(slices_sink_turn(setting.sink, UINT64_MAX / 2, 0), 0);
@@ -127,9 +121,8 @@ static void test_nothing(void **state)
 
 /* ---- Labels ---- */
 
-static void test_labels(void **state)
+TEST(test_labels)
 {
-    (void)state;
     static struct labels labels;
     labels_set(&labels, "a", "1");
     labels_set(&labels, "b", "2\n3");
@@ -160,9 +153,8 @@ static void test_labels(void **state)
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void test_cgroup(void **state)
+TEST(test_cgroup)
 {
-    (void)state;
     static const struct {
         const char *cgroup, *unit, *container;
         bool is_pod;
@@ -191,9 +183,8 @@ static void test_cgroup(void **state)
 }
 
 /* Who may name a service is the operator's to say: its user may set the environment. */
-static void test_service(void **state)
+TEST(test_service)
 {
-    (void)state;
     static const char environment[] = "A=b\0OTEL_SERVICE_NAME=payments\0C=d";
     static const struct {
         const char *from;
@@ -222,9 +213,8 @@ static void test_service(void **state)
 }
 
 /* The gateway's JSON: what a label has is escaped, and base64 has its ends right. */
-static void test_parca_body(void **state)
+TEST(test_parca_body)
 {
-    (void)state;
     static struct labels labels;
     const struct push_protocol *parca = push_protocols;
     while (strcmp(parca->name, "parca") != 0) {
@@ -248,13 +238,4 @@ static void test_parca_body(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slices),  cmocka_unit_test(test_late_sample),
-        cmocka_unit_test(test_nothing), cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_cgroup),  cmocka_unit_test(test_parca_body),
-        cmocka_unit_test(test_service),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

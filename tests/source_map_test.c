@@ -1,17 +1,13 @@
 /* Source maps (JSR 45): the original file and line of each line of a class file. */
+#include "test.h"
+
 #include "agent/methods/source_map.h"
 
 #include "tests/random.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* As Kotlin 2.2 made it for java-tests/languages/Shop.kt. */
 static const char kotlin[] = "SMAP\nShop.kt\nKotlin\n*S Kotlin\n*F\n+ 1 Shop.kt\nmarket/Shop\n"
@@ -39,9 +35,8 @@ static void assert_inlined(const struct source_map *map, uint32_t line, uint32_t
     assert_int_equal(found.inlined_line, expected);
 }
 
-static void kotlin_inlines(void **state)
+TEST(kotlin_inlines)
 {
-    (void)state;
     struct source_map *map = source_map_new(kotlin, "Lmarket/Shop;");
     assert_non_null(map);
     assert_true(map->inlines);
@@ -69,9 +64,8 @@ static void kotlin_inlines(void **state)
     source_map_free(map);
 }
 
-static void pages_become_classes(void **state)
+TEST(pages_become_classes)
 {
-    (void)state;
     static const char text[] = "SMAP\r\nhello_jsp.java\r\nJSP\r\n*S JSP\r\n*F\r\n"
                                "+ 0 hello.jsp\r\nshop/hello.jsp\r\n1 head.jspf\r\n*L\r\n"
                                "1,5:53\r\n7:58,3\r\n8,2:61,2\r\n4#1,2:65\r\n*E\r\n";
@@ -93,9 +87,8 @@ static void pages_become_classes(void **state)
     source_map_free(map);
 }
 
-static void what_says_nothing(void **state)
+TEST(what_says_nothing)
 {
-    (void)state;
     static const char *const texts[] = {
         "",
         "SMAP",
@@ -121,9 +114,8 @@ static void what_says_nothing(void **state)
 }
 
 /* Far more than any compiler makes: told to be nothing, in little time. */
-static void too_much(void **state)
+TEST(too_much)
 {
-    (void)state;
     const size_t size = 4 << 20;
     char *text = malloc(size);
     assert_non_null(text);
@@ -146,9 +138,8 @@ static void too_much(void **state)
 }
 
 /* Damaged maps: no byte is read outside of them (sanitizers watch), and every place is one. */
-static void damaged(void **state)
+TEST(damaged)
 {
-    (void)state;
     uint64_t random = random_seed();
     char text[sizeof(kotlin)];
     for (int round = 0; round < 20000; round++) {
@@ -169,12 +160,4 @@ static void damaged(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kotlin_inlines),    cmocka_unit_test(pages_become_classes),
-        cmocka_unit_test(what_says_nothing), cmocka_unit_test(too_much),
-        cmocka_unit_test(damaged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,9 @@
 /* Names as in Kotlin, Scala, Clojure and Groovy sources. */
+#include "test.h"
+
 #include "agent/methods/source_name.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char out[512];
 
@@ -20,9 +16,8 @@ static const char *name(enum source_language language, const char *class_name, c
     return out;
 }
 
-static void languages_by_extension(void **state)
+TEST(languages_by_extension)
 {
-    (void)state;
     assert_int_equal(source_language("Main.kt"), SOURCE_KOTLIN);
     assert_int_equal(source_language("build.gradle.kts"), SOURCE_KOTLIN);
     assert_int_equal(source_language("Vec.scala"), SOURCE_SCALA);
@@ -85,9 +80,8 @@ static const struct expectation {
     {SOURCE_CLOJURE, "my_app.core$reify__55", "close", "()", "my-app.core/reify.close()"},
 };
 
-static void names_as_in_the_source(void **state)
+TEST(names_as_in_the_source)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(expectations) / sizeof(*expectations); i++) {
         const struct expectation *e = &expectations[i];
         assert_string_equal(name(e->language, e->class_name, e->method, e->parameters),
@@ -96,9 +90,8 @@ static void names_as_in_the_source(void **state)
 }
 
 /* Whatever the parts are: no byte is read outside of them (sanitizers watch), the NUL is there. */
-static void strange_parts(void **state)
+TEST(strange_parts)
 {
-    (void)state;
     static const char *const parts[] = {"",
                                         "$",
                                         "$$",
@@ -143,9 +136,8 @@ static void strange_parts(void **state)
     }
 }
 
-static void short_room(void **state)
+TEST(short_room)
 {
-    (void)state;
     const struct source_method method = {"a.\xc3\xa9", "\xe2\x82\xac", "()", false};
     const char *full = "a.\xc3\xa9.\xe2\x82\xac()";
     for (size_t room = 0; room <= 12; room++) {
@@ -161,13 +153,4 @@ static void short_room(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(languages_by_extension),
-        cmocka_unit_test(names_as_in_the_source),
-        cmocka_unit_test(strange_parts),
-        cmocka_unit_test(short_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* Which samples of a recording reach the outputs, in which order, and with which frames. */
+#include "test.h"
+
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/resolve/resolver.h"
@@ -9,12 +11,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 /* ---- A sink that writes all down ---- */
 
@@ -149,7 +147,7 @@ static int run(void **state, const struct perf_file *file)
 
 /* ---- Tests ---- */
 
-static void samples_come_by_time_with_their_frames(void **state)
+TEST(samples_come_by_time_with_their_frames)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -178,7 +176,7 @@ static void samples_come_by_time_with_their_frames(void **state)
     free(file.records);
 }
 
-static void all_code_is_told_of_before_it_can_be_sampled(void **state)
+TEST(all_code_is_told_of_before_it_can_be_sampled)
 {
     struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
@@ -196,7 +194,7 @@ static void all_code_is_told_of_before_it_can_be_sampled(void **state)
 
 /* perf's rounds: a record that comes in one is not older than the newest before the last but one.
  */
-static void rounds_keep_the_order(void **state)
+TEST(rounds_keep_the_order)
 {
     struct perf_file file = recording();
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
@@ -222,7 +220,7 @@ static void rounds_keep_the_order(void **state)
     free(file.records);
 }
 
-static void a_sink_that_fails_ends_it(void **state)
+TEST(a_sink_that_fails_ends_it)
 {
     struct perf_file file = recording();
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
@@ -238,7 +236,7 @@ static void a_sink_that_fails_ends_it(void **state)
     free(file.records);
 }
 
-static void losses_are_counted(void **state)
+TEST(losses_are_counted)
 {
     struct perf_file file = recording();
     uint64_t lost[] = {1, 7, 0, 0};
@@ -260,7 +258,7 @@ static void losses_are_counted(void **state)
 }
 
 /* A tree as deep as the dump is long: frames to a limit, and it is told. */
-static void a_deep_inline_tree_is_cut(void **state)
+TEST(a_deep_inline_tree_is_cut)
 {
     enum { DEPTH = 100000 };
     struct dump_builder dump = {0};
@@ -301,7 +299,7 @@ static void a_deep_inline_tree_is_cut(void **state)
 }
 
 /* More frames than a sample may have are left out at the outer end, and told. */
-static void a_deep_stack_is_cut(void **state)
+TEST(a_deep_stack_is_cut)
 {
     struct dump_builder dump = {0};
     dump_header(&dump);
@@ -343,7 +341,7 @@ static void a_deep_stack_is_cut(void **state)
 }
 
 /* As deep as perf was told to go, or by default the kernel goes. */
-static void a_chain_as_long_as_may_be_is_cut(void **state)
+TEST(a_chain_as_long_as_may_be_is_cut)
 {
     static const struct {
         uint16_t max_stack;
@@ -367,7 +365,7 @@ static void a_chain_as_long_as_may_be_is_cut(void **state)
 }
 
 /* What a chain says of a hypervisor or a guest is neither the kernel's nor the process'. */
-static void other_contexts_are_neither(void **state)
+TEST(other_contexts_are_neither)
 {
     struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_HV,    0xffffffff81000000, PERF_CONTEXT_KERNEL,
@@ -380,7 +378,7 @@ static void other_contexts_are_neither(void **state)
 
 /* --call-graph fp,defer: one user part for all samples of a thread since it came into the kernel.
  */
-static void late_user_parts_are_joined(void **state)
+TEST(late_user_parts_are_joined)
 {
     enum { OTHER = PID + 1 };
     struct perf_file file = recording_of_jvm(state);
@@ -404,7 +402,7 @@ static void late_user_parts_are_joined(void **state)
 }
 
 /* Its record was lost, or the recording ended before: the sample is told without it. */
-static void user_parts_that_never_come_are_not_waited_for(void **state)
+TEST(user_parts_that_never_come_are_not_waited_for)
 {
     struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 7};
@@ -465,7 +463,7 @@ static void put_copy(struct perf_file *file, uint64_t time, int frames, uint64_t
     perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, 80 + size);
 }
 
-static void a_stack_copy_says_how_it_ended(void **state)
+TEST(a_stack_copy_says_how_it_ended)
 {
 #ifndef __x86_64__
     skip(); /* registers of a recording that names no machine are this one's; these are x86-64's */
@@ -487,7 +485,7 @@ static void a_stack_copy_says_how_it_ended(void **state)
 
 /* A virtual thread's stack goes on where its frozen frames are thawed: it is whole as far as it was
  * there. */
-static void a_stack_behind_a_return_barrier_is_frozen(void **state)
+TEST(a_stack_behind_a_return_barrier_is_frozen)
 {
     struct perf_file file = recording();
     struct dump_builder dump = {0};
@@ -505,7 +503,7 @@ static void a_stack_behind_a_return_barrier_is_frozen(void **state)
 }
 
 /* What is behind the valid part of a copy does not wait with it. */
-static void copies_wait_without_what_is_not_valid(void **state)
+TEST(copies_wait_without_what_is_not_valid)
 {
     struct perf_file file = recording_of_copies(state);
     for (uint64_t i = 0; i < 10000; i++) { /* 45 MB, 3 MB of them valid */
@@ -524,7 +522,7 @@ static void copies_wait_without_what_is_not_valid(void **state)
 }
 
 /* --call-graph lbr: the user's frames are the calls that the processor remembers. */
-static void branch_stacks_are_call_chains(void **state)
+TEST(branch_stacks_are_call_chains)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -556,7 +554,7 @@ static void branch_stacks_are_call_chains(void **state)
 
 /* Stacks too deep to be remembered for the thread's next one: their callers' addresses lie in the
  * call, too. */
-static void callers_of_deep_stacks_lie_in_the_call(void **state)
+TEST(callers_of_deep_stacks_lie_in_the_call)
 {
     enum { DEPTH = 2100 };
     static uint64_t payload[5 + DEPTH] = {CODE + 4, PID | (uint64_t)PID << 32, 1000200, DEPTH + 1,
@@ -574,7 +572,7 @@ static void callers_of_deep_stacks_lie_in_the_call(void **state)
 }
 
 /* An address where nothing can be is no frame of the interpreter's, nor has it a name. */
-static void garbage_addresses_have_no_names(void **state)
+TEST(garbage_addresses_have_no_names)
 {
     struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, UINT64_C(0x1000000000000004),
@@ -589,7 +587,7 @@ static void garbage_addresses_have_no_names(void **state)
 /* ---- Processes, and what cannot be named ---- */
 
 /* What a fork runs before it executes something else is its parent's code as of then. */
-static void a_fork_has_its_parents_code(void **state)
+TEST(a_fork_has_its_parents_code)
 {
     struct perf_file file = recording_of_jvm(state);
     put_task(&file, PERF_RECORD_FORK, PID + 1, PID, PID + 1, 1000450);
@@ -643,7 +641,7 @@ static void put_changing_samples(struct perf_file *file, void **state, bool one_
 }
 
 /* What a thread's last stack tells of its next one is what would be found without it. */
-static void a_stack_is_the_same_of_one_thread_or_of_many(void **state)
+TEST(a_stack_is_the_same_of_one_thread_or_of_many)
 {
     static char of_many[sizeof text.text];
     for (int one_thread = 0; one_thread < 2; one_thread++) {
@@ -661,7 +659,7 @@ static void a_stack_is_the_same_of_one_thread_or_of_many(void **state)
     }
 }
 
-static void what_has_no_name_says_why(void **state)
+TEST(what_has_no_name_says_why)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
@@ -709,7 +707,7 @@ static int run_pipe(int end)
 }
 
 /* A pipe whose JVM (this test) is alive: the code is told of after the sample has come. */
-static void a_sample_waits_for_its_dump(void **state)
+TEST(a_sample_waits_for_its_dump)
 {
     struct perf_file file = recording();
     struct dump_builder dump = {0};
@@ -750,7 +748,7 @@ static void a_sample_waits_for_its_dump(void **state)
 
 /* What a thread's last stack and the places of its frames tell is thrown away where a dump that
  * grows tells of newer code there, or of code that has left. */
-static void a_dump_that_grows_changes_what_is_known(void **state)
+TEST(a_dump_that_grows_changes_what_is_known)
 {
     enum { PHASES = 3 };
     struct perf_file file = recording();
@@ -830,7 +828,7 @@ int kill(pid_t pid, int signal)
 }
 
 /* More than may wait: samples go early, and none of them costs a look at every dump. */
-static void an_overload_does_not_ask_dumps_for_each_sample(void **state)
+TEST(an_overload_does_not_ask_dumps_for_each_sample)
 {
     enum { SAMPLES = 1000, RAW = 6000 };
     static uint64_t payload[(4 * 8 + 4 + RAW) / 8 + 1];
@@ -882,32 +880,4 @@ static void an_overload_does_not_ask_dumps_for_each_sample(void **state)
     free(file.records);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_come_by_time_with_their_frames),
-        cmocka_unit_test(all_code_is_told_of_before_it_can_be_sampled),
-        cmocka_unit_test(rounds_keep_the_order),
-        cmocka_unit_test(a_sink_that_fails_ends_it),
-        cmocka_unit_test(losses_are_counted),
-        cmocka_unit_test(a_deep_inline_tree_is_cut),
-        cmocka_unit_test(a_deep_stack_is_cut),
-        cmocka_unit_test(a_chain_as_long_as_may_be_is_cut),
-        cmocka_unit_test(other_contexts_are_neither),
-        cmocka_unit_test(late_user_parts_are_joined),
-        cmocka_unit_test(user_parts_that_never_come_are_not_waited_for),
-        cmocka_unit_test(a_stack_copy_says_how_it_ended),
-        cmocka_unit_test(a_stack_behind_a_return_barrier_is_frozen),
-        cmocka_unit_test(copies_wait_without_what_is_not_valid),
-        cmocka_unit_test(branch_stacks_are_call_chains),
-        cmocka_unit_test(callers_of_deep_stacks_lie_in_the_call),
-        cmocka_unit_test(garbage_addresses_have_no_names),
-        cmocka_unit_test(a_fork_has_its_parents_code),
-        cmocka_unit_test(a_stack_is_the_same_of_one_thread_or_of_many),
-        cmocka_unit_test(what_has_no_name_says_why),
-        cmocka_unit_test(a_sample_waits_for_its_dump),
-        cmocka_unit_test(a_dump_that_grows_changes_what_is_known),
-        cmocka_unit_test(an_overload_does_not_ask_dumps_for_each_sample),
-    };
-    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
-}
+TEST_MAIN(scratch_create, scratch_remove)

@@ -1,14 +1,10 @@
 /* Method names in each style, from descriptors and modified UTF-8, cut at their limits. */
+#include "test.h"
+
 #include "agent/methods/symbol_name.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char out[4096];
 
@@ -33,9 +29,8 @@ static const char *text(const char *in)
     return out;
 }
 
-static void three_styles(void **state)
+TEST(three_styles)
 {
-    (void)state;
     const char *class = "Lpkg/sub/Cls$Inner;";
     const char *descriptor = "(I[[Ljava/lang/String;J)V";
     assert_string_equal(java(class, "m", descriptor),
@@ -45,18 +40,16 @@ static void three_styles(void **state)
                         "Lpkg/sub/Cls$Inner;m(I[[Ljava/lang/String;J)V");
 }
 
-static void every_type(void **state)
+TEST(every_type)
 {
-    (void)state;
     assert_string_equal(java("LA;", "<init>", "()V"), "A.<init>()");
     assert_string_equal(java("LA;", "m", "(ZBCSIJFD)Z"),
                         "A.m(boolean, byte, char, short, int, long, float, double)");
     assert_string_equal(java("LA;", "m", "([ZLb/C;[D)Lb/C;"), "A.m(boolean[], b.C, double[])");
 }
 
-static void descriptors_that_are_none(void **state)
+TEST(descriptors_that_are_none)
 {
-    (void)state;
     assert_string_equal(java("LA;", "m", ""), "A.m()");
     assert_string_equal(java("LA;", "m", "(I"), "A.m(int)");
     assert_string_equal(java("LA;", "m", "(Lb/C"), "A.m(b.C)");
@@ -69,9 +62,8 @@ static void descriptors_that_are_none(void **state)
     assert_string_equal(java("L;", "m", "()V"), ".m()");
 }
 
-static void hidden_classes(void **state)
+TEST(hidden_classes)
 {
-    (void)state;
     const char *lambda = "Lpkg/Main$$Lambda$14.0x0000000800c03000;";
     assert_string_equal(java(lambda, "apply", "()V"),
                         "pkg.Main$$Lambda$14/0x0000000800c03000.apply()");
@@ -85,9 +77,8 @@ static void hidden_classes(void **state)
     assert_string_equal(java("La/B+0x12;", "run", "()V"), "a.B/0x12.run()");
 }
 
-static void normalized_names_do_not_change_from_run_to_run(void **state)
+TEST(normalized_names_do_not_change_from_run_to_run)
 {
-    (void)state;
     static const struct {
         const char *class, *java, *jvm;
     } names[] = {
@@ -109,9 +100,8 @@ static void normalized_names_do_not_change_from_run_to_run(void **state)
     }
 }
 
-static void classes_and_sources(void **state)
+TEST(classes_and_sources)
 {
-    (void)state;
     assert_int_equal(symbol_class_name(out, sizeof(out), false, "Ljava/util/Map$Entry;"),
                      strlen("java.util.Map$Entry"));
     assert_string_equal(out, "java.util.Map$Entry");
@@ -127,9 +117,8 @@ static void classes_and_sources(void **state)
     assert_string_equal(out, "p/a\\u000ab.java");
 }
 
-static void modified_utf8_becomes_utf8(void **state)
+TEST(modified_utf8_becomes_utf8)
 {
-    (void)state;
     assert_string_equal(text("plain"), "plain");
     assert_string_equal(text("gr\xc3\xbc\xc3\x9f \xe2\x82\xac"), "gr\xc3\xbc\xc3\x9f \xe2\x82\xac");
     assert_string_equal(text("\xed\xa0\xbd\xed\xb8\x80!"),
@@ -139,9 +128,8 @@ static void modified_utf8_becomes_utf8(void **state)
     assert_string_equal(text("a\xc0\x80z"), "a\\u0000z");
 }
 
-static void what_is_invalid_is_replaced(void **state)
+TEST(what_is_invalid_is_replaced)
 {
-    (void)state;
 #define R "\xef\xbf\xbd"
     static const struct {
         const char *in, *out;
@@ -168,18 +156,16 @@ static void what_is_invalid_is_replaced(void **state)
 #undef R
 }
 
-static void control_characters_are_spelt_out(void **state)
+TEST(control_characters_are_spelt_out)
 {
-    (void)state;
     assert_string_equal(text("a\nb\tc\x1b[0m\x7f"), "a\\u000ab\\u0009c\\u001b[0m\\u007f");
     assert_string_equal(text("\xc2\x85"), "\\u0085");
     assert_string_equal(text("\xe2\x80\xa8"), "\\u2028");
     assert_string_equal(java("La\nb;", "m\r", "()V"), "a\\u000ab.m\\u000d()");
 }
 
-static void a_small_buffer_is_never_overrun(void **state)
+TEST(a_small_buffer_is_never_overrun)
 {
-    (void)state;
     const char *class = "Lp\xc3\xa4/\xed\xa0\xbd\xed\xb8\x80;";
     const char *whole = java(class, "m\n", "(I)V");
     char expected[64];
@@ -202,19 +188,4 @@ static void a_small_buffer_is_never_overrun(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_styles),
-        cmocka_unit_test(every_type),
-        cmocka_unit_test(descriptors_that_are_none),
-        cmocka_unit_test(hidden_classes),
-        cmocka_unit_test(normalized_names_do_not_change_from_run_to_run),
-        cmocka_unit_test(classes_and_sources),
-        cmocka_unit_test(modified_utf8_becomes_utf8),
-        cmocka_unit_test(what_is_invalid_is_replaced),
-        cmocka_unit_test(control_characters_are_spelt_out),
-        cmocka_unit_test(a_small_buffer_is_never_overrun),
-    };
-    return cmocka_run_group_tests_name("symbol_name", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,18 +1,13 @@
 /* The timeline of code, compared with a model that remembers each byte of a small address space. */
 #include "random.h"
 #include "sanitized.h"
+#include "test.h"
 
 #include "writer/occupancy/timeline.h"
 #include "writer/pool.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { SESSION_START = 1000, SPACE = 96, BASE = 0x7000 };
 
@@ -24,18 +19,16 @@ static uint64_t load(struct timeline *timeline, uint64_t address, uint64_t size,
     return timeline_load(timeline, &code, NULL, (uint64_t)id, now).from;
 }
 
-static void counts_from_the_start_where_nobody_was(void **state)
+TEST(counts_from_the_start_where_nobody_was)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     assert_int_equal(load(timeline, 100, 50, 1, 2000), SESSION_START);
     assert_int_equal(load(timeline, 150, 50, 2, 2001), SESSION_START);
     timeline_free(timeline);
 }
 
-static void counts_from_the_retirement_of_what_was_there(void **state)
+TEST(counts_from_the_retirement_of_what_was_there)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 50, 1, 2000);
     load(timeline, 150, 50, 2, 2001);
@@ -46,9 +39,8 @@ static void counts_from_the_retirement_of_what_was_there(void **state)
     timeline_free(timeline);
 }
 
-static void counts_from_an_earlier_moment_when_that_is_known(void **state)
+TEST(counts_from_an_earlier_moment_when_that_is_known)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 50, 1, 2000);
     assert_int_equal(timeline_unload(timeline, 100, -1, 2500), TIMELINE_GONE);
@@ -59,9 +51,8 @@ static void counts_from_an_earlier_moment_when_that_is_known(void **state)
     timeline_free(timeline);
 }
 
-static void rest_of_a_retired_range_keeps_its_time(void **state)
+TEST(rest_of_a_retired_range_keeps_its_time)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 100, 1, 2000);
     timeline_unload(timeline, 100, -1, 3000);
@@ -71,9 +62,8 @@ static void rest_of_a_retired_range_keeps_its_time(void **state)
     timeline_free(timeline);
 }
 
-static void overlap_without_unload_retires_now(void **state)
+TEST(overlap_without_unload_retires_now)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     load(timeline, 100, 100, 1, 2000);
     assert_int_equal(load(timeline, 120, 20, 2, 3000), 3000);
@@ -84,9 +74,8 @@ static void overlap_without_unload_retires_now(void **state)
     timeline_free(timeline);
 }
 
-static void move_carries_the_index(void **state)
+TEST(move_carries_the_index)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     struct stay stay;
     load(timeline, 100, 50, 7, 2000);
@@ -99,9 +88,8 @@ static void move_carries_the_index(void **state)
     timeline_free(timeline);
 }
 
-static void knows_what_it_was_told(void **state)
+TEST(knows_what_it_was_told)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     struct code code = {
         .address = 100, .size = 50, .name = "stub", .facts = CODE_FACTS_UNKNOWN, .replayed = true};
@@ -128,9 +116,8 @@ static void knows_what_it_was_told(void **state)
  * A replay has told of new code before the end of the old one in its place is told; and once its
  * class is redefined nothing but what is in use tells whose end it is.
  */
-static void end_of_what_is_not_in_use(void **state)
+TEST(end_of_what_is_not_in_use)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     struct code code = {.address = 100, .size = 50, .name = "m", .facts = CODE_FACTS_UNKNOWN};
     code.facts.compile_id = 7;
@@ -153,9 +140,8 @@ static void end_of_what_is_not_in_use(void **state)
 }
 
 /* What could not be written is told of again, and counts from when it did. */
-static void forgotten_code_keeps_its_time(void **state)
+TEST(forgotten_code_keeps_its_time)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     struct code code = {
         .address = 100, .size = 50, .name = "stub", .facts = CODE_FACTS_UNKNOWN, .replayed = true};
@@ -210,9 +196,8 @@ static uint64_t noted_load(struct timeline *timeline, struct noted *noted, uint6
     return stay.from;
 }
 
-static void what_is_kept_is_told_how_it_ends(void **state)
+TEST(what_is_kept_is_told_how_it_ends)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     struct noted a, a2, b, c, d, e;
     noted_load(timeline, &a, 100, 50, 1, 2000);
@@ -242,9 +227,8 @@ static void what_is_kept_is_told_how_it_ends(void **state)
 }
 
 /* Told of again, code is kept by whoever keeps it then. */
-static void what_was_kept_of_forgotten_code_ends(void **state)
+TEST(what_was_kept_of_forgotten_code_ends)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     struct noted first = {.kept.tell = take_note};
     struct noted second = {.kept.tell = take_note};
@@ -264,9 +248,8 @@ static void what_was_kept_of_forgotten_code_ends(void **state)
 }
 
 /* One look-up serves all that follow, until something changes. */
-static void a_spot_is_used_while_it_is_right(void **state)
+TEST(a_spot_is_used_while_it_is_right)
 {
-    (void)state;
     struct timeline *timeline = timeline_new(SESSION_START);
     struct timeline_spot spot = {0};
     struct code code = {.address = 100, .size = 50, .name = "m", .facts = CODE_FACTS_UNKNOWN};
@@ -361,9 +344,8 @@ static void check_kept(const struct cell *cells, const struct noted *noted, uint
     }
 }
 
-static void random_operations_agree_with_a_model(void **state)
+TEST(random_operations_agree_with_a_model)
 {
-    (void)state;
     uint64_t seed = random_seed();
     print_message("JDAGENT_SEED=%llu\n", (unsigned long long)seed);
     uint32_t rounds = getenv("JDAGENT_LONG") ? 50000 : SANITIZED ? 400 : 2000;
@@ -411,9 +393,8 @@ static void random_operations_agree_with_a_model(void **state)
 }
 
 /* What the method cache takes for all that it knows. */
-static void memory_of_any_size_comes_and_goes(void **state)
+TEST(memory_of_any_size_comes_and_goes)
 {
-    (void)state;
     enum { THINGS = 300 };
     struct pools pools = {0};
     uint8_t *things[THINGS] = {0};
@@ -435,23 +416,4 @@ static void memory_of_any_size_comes_and_goes(void **state)
     pools_free(&pools); /* with what was not given back, or the sanitizer tells of it */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_from_the_start_where_nobody_was),
-        cmocka_unit_test(counts_from_the_retirement_of_what_was_there),
-        cmocka_unit_test(counts_from_an_earlier_moment_when_that_is_known),
-        cmocka_unit_test(rest_of_a_retired_range_keeps_its_time),
-        cmocka_unit_test(overlap_without_unload_retires_now),
-        cmocka_unit_test(move_carries_the_index),
-        cmocka_unit_test(knows_what_it_was_told),
-        cmocka_unit_test(end_of_what_is_not_in_use),
-        cmocka_unit_test(forgotten_code_keeps_its_time),
-        cmocka_unit_test(what_is_kept_is_told_how_it_ends),
-        cmocka_unit_test(what_was_kept_of_forgotten_code_ends),
-        cmocka_unit_test(a_spot_is_used_while_it_is_right),
-        cmocka_unit_test(random_operations_agree_with_a_model),
-        cmocka_unit_test(memory_of_any_size_comes_and_goes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,13 @@
 /* Inlined ranges as entries of a perf map, in each mode. */
+#include "test.h"
+
 #include "writer/sinks/unfold.h"
 
 #include "tests/inlined_code.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* Unfolds, and compares with what a perf map would say, offsets for addresses. */
 static void assert_map(const struct code *code, struct unfold_style style, const char *expected)
@@ -30,15 +26,13 @@ static void assert_map(const struct code *code, struct unfold_style style, const
     unfold_free(&unfold);
 }
 
-static void folded_is_one_entry(void **state)
+TEST(folded_is_one_entry)
 {
-    (void)state;
     assert_map(&inlined_code, (struct unfold_style){0}, "0 90 pkg.Outer.outer()\n");
 }
 
-static void leaf_names_both_ends(void **state)
+TEST(leaf_names_both_ends)
 {
-    (void)state;
     assert_map(&inlined_code, (struct unfold_style){.mode = UNFOLD_LEAF},
                "0 10 pkg.Outer.outer()\n"
                "10 10 pkg.Left.left(int) in pkg.Outer.outer()\n"
@@ -50,9 +44,8 @@ static void leaf_names_both_ends(void **state)
                "80 10 pkg.Outer.outer()\n");
 }
 
-static void all_names_the_chain(void **state)
+TEST(all_names_the_chain)
 {
-    (void)state;
     assert_map(&inlined_code, (struct unfold_style){.mode = UNFOLD_ALL},
                "0 10 pkg.Outer.outer()\n"
                "10 10 pkg.Outer.outer()->pkg.Left.left(int)\n"
@@ -64,9 +57,8 @@ static void all_names_the_chain(void **state)
                "80 10 pkg.Outer.outer()\n");
 }
 
-static void simple_names_the_innermost(void **state)
+TEST(simple_names_the_innermost)
 {
-    (void)state;
     assert_map(&inlined_code, (struct unfold_style){.mode = UNFOLD_SIMPLE},
                "0 10 pkg.Outer.outer()\n"
                "10 10 pkg.Left.left(int)\n"
@@ -78,9 +70,8 @@ static void simple_names_the_innermost(void **state)
                "80 10 pkg.Outer.outer()\n");
 }
 
-static void suffixes_tell_the_tier(void **state)
+TEST(suffixes_tell_the_tier)
 {
-    (void)state;
     struct code code = inlined_code;
     code.range_count = 3;
     code.ranges_end = 30;
@@ -104,9 +95,8 @@ static void suffixes_tell_the_tier(void **state)
     assert_map(&stub, (struct unfold_style){.suffixes = true}, "0 8 stub\n");
 }
 
-static void positions_stand_behind_each_method(void **state)
+TEST(positions_stand_behind_each_method)
 {
-    (void)state;
     outer_method.first_line = 17;
     left_method.first_line = 4294967295;
     struct code code = inlined_code;
@@ -122,9 +112,8 @@ static void positions_stand_behind_each_method(void **state)
 }
 
 /* Different calls of one method that follow each other have one name, so they are one entry. */
-static void neighbours_differ(void **state)
+TEST(neighbours_differ)
 {
-    (void)state;
     static const struct inline_node nodes[] = {
         {.method = &outer_method}, {.method = &left_method}, {.method = &left_method}};
     static const struct inline_range ranges[] = {{0, 1, 1}, {4, 2, 1}, {8, 1, 2}, {12, 0, 1}};
@@ -138,26 +127,12 @@ static void neighbours_differ(void **state)
                "0 12 pkg.Outer.outer()->pkg.Left.left(int)\n12 4 pkg.Outer.outer()\n");
 }
 
-static void no_memory_is_an_error(void **state)
+TEST(no_memory_is_an_error)
 {
-    (void)state;
     struct unfold unfold = {.entries = BUFFER_INIT(1 << 20), .names = BUFFER_INIT(16)};
     struct unfold_style style = {.mode = UNFOLD_ALL};
     assert_int_equal(unfold_code(&unfold, &inlined_code, &style), -ENOMEM);
     unfold_free(&unfold);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folded_is_one_entry),
-        cmocka_unit_test(leaf_names_both_ends),
-        cmocka_unit_test(all_names_the_chain),
-        cmocka_unit_test(simple_names_the_innermost),
-        cmocka_unit_test(suffixes_tell_the_tier),
-        cmocka_unit_test(positions_stand_behind_each_method),
-        cmocka_unit_test(neighbours_differ),
-        cmocka_unit_test(no_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,6 +2,8 @@
  * Unwinds made-up stacks of generated code. This process' own stack, native from end to end; and
  * stacks that nobody made on purpose.
  */
+#include "test.h"
+
 #include "jdtool/unwind/unwind.h"
 #include "random.h"
 #include "unwind_places.h"
@@ -9,16 +11,12 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define STACK 0x7ffd00001000u
 #define WORDS 64
@@ -104,9 +102,8 @@ static enum unwind_end walk(uint64_t pc, uint64_t rbp)
     return walk_words(pc, rbp, WORDS);
 }
 
-static void test_compiled_frames(void **state)
+TEST_WITH(test_compiled_frames, set_up, NULL)
 {
-    (void)state;
     stack[3] = starts[COMPILED] + 0x40; /* return address of the leaf */
     stack[7] = starts[COMPILED] + 0x80;
     stack[11] = 0;
@@ -120,9 +117,8 @@ static void test_compiled_frames(void **state)
     assert_int_equal(frames[2].kind, UNWIND_GENERATED);
 }
 
-static void test_saved_stack_pointer(void **state)
+TEST_WITH(test_saved_stack_pointer, set_up, NULL)
 {
-    (void)state;
     rows[COMPILED] = (struct frame_row){.cfa = FRAME_CFA_SAVED,
                                         .cfa_reg = 1,
                                         .cfa_offset = 0x20,
@@ -140,9 +136,8 @@ static void test_saved_stack_pointer(void **state)
     assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_BROKEN);
 }
 
-static void test_code_without_a_frame(void **state)
+TEST_WITH(test_code_without_a_frame, set_up, NULL)
 {
-    (void)state;
     pieces[COMPILED].shape = FRAMES_FRAMELESS;
     stack[0] = starts[ENTRY] + 0x40;
     stack[4] = 0;
@@ -151,9 +146,8 @@ static void test_code_without_a_frame(void **state)
     assert_int_equal(frames[1].ip, starts[ENTRY] + 0x3f);
 }
 
-static void test_interpreted_frames(void **state)
+TEST_WITH(test_interpreted_frames, set_up, NULL)
 {
-    (void)state;
     /* Compiled code called by an interpreted method, whose frame is at word 12. */
     stack[2] = at(12);
     stack[3] = starts[INTERPRETER] + 0x10;
@@ -172,9 +166,8 @@ static void test_interpreted_frames(void **state)
     assert_int_equal(frames[2].ip, starts[COMPILED] + 0x1f);
 }
 
-static void test_interpreted_leaf_has_registers(void **state)
+TEST_WITH(test_interpreted_leaf_has_registers, set_up, NULL)
 {
-    (void)state;
     struct unwind_sample sample = {.pc = starts[INTERPRETER],
                                    .sp = STACK,
                                    .stack = (uint8_t *)stack,
@@ -191,9 +184,8 @@ static void test_interpreted_leaf_has_registers(void **state)
     assert_int_equal(frames[0].method_register, 0x3e7d00);
 }
 
-static void test_thawed_continuation(void **state)
+TEST_WITH(test_thawed_continuation, set_up, NULL)
 {
-    (void)state;
     /* The leaf returns to cont_returnBarrier: enterSpecial's frame is next, whose rbp is at 10. */
     stack[2] = at(10);
     stack[3] = starts[BARRIER];
@@ -215,9 +207,8 @@ static void test_thawed_continuation(void **state)
     assert_int_equal(frames[2].ip, starts[COMPILED] + 0x2f);
 }
 
-static void test_stub_section_is_the_methods(void **state)
+TEST_WITH(test_stub_section_is_the_methods, set_up, NULL)
 {
-    (void)state;
     stack[3] = starts[COMPILED] + PIECE_SIZE + 0x25; /* a deoptimized caller */
     stack[7] = 0;
     assert_int_equal(walk(starts[COMPILED] + 5, 0), UNWIND_ROOT);
@@ -226,9 +217,8 @@ static void test_stub_section_is_the_methods(void **state)
     assert_int_equal(frames[1].kind, UNWIND_GENERATED);
 }
 
-static void test_reasons_to_end(void **state)
+TEST_WITH(test_reasons_to_end, set_up, NULL)
 {
-    (void)state;
     stack[3] = 0x999000;
     assert_int_equal(walk(starts[COMPILED], 0), UNWIND_UNKNOWN_CODE);
     assert_int_equal(count, 2);
@@ -243,9 +233,8 @@ static void test_reasons_to_end(void **state)
 }
 
 /* Half a word of the copy is none; what lies below it was never copied. */
-static void test_edges_of_the_copy(void **state)
+TEST_WITH(test_edges_of_the_copy, set_up, NULL)
 {
-    (void)state;
     stack[3] = starts[COMPILED] + 0x40;
     struct unwind_sample sample = {
         .pc = starts[COMPILED], .sp = STACK, .stack = (uint8_t *)stack, .stack_size = 3 * 8 + 4};
@@ -261,9 +250,8 @@ static void test_edges_of_the_copy(void **state)
 }
 
 /* A register that the sample has not got is no place to go on from. */
-static void test_unknown_register_ends(void **state)
+TEST_WITH(test_unknown_register_ends, set_up, NULL)
 {
-    (void)state;
     rows[COMPILED].cfa = FRAME_CFA_REG;
     rows[COMPILED].cfa_reg = RBX;
     stack[3] = starts[COMPILED] + 0x40;
@@ -271,9 +259,8 @@ static void test_unknown_register_ends(void **state)
     assert_int_equal(count, 1);
 }
 
-static void test_stack_that_does_not_grow_ends(void **state)
+TEST_WITH(test_stack_that_does_not_grow_ends, set_up, NULL)
 {
-    (void)state;
     stack[12 - 1] = at(4); /* the frame is its own caller */
     stack[13] = starts[INTERPRETER] + 0x10;
     stack[12] = at(12);
@@ -283,9 +270,8 @@ static void test_stack_that_does_not_grow_ends(void **state)
     assert_int_equal(walk(starts[INTERPRETER], at(12)), UNWIND_BROKEN);
 }
 
-static void test_registers_by_mask(void **state)
+TEST_WITH(test_registers_by_mask, set_up, NULL)
 {
-    (void)state;
     struct unwind_sample sample = {0};
     /* bp, sp, ip: bits 6, 7, 8 of PERF_REG_X86_* */
     const uint64_t values[] = {0x11, 0x22, 0x33};
@@ -390,9 +376,8 @@ __attribute__((noinline)) static int outer(struct own_process *own)
     return end;
 }
 
-static void test_own_stack(void **state)
+TEST(test_own_stack)
 {
-    (void)state;
     static struct own_process own;
     own.count = 0;
     struct utsname kernel;
@@ -415,9 +400,8 @@ static void test_own_stack(void **state)
 
 /* ---- Anything ---- */
 
-static void test_hostile_stacks(void **state)
+TEST_WITH(test_hostile_stacks, set_up, NULL)
 {
-    (void)state;
     uint64_t seed = random_seed();
     print_message("seed %" PRIu64 "\n", seed);
     for (int run = 0; run < 20000; run++) {
@@ -458,25 +442,4 @@ static void test_hostile_stacks(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_compiled_frames, set_up),
-        cmocka_unit_test_setup(test_saved_stack_pointer, set_up),
-        cmocka_unit_test_setup(test_code_without_a_frame, set_up),
-        cmocka_unit_test_setup(test_interpreted_frames, set_up),
-        cmocka_unit_test_setup(test_interpreted_leaf_has_registers, set_up),
-        cmocka_unit_test_setup(test_thawed_continuation, set_up),
-        cmocka_unit_test_setup(test_stub_section_is_the_methods, set_up),
-        cmocka_unit_test_setup(test_reasons_to_end, set_up),
-        cmocka_unit_test_setup(test_edges_of_the_copy, set_up),
-        cmocka_unit_test_setup(test_unknown_register_ends, set_up),
-        cmocka_unit_test_setup(test_stack_that_does_not_grow_ends, set_up),
-        cmocka_unit_test_setup(test_registers_by_mask, set_up),
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-        cmocka_unit_test(test_own_stack),
-#endif
-        cmocka_unit_test_setup(test_hostile_stacks, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

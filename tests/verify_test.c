@@ -1,16 +1,11 @@
 /* Every rule of jdtool verify, kept and broken. */
 #include "dump_builder.h"
+#include "test.h"
 
 #include "format/samply.h"
 #include "jdtool/inspect/verify.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 struct findings {
     uint32_t count[RULE_COUNT];
@@ -70,9 +65,8 @@ static void unwinding(struct dump_builder *dump, uint64_t header, uint64_t mappe
     dump_end(dump);
 }
 
-static void sound(void **state)
+TEST(sound)
 {
-    (void)state;
     for (int swapped = 0; swapped < 2; swapped++) {
         struct dump_builder dump = {.swapped = swapped};
         dump_header(&dump);
@@ -88,9 +82,8 @@ static void sound(void **state)
     }
 }
 
-static void header(void **state)
+TEST(header)
 {
-    (void)state;
     struct dump_builder dump = start();
     dump_patch32(&dump, 32, 6); /* flags */
     expect(&dump, RULE_HEADER);
@@ -103,9 +96,8 @@ static void header(void **state)
     expect(&dump, RULE_HEADER);
 }
 
-static void torn(void **state)
+TEST(torn)
 {
-    (void)state;
     struct dump_builder whole = start();
     dump_group(&whole, T, 0x1000, 32, 2, "a.A.a()");
     size_t first = whole.size;
@@ -122,9 +114,8 @@ static void torn(void **state)
     dump_free(&whole);
 }
 
-static void records(void **state)
+TEST(records)
 {
-    (void)state;
     struct dump_builder dump = start();
     dump_begin(&dump, JIT_CODE_LOAD, T);
     dump_load_fields(&dump, UINT64_MAX, 4, 1);
@@ -148,9 +139,8 @@ static void records(void **state)
     expect(&dump, RULE_ID);
 }
 
-static void close_is_last(void **state)
+TEST(close_is_last)
 {
-    (void)state;
     struct dump_builder dump = start();
     dump_close(&dump, T);
     dump_load(&dump, T, 0x1000, 4, 1, "behind");
@@ -168,9 +158,8 @@ static void close_is_last(void **state)
 }
 
 /* Dumps of revisions up to a237d26 end with the stamp of their latest record. */
-static void close_is_later_than_code(void **state)
+TEST(close_is_later_than_code)
 {
-    (void)state;
     for (uint64_t later = 0; later < 3; later++) {
         struct dump_builder dump = start();
         dump_load(&dump, T + 1, 0x1000, 4, 1, "x");
@@ -192,9 +181,8 @@ static void close_is_later_than_code(void **state)
     expect_sound(&dump);
 }
 
-static void groups(void **state)
+TEST(groups)
 {
-    (void)state;
     struct dump_builder dump = start();
     dump_begin_debug(&dump, T, 0x1000, 0);
     dump_end(&dump);
@@ -223,9 +211,8 @@ static void groups(void **state)
     expect(&dump, RULE_ADDRESS);
 }
 
-static void stamps(void **state)
+TEST(stamps)
 {
-    (void)state;
     struct dump_builder dump = start();
     dump_load(&dump, BUILDER_START - 1, 0x1000, 4, 1, "x");
     expect(&dump, RULE_STAMP);
@@ -236,9 +223,8 @@ static void stamps(void **state)
     expect(&dump, RULE_STAMP);
 }
 
-static void loads(void **state)
+TEST(loads)
 {
-    (void)state;
     struct dump_builder dump = start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_load(&dump, T, 0x2000, 4, 1, "y");
@@ -263,9 +249,8 @@ static void loads(void **state)
     expect(&dump, RULE_EXCESS);
 }
 
-static void moves(void **state)
+TEST(moves)
 {
-    (void)state;
     struct dump_builder dump = start();
     dump_move(&dump, T, 0x1000, 0x2000, 4, 1);
     expect(&dump, RULE_MOVE);
@@ -291,9 +276,8 @@ static struct dump_builder with_rows(uint64_t first, uint64_t second, uint32_t l
     return dump;
 }
 
-static void rows(void **state)
+TEST(rows)
 {
-    (void)state;
     struct dump_builder dump = with_rows(0x1000, 0x1010, 1, "f");
     expect_sound(&dump);
     dump = with_rows(0x1008, 0x1007, 1, "f");
@@ -308,9 +292,8 @@ static void rows(void **state)
     expect(&dump, RULE_NAME);
 }
 
-static void unwinding_rules(void **state)
+TEST(unwinding_rules)
 {
-    (void)state;
     struct dump_builder dump = start();
     unwinding(&dump, 0, 0);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
@@ -346,9 +329,8 @@ static struct dump_builder values(size_t count, ...)
     return section;
 }
 
-static void trailers(void **state)
+TEST(trailers)
 {
-    (void)state;
     struct dump_builder section = {0};
     dump_bytes(&section, "\1no NUL", 7);
     struct dump_builder dump = with_section(JITDUMP_TRAILER_FILES, section);
@@ -500,9 +482,8 @@ static void expect_samply(struct inlines wanted)
     expect(&dump, RULE_SAMPLY);
 }
 
-static void samply_inlines(void **state)
+TEST(samply_inlines)
 {
-    (void)state;
     struct dump_builder dump = with_inlines(right);
     expect_sound(&dump);
     struct inlines wrong = right;
@@ -570,9 +551,8 @@ static struct dump_builder with_source(uint32_t path_size, uint32_t text_size)
     return dump;
 }
 
-static void samply_tiers_and_sources(void **state)
+TEST(samply_tiers_and_sources)
 {
-    (void)state;
     struct dump_builder dump = with_tier(SAMPLY_COLOR_RED, 4);
     expect_sound(&dump);
     dump = with_tier(SAMPLY_COLOR_COUNT, 4);
@@ -591,24 +571,4 @@ static void samply_tiers_and_sources(void **state)
     expect(&dump, RULE_SAMPLY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sound),
-        cmocka_unit_test(header),
-        cmocka_unit_test(torn),
-        cmocka_unit_test(records),
-        cmocka_unit_test(close_is_last),
-        cmocka_unit_test(close_is_later_than_code),
-        cmocka_unit_test(groups),
-        cmocka_unit_test(stamps),
-        cmocka_unit_test(loads),
-        cmocka_unit_test(moves),
-        cmocka_unit_test(rows),
-        cmocka_unit_test(unwinding_rules),
-        cmocka_unit_test(trailers),
-        cmocka_unit_test(samply_inlines),
-        cmocka_unit_test(samply_tiers_and_sources),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* Parts of jdtool view: requests, the front end's fields, access, and counts per instruction. */
+#include "test.h"
+
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/view/annotate.h"
 #include "jdtool/view/content.h"
@@ -6,13 +8,8 @@
 #include "tests/resolved_samples.h"
 #include "tests/scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* ---- Requests ---- */
 
@@ -27,9 +24,8 @@ static enum http_parsed parse(const char *text)
     return http_parse(bytes, size, &request);
 }
 
-static void test_requests(void **state)
+TEST(test_requests)
 {
-    (void)state;
     assert_int_equal(parse("GET /a/b?c=d HTTP/1.1\r\nX: y\r\nhOsT: \t h:1 \r\n\r\n"),
                      HTTP_COMPLETE);
     assert_string_equal(request.method, "GET");
@@ -67,9 +63,8 @@ static void test_requests(void **state)
     assert_int_equal(parse(endless), HTTP_INCOMPLETE);
 }
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
-    (void)state;
     char text[1024];
     struct http_response response = {.status = 200, .content_type = "a/b", .body_size = 7};
     size_t size = http_put_head(&response, "https://x", text, sizeof text);
@@ -91,9 +86,8 @@ static void test_answers(void **state)
 
 /* ---- Fields ---- */
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
-    (void)state;
     char value[16];
     static const char object[] =
         " {\"a\" : \"x\\\"y\\u00e9\\ud83d\\ude00\" , \"b\":1.5,\"c\": "
@@ -169,7 +163,7 @@ static struct http_response ask(struct content *content, const char *method, con
     return response;
 }
 
-static void test_content(void **state)
+TEST_WITH(test_content, scratch_create, scratch_remove)
 {
     struct profile *profile = make_profile(50, 1);
     struct export_settings settings = {.path = "-"};
@@ -254,9 +248,8 @@ static void test_content(void **state)
 /* ---- Counts ---- */
 
 /* Against the simplest counting of the samples' innermost frames. */
-static void test_counts(void **state)
+TEST(test_counts)
 {
-    (void)state;
     struct profile *profile = make_profile(2000, 3);
     struct annotation annotation;
     assert_int_equal(annotation_count(profile, &annotation), 0);
@@ -306,14 +299,4 @@ static void test_counts(void **state)
     profile_free(profile);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test_setup_teardown(test_content, scratch_create, scratch_remove),
-        cmocka_unit_test(test_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

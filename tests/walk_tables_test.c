@@ -1,14 +1,10 @@
 /* The tables for walking stacks in the kernel: their rows, and code that comes and goes. */
+#include "test.h"
+
 #include "jdtool/walk/tables.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define LOW UINT64_C(0x7f0000000000)
 
@@ -83,9 +79,8 @@ static struct frame_row usual_row(uint32_t offset, int32_t cfa, uint8_t fp)
                               .fp_offset = -16};
 }
 
-static void test_rows(void **state)
+TEST_WITH(test_rows, set_up, tear_down)
 {
-    (void)state;
     struct frame_row list[] = {
         usual_row(0, 8, FRAME_SAME),
         usual_row(1, 16, FRAME_AT_CFA),
@@ -118,9 +113,8 @@ static void test_rows(void **state)
 }
 
 /* What was added without rows has them when they are made: once, and not when it is over. */
-static void test_rows_on_demand(void **state)
+TEST_WITH(test_rows_on_demand, set_up, tear_down)
 {
-    (void)state;
     const struct frames none = {0};
     struct frame_row list[] = {usual_row(0, 8, FRAME_SAME), usual_row(4, 48, FRAME_AT_CFA)};
     struct blob_frames made = {.frames = {.rows = list, .count = 2, .frame_size = 48},
@@ -154,9 +148,8 @@ static void test_rows_on_demand(void **state)
 
 /* Methods anywhere, but none shares 64 bytes with another, as HotSpot has them: each is over when
  * another takes a byte of it: more of them than there are numbers. */
-static void test_churn(void **state)
+TEST_WITH(test_churn, set_up, tear_down)
 {
-    (void)state;
     enum { GRAIN = 64, GRAINS = 1 << 14, LONGEST = 24, ROUNDS = 400000 };
     uint32_t *owners = calloc(GRAINS, sizeof *owners); /* of each 64 bytes; 0: none */
     uint32_t *lengths = calloc(ROUNDS + 1, sizeof *lengths);
@@ -213,9 +206,8 @@ static void test_churn(void **state)
 }
 
 /* More code than there is room for: it is told, what was there stays, and what goes makes room. */
-static void test_full(void **state)
+TEST_WITH(test_full, set_up, tear_down)
 {
-    (void)state;
     enum { DISTANCE = 1024 };
     const struct frames none = {0};
     for (uint32_t i = 1; i < WALK_BLOBS; i++) {
@@ -235,13 +227,4 @@ static void test_full(void **state)
     assert_int_equal(blob_at(behind)->id, WALK_BLOBS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_rows_on_demand, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_churn, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,9 @@
 /* Records of stacks that were walked in the kernel. */
+#include "test.h"
+
 #include "jdtool/perf/walked.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct written {
     struct walked_head head;
@@ -35,9 +31,8 @@ static uint32_t delta(int64_t bytes)
     return (uint32_t)((uint64_t)bytes << WALKED_DELTA_SHIFT);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-    (void)state;
     struct written written = {.head = {.magic = WALKED_MAGIC, .end = WALKED_CUT}};
     struct walked walked;
     struct walked_frame frame;
@@ -62,9 +57,8 @@ static void test_addresses(void **state)
     assert_false(walked_next(&walked, &frame));
 }
 
-static void test_interpreted(void **state)
+TEST(test_interpreted)
 {
-    (void)state;
     struct written written = {.head = {.magic = WALKED_MAGIC}};
     struct walked walked;
     struct walked_frame frame;
@@ -99,9 +93,8 @@ static void test_interpreted(void **state)
 }
 
 /* A frame that was assumed has its size behind the pc, and is not the same as one that was not. */
-static void test_assumed(void **state)
+TEST(test_assumed)
 {
-    (void)state;
     struct written written = {.head = {.magic = WALKED_MAGIC}};
     struct walked walked;
     struct walked_frame leaf;
@@ -128,9 +121,8 @@ static void test_assumed(void **state)
 }
 
 /* Kernel addresses stand in front; what is cut off or none is not read. */
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
-    (void)state;
     struct written written = {.head = {.magic = WALKED_MAGIC}};
     struct walked walked;
     struct walked_frame frame;
@@ -151,9 +143,8 @@ static void test_bounds(void **state)
     assert_false(walked_begin((const uint8_t *)&written, size, &walked));
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
-    (void)state;
     struct walked_frame frames[] = {
         {.pc = 0x1000, .caller = true},
         {.pc = 0x1000},
@@ -175,12 +166,4 @@ static void test_keys(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_interpreted), cmocka_unit_test(test_assumed),
-        cmocka_unit_test(test_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

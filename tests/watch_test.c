@@ -2,6 +2,8 @@
  * Parts of jdperf watch: files it keeps and removes, limits per user and JVM, its slicer's pipes,
  * and access to its status.
  */
+#include "test.h"
+
 #include "jdtool/watch/doors.h"
 #include "jdtool/watch/files.h"
 #include "jdtool/watch/shares.h"
@@ -12,16 +14,11 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 /* ---- Files ---- */
 
@@ -66,7 +63,7 @@ static int give(struct slice_files *files, const char *service, time_t seconds, 
     return slice_files_give(files, &labels, 7, (uint64_t)seconds * 1000000000 + 5, body, size);
 }
 
-static void test_files_by_age(void **state)
+TEST_WITH(test_files_by_age, scratch_create, scratch_remove)
 {
     const char *directory = scratch_path(state, "kept");
     struct slice_files_options options = {.directory = directory, .keep_seconds = 3600};
@@ -90,7 +87,7 @@ static void test_files_by_age(void **state)
 }
 
 /* Those of an earlier watch count; nothing else is touched, whatever it looks like. */
-static void test_files_that_were_there(void **state)
+TEST_WITH(test_files_that_were_there, scratch_create, scratch_remove)
 {
     const char *directory = scratch_path(state, "kept");
     struct slice_files_options options = {.directory = directory, .keep_seconds = 3600};
@@ -121,7 +118,7 @@ static void test_files_that_were_there(void **state)
     slice_files_free(files);
 }
 
-static void test_files_by_size(void **state)
+TEST_WITH(test_files_by_size, scratch_create, scratch_remove)
 {
     const char *directory = scratch_path(state, "kept");
     struct slice_files_options options = {.directory = directory, .keep_bytes = 1000};
@@ -150,7 +147,7 @@ static void test_files_by_size(void **state)
 }
 
 /* Who owns the directory above puts a link in its place: nothing is written where that leads. */
-static void test_files_stay_in_their_directory(void **state)
+TEST_WITH(test_files_stay_in_their_directory, scratch_create, scratch_remove)
 {
     char directory[512];
     char moved[512];
@@ -174,7 +171,7 @@ static void test_files_stay_in_their_directory(void **state)
 }
 
 /* Whatever order the directory has them in, the oldest goes first. */
-static void test_the_oldest_goes(void **state)
+TEST_WITH(test_the_oldest_goes, scratch_create, scratch_remove)
 {
     const char *directory = scratch_path(state, "kept");
     struct slice_files_options options = {.directory = directory, .keep_bytes = 1500};
@@ -197,7 +194,7 @@ static void test_the_oldest_goes(void **state)
 }
 
 /* A service may be called anything. */
-static void test_file_names(void **state)
+TEST_WITH(test_file_names, scratch_create, scratch_remove)
 {
     const char *directory = scratch_path(state, "kept");
     struct slice_files_options options = {.directory = directory, .keep_bytes = 1 << 20};
@@ -219,9 +216,8 @@ static void test_file_names(void **state)
 
 /* ---- Shares ---- */
 
-static void test_places(void **state)
+TEST(test_places)
 {
-    (void)state;
     static const uid_t users[] = {5, 7, 5, 0, 5, 7, 5, 7};
     assert_int_equal(shares_place_for(users, 8, 9), 6); /* 5 has four: his last */
     assert_int_equal(shares_place_for(users, 8, 0), 6);
@@ -250,9 +246,8 @@ static void test_places(void **state)
     }
 }
 
-static void test_processor(void **state)
+TEST(test_processor)
 {
-    (void)state;
     assert_int_equal(shares_of_processor(10, 100, 1), 1000);
     assert_int_equal(shares_of_processor(10, 100, 10), 1000);
     assert_int_equal(shares_of_processor(10, 100, 40), 250);
@@ -262,9 +257,8 @@ static void test_processor(void **state)
     assert_int_equal(shares_of_processor(0, 0, 2), 0);
 }
 
-static void test_thinning(void **state)
+TEST(test_thinning)
 {
-    (void)state;
     assert_int_equal(shares_thinning(8, 1000000, 0), 1); /* no limit */
     assert_int_equal(shares_thinning(1, 100, 100), 1);
     assert_int_equal(shares_thinning(1, 101, 100), 2);
@@ -280,9 +274,8 @@ static void test_thinning(void **state)
 
 /* ---- Slices through a pipe ---- */
 
-static void test_slices_through_a_pipe(void **state)
+TEST(test_slices_through_a_pipe)
 {
-    (void)state;
     int ends[2];
     static struct slice_reader reader;
     struct slice_message message = {
@@ -339,9 +332,8 @@ static int read_wrong(const struct slice_message *message)
 }
 
 /* The other end parses what JVMs give: should it be taken over, we are not. */
-static void test_wrong_slices(void **state)
+TEST(test_wrong_slices)
 {
-    (void)state;
     struct slice_message message = {.magic = SLICE_MAGIC + 1, .kind = SLICE_PROFILE};
     assert_int_equal(read_wrong(&message), -EBADMSG);
     message.magic = SLICE_MAGIC;
@@ -356,9 +348,8 @@ static void test_wrong_slices(void **state)
 }
 
 /* Orders may come in any pieces, and labels are what they were. */
-static void test_orders(void **state)
+TEST(test_orders)
 {
-    (void)state;
     static struct labels got;
     struct bytes bytes = {0};
     struct slice_order order = {.kind = ORDER_BEGIN, .pid = 7};
@@ -441,9 +432,8 @@ static struct doors_options the_options(void)
 }
 
 /* The only one of its name; itself and root are answered, nobody else. */
-static void test_status(void **state)
+TEST(test_status)
 {
-    (void)state;
     struct doors_options options = the_options();
     struct doors *doors;
     struct doors *other;
@@ -485,7 +475,7 @@ static void test_status(void **state)
 }
 
 /* Nobody else can take its place: not by a name that anybody may bind, nor by a directory. */
-static void test_squatters(void **state)
+TEST_WITH(test_squatters, scratch_create, scratch_remove)
 {
     if (geteuid() != 0) {
         puts("LEFT OUT: other users: needs is_root");
@@ -553,9 +543,8 @@ static void ask_metrics(struct doors *doors, const char *request, size_t size, c
     close(fd);
 }
 
-static void test_metrics(void **state)
+TEST(test_metrics)
 {
-    (void)state;
     struct doors_options options = the_options();
     struct doors *doors;
     char answer[2048];
@@ -591,23 +580,5 @@ static void test_metrics(void **state)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-#define in_scratch(test) cmocka_unit_test_setup_teardown(test, scratch_create, scratch_remove)
-    const struct CMUnitTest tests[] = {
-        in_scratch(test_files_by_age),
-        in_scratch(test_files_that_were_there),
-        in_scratch(test_files_by_size),
-        in_scratch(test_the_oldest_goes),
-        in_scratch(test_files_stay_in_their_directory),
-        in_scratch(test_file_names),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_processor),
-        cmocka_unit_test(test_slices_through_a_pipe),
-        cmocka_unit_test(test_wrong_slices),
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_thinning),
-        cmocka_unit_test(test_orders),
-        in_scratch(test_squatters),
-        cmocka_unit_test(test_metrics),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }
