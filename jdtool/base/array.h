@@ -45,4 +45,23 @@ static inline int array_reach(void *array_pointer, uint32_t index, uint32_t *roo
     return 0;
 }
 
+/*
+ * Sets `at` to the first of `count` sorted things that is not before what is looked for; `count`
+ * when all are. is_before: whether the one at `at` is, an expression.
+ */
+#define ARRAY_FIRST(at, count, is_before)                                                          \
+    do {                                                                                           \
+        __typeof__(at) low_ = 0;                                                                   \
+        __typeof__(at) high_ = (count);                                                            \
+        while (low_ < high_) {                                                                     \
+            (at) = low_ + (high_ - low_) / 2;                                                      \
+            if (is_before) {                                                                       \
+                low_ = (at) + 1;                                                                   \
+            } else {                                                                               \
+                high_ = (at);                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        (at) = low_;                                                                               \
+    } while (0)
+
 #endif

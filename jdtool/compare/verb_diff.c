@@ -331,7 +331,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct diff *di
 static int take_run(const struct profile *profile, const struct export_settings *settings,
                     struct packed_output *output)
 {
-    struct diff *diff = (struct diff *)((char *)settings - offsetof(struct diff, order.settings));
+    struct diff *diff = settings->context;
     (void)output;
     diff->is_short |= profile->until - profile->from < LEAST_LEFT;
     if (profile->total_count == 0 && diff->leaves_start) {
@@ -349,21 +349,10 @@ static int read_run(struct diff *diff, const char *path)
 {
     static const struct export_format format = {.name = "diff", .of_none = true, .write = take_run};
     struct export_memory memory = {0};
-    struct export_input input = {
-        .input = path, .source_path = diff->input.source_path, .filter = diff->input.filter};
-    struct sample_sink *sink;
-    char *copies;
-    if (asprintf(&copies, "%s/buildid", path) < 0) {
-        error_message("failed to read %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
-    }
-    input.build_id_dir = copies;
-    diff->order = (struct export_order){&format, {.path = path, .memory = &memory}};
-    int err = export_sink_new(&diff->order, 1, &sink);
-    err = err ? err : export_input_run(&input, sink);
+    diff->order =
+        (struct export_order){&format, {.path = path, .memory = &memory, .context = diff}};
+    int err = export_input_write_other(&diff->input, path, &diff->order);
     free(memory.bytes);
-    export_input_free(&input);
-    free(copies);
     return err;
 }
 

@@ -43,6 +43,7 @@ struct export_settings {
     const uint32_t *changed; /* html, flame: by node of the profile, which is then that of several
                                 runs: a bit for each event of which it changed beyond chance */
     uint32_t runs;           /* how many those are */
+    void *context;           /* of a verb's own format */
     struct source_texts *sources; /* Java sources that go into the result; NULL: none do */
 };
 

@@ -532,16 +532,8 @@ static uint32_t first_later(struct method_names *names, struct method_place *pla
         qsort_r(place->methods, place->count, sizeof *place->methods, by_time, names);
         place->sorted = true;
     }
-    uint32_t low = 0;
-    uint32_t high = place->count;
-    while (low < high) { /* the first one that is later */
-        uint32_t middle = low + (high - low) / 2;
-        if (method(names, place->methods[middle])->from <= time) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, place->count, method(names, place->methods[low])->from <= time);
     return low;
 }
 
@@ -586,16 +578,9 @@ struct named_method *method_names_found_after(struct method_names *names,
 struct named_method *method_names_by_bytecode(struct method_names *names, uint64_t bcp,
                                               uint64_t time)
 {
-    uint32_t low = 0;
-    uint32_t high = sort_by_bytecode(names) ? names->by_bytecode_count : 0;
-    while (low < high) { /* the first one behind */
-        uint32_t middle = low + (high - low) / 2;
-        if (method(names, names->by_bytecode[middle])->bytecodes <= bcp) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, sort_by_bytecode(names) ? names->by_bytecode_count : 0,
+                method(names, names->by_bytecode[low])->bytecodes <= bcp);
     for (uint32_t tries = 0; low > 0 && tries < NEIGHBOURS; tries++) {
         struct named_method *found = method(names, names->by_bytecode[--low]);
         if (bcp - found->bytecodes < found->bytecode_size &&
@@ -677,15 +662,7 @@ const struct method_detail *method_names_detail(struct method_names *names,
 
 uint32_t method_detail_line(const struct method_detail *detail, uint32_t bci)
 {
-    uint32_t low = 0;
-    uint32_t high = detail->line_count;
-    while (low < high) { /* the first row that is behind */
-        uint32_t middle = low + (high - low) / 2;
-        if (detail->lines[middle].bci <= bci) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, detail->line_count, detail->lines[low].bci <= bci);
     return low ? detail->lines[low - 1].line : 0;
 }

@@ -8,6 +8,8 @@
  */
 #include "jdtool/jitdump/stay_tree.h"
 
+#include "jdtool/base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +24,8 @@ static int by_value(const void *left, const void *right)
 /* The number of bounds at or below address; so its leaf plus one. */
 static size_t bounds_up_to(const struct stay_tree *tree, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = tree->leaf_count + 1;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (tree->bounds[middle] <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    size_t low;
+    ARRAY_FIRST(low, tree->leaf_count + 1, tree->bounds[low] <= address);
     return low;
 }
 
@@ -211,16 +205,8 @@ int stay_forest_join(struct stay_forest *forest)
 /* How many stays began at or before the time. */
 static uint32_t begun_at(const struct stay_tree *tree, uint64_t time)
 {
-    uint32_t low = 0;
-    uint32_t high = tree->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (tree->stays[middle]->from <= time) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, tree->count, tree->stays[low]->from <= time);
     return low;
 }
 

@@ -329,16 +329,8 @@ void trailer_free(struct trailer *trailer)
 const struct trailer_range *trailer_range_at(const struct trailer *trailer, uint32_t offset)
 {
     /* The ranges are sorted: the last one that starts at or before the offset, if it reaches it. */
-    uint32_t low = 0;
-    uint32_t high = trailer->range_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (trailer->ranges[middle].offset <= offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, trailer->range_count, trailer->ranges[low].offset <= offset);
     if (low == 0) {
         return NULL;
     }

@@ -43,7 +43,6 @@ struct wanted {
 };
 
 struct files {
-    struct export_order order; /* an export format has no other context */
     const struct opened_profile *profile;
     int fds[FILES_MAX];
     uint32_t count;
@@ -53,8 +52,7 @@ struct files {
 static int take_modules(const struct profile *profile, const struct export_settings *settings,
                         struct packed_output *output)
 {
-    struct files *files =
-        (struct files *)((char *)settings - offsetof(struct files, order.settings));
+    struct files *files = settings->context;
     (void)output;
     for (uint32_t i = 0; i < profile->module_count && files->count < FILES_MAX; i++) {
         const struct module *module = profile->modules[i];
@@ -82,9 +80,10 @@ static int list_modules(void *context)
     struct sample_sink *sink;
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/samples.saved", files->profile->path);
-    files->order = (struct export_order){&format, {.path = path, .memory = &memory}};
+    const struct export_order order = {&format,
+                                       {.path = path, .memory = &memory, .context = files}};
     const struct replay_options options = {.input = path};
-    if (export_sink_new(&files->order, 1, &sink) == 0) {
+    if (export_sink_new(&order, 1, &sink) == 0) {
         (void)replay_run(&options, &sink, 1);
     }
     free(memory.bytes);

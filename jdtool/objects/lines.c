@@ -120,16 +120,8 @@ static void sort_ranges(struct ranges *ranges)
 
 static const struct range *range_at(const struct ranges *ranges, uint64_t address)
 {
-    uint32_t low = 0;
-    uint32_t high = ranges->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (ranges->list[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, ranges->count, ranges->list[low].start <= address);
     for (uint32_t i = low; i-- > 0 && low - i <= NESTED_MAX;) {
         if (address < ranges->list[i].end) {
             return &ranges->list[i];

@@ -166,16 +166,8 @@ void symbols_finish(struct symbols *symbols, uint64_t end, bool last_wins)
 
 const struct symbol *symbols_at(const struct symbols *symbols, uint64_t address)
 {
-    uint32_t low = 0;
-    uint32_t high = symbols->count;
-    while (low < high) { /* the first that begins behind the address */
-        uint32_t middle = low + (high - low) / 2;
-        if (symbols->list[middle].address <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, symbols->count, symbols->list[low].address <= address);
     for (uint32_t i = low; i-- > 0 && low - i <= NESTED_MAX;) {
         const struct symbol *symbol = &symbols->list[i];
         if (address - symbol->address < symbol->size) {

@@ -1,5 +1,7 @@
 #include "jdtool/perf/address_space.h"
 
+#include "jdtool/base/array.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -186,16 +188,8 @@ int space_unshare(struct spaces *spaces, struct space **space)
 /* The place of the first mapping that ends behind the address. */
 static uint32_t first_behind(const struct space *space, uint64_t address)
 {
-    uint32_t low = 0;
-    uint32_t high = space->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (space->mappings[middle].end <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, space->count, space->mappings[low].end <= address);
     return low;
 }
 

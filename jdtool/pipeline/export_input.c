@@ -4,6 +4,7 @@
 #include "jdtool/base/units.h"
 #include "jdtool/pipeline/replay.h"
 #include "jdtool/pipeline/stream.h"
+#include "jdtool/resolve/source_texts.h"
 #include "jdtool/score/processor_time.h"
 #include "jdtool/score/scorecard.h"
 
@@ -230,21 +231,42 @@ static int run(struct export_input *input, struct sample_sink *sink)
     return run_recording(input, file, sink);
 }
 
-int export_input_run(struct export_input *input, struct sample_sink *sink)
+/* The sink is used up on failure, too. */
+static int run_chosen(struct export_input *input, struct sample_sink *sink)
 {
-    if (filters(&input->filter)) {
-        int err = sample_filter_new(&input->filter, sink, &sink);
-        if (err) {
-            return err;
-        }
+    int err = filters(&input->filter) ? sample_filter_new(&input->filter, sink, &sink) : 0;
+    if (!err && input->jfr.count) {
+        err = jfr_marks_new(&input->jfr, sink, &sink);
     }
-    if (input->jfr.count) {
-        int err = jfr_marks_new(&input->jfr, sink, &sink);
-        if (err) {
-            return err;
-        }
+    return err ? err : run(input, sink);
+}
+
+int export_input_write(struct export_input *input, struct export_order *order, bool with_sources)
+{
+    struct sample_sink *sink;
+    int err = with_sources ? source_texts_open(input->source_path, &order->settings.sources) : 0;
+    err = err ? err : export_sink_new(order, 1, &sink);
+    err = err ? err : run_chosen(input, sink);
+    source_texts_close(order->settings.sources);
+    return err;
+}
+
+int export_input_write_other(const struct export_input *input, const char *path,
+                             struct export_order *order)
+{
+    char *copies;
+    if (asprintf(&copies, "%s/buildid", path) < 0) {
+        error_message("failed to read %s: %s", path, strerror(ENOMEM));
+        return -ENOMEM;
     }
-    return run(input, sink);
+    struct export_input other = {.input = path,
+                                 .source_path = input->source_path,
+                                 .build_id_dir = copies,
+                                 .filter = input->filter};
+    int err = export_input_write(&other, order, false);
+    export_input_free(&other);
+    free(copies);
+    return err;
 }
 
 int export_input_hold(const struct export_input *input, struct rights *rights)

@@ -7,6 +7,7 @@
 
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
+#include "jdtool/exports/export.h"
 #include "jdtool/pipeline/jfr_marks.h"
 #include "jdtool/pipeline/sample_filter.h"
 
@@ -54,10 +55,15 @@ extern const struct verb_option export_input_options[];
 int export_input_time(const struct verb *verb, const char *value, uint64_t *time);
 
 /*
- * Gives the chosen samples to the sink, which is used up on failure, too. 0 or a negative errno
- * after a message.
+ * Has the chosen samples exported, with_sources: with Java sources, and the JDK's where they are
+ * found. 0 or a negative errno after a message.
  */
-int export_input_run(struct export_input *input, struct sample_sink *sink);
+int export_input_write(struct export_input *input, struct export_order *order, bool with_sources);
+
+/* The same choice of another profile's samples: the directory at `path`, which has the copies of
+ * its files. */
+int export_input_write_other(const struct export_input *input, const char *path,
+                             struct export_order *order);
 
 /*
  * Does a verb's work on the input in a process without rights (confined.h), and returns its exit

@@ -2,7 +2,6 @@
 #include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/export_input.h"
-#include "jdtool/resolve/source_texts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,54 +59,23 @@ static int parse(const struct verb *verb, int argc, char **argv, struct export_a
     return STATUS_DONE;
 }
 
-/* The same choice of another profile's samples. Its directory has the copies of its files. */
-static int export_before(const struct export_arguments *arguments, struct export_memory *memory)
-{
-    struct export_order order = {.format = export_format_of("flame"),
-                                 .settings = {.path = arguments->before, .memory = memory}};
-    struct export_input input = {.input = arguments->before,
-                                 .source_path = arguments->input.source_path,
-                                 .filter = arguments->input.filter};
-    struct sample_sink *sink;
-    char *copies;
-    if (asprintf(&copies, "%s/buildid", arguments->before) < 0) {
-        error_message("failed to read %s: %s", arguments->before, strerror(ENOMEM));
-        return -ENOMEM;
-    }
-    input.build_id_dir = copies;
-    int err = export_sink_new(&order, 1, &sink);
-    if (!err) {
-        err = export_input_run(&input, sink);
-    }
-    export_input_free(&input);
-    free(copies);
-    return err;
-}
-
 static int export_all(void *context)
 {
     struct export_arguments *arguments = context;
-    struct sample_sink *sink;
     struct export_memory memory = {0};
     struct export_before before = {.name = arguments->before};
     int err = 0;
     if (arguments->before) {
-        err = export_before(arguments, &memory);
+        struct export_order order = {.format = export_format_of("flame"),
+                                     .settings = {.path = arguments->before, .memory = &memory}};
+        err = export_input_write_other(&arguments->input, arguments->before, &order);
         before.bytes = memory.bytes;
         before.size = memory.size;
         arguments->order.settings.before = &before;
         arguments->order.settings.name = arguments->input.input;
     }
-    if (!err && !arguments->no_source) {
-        err = source_texts_open(arguments->input.source_path, &arguments->order.settings.sources);
-    }
-    if (!err) {
-        err = export_sink_new(&arguments->order, 1, &sink);
-    }
-    if (!err) {
-        err = export_input_run(&arguments->input, sink);
-    }
-    source_texts_close(arguments->order.settings.sources);
+    err =
+        err ? err : export_input_write(&arguments->input, &arguments->order, !arguments->no_source);
     free(memory.bytes);
     return err ? STATUS_FAILED : finish_output();
 }

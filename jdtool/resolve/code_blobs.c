@@ -1,5 +1,6 @@
 #include "jdtool/resolve/code_blobs.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/jitdump/safepoint_lines.h"
 
@@ -279,16 +280,8 @@ const struct resolved_code *code_blobs_code(struct blob_context *context, struct
 
 static uint32_t row_line(const struct kept_blob *kept, uint64_t offset)
 {
-    uint32_t low = 0;
-    uint32_t high = kept->row_count;
-    while (low < high) { /* the first that is behind */
-        uint32_t middle = low + (high - low) / 2;
-        if (kept->rows[middle].offset <= offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, kept->row_count, kept->rows[low].offset <= offset);
     return low ? kept->rows[low - 1].line : 0;
 }
 

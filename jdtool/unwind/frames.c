@@ -75,16 +75,8 @@ bool frame_row_is_body(const struct frame_row *row, uint32_t size)
 
 const struct frame_row *frames_at(const struct frames *frames, uint32_t offset)
 {
-    uint32_t low = 0;
-    uint32_t high = frames->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (frames->rows[middle].offset <= offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low;
+    ARRAY_FIRST(low, frames->count, frames->rows[low].offset <= offset);
     return low ? &frames->rows[low - 1] : NULL;
 }
 

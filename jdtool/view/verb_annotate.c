@@ -22,8 +22,6 @@ struct annotate {
     bool no_source;
 };
 
-static struct annotate *the_annotate; /* an export format has no context of its own */
-
 /* ---- Which code ---- */
 
 static double percent(const struct annotation *a, uint64_t weight, uint32_t event)
@@ -44,7 +42,8 @@ static void tell_codes(const struct annotation *a, const uint32_t *codes, uint32
 }
 
 /* What a method of its own code is also a part of. */
-static void tell_hosts(const struct annotation *a, const struct annotation_choice *choice)
+static void tell_hosts(const struct annotation *a, const struct annotation_choice *choice,
+                       const char *method)
 {
     const uint32_t *order = choice->order;
     const uint64_t *hosted = choice->hosted;
@@ -58,7 +57,7 @@ static void tell_hosts(const struct annotation *a, const struct annotation_choic
             if (told++ == 0) {
                 fprintf(stderr,
                         "jdtool: '%s' is also a part of these, into which it was inlined:\n",
-                        the_annotate->method);
+                        method);
             }
             fprintf(stderr, "    %6.2f %%  %s\n", percent(a, hosted[order[i]], 0),
                     a->codes[order[i]].code->symbol);
@@ -116,10 +115,9 @@ static void tell_choice(const struct annotation *a, const uint32_t *picked, uint
     }
 }
 
-static int put_chosen(const struct annotation *a, const struct annotation_choice *choice,
-                      struct packed_output *output)
+static int put_chosen(const struct annotate *annotate, const struct annotation *a,
+                      const struct annotation_choice *choice, struct packed_output *output)
 {
-    const struct annotate *annotate = the_annotate;
     const uint32_t *picked = choice->picked;
     uint32_t count = choice->count;
     if (choice->are_hosts) {
@@ -135,7 +133,7 @@ static int put_chosen(const struct annotation *a, const struct annotation_choice
         return -ENOENT;
     }
     tell_choice(a, picked, count, annotate->all);
-    tell_hosts(a, choice);
+    tell_hosts(a, choice, annotate->method);
     const char *name = annotated_name(a, picked[0]);
     int err = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
@@ -152,14 +150,15 @@ static int put_chosen(const struct annotation *a, const struct annotation_choice
 static int write_annotation(const struct profile *profile, const struct export_settings *settings,
                             struct packed_output *output)
 {
+    const struct annotate *annotate = settings->context;
     struct annotation annotation;
     int err = annotation_count(profile, &annotation);
     for (uint32_t i = 0; settings->sources && !err && i < profile->module_count; i++) {
         err = source_texts_add_jdk(settings->sources, profile->modules[i]);
     }
     struct annotation_choice choice = {0};
-    err = err ? err : annotation_choose(&annotation, the_annotate->method, &choice);
-    err = err ? err : put_chosen(&annotation, &choice, output);
+    err = err ? err : annotation_choose(&annotation, annotate->method, &choice);
+    err = err ? err : put_chosen(annotate, &annotation, &choice, output);
     annotation_choice_free(&choice);
     annotation_free(&annotation);
     return err;
@@ -187,18 +186,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct annotate
 static int annotate_all(void *context)
 {
     struct annotate *annotate = context;
-    struct sample_sink *sink;
-    int err = 0;
-    if (!annotate->no_source) {
-        err = source_texts_open(annotate->input.source_path, &annotate->order.settings.sources);
-    }
-    if (!err) {
-        err = export_sink_new(&annotate->order, 1, &sink);
-    }
-    if (!err) {
-        err = export_input_run(&annotate->input, sink);
-    }
-    source_texts_close(annotate->order.settings.sources);
+    int err = export_input_write(&annotate->input, &annotate->order, !annotate->no_source);
     return err ? STATUS_FAILED : finish_output();
 }
 
@@ -209,7 +197,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
     struct annotate annotate = {.input = {.wants_code = true}, .order = {&format, {.path = "-"}}};
     int status = parse(verb, argc, argv, &annotate);
     if (status == STATUS_DONE) {
-        the_annotate = &annotate;
+        annotate.order.settings.context = &annotate;
         status = export_input_confined(&annotate.input, NULL, NULL, false, annotate_all, &annotate);
     }
     export_input_free(&annotate.input);

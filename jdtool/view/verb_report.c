@@ -23,8 +23,8 @@ struct report_verb {
 static int write_text(const struct profile *profile, const struct export_settings *settings,
                       struct packed_output *output)
 {
-    const char *report = (const char *)settings - offsetof(struct report_verb, order.settings);
-    return report_text_write(profile, &((const struct report_verb *)report)->look, output);
+    const struct report_verb *report = settings->context;
+    return report_text_write(profile, &report->look, output);
 }
 
 static int take_rows(const struct verb *verb, struct report_verb *report, enum report_rows rows,
@@ -97,17 +97,16 @@ static int parse(const struct verb *verb, int argc, char **argv, struct report_v
 static int report_all(void *context)
 {
     struct report_verb *report = context;
-    struct sample_sink *sink;
-    int err = export_sink_new(&report->order, 1, &sink);
-    err = err ? err : export_input_run(&report->input, sink);
-    return err ? STATUS_FAILED : finish_output();
+    report->order.settings.context = report;
+    return export_input_write(&report->input, &report->order, false) ? STATUS_FAILED
+                                                                     : finish_output();
 }
 
 static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     static const struct export_format text = {.name = "report", .write = write_text};
     struct report_verb report = {
-        .order = {&text, {.path = "-"}},
+        .order = {.settings = {.path = "-"}},
         .look = {.limit = DEFAULT_LIMIT,
                  .width = cell_terminal_width(),
                  .colors = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")},

@@ -24,8 +24,6 @@ struct view {
     char origin[256]; /* the front end's: what comes before its path */
 };
 
-static struct view *the_view; /* an export format has no context of its own */
-
 /* Appends a text as a part of a URL. */
 static void put_encoded(char *url, size_t room, const char *text)
 {
@@ -65,7 +63,7 @@ static void tell(const struct view *view, uint16_t port, const char *token)
 static int serve(const struct profile *profile, const struct export_settings *settings,
                  struct packed_output *output)
 {
-    struct view *view = the_view;
+    struct view *view = settings->context;
     struct content *content = NULL;
     (void)output;
     int err = 0;
@@ -135,15 +133,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct view *vi
 static int view_all(void *context)
 {
     struct view *view = context;
-    struct sample_sink *sink;
-    int err = source_texts_open(view->input.source_path, &view->order.settings.sources);
-    if (!err) {
-        err = export_sink_new(&view->order, 1, &sink);
-    }
-    if (!err) {
-        err = export_input_run(&view->input, sink);
-    }
-    source_texts_close(view->order.settings.sources);
+    int err = export_input_write(&view->input, &view->order, true);
     return err ? STATUS_FAILED : finish_output();
 }
 
@@ -158,7 +148,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
         status = STATUS_FAILED;
     }
     if (status == STATUS_DONE) {
-        the_view = &view;
+        view.order.settings.context = &view;
         status = export_input_confined(&view.input, NULL, NULL, true, view_all, &view);
     }
     server_close(view.server);
