@@ -390,9 +390,20 @@ TEST(what_is_there_is_read_in_place)
         assert_int_equal(mprotect(memory + 2 * page, page, PROT_READ), 0);
         assert_non_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
         assert_int_equal(mprotect(memory + 2 * page, page, PROT_NONE), 0);
+        assert_non_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
         hotspot_nearby_begin(&hotspot, nearby, replay ? replay + 1 : 0, 0, 0);
         assert_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
     }
+    /* Nor does it know what one long ago did that went by the same number. */
+    assert_int_equal(mprotect(memory + 2 * page, page, PROT_READ), 0);
+    nearby->asker = 0;
+    hotspot_nearby_begin(&hotspot, nearby, 0, 0, 0);
+    assert_true(nearby->asker != 0);
+    assert_non_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
+    assert_int_equal(mprotect(memory + 2 * page, page, PROT_NONE), 0);
+    nearby->asker = 0 - nearby->asker;
+    hotspot_nearby_begin(&hotspot, nearby, 0, 0, 0);
+    assert_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));
     /* The pages that the code is on are not asked for: so says who tells of it. */
     hotspot_nearby_begin(&hotspot, nearby, 0, at(memory) + 2 * page, 1);
     assert_non_null(hotspot_view(&hotspot, nearby, at(memory) + 2 * page, 1));

@@ -28,34 +28,42 @@ static size_t block_count(const struct pool *pool)
     return (BLOCK_BYTES - sizeof(struct pool_block)) / pool->item_size;
 }
 
+/* The first of the newest block that was never taken: they are taken in their order. */
+static void *first_fresh(const struct pool *pool)
+{
+    return (char *)pool->blocks->items + (block_count(pool) - pool->fresh) * pool->item_size;
+}
+
 bool pool_reserve(struct pool *pool, size_t n)
 {
-    while (pool->spare_count < n) {
-        const size_t count = block_count(pool);
-        struct pool_block *block = calloc(1, sizeof(*block) + count * pool->item_size);
+    while (pool->spare_count + pool->fresh < n) {
+        struct pool_block *block = calloc(1, BLOCK_BYTES);
         if (!block) {
             return false;
         }
+        for (; pool->fresh > 0; pool->fresh--) {
+            pool_give_back(pool, first_fresh(pool));
+        }
         block->next = pool->blocks;
         pool->blocks = block;
-        for (size_t i = count; i-- > 0;) { /* the first is taken first */
-            pool_give_back(pool, (char *)block->items + i * pool->item_size);
-        }
+        pool->fresh = block_count(pool);
     }
     return true;
 }
 
 void *pool_take(struct pool *pool)
 {
-    if (!pool->spare) {
-        (void)pool_reserve(pool, 1);
-    }
     struct pool_item *item = pool->spare;
-    if (!item) {
+    if (item) {
+        pool->spare = item->next;
+        pool->spare_count--;
+        return item;
+    }
+    if (!pool_reserve(pool, 1)) {
         return NULL;
     }
-    pool->spare = item->next;
-    pool->spare_count--;
+    item = first_fresh(pool);
+    pool->fresh--;
     return item;
 }
 

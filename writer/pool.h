@@ -14,9 +14,10 @@ struct pool_large;
 
 /* Start with POOL_INIT. */
 struct pool {
-    size_t item_size; /* bytes, a multiple of a pointer's */
-    struct pool_item *spare;
+    size_t item_size;        /* bytes, a multiple of a pointer's */
+    struct pool_item *spare; /* given back */
     size_t spare_count;
+    size_t fresh; /* never taken, at the end of the newest block */
     struct pool_block *blocks;
 };
 

@@ -197,22 +197,37 @@ struct known_pool {
 
 enum {
     PAGE = 4096, /* Linux has no smaller pages */
+    STRETCH_LOG2 = 6,
+    STRETCHES_LOG2 = 9,
     POOLS_LOG2 = 8
+};
+
+/* 64 pages, and which of them can be read. */
+struct stretch {
+    uint64_t key; /* the pages' numbers without the lowest 6 bits, and who asked (hotspot_nearby) */
+    uint64_t there;
 };
 
 struct hotspot_nearby {
     uint64_t replay;
+    uint64_t asker; /* above the bits of a stretch's number: another one in each callback or replay,
+                       never 0 */
     uint64_t code, code_end; /* numbers of the pages that the code is on */
     bool own;                /* this process's memory, of which it is known which pages are there */
     bool in_place;           /* what the code mentions is read where it is */
-    int pages_log2;
-    uint64_t *pages; /* numbers of those that can be read, each in its one slot; NULL: no memory */
+    struct stretch stretches[1 << STRETCHES_LOG2]; /* each in its one slot */
     struct known_pool pools[1 << POOLS_LOG2];
 };
 
 static inline size_t page_slot(uint64_t number, int bits)
 {
     return (size_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits));
+}
+
+/* The slot of the stretch of a page. */
+static inline struct stretch *hotspot_stretch(struct hotspot_nearby *nearby, uint64_t page)
+{
+    return &nearby->stretches[page_slot(page >> STRETCH_LOG2, STRETCHES_LOG2)];
 }
 
 /* Whether a page, by its number, can be read; it is known then. */
@@ -229,7 +244,9 @@ static inline const char *hotspot_there(const struct hotspot *hotspot,
         return NULL;
     }
     for (uint64_t last = (from + size - (size > 0)) / PAGE; number <= last; number++) {
-        if (nearby->pages[page_slot(number, nearby->pages_log2)] != number &&
+        const struct stretch *known = hotspot_stretch(nearby, number);
+        if ((known->key != (nearby->asker | number >> STRETCH_LOG2) ||
+             (known->there >> number % (1 << STRETCH_LOG2) & 1) == 0) &&
             !hotspot_ask_for_page(hotspot, nearby, number)) {
             return NULL;
         }

@@ -25,30 +25,17 @@
 
 #include <stdlib.h>
 
-enum { CALLBACK_PAGES_LOG2 = 5, REPLAY_PAGES_LOG2 = 14 };
-
-static void make_pages(struct hotspot_nearby *nearby, int log2)
-{
-    free(nearby->pages);
-    nearby->pages_log2 = log2;
-    nearby->pages = calloc((size_t)1 << log2, sizeof(*nearby->pages));
-}
+/* Above the numbers of stretches: addresses have 57 bits at most. */
+enum { ASKER_LOG2 = 57 - 12 - STRETCH_LOG2 };
 
 struct hotspot_nearby *hotspot_nearby_new(void)
 {
-    struct hotspot_nearby *nearby = calloc(1, sizeof(struct hotspot_nearby));
-    if (nearby) {
-        make_pages(nearby, CALLBACK_PAGES_LOG2);
-    }
-    return nearby;
+    return calloc(1, sizeof(struct hotspot_nearby));
 }
 
 void hotspot_nearby_free(struct hotspot_nearby *nearby)
 {
-    if (nearby) {
-        free(nearby->pages);
-        free(nearby);
-    }
+    free(nearby);
 }
 
 void hotspot_nearby_begin(const struct hotspot *hotspot, struct hotspot_nearby *nearby,
@@ -59,13 +46,15 @@ void hotspot_nearby_begin(const struct hotspot *hotspot, struct hotspot_nearby *
     }
     nearby->code = code / PAGE;
     nearby->code_end = size > 0 ? (code + size - 1) / PAGE + 1 : nearby->code;
-    if ((replay != 0) != (nearby->replay != 0)) {
-        make_pages(nearby, replay ? REPLAY_PAGES_LOG2 : CALLBACK_PAGES_LOG2);
-    } else if (nearby->pages && (replay == 0 || replay != nearby->replay)) {
-        memset(nearby->pages, 0, sizeof(*nearby->pages) << nearby->pages_log2);
+    if (replay == 0 || replay != nearby->replay) {
+        nearby->asker += UINT64_C(1) << ASKER_LOG2;
+        if (nearby->asker == 0) { /* the first one's answers are still there */
+            memset(nearby->stretches, 0, sizeof(nearby->stretches));
+            nearby->asker = UINT64_C(1) << ASKER_LOG2;
+        }
     }
     nearby->replay = replay;
-    nearby->own = hotspot && hotspot->memory->is_there && nearby->pages;
+    nearby->own = hotspot && hotspot->memory->is_there;
     nearby->in_place = nearby->own && atomic_load(&hotspot->nmethods) == TRUST_PROVEN;
 }
 
@@ -88,7 +77,12 @@ bool hotspot_ask_for_page(const struct hotspot *hotspot, struct hotspot_nearby *
     if (!hotspot->memory->is_there(hotspot->memory, number * PAGE)) {
         return false;
     }
-    nearby->pages[page_slot(number, nearby->pages_log2)] = number;
+    struct stretch *known = hotspot_stretch(nearby, number);
+    const uint64_t key = nearby->asker | number >> STRETCH_LOG2;
+    if (known->key != key) {
+        *known = (struct stretch){.key = key};
+    }
+    known->there |= UINT64_C(1) << number % (1 << STRETCH_LOG2);
     return true;
 }
 

@@ -32,9 +32,11 @@
 
 enum {
     /* Before the thread sleeps: whoever posts a burst wakes it once, and the burst goes out in few
-     * writes. With shorter ones the looking costs more than the writing. */
+     * writes. With shorter ones the looking costs more than the writing, in a burst above all. */
     LOOKS = 2,
-    LOOK_NS = 1000000,
+    LOOK_MS = 1,
+    LOOK_IN_BURST_MS = 5,
+    BURST_BYTES = 64 * 1024, /* taken at once */
     PATIENCE_MS = 500,
     SHORT_PATIENCE_MS = 10,
     SETTLE_MS = 2000,
@@ -58,6 +60,7 @@ struct log_queue {
     struct messages waiting;
     struct messages taken; /* the thread's while `busy` */
     bool busy;
+    bool burst; /* so was what was taken last */
     bool sleeping;
     bool stopping;
     bool ended;
@@ -280,6 +283,7 @@ bool log_queue_settle(struct log_queue *queue)
 {
     uint64_t starved = 0;
     pthread_mutex_lock(&queue->lock);
+    pthread_cond_signal(&queue->posted); /* it may be about to look only in a while */
     while ((size_of(&queue->waiting) > 0 || queue->busy) && !is_stuck(queue, SETTLE_MS) &&
            starved < STARVED_MS * NS_IN_MS) {
         starved += wait_for_progress(queue);
@@ -313,12 +317,9 @@ bool log_queue_stop(struct log_queue *queue)
 /* The lock is held, but not all the time. */
 static void wait_for_records(struct log_queue *queue)
 {
-    const struct timespec look = {.tv_nsec = LOOK_NS};
     lock_is_held(&queue->lock);
     for (int i = 0; i < LOOKS && size_of(&queue->waiting) == 0 && !queue->stopping; i++) {
-        pthread_mutex_unlock(&queue->lock);
-        nanosleep(&look, NULL);
-        pthread_mutex_lock(&queue->lock);
+        (void)wait_ms(queue, &queue->posted, queue->burst ? LOOK_IN_BURST_MS : LOOK_MS);
     }
     if (size_of(&queue->waiting) == 0) {
         give_back(queue);
@@ -335,6 +336,7 @@ bool log_queue_take(struct log_queue *queue, struct log_batch *batch)
     pthread_mutex_lock(&queue->lock);
     queue->thread = process_thread_id();
     wait_for_records(queue);
+    queue->burst = size_of(&queue->waiting) >= BURST_BYTES;
     const struct messages empty = queue->taken;
     queue->taken = queue->waiting;
     queue->waiting = empty;
