@@ -26,8 +26,7 @@ static const char *name_at(const struct code_index *index, uint64_t address, uin
 
 TEST(later_code_hides_what_it_covers)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_load(&dump, BUILDER_START + 10, 0x1000, 0x100, 1, "old");
     dump_load(&dump, BUILDER_START + 20, 0x1040, 0x20, 2, "new");
     dump_load(&dump, BUILDER_START + 30, 0x1100, 0, 3, "empty");
@@ -48,8 +47,7 @@ TEST(later_code_hides_what_it_covers)
 
 TEST(stamps_may_go_backwards)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_load(&dump, BUILDER_START + 50, 0x1000, 16, 1, "late");
     dump_load(&dump, BUILDER_START + 10, 0x1000, 16, 2, "early");
     dump_load(&dump, BUILDER_START + 50, 0x1000, 8, 3, "as late, behind");
@@ -66,8 +64,7 @@ TEST(stamps_may_go_backwards)
 
 TEST(moves)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_load(&dump, BUILDER_START + 1, 0x1000, 0x100, 7, "mover");
     dump_move(&dump, BUILDER_START + 5, 0x1000, 0x1080, 0x100, 7);
     dump_move(&dump, BUILDER_START + 9, 0x1080, 0x5000, 0x100, 7);
@@ -86,8 +83,7 @@ TEST(moves)
 /* An index that is given twice means the later code from then on. */
 TEST(an_index_given_again_moves_the_later)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_load(&dump, BUILDER_START + 1, 0x1000, 0x100, 7, "first");
     dump_load(&dump, BUILDER_START + 2, 0x2000, 0x100, 7, "second");
     dump_move(&dump, BUILDER_START + 5, 0x2000, 0x3000, 0x100, 7);
@@ -101,8 +97,7 @@ TEST(an_index_given_again_moves_the_later)
 /* Writers with a lock for each record mix the groups; the address tells them apart. */
 TEST(mixed_groups)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, BUILDER_START, 0x1000, 1);
     dump_entry(&dump, 0x1000, 1, "first.java");
     dump_end(&dump);
@@ -196,8 +191,7 @@ TEST(random_stays)
 {
     uint64_t seed = random_seed();
     for (int round = 0; round < 60; round++) {
-        struct dump_builder dump = {0};
-        dump_header(&dump);
+        struct dump_builder dump = dump_start();
         uint32_t loads = 1 + random_below(&seed, 40);
         for (uint32_t i = 0; i < loads; i++) {
             dump_load(&dump, BUILDER_START + random_below(&seed, 30),
@@ -246,8 +240,7 @@ TEST(grows_with_its_file)
 {
     uint64_t seed = random_seed();
     for (int round = 0; round < 40; round++) {
-        struct dump_builder dump = {0};
-        dump_header(&dump);
+        struct dump_builder dump = dump_start();
         uint32_t loads = 1 + random_below(&seed, 60);
         for (uint32_t i = 0; i < loads; i++) {
             dump_load(&dump, BUILDER_START + random_below(&seed, 30),
@@ -303,8 +296,7 @@ static double seconds(void)
 TEST(hundred_thousand_loads)
 {
     enum { LOADS = 100000 };
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     for (uint64_t i = 0; i < LOADS; i++) {
         dump_load(&dump, BUILDER_START + i, 0x7f0000000000 + (i * 7919 % LOADS) * 64, 80, i,
                   "com.example.Klass.method(java.lang.String, int)");
@@ -322,8 +314,7 @@ TEST(hundred_thousand_loads)
 
 TEST(nothing_in_it)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     struct code_index *index = open_index(&dump);
     assert_null(code_index_at(index, 0, 0, NULL));
     assert_null(code_index_at(index, UINT64_MAX, UINT64_MAX, NULL));
@@ -335,8 +326,7 @@ TEST(nothing_in_it)
 
 TEST(torn_tail_is_a_warning)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_load(&dump, BUILDER_START, 0x1000, 16, 1, "whole");
     dump_load(&dump, BUILDER_START, 0x2000, 16, 2, "torn");
     dump.size -= 3;
@@ -366,8 +356,7 @@ static uint64_t end_of(uint32_t segment)
 /* Code that lives through all segments, and some that is gone with each. */
 static int make_segment(uint32_t segment)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_group(&dump, BUILDER_START + 10, 0x1000, 16, 2, "lives");
     for (uint64_t i = 0; i < 2; i++) {
         uint64_t id = 3 + 2 * segment + i;

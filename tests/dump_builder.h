@@ -94,6 +94,14 @@ static inline void dump_header(struct dump_builder *dump)
     dump_u64(dump, 0);
 }
 
+/* One with its header. */
+static inline struct dump_builder dump_start(void)
+{
+    struct dump_builder dump = {0};
+    dump_header(&dump);
+    return dump;
+}
+
 static inline void dump_begin(struct dump_builder *dump, uint32_t id, uint64_t stamp)
 {
     dump->record = dump->size;

@@ -50,8 +50,7 @@ static void put_leaf(struct perf_file *file, uint64_t time, uint64_t address)
 TEST_WITH(dotnet, scratch_create, scratch_remove)
 {
     static const char name[] = "int32 [Spin] Spin::Fib(int32)[OptimizedTier1]";
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_load(&dump, 1000100, CODE, 17, 1, "stub<1> GenerateResolveStub");
     dump_load(&dump, 1000101, CODE + 32, 21, 2, name);
     dump_load(&dump, 1000102, CODE + 64, 17, 3, "void [a] A`1[System.__Canon]::M()[Tier0]");
@@ -84,8 +83,7 @@ TEST_WITH(dotnet, scratch_create, scratch_remove)
  */
 TEST_WITH(native_image, scratch_create, scratch_remove)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, 1000100, CODE, 4);
     dump_entry(&dump, CODE, 10, "org/x/Root.java");
     dump_entry(&dump, CODE + 4, 11, "org/x/Root.java");

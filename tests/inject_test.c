@@ -417,8 +417,7 @@ TEST(short_copies_are_told_as_such)
     } cases[] = {{16, "larger stack copy"}, {65528, "largest copy"}};
     for (int i = 0; i < 2; i++) {
         struct perf_file file = recording();
-        struct dump_builder dump = {0};
-        dump_header(&dump);
+        struct dump_builder dump = dump_start();
         dump_frame_code(&dump, 1000100, CODE, "a.A.m()");
         write_dump(state, &dump, "jit-4242.dump");
         file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
@@ -732,8 +731,7 @@ TEST(a_named_dump_goes_to_the_process_of_its_time)
 /* The code before it has nothing to do with the stack; other callers' addresses lie in the call. */
 TEST(the_return_barrier_is_no_return_address)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_load(&dump, 1000100, CODE, 16, 1, "cont_thaw");
     dump_load(&dump, 1000100, CODE + 16, 16, 2, "cont_returnBarrier");
     dump_load(&dump, 1000100, CODE + 32, 16, 3, "a.A.m()");
@@ -864,8 +862,7 @@ TEST(processor_time_stamps_are_converted)
 {
     struct perf_file file = recording();
     file.attrs[0].use_clockid = 0;
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     memcpy(dump.bytes + 32, (uint64_t[]){JITDUMP_FLAGS_ARCH_TIMESTAMP}, 8);
     dump_load(&dump, 3000000, CODE, 16, 1, "first");
     dump_load(&dump, 5000000, CODE, 16, 2, "second");

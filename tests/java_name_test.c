@@ -1,7 +1,6 @@
 /* Splits method names into their parts, and stores each method once. */
 #include "test.h"
 
-#include "jdtool/resolve/java_name.h"
 #include "jdtool/resolve/methods.h"
 
 #include <stdio.h>

@@ -156,8 +156,7 @@ TEST(other_machines)
 
 TEST(same_file_marker)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, BUILDER_START, 0x1000, 2);
     dump_entry(&dump, 0x1000, 1, "x/X.java");
     dump_entry(&dump, 0x1001, 2, "\xff");
@@ -185,8 +184,7 @@ TEST(same_file_marker)
 /* One record made by `make` stands before a sound LOAD; the reader calls it broken and goes on. */
 static void expect_broken(void (*make)(struct dump_builder *dump))
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     make(&dump);
     dump_end(&dump);
     dump_load(&dump, BUILDER_START, 0x5000, 4, 1, "behind");
@@ -302,8 +300,7 @@ TEST(broken_records)
 
 TEST(load_without_code_is_sound)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin(&dump, JIT_CODE_LOAD, BUILDER_START);
     dump_load_fields(&dump, 0x1000, 64, 1);
     dump_string(&dump, "code=off");
@@ -319,8 +316,7 @@ TEST(load_without_code_is_sound)
 
 TEST(impossible_size_stops)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin(&dump, JIT_CODE_CLOSE, BUILDER_START);
     dump_patch32(&dump, dump.record + 4, 15);
     dump_load(&dump, BUILDER_START, 0x5000, 4, 1, "behind");
@@ -379,8 +375,7 @@ TEST(refuses_what_is_no_dump)
     assert_int_equal(jitdump_reader_open("/dev/null", &reader), -22);
     assert_int_equal(jitdump_reader_open("/tmp", &reader), -22);
 
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_patch32(&dump, 4, 2); /* a version of the future */
     assert_int_equal(jitdump_reader_open_fd(dump_fd(&dump), "version", &reader), -22);
     dump_patch32(&dump, 4, 1);
@@ -396,8 +391,7 @@ TEST(refuses_what_is_no_dump)
 /* Records beyond the read-ahead window come whole, and so do those behind them. */
 TEST(large_records)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     for (uint64_t i = 0; i < 5; i++) {
         dump_load(&dump, BUILDER_START, 0x100000 * (i + 1), 300000 + i, i, "large");
         dump_load(&dump, BUILDER_START, 0x1000 * (i + 1), 5, i + 100, "small");
@@ -419,8 +413,7 @@ TEST(large_records)
 /* One that rests between any two records reads the same, large ones too. */
 TEST(rests_between_records)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     for (uint64_t i = 0; i < 20; i++) {
         dump_load(&dump, BUILDER_START, 0x100000 * (i + 1), i % 5 ? 30 : 300000, i, "code");
     }

@@ -228,8 +228,7 @@ TEST_WITH(leaves_what_is_not_packed, scratch_create, scratch_remove)
 TEST_WITH(dumps_may_be_packed, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "jit-4242.dump");
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     for (uint64_t i = 0; i < 1000; i++) {
         dump_load(&dump, BUILDER_START + i, 0x10000 * (i + 1), 1024, i + 2, "a.A.method()");
     }

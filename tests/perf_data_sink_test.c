@@ -41,8 +41,7 @@ struct world {
 
 static void open_world(struct world *world, void **state)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_group(&dump, 1000100, CODE, 16, 2, "a.A.m()");
     dump_load(&dump, 1000500, CODE, 32, 3, "a.A.later()");
     dump_load(&dump, 1000600, CODE + 0x10000, 16, 4, "far");

@@ -132,8 +132,7 @@ TEST(header_and_end_are_mended)
 
 static struct dump_builder four_groups(size_t *ends)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     ends[0] = dump.size;
     static const char *const group_names[] = {"a", "b", "c", "d"};
     for (uint64_t i = 0; i < 4; i++) {
@@ -216,8 +215,7 @@ TEST(carries_definitions_over)
 /* Where the definition itself is gone, the method is "?". */
 TEST(definition_that_is_gone)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_group(&dump, T, 0x2000, 32, 3, "b");
     struct repair_result result;
     struct code_index *index = repair(dump.bytes, dump.size, &result);
@@ -230,11 +228,9 @@ TEST(definition_that_is_gone)
 /* Two processes wrote into one file, record by record. */
 TEST(two_dumps_interwoven)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_group(&dump, T, 0x1000, 32, 2, "a");
-    struct dump_builder other = {0};
-    dump_header(&other);
+    struct dump_builder other = dump_start();
     dump_patch32(&other, 20, 777);
     for (uint64_t i = 0; i < 3; i++) {
         dump_group(&other, T, 0x5000 + 0x1000 * i, 32, i + 2, "foreign");
@@ -259,8 +255,7 @@ TEST(two_dumps_interwoven)
 /* A writer with a lock for each record: DEBUG_INFOs before one another's LOADs. */
 TEST(mixed_groups)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 1);
     dump_entry(&dump, 0x1000, 1, "a.java");
     dump_end(&dump);
@@ -285,8 +280,7 @@ TEST(mixed_groups)
 /* Only what is wrong goes: a trailer, a DEBUG_INFO, an index. */
 TEST(leaves_out_the_least)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 1);
     dump_entry(&dump, 0x1000, 1, "a.java");
     dump_begin_trailer(&dump);
@@ -325,8 +319,7 @@ TEST(leaves_out_the_least)
 
 TEST(records_behind_close_and_unknown_ones)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_group(&dump, T, 0x1000, 32, 2, "a");
     dump_close(&dump, T);
     dump_begin(&dump, 4711, T);
@@ -344,8 +337,7 @@ TEST(records_behind_close_and_unknown_ones)
 /* Behind broken bytes, samply's records are recognized like any other. */
 TEST(samply_behind_broken_bytes)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_bytes(&dump, "some bytes that are nothing", 27);
     dump_load(&dump, T, 0x1000, 8, 1, "a");
     for (int i = 0; i < 2; i++) {

@@ -261,8 +261,7 @@ TEST(losses_are_counted)
 TEST(a_deep_inline_tree_is_cut)
 {
     enum { DEPTH = 100000 };
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, 1000100, CODE, 0);
     dump_begin_trailer(&dump);
     struct dump_builder section = {0};
@@ -301,8 +300,7 @@ TEST(a_deep_inline_tree_is_cut)
 /* More frames than a sample may have are left out at the outer end, and told. */
 TEST(a_deep_stack_is_cut)
 {
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, 1000100, CODE, 0);
     dump_begin_trailer(&dump);
     struct dump_builder section = {0};
@@ -433,8 +431,7 @@ TEST(user_parts_that_never_come_are_not_waited_for)
 static struct perf_file recording_of_copies(void **state)
 {
     struct perf_file file = recording();
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_frame_code(&dump, 1000100, CODE, "a.A.m()");
     write_dump(state, &dump, "jit-4242.dump");
     file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
@@ -488,8 +485,7 @@ TEST(a_stack_copy_says_how_it_ended)
 TEST(a_stack_behind_a_return_barrier_is_frozen)
 {
     struct perf_file file = recording();
-    struct dump_builder dump = {0};
-    dump_header(&dump);
+    struct dump_builder dump = dump_start();
     dump_load(&dump, 1000100, CODE, 16, 1, "a.A.m()");
     dump_load(&dump, 1000100, CODE + 256, 64, 2, "Stub Generator cont_returnBarrier_stub");
     write_dump(state, &dump, "jit-4242.dump");

@@ -48,13 +48,6 @@ static void expect(struct dump_builder *dump, enum verify_rule rule)
 
 #define T (BUILDER_START + 5)
 
-static struct dump_builder start(void)
-{
-    struct dump_builder dump = {0};
-    dump_header(&dump);
-    return dump;
-}
-
 static void unwinding(struct dump_builder *dump, uint64_t header, uint64_t mapped)
 {
     dump_begin(dump, JIT_CODE_UNWINDING_INFO, T);
@@ -84,13 +77,13 @@ TEST(sound)
 
 TEST(header)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_patch32(&dump, 32, 6); /* flags */
     expect(&dump, RULE_HEADER);
-    dump = start();
+    dump = dump_start();
     dump_patch32(&dump, 12, 0); /* e_machine */
     expect(&dump, RULE_HEADER);
-    dump = start();
+    dump = dump_start();
     dump_patch32(&dump, 8, 48);
     dump_u64(&dump, 0);
     expect(&dump, RULE_HEADER);
@@ -98,7 +91,7 @@ TEST(header)
 
 TEST(torn)
 {
-    struct dump_builder whole = start();
+    struct dump_builder whole = dump_start();
     dump_group(&whole, T, 0x1000, 32, 2, "a.A.a()");
     size_t first = whole.size;
     dump_group(&whole, T, 0x2000, 32, 3, "a.A.b()");
@@ -116,24 +109,24 @@ TEST(torn)
 
 TEST(records)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_begin(&dump, JIT_CODE_LOAD, T);
     dump_load_fields(&dump, UINT64_MAX, 4, 1);
     dump_string(&dump, "wraps");
     dump_bytes(&dump, "code", 4);
     dump_end(&dump);
     expect(&dump, RULE_RECORD);
-    dump = start();
+    dump = dump_start();
     dump_begin(&dump, JIT_CODE_CLOSE, T); /* of 0 bytes */
     expect(&dump, RULE_RECORD);
-    dump = start();
+    dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 2);
     dump_entry(&dump, 0x1000, 1, "only one, and then no NUL any more");
     dump_bytes(&dump, "12345678901234567890", 20);
     dump_end(&dump);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_RECORD);
-    dump = start();
+    dump = dump_start();
     dump_begin(&dump, 77, T);
     dump_end(&dump);
     expect(&dump, RULE_ID);
@@ -141,16 +134,16 @@ TEST(records)
 
 TEST(close_is_last)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_close(&dump, T);
     dump_load(&dump, T, 0x1000, 4, 1, "behind");
     expect(&dump, RULE_CLOSE);
-    dump = start();
+    dump = dump_start();
     dump_close(&dump, T);
     dump_load(&dump, T, 0x1000, 4, 1, "behind");
     dump_load(&dump, T, 0x2000, 4, 2, "this, too: it is told once");
     expect(&dump, RULE_CLOSE);
-    dump = start();
+    dump = dump_start();
     dump_begin(&dump, JIT_CODE_CLOSE, T);
     dump_u64(&dump, 0);
     dump_end(&dump);
@@ -161,7 +154,7 @@ TEST(close_is_last)
 TEST(close_is_later_than_code)
 {
     for (uint64_t later = 0; later < 3; later++) {
-        struct dump_builder dump = start();
+        struct dump_builder dump = dump_start();
         dump_load(&dump, T + 1, 0x1000, 4, 1, "x");
         dump_load(&dump, T, 0x2000, 4, 2, "stamped back");
         dump_close(&dump, T + later);
@@ -171,40 +164,40 @@ TEST(close_is_later_than_code)
             expect_sound(&dump);
         }
     }
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_move(&dump, T + 1, 0x1000, 0x2000, 4, 1);
     dump_close(&dump, T + 1);
     expect(&dump, RULE_CLOSE_STAMP);
-    dump = start();
+    dump = dump_start();
     dump_close(&dump, BUILDER_START); /* no code, none to end */
     expect_sound(&dump);
 }
 
 TEST(groups)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 0);
     dump_end(&dump);
     dump_close(&dump, T);
     expect(&dump, RULE_GROUP);
-    dump = start();
+    dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 0);
     dump_end(&dump);
     dump_begin_debug(&dump, T, 0x1000, 0);
     dump_end(&dump);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_GROUP);
-    dump = start();
+    dump = dump_start();
     unwinding(&dump, 4, 0);
     dump_close(&dump, T);
     expect(&dump, RULE_GROUP);
-    dump = start();
+    dump = dump_start();
     unwinding(&dump, 4, 0);
     unwinding(&dump, 4, 0);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_GROUP);
-    dump = start();
+    dump = dump_start();
     dump_begin_debug(&dump, T, 0x2000, 0);
     dump_end(&dump);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
@@ -213,10 +206,10 @@ TEST(groups)
 
 TEST(stamps)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_load(&dump, BUILDER_START - 1, 0x1000, 4, 1, "x");
     expect(&dump, RULE_STAMP);
-    dump = start();
+    dump = dump_start();
     dump_begin_debug(&dump, T + 1, 0x1000, 0);
     dump_end(&dump);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
@@ -225,24 +218,24 @@ TEST(stamps)
 
 TEST(loads)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_load(&dump, T, 0x2000, 4, 1, "y");
     expect(&dump, RULE_CODE_INDEX);
-    dump = start();
+    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_patch32(&dump, dump.record + 16, 1);
     expect(&dump, RULE_PID);
-    dump = start();
+    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "");
     expect(&dump, RULE_NAME);
-    dump = start();
+    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "\xc3(");
     expect(&dump, RULE_NAME);
-    dump = start();
+    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "\xed\xa0\x80"); /* half of a surrogate pair */
     expect(&dump, RULE_NAME);
-    dump = start();
+    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_u32(&dump, 0);
     dump_end(&dump);
@@ -251,14 +244,14 @@ TEST(loads)
 
 TEST(moves)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_move(&dump, T, 0x1000, 0x2000, 4, 1);
     expect(&dump, RULE_MOVE);
-    dump = start();
+    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_move(&dump, T, 0x1001, 0x2000, 4, 1);
     expect(&dump, RULE_MOVE);
-    dump = start();
+    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_move(&dump, T, 0x1000, 0x2000, 5, 1);
     expect(&dump, RULE_MOVE);
@@ -267,7 +260,7 @@ TEST(moves)
 static struct dump_builder with_rows(uint64_t first, uint64_t second, uint32_t line,
                                      const char *file)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 2);
     dump_entry(&dump, first, 1, "f");
     dump_entry(&dump, second, line, file);
@@ -294,11 +287,11 @@ TEST(rows)
 
 TEST(unwinding_rules)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     unwinding(&dump, 0, 0);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_UNWINDING);
-    dump = start();
+    dump = dump_start();
     unwinding(&dump, 4, 9);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_UNWINDING);
@@ -307,7 +300,7 @@ TEST(unwinding_rules)
 /* A group whose trailer has one section. */
 static struct dump_builder with_section(uint64_t tag, struct dump_builder section)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 0);
     dump_begin_trailer(&dump);
     dump_section(&dump, tag, &section);
@@ -434,7 +427,7 @@ static const struct inlines right = {.pad = 2,
 
 static struct dump_builder with_inlines(struct inlines wanted)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_begin(&dump, SAMPLY_JIT_CODE_DEBUG_INFO2, T);
     dump_u32(&dump, 1);
     dump_u32(&dump, 2 + wanted.pad);
@@ -529,7 +522,7 @@ TEST(samply_inlines)
 
 static struct dump_builder with_tier(uint32_t color, uint32_t name_size)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_begin(&dump, SAMPLY_JIT_TIER, T);
     dump_u32(&dump, color);
     dump_u32(&dump, name_size);
@@ -541,7 +534,7 @@ static struct dump_builder with_tier(uint32_t color, uint32_t name_size)
 
 static struct dump_builder with_source(uint32_t path_size, uint32_t text_size)
 {
-    struct dump_builder dump = start();
+    struct dump_builder dump = dump_start();
     dump_begin(&dump, SAMPLY_EMBEDDED_SOURCE_FILE, T);
     dump_u32(&dump, path_size);
     dump_u32(&dump, text_size);

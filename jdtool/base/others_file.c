@@ -171,3 +171,37 @@ int copy_file_data(int from, int to, uint64_t limit)
     }
     return err;
 }
+
+DIR *directory_open(int directory, const char *name)
+{
+    int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!entries && fd >= 0) {
+        close(fd);
+    }
+    return entries;
+}
+
+const struct dirent *directory_next(DIR *entries)
+{
+    const struct dirent *entry = entries ? readdir(entries) : NULL;
+    while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)) {
+        entry = readdir(entries);
+    }
+    return entry;
+}
+
+void directory_close(DIR *entries)
+{
+    if (entries) {
+        closedir(entries);
+    }
+}
+
+bool directory_is_empty(int directory)
+{
+    DIR *entries = directory_open(directory, ".");
+    bool is = entries && !directory_next(entries);
+    directory_close(entries);
+    return is;
+}

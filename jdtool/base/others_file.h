@@ -6,6 +6,8 @@
 #ifndef JD_TOOL_OTHERS_FILE_H
 #define JD_TOOL_OTHERS_FILE_H
 
+#include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -46,5 +48,17 @@ int open_regular(const char *path);
  * copied; or another negative errno. No message.
  */
 int copy_file_data(int from, int to, uint64_t limit);
+
+/*
+ * The entries of a directory below another one ("." that one itself), which is no link. NULL, and
+ * errno: it cannot be read. directory_next leaves out "." and ".."; it and directory_close take
+ * NULL.
+ */
+DIR *directory_open(int directory, const char *name);
+const struct dirent *directory_next(DIR *entries);
+void directory_close(DIR *entries);
+
+/* Whether it can be read, and nothing is in it. */
+bool directory_is_empty(int directory);
 
 #endif

@@ -1,6 +1,7 @@
 #include "jdtool/live/leftovers.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
 #include "jdtool/live/fetch.h"
 #include "jdtool/live/lease.h"
@@ -108,21 +109,12 @@ static uint64_t size_below(int place, const char *name, int depth)
         return 0;
     }
     uint64_t bytes = (uint64_t)status.st_blocks * 512;
-    int fd = S_ISDIR(status.st_mode) && depth > 0
-                 ? openat(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                 : -1;
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            bytes += size_below(dirfd(entries), entry->d_name, depth - 1);
-        }
+    DIR *entries = S_ISDIR(status.st_mode) && depth > 0 ? directory_open(place, name) : NULL;
+    const struct dirent *entry;
+    while ((entry = directory_next(entries))) {
+        bytes += size_below(dirfd(entries), entry->d_name, depth - 1);
     }
-    if (entries) {
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    directory_close(entries);
     return bytes;
 }
 
@@ -144,22 +136,17 @@ static void look_into(const struct search *search, int place, const char *prefix
                       bool (*wanted)(const struct search *search, int place, const char *name,
                                      const struct stat *status))
 {
-    int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
+    DIR *entries = directory_open(place, ".");
+    const struct dirent *entry;
     struct stat status;
-    while (entries && (entry = readdir(entries))) {
+    while ((entry = directory_next(entries))) {
         if (fstatat(place, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
             (status.st_uid == geteuid() || geteuid() == 0) &&
             wanted(search, place, entry->d_name, &status)) {
             tell(search, place, prefix, entry->d_name);
         }
     }
-    if (entries) {
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    directory_close(entries);
 }
 
 /* ---- Staging directories ---- */
@@ -325,16 +312,12 @@ static void look_at(const struct search *search, const char *path,
  * for, and by the ten thousand. */
 static void look_for_injected(const struct search *search, int place, const char *prefix, int depth)
 {
-    int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
-    while (entries && depth > 0 && (entry = readdir(entries))) {
+    DIR *entries = directory_open(place, ".");
+    const struct dirent *entry;
+    while (depth > 0 && (entry = directory_next(entries))) {
         char path[PATH_MAX];
         const char *name = entry->d_name;
         size_t length = strlen(name);
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-            continue;
-        }
         if (strncmp(name, "jitted-", 7) == 0 && strcmp(name + length - 3, ".so") == 0) {
             tell(search, dirfd(entries), prefix, name);
             continue;
@@ -347,11 +330,7 @@ static void look_for_injected(const struct search *search, int place, const char
             close(below);
         }
     }
-    if (entries) {
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    directory_close(entries);
 }
 
 static void look_at_what_others_want(const struct search *search)

@@ -1,6 +1,7 @@
 #include "jdtool/live/profile_dir.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/staging.h"
 
@@ -35,23 +36,6 @@ static bool is_profile(int directory)
         close(fd);
     }
     return is;
-}
-
-static bool is_empty(int directory)
-{
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
-    int count = 0;
-    while (entries && (entry = readdir(entries))) {
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    }
-    if (entries) {
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
-    return entries && count == 0;
 }
 
 static const char *our_name(void)
@@ -110,7 +94,7 @@ static int look_at_it(struct profile_dir *profile)
         return STATUS_DONE;
     }
     bool is = directory >= 0 && is_profile(directory);
-    if (directory < 0 || (!is && !is_empty(directory))) {
+    if (directory < 0 || (!is && !directory_is_empty(directory))) {
         error_message("%s exists and is not a profile of jdperf; use another -o DIR",
                       profile->path);
         return STATUS_FAILED;
@@ -238,7 +222,7 @@ static int take_over(const struct profile_dir *profile)
     if (!err && status.st_uid != geteuid()) {
         err = -EPERM;
     }
-    return err ? err : is_empty(profile->directory) ? 0 : -ENOTEMPTY;
+    return err ? err : directory_is_empty(profile->directory) ? 0 : -ENOTEMPTY;
 }
 
 static int make_new(struct profile_dir *profile, bool *made)

@@ -134,22 +134,6 @@ int staging_open(struct staging *staging)
     return staging->directory < 0 ? staging->directory : 0;
 }
 
-static bool is_empty(int directory)
-{
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-    int count = 0;
-    while (entries && count <= 2 && readdir(entries)) {
-        count++;
-    }
-    if (entries) {
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
-    return count == 2;
-}
-
 int staging_make(struct staging *staging, const struct target *target)
 {
     struct stat status;
@@ -164,8 +148,9 @@ int staging_make(struct staging *staging, const struct target *target)
     }
     /* Where its /tmp is not sticky, another directory of root's might have been put in its place,
      * and would be given away with all that is in it. */
-    if (!err && (status.st_uid != geteuid() || (status.st_mode & 07777) != 0700 ||
-                 status.st_ctim.tv_sec < before.tv_sec || !is_empty(staging->directory))) {
+    if (!err &&
+        (status.st_uid != geteuid() || (status.st_mode & 07777) != 0700 ||
+         status.st_ctim.tv_sec < before.tv_sec || !directory_is_empty(staging->directory))) {
         err = -EPERM;
     }
     if (err) {

@@ -341,10 +341,9 @@ static int list_items(const struct look *look, char **items)
             count += items[count] != NULL;
         }
     }
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
-    while (entries && count < ITEMS_MAX && (entry = readdir(entries))) {
+    DIR *entries = directory_open(directory, ".");
+    const struct dirent *entry;
+    while (count < ITEMS_MAX && (entry = directory_next(entries))) {
         size_t size = strlen(entry->d_name);
         if (strncmp(entry->d_name, "perf.jit", 8) == 0 && size > 11 &&
             strcmp(entry->d_name + size - 3, ".so") == 0) {
@@ -352,11 +351,7 @@ static int list_items(const struct look *look, char **items)
             count += items[count] != NULL;
         }
     }
-    if (entries) {
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    directory_close(entries);
     return count;
 }
 

@@ -203,14 +203,11 @@ void image_cache_add(int directory, const char *profile)
 {
     struct images *images = confined_shared(sizeof *images);
     struct image *ours = calloc(IMAGES_MAX, sizeof *ours);
-    int fd = images && ours ? openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *entries = images && ours ? directory_open(directory, ".") : NULL;
     if (entries) {
         add_all(profile, entries, images, ours);
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
     }
+    directory_close(entries);
     free(ours);
     confined_unshare(images, sizeof *images);
 }

@@ -161,17 +161,11 @@ static void tell_results(const struct record_options *options)
  * itself is kept it stays as perf reads it. */
 static void pack_dumps(const struct recording *recording)
 {
-    static const char *const places[] = {"", "jvm-*/"};
-    static const char *const endings[] = {"dump", "methods", "threads"};
-    char pattern[sizeof recording->profile.at + 32];
+    char pattern[sizeof recording->profile.at + 64];
     glob_t found = {0};
-    for (int i = 0; i < 6; i++) {
-        snprintf(pattern, sizeof pattern, "%s/%sjit-*.%s", recording->profile.at, places[i / 3],
-                 endings[i % 3]);
-        if (glob(pattern, i ? GLOB_APPEND : 0, NULL, &found) == GLOB_NOSPACE) {
-            break;
-        }
-    }
+    snprintf(pattern, sizeof pattern, "%s/{,jvm-*/}jit-*.{dump,methods,threads}",
+             recording->profile.at);
+    (void)glob(pattern, GLOB_BRACE, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         packed_file_make(found.gl_pathv[i]);
     }

@@ -1,5 +1,6 @@
 /* jdperf inject: perf.data and the dumps of a profile become perf.jit.data once more. */
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/text.h"
 #include "jdtool/live/profile_dir.h"
 #include "jdtool/live/staging.h"
@@ -48,18 +49,18 @@ static bool is_saved(const char *name)
 
 static bool is_any(const char *name)
 {
-    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+    (void)name;
+    return true;
 }
 
 /* Moves what is chosen from one directory to another, or removes it (to: -1). 0 or a negative
  * errno; sets *count. */
 static int move_all(int from, int to, bool (*is_chosen)(const char *name), unsigned *count)
 {
-    int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
+    DIR *entries = directory_open(from, ".");
+    const struct dirent *entry;
     int err = entries ? 0 : -errno;
-    while (!err && (entry = readdir(entries))) {
+    while (!err && (entry = directory_next(entries))) {
         if (!is_chosen(entry->d_name)) {
             continue;
         }
@@ -69,11 +70,7 @@ static int move_all(int from, int to, bool (*is_chosen)(const char *name), unsig
         }
         *count += !err;
     }
-    if (entries) {
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    directory_close(entries);
     return err;
 }
 

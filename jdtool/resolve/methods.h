@@ -44,4 +44,25 @@ const struct resolved_method *methods_of(struct methods *methods, const struct m
 /* A string, kept once. NULL: no memory. */
 const char *methods_string(struct methods *methods, const char *text);
 
+/* Pieces of the name; a missing one has size 0. */
+struct java_name {
+    const char *class_name; /* as written: of names=jvm with slashes */
+    size_t class_size;
+    const char *method;
+    size_t method_size;
+    const char *descriptor; /* from the parenthesis on */
+    size_t descriptor_size;
+};
+
+/*
+ * Takes a method's name apart, in whatever form the agent wrote it:
+ *
+ *     names=java    pkg.Cls.m(int,java.lang.String)
+ *     names=short   Cls.m
+ *     names=jvm     Lpkg/Cls;m(ILjava/lang/String;)V
+ *
+ * False: it has none of these forms; *out is then all zero.
+ */
+bool java_name_split(const char *name, struct java_name *out);
+
 #endif

@@ -1,6 +1,7 @@
 #include "jdtool/watch/doors.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/live/runtime_dir.h"
 #include "jdtool/live/wait.h"
 #include "jdtool/view/http.h"
@@ -108,20 +109,15 @@ static bool is_in_use(const struct sockaddr_un *address)
 /* Those of other names, too: nobody else would ever remove them. */
 static void remove_dead(int directory)
 {
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *entries = directory_open(directory, ".");
     const struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
+    while ((entry = directory_next(entries))) {
         if (strncmp(entry->d_name, "watch-", 6) == 0) {
             struct sockaddr_un address = address_in(directory, entry->d_name + 6);
             (void)is_in_use(&address);
         }
     }
-    if (entries) {
-        closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    directory_close(entries);
 }
 
 static int listen_there(struct doors *doors, const struct sockaddr_un *address)
