@@ -1,6 +1,7 @@
 /*
- * One table, one row a key. A row's `set` gets the value as a string and says whether it is one;
- * `allowed` is what the user is told when it is not.
+ * One table, one row a key. A row has the words that it takes and the field that gets what they
+ * stand for, or a function that gets the value as a string and says whether it is one; `allowed` is
+ * what the user is told when it is not.
  */
 #include "agent/session/options.h"
 
@@ -8,6 +9,7 @@
 #include "writer/message.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,11 +41,12 @@ static bool find_word(const struct word *words, const char *value, int *found)
     return false;
 }
 
+static const struct word on_off[] = {{"on", 1}, {"off", 0}, {NULL, 0}};
+
 static bool parse_switch(const char *value, bool *out)
 {
-    static const struct word words[] = {{"on", 1}, {"off", 0}, {NULL, 0}};
     int found = 0;
-    if (!find_word(words, value, &found)) {
+    if (!find_word(on_off, value, &found)) {
         return false;
     }
     *out = found != 0;
@@ -106,60 +109,6 @@ static bool set_path(char out[PATH_MAX], const char *value)
 static bool set_dir(struct options *options, const char *value)
 {
     return set_path(options->dir, value);
-}
-
-static bool set_names(struct options *options, const char *value)
-{
-    static const struct word words[] = {{"java", NAMES_JAVA},
-                                        {"short", NAMES_SHORT},
-                                        {"jvm", NAMES_JVM},
-                                        {"source", NAMES_SOURCE},
-                                        {NULL, 0}};
-    int style = 0;
-    if (!find_word(words, value, &style)) {
-        return false;
-    }
-    options->names = (enum name_style)style;
-    return true;
-}
-
-static bool set_inline(struct options *options, const char *value)
-{
-    static const struct word words[] = {
-        {"full", INLINE_FULL}, {"leaf", INLINE_LEAF}, {"off", INLINE_OFF}, {NULL, 0}};
-    int depth = 0;
-    if (!find_word(words, value, &depth)) {
-        return false;
-    }
-    options->inlines = (enum inline_depth)depth;
-    return true;
-}
-
-static bool set_unfold(struct options *options, const char *value)
-{
-    static const struct word words[] = {{"off", UNFOLD_OFF},
-                                        {"leaf", UNFOLD_LEAF},
-                                        {"all", UNFOLD_ALL},
-                                        {"simple", UNFOLD_SIMPLE},
-                                        {"on", UNFOLD_LEAF}, /* perf-map-agent's bare `unfold` */
-                                        {NULL, 0}};
-    int unfold = 0;
-    if (!find_word(words, value, &unfold)) {
-        return false;
-    }
-    options->unfold.mode = (enum unfold_mode)unfold;
-    return true;
-}
-
-static bool set_clock(struct options *options, const char *value)
-{
-    static const struct word words[] = {{"monotonic", 0}, {"tsc", 1}, {NULL, 0}};
-    int tsc = 0;
-    if (!find_word(words, value, &tsc)) {
-        return false;
-    }
-    options->tsc = tsc != 0;
-    return true;
 }
 
 static bool parse_size(const char *value, uint64_t *bytes)
@@ -252,32 +201,6 @@ static bool set_lease(struct options *options, const char *value)
     return value[0] == '/' && set_path(options->lease, value);
 }
 
-static bool set_verbose(struct options *options, const char *value)
-{
-    static const struct word words[] = {{"on", MESSAGE_INFO},
-                                        {"0", 0},
-                                        {"1", 1},
-                                        {"2", 2},
-                                        {"3", 3},
-                                        {"4", 4},
-                                        {"5", 5},
-                                        {NULL, 0}};
-    return find_word(words, value, &options->verbose);
-}
-
-#define SWITCH_SETTER(field)                                                                       \
-    static bool set_##field(struct options *options, const char *value)                            \
-    {                                                                                              \
-        return parse_switch(value, &options->field);                                               \
-    }
-SWITCH_SETTER(tier)
-SWITCH_SETTER(normalize)
-SWITCH_SETTER(code)
-SWITCH_SETTER(methods)
-SWITCH_SETTER(log)
-SWITCH_SETTER(samply)
-SWITCH_SETTER(strict)
-
 static bool set_threads(struct options *options, const char *value)
 {
     options->waits = strcmp(value, "waits") == 0;
@@ -292,104 +215,93 @@ static bool set_lines(struct options *options, const char *value)
     return options->tree_lines || parse_switch(value, &options->lines);
 }
 
-/*
- * perf-map-agent's words, which people have in their scripts. What three of them ask for is what
- * names=java is anyway.
- */
-static bool only_on(const char *value)
-{
-    return strcmp(value, "on") == 0;
-}
-
-static bool set_java_names(struct options *options, const char *value)
-{
-    options->names = NAMES_JAVA;
-    return only_on(value);
-}
-
-static bool set_unfoldall(struct options *options, const char *value)
-{
-    options->unfold.mode = UNFOLD_ALL;
-    return only_on(value);
-}
-
-static bool set_unfoldsimple(struct options *options, const char *value)
-{
-    options->unfold.mode = UNFOLD_SIMPLE;
-    return only_on(value);
-}
-
-static bool set_sourcepos(struct options *options, const char *value)
-{
-    return parse_switch(value, &options->unfold.positions);
-}
-
-static bool set_suffixes(struct options *options, const char *value)
-{
-    return parse_switch(value, &options->unfold.suffixes);
-}
-
-static bool set_start(struct options *options, const char *value)
-{
-    options->command = COMMAND_START;
-    return only_on(value);
-}
-
-static bool set_stop(struct options *options, const char *value)
-{
-    options->command = COMMAND_STOP;
-    return only_on(value);
-}
-
 static bool set_status(struct options *options, const char *value)
 {
     options->command = COMMAND_STATUS;
-    return only_on(value) || (value[0] == '/' && set_path(options->status_path, value));
+    return strcmp(value, "on") == 0 || (value[0] == '/' && set_path(options->status_path, value));
 }
 
+static const struct word name_styles[] = {{"java", NAMES_JAVA},
+                                          {"short", NAMES_SHORT},
+                                          {"jvm", NAMES_JVM},
+                                          {"source", NAMES_SOURCE},
+                                          {NULL, 0}};
+static const struct word depths[] = {
+    {"full", INLINE_FULL}, {"leaf", INLINE_LEAF}, {"off", INLINE_OFF}, {NULL, 0}};
+static const struct word unfold_modes[] = {{"off", UNFOLD_OFF},
+                                           {"leaf", UNFOLD_LEAF},
+                                           {"all", UNFOLD_ALL},
+                                           {"simple", UNFOLD_SIMPLE},
+                                           {"on", UNFOLD_LEAF}, /* perf-map-agent's bare `unfold` */
+                                           {NULL, 0}};
+static const struct word clocks[] = {{"monotonic", 0}, {"tsc", 1}, {NULL, 0}};
+static const struct word levels[] = {
+    {"on", MESSAGE_INFO}, {"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"5", 5}, {NULL, 0}};
+/* The only value of a key that takes none. */
+static const struct word java_names[] = {{"on", NAMES_JAVA}, {NULL, 0}};
+static const struct word unfold_all[] = {{"on", UNFOLD_ALL}, {NULL, 0}};
+static const struct word unfold_simple[] = {{"on", UNFOLD_SIMPLE}, {NULL, 0}};
+static const struct word start[] = {{"on", COMMAND_START}, {NULL, 0}};
+static const struct word stop[] = {{"on", COMMAND_STOP}, {NULL, 0}};
+
+/* A bool, or an int or enum. */
+#define WORDS(takes, member)                                                                       \
+    .words = (takes), .field = offsetof(struct options, member),                                   \
+    .width = sizeof(((struct options *)NULL)->member)
+_Static_assert(sizeof(enum name_style) == sizeof(int) && sizeof(enum inline_depth) == sizeof(int) &&
+                   sizeof(enum unfold_mode) == sizeof(int) && sizeof(enum command) == sizeof(int),
+               "a word stands for an int");
+
+/* From unfoldall on: perf-map-agent's words, which people have in their scripts. What three of them
+ * ask for is what names=java is anyway. */
 static const struct option {
     const char *key;
     const char *allowed;
-    bool (*set)(struct options *options, const char *value);
+    bool (*set)(struct options *options, const char *value); /* NULL: the field gets a word's */
+    const struct word *words;
+    size_t field, width;
     const char *same_as; /* the key whose alias this is: both at once contradict each other */
     bool needs_value;    /* anything is a path, "on" too */
 } table[] = {
-    {"mode", "jitdump, map, itt, joined by '+'", set_mode, NULL, false},
-    {"dir", "a path", set_dir, NULL, true},
-    {"directory", "a path", set_dir, "dir", true},
-    {"names", "java, short, jvm, source", set_names, NULL, false},
-    {"tier", "on, off", set_tier, NULL, false},
-    {"normalize", "on, off", set_normalize, NULL, false},
-    {"inline", "full, leaf, off", set_inline, NULL, false},
-    {"lines", "on, off, tree", set_lines, NULL, false},
-    {"code", "on, off", set_code, NULL, false},
-    {"unfold", "off, leaf, all, simple", set_unfold, NULL, false},
-    {"methods", "on, off", set_methods, NULL, false},
-    {"threads", "on, off, waits", set_threads, NULL, false},
-    {"log", "on, off", set_log, NULL, false},
-    {"samply", "on, off", set_samply, NULL, false},
-    {"alloc", "a number of bytes, perhaps with K or M behind it, on, off", set_alloc, NULL, false},
-    {"locks", "a duration such as 100us or 1ms, on, off", set_locks, NULL, false},
-    {"clock", "monotonic, tsc", set_clock, NULL, false},
-    {"max", "a number of bytes, perhaps with K, M or G behind it", set_max, NULL, false},
-    {"segment", "a number of bytes from 64K up, perhaps with K, M or G behind it", set_segment,
-     NULL, true},
-    {"keep", "a number of segments, or of bytes with K, M or G behind it", set_keep, NULL, true},
-    {"reserve", "a number of bytes, perhaps with K, M or G behind it", set_reserve, NULL, true},
-    {"duration", "a number of seconds from 1 up", set_duration, NULL, false},
-    {"lease", "the absolute path of a file that is locked", set_lease, NULL, true},
-    {"verbose", "0 to 5", set_verbose, NULL, false},
-    {"strict", "on, off", set_strict, NULL, false},
-    {"start", "no value", set_start, NULL, false},
-    {"stop", "no value", set_stop, "start", false},
-    {"status", "no value, or the absolute path of a new file", set_status, "start", false},
-    {"unfoldall", "no value", set_unfoldall, "unfold", false},
-    {"unfoldsimple", "no value", set_unfoldsimple, "unfold", false},
-    {"msig", "no value", set_java_names, NULL, false},
-    {"dottedclass", "no value", set_java_names, NULL, false},
-    {"cleanclass", "no value", set_java_names, NULL, false},
-    {"sourcepos", "on, off", set_sourcepos, NULL, false},
-    {"suffixes", "on, off", set_suffixes, NULL, false},
+    {"mode", "jitdump, map, itt, joined by '+'", .set = set_mode},
+    {"dir", "a path", .set = set_dir, .needs_value = true},
+    {"directory", "a path", .set = set_dir, .same_as = "dir", .needs_value = true},
+    {"names", "java, short, jvm, source", WORDS(name_styles, names)},
+    {"tier", "on, off", WORDS(on_off, tier)},
+    {"normalize", "on, off", WORDS(on_off, normalize)},
+    {"inline", "full, leaf, off", WORDS(depths, inlines)},
+    {"lines", "on, off, tree", .set = set_lines},
+    {"code", "on, off", WORDS(on_off, code)},
+    {"unfold", "off, leaf, all, simple", WORDS(unfold_modes, unfold.mode)},
+    {"methods", "on, off", WORDS(on_off, methods)},
+    {"threads", "on, off, waits", .set = set_threads},
+    {"log", "on, off", WORDS(on_off, log)},
+    {"samply", "on, off", WORDS(on_off, samply)},
+    {"alloc", "a number of bytes, perhaps with K or M behind it, on, off", .set = set_alloc},
+    {"locks", "a duration such as 100us or 1ms, on, off", .set = set_locks},
+    {"clock", "monotonic, tsc", WORDS(clocks, tsc)},
+    {"max", "a number of bytes, perhaps with K, M or G behind it", .set = set_max},
+    {"segment", "a number of bytes from 64K up, perhaps with K, M or G behind it",
+     .set = set_segment, .needs_value = true},
+    {"keep", "a number of segments, or of bytes with K, M or G behind it", .set = set_keep,
+     .needs_value = true},
+    {"reserve", "a number of bytes, perhaps with K, M or G behind it", .set = set_reserve,
+     .needs_value = true},
+    {"duration", "a number of seconds from 1 up", .set = set_duration},
+    {"lease", "the absolute path of a file that is locked", .set = set_lease, .needs_value = true},
+    {"verbose", "0 to 5", WORDS(levels, verbose)},
+    {"strict", "on, off", WORDS(on_off, strict)},
+    {"start", "no value", WORDS(start, command)},
+    {"stop", "no value", WORDS(stop, command), .same_as = "start"},
+    {"status", "no value, or the absolute path of a new file", .set = set_status,
+     .same_as = "start"},
+    {"unfoldall", "no value", WORDS(unfold_all, unfold.mode), .same_as = "unfold"},
+    {"unfoldsimple", "no value", WORDS(unfold_simple, unfold.mode), .same_as = "unfold"},
+    {"msig", "no value", WORDS(java_names, names)},
+    {"dottedclass", "no value", WORDS(java_names, names)},
+    {"cleanclass", "no value", WORDS(java_names, names)},
+    {"sourcepos", "on, off", WORDS(on_off, unfold.positions)},
+    {"suffixes", "on, off", WORDS(on_off, unfold.suffixes)},
 };
 #define OPTION_COUNT (sizeof(table) / sizeof(*table))
 
@@ -403,6 +315,24 @@ static size_t family(size_t row)
         }
     }
     return row;
+}
+
+static bool set(const struct option *row, struct options *options, const char *value)
+{
+    int found = 0;
+    if (row->set) {
+        return row->set(options, value);
+    }
+    if (!find_word(row->words, value, &found)) {
+        return false;
+    }
+    char *field = (char *)options + row->field;
+    if (row->width == sizeof(bool)) {
+        *(bool *)field = found != 0;
+    } else {
+        memcpy(field, &found, sizeof(found));
+    }
+    return true;
 }
 
 /* Bytes of the valid UTF-8 character at p, 0 when there is none. The string ends with a NUL. */
@@ -499,7 +429,7 @@ static int apply(char *pair, struct options *options, const char *given[OPTION_C
                           table[row].key);
     }
     *mark = table[row].key;
-    if ((!value && table[row].needs_value) || !table[row].set(options, value ? value : "on")) {
+    if ((!value && table[row].needs_value) || !set(&table[row], options, value ? value : "on")) {
         if (!value) {
             return FAIL(error, "option '%s' needs a value: %s", pair, table[row].allowed);
         }
@@ -525,8 +455,8 @@ static int check_together(const struct options *options, const char *given[OPTIO
 {
     for (size_t i = 0; options->command != COMMAND_START && i < OPTION_COUNT; i++) {
         bool stops = options->command == COMMAND_STOP;
-        bool fits = table[i].set == set_start || table[i].set == set_verbose ||
-                    (stops && table[i].set == set_lease);
+        bool fits = strcmp(table[i].key, "start") == 0 || strcmp(table[i].key, "verbose") == 0 ||
+                    (stops && strcmp(table[i].key, "lease") == 0);
         if (given[i] && !fits) {
             return FAIL(error, "option '%s' has no meaning with '%s'; allowed: verbose%s", given[i],
                         stops ? "stop" : "status", stops ? ", lease" : "");
