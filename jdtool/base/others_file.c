@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -131,6 +132,18 @@ int open_regular(const char *path)
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     return regular(fd < 0 ? -errno : fd, &status);
+}
+
+char *directory_path(const char *given)
+{
+    struct stat status;
+    char *absolute = realpath(given, NULL);
+    int err = errno;
+    if (!absolute && given[0] == '/' && stat(given, &status) == 0 && S_ISDIR(status.st_mode)) {
+        return strdup(given);
+    }
+    errno = err;
+    return absolute;
 }
 
 /* ---- Copying ---- */

@@ -42,6 +42,11 @@ int make_below(int directory, const char *path);
  * descriptor or a negative errno without a message. */
 int open_regular(const char *path);
 
+/* The absolute path of a directory, free it: as realpath; as it was given where it is held
+ * (jdtool/confined), for then it is there though its path may lead elsewhere by now. NULL: errno.
+ */
+char *directory_path(const char *given);
+
 /*
  * Copies what the file holds now: its data, to the same places, and no hole, so that no size it
  * claims costs anything. 0; -EFBIG: it holds more than `limit` bytes, of which the first are

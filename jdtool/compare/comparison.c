@@ -1,6 +1,7 @@
 #include "jdtool/compare/comparison.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/compare/common.h"
 
 #include <errno.h>
 #include <math.h>
@@ -28,7 +29,8 @@ static int add(const struct runs *runs, struct comparisons *made, enum compared 
     if (share < COMPARED_LEAST) {
         return 0;
     }
-    double *kept = calloc(runs->run_count, 2 * sizeof *kept); /* weights, values */
+    double *kept =
+        calloc((size_t)3 * runs->run_count + 1, sizeof *kept); /* weights, values, beside */
     if (!kept || array_reserve(&made->list, made->count, &made->room, sizeof *made->list)) {
         free(kept);
         return -ENOMEM;
@@ -42,6 +44,7 @@ static int add(const struct runs *runs, struct comparisons *made, enum compared 
         .weights = kept,
         .share = share,
         .values = kept + runs->run_count,
+        .beside = kept + (size_t)2 * runs->run_count,
         .is_rest = kind == RESOLVED_COMPILED || kind == RESOLVED_INLINED,
     };
     return 0;
@@ -130,9 +133,42 @@ static int add_methods(struct runs *runs, uint32_t event, struct comparisons *ma
 
 /* ---- A family ---- */
 
+static int compare_numbers(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* By run, the middle one of how much each method of an event's rest has, of what it has on average:
+ * what has changed, however much, is not in the middle while most have not. False: no memory. */
+static bool middle_of_rest(const struct runs *runs, const struct comparisons *made, uint32_t event,
+                           double *middle)
+{
+    double *ratios = calloc((size_t)made->count + 1, sizeof *ratios);
+    for (uint32_t k = 0; ratios && k < runs->run_count; k++) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < made->count; i++) {
+            const struct comparison *of = &made->list[i];
+            if (of->event == event && of->is_rest) {
+                double sum = 0;
+                for (uint32_t run = 0; run < runs->run_count; run++) {
+                    sum += of->weights[run];
+                }
+                ratios[count++] = of->weights[k] / sum * runs->run_count;
+            }
+        }
+        qsort(ratios, count, sizeof *ratios, compare_numbers);
+        middle[k] = (ratios[(count - 1) / 2] + ratios[count / 2]) / 2;
+    }
+    free(ratios);
+    return ratios != NULL;
+}
+
 /* The rest of an event's methods as its measure: so that one percent is one percent of all samples
- * before, on average. False: the rest is too little, and all samples remain the measure. */
-static bool rest_measures(struct runs *runs, const struct comparisons *made, uint32_t event)
+ * before, on average. It is their sum, or their middle where what changed may be among them. False:
+ * the rest is too little, and the measure remains what it was. */
+static bool rest_measures(struct runs *runs, const struct comparisons *made, uint32_t event,
+                          bool by_middle)
 {
     struct runs_event *of = &runs->events[event];
     uint32_t methods = 0;
@@ -149,11 +185,15 @@ static bool rest_measures(struct runs *runs, const struct comparisons *made, uin
     }
     for (uint32_t k = 0; is_enough && k < runs->run_count; k++) {
         all += rest[k] / of->whole[k] / runs->run_count;
+    }
+    is_enough = is_enough && methods >= REST_METHODS && all >= REST_SHARE &&
+                (!by_middle || middle_of_rest(runs, made, event, rest));
+    for (uint32_t k = 0; is_enough && k < runs->run_count; k++) {
         whole_before += k < runs->before_count ? of->whole[k] : 0;
         rest_before += k < runs->before_count ? rest[k] : 0;
         is_enough = rest[k] > 0;
     }
-    if (!is_enough || methods < REST_METHODS || all < REST_SHARE) {
+    if (!is_enough) {
         free(rest);
         return false;
     }
@@ -165,15 +205,16 @@ static bool rest_measures(struct runs *runs, const struct comparisons *made, uin
     return true;
 }
 
-/* Takes the method of an event whose change is surest out of its rest. False: none changed. */
-static bool rest_shrinks(struct comparisons *made, uint32_t event)
+/* Takes what changed out of an event's rest: all of it, or what did so most surely. False: none
+ * did. */
+static bool rest_shrinks(struct comparisons *made, uint32_t event, bool by_all)
 {
     struct comparison *surest = NULL;
     for (uint32_t i = 0; i < made->count; i++) {
         struct comparison *of = &made->list[i];
-        if (of->event == event && of->is_rest && of->is_change &&
-            (!surest || of->difference.p < surest->difference.p)) {
-            surest = of;
+        if (of->event == event && of->is_rest && of->is_change) {
+            surest = !surest || of->difference.p < surest->difference.p ? of : surest;
+            of->is_rest = !by_all;
         }
     }
     if (surest) {
@@ -182,13 +223,16 @@ static bool rest_shrinks(struct comparisons *made, uint32_t event)
     return surest != NULL;
 }
 
-static int compare_values(const void *a, const void *b, void *argument)
+static int compare_weights(const void *a, const void *b, void *argument)
 {
     const struct comparison *const *x = a, *const *y = b;
     uint32_t count = *(const uint32_t *)argument;
+    if ((*x)->event != (*y)->event) {
+        return (*x)->event < (*y)->event ? -1 : 1;
+    }
     for (uint32_t i = 0; i < count; i++) {
-        if ((*x)->values[i] != (*y)->values[i]) {
-            return (*x)->values[i] < (*y)->values[i] ? -1 : 1;
+        if ((*x)->weights[i] != (*y)->weights[i]) {
+            return (*x)->weights[i] < (*y)->weights[i] ? -1 : 1;
         }
     }
     return 0;
@@ -210,32 +254,55 @@ static int compare_impact(const void *a, const void *b)
     return x->id != y->id ? (x->id < y->id ? -1 : 1) : (int)x->what - (int)y->what;
 }
 
-/* Callers of one another with nothing beside have the same values: that is one test, not many. */
-static int judge(const struct runs *runs, struct comparisons *made)
+/* The difference of each in order, which stands by event and weights. Callers of one another with
+ * nothing beside have the same weights: that is one test, not many. Into p the chance of each test,
+ * into test each one's. How many tests; negative: -ENOMEM. */
+static int64_t test_all(const struct runs *runs, const struct comparisons *made,
+                        struct comparison **order, double *p, uint32_t *test)
 {
-    uint32_t count = made->count, tests = 0;
-    uint32_t before = runs->before_count, after = runs->run_count - before;
-    struct comparison **order = calloc((size_t)count + 1, sizeof(void *));
-    double *rates = calloc((size_t)count + 1, sizeof *rates);
-    uint32_t *test = calloc((size_t)count + 1, sizeof *test);
-    int err = order && rates && test ? 0 : -ENOMEM;
-    for (uint32_t i = 0; !err && i < count; i++) {
-        order[i] = &made->list[i];
-    }
-    if (!err) {
-        qsort_r(order, count, sizeof(void *), compare_values, (void *)&runs->run_count);
-    }
-    for (uint32_t i = 0; !err && i < count; i++) {
+    struct common common = {0};
+    uint32_t count = runs->run_count, before = runs->before_count, tests = 0;
+    double *scores = calloc((size_t)count + 1, sizeof *scores);
+    int err = scores ? 0 : -ENOMEM;
+    for (uint32_t i = 0; !err && i < made->count; i++) {
         struct comparison *of = order[i];
-        if (i && compare_values(&order[i - 1], &order[i], (void *)&runs->run_count) == 0) {
+        if (i == 0 || order[i - 1]->event != of->event) {
+            common_free(&common);
+            err = common_init(&common, runs, made, of->event);
+        }
+        if (i && compare_weights(&order[i - 1], &order[i], &count) == 0) {
             of->difference = order[i - 1]->difference;
+            memcpy(of->beside, order[i - 1]->beside, count * sizeof *of->beside);
         } else {
-            of->difference = difference_of(of->values, before, of->values + before, after);
-            rates[tests++] = of->difference.p;
+            memcpy(of->beside, of->values, count * sizeof *of->beside);
+            of->difference =
+                !err && common_of(&common, of, scores)
+                    ? difference_beside(of->beside, scores, before, count - before)
+                    : difference_of(of->values, before, of->values + before, count - before);
+            p[tests++] = of->difference.p;
         }
         test[i] = tests - 1;
     }
-    err = err ? err : false_discovery_rates(rates, tests, rates);
+    common_free(&common);
+    free(scores);
+    return err ? err : (int64_t)tests;
+}
+
+static int judge(const struct runs *runs, struct comparisons *made)
+{
+    uint32_t count = made->count, before = runs->before_count;
+    struct comparison **order = calloc((size_t)count + 1, sizeof(void *));
+    double *rates = calloc((size_t)count + 1, sizeof *rates);
+    uint32_t *test = calloc((size_t)count + 1, sizeof *test);
+    int64_t tests = order && rates && test ? 0 : -ENOMEM;
+    for (uint32_t i = 0; !tests && i < count; i++) {
+        order[i] = &made->list[i];
+    }
+    if (!tests) {
+        qsort_r(order, count, sizeof(void *), compare_weights, (void *)&runs->run_count);
+        tests = test_all(runs, made, order, rates, test);
+    }
+    int err = tests < 0 ? (int)tests : false_discovery_rates(rates, (uint32_t)tests, rates);
     for (uint32_t i = 0; !err && i < count; i++) {
         double whole = 0;
         for (uint32_t k = 0; k < before; k++) {
@@ -274,18 +341,21 @@ int compare_methods(struct runs *runs, struct comparisons *made)
     }
     bool again = !err && !runs_have_work(runs);
     for (uint32_t i = 0; again && i < runs->event_count; i++) {
-        (void)rest_measures(runs, made, i);
+        (void)rest_measures(runs, made, i, true);
     }
+    bool is_first = true;
     do {
         measure(runs, made);
         err = err ? err : judge(runs, made);
         again = again && !err;
         bool is_other = false;
         for (uint32_t i = 0; again && i < runs->event_count; i++) {
-            is_other |=
-                runs->events[i].rest && rest_shrinks(made, i) && rest_measures(runs, made, i);
+            if (runs->events[i].rest && (rest_shrinks(made, i, is_first) || is_first)) {
+                is_other |= rest_measures(runs, made, i, false);
+            }
         }
         again = is_other;
+        is_first = false;
     } while (again);
     return err;
 }

@@ -6,8 +6,9 @@
  * methods that did not change, together. Of all samples, the compiler, the collector and the kernel
  * take more in one run and less in another, on a busy machine above all, and all methods less and
  * more; and a method that became slower would make all others look faster. Which methods are the
- * rest is found in steps: at first all, then without the one whose change is surest, until no more
- * change.
+ * rest is found in steps: at first all are measured by the one in the middle, and what changed is
+ * left out; then the sum of the others is the measure, without the one whose change is surest,
+ * until no more change. What the rest has in common between runs (common.h) is taken out.
  */
 #ifndef JD_TOOL_COMPARISON_H
 #define JD_TOOL_COMPARISON_H
@@ -40,6 +41,7 @@ struct comparison {
     double *weights; /* by run */
     double share;    /* of all samples, on average over the runs: 0 to 1 */
     double *values;  /* by run, in what runs_measure gives; of frames always shares */
+    double *beside;  /* the same beside what the rest has in common (common.h) */
     struct difference difference;
     double q;       /* see false_discovery_rates */
     double impact;  /* the change in percent of all samples before */

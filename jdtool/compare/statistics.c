@@ -12,17 +12,28 @@ struct group {
     uint32_t count;
 };
 
-static struct group group_of(const double *values, uint32_t count)
+static double mean_of(const double *values, uint32_t count)
 {
-    double sum = 0, sum2 = 0;
+    double sum = 0;
     for (uint32_t i = 0; i < count; i++) {
         sum += values[i];
     }
+    return sum / count;
+}
+
+double scatter_of(const double *x, const double *y, uint32_t count)
+{
+    double sum = 0, x_mean = mean_of(x, count), y_mean = mean_of(y, count);
     for (uint32_t i = 0; i < count; i++) {
-        double apart = values[i] - sum / count;
-        sum2 += apart * apart;
+        sum += (x[i] - x_mean) * (y[i] - y_mean);
     }
-    return (struct group){sum / count, sum2 / (count - 1) / count, count};
+    return sum;
+}
+
+static struct group group_of(const double *values, uint32_t count)
+{
+    return (struct group){mean_of(values, count),
+                          scatter_of(values, values, count) / (count - 1) / count, count};
 }
 
 /* The continued fraction of the incomplete beta function, by Lentz's method. */
@@ -98,25 +109,60 @@ static double chance_of_parting(uint32_t before, uint32_t after)
     return ways > 2 ? 2 / ways : 1;
 }
 
-struct difference difference_of(const double *before, uint32_t before_count, const double *after,
-                                uint32_t after_count)
+/* Of two groups, by the square of the change's standard error. */
+static struct difference judged(const struct group *a, const struct group *b, double error2,
+                                double freedom)
 {
-    struct group a = group_of(before, before_count), b = group_of(after, after_count);
-    struct difference made = {.before = a.mean, .after = b.mean, .change = b.mean - a.mean};
-    double error2 = a.error2 + b.error2, size = fabs(a.mean) + fabs(b.mean);
+    struct difference made = {.before = a->mean, .after = b->mean, .change = b->mean - a->mean};
+    double size = fabs(a->mean) + fabs(b->mean);
     made.low = made.high = made.change;
     made.p = 1;
     if (sqrt(error2) <= 1e-12 * size) { /* rounding is no scatter */
-        made.p = fabs(made.change) > 1e-9 * size ? chance_of_parting(before_count, after_count) : 1;
+        made.p = fabs(made.change) > 1e-9 * size ? chance_of_parting(a->count, b->count) : 1;
         return made;
     }
-    double freedom = error2 * error2 /
-                     (a.error2 * a.error2 / (a.count - 1) + b.error2 * b.error2 / (b.count - 1));
     double reach = student_bound(OUTSIDE, freedom) * sqrt(error2);
     made.low -= reach;
     made.high += reach;
     made.p = student_beyond(made.change / sqrt(error2), freedom);
     return made;
+}
+
+struct difference difference_of(const double *before, uint32_t before_count, const double *after,
+                                uint32_t after_count)
+{
+    struct group a = group_of(before, before_count), b = group_of(after, after_count);
+    double error2 = a.error2 + b.error2;
+    double freedom = error2 * error2 /
+                     (a.error2 * a.error2 / (a.count - 1) + b.error2 * b.error2 / (b.count - 1));
+    return judged(&a, &b, error2, freedom);
+}
+
+/* The sum of products within the groups. */
+static double scatter_within(const double *x, const double *y, uint32_t before, uint32_t after)
+{
+    return scatter_of(x, y, before) + scatter_of(x + before, y + before, after);
+}
+
+struct difference difference_beside(double *values, const double *common, uint32_t before_count,
+                                    uint32_t after_count)
+{
+    uint32_t count = before_count + after_count;
+    double common2 = scatter_within(common, common, before_count, after_count);
+    double slope =
+        common2 > 0 ? scatter_within(values, common, before_count, after_count) / common2 : 0;
+    double middle = mean_of(common, count);
+    double apart = mean_of(common + before_count, after_count) - mean_of(common, before_count);
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] -= slope * (common[i] - middle);
+    }
+    struct group a = group_of(values, before_count),
+                 b = group_of(values + before_count, after_count);
+    double freedom = count - 3; /* two means and the slope */
+    double variance = scatter_within(values, values, before_count, after_count) / freedom;
+    double error2 = variance * (1.0 / before_count + 1.0 / after_count +
+                                (common2 > 0 ? apart * apart / common2 : 0));
+    return judged(&a, &b, error2, freedom);
 }
 
 struct ranked {

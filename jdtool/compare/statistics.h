@@ -28,6 +28,15 @@ struct difference {
 struct difference difference_of(const double *before, uint32_t before_count, const double *after,
                                 uint32_t after_count);
 
+/* The same beside what the runs have in common, a value for each (analysis of covariance: one slope
+ * within both groups, which scatter alike). Its part is taken out of the values, whose mean over
+ * all runs stays. Both hold the runs before, then those after: 4 at least. */
+struct difference difference_beside(double *values, const double *common, uint32_t before_count,
+                                    uint32_t after_count);
+
+/* The sum of products of how far the values of two rows are from their means. */
+double scatter_of(const double *x, const double *y, uint32_t count);
+
 /* The rates of false discovery (Benjamini and Hochberg, 1995): those with q at most 0.05 can be
  * called changes, and one in twenty of them is chance. q may be p. 0 or -ENOMEM. */
 int false_discovery_rates(const double *p, uint32_t count, double *q);

@@ -2,6 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/images/image_elf.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/unwind/code_frames.h"
@@ -341,20 +342,16 @@ static int find_place(struct image_set *set)
     const char *slash = strrchr(result, '/');
     const char *name = slash ? slash + 1 : result;
     size_t stem = strlen(name);
-    char directory[PATH_MAX];
     char *given = slash ? strndup(result, (size_t)(slash - result) + 1) : strdup(".");
-    int err = given ? 0 : -ENOMEM;
-    if (!err && !realpath(given, directory)) {
-        err = -errno;
-    }
+    char *directory = given ? directory_path(given) : NULL;
     free(given);
-    if (err) {
+    if (!directory) {
+        int err = -errno;
         error_message("failed to find the directory of %s: %s", result, strerror(-err));
         return err;
     }
-    if (strcmp(directory, "/") == 0) {
-        directory[0] = '\0';
-    }
+    size_t length = strlen(directory);
+    directory[length - (directory[length - 1] == '/')] = '\0'; /* the root's, or as it was given */
     if (stem > 5 && strcmp(name + stem - 5, ".data") == 0) {
         stem -= 5;
     }
@@ -363,9 +360,9 @@ static int find_place(struct image_set *set)
     if (asprintf(&set->place, "%s%s/%.*s", detour ? "/tmp/." : "",
                  detour ? directory + 4 : directory, (int)stem, name) < 0) {
         set->place = NULL;
-        return no_memory(set);
     }
-    return 0;
+    free(directory);
+    return set->place ? 0 : no_memory(set);
 }
 
 static char *stem_of(const struct image_set *set, const struct recording *recording,

@@ -1,6 +1,7 @@
 #include "jdtool/resolve/source_path.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,16 +36,17 @@ static int add_given(struct source_path *path, const char *directories)
     int err = copy ? 0 : -ENOMEM;
     char *rest = copy;
     for (char *given; !err && (given = strsep(&rest, ":"));) {
-        char absolute[PATH_MAX];
         if (!*given) {
             continue;
         }
-        if (!realpath(given, absolute)) {
+        char *absolute = directory_path(given);
+        if (!absolute) {
             err = -errno;
             error_message("failed to find source directory %s: %s", given, strerror(errno));
         } else {
             err = add(path, absolute);
         }
+        free(absolute);
     }
     free(copy);
     return err;

@@ -15,6 +15,16 @@ run 0 "$JDPERF" record --keep-raw --timeline -o theirs/p -- java -cp classes Cal
 cp -r theirs/p precious
 rm precious/profile # it is none: the path means what it led to when a verb began
 cp -r theirs/p kept
+# A profile whose path leads elsewhere by now is still held: its directory of sources, too.
+mkdir -p outer elsewhere
+cp -r theirs/p outer/given
+exec 7<outer/given
+mv outer taken
+ln -s elsewhere outer
+given=$WORK/outer/given
+run 0 "$JDAGENT_BUILD/jdtool" inject --held="7:$given" -i "$given/perf.data" -o "$given/out" --source-path "$given/src"
+exec 7<&-
+[[ -s taken/given/out ]] || fail "nothing is written into the directory that is held"
 chown 65534 theirs
 
 trap 'kill -9 $hostile 2>/dev/null || :; rm -rf "$WORK"' EXIT
