@@ -54,6 +54,11 @@ static void end(struct sleeper *sleeper)
 {
     assert_int_equal(write(sleeper->told[1], "", 1), 1);
     assert_int_equal(pthread_join(sleeper->thread, NULL), 0);
+    /* The kernel tells who joins a moment before /proc lacks the thread. */
+    for (int ms = 0; syscall(SYS_tgkill, getpid(), sleeper->tid, 0) == 0; ms++) {
+        assert_true(ms < 30000);
+        usleep(1000);
+    }
     for (int i = 0; i < 2; i++) {
         close(sleeper->said[i]);
         close(sleeper->told[i]);
