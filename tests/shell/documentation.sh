@@ -116,7 +116,7 @@ done
 words=$(awk -f "$JDAGENT_SOURCE/tests/shell/prose.awk" "$JDAGENT_SOURCE/tests/prose.txt" "$helps"/*.help) || complain "$words"
 
 page=$(plain libjdagent.7)
-mapfile -t keys < <(sed -n 's/^    {"\([a-z-]*\)", .*, set_.*/\1/p' "$JDAGENT_SOURCE/agent/session/options.c")
+mapfile -t keys < <(sed -n '/^} table/,/^};/s/^    {"\([a-z-]*\)", .*/\1/p' "$JDAGENT_SOURCE/agent/session/options.c")
 [ "${#keys[@]}" -ge 20 ] || complain "found only ${#keys[@]} options in options.c"
 for key in "${keys[@]}"; do
     grep -qE -e "^\.B.*[^-a-z]$key([^-a-z]|$)" <<<"$page" || complain "libjdagent(7) does not tell of $key"
@@ -127,7 +127,7 @@ while read -r key values; do
         grep -qE -e "^\.BR? $key.*[^-a-z]$value([^-a-z]|$)" <<<"$page" ||
             complain "libjdagent(7) does not tell of $key=$value"
     done
-done < <(sed -n 's/^    {"\([a-z]*\)", "\([a-z, ]*\)[",].*, set_.*/\1 \2/p' "$JDAGENT_SOURCE/agent/session/options.c" |
+done < <(sed -n '/^} table/,/^};/s/^    {"\([a-z]*\)", "\([a-z, ]*\)[",].*/\1 \2/p' "$JDAGENT_SOURCE/agent/session/options.c" |
     grep -E ' (on|off|java|full|monotonic|jitdump),' | sed 's/joined by.*//')
 
 # tests.md has every test (shell.features).
