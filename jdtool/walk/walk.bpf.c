@@ -157,8 +157,12 @@ static __always_inline void put_wide(struct scratch *s, u64 word)
 }
 
 /* flags: WALKED_INTERPRETED, WALKED_FROZEN, WALKED_ASSUMED */
-static __always_inline void put_pc(struct scratch *s, u64 pc, bool caller, u32 flags)
+__noinline int put_pc(u32 cpu, u64 pc, u32 caller, u32 flags)
 {
+    struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+    if (!s) {
+        return 1;
+    }
     s64 delta = (s64)(pc - s->walk.before);
     s->walk.before = pc;
     s->walk.frames++;
@@ -169,6 +173,7 @@ static __always_inline void put_pc(struct scratch *s, u64 pc, bool caller, u32 f
         put(s, WALKED_WIDE | flags | (caller ? WALKED_IS_CALLER : 0));
         put_wide(s, pc);
     }
+    return 0;
 }
 
 /* The slots of the interpreter's frame, from rbp - 0x40 on: bytecode, locals, cache, profile,
@@ -271,6 +276,26 @@ static __always_inline void want(u32 number)
  * takes a few; that is a millisecond or two. */
 #define SEARCH_MAX 16384
 
+#define SEARCH_STEPS 100 /* many where free blocks were joined */
+
+/* A step towards the block's first segment, which has 0 in the map. */
+struct segment {
+    u64 map, number;
+    u8 back;
+};
+
+static long step_back(u32 i, struct segment *segment)
+{
+    u8 back = 255;
+    if (bpf_probe_read_user(&back, 1, (void *)(segment->map + segment->number)) || back == 255) {
+        segment->back = 255;
+        return 1;
+    }
+    segment->back = back;
+    segment->number -= back;
+    return !back;
+}
+
 #define NMETHOD 0x74656d6eu /* "nmet" */
 #define NATIVE  0x6974616eu /* "nati", of "native nmethod" */
 
@@ -286,52 +311,50 @@ __noinline int header_at(u32 cpu, u64 at, struct walk_blob *b)
         return false;
     }
     const struct walk_layout *l = &j->layout;
+    u64 low = 0;
+    u64 map = 0;
     for (int i = 0; i < WALK_HEAPS; i++) {
-        if (at < l->heaps[i].low || at >= l->heaps[i].high) {
-            continue;
+        if (at >= l->heaps[i].low && at < l->heaps[i].high) {
+            low = l->heaps[i].low;
+            map = l->heaps[i].map;
         }
-        u64 segment = (at - l->heaps[i].low) >> l->segment_shift;
-        u8 back = 255;
-        for (int k = 0; k < 100; k++) { /* many where free blocks were joined */
-            if (s->walk.searched++ > SEARCH_MAX ||
-                bpf_probe_read_user(&back, 1, (void *)(l->heaps[i].map + segment)) || back == 255 ||
-                !back) {
-                break;
-            }
-            segment -= back;
-        }
-        if (back) {
-            return false;
-        }
-        u64 cb = l->heaps[i].low + (segment << l->segment_shift) + l->block_header;
-        u64 name = 0;
-        u64 letters = 0;
-        u32 size = 0;
-        u32 frame = 0;
-        u32 offset = 0;
-        if (!get(cb + l->blob_name, &name) || !get(name, &letters)) {
-            return false;
-        }
-        if (l->code_offset) {
-            bpf_probe_read_user(&offset, 4, (void *)(cb + l->blob_code));
-            b->start = cb + (l->code_offset == 2 ? offset & 0xffff : offset);
-        } else if (!get(cb + l->blob_code, &b->start)) {
-            return false;
-        }
-        bpf_probe_read_user(&size, 4, (void *)(cb + l->blob_size));
-        bpf_probe_read_user(&frame, 4, (void *)(cb + l->blob_frame_size));
-        bool method = (u32)letters == NMETHOD || (u32)letters == NATIVE;
-        b->header = cb;
-        b->size = (u32)(cb + size - b->start);
-        b->frame = frame * 8;
-        b->id = 0;
-        bpf_probe_read_user(&b->id, 4, (void *)(cb + l->nmethod_id));
-        b->rows = 0;
-        b->shape = method ? FRAMES_COMPILED : FRAMES_STUB;
-        b->flags = method ? WALK_BLOB_TOLD | WALK_BLOB_METHOD : 0;
-        return at - b->start < b->size;
     }
-    return false;
+    if (!low) {
+        return false;
+    }
+    struct segment segment = {map, (at - low) >> l->segment_shift, 255};
+    s->walk.searched +=
+        (u32)bpf_loop(s->walk.searched < SEARCH_MAX ? SEARCH_STEPS : 0, step_back, &segment, 0);
+    if (segment.back) {
+        return false;
+    }
+    u64 cb = low + (segment.number << l->segment_shift) + l->block_header;
+    u64 name = 0;
+    u64 letters = 0;
+    u32 size = 0;
+    u32 frame = 0;
+    u32 offset = 0;
+    if (!get(cb + l->blob_name, &name) || !get(name, &letters)) {
+        return false;
+    }
+    if (l->code_offset) {
+        bpf_probe_read_user(&offset, 4, (void *)(cb + l->blob_code));
+        b->start = cb + (l->code_offset == 2 ? offset & 0xffff : offset);
+    } else if (!get(cb + l->blob_code, &b->start)) {
+        return false;
+    }
+    bpf_probe_read_user(&size, 4, (void *)(cb + l->blob_size));
+    bpf_probe_read_user(&frame, 4, (void *)(cb + l->blob_frame_size));
+    bool method = (u32)letters == NMETHOD || (u32)letters == NATIVE;
+    b->header = cb;
+    b->size = (u32)(cb + size - b->start);
+    b->frame = frame * 8;
+    b->id = 0;
+    bpf_probe_read_user(&b->id, 4, (void *)(cb + l->nmethod_id));
+    b->rows = 0;
+    b->shape = method ? FRAMES_COMPILED : FRAMES_STUB;
+    b->flags = method ? WALK_BLOB_TOLD | WALK_BLOB_METHOD : 0;
+    return at - b->start < b->size;
 }
 
 /* Whether the block holds this very compilation. */
@@ -361,17 +384,18 @@ static __always_inline bool is_current(const struct walk_jvm *j, const struct wa
 __noinline u32 row_bits(u32 low, u32 high, u32 offset)
 {
     struct walk_row *r;
-    for (int i = 0; i < 22 && high - low > 1; i++) {
-        u32 middle = low + (high - low) / 2;
+    u32 count = high - low;
+    for (int i = 0; i < 22 && count > 1; i++) {
+        u32 half = count / 2;
+        u32 middle = low + half;
         r = bpf_map_lookup_elem(&rows, &middle);
         if (!r) {
             return 0;
         }
-        if (r->offset <= offset) {
-            low = middle;
-        } else {
-            high = middle;
-        }
+        /* Half of it, or nothing: two branches would be two states to the verifier, each time. */
+        u64 is_behind = ((u64)offset - r->offset) >> 63;
+        low += half & ((u32)is_behind - 1);
+        count -= half;
     }
     r = bpf_map_lookup_elem(&rows, &low);
     return !r || r->offset > offset ? 0 : ((u32 *)r)[1];
@@ -575,7 +599,7 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
      * a root. So it need not have rows: who reads the stack works out those of that method. */
     bool assumed = !body && !b->rows && is_method && b->frame >= 16;
     /* Behind frozen frames it is as if the last of them had been called on the stack. */
-    put_pc(s, barrier && w->frozen == FROZEN_WHOLE ? w->chunk_pc : w->pc, caller,
+    put_pc(cpu, barrier && w->frozen == FROZEN_WHOLE ? w->chunk_pc : w->pc, caller,
            assumed                                        ? WALKED_ASSUMED
            : shape == FRAMES_INTERPRETER && !stub_section ? WALKED_INTERPRETED
                                                           : 0);
@@ -633,35 +657,42 @@ static __always_inline struct walk_mapping *mapping_number(u32 number)
     return bpf_map_lookup_elem(&mappings, &number);
 }
 
-/* The mapping at an address; the last one that answered goes first. */
-static __always_inline struct walk_mapping *mapping_at(struct walk *w, u64 at)
+/* The number of the last mapping of a JVM that begins at an address or before, plus 1; 0: none. */
+__noinline u32 last_mapping(u32 jvm, u64 at)
 {
-    struct walk_jvm *j = jvm_of(w);
-    struct walk_mapping *m = w->mapping ? mapping_number(w->mapping - 1) : 0;
-    if (m && at - m->start < m->end - m->start) {
-        return m;
-    }
+    struct walk_jvm *j = bpf_map_lookup_elem(&jvms, &jvm);
     if (!j) {
         return 0;
     }
     u64 both = *(volatile u64 *)&j->mappings;
-    u32 first = (w->jvm * 2 + (u32)(both >> 32)) * WALK_MAPPINGS;
-    u32 low = 0;
-    u32 high = (u32)both;
-    for (int i = 0; i < 10 && high > low + 1; i++) {
-        u32 middle = low + (high - low) / 2;
-        m = mapping_number(first + middle);
-        if (m && m->start <= at) {
-            low = middle;
-        } else {
-            high = middle;
+    u32 low = (jvm * 2 + (u32)(both >> 32)) * WALK_MAPPINGS;
+    u32 count = (u32)both;
+    for (int i = 0; i < 10 && count > 1; i++) {
+        u32 half = count / 2;
+        struct walk_mapping *m = mapping_number(low + half);
+        if (!m) {
+            return 0;
         }
+        u64 is_behind = (at - m->start) >> 63; /* as in row_bits: addresses of programs */
+        low += half & ((u32)is_behind - 1);
+        count -= half;
     }
-    m = high ? mapping_number(first + low) : 0;
+    return count ? low + 1 : 0;
+}
+
+/* The mapping at an address; the last one that answered goes first. */
+static __always_inline struct walk_mapping *mapping_at(struct walk *w, u64 at)
+{
+    struct walk_mapping *m = w->mapping ? mapping_number(w->mapping - 1) : 0;
+    if (m && at - m->start < m->end - m->start) {
+        return m;
+    }
+    u32 number = last_mapping(w->jvm, at);
+    m = number ? mapping_number(number - 1) : 0;
     if (!m || at - m->start >= m->end - m->start) {
         return 0;
     }
-    w->mapping = first + low + 1;
+    w->mapping = number;
     return m;
 }
 
@@ -672,7 +703,7 @@ __noinline int native(u32 cpu)
     u64 at = w->pc - (w->caller ? 1 : 0);
     struct walk_mapping *m = mapping_at(w, at);
     u32 bits = 0;
-    put_pc(s, w->pc, w->caller, 0);
+    put_pc(cpu, w->pc, w->caller, 0);
     if (!m || !m->grains) {
         if (m) {
             m->wanted = 1;
@@ -822,7 +853,7 @@ __noinline int frozen(u32 cpu)
         return give_up(w);
     }
     if (copy.shape == FRAMES_COMPILED && copy.frame) {
-        put_pc(s, pc, true, WALKED_FROZEN);
+        put_pc(cpu, pc, true, WALKED_FROZEN);
         w->chunk_sp += copy.frame;
         w->chunk_fp_at = w->chunk_sp - 16;
         return get(w->chunk_sp - 8, &w->chunk_pc) ? 0 : give_up(w);
@@ -838,7 +869,7 @@ __noinline int frozen(u32 cpu)
         !get(fp + 8, &w->chunk_pc)) {
         return give_up(w);
     }
-    put_pc(s, pc, true, WALKED_FROZEN | WALKED_INTERPRETED);
+    put_pc(cpu, pc, true, WALKED_FROZEN | WALKED_INTERPRETED);
     put_interpreted(s, slots, false);
     w->chunk_sp = fp + 8 * sender;
     w->chunk_fp_at = fp;

@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 /* Dumps are looked at this often, in ms: while JVMs compile, and when they do not. */
-#define EVERY_LEAST 5
+#define EVERY_LEAST 20
 #define EVERY_MOST  50
 
 #define NICE (-10)
