@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame, also while code is
 # deoptimised. A recursion of 3,000 calls reaches its root, and is cut where --depth says so; interpreted frames have
-# their names; killed, nothing of it
-# is left in the kernel; where it cannot be had, or who makes its tables dies, stacks are copied, and it is said. Of
-# virtual threads that were parked the callers in the heap are those of the JVM's own trace, whatever collector moves
-# them; where they cannot be had the stack says so.
+# their names; killed, nothing of it is left in the kernel; where it cannot be had, or who makes its tables dies, stacks
+# are copied, and it is said. The default copies at first. Of virtual threads that were parked the callers in the heap
+# are those of the JVM's own trace, whatever collector moves them; where they cannot be had the stack says so.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -133,6 +132,16 @@ for try in 1 2 4; do
 done
 (($(count names walked) >= 100)) || fail "names: only $(count names walked) of $(count names samples) walked"
 at_least "$(count names interpreted_frames_named)" "$(count names interpreted_frames)" 99 || fail "names: interpreted frames without a name"
+
+# Nobody asked for it: the first 300 stacks are copied, and then most are walked.
+for try in 1 2 4 8; do
+    record default auto -- "$jdk/bin/java" -cp "$classes" DeepChain $((5 * try))
+    ! enough default walked 200 || break
+done
+walked=$(count default walked)
+copied=$(($(count default stacks) - walked))
+claim "walked by default" "$walked of $(count default stacks)"
+((walked >= 200 && copied >= 300)) || fail "default: $walked stacks were walked, $copied copied"
 
 # The process that makes the tables dies: its recording goes on with copies, and says it once.
 record dead kernel -- "$jdk/bin/java" -cp "$classes" DeepChain 5 &

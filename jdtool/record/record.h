@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 enum stacks {
-    STACKS_AUTO, /* copied, unwound as they arrive */
+    STACKS_AUTO, /* copied, and after a while walked in the kernel where that can be */
     STACKS_COPY,
     STACKS_KERNEL,  /* walked in the kernel; those in doubt are copied */
     STACKS_COMPARE, /* both, to be compared: a check of ours */

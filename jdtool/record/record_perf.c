@@ -22,6 +22,8 @@ const char *recording_stacks(const struct recording *recording)
     case STACKS_KERNEL:
     case STACKS_COMPARE:
         return recording->walks ? "kernel" : "dwarf";
+    case STACKS_AUTO:
+        return recording->walks ? "auto" : "dwarf";
     default:
         return "dwarf";
     }

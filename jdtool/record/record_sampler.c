@@ -52,10 +52,20 @@ static void tell_not_walked(const char *lacks)
     info_message("stacks are not walked in the kernel, but copied: %s", lacks);
 }
 
+/* By --stacks; what cannot be had is told then. */
 static bool walks_are_wanted(const struct recording *recording)
 {
     enum stacks stacks = recording->options->stacks;
     return stacks == STACKS_KERNEL || stacks == STACKS_COMPARE;
+}
+
+/* Of the timer's samples alone: hardware counters interrupt where walks were not tried. */
+static bool walks_by_default(const struct recording *recording)
+{
+    const struct record_options *options = recording->options;
+    return options->stacks == STACKS_AUTO && !options->stack_size_given && !options->all &&
+           !recording->start_reader && event_list_is_empty(&recording->events) &&
+           strcmp(recording->event, "cpu-clock") == 0;
 }
 
 /* What walks stacks, if that is asked for. Where that cannot be they are copied. */
@@ -64,6 +74,8 @@ static struct walker *new_walker(struct recording *recording)
     const struct record_options *options = recording->options;
     const struct walker_options wanted = {.depth =
                                               options->depth ? options->depth : WALK_DEPTH_DEFAULT,
+                                          .after = walks_are_wanted(recording) ? 0 : WALK_AFTER,
+                                          .is_default = !walks_are_wanted(recording),
                                           .compares = options->stacks == STACKS_COMPARE};
     const char *lacks = options->all ? "with -a that is not done"
                         : !event_list_is_empty(&recording->events)
@@ -124,7 +136,8 @@ void recording_choose_sampler(struct recording *recording)
     if (kind == SAMPLER_OWN && why) {
         info_message("--sampler own: %s; perf samples instead", why);
     }
-    recording->walks = walks_are_wanted(recording) && recording->own && !recording->by_thread;
+    recording->walks = (walks_are_wanted(recording) || walks_by_default(recording)) &&
+                       recording->own && !recording->by_thread;
     if (walks_are_wanted(recording) && !recording->walks) {
         tell_not_walked(recording->own ? "that needs root or CAP_PERFMON"
                                        : "that needs our own sampler");

@@ -152,6 +152,7 @@ enum field {
     IS_COLLECTING,
     COLLECTIONS,
     ENTRY_PC,
+    VERSION,
     FIELDS,
 };
 
@@ -185,6 +186,7 @@ static const struct {
     {"CollectedHeap", "_is_gc_active", IS_COLLECTING},
     {"CollectedHeap", "_total_collections", COLLECTIONS},
     {"ContinuationEntry", "_return_pc", ENTRY_PC},
+    {"Abstract_VM_Version", "_vm_major_version", VERSION},
 };
 
 struct fields {
@@ -323,8 +325,8 @@ static int read_frozen(const struct reader *reader, const struct fields *fields,
     return 0;
 }
 
-/* One of both. */
-static int read_all(const struct reader *reader, struct walk_layout *layout,
+/* One of both; with the layout goes the version. */
+static int read_all(const struct reader *reader, struct walk_layout *layout, uint32_t *version,
                     struct walk_frozen *frozen)
 {
     struct tables tables = {0};
@@ -336,6 +338,11 @@ static int read_all(const struct reader *reader, struct walk_layout *layout,
             err = read_frozen(reader, &fields, frozen);
         } else if (take_fields(&fields, size_of(reader, &tables, "HeapBlock"), layout)) {
             err = read_heaps(reader, &fields, layout);
+            /* That of JDK 8 is HotSpot's own, 25. */
+            if (layout->is_8 || !fields.is[VERSION] ||
+                !read_memory(reader, fields.at[VERSION], version, sizeof *version)) {
+                *version = 0;
+            }
         }
     }
     free(tables.structs.entries);
@@ -344,7 +351,7 @@ static int read_all(const struct reader *reader, struct walk_layout *layout,
 }
 
 static int open_and_read(int directory, const char *libjvm, uint64_t bias,
-                         struct walk_layout *layout, struct walk_frozen *frozen)
+                         struct walk_layout *layout, uint32_t *version, struct walk_frozen *frozen)
 {
     struct reader reader = {.libjvm = ELF_FILE_NONE, .bias = bias};
     int root = openat(directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -354,7 +361,7 @@ static int open_and_read(int directory, const char *libjvm, uint64_t bias,
     if (!err && elf_file_open(root, libjvm, &reader.libjvm) != OBJECT_SOUND) {
         err = -ENOTSUP;
     }
-    err = err ? err : read_all(&reader, layout, frozen);
+    err = err ? err : read_all(&reader, layout, version, frozen);
     elf_file_close(&reader.libjvm);
     if (reader.memory >= 0) {
         close(reader.memory);
@@ -365,9 +372,10 @@ static int open_and_read(int directory, const char *libjvm, uint64_t bias,
     return err;
 }
 
-int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout)
+int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout,
+                uint32_t *version)
 {
-    return open_and_read(directory, libjvm, bias, layout, NULL);
+    return open_and_read(directory, libjvm, bias, layout, version, NULL);
 }
 
 int layout_read_frozen(int directory, const char *libjvm, uint64_t bias, const int64_t *told,
@@ -391,5 +399,5 @@ int layout_read_frozen(int directory, const char *libjvm, uint64_t bias, const i
     bool is_told = frozen->tail && frozen->parent && frozen->size && frozen->sp && frozen->stack &&
                    (frozen->bottom || frozen->argsize) &&
                    (frozen->oop_size == 4 || frozen->oop_size == 8);
-    return is_told ? open_and_read(directory, libjvm, bias, NULL, frozen) : -ENOTSUP;
+    return is_told ? open_and_read(directory, libjvm, bias, NULL, NULL, frozen) : -ENOTSUP;
 }

@@ -13,10 +13,11 @@
 
 /*
  * directory: /proc/PID, open; libjvm: its path as the process sees it; bias: where its address 0 is
- * mapped. 0; -EAGAIN: the JVM has no code cache yet; -ENOTSUP: it is not described; or another
- * negative errno. No message.
+ * mapped; *version: of the JDK, 0: it is older than 11. 0; -EAGAIN: the JVM has no code cache yet;
+ * -ENOTSUP: it is not described; or another negative errno. No message.
  */
-int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout);
+int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout,
+                uint32_t *version);
 
 /* The same for its heap, which must have been made: all of *frozen that its dump does not tell
  * (told: JITDUMP_CODE_FROZEN_FIRST and those behind it), and that as well. entry_pc is 0 in JDKs

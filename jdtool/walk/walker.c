@@ -432,10 +432,14 @@ static bool describe(struct walker *walker, struct walked_jvm *jvm, const char *
                      uint64_t bias, const char *dump)
 {
     struct walk_layout layout;
+    uint32_t version = UINT32_MAX;
     /* A dump has a head at first, and code when all heaps of the code cache are made. */
     struct fed_code first;
-    if (!open_dump(jvm, dump) || !code_feed_next(&jvm->feed, &first) ||
-        layout_read(jvm->directory, libjvm, bias, &layout)) {
+    bool is_known = open_dump(jvm, dump) && code_feed_next(&jvm->feed, &first) &&
+                    layout_read(jvm->directory, libjvm, bias, &layout, &version) == 0;
+    bool is_too_old = walker->options.is_default && version < WALK_OLDEST_BY_DEFAULT;
+    if (!is_known || is_too_old) {
+        jvm->tries = is_too_old ? TRIES_MAX : jvm->tries;
         forget_code(walker, jvm);
         return false;
     }
@@ -502,7 +506,7 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
         stop_walking(walker, jvm);
         forget_code(walker, jvm);
     } else if (!jvm->has_feed && is_jvm && !describe(walker, jvm, libjvm, bias, dump)) {
-        jvm->is_new = ++jvm->tries < TRIES_MAX;
+        jvm->is_new = jvm->tries < TRIES_MAX && ++jvm->tries < TRIES_MAX;
     }
     if (jvm->has_feed) {
         put_mappings(walker, jvm, text);
@@ -799,7 +803,7 @@ struct walker *walker_new(const struct walker_options *options)
 
 void walker_lacks(const struct walker *walker, const char *what)
 {
-    if (!walker->options.is_quiet) {
+    if (!walker->options.is_default) {
         info_message("stacks are not walked in the kernel, but copied: %s", what);
     }
 }

@@ -18,11 +18,17 @@
 #define WALK_DEPTH_DEFAULT 1000
 #define WALK_DEPTH_MAX     10000
 
+/* What a recording has to have before walking is worth its start, in stacks. */
+#define WALK_AFTER 300
+
+#define WALK_OLDEST_BY_DEFAULT 17 /* that tests hold against copies */
+
 struct walker_options {
-    unsigned depth; /* frames; what is further out is left out, and that is told */
-    unsigned after; /* so many stacks are copied before it begins: of fewer it is not worth it */
-    bool compares;  /* each stack that was walked is copied as well, and both are compared */
-    bool is_quiet;  /* it is not told where it cannot be had */
+    unsigned depth;  /* frames; what is further out is left out, and that is told */
+    unsigned after;  /* so many stacks are copied before it begins: of fewer it is not worth it */
+    bool compares;   /* each stack that was walked is copied as well, and both are compared */
+    bool is_default; /* nobody asked for it: JVMs older than WALK_OLDEST_BY_DEFAULT are left alone,
+                        and it is not told where it cannot be had */
 };
 
 struct walker;

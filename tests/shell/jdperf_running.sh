@@ -91,7 +91,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     run 0 "$JDPERF" report p --limit 0
     says 'Market.takeOrders()'
     # Stacks are copied, with or without frame pointers in the JVM.
-    run 0 "$JDPERF" record -o p -p "$jvm" -d 1
+    run 0 "$JDPERF" record --stacks copy -o p -p "$jvm" -d 1
     says 'stacks: dwarf'
 
     # A perf map: a snapshot, then followed.
