@@ -3,6 +3,8 @@
  * frames. And over 200 pairs of equal groups, that they alarm in no more than 5 %, while a planted
  * change is found.
  */
+#include "test.h"
+
 #include "jdtool/compare/comparison.h"
 #include "jdtool/compare/normal_name.h"
 #include "jdtool/compare/statistics.h"
@@ -11,15 +13,9 @@
 #include "tests/sanitized.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void near(double value, double expected, double within)
 {
@@ -30,9 +26,8 @@ static void near(double value, double expected, double within)
 
 /* Two groups whose Welch's t and degrees of freedom are known: of means 0 and t, so scattered that
  * the change's standard error is 1. */
-static void student_is_as_in_tables(void **state)
+TEST(student_is_as_in_tables)
 {
-    (void)state;
     static const struct {
         uint32_t count; /* a side; equal scatter: 2 count - 2 degrees of freedom */
         double t, p;
@@ -58,9 +53,8 @@ static void student_is_as_in_tables(void **state)
     }
 }
 
-static void welch_takes_unequal_groups(void **state)
+TEST(welch_takes_unequal_groups)
 {
-    (void)state;
     /* Variances 1 and 16, of 4 runs each. */
     const double a = sqrt(1.5), before[] = {10 - a, 10 + a, 10, 10},
                  after[] = {15 - 4 * a, 15 + 4 * a, 15, 15};
@@ -74,9 +68,8 @@ static void welch_takes_unequal_groups(void **state)
     near(made.high - made.change, made.change - made.low, 1e-9);
 }
 
-static void what_is_common_is_taken_out(void **state)
+TEST(what_is_common_is_taken_out)
 {
-    (void)state;
     /* Values are 3 (10 after) + 2 common + one run above and one below. */
     double common[] = {-1, 3, 1, 1, 0, 4, 2, 2}, values[8];
     const double off[] = {0, 0, 1, -1, 0, 0, 1, -1};
@@ -99,9 +92,8 @@ static void what_is_common_is_taken_out(void **state)
     near(same[7], 8, 0);
 }
 
-static void groups_without_scatter(void **state)
+TEST(groups_without_scatter)
 {
-    (void)state;
     const double ones[] = {1, 1, 1, 1, 1, 1, 1}, twos[] = {2, 2, 2, 2, 2, 2, 2}, none[7] = {0};
     near(difference_of(ones, 7, ones, 7).p, 1, 0);
     near(difference_of(none, 7, none, 7).p, 1, 0);
@@ -109,9 +101,8 @@ static void groups_without_scatter(void **state)
     near(difference_of(ones, 2, twos, 2).p, 2 / 6.0, 1e-12);
 }
 
-static void rates_are_held(void **state)
+TEST(rates_are_held)
 {
-    (void)state;
     double p[] = {0.9, 0.01, 0.04, 0.001, 0.035}, q[5]; /* the last one by the one before it */
     const double expected[] = {0.9, 0.025, 0.05, 0.005, 0.05};
     assert_int_equal(false_discovery_rates(p, 5, q), 0);
@@ -123,9 +114,8 @@ static void rates_are_held(void **state)
     assert_int_equal(false_discovery_rates(p, 0, p), 0);
 }
 
-static void names_lose_their_numbers(void **state)
+TEST(names_lose_their_numbers)
 {
-    (void)state;
     static const char *const names[][2] = {
         {"A$$Lambda$14/0x00007f42f8000a10.run()", "A$$Lambda.run()"},
         {"A$$Lambda/0x00007f42f8000a10.run()", "A$$Lambda.run()"},
@@ -269,9 +259,8 @@ static uint32_t count_changes(const struct comparisons *made)
     return changes;
 }
 
-static void alarms_and_finds(void **state)
+TEST(alarms_and_finds)
 {
-    (void)state;
     enum { PAIRS = SANITIZED ? 40 : 200 };
     uint64_t random = 1;
     for (int by_work = 0; by_work < 2; by_work++) {
@@ -332,9 +321,8 @@ static void compare_compiled(uint64_t *random, struct compiled of, struct compar
     runs_free(&runs);
 }
 
-static void methods_are_measured_by_the_rest(void **state)
+TEST(methods_are_measured_by_the_rest)
 {
-    (void)state;
     enum { PAIRS = SANITIZED ? 40 : 200 };
     uint64_t random = 2;
     uint32_t alarms = 0, found = 0, found_by_all = 0, others = 0;
@@ -372,9 +360,8 @@ static void methods_are_measured_by_the_rest(void **state)
 
 /* Where memory is slow in some runs, what waits for it takes more of the rest, and the others less.
  */
-static void what_methods_share_between_runs_hides_nothing(void **state)
+TEST(what_methods_share_between_runs_hides_nothing)
 {
-    (void)state;
     enum { PAIRS = SANITIZED ? 40 : 200 };
     uint64_t random = 3;
     uint32_t alarms = 0, found = 0;
@@ -397,9 +384,8 @@ static void what_methods_share_between_runs_hides_nothing(void **state)
 
 /* A method that takes 20 times as long is not what all others are measured by, though it scatters
  * more than they do. */
-static void what_changed_most_is_not_the_measure(void **state)
+TEST(what_changed_most_is_not_the_measure)
 {
-    (void)state;
     struct compiled of = {.slower = 19, .scatter = 0.1, .kind = RESOLVED_COMPILED};
     uint64_t random = 4;
     for (int i = 0; i < 50; i++) {
@@ -415,9 +401,8 @@ static void what_changed_most_is_not_the_measure(void **state)
     }
 }
 
-static void recursion_counts_once(void **state)
+TEST(recursion_counts_once)
 {
-    (void)state;
     static struct made_up up;
     uint64_t weights[METHODS] = {0};
     struct comparisons made = {0};
@@ -440,9 +425,8 @@ static void recursion_counts_once(void **state)
     runs_free(&runs);
 }
 
-static void work_is_the_measure_where_it_is_known(void **state)
+TEST(work_is_the_measure_where_it_is_known)
 {
-    (void)state;
     double whole[] = {200, 400};
     struct runs_event event = {.name = "cpu", .unit = "ns", .whole = whole};
     struct runs runs;
@@ -456,21 +440,4 @@ static void work_is_the_measure_where_it_is_known(void **state)
     runs_free(&runs);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(student_is_as_in_tables),
-        cmocka_unit_test(welch_takes_unequal_groups),
-        cmocka_unit_test(what_is_common_is_taken_out),
-        cmocka_unit_test(groups_without_scatter),
-        cmocka_unit_test(rates_are_held),
-        cmocka_unit_test(names_lose_their_numbers),
-        cmocka_unit_test(alarms_and_finds),
-        cmocka_unit_test(methods_are_measured_by_the_rest),
-        cmocka_unit_test(what_methods_share_between_runs_hides_nothing),
-        cmocka_unit_test(what_changed_most_is_not_the_measure),
-        cmocka_unit_test(recursion_counts_once),
-        cmocka_unit_test(work_is_the_measure_where_it_is_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -5,17 +5,13 @@
 #include "faulty_disk.h"
 #include "random.h"
 #include "scratch.h"
+#include "test.h"
 #include "writer/disk_room.h"
 #include "writer/message.h"
 #include "writer/sinks/perf_map_log.h"
 #include "writer/stamp.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static atomic_uint asked;
 
@@ -65,7 +61,7 @@ static unsigned lines_of(void **state, const char *name)
     return count;
 }
 
-static void a_hung_disk_holds_nobody(void **state)
+TEST_WITH(a_hung_disk_holds_nobody, set_up, scratch_remove)
 {
     static char name[20000];
     struct perf_map_log_stats stats;
@@ -103,7 +99,7 @@ static void a_hung_disk_holds_nobody(void **state)
     assert_int_equal(lines_of(state, "map"), taken + 1);
 }
 
-static void closing_does_not_wait_for_a_hung_disk(void **state)
+TEST_WITH(closing_does_not_wait_for_a_hung_disk, set_up, scratch_remove)
 {
     struct perf_map_log *log =
         open_log(state, "map", (struct perf_map_log_options){.thread = true, .waits = true});
@@ -120,7 +116,7 @@ static void closing_does_not_wait_for_a_hung_disk(void **state)
     usleep(100000); /* the thread frees the log, which sanitizers watch */
 }
 
-static void a_full_disk_is_waited_for(void **state)
+TEST_WITH(a_full_disk_is_waited_for, set_up, scratch_remove)
 {
     struct perf_map_log_stats stats;
     struct perf_map_log *log =
@@ -147,7 +143,7 @@ static void a_full_disk_is_waited_for(void **state)
     free(text);
 }
 
-static void the_reserve_is_left_to_others(void **state)
+TEST_WITH(the_reserve_is_left_to_others, set_up, scratch_remove)
 {
     struct perf_map_log_stats stats;
     struct perf_map_log *log = open_log(
@@ -166,7 +162,7 @@ static void the_reserve_is_left_to_others(void **state)
     assert_int_equal(lines_of(state, "other"), 0);
 }
 
-static void max_ends_the_map(void **state)
+TEST_WITH(max_ends_the_map, set_up, scratch_remove)
 {
     for (int thread = 0; thread < 2; thread++) {
         struct perf_map_log_stats stats = {.failed = false};
@@ -189,7 +185,7 @@ static void max_ends_the_map(void **state)
 }
 
 /* Line for line, whatever a thread has been told in one go. */
-static void a_thread_makes_the_same_map(void **state)
+TEST_WITH(a_thread_makes_the_same_map, set_up, scratch_remove)
 {
     uint64_t random = random_seed();
     struct perf_map_log *logs[] = {
@@ -220,13 +216,4 @@ static void a_thread_makes_the_same_map(void **state)
     free(without);
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, scratch_remove)
-    const struct CMUnitTest tests[] = {
-        TEST(a_hung_disk_holds_nobody),  TEST(closing_does_not_wait_for_a_hung_disk),
-        TEST(a_full_disk_is_waited_for), TEST(the_reserve_is_left_to_others),
-        TEST(max_ends_the_map),          TEST(a_thread_makes_the_same_map),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

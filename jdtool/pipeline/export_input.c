@@ -8,8 +8,9 @@
 #include "jdtool/score/processor_time.h"
 #include "jdtool/score/scorecard.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,20 +149,30 @@ static int look_into(struct export_input *input, const char *name)
     return access(input->file, R_OK) == 0 ? 0 : -errno;
 }
 
+static int is_dump(const struct dirent *entry)
+{
+    return fnmatch("jit-*.dump", entry->d_name, 0) == 0;
+}
+
 /* The dumps of a profile that was carried elsewhere are not where its recording says. */
 static int add_dumps_of(struct export_input *input)
 {
-    char *pattern;
-    glob_t found = {0};
-    if (asprintf(&pattern, "%s/jit-*.dump", input->input) < 0) {
-        return -ENOMEM;
+    struct dirent **found;
+    int count = scandir(input->input, &found, is_dump, alphasort);
+    int err = count < 0 && errno == ENOMEM ? -ENOMEM : 0;
+    for (int i = 0; i < count; i++) {
+        char *path = NULL;
+        if (!err && asprintf(&path, "%s/%s", input->input, found[i]->d_name) < 0) {
+            path = NULL;
+            err = -ENOMEM;
+        }
+        err = err ? err : add_dump(input, path);
+        free(path);
+        free(found[i]);
     }
-    int err = glob(pattern, 0, NULL, &found) == GLOB_NOSPACE ? -ENOMEM : 0;
-    for (size_t i = 0; !err && i < found.gl_pathc; i++) {
-        err = add_dump(input, found.gl_pathv[i]);
+    if (count >= 0) {
+        free(found);
     }
-    globfree(&found);
-    free(pattern);
     return err;
 }
 

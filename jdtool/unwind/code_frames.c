@@ -13,7 +13,6 @@ struct code_frames {
     struct blob_frames nothing; /* for want of memory */
     uint32_t entry_frame;       /* frame size of Continuation.enterSpecial; 0: not seen yet */
     uint32_t entry_sought;      /* among so many blobs */
-    int64_t frozen[JITDUMP_CODE_FROZEN_COUNT];
 };
 
 struct code_frames *code_frames_new(struct code_index *index)
@@ -24,9 +23,6 @@ struct code_frames *code_frames_new(struct code_index *index)
     }
     frames->index = index;
     frames->blobs.element = sizeof(struct blob_frames);
-    for (int i = 0; i < JITDUMP_CODE_FROZEN_COUNT; i++) {
-        frames->frozen[i] = -1;
-    }
     return frames;
 }
 
@@ -96,27 +92,17 @@ void blob_frames_rows(unsigned machine, struct frames_code *code, struct blob_fr
     frames_fit(&blob->frames);
 }
 
-static void take_facts(struct code_frames *frames, const struct code_blob *about,
-                       const struct code_details *details, struct blob_frames *blob)
-{
-    const int64_t *facts = details ? details->trailer.facts : NULL;
-    blob_frames_facts(about->name, facts, blob);
-    if (facts && facts[JITDUMP_CODE_FROZEN_STACK] > 0) {
-        memcpy(frames->frozen, facts + JITDUMP_CODE_FROZEN_FIRST, sizeof frames->frozen);
-    }
-}
-
 static void work_out(struct code_frames *frames, uint32_t number, struct blob_frames *blob)
 {
     const struct code_blob *about = code_index_blob(frames->index, number);
     if (!about->has_bytes || about->size > FRAMES_CODE_MAX ||
         code_index_fetch(frames->index, number, &frames->details) != 0 || !frames->details.bytes) {
         if (!blob->known) {
-            take_facts(frames, about, NULL, blob);
+            blob_frames_facts(about->name, NULL, blob);
         }
         return;
     }
-    take_facts(frames, about, &frames->details, blob);
+    blob_frames_facts(about->name, frames->details.trailer.facts, blob);
     const int64_t *facts = frames->details.trailer.facts;
     struct frames_code code = {
         .bytes = frames->details.bytes,
@@ -163,7 +149,7 @@ const struct blob_frames *code_frames_facts(struct code_frames *frames, uint32_t
         if (!details && code_index_fetch(frames->index, number, &frames->details) == 0) {
             details = &frames->details;
         }
-        take_facts(frames, about, details, blob);
+        blob_frames_facts(about->name, details ? details->trailer.facts : NULL, blob);
     }
     return blob;
 }
@@ -185,9 +171,4 @@ const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t nu
         work_out(frames, number, blob);
     }
     return blob;
-}
-
-const int64_t *code_frames_frozen(const struct code_frames *frames)
-{
-    return frames->frozen;
 }

@@ -39,10 +39,6 @@ const struct blob_frames *code_frames_facts(struct code_frames *frames, uint32_t
 /* The same with the rows, which live until the index grows. */
 const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t blob);
 
-/* What the dump tells of frozen frames, JITDUMP_CODE_FROZEN_FIRST and those behind it, -1 each
- * where it does not; once the facts of the code that it tells them with have been asked for. */
-const int64_t *code_frames_frozen(const struct code_frames *frames);
-
 /* The two steps, for those who read a dump without an index: the facts by the code's name and its
  * trailer's (NULL: it has none); behind these the rows, by all of *code but its shape. */
 void blob_frames_facts(const char *name, const int64_t *facts, struct blob_frames *blob);

@@ -20,7 +20,7 @@ struct fed_code {
 struct code_feed {
     struct jitdump_reader *reader;
     uint32_t entry_frame; /* that of Continuation.enterSpecial; 0: it has not come yet */
-    int64_t frozen[JITDUMP_CODE_FROZEN_COUNT]; /* as code_frames_frozen has them */
+    int64_t frozen[JITDUMP_CODE_FROZEN_COUNT]; /* JITDUMP_CODE_FROZEN_FIRST and on; -1: not told */
 
     /* The last DEBUG_INFO, which stands in front of its LOAD. */
     uint64_t address;

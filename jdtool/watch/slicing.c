@@ -145,8 +145,10 @@ int slicing_start(struct slicing *slicing, const struct watch_jvm_options *optio
     *slicing = NO_SLICING;
     slicing->began = now_ms();
     slicing->rights = rights_new();
-    rights_read_objects(slicing->rights, NULL);
     int err = slicing->rights ? open_pairs(slicing, &pairs, &at_work) : -ENOMEM;
+    if (!err) {
+        rights_read_objects(slicing->rights, NULL);
+    }
     const struct slicer_ends ends = {pairs.recording[1], pairs.orders[1], pairs.slices[1],
                                      pairs.parent[1], at_work};
     err = err ? err : run(slicing, options, &ends);

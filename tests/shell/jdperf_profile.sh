@@ -200,6 +200,11 @@ rm moved/jit-*.dump
 mv p away
 run 1 "$JDPERF" inject moved
 says 'its names are unchanged'
+# Where it is now its dumps are found, whatever it is called.
+cp -r away 'a[1]'
+rm 'a[1]/samples.saved'
+run 0 "$JDAGENT_BUILD/jdtool" export -i 'a[1]' --format collapsed -o carried
+grep -q 'Market.takeOrders' carried || fail "a[1] has no names"
 mv away p
 run 0 "$JDPERF" report moved --limit 0
 says 'Market.takeOrders()'
