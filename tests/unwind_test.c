@@ -146,6 +146,46 @@ TEST_WITH(test_code_without_a_frame, set_up, NULL)
     assert_int_equal(frames[1].ip, starts[ENTRY] + 0x3f);
 }
 
+#define FILE_START 0x50000
+
+static const struct native_row no_row = {.found = false};
+
+static const struct native_row *row_of_none(void *context, const struct unwind_place *place)
+{
+    (void)context;
+    (void)place;
+    return &no_row;
+}
+
+static const struct unwind_place *file_at(void *context, uint64_t pc, bool caller)
+{
+    struct unwind_place *place = next_place();
+    (void)context;
+    *place = (struct unwind_place){.address = pc - caller};
+    if (pc - FILE_START < PIECE_SIZE) {
+        place->mapped = true;
+        place->object = (struct object *)&no_row;
+    }
+    return place;
+}
+
+TEST_WITH(test_native_leaf_without_rows, set_up, NULL)
+{
+    const struct unwind_process bare = {
+        .find = file_at, .row = row_of_none, .code_row = test_code_row, .machine = EM_X86_64};
+    struct unwind_sample sample = {
+        .pc = FILE_START, .sp = STACK, .stack = (uint8_t *)stack, .stack_size = sizeof stack};
+    sample.regs.value[RSP] = STACK;
+    sample.regs.known = 1u << RSP;
+    stack[0] = FILE_START + 0x20;
+    assert_int_equal(unwind(&bare, &sample, frames, WORDS, &count), UNWIND_NO_FRAME_INFO);
+    assert_int_equal(count, 2);
+    assert_int_equal(frames[1].ip, FILE_START + 0x1f);
+    stack[0] = 2; /* argc, where ld.so begins */
+    assert_int_equal(unwind(&bare, &sample, frames, WORDS, &count), UNWIND_NO_FRAME_INFO);
+    assert_int_equal(count, 1);
+}
+
 TEST_WITH(test_interpreted_frames, set_up, NULL)
 {
     /* Compiled code called by an interpreted method, whose frame is at word 12. */

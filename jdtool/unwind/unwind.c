@@ -380,14 +380,25 @@ static bool step_bare_leaf(struct walk *walk)
     return step_row(walk, &row);
 }
 
+/* Nothing calls ld.so's _start: what lies on the stack there is no return address. */
+static bool leads_to_code(struct walk *walk)
+{
+    const struct unwind_place *place = find(walk, walk->pc, true);
+    if (place->code || place->mapped) {
+        return true;
+    }
+    walk->end = UNWIND_NO_FRAME_INFO;
+    return false;
+}
+
 static bool step_native(struct walk *walk, const struct native_row *row)
 {
     if (!row->found) {
-        if (!walk->caller) {
-            return step_bare_leaf(walk);
+        if (walk->caller) {
+            walk->end = UNWIND_NO_FRAME_INFO;
+            return false;
         }
-        walk->end = UNWIND_NO_FRAME_INFO;
-        return false;
+        return step_bare_leaf(walk) && leads_to_code(walk);
     }
     const struct native_place *ra = &row->places[NATIVE_PLACES - 1];
     if (ra->rule == NATIVE_UNDEFINED) {
