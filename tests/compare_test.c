@@ -76,7 +76,7 @@ TEST(what_is_common_is_taken_out)
     for (int i = 0; i < 8; i++) {
         values[i] = (i < 4 ? 3 : 10) + 2 * common[i] + off[i];
     }
-    struct difference made = difference_beside(values, common, 4, 4);
+    struct difference made = difference_adjusted(values, common, 4, 4);
     near(made.change, 7, 1e-9);
     near(made.before, 3 + 2 * 1.5, 1e-9); /* of all runs common is 1.5 on average */
     /* Residuals 4 over 5 degrees of freedom; common is 1 apart and scatters by 16. */
@@ -87,7 +87,7 @@ TEST(what_is_common_is_taken_out)
     /* Of a row without scatter nothing is taken. */
     const double none[8] = {0};
     double same[] = {1, 2, 3, 4, 5, 6, 7, 8};
-    made = difference_beside(same, none, 4, 4);
+    made = difference_adjusted(same, none, 4, 4);
     near(made.change, 4, 1e-9);
     near(same[7], 8, 0);
 }

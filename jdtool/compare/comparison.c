@@ -1,7 +1,7 @@
 #include "jdtool/compare/comparison.h"
 
 #include "jdtool/base/array.h"
-#include "jdtool/compare/common.h"
+#include "jdtool/compare/covariate.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,7 +30,7 @@ static int add(const struct runs *runs, struct comparisons *made, enum compared 
         return 0;
     }
     double *kept =
-        calloc((size_t)3 * runs->run_count + 1, sizeof *kept); /* weights, values, beside */
+        calloc((size_t)3 * runs->run_count + 1, sizeof *kept); /* weights, values, adjusted */
     if (!kept || array_reserve(&made->list, made->count, &made->room, sizeof *made->list)) {
         free(kept);
         return -ENOMEM;
@@ -44,7 +44,7 @@ static int add(const struct runs *runs, struct comparisons *made, enum compared 
         .weights = kept,
         .share = share,
         .values = kept + runs->run_count,
-        .beside = kept + (size_t)2 * runs->run_count,
+        .adjusted = kept + (size_t)2 * runs->run_count,
         .is_rest = kind == RESOLVED_COMPILED || kind == RESOLVED_INLINED,
     };
     return 0;
@@ -260,30 +260,30 @@ static int compare_impact(const void *a, const void *b)
 static int64_t test_all(const struct runs *runs, const struct comparisons *made,
                         struct comparison **order, double *p, uint32_t *test)
 {
-    struct common common = {0};
+    struct covariate covariate = {0};
     uint32_t count = runs->run_count, before = runs->before_count, tests = 0;
     double *scores = calloc((size_t)count + 1, sizeof *scores);
     int err = scores ? 0 : -ENOMEM;
     for (uint32_t i = 0; !err && i < made->count; i++) {
         struct comparison *of = order[i];
         if (i == 0 || order[i - 1]->event != of->event) {
-            common_free(&common);
-            err = common_init(&common, runs, made, of->event);
+            covariate_free(&covariate);
+            err = covariate_init(&covariate, runs, made, of->event);
         }
         if (i && compare_weights(&order[i - 1], &order[i], &count) == 0) {
             of->difference = order[i - 1]->difference;
-            memcpy(of->beside, order[i - 1]->beside, count * sizeof *of->beside);
+            memcpy(of->adjusted, order[i - 1]->adjusted, count * sizeof *of->adjusted);
         } else {
-            memcpy(of->beside, of->values, count * sizeof *of->beside);
+            memcpy(of->adjusted, of->values, count * sizeof *of->adjusted);
             of->difference =
-                !err && common_of(&common, of, scores)
-                    ? difference_beside(of->beside, scores, before, count - before)
+                !err && covariate_of(&covariate, of, scores)
+                    ? difference_adjusted(of->adjusted, scores, before, count - before)
                     : difference_of(of->values, before, of->values + before, count - before);
             p[tests++] = of->difference.p;
         }
         test[i] = tests - 1;
     }
-    common_free(&common);
+    covariate_free(&covariate);
     free(scores);
     return err ? err : (int64_t)tests;
 }

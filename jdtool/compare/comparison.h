@@ -8,7 +8,7 @@
  * more; and a method that became slower would make all others look faster. Which methods are the
  * rest is found in steps: at first all are measured by the one in the middle, and what changed is
  * left out; then the sum of the others is the measure, without the one whose change is surest,
- * until no more change. What the rest has in common between runs (common.h) is taken out.
+ * until no more change. What the rest has in common between runs (covariate.h) is taken out.
  */
 #ifndef JD_TOOL_COMPARISON_H
 #define JD_TOOL_COMPARISON_H
@@ -37,11 +37,11 @@ enum compared {
 struct comparison {
     enum compared what;
     uint32_t event;
-    uint32_t id;     /* of the name; COMPARED_FRAME: of the node */
-    double *weights; /* by run */
-    double share;    /* of all samples, on average over the runs: 0 to 1 */
-    double *values;  /* by run, in what runs_measure gives; of frames always shares */
-    double *beside;  /* the same beside what the rest has in common (common.h) */
+    uint32_t id;      /* of the name; COMPARED_FRAME: of the node */
+    double *weights;  /* by run */
+    double share;     /* of all samples, on average over the runs: 0 to 1 */
+    double *values;   /* by run, in what runs_measure gives; of frames always shares */
+    double *adjusted; /* the same without what the rest has in common (covariate.h) */
     struct difference difference;
     double q;       /* see false_discovery_rates */
     double impact;  /* the change in percent of all samples before */

@@ -169,8 +169,8 @@ static void put_comparison(struct json_writer *json, const struct runs *runs,
         json_text(json, "method", name_of(runs, of));
         json_text(json, "file", runs->names[of->id].file);
     }
-    put_side(json, "before", made->before, of->beside, runs->before_count);
-    put_side(json, "after", made->after, of->beside + runs->before_count,
+    put_side(json, "before", made->before, of->adjusted, runs->before_count);
+    put_side(json, "after", made->after, of->adjusted + runs->before_count,
              runs->run_count - runs->before_count);
     put_number(json, "change", made->change);
     put_number(json, "low", made->low);

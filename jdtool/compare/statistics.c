@@ -144,24 +144,26 @@ static double scatter_within(const double *x, const double *y, uint32_t before, 
     return scatter_of(x, y, before) + scatter_of(x + before, y + before, after);
 }
 
-struct difference difference_beside(double *values, const double *common, uint32_t before_count,
-                                    uint32_t after_count)
+struct difference difference_adjusted(double *values, const double *covariate,
+                                      uint32_t before_count, uint32_t after_count)
 {
     uint32_t count = before_count + after_count;
-    double common2 = scatter_within(common, common, before_count, after_count);
-    double slope =
-        common2 > 0 ? scatter_within(values, common, before_count, after_count) / common2 : 0;
-    double middle = mean_of(common, count);
-    double apart = mean_of(common + before_count, after_count) - mean_of(common, before_count);
+    double covariate2 = scatter_within(covariate, covariate, before_count, after_count);
+    double slope = covariate2 > 0
+                       ? scatter_within(values, covariate, before_count, after_count) / covariate2
+                       : 0;
+    double middle = mean_of(covariate, count);
+    double apart =
+        mean_of(covariate + before_count, after_count) - mean_of(covariate, before_count);
     for (uint32_t i = 0; i < count; i++) {
-        values[i] -= slope * (common[i] - middle);
+        values[i] -= slope * (covariate[i] - middle);
     }
     struct group a = group_of(values, before_count),
                  b = group_of(values + before_count, after_count);
     double freedom = count - 3; /* two means and the slope */
     double variance = scatter_within(values, values, before_count, after_count) / freedom;
     double error2 = variance * (1.0 / before_count + 1.0 / after_count +
-                                (common2 > 0 ? apart * apart / common2 : 0));
+                                (covariate2 > 0 ? apart * apart / covariate2 : 0));
     return judged(&a, &b, error2, freedom);
 }
 

@@ -28,11 +28,11 @@ struct difference {
 struct difference difference_of(const double *before, uint32_t before_count, const double *after,
                                 uint32_t after_count);
 
-/* The same beside what the runs have in common, a value for each (analysis of covariance: one slope
- * within both groups, which scatter alike). Its part is taken out of the values, whose mean over
- * all runs stays. Both hold the runs before, then those after: 4 at least. */
-struct difference difference_beside(double *values, const double *common, uint32_t before_count,
-                                    uint32_t after_count);
+/* The same with a covariate, a value for each run, taken out (analysis of covariance: one slope
+ * within both groups, which scatter alike). The values become adjusted ones, whose mean over all
+ * runs is as before. Both hold the runs before, then those after: 4 at least. */
+struct difference difference_adjusted(double *values, const double *covariate,
+                                      uint32_t before_count, uint32_t after_count);
 
 /* The sum of products of how far the values of two rows are from their means. */
 double scatter_of(const double *x, const double *y, uint32_t count);
