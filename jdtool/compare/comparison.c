@@ -144,24 +144,24 @@ static int compare_numbers(const void *a, const void *b)
 static bool middle_of_rest(const struct runs *runs, const struct comparisons *made, uint32_t event,
                            double *middle)
 {
-    double *ratios = calloc((size_t)made->count + 1, sizeof *ratios);
-    for (uint32_t k = 0; ratios && k < runs->run_count; k++) {
+    double *means = calloc((size_t)made->count + 1, 2 * sizeof *means);
+    double *ratios = means ? means + made->count : NULL;
+    for (uint32_t i = 0; means && i < made->count; i++) {
+        means[i] = mean_of(made->list[i].weights, runs->run_count);
+    }
+    for (uint32_t k = 0; means && k < runs->run_count; k++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < made->count; i++) {
             const struct comparison *of = &made->list[i];
             if (of->event == event && of->is_rest) {
-                double sum = 0;
-                for (uint32_t run = 0; run < runs->run_count; run++) {
-                    sum += of->weights[run];
-                }
-                ratios[count++] = of->weights[k] / sum * runs->run_count;
+                ratios[count++] = of->weights[k] / means[i];
             }
         }
         qsort(ratios, count, sizeof *ratios, compare_numbers);
         middle[k] = (ratios[(count - 1) / 2] + ratios[count / 2]) / 2;
     }
-    free(ratios);
-    return ratios != NULL;
+    free(means);
+    return means != NULL;
 }
 
 /* The rest of an event's methods as its measure: so that one percent is one percent of all samples

@@ -8,19 +8,10 @@
 #define STEPS  200 /* of the power method, at most */
 #define CLOSE2 1e-18
 
-static double sum_of(const double *values, uint32_t count)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        sum += values[i];
-    }
-    return sum;
-}
-
 static void set_apart(const struct covariate *covariate, uint32_t method)
 {
     const struct comparison *of = covariate->methods[method];
-    double mean = sum_of(of->values, covariate->run_count) / covariate->run_count;
+    double mean = mean_of(of->values, covariate->run_count);
     for (uint32_t k = 0; k < covariate->run_count; k++) {
         covariate->apart[(size_t)method * covariate->run_count + k] =
             (of->values[k] / mean - 1) * sqrt(of->share);
@@ -34,8 +25,7 @@ static void set_products(const struct covariate *covariate, uint32_t before)
         for (uint32_t j = 0; j <= i; j++) {
             const double *x = &covariate->apart[(size_t)i * runs];
             const double *y = &covariate->apart[(size_t)j * runs];
-            double sum =
-                scatter_of(x, y, before) + scatter_of(x + before, y + before, runs - before);
+            double sum = scatter_within(x, y, before, runs - before);
             covariate->products[(size_t)i * count + j] =
                 covariate->products[(size_t)j * count + i] = sum;
         }

@@ -12,7 +12,7 @@ struct group {
     uint32_t count;
 };
 
-static double mean_of(const double *values, uint32_t count)
+double mean_of(const double *values, uint32_t count)
 {
     double sum = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -21,7 +21,8 @@ static double mean_of(const double *values, uint32_t count)
     return sum / count;
 }
 
-double scatter_of(const double *x, const double *y, uint32_t count)
+/* The sum of products of how far the values are from their means. */
+static double scatter_of(const double *x, const double *y, uint32_t count)
 {
     double sum = 0, x_mean = mean_of(x, count), y_mean = mean_of(y, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -138,10 +139,10 @@ struct difference difference_of(const double *before, uint32_t before_count, con
     return judged(&a, &b, error2, freedom);
 }
 
-/* The sum of products within the groups. */
-static double scatter_within(const double *x, const double *y, uint32_t before, uint32_t after)
+double scatter_within(const double *x, const double *y, uint32_t before_count, uint32_t after_count)
 {
-    return scatter_of(x, y, before) + scatter_of(x + before, y + before, after);
+    return scatter_of(x, y, before_count) +
+           scatter_of(x + before_count, y + before_count, after_count);
 }
 
 struct difference difference_adjusted(double *values, const double *covariate,

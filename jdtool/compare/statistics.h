@@ -34,8 +34,11 @@ struct difference difference_of(const double *before, uint32_t before_count, con
 struct difference difference_adjusted(double *values, const double *covariate,
                                       uint32_t before_count, uint32_t after_count);
 
-/* The sum of products of how far the values of two rows are from their means. */
-double scatter_of(const double *x, const double *y, uint32_t count);
+double mean_of(const double *values, uint32_t count);
+
+/* The sum of products of how far the values of two rows are from their means within the groups. */
+double scatter_within(const double *x, const double *y, uint32_t before_count,
+                      uint32_t after_count);
 
 /* The rates of false discovery (Benjamini and Hochberg, 1995): those with q at most 0.05 can be
  * called changes, and one in twenty of them is chance. q may be p. 0 or -ENOMEM. */

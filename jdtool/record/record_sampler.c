@@ -47,11 +47,6 @@ static size_t sampled_processes(const struct recording *recording, pid_t **list)
     return count;
 }
 
-static void tell_not_walked(const char *lacks)
-{
-    info_message("stacks are not walked in the kernel, but copied: %s", lacks);
-}
-
 /* By --stacks; what cannot be had is told then. */
 static bool walks_are_wanted(const struct recording *recording)
 {

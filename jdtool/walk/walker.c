@@ -801,10 +801,15 @@ struct walker *walker_new(const struct walker_options *options)
     return walker;
 }
 
+void tell_not_walked(const char *lacks)
+{
+    info_message("stacks are not walked in the kernel, but copied: %s", lacks);
+}
+
 void walker_lacks(const struct walker *walker, const char *what)
 {
     if (!walker->options.is_default) {
-        info_message("stacks are not walked in the kernel, but copied: %s", what);
+        tell_not_walked(what);
     }
 }
 

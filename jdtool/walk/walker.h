@@ -43,7 +43,10 @@ void walker_free(struct walker *walker);
  * walker's until the process ends. */
 void walker_filters(struct walker *walker, int processes);
 
-/* Or it cannot be had, for want of something: is told, unless it is quiet. */
+/* Tells that stacks are copied, for want of something. */
+void tell_not_walked(const char *lacks);
+
+/* The same, unless nobody asked for walks. */
 void walker_lacks(const struct walker *walker, const char *what);
 
 /* So many stacks were copied. True, once: it begins, and is to be told of all processes that are
