@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame, also while code is
 # deoptimised. A recursion of 3,000 calls reaches its root, and is cut where --depth says so; interpreted frames have
-# their names; killed, nothing of it is left in the kernel; where it cannot be had, or who makes its tables dies, stacks
-# are copied, and it is said. The default copies at first. Of virtual threads that were parked the callers in the heap
-# are those of the JVM's own trace, whatever collector moves them; where they cannot be had the stack says so.
+# their names; a JVM in a chroot is walked, too; killed, nothing of it is left in the kernel; where it cannot be had, who
+# makes its tables dies, or a JVM cannot be read, stacks are copied, and it is said. The default copies at first. Of virtual
+# threads that were parked the callers in the heap are those of the JVM's own trace, whatever collector moves them; where
+# they cannot be had the stack says so.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -12,8 +13,9 @@ need_perf
 compile
 
 # record PROFILE KIND ARGUMENT... Status 3: too many stacks are cut, which the test asks for.
+around=()
 record() {
-    "$jdperf" record --stacks "$2" -o "$scratch/$1" -e cpu-clock -F 499 "${@:3}" </dev/null >"$scratch/log" 2>"$scratch/err" ||
+    "${around[@]}" "$jdperf" record --stacks "$2" -o "$scratch/$1" -e cpu-clock -F 499 "${@:3}" </dev/null >"$scratch/log" 2>"$scratch/err" ||
         [ $? = 3 ] || fail "$1: $(tail -n 5 "$scratch/err")"
     ! grep -q 'not walked in the kernel' "$scratch/err" || skip "$(grep -m 1 'not walked in the kernel' "$scratch/err")"
 }
@@ -58,6 +60,18 @@ same storm 4 -cp "$classes" Storm
 if [ "$jdk_major" -ge 21 ]; then
     same virtual 4 -cp "$classes" VirtualThreads
 fi
+
+# In a chroot paths are not those that the kernel tells us.
+mkdir "$scratch/root"
+# shellcheck disable=SC2016
+around=(unshare --mount --propagation private sh -c 'mount --rbind / "$0" && exec "$@"' "$scratch/root")
+for try in 1 2 4; do
+    record chroot kernel -- chroot "$scratch/root" "$jdk/bin/java" -cp "$classes" DeepChain $((5 * try))
+    ! enough chroot walked 100 || break
+done
+around=()
+claim "walked in a chroot" "$(count chroot walked) of $(count chroot stacks)"
+(($(count chroot walked) >= 100)) || fail "chroot: only $(count chroot walked) of $(count chroot stacks) walked"
 
 # What was walked reaches the root, however deep: what does not was copied, before the tables were there.
 deep=("$jdk/bin/java" -Xss16m -XX:CompileCommand=quiet "-XX:CompileCommand=dontinline,Depths.allocate" -cp "$classes" Depths)
@@ -192,6 +206,17 @@ for ((i = 0; i < 300; i++)); do
     sleep 0.1
 done
 ! has_program "${samplers[0]}" || fail "killed: a program is left"
+
+# What looks like a JVM and cannot be read.
+libjvm=$(find "$jdk/" -name libjvm.so -print -quit)
+head -c 4096 /dev/zero >"$scratch/jit-1.dump"
+record unread kernel -- python3 -c '
+import mmap, os, sys, time
+files = [os.open(name, os.O_RDONLY) for name in sys.argv[1:]]
+maps = [mmap.mmap(file, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC) for file in files]
+end = time.time() + 3
+while time.time() < end: pass' "$libjvm" "$scratch/jit-1.dump"
+grep -q 'dump of 1 JVMs cannot be read' "$scratch/err" || fail "unread: it is not said: $(cat "$scratch/err")"
 
 # Where our own sampler is not at work.
 "$jdperf" record --stacks kernel --sampler perf -o "$scratch/perf" -e cpu-clock -- "$jdk/bin/java" -version >"$scratch/log" 2>"$scratch/err" ||

@@ -1,8 +1,9 @@
 #include "jdtool/base/processes.h"
 
 #include <dirent.h>
-#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 void processes_walk(bool (*take)(void *context, pid_t pid), void *context)
 {
@@ -19,4 +20,16 @@ void processes_walk(bool (*take)(void *context, pid_t pid), void *context)
     if (processes) {
         closedir(processes);
     }
+}
+
+void process_root_read(int directory, struct process_root *root)
+{
+    ssize_t length = readlinkat(directory, "root", root->path, sizeof root->path - 1);
+    root->path[length > 1 ? length : 0] = '\0'; /* "/" is in front of every path */
+}
+
+const char *process_path(const struct process_root *root, const char *path)
+{
+    size_t length = strlen(root->path);
+    return strncmp(path, root->path, length) == 0 && path[length] == '/' ? path + length : path;
 }

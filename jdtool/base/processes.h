@@ -1,10 +1,23 @@
 #ifndef JD_TOOL_PROCESSES_H
 #define JD_TOOL_PROCESSES_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 /* Calls take for every process that /proc lists, until it returns false. */
 void processes_walk(bool (*take)(void *context, pid_t pid), void *context);
+
+/* The directory that a process was chrooted to, which the kernel puts in front of the paths in its
+ * maps; "": none, or it cannot be told. */
+struct process_root {
+    char path[PATH_MAX];
+};
+
+/* directory: /proc/PID, open. */
+void process_root_read(int directory, struct process_root *root);
+
+/* Such a path as the process itself sees it: a part of the given one. */
+const char *process_path(const struct process_root *root, const char *path);
 
 #endif

@@ -1,5 +1,7 @@
 #include "jdtool/live/process.h"
 
+#include "jdtool/base/processes.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -306,15 +308,10 @@ bool process_mapped(const struct live_process *process, const struct mapped_name
     if (!search.found) {
         return false;
     }
-    /* The kernel puts the directory that a process was chrooted to in front. */
-    char root[PATH_MAX];
-    ssize_t length = readlinkat(process->directory, "root", root, sizeof root - 1);
-    if (length > 1) {
-        root[length] = '\0';
-        if (strncmp(path, root, (size_t)length) == 0 && path[length] == '/') {
-            memmove(path, path + length, strlen(path + length) + 1);
-        }
-    }
+    struct process_root root;
+    process_root_read(process->directory, &root);
+    const char *inside = process_path(&root, path);
+    memmove(path, inside, strlen(inside) + 1);
     return true;
 }
 

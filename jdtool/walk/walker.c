@@ -4,6 +4,7 @@
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
+#include "jdtool/base/processes.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/walk/code_feed.h"
 #include "jdtool/walk/layout.h"
@@ -41,8 +42,10 @@
 /* A JVM has some hundred mappings, 50 KB of text; some have 100,000. */
 #define MAPS_TEXT_MAX ((size_t)16 << 20)
 
-/* A process that maps libjvm.so and a dump may have no code yet: so often it is looked at again. */
-#define TRIES_MAX 300
+/* A process that maps libjvm.so and a dump may have no code yet: so often it is looked at again;
+ * and after so many it is told. */
+#define TRIES_MAX  300
+#define TRIES_TOLD 20
 
 /* A part of a file that is mapped to be executed; of all processes. */
 struct walked_file {
@@ -59,6 +62,7 @@ struct walked_jvm {
     uint32_t number; /* of its struct walk_jvm; it has that while is_walked */
     bool is_new;     /* what it maps is to be read again */
     bool is_walked;
+    bool is_unread;    /* it seems to be a JVM, and is not understood */
     uint64_t entry;    /* where Continuation.enterSpecial ends; 0: it is not there */
     bool wants_frozen; /* its dump tells of frozen frames, and its struct walk_jvm not yet */
     unsigned tries;
@@ -85,6 +89,7 @@ struct walk_wish {
 /* What it tells, to be doubted. */
 struct walk_told {
     bool is_full, is_out_of_jvms;
+    uint32_t unread; /* JVMs whose dump or libjvm.so could not be read */
 };
 
 /* A process that is sampled: the one that makes the tables may look into this very one. */
@@ -226,15 +231,22 @@ static bool open_dump(struct walked_jvm *jvm, const char *path)
 
 /* ---- Mappings ---- */
 
+/* What a process maps. */
+struct maps {
+    char *text; /* as /proc has it */
+    struct process_root root;
+};
+
 struct text_mapping {
     uint64_t start, end, offset, inode;
     unsigned major, minor;
     bool is_executable;
-    char *path; /* in the text; "" for none */
+    const char *path; /* as the process sees it, in the text; "" for none */
 };
 
 /* "7f00-7f10 r-xp 00001000 08:01 1234    /path". The rest of the text; NULL: there is no more. */
-static char *parse_mapping(char *line, struct text_mapping *mapping)
+static char *parse_mapping(char *line, const struct process_root *root,
+                           struct text_mapping *mapping)
 {
     char *end = line ? strchr(line, '\n') : NULL;
     if (!end) {
@@ -250,7 +262,7 @@ static char *parse_mapping(char *line, struct text_mapping *mapping)
     mapping->major = (unsigned)strtoul(at, &at, 16);
     mapping->minor = *at == ':' ? (unsigned)strtoul(at + 1, &at, 16) : 0;
     mapping->inode = strtoull(at, &at, 10);
-    mapping->path = at + strspn(at, " ");
+    mapping->path = process_path(root, at + strspn(at, " "));
     return end + 1;
 }
 
@@ -322,13 +334,13 @@ static void fill_mapping(struct walk_mapping *mapping, const struct file_rows *r
 }
 
 /* Into the half that is not read. */
-static void put_mappings(struct walker *walker, struct walked_jvm *jvm, char *text)
+static void put_mappings(struct walker *walker, struct walked_jvm *jvm, const struct maps *maps)
 {
     struct text_mapping mapping;
     jvm->half ^= 1;
     struct walk_mapping *list = mappings_of(walker, jvm);
     uint32_t count = 0;
-    for (char *line = text; (line = parse_mapping(line, &mapping));) {
+    for (char *line = maps->text; (line = parse_mapping(line, &maps->root, &mapping));) {
         uint64_t bias;
         bool is_file = mapping.path[0] == '/' || strcmp(mapping.path, "[vdso]") == 0;
         int64_t file = mapping.is_executable && is_file && !is_dump(mapping.path)
@@ -409,12 +421,13 @@ static void forget_jvm(struct walker *walker, uint32_t at)
 }
 
 /* Takes libjvm's place and the dump's out of the text, which stays whole. */
-static bool find_parts(const char *text, char libjvm[PATH_MAX], uint64_t *bias, char dump[PATH_MAX])
+static bool find_parts(const struct maps *maps, char libjvm[PATH_MAX], uint64_t *bias,
+                       char dump[PATH_MAX])
 {
-    char *copy = strdup(text);
+    char *copy = strdup(maps->text);
     struct text_mapping mapping;
     libjvm[0] = dump[0] = '\0';
-    for (char *line = copy; (line = parse_mapping(line, &mapping));) {
+    for (char *line = copy; (line = parse_mapping(line, &maps->root, &mapping));) {
         if (!libjvm[0] && mapping.offset == 0 && is_libjvm(mapping.path)) {
             snprintf(libjvm, PATH_MAX, "%s", mapping.path);
             *bias = mapping.start;
@@ -472,8 +485,8 @@ static void describe_frozen(struct walker *walker, struct walked_jvm *jvm, const
     }
 }
 
-/* What it maps, as text, for the caller to free; NULL: it cannot be read. */
-static char *read_maps(const struct walked_jvm *jvm)
+/* The text is the caller's to free. False: it cannot be read. */
+static bool read_maps(const struct walked_jvm *jvm, struct maps *maps)
 {
     struct bytes text = {0};
     char buffer[16384];
@@ -488,9 +501,11 @@ static char *read_maps(const struct walked_jvm *jvm)
     bytes_u8(&text, 0);
     if (fd < 0 || got < 0 || text.failed) {
         free(text.at);
-        return NULL;
+        return false;
     }
-    return (char *)text.at;
+    maps->text = (char *)text.at;
+    process_root_read(jvm->directory, &maps->root);
+    return true;
 }
 
 /* What it maps has changed, or is not known. */
@@ -499,8 +514,8 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
     char libjvm[PATH_MAX];
     char dump[PATH_MAX];
     uint64_t bias = 0;
-    char *text = read_maps(jvm);
-    bool is_jvm = text && find_parts(text, libjvm, &bias, dump);
+    struct maps maps = {0};
+    bool is_jvm = read_maps(jvm, &maps) && find_parts(&maps, libjvm, &bias, dump);
     jvm->is_new = false;
     if (jvm->has_feed && !is_jvm) { /* it runs another program */
         stop_walking(walker, jvm);
@@ -508,8 +523,11 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
     } else if (!jvm->has_feed && is_jvm && !describe(walker, jvm, libjvm, bias, dump)) {
         jvm->is_new = jvm->tries < TRIES_MAX && ++jvm->tries < TRIES_MAX;
     }
+    bool is_unread = !jvm->has_feed && (jvm->is_unread || jvm->tries == TRIES_TOLD);
+    walker->told->unread += (uint32_t)is_unread - (uint32_t)jvm->is_unread;
+    jvm->is_unread = is_unread;
     if (jvm->has_feed) {
-        put_mappings(walker, jvm, text);
+        put_mappings(walker, jvm, &maps);
         (void)follow_code(walker, jvm);
         if (jvm->wants_frozen) {
             describe_frozen(walker, jvm, libjvm, bias);
@@ -518,7 +536,7 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
             jvm->is_walked = walk(walker, jvm, jvm->number + WALK_FIRST_JVM);
         }
     }
-    free(text);
+    free(maps.text);
 }
 
 static void take_notice(struct walker *walker, pid_t pid)
@@ -929,6 +947,10 @@ void walker_tell(const struct walker *walker)
     if (walker->has_died) {
         info_message("the process that reads JVMs' code for walking stacks ended: stacks were "
                      "copied from then on");
+    }
+    if (walker->told->unread && !walker->options.is_default) {
+        info_message("libjvm.so or the dump of %u JVMs cannot be read: their stacks were copied",
+                     (unsigned)walker->told->unread);
     }
     if (walker->told->is_full) {
         info_message("the kernel's tables for walking stacks are full: other stacks were copied");
