@@ -88,6 +88,37 @@ TEST(what_is_gone_takes_no_room)
     }
 }
 
+/* Look-ups pass few slots, in whatever order the keys came: of a table that was read from front to
+ * back, too. */
+TEST(what_is_read_and_added_again_lies_near_its_home)
+{
+    enum { MANY = 40000 };
+    static struct item items[MANY];
+    static struct hash_table_entry *read[MANY + 1];
+    struct hash_table table = {.grain = 3};
+    for (uint64_t i = 0; i < MANY; i++) {
+        items[i] = (struct item){.entry = {.key = i * 88}};
+        assert_true(hash_table_add(&table, &items[i].entry));
+    }
+    size_t slots = table.slot_count;
+    size_t count = 0;
+    while ((read[count] = hash_table_drain(&table))) {
+        count++;
+        assert_true(count <= MANY);
+    }
+    assert_int_equal(count, MANY);
+    assert_true(hash_table_reserve(&table, count));
+    assert_int_equal(table.slot_count, slots);
+    while (count > 0) {
+        assert_true(hash_table_add(&table, read[--count]));
+        assert_int_equal(table.slot_count, slots);
+    }
+    assert_true(hash_table_reserve(&table, 1));
+    assert_int_equal(table.slot_count, slots);
+    while (hash_table_drain(&table)) {
+    }
+}
+
 TEST(an_empty_table)
 {
     struct hash_table table = {0};

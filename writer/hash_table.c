@@ -38,10 +38,9 @@ static size_t slot_of(const struct hash_table *table, uint64_t key)
     return at;
 }
 
-static bool grow(struct hash_table *table)
+static bool grow(struct hash_table *table, size_t count)
 {
     const struct hash_table old = *table;
-    size_t count = old.slot_count ? old.slot_count * 2 : FIRST_SLOTS;
     struct hash_table_slot *slots = calloc(count, sizeof(*slots));
     if (!slots) {
         return false;
@@ -57,9 +56,18 @@ static bool grow(struct hash_table *table)
     return true;
 }
 
+bool hash_table_reserve(struct hash_table *table, size_t keys)
+{
+    size_t count = table->slot_count ? table->slot_count : FIRST_SLOTS;
+    while (count / 2 < keys) {
+        count *= 2;
+    }
+    return count == table->slot_count || grow(table, count);
+}
+
 bool hash_table_add(struct hash_table *table, struct hash_table_entry *entry)
 {
-    if (table->used >= table->slot_count / 2 && !grow(table)) {
+    if (table->used >= table->slot_count / 2 && !hash_table_reserve(table, table->used + 1)) {
         return false;
     }
     struct hash_table_slot *slot = &table->slots[slot_of(table, entry->key)];

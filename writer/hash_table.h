@@ -33,6 +33,13 @@ struct hash_table {
 /* Adds an entry whose key is set. False: no memory. */
 bool hash_table_add(struct hash_table *table, struct hash_table_entry *entry);
 
+/*
+ * Makes room for so many keys at once. Who adds again what was drained has to: in the order of
+ * slots, a table that grows meanwhile is filled from one end, where every look-up passes all the
+ * others. False: no memory, and the table is as it was.
+ */
+bool hash_table_reserve(struct hash_table *table, size_t keys);
+
 /* An entry of that key or NULL; after: the next one of the same key. */
 struct hash_table_entry *hash_table_find(const struct hash_table *table, uint64_t key);
 struct hash_table_entry *hash_table_find_next(const struct hash_table_entry *after);

@@ -104,10 +104,14 @@ static void forget_before(struct methods_file *table, uint32_t round)
 {
     struct hash_table_entry *all = NULL;
     struct hash_table_entry *entry;
+    size_t count = table->told.used;
     lock_is_held(&table->lock);
     while ((entry = hash_table_drain(&table->told))) {
         entry->next = all;
         all = entry;
+    }
+    if (round < UINT32_MAX) {
+        (void)hash_table_reserve(&table->told, count); /* without memory it grows as it can */
     }
     while ((entry = all)) {
         struct told *told = (struct told *)entry;
@@ -367,9 +371,12 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
             }
         }
         (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
-        pthread_mutex_lock(&table->lock);
-        forget_before(table, table->round);
-        pthread_mutex_unlock(&table->lock);
+        /* There is nothing to forget yet, or the session ends. */
+        if (patient && !builder->first) {
+            pthread_mutex_lock(&table->lock);
+            forget_before(table, table->round);
+            pthread_mutex_unlock(&table->lock);
+        }
     }
     free_builder(builder);
 }

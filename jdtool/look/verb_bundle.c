@@ -1,7 +1,7 @@
 /* jdperf bundle: one file of a profile, for another machine. */
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
-#include "jdtool/base/output_file.h"
+#include "jdtool/base/packed_output.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/live/child.h"
@@ -214,14 +214,16 @@ static void bundle_add_files(const struct opened_profile *profile)
 enum { ITEMS_MAX = 4096 };
 
 struct kind {
-    const char *ending, *option;
+    const char *ending;
+    bool gzip; /* which we do: tar's gzip takes ten times as long */
+    const char *option;
 };
 
 static const struct kind kinds[] = {
-    {".tar", NULL},
-    {".tar.gz", "--gzip"},
-    {".tgz", "--gzip"},
-    {".tar.xz", "--xz"},
+    {".tar", false, NULL},
+    {".tar.gz", true, NULL},
+    {".tgz", true, NULL},
+    {".tar.xz", false, "--xz"},
 };
 
 static const struct kind *kind_of(const char *path)
@@ -355,16 +357,41 @@ static int list_items(const struct look *look, char **items)
     return count;
 }
 
-/* 1: a file has changed meanwhile. perf makes hard links to libraries, so another recording that
- * links the same one changes its inode, not what is in it. Images are as large as the code cache,
- * and mostly holes, which they stay where they are unpacked. */
-static int run_tar(const struct look *look, const struct kind *kind, int out, char **arguments)
+/* What tar writes, packed, to its end. 0, -EINTR or another negative errno. */
+static int take_archive(int from, struct waiting *waiting, struct packed_output *output)
+{
+    uint8_t piece[65536];
+    ssize_t n;
+    do {
+        struct pollfd archive = {.fd = from, .events = POLLIN};
+        int err = wait_for(waiting, &archive, 1, NO_DEADLINE, true);
+        if (err) {
+            return err;
+        }
+        n = read(from, piece, sizeof piece);
+        if (n > 0) {
+            packed_output_put(output, piece, (size_t)n);
+        }
+    } while (n > 0);
+    return n < 0 ? -errno : 0;
+}
+
+/* tar's exit status 1: a file has changed meanwhile. perf makes hard links to libraries, so another
+ * recording that links the same one changes its inode, not what is in it. Images are as large as
+ * the code cache, and mostly holes, which they stay where they are unpacked. */
+static int run_tar(const struct look *look, const struct kind *kind, struct packed_output *output,
+                   char **arguments)
 {
     char directory[64];
     char *transform = transformation(name_of(look));
     struct child child = NO_CHILD;
     struct waiting waiting;
     int count = 0;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        free(transform);
+        return -errno;
+    }
     snprintf(directory, sizeof directory, "--directory=/proc/%d/fd/%d", (int)getpid(),
              look->profile.directory);
     char *const options[] = {
@@ -385,11 +412,14 @@ static int run_tar(const struct look *look, const struct kind *kind, int out, ch
     arguments[count] = NULL;
     struct child_options child_options = {.arguments = arguments,
                                           .in = -1,
-                                          .out = out,
+                                          .out = ends[1],
                                           .err = STDERR_FILENO,
                                           .death_signal = SIGKILL};
     int err = !transform ? -ENOMEM : waiting_start(&waiting);
     err = err ? err : child_start(&child, &child_options);
+    close(ends[1]);
+    err = err ? err : take_archive(ends[0], &waiting, output);
+    close(ends[0]);
     err = err ? err : child_wait(&child, &waiting, NO_DEADLINE, true);
     err = err ? err : child.status > 1 ? -EIO : 0;
     child_end(&child);
@@ -400,10 +430,10 @@ static int run_tar(const struct look *look, const struct kind *kind, int out, ch
     return err;
 }
 
-static int pack(const struct look *look, const struct kind *kind, struct output_file *file)
+static int pack(const struct look *look, const struct kind *kind, struct packed_output *output)
 {
     char **arguments = calloc(ITEMS_MAX + 32, sizeof *arguments);
-    int err = arguments ? run_tar(look, kind, output_file_fd(file), arguments) : -ENOMEM;
+    int err = arguments ? run_tar(look, kind, output, arguments) : -ENOMEM;
     free(arguments);
     return err;
 }
@@ -423,29 +453,28 @@ static void describe_size(uint64_t size, char text[16])
 
 static int make(struct look *look, const struct kind *kind, const char *out)
 {
-    struct output_file *file;
+    struct packed_output *output;
     struct stat status;
     char size[16];
-    if (output_file_open(out, &file)) {
+    if (packed_output_open(out, kind->gzip, &output)) {
         return STATUS_FAILED;
     }
     save_samples(look);
     bundle_add_files(&look->profile);
     int result = write_how_to(look);
-    int err = result ? 0 : pack(look, kind, file);
+    int err = result ? 0 : pack(look, kind, output);
     if (err) {
         error_message("failed to write %s: %s", out,
                       err == -EIO ? "tar has failed" : strerror(-err));
     }
     if (result || err) {
-        output_file_abort(file);
+        packed_output_abort(output);
         return STATUS_FAILED;
     }
-    describe_size(fstat(output_file_fd(file), &status) == 0 ? (uint64_t)status.st_size : 0, size);
-    output_file_hand_over(file);
-    if (output_file_finish(file)) {
+    if (packed_output_finish(output)) {
         return STATUS_FAILED;
     }
+    describe_size(stat(out, &status) == 0 ? (uint64_t)status.st_size : 0, size);
     const char *name = name_of(look);
     const char *slash = strrchr(out, '/');
     info_message("%s: %s; another machine opens it with: tar xf %s && perf --buildid-dir "

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK_MS    300 /* how long their processor time is watched */
+#define LOOK_MS    100 /* how long their processor time is watched */
 #define CGROUP_MAX (64 << 10)
 
 struct jvm_row {
