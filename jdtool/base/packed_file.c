@@ -1,7 +1,6 @@
 #include "jdtool/base/packed_file.h"
 
 #include "jdtool/base/message.h"
-#include "jdtool/base/output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +79,7 @@ static int pack(int fd, ZSTD_CCtx *stream, uint8_t *pieces, struct output_file *
     return err;
 }
 
-uint64_t packed_file_make(const char *path)
+struct output_file *packed_file_make(const char *path)
 {
     struct output_file *file = NULL;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -88,15 +87,11 @@ uint64_t packed_file_make(const char *path)
     uint8_t *pieces = is ? malloc(2 * PIECE) : NULL;
     ZSTD_CCtx *stream = pieces ? ZSTD_createCCtx() : NULL;
     struct stat status = {0};
-    uint64_t saved = 0;
     if (stream && fstat(fd, &status) == 0 && output_file_open(path, &file) == 0) {
-        uint64_t size = (uint64_t)status.st_size;
         int err = pack(fd, stream, pieces, file);
-        uint64_t packed = output_file_tell(file);
-        if (err || packed >= size) {
+        if (err || output_file_tell(file) >= (uint64_t)status.st_size) {
             output_file_abort(file);
-        } else if (output_file_finish(file) == 0) {
-            saved = size - packed;
+            file = NULL;
         }
     }
     (void)ZSTD_freeCCtx(stream);
@@ -104,7 +99,7 @@ uint64_t packed_file_make(const char *path)
     if (fd >= 0) {
         close(fd);
     }
-    return saved;
+    return file;
 }
 
 /* ---- Unpacking ---- */

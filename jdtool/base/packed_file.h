@@ -6,6 +6,8 @@
 #ifndef JD_TOOL_PACKED_FILE_H
 #define JD_TOOL_PACKED_FILE_H
 
+#include "jdtool/base/output_file.h"
+
 #include <stdint.h>
 
 /* Larger ones stay as they are: who reads a packed file has it all in memory. */
@@ -15,11 +17,11 @@
 #define PACKED_FILE_MIN (UINT64_C(1) << 20)
 
 /*
- * Packs the regular file at `path`, unless somebody has it open to write: what comes later would be
- * lost. Nothing is changed where that, or anything else, prevents it; no message. Returns the bytes
- * that are saved.
+ * The packed form of the regular file at `path`, which output_file_finish puts in its place and
+ * output_file_abort drops. NULL where somebody has it open to write, as what comes later would be
+ * lost, where it would save nothing, or for any other reason; no message.
  */
-uint64_t packed_file_make(const char *path);
+struct output_file *packed_file_make(const char *path);
 
 /*
  * What is in the file, whose beginning tells whether it is packed: `fd` itself where it is not, or

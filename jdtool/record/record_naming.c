@@ -1,5 +1,6 @@
 #include "jdtool/record/recording.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/packed_file.h"
@@ -157,9 +158,14 @@ static void tell_results(const struct record_options *options)
     free(quoted);
 }
 
-/* What the JVMs' agents have written is read seldom, now that it is named. Where the recording
- * itself is kept it stays as perf reads it. */
-static void pack_dumps(const struct recording *recording)
+/* What the JVMs' agents have written is read seldom, once it is named: it is packed while that goes
+ * on, and takes its place then. Where the recording itself is kept it stays as perf reads it. */
+struct packing {
+    struct output_file **files;
+    uint32_t count, room;
+};
+
+static void pack_dumps(const struct recording *recording, struct packing *packing)
 {
     char pattern[sizeof recording->profile.at + 64];
     glob_t found = {0};
@@ -167,9 +173,21 @@ static void pack_dumps(const struct recording *recording)
              recording->profile.at);
     (void)glob(pattern, GLOB_BRACE, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        packed_file_make(found.gl_pathv[i]);
+        if (!array_reserve(&packing->files, packing->count, &packing->room,
+                           sizeof *packing->files)) {
+            packing->files[packing->count] = packed_file_make(found.gl_pathv[i]);
+            packing->count += packing->files[packing->count] != NULL;
+        }
     }
     globfree(&found);
+}
+
+static void put_packed(struct packing *packing)
+{
+    for (uint32_t i = 0; i < packing->count; i++) {
+        (void)output_file_finish(packing->files[i]);
+    }
+    free(packing->files);
 }
 
 /* Names of the kernel that is here, for the next recording: to make them the kernel takes longer
@@ -219,9 +237,14 @@ int recording_name(struct recording *recording)
         return STATUS_DONE;
     }
     tell_missing_dumps(recording);
+    struct packing packing = {0};
+    if (recording->piped) {
+        pack_dumps(recording, &packing);
+    }
     int status = recording->piped ? naming_finish(&recording->naming, &recording->waiting,
                                                   &recording->command.child, false)
                                   : name_from_file(recording);
+    put_packed(&packing);
     snprintf(path, sizeof path, "%s/src", recording->profile.path);
     (void)profile_set(recording->profile.directory, "injector", "jdtool");
     (void)profile_set(recording->profile.directory, "source_root", path);
@@ -234,7 +257,6 @@ int recording_name(struct recording *recording)
         }
     }
     if (recording->piped) {
-        pack_dumps(recording);
         keep_kernel_names();
     }
     if (status == STATUS_DONE || status == STATUS_BAD_PROFILE) {
