@@ -24,7 +24,7 @@ int command_check(char *const *arguments)
     bool is_java = strcmp(last_part(name), "java") == 0 || strcmp(last_part(name), "javac") == 0;
     error_message("failed to run %s: no such command%s", name,
                   is_java ? ": apt-get install openjdk-17-jdk-headless, or give the path of a java"
-                          : "");
+                          : " (to name a JVM that runs: -p NAME)");
     return -ENOENT;
 }
 

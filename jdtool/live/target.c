@@ -4,6 +4,7 @@
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -213,7 +214,11 @@ void process_java_name(const struct live_process *process, char *name, size_t si
     char text[4096];
     ssize_t length = process_read(process, "cmdline", text, sizeof text);
     const char *end = text + (length > 0 ? length : 0);
-    const char *at = text + strlen(text) + 1;
+    const char *slash = memrchr(text, '/', strlen(text));
+    const char *program = slash ? slash + 1 : text;
+    /* javac and the like have their main class within, and are called by it. */
+    bool is_java = strncmp(program, "java", 4) != 0 || !isalpha((unsigned char)program[4]);
+    const char *at = is_java ? text + strlen(text) + 1 : program;
     while (at < end && *at == '-') {
         bool last = strcmp(at, "-jar") == 0 || strcmp(at, "-m") == 0;
         for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++) {

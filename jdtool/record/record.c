@@ -24,21 +24,56 @@
 /* A profile is some four deep. */
 #define DEPTH_MAX 32
 
-static int give_contents(int directory, uid_t uid, gid_t gid, int depth);
+/* A file that has several names: given when all of them were met in the profile, as those of an
+ * image, which perf looks for below buildid/. */
+struct linked {
+    dev_t device;
+    ino_t inode;
+    nlink_t met;
+};
+
+struct giving {
+    uid_t uid;
+    gid_t gid;
+    struct linked *list;
+    uint32_t count, room;
+};
+
+static int give_contents(int directory, struct giving *giving, int depth);
+
+/* Whether the file has a name that was not met; without memory, too. */
+static bool has_further_names(struct giving *giving, const struct stat *status)
+{
+    uint32_t i = 0;
+    while (i < giving->count &&
+           (giving->list[i].inode != status->st_ino || giving->list[i].device != status->st_dev)) {
+        i++;
+    }
+    if (i == giving->count) {
+        if (array_reserve(&giving->list, giving->count, &giving->room, sizeof *giving->list)) {
+            return true;
+        }
+        giving->list[giving->count++] =
+            (struct linked){.device = status->st_dev, .inode = status->st_ino};
+    }
+    return ++giving->list[i].met < status->st_nlink;
+}
 
 /* Whoever gets it cannot reach it before the directory is his, which is the last to be given: what
  * was looked at here is what is given. */
-static int give_one(int parent, const char *name, uid_t uid, gid_t gid, int depth)
+static int give_one(int parent, const char *name, struct giving *giving, int depth)
 {
     struct stat status;
     int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
     if (!err && S_ISDIR(status.st_mode)) {
         int inner = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        err = inner < 0 ? -errno : give_contents(inner, uid, gid, depth - 1);
+        err = inner < 0 ? -errno : give_contents(inner, giving, depth - 1);
     }
-    bool shared = !err && !S_ISDIR(status.st_mode) && status.st_nlink > 1;
-    if (!err && !shared && fchownat(fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
+    bool shared = !err && !S_ISDIR(status.st_mode) && status.st_nlink > 1 &&
+                  has_further_names(giving, &status);
+    if (!err && !shared &&
+        fchownat(fd, "", giving->uid, giving->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
         err = -errno;
     }
     if (fd >= 0) {
@@ -48,14 +83,14 @@ static int give_one(int parent, const char *name, uid_t uid, gid_t gid, int dept
 }
 
 /* Closes the directory. */
-static int give_contents(int directory, uid_t uid, gid_t gid, int depth)
+static int give_contents(int directory, struct giving *giving, int depth)
 {
     DIR *entries = fdopendir(directory);
     const struct dirent *entry;
     int err = !entries ? -errno : depth > 0 ? 0 : -ELOOP;
     while (!err && (entry = readdir(entries))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            err = give_one(directory, entry->d_name, uid, gid, depth);
+            err = give_one(directory, entry->d_name, giving, depth);
         }
     }
     if (entries) {
@@ -68,16 +103,15 @@ static int give_contents(int directory, uid_t uid, gid_t gid, int depth)
 
 /*
  * Gives the open directory, which is called `path`, and what is in it to SUDO_UID and SUDO_GID,
- * when we are root and sudo has set them. Files that have further names, as the libraries of the
+ * when we are root and sudo has set them. Files that have names elsewhere, as the libraries of the
  * machine that perf links into a profile, are left alone. 0, also when there is nobody to give it
  * to, or a negative errno after a message.
  */
 static int hand_over(int directory, const char *path)
 {
-    uid_t uid;
-    gid_t gid;
+    struct giving giving = {0};
     struct stat status;
-    if (!output_caller(&uid, &gid)) {
+    if (!output_caller(&giving.uid, &giving.gid)) {
         return 0;
     }
     int err = fstat(directory, &status) != 0 ? -errno : 0;
@@ -85,11 +119,12 @@ static int hand_over(int directory, const char *path)
         err = -EPERM;
     }
     int inner = err ? -1 : openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    err = err ? err : inner < 0 ? -errno : give_contents(inner, uid, gid, DEPTH_MAX);
-    err = err ? err : fchown(directory, uid, gid) != 0 ? -errno : 0;
+    err = err ? err : inner < 0 ? -errno : give_contents(inner, &giving, DEPTH_MAX);
+    err = err ? err : fchown(directory, giving.uid, giving.gid) != 0 ? -errno : 0;
+    free(giving.list);
     if (err) {
-        error_message("failed to give %s to user %u, who called sudo: %s", path, (unsigned)uid,
-                      strerror(-err));
+        error_message("failed to give %s to user %u, who called sudo: %s", path,
+                      (unsigned)giving.uid, strerror(-err));
     }
     return err;
 }

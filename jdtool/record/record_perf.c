@@ -21,11 +21,11 @@ const char *recording_stacks(const struct recording *recording)
         return "none";
     case STACKS_KERNEL:
     case STACKS_COMPARE:
-        return recording->walks ? "kernel" : "dwarf";
+        return recording->walks ? "kernel" : "copy";
     case STACKS_AUTO:
-        return recording->walks ? "auto" : "dwarf";
+        return recording->walks ? "auto" : "copy";
     default:
-        return "dwarf";
+        return "copy";
     }
 }
 

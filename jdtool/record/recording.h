@@ -84,7 +84,7 @@ void recording_leave(struct recording *recording, uint32_t jvm);
 /* Ends whatever is still there, in the order that nobody is left waiting. */
 void recording_free(struct recording *recording);
 
-/* "fp", "none", "kernel", "dwarf": as the profile says it. */
+/* "fp", "none", "auto", "kernel", "copy": as the profile says it. */
 const char *recording_stacks(const struct recording *recording);
 
 /* Warns where copied stacks that are kept could fill the disk. */

@@ -233,17 +233,36 @@ static int take_export(const struct verb *verb, void *parse, const char *text)
 }
 
 /* A directory for the profile, or a file for one of the formats. */
+/* What a picture or an archive is called, and no directory. */
+static bool is_called_like_a_file(const char *path)
+{
+    static const char *const endings[] = {".svg", ".png", ".pdf", ".htm", ".pb",
+                                          ".gz",  ".zip", ".xml", ".csv", ".collapsed"};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t size = strlen(endings[i]);
+        if (length > size && strcmp(path + length - size, endings[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int take_output(const struct verb *verb, void *context, const char *path)
 {
     struct parse *parse = context;
     struct stat status;
     const struct export_format *format = export_by_ending(path);
-    if (!format || (stat(path, &status) == 0 && S_ISDIR(status.st_mode))) {
+    bool is_directory = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    if (!format && !is_directory && is_called_like_a_file(path)) {
+        return wrong_usage(verb, "unknown kind of file: %s (.html, .jfr, .pb.gz, .json, .txt)",
+                           path);
+    }
+    if (!format || is_directory) {
         parse->options.out = path;
         return STATUS_DONE;
     }
     char word[PATH_MAX + 64];
-    (void)verb;
     snprintf(word, sizeof word, "%s=%s", format->name, path);
     return parse_export(parse, word);
 }

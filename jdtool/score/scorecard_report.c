@@ -85,10 +85,9 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
         }
         if (jvm->index && safepoint_lines_first(jvm->index)) {
             warn(to,
-                 "process %u: code compiled before the agent was loaded has exact lines and "
-                 "inlined methods only at calls; a sample between two calls has the methods that "
-                 "both are in; for all of them, start the JVM with "
-                 "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints",
+                 "process %u: code compiled before jdperf attached has exact lines only at calls; "
+                 "for all lines, start the JVM with -XX:+UnlockDiagnosticVMOptions "
+                 "-XX:+DebugNonSafepoints",
                  jvm->pid);
         }
         if (jvm->warning) {
@@ -595,15 +594,15 @@ static void print(FILE *out, const struct scorecard *card, const struct judgemen
     if (card->jvms.stacks_frozen) {
         print_line(out, "callers frozen in heap", card->jvms.stacks_frozen, card->jvms.stacks);
     }
-    print_time(out, card, judgement);
-    print_threads(out, card);
-    print_events(out, card);
     for (size_t i = 1; card->recording->unwound && i < END_COUNT; i++) {
         uint64_t count = card->jvms.ends[stack_ends[i].end];
         if (count) {
             print_line(out, stack_ends[i].text, count, card->jvms.stacks);
         }
     }
+    print_time(out, card, judgement);
+    print_threads(out, card);
+    print_events(out, card);
     struct warnings warnings = {tell_line, out};
     warn_of_all(card, &warnings);
     fprintf(out, "  the profile is %s\n", words[0] ? words : verdict_name(judgement->verdict));

@@ -37,6 +37,10 @@ run 1 "$JDPERF" record -- 99999999
 says 'failed to run 99999999'
 run 2 "$JDPERF" record -o
 says '-o needs a value'
+run 2 "$JDPERF" -d 1 -o x.svg 1
+says 'unknown kind of file: x.svg (.html, .jfr,'
+run 1 "$JDPERF" -d 1 NoSuchMain
+says '(to name a JVM that runs: -p NAME)'
 run 2 "$JDPERF" record --stacks=magic -- true
 says 'unknown value of --stacks: magic'
 run 2 "$JDPERF" record -F fast -- true

@@ -92,7 +92,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     says 'Market.takeOrders()'
     # Stacks are copied, with or without frame pointers in the JVM.
     run 0 "$JDPERF" record --stacks copy -o p -p "$jvm" -d 1
-    says 'stacks: dwarf'
+    says 'stacks: copy'
 
     # A perf map: a snapshot, then followed.
     # perf-map-agent's users part its options by blanks.
