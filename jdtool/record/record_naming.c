@@ -174,7 +174,7 @@ static void pack_dumps(const struct recording *recording, struct packing *packin
     (void)glob(pattern, GLOB_BRACE, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         if (!array_reserve(&packing->files, packing->count, &packing->room,
-                           sizeof *packing->files)) {
+                           sizeof(struct output_file *))) {
             packing->files[packing->count] = packed_file_make(found.gl_pathv[i]);
             packing->count += packing->files[packing->count] != NULL;
         }
