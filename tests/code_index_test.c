@@ -1,6 +1,7 @@
 /* Finds which code was at an address at a time, compared with a model that remembers everything. */
 #include "dump_builder.h"
 #include "random.h"
+#include "sanitized.h"
 #include "test.h"
 
 #include "jdtool/jitdump/code_index.h"
@@ -295,7 +296,7 @@ static double seconds(void)
 /* As many LOADs as a large application makes in days: seconds, not minutes. */
 TEST(hundred_thousand_loads)
 {
-    enum { LOADS = 100000 };
+    enum { LOADS = SANITIZED ? 20000 : 100000 };
     struct dump_builder dump = dump_start();
     for (uint64_t i = 0; i < LOADS; i++) {
         dump_load(&dump, BUILDER_START + i, 0x7f0000000000 + (i * 7919 % LOADS) * 64, 80, i,

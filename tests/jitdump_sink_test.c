@@ -2,6 +2,7 @@
 #include "decoded_dump.h"
 #include "faulty_disk.h"
 #include "random.h"
+#include "sanitized.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -404,7 +405,7 @@ TEST_WITH(indices_are_unique_in_the_process, set_up, scratch_remove)
 
 /* Threads */
 
-enum { THREADS = 8, LOADS_PER_THREAD = 2000 };
+enum { THREADS = 8, LOADS_PER_THREAD = SANITIZED ? 600 : 2000 };
 
 struct loader {
     pthread_t thread;
@@ -576,7 +577,7 @@ TEST_WITH(the_end_mark_bears_the_moment_of_closing, set_up, scratch_remove)
 
 TEST_WITH(thousands_of_methods_are_defined_once_each, set_up, scratch_remove)
 {
-    enum { METHODS = 5000 };
+    enum { METHODS = SANITIZED ? 2000 : 5000 };
     static struct method methods[METHODS];
     struct occupancy *sink = open_dump(state);
     for (int round = 0; round < 2; round++) {

@@ -7,6 +7,7 @@
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/watch/slices.h"
 #include "tests/recording_builder.h"
+#include "tests/sanitized.h"
 #include "tests/scratch.h"
 
 #include <limits.h>
@@ -293,7 +294,7 @@ TEST_WITH(what_is_dead_is_forgotten, scratch_create, scratch_remove)
                                                .sample = guard_sample,
                                                .end = guard_end,
                                                .abort = guard_abort};
-    uint32_t lives = getenv("JDAGENT_LONG") ? 100000 : 1200;
+    uint32_t lives = getenv("JDAGENT_LONG") ? 100000 : SANITIZED ? 400 : 1200;
     struct looks looks = {.early_at = lives / LIVES_A_SLICE / 2};
     struct guard guard = {.sink.ops = &ops};
     slice(state, live, lives, take, &looks, &guard);
@@ -323,7 +324,7 @@ static int take_peak(void *context, const struct slice *slice)
 
 TEST_WITH(places_are_forgotten, scratch_create, scratch_remove)
 {
-    enum { TURNS = 7000 };
+    enum { TURNS = SANITIZED ? 1500 : 7000 };
     struct looks looks = {.early_at = TURNS / LIVES_A_SLICE / 3};
     slice(state, live_on, TURNS, take_peak, &looks, NULL);
     assert_int_equal(looks.samples, (uint64_t)TURNS * PLACES_A_TURN);

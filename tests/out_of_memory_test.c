@@ -1,5 +1,6 @@
 /* Every allocation fails once and for ever: files stay sound, nothing crashes or leaks. */
 #include "decoded_dump.h"
+#include "sanitized.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -57,6 +58,8 @@ static struct method outer = {.name = "a.A.outer()", .file = &file, .id = 1};
 static struct method inner = {.name = "a.A.inner()", .file = &file, .id = 2};
 static const uint8_t bytes[20000];
 
+enum { LOADS = SANITIZED ? 300 : 600 };
+
 /* Code enough to make every buffer grow, some of it in the place of other code. Returns how much
  * of it arrived. */
 static unsigned load_all(struct occupancy *sink)
@@ -65,7 +68,7 @@ static unsigned load_all(struct occupancy *sink)
     const struct inline_node nodes[] = {{.method = &outer}, {.method = &inner, .call_line = 1}};
     const struct inline_range ranges[] = {{0, 0, 1}, {8, 1, 2}};
     unsigned loaded = 0;
-    for (uint64_t i = 0; i < 600; i++) {
+    for (uint64_t i = 0; i < LOADS; i++) {
         const struct code code = {
             .address = 0x10000 + i % 500 * 4000,
             .size = i % 100 == 0 ? 20000 : 4000,
@@ -129,7 +132,7 @@ TEST_WITH(a_dump_stays_sound, set_up, scratch_remove)
         unsigned loaded = load_all(sink);
         occupancy_close(sink);
         allocations_left = -1;
-        complete += loaded == 600;
+        complete += loaded == LOADS;
         check_dump(scratch_path(state, name), loaded);
         assert_int_equal(unlink(scratch_path(state, name)), 0);
     }
@@ -184,7 +187,7 @@ TEST_WITH(a_map_stays_sound, set_up, scratch_remove)
         unsigned loaded = load_all(sink);
         occupancy_close(sink);
         allocations_left = -1;
-        complete += loaded == 600;
+        complete += loaded == LOADS;
         check_map(options.log.path);
     }
     assert_true(opened > complete && complete > 0);

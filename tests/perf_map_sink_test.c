@@ -1,5 +1,6 @@
 /* Perf maps have no overlaps while code comes and goes, compared byte for byte with a model. */
 #include "random.h"
+#include "sanitized.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -242,7 +243,7 @@ TEST_WITH(random_operations_leave_the_last_occupants, scratch_create, scratch_re
     uint32_t model[SPACE] = {0};
     uint32_t cells[SPACE];
     off_t largest = 0;
-    uint32_t operations = getenv("JDAGENT_LONG") ? 1000000 : 20000;
+    uint32_t operations = getenv("JDAGENT_LONG") ? 1000000 : SANITIZED ? 5000 : 20000;
     for (uint32_t number = 1; number <= operations; number++) {
         struct operation operation = next_operation(&seed, number);
         apply(sink, &operation);

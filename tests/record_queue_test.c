@@ -141,7 +141,7 @@ TEST(a_budget_is_kept)
 /* Of what has waited once, nothing much is kept. */
 TEST(room_is_given_back)
 {
-    enum { WAITS = 64 << 20, SIZE = 10000, LEFT = 8 << 20 };
+    enum { WAITS = SANITIZED ? 16 << 20 : 64 << 20, SIZE = 10000, LEFT = 8 << 20 };
     struct record_queue *queue = record_queue_new(WAITS);
     size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
     for (int round = 0; round < 2; round++) {

@@ -16,7 +16,7 @@ export ASAN_OPTIONS=detect_leaks=1
 if [[ $sanitizers == address,undefined ]] && clang_can_fuzz; then
     clang_build "$source" "$JDAGENT_BUILD/fuzz" unit_tests || exit 1
     cd "$JDAGENT_BUILD/fuzz"
-    exec ctest -L '^unit$' --no-tests=error --output-on-failure -j "$(nproc)"
+    exec ctest -L '^unit$' --no-tests=error --output-on-failure -j $((2 * $(nproc)))
 fi
 
 probe=$(mktemp)
@@ -37,4 +37,4 @@ if ! { cmake -S "$source" -B "$build" -DJDAGENT_SANITIZE="$sanitizers" -DJDAGENT
     exit 1
 fi
 cd "$build"
-exec ctest -L "^$tests\$" --no-tests=error --output-on-failure -j "$(nproc)"
+exec ctest -L "^$tests\$" --no-tests=error --output-on-failure -j $((2 * $(nproc)))

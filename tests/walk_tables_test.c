@@ -1,4 +1,5 @@
 /* The tables for walking stacks in the kernel: their rows, and code that comes and goes. */
+#include "sanitized.h"
 #include "test.h"
 
 #include "jdtool/walk/tables.h"
@@ -150,7 +151,7 @@ TEST_WITH(test_rows_on_demand, set_up, tear_down)
  * another takes a byte of it: more of them than there are numbers. */
 TEST_WITH(test_churn, set_up, tear_down)
 {
-    enum { GRAIN = 64, GRAINS = 1 << 14, LONGEST = 24, ROUNDS = 400000 };
+    enum { GRAIN = 64, GRAINS = 1 << 14, LONGEST = 24, ROUNDS = SANITIZED ? 150000 : 400000 };
     uint32_t *owners = calloc(GRAINS, sizeof *owners); /* of each 64 bytes; 0: none */
     uint32_t *lengths = calloc(ROUNDS + 1, sizeof *lengths);
     uint32_t *starts = calloc(ROUNDS + 1, sizeof *starts);

@@ -61,7 +61,7 @@ assert document["losses"] == sum(row["loss"] for event in document["events"] for
 assert document["tested"] == sum(len(event["changes"]) for event in document["events"])
 END
 }
-run 3 "$JDPERF" diff --json --after "${after[@]}" --before "${before[@]}" "${only[@]}"
+run 3 "$JDPERF" diff --json --from 0 --after "${after[@]}" --before "${before[@]}" "${only[@]}"
 check_json share || fail "the document by shares"
 # By work: a day takes 20 times as many passes.
 days=$(for run in "${before[@]}" "${after[@]}"; do sed -n 's/^\([0-9]*\) days.*/\1/p' "$run/log"; done | paste -sd ,)
