@@ -32,8 +32,8 @@
 #define SIDE_BAND_SIZE ((size_t)1 << 20)
 #define HALVINGS_MAX   5 /* which fits perf_event_mlock_kb as it is by default */
 
-/* Rings are looked at this often at least, in ms, and not more often than that, whatever others
- * fork and map. */
+/* Rings are read this often, in ms, or when one fills; and what is forked is sampled after so many,
+ * whatever others fork and map. */
 #define TURN_EVERY 100
 #define TURN_RESTS 5
 
@@ -804,6 +804,24 @@ static void take_more(struct sampler *sampler, struct pollfd *polled)
     }
 }
 
+/* Until a turn is due, for it is time or a buffer fills, or a process may have been forked. True:
+ * the turn. */
+static bool wait_for_turn(const struct sampler *sampler, struct pollfd *polled, uint64_t due)
+{
+    uint32_t count = sampler_descriptors(sampler, &polled[2]);
+    uint64_t time = nanoseconds();
+    int wait = due > time ? (int)((due - time) / 1000000) + 1 : 0;
+    if (poll(polled, count + 2, wait) == 0) {
+        return true;
+    }
+    /* Side-bands have even places. */
+    bool is_due = nanoseconds() >= due || (count % 2 && polled[1 + count].revents);
+    for (uint32_t i = 1; i < count && !is_due; i += 2) {
+        is_due = polled[2 + i].revents != 0;
+    }
+    return is_due || turn_side_band_fills(sampler->processors, sampler->processor_count);
+}
+
 static int sample(struct sampler *sampler, int signals)
 {
     struct pollfd *polled = calloc((size_t)sampler_descriptors_max(sampler) + 2, sizeof *polled);
@@ -812,15 +830,22 @@ static int sample(struct sampler *sampler, int signals)
     }
     int err = 0;
     int more = sampler->options->more;
+    bool is_due = true;
+    uint64_t due = 0;
     polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = more > 0 ? more : -1, .events = POLLIN};
     while (!err && !polled[0].revents) {
-        err = take_turn(sampler);
+        if (is_due) {
+            due = nanoseconds() + TURN_EVERY * UINT64_C(1000000);
+            err = take_turn(sampler);
+        } else {
+            turn_take_forks(&sampler->turn, sampler->processors, sampler->processor_count);
+        }
         if (polled[1].revents) {
             take_more(sampler, &polled[1]);
         }
         if (poll(polled, 1, TURN_RESTS) == 0) {
-            (void)poll(polled, sampler_descriptors(sampler, &polled[2]) + 2, TURN_EVERY);
+            is_due = wait_for_turn(sampler, polled, due);
         }
     }
     sampler_stop(sampler);

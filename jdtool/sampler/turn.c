@@ -172,7 +172,7 @@ static void take_fork(struct turn *turn, struct turn_rings *rings)
     rings->forks_end += header_at(ring, at, UINT64_MAX).size;
 }
 
-static void take_forks(struct turn *turn, struct turn_rings *rings, uint32_t count)
+void turn_take_forks(struct turn *turn, struct turn_rings *rings, uint32_t count)
 {
     struct turn_rings *first;
     do {
@@ -191,6 +191,16 @@ static void take_forks(struct turn *turn, struct turn_rings *rings, uint32_t cou
             take_fork(turn, first);
         }
     } while (first);
+}
+
+bool turn_side_band_fills(const struct turn_rings *rings, uint32_t count)
+{
+    bool fills = false;
+    for (uint32_t i = 0; i < count && !fills; i++) {
+        const struct ring *ring = &rings[i].side_band;
+        fills = ring->page && ring_until(ring) - ring_from(ring) > ring->size / 4;
+    }
+    return fills;
 }
 
 /* ---- Records ---- */
@@ -552,7 +562,7 @@ int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count)
         rings[i].side_band_end = rings[i].side_band.page ? ring_until(&rings[i].side_band) : 0;
         rings[i].samples_end = rings[i].samples.page ? ring_until(&rings[i].samples) : 0;
     }
-    take_forks(turn, rings, count);
+    turn_take_forks(turn, rings, count);
     for (uint32_t i = 0; i < count && perf_pipe_waiting(&turn->pipe) < SIDE_BAND_WAITING; i++) {
         drain(turn, &rings[i], &rings[i].side_band, rings[i].side_band_end);
     }

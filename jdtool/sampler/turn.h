@@ -90,6 +90,12 @@ int turn_thin_process(struct turn *turn, uint32_t pid, uint32_t one_in);
 void turn_each_process(const struct turn *turn, void (*take)(void *context, uint32_t pid),
                        void *context);
 
+/* Between turns: what was forked is sampled from now on. Nothing is given on. */
+void turn_take_forks(struct turn *turn, struct turn_rings *rings, uint32_t count);
+
+/* Whether a side-band has filled by a quarter, so that a turn is due. */
+bool turn_side_band_fills(const struct turn_rings *rings, uint32_t count);
+
 /* 0 or the negative errno of who reads. While he is slow, samples stay in their rings. */
 int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count);
 
