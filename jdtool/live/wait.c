@@ -1,5 +1,6 @@
 #include "jdtool/live/wait.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -13,9 +14,7 @@
 
 int64_t now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(clock_ns(CLOCK_MONOTONIC) / (NS_PER_SECOND / 1000));
 }
 
 int64_t deadline_in(int64_t ms)

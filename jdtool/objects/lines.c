@@ -1,6 +1,7 @@
 #include "jdtool/objects/lines.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/clock.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/objects/demangle.h"
@@ -64,17 +65,11 @@ struct lines {
 
 /* ---- Time ---- */
 
-static uint64_t processor_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Each of many entries may name the same long list of ranges: their number alone is no bound. */
 static bool goes_on(struct lines *lines, uint64_t step)
 {
-    if (step % 64 == 0 && lines->spent + processor_ns() - lines->began > lines->patience) {
+    if (step % 64 == 0 &&
+        lines->spent + clock_ns(CLOCK_THREAD_CPUTIME_ID) - lines->began > lines->patience) {
         lines->given_up = true;
     }
     return !lines->given_up;
@@ -82,7 +77,7 @@ static bool goes_on(struct lines *lines, uint64_t step)
 
 static void count_time(struct lines *lines)
 {
-    uint64_t took = processor_ns() - lines->began;
+    uint64_t took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - lines->began;
     lines->spent += took > LINES_QUICK_NS ? took : 0;
 }
 
@@ -184,7 +179,7 @@ struct lines *lines_new(Dwarf *dwarf, uint64_t patience)
     if (lines) {
         lines->dwarf = dwarf;
         lines->patience = patience;
-        lines->began = processor_ns();
+        lines->began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         read_units(lines);
         count_time(lines);
     }
@@ -416,7 +411,7 @@ size_t lines_at(struct lines *lines, uint64_t address, const struct object_inlin
     }
     struct answer *answer = &lines->answers[lines->answer_count++];
     *answer = (struct answer){.address = address, .first = lines->inline_count};
-    lines->began = processor_ns();
+    lines->began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     look_up(lines, address);
     count_time(lines);
     answer->count = lines->inline_count - answer->first;

@@ -3,6 +3,7 @@
  * given to the sinks (stream_deliver.c). It is read once and decoded once: what waits is kept
  * decoded.
  */
+#include "jdtool/base/clock.h"
 #include "jdtool/pipeline/stream_private.h"
 
 #include "jdtool/base/message.h"
@@ -40,13 +41,6 @@
 
 /* PERF_RECORD_MISC_LOST_SAMPLES_BPF: dropped by a filter, as wanted. */
 #define LOST_BPF (1u << 15)
-
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
 
 void stream_work_on(const struct stream *stream, uint32_t pid)
 {
@@ -96,12 +90,12 @@ static int release(struct stream *stream, bool at_end)
     while (!err && (first = record_queue_first(stream->queue)) != NULL) {
         uint64_t until = waits_until(stream, first);
         uint64_t asked_since = until; /* it wants what was told by then */
-        if (until && until > now()) {
+        if (until && until > clock_ns(CLOCK_MONOTONIC)) {
             if (at_end) {
                 sleep_until(stream->arrived + TELLS_WITHIN); /* once for all that wait */
             } else if (record_queue_is_full(stream->queue)) {
                 stream->facts.recording.counts.let_go_early++;
-                asked_since = now() - ASK_EVERY;
+                asked_since = clock_ns(CLOCK_MONOTONIC) - ASK_EVERY;
             } else {
                 break;
             }
@@ -156,7 +150,7 @@ static int take_sample(struct stream *stream, const struct perf_record *record)
         stream->facts.recording.counts.malformed++; /* perf, too, makes nothing of one */
         return 0;
     }
-    stream->arrived = stream->live ? now() : 0;
+    stream->arrived = stream->live ? clock_ns(CLOCK_MONOTONIC) : 0;
     bool cut = resolver_unwinds(stream->resolver); /* or perf is to have the copy, as it is */
     const struct queued_record queued = {.time = sample.time,
                                          .arrival = stream->arrived,
@@ -208,12 +202,13 @@ static int take_turn(struct stream *stream)
     if (stream->live) {
         resolver_let_go(stream->resolver, stream->time, stream->reads_codes);
     }
-    if (stream->live && now() >= stream->next_rest) {
-        stream->next_rest = now() + REST_EVERY;
+    if (stream->live && clock_ns(CLOCK_MONOTONIC) >= stream->next_rest) {
+        stream->next_rest = clock_ns(CLOCK_MONOTONIC) + REST_EVERY;
         resolver_rest(stream->resolver);
     }
-    if (!err && stream->live && stream->options->turn && now() >= stream->next_turn) {
-        stream->next_turn = now() + (uint64_t)WAKE_EVERY * 1000 * 1000;
+    if (!err && stream->live && stream->options->turn &&
+        clock_ns(CLOCK_MONOTONIC) >= stream->next_turn) {
+        stream->next_turn = clock_ns(CLOCK_MONOTONIC) + (uint64_t)WAKE_EVERY * 1000 * 1000;
         err = recording_describe(&stream->facts, stream->data) ? stream_no_memory(stream) : 0;
         err = err ? err : stream->options->turn(stream->options->context);
     }

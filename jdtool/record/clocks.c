@@ -1,6 +1,7 @@
 #include "jdtool/record/clocks.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/clock.h"
 #include "jdtool/live/target.h"
 #include "jdtool/record/machine.h"
 #include "jdtool/score/processor_time.h"
@@ -31,11 +32,7 @@ static unsigned long long start_of(const struct live_process *process)
 
 static unsigned long long ticks_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    unsigned long long ticks = (unsigned long long)sysconf(_SC_CLK_TCK);
-    return (unsigned long long)now.tv_sec * ticks +
-           (unsigned long long)now.tv_nsec * ticks / 1000000000;
+    return clock_ns(CLOCK_BOOTTIME) / (NS_PER_SECOND / (unsigned long long)sysconf(_SC_CLK_TCK));
 }
 
 /* Its clock goes by its number, which is its own as long as it is not reaped: a signal that is none

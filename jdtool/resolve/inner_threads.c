@@ -1,5 +1,6 @@
 #include "jdtool/resolve/inner_threads.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -60,13 +61,6 @@ static bool outer_and_inner(const char *status, const char *key, uint32_t *outer
         at = behind;
     }
     return has_one;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* When a thread began, on CLOCK_MONOTONIC and at most a clock tick too early; UINT64_MAX: that

@@ -1,4 +1,5 @@
 /* One dump of a process: opened, followed through its segments and as it grows, asked. */
+#include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
 #include "jdtool/resolve/code_blobs.h"
 #include "jdtool/resolve/dumps_private.h"
@@ -427,9 +428,7 @@ int jvm_dump_update(struct jvm_dump *dump, bool is_all)
 {
     /* Asked before reading: what a process wrote before it ended is then read, too. */
     bool was_alive = lives(dump->about.pid);
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    dump->updated = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    dump->updated = clock_ns(CLOCK_MONOTONIC);
     int grown = code_index_update(dump->about.index, is_all || !was_alive);
     if (grown < 0) {
         return grown;

@@ -1,5 +1,6 @@
 #include "jdtool/sampler/perf_pipe.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/perf/perf_data.h"
 
 #include <errno.h>
@@ -105,13 +106,6 @@ static void put_processor(struct perf_pipe *pipe)
     }
 }
 
-static uint64_t nanoseconds(clockid_t clock)
-{
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
-
 void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *events,
                         uint32_t count, char *const *command)
 {
@@ -164,8 +158,8 @@ void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *ev
     body = feature(PERF_FEATURE_CLOCK_DATA); /* version 1 */
     bytes_u32(&body, 1);
     bytes_u32(&body, CLOCK_MONOTONIC);
-    bytes_u64(&body, nanoseconds(CLOCK_REALTIME));
-    bytes_u64(&body, nanoseconds(CLOCK_MONOTONIC));
+    bytes_u64(&body, clock_ns(CLOCK_REALTIME));
+    bytes_u64(&body, clock_ns(CLOCK_MONOTONIC));
     put_record(pipe, PERF_USER_FEATURE, &body);
 }
 

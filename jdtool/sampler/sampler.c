@@ -1,5 +1,6 @@
 #include "jdtool/sampler/sampler.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/processors.h"
@@ -542,13 +543,6 @@ static int load_filter(struct sampler *sampler)
     return err ? tell_failure("filter samples", err) : 0;
 }
 
-static uint64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* The events, of which none samples. */
 static int open_all(struct sampler *sampler)
 {
@@ -636,7 +630,7 @@ static int begin(struct sampler *sampler)
     }
     turn_each_process(turn, tell_process, sampler);
     err = perf_pipe_flush(&turn->pipe);
-    turn->begun = nanoseconds();
+    turn->begun = clock_ns(CLOCK_MONOTONIC);
     return err;
 }
 
@@ -736,7 +730,7 @@ int sampler_add(struct sampler *sampler, pid_t process)
 
 int sampler_remove(struct sampler *sampler, pid_t process)
 {
-    present_no_more(&sampler->turn.pipe, process, nanoseconds());
+    present_no_more(&sampler->turn.pipe, process, clock_ns(CLOCK_MONOTONIC));
     return turn_sample_process(&sampler->turn, (uint32_t)process, false);
 }
 

@@ -1,6 +1,7 @@
 #include "jdtool/sampler/stack_ends.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,19 +74,13 @@ void stack_ends_forget(struct stack_ends *ends, uint32_t pid)
     }
 }
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
-
 static void read_mappings(struct stacks_process *process)
 {
     char path[32];
     char line[512]; /* of which the beginning counts; paths may be longer */
     snprintf(path, sizeof path, "/proc/%u/maps", (unsigned)process->pid);
-    process->read_at = now(); /* a thread that begins from here on may be missing */
+    process->read_at =
+        clock_ns(CLOCK_MONOTONIC); /* a thread that begins from here on may be missing */
     process->count = 0;
     FILE *file = fopen(path, "re");
     bool at_start = true;

@@ -1,5 +1,6 @@
 #include "jdtool/sampler/turn.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/registers.h"
 #include "jdtool/sampler/switches_shared.h"
@@ -64,13 +65,6 @@ int turn_sample_process(struct turn *turn, uint32_t pid, bool is)
     return err;
 }
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
-
 /* What lies in the rings was taken at the rate until now. */
 int turn_thin_process(struct turn *turn, uint32_t pid, uint32_t one_in)
 {
@@ -82,7 +76,7 @@ int turn_thin_process(struct turn *turn, uint32_t pid, uint32_t one_in)
     if (!err) {
         process->one_in_before = process->one_in;
         process->one_in = one_in;
-        process->since = now();
+        process->since = clock_ns(CLOCK_MONOTONIC);
     }
     return err;
 }

@@ -1,5 +1,6 @@
 #include "jdtool/top/screen.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/top/table.h"
@@ -60,17 +61,10 @@ struct screen {
     uint64_t samples, weight; /* of the event */
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* What has happened by then is told by now. */
 static uint64_t window_end(void)
 {
-    return now_ns() - UINT64_C(1000000) * TELLS_MS;
+    return clock_ns(CLOCK_MONOTONIC) - UINT64_C(1000000) * TELLS_MS;
 }
 
 /* ---- What is looked at ---- */
@@ -253,7 +247,7 @@ static int look(struct screen *screen)
     uint64_t span = window_span(options->window, now);
     bool is_settled =
         span >= UINT64_C(1000000) * SETTLE_MS || !screen->table.text || span > screen->span;
-    screen->next = now_ns() + UINT64_C(1000000) * REFRESH_MS;
+    screen->next = clock_ns(CLOCK_MONOTONIC) + UINT64_C(1000000) * REFRESH_MS;
     if (!recording || recording->event_count == 0 || !is_settled) {
         return 0;
     }
@@ -690,10 +684,11 @@ int screen_turn(struct screen *screen)
         changed = true;
     }
     if (!screen->frozen && atomic_load(&screen->options->shared->has_ended)) {
-        screen->frozen = now_ns();
+        screen->frozen = clock_ns(CLOCK_MONOTONIC);
         screen->next = 0;
     }
-    bool is_due = screen->next == 0 || (!screen->frozen && now_ns() >= screen->next);
+    bool is_due =
+        screen->next == 0 || (!screen->frozen && clock_ns(CLOCK_MONOTONIC) >= screen->next);
     if (!err && is_due) {
         err = look(screen);
         changed = true;

@@ -1,5 +1,6 @@
 #include "jdtool/view/server.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
 
 #include <arpa/inet.h>
@@ -41,9 +42,7 @@ struct server {
 
 static time_t now(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec;
+    return (time_t)(clock_ns(CLOCK_MONOTONIC) / NS_PER_SECOND);
 }
 
 static int fail(struct server *server, const char *what)

@@ -5,6 +5,7 @@
  */
 #include "jdtool/watch/slicer.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
@@ -60,13 +61,6 @@ struct slicer {
     uint64_t since; /* on the processor's clock: when the sample at hand was begun with */
     uint64_t next_tell;
 };
-
-static uint64_t nanoseconds(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static int no_memory(void)
 {
@@ -225,7 +219,7 @@ static int follow(struct slicer *slicer, const struct slice_order *order)
     if (part && order->kind == ORDER_THIN) {
         thin_part(part, order->one_in);
     } else if (part && order->kind == ORDER_END) {
-        part->ends_at = nanoseconds(CLOCK_MONOTONIC) + SLACK_NS;
+        part->ends_at = clock_ns(CLOCK_MONOTONIC) + SLACK_NS;
     }
     return 0;
 }
@@ -277,7 +271,7 @@ static int before(struct sample_sink *base, uint64_t time, bool *holds)
         err = sink->ops->before(sink, time, &its);
         *holds |= its;
     }
-    slicer->since = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    slicer->since = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return err;
 }
 
@@ -293,14 +287,14 @@ static int add_sample(struct sample_sink *base, const struct resolved_sample *sa
     }
     err = part->sink->ops->sample(part->sink, sample);
     part->samples++;
-    part->cpu_ns += nanoseconds(CLOCK_THREAD_CPUTIME_ID) - slicer->since;
+    part->cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - slicer->since;
     return err;
 }
 
 static int turn(void *context)
 {
     struct slicer *slicer = context;
-    uint64_t now = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
     bool tells = now >= slicer->next_tell;
     int err = take_orders(slicer);
     for (uint32_t i = 0; i < slicer->count && !err;) {

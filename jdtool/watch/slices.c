@@ -1,5 +1,6 @@
 #include "jdtool/watch/slices.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -39,12 +40,7 @@ static void forget(struct slices_sink *sink)
 
 static int64_t wall_offset(void)
 {
-    struct timespec wall;
-    struct timespec monotonic;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    clock_gettime(CLOCK_MONOTONIC, &monotonic);
-    return ((int64_t)wall.tv_sec - monotonic.tv_sec) * 1000000000 + wall.tv_nsec -
-           monotonic.tv_nsec;
+    return (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
 }
 
 /* perf's pipe may tell of its clock only at its end. */
