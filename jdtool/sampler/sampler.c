@@ -803,13 +803,13 @@ static void take_more(struct sampler *sampler, struct pollfd *polled)
 static bool wait_for_turn(const struct sampler *sampler, struct pollfd *polled, uint64_t due)
 {
     uint32_t count = sampler_descriptors(sampler, &polled[2]);
-    uint64_t time = nanoseconds();
+    uint64_t time = clock_ns(CLOCK_MONOTONIC);
     int wait = due > time ? (int)((due - time) / 1000000) + 1 : 0;
     if (poll(polled, count + 2, wait) == 0) {
         return true;
     }
     /* Side-bands have even places. */
-    bool is_due = nanoseconds() >= due || (count % 2 && polled[1 + count].revents);
+    bool is_due = clock_ns(CLOCK_MONOTONIC) >= due || (count % 2 && polled[1 + count].revents);
     for (uint32_t i = 1; i < count && !is_due; i += 2) {
         is_due = polled[2 + i].revents != 0;
     }
@@ -830,7 +830,7 @@ static int sample(struct sampler *sampler, int signals)
     polled[1] = (struct pollfd){.fd = more > 0 ? more : -1, .events = POLLIN};
     while (!err && !polled[0].revents) {
         if (is_due) {
-            due = nanoseconds() + TURN_EVERY * UINT64_C(1000000);
+            due = clock_ns(CLOCK_MONOTONIC) + TURN_EVERY * UINT64_C(1000000);
             err = take_turn(sampler);
         } else {
             turn_take_forks(&sampler->turn, sampler->processors, sampler->processor_count);
