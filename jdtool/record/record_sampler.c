@@ -4,6 +4,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/units.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/base/words.h"
 #include "jdtool/walk/walker.h"
 
 #include <errno.h>
@@ -173,15 +174,35 @@ static const char *last_line(char *said)
     return line && strncmp(line, "jdperf: ", 8) == 0 ? line + 8 : NULL;
 }
 
+/* What the recording says that it was made by, and pages are called: the command, or the main class
+ * or jar of the JVM, without its arguments. */
+static void describe(const struct recording *recording, struct words *words)
+{
+    char name[256] = "";
+    words_add(words, "jdperf", NULL);
+    words_add(words, "record", NULL);
+    for (char *const *word = recording->options->command; *word; word++) {
+        words_add(words, "%s", *word);
+    }
+    if (recording->jvm_count == 1 && !recording->start_reader) {
+        process_java_name(&recording->jvms->target.process, name, sizeof name);
+        name[strcspn(name, " ")] = '\0';
+    }
+    if (*name) {
+        const char *slash = strrchr(name, '/');
+        words_add(words, "%s", slash ? slash + 1 : name);
+    }
+}
+
 int recording_start_sampler(struct recording *recording, int out)
 {
-    static char program[] = "jdperf";
-    static char verb[] = "record";
-    static char *const words[] = {program, verb, NULL};
+    struct words words = {0};
     const struct record_options *options = recording->options;
     struct perf_run *perf = &recording->perf;
     size_t count = sampled_processes(recording, &recording->sampled);
-    if (!recording->sampled) {
+    describe(recording, &words);
+    if (!recording->sampled || words.failed) {
+        words_free(&words);
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
@@ -207,7 +228,7 @@ int recording_start_sampler(struct recording *recording, int out)
         .events = recording->sampled_events,
         .event_count =
             event_list_get(&recording->events, event_stack, by_reach, recording->sampled_events),
-        .command = words,
+        .command = words.list,
     };
     int more[2] = {-1, 0};
     if (recording->start_reader && pipe2(more, O_CLOEXEC) == 0) {
@@ -225,6 +246,8 @@ int recording_start_sampler(struct recording *recording, int out)
         close(more[0]);
     }
     walker_free(walker); /* the sampler has its own */
+    words_free(&words);
+    recording->sampler.command = NULL;
     err = err ? err : perf_wait_until_it_samples(perf, &recording->waiting);
     if (err == -EINTR) {
         info_message("interrupted before the recording began");

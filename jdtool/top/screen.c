@@ -432,14 +432,15 @@ static void draw_pager(struct screen *screen)
 
 static void draw(struct screen *screen)
 {
+    /* How to leave stands first: a narrow terminal cuts the rest. */
     const char *keys =
         screen->types    ? "type a part of a name   Enter: done   Esc: none"
-        : screen->detail ? "s stacks  c source  a machine code  arrows scroll  p pause  q back"
+        : screen->detail ? "q back | s stacks  c source  a code | arrows scroll  p pause"
         : screen->kind == TOP_METHODS || screen->kind == TOP_LINES
-            ? "s stacks  c source  a machine code | v JVMs  t threads  m methods  l lines  "
-              "e events | / find  p pause  Esc all  q quit"
-            : "Enter: its methods | v JVMs  t threads  m methods  l lines  e events | "
-              "/ find  p pause  Esc all  q quit";
+            ? "q quit | s stacks  c source  a code | v JVMs  t threads  m methods  l lines  "
+              "e events | / find  p pause  Esc all"
+            : "q quit | Enter: its methods | v JVMs  t threads  m methods  l lines  e events | "
+              "/ find  p pause  Esc all";
     erase();
     draw_head(screen);
     if (screen->detail) {

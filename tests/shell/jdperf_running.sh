@@ -90,6 +90,8 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     says 'state=stopped'
     run 0 "$JDPERF" report p --limit 0
     says 'Market.takeOrders()'
+    run 0 "$JDPERF" flame p
+    grep -q '^<title>jdperf record Market$\|^<title>.*perf record ' p/flamegraph.html || fail "the page is called: $(grep '^<title>' p/flamegraph.html)"
     # Stacks are copied, with or without frame pointers in the JVM.
     run 0 "$JDPERF" record --stacks copy -o p -p "$jvm" -d 1
     says 'stacks: copy'

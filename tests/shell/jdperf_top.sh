@@ -115,7 +115,7 @@ shows_not '/takeOrders' || fail "Escape keeps the name: $(screen)"
 
 note "a terminal that becomes narrow"
 terminal resize-window -x 70 -y 12
-sees '^s stacks .*…$'
+sees '^q quit .*…$'
 sees '^ +SELF +TOTAL +METHOD +RAN'
 shows_not ' AT ' || fail "there is no room for that: $(screen)"
 terminal resize-window -x 150 -y 40
