@@ -18,9 +18,15 @@ public final class Labels {
     /** Whether a journal is kept: the agent changes it. */
     private static volatile boolean on;
 
-    /** The agent's functions were looked for in vain, at that time. */
-    private static volatile boolean missing;
-    private static volatile long missed;
+    /** Looking for a function that is not there takes microseconds. */
+    private static final long AGAIN_AFTER = 50_000_000;
+
+    /**
+     * The agent's functions were found, which is for good, or looked for in vain, at that time. A thread
+     * may say the latter long after others have found them.
+     */
+    private static volatile boolean found;
+    private static volatile long missed = System.nanoTime() - AGAIN_AFTER;
 
     static {
         try {
@@ -29,9 +35,6 @@ public final class Labels {
             // One that is attached later finds this class by itself.
         }
     }
-
-    /** Looking for a function that is not there takes microseconds. */
-    private static final long AGAIN_AFTER = 50_000_000;
 
     private final long id;
     private final String text;
@@ -78,21 +81,20 @@ public final class Labels {
     }
 
     private static void tell(Labels label) {
-        if (missing && System.nanoTime() - missed < AGAIN_AFTER) {
+        if (!found && System.nanoTime() - missed < AGAIN_AFTER) {
             return;
         }
         try {
             if (set0(label == null ? 0 : label.id)) {
                 text0(label.id, label.text);
             }
-            if (missing) {
-                missing = false;
+            if (!found) {
+                found = true;
             }
         } catch (UnsatisfiedLinkError notYet) {
             // HotSpot has an agent in its list once the agent's attach has ended (JvmtiExport,
             // load_agent_library), which is after it has begun its session.
             missed = System.nanoTime();
-            missing = true;
         }
     }
 
