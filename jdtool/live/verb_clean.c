@@ -60,7 +60,8 @@ static int run(const struct verb *verb, int argc, char **argv)
     char size[TEXT_SIZE_MAX];
     text_size(cleaning.bytes, size);
     if (cleaning.count) {
-        info_message("%u %s%s", cleaning.count, cleaning.dry ? "to remove, " : "", size);
+        info_message("%u %s%s, %s", cleaning.count, cleaning.count == 1 ? "leftover" : "leftovers",
+                     cleaning.dry ? " to remove" : "", size);
     } else {
         info_message("nothing to clean");
     }

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #define WIDTH_MIN   60
-#define AT_MAX      32   /* columns of FILE:LINE */
-#define RAN_MAX     20   /* of how a method ran */
+#define AT_MAX      32   /* columns of FILE:LINE; a quarter of the row at most */
+#define RAN_MAX     20   /* of how a method ran; a sixth */
 #define SHARES      18   /* of both shares and the blanks behind them */
 #define TREE_SHARE  0.01 /* branches that took less are left out */
 #define TREE_INDENT 24   /* levels; deeper ones are not indented further */
@@ -80,11 +80,13 @@ static int put_methods(const struct view *v, const struct method_tallies *t, boo
     uint32_t total = err ? 0 : rows.count;
     uint32_t shown = v->look->limit && v->look->limit < total ? v->look->limit : total;
     uint32_t at_width = 2, ran_width = 3;
+    uint32_t width = v->look->width > WIDTH_MIN ? v->look->width : WIDTH_MIN;
+    uint32_t at_max = width / 4 < AT_MAX ? width / 4 : AT_MAX;
+    uint32_t ran_max = width / 6 < RAN_MAX ? width / 6 : RAN_MAX;
     char at[CELL_MAX], ran[CELL_MAX], name[CELL_MAX];
 
     /* Twice: the first time for how wide the columns are. */
     for (int pass = 0; !err && pass < 2; pass++) {
-        uint32_t width = v->look->width > WIDTH_MIN ? v->look->width : WIDTH_MIN;
         uint32_t name_width = width - SHARES - at_width - ran_width - 4;
         if (pass == 1) {
             begin_table(v, "");
@@ -97,9 +99,9 @@ static int put_methods(const struct view *v, const struct method_tallies *t, boo
             report_row_ran(&rows, i, ran);
             if (pass == 0) {
                 uint32_t size = cell_columns(at);
-                at_width = size > at_width ? (size < AT_MAX ? size : AT_MAX) : at_width;
+                at_width = size > at_width ? (size < at_max ? size : at_max) : at_width;
                 size = cell_columns(ran);
-                ran_width = size > ran_width ? (size < RAN_MAX ? size : RAN_MAX) : ran_width;
+                ran_width = size > ran_width ? (size < ran_max ? size : ran_max) : ran_width;
                 continue;
             }
             put_share(v, row.self);

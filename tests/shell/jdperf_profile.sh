@@ -187,8 +187,9 @@ says 'Market.takeOrders()'
 [[ $(head -c 4 d/jit-*.dump | od -An -tx1 | tr -d ' ') == 28b52ffd ]] || fail "the dump is not packed"
 [[ $(head -c 4 p/jit-*.dump) == DTiJ ]] || fail "the dump of a recording that is kept is packed"
 run 0 "$JDAGENT_BUILD/jdtool" verify d/jit-*.dump
-run 0 "$JDPERF" annotate d takeOrders
-says 'Market.takeOrders()'
+# Which of its methods was compiled when it was sampled depends on how busy the machine is.
+run 0 "$JDPERF" annotate d Market
+says ' bytes at 0x'
 run 0 "$JDAGENT_BUILD/jdtool" convert d/jit-*.dump -o plain.dump
 [[ $(head -c 4 plain.dump) == DTiJ ]] || fail "convert makes no plain dump"
 
