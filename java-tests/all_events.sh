@@ -39,8 +39,7 @@ take() {
 # A thread that is awake may wait for a processor, which it counts as waiting and the kernel does not, and what
 # perf cannot take is lost: on a machine with more to do than it has processors. So the best of three counts.
 best() {
-    local try
-    for try in 1 2 3; do
+    for _ in 1 2 3; do
         ! take "$@" || return 0
     done
     fail "the totals of $1 are not what they were"

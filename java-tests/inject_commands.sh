@@ -111,7 +111,7 @@ lines=$(wc -l <"$scratch/ours.alike")
 # the same, ours what is before it. Such callers are counted, not compared.
 "$jdtool" dump --brief "$scratch"/one/jit-*.dump |
     sed -nE 's/.* LOAD .* address (0x[0-9a-f]+) size (0x[0-9a-f]+) .*/\1 \2/p' |
-    while read -r start size; do printf '%x\n' $((start + size)); done >"$scratch/ends"
+    while read -r at size; do printf '%x\n' $((at + size)); done >"$scratch/ends"
 [ -s "$scratch/ends" ] || fail "no code in the dump"
 grep -v 'vdso' "$scratch/stock" | paste -d $'\001' - "$scratch/stock.alike" "$scratch/ours.alike" |
     awk -F $'\001' 'FILENAME != "-" { ends[$1]; next }

@@ -134,7 +134,7 @@ jdk_number() {
 }
 
 run_tests() {
-    local homes=() home number regex='' status=0 arguments=(-L '^java$' -j $((2 * jobs + 1)) --output-on-failure)
+    local homes=() home number regex='' status=0 arguments=(-L '^java$' -j $((2 * jobs + 2)) --output-on-failure)
     for home in /usr/lib/jvm/java-*-openjdk-*; do
         [[ ! -L $home && -x $home/bin/javac ]] || continue
         number=$(jdk_number "$home")

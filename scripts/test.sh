@@ -81,9 +81,9 @@ results=$build/test-results.xml
 rm -f "$results"
 ((${#labels[@]})) && ctest_arguments+=(-L "$(IFS='|'; printf '^(%s)$' "${labels[*]}")")
 status=0
-# Tests count halves of a processor (CMakeLists.txt), and one half more than there is: what mostly waits goes on
-# beside those that keep all busy.
-(cd "$build" && ctest --output-on-failure --no-tests=error -j $((2 * jobs + 1)) --output-junit "$results" \
+# Tests count halves of a processor (CMakeLists.txt), and two more than there are: what mostly waits, and what takes the
+# processors' idle time, goes on beside those that keep all busy.
+(cd "$build" && ctest --output-on-failure --no-tests=error -j $((2 * jobs + 2)) --output-junit "$results" \
     ${ctest_arguments[@]+"${ctest_arguments[@]}"}) || status=1
 
 # ended STATUS RESULTS: the names of the tests that ended so: run, fail or notrun.

@@ -29,7 +29,7 @@ clang_build() {
         flock 9
         { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON \
             -DJDAGENT_SANITIZE="$clang_sanitizers" ${clang_more:+"$clang_more"} -DCMAKE_C_FLAGS_RELWITHDEBINFO="$sanitized_flags" &&
-            cmake --build "$build" "${targets[@]}" -j "$(nproc)"; } >"$build.log" 2>&1 9>&- && exit
+            nice -n 5 cmake --build "$build" "${targets[@]}" -j "$(nproc)"; } >"$build.log" 2>&1 9>&- && exit
         cat "$build.log" # before the next one writes it
         exit 1
     ) 9>"$build.lock" || status=1

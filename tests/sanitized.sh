@@ -32,7 +32,7 @@ tests=unit
 log=$build.log
 if ! { cmake -S "$source" -B "$build" -DJDAGENT_SANITIZE="$sanitizers" -DJDAGENT_WERROR=OFF \
     -DCMAKE_C_FLAGS_RELWITHDEBINFO="$sanitized_flags" &&
-    cmake --build "$build" --target "${tests}_tests" -j "$(nproc)"; } >"$log" 2>&1; then
+    nice -n 5 cmake --build "$build" --target "${tests}_tests" -j "$(nproc)"; } >"$log" 2>&1; then
     cat "$log"
     exit 1
 fi

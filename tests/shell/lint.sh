@@ -35,8 +35,43 @@ shellcheck)
         *) ! head -n 1 "$file" | grep -aqE '^#!.*(ba)?sh' || echo "$file" ;;
         esac
     done)
-    # SC2119, SC2120: functions may have optional arguments.
-    printf '%s\0' "${files[@]}" | xargs -0 -n 8 -P "$(nproc)" shellcheck -x -P SCRIPTDIR -e SC2119 -e SC2120
+    # A hundred scripts source one of three libraries, and shellcheck would look into it a hundred times: they are judged
+    # with an outline of it, in a copy of the scripts. SC2119, SC2120: functions may have optional arguments.
+    copy=$(mktemp -d)
+    trap 'rm -rf "$copy"' EXIT
+    cp --parents java-tests/.shellcheckrc "${files[@]}" "$copy"
+    judge() { printf '%s\0' "$@" | xargs -0 -n 8 -P "$(nproc)" shellcheck -x -P SCRIPTDIR -e SC2119 -e SC2120; }
+    # outline FILE…: sets and reads the variables that they set and read, but for those of their functions.
+    outline() {
+        awk '{
+                sub(/^[ \t]*#.*/, ""); line = $0
+                if (line ~ /^}/) split("", own)
+                if (line ~ /^ *local /) { gsub(/=("[^"]*"|[^ ]*)/, "", line); n = split(line, word, " "); for (i = 2; i <= n; i++) own[word[i]] }
+                while (match(line, /(^|[ ;(])[A-Za-z_][A-Za-z_0-9]*\+?=\(?/)) {
+                    name = substr(line, RSTART, RLENGTH); line = substr(line, RSTART + RLENGTH)
+                    if (name ~ /\($/) array[letters(name)]
+                    name = letters(name)
+                    if (!(name in own)) set[name]
+                }
+                for (line = $0; match(line, /\$\{?[#!]?[A-Za-z_][A-Za-z_0-9]*/); line = substr(line, RSTART + RLENGTH))
+                    got[letters(substr(line, RSTART, RLENGTH))]
+            }
+            function letters(text) { gsub(/[^A-Za-z_0-9]/, "", text); return text }
+            END {
+                print "#!/usr/bin/env bash\nset -e"
+                for (name in set) print name "=" (name in array ? "(\"$@\")" : "$*")
+                for (name in got) if (name in set) print ": \"${" name (name in array ? "[@]" : "") "}\""
+            }' "$@"
+    }
+    libraries=(tests/lib.sh tests/shell/lib.sh java-tests/lib.sh)
+    judge "${libraries[@]}"
+    for library in "${libraries[@]}"; do outline tests/lib.sh "$library" >"$copy/$library"; done
+    mapfile -t others < <(printf '%s\n' "${files[@]}" | grep -vxF "$(printf '%s\n' "${libraries[@]}")")
+    cd "$copy"
+    judge "${others[@]}"
+    # The check finds what it is for.
+    { head -n 4 tests/shell/jdperf_arguments.sh && echo "echo \"\$nobody_sets_it\""; } >tests/shell/spoilt.sh
+    ! judge tests/shell/spoilt.sh >/dev/null || { echo "a variable that nobody sets is not found"; exit 1; }
     ;;
 clang-format)
     mapfile -t files < <(sources | grep -E '\.[ch]$')

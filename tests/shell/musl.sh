@@ -9,7 +9,8 @@ command -v musl-gcc >/dev/null || skip "musl-gcc is not installed (musl-tools)"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-CC=musl-gcc cmake -S "$JDAGENT_SOURCE" -B build -DJDAGENT_WERROR=ON -DJDAGENT_TOOL=OFF \
+# Not optimised, as what is asked here is the library's: the compiler is the one of all other builds.
+CC=musl-gcc cmake -S "$JDAGENT_SOURCE" -B build -DCMAKE_BUILD_TYPE=Debug -DJDAGENT_WERROR=ON -DJDAGENT_TOOL=OFF \
     -DJDAGENT_TESTS=OFF >log 2>&1 || fail "configure: $(tail -n 20 log)"
 cmake --build build >log 2>&1 || fail "build: $(grep -E 'error|warning' log)"
 needed=$(readelf -d build/libjdagent.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')

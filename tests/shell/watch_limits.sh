@@ -130,7 +130,7 @@ if [[ ${bad:-} ]]; then
 fi
 
 slicer_is_another() { [[ $(pgrep -P "$grows" -f ' watch-slicer ') != "$1" ]]; }
-for i in 1 2; do
+for _ in 1 2; do
     wait_until 60 "a slicer" pgrep -P "$grows" -f ' watch-slicer '
     wait_until 60 "new start of what grew" slicer_is_another "$(pgrep -P "$grows" -f ' watch-slicer ')"
 done
