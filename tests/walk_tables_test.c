@@ -17,6 +17,7 @@ static int set_up(void **state)
 {
     (void)state;
     program = (struct walk_program){
+        .room = {WALK_JVMS, WALK_PAGES, WALK_BLOBS, WALK_ROWS},
         .pages = calloc(WALK_PAGES, sizeof *program.pages),
         .blobs = calloc(WALK_BLOBS, sizeof *program.blobs),
         .rows = calloc(WALK_ROWS, sizeof *program.rows),

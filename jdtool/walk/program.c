@@ -57,10 +57,31 @@ static void say_whose_numbers(struct walk_config *config)
     }
 }
 
-const char *walk_program_load(struct walk_program *program, int processes)
+/* False: the object has no such tables. */
+static bool set_room(const struct walk_program *program)
+{
+    const struct walk_room *room = &program->room;
+    const struct {
+        const char *name;
+        uint32_t count;
+    } tables[] = {{"pages", room->pages},
+                  {"blobs", room->blobs},
+                  {"rows", room->rows},
+                  {"jvms", room->jvms},
+                  {"mappings", room->jvms * 2 * WALK_MAPPINGS}};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (bpf.set_max_entries(bpf.find_map(program->object, tables[i].name), tables[i].count)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
+                              int processes)
 {
     const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_walk"};
-    *program = (struct walk_program){.program = -1};
+    *program = (struct walk_program){.program = -1, .room = *room};
     const char *lacks = libbpf_load();
     if (lacks) {
         return lacks;
@@ -68,7 +89,7 @@ const char *walk_program_load(struct walk_program *program, int processes)
     program->object =
         bpf.open_mem(jd_walk_object, (size_t)(jd_walk_object_end - jd_walk_object), &name);
     int processors = bpf.processors();
-    if (!program->object || processors <= 0 ||
+    if (!program->object || processors <= 0 || !set_room(program) ||
         bpf.set_max_entries(bpf.find_map(program->object, "scratches"), (uint32_t)processors) ||
         bpf.reuse_fd(bpf.find_map(program->object, "processes"), processes)) {
         walk_program_close(program);
@@ -142,8 +163,10 @@ void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_
 
 #else
 
-const char *walk_program_load(struct walk_program *program, int processes)
+const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
+                              int processes)
 {
+    (void)room;
     (void)processes;
     *program = (struct walk_program){.program = -1};
     return "jdtool was built without clang or libbpf's headers, or for another processor";

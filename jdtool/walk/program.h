@@ -12,8 +12,14 @@
 
 struct bpf_object;
 
+/* How much its tables hold, at most what shared.h says. All of it is in memory from the start. */
+struct walk_room {
+    uint32_t jvms, pages, blobs, rows;
+};
+
 struct walk_program {
     struct bpf_object *object;
+    struct walk_room room;
     int program;
     int processes; /* the filter's map: pid -> enum walk_process */
     int output;
@@ -30,7 +36,8 @@ struct walk_program {
 
 /* Loads it, with all tables empty, for the processes in that map of the filter's. NULL, or why it
  * cannot be had, in words. */
-const char *walk_program_load(struct walk_program *program, int processes);
+const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
+                              int processes);
 void walk_program_close(struct walk_program *program); /* one that is not loaded is fine */
 
 /* What is walked on that processor is written into this event, a PERF_COUNT_SW_BPF_OUTPUT. 0 or a

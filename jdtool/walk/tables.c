@@ -154,7 +154,8 @@ static uint32_t *slot_word(struct tables *tables, struct walk_jvm *jvm, uint64_t
     uint32_t *directory = &jvm->directories[slot >> 20];
     for (int level = 0; level < 2; level++) {
         if (!*directory) {
-            uint32_t page = take_one(tables, &tables->free_pages, &tables->pages, WALK_PAGES);
+            uint32_t page =
+                take_one(tables, &tables->free_pages, &tables->pages, tables->program->room.pages);
             if (!page) {
                 return NULL;
             }
@@ -285,11 +286,12 @@ static uint32_t take_rows(struct tables *tables, uint32_t count)
 {
     uint32_t size = row_size(count);
     if (size >= TABLES_ROW_SIZES) {
-        return take(tables, &tables->rows, count, WALK_ROWS);
+        return take(tables, &tables->rows, count, tables->program->room.rows);
     }
     struct numbers *numbers = &tables->free_rows[size];
-    return numbers->count ? numbers->list[--numbers->count]
-                          : take(tables, &tables->rows, UINT32_C(1) << size, WALK_ROWS);
+    return numbers->count
+               ? numbers->list[--numbers->count]
+               : take(tables, &tables->rows, UINT32_C(1) << size, tables->program->room.rows);
 }
 
 /* Their number, those that say the same as the one before left out; *first: where they begin. */
@@ -328,7 +330,8 @@ uint32_t tables_add_code(struct tables *tables, struct walk_jvm *jvm, uint64_t a
         address - jvm->code_low > room - UINT64_C(2) * FRAMES_CODE_MAX) {
         return 0;
     }
-    uint32_t number = take_one(tables, &tables->free_blobs, &tables->blobs, WALK_BLOBS);
+    uint32_t number =
+        take_one(tables, &tables->free_blobs, &tables->blobs, tables->program->room.blobs);
     if (!number) {
         return 0;
     }
@@ -483,7 +486,7 @@ static void add_row(struct tables *tables, uint32_t first, struct walk_row row)
     if (tables->rows > first && is_same(rows + tables->rows - 1, &row)) {
         return;
     }
-    uint32_t at = take(tables, &tables->rows, 1, WALK_ROWS);
+    uint32_t at = take(tables, &tables->rows, 1, tables->program->room.rows);
     if (at) {
         rows[at] = row;
     }
@@ -504,7 +507,7 @@ static bool add_grains(struct tables *tables, uint32_t first, struct file_rows *
     struct walk_page *pages = tables->program->pages;
     uint32_t count = (file->grains + WALK_PAGE_WORDS - 1) / WALK_PAGE_WORDS;
     uint32_t row = first;
-    file->page = take(tables, &tables->pages, count, WALK_PAGES);
+    file->page = take(tables, &tables->pages, count, tables->program->room.pages);
     for (uint32_t i = 0; i < file->grains && file->page; i++) {
         while (row + 1 < tables->rows &&
                rows[row + 1].offset <= file->base + (i << WALK_GRAIN_SHIFT)) {

@@ -205,7 +205,7 @@ static bool add_all_wanted_rows(struct walker *walker)
 {
     uint64_t *bits = (uint64_t *)walker->program.wanted->bits;
     bool is_some = false;
-    for (uint32_t i = 0; i < WALK_BLOBS / 64; i++) {
+    for (uint32_t i = 0; i < (walker->tables.blobs + 63) / 64; i++) {
         uint64_t these = bits[i] ? __atomic_exchange_n(&bits[i], 0, __ATOMIC_ACQUIRE) : 0;
         for (; these; these &= these - 1) {
             add_wanted_rows(walker, i * 64 + (uint32_t)__builtin_ctzll(these));
@@ -541,17 +541,18 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
 
 static void take_notice(struct walker *walker, pid_t pid)
 {
-    uint32_t unused = WALK_JVMS;
-    for (uint32_t i = 0; i < WALK_JVMS; i++) {
+    const uint32_t most = walker->program.room.jvms;
+    uint32_t unused = most;
+    for (uint32_t i = 0; i < most; i++) {
         if (walker->jvms[i] && walker->jvms[i]->pid == pid) {
             walker->jvms[i]->is_new = true;
             return;
         }
-        if (!walker->jvms[i] && unused == WALK_JVMS) {
+        if (!walker->jvms[i] && unused == most) {
             unused = i;
         }
     }
-    struct walked_jvm *jvm = unused < WALK_JVMS ? calloc(1, sizeof *jvm) : NULL;
+    struct walked_jvm *jvm = unused < most ? calloc(1, sizeof *jvm) : NULL;
     walker->told->is_out_of_jvms |= !jvm;
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", (int)pid);
@@ -666,7 +667,7 @@ static void be_maker(struct walker *walker, int notices, int wishes)
     (void)uname(&name);
     const struct objects_options objects = {
         .machine = EM_X86_64, .here = true, .os_release = name.release, .sparing = true};
-    walker->sources = calloc(WALK_BLOBS, sizeof *walker->sources);
+    walker->sources = calloc(walker->program.room.blobs, sizeof *walker->sources);
     if (walker->sources && objects_new(&objects, &walker->objects) == 0 &&
         confined_enter(dup(walker->wishes))) {
         make_tables(walker);
@@ -725,7 +726,7 @@ static bool answer_wish(const struct walker *walker)
 {
     struct walk_wish wish;
     if (recv(walker->wishes, &wish, sizeof wish, MSG_DONTWAIT) != sizeof wish ||
-        wish.value >= WALK_FIRST_JVM + WALK_JVMS) {
+        wish.value >= WALK_FIRST_JVM + walker->program.room.jvms) {
         return false;
     }
     int err = walk_program_walk(&walker->program, wish.process, wish.value);
@@ -753,10 +754,14 @@ static int start_maker(struct walker *walker)
     return err;
 }
 
-/* NULL, or why it cannot be had. */
+/* NULL, or why it cannot be had. Where nobody asked for it, it takes 18 MB of the kernel's memory,
+ * which is a JVM's whole code cache of 120 MB, or some JVMs with less; else 51 MB. */
 static const char *load(struct walker *walker)
 {
-    const char *lacks = walk_program_load(&walker->program, walker->processes);
+    static const struct walk_room whole = {WALK_JVMS, WALK_PAGES, WALK_BLOBS, WALK_ROWS};
+    static const struct walk_room small = {16, 2560, WALK_BLOBS / 2, WALK_ROWS / 4};
+    const struct walk_room *room = walker->options.is_default ? &small : &whole;
+    const char *lacks = walk_program_load(&walker->program, room, walker->processes);
     if (lacks) {
         return lacks;
     }
@@ -957,6 +962,6 @@ void walker_tell(const struct walker *walker)
     }
     if (walker->told->is_out_of_jvms) {
         info_message("the kernel walks stacks of at most %u processes: other stacks were copied",
-                     WALK_JVMS);
+                     (unsigned)walker->program.room.jvms);
     }
 }
