@@ -37,7 +37,12 @@ if [[ ! -x /usr/local/bin/jdperf ]]; then
 fi >/root/quickstart.log 2>&1
 work=$(mktemp -d)
 jvm=''
-trap 'kill $jvm 2>/dev/null || :; rm -rf "$work"' EXIT
+# samply wants the kernel to allow it to everybody, also where root asks.
+paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)
+allow() {
+    [[ ! -x /usr/local/bin/samply ]] || echo "$1" >/proc/sys/kernel/perf_event_paranoid
+}
+trap 'kill $jvm 2>/dev/null || :; allow "$paranoid"; rm -rf "$work"' EXIT
 cd "$work"
 cp -r /root/jdagent/build/sample classes
 java -cp classes Market 3000 >/dev/null &
@@ -82,8 +87,11 @@ task "find the JVM" 0 '' 'jdperf jvms'
 task "flame graph" 10 x.html 'jdperf -d 10 -o x.html PID'
 task "" 10 x.html 'asprof -d 10 -f x.html PID'
 # It names Java's methods by a perf map alone, which has to be made first.
-[[ ! -x /usr/local/bin/samply ]] ||
+if [[ -x /usr/local/bin/samply ]]; then
+    allow 1
     task "" 10 x.json.gz 'jcmd PID Compiler.perfmap; samply record -s -d 10 -o x.json.gz -p PID'
+    allow "$paranoid"
+fi
 task "IntelliJ's and JMC's format" 10 x.jfr 'jdperf -d 10 -o x.jfr PID'
 task "" 10 x.jfr 'asprof -d 10 -f x.jfr PID'
 task "which method allocates" 10 a.html 'jdperf --alloc -d 10 -o a.html PID'

@@ -237,7 +237,7 @@ static int take_export(const struct verb *verb, void *parse, const char *text)
 static bool is_called_like_a_file(const char *path)
 {
     static const char *const endings[] = {".svg", ".png", ".pdf", ".htm", ".pb",
-                                          ".gz",  ".zip", ".xml", ".csv", ".collapsed"};
+                                          ".gz",  ".zip", ".xml", ".csv"};
     size_t length = strlen(path);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t size = strlen(endings[i]);

@@ -5,6 +5,8 @@ jfr_readers.py jmc LINES COLLAPSED[=EVENT]…         what JmcStacks.java gave, 
 jfr_readers.py jfrconv STACKS COLLAPSED             the profile's own event, without threads and parameters
 jfr_readers.py joined FILE.json TIMELINE.json       a JVM's own recording as "jfr print --json" gave it, and "jdperf timeline --json" of
                                                     the profile that it was joined to
+jfr_readers.py labels FILE.json FIELD yes|no         the threads of Held.java, which have their label in FIELD; whether there is a
+                                                    virtual one
 
 Of a COLLAPSED file all samples are of EVENT, jdk.ExecutionSample by default, and with "weight:" before it the lines are weights.
 """
@@ -94,8 +96,32 @@ def joined(printed_path, timeline_path):
     print("joined:", dict(counts))
 
 
+def labels(path, field, virtual):
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["recording"]["events"]
+    shops = {"order-processing-worker-north": "north", "order-processing-worker-south": "south", "visitor-of-the-online-shop": "online"}
+    counts = collections.Counter()
+    for event in events:
+        fields = event["values"]
+        thread = fields.get("sampledThread") or fields.get("eventThread")
+        shop = thread and shops.get(thread["javaName"])
+        if shop and fields.get("stackTrace"):
+            label = thread[field]
+            # None: before the thread has set it.
+            jfr_file.check(label in (shop, None), f"{thread['javaName']} has {label}")
+            jfr_file.check(thread["virtual"] == (shop == "online"), f"virtual: {thread}")
+            counts[shop] += label is not None
+            counts[event["type"]] += label is not None
+    wanted = {"north", "south", "jdk.ExecutionSample"} | ({"online"} if virtual == "yes" else set())
+    jfr_file.check(all(counts[name] for name in wanted), f"labels: {dict(counts)}")
+    print("labels:", dict(counts))
+
+
 def main():
     reader, path, *told = sys.argv[1:]
+    if reader == "labels":
+        labels(path, *told)
+        return
     if reader == "joined":
         joined(path, told[0])
         return

@@ -56,6 +56,61 @@ done
 sed '1d' "${comparisons[0]%%=*}" >less
 run 1 python3 "$readers" print printed.json less
 
+# Locks, labels as fields, whole names of threads, and which of them is virtual: of the newest JDK.
+newest=$(printf '%s\n' /usr/lib/jvm/*/bin/jfr | sort -V | tail -n 1)
+jar=$JDAGENT_BUILD/jdagent-labels.jar
+if ((${#more[@]})) && part "locks and labels" test -e "$jar"; then
+    cat >Held.java <<'END'
+import io.jdagent.Labels;
+
+/** Two threads with labels and long names, and a virtual one, that wait for one monitor by turns. */
+public final class Held {
+    static synchronized void hold() {
+        long end = System.nanoTime() + 5_000_000L;
+        while (System.nanoTime() < end) {
+            Thread.onSpinWait();
+        }
+    }
+
+    static Runnable shop(String name, long end) {
+        return () -> {
+            Labels.set(Labels.of("shop.name", name));
+            while (System.nanoTime() < end) {
+                hold();
+                Thread.yield();
+            }
+        };
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        long end = System.nanoTime() + 3_000_000_000L;
+        new Thread(shop("north", end), "order-processing-worker-north").start();
+        new Thread(shop("south", end), "order-processing-worker-south").start();
+        try {
+            Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+            Class<?> type = Class.forName("java.lang.Thread$Builder");
+            type.getMethod("name", String.class).invoke(builder, "visitor-of-the-online-shop");
+            type.getMethod("start", Runnable.class).invoke(builder, shop("online", end));
+        } catch (NoSuchMethodException e) {
+            System.out.println("no virtual threads");
+        }
+    }
+}
+END
+    run 0 "${newest%jfr}javac" -nowarn -cp "$jar" -d held Held.java
+    run 0 "$JDPERF" record -o l -o locks.jfr --locks=1ms --threads -- "${newest%jfr}java" -cp "held:$jar" Held
+    virtual=yes
+    ! grep -q 'no virtual threads' output || virtual=no
+    run 0 "$JDAGENT_BUILD/jdtool" export -i l --event lock --format collapsed -o lock
+    run 0 "$JDAGENT_BUILD/jdtool" export -i l --event lock --weights --format collapsed -o lock.weight
+    run 0 "$newest" print --json --stack-depth 5000 locks.jfr
+    mv output printed.json
+    run 0 python3 "$readers" print printed.json lock=jdk.JavaMonitorEnter lock.weight=weight:jdk.JavaMonitorEnter
+    cat output
+    run 0 python3 "$readers" labels printed.json label_shop_name "$virtual"
+    cat output
+fi
+
 # The other way round: the JVM's own recording beside the samples, as the JDK's jfr prints it.
 for java in /usr/lib/jvm/*/bin/java; do
     jfr=${java%java}jfr
