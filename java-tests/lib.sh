@@ -43,9 +43,11 @@ begin() {
     note "JDK $jdk_major at $jdk"
 }
 
-# The JDK's number, by its own word: Debian's 8 has no release file, and calls itself "1.8.0_…".
+# The JDK's number, by its own word: 8 calls itself "1.8.0_…". Debian's 8 has no release file; where there is one no JVM
+# need be started.
 jdk_number() {
-    "$jdk/bin/java" -version 2>&1 | sed -n 's/.* version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
+    { cat "$jdk/release" 2>/dev/null || "$jdk/bin/java" -version 2>&1; } |
+        sed -n 's/\(.* version \|^JAVA_VERSION=\)"\(1\.\)\{0,1\}\([0-9]*\).*/\3/p' | head -n 1
 }
 
 # claim WHAT VALUE: a promise of ours and what the test found of it, for the table of
