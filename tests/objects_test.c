@@ -8,6 +8,7 @@
 #include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/objects.h"
 #include "jdtool/objects/symbols.h"
+#include "random.h"
 #include "scratch.h"
 
 #include <arpa/inet.h>
@@ -1465,6 +1466,41 @@ TEST(labels_in_functions_are_no_names)
     assert_string_equal(symbol_name(&symbols, symbols_at(&symbols, 0x13f)), "behind");
     assert_string_equal(symbol_name(&symbols, symbols_at(&symbols, 0x140)), "next");
     symbols_free(&symbols);
+}
+
+/* In order up to some place, as the kernel's, and as a file's from the first on: of two at an
+ * address the later one stays. */
+TEST(symbols_are_in_order_and_the_later_of_two_wins)
+{
+    static const char names[] = "\0name";
+    uint64_t seed = random_seed();
+    for (int round = 0; round < 2000; round++) {
+        struct symbols symbols = {.names[0] = {names, sizeof names}};
+        uint16_t last[64] = {0}; /* by address */
+        uint32_t count = 1 + random_below(&seed, 40);
+        uint32_t ordered = random_below(&seed, count + 1);
+        uint64_t address = 1;
+        for (uint32_t i = 0; i < count; i++) {
+            address = i >= ordered   ? 1 + random_below(&seed, 60)
+                      : address < 60 ? address + random_below(&seed, 3)
+                                     : address;
+            last[address] = (uint16_t)(i + 1);
+            symbols_add(&symbols,
+                        &(struct symbol){
+                            .address = address, .size = 1, .name = 1, .module = (uint16_t)(i + 1)});
+        }
+        symbols_finish(&symbols, 0x200, true);
+        uint32_t at = 0;
+        for (uint64_t k = 0; k < 64; k++) {
+            if (last[k]) {
+                assert_true(at < symbols.count);
+                assert_int_equal(symbols.list[at].address, k);
+                assert_int_equal(symbols.list[at++].module, last[k]);
+            }
+        }
+        assert_int_equal(at, symbols.count);
+        symbols_free(&symbols);
+    }
 }
 
 TEST_MAIN(NULL, NULL)

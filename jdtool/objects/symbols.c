@@ -89,17 +89,35 @@ static unsigned byte_of(uint64_t address, unsigned byte)
     return address >> 8 * byte & 0xff;
 }
 
+/* Where the order ends: those before stay where they are. Of the kernel's 120,000 the last few
+ * alone are out of order. */
+static uint32_t count_settled(const struct symbol *list, uint32_t count)
+{
+    uint32_t ordered = count > 0;
+    while (ordered < count && list[ordered - 1].address <= list[ordered].address) {
+        ordered++;
+    }
+    uint64_t lowest = UINT64_MAX;
+    for (uint32_t i = ordered; i < count; i++) {
+        lowest = list[i].address < lowest ? list[i].address : lowest;
+    }
+    uint32_t settled = ordered;
+    if (ordered < count) {
+        ARRAY_FIRST(settled, ordered, list[settled].address <= lowest);
+    }
+    return settled;
+}
+
 /* By address; the order of those that share one stays: by one byte after the other, the lowest
  * first, and not by those that all have in common. */
 static bool sort(struct symbol *list, uint32_t count)
 {
     uint32_t places[BYTES][VALUES] = {{0}};
-    uint32_t ordered = 1;
-    while (ordered < count && list[ordered - 1].address <= list[ordered].address) {
-        ordered++;
-    }
-    if (ordered >= count) {
-        return true; /* the kernel's are in order */
+    uint32_t settled = count_settled(list, count);
+    list += settled;
+    count -= settled;
+    if (count == 0) {
+        return true;
     }
     struct symbol *other = malloc(count * sizeof *other);
     if (!other) {
