@@ -114,11 +114,11 @@ static bool sort(struct symbol *list, uint32_t count)
 {
     uint32_t places[BYTES][VALUES] = {{0}};
     uint32_t settled = count_settled(list, count);
-    list += settled;
-    count -= settled;
-    if (count == 0) {
+    if (settled == count) {
         return true;
     }
+    list += settled;
+    count -= settled;
     struct symbol *other = malloc(count * sizeof *other);
     if (!other) {
         return false;
