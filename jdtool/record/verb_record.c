@@ -232,7 +232,6 @@ static int take_export(const struct verb *verb, void *parse, const char *text)
     return parse_export(parse, text);
 }
 
-/* A directory for the profile, or a file for one of the formats. */
 /* What a picture or an archive is called, and no directory. */
 static bool is_called_like_a_file(const char *path)
 {
@@ -248,6 +247,7 @@ static bool is_called_like_a_file(const char *path)
     return false;
 }
 
+/* A directory for the profile, or a file for one of the formats. */
 static int take_output(const struct verb *verb, void *context, const char *path)
 {
     struct parse *parse = context;

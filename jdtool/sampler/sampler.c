@@ -808,10 +808,10 @@ static bool wait_for_turn(const struct sampler *sampler, struct pollfd *polled, 
     if (poll(polled, count + 2, wait) == 0) {
         return true;
     }
-    /* Side-bands have even places. */
-    bool is_due = clock_ns(CLOCK_MONOTONIC) >= due || (count % 2 && polled[1 + count].revents);
-    for (uint32_t i = 1; i < count && !is_due; i += 2) {
-        is_due = polled[2 + i].revents != 0;
+    bool is_due = clock_ns(CLOCK_MONOTONIC) >= due;
+    for (uint32_t i = 0; i < count && !is_due; i++) {
+        bool is_side_band = i % 2 == 0 && i + 1 < count; /* else the pipe, which is the last */
+        is_due = !is_side_band && polled[2 + i].revents;
     }
     return is_due || turn_side_band_fills(sampler->processors, sampler->processor_count);
 }
