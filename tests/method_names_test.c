@@ -267,4 +267,39 @@ TEST_WITH(test_tables_of_segments_are_closed, scratch_create, close_all)
     assert_string_equal(name_at(0x3000, 60000), "a.B.late()");
 }
 
+/* Classes that come and go while one lives: what is kept of them is bounded. */
+TEST_WITH(test_what_is_gone_is_forgotten_in_time, scratch_create, close_all)
+{
+    enum { SEGMENTS = 40, EACH = 1000, MOST = 24000 };
+    const char *path = scratch_path(state, "t.methods");
+    uint32_t most = 0;
+    build();
+    assert_int_equal(open_built(*state), 0);
+    for (uint32_t segment = 1; segment <= SEGMENTS; segment++) {
+        uint64_t begin = 10000 * segment;
+        methods_start(&builder);
+        methods_begin(&builder, METHODS_FOUND, begin, "java/lang/Object.java");
+        methods_add(&builder, 0x1000, 0x9000, 20, "java.lang.Object.wait()", lines);
+        methods_end(&builder);
+        for (uint64_t i = 0; i < EACH; i++) {
+            uint64_t address = 0x100000 + (segment * EACH + i) * 0x100;
+            methods_begin(&builder, METHODS_PREPARED, begin + 1 + i, "a/B.java");
+            methods_add(&builder, address, address + 0x80, 20, "a.B.gone()", lines);
+            methods_end(&builder);
+        }
+        unlink(path); /* the one before is open still */
+        write_built(path);
+        assert_int_equal(method_names_continue(names, path, begin, false), 1);
+        method_names_let_go(names, begin + 1);
+        uint32_t count = method_names_count(names);
+        most = count > most ? count : most;
+        if (method_names_outgrown(names)) {
+            assert_int_equal(method_names_forget(names), 0);
+            assert_in_range(method_names_count(names), 1 + EACH, 1 + 2 * EACH);
+        }
+        assert_string_equal(name_at(0x1000, begin + EACH), "java.lang.Object.wait()");
+    }
+    assert_in_range(most, 10000, MOST);
+}
+
 TEST_MAIN(NULL, NULL)

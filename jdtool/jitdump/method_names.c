@@ -23,8 +23,8 @@
 /* So much is read at once: a record has a few hundred bytes. */
 #define WINDOW_SIZE ((size_t)64 << 10)
 
-/* Fewer are not worth reading the tables again. */
-#define OUTGROWN_LEAST (UINT32_C(1) << 15)
+/* Fewer are not worth reading the tables again: some 150 bytes of memory each. */
+#define OUTGROWN_LEAST (UINT32_C(1) << 13)
 
 /* The methods that were at one address, one after the other. */
 struct method_place {
