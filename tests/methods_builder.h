@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct methods_builder {
-    uint8_t bytes[1 << 17];
+    uint8_t bytes[4096];
     size_t size;
     size_t record; /* where the open one starts */
     uint64_t previous;
