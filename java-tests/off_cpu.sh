@@ -129,7 +129,8 @@ busy() {
 busy perf
 "$jdperf" export "$scratch/busy" collapsed -o "$scratch/stacks" --event off-cpu --thread 'spinner-*' -- --weights 2>/dev/null || :
 blocked=$(awk '{ sum += $NF } END { printf "%.0f", sum / 1e6 }' "$scratch/stacks")
-[ "$blocked" -le 300 ] || fail "threads that never sleep are said to be blocked for $blocked ms"
+# They wait some 9 s for a processor. At a safepoint and for a page they do block, for longer where others are busy, too.
+[ "$blocked" -le 1000 ] || fail "threads that never sleep are said to be blocked for $blocked ms"
 
 # By frame pointers there would be no Java frame.
 if "$jdperf" record -o "$scratch/fp" --stacks fp --off-cpu -- true 2>"$scratch/err"; then
