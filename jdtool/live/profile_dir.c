@@ -375,10 +375,14 @@ void profile_settle(struct profile_dir *profile)
 {
     struct guarded_profile *guarded = profile->guarded;
     atomic_store(&guarded->unsettled, false);
-    remove_known(profile->parent, &guarded->older, true);
     if (guarded->earlier.name[0]) {
         info_message("the earlier profile is now %s.old", profile->path);
     }
+}
+
+void profile_remove_older(const struct profile_dir *profile)
+{
+    remove_known(profile->parent, &profile->guarded->older, true);
 }
 
 void profile_undo(struct guarded_profile *guarded)

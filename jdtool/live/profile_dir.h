@@ -41,6 +41,9 @@ int profile_set(int directory, const char *key, const char *value);
 /* The recording goes: now the new profile takes the place of an earlier one, for good. */
 void profile_settle(struct profile_dir *profile);
 
+/* Once that is so: removes what was called DIR.old before, which may take long. */
+void profile_remove_older(const struct profile_dir *profile);
+
 /* Removes nothing but what profile_create has made. Nothing when it is settled. */
 void profile_undo(struct guarded_profile *guarded);
 

@@ -1,7 +1,7 @@
 /*
  * The build-id alone of a file of another's, for who has more rights than a parser should have: the
- * sampler, which asks for it at each mapping. Some headers and notes, of bounded size, and no
- * library.
+ * sampler, which asks for it at each mapping, and the recording, of its images. Some headers and
+ * notes, of bounded size, and no library.
  */
 #ifndef JD_TOOL_BUILD_ID_H
 #define JD_TOOL_BUILD_ID_H

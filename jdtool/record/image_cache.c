@@ -1,7 +1,8 @@
 #include "jdtool/record/image_cache.h"
 
 #include "jdtool/base/others_file.h"
-#include "jdtool/confined/confined.h"
+#include "jdtool/base/text.h"
+#include "jdtool/objects/build_id.h"
 #include "jdtool/objects/elf_file.h"
 
 #include <dirent.h>
@@ -17,40 +18,8 @@
 /* No library is that large. */
 #define IMAGE_COPY_MAX (UINT64_C(1) << 30)
 
-enum { PLACE_MAX = 8192 };
-
-/* An image in the profile, and what it says of itself. */
-struct image {
-    char name[NAME_MAX + 1];
-    size_t size; /* of its build-id; 0: it has none */
-    uint8_t id[OBJECT_ID_MAX];
-};
-
 /* More than a recording has JVMs with an image each. */
-#define IMAGES_MAX 2048
-
-struct images {
-    char profile[PATH_MAX];
-    uint32_t count;
-    struct image list[IMAGES_MAX];
-};
-
-/* In a process without rights: what made them had read others' data. */
-static int read_ids(void *context)
-{
-    struct images *images = context;
-    for (uint32_t i = 0; i < images->count; i++) {
-        struct image *image = &images->list[i];
-        struct elf_file file;
-        char path[PATH_MAX + NAME_MAX + 2];
-        snprintf(path, sizeof path, "%s/%s", images->profile, image->name);
-        if (elf_file_open(-1, path, &file) == OBJECT_SOUND) {
-            image->size = elf_file_build_id(&file, image->id);
-            elf_file_close(&file);
-        }
-    }
-    return 0;
-}
+enum { PLACE_MAX = 8192, IMAGES_MAX = 2048 };
 
 /* "ab/cdef…": from where `elf` lies it is found, below ".build-id". */
 static void put_on_shelf(int cache, const char *hex, const char *place)
@@ -78,17 +47,20 @@ static bool name_place(const char *path, const uint8_t *id, size_t size, char *h
     return snprintf(place, PLACE_MAX, "%s/%s", path, hex) < PLACE_MAX;
 }
 
-static void add_image(int profile, int cache, const char *place_of, const struct image *image)
+static void add_image(int profile, int cache, const char *place_of, const char *name)
 {
+    uint8_t id[OBJECT_ID_MAX];
     char hex[BUILD_ID_TEXT];
     char place[PLACE_MAX];
     char path[PATH_MAX + NAME_MAX + 2];
-    snprintf(path, sizeof path, "%s/%s", place_of, image->name);
-    if (!name_place(path, image->id, image->size, hex, place)) {
-        return;
+    snprintf(path, sizeof path, "%s/%s", place_of, name);
+    int image = openat(profile, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool is_named = image >= 0 && name_place(path, id, build_id_read(image, id), hex, place);
+    if (image >= 0) {
+        close(image);
     }
-    int elf = make_below(cache, place);
-    if (elf >= 0 && (linkat(profile, image->name, elf, "elf", 0) == 0 || errno == EEXIST)) {
+    int elf = is_named ? make_below(cache, place) : -1;
+    if (elf >= 0 && (linkat(profile, name, elf, "elf", 0) == 0 || errno == EEXIST)) {
         put_on_shelf(cache, hex, place);
     }
     if (elf >= 0) {
@@ -157,57 +129,25 @@ int image_cache_copy(int profile, int from, const struct image_copy *copy)
     return err;
 }
 
-/* The images that lie in the profile; the names stay ours. */
-static void list_images(DIR *entries, struct images *images, struct image *ours)
+static bool is_image(const char *name)
 {
-    struct dirent *entry;
-    while (images->count < IMAGES_MAX && (entry = readdir(entries))) {
-        const char *name = entry->d_name;
-        size_t length = strlen(name);
-        if (strncmp(name, "perf.jit-", 9) == 0 && strcmp(name + length - 3, ".so") == 0) {
-            memcpy(ours[images->count].name, name, length + 1);
-            memcpy(images->list[images->count++].name, name, length + 1);
-        }
-    }
-}
-
-static void add_all(const char *profile, DIR *entries, struct images *images, struct image *ours)
-{
-    struct rights *rights = rights_new();
-    int cache = make_below(dirfd(entries), "buildid");
-    if (rights && cache >= 0) {
-        snprintf(images->profile, sizeof images->profile, "%s", profile);
-        list_images(entries, images, ours);
-        uint32_t count = images->count;
-        rights_hold(rights, profile, dirfd(entries));
-        rights_read(rights, profile);
-        (void)confined_run(&(struct confined_options){.rights = rights,
-                                                      .what = "the images",
-                                                      .cpu_seconds = CONFINED_SECONDS,
-                                                      .inner = true,
-                                                      .work = read_ids,
-                                                      .context = images});
-        for (uint32_t i = 0; i < count; i++) {
-            ours[i].size = images->list[i].size;
-            memcpy(ours[i].id, images->list[i].id, sizeof ours[i].id);
-            add_image(dirfd(entries), cache, profile, &ours[i]);
-        }
-    }
-    rights_free(rights);
-    if (cache >= 0) {
-        close(cache);
-    }
+    return strncmp(name, "perf.jit-", 9) == 0 && text_ends(name, ".so");
 }
 
 void image_cache_add(int directory, const char *profile)
 {
-    struct images *images = confined_shared(sizeof *images);
-    struct image *ours = calloc(IMAGES_MAX, sizeof *ours);
-    DIR *entries = images && ours ? directory_open(directory, ".") : NULL;
-    if (entries) {
-        add_all(profile, entries, images, ours);
+    DIR *entries = directory_open(directory, ".");
+    int cache = entries ? make_below(dirfd(entries), "buildid") : -1;
+    const struct dirent *entry;
+    unsigned left = IMAGES_MAX;
+    while (cache >= 0 && left > 0 && (entry = directory_next(entries))) {
+        if (is_image(entry->d_name)) {
+            left--;
+            add_image(dirfd(entries), cache, profile, entry->d_name);
+        }
+    }
+    if (cache >= 0) {
+        close(cache);
     }
     directory_close(entries);
-    free(ours);
-    confined_unshare(images, sizeof *images);
 }

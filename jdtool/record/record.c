@@ -565,7 +565,6 @@ static int run(struct recording *recording)
         bool by_signal = recording->waiting.ended_by && status == STATUS_FAILED;
         return by_signal ? 128 + recording->waiting.ended_by : status;
     }
-    /* It samples: removing an earlier profile may take long. */
     int64_t deadline = recording->options->duration
                            ? deadline_in((int64_t)recording->options->duration * 1000)
                            : NO_DEADLINE;
@@ -575,6 +574,7 @@ static int run(struct recording *recording)
     if (recording->command.child.pidfd >= 0) {
         command_let_go(&recording->command);
     }
+    profile_remove_older(&recording->profile); /* nobody waits for it */
     wait_for_the_end(recording, deadline);
     perf_stop_sampling(&recording->perf, &recording->waiting);
     clocks_finish(&recording->clocks);
