@@ -92,12 +92,23 @@ int guard_start(struct guardian *guardian, const struct target *target)
     return 0;
 }
 
-void guard_end(struct guardian *guardian)
+void guard_release(struct guardian *guardian)
 {
     if (!guardian->shared) {
         return;
     }
     atomic_store(&guardian->shared->done, true);
+    if (!atomic_load(&guardian->shared->has_probes)) {
+        child_signal(&guardian->child, SIGKILL);
+    }
+}
+
+void guard_end(struct guardian *guardian)
+{
+    if (!guardian->shared) {
+        return;
+    }
+    guard_release(guardian);
     close(guardian->ours);
     if (!atomic_load(&guardian->shared->has_probes)) {
         child_end(&guardian->child);

@@ -67,6 +67,10 @@ int guard_start(struct guardian *guardian, const struct target *target);
  * one. */
 void guard_leave_session(struct guarded *guarded, const struct target *target);
 
+/* Nothing is left to guard but probes: it may end while we go on, so that guard_end need not wait.
+ */
+void guard_release(struct guardian *guardian);
+
 /* We end by ourselves, and everything is done but removing probes, if there are any: that takes it
  * half a second, and needs nobody to wait. */
 void guard_end(struct guardian *guardian);

@@ -181,6 +181,7 @@ int perf_start(struct perf_run *run, int out)
     }
     if (!err) {
         const int keep[] = {control[0], ack[1]};
+        run->child_control = control[0];
         run->child_ack = ack[1];
         struct child_options options = {
             .arguments = run->arguments,

@@ -15,9 +15,10 @@ struct perf_run {
     struct child child;
     int (*work)(void *context); /* what does perf's work in a child instead; NULL: perf */
     void *context;              /* for it */
-    int child_ack;              /* its end of ack, while it starts */
-    bool closes;                /* work has written all, and goes on alone to close its events */
-    int says;                   /* its standard error, a file in memory; -1: none */
+    int child_control;          /* its ends of both, while it starts */
+    int child_ack;
+    bool closes; /* work has written all, and goes on alone to close its events */
+    int says;    /* its standard error, a file in memory; -1: none */
     int control, ack;
     char *arguments[PERF_ARGUMENTS_MAX + 1]; /* each allocated */
     unsigned count;

@@ -367,6 +367,15 @@ static int detach(const struct recording *recording, struct recorded_jvm *jvm)
                                                                              : STATUS_DONE;
 }
 
+/* They end while the naming does: sessions are over, and the profile stays. */
+static void release_guardians(struct recording *recording)
+{
+    guard_release(&recording->guardian);
+    for (uint32_t i = 0; i < recording->jvm_count; i++) {
+        guard_release(&recording->jvms[i].guardian);
+    }
+}
+
 /* ---- While it records ---- */
 
 /* Ctrl-C has reached the command by itself; other signals are passed on. */
@@ -500,6 +509,18 @@ static int attach_all(struct recording *recording)
     return recording->start_reader && !attached ? STATUS_FAILED : status;
 }
 
+/* Our own sampler, while JVMs get the agent: unless it samples probes, of which some are in the
+ * agent, or threads, whose events count from when they are opened. */
+static int ready_sampler(struct recording *recording)
+{
+    if (!recording->own || recording->by_thread || recording->start_reader ||
+        !event_list_is_empty(&recording->events)) {
+        return STATUS_DONE;
+    }
+    int status = recording_open_pipe(recording);
+    return status ? status : recording_ready_sampler(recording);
+}
+
 int recording_begin(struct recording *recording)
 {
     const struct record_options *options = recording->options;
@@ -548,6 +569,7 @@ int recording_begin(struct recording *recording)
             status = start_command(recording);
         }
     }
+    status = status ? status : ready_sampler(recording);
     status = status ? status : attach_all(recording);
     if (!status && options->all) {
         machine_look(&recording->machine, recording->profile.at);
@@ -585,6 +607,7 @@ static int run(struct recording *recording)
     }
     int ended_well = recording_end_perf(recording);
     status = ended_well ? ended_well : status;
+    release_guardians(recording);
     if (recording->options->all) {
         machine_look(&recording->machine, recording->profile.at);
         machine_fetch(&recording->machine, recording->profile.at);
@@ -634,6 +657,9 @@ void recording_free(struct recording *recording)
 {
     perf_free(&recording->perf);
     event_list_let_go(&recording->events);
+    if (recording->naming_in >= 0) {
+        close(recording->naming_in);
+    }
     if (recording->pipe_end >= 0) {
         close(recording->pipe_end);
     }
@@ -679,7 +705,7 @@ struct recording *recording_new(const struct record_options *options)
     recording->command = (struct command){.child = NO_CHILD, .go = -1};
     recording->naming = NO_NAMING;
     recording->profile = NO_PROFILE_DIR;
-    recording->pipe_end = -1;
+    recording->naming_in = recording->pipe_end = -1;
     return recording;
 }
 

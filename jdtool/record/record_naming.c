@@ -45,10 +45,9 @@ char *quoted_command(char *const *words)
     return text;
 }
 
-int recording_start_naming(struct recording *recording, int *out)
+int recording_open_pipe(struct recording *recording)
 {
     int ends[2];
-    uint32_t count = recording->jvm_count;
     if (!recording->piped) {
         return STATUS_DONE;
     }
@@ -57,12 +56,14 @@ int recording_start_naming(struct recording *recording, int *out)
         return STATUS_FAILED;
     }
     (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* as much as anybody may have */
-    recording->pipe_end = *out = ends[1];
-    if (recording->start_reader) {
-        int status = recording->start_reader(recording, ends[0]);
-        close(ends[0]);
-        return status;
-    }
+    recording->naming_in = ends[0];
+    recording->pipe_end = ends[1];
+    return STATUS_DONE;
+}
+
+static int start_naming(struct recording *recording)
+{
+    uint32_t count = recording->jvm_count;
     char **dumps = calloc(count + 1, sizeof *dumps);
     int *keep = calloc(count + 1, sizeof *keep);
     int err = dumps && keep ? 0 : -ENOMEM;
@@ -81,7 +82,7 @@ int recording_start_naming(struct recording *recording, int *out)
     struct naming_options options = {
         .profile = recording->profile.path,
         .directory = recording->profile.directory,
-        .in = ends[0],
+        .in = recording->naming_in,
         .dumps = (const char *const *)dumps,
         .dump_count = dump_count,
         .keep = keep,
@@ -94,8 +95,20 @@ int recording_start_naming(struct recording *recording, int *out)
     }
     free(dumps);
     free(keep);
-    close(ends[0]);
     return err ? STATUS_FAILED : STATUS_DONE;
+}
+
+int recording_start_naming(struct recording *recording)
+{
+    int in = recording->naming_in;
+    if (in < 0) {
+        return STATUS_DONE;
+    }
+    int status =
+        recording->start_reader ? recording->start_reader(recording, in) : start_naming(recording);
+    close(in);
+    recording->naming_in = -1;
+    return status;
 }
 
 static int name_from_file(struct recording *recording)

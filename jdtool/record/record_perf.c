@@ -207,13 +207,13 @@ void recording_estimate(const struct recording *recording)
     }
 }
 
-static int start_perf(struct recording *recording, int out)
+static int start_perf(struct recording *recording)
 {
     int status = STATUS_FAILED;
     /* The user's own perfconfig does not matter. The command has its environment already. */
     setenv("PERF_CONFIG", "/dev/null", 1);
     perf_arguments(recording);
-    if (perf_start(&recording->perf, out)) {
+    if (perf_start(&recording->perf, recording->pipe_end)) {
         return STATUS_FAILED;
     }
     int err = perf_wait_until_it_samples(&recording->perf, &recording->waiting);
@@ -239,12 +239,16 @@ static int start_perf(struct recording *recording, int out)
 
 int recording_start_perf(struct recording *recording)
 {
-    int out = -1;
-    int status = recording_start_naming(recording, &out);
-    if (!status && recording->own) {
-        status = recording_start_sampler(recording, out);
+    bool is_ready = recording->perf.work != NULL;
+    int status = is_ready ? STATUS_DONE : recording_open_pipe(recording);
+    if (!status && recording->own && !is_ready) {
+        status = recording_ready_sampler(recording);
     }
-    return status || recording->own ? status : start_perf(recording, out);
+    status = status ? status : recording_start_naming(recording);
+    if (!status && recording->own) {
+        status = recording_start_sampler(recording);
+    }
+    return status || recording->own ? status : start_perf(recording);
 }
 
 void recording_tell(const struct recording *recording)

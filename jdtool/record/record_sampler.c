@@ -148,8 +148,10 @@ static int work(void *context)
         close(recording->more); /* that end is our parent's */
     }
     if (recording->pipe_end >= 0) {
-        close(recording->pipe_end); /* whose end is told by closing `out` */
+        close(recording->pipe_end);  /* whose end is told by closing `out` */
+        close(recording->naming_in); /* and who reads ends when he likes */
     }
+    recording->sampler.go = recording->perf.child_control;
     recording->sampler.begun = recording->perf.child_ack;
     recording->sampler.out = STDOUT_FILENO;
     return sampler_run(&recording->sampler) ? STATUS_FAILED : STATUS_DONE;
@@ -194,7 +196,7 @@ static void describe(const struct recording *recording, struct words *words)
     }
 }
 
-int recording_start_sampler(struct recording *recording, int out)
+int recording_ready_sampler(struct recording *recording)
 {
     struct words words = {0};
     const struct record_options *options = recording->options;
@@ -238,7 +240,9 @@ int recording_start_sampler(struct recording *recording, int out)
     perf->work = work;
     perf->context = recording;
     int file = recording->piped ? -1 : open_file(recording);
-    int err = recording->piped || file >= 0 ? perf_start(perf, recording->piped ? out : file) : 1;
+    if (recording->piped || file >= 0) {
+        (void)perf_start(perf, recording->piped ? recording->pipe_end : file);
+    }
     if (file >= 0) {
         close(file);
     }
@@ -248,7 +252,13 @@ int recording_start_sampler(struct recording *recording, int out)
     walker_free(walker); /* the sampler has its own */
     words_free(&words);
     recording->sampler.command = NULL;
-    err = err ? err : perf_wait_until_it_samples(perf, &recording->waiting);
+    return STATUS_DONE;
+}
+
+int recording_start_sampler(struct recording *recording)
+{
+    struct perf_run *perf = &recording->perf;
+    int err = perf_wait_until_it_samples(perf, &recording->waiting);
     if (err == -EINTR) {
         info_message("interrupted before the recording began");
         return 128 + recording->waiting.ended_by;

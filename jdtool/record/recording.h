@@ -51,7 +51,8 @@ struct recording {
     struct command command;
     struct naming naming;
     struct clocks clocks;
-    int pipe_end; /* ours of the pipe from perf to the naming: its end is told when all is there */
+    int naming_in; /* until the naming has it */
+    int pipe_end;  /* ours of the pipe from perf to the naming: its end is told when all is there */
     bool interrupted; /* by Ctrl-C, which is meant for the command, too */
     struct termios terminal;
     bool has_terminal;
@@ -106,13 +107,17 @@ void recording_define_probes(struct recording *recording);
  * that was asked for. */
 void recording_choose_sampler(struct recording *recording);
 
-/* Starts perf, or our own sampler, and the naming behind it where it is piped, and waits until it
- * samples. An exit status, after a message unless 0. */
+/* Starts perf, or our own sampler unless that is ready, and the naming behind it where it is piped,
+ * and waits until it samples. An exit status, after a message unless 0. */
 int recording_start_perf(struct recording *recording);
 
-/* The same for our own sampler alone; where it fails at once, recording->own is false afterwards,
- * and nothing has happened. */
-int recording_start_sampler(struct recording *recording, int out);
+/* Has our own sampler open its events, which takes it longer than all else, in a process beside us.
+ * It samples when it is started. An exit status, after a message unless 0. */
+int recording_ready_sampler(struct recording *recording);
+
+/* Starts it and waits until it samples; where it has failed, recording->own is false afterwards,
+ * and nothing has happened. An exit status, after a message unless 0. */
+int recording_start_sampler(struct recording *recording);
 
 /* Says what is recorded, and what ends it. */
 void recording_tell(const struct recording *recording);
@@ -120,9 +125,10 @@ void recording_tell(const struct recording *recording);
 /* Ends perf. An exit status, after a message unless 0: it has recorded nothing. */
 int recording_end_perf(struct recording *recording);
 
-/* Starts the naming, or the reader, on the other end of perf's pipe; perf's end of it is in *out.
- * Does nothing where there is no pipe. An exit status, after a message unless 0. */
-int recording_start_naming(struct recording *recording, int *out);
+/* Makes the pipe from perf to the naming, where there is to be one; and starts the naming, or the
+ * reader, at its end. An exit status, after a message unless 0. */
+int recording_open_pipe(struct recording *recording);
+int recording_start_naming(struct recording *recording);
 
 /* Has what was recorded named, and says where to look at it. An exit status of naming_finish. */
 int recording_name(struct recording *recording);

@@ -396,7 +396,8 @@ static int add_all(struct sampler *sampler, uint32_t processor, struct turn_ring
     if (!err && sampler->turn.walker) {
         err = add_walked(sampler->turn.walker, processor, rings);
     }
-    return err ? err : switch_ring(&rings->side_band, PERF_EVENT_IOC_ENABLE);
+    bool is_early = sampler->options->go > 0 && !sampler->begun;
+    return err || is_early ? err : switch_ring(&rings->side_band, PERF_EVENT_IOC_ENABLE);
 }
 
 /* Its samples count from here on; what they lie in is told before them. */
@@ -618,7 +619,11 @@ static void describe(struct sampler *sampler)
 static int begin(struct sampler *sampler)
 {
     struct turn *turn = &sampler->turn;
-    int err = switch_samples(sampler, PERF_EVENT_IOC_ENABLE);
+    int err = 0;
+    for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
+        err = switch_ring(&sampler->processors[i].side_band, PERF_EVENT_IOC_ENABLE);
+    }
+    err = err ? err : switch_samples(sampler, PERF_EVENT_IOC_ENABLE);
     if (err) {
         return tell_failure("open the processors' events", err);
     }
@@ -784,6 +789,16 @@ static bool tell(const struct sampler *sampler)
     return write(sampler->options->begun, "", 1) == 1;
 }
 
+/* False: it is to end before it has begun, or who would have said so has gone. */
+static bool wait_for_go(int go, int signals)
+{
+    char said[64];
+    struct pollfd both[] = {{.fd = signals, .events = POLLIN}, {.fd = go, .events = POLLIN}};
+    while (poll(both, 2, -1) < 0 && errno == EINTR) {
+    }
+    return !both[0].revents && read(go, said, sizeof said) > 0;
+}
+
 /* Processes that are to be sampled from now on. When whoever names them has gone, nobody does. */
 static void take_more(struct sampler *sampler, struct pollfd *polled)
 {
@@ -877,6 +892,9 @@ int sampler_run(const struct sampler_options *options)
         return tell_failure("sample", -errno);
     }
     int err = sampler_new(options, &sampler);
+    if (!err && options->go > 0 && !wait_for_go(options->go, signals)) {
+        err = -ECANCELED;
+    }
     err = err ? err : sampler_begin(sampler, options->out);
     err = err ? err : tell(sampler) ? 0 : -EPIPE;
     err = err ? err : sample(sampler, signals);

@@ -59,8 +59,9 @@ struct sampler_options {
     struct walker *walker; /* walks stacks, of which those in doubt are copied; NULL: all are */
     size_t buffer;         /* bytes of each processor's ring; 0: what fits */
     int out;               /* where the recording goes */
-    int begun;             /* a byte is written there when it samples, and when it no longer does */
-    char *const *command;  /* what the recording says that it was made by */
+    int go;    /* it samples when something can be read there, and is ready by then; 0: at once */
+    int begun; /* a byte is written there when it samples, and when it no longer does */
+    char *const *command; /* what the recording says that it was made by */
 };
 
 /* Whether samples of those processes (NULL: of the whole machine) can be taken so: NULL, or why
@@ -80,8 +81,9 @@ int sampler_run(const struct sampler_options *options);
 /* ---- In a process that does other things, too ----
  *
  * sampler_new, sampler_begin; then sampler_turn whenever a descriptor of its is readable, and some
- * times a second; sampler_stop, turns until sampler_waiting is 0, sampler_free. `out` and `begun`
- * of the options are not used. Nothing here waits. All that is not void: 0 or a negative errno.
+ * times a second; sampler_stop, turns until sampler_waiting is 0, sampler_free. `out`, `go` and
+ * `begun` of the options are not used. Nothing here waits. All that is not void: 0 or a negative
+ * errno.
  */
 struct sampler;
 
