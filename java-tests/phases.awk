@@ -1,6 +1,7 @@
 # Judges the samples of a Phases run: phases.awk -v ranges="START END ..." LOG SAMPLES
 # LOG is what Phases or RedefineChurn wrote; SAMPLES is `perf script --ns -F comm,time,ip,sym -G`, in the order of time.
-# Prints "TOTAL UNNAMED MISNAMED", and the first misnamed samples on stderr.
+# Prints "TOTAL UNNAMED MISNAMED", and the first of these samples on stderr; with -v missing=FILE, "TIME IP" of each
+# unnamed one into it.
 function wide(hex) { return "x" substr("0000000000000000", 1, 16 - length(hex)) hex }
 function complain(what) { if (shown++ < 10) print "   " what ": " $0 > "/dev/stderr" }
 BEGIN {
@@ -29,6 +30,7 @@ FNR == NR {
     name = $(f + 2)
     if (name == "" || name == "[unknown]") {
         unnamed++
+        if (missing) printf "%s %s\n", substr($f, 1, length($f) - 1), $(f + 1) > missing
         complain("unnamed in phase " running)
     } else if (name ~ /^Phase_[0-9]+\./) {
         if (substr(name, 7, 6) + 0 != running) {
