@@ -39,9 +39,9 @@ while read -r -u "${control%,*}" word; do
 done
 END
 
-# start_jvm NAME CLASS: its number stands in `jvm`.
+# start_jvm NAME CLASS [PAUSE]: its number stands in `jvm`. Ten of them would keep two processors busy with short pauses.
 start_jvm() {
-    java -XX:+UseSerialGC -cp classes "$2" 100000000 "l$$-$1" >/dev/null 2>&1 </dev/null &
+    java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "-Dpause=${3:-200}" -cp classes "$2" 100000000 "l$$-$1" >/dev/null 2>&1 </dev/null &
     jvm=$!
     jvms+=($!)
     ln -sf "told.$!" "told.$1"
@@ -60,10 +60,11 @@ told() { # NAME WORD COUNT
 status() { "$JDPERF" watch --status --name "$1-$$"; }
 
 # A session without a dump, which no watch can use.
-start_jvm refuses Calm
+start_jvm refuses Calm 1000
 wait_until 60 "JVM that listens" "$JDPERF" attach "$jvm" --agent-options "mode=map"
 watch_one refuses
 start_jvm thinned-other Market
+thinned_other=$jvm
 start_jvm thinned Market
 thinned=$jvm
 watch_one thinned -F 2999 --max-cpu-user 1
@@ -95,17 +96,48 @@ watch_one calm
 
 # With perf; all at once, since most of what follows is waiting.
 PATH=$WORK/bin:$PATH
-start_jvm fails Calm
+start_jvm fails Calm 1000
 touch "fails.$jvm"
 watch_one fails --sampler perf
-start_jvm busy Calm
+start_jvm busy Calm 1000
 touch "busy.$jvm"
 watch_one busy --sampler perf --max-cpu 1
-start_jvm two-a Calm
+start_jvm two-a Calm 1000
 first=$jvm
 watch_one two --sampler perf
 
 # ---- Our own sampler ----
+
+# First, since these two keep all processors busy.
+# The first window is left out: the JVM's files are read in it.
+is_thinned() { status thinned | grep -q "^JVM $thinned .*, one sample in [0-9]* taken"; }
+wait_until 120 "thinning" is_thinned
+rm -rf kept-thinned/*
+cpu() { awk '{ print $14 + $15 }' <(sed 's/.*) /x x /' "/proc/$thinned/stat"); }
+kept_for() { (($(find kept-thinned -name "*-$thinned-*.pb.gz" | wc -l) >= $1)); }
+wait_until 60 "slices" kept_for 2
+from=$(cpu) have=$(find kept-thinned -name "*-$thinned-*.pb.gz" | wc -l)
+wait_until 60 "slices of ten seconds" kept_for $((have + 10))
+took=$(($(cpu) - from)) tick=$(getconf CLK_TCK)
+PYTHONPATH=$SOURCE/tests/exports python3 - "$have" "$took" "$tick" kept-thinned/*-"$thinned"-*.pb.gz <<'END' || fail "what thinned slices say"
+import sys
+import stacks
+have, took, tick = map(int, sys.argv[1:4])
+weights, samples = 0, 0
+for number, path in enumerate(sorted(sys.argv[4:])):
+    profile = stacks.message(stacks.load(path), stacks.PPROF)
+    notes = [profile["strings"][at] for at in profile.get("comment", [])]
+    if not any("thinned: one in" in note for note in notes):
+        raise SystemExit(f"{path} says {notes}")
+    if have <= number < have + 10:
+        weights += sum(sample["value"][1] for sample in profile["sample"])
+        samples += sum(sample["value"][0] for sample in profile["sample"])
+weights, took = weights / 1e9, took / tick
+print(f"{samples} samples weigh {weights:.2f} s, the JVM has used {took:.2f} s")
+# A slice more or less at both ends, and what chance does with so many samples.
+sys.exit(abs(weights / took - 1) > 0.15 + 4 / samples ** 0.5)
+END
+{ kill "$thinned" "$thinned_other" && wait "$thinned" "$thinned_other"; } 2>/dev/null || :
 
 # After 5 s, after 10, and so on.
 waits_longer() { status refuses | grep -qE 'tried again in ([6-9]|10) s: a session without a dump'; }
@@ -136,34 +168,6 @@ for _ in 1 2; do
 done
 ! grep 'not watched now' grows.log || fail "what grew is called failed"
 
-# The first window is left out: the JVM's files are read in it.
-is_thinned() { status thinned | grep -q "^JVM $thinned .*, one sample in [0-9]* taken"; }
-wait_until 120 "thinning" is_thinned
-rm -rf kept-thinned/*
-cpu() { awk '{ print $14 + $15 }' <(sed 's/.*) /x x /' "/proc/$thinned/stat"); }
-kept_for() { (($(find kept-thinned -name "*-$thinned-*.pb.gz" | wc -l) >= $1)); }
-wait_until 60 "slices" kept_for 2
-from=$(cpu) have=$(find kept-thinned -name "*-$thinned-*.pb.gz" | wc -l)
-wait_until 60 "slices of ten seconds" kept_for $((have + 10))
-took=$(($(cpu) - from)) tick=$(getconf CLK_TCK)
-PYTHONPATH=$SOURCE/tests/exports python3 - "$have" "$took" "$tick" kept-thinned/*-"$thinned"-*.pb.gz <<'END' || fail "what thinned slices say"
-import sys
-import stacks
-have, took, tick = map(int, sys.argv[1:4])
-weights, samples = 0, 0
-for number, path in enumerate(sorted(sys.argv[4:])):
-    profile = stacks.message(stacks.load(path), stacks.PPROF)
-    notes = [profile["strings"][at] for at in profile.get("comment", [])]
-    if not any("thinned: one in" in note for note in notes):
-        raise SystemExit(f"{path} says {notes}")
-    if have <= number < have + 10:
-        weights += sum(sample["value"][1] for sample in profile["sample"])
-        samples += sum(sample["value"][0] for sample in profile["sample"])
-weights, took = weights / 1e9, took / tick
-print(f"{samples} samples weigh {weights:.2f} s, the JVM has used {took:.2f} s")
-# A slice more or less at both ends, and what chance does with so many samples.
-sys.exit(abs(weights / took - 1) > 0.15 + 4 / samples ** 0.5)
-END
 ! status calm | grep 'one sample in' || fail "a calm JVM is thinned"
 
 # ---- perf ----
@@ -173,7 +177,7 @@ grep -q 'nothing is watched now: failed on purpose' fails.log || fail "the reaso
 [[ $(grep -c 'watched now' fails.log) == 1 ]] || fail "the same is told twice: $(cat fails.log)"
 
 wait_until 60 "start of perf" told two-a start 1
-start_jvm two-b Calm
+start_jvm two-b Calm 1000
 both() { grep -qxE "for ($first,$jvm|$jvm,$first)" told.*; }
 wait_until 60 "perf for both" both
 
