@@ -30,8 +30,10 @@ clang_build() {
     ! command -v ld.gold >/dev/null || gold=(-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=gold)
     (
         flock 9
-        { cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON \
-            -DJDAGENT_SANITIZE="$clang_sanitizers" "${gold[@]}" ${clang_more:+"$clang_more"} -DCMAKE_C_FLAGS_RELWITHDEBINFO="$sanitized_flags" &&
+        # make itself calls cmake again where it has to.
+        { { [[ -e $build/Makefile ]] ||
+            cmake -S "$source" -B "$build" -DCMAKE_C_COMPILER=clang -DJDAGENT_FUZZ=ON \
+                -DJDAGENT_SANITIZE="$clang_sanitizers" "${gold[@]}" ${clang_more:+"$clang_more"} -DCMAKE_C_FLAGS_RELWITHDEBINFO="$sanitized_flags"; } &&
             nice -n 5 cmake --build "$build" "${targets[@]}" -j "$(nproc)"; } >"$build.log" 2>&1 9>&- && exit
         cat "$build.log" # before the next one writes it
         exit 1

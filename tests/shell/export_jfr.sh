@@ -27,17 +27,18 @@ for pair in "${told[@]}"; do
     comparisons+=("$file=${pair#*=}")
 done
 
+quick=(-J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC) # with what a short life wants
 tried=0
 for jfr in /usr/lib/jvm/*/bin/jfr; do
     [[ -x $jfr && ! -L ${jfr%/bin/jfr} ]] || continue
     tried=$((tried + 1))
-    run 0 "$jfr" summary "$p"
+    run 0 "$jfr" summary "${quick[@]}" "$p"
     says jdk.ExecutionSample
-    run 0 "$jfr" print --json --stack-depth 5000 "$p"
+    run 0 "$jfr" print "${quick[@]}" --json --stack-depth 5000 "$p"
     mv output printed.json
     run 0 python3 "$readers" print printed.json "${comparisons[@]}"
     cat output
-    run 0 "$jfr" print --events Compilation,GCPhasePause,ThreadStart,CPULoad,ActiveSetting,JVMInformation,jdagent.Recording "$p"
+    run 0 "$jfr" print "${quick[@]}" --events Compilation,GCPhasePause,ThreadStart,CPULoad,ActiveSetting,JVMInformation,jdagent.Recording "$p"
     ((!${#more[@]})) || says 'jdk.Compilation {'
     "$jfr" help view >view.help 2>&1 || continue
     # Views find each event and field that they ask for.
@@ -45,10 +46,10 @@ for jfr in /usr/lib/jvm/*/bin/jfr; do
         active-settings jvm-information longest-compilations deoptimizations-by-site \
         deoptimizations-by-reason gc-pauses vm-operations; do
         grep -q -- "$view" view.help || continue
-        run 0 "$jfr" view "$view" "$p"
+        run 0 "$jfr" view "${quick[@]}" "$view" "$p"
         ! grep -q "Can't find" output || fail "jfr view $view: $(cat output)"
     done
-    run 0 "$jfr" view --width 160 hot-methods "$p"
+    run 0 "$jfr" view "${quick[@]}" --width 160 hot-methods "$p"
     says 'Market.drift(double, int)'
 done
 ((tried)) || skip "no JDK has jfr"
@@ -103,7 +104,7 @@ END
     ! grep -q 'no virtual threads' output || virtual=no
     run 0 "$JDAGENT_BUILD/jdtool" export -i l --event lock --format collapsed -o lock
     run 0 "$JDAGENT_BUILD/jdtool" export -i l --event lock --weights --format collapsed -o lock.weight
-    run 0 "$newest" print --json --stack-depth 5000 locks.jfr
+    run 0 "$newest" print "${quick[@]}" --json --stack-depth 5000 locks.jfr
     mv output printed.json
     run 0 python3 "$readers" print printed.json lock=jdk.JavaMonitorEnter lock.weight=weight:jdk.JavaMonitorEnter
     cat output
@@ -117,7 +118,7 @@ for java in /usr/lib/jvm/*/bin/java; do
     [[ -x $jfr && ! -L ${jfr%/bin/jfr} ]] || continue
     rm -rf q own.jfr
     run 0 "$JDPERF" record -o q --jfr own.jfr -- "$java" -XX:StartFlightRecording=filename=own.jfr,settings=profile -Xmn4m -cp classes Market 2
-    run 0 "$jfr" print --json --events GarbageCollection,GCPhasePause,ThreadStart,Deoptimization own.jfr
+    run 0 "$jfr" print "${quick[@]}" --json --events GarbageCollection,GCPhasePause,ThreadStart,Deoptimization own.jfr
     mv output printed.json
     run 0 "$JDPERF" timeline q --json -o timeline.json
     run 0 python3 "$readers" joined printed.json timeline.json
