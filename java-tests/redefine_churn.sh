@@ -11,10 +11,10 @@ printf 'Premain-Class: RedefineChurn\nCan-Redefine-Classes: true\n' >"$scratch/m
 "$jdk/bin/jar" cfm "$scratch/agent.jar" "$scratch/manifest" -C "$classes" RedefineChurn.class
 flags=()
 [ "$jdk_major" -lt 21 ] || flags=(-XX:+EnableDynamicAgentLoading)
-# Up to 19 a collection leaves code of redefined methods to the sweeper, which on 11 does nothing for most of a run while
-# there is room: 32 of 109 were gone at the end, and HotSpot had told of each. Always at work, it frees all of them, and
-# more places are used again.
-((jdk_major < 9 || jdk_major > 19)) || flags=(-XX:StartAggressiveSweepingAt=100)
+# Up to 19 a collection leaves code of redefined methods to the sweeper, which does nothing for most of a run on 11 while
+# there is room: 32 of 109 were gone at the end. Always at work, it frees all of them, and more places are used again. On
+# 17 a place may be used again before its end is told, so there it goes at its own pace; what it frees is in the log.
+((jdk_major < 9 || jdk_major > 13)) || flags=(-XX:StartAggressiveSweepingAt=100)
 mkfifo "$scratch/input"
 exec 7<>"$scratch/input"
 
@@ -23,6 +23,7 @@ start() {
     local run=$1
     shift
     mkdir "$run"
+    ((jdk_major < 9 || jdk_major > 19)) || set -- "$@" "-Xlog:jit+compilation=debug:file=$run/jit.log"
     "$jdk/bin/java" "$@" "${flags[@]}" -XX:+UseSerialGC -Xmx64m -XX:ReservedCodeCacheSize=8m -XX:+PrintCodeCache \
         "-javaagent:$scratch/agent.jar" -cp "$classes" RedefineChurn "$run/log" 100 5 <"$scratch/input" 7>&- \
         >"$run/out" 2>"$run/err" &
@@ -85,15 +86,21 @@ for run in 1 2 3 4 5 6; do
     run_rounds "$scratch/attached$run"
     [ "$total" -lt 20000 ] || break # a busy machine gives fewer samples a run
 done
-# Of the class that is redefined in each round, all code but that of the last is gone.
+# Of the class that is redefined in each round, all code but that of the last is gone, or what the sweeper has freed.
 read -r loads unloads < <(awk -F '\t' '
     $1 == "load" && /Phase_900000/ { loaded[$2] } $1 == "unload" && $2 in loaded { gone++ }
     END { print length(loaded), gone + 0 }' "$scratch/itt1")
-claim "redefined: ends told to a collector" "$unloads of $loads"
+gone=$loads least=80
+[ ! -e "$scratch/start1/jit.log" ] || {
+    gone=$(grep -c 'Phase_900000.*made zombie' "$scratch/start1/jit.log")
+    least=95 # the last may still be in the queue
+}
+claim "redefined: ends told to a collector" "$unloads of $gone"
 claim "redefined, places used again: samples wrong" "$wrong of $total"
 claim "the same: samples in stub sections" "$stubs of $total"
 [ "$total" -ge 20000 ] || fail "only $total samples in generated code in six runs"
 [ "$loads" -gt 50 ] || fail "the class that is redefined was compiled only $loads times"
-at_least "$unloads" "$loads" 80 || fail "the end of code was not told"
+[ "$gone" -gt 20 ] || fail "the JVM freed only $gone of them"
+at_least "$unloads" "$gone" "$least" || fail "the end of code was not told"
 [ "$((wrong * 10000))" -le "$total" ] || fail "more than 1 in 10,000 wrong"
 [ "$((stubs * 1000))" -le "$total" ] || fail "more than 1 in 1,000 in stub sections"

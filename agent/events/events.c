@@ -10,7 +10,9 @@
  * The Service Thread may be far behind when processors are busy, and since JDK 20 the place of
  * freed code may have been used again by the time its unloading is told. But since then, too, code
  * is freed in garbage collections only: it has not run since the last one's end. Earlier JVMs' code
- * cache sweeper frees code at any time, but long after it has told of it.
+ * cache sweeper frees code at any time, but a pass or more after it has put the end into the queue.
+ * JDK 8 and 11 keep the code until the event has been sent (nmethodLocker); 17 does not, so there a
+ * Service Thread that waits for a processor for long may still be too late.
  */
 #include "agent/events/events.h"
 
