@@ -45,7 +45,7 @@ claim "$count segments: samples wrong" "$wrong of $total"
 # perf keeps what it has to tell of a segment for a while, in which as many come as are kept.
 # A phase ends by the clock: on a busy machine little is compiled in it, and more are needed.
 for count in 900 3000; do
-    phases piped segment=2M,keep=6 "$count" -o - | "$jdtool" inject -q -i - -o "$scratch/piped.jit.data" ||
+    phases piped segment=1200K,keep=6 "$count" -o - | "$jdtool" inject -q -i - -o "$scratch/piped.jit.data" ||
         fail "recording through the pipe failed"
     last=$(segments "$scratch/piped" | tail -n 1)
     [ "$last" -lt 7 ] || break
