@@ -61,7 +61,8 @@ int joining_start(struct joining *joining, const struct target *target, struct w
         return -ENOMEM;
     }
     session_init(&joining->session, target, waiting, guarded, live_agent());
-    int err = ask_whether_it_answers(target, waiting);
+    /* One that has the agent is asked for its state next, which tells as much. */
+    int err = target_agent(target, dump) ? 0 : ask_whether_it_answers(target, waiting);
     for (int tries = 0; !err && tries < 20; tries++) {
         err = join_or_start(joining, status, options);
         if (err != -EAGAIN || tries == 19) {

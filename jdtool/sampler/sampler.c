@@ -51,6 +51,7 @@ struct sampler {
     unsigned halvings; /* of all rings: who is not root may lock so much only */
     time_t looked;     /* when it was asked last which are on line */
     bool begun;        /* a recording */
+    bool has_told;     /* of that */
     bool walks;        /* stacks, or failed to */
     bool stopped;
     struct turn turn;
@@ -615,6 +616,12 @@ static void describe(struct sampler *sampler)
     }
 }
 
+/* Who waits for it reads processes' clocks then, against which samples are held. */
+static bool tell(const struct sampler *sampler)
+{
+    return write(sampler->options->begun, "", 1) == 1;
+}
+
 /* What is sampled from here on, and all that was there before. */
 static int begin(struct sampler *sampler)
 {
@@ -626,6 +633,10 @@ static int begin(struct sampler *sampler)
     err = err ? err : switch_samples(sampler, PERF_EVENT_IOC_ENABLE);
     if (err) {
         return tell_failure("open the processors' events", err);
+    }
+    /* Not of who is held: he would run on while we read what he has mapped. */
+    if (sampler->options->go > 0 && !sampler->options->is_held) {
+        sampler->has_told = tell(sampler);
     }
     wait_for_reader(sampler, false); /* samples are taken already */
     describe(sampler);
@@ -783,12 +794,6 @@ size_t sampler_waiting(const struct sampler *sampler)
 
 /* ---- In a process of its own ---- */
 
-/* Who waits for it reads processes' clocks then, against which samples are held. */
-static bool tell(const struct sampler *sampler)
-{
-    return write(sampler->options->begun, "", 1) == 1;
-}
-
 /* False: it is to end before it has begun, or who would have said so has gone. */
 static bool wait_for_go(int go, int signals)
 {
@@ -896,7 +901,7 @@ int sampler_run(const struct sampler_options *options)
         err = -ECANCELED;
     }
     err = err ? err : sampler_begin(sampler, options->out);
-    err = err ? err : tell(sampler) ? 0 : -EPIPE;
+    err = err ? err : sampler->has_told || tell(sampler) ? 0 : -EPIPE;
     err = err ? err : sample(sampler, signals);
     sampler_free(sampler);
     close(signals);
