@@ -133,12 +133,12 @@ public class Events {
 
     // ---- More threads than processors.
 
-    static void spinner() {
-        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+    /** Nothing in it is linked or initialised at its first use, for which threads would wait for one another. */
+    static void spinner(ThreadMXBean clock) {
         long from = System.nanoTime() - clock.getCurrentThreadCpuTime();
         while (!done) { }
         long without = System.nanoTime() - clock.getCurrentThreadCpuTime() - from;
-        tell("runnable " + Thread.currentThread().getName() + " " + without);
+        tell(String.join(" ", "runnable", Thread.currentThread().getName(), Long.toString(without)));
     }
 
     static void parker() {
@@ -230,8 +230,10 @@ public class Events {
                 start("blocked", Events::blocked);
                 break;
             case "busy":
+                ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+                clock.getCurrentThreadCpuTime();
                 for (int k = 0; k < Runtime.getRuntime().availableProcessors() + 2; k++) {
-                    start("spinner-" + k, Events::spinner);
+                    start("spinner-" + k, () -> spinner(clock));
                 }
                 break;
             case "virtual": // the same, where the JDK has them; by reflection, for this compiles with all
