@@ -39,7 +39,7 @@ enough() {
 # code that nobody knows, it is the shorter. The program's last argument says how long it runs.
 same() {
     local compared differing try
-    for try in 1 2 4; do
+    for try in 1 2 4 8; do
         record "$1" compare -- "$jdk/bin/java" -XX:CompileCommand=quiet "${@:3}" $(($2 * try))
         compared=$(count "$1" compared)
         differing=$(count "$1" compared_differing)
@@ -53,20 +53,20 @@ same() {
     fail "$1: too few"
 }
 
-same compiled 5 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain
-same interpreted 5 -Xint -cp "$classes" DeepChain
+same compiled 3 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain
+same interpreted 3 -Xint -cp "$classes" DeepChain
 same churn 1000 -cp "$classes" Churn
-same storm 4 -cp "$classes" Storm
+same storm 3 -cp "$classes" Storm
 if [ "$jdk_major" -ge 21 ]; then
-    same virtual 4 -cp "$classes" VirtualThreads
+    same virtual 3 -cp "$classes" VirtualThreads
 fi
 
 # In a chroot paths are not those that the kernel tells us.
 mkdir "$scratch/root"
 # shellcheck disable=SC2016
 around=(unshare --mount --propagation private sh -c 'mount --rbind / "$0" && exec "$@"' "$scratch/root")
-for try in 1 2 4; do
-    record chroot kernel -- chroot "$scratch/root" "$jdk/bin/java" -cp "$classes" DeepChain $((5 * try))
+for try in 1 2 4 8; do
+    record chroot kernel -- chroot "$scratch/root" "$jdk/bin/java" -cp "$classes" DeepChain $((3 * try))
     ! enough chroot walked 100 || break
 done
 around=()
@@ -76,7 +76,7 @@ claim "walked in a chroot" "$(count chroot walked) of $(count chroot stacks)"
 # What was walked reaches the root, however deep: what does not was copied, before the tables were there.
 deep=("$jdk/bin/java" -Xss16m -XX:CompileCommand=quiet "-XX:CompileCommand=dontinline,Depths.allocate" -cp "$classes" Depths)
 for try in 1 2 4 8; do
-    record deep kernel --depth 4000 -- "${deep[@]}" $((6 * try)) 3000
+    record deep kernel --depth 4000 -- "${deep[@]}" $((4 * try)) 3000
     ! enough deep walked 100 || break
 done
 walked=$(count deep walked)
@@ -88,7 +88,7 @@ claim "deep recursion" "$walked walked, $whole of 3,000 calls, $unrooted unroote
 ((walked >= 100 && whole >= 50)) || fail "deep: $walked stacks were walked, $whole are whole"
 ((unrooted <= copied)) || fail "deep: $unrooted stacks do not reach their root, and $copied were copied"
 
-for try in 1 2 4; do
+for try in 1 2 4 8; do
     record cut kernel --depth 100 -- "${deep[@]}" $((3 * try)) 3000
     ! enough cut walked 20 || break
 done
@@ -119,7 +119,7 @@ frozen() {
     local try good marked wrong copied
     for try in 1 2 4 8; do
         record "$1" kernel -- "$jdk/bin/java" -XX:CompileCommand=quiet -XX:+UnlockDiagnosticVMOptions -XX:+ShowHiddenFrames \
-            "${@:3}" -cp "$classes" Frozen $((3 * try)) 60
+            "${@:3}" -cp "$classes" Frozen $((2 * try)) 60
         "$jdperf" export "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
         read -r good marked wrong < <(burned)
         ! enough "$1" walked 200 || ((good + marked + wrong < 100)) || break
@@ -140,8 +140,8 @@ if [ "$jdk_major" -ge 21 ]; then
 fi
 
 # Interpreted frames have their names by what the walk carries.
-for try in 1 2 4; do
-    record names kernel -- "$jdk/bin/java" -Xint -cp "$classes" DeepChain $((6 * try))
+for try in 1 2 4 8; do
+    record names kernel -- "$jdk/bin/java" -Xint -cp "$classes" DeepChain $((3 * try))
     ! enough names walked 100 || break
 done
 (($(count names walked) >= 100)) || fail "names: only $(count names walked) of $(count names samples) walked"
