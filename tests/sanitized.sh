@@ -12,7 +12,8 @@ sanitizers=${1:?usage: sanitized.sh SANITIZERS}
 source=${JDAGENT_SOURCE:?}
 build=${JDAGENT_BUILD:?}/sanitized-${sanitizers//,/-}
 
-export ASAN_OPTIONS=detect_leaks=1
+# What was freed is kept for as long as the fuzzers keep it; sixteen times of that takes a tenth of the time.
+export ASAN_OPTIONS=detect_leaks=1:quarantine_size_mb=16
 if [[ $sanitizers == address,undefined ]] && clang_can_fuzz; then
     clang_build "$source" "$JDAGENT_BUILD/fuzz" unit_tests || exit 1
     cd "$JDAGENT_BUILD/fuzz"
