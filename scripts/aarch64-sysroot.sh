@@ -20,7 +20,7 @@ case ${1:-} in
     ;;
 esac
 root=$1
-packages=(libc6-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev zlib1g-dev liblzma-dev libiberty-dev libzydis-dev libseccomp-dev libcurl4-openssl-dev libisal-dev libjson-c-dev openjdk-17-jre-headless)
+packages=(libc6-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev zlib1g-dev liblzma-dev libiberty-dev libzydis-dev libseccomp-dev libcurl4-openssl-dev libisal-dev libjson-c-dev libbpf-dev libncurses-dev openjdk-17-jre-headless)
 done_mark=$root/.packages
 [ "$(cat "$done_mark" 2>/dev/null)" != "${packages[*]}" ] || exit 0
 

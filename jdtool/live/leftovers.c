@@ -168,7 +168,7 @@ static bool is_old_staging(const struct search *search, int place, const char *n
     if (!S_ISDIR(status->st_mode) || !staging_is_name(name)) {
         return false;
     }
-    snprintf(staging.name, sizeof staging.name, "%s", name);
+    snprintf(staging.name, sizeof staging.name, "%.*s", (int)sizeof staging.name - 1, name);
     if (staging_open(&staging) != 0) {
         return false;
     }

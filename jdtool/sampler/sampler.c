@@ -178,7 +178,7 @@ static int describe_events(struct sampler *sampler)
     clock->sample_freq = options->frequency;
     clock->exclude_guest = 1;
     clock->exclude_hv = 1;
-    clock->exclude_idle = 1;
+    clock->exclude_idle = !options->counts_cycles; /* no cycles then; and arm64's counters refuse */
     clock->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
     clock->precise_ip = options->counts_cycles && !options->by_thread ? 3 : 0;
     clock->exclude_kernel = options->is_user_alone;

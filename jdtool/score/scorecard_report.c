@@ -183,8 +183,8 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
     if (card->recording->unwound && card->jvms.interpreted_stubs > card->jvms.frames / 100) {
         warn(to,
              "%" PRIu64
-             " interpreted frames have no other name than Interpreter; start the agent with "
-             "methods=on",
+             " interpreted frames have no other name than Interpreter: they ran before the agent "
+             "had told of their methods, or it runs without methods=on",
              card->jvms.interpreted_stubs);
     }
     if (counts->malformed) {
