@@ -80,6 +80,16 @@ note "fp: $named of $all frames named"
 [ "$all" -ge 100 ] || fail "only $all frames in generated code"
 at_least "$named" "$all" 99 || fail "fp: frames without a name"
 
+# The kernel lowers what it allows when its interrupts took long, and refuses what is above; here it seems to.
+echo 40 >"$scratch/rate"
+# shellcheck disable=SC2016
+unshare --mount --propagation private sh -c 'mount --bind "$0" /proc/sys/kernel/perf_event_max_sample_rate && exec "$@"' "$scratch/rate" \
+    "$jdperf" record --sampler own -o "$scratch/lowered" -e cpu-clock -F 499 -- "$jdk/bin/java" -version >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
+    fail "a lower rate: $(tail -n 5 "$scratch/err")"
+grep -q 'allows 40 Hz .*, not 499' "$scratch/err" || fail "a lower rate is not said: $(head -n 5 "$scratch/err")"
+grep -q 'recording cpu-clock at 40 Hz' "$scratch/err" || fail "a lower rate: $(head -n 5 "$scratch/err")"
+! grep 'perf samples instead' "$scratch/err" || fail "a lower rate leaves the samples to perf"
+
 # What perf alone can.
 "$jdperf" record --sampler own -o "$scratch/faults" -e page-faults -c 1 -- "$jdk/bin/java" -version >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
     fail "page-faults: $(tail -n 5 "$scratch/err")"

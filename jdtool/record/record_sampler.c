@@ -96,7 +96,9 @@ enum { BY_THREAD_HZ = 990 };
 static unsigned times_by_thread(const struct recording *recording)
 {
     unsigned wanted = recording->frequency ? recording->frequency : BY_THREAD_HZ;
-    return (BY_THREAD_HZ + wanted - 1) / wanted;
+    unsigned times = (BY_THREAD_HZ + wanted - 1) / wanted;
+    unsigned most = sampler_frequency_max() / wanted;
+    return times < most ? times : most ? most : 1;
 }
 
 /* Threads alone may be sampled where processors may not: those of the JVMs that run, or of the
@@ -129,6 +131,12 @@ void recording_choose_sampler(struct recording *recording)
         free(processes);
     }
     recording->own = !why;
+    unsigned most = sampler_frequency_max();
+    if (recording->own && recording->frequency > most) { /* perf says so itself */
+        info_message("the kernel allows %u Hz (kernel.perf_event_max_sample_rate), not %u", most,
+                     recording->frequency);
+        recording->frequency = most;
+    }
     if (kind == SAMPLER_OWN && why) {
         info_message("--sampler own: %s; perf samples instead", why);
     }

@@ -71,6 +71,10 @@ const char *sampler_lacks(const pid_t *processes, size_t count);
 /* The same by events on threads. */
 const char *sampler_lacks_by_thread(const pid_t *processes, size_t count);
 
+/* How many samples a second the kernel allows of a processor; it refuses events of more, and lowers
+ * this itself when its interrupts took long (kernel.perf_event_max_sample_rate). */
+unsigned sampler_frequency_max(void);
+
 /*
  * Samples until SIGINT, SIGTERM, SIGHUP or SIGQUIT comes, which the caller has blocked, or until
  * the reader has gone. Meant for a process of its own. 0 or a negative errno after a message; where
