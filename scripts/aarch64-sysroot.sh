@@ -5,8 +5,9 @@
 set -euo pipefail
 
 usage() {
-    echo "usage: scripts/aarch64-sysroot.sh DIR"
-    echo "Makes DIR (some 300 MB) for cmake/aarch64.cmake. Nothing is done when it is there and whole."
+    echo "usage: scripts/aarch64-sysroot.sh DIR [PACKAGE...]"
+    echo "Makes DIR (some 300 MB) for cmake/aarch64.cmake, with further packages on request. Nothing is"
+    echo "done when it is there and whole."
 }
 
 case ${1:-} in
@@ -20,7 +21,7 @@ case ${1:-} in
     ;;
 esac
 root=$1
-packages=(libc6-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev zlib1g-dev liblzma-dev libiberty-dev libzydis-dev libseccomp-dev libcurl4-openssl-dev libisal-dev libjson-c-dev libbpf-dev libncurses-dev openjdk-17-jre-headless)
+packages=(libc6-dev libcmocka-dev libelf-dev libdw-dev libzstd-dev zlib1g-dev liblzma-dev libiberty-dev libzydis-dev libseccomp-dev libcurl4-openssl-dev libisal-dev libjson-c-dev libbpf-dev libncurses-dev openjdk-17-jre-headless "${@:2}")
 done_mark=$root/.packages
 [ "$(cat "$done_mark" 2>/dev/null)" != "${packages[*]}" ] || exit 0
 

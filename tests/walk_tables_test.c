@@ -4,6 +4,7 @@
 
 #include "jdtool/walk/tables.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static int set_up(void **state)
     };
     jvm = program.jvms;
     jvm->code_low = LOW;
-    tables_new(&tables, &program);
+    tables_new(&tables, &program, EM_X86_64);
     return program.pages && program.blobs && program.rows && program.full_rows && jvm ? 0 : -1;
 }
 
@@ -112,6 +113,56 @@ TEST_WITH(test_rows, set_up, tear_down)
     assert_int_equal(program.full_rows[0].ra_reg, 13);
     assert_ptr_equal(blob_at(LOW + 0x1040 + 100), blob); /* its stub section */
     assert_null(blob_at(LOW + 0x1040 + 1024));
+}
+
+/* aarch64 has frame pointer and return address side by side, anywhere in a frame. */
+TEST_WITH(test_rows_aarch64, set_up, tear_down)
+{
+    enum { LR = 30 };
+    struct frame_row list[] = {
+        {.offset = 0, .cfa = FRAME_CFA_SP, .ra = FRAME_IN_REG, .ra_reg = LR},
+        usual_row(4, 64, FRAME_AT_CFA),
+        usual_row(8, 96, FRAME_AT_CFA),
+        usual_row(12, 4096, FRAME_AT_CFA),
+        usual_row(16, 32, FRAME_SAME), /* the return address alone is saved */
+        usual_row(20, 16, FRAME_AT_CFA),
+        {.offset = 24, .cfa = FRAME_CFA_SP, .ra = FRAME_IN_REG, .ra_reg = 8},
+        {.offset = 28,
+         .cfa = FRAME_CFA_SP,
+         .cfa_offset = 48,
+         .ra = FRAME_AT_SP,
+         .ra_offset = 24,
+         .fp = FRAME_AT_SP,
+         .fp_offset = 16},
+        {.offset = 32, .cfa = FRAME_CFA_INTERPRETER},
+    };
+    list[2].fp_offset = -96;
+    list[2].ra_offset = -88;
+    list[3].fp_offset = -4096; /* too far for a byte */
+    list[3].ra_offset = -4088;
+    list[5].cfa = FRAME_CFA_FP;
+    struct frames frames = {.rows = list, .count = sizeof list / sizeof *list};
+    tables.machine = EM_AARCH64;
+    (void)add(LOW + 0x1000, 64, 7, &frames);
+    const struct walk_blob *blob = blob_at(LOW + 0x1010);
+    assert_non_null(blob);
+    static const struct walk_row expected[] = {
+        {.offset = 0, .rule = WALK_BY_SP},
+        {.offset = 4, .cfa = 8, .fp = -2, .rule = WALK_BY_SP},
+        {.offset = 8, .cfa = 12, .fp = -12, .rule = WALK_BY_SP},
+        {.offset = 12, .cfa = 0, .rule = WALK_FULL},
+        {.offset = 16, .cfa = 1, .rule = WALK_FULL},
+        {.offset = 20, .cfa = 2, .fp = -2, .rule = WALK_BY_FP},
+        {.offset = 24, .cfa = 2, .rule = WALK_FULL},
+        {.offset = 28, .cfa = 6, .fp = -4, .rule = WALK_BY_SP},
+        {.offset = 32, .rule = WALK_INTERPRETED},
+    };
+    assert_int_equal((uint32_t)blob->rows, sizeof expected / sizeof *expected);
+    assert_memory_equal(&program.rows[blob->rows >> 32], expected, sizeof expected);
+    assert_int_equal(program.full_rows[0].fp_offset, -4096);
+    assert_int_equal(program.full_rows[0].ra_offset, -4088);
+    assert_int_equal(program.full_rows[1].fp, FRAME_SAME);
+    assert_int_equal(program.full_rows[2].ra_reg, 8);
 }
 
 /* What was added without rows has them when they are made: once, and not when it is over. */

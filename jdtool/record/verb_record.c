@@ -515,7 +515,7 @@ const struct verb live_record = {
             "  -a, --all           the whole machine; JVMs need the agent (jdperf attach PID)\n"
             "      --stacks KIND   copy: copy stacks and unwind them as they arrive; kernel:\n"
             "                      walk them in the kernel, which is cheaper and has no 64 KB\n"
-            "                      limit (x86-64, root, Linux 5.17); auto (default): copy the\n"
+            "                      limit (root, Linux 5.17); auto (default): copy the\n"
             "                      first 300, then walk where possible; fp: follow frame\n"
             "                      pointers, which a JVM started by jdperf then keeps; none:\n"
             "                      no stacks\n"

@@ -8,7 +8,8 @@
  *                            └──> mappings ──> pages: the first row for each 128 bytes of a file
  *     struct walk_blob ──> its rows, which it gets when a walk has wanted them
  *
- * x86-64 alone.
+ * x86-64 and aarch64 have the same tables; the rows differ in where the return address is. "fp" is
+ * rbp and x29.
  */
 #ifndef JD_TOOL_WALK_SHARED_H
 #define JD_TOOL_WALK_SHARED_H
@@ -35,23 +36,30 @@
 enum walk_rule {
     WALK_NONE,  /* no row: a leaf has its return address at sp, a caller ends the walk */
     WALK_BY_SP, /* CFA = sp + 8 * cfa */
-    WALK_BY_FP, /* CFA = rbp + 8 * cfa */
+    WALK_BY_FP, /* CFA = fp + 8 * cfa */
     WALK_INTERPRETED,
     WALK_ROOT,      /* nobody called it */
     WALK_SIGNAL,    /* the registers lie in a struct ucontext at sp */
     WALK_PLT,       /* an entry of a procedure linkage table, which pushes in its second half */
-    WALK_REALIGNED, /* the CFA lies at rbp + 8 * cfa, the caller's rbp at rbp */
+    WALK_REALIGNED, /* the CFA lies at fp + 8 * cfa, the caller's fp at fp */
     WALK_FULL,      /* cfa is the number of a struct walk_full_row */
     WALK_COMPLEX,   /* beyond these: doubt */
 };
 
 #define WALK_FP_LOST 127
 
-/* Holds from `offset` up to the next row's: from the blob's start, or an address of the file. */
+/*
+ * Holds from `offset` up to the next row's: from the blob's start, or an address of the file. fp:
+ *
+ *     x86-64     the caller's rbp is at CFA + 8 * fp; 0: it is rbp still; WALK_FP_LOST. The return
+ *                address is at CFA - 8
+ *     aarch64    the caller's x29 and, behind it, the return address are at CFA + 8 * fp; 0: both
+ *                are in x29 and x30 still
+ */
 struct walk_row {
     __u32 offset;
     __s16 cfa;
-    __s8 fp; /* the caller's rbp is at CFA + 8 * fp; 0: it is rbp still; WALK_FP_LOST */
+    __s8 fp;
     __u8 rule;
 };
 

@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <string.h>
 
-void tables_new(struct tables *tables, struct walk_program *program)
+void tables_new(struct tables *tables, struct walk_program *program, unsigned machine)
 {
     /* 0 is none of each. */
-    *tables =
-        (struct tables){.program = program, .pages = 1, .blobs = 1, .rows = 1, .full_rows = 0};
+    *tables = (struct tables){
+        .program = program, .machine = machine, .pages = 1, .blobs = 1, .rows = 1, .full_rows = 0};
 }
 
 void tables_free(struct tables *tables)
@@ -73,7 +73,7 @@ static struct walk_row plain(uint32_t offset, enum walk_rule rule)
     return (struct walk_row){.offset = offset, .rule = (uint8_t)rule};
 }
 
-/* fp: where the caller's rbp is from the CFA on; 0: where it is. */
+/* fp: where the caller's is from the CFA on; 0: where it is. */
 static struct walk_row by_cfa(uint32_t offset, enum walk_rule rule, int64_t cfa, int64_t fp)
 {
     int64_t words = fp / 8;
@@ -124,10 +124,35 @@ static struct walk_row full(struct tables *tables, const struct frame_row *row)
     return packed;
 }
 
+#define AARCH64_FP 29
+#define AARCH64_LR 30
+#define AARCH64_SP 31
+
+/* A frame record: x29 and x30 side by side; or both in their registers. */
+static struct walk_row pack_record(struct tables *tables, const struct frame_row *row)
+{
+    bool by_sp = row->cfa == FRAME_CFA_SP;
+    bool is_saved = row->fp == row->ra && row->ra_offset == row->fp_offset + 8 &&
+                    (row->ra == FRAME_AT_CFA || (by_sp && row->ra == FRAME_AT_SP));
+    bool is_leaf = row->fp == FRAME_SAME && row->ra == FRAME_IN_REG && row->ra_reg == AARCH64_LR;
+    int64_t record = !is_saved                 ? 0
+                     : row->ra == FRAME_AT_CFA ? row->fp_offset
+                                               : row->fp_offset - (int64_t)row->cfa_offset;
+    if ((!by_sp && row->cfa != FRAME_CFA_FP) || (!is_leaf && record == 0)) {
+        return full(tables, row);
+    }
+    struct walk_row packed =
+        by_cfa(row->offset, by_sp ? WALK_BY_SP : WALK_BY_FP, row->cfa_offset, record);
+    return packed.rule == WALK_COMPLEX ? full(tables, row) : packed;
+}
+
 static struct walk_row pack_code(struct tables *tables, const struct frame_row *row)
 {
     if (row->cfa == FRAME_CFA_INTERPRETER) {
         return plain(row->offset, WALK_INTERPRETED);
+    }
+    if (tables->machine == EM_AARCH64) {
+        return pack_record(tables, row);
     }
     bool by_sp = row->cfa == FRAME_CFA_SP;
     int64_t cfa = row->cfa_offset;
@@ -404,7 +429,9 @@ void tables_settle(struct tables *tables)
 
 /* ---- Files ---- */
 
-enum { RBX, RBP, R12, R13, R14, R15, RETURN_ADDRESS }; /* native_row.places, on x86-64 */
+/* native_row.places (native_place_register). */
+enum { RBX, RBP, R12, R13, R14, R15, RETURN_ADDRESS };
+enum { AARCH64_X29 = 5, AARCH64_X30 = 6 };
 
 static bool is_register(const struct native_place *place, uint32_t atom)
 {
@@ -439,7 +466,40 @@ static bool is_realigned(const struct native_row *row)
            is_register(&row->places[RBP], DW_OP_breg6);
 }
 
-static struct walk_row pack_native(uint32_t offset, const struct native_row *row)
+/* The place of a register that outlives calls; -1: the tables have no words for it. */
+static int frame_place(const struct native_place *place, uint8_t same)
+{
+    return place->rule == NATIVE_SAME        ? same
+           : place->rule == NATIVE_UNDEFINED ? FRAME_NOWHERE
+           : place->rule == NATIVE_AT_CFA    ? FRAME_AT_CFA
+                                             : -1;
+}
+
+static struct walk_row pack_native_aarch64(struct tables *tables, uint32_t offset,
+                                           const struct native_row *row)
+{
+    const struct native_place *cfa = &row->cfa;
+    const struct native_place *x29 = &row->places[AARCH64_X29];
+    const struct native_place *x30 = &row->places[AARCH64_X30];
+    int fp = frame_place(x29, FRAME_SAME);
+    int ra = frame_place(x30, FRAME_IN_REG);
+    bool is_told = cfa->rule == NATIVE_REG && (cfa->reg == AARCH64_SP || cfa->reg == AARCH64_FP);
+    if (!is_told || fp < 0 || ra < 0) {
+        return plain(offset, WALK_COMPLEX);
+    }
+    const struct frame_row told = {.offset = offset,
+                                   .cfa = cfa->reg == AARCH64_SP ? FRAME_CFA_SP : FRAME_CFA_FP,
+                                   .cfa_offset = cfa->offset,
+                                   .ra = (uint8_t)ra,
+                                   .ra_offset = ra == FRAME_AT_CFA ? x30->offset : 0,
+                                   .ra_reg = ra == FRAME_IN_REG ? AARCH64_LR : 0,
+                                   .fp = (uint8_t)fp,
+                                   .fp_offset = fp == FRAME_AT_CFA ? x29->offset : 0};
+    return pack_record(tables, &told);
+}
+
+static struct walk_row pack_native(struct tables *tables, uint32_t offset,
+                                   const struct native_row *row)
 {
     const struct native_place *cfa = &row->cfa;
     const struct native_place *fp = &row->places[RBP];
@@ -448,10 +508,13 @@ static struct walk_row pack_native(uint32_t offset, const struct native_row *row
         return plain(offset, WALK_NONE);
     }
     if (row->signal) {
-        return plain(offset, WALK_SIGNAL);
+        return plain(offset, tables->machine == EM_AARCH64 ? WALK_COMPLEX : WALK_SIGNAL);
     }
     if (ra->rule == NATIVE_UNDEFINED) {
         return plain(offset, WALK_ROOT);
+    }
+    if (tables->machine == EM_AARCH64) {
+        return pack_native_aarch64(tables, offset, row);
     }
     if (ra->rule != NATIVE_AT_CFA || ra->offset != -8) {
         return plain(offset, WALK_COMPLEX);
@@ -496,7 +559,7 @@ static int take_row(void *context, uint64_t address, const struct native_row *ro
 {
     const struct file_walk *walk = context;
     uint32_t offset = (uint32_t)address; /* files of more than 4 GB are left alone */
-    add_row(walk->tables, walk->first, pack_native(offset, row));
+    add_row(walk->tables, walk->first, pack_native(walk->tables, offset, row));
     return walk->tables->is_full ? -ENOSPC : 0;
 }
 

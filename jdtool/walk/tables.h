@@ -23,13 +23,14 @@ struct numbers {
 
 struct tables {
     struct walk_program *program;
+    unsigned machine;                       /* EM_X86_64 or EM_AARCH64 */
     uint32_t pages, blobs, rows, full_rows; /* given at least once, from the first on */
     bool is_full;                           /* something had no room */
     struct numbers free_pages, free_blobs, free_rows[TABLES_ROW_SIZES];
     struct numbers going, gone; /* blobs that walks may still be reading */
 };
 
-void tables_new(struct tables *tables, struct walk_program *program);
+void tables_new(struct tables *tables, struct walk_program *program, unsigned machine);
 void tables_free(struct tables *tables);
 
 /*

@@ -46,6 +46,21 @@ typedef __s64 s64;
 
 char LICENSE[] SEC("license") = "GPL";
 
+/* ---- The machine ---- */
+
+/* Registers have DWARF's numbers. The interpreter's frame has its bytecode's address so far below
+ * fp (frame::interpreter_frame_bcp_offset). */
+#ifdef __TARGET_ARCH_arm64
+typedef struct user_pt_regs registers;
+enum { FP_REG = 29, LR_REG = 30, SP_REG = 31, REGS = 32, BCP_REG = 22, METHOD_REG = 12 };
+#define BCP_BELOW 0x48
+#else
+typedef struct pt_regs registers;
+enum { FP_REG = 6, SP_REG = 7, REGS = 16, BCP_REG = 13, METHOD_REG = 3 };
+#define BCP_BELOW 0x40
+#endif
+#define METHOD_BELOW 0x18
+
 /* ---- Tables ---- */
 
 #define TABLE(name, T, N)                                                                          \
@@ -106,7 +121,7 @@ struct walk {
     /* What was when the first of them came, and is again when they are given up. */
     u32 n_before, frames_before, collections;
     u64 pc_before;
-    u64 chunk, chunk_pc, chunk_sp, chunk_end, chunk_fp_at; /* as pc, sp and where rbp is saved */
+    u64 chunk, chunk_pc, chunk_sp, chunk_end, chunk_fp_at; /* as pc, sp and where fp is saved */
     u32 chunks;
     u32 searched; /* bytes of segment maps that were read, of SEARCH_MAX */
     u64 java;     /* the innermost return address into Java code that was passed */
@@ -122,7 +137,7 @@ struct scratch {
     struct walked_head head;
     u32 words[WORDS_ROOM];
     struct walk walk;
-    u64 regs[16]; /* by DWARF number */
+    u64 regs[REGS];
 };
 
 /* By processor; a value of a map that is per processor may have 32 KB only. */
@@ -176,12 +191,8 @@ __noinline int put_pc(u32 cpu, u64 pc, u32 caller, u32 flags)
     return 0;
 }
 
-/* The slots of the interpreter's frame, from rbp - 0x40 on: bytecode, locals, cache, profile,
- * mirror, Method. */
-static __always_inline void put_interpreted(struct scratch *s, const u64 *slots, bool is_leaf)
+static __always_inline void put_interpreted(struct scratch *s, u64 method, u64 bcp, bool is_leaf)
 {
-    u64 method = slots[5];
-    u64 bcp = slots[0];
     s64 delta = (s64)(bcp - method);
     bool wide = delta != (s32)delta;
     put(s, (u32)method);
@@ -192,8 +203,8 @@ static __always_inline void put_interpreted(struct scratch *s, const u64 *slots,
         put(s, (u32)(bcp >> 32));
     }
     if (is_leaf) {
-        put_wide(s, s->regs[13]);
-        put_wide(s, s->regs[3]);
+        put_wide(s, s->regs[BCP_REG]);
+        put_wide(s, s->regs[METHOD_REG]);
     }
 }
 
@@ -415,6 +426,9 @@ static __always_inline u32 blob_row(const struct walk_blob *b, u32 offset)
 
 static __always_inline int go(struct walk *w, u64 pc, u64 cfa, u64 fp, bool fp_known)
 {
+#ifdef __TARGET_ARCH_arm64
+    pc &= ((u64)1 << 48) - 1; /* a signed return address has its signature above */
+#endif
     if (cfa < w->sp || (cfa == w->sp && pc == w->pc)) {
         return stop(w, WALKED_BROKEN);
     }
@@ -424,6 +438,30 @@ static __always_inline int go(struct walk *w, u64 pc, u64 cfa, u64 fp, bool fp_k
     w->pc = pc;
     return pc ? 0 : stop(w, WALKED_ROOT);
 }
+
+#ifdef __TARGET_ARCH_arm64
+
+/* The usual frame: a frame record, or, in a leaf, none yet; or none any more, below sp. */
+__noinline int by_cfa(u32 cpu, u64 cfa, int fp8)
+{
+    SCRATCH;
+    u64 record[2] = {w->fp, s->regs[LR_REG]};
+    u64 at = cfa + 8 * (s64)fp8;
+    bool is_saved = fp8 && at >= w->sp;
+    if (is_saved && bpf_probe_read_user(record, sizeof record, (void *)at)) {
+        return stop(w, WALKED_FAULT);
+    }
+    return is_saved || !w->caller ? go(w, record[1], cfa, record[0], is_saved || w->fp_known)
+                                  : stop(w, WALKED_NO_ROW);
+}
+
+/* A leaf without a row. */
+static __always_inline int bare_leaf(u32 cpu, const struct walk *w)
+{
+    return by_cfa(cpu, w->sp, 0);
+}
+
+#else
 
 /* The usual frame: the return address below the CFA, rbp perhaps somewhere near. */
 __noinline int by_cfa(u32 cpu, u64 cfa, int fp8)
@@ -448,10 +486,18 @@ __noinline int by_cfa(u32 cpu, u64 cfa, int fp8)
     return go(w, two[1], cfa, fp, known);
 }
 
+/* A leaf without a row. */
+static __always_inline int bare_leaf(u32 cpu, const struct walk *w)
+{
+    return by_cfa(cpu, w->sp + 8, 0);
+}
+
+#endif
+
 __noinline int interpreted(u32 cpu)
 {
     SCRATCH;
-    u64 frame[3]; /* the sender's sp, rbp, return address */
+    u64 frame[3]; /* the sender's sp, fp, return address */
     if (!w->fp_known) {
         return stop(w, WALKED_NO_ROW);
     }
@@ -465,7 +511,7 @@ static __always_inline bool find_place(const struct scratch *s, u8 place, u8 reg
                                        u64 cfa, u64 *value)
 {
     if (place == FRAME_IN_REG) {
-        *value = s->regs[reg & 15];
+        *value = s->regs[reg & (REGS - 1)];
         return true;
     }
     return get((place == FRAME_AT_SP ? s->walk.sp : cfa) + (u64)offset, value);
@@ -485,7 +531,7 @@ __noinline int by_full_row(u32 cpu, u32 number)
         return stop(w, WALKED_NO_ROW);
     }
     cfa = r->cfa == FRAME_CFA_FP    ? w->fp
-          : r->cfa == FRAME_CFA_REG ? s->regs[r->cfa_reg & 15]
+          : r->cfa == FRAME_CFA_REG ? s->regs[r->cfa_reg & (REGS - 1)]
                                     : w->sp;
     if (r->cfa == FRAME_CFA_SAVED && !get(cfa + 8 * (u64)r->cfa_reg, &cfa)) {
         return stop(w, WALKED_FAULT);
@@ -494,9 +540,9 @@ __noinline int by_full_row(u32 cpu, u32 number)
     if (!find_place(s, r->ra, r->ra_reg, r->ra_offset, cfa, &pc)) {
         return stop(w, WALKED_FAULT);
     }
-    bool known = r->fp == FRAME_SAME
-                     ? w->fp_known
-                     : r->fp != FRAME_NOWHERE && find_place(s, r->fp, 6, r->fp_offset, cfa, &fp);
+    bool known = r->fp == FRAME_SAME ? w->fp_known
+                                     : r->fp != FRAME_NOWHERE &&
+                                           find_place(s, r->fp, FP_REG, r->fp_offset, cfa, &fp);
     return go(w, pc, cfa, fp, known);
 }
 
@@ -513,6 +559,11 @@ __noinline int by_row(u32 cpu, u32 bits)
         return interpreted(cpu);
     case WALK_ROOT:
         return stop(w, WALKED_ROOT);
+    case WALK_FULL:
+        return by_full_row(cpu, (u16)bits);
+    case WALK_NONE:
+        return w->caller ? stop(w, WALKED_NO_ROW) : bare_leaf(cpu, w);
+#ifndef __TARGET_ARCH_arm64
     case WALK_PLT:
         return by_cfa(cpu, w->sp + 8 + ((w->pc & 15) >= 11 ? 8 : 0), FP(bits));
     case WALK_REALIGNED: {
@@ -535,10 +586,7 @@ __noinline int by_row(u32 cpu, u32 bits)
         w->sp = 0; /* it may be another stack */
         return go(w, pc, sp, fp, true);
     }
-    case WALK_FULL:
-        return by_full_row(cpu, (u16)bits);
-    case WALK_NONE:
-        return w->caller ? stop(w, WALKED_NO_ROW) : by_cfa(cpu, w->sp + 8, 0);
+#endif
     default:
         return stop(w, WALKED_COMPLEX);
     }
@@ -620,19 +668,19 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
         want(w->blob);
     }
     if (shape == FRAMES_INTERPRETER && !stub_section) {
-        u64 slots[6] = {0};
+        u64 method = 0;
+        u64 bcp = 0;
         struct walk_jvm *j = jvm_of(w);
         if (RULE(bits) == WALK_INTERPRETED && w->fp_known) {
-            bpf_probe_read_user(slots, sizeof slots, (void *)(w->fp - 0x40));
+            u64 mirror = j && j->layout.is_8 ? 8 : 0; /* JDK 8 has none */
+            get(w->fp - METHOD_BELOW, &method);
+            get(w->fp - BCP_BELOW + mirror, &bcp);
         }
-        if (j && j->layout.is_8) {
-            slots[0] = slots[1]; /* there is no mirror, and all is 8 bytes further up */
-        }
-        put_interpreted(s, slots, !caller);
+        put_interpreted(s, method, bcp, !caller);
     }
     int ended;
     if (shape == FRAMES_FRAMELESS) {
-        ended = by_cfa(cpu, w->sp + 8, 0);
+        ended = bare_leaf(cpu, w);
     } else if (body) {
         ended = b->frame ? by_cfa(cpu, w->sp + b->frame, -2) : stop(w, WALKED_NO_ROW);
     } else if (from_header) {
@@ -861,16 +909,17 @@ __noinline int frozen(u32 cpu)
     u64 fp = w->chunk_fp_at;
     u64 link = 0;
     u64 sender = 0;
-    u64 slots[6] = {0};
+    u64 method = 0;
+    u64 bcp = 0;
     get(fp, &link);
     fp += 8 * link;
     if (copy.shape != FRAMES_INTERPRETER || fp < w->chunk_sp || fp > w->chunk_end ||
-        bpf_probe_read_user(slots, sizeof slots, (void *)(fp - 0x40)) || !get(fp - 8, &sender) ||
+        !get(fp - METHOD_BELOW, &method) || !get(fp - BCP_BELOW, &bcp) || !get(fp - 8, &sender) ||
         !get(fp + 8, &w->chunk_pc)) {
         return give_up(w);
     }
     put_pc(cpu, pc, true, WALKED_FROZEN | WALKED_INTERPRETED);
-    put_interpreted(s, slots, false);
+    put_interpreted(s, method, bcp, false);
     w->chunk_sp = fp + 8 * sender;
     w->chunk_fp_at = fp;
     return w->chunk_sp > fp ? 0 : give_up(w);
@@ -926,7 +975,28 @@ static long step(u32 i, u32 *cpu)
 
 /* ---- A sample ---- */
 
-static __always_inline void take_registers(struct scratch *s, const struct pt_regs *r)
+#ifdef __TARGET_ARCH_arm64
+
+static __always_inline void take_registers(struct scratch *s, const registers *r)
+{
+    s->walk.pc = r->pc;
+    s->walk.sp = r->sp;
+    s->walk.fp = r->regs[FP_REG];
+#pragma unroll
+    for (int i = 0; i < SP_REG; i++) {
+        s->regs[i] = r->regs[i];
+    }
+    s->regs[SP_REG] = r->sp;
+}
+
+static __always_inline bool is_in_user_mode(const registers *r)
+{
+    return !(r->pstate & PSR_MODE_MASK);
+}
+
+#else
+
+static __always_inline void take_registers(struct scratch *s, const registers *r)
 {
     s->walk.pc = r->rip;
     s->walk.sp = r->rsp;
@@ -948,6 +1018,13 @@ static __always_inline void take_registers(struct scratch *s, const struct pt_re
     s->regs[14] = r->r14;
     s->regs[15] = r->r15;
 }
+
+static __always_inline bool is_in_user_mode(const registers *r)
+{
+    return r->cs & 3;
+}
+
+#endif
 
 static __always_inline u32 process_of(const struct walk_config *c)
 {
@@ -1004,11 +1081,11 @@ int sample(struct bpf_perf_event_data *ctx)
     w->depth = c->depth;
     w->fp_known = true;
     w->end = WALKED_CUT;
-    if (ctx->regs.cs & 3) {
+    if (is_in_user_mode(&ctx->regs)) {
         take_registers(s, &ctx->regs);
         asm volatile("r0 = 1" ::: "r0"); /* or clang has one copy for both kinds of pointer */
     } else {
-        struct pt_regs *user = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+        registers *user = (registers *)bpf_task_pt_regs(bpf_get_current_task_btf());
         if (!user || !take_kernel(ctx, s)) {
             return 1;
         }

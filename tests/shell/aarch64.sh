@@ -41,8 +41,7 @@ toy() {
 }
 
 if [ "${JDAGENT_CROSS:-0}" != 1 ]; then
-    # Not optimised: the compiler is that of all other builds, for another processor.
-    cross -DCMAKE_BUILD_TYPE=Debug -DJDAGENT_TOOL=OFF -DJDAGENT_TESTS=OFF
+    cross -DJDAGENT_TOOL=OFF -DJDAGENT_TESTS=OFF
     JDAGENT_LONG=0 JDAGENT_BUILD=$PWD/build "$JDAGENT_SOURCE/tests/shell/old_glibc.sh" || exit 1
     aarch64-linux-gnu-gcc -std=c17 -I"$JDAGENT_SOURCE/writer" -o example \
         "$JDAGENT_SOURCE/examples/toy-jit/toy-jit.c" build/writer/libjdwriter.a || fail "the example"

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# On an arm64 kernel jdperf samples by itself, and each stack that is walked there equals its copy.
+#
+# The kernel and an arm64 OpenJDK run in a machine of QEMU, for some ten minutes, from Debian packages (300 MB to fetch), so
+# only with JDAGENT_CROSS=1. AARCH64_MACHINE names a directory that keeps them.
+set -euo pipefail
+
+# shellcheck source=tests/lib.sh
+source "$JDAGENT_SOURCE/tests/lib.sh"
+
+[ "${JDAGENT_CROSS:-0}" = 1 ] || skip "only with JDAGENT_CROSS=1"
+for tool in aarch64-linux-gnu-gcc clang cpio qemu-system-aarch64 apt-get; do
+    command -v "$tool" >/dev/null || skip "$tool is not installed"
+done
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+
+sysroot=${AARCH64_MACHINE:-$JDAGENT_BUILD/aarch64-machine}
+"$JDAGENT_SOURCE/scripts/aarch64-sysroot.sh" "$sysroot" bash coreutils util-linux mount procps kmod jattach linux-perf linux-image-arm64 >log 2>&1 ||
+    skip "the arm64 packages cannot be fetched: $(tail -n 1 log)"
+sysroot=$(cd "$sysroot" && pwd)
+cmake -S "$JDAGENT_SOURCE" -B build -DJDAGENT_WERROR=ON -DJDAGENT_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/opt \
+    -DCMAKE_TOOLCHAIN_FILE="$JDAGENT_SOURCE/cmake/aarch64.cmake" -DAARCH64_SYSROOT="$sysroot" >log 2>&1 || fail "configure: $(tail -n 20 log)"
+cmake --build build -j "$(nproc)" >log 2>&1 || fail "build: $(grep -E 'error|warning|rror:' log)"
+DESTDIR=$scratch/overlay cmake --install build >log 2>&1 || fail "install: $(tail -n 5 log)"
+
+# What the machine does. Emulated interrupts are slow, and the kernel would lower the rate of samples.
+mkdir -p overlay/classes overlay/{proc,sys,dev,tmp,run} "overlay$(dirname "$sysroot")"
+ln -s / "overlay$sysroot" # links in the sysroot have its own path
+javac --release 17 -nowarn -d overlay/classes "$JDAGENT_SOURCE/java-tests/programs/"{DeepChain,Calls}.java 2>log || fail "$(cat log)"
+cat >overlay/init <<'END'
+#!/bin/bash
+export PATH=/opt/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/lib/jvm/java-17-openjdk-arm64/bin HOME=/tmp
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+mount -t tmpfs run /run
+mount -t tracefs tracing /sys/kernel/tracing
+mount -t bpf bpf /sys/fs/bpf
+echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
+dmesg -n 1
+cd /tmp
+said() {
+    jdperf record --sampler own -F 199 "$@" </dev/null 2>&1 | sed "s/^/$2 /"
+    grep -E '"(walked|walked_refuted|compared|compared_differing|samples)"' "$2/scorecard.json" | head -n 5 | sed "s/^/$2/"
+}
+said -o compiled --stacks compare -e cpu-clock -- java -XX:-Inline -cp /classes DeepChain 40
+said -o interpreted --stacks compare -e cpu-clock -- java -Xint -cp /classes DeepChain 40
+said -o walked --stacks kernel -e cpu-clock -- java -cp /classes DeepChain 30
+said -o cycles -e cycles -- java -version
+echo "the machine has done all"
+echo o >/proc/sysrq-trigger
+sleep 60
+END
+chmod +x overlay/init
+{
+    (cd "$sysroot" && find . \( -path ./boot -o -path ./lib/modules -o -path ./usr/include -o -path './usr/share/[dmlz]*' -o -name '*.a' \
+        -o -path './usr/lib/linux-image*' \) -prune -o -print | cpio -o -H newc --quiet)
+    (cd overlay && find . | cpio -o -H newc --quiet)
+} >root
+timeout 1500 qemu-system-aarch64 -M virt,gic-version=3 -cpu neoverse-n1 -accel tcg,thread=multi -smp 2 -m 4096 -kernel "$sysroot"/boot/vmlinuz-*-arm64 \
+    -initrd root -append "console=ttyAMA0 rdinit=/init panic=5 quiet" -nographic -no-reboot -nic none </dev/null >console 2>&1 || true
+grep -q 'the machine has done all' console || fail "the machine: $(tail -n 20 console)"
+! grep 'perf samples instead' console || fail "perf samples"
+! grep 'not walked in the kernel' console || fail "not walked"
+
+# number PROFILE KEY
+number() {
+    local found
+    found=$(sed -n "s/\r//; s/^$1 .*\"$2\": *\([0-9]*\),*/\1/p" console | head -n 1)
+    echo "${found:-0}"
+}
+for profile in compiled interpreted; do
+    compared=$(number "$profile" compared) differing=$(number "$profile" compared_differing)
+    echo "-- $profile: $((compared - differing)) of $compared stacks walked as copied"
+    ((compared >= 500 && differing == 0)) || fail "$profile: $(grep "^$profile" console)"
+done
+echo "-- $(number walked walked) of $(number walked samples), $(number walked walked_refuted) refuted"
+((2 * $(number walked walked) >= $(number walked samples))) || fail "walked: $(grep '^walked' console)"
+(($(number cycles samples) >= 50)) || fail "cycles: $(grep '^cycles' console)"
