@@ -134,8 +134,10 @@ TEST_WITH(test_rows_aarch64, set_up, tear_down)
          .ra_offset = 24,
          .fp = FRAME_AT_SP,
          .fp_offset = 16},
+        usual_row(30, 48, FRAME_AT_CFA), /* both, with something in between */
         {.offset = 32, .cfa = FRAME_CFA_INTERPRETER},
     };
+    list[8].fp_offset = -24;
     list[2].fp_offset = -96;
     list[2].ra_offset = -88;
     list[3].fp_offset = -4096; /* too far for a byte */
@@ -155,6 +157,7 @@ TEST_WITH(test_rows_aarch64, set_up, tear_down)
         {.offset = 20, .cfa = 2, .fp = -2, .rule = WALK_BY_FP},
         {.offset = 24, .cfa = 2, .rule = WALK_FULL},
         {.offset = 28, .cfa = 6, .fp = -4, .rule = WALK_BY_SP},
+        {.offset = 30, .cfa = 3, .rule = WALK_FULL},
         {.offset = 32, .rule = WALK_INTERPRETED},
     };
     assert_int_equal((uint32_t)blob->rows, sizeof expected / sizeof *expected);

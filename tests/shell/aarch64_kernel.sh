@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # On an arm64 kernel jdperf samples by itself, and each stack that is walked there equals its copy.
 #
-# The kernel and an arm64 OpenJDK run in a machine of QEMU, for some ten minutes, from Debian packages (300 MB to fetch), so
-# only with JDAGENT_CROSS=1. AARCH64_MACHINE names a directory that keeps them.
+# The kernel and an arm64 OpenJDK run in a machine of QEMU (Debian: qemu-system-arm), for some ten minutes, from Debian
+# packages (300 MB to fetch). AARCH64_MACHINE names a directory that keeps them.
 set -euo pipefail
 
 # shellcheck source=tests/lib.sh
 source "$JDAGENT_SOURCE/tests/lib.sh"
 
-[ "${JDAGENT_CROSS:-0}" = 1 ] || skip "only with JDAGENT_CROSS=1"
+[ "${JDAGENT_LONG:-0}" = 1 ] || skip "takes minutes; set JDAGENT_LONG=1"
 for tool in aarch64-linux-gnu-gcc clang cpio qemu-system-aarch64 apt-get; do
     command -v "$tool" >/dev/null || skip "$tool is not installed"
 done
