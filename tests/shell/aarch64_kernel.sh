@@ -42,9 +42,16 @@ mount -t bpf bpf /sys/fs/bpf
 echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
 dmesg -n 1
 cd /tmp
+# There is neither sed nor grep.
 said() {
-    jdperf record --sampler own -F 199 "$@" </dev/null 2>&1 | sed "s/^/$2 /"
-    grep -E '"(walked|walked_refuted|compared|compared_differing|samples)"' "$2/scorecard.json" | head -n 5 | sed "s/^/$2/"
+    jdperf record --sampler own -F 199 "$@" </dev/null 2>&1 | while IFS= read -r line; do
+        echo "$2 $line"
+    done
+    while IFS= read -r line; do
+        case $line in
+        *'"walked"'* | *'"walked_refuted"'* | *'"compared"'* | *'"compared_differing"'* | '  "samples"'*) echo "$2 $line" ;;
+        esac
+    done <"$2/scorecard.json"
 }
 said -o compiled --stacks compare -e cpu-clock -- java -XX:-Inline -cp /classes DeepChain 40
 said -o interpreted --stacks compare -e cpu-clock -- java -Xint -cp /classes DeepChain 40
