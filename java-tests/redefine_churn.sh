@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Names stay right while 100 rounds of redefined and new classes reuse the same addresses. At most 1 in 10,000 samples
 # may be unnamed, or carry the name of a class that was not running; and a collector is told of the end of what was
-# redefined. Stub sections, of which HotSpot tells no agent, are counted by themselves.
+# redefined. On 8 and 11 stub sections, of which HotSpot tells no agent, are counted by themselves.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -70,7 +70,8 @@ run_rounds() {
     : >"$run/missing"
     read -r samples unnamed misnamed < <(awk -v missing="$run/missing" -v ranges="$(code_ranges "$run/out" | tr '\n' ' ')" \
         -f "$tests_dir/phases.awk" "$run/log" "$run/samples")
-    in_stubs=$(in_stub_sections "$dump" <"$run/missing")
+    in_stubs=0
+    ((jdk_major > 16)) || in_stubs=$(in_stub_sections "$dump" <"$run/missing")
     note "$(basename "$run"): of $samples leaf samples in generated code $unnamed unnamed ($in_stubs in stub sections)," \
         "$misnamed misnamed"
     total=$((total + samples)) stubs=$((stubs + in_stubs)) wrong=$((wrong + unnamed - in_stubs + misnamed))
@@ -86,21 +87,20 @@ for run in 1 2 3 4 5 6; do
     run_rounds "$scratch/attached$run"
     [ "$total" -lt 20000 ] || break # a busy machine gives fewer samples a run
 done
-# Of the class that is redefined in each round, all code but that of the last is gone, or what the sweeper has freed.
+# Of the class that is redefined in each round, all code but that of the last is gone.
 read -r loads unloads < <(awk -F '\t' '
     $1 == "load" && /Phase_900000/ { loaded[$2] } $1 == "unload" && $2 in loaded { gone++ }
     END { print length(loaded), gone + 0 }' "$scratch/itt1")
-gone=$loads least=80
-[ ! -e "$scratch/start1/jit.log" ] || {
-    gone=$(grep -c 'Phase_900000.*made zombie' "$scratch/start1/jit.log")
-    least=95 # the last may still be in the queue
-}
-claim "redefined: ends told to a collector" "$unloads of $gone"
+claim "redefined: ends told to a collector" "$unloads of $loads"
 claim "redefined, places used again: samples wrong" "$wrong of $total"
 claim "the same: samples in stub sections" "$stubs of $total"
 [ "$total" -ge 20000 ] || fail "only $total samples in generated code in six runs"
 [ "$loads" -gt 100 ] || fail "the class that is redefined was compiled only $loads times"
-[ "$gone" -gt 20 ] || fail "the JVM freed only $gone of them"
-at_least "$unloads" "$gone" "$least" || fail "the end of code was not told"
+at_least "$unloads" "$loads" 80 || fail "the end of code was not told"
+if [ -e "$scratch/start1/jit.log" ]; then
+    freed=$(grep -c 'Phase_900000.*made zombie' "$scratch/start1/jit.log")
+    claim "the same, of those that the sweeper says it freed" "$unloads of $freed"
+    at_least "$unloads" "$freed" 95 || fail "the end of code was not told" # the last may still be in the queue
+fi
 [ "$((wrong * 10000))" -le "$total" ] || fail "more than 1 in 10,000 wrong"
 [ "$((stubs * 1000))" -le "$total" ] || fail "more than 1 in 1,000 in stub sections"

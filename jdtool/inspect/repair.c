@@ -3,6 +3,7 @@
 #include "jdtool/base/text.h"
 #include "jdtool/inspect/repair_parts.h"
 #include "jdtool/inspect/verify.h"
+#include "jdtool/objects/objects.h"
 
 #include <byteswap.h>
 #include <elf.h>
@@ -17,12 +18,6 @@
 
 /* More rounds than any cascade of faults has taken; a bound so that a fault of ours cannot spin. */
 #define MAX_ROUNDS 100
-
-#if defined(__aarch64__)
-#define OWN_MACHINE EM_AARCH64
-#else
-#define OWN_MACHINE EM_X86_64
-#endif
 
 struct renumbered {
     uint64_t old_index;

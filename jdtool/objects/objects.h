@@ -53,6 +53,13 @@
 struct objects;
 struct object;
 
+/* The e_machine of what runs here. */
+#ifdef __aarch64__
+#define OWN_MACHINE EM_AARCH64
+#else
+#define OWN_MACHINE EM_X86_64
+#endif
+
 struct objects_options {
     unsigned machine;         /* e_machine of the recording; a file of another one is refused */
     const char *build_id_dir; /* where perf record put copies; NULL: $HOME/.debug */

@@ -61,6 +61,12 @@ bool perf_sees_kernel(void)
     return geteuid() == 0 || kernel_number("perf_event_paranoid", 0) <= 1 || has_perfmon();
 }
 
+unsigned perf_allowed_frequency(unsigned wanted)
+{
+    long most = kernel_number("perf_event_max_sample_rate", wanted);
+    return most > 0 && most < (long)wanted ? (unsigned)most : wanted;
+}
+
 /* ---- The event ---- */
 
 /* It says ENOENT where it has no counter, also to those whom it

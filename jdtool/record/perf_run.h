@@ -32,6 +32,10 @@ const char *perf_program(void);
  * file. */
 bool perf_sees_kernel(void);
 
+/* At most as many samples a second as the kernel allows: it refuses events of more, and lowers this
+ * itself when its interrupts took long (kernel.perf_event_max_sample_rate). */
+unsigned perf_allowed_frequency(unsigned wanted);
+
 /* Whether the machine has a counter for cycles. */
 bool perf_counts_cycles(void);
 

@@ -97,8 +97,8 @@ static unsigned times_by_thread(const struct recording *recording)
 {
     unsigned wanted = recording->frequency ? recording->frequency : BY_THREAD_HZ;
     unsigned times = (BY_THREAD_HZ + wanted - 1) / wanted;
-    unsigned most = sampler_frequency_max() / wanted;
-    return times < most ? times : most ? most : 1;
+    unsigned allowed = perf_allowed_frequency(times * wanted) / wanted;
+    return allowed ? allowed : 1;
 }
 
 /* Threads alone may be sampled where processors may not: those of the JVMs that run, or of the
@@ -131,11 +131,11 @@ void recording_choose_sampler(struct recording *recording)
         free(processes);
     }
     recording->own = !why;
-    unsigned most = sampler_frequency_max();
-    if (recording->own && recording->frequency > most) { /* perf says so itself */
-        info_message("the kernel allows %u Hz (kernel.perf_event_max_sample_rate), not %u", most,
+    unsigned allowed = perf_allowed_frequency(recording->frequency);
+    if (recording->own && allowed < recording->frequency) { /* perf says so itself */
+        info_message("the kernel allows %u Hz (kernel.perf_event_max_sample_rate), not %u", allowed,
                      recording->frequency);
-        recording->frequency = most;
+        recording->frequency = allowed;
     }
     if (kind == SAMPLER_OWN && why) {
         info_message("--sampler own: %s; perf samples instead", why);

@@ -27,11 +27,7 @@ static unsigned machine_of(struct perf_data *data)
 {
     const char *arch = perf_data_string(data, PERF_FEATURE_ARCH);
     if (!arch) {
-#ifdef __aarch64__
-        return EM_AARCH64;
-#else
-        return EM_X86_64;
-#endif
+        return OWN_MACHINE;
     }
     return strcmp(arch, "aarch64") == 0 || strcmp(arch, "arm64") == 0 ? EM_AARCH64
            : strcmp(arch, "x86_64") == 0                              ? EM_X86_64

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -111,18 +110,6 @@ const char *sampler_lacks_by_thread(const pid_t *processes, size_t count)
 {
     return threads_may_be_sampled() ? lacks_numbers(processes, count)
                                     : "threads may not be sampled either";
-}
-
-unsigned sampler_frequency_max(void)
-{
-    char text[32] = "";
-    FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
-    bool is_told = file && fgets(text, sizeof text, file);
-    if (file) {
-        (void)fclose(file);
-    }
-    unsigned long number = is_told ? strtoul(text, NULL, 10) : 0;
-    return number > 0 && number < UINT_MAX ? (unsigned)number : UINT_MAX;
 }
 
 /* ---- Events ---- */

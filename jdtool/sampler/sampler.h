@@ -49,7 +49,7 @@ struct sampler_options {
     bool reads_no_files; /* mapped files are told by device and inode, not by build-id */
     bool is_held;        /* the same of what the processes map until their exec, which is to come */
     bool counts_cycles;  /* by the hardware; else by the timer cpu-clock */
-    unsigned frequency;  /* samples a second and processor */
+    unsigned frequency;  /* samples a second and processor, as the kernel allows (perf_run.h) */
     unsigned by_thread;  /* events on threads of `processes` (threads.h), which sample so many times
                             as often, of which one is given on; 0: events of processors */
     bool is_user_alone;  /* the kernel is not sampled */
@@ -70,10 +70,6 @@ const char *sampler_lacks(const pid_t *processes, size_t count);
 
 /* The same by events on threads. */
 const char *sampler_lacks_by_thread(const pid_t *processes, size_t count);
-
-/* How many samples a second the kernel allows of a processor; it refuses events of more, and lowers
- * this itself when its interrupts took long (kernel.perf_event_max_sample_rate). */
-unsigned sampler_frequency_max(void);
 
 /*
  * Samples until SIGINT, SIGTERM, SIGHUP or SIGQUIT comes, which the caller has blocked, or until

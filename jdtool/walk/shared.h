@@ -34,7 +34,7 @@
 /* ---- Rows ---- */
 
 enum walk_rule {
-    WALK_NONE,  /* no row: a leaf has its return address at sp, a caller ends the walk */
+    WALK_NONE,  /* no row: a leaf is where it was called, a caller ends the walk */
     WALK_BY_SP, /* CFA = sp + 8 * cfa */
     WALK_BY_FP, /* CFA = fp + 8 * cfa */
     WALK_INTERPRETED,

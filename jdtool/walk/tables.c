@@ -429,9 +429,8 @@ void tables_settle(struct tables *tables)
 
 /* ---- Files ---- */
 
-/* native_row.places (native_place_register). */
-enum { RBX, RBP, R12, R13, R14, R15, RETURN_ADDRESS };
-enum { AARCH64_X29 = 5, AARCH64_X30 = 6 };
+/* native_row.places (native_place_register); those of aarch64 are x19 to x23, x29, x30. */
+enum { RBX, RBP, R12, R13, R14, R15, RETURN_ADDRESS, X29 = 5 };
 
 static bool is_register(const struct native_place *place, uint32_t atom)
 {
@@ -479,8 +478,8 @@ static struct walk_row pack_native_aarch64(struct tables *tables, uint32_t offse
                                            const struct native_row *row)
 {
     const struct native_place *cfa = &row->cfa;
-    const struct native_place *x29 = &row->places[AARCH64_X29];
-    const struct native_place *x30 = &row->places[AARCH64_X30];
+    const struct native_place *x29 = &row->places[X29];
+    const struct native_place *x30 = &row->places[RETURN_ADDRESS];
     int fp = frame_place(x29, FRAME_SAME);
     int ra = frame_place(x30, FRAME_IN_REG);
     bool is_told = cfa->rule == NATIVE_REG && (cfa->reg == AARCH64_SP || cfa->reg == AARCH64_FP);

@@ -30,13 +30,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* This machine's, whose kernel walks. */
-#ifdef __aarch64__
-#define WALK_MACHINE EM_AARCH64
-#else
-#define WALK_MACHINE EM_X86_64
-#endif
-
 /* Dumps are looked at this often, in ms: while JVMs compile, and when they do not. */
 #define EVERY_LEAST 20
 #define EVERY_MOST  50
@@ -173,7 +166,7 @@ static bool follow_code(struct walker *walker, struct walked_jvm *jvm)
         code_feed_rest(&jvm->feed);
     }
     /* How aarch64 freezes frames was not held against a JVM yet: there they are left out. */
-    if (WALK_MACHINE == EM_X86_64 && is_more && jvm->entry &&
+    if (OWN_MACHINE == EM_X86_64 && is_more && jvm->entry &&
         !walker->program.jvms[jvm->number].frozen.stack && jvm->tries < TRIES_MAX &&
         jvm->feed.frozen[JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST] > 0) {
         jvm->is_new = jvm->wants_frozen = true;
@@ -234,7 +227,7 @@ static bool open_dump(struct walked_jvm *jvm, const char *path)
         close(root);
     }
     jvm->has_feed = fd >= 0 && code_feed_open(&jvm->feed, fd, path) == 0;
-    return jvm->has_feed && jitdump_reader_header(jvm->feed.reader)->elf_mach == WALK_MACHINE;
+    return jvm->has_feed && jitdump_reader_header(jvm->feed.reader)->elf_mach == OWN_MACHINE;
 }
 
 /* ---- Mappings ---- */
@@ -674,7 +667,7 @@ static void be_maker(struct walker *walker, int notices, int wishes)
     close_others(walker, notices, wishes);
     (void)uname(&name);
     const struct objects_options objects = {
-        .machine = WALK_MACHINE, .here = true, .os_release = name.release, .sparing = true};
+        .machine = OWN_MACHINE, .here = true, .os_release = name.release, .sparing = true};
     walker->sources = calloc(walker->program.room.blobs, sizeof *walker->sources);
     if (walker->sources && objects_new(&objects, &walker->objects) == 0 &&
         confined_enter(dup(walker->wishes))) {
@@ -773,7 +766,7 @@ static const char *load(struct walker *walker)
     if (lacks) {
         return lacks;
     }
-    tables_new(&walker->tables, &walker->program, WALK_MACHINE);
+    tables_new(&walker->tables, &walker->program, OWN_MACHINE);
     walker->program.config->depth = walker->options.depth;
     walker->program.config->compares = walker->options.compares;
     walker->rights = rights_new();

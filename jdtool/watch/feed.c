@@ -69,13 +69,12 @@ static int open_sampler(struct feed *feed)
     static char verb[] = "watch";
     static char *const words[] = {program, verb, NULL};
     const struct watch_jvm_options *options = feed->options;
-    unsigned most = sampler_frequency_max();
     feed->sampler_options = (struct sampler_options){
         .processes = &feed->none,
         .is_for_each = true,
         .reads_no_files = true, /* which are others': the slicer does */
         .counts_cycles = strcmp(feed->event, "cycles") == 0,
-        .frequency = options->frequency < most ? options->frequency : most,
+        .frequency = perf_allowed_frequency(options->frequency),
         .stack_size = options->stack_size,
         .buffer = options->buffer ? perf_buffer_bytes(options->buffer) : BUFFER_SIZE,
         .command = words,
