@@ -3,9 +3,9 @@
 # Sourced by quickstart.sh and test.sh.
 # shellcheck disable=SC2034 # The lists are read by whoever sources this.
 
-# To build the agent and jdtool.
+# To build the agent and jdtool, with all that it can: clang and libbpf-dev are for the programs that run in the kernel.
 PACKAGES_BUILD=(gcc libc6-dev make cmake pkg-config libelf-dev libdw-dev libzstd-dev liblzma-dev libiberty-dev
-    libzydis-dev libseccomp-dev libcurl4-openssl-dev libncurses-dev libisal-dev libjson-c-dev)
+    libzydis-dev libseccomp-dev libcurl4-openssl-dev libncurses-dev libisal-dev libjson-c-dev clang libbpf-dev)
 
 # To record and look at a profile: perf, what `perf annotate` and source lines call (binutils), the
 # way into a running JVM (jattach), what a JDK without sources is good for otherwise (unzip), what
@@ -17,7 +17,7 @@ PACKAGES_JDK=(openjdk-17-jdk-headless)
 
 # For the tests. A test whose package cannot be had is skipped by name. A|B: either will do, and A is asked for,
 # which may be but another name of B (libcurl4 since Debian 13).
-PACKAGES_TEST=(libcmocka-dev zlib1g-dev libbpf-dev git shellcheck clang clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
+PACKAGES_TEST=(libcmocka-dev zlib1g-dev git shellcheck clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
     maven "linux-source|linux-source-6.1" xz-utils valgrind strace bsdextrautils python3 python3-venv openssl procps util-linux file dpkg-dev groff-base python3-yaml
     zstd bpftrace python3-bpfcc chromium chromium-driver hotspot "qemu-user-static|qemu-user" gcc-aarch64-linux-gnu libc6-dev-arm64-cross musl-tools zsh fish tmux)
 

@@ -147,6 +147,17 @@ while read -r library; do
     sed -n '/^On other distributions/,/^$/p' "$JDAGENT_SOURCE/README.md" | grep -qw "$library" || complain "README does not name $library, which the build needs"
 done < <(sed -nE 's/^pkg_check_modules\([A-Z_]+ REQUIRED (IMPORTED_TARGET )?([a-z-]+)\).*/\2/p' "$JDAGENT_SOURCE/jdtool/CMakeLists.txt")
 
+# On Debian quickstart.sh builds all that jdtool can: what it lacks is made up for by perf, which takes longer, and nobody hears of it.
+if part "what quickstart.sh builds with" dpkg -S "$(command -v clang)"; then
+    # shellcheck source=scripts/packages.sh
+    . "$JDAGENT_SOURCE/scripts/packages.sh"
+    while read -r library; do
+        package=$(dpkg -S "$(pkg-config --variable=pcfiledir "$library")/$library.pc") && package=${package%%:*}
+        [[ " ${PACKAGES_BUILD[*]} " == *" $package "* ]] || complain "quickstart.sh does not install $package, which jdtool is built with"
+    done < <(sed -nE 's/^pkg_check_modules\(.* ([a-z-]+)\).*/\1/p' "$JDAGENT_SOURCE/jdtool/CMakeLists.txt")
+    [[ " ${PACKAGES_BUILD[*]} " == *" clang "* ]] || complain "quickstart.sh does not install clang, which compiles what runs in the kernel"
+fi
+
 if part "how the manual pages are set" command -v groff; then
     for page in "$man"/*.[17] "$JDAGENT_BUILD"/man/*; do
         said=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
