@@ -35,6 +35,11 @@ judge streams -F 499 -g -- "$jdk/bin/java" -cp "$classes" Streams 2
 judge copied -F 199 --call-graph dwarf,16384 -- "$jdk/bin/java" -cp "$classes" Streams 2
 # A small code cache is full soon, and freed places are taken again.
 judge reused -F 999 -g -- "$jdk/bin/java" -XX:ReservedCodeCacheSize=3m -cp "$classes" ComeAndGo 800
+# The agent has frame pointers, too: the JVM calls it, and no address that lies in its lists of code.
+perf script -i "$scratch/reused/expand.data" -F ip,sym,dso --max-stack 10000 >"$scratch/script" 2>/dev/null
+awk '/\/libjdagent\.so\)$/ { agent = 1; frames++; next } agent && /-java(-frames|\.[0-9]+)?\.so\)$/ { print } { agent = 0 }
+    END { exit frames < 10 }' "$scratch/script" >"$scratch/callers" || fail "too few frames in the agent"
+[ ! -s "$scratch/callers" ] || fail "callers of the agent: $(head -n 6 "$scratch/callers")"
 [ -e "$scratch/reused/dwarf-java.2.so" ] || fail "no code took the place of other code"
 if [ "$long" = 1 ]; then
     javac_workload

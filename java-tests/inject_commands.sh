@@ -106,9 +106,9 @@ alike "$scratch/ours" >"$scratch/ours.alike"
 alike "$scratch/stock" >"$scratch/stock.alike"
 lines=$(wc -l <"$scratch/ours.alike")
 [ "$lines" -eq "$(wc -l <"$scratch/stock.alike")" ] || fail "perf inject --jit's stacks have other lengths"
-# C code without frame pointers has anything where a frame pointer would be, in the JVM and in our agent
-# often the address where code begins or ends. Nothing returns there: perf names what begins there all
-# the same, ours what is before it. Such callers are counted, not compared.
+# C code without frame pointers has anything where a frame pointer would be, in the JVM often the address where code
+# begins or ends. Nothing returns there: perf names what begins there all the same, ours what is before it. Such
+# callers are counted, not compared.
 "$jdtool" dump --brief "$scratch"/one/jit-*.dump |
     sed -nE 's/.* LOAD .* address (0x[0-9a-f]+) size (0x[0-9a-f]+) .*/\1 \2/p' |
     while read -r at size; do printf '%x\n' $((at + size)); done >"$scratch/ends"
