@@ -501,7 +501,13 @@ static bool has_bytes(const struct seen *mapping, uint64_t address)
 
 TEST_WITH(bytes_are_of_code_that_was_hit, scratch_create, scratch_remove)
 {
-    for (int keeps_all = 0; keeps_all < 2; keeps_all++) {
+    static const struct {
+        bool keeps_all;
+        uint64_t samples; /* of which one is in the code */
+        bool is_hit;
+    } cases[] = {{false, 9999, true}, {false, 10000, false}, {true, 10000, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool keeps_all = cases[i].keeps_all;
         struct world world;
         struct seen seen[16];
         open_world(&world, state);
@@ -514,11 +520,12 @@ TEST_WITH(bytes_are_of_code_that_was_hit, scratch_create, scratch_remove)
         };
         frames[1].code = &world.codes[FAR];
         tell(&world, PID, 1000700, chain, 3, frames, 2, false);
+        world.recording.counts.samples = cases[i].samples;
         finish(&world);
         uint32_t count = read_result(scratch_path(state, "r.data"), seen, 16);
         uint64_t caller = world.codes[FAR].address;
         assert_string_equal(name_at(seen, count, PID, caller), "far");
-        assert_true(has_bytes(mapping_at(seen, count, PID, CODE), CODE));
+        assert_int_equal(has_bytes(mapping_at(seen, count, PID, CODE), CODE), cases[i].is_hit);
         assert_int_equal(has_bytes(mapping_at(seen, count, PID, caller), caller), keeps_all);
     }
 }

@@ -20,6 +20,9 @@
 /* Debugging information beyond that is left out: its offsets are 32 bits wide. */
 #define DWARF_SIZE_MAX (UINT64_C(1) << 30)
 
+/* Code has its bytes in the image where it has more than one of so many samples. */
+#define SAMPLES_A_HIT 10000
+
 /* A piece of code in the image. */
 struct member {
     const struct resolved_code *code;
@@ -34,6 +37,7 @@ struct code_writer {
     uint32_t file;
     uint64_t base;
     const struct image_set_options *options;
+    uint64_t hits_least; /* of code whose bytes somebody will look at */
     struct image_elf *elf;
     struct dwarf *dwarf;
     struct code_details details;
@@ -143,8 +147,8 @@ static const char *file_of(const struct code_writer *writer, const struct resolv
 static const uint8_t *bytes_of(const struct code_writer *writer, const struct resolved_code *code)
 {
     const struct jvm_images *images = writer->images;
-    bool hit = code->id < images->hit_room && images->hit[code->id];
-    return hit || writer->options->all_code ? writer->details.bytes : NULL;
+    uint32_t hits = code->id < images->hit_room ? images->hits[code->id] : 0;
+    return hits >= writer->hits_least ? writer->details.bytes : NULL;
 }
 
 static int add_members(struct code_writer *writer)
@@ -257,7 +261,8 @@ static int add_frame_info(struct code_writer *writer, const struct image_file *i
  * message.
  */
 static int image_code_write(struct jvm_images *images, uint32_t file,
-                            const struct image_set_options *options, uint8_t build_id[BUILD_ID_MAX])
+                            const struct image_set_options *options, uint64_t hits_least,
+                            uint8_t build_id[BUILD_ID_MAX])
 {
     const char *path = image_set_path(images, file);
     if (!path) {
@@ -270,6 +275,7 @@ static int image_code_write(struct jvm_images *images, uint32_t file,
         .file = file,
         .base = image->base,
         .options = options,
+        .hits_least = hits_least,
         .dwarf = dwarf_new(options->source_path, code_index_names(images->index)),
     };
     uint16_t machine = (uint16_t)code_index_header(images->index)->elf_mach;
@@ -450,7 +456,7 @@ static void free_images(struct jvm_images *images)
         free(images->frames_path);
         free(images->codes);
         free(images->pieces);
-        free(images->hit);
+        free(images->hits);
         free(images->stem);
         free(images);
     }
@@ -560,10 +566,10 @@ int image_set_piece(struct jvm_images *images, const struct resolved_code *code,
 int image_set_hit(struct image_set *set, struct jvm_images *images,
                   const struct resolved_code *code)
 {
-    if (reach(&images->hit, code->id, &images->hit_room, sizeof *images->hit) < 0) {
+    if (reach(&images->hits, code->id, &images->hit_room, sizeof *images->hits) < 0) {
         return no_memory(set);
     }
-    images->hit[code->id] = true;
+    images->hits[code->id] += images->hits[code->id] < UINT32_MAX;
     return 0;
 }
 
@@ -584,14 +590,14 @@ static int note_written(struct image_set *set, const char *path)
 
 typedef void written_fn(void *context, const char *path, const uint8_t build_id[BUILD_ID_MAX]);
 
-static int write_code(struct image_set *set, struct jvm_images *images, written_fn *written,
-                      void *context)
+static int write_code(struct image_set *set, struct jvm_images *images, uint64_t hits_least,
+                      written_fn *written, void *context)
 {
     uint8_t build_id[BUILD_ID_MAX];
     uint32_t count = image_layout_file_count(images->layout);
     int err = 0;
     for (uint32_t file = 0; file < count && !err; file++) {
-        err = image_code_write(images, file, &set->options, build_id);
+        err = image_code_write(images, file, &set->options, hits_least, build_id);
         if (!err) {
             const char *path = image_set_path(images, file);
             err = note_written(set, path);
@@ -646,12 +652,13 @@ static void tell_lost(const struct jvm_images *images)
     }
 }
 
-int image_set_write(struct image_set *set, written_fn *written, void *context)
+int image_set_write(struct image_set *set, uint64_t samples, written_fn *written, void *context)
 {
+    uint64_t hits_least = set->options.all_code ? 0 : samples / SAMPLES_A_HIT + 1;
     int err = 0;
     for (uint32_t i = 0; i < set->count && !err; i++) {
         tell_lost(set->list[i]);
-        err = write_code(set, set->list[i], written, context);
+        err = write_code(set, set->list[i], hits_least, written, context);
         if (!err) {
             err = write_frames(set, set->list[i], written, context);
         }

@@ -22,7 +22,7 @@ struct image_set_options {
     const char *result; /* the path beside which they go */
     bool inlines;       /* tell of inlined methods in the debugging information */
     bool frame_info;    /* call-frame information for code */
-    bool all_code;      /* of code that no sample hit the bytes, too */
+    bool all_code;      /* the bytes of all code, however few samples hit it */
     const char *inlined_suffix;
     const char *interpreted_suffix;
     struct source_path *source_path; /* never NULL */
@@ -41,7 +41,7 @@ struct jvm_images {
     uint32_t code_room;
     uint32_t *pieces; /* by the code's id: its piece plus one, 0: not met yet */
     uint32_t piece_room;
-    bool *hit; /* by the code's id: a sample was taken in it */
+    uint32_t *hits; /* by the code's id: how many samples were taken in it */
     uint32_t hit_room;
     uint64_t unplaced; /* pieces of code that no image has */
     struct image_path {
@@ -74,11 +74,7 @@ int image_set_piece(struct jvm_images *images, const struct resolved_code *code,
                     uint64_t (*lowest)(void *context, uint64_t address), void *context,
                     uint32_t *piece);
 
-/*
- * A sample was taken in that code, or branched there: its bytes are what perf annotate shows. Of
- * other code there are names and lines alone, and the dump has its bytes. 0 or -ENOMEM after a
- * message.
- */
+/* A sample was taken in that code, or branched there. 0 or -ENOMEM after a message. */
 int image_set_hit(struct image_set *set, struct jvm_images *images,
                   const struct resolved_code *code);
 
@@ -89,8 +85,13 @@ const char *image_set_frames_path(struct jvm_images *images);
 /*
  * Writes all images. Calls `written` with each, its path and build-id. 0 or a negative errno after
  * a message; those written before are then removed.
+ *
+ * samples: how many there are in the recording. Code that has more than one in 10,000 of them has
+ * its bytes, too, which perf annotate shows. Of other code there are names and lines alone: a long
+ * recording hits most of what is compiled once or twice, and each takes pages of its own. The dump
+ * has the bytes of all.
  */
-int image_set_write(struct image_set *set,
+int image_set_write(struct image_set *set, uint64_t samples,
                     void (*written)(void *context, const char *path,
                                     const uint8_t build_id[BUILD_ID_MAX]),
                     void *context);

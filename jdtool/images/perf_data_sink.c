@@ -591,7 +591,8 @@ static void add_build_id(void *writer, const char *path, const uint8_t build_id[
 static int end(struct sample_sink *base)
 {
     struct perf_data_sink *sink = self(base);
-    int err = image_set_write(sink->images, add_build_id, sink->writer);
+    int err =
+        image_set_write(sink->images, sink->recording->counts.samples, add_build_id, sink->writer);
     if (!err) {
         err = perf_writer_finish(sink->writer);
         sink->writer = NULL;
