@@ -439,4 +439,43 @@ TEST(segments_that_nobody_refers_to_are_closed)
     }
 }
 
+/* Code of classes that come and go while one lives: what is kept of it is bounded. */
+TEST(what_is_gone_is_forgotten_in_time)
+{
+    enum { FORGOTTEN_SEGMENTS = 100, EACH = 100, MOST = 2000 };
+    struct code_index *index = NULL;
+    uint32_t most = 0;
+    uint64_t id = 10;
+    for (uint32_t segment = 0; segment < FORGOTTEN_SEGMENTS; segment++) {
+        struct dump_builder dump = dump_start();
+        dump_load(&dump, BUILDER_START + 10, 0x1000, 16, 2, "lives");
+        for (uint64_t i = 0; i < EACH; i++, id++) {
+            dump_load(&dump, end_of(segment) - 5000, 0x100000 + 0x100 * id, 16, id, "gone");
+        }
+        dump_close(&dump, end_of(segment));
+        char path[64];
+        int fd = dump_fd(&dump);
+        dump_free(&dump);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (index) {
+            assert_int_equal(code_index_continue(index, path, false), 1);
+            code_index_let_go(index, end_of(segment), false);
+        } else {
+            assert_int_equal(code_index_follow(path, -1, &index), 0);
+        }
+        close(fd);
+        uint32_t count = code_index_blob_count(index);
+        most = count > most ? count : most;
+        if (code_index_outgrown(index)) {
+            assert_int_equal(code_index_forget(index), 0);
+            assert_in_range(code_index_blob_count(index), 1 + EACH, 1 + 2 * EACH);
+        }
+        const struct code_stay *stay = code_index_at(index, 0x1000, end_of(segment), NULL);
+        assert_non_null(stay);
+        assert_string_equal(code_index_blob(index, stay->blob)->name, "lives");
+    }
+    assert_in_range(most, 1000, MOST);
+    code_index_close(index);
+}
+
 TEST_MAIN(NULL, NULL)

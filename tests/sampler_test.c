@@ -91,6 +91,12 @@ TEST(stacks_end_with_their_mapping)
 
     /* A process that has ended has none. */
     assert_int_equal(stack_ends_of(&ends, 0x7ffffff0, 7, stack, now()), UINT64_MAX);
+
+    /* Threads that come and go take no more and more memory. */
+    for (uint32_t tid = 100; tid < 30000; tid++) {
+        stack_ends_thread(&ends, tid, now());
+        assert_in_range(ends.threads.list.count, 1, 10000);
+    }
     stack_ends_free(&ends);
 }
 
@@ -366,6 +372,39 @@ static char *given_on(int from)
         at += header.size;
     }
     return text;
+}
+
+/* What is known of a process' stacks goes with it, and not with a thread of its. */
+TEST(stacks_go_with_their_process)
+{
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    uint32_t pid = (uint32_t)getpid();
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *mapped =
+        mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(mapped != MAP_FAILED);
+    assert_int_equal(mprotect(mapped + 2 * page, page, PROT_NONE), 0);
+    uint64_t stack = (uintptr_t)mapped;
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, ends[1]);
+    fake_open(&fake, &rings);
+    assert_int_equal(stack_ends_of(&turn->ends, pid, 7, stack, now()), stack + 2 * page);
+    assert_int_equal(munmap(mapped + page, page), 0);
+    for (uint32_t tid = pid + 1; tid >= pid; tid--) {
+        assert_int_equal(stack_ends_of(&turn->ends, pid, 7, stack, now()), stack + 2 * page);
+        const uint64_t words[] = {two(pid, 1), two(tid, 1), 100, two(pid, tid), 100, 0, 77};
+        fake_put(&rings.side_band, PERF_RECORD_EXIT, words, 7);
+        assert_int_equal(turn_take(turn, &rings, 1), 0);
+    }
+    assert_int_equal(stack_ends_of(&turn->ends, pid, 7, stack, now()), stack + page);
+    munmap(mapped, 3 * page);
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 /* The processor whose ring is read first writes what a child maps, another one that it was forked;

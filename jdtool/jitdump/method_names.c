@@ -24,15 +24,18 @@
 #define WINDOW_SIZE ((size_t)64 << 10)
 
 /* Fewer are not worth reading the tables again: some 150 bytes of memory each. */
-#define OUTGROWN_LEAST (UINT32_C(1) << 13)
+#define OUTGROWN_LEAST (UINT32_C(1) << 10)
 
-/* The methods that were at one address, one after the other. */
+/* The methods that were at one address, one after the other: nearly always it is one. */
 struct method_place {
     uint64_t address;
-    uint32_t *methods;
+    union {
+        uint32_t method;   /* with no room */
+        uint32_t *methods; /* with room for so many */
+    };
     uint32_t count;
-    uint32_t room;
-    bool sorted; /* by time */
+    uint32_t room : 31;
+    uint32_t sorted : 1; /* by time */
 };
 
 struct table {
@@ -89,6 +92,34 @@ static struct named_method *method(const struct method_names *names, uint32_t nu
     return chunks_at(&names->methods, number);
 }
 
+static struct named_method *method_there(const struct method_names *names,
+                                         const struct method_place *place, uint32_t at)
+{
+    return method(names, place->room ? place->methods[at] : place->method);
+}
+
+static int add_there(struct method_place *place, uint32_t number)
+{
+    if (place->count == 0) {
+        place->method = number;
+    } else if (place->count >= place->room) {
+        uint32_t room = place->room ? place->room * 2 : 2;
+        uint32_t first = place->method;
+        uint32_t *grown = realloc(place->room ? place->methods : NULL, room * sizeof *grown);
+        if (!grown) {
+            return -ENOMEM;
+        }
+        grown[0] = place->room ? grown[0] : first;
+        place->methods = grown;
+        place->room = room;
+    }
+    if (place->room) {
+        place->methods[place->count] = number;
+    }
+    place->count++;
+    return 0;
+}
+
 /* Whether a segment before this one has told the same of the method. */
 static bool is_told_again(const struct method_names *names, const struct method_place *place,
                           const struct named_method *added, const uint8_t *detail)
@@ -97,7 +128,7 @@ static bool is_told_again(const struct method_names *names, const struct method_
         return false;
     }
     names->files[added->file].retells = true;
-    struct named_method *last = method(names, place->methods[place->count - 1]);
+    struct named_method *last = method_there(names, place, place->count - 1);
     uint8_t *bytes = NULL;
     bool same = last->file != added->file && last->bytecodes == added->bytecodes &&
                 last->bytecode_size == added->bytecode_size &&
@@ -128,26 +159,16 @@ static int add(struct method_names *names, const struct named_method *added, con
         return -ENOMEM;
     }
     place->sorted = place->sorted || is_new;
-    if (place->count == place->room) {
-        uint32_t room = place->room ? place->room * 2 : 1;
-        uint32_t *grown = realloc(place->methods, room * sizeof *grown);
-        if (!grown) {
-            return -ENOMEM;
-        }
-        place->methods = grown;
-        place->room = room;
-    }
     struct named_method *kept = chunks_add(&names->methods);
     if (!kept) {
         return -ENOMEM;
     }
     *kept = *added;
     kept->number = names->methods.count - 1;
-    if (place->count && method(names, place->methods[place->count - 1])->from > kept->from) {
+    if (place->count && method_there(names, place, place->count - 1)->from > kept->from) {
         place->sorted = false;
     }
-    place->methods[place->count++] = kept->number;
-    return 0;
+    return add_there(place, kept->number);
 }
 
 static bool skip_string(const uint8_t **at, const uint8_t *end)
@@ -472,7 +493,8 @@ static void clear(struct method_names *names)
         free(method(names, i)->detail);
     }
     for (uint32_t i = 0; i < names->places.list.count; i++) {
-        free(((struct method_place *)chunks_at(&names->places.list, i))->methods);
+        struct method_place *place = chunks_at(&names->places.list, i);
+        free(place->room ? place->methods : NULL);
     }
     chunks_free(&names->methods);
     numbered_free(&names->places);
@@ -483,7 +505,8 @@ static void clear(struct method_names *names)
 
 bool method_names_outgrown(const struct method_names *names)
 {
-    return names->let_go > 0 && names->methods.count / 2 > names->living + OUTGROWN_LEAST;
+    return names->let_go > 0 &&
+           names->methods.count > names->living + names->living / 2 + OUTGROWN_LEAST;
 }
 
 int method_names_forget(struct method_names *names)
@@ -528,12 +551,12 @@ uint32_t method_names_count(const struct method_names *names)
 /* The first one there that is later; place->count: none. */
 static uint32_t first_later(struct method_names *names, struct method_place *place, uint64_t time)
 {
-    if (!place->sorted) {
+    if (!place->sorted && place->room) {
         qsort_r(place->methods, place->count, sizeof *place->methods, by_time, names);
         place->sorted = true;
     }
     uint32_t low;
-    ARRAY_FIRST(low, place->count, method(names, place->methods[low])->from <= time);
+    ARRAY_FIRST(low, place->count, method_there(names, place, low)->from <= time);
     return low;
 }
 
@@ -545,9 +568,9 @@ struct named_method *method_names_at(struct method_names *names, uint64_t addres
     }
     uint32_t later = first_later(names, place, time);
     if (later > 0) {
-        return method(names, place->methods[later - 1]);
+        return method_there(names, place, later - 1);
     }
-    struct named_method *first = method(names, place->methods[0]);
+    struct named_method *first = method_there(names, place, 0);
     return first->found ? first : NULL;
 }
 
@@ -555,7 +578,7 @@ uint64_t method_names_until(struct method_names *names, uint64_t address, uint64
 {
     struct method_place *place = numbered_find(&names->places, address);
     uint32_t later = place ? first_later(names, place, time) : 0;
-    return place && later < place->count ? method(names, place->methods[later])->from : UINT64_MAX;
+    return place && later < place->count ? method_there(names, place, later)->from : UINT64_MAX;
 }
 
 struct named_method *method_names_found_after(struct method_names *names,
@@ -563,8 +586,8 @@ struct named_method *method_names_found_after(struct method_names *names,
 {
     const struct method_place *place = numbered_find(&names->places, found->address);
     for (uint32_t i = 0; place && i + 1 < place->count; i++) {
-        if (place->methods[i] == found->number) {
-            struct named_method *next = method(names, place->methods[i + 1]);
+        if (method_there(names, place, i) == found) {
+            struct named_method *next = method_there(names, place, i + 1);
             return next->found ? next : NULL;
         }
     }

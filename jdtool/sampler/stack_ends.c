@@ -14,7 +14,7 @@
 #define MAPPINGS_READ_MAX (UINT32_C(1) << 16)
 
 /* Of so many threads it is known when they began; then it is asked anew where their stacks end. */
-#define THREADS_KNOWN_MAX (UINT32_C(1) << 16)
+#define THREADS_KNOWN_MAX (UINT32_C(1) << 13)
 
 struct mapping_extent {
     uint64_t start, end;

@@ -242,6 +242,7 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
 {
     ring_copy(ring, at, turn->record, header->size);
     uint32_t pid = 0;
+    uint32_t tid = 0;
     memcpy(&pid, turn->record + sizeof *header, sizeof pid);
     bool is_wanted = true; /* LOST, THROTTLE: of whom is not known */
     switch (header->type) {
@@ -251,8 +252,14 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
         }
         is_wanted = is_sampled(turn, pid);
         break;
+    case PERF_RECORD_EXIT: /* as of FORK */
+        memcpy(&tid, turn->record + FORK_TIDS_AT, sizeof tid);
+        if (tid == pid) {
+            stack_ends_forget(&turn->ends, pid);
+        }
+        is_wanted = is_sampled(turn, pid);
+        break;
     case PERF_RECORD_FORK:
-    case PERF_RECORD_EXIT:
     case PERF_RECORD_MMAP:
         is_wanted = is_sampled(turn, pid);
         break;
