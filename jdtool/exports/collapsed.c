@@ -191,5 +191,6 @@ const struct export_format format_collapsed = {
     .name = "collapsed",
     .file = "stacks.collapsed.txt",
     .about = "a line a stack, for flamegraph.pl, inferno and others",
+    .adds_up = true,
     .write = write_collapsed,
 };

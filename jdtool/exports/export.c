@@ -210,7 +210,8 @@ static int write_order(const struct export_sink *sink, const struct export_order
         return -ENODATA;
     }
     profile_tell_losses(sink->profile, path);
-    int err = profile_view(sink->profile, format->keeps_times, wants_identities(order), &profile);
+    int err = profile_view(sink->profile, format->keeps_times || format->adds_up,
+                           wants_identities(order) || format->adds_up, &profile);
     if (err) {
         return no_memory(sink);
     }

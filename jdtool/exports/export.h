@@ -52,6 +52,7 @@ struct export_format {
     const char *file;  /* what it is called in a profile's directory; NULL: it is for our own use */
     const char *about; /* a few words for --help */
     bool keeps_times;
+    bool adds_up;    /* equal samples become one in it, and threads of one name: any profile does */
     bool identities; /* samples are told apart by virtual thread and labels, too */
     bool of_marks;   /* it needs no samples */
     bool of_none;    /* nor marks */

@@ -419,6 +419,15 @@ static bool is_unchanged(struct locations *locations, struct process_code code, 
     return true;
 }
 
+/* Whether it is the code that this very dump told of, and has not grown since: a mapping elsewhere
+ * changes nothing of it. */
+static bool is_told_still(const struct addr_location *al, struct process_code code,
+                          uint32_t generation)
+{
+    return al->code && !al->unwind.stub_section && al->dump == code.dump &&
+           al->generation == generation;
+}
+
 /* The process has mapped something. Mostly elsewhere: the same code, or the same part of a file. */
 static bool is_mapped_as_before(const struct process *process, const struct addr_location *al)
 {
@@ -551,7 +560,8 @@ struct addr_location *locations_at(struct locations *locations, const struct pro
         holds = is_mapped_as_before(process, al);
         al->mappings_state = state;
     }
-    if (holds && (!is_mapped || al->generation != generation)) {
+    if (holds && (!is_mapped || al->generation != generation) &&
+        !is_told_still(al, code, generation)) {
         /* What was mapped may be another dump. */
         uint32_t stretch = is_mapped && code.dump ? addr_location_stretch(al) : STRETCHES;
         if (stretch < STRETCHES && jvm_dump_stands(code.dump, al->generation, stretch)) {
