@@ -27,8 +27,12 @@
 
 #define PROCESSORS_MAX 8192
 
-/* Of a processor: 120 whole copies of stacks, and some thousand records of the side-band. */
+/* Of a processor: 120 whole copies of stacks, or where they are taken seldom 30, which come in 0.3
+ * s and more; and some thousand records of the side-band. The kernel clears all of it before
+ * anything can begin. */
 #define BUFFER_SIZE    ((size_t)8 << 20)
+#define BUFFER_SELDOM  ((size_t)2 << 20)
+#define SELDOM_HZ      100
 #define BUFFERS_MAX    ((size_t)256 << 20) /* of all processors together */
 #define SIDE_BAND_SIZE ((size_t)1 << 20)
 #define HALVINGS_MAX   5 /* which fits perf_event_mlock_kb as it is by default */
@@ -553,7 +557,10 @@ static int open_all(struct sampler *sampler)
     long processors = sysconf(_SC_NPROCESSORS_CONF);
     sampler->processor_count = processors < PROCESSORS_MAX ? (uint32_t)processors : PROCESSORS_MAX;
     size_t share = BUFFERS_MAX / sampler->processor_count;
-    sampler->buffer = options->buffer ? options->buffer : share < BUFFER_SIZE ? share : BUFFER_SIZE;
+    bool is_seldom =
+        options->frequency <= SELDOM_HZ && options->event_count == 0 && !options->by_thread;
+    size_t wanted = is_seldom ? BUFFER_SELDOM : BUFFER_SIZE;
+    sampler->buffer = options->buffer ? options->buffer : share < wanted ? share : wanted;
     turn->event_count = options->event_count + 1;
     sampler->processors = calloc(sampler->processor_count, sizeof *sampler->processors);
     sampler->online = calloc(sampler->processor_count, sizeof *sampler->online);
