@@ -6,8 +6,8 @@
 
 #include "jdtool/objects/build_id.h"
 #include "jdtool/objects/frame_row.h"
+#include "jdtool/objects/kallsyms.h"
 #include "jdtool/objects/objects.h"
-#include "jdtool/objects/symbols.h"
 #include "random.h"
 #include "scratch.h"
 
@@ -1242,6 +1242,13 @@ static const char kallsyms[] = "ffffffff81000000 T _stext\n"
                                "ffffffffc0000000 t in_module\t[mod]\n"
                                "ffffffffc0000040 t other\t[second_mod]\n";
 
+static void write_kallsyms(void)
+{
+    FILE *file = fopen(in_directory("kallsyms"), "we");
+    fputs(kallsyms, file);
+    fclose(file);
+}
+
 static struct object *kernel_from_cache(struct objects *objects, const struct id *id,
                                         const char *reference, uint64_t at)
 {
@@ -1264,9 +1271,7 @@ TEST_WITH(another_kernel_is_read_from_the_cache, make_directory, remove_director
     assert_non_null(strstr(object_why(kernel), "another kernel"));
     objects_free(objects);
 
-    FILE *file = fopen(in_directory("kallsyms"), "we");
-    fputs(kallsyms, file);
-    fclose(file);
+    write_kallsyms();
     put_into_cache(in_directory("kallsyms"), &id, "kallsyms");
     objects = new_objects(true);
     kernel = kernel_from_cache(objects, &id, "_text", 0xffffffff81000000);
@@ -1301,7 +1306,7 @@ TEST_WITH(another_kernel_is_read_from_the_cache, make_directory, remove_director
     static const char *const broken[] = {"", "0000000000000000 T _text\n", "what is this\n",
                                          "ffffffff81000000\n", "ffffffff81000000 T"};
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
-        file = fopen(in_directory("kallsyms"), "we");
+        FILE *file = fopen(in_directory("kallsyms"), "we");
         fputs(broken[i], file);
         fclose(file);
         put_into_cache(in_directory("kallsyms"), &id, "kallsyms");
@@ -1311,6 +1316,65 @@ TEST_WITH(another_kernel_is_read_from_the_cache, make_directory, remove_director
         assert_string_not_equal(object_why(kernel), "");
         objects_free(objects);
     }
+}
+
+static const char *name_at(const struct kallsyms *names, uint64_t address)
+{
+    const struct symbol *symbol = symbols_at(&names->symbols, address);
+    return symbol ? symbol_name(&names->symbols, symbol) : "";
+}
+
+/* What root's recordings keep: the same answers, without those of modules. */
+TEST_WITH(the_kernels_own_names_are_kept_ready_to_be_asked, make_directory, remove_directory)
+{
+    struct kallsyms names;
+    struct output_file *file;
+    char path[PATH_MAX];
+    write_kallsyms();
+    assert_int_equal(kallsyms_read(in_directory("kallsyms"), &names), 0);
+    snprintf(path, sizeof path, "%s", in_directory("ready"));
+    assert_int_equal(output_file_open(path, &file), 0);
+    kallsyms_put(&names, file);
+    assert_int_equal(output_file_finish(file), 0);
+    kallsyms_free(&names);
+    assert_int_equal(kallsyms_map(path, &names), 0);
+    assert_string_equal(name_at(&names, 0xffffffff81000000), "_text");
+    assert_string_equal(name_at(&names, 0xffffffff810002ff), "first");
+    assert_string_equal(name_at(&names, 0xffffffff81000300), "second");
+    assert_string_equal(name_at(&names, 0xffffffff81001fff), "second");
+    assert_string_equal(name_at(&names, 0xffffffff81002000), "");
+    assert_string_equal(name_at(&names, 0xffffffffc0000004), "");
+    kallsyms_free(&names);
+
+    /* Cut, out of order, with a name or a group that is not there. */
+    uint8_t whole[4096];
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    ssize_t size = read(fd, whole, sizeof whole);
+    assert_true(size > 0);
+    const size_t first = 24;
+    const struct {
+        size_t at;
+        uint8_t byte;
+    } broken[] = {
+        {0, 'x'},
+        {12, 4}, /* one symbol more than there is room for */
+        {first + sizeof(struct symbol) + offsetof(struct symbol, address) + 7, 0x0f},
+        {first + offsetof(struct symbol, name) + 2, 1},
+        {first + offsetof(struct symbol, group), 1},
+        {first + offsetof(struct symbol, module), 1},
+    };
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        assert_int_equal(pwrite(fd, &broken[i].byte, 1, (off_t)broken[i].at), 1);
+        assert_int_equal(kallsyms_map(path, &names), -EINVAL);
+        assert_int_equal(pwrite(fd, &whole[broken[i].at], 1, (off_t)broken[i].at), 1);
+    }
+    for (off_t cut = 0; cut < size; cut++) {
+        assert_int_equal(ftruncate(fd, cut), 0);
+        assert_int_equal(kallsyms_map(path, &names), -EINVAL);
+        assert_int_equal(pwrite(fd, whole, (size_t)size, 0), size);
+    }
+    close(fd);
+    assert_int_equal(kallsyms_map(in_directory("none"), &names), -ENOENT);
 }
 
 /* Where the running kernel has its _text; 0: it does not tell. */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -197,9 +198,105 @@ int kallsyms_read(const char *path, struct kallsyms *out)
     return err;
 }
 
+/* ---- Ready to be asked ---- */
+
+struct table_header {
+    char magic[8];
+    uint32_t symbol_size;
+    uint32_t count;
+    uint64_t names_size;
+};
+
+#define TABLE_MAGIC "jdkernel"
+
+void kallsyms_put(const struct kallsyms *kallsyms, struct output_file *file)
+{
+    const struct symbols *symbols = &kallsyms->symbols;
+    struct table_header header = {.magic = TABLE_MAGIC,
+                                  .symbol_size = sizeof *symbols->list,
+                                  .names_size = symbols->names[0].size};
+    for (uint32_t i = 0; i < symbols->count; i++) {
+        header.count += symbols->list[i].module == 0;
+    }
+    output_file_put(file, &header, sizeof header);
+    for (uint32_t i = 0; i < symbols->count; i++) {
+        if (symbols->list[i].module == 0) {
+            output_file_put(file, &symbols->list[i], sizeof *symbols->list);
+        }
+    }
+    output_file_put(file, symbols->names[0].bytes, symbols->names[0].size);
+}
+
+static bool is_in_order(const struct symbols *symbols)
+{
+    for (uint32_t i = 0; i < symbols->count; i++) {
+        const struct symbol *symbol = &symbols->list[i];
+        if (symbol->group || symbol->module || symbol->name >= symbols->names[0].size ||
+            (i && symbol->address <= symbol[-1].address)) {
+            return false;
+        }
+    }
+    return symbols->count > 0;
+}
+
+static bool take_table(struct kallsyms *kallsyms)
+{
+    struct table_header header;
+    if (kallsyms->mapped_size < sizeof header) {
+        return false;
+    }
+    memcpy(&header, kallsyms->mapped, sizeof header);
+    size_t rest = kallsyms->mapped_size - sizeof header;
+    struct symbols *symbols = &kallsyms->symbols;
+    if (memcmp(header.magic, TABLE_MAGIC, sizeof header.magic) != 0 ||
+        header.symbol_size != sizeof *symbols->list || header.count > SYMBOLS_MAX ||
+        header.count * sizeof *symbols->list > rest ||
+        rest - header.count * sizeof *symbols->list != header.names_size) {
+        return false;
+    }
+    symbols->list = (struct symbol *)((uint8_t *)kallsyms->mapped + sizeof header);
+    symbols->count = header.count;
+    symbols->names[0].bytes = (const char *)(symbols->list + header.count);
+    symbols->names[0].size = header.names_size;
+    return is_in_order(symbols);
+}
+
+int kallsyms_map(const char *path, struct kallsyms *out)
+{
+    struct stat status;
+    *out = (struct kallsyms){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return -errno;
+    }
+    int err = fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size <= 0 ||
+                      (uint64_t)status.st_size > KALLSYMS_SIZE_MAX
+                  ? -EINVAL
+                  : 0;
+    void *mapped =
+        err ? MAP_FAILED : mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (!err && mapped == MAP_FAILED) {
+        err = -errno;
+    }
+    (void)close(fd);
+    if (!err) {
+        out->mapped = mapped;
+        out->mapped_size = (size_t)status.st_size;
+        err = take_table(out) ? 0 : -EINVAL;
+    }
+    if (err) {
+        kallsyms_free(out);
+    }
+    return err;
+}
+
 void kallsyms_free(struct kallsyms *kallsyms)
 {
-    symbols_free(&kallsyms->symbols);
+    if (kallsyms->mapped) {
+        (void)munmap(kallsyms->mapped, kallsyms->mapped_size);
+    } else {
+        symbols_free(&kallsyms->symbols);
+    }
     for (uint32_t i = 0; i < kallsyms->module_count; i++) {
         free(kallsyms->modules[i]);
     }

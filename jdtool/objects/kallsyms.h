@@ -3,6 +3,7 @@
 #define JD_TOOL_KALLSYMS_H
 
 #include "jdtool/base/bytes.h"
+#include "jdtool/base/output_file.h"
 #include "jdtool/objects/symbols.h"
 
 struct kallsyms {
@@ -11,6 +12,8 @@ struct kallsyms {
     char **modules;         /* "[nf_tables]" */
     uint32_t module_count;
     uint32_t module_room;
+    void *mapped; /* both are in there instead; NULL: they are not */
+    size_t mapped_size;
 };
 
 #define KALLSYMS_SIZE_MAX ((size_t)128 << 20)
@@ -20,6 +23,16 @@ struct kallsyms {
  * addresses (all are 0); -EINVAL when it is no such file; -ENOMEM.
  */
 int kallsyms_read(const char *path, struct kallsyms *out);
+
+/*
+ * The kernel's own functions, not those of modules, as a file that is ready to be asked: it is
+ * mapped, and nothing of it is read but what is asked for, and once that it is in order. The format
+ * is of this build on this machine. kallsyms_map: 0; -ENOENT and the like; -EINVAL when it is no
+ * such file.
+ */
+void kallsyms_put(const struct kallsyms *kallsyms, struct output_file *file);
+int kallsyms_map(const char *path, struct kallsyms *out);
+
 void kallsyms_free(struct kallsyms *kallsyms); /* a zeroed one is fine */
 
 #endif

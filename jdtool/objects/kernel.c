@@ -153,10 +153,11 @@ __attribute__((format(printf, 2, 3))) static void say(struct object *kernel, con
 }
 
 /* False, with a reason, when these are not the names. */
-static bool try_kallsyms(struct object *kernel, const char *path)
+static bool try_names(struct object *kernel, const char *path,
+                      int (*read)(const char *path, struct kallsyms *out))
 {
     struct objects *objects = kernel->objects;
-    int err = kallsyms_read(path, &objects->kallsyms);
+    int err = read(path, &objects->kallsyms);
     if (err == -EPERM) {
         kernel->state = OBJECT_DENIED;
         say(kernel,
@@ -177,6 +178,11 @@ static bool try_kallsyms(struct object *kernel, const char *path)
         return false;
     }
     return true;
+}
+
+static bool try_kallsyms(struct object *kernel, const char *path)
+{
+    return try_names(kernel, path, kallsyms_read);
 }
 
 static bool try_vmlinux(struct object *kernel, const char *path)
@@ -228,7 +234,7 @@ static bool try_kept(struct object *kernel)
 {
     char path[PATH_MAX];
     return kernel->objects->live && objects_kernel_copy(path) && access(path, R_OK) == 0 &&
-           try_kallsyms(kernel, path);
+           try_names(kernel, path, kallsyms_map);
 }
 
 static bool try_vmlinuxes(struct object *kernel)
@@ -345,7 +351,7 @@ bool kernel_symbol(struct object *kernel, uint64_t address, struct object_symbol
 uint64_t kernel_bytes(const struct objects *objects)
 {
     return symbols_bytes(&objects->kallsyms.symbols) + symbols_bytes(&objects->vmlinux) +
-           objects->kallsyms.symbols.names[0].size + symbols_bytes(&objects->made.symbols) +
+           objects->kallsyms.text.room + symbols_bytes(&objects->made.symbols) +
            objects->made.names.room;
 }
 

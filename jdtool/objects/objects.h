@@ -134,10 +134,10 @@ struct kernel_place {
  */
 struct object *objects_kernel(struct objects *objects, const struct kernel_place *place);
 
-#define KERNEL_COPY "/run/jdagent/kallsyms-" /* and the kernel's build-id */
+#define KERNEL_COPY "/run/jdagent/kernel-names-" /* and the kernel's build-id */
 
-/* Where root's recordings keep the running kernel's names for as long as it runs. False: that is
- * not known. */
+/* Where root's recordings keep the running kernel's names for as long as it runs (kallsyms_map).
+ * False: that is not known. */
 bool objects_kernel_copy(char path[PATH_MAX]);
 
 /* A function that the kernel made at run time (PERF_RECORD_KSYMBOL: BPF programs, trampolines).

@@ -7,6 +7,7 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/live/runtime_dir.h"
 #include "jdtool/live/verbs.h"
+#include "jdtool/objects/kallsyms.h"
 #include "jdtool/objects/objects.h"
 
 #include <errno.h>
@@ -208,31 +209,19 @@ static void put_packed(struct packing *packing)
  */
 static void keep_kernel_names(void)
 {
-    static const char hidden[] = "0000000000000000 ";
     char path[PATH_MAX];
-    char text[65536];
+    struct kallsyms names = {0};
     struct output_file *file = NULL;
     if (geteuid() != 0 || !objects_kernel_copy(path) || access(path, F_OK) == 0) {
         return;
     }
     int directory = runtime_dir_open(true);
-    int from = directory >= 0 ? open("/proc/kallsyms", O_RDONLY | O_CLOEXEC) : -1;
-    ssize_t n = from >= 0 ? read(from, text, sizeof text) : -1;
-    const char *line = n > 0 ? memrchr(text, '\n', (size_t)n - 1) : NULL;
-    if (line && strncmp(line + 1, hidden, strlen(hidden)) != 0 &&
+    if (directory >= 0 && kallsyms_read("/proc/kallsyms", &names) == 0 &&
         output_file_open(path, &file) == 0) {
-        do {
-            output_file_put(file, text, (size_t)n);
-        } while ((n = read(from, text, sizeof text)) > 0);
-        if (n == 0) {
-            (void)output_file_finish(file);
-        } else {
-            output_file_abort(file);
-        }
+        kallsyms_put(&names, file);
+        (void)output_file_finish(file);
     }
-    if (from >= 0) {
-        close(from);
-    }
+    kallsyms_free(&names);
     if (directory >= 0) {
         close(directory);
     }
