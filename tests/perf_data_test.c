@@ -139,6 +139,111 @@ TEST(every_field_is_found_and_kept)
     free(file.records);
 }
 
+/* A sample with a chain of so many addresses, and bytes behind its copy of a stack. */
+static void put_large_sample(struct perf_file *file, uint32_t chain, uint64_t stack, uint64_t valid,
+                             uint32_t behind)
+{
+    static uint64_t words[PERF_RECORD_SIZE_MAX / 8];
+    size_t count = 0;
+    words[count++] = 0x1234;
+    words[count++] = UINT64_C(0x2b0000002a);
+    words[count++] = 777;
+    words[count++] = chain;
+    for (uint32_t i = 0; i < chain; i++) {
+        words[count++] = valid + i;
+    }
+    words[count++] = PERF_SAMPLE_REGS_ABI_64;
+    words[count++] = 0x71;
+    words[count++] = 0x72;
+    words[count++] = stack;
+    for (uint64_t i = 0; i < stack / 8; i++) {
+        words[count++] = valid * 100000 + i;
+    }
+    words[count++] = valid;
+    for (uint32_t i = 0; i < behind; i++) {
+        words[count++] = 0x5000 + i;
+    }
+    perf_file_record(file, PERF_RECORD_SAMPLE, 2, words, count * 8);
+}
+
+/* What is valid of a copy is read when it is wanted, and then all is as if it had been read. */
+TEST(copies_of_stacks_can_be_left_in_the_file)
+{
+    static const struct {
+        uint32_t chain;
+        uint64_t stack, valid;
+        uint32_t behind;
+        bool is_left;
+    } samples[] = {
+        {3, 32768, 20000, 1, true},   {3, 15000, 8000, 1, false},    {3, 40000, 40000, 0, true},
+        {3, 40000, 0, 1, true},       {600, 32768, 8000, 1, false},  {600, 32768, 16000, 1, false},
+        {3, 32768, 8000, 100, false}, {3, 32768, 16000, 100, false}, {3, 60000, 48, 1, true},
+    };
+    enum { COUNT = sizeof samples / sizeof *samples };
+    struct perf_file file = {.attr_count = 1};
+    file.attrs[0] = (struct perf_event_attr){
+        .size = sizeof file.attrs[0],
+        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
+                       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_WEIGHT,
+        .sample_regs_user = 0x101,
+    };
+    for (size_t i = 0; i < COUNT; i++) {
+        put_large_sample(&file, samples[i].chain, samples[i].stack, samples[i].valid,
+                         samples[i].behind);
+    }
+    perf_file_write(&file, scratch_path(state, "copies"));
+    struct perf_data *whole;
+    struct perf_data *left;
+    assert_int_equal(perf_data_open(scratch_path(state, "copies"), &whole), 0);
+    assert_int_equal(perf_data_open(scratch_path(state, "copies"), &left), 0);
+    perf_data_leave_copies(left);
+    for (size_t i = 0; i < COUNT; i++) {
+        struct perf_record record;
+        struct perf_sample sample;
+        struct perf_sample *wanted = malloc(PERF_SAMPLE_WHOLE_MAX);
+        struct perf_sample *kept = malloc(PERF_SAMPLE_WHOLE_MAX);
+        struct perf_sample *got = malloc(PERF_SAMPLE_WHOLE_MAX);
+        assert_int_equal(perf_data_next(whole, &record), 1);
+        assert_int_equal(perf_sample_decode(whole, &record, &sample), 0);
+        (void)perf_sample_keep(&sample, true, wanted);
+        assert_int_equal(perf_data_next(left, &record), 1);
+        assert_int_equal(record.left_at != 0, samples[i].is_left);
+        assert_int_equal(perf_sample_decode(left, &record, &sample), 0);
+        (void)perf_sample_keep(&sample, true, kept);
+        if (samples[i].is_left) {
+            assert_in_range(perf_sample_kept_size(&sample, true), sizeof sample, 4096);
+            assert_int_equal(perf_sample_complete(left, kept, got), 0);
+            kept = memcpy(kept, got, sizeof *kept); /* it points into `got` */
+        }
+        assert_int_equal(kept->stack_at, 0);
+        assert_null(kept->user.at);
+        assert_int_equal(kept->chain_count, samples[i].chain);
+        assert_memory_equal(kept->chain, wanted->chain, kept->chain_count * 8);
+        assert_memory_equal(kept->regs, wanted->regs, 16);
+        assert_int_equal(kept->stack_dyn_size, samples[i].valid);
+        assert_memory_equal(kept->stack, wanted->stack, samples[i].valid);
+        assert_int_equal(kept->tail.size, wanted->tail.size);
+        assert_memory_equal(kept->tail.at, wanted->tail.at, kept->tail.size);
+        assert_ptr_equal(kept->head.at + perf_sample_kept_size(kept, false) - sizeof *kept,
+                         kept->tail.at + kept->tail.size);
+        free(wanted);
+        free(kept);
+        free(got);
+    }
+    perf_data_close(whole);
+    perf_data_close(left);
+
+    /* Cut off in what would be left. */
+    struct perf_record record;
+    assert_int_equal(truncate(scratch_path(state, "copies"), 40000), 0);
+    assert_int_equal(perf_data_open(scratch_path(state, "copies"), &left), 0);
+    perf_data_leave_copies(left);
+    assert_int_equal(perf_data_next(left, &record), 1);
+    assert_int_equal(perf_data_next(left, &record), 0);
+    perf_data_close(left);
+    free(file.records);
+}
+
 TEST(a_sample_cut_anywhere_is_malformed)
 {
     for (size_t words = 0; words < sizeof full_sample / 8; words++) {

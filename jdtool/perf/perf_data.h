@@ -111,6 +111,7 @@ struct perf_record {
     uint16_t misc;
     uint16_t size;
     const uint8_t *bytes;
+    uint64_t left_at;              /* see perf_data_leave_copies; 0: all of it is here */
     struct perf_sample_id id;      /* of records that are no samples */
     const struct mapping *mapping; /* what it maps (mapping.h); NULL: nothing. Lives as the bytes */
 };
@@ -131,6 +132,14 @@ const char *perf_data_path(const struct perf_data *data);
 
 /* Whether it comes from a pipe, whose writer may still be at work; not from a file. */
 bool perf_data_is_live(const struct perf_data *data);
+
+/*
+ * Of large samples of a file, from now on, the copy of the stack is not read with the rest: most of
+ * a recording is such copies, of which a part is valid, and that is read when it is wanted
+ * (perf_sample_complete). Such a record has `left_at`. Records of pipes, and packed ones, are
+ * whole.
+ */
+void perf_data_leave_copies(struct perf_data *data);
 uint32_t perf_data_event_count(const struct perf_data *data);
 const struct perf_event *perf_data_event(const struct perf_data *data, uint32_t index);
 
@@ -227,6 +236,7 @@ struct perf_sample {
     const uint8_t *stack;
     uint64_t stack_size;
     uint64_t stack_dyn_size;
+    uint64_t stack_at; /* where in the file it is, which is not here: see perf_data_leave_copies */
 
     /* Where the pieces are; for perf_sample_encode. */
     struct perf_bytes head;   /* up to the call chain */
@@ -245,6 +255,11 @@ struct perf_sample {
  */
 size_t perf_sample_kept_size(const struct perf_sample *sample, bool cut);
 struct perf_sample *perf_sample_keep(const struct perf_sample *sample, bool cut, void *to);
+
+/* The same of a sample whose stack copy was left in the file, of which what is valid is read: takes
+ * PERF_SAMPLE_WHOLE_MAX bytes. 0 or a negative errno after a message. */
+#define PERF_SAMPLE_WHOLE_MAX (sizeof(struct perf_sample) + (1 << 16))
+int perf_sample_complete(const struct perf_data *data, const struct perf_sample *sample, void *to);
 
 /*
  * Whether the user part of its chain comes in a _CALLCHAIN_DEFERRED of its own, and with which

@@ -63,13 +63,15 @@ struct perf_data {
     char *strings[PERF_FEATURE_BITS];                /* read by perf_data_string */
     uint8_t *feature_bytes[PERF_FEATURE_BITS];       /* read by perf_data_feature */
 
+    bool leaves_copies;
     bool told_cut_off;
     bool has_ended;
     struct perf_unpack *unpack; /* NULL: no packed record was met yet */
     bool has_started;           /* of a pipe: nothing but records comes any more */
     struct mapping mapping;     /* of the last record */
     struct perf_record first;   /* of a pipe: read when it was opened; bytes NULL: there is none */
-    _Alignas(8) uint8_t aligned[65536]; /* a record that does not stand at a multiple of 8 */
+    /* A record that does not stand at a multiple of 8, or was read in part. */
+    _Alignas(8) uint8_t aligned[65536];
 };
 
 /* Of any record that is not a sample; records of perf's own have none. */

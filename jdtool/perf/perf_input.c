@@ -15,11 +15,17 @@
  * and what it cannot write in time it loses. */
 #define PIPE_SIZE (1024 * 1024)
 
+/* So far ahead a file that is read by pieces is wanted in memory: to the kernel it looks as if it
+ * was read here and there. */
+#define AHEAD (UINT64_C(8) << 20)
+
 struct perf_input {
     int fd;
     bool is_file;
     uint64_t size;   /* of a file */
     uint64_t end;    /* of what is wanted of it */
+    size_t piece;    /* what is read at once; 0: as much as there is room */
+    uint64_t ahead;  /* until there it was asked for */
     uint64_t offset; /* of window[start] */
     size_t start;    /* window[start..filled) is to be taken */
     size_t filled;
@@ -64,6 +70,8 @@ int perf_input_open(const char *path, struct perf_input **out)
     input->fd = fd;
     input->is_file = is_file;
     input->size = is_file ? (uint64_t)status.st_size : 0;
+    input->piece = 0;
+    input->ahead = 0;
     perf_input_seek(input, 0, is_file ? input->size : UINT64_MAX);
     if (!is_file) {
         (void)fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE); /* one that stays small does, too */
@@ -116,6 +124,20 @@ void perf_input_seek(struct perf_input *input, uint64_t offset, uint64_t end)
     input->filled = 0;
 }
 
+void perf_input_by_pieces(struct perf_input *input, size_t piece)
+{
+    input->piece = piece;
+}
+
+static void ask_ahead(struct perf_input *input, uint64_t offset)
+{
+    if (input->ahead < offset + AHEAD / 2) {
+        input->ahead = input->ahead > offset ? input->ahead : offset;
+        (void)posix_fadvise(input->fd, (off_t)input->ahead, (off_t)AHEAD, POSIX_FADV_WILLNEED);
+        input->ahead += AHEAD;
+    }
+}
+
 /* Reads some more behind what there is. The number of bytes, 0 at the end, or a negative errno. */
 static ssize_t fill(struct perf_input *input)
 {
@@ -123,6 +145,10 @@ static ssize_t fill(struct perf_input *input)
     uint64_t behind = input->offset + (input->filled - input->start);
     if (room > input->end - behind) {
         room = (size_t)(input->end - behind);
+    }
+    if (input->piece) {
+        room = room < input->piece ? room : input->piece;
+        ask_ahead(input, behind);
     }
     ssize_t n;
     do {

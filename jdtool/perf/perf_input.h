@@ -31,6 +31,12 @@ int perf_input_read_at(const struct perf_input *input, uint64_t offset, void *to
 void perf_input_seek(struct perf_input *input, uint64_t offset, uint64_t end);
 
 /*
+ * Of a file whose records have much that is left where it is: so many bytes are read at once, and
+ * the kernel is told to have what follows in memory.
+ */
+void perf_input_by_pieces(struct perf_input *input, size_t piece);
+
+/*
  * Makes the next `size` bytes stand together, at *at until the next call. Returns how many there
  * are: fewer at the end only; or a negative errno. Waits for a pipe's writer.
  */

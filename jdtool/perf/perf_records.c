@@ -51,6 +51,63 @@ static int read_failed(const struct perf_data *data, int64_t err)
     return (int)err;
 }
 
+void perf_data_leave_copies(struct perf_data *data)
+{
+    data->leaves_copies = perf_input_is_file(data->input);
+}
+
+/* Of a record that is read in part: so much at its beginning and at its end. What is behind one is
+ * read with the beginning of the next. Smaller ones are read whole. */
+#define PART_HEAD ((size_t)2048)
+#define PART_TAIL ((size_t)512)
+#define PIECE     ((size_t)4096)
+#define PART_OF   ((size_t)16384)
+
+/* Is all between those parts of the copy of a stack? */
+static bool is_of_copy(const struct perf_data *data, const struct perf_record *record)
+{
+    struct perf_sample sample;
+    if (perf_sample_decode(data, record, &sample) || !sample.stack) {
+        return false;
+    }
+    size_t from = (size_t)(sample.stack - record->bytes);
+    return from <= PART_HEAD && from + sample.stack_size >= record->size - PART_TAIL;
+}
+
+/* The next one, which is large and a sample. As perf_data_next. */
+static int next_in_part(struct perf_data *data, const struct perf_event_header *header,
+                        struct perf_record *record)
+{
+    const uint8_t *at = NULL;
+    uint64_t offset = perf_input_offset(data->input);
+    size_t end = header->size - PART_TAIL;
+    perf_input_by_pieces(data->input, PIECE);
+    int64_t have = perf_input_need(data->input, PART_HEAD, &at);
+    if (have < (int64_t)PART_HEAD) {
+        return have < 0 ? read_failed(data, have) : cut_off(data);
+    }
+    memcpy(data->aligned, at, PART_HEAD);
+    perf_input_skip(data->input, end);
+    have = perf_input_need(data->input, PART_TAIL, &at);
+    if (have < (int64_t)PART_TAIL) {
+        return have < 0 ? read_failed(data, have) : cut_off(data);
+    }
+    memcpy(data->aligned + end, at, PART_TAIL);
+    perf_input_skip(data->input, PART_TAIL);
+    *record = (struct perf_record){.type = header->type,
+                                   .misc = header->misc,
+                                   .size = header->size,
+                                   .bytes = data->aligned,
+                                   .left_at = offset};
+    if (is_of_copy(data, record)) {
+        return 1;
+    }
+    record->left_at = 0;
+    int err = perf_input_read_at(data->input, offset + PART_HEAD, data->aligned + PART_HEAD,
+                                 end - PART_HEAD);
+    return err ? read_failed(data, err) : 1;
+}
+
 /* The next record as it stands in the input. As perf_data_next. */
 static int next_in_input(struct perf_data *data, struct perf_record *record)
 {
@@ -69,6 +126,11 @@ static int next_in_input(struct perf_data *data, struct perf_record *record)
     int err = check_type(data, header.type);
     if (err) {
         return err;
+    }
+    const struct perf_section *records = &data->header.data;
+    if (data->leaves_copies && header.type == PERF_RECORD_SAMPLE && header.size >= PART_OF &&
+        perf_input_offset(data->input) + header.size <= records->offset + records->size) {
+        return next_in_part(data, &header, record);
     }
     have = perf_input_need(data->input, header.size, &at);
     if (have < header.size) {

@@ -1,5 +1,7 @@
 #include "jdtool/perf/perf_data_private.h"
 
+#include "jdtool/base/message.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -298,6 +300,9 @@ int perf_sample_decode(const struct perf_data *data, const struct perf_record *r
     take_user(&cursor, sample);
     sample->user = (struct perf_bytes){from, (size_t)(cursor.at - from)};
     sample->tail = (struct perf_bytes){cursor.at, (size_t)(cursor.end - cursor.at)};
+    if (record->left_at && sample->stack) {
+        sample->stack_at = record->left_at + (uint64_t)(sample->stack - record->bytes);
+    }
     return cursor.failed ? -EINVAL : 0;
 }
 
@@ -321,12 +326,13 @@ static bool is_cut(const struct perf_sample *sample)
     return sample->stack && !sample->user.at;
 }
 
-/* Bytes from the head on that are kept: all, or to the end of what is valid of the stack, behind
- * which the tail follows; of one that is cut already that is all. */
+/* Bytes from the head on that are kept: all, or to the end of what is valid of the stack, or to
+ * where it would be, behind which the tail follows; of one that is cut already that is all. */
 static size_t first_part(const struct perf_sample *sample, bool cut)
 {
-    const uint8_t *end =
-        cut && sample->stack ? sample->stack + sample->stack_dyn_size : sample->tail.at;
+    const uint8_t *end = sample->stack_at       ? sample->stack
+                         : cut && sample->stack ? sample->stack + sample->stack_dyn_size
+                                                : sample->tail.at;
     return (size_t)(end - sample->head.at);
 }
 
@@ -335,13 +341,15 @@ size_t perf_sample_kept_size(const struct perf_sample *sample, bool cut)
     return sizeof *sample + first_part(sample, cut) + sample->tail.size;
 }
 
-struct perf_sample *perf_sample_keep(const struct perf_sample *sample, bool cut, void *to)
+/* Copies so many bytes from the head on, and puts the tail so many behind them. */
+static struct perf_sample *copy(const struct perf_sample *sample, size_t first, size_t gap,
+                                void *to)
 {
     struct perf_sample *kept = to;
     const uint8_t *from = sample->head.at;
     uint8_t *bytes = (uint8_t *)(kept + 1);
-    uint8_t *tail = bytes + first_part(sample, cut);
-    memcpy(bytes, from, (size_t)(tail - bytes));
+    uint8_t *tail = bytes + first + gap;
+    memcpy(bytes, from, first);
     (void)put(tail, sample->tail);
     *kept = *sample;
     kept->chain = moved(sample->chain, from, bytes);
@@ -353,10 +361,29 @@ struct perf_sample *perf_sample_keep(const struct perf_sample *sample, bool cut,
     kept->middle.at = moved(sample->middle.at, from, bytes);
     kept->user.at = moved(sample->user.at, from, bytes);
     kept->tail.at = tail;
-    if (cut && sample->stack) {
+    return kept;
+}
+
+struct perf_sample *perf_sample_keep(const struct perf_sample *sample, bool cut, void *to)
+{
+    struct perf_sample *kept = copy(sample, first_part(sample, cut), 0, to);
+    if ((cut || sample->stack_at) && sample->stack) {
         kept->user = (struct perf_bytes){0};
     }
     return kept;
+}
+
+int perf_sample_complete(const struct perf_data *data, const struct perf_sample *sample, void *to)
+{
+    size_t size = (size_t)sample->stack_dyn_size;
+    struct perf_sample *whole = copy(sample, first_part(sample, true), size, to);
+    int err = perf_input_read_at(data->input, sample->stack_at, (uint8_t *)whole->stack, size);
+    whole->user = (struct perf_bytes){0};
+    whole->stack_at = 0;
+    if (err) {
+        error_message("failed to read %s: %s", data->path, strerror(-err));
+    }
+    return err;
 }
 
 bool perf_sample_awaits_user(const struct perf_sample *sample, uint64_t *cookie)

@@ -299,6 +299,9 @@ static int open_stream(struct stream *stream)
     if (err) {
         return err;
     }
+    if (resolver_unwinds(stream->resolver)) {
+        perf_data_leave_copies(stream->data);
+    }
     stream->queue = record_queue_new(options->budget ? options->budget : BUDGET);
     stream->waits = held_new(WAITS_BUDGET);
     stream->virtual_waits = held_new(VIRTUAL_WAITS_BUDGET);
@@ -366,6 +369,7 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
     held_free(stream.waits);
     held_free(stream.virtual_waits);
     held_free(stream.late_chains);
+    free(stream.whole);
     free(stream.chain);
     marks_free(stream.marks);
     resolver_free(stream.resolver);

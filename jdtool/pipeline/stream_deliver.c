@@ -308,6 +308,21 @@ int stream_deliver_record(struct stream *stream, const struct perf_record *recor
     return err ? err : take_switch(stream, record);
 }
 
+/* What is valid of the copy of a stack that was left in the file, read into the same place each
+ * time, which stays near the processor. */
+static int read_stack(struct stream *stream, struct perf_sample **sample)
+{
+    if (!stream->whole) {
+        stream->whole = malloc(PERF_SAMPLE_WHOLE_MAX);
+        if (!stream->whole) {
+            return stream_no_memory(stream);
+        }
+    }
+    int err = perf_sample_complete(stream->data, *sample, stream->whole);
+    *sample = stream->whole;
+    return err;
+}
+
 int stream_deliver(struct stream *stream, const struct queued_record *queued)
 {
     stream->time = queued->time > stream->time ? queued->time : stream->time;
@@ -316,6 +331,10 @@ int stream_deliver(struct stream *stream, const struct queued_record *queued)
     }
     struct perf_sample *sample = queued->bytes;
     stream_work_on(stream, sample->pid);
+    int err = sample->stack_at ? read_stack(stream, &sample) : 0;
+    if (err) {
+        return err;
+    }
     if (sample->type == PERF_RECORD_CALLCHAIN_DEFERRED) {
         struct held_sample *list = take_waiting(stream, sample->tid, sample->cookie, false);
         if (list) {

@@ -29,8 +29,9 @@ struct stream {
     struct record_queue *queue;
     struct held *waits; /* samples of threads, until they are back */
     struct held *virtual_waits;
-    struct held *late_chains; /* and until their user part is there */
-    uint64_t *chain;          /* the one that was joined last */
+    struct held *late_chains;  /* and until their user part is there */
+    struct perf_sample *whole; /* room for a sample whose stack is read now; NULL: none yet */
+    uint64_t *chain;           /* the one that was joined last */
     size_t chain_room;
     struct marks *marks;
     bool has_timeline; /* some event of the recording is one */
