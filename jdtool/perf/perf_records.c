@@ -60,7 +60,6 @@ void perf_data_leave_copies(struct perf_data *data)
  * read with the beginning of the next. Smaller ones are read whole. */
 #define PART_HEAD ((size_t)2048)
 #define PART_TAIL ((size_t)512)
-#define PIECE     ((size_t)4096)
 #define PART_OF   ((size_t)16384)
 
 /* Is all between those parts of the copy of a stack? */
@@ -81,7 +80,7 @@ static int next_in_part(struct perf_data *data, const struct perf_event_header *
     const uint8_t *at = NULL;
     uint64_t offset = perf_input_offset(data->input);
     size_t end = header->size - PART_TAIL;
-    perf_input_by_pieces(data->input, PIECE);
+    perf_input_by_pieces(data->input, PART_TAIL + PART_HEAD);
     int64_t have = perf_input_need(data->input, PART_HEAD, &at);
     if (have < (int64_t)PART_HEAD) {
         return have < 0 ? read_failed(data, have) : cut_off(data);
