@@ -30,14 +30,17 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Dumps are looked at this often, in ms: while JVMs compile, and when they do not. */
+/* Dumps are looked at this often, in ms: while JVMs compile, and when they do not. Stacks in code
+ * that is not known yet are copied meanwhile. */
 #define EVERY_LEAST 20
-#define EVERY_MOST  50
+#define EVERY_MOST  200
 
 #define NICE (-10)
 
-/* What is no longer true stays so long, in ms, and who has ended. */
+/* What is no longer true stays so long, in ms, and who has ended: our parent is asked about each
+ * process, which costs as much as all else where nothing is new. */
 #define SETTLE_EVERY 100
+#define FORGET_EVERY 1000
 
 /* A JVM has some hundred mappings, 50 KB of text; some have 100,000. */
 #define MAPS_TEXT_MAX ((size_t)16 << 20)
@@ -579,7 +582,6 @@ static bool look_after(struct walker *walker, struct walked_jvm *jvm)
     return was_new || is_more || is_file;
 }
 
-/* Our parent is asked, which costs as much as all else where nothing is new. */
 static void forget_ended(struct walker *walker)
 {
     for (uint32_t i = 0; i < WALK_JVMS; i++) {
@@ -601,11 +603,16 @@ static void make_tables(struct walker *walker)
 {
     int every = EVERY_LEAST;
     uint64_t settled = now();
+    uint64_t forgotten = settled;
     for (;;) {
         bool is_busy = false;
-        if (now() - settled >= SETTLE_EVERY) {
-            settled = now();
+        uint64_t time = now();
+        if (time - forgotten >= FORGET_EVERY) {
+            forgotten = time;
             forget_ended(walker);
+        }
+        if (time - settled >= SETTLE_EVERY) {
+            settled = time;
             tables_settle(&walker->tables);
         }
         for (uint32_t i = 0; i < WALK_JVMS; i++) {
