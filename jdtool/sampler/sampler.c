@@ -42,6 +42,11 @@
 #define TURN_EVERY 100
 #define TURN_RESTS 5
 
+/* At first more often: what starts maps most of its files then, and who reads takes them apart
+ * while it starts. */
+#define TURN_EARLY  20
+#define EARLY_LASTS (UINT64_C(500) * 1000 * 1000) /* ns */
+
 struct sampler {
     const struct sampler_options *options;
     struct perf_event_attr events[TURN_EVENTS_MAX]; /* the clock first */
@@ -857,7 +862,9 @@ static int sample(struct sampler *sampler, int signals)
     polled[1] = (struct pollfd){.fd = more > 0 ? more : -1, .events = POLLIN};
     while (!err && !polled[0].revents) {
         if (is_due) {
-            due = clock_ns(CLOCK_MONOTONIC) + TURN_EVERY * UINT64_C(1000000);
+            uint64_t time = clock_ns(CLOCK_MONOTONIC);
+            bool is_early = time - sampler->turn.begun < EARLY_LASTS;
+            due = time + (is_early ? TURN_EARLY : TURN_EVERY) * UINT64_C(1000000);
             err = take_turn(sampler);
         } else {
             turn_take_forks(&sampler->turn, sampler->processors, sampler->processor_count);
