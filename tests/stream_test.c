@@ -9,8 +9,12 @@
 #include "tests/recording_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <malloc.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -702,7 +706,37 @@ static int run_pipe(int end)
     return err;
 }
 
-/* A pipe whose JVM (this test) is alive: the code is told of after the sample has come. */
+/* Some file with symbols and rows. */
+static void copy_program(const char *path)
+{
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    struct stat status;
+    assert_int_equal(fstat(from, &status), 0);
+    assert_int_equal(sendfile(to, from, NULL, (size_t)status.st_size), status.st_size);
+    close(from);
+    close(to);
+}
+
+/* Whether our parent has opened a file of that name. */
+static bool parent_has_mapped(const char *name)
+{
+    char path[64];
+    char line[4096];
+    bool has = false;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)getppid());
+    FILE *maps = fopen(path, "re");
+    while (maps && !has && fgets(line, sizeof line, maps)) {
+        has = strstr(line, name) != NULL;
+    }
+    if (maps) {
+        fclose(maps);
+    }
+    return has;
+}
+
+/* A pipe whose JVM (this test) is alive: the code is told of after the sample has come. Files that
+ * others were taken in are opened meanwhile. */
 TEST(a_sample_waits_for_its_dump)
 {
     struct perf_file file = recording();
@@ -716,8 +750,16 @@ TEST(a_sample_waits_for_its_dump)
     dump_load(&dump, now - 1000, CODE, 16, 1, "a.A.told_late()");
     write_bytes(scratch_path(state, "jit-1.dump"), dump.bytes, header + 20); /* and part of it */
     put_mmap2(&file, pid, now - 2000, 0x7f0000000000, 4096, scratch_path(state, "jit-1.dump"));
+    char library[PATH_MAX];
+    snprintf(library, sizeof library, "%s", scratch_path(state, "waited_for.so"));
+    copy_program(library);
+    put_mmap2(&file, pid, now - 2000, 0x7f0000100000, 4096, library);
+    put_round(&file);
+    put_round(&file);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    uint64_t native[] = {PERF_CONTEXT_USER, 0x7f0000100080};
     put_sample(&file, pid, now, chain, 2);
+    put_sample(&file, pid, now + 1, native, 2);
     put_round(&file);
     put_round(&file);
     int ends[2];
@@ -726,16 +768,22 @@ TEST(a_sample_waits_for_its_dump)
     perf_file_write_pipe(&file, out);
     pid_t child = fork();
     if (child == 0) { /* perf goes on for a while; the JVM tells */
-        usleep(100000);
+        bool has = false;
+        for (int tries = 0; tries < 40; tries++) {
+            usleep(10000);
+            has = has || parent_has_mapped("/waited_for.so");
+            tries = has && tries >= 10 ? 40 : tries;
+        }
         write_bytes(scratch_path(state, "jit-1.dump"), dump.bytes, dump.size);
         usleep(100000);
-        _exit(0);
+        _exit(has ? 0 : 1);
     }
     fclose(out);
     int err = run_pipe(ends[0]);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(err, 0);
+    assert_int_equal(status, 0); /* it was open while the samples waited */
     assert_non_null(strstr(text.text, "c:a.A.told_late():0\n"));
     assert_int_equal(text.counts.let_go_early, 0);
     dump_free(&dump);

@@ -162,6 +162,10 @@ static int take_sample(struct stream *stream, const struct perf_record *record)
         return stream_no_memory(stream);
     }
     (void)perf_sample_keep(&sample, cut, kept);
+    if (stream->live) {
+        stream_work_on(stream, sample.pid);
+        resolver_prepare(stream->resolver, &sample);
+    }
     return 0;
 }
 

@@ -34,7 +34,8 @@ struct locations {
     struct mapped_object {
         struct object *object; /* what is in it; NULL: nobody has asked yet */
         const struct module *module;
-    } * files; /* of files that are mapped, by their index */
+        bool is_ready; /* it was asked for by locations_prepare */
+    } * files;         /* of files that are mapped, by their index */
     uint32_t file_room;
     bool failed;
 
@@ -180,6 +181,30 @@ static struct object *object_of(struct locations *locations, const struct mapped
         known->object = objects_find(locations->options.objects, &al);
     }
     return known->object;
+}
+
+void locations_prepare(struct locations *locations, const struct process *process, uint64_t address)
+{
+    const struct mapped *mapped = process_mapped_at(process, address);
+    if (!mapped || mapped->file->anonymous) {
+        return;
+    }
+    locations->process = process;
+    struct object *object = object_of(locations, mapped);
+    struct mapped_object *known = object ? &locations->files[mapped->file->index] : NULL;
+    uint64_t offset = address - mapped->start + mapped->file_offset;
+    uint64_t file_address;
+    if (!known || known->is_ready || !object_address(object, offset, &file_address)) {
+        return;
+    }
+    known->is_ready = true;
+    struct object_symbol symbol;
+    if (locations->options.symbolize) {
+        (void)object_symbol(object, file_address, &symbol);
+    }
+    if (locations->options.unwind) {
+        (void)object_row(object, file_address);
+    }
 }
 
 /* Of a file whose object was asked for. */

@@ -575,6 +575,14 @@ int resolver_update_process(struct resolver *resolver, uint32_t pid, uint64_t si
     return process ? dumps_update_process(code_of(resolver, process), since) : 0;
 }
 
+void resolver_prepare(struct resolver *resolver, const struct perf_sample *sample)
+{
+    const struct process *process = process_table_at(resolver->table, sample->pid);
+    if (process) {
+        locations_prepare(resolver->locations, process, sample->ip);
+    }
+}
+
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
 {
     const struct process *process = process_table_at(resolver->table, pid);

@@ -103,6 +103,10 @@ void resolver_rest(struct resolver *resolver);
  */
 int resolver_forget(struct resolver *resolver);
 
+/* Has the file that a sample was taken in opened, which takes long, while the sample waits for what
+ * its JVM may tell. */
+void resolver_prepare(struct resolver *resolver, const struct perf_sample *sample);
+
 /* Whether the process has a dump that may still grow. */
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid);
 
